@@ -20,8 +20,8 @@ interface Expandable<T> {
 /** `T` is `Task` (`graph.ts`). */
 export class Expansion<T extends Expandable<T>> {
   readonly parent: T
-  /** Position of the first child in the graph. The others follow it. */
-  readonly first: number
+  /** Position of the first child, once the graph has the children. The others follow it. */
+  first = 0
   readonly count: number
   /** The elements, until the parent has ended. */
   #items: readonly unknown[] | undefined
@@ -47,7 +47,6 @@ export class Expansion<T extends Expandable<T>> {
 
   constructor(parent: T, items: readonly unknown[] | undefined, count: number) {
     this.parent = parent
-    this.first = parent.graph.tasks.length
     this.#items = items
     this.count = count
     this.open = count

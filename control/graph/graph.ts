@@ -15,7 +15,7 @@ import type { RunIf } from '../../shared/contract/run-if.ts'
 import { isTerminal, type TaskStatus } from '../../shared/contract/task-status.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import type { SecretNames } from '../../shared/runtime-request/secrets.ts'
-import { inRanges, type Steps } from '../../shared/steps.ts'
+import { inRanges, isYieldDue, type Steps } from '../../shared/steps.ts'
 import { ColdFields, type Handle, type TaskOptions, taskOptions } from './cold-fields.ts'
 import type { RunRule, SkipStanding } from './conditions.ts'
 import { dependencyCounts, type Edges } from './edges.ts'
@@ -130,7 +130,8 @@ export class Graph {
   addChildren(expansion: TaskExpansion, children: readonly Task[]): void {
     this.expansions ??= []
     this.expansions.push(expansion)
-    for (const child of children) this.tasks.push(child)
+    expansion.first = this.tasks.length
+    for (const child of children) child.position = this.tasks.push(child) - 1
   }
 
   /** Appends the next task of a graph that was accepted before. */
@@ -210,25 +211,27 @@ export function* createGraph({ tasks, edges }: ValidGraph, identity: GraphIdenti
   return graph
 }
 
-/** New tasks for the children of a task. They share its definition. */
-export function newChildren(expansion: TaskExpansion): Task[] {
-  const { parent, first, count } = expansion
+/** New tasks for the children of a task. They share its definition. `Graph.addChildren` gives them their positions. */
+export function* newChildren(expansion: TaskExpansion): Steps<Task[]> {
+  const { parent, count } = expansion
   const { graph, id, type, toolName, params, hasPlaceholders } = parent
   const options = { ...parent.ownOptions, rule: undefined, fanOut: undefined, childOf: expansion }
   const input = parent.input === params ? undefined : parent.input
   const children: Task[] = []
   for (let i = 0; i < count; i++) {
     const definition = { id: childId(id, i), type, tool_name: toolName ?? null, params, input }
-    const child = new Task(graph, first + i, definition, options)
+    const child = new Task(graph, i, definition, options)
     if (hasPlaceholders) child.hasPlaceholders = true
     children.push(child)
+    if (isYieldDue(i)) yield
   }
   return children
 }
 
 export class Task {
   readonly graph: Graph
-  readonly position: number
+  /** Index in the list of its graph. Set once, but for a child that no graph has yet. */
+  position: number
   readonly id: string
   readonly #tool: ToolRef
   readonly params: unknown

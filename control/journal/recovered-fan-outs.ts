@@ -4,6 +4,7 @@
  * A child belongs to its parent. One whose parent was deleted is deleted, and one that has not ended though its parent has
  * is cancelled: the end of the service came between the two. A child without an entry was deleted.
  */
+import { runSync } from '../../shared/steps.ts'
 import { Expansion } from '../graph/expansion.ts'
 import { childId, listSource } from '../graph/fan-out.ts'
 import { type Graph, newChildren, type Task, type TaskExpansion } from '../graph/graph.ts'
@@ -24,7 +25,7 @@ export function addFanOuts(
     if (count === undefined) continue
     const expansion: TaskExpansion = new Expansion(task, task.isTerminal ? undefined : itemsOf(task, entry), count)
     task.expansion = expansion
-    const tasks = newChildren(expansion)
+    const tasks = runSync(newChildren(expansion))
     graph.addChildren(expansion, tasks)
     expansion.open = 0
     for (let i = 0; i < count; i++) {

@@ -7,7 +7,7 @@
  */
 import { messageOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
-import { nextTurn, SLICE_MS } from '../../shared/steps.ts'
+import { nextTurn, runCooperatively, SLICE_MS } from '../../shared/steps.ts'
 import { copyFailure } from '../executors/plain-copies.ts'
 import { Expansion } from '../graph/expansion.ts'
 import type { Failure } from '../graph/failure.ts'
@@ -56,6 +56,8 @@ export class FanOuts {
   /** Tasks whose lists are to be determined. */
   readonly #ready = new Fifo<Task>()
   #isReading = false
+  /** Children that are about to exist. */
+  #expected = 0
   /** Fan-outs with something to do. */
   readonly #work = new Fifo<TaskExpansion>()
   #holds = 0
@@ -113,7 +115,8 @@ export class FanOuts {
 
   async #listOf(task: Task): Promise<{ readonly items: readonly unknown[] } | { readonly fault: Failure }> {
     try {
-      return { items: await fanOutList(task, this.#options) }
+      const roomFor = (count: number) => this.#options.roomFor(this.#expected + count)
+      return { items: await fanOutList(task, { ...this.#options, roomFor }) }
     } catch (error) {
       const { failure, isBroken } = copyFailure(error)
       if (isBroken) throw error
@@ -121,11 +124,14 @@ export class FanOuts {
     }
   }
 
-  /** The children exist once their list is on disk. */
+  /** The children exist once their list is on disk: in the same turn of the event loop, so that no snapshot comes between. */
   async #expand(task: Task, items: readonly unknown[]): Promise<void> {
-    if (items.length > 0 && !(await this.#record(task, items))) return
     const expansion: TaskExpansion = new Expansion(task, items, items.length)
-    this.#begin(task, expansion, newChildren(expansion))
+    this.#expected += items.length
+    const children = await runCooperatively(newChildren(expansion))
+    const isWanted = items.length > 0 ? await this.#record(task, items) : this.#isWanted(task)
+    this.#expected -= items.length
+    if (isWanted) this.#begin(task, expansion, children)
   }
 
   /** False if the task is not to run any more. */

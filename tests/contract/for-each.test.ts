@@ -292,6 +292,15 @@ describe('a list that is none, or too long', () => {
     })
   })
 
+  test('fails one of two tasks if there is room for the children of one', async () => {
+    await using control = await startControl({ flags: ['--max-stored-tasks', '20'] })
+    const nine = Array.from({ length: 9 }, (_, i) => i)
+    const tasks = [noop('a', 1, { for_each: nine }), noop('b', 1, { for_each: nine }), noop('c', 1, { for_each: [1] })]
+    const graph = await ended(control, await submit(control, tasks))
+    expect(graph.task_count).toBeLessThanOrEqual(20)
+    expect(graph.counts).toEqual({ success: 12, failed: 1 })
+  })
+
   test('an element without the value of $item fails its child', async () => {
     await using control = await startControl()
     const graphId = await submit(control, [noop('map', [{ $item: '/a' }], { for_each: [{ a: 1 }, { b: 1 }] })])
@@ -300,6 +309,31 @@ describe('a list that is none, or too long', () => {
       error: 'params.message[0]: element 1 of map has no /a',
       runtime: { error: { code: 'invalid_input' } },
     })
+  })
+})
+
+describe('results', () => {
+  test('that are too large together fail the task; each child keeps its own', async () => {
+    await using control = await startControl({ env: { SERVICE_SHELL_POLICY: 'open' } })
+    // 70 outputs of 1 MiB, the most that a result keeps.
+    const script = 'head -c 1048576 /dev/zero | tr "\\0" x'
+    const graphId = await submit(control, [
+      { id: 'map', type: 'shell', for_each: Array(70).fill(1), params: { script } },
+      noop('next', 1, { ...after('map'), run_if: 'failed' }),
+    ])
+    expect(statusesOf(await ended(control, graphId))).toMatchObject({
+      map: 'failed',
+      'map[69]': 'success',
+      next: 'success',
+    })
+    const map = await read(control, graphId, 'map')
+    expect(map).toMatchObject({
+      error: `the results of 70 children have more than 67108864 characters as JSON together: read them one by one, at /graphs/${graphId}/tasks/`,
+      runtime: { error: { code: 'resource_limit_exceeded' } },
+    })
+    expect(map.result).toBeUndefined()
+    const { result } = await read(control, graphId, 'map[69]')
+    expect((result as { stdout: string }).stdout).toHaveLength(1024 * 1024)
   })
 })
 
