@@ -208,12 +208,17 @@ const secretsOf = (config: ControlConfig, { env }: Pick<Host, 'env'>): SecretsDi
     ownFiles: ownFiles(config),
   })
 
-/** Flags with which a runtime service has the same secrets. It gets systemd credentials by its environment. */
+/**
+ * Flags with which a runtime service has the same secrets. It gets systemd credentials by its environment. If it has other
+ * secrets, its sandboxes hide those of this service.
+ */
 function secretsFlags(config: ControlConfig, env: Host['env']): string[] {
   const kept = Object.values(ownFiles(config)).filter((path) => path !== '')
-  const dir = env.SERVICE_RUNTIME_SECRETS_DIR || config.secretsDir
+  const own = config.secretsDir === '' ? '' : resolve(config.secretsDir)
+  const dir = env.SERVICE_RUNTIME_SECRETS_DIR ? resolve(env.SERVICE_RUNTIME_SECRETS_DIR) : own
   return [
-    ...(dir === '' ? [] : ['--secrets-dir', resolve(dir)]),
+    ...(dir === '' ? [] : ['--secrets-dir', dir]),
+    ...(own === dir || own === '' ? [] : ['--sandbox-mask', own]),
     ...kept.flatMap((path) => ['--secrets-except', resolve(path)]),
   ]
 }

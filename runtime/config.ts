@@ -10,6 +10,7 @@ import {
   type Setting,
   type SettingValues,
   text,
+  texts,
 } from '../shared/flags.ts'
 import { LOG_LEVELS } from '../shared/log.ts'
 import { unknownFieldsSetting } from '../shared/unknown-fields-setting.ts'
@@ -215,9 +216,10 @@ export const serveSettings = {
     value: 'directory',
     help: 'Directory with the secrets that tasks can ask for by name: a file each. Other users may not read it. Default: the directory of systemd credentials (CREDENTIALS_DIRECTORY). Hidden from tasks in linux_sandbox.',
   }),
-  secretsExcept: paths(
-    'File in the directory of the secrets that no task gets. Those that this service reads itself need not be named.',
-  ),
+  secretsExcept: texts({
+    value: 'file',
+    help: 'File in the directory of the secrets that no task gets. Those that this service reads itself need not be named.',
+  }),
   sandboxMask: paths('Host path to hide from tasks in linux_sandbox.'),
   sandboxExpose: paths('Host path below a hidden one to show to tasks in linux_sandbox, read-only.'),
   unknownFields: unknownFieldsSetting,

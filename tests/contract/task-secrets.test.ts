@@ -4,7 +4,7 @@
  * for the value.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { builtProgram } from '../../scripts/build.ts'
 import { type Control, startControl } from '../support/control.ts'
@@ -451,14 +451,15 @@ describe('a service', () => {
     const credentials = join(place.path, 'credentials')
     mkdirSync(credentials, { mode: 0o700 })
     writeFileSync(join(credentials, 'token'), VALUE, { mode: 0o400 })
-    writeFileSync(join(credentials, 'own'), 'sesame-42', { mode: 0o400 })
+    writeFileSync(join(credentials, 'o,wn'), 'sesame-42', { mode: 0o400 })
+    symlinkSync('o,wn', join(credentials, 'linked'))
     await builtProgram('taskmill-runtime')
     await using service = await startControl({
       dataDir: join(place.path, 'data'),
       env: { ...OPEN, CREDENTIALS_DIRECTORY: credentials },
       flags: [
         '--callback-secret-file',
-        join(credentials, 'own'),
+        join(credentials, 'o,wn'),
         '--with-runtime',
         '--runtime-url',
         `http://127.0.0.1:${await freePort()}`,
@@ -467,8 +468,8 @@ describe('a service', () => {
     const kinds = [{ type: 'shell' }, { type: 'runtime.script' }]
     for (const kind of kinds) {
       expect(await service.run({ ...shell(isValue()), ...kind })).toMatchObject({ status: 'success' })
-      expect(await service.run({ ...shell('true'), ...kind, secrets: { TOKEN: 'own' } })).toMatchObject({
-        error: 'secrets.TOKEN: the secret own is a file of the service itself, which no task gets',
+      expect(await service.run({ ...shell('true'), ...kind, secrets: { TOKEN: 'linked' } })).toMatchObject({
+        error: 'secrets.TOKEN: the secret linked is a file of the service itself, which no task gets',
       })
     }
     await service.stop('SIGTERM')
@@ -492,6 +493,11 @@ describe('a service', () => {
         flags: ['--secrets-dir', dir, '--with-runtime', '--runtime-url', `http://127.0.0.1:${await freePort()}`],
       })
       expect(await service.run(task(name))).toMatchObject({ status: 'success' })
+      const { runtime_pid } = service.log.find(({ msg }) => msg === 'started a runtime service')!
+      const flags = readFileSync(`/proc/${runtime_pid}/cmdline`, 'utf8').split('\0')
+      expect(flags.indexOf(dir) > 0 && flags[flags.indexOf(dir) - 1]).toBe(
+        name === 'token' ? '--secrets-dir' : '--sandbox-mask',
+      )
       await service.stop('SIGTERM')
     }
   })

@@ -82,6 +82,18 @@ describe('methods', () => {
   })
 })
 
+test('an executor with hooks takes the secrets that it took without', () => {
+  const checked: unknown[] = []
+  const taking = runnable({
+    ...{ type: 'test', execute: echo, afterExecute: () => {} },
+    secretsOf: (toolName) => (toolName === 'a' ? { inFiles: true } : undefined),
+    checkInput: (...given) => void checked.push(given),
+  })
+  expect([taking.secretsOf?.('a'), taking.secretsOf?.('b')]).toEqual([{ inFiles: true }, undefined])
+  taking.checkInput?.('a', 1, { TOKEN: 'token' })
+  expect(checked).toEqual([['a', 1, { TOKEN: 'token' }]])
+})
+
 describe('hooks', () => {
   test('that return nothing change nothing', async () => {
     const nothing = { beforeExecute: () => {}, afterExecute: async () => {}, onError: () => {} }
@@ -109,7 +121,7 @@ describe('hooks', () => {
 
   test('beforeExecute may replace the input, for all that follows', async () => {
     const seen: unknown[] = []
-    const given = executableTask({ id: 'x', toolName: 't', input: 1, annotations: { a: 'b' } })
+    const given = executableTask({ id: 'x', toolName: 't', input: 1, annotations: { a: 'b' }, secrets: { A: 'a' } })
     const hooks: ExecutorHooks = {
       beforeExecute: ({ input }) => ({ input: Number(input) + 1 }),
       afterExecute: (task) => void seen.push(task),
