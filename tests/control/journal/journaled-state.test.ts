@@ -123,6 +123,17 @@ describe('a state in the journal', () => {
     ])
   })
 
+  test('of a deleted task that goes on elsewhere has all that a restart needs to submit it again', () => {
+    const fields = {
+      ...{ params: { script: 'true' }, secrets: { A: 'a', B: { name: 'b', file: 'c' } } },
+      ...{ retry: 2, retry_on: ['timeout' as const], backoff: { initial_ms: 1 }, timeout: 7, annotations: { x: 'y' } },
+    }
+    const [task] = graphOf([{ id: 'a', type: 'runtime.script', ...fields }]).tasks
+    const handle = { id: 'h', isTaken: false }
+    Object.assign(task!, { ...ended, status: 'running', finishedAt: undefined, removal: 'deleted', handle })
+    expect(statesIn([task!])[0]?.record).toMatchObject({ type: 'runtime', tool_name: 'script', ...fields })
+  })
+
   test('is the same in a row of its own and in one that neighbours share', () => {
     const shared = [null, 'x', { ok: true }, undefined]
     const state = fc.record({
