@@ -66,7 +66,7 @@ export function buildTaskParts(foundation: Foundation) {
   const ends = new Ends({ store, records, force, results, settings, totals, log })
   const secrets = new Secrets(foundation.secrets)
   const starts = new Starts({ host: launchers, settings, cgroups, capabilities, store, records, ends, force, secrets })
-  const discards = new Discards(dataDir, log)
+  const discards = new Discards({ dataDir, retryMs: config.gcIntervalMs, log })
   const keptLimits = { files: config.maxKeptFiles, bytes: config.maxKeptBytes }
   const outputs = new Outputs({ ...storage, discards, dataDir, limits: keptLimits, log })
   const inputLimits = { files: config.maxInputFiles, bytes: config.maxInputBytes }

@@ -85,16 +85,27 @@ export class OpenDirectory implements Disposable {
     }
   }
 
-  /** The entries, some hundred at a time. */
+  /** The entries, some hundred at a time. None if the directory was removed meanwhile. */
   *entries(): Generator<readonly Entry[], void, void> {
     const read = getdents()
     if (read === null) return yield entriesAtOnce(this.fd)
     for (;;) {
       const length = Number(read(this.fd, ptr(buffer), buffer.length))
-      if (length < 0) throw new Error('cannot read a directory of the task')
-      if (length === 0) return
+      if (length < 0) this.#checkRemoved()
+      if (length <= 0) return
       yield parsedEntries(length)
     }
+  }
+
+  /** Throws if the directory was not removed. The call that failed has no error number here, so another one is asked. */
+  #checkRemoved(): void {
+    try {
+      readdirSync(this.at('.'))
+    } catch (error) {
+      if (ABSENT.includes(systemCodeOf(error) ?? '')) return
+      throw new Error(`cannot read a directory of the task: ${faultMessage(error)}`, { cause: error })
+    }
+    throw new Error('cannot read a directory of the task')
   }
 
   [Symbol.dispose](): void {

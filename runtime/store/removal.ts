@@ -20,8 +20,29 @@ const MAX_LEVEL = 8
 /** Decodes each byte of a name as one character. */
 const NAME_ENCODING = 'latin1'
 
+/** Other tasks with the same user may have no more time in between, or have ended. The pauses add up to 0.3 s. */
+const MAX_TRIES = 6
+const FIRST_PAUSE_MS = 10
+
+/** Errors that say that the tree was changed while it was removed. */
+const DISTURBED: readonly string[] = ['ENOENT', 'ENOTDIR', 'ENOTEMPTY', 'EEXIST', 'ELOOP']
+
 /** Removes `path` and all below it, if it is there. A task may have replaced its directory by anything. */
-export async function removeTree(path: string): Promise<void> {
+export const removeTree = (path: string): Promise<void> => untilUndisturbed(() => removeOnce(path))
+
+/** Tries `remove` again, after growing pauses, while others change what it removes. */
+export async function untilUndisturbed(remove: () => Promise<void>): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await remove()
+    } catch (error) {
+      if (tries === MAX_TRIES || !DISTURBED.includes(systemCodeOf(error) ?? '')) throw error
+    }
+    await Bun.sleep(FIRST_PAUSE_MS * 2 ** (tries - 1))
+  }
+}
+
+async function removeOnce(path: string): Promise<void> {
   if (!(await isDirectory(path))) return await rm(path, { force: true })
   try {
     await removeDirectory(path, false)

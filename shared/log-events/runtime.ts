@@ -55,9 +55,9 @@ export const runtimeLogEvents = {
     when: 'A task with outputs has ended, and files that it does not keep are still there.',
     fields: CAUSE,
   },
-  'cannot remove what a task does not keep before the next start': {
+  'cannot remove what a task does not keep yet': {
     level: 'warn',
-    when: 'A task with outputs has ended.',
+    when: 'A task with outputs has ended, or the copy of its inputs. It is tried again after --gc-interval-ms.',
     fields: CAUSE,
   },
   'cannot close the directory of a task': {

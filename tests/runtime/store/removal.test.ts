@@ -12,7 +12,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { removeTree } from '../../../runtime/store/removal.ts'
+import { removeTree, untilUndisturbed } from '../../../runtime/store/removal.ts'
 
 function scratch() {
   const dir = mkdtempSync(join(tmpdir(), 'taskmill-removal-'))
@@ -127,4 +127,28 @@ test('a directory that is swapped for a link meanwhile leads nowhere', async () 
   isOver = true
   await swapping
   expect(readdirSync(outside).sort()).toEqual(names.toSorted())
+})
+
+/** Fails `times` times with the error `code`, and counts the calls. */
+function disturbed(code: string, times: number) {
+  const made = {
+    calls: 0,
+    remove: async () => {
+      if (++made.calls <= times) throw Object.assign(new Error(code), { code })
+    },
+  }
+  return made
+}
+
+test.each(['ENOTDIR', 'ENOTEMPTY', 'ENOENT'])('a removal that others disturb (%s) is tried again', async (code) => {
+  const passing = disturbed(code, 3)
+  await untilUndisturbed(passing.remove)
+  expect(passing.calls).toBe(4)
+})
+
+test('a removal is not tried for ever, and not again after another error', async () => {
+  const [endless, other] = [disturbed('ENOTEMPTY', Infinity), disturbed('EIO', Infinity)]
+  expect(await untilUndisturbed(endless.remove).catch(String)).toBe('Error: ENOTEMPTY')
+  expect(await untilUndisturbed(other.remove).catch(String)).toBe('Error: EIO')
+  expect([endless.calls, other.calls]).toEqual([6, 1])
 })
