@@ -106,6 +106,7 @@ function* count({ dir, patterns, limits }: Reduction): Steps<Reduced> {
     if (top === undefined) continue
     const owner = top.status.uid
     const visitor: Visitor = {
+      isReadOnly: true,
       directory: () => {},
       file: ({ directory }, name) =>
         directory.look(name, (_, status) => {
@@ -127,6 +128,7 @@ function* move({ dir, patterns, limits, discard }: Reduction): Steps<KeptAmount>
   using counting = openTop(keptDir(dir))
   // What an earlier service has moved already.
   yield* visitMatches(counting!, patterns, {
+    isReadOnly: true,
     directory: () => {},
     file: ({ directory }, name) => directory.look(name, (_, { size }) => amount.add(size)),
   })

@@ -24,8 +24,10 @@ export interface Visitor {
   directory(found: WalkedDirectory): void
   /** All below a directory was visited. It is closed afterwards. */
   leave?(left: WalkedDirectory): void
-  /** Whether the walk ends here. */
+  /** Whether the walk ends here. Asked for each entry. */
   readonly isOver?: boolean
+  /** The visitor changes nothing, so files can be visited while their directory is read. Their names are not collected. */
+  readonly isReadOnly?: true
 }
 
 /** What is still to visit is kept as names only: there may be millions of them. */
@@ -52,8 +54,10 @@ export function* visitMatches(top: OpenDirectory, patterns: OutputPatterns, visi
       for (const { name, kind } of entries) {
         const next = patterns.enter(places, name.toString())
         if (kind === 'file') {
-          if (isMatch(next)) level.files.push(name.toString(NAME_ENCODING))
+          if (isMatch(next) && visitor.isReadOnly) visitor.file(level, name)
+          else if (isMatch(next)) level.files.push(name.toString(NAME_ENCODING))
         } else if (kind !== 'other' && next.length > 0) level.directories.push(name.toString(NAME_ENCODING))
+        if (visitor.isOver) return
         yield
       }
     }
