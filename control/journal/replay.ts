@@ -2,9 +2,9 @@
  * Replay: applies the journal to the entries of the state file, and builds graphs from the result.
  *
  * The entries of the state file come first, then the frames of the journal. A frame of a graph adds its tasks. A state
- * of a task replaces an older one, as their sequence numbers say. A graph of the state file that the journal does not
- * mention is built as soon as all its entries were read, which frees them: the entries of 100,000 tasks take five times
- * as much memory as the tasks.
+ * of a task replaces states with lower sequence numbers. If the journal does not mention a graph of the state file, the
+ * graph is built as soon as its entries are read. That frees the entries, which take five times as much memory as the
+ * tasks.
  */
 
 import { isTerminal } from '../../shared/contract/task-status.ts'
@@ -27,7 +27,7 @@ import type { Mentions } from './mentions.ts'
 import { recoverGraph } from './recovered-graph.ts'
 import { isKnownToService, type StoredTask, withStoredWhen } from './stored-task.ts'
 
-/** The state file is not as we write it: tasks of a graph are not adjacent, or a task is there twice. */
+/** Thrown if the state file was edited: the tasks of a graph are not adjacent, or a task is there twice. */
 export class OutOfOrder extends Error {}
 
 export class Replay {
@@ -36,7 +36,7 @@ export class Replay {
    * no frame of the journal can change it.
    */
   readonly #graphs = new Map<number, Map<string, StoredTask> | Graph>()
-  /** For each id the number of the graph whose task callers see. */
+  /** For each id of the service the number of the graph whose task has it. */
   readonly #owners = new Map<string, number>()
   /** The order in which the graphs of the journal were accepted. */
   readonly #ranks = new Map<number, number>()
@@ -44,7 +44,7 @@ export class Replay {
   readonly #revoked = new Set<number>()
   /** Graphs that a caller deleted or retention removed, with all of their tasks. */
   readonly #deleted = new Set<number>()
-  /** Undefined: no graph is built before all entries were read. */
+  /** Undefined: all graphs are built after the whole journal. */
   readonly #mentions: Mentions | undefined
   readonly #seen = new Set<string>()
   /** Entries of an older state file, by graph id. Their graphs get numbers after those of all others are known. */
@@ -58,17 +58,20 @@ export class Replay {
   readonly toKillRemotely: Task[] = []
   readonly toForget: Task[] = []
   readonly processes: ProcessIdentity[] = []
-  /** Tasks that are in another state than on disk: the end of the service interrupted their attempts, or before a rerun told that it reused them. Complete as above. */
+  /**
+   * Tasks whose state differs from the disk, or whose reuse has no event yet: a crash interrupted their attempts, or
+   * came before the events of a rerun. Complete once `graphs` has been called.
+   */
   readonly changed: Task[] = []
-  /** Entries of tasks with reused outcomes for which the journal has no number. */
+  /** For each graph the tasks with reused outcomes for which the journal has no number. */
   readonly #unnumberedReuse = new Map<number, Set<string>>()
-  /** Graphs that the journal tells to be accepted, or to have ended, and those for which it has a number for that. */
+  /** Graphs that were accepted or have ended, and those for which the journal has the number of that change. */
   readonly accepted = { graphs: new Set<number>(), numbered: new Set<number>() }
   readonly ended = { graphs: new Set<number>(), numbered: new Set<number>() }
   /** Keys of the key file and the journal, oldest first. */
   readonly idempotencyKeys: KeptKey[]
 
-  /** Graphs without a task that is left. Only their events may still have to be told. */
+  /** Graphs without remaining tasks. Needed only for events that the history lacks. */
   readonly gone: Graph[] = []
   #keepsGone = false
 
@@ -126,7 +129,7 @@ export class Replay {
     else this.#graphs.set(ordinal, graph)
   }
 
-  /** Notes what earlier frames need to know about this one. Called for all frames before `apply`. */
+  /** Notes revocations and deletions, which earlier frames depend on. Called for all frames before `apply`. */
   note({ kind, payload }: Frame): void {
     if (kind === 't' || kind === 'x') return
     const graph_ordinal = graphOrdinalIn(payload)
@@ -240,7 +243,7 @@ export class Replay {
     if (state.deleted && this.#owners.get(id) === graph_ordinal) this.#owners.delete(id)
   }
 
-  /** The previous task of `id` is replaced: only its graph knows it from now on. */
+  /** Replaces the previous task of `id`. From now on, only its graph knows it. */
   #replace(id: string): void {
     const owner = this.#owners.get(id)
     const entries = owner === undefined ? undefined : this.#entriesOf(owner)
@@ -249,8 +252,8 @@ export class Replay {
   }
 
   /**
-   * Builds all graphs. Called once, at the end. Frees the entries of each graph as soon as it is built. `keepsGone` fills
-   * `gone`.
+   * Builds all graphs. Called once, at the end. Frees the entries of each graph as soon as it is built. `keepsGone`
+   * fills `gone`.
    */
   graphs(refuse: (detail: string) => Error, keepsGone = false): Graph[] {
     this.#keepsGone = keepsGone
@@ -317,7 +320,7 @@ function changesIn(payload: Uint8Array, refuse: (detail: string) => Error): Jour
   }
 }
 
-/** A submitted graph with conditions that can be written again. */
+/** A submitted graph with its conditions in the form that the state file can hold. */
 const withStoredConditions = (body: unknown): unknown =>
   isObject(body) && Array.isArray(body.tasks)
     ? { ...body, tasks: body.tasks.map((task) => (isObject(task) ? withStoredWhen(task) : task)) }
