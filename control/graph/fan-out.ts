@@ -49,6 +49,7 @@ export function listSource(forEach: unknown): ListSource | string {
   if (typeof placeholder === 'string') return placeholder
   switch (placeholder.kind) {
     case 'reference':
+      return placeholder.reference.file === undefined ? placeholder : '"file" beside "$from" is no list'
     case 'parameter':
       return placeholder
     case 'literal': {

@@ -6,6 +6,7 @@ import type { ErrorResponse, TaskRecord } from '../../shared/contract/control.ts
 import type { GraphDetails } from '../../shared/contract/graphs.ts'
 import type { SubmitResponse } from '../../shared/contract/submission.ts'
 import { type Control, startControl } from '../support/control.ts'
+import { startRuntime } from '../support/runtime.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 
@@ -312,6 +313,30 @@ describe('a list that is none, or too long', () => {
   })
 })
 
+test('children run in the runtime service, with names of their own, and are cancelled there', async () => {
+  await using runtime = await startRuntime()
+  await using control = await startControl({ flags: ['--runtime-url', runtime.url] })
+  const command = (id: string, program: string, ...args: unknown[]) => ({
+    ...{ id, type: 'runtime.command', for_each: ['x', 'y z', '$(id)'] },
+    params: { program, args },
+  })
+  const tasks = [command('map', 'printf', '%s', { $item: '' }), command('long', 'sleep', '300')]
+  const graphId = await submit(control, tasks)
+  await until(
+    () => read(control, graphId, 'map'),
+    ({ status }) => status === 'success',
+  )
+  const results = (await read(control, graphId, 'map')).result as { stdout: string; task_id: string }[]
+  expect(results.map(({ stdout }) => stdout)).toEqual(['x', 'y z', '$(id)'])
+  expect(new Set(results.map(({ task_id }) => task_id)).size).toBe(3)
+  await until(
+    () => read(control, graphId, 'long[2]'),
+    ({ status }) => status === 'running',
+  )
+  expect((await control.fetch(`/graphs/${graphId}/tasks/long/cancel`, { method: 'POST' })).status).toBe(202)
+  expect(await ended(control, graphId)).toMatchObject({ counts: { success: 4, cancelled: 4 } })
+})
+
 describe('results', () => {
   test('that are too large together fail the task; each child keeps its own', async () => {
     await using control = await startControl({ env: { SERVICE_SHELL_POLICY: 'open' } })
@@ -373,6 +398,11 @@ describe('refused at submission', () => {
       'a parameter that is no list',
       [noop('a', 1, { for_each: { $param: 'text' } })],
       'task a: for_each: parameter text is no list: it is of type string',
+    ],
+    [
+      'a file',
+      [noop('b', 1), noop('a', 1, { for_each: { $from: 'b', file: 'x' }, ...after('b') })],
+      'task a: for_each: "file" beside "$from" is no list',
     ],
     ['a list of nobody', [noop('a', 1, { for_each: { $from: 'b' } })], 'task a references unknown task b'],
     [

@@ -51,9 +51,14 @@ export class World {
 
   /** The task that was submitted last under `id`, be it deleted or not. */
   task(id: string): Task {
-    const found = this.#tasks.get(id)
+    const found = this.#tasks.get(id) ?? this.#childOf(id)
     if (found === undefined) throw new Error(`no task ${id} was submitted`)
     return found
+  }
+
+  #childOf(id: string): Task | undefined {
+    const parents = this.graphs.filter(({ expansions }) => expansions !== undefined)
+    return parents.map((graph) => this.store.taskIn(graph, id)).find((child) => child !== undefined)
   }
 
   get isOver(): boolean {
