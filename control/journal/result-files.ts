@@ -2,7 +2,9 @@
  * `<data-dir>/results/`: large results, and large inputs with values of other tasks, one file each.
  *
  * A file is synced before the state that names it is written. Its name ends with the checksum of its content, which
- * every read verifies. Names of earlier versions have no checksum; then the content must be JSON. A task and its reused
+ * every read verifies. Names of earlier versions have no checksum; then the content must be JSON. A name begins with the
+ * graph, the position of the task and the attempt. A restart may change positions, so another task may have that name with
+ * the same content: then the number of the attempt is raised until no file has the name. A task and its reused
  * outcome in a rerun share a file. After the last task has dropped a file, the next snapshot removes it, because the
  * state file and the journal no longer name it. A start removes unused files that a crash left.
  */
@@ -16,6 +18,8 @@ import { runCooperatively } from '../../shared/steps.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import { isLargeJson, RESULT_FILE_NAME, ResultFile, type StoredResult } from '../graph/result-file.ts'
 import { jsonText } from '../json/pieces.ts'
+
+type Place = Pick<Task, 'graph' | 'position'>
 
 export class ResultFiles {
   readonly #directory: string
@@ -55,7 +59,7 @@ export class ResultFiles {
   async #save(task: Task, result: unknown): Promise<unknown> {
     const json = Buffer.from(JSON.stringify(result))
     try {
-      return await this.#write(`${task.graph.ordinal}-${task.position}-${task.attempt}-${checksumOf(json)}.json`, json)
+      return await this.#write(task, task.attempt, json)
     } catch (error) {
       this.#logRefused(task, error)
       return result
@@ -66,7 +70,7 @@ export class ResultFiles {
   async keepInput(task: Task, input: unknown): Promise<ResultFile | undefined> {
     const json = Buffer.from(await runCooperatively(jsonText(input)))
     try {
-      return await this.#write(`${task.graph.ordinal}-${task.position}-${NO_ATTEMPT}-${checksumOf(json)}.json`, json)
+      return await this.#write(task, NO_ATTEMPT, json)
     } catch (error) {
       const fields = { trace_id: task.graph.traceId, task_id: task.id, cause: messageOf(error) }
       this.#log.error('cannot write a large input to its file; later attempts resolve it again', fields)
@@ -78,7 +82,7 @@ export class ResultFiles {
   async keepJson(task: Task, pieces: readonly string[]): Promise<ResultFile | undefined> {
     const json = Buffer.from(pieces.join(''))
     try {
-      return await this.#write(`${task.graph.ordinal}-${task.position}-${task.attempt}-${checksumOf(json)}.json`, json)
+      return await this.#write(task, task.attempt, json)
     } catch (error) {
       this.#logRefused(task, error)
       return undefined
@@ -90,10 +94,12 @@ export class ResultFiles {
     this.#log.error('cannot write a large result to its file; it stays in memory', fields)
   }
 
-  async #write(name: string, json: Uint8Array): Promise<ResultFile> {
+  async #write({ graph, position }: Place, attempt: number, json: Uint8Array): Promise<ResultFile> {
+    const name = `${graph.ordinal}-${position}-${attempt}-${checksumOf(json)}.json`
     const path = join(this.#directory, name)
+    const file = await openNew(path)
+    if (file === undefined) return await this.#write({ graph, position }, attempt + 1, json)
     try {
-      const file = await open(path, 'w', 0o600)
       try {
         await file.writeFile(json)
         await file.datasync()
@@ -176,5 +182,15 @@ function isJson(text: string): boolean {
     return true
   } catch {
     return false
+  }
+}
+
+/** Undefined if the file is there already. */
+async function openNew(path: string) {
+  try {
+    return await open(path, 'wx', 0o600)
+  } catch (error) {
+    if (systemCodeOf(error) === 'EEXIST') return undefined
+    throw error
   }
 }
