@@ -301,7 +301,8 @@ export class Scheduler {
   #cancel(task: Task, report?: SkipReport, reason?: string): void {
     if (task.isTerminal || task.status === 'cancelling') return
     const attempt = this.#attempts.of(task)
-    const isFanOut = task.expansion !== undefined && task.status === 'running'
+    const isFanOut = task.expansion !== undefined
+    if (isFanOut && task.status === 'pending') this.#beginFanOut(task)
     if (task.status === 'running') this.#store.apply({ kind: 'cancel-requested', task, at: Date.now() })
     if (isFanOut) {
       this.#fanOuts.cancelled(task) // it ends after its children
@@ -314,6 +315,13 @@ export class Scheduler {
     if (task.handle !== undefined) this.killRemote(task, task.handle)
     this.#approvals.withdraw(task)
     this.#outcomes.cancelled(task, { report, reason })
+  }
+
+  /** After a restart, which has not come to `task` yet: its children are to be ended as well. None of them starts here. */
+  #beginFanOut(task: Task): void {
+    this.#fanOuts.hold()
+    this.#fanOuts.push(task)
+    this.#fanOuts.release()
   }
 
   /** Kills an attempt of `task` in another service. No attempt in this service may wait for that one. */

@@ -3,8 +3,20 @@
  * back off and have ended.
  */
 import { describe, expect, test } from 'bun:test'
-import { nextTurn } from '../../../shared/steps.ts'
+import { Expansion } from '../../../control/graph/expansion.ts'
+import { newChildren, type Task, type TaskExpansion } from '../../../control/graph/graph.ts'
+import { nextTurn, runSync } from '../../../shared/steps.ts'
+import { acceptGraph } from '../../support/graph.ts'
 import { after, task, World } from '../../support/scheduler-world.ts'
+import { until } from '../../support/until.ts'
+
+/** Gives a pending task the children that an earlier run of the service has made. */
+function makeChildren(parent: Task): void {
+  const expansion: TaskExpansion = new Expansion(parent, [1, 2], 2)
+  parent.expansion = expansion
+  parent.graph.addChildren(expansion, runSync(newChildren(expansion)))
+  parent.graph.live += 2
+}
 
 describe('a cancel', () => {
   test('of a pending task ends it and gives all that it takes along, in the order in which they are reached', async () => {
@@ -59,6 +71,25 @@ describe('a cancel', () => {
     world.submit([task('later', { outcomes: ['fail'] }, { retry: 1 })])
     await world.over()
     expect(world.executor.startsOf('a')).toHaveLength(1)
+  })
+
+  test('of a task with for_each ends its children too, also before a restart has come to it', async () => {
+    const world = new World()
+    const graph = acceptGraph(world.store, [task('map', {}, { for_each: [1, 2] }), task('b', {}, after('map'))])
+    makeChildren(graph.tasks[0]!)
+    await world.scheduler.cancel(graph.tasks[0]!)
+    world.scheduler.resume(graph)
+    await until(
+      () => graph.live,
+      (live) => live === 0,
+    )
+    expect(graph.tasks.map(({ id, status }) => [id, status])).toEqual([
+      ['map', 'cancelled'],
+      ['b', 'skipped'],
+      ['map[0]', 'cancelled'],
+      ['map[1]', 'cancelled'],
+    ])
+    expect(world.executor.starts).toEqual([])
   })
 
   test('of a task that has ended changes nothing', async () => {
