@@ -4,7 +4,7 @@
  * Each event names the number of the event before it in the stream. If that is not the last event seen, events are
  * missing, and the page reads the graph again. So it does when tasks appear that it does not have: the children of a task.
  */
-import { countsOf, moved } from './counts.ts'
+import { countsOf, endedCount, moved } from './counts.ts'
 import { hasEnded } from './looks.ts'
 import type { GraphDetail, GraphState, GraphSummary, GraphTask, RootCause, StreamEvent, Waiting } from './wire.ts'
 
@@ -27,12 +27,15 @@ export interface GraphWatch {
 }
 
 export function watchOf(detail: GraphDetail, seq: number): GraphWatch {
-  const { tasks, edges, root_cause, truncated, ...summary } = detail
+  const { tasks: given, edges, root_cause, truncated, ...summary } = detail
+  const tasks = [...given]
+  const indexOf = new Map(tasks.map(({ id }, index) => [id, index]))
+  countChildren(tasks, indexOf)
   return {
     summary,
     tasks,
     edges,
-    indexOf: new Map(tasks.map(({ id }, index) => [id, index])),
+    indexOf,
     rootCause: root_cause,
     isTruncated: truncated === true,
     seq,
@@ -72,6 +75,7 @@ export function afterEvents(watch: GraphWatch, events: readonly StreamEvent[]): 
       }
       if (event.child_count !== undefined && tasks[at]!.child_count === undefined) isBehind = true
       tasks[at] = changedTask(tasks[at]!, event)
+      if (watch.isTruncated && lacksEnds(tasks[at])) isBehind = true
       haveTasksChanged = true
     } else if (event.kind === 'graph_ended') {
       const counts = (event.counts ?? summary.counts) as GraphSummary['counts']
@@ -79,7 +83,10 @@ export function afterEvents(watch: GraphWatch, events: readonly StreamEvent[]): 
     } else if (event.kind === 'graph_removed') isRemoved = true
   }
   if (haveTasksChanged) summary = { ...summary, ...startOf(summary, tasks) }
-  if (haveTasksChanged && !watch.isTruncated) summary = { ...summary, counts: countsOf(tasks) }
+  if (haveTasksChanged && !watch.isTruncated) {
+    summary = { ...summary, counts: countsOf(tasks) }
+    countChildren(tasks, indexOf)
+  }
   return { ...watch, summary, tasks, seq, isBehind, isRemoved }
 }
 
@@ -132,6 +139,29 @@ function countChild(
   const from = before ?? (hasEnded(status) && (parent.children.running ?? 0) > 0 ? 'running' : 'pending')
   tasks[at!] = { ...parent, children: moved(parent.children, from, status) }
 }
+
+/**
+ * Counts the children of each task whose children the page has, all of them. The answer about a large graph is written in steps:
+ * a child in it may be newer than the counts of its parent, and no event makes up for that.
+ */
+function countChildren(tasks: GraphTask[], indexOf: ReadonlyMap<string, number>): void {
+  const childrenOf = new Map<string, GraphTask[]>()
+  for (const task of tasks) {
+    if (task.parent === undefined) continue
+    const some = childrenOf.get(task.parent)
+    if (some === undefined) childrenOf.set(task.parent, [task])
+    else some.push(task)
+  }
+  for (const [id, children] of childrenOf) {
+    const at = indexOf.get(id)
+    if (at === undefined || tasks[at]!.child_count !== children.length) continue
+    tasks[at] = { ...tasks[at]!, children: countsOf(children) }
+  }
+}
+
+/** Whether a task has ended, and the counts of its children do not say that all of them have. */
+const lacksEnds = ({ status, child_count, children = {} }: GraphTask): boolean =>
+  child_count !== undefined && hasEnded(status) && endedCount(children) < child_count
 
 /** An event has the newest state of a task: a field that it leaves out has gone. */
 function changedTask(task: GraphTask, event: StreamEvent): GraphTask {

@@ -221,3 +221,21 @@ test('a task counts its children, also those that the page lacks', () => {
   expect(workWord(after.tasks[0]!)).toBe('noop, 2 of 2')
   expect(workWord(after.tasks[1]!)).toBe('noop')
 })
+
+test('children that are newer than the counts of their task in the same answer are counted', () => {
+  const detail = { ...withChildren, truncated: false }
+  const [parent, ...others] = detail.tasks
+  const children = [0, 1].map((index) => ({ ...others[0]!, id: `map[${index}]`, parent: 'map' }))
+  const stale = { ...parent!, child_count: 2, children: { pending: 2 } }
+  const newer = [stale, ...children.map((child) => ({ ...child, status: 'success' as const }))]
+  const watch = watchOf({ ...detail, task_count: 3, tasks: newer }, 10)
+  expect(watch.tasks[0]!.children).toEqual({ success: 2 })
+  const same = afterEvents(watch, [changed(11, 'map[1]', 'success', { parent: 'map' })])
+  expect(same.tasks[0]!.children).toEqual({ success: 2 })
+})
+
+test('a graph whose task has ended without all of its children is read again', () => {
+  const watch = watchOf({ ...withChildren, truncated: true }, 10)
+  const behind = afterEvents(watch, [changed(11, 'map', 'success', { child_count: 2 })])
+  expect([watch.isBehind, behind.isBehind]).toEqual([false, true])
+})
