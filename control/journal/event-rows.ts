@@ -38,12 +38,19 @@ export type NumberedChange =
       readonly seq: number
       readonly at: number
     }
+  /** The record was deleted. */
+  | {
+      readonly kind: 'deleted'
+      readonly task: Pick<Task, 'id' | 'graph'>
+      readonly seq: number
+      readonly at: number
+    }
   /**
-   * `deleted`: the record was deleted. `recovered`: the start of the service changed the state, because the attempt was
-   * interrupted. `reused`: a rerun reused the outcome of an earlier task.
+   * `recovered`: the start of the service changed the state, because the attempt was interrupted. `reused`: a rerun reused
+   * the outcome of an earlier task.
    */
   | {
-      readonly kind: 'deleted' | 'recovered' | 'reused'
+      readonly kind: 'recovered' | 'reused'
       readonly task: Task
       readonly seq: number
       readonly at: number

@@ -3,7 +3,7 @@
  *
  * The history is written after the journal, so a crash can cut off its end. The numbers of those events are in the
  * journal. Other events have no number yet, because the crash came first: a graph was accepted or ended, a crash
- * interrupted an attempt, or a rerun reused an outcome. They get numbers now.
+ * interrupted an attempt, a rerun reused an outcome, or a child was deleted with its parent. They get numbers now.
  */
 import type { Graph, Task } from '../graph/graph.ts'
 import {
@@ -73,6 +73,8 @@ export class LostEvents {
     if (graph === undefined) return undefined
     if (kind === 'accepted') return rowOfChange({ kind, graph, seq, at })
     if (kind === 'ended') return rowOfChange({ kind, graph, seq, at, outcome: outcome ?? outcomeOf(graph) })
+    // A child may be in no graph any more: a state file without its parent was written before.
+    if (kind === 'deleted') return rowOfChange({ kind, task: { id, graph }, seq, at })
     const task = this.#taskOf(graph, id)
     return task && rowOfChange({ kind, task, seq, at })
   }
@@ -88,10 +90,18 @@ export interface Happened {
   readonly numbered: ReadonlySet<number>
 }
 
+/** What a start finds out about (`Replay`). */
+interface Untold {
+  readonly accepted: Happened
+  readonly changed: readonly Task[]
+  readonly deleted: readonly Pick<Task, 'id' | 'graph'>[]
+  readonly ended: Happened
+}
+
 /** The changes of `graphs` that have no number yet, oldest first. */
 export function unnumbered(
   graphs: readonly Graph[],
-  { accepted, changed, ended }: { accepted: Happened; changed: readonly Task[]; ended: Happened },
+  { accepted, changed, deleted, ended }: Untold,
 ): ((seq: number, now: number) => NumberedChange)[] {
   const lacks = ({ graphs, numbered }: Happened, { ordinal }: Graph) => graphs.has(ordinal) && !numbered.has(ordinal)
   return [
@@ -99,6 +109,7 @@ export function unnumbered(
       .filter((graph) => lacks(accepted, graph))
       .map((graph) => (seq: number) => ({ kind: 'accepted', graph, seq, at: graph.createdAt }) as const),
     ...changed.map((task) => (seq: number, at: number) => ({ kind: 'recovered', task, seq, at }) as const),
+    ...deleted.map((task) => (seq: number, at: number) => ({ kind: 'deleted', task, seq, at }) as const),
     ...graphs
       .filter((graph) => graph.endedAt !== undefined && lacks(ended, graph))
       .map((graph) => (seq: number) => {

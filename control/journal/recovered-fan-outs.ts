@@ -38,6 +38,22 @@ export function addFanOuts(
   }
 }
 
+/**
+ * The children that are deleted only because their parents are: the end of the service came before their own deletion was
+ * written, so nobody was told of it.
+ */
+export function deletedWithParents(stored: readonly StoredTask[]): StoredTask[] {
+  if (stored.every(({ parent }) => parent === undefined)) return []
+  const parents = new Map(stored.filter(({ for_each }) => for_each != null).map((entry) => [entry.id, entry]))
+  const isUntold = ({ parent, deleted }: StoredTask): boolean => {
+    if (parent === undefined || deleted) return false
+    const known = parents.get(parent)
+    if (known === undefined) return true // a state file was written in between
+    return known.deleted === true && known.child_count !== undefined // otherwise callers never saw children of it
+  }
+  return stored.filter(isUntold)
+}
+
 function addChild(child: Task, entry: StoredTask | undefined, visit: Visit): void {
   const { parent } = child.childOf!
   const { hasPlaceholders } = child

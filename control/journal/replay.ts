@@ -24,6 +24,7 @@ import { decodeExpansion, isStoredFanOut, type JournaledExpansion } from './jour
 import { decodeGraph, graphOrdinalIn, type JournaledGraph, optionsIn, reusedOutcomes } from './journaled-graph.ts'
 import { decodeStates, type JournaledChanges, type JournaledState } from './journaled-state.ts'
 import type { Mentions } from './mentions.ts'
+import { deletedWithParents } from './recovered-fan-outs.ts'
 import { recoverGraph } from './recovered-graph.ts'
 import { isKnownToService, type StoredTask, withStoredWhen } from './stored-task.ts'
 
@@ -63,6 +64,11 @@ export class Replay {
    * came before the events of a rerun. Complete once `graphs` has been called.
    */
   readonly changed: Task[] = []
+  /**
+   * Children that are deleted because their parents are, and of which nobody was told. Complete once `graphs` has been
+   * called.
+   */
+  readonly deleted: Pick<Task, 'id' | 'graph'>[] = []
   /** For each graph the tasks with reused outcomes for which the journal has no number. */
   readonly #unnumberedReuse = new Map<number, Set<string>>()
   /** Graphs that were accepted or have ended, and those for which the journal has the number of that change. */
@@ -163,6 +169,14 @@ export class Replay {
     else if (kind === 'ended') this.ended.numbered.add(graph_ordinal)
     else if (kind === 'removed') this.#deleted.add(graph_ordinal)
     else if (kind === 'reused') this.#unnumberedReuse.get(graph_ordinal)?.delete(id)
+    else if (kind === 'deleted') this.#noteDeleted(graph_ordinal, id)
+  }
+
+  /** A start that deletes a child with its parent writes the deletion, but no state. */
+  #noteDeleted(ordinal: number, id: string): void {
+    const entries = this.#graphs.get(ordinal)
+    const entry = entries instanceof Map ? entries.get(id) : undefined
+    if (entry?.parent !== undefined) (entries as Map<string, StoredTask>).set(id, { ...entry, deleted: true })
   }
 
   /** A graph whose frame was removed is older than all graphs that still have one. */
@@ -293,6 +307,10 @@ export class Replay {
       this.changed.push(task)
       if (task.isTerminal && !isUntold) this.ended.graphs.add(ordinal)
     })
+    for (const { id, status } of deletedWithParents(entries)) {
+      this.deleted.push({ id, graph })
+      if (!isTerminal(status)) this.ended.graphs.add(ordinal) // with it, the graph may have ended just now
+    }
     if (isGone && entries.some(({ graph_id }) => graph_id !== undefined)) this.gone.push(graph)
     return isGone ? undefined : graph
   }
