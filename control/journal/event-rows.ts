@@ -45,12 +45,18 @@ export type NumberedChange =
       readonly seq: number
       readonly at: number
     }
-  /**
-   * `recovered`: the start of the service changed the state, because the attempt was interrupted. `reused`: a rerun reused
-   * the outcome of an earlier task.
-   */
+  /** The start of the service changed the state, because the attempt was interrupted. */
   | {
-      readonly kind: 'recovered' | 'reused'
+      readonly kind: 'recovered'
+      readonly task: Task
+      readonly seq: number
+      readonly at: number
+      /** The task may have changed again before its event is made. */
+      readonly moment: TaskMoment
+    }
+  /** A rerun reused the outcome of an earlier task. */
+  | {
+      readonly kind: 'reused'
       readonly task: Task
       readonly seq: number
       readonly at: number
@@ -88,6 +94,7 @@ export interface TaskMoment {
   readonly error: string | undefined
   readonly code: ErrorCode | undefined
   readonly progress: ProgressEntry | undefined
+  readonly reusedFrom: ReusedFrom | undefined
   readonly childCount: number | undefined
 }
 
@@ -108,7 +115,8 @@ export function eventRows(groups: readonly TaskGroup[], changes: readonly Number
   return rows
 }
 
-const momentOf = (task: Task, at: number): TaskMoment => ({
+/** The present state of `task`, as of the time `at`. */
+export const momentOf = (task: Task, at: number): TaskMoment => ({
   at,
   status: task.status,
   runStatus: task.runStatus,
@@ -118,6 +126,7 @@ const momentOf = (task: Task, at: number): TaskMoment => ({
   error: task.errorText ?? task.failure?.message,
   code: task.runStatus === undefined ? undefined : task.failure?.code, // as in the record
   progress: task.progress?.at(-1),
+  reusedFrom: task.reusedFrom,
   childCount: task.expansion?.count,
 })
 
@@ -128,8 +137,8 @@ export function taskRow(
   seqs: number | number[],
   ids: string | string[] = task.id,
 ): TaskRow {
-  const { graph, type, toolName, reusedFrom: reused_from } = task
-  const { at, startedAt, finishedAt, code, progress } = moment
+  const { graph, type, toolName } = task
+  const { at, startedAt, finishedAt, code, progress, reusedFrom: reused_from } = moment
   const error = moment.error?.slice(0, MAX_EVENT_ERROR_CHARACTERS)
   const { scope } = graph.options
   const parent = task.childOf?.parent.id
@@ -164,6 +173,7 @@ export function rowOfChange(change: NumberedChange): EventRow {
   const { kind, seq, at } = change
   switch (kind) {
     case 'recovered':
+      return taskRow(change.task, change.moment, seq)
     case 'reused':
       return taskRow(change.task, momentOf(change.task, at), seq)
     case 'deleted':

@@ -1,5 +1,6 @@
 /** Encodes numbered changes as rows of a journal frame (`journaled-state.ts`), and decodes them. Pure. */
-import type { GraphOutcome, NumberedChange } from './event-rows.ts'
+import { MAX_EVENT_ERROR_CHARACTERS } from '../../shared/contract/events.ts'
+import type { GraphOutcome, NumberedChange, TaskMoment } from './event-rows.ts'
 
 export interface JournaledChange {
   readonly kind: NumberedChange['kind']
@@ -11,19 +12,26 @@ export interface JournaledChange {
   readonly id?: string
   /** Only of ended graphs. */
   readonly outcome?: GraphOutcome
+  /** Only of recovered tasks, and absent in journals of earlier versions. */
+  readonly state?: RecoveredState
 }
+
+/** The state that a start gave to a task. Absent values are omitted. */
+export type RecoveredState = Pick<TaskMoment, 'status' | 'attempt'> & Partial<Omit<TaskMoment, 'at'>>
 
 /** The second element is null. In the row of a state it is an id. */
 export type ChangeRow = readonly [
   ...[graphOrdinal: number, id: null, seq: number, at: number, kind: JournaledChange['kind']],
   detail?: string | GraphOutcome,
+  state?: RecoveredState,
 ]
 
 export function changeRow(change: NumberedChange): ChangeRow {
   const { kind, seq, at } = change
   switch (kind) {
-    case 'deleted':
     case 'recovered':
+      return [change.task.graph.ordinal, null, seq, at, kind, change.task.id, recoveredState(change.moment)]
+    case 'deleted':
     case 'reused':
       return [change.task.graph.ordinal, null, seq, at, kind, change.task.id]
     case 'removed':
@@ -35,9 +43,15 @@ export function changeRow(change: NumberedChange): ChangeRow {
   }
 }
 
+const recoveredState = ({ at, error, ...state }: TaskMoment): RecoveredState => ({
+  ...state,
+  error: error?.slice(0, MAX_EVENT_ERROR_CHARACTERS),
+})
+
 export const isChangeRow = (row: readonly unknown[]): row is ChangeRow => row[1] === null
 
-export const journaledChange = ([graph_ordinal, , seq, at, kind, detail]: ChangeRow): JournaledChange => ({
+export const journaledChange = ([graph_ordinal, , seq, at, kind, detail, state]: ChangeRow): JournaledChange => ({
   ...{ kind, graph_ordinal, seq, at },
   ...(typeof detail === 'string' ? { id: detail } : detail !== undefined && { outcome: detail }),
+  ...(state !== undefined && { state }),
 })

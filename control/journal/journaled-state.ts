@@ -36,6 +36,7 @@ export interface JournaledState extends TaskState {
   readonly condition_met?: true
   readonly asked_at?: number
   readonly skip_standing?: SkipStanding
+  readonly reused_from?: ReusedFrom
   /** Only of deleted tasks, whose records are not in the state file. */
   readonly continue_on_error?: true
   readonly record?: HiddenRecord

@@ -8,6 +8,7 @@
 import type { Graph, Task } from '../graph/graph.ts'
 import {
   type EventRow,
+  momentOf,
   type NumberedChange,
   outcomeOf,
   rangeOf,
@@ -62,12 +63,14 @@ export class LostEvents {
       error: state.error ?? runtime?.error?.message,
       code: runtime?.error?.code,
       progress: progress?.at(-1),
+      reusedFrom: state.reused_from,
       childCount: state.child_count,
     }
     return taskRow(task, moment, seq)
   }
 
-  #rowOf({ kind, graph_ordinal, seq, at, id = '', outcome }: JournaledChange): EventRow | undefined {
+  #rowOf(change: JournaledChange): EventRow | undefined {
+    const { kind, graph_ordinal, seq, at, id = '', outcome } = change
     if (kind === 'removed') return [kind, id, seq, at, {}]
     const graph = this.#graphs.get(graph_ordinal)
     if (graph === undefined) return undefined
@@ -76,8 +79,21 @@ export class LostEvents {
     // A child may be in no graph any more: a state file without its parent was written before.
     if (kind === 'deleted') return rowOfChange({ kind, task: { id, graph }, seq, at })
     const task = this.#taskOf(graph, id)
-    return task && rowOfChange({ kind, task, seq, at })
+    if (task === undefined) return undefined
+    if (kind === 'reused') return rowOfChange({ kind, task, seq, at })
+    return rowOfChange({ kind, task, seq, at, moment: recoveredMoment(task, change) })
   }
+}
+
+/** The state that a start gave to `task`. In journals of earlier versions, the change lacks it. */
+function recoveredMoment(task: Task, { seq, at, state }: JournaledChange): TaskMoment {
+  if (state !== undefined) return { ...NOTHING_KNOWN, ...state, at }
+  return task.seq < seq ? momentOf(task, at) : { ...NOTHING_KNOWN, at } // only a pending task can have changed since
+}
+
+const NOTHING_KNOWN: Omit<TaskMoment, 'at'> = {
+  ...{ status: 'pending', runStatus: undefined, attempt: 0, startedAt: undefined, finishedAt: undefined },
+  ...{ error: undefined, code: undefined, progress: undefined, reusedFrom: undefined, childCount: undefined },
 }
 
 const timeOf = (text: string | undefined): number | undefined => (text === undefined ? undefined : Date.parse(text))
@@ -108,7 +124,9 @@ export function unnumbered(
     ...graphs
       .filter((graph) => lacks(accepted, graph))
       .map((graph) => (seq: number) => ({ kind: 'accepted', graph, seq, at: graph.createdAt }) as const),
-    ...changed.map((task) => (seq: number, at: number) => ({ kind: 'recovered', task, seq, at }) as const),
+    ...changed.map((task) => (seq: number, at: number) => {
+      return { kind: 'recovered', task, seq, at, moment: momentOf(task, at) } as const
+    }),
     ...deleted.map((task) => (seq: number, at: number) => ({ kind: 'deleted', task, seq, at }) as const),
     ...graphs
       .filter((graph) => graph.endedAt !== undefined && lacks(ended, graph))
