@@ -14,6 +14,7 @@ import type { Failure } from '../graph/failure.ts'
 import { isReferenceToList } from '../graph/fan-out.ts'
 import { fanOutFailure } from '../graph/fan-out-outcome.ts'
 import { type Graph, newChildren, type Task, type TaskExpansion } from '../graph/graph.ts'
+import { ResultFile } from '../graph/result-file.ts'
 import type { Ending } from '../store/change.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { type FanOutListOptions, fanOutList } from './fan-out-list.ts'
@@ -228,9 +229,15 @@ export class FanOuts {
     const { parent } = expansion
     const failure = fanOutFailure(expansion)
     const made = parent.status === 'running' ? await fanOutResult(expansion, this.#options) : undefined
-    if (parent.isTerminal) return
-    this.#options.onEnd(parent, endingOf(expansion, failure, made))
-    this.#options.wake()
+    const file = made !== undefined && 'value' in made && made.value instanceof ResultFile ? made.value : undefined
+    if (!parent.isTerminal) {
+      const ending = endingOf(expansion, failure, made)
+      this.#options.onEnd(parent, ending)
+      this.#options.wake()
+      if (ending.result === file) return
+    }
+    // A cancel came while the result was written.
+    if (file !== undefined) this.#options.store.onResultDropped(file)
   }
 }
 
@@ -243,7 +250,7 @@ function endingOf(
   { parent, count }: TaskExpansion,
   failure: Failure | undefined,
   made: Awaited<ReturnType<typeof fanOutResult>> | undefined,
-): Ending {
+): Exclude<Ending, { readonly status: 'skipped' }> {
   if (parent.status === 'cancelling' || made === undefined) {
     const cancelled: Failure = { code: 'cancelled', message: 'task cancelled' }
     return { status: 'cancelled', failure: cancelled, error: cancelled.message }

@@ -1,0 +1,47 @@
+/**
+ * Goal: what a task with `for_each` ends with agrees with its children, whatever happens while its result is made.
+ * Method: the real scheduler and store; the results of children are in files that the test answers for.
+ */
+import { expect, test } from 'bun:test'
+import { ResultFile, type StoredResult } from '../../../control/graph/result-file.ts'
+import type { SchedulerOptions } from '../../../control/scheduler/scheduler.ts'
+import { task, World } from '../../support/scheduler-world.ts'
+
+/** A world where results of children are in files, and the files that were dropped. */
+function worldWithFiles(options: Partial<SchedulerOptions>) {
+  const world = new World({
+    toKeep: async ({ id }) => new ResultFile(id),
+    readResult: async ({ name }): Promise<StoredResult> => ({ json: JSON.stringify(name) }),
+    ...options,
+  })
+  const dropped: string[] = []
+  world.store.onResultDropped = ({ name }) => dropped.push(name)
+  return { world, dropped }
+}
+
+test('a cancel while the result is written drops its file', async () => {
+  const writing = Promise.withResolvers<void>()
+  const written = Promise.withResolvers<void>()
+  const { world, dropped } = worldWithFiles({
+    keepJson: async () => {
+      writing.resolve()
+      await written.promise
+      return new ResultFile('list')
+    },
+  })
+  world.submit([task('map', {}, { for_each: [1, 2] })])
+  await writing.promise
+  void world.scheduler.cancel(world.task('map'))
+  written.resolve()
+  await world.over()
+  expect(world.task('map')).toMatchObject({ status: 'cancelled', result: undefined })
+  expect(dropped).toEqual(['list'])
+})
+
+test('the file of a result that is kept is not dropped', async () => {
+  const { world, dropped } = worldWithFiles({ keepJson: async () => new ResultFile('list') })
+  world.submit([task('map', {}, { for_each: [1, 2] })])
+  await world.over()
+  expect(world.task('map')).toMatchObject({ status: 'success', result: new ResultFile('list') })
+  expect(dropped).toEqual([])
+})
