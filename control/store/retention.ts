@@ -89,6 +89,10 @@ export class Retention {
 
   /** Makes room for `count` children of a task of a live graph. Returns why there is none. */
   roomFor(count: number): string | undefined {
+    const { maxStoredTasks } = this.#options
+    if (count > maxStoredTasks) {
+      return `no room for ${count} more tasks: at most ${maxStoredTasks} are kept (--max-stored-tasks)`
+    }
     try {
       this.makeRoom(count)
       return undefined

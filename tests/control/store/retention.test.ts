@@ -225,3 +225,14 @@ test('graphs that ended before the start are known, in the order of their ends',
   retention.makeRoom(1)
   expect(ids(store)).toEqual(['a'])
 })
+
+describe('room for children', () => {
+  test('is refused with the number of children, not as a graph that is too large', () => {
+    using w = world({ maxStoredTasks: 3 })
+    w.accept('live')
+    expect(w.retention.roomFor(2)).toBeUndefined()
+    const full = 'no room for 3 more tasks: graphs that have not ended hold 1 of at most 3 (--max-stored-tasks)'
+    expect(w.retention.roomFor(3)).toBe(full)
+    expect(w.retention.roomFor(4)).toBe('no room for 4 more tasks: at most 3 are kept (--max-stored-tasks)')
+  })
+})
