@@ -6,6 +6,7 @@ import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
 import { runSync } from '../../shared/steps.ts'
 import { didYouMean, FREE_FIELDS, firstUnknown, quoted, type UnknownFields } from '../../shared/unknown-names.ts'
 import { answerIn, isApproval, isSameAnswer } from '../graph/approval.ts'
+import { childId } from '../graph/fan-out.ts'
 import type { Task } from '../graph/graph.ts'
 import { onDependencies } from '../graph/waiting.ts'
 import type { Persistence } from '../journal/persistence.ts'
@@ -36,7 +37,7 @@ export async function answerApproval(
   answer: Answer,
 ): Promise<Task> {
   const task = knownTask(store, address)
-  if (!isApproval(task)) throw notApproval(task)
+  ensureAnswerable(task)
   if (task.isTerminal) {
     ensureSame(task, answer)
   } else {
@@ -68,12 +69,17 @@ export async function answerWithBody(
 
 /** Throws the 409 that any answer would get now. */
 export function ensureOpen(task: Task): void {
-  if (!isApproval(task)) throw notApproval(task)
+  ensureAnswerable(task)
   if (task.isTerminal) throw hasEnded(task)
   if (task.askedAt === undefined) throw notYet(task)
 }
 
-const notApproval = (task: Task) => conflict(task, `is no approval: its type is ${task.type}`)
+function ensureAnswerable(task: Task): void {
+  if (!isApproval(task)) throw conflict(task, `is no approval: its type is ${task.type}`)
+  if (task.fanOut === undefined) return
+  throw conflict(task, `has for_each: answer its children one by one, such as ${childId(task.id, 0)}`)
+}
+
 const notYet = (task: Task) => conflict(task, `cannot be answered yet: ${whyNotYet(task)}`)
 
 const conflict = ({ id }: Task, text: string) => new ServiceError(409, `task ${id} ${text}`)

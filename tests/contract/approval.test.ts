@@ -134,6 +134,11 @@ describe('an approval', () => {
         expect((await asked(control, child(graph, i))).waiting).toEqual({ reason: 'approval', detail: messages[i]! })
       }
       expect(await errorOf(await answer(control, `${child(graph, 2)}/approve`))).toStartWith('409 ')
+      for (const path of ['/tasks/sure/approve', `/graphs/${graph}/tasks/sure/reject`]) {
+        expect(await errorOf(await answer(control, path))).toBe(
+          '409 task sure has for_each: answer its children one by one, such as sure[0]',
+        )
+      }
       await recordOf(await answer(control, `${child(graph, 0)}/approve`))
       await asked(control, child(graph, 2))
       control.process.kill('SIGKILL')
