@@ -5,11 +5,12 @@
  * every read verifies. Names of earlier versions have no checksum; then the content must be JSON. A name begins with the
  * graph, the position of the task and the attempt. A restart may change positions, so another task may have that name with
  * the same content: then the number of the attempt is raised until no file has the name. A task and its reused
- * outcome in a rerun share a file. After the last task has dropped a file, the next snapshot removes it, because the
+ * outcome in a rerun share a file. A result in pieces is written under another name first, as its checksum is known only
+ * then. After the last task has dropped a file, the next snapshot removes it, because the
  * state file and the journal no longer name it. A start removes unused files that a crash left.
  */
 import { mkdirSync, readdirSync, unlinkSync } from 'node:fs'
-import { open, readFile, unlink } from 'node:fs/promises'
+import { open, readFile, rename, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { syncDirectory } from '../../shared/atomic-file.ts'
 import { messageOf, systemCodeOf } from '../../shared/errors.ts'
@@ -18,6 +19,10 @@ import { runCooperatively } from '../../shared/steps.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import { isLargeJson, RESULT_FILE_NAME, ResultFile, type StoredResult } from '../graph/result-file.ts'
 import { jsonText } from '../json/pieces.ts'
+import { writeText } from './text-writer.ts'
+
+/** Names of files that are being written and are not results yet. A start removes those that a crash left. */
+const UNFINISHED_FILE = /^large-\d+\.new$/
 
 type Place = Pick<Task, 'graph' | 'position'>
 
@@ -25,6 +30,8 @@ export class ResultFiles {
   readonly #directory: string
   readonly #log: Log
   #dropped: ResultFile[] = []
+  /** Number of results in pieces so far. */
+  #inPieces = 0
   /** For each shared file, the number of tasks that refer to it beside the first one. */
   readonly #sharers = new Map<string, number>()
   /** Lost files that were logged. */
@@ -45,7 +52,8 @@ export class ResultFiles {
       }
     }
     for (const name of readdirSync(this.#directory)) {
-      if (RESULT_FILE_NAME.test(name) && !needed.has(name)) unlinkSync(join(this.#directory, name))
+      const isUnused = UNFINISHED_FILE.test(name) || (RESULT_FILE_NAME.test(name) && !needed.has(name))
+      if (isUnused) unlinkSync(join(this.#directory, name))
     }
   }
 
@@ -78,11 +86,12 @@ export class ResultFiles {
     }
   }
 
-  /** Writes the pieces of a large result, as JSON, to a file. Undefined if the disk refuses. */
+  /**
+   * Writes the pieces of a large result, as JSON, to a file, without blocking the event loop. Undefined if the disk refuses.
+   */
   async keepJson(task: Task, pieces: readonly string[]): Promise<ResultFile | undefined> {
-    const json = Buffer.from(pieces.join(''))
     try {
-      return await this.#write(task, task.attempt, json)
+      return await this.#writePieces(task, pieces)
     } catch (error) {
       this.#logRefused(task, error)
       return undefined
@@ -94,11 +103,8 @@ export class ResultFiles {
     this.#log.error('cannot write a large result to its file; it stays in memory', fields)
   }
 
-  async #write({ graph, position }: Place, attempt: number, json: Uint8Array): Promise<ResultFile> {
-    const name = `${graph.ordinal}-${position}-${attempt}-${checksumOf(json)}.json`
-    const path = join(this.#directory, name)
-    const file = await openNew(path)
-    if (file === undefined) return await this.#write({ graph, position }, attempt + 1, json)
+  async #write(task: Place, attempt: number, json: Uint8Array): Promise<ResultFile> {
+    const { file, name } = await this.#newFile(task, attempt, checksumOf(json))
     try {
       try {
         await file.writeFile(json)
@@ -109,8 +115,34 @@ export class ResultFiles {
       await syncDirectory(this.#directory)
       return new ResultFile(name)
     } catch (error) {
-      await unlink(path).catch(() => {})
+      await unlink(join(this.#directory, name)).catch(() => {})
       throw error
+    }
+  }
+
+  async #writePieces(task: Task, pieces: readonly string[]): Promise<ResultFile> {
+    const unfinished = join(this.#directory, `large-${++this.#inPieces}.new`)
+    const checksum = await writeText(unfinished, pieces)
+    let path = unfinished
+    try {
+      const { file, name } = await this.#newFile(task, task.attempt, hexOf(checksum))
+      await file.close() // it stays empty: it keeps others from taking the name
+      path = join(this.#directory, name)
+      await rename(unfinished, path)
+      await syncDirectory(this.#directory)
+      return new ResultFile(name)
+    } catch (error) {
+      for (const left of new Set([unfinished, path])) await unlink(left).catch(() => {})
+      throw error
+    }
+  }
+
+  /** Opens a new file for the attempt of a task, or for the next one without a file of that name. */
+  async #newFile({ graph, position }: Place, attempt: number, checksum: string) {
+    for (let number = attempt; ; number++) {
+      const name = `${graph.ordinal}-${position}-${number}-${checksum}.json`
+      const file = await openNew(join(this.#directory, name))
+      if (file !== undefined) return { file, name }
     }
   }
 
@@ -174,7 +206,9 @@ export class ResultFiles {
 /** Replaces the number of the attempt in the names of input files: all attempts share the input. */
 const NO_ATTEMPT = 0
 
-const checksumOf = (bytes: Uint8Array): string => Bun.hash.crc32(bytes).toString(16).padStart(8, '0')
+const checksumOf = (bytes: Uint8Array): string => hexOf(Bun.hash.crc32(bytes))
+
+const hexOf = (checksum: number): string => checksum.toString(16).padStart(8, '0')
 
 function isJson(text: string): boolean {
   try {

@@ -65,7 +65,20 @@ async function largeResult(
     texts.push(text)
   }
   const file = await keepJson(expansion.parent, piecesOf(texts))
-  return { value: file ?? texts.map((text) => JSON.parse(text)) }
+  return { value: file ?? (await runCooperatively(valuesOf(texts))) }
+}
+
+function* valuesOf(texts: readonly string[]): Steps<unknown[]> {
+  const values: unknown[] = []
+  let characters = 0
+  for (const text of texts) {
+    values.push(JSON.parse(text))
+    characters += text.length
+    if (characters < LARGE_RESULT_CHARACTERS) continue
+    characters = 0
+    yield
+  }
+  return values
 }
 
 /** The pieces of the array of `texts`: few large ones, as thousands of writes would take long. */

@@ -1,10 +1,11 @@
 /** Files of large results: each has a name of its own, whatever became of the positions of tasks. */
 import { expect, test } from 'bun:test'
-import { readdirSync } from 'node:fs'
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ResultFile } from '../../../control/graph/result-file.ts'
 import { ResultFiles } from '../../../control/journal/result-files.ts'
 import { silentLog } from '../../../shared/log.ts'
+import { nextTurn } from '../../../shared/steps.ts'
 import { graphOf } from '../../support/graph.ts'
 import { tempDir } from '../../support/temp.ts'
 
@@ -25,4 +26,53 @@ test('two tasks that had the same position, one after the other, do not share a 
     expect(kept).toBeInstanceOf(ResultFile)
     expect(await files.read(kept)).toEqual({ json: JSON.stringify(LARGE) })
   }
+})
+
+/** Turns of the event loop until `work` has ended. */
+async function turnsDuring(work: Promise<unknown>): Promise<number> {
+  let turns = 0
+  let isOver = false
+  const end = () => {
+    isOver = true
+  }
+  work.then(end, end)
+  for (; !isOver; turns++) await nextTurn()
+  return turns
+}
+
+test('a result in pieces is written whole, and many turns of the event loop pass meanwhile', async () => {
+  using dir = tempDir()
+  const files = new ResultFiles(dir.path, [], silentLog())
+  const [task] = graphOf([{ id: 'a', type: 'test' }]).tasks
+  // No part may end between the two halves of such a character, whether it begins at an even or at an odd place.
+  const pieces = ['["', '😀'.repeat(400_000), '","x', '😀'.repeat(400_000), '","', 'x'.repeat(16_000_000), '"]']
+  const made = files.keepJson(task!, pieces)
+  expect(await turnsDuring(made)).toBeGreaterThan(60)
+  const again = (await files.keepJson(task!, pieces))!
+  const file = (await made)!
+  expect(again.name).not.toBe(file.name)
+  expect(readdirSync(join(dir.path, 'results')).toSorted()).toEqual([file.name, again.name].toSorted())
+  for (const kept of [file, again]) expect(await files.read(kept)).toEqual({ json: pieces.join('') })
+})
+
+test('a start removes what a crash left of a result in pieces', async () => {
+  using dir = tempDir()
+  const results = join(dir.path, 'results')
+  mkdirSync(results)
+  for (const name of ['large-1.new', '1-0-1-00000000.json', 'of-somebody-else.new'])
+    writeFileSync(join(results, name), '')
+  const files = new ResultFiles(dir.path, [], silentLog())
+  expect(readdirSync(results)).toEqual(['of-somebody-else.new'])
+  const [task] = graphOf([{ id: 'a', type: 'test' }]).tasks
+  expect(await files.read((await files.keepJson(task!, ['[', '1', ']']))!)).toEqual({ json: '[1]' })
+})
+
+test('a result in pieces that the disk refuses leaves no file', async () => {
+  using dir = tempDir()
+  const files = new ResultFiles(dir.path, [], silentLog())
+  const results = join(dir.path, 'results')
+  const [task] = graphOf([{ id: 'a', type: 'test' }]).tasks
+  mkdirSync(join(results, 'large-1.new')) // stands for a disk that takes no file
+  expect(await files.keepJson(task!, ['[', '1', ']'])).toBeUndefined()
+  expect(readdirSync(results)).toEqual(['large-1.new'])
 })
