@@ -75,6 +75,8 @@ export type HiddenRecord = Pick<
   | 'trace_id'
   | 'created_at'
   | 'graph'
+  | 'parent'
+  | 'index'
 >
 
 /** Fields that few states have. */
@@ -244,7 +246,7 @@ function restOf(task: Task): Rest {
 
 function hiddenRecord(task: Task): HiddenRecord {
   const { type, tool_name, params, input, retry, retry_on, backoff, timeout, ...more } = wholeRecord(task)
-  const { secrets, annotations, graph_id, created_at } = more
+  const { secrets, annotations, graph_id, created_at, parent, index } = more
   return {
     ...{ type, retry, graph_id, created_at, trace_id: task.graph.traceId },
     ...(tool_name !== undefined && { tool_name }),
@@ -255,6 +257,7 @@ function hiddenRecord(task: Task): HiddenRecord {
     ...(timeout !== undefined && { timeout }),
     ...(secrets !== undefined && { secrets }),
     ...(annotations !== undefined && { annotations }),
+    ...(parent !== undefined && { parent, index: index! }),
     ...(task.graph.options !== NO_GRAPH_OPTIONS && { graph: task.graph.options }),
   }
 }

@@ -1,11 +1,15 @@
 /** Goal: a start finds what a crash between any two steps of a snapshot has left. Method: entries and frames by hand. */
 import { expect, test } from 'bun:test'
+import { Expansion } from '../../../control/graph/expansion.ts'
+import { newChildren, type TaskExpansion } from '../../../control/graph/graph.ts'
 import { whenIn } from '../../../control/graph/when.ts'
 import { GcSchedule } from '../../../control/journal/gc-schedule.ts'
 import type { Frame } from '../../../control/journal/journal-format.ts'
+import { encodeStates, groupsOf } from '../../../control/journal/journaled-state.ts'
 import { Replay } from '../../../control/journal/replay.ts'
 import { type StoredTask, storedTask } from '../../../control/journal/stored-task.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
+import { runSync } from '../../../shared/steps.ts'
 import { acceptGraph } from '../../support/graph.ts'
 
 const states = (...rows: unknown[]): Frame =>
@@ -35,6 +39,32 @@ test('a deleted task of a scoped graph takes no id of the service, even if nothi
   store.apply({ kind: 'graph-recovered', graph: graph! })
   expect([...store.hiddenRunning]).toEqual([...graph!.tasks])
   expect([store.graph('g'), acceptGraph(store, [{ id: 'a', type: 'test' }]).visible]).toEqual([undefined, 1])
+})
+
+test('a deleted child that runs elsewhere is a child, and takes no id of the service', () => {
+  const before = new TaskStore()
+  const parent = acceptGraph(before, [{ id: 'p', type: 'runtime', tool_name: 'script', for_each: [8, 9] }]).tasks[0]!
+  const expansion: TaskExpansion = new Expansion(parent, [8, 9], 2)
+  const children = runSync(newChildren(expansion))
+  before.apply({ kind: 'expanded', task: parent, at: 1, expansion, children })
+  const child = children[0]!
+  before.apply({ kind: 'attempt-started', task: child, at: 1 })
+  child.handle = { id: 'p[0]-g-1', isTaken: true }
+  before.apply({ kind: 'deleted', task: child, at: 1 })
+  const replay = new Replay([], new GcSchedule())
+  for (const task of [parent, children[1]!]) {
+    replay.addEntry(task.id, JSON.parse(JSON.stringify(storedTask(before, task, task === parent))), refuse)
+  }
+  replay.endEntries(refuse)
+  replay.apply({ kind: 't', payload: new TextEncoder().encode(encodeStates(groupsOf([child]))) } as Frame, refuse)
+  const [graph] = replay.graphs(refuse)
+  const [again, first] = graph!.tasks
+  expect(first).toMatchObject({ id: 'p[0]', isDeleted: true, goesOnElsewhere: true, childOf: { parent: again } })
+  expect([graph!.tasks.length, graph!.live, again!.expansion!.open]).toEqual([3, 3, 2])
+  const later = new TaskStore()
+  later.apply({ kind: 'graph-recovered', graph: graph! })
+  expect([...later.hiddenRunning]).toEqual([first!])
+  expect(acceptGraph(later, [{ id: 'p[0]', type: 'test' }]).visible).toBe(1)
 })
 
 test.each([
