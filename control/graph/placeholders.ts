@@ -4,7 +4,7 @@
  * `{"$from": id, ...}` is a value of an ended task (`references.ts`). `{"$param": name}` is a parameter of the graph
  * (`parameters.ts`). `{"$literal": value}` is `value` itself, even if it looks like a placeholder. In a child of a task with
  * `for_each`, `{"$item": pointer}` is its element or a value in that, and `{"$index": true}` the index of the element, from
- * 0. An object with one of these names and an unexpected other name is an error. Inserted values are never searched for
+ * 0; both also in the form `as`. An object with one of these names and an unexpected other name is an error. Inserted values are never searched for
  * placeholders, and never joined with other text, so they stay data.
  */
 
@@ -17,15 +17,15 @@ import { didYouMean, quoted } from '../../shared/unknown-names.ts'
 import { MAX_JSON_DEPTH } from '../json/depth.ts'
 import { FILE_REFERENCE_FIELDS, fileReferenceIn, isInputPath, MISPLACED_FILE } from './file-references.ts'
 import { setMember } from './plain-json.ts'
-import { REFERENCE_FIELDS, type Reference, referenceIn } from './references.ts'
+import { formIn, REFERENCE_FIELDS, type Reference, referenceIn } from './references.ts'
 
 export type Placeholder =
   | { readonly kind: 'reference'; readonly reference: Reference }
   | { readonly kind: 'parameter'; readonly name: string }
   | { readonly kind: 'literal'; readonly value: unknown }
   /** `path` is a JSON Pointer into the element. */
-  | { readonly kind: 'item'; readonly path: string }
-  | { readonly kind: 'index' }
+  | { readonly kind: 'item'; readonly path: string; readonly as?: Reference['as'] }
+  | { readonly kind: 'index'; readonly as?: Reference['as'] }
 
 /** The path from a value to a value inside it. */
 export type Path = readonly (string | number)[]
@@ -55,6 +55,15 @@ export const MAX_PLACEHOLDERS = 10_000
 export const MAX_PLACE_FAULTS = MAX_DRY_RUN_ERRORS + 1
 
 const NAMES = ['$from', '$param', '$literal', '$item', '$index'] as const
+
+/** The fields of each placeholder. */
+const FIELDS: Readonly<Record<(typeof NAMES)[number], readonly string[]>> = {
+  $from: REFERENCE_FIELDS,
+  $param: ['$param'],
+  $literal: ['$literal'],
+  $item: ['$item', 'as'],
+  $index: ['$index', 'as'],
+}
 
 /** Whether `object` is meant to be a placeholder. */
 export const hasPlaceholderName = (object: object): boolean => NAMES.some((name) => Object.hasOwn(object, name))
@@ -148,15 +157,15 @@ export const isFileReference = (placeholder: Placeholder): boolean =>
 export function placeholderIn(object: Readonly<JsonObject>): Placeholder | string {
   const name = NAMES.find((each) => Object.hasOwn(object, each))!
   const isFile = name === '$from' && Object.hasOwn(object, 'file')
-  const known: readonly string[] = name !== '$from' ? [name] : isFile ? FILE_REFERENCE_FIELDS : REFERENCE_FIELDS
+  const known: readonly string[] = isFile ? FILE_REFERENCE_FIELDS : FIELDS[name]
   const other = Object.keys(object).find((key) => !known.includes(key))
   if (other !== undefined) {
     return `unknown field ${quoted(other)} beside ${quoted(name)}${didYouMean(nearestName(other, known))}`
   }
   const value = object[name]
   if (name === '$literal') return { kind: 'literal', value }
-  if (name === '$item') return itemIn(value)
-  if (name === '$index') return value === true ? { kind: 'index' } : '$index: expected true'
+  if (name === '$item') return itemIn(value, object.as)
+  if (name === '$index') return indexIn(value, object.as)
   if (name === '$param') {
     return typeof value === 'string' ? { kind: 'parameter', name: value } : '$param: expected the name of a parameter'
   }
@@ -164,10 +173,18 @@ export function placeholderIn(object: Readonly<JsonObject>): Placeholder | strin
   return typeof reference === 'string' ? reference : { kind: 'reference', reference }
 }
 
-function itemIn(path: unknown): Placeholder | string {
+function itemIn(path: unknown, as: unknown): Placeholder | string {
   if (typeof path !== 'string') return '$item: expected a JSON Pointer into the element ("" for all of it)'
   const fault = pointerFault(path)
-  return fault === undefined ? { kind: 'item', path } : `$item: ${fault}`
+  if (fault !== undefined) return `$item: ${fault}`
+  const form = formIn(as)
+  return typeof form === 'string' ? form : { kind: 'item', path, ...form }
+}
+
+function indexIn(value: unknown, as: unknown): Placeholder | string {
+  if (value !== true) return '$index: expected true'
+  const form = formIn(as, ['text', 'json']) // a number has no lines
+  return typeof form === 'string' ? form : { kind: 'index', ...form }
 }
 
 /** Replaces the placeholders in `value` by `values`. Copies only the containers on the paths. */

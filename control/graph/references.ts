@@ -14,13 +14,15 @@ import { jsonBytes, jsonText } from '../json/pieces.ts'
 /** The forms of `as`. */
 const FORMS = ['text', 'json', 'lines'] as const
 
+type Form = (typeof FORMS)[number]
+
 export interface Reference {
   /** The id of the referenced task. */
   readonly id: string
   /** A JSON Pointer into the record of that task. */
   readonly path: string
   readonly default?: { readonly value: unknown }
-  readonly as?: (typeof FORMS)[number]
+  readonly as?: Form
   /** A path in the workspace of that task, which the value names beside the id of the task in the runtime service. */
   readonly file?: string
 }
@@ -37,14 +39,21 @@ export function referenceIn(object: Readonly<JsonObject>): Reference | string {
   if (isGiven(path) && typeof path !== 'string') return 'path: expected a JSON Pointer'
   const fault = typeof path === 'string' ? pointerFault(path) : undefined
   if (fault !== undefined) return `path: ${fault}`
-  const form = FORMS.find((each) => each === as)
-  if (isGiven(as) && form === undefined) return `as: expected ${FORMS.join(', ')}`
+  const form = formIn(as)
+  if (typeof form === 'string') return form
   return {
     id,
     path: typeof path === 'string' ? path : DEFAULT_PATH,
     ...(Object.hasOwn(object, 'default') && object.default !== undefined && { default: { value: object.default } }),
-    ...(form !== undefined && { as: form }),
+    ...form,
   }
+}
+
+/** Parses the field `as`, which may be absent. Returns the fault if it is invalid. */
+export function formIn(as: unknown, forms: readonly Form[] = FORMS): { readonly as?: Form } | string {
+  if (!isGiven(as)) return {}
+  const form = forms.find((each) => each === as)
+  return form === undefined ? `as: expected ${forms.join(', ')}` : { as: form }
 }
 
 /** The value of a reference with the bytes of its JSON, or the reason why there is no value. */
@@ -75,6 +84,14 @@ export function* referencedValue(record: object, reference: Reference, maxBytes:
 }
 
 const TOO_LARGE = Symbol('too large')
+
+/** The value in an element that `place` describes, in the form `as`. */
+export function* elementInForm(value: unknown, as: Reference['as'], place: string): Steps<Referenced> {
+  const form = yield* inForm(value, as, Number.POSITIVE_INFINITY)
+  if (form === TOO_LARGE) throw new Error('there is no limit')
+  if (typeof form === 'string') return { fault: `${place} ${form}` }
+  return { value: form.value, bytes: (yield* jsonBytes(form.value, Number.POSITIVE_INFINITY))! }
+}
 
 /** `value` in the form `as`. Returns the actual form if `value` does not have the required one. */
 function* inForm(

@@ -15,14 +15,13 @@ import type { Task } from '../graph/graph.ts'
 import { parameterBytes } from '../graph/parameters.ts'
 import { fill, findPlaceholders, type Place, type Placeholder, type Places, pathText } from '../graph/placeholders.ts'
 import { hidesAt, taskRecord, wholeInputs } from '../graph/record.ts'
-import { placeOf, type Reference, referencedValue } from '../graph/references.ts'
+import { elementInForm, placeOf, type Reference, referencedValue } from '../graph/references.ts'
 import { digestToKeep, isKeptWhole } from '../graph/resolved-input.ts'
 import { ResolvedSize } from '../graph/resolved-size.ts'
 import { LARGE_RESULT_CHARACTERS, ResultFile, type StoredResult } from '../graph/result-file.ts'
 import { referencedSecretsFault } from '../graph/task-secrets.ts'
 import { isWithinDepth, MAX_JSON_DEPTH } from '../json/depth.ts'
 import { parseMembers, parseObjectWithArrays } from '../json/large-json.ts'
-import { jsonBytes } from '../json/pieces.ts'
 import type { TaskStore } from '../store/tasks.ts'
 
 export interface InputResolverOptions {
@@ -244,18 +243,22 @@ function* elementValue(
   fault: (text: string) => Error,
 ): Steps<{ readonly value: unknown; readonly bytes: number }> {
   const { childOf } = task
+  const { as } = placeholder
   if (childOf === undefined) {
     const value = placeholder.kind === 'item' ? { $item: placeholder.path } : { $index: true }
-    return { value, bytes: 0 }
+    return { value: as === undefined ? value : { ...value, as }, bytes: 0 }
   }
   const index = childOf.indexOf(task)
-  if (placeholder.kind === 'index') return { value: index, bytes: 0 }
+  if (placeholder.kind === 'index') return { value: as === 'text' ? String(index) : index, bytes: 0 }
   const { path } = placeholder
   const item = childOf.itemOf(task)
   const pointed = item === undefined ? undefined : pointerValue(item.value, path)
   if (!pointed?.found || pointed.value === undefined)
     throw fault(`element ${index} of ${childOf.parent.id} has no ${path}`)
-  return { value: pointed.value, bytes: (yield* jsonBytes(pointed.value, Number.POSITIVE_INFINITY))! }
+  const element = `element ${index} of ${childOf.parent.id}`
+  const found = yield* elementInForm(pointed.value, as, path === '' ? element : `${path} of ${element}`)
+  if ('fault' in found) throw fault(found.fault)
+  return found
 }
 
 const faultAt =

@@ -109,7 +109,7 @@ export const TaskInput = Type.Object({
   for_each: orNull(
     Type.Union([Type.Array(Type.Unknown()), Type.Record(Type.String(), Type.Unknown())]),
     'list, or object with $from, $param or $literal',
-    'A list, or {"$from": "list", "as": "lines"}: the task runs once for each element. In params, {"$item": JSON Pointer} is the element ("") or a value in it, {"$index": true} its index. The result is the list of the results.',
+    'A list, or {"$from": "list", "as": "lines"}: the task runs once for each element. In params, {"$item": JSON Pointer} is the element ("") or a value in it, {"$index": true} its index, both with "as": "text" as a text. The result is the list of the results.',
   ),
   max_parallel: orNull(
     Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),

@@ -112,6 +112,34 @@ describe('a task with for_each', () => {
     expect(await messages('parameter')).toEqual([1, 'x'])
   })
 
+  test('hands over elements and indexes in the form that as names', async () => {
+    await using control = await startControl({ env: { SERVICE_SHELL_POLICY: 'open' } })
+    const args = [
+      { $index: true, as: 'text' },
+      { $item: '/n', as: 'text' },
+    ]
+    const forms = [
+      { $index: true, as: 'json' },
+      { $item: '/text', as: 'json' },
+      { $item: '/text', as: 'lines' },
+    ]
+    const for_each = [
+      { n: 7, text: '[1]\n' },
+      { n: [null], text: 1 },
+    ]
+    const graphId = await submit(control, [echo('texts', args, { for_each }), noop('forms', forms, { for_each })])
+    await ended(control, graphId)
+    expect((await read(control, graphId, 'texts')).result).toMatchObject([
+      { stdout: '0 7\n' },
+      { stdout: '1 [null]\n' },
+    ])
+    expect((await read(control, graphId, 'forms')).result).toEqual([said([0, [1], ['[1]']]), null])
+    expect(await read(control, graphId, 'forms[1]')).toMatchObject({
+      error: 'params.message[2]: /text of element 1 of forms is no text with lines: it is a number',
+      runtime: { error: { code: 'invalid_input' } },
+    })
+  })
+
   test('over nothing succeeds with an empty list', async () => {
     await using control = await startControl()
     const graphId = await submit(control, [
@@ -451,6 +479,21 @@ describe('refused at submission', () => {
       '$item without a pointer',
       [noop('a', { $item: 'x' }, { for_each: [] })],
       'task a: params.message: $item: expected a JSON Pointer, which begins with "/"',
+    ],
+    [
+      '$item in an unknown form',
+      [noop('a', { $item: '', as: 'yaml' }, { for_each: [] })],
+      'task a: params.message: as: expected text, json, lines',
+    ],
+    [
+      'an index as lines',
+      [noop('a', { $index: true, as: 'lines' }, { for_each: [] })],
+      'task a: params.message: as: expected text, json',
+    ],
+    [
+      'a misspelt form of an index',
+      [noop('a', { $index: true, As: 'text' }, { for_each: [] })],
+      'task a: params.message: unknown field "As" beside "$index" (did you mean "as"?)',
     ],
     [
       '$item of a number',
