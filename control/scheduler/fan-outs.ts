@@ -225,19 +225,25 @@ export class FanOuts {
     return false
   }
 
+  /** The result is made again if children are deleted while it is made: it must agree with the outcome. */
   async #end(expansion: TaskExpansion): Promise<void> {
     const { parent } = expansion
-    const failure = fanOutFailure(expansion)
-    const made = parent.status === 'running' ? await fanOutResult(expansion, this.#options) : undefined
-    const file = made !== undefined && 'value' in made && made.value instanceof ResultFile ? made.value : undefined
+    const files: ResultFile[] = []
+    let failure: Failure | undefined
+    let made: Awaited<ReturnType<typeof fanOutResult>> | undefined
+    do {
+      failure = fanOutFailure(expansion)
+      made = parent.status === 'running' ? await fanOutResult(expansion, this.#options) : undefined
+      if (made !== undefined && 'value' in made && made.value instanceof ResultFile) files.push(made.value)
+    } while (parent.status === 'running' && !parent.isDeleted && fanOutFailure(expansion)?.message !== failure?.message)
+    let kept: unknown
     if (!parent.isTerminal) {
       const ending = endingOf(expansion, failure, made)
+      kept = ending.result
       this.#options.onEnd(parent, ending)
       this.#options.wake()
-      if (ending.result === file) return
     }
-    // A cancel came while the result was written.
-    if (file !== undefined) this.#options.store.onResultDropped(file)
+    for (const file of files) if (file !== kept) this.#options.store.onResultDropped(file)
   }
 }
 

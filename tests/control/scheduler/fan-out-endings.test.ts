@@ -45,3 +45,29 @@ test('the file of a result that is kept is not dropped', async () => {
   expect(world.task('map')).toMatchObject({ status: 'success', result: new ResultFile('list') })
   expect(dropped).toEqual([])
 })
+
+test('the deletion of a child while the result is read fails the task, with null in its place', async () => {
+  const reading = Promise.withResolvers<void>()
+  const read = Promise.withResolvers<void>()
+  const { world, dropped } = worldWithFiles({
+    readResult: async ({ name }) => {
+      if (name === 'map[1]') {
+        reading.resolve()
+        await read.promise
+      }
+      return { json: JSON.stringify(name) }
+    },
+    keepJson: async (_, pieces) => new ResultFile(pieces.join('')),
+  })
+  world.submit([task('map', {}, { for_each: [1, 2] })])
+  await reading.promise
+  world.scheduler.delete(world.task('map[0]'))
+  read.resolve()
+  await world.over()
+  expect(world.task('map')).toMatchObject({
+    status: 'failed',
+    errorText: '1 of 2 deleted: map[0]',
+    result: new ResultFile('[null,"map[1]"]'),
+  })
+  expect(dropped).toEqual(['map[0]', '["map[0]","map[1]"]'])
+})
