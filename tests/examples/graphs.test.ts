@@ -85,7 +85,7 @@ test.each([
 })
 
 test.each([
-  ['build-matrix.json', 'publish', 'the last one: build for darwin 22\n\n'],
+  ['build-matrix.json', 'publish', 'the first one: build for linux 20\n\n'],
   ['map-reduce.json', 'total', '11 words in 2 files\n'],
 ])('%s runs a task for each element', async (name, id, stdout) => {
   await using control = await startControl()
