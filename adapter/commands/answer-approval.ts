@@ -1,5 +1,4 @@
 /** The common part of `taskmill approve` and `taskmill reject`: the answer to a task that waits for an approval. */
-import { userInfo } from 'node:os'
 import type { ApprovalAnswer } from '../../shared/contract/approval.ts'
 import { UsageError } from '../../shared/errors.ts'
 import { text } from '../../shared/flags.ts'
@@ -13,7 +12,7 @@ export const answerCommand = (verb: 'approve' | 'reject', summary: string) =>
     summary,
     usage: 'ID [--who NAME] [--why TEXT]',
     settings: {
-      who: text({ value: 'NAME', help: 'Who answers, for the record. Default: your user name.' }),
+      who: text({ value: 'NAME', help: 'Who answers, for the record. Default: your user name (USER, else LOGNAME).' }),
       why: text({ value: 'TEXT', help: 'The reason, for the record.' }),
     },
     maxArguments: 1,
@@ -28,13 +27,9 @@ export const answerCommand = (verb: 'approve' | 'reject', summary: string) =>
     },
   })
 
-/** The name of the user whose process this is. Throws `UsageError` for a user without one. */
+/** The name of the user whose process this is. Throws `UsageError` if the environment has none. */
 function userName({ USER, LOGNAME }: Readonly<Record<string, string | undefined>>): string {
-  try {
-    return userInfo().username // throws for a user that the system has no entry of
-  } catch {
-    const name = USER || LOGNAME
-    if (name) return name
-    throw new UsageError('your user has no name: say with --who NAME who answers')
-  }
+  const name = USER || LOGNAME // not userInfo() of node:os: without USER, Bun answers "unknown"
+  if (name) return name
+  throw new UsageError('USER and LOGNAME are not set: say with --who NAME who answers')
 }

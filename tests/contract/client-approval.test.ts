@@ -1,6 +1,5 @@
 /** `taskmill approve` and `reject`, and what `run` says of a task that waits for them. Source: docs/client.md. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { userInfo } from 'node:os'
 import { builtProgram } from '../../scripts/build.ts'
 import { runClient } from '../support/client.ts'
 import { type Control, startControl } from '../support/control.ts'
@@ -33,23 +32,28 @@ test('approve answers in the name of the user, reject with a name and a reason',
   expect(table).toMatch(/^a +pending .* waits for approval: Go\?$/m)
   expect((await client(['get', 'b', '-o', 'table'])).stdout).toMatch(/^waiting +waits for approval$/m)
 
-  const approved = await client(['approve', 'a'])
+  const unnamed = await runClient(['approve', 'a'], { url: control.url, env: { USER: '', LOGNAME: '' } })
+  expect([unnamed.exitCode, unnamed.envelope.error?.message]).toEqual([
+    2,
+    'USER and LOGNAME are not set: say with --who NAME who answers',
+  ])
+  const approved = await runClient(['approve', 'a'], { url: control.url, env: { USER: '', LOGNAME: 'grace' } })
   expect(approved.exitCode).toBe(0)
   expect(approved.envelope.data).toMatchObject({
     ...{ id: 'a', status: 'success' },
-    result: { approved: true, who: userInfo().username },
+    result: { approved: true, who: 'grace' },
   })
   const rejected = await client(['reject', `${graph_id}/b`, '--who', 'Ada L.', '--why', 'not today'])
   expect(rejected.envelope.data).toMatchObject({ status: 'failed', error: 'rejected by Ada L.: not today' })
   expect((await client(['reject', 'b', '--who', 'Ada L.', '--why', 'not today'])).exitCode).toBe(0)
-  const other = await client(['approve', 'b'])
+  const other = await client(['approve', 'b', '--who', 'eve'])
   expect([other.exitCode, other.envelope.error?.status_code]).toEqual([1, 409])
 })
 
 test('both refuse what is no task', async () => {
   expect((await client(['approve'])).exitCode).toBe(2)
   expect((await client(['approve', 'a', 'b'])).exitCode).toBe(2)
-  expect((await client(['reject', 'nobody'])).envelope.error?.status_code).toBe(404)
+  expect((await client(['reject', 'nobody', '--who', 'eve'])).envelope.error?.status_code).toBe(404)
 })
 
 test('run shows what is to be decided, and the command that answers', async () => {
@@ -80,7 +84,7 @@ test('run shows what is to be decided, and the command that answers', async () =
   expect(said).toMatch(/it's \$HOME: waits for approval: first this.*then .*that$/m)
   expect(said).not.toContain('\u001b')
   // The command is as a shell takes it.
-  const env = testEnvironment({})
+  const env = testEnvironment({ USER: 'grace' })
   const answer = Bun.spawn(['sh', '-c', `${command.exec(said)![1]} --why 'as it should be'`], { env, stdout: 'pipe' })
   expect(await answer.exited).toBe(0)
   expect(await child.exited).toBe(0)
