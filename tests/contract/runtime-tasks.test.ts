@@ -328,7 +328,7 @@ describe('a runtime service that is not there', () => {
     const task = await control.run({ type: 'runtime', params: echo })
     expect(task.status).toBe('failed')
     expect(task.error).toBe(
-      `cannot reach the runtime service at http://127.0.0.1:${port}: connection refused (is it running? start it with taskmill-runtime serve, or set SERVICE_RUNTIME_URL)`,
+      `cannot reach the runtime service at http://127.0.0.1:${port}: connection refused (is it running? start it with taskmill-control --with-runtime or taskmill-runtime serve, or set SERVICE_RUNTIME_URL)`,
     )
     expect(task.runtime?.error).toMatchObject({ code: 'external_failure', retryable: true })
     expect(task).not.toHaveProperty('handle_id')

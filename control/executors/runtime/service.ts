@@ -160,7 +160,7 @@ const clientOf = (options: RuntimeServiceOptions): ServiceClient =>
   new ServiceClient(
     {
       name: 'runtime',
-      start: 'taskmill-runtime serve',
+      start: 'taskmill-control --with-runtime or taskmill-runtime serve',
       urlVariable: 'SERVICE_RUNTIME_URL',
       urlFlag: '--runtime-url',
     },
