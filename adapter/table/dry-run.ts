@@ -60,8 +60,12 @@ function planRows(runtime: GraphDryRun['runtime'], look: Look): string[] {
 
 function planCell({ execution_plan: plan, error }: TaskPlan): Cell {
   if (plan === undefined) return { text: error ?? '', style: 'red' }
-  if (plan.degraded) return { text: `degraded: ${plan.fallback_reasons.join('; ')}`, style: 'yellow' }
-  return { text: 'as asked for' }
+  if (plan.degraded)
+    return { text: `degraded: ${[...plan.fallback_reasons, ...plan.capability_warnings].join('; ')}`, style: 'yellow' }
+  const warnings = plan.capability_warnings
+  return warnings.length > 0
+    ? { text: `as asked for, but ${warnings.join('; ')}`, style: 'yellow' }
+    : { text: 'as asked for' }
 }
 
 const idList = (ids: readonly string[], separator: string): string =>
