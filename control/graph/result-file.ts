@@ -3,6 +3,12 @@
 /** Minimum characters of JSON of a result that is kept in a file. */
 export const LARGE_RESULT_CHARACTERS = 64 * 1024
 
+/**
+ * Minimum characters of JSON of a result that is kept in a file if later tasks may take it over (`cache`). They share the file.
+ * With a copy of 60,000 bytes each, 60,000 such tasks took 4 GB on disk, and as much memory after a restart.
+ */
+export const SHARED_RESULT_CHARACTERS = 4 * 1024
+
 /** A reference to a result in a file of the data directory. */
 export class ResultFile {
   constructor(readonly name: string) {}

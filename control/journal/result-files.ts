@@ -17,7 +17,14 @@ import { messageOf, systemCodeOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { runCooperatively } from '../../shared/steps.ts'
 import type { Graph, Task } from '../graph/graph.ts'
-import { isLargeJson, RESULT_FILE_NAME, ResultFile, type StoredResult } from '../graph/result-file.ts'
+import {
+  isLargeJson,
+  LARGE_RESULT_CHARACTERS,
+  RESULT_FILE_NAME,
+  ResultFile,
+  SHARED_RESULT_CHARACTERS,
+  type StoredResult,
+} from '../graph/result-file.ts'
 import { jsonText } from '../json/pieces.ts'
 import { writeText } from './text-writer.ts'
 
@@ -61,7 +68,8 @@ export class ResultFiles {
    * Writes a large result to a file and returns the file. Returns a small result, or one that the disk refuses, itself.
    */
   keep(task: Task, result: unknown): unknown | Promise<unknown> {
-    return isLargeJson(result) ? this.#save(task, result) : result
+    const limit = task.cache === undefined ? LARGE_RESULT_CHARACTERS : SHARED_RESULT_CHARACTERS
+    return isLargeJson(result, limit) ? this.#save(task, result) : result
   }
 
   async #save(task: Task, result: unknown): Promise<unknown> {

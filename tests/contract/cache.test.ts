@@ -1,6 +1,6 @@
 /** Tasks that take over an earlier outcome by a key. Source: docs/graphs.md, "Outcomes by key". */
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { MAX_CACHE_KEY_CHARACTERS, MAX_CACHE_TTL_MS } from '../../shared/contract/cache.ts'
 import type { TaskRecord } from '../../shared/contract/control.ts'
@@ -117,6 +117,27 @@ describe('a task with the key of an earlier success', () => {
       (text) => text.includes('"other"') && !text.includes('"first": {'),
     )
     expect(messageOf(await control.get('second'))).toBe(message)
+  })
+
+  test('shares a result of some kilobytes, on disk too, however many tasks take it over', async () => {
+    using dir = tempDir()
+    const options = { dataDir: join(dir.path, 'data') }
+    const message = 'x'.repeat(20_000)
+    const count = 2_000
+    {
+      await using control = await startControl(options)
+      await ran(control, cached('first', 'k', { params: { message } }))
+      await control.submit(Array.from({ length: count }, (_, i) => cached(`taker-${i}`, 'k')))
+      expect(messageOf(await control.ended(`taker-${count - 1}`))).toBe(message)
+      await control.stop('SIGTERM')
+    }
+    const files = readdirSync(options.dataDir, { recursive: true, withFileTypes: true }).filter((file) => file.isFile())
+    const bytes = files.reduce((sum, { parentPath, name }) => sum + statSync(join(parentPath, name)).size, 0)
+    expect(bytes).toBeLessThan((count * message.length) / 4)
+    await using control = await startControl(options)
+    for (const id of ['first', 'taker-0', `taker-${count - 1}`]) expect(messageOf(await control.get(id))).toBe(message)
+    expect((await control.fetch('/tasks/first', { method: 'DELETE' })).status).toBe(204)
+    expect(messageOf(await control.get('taker-1'))).toBe(message)
   })
 
   test('has a key that is checked at submission', async () => {
