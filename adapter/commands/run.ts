@@ -19,7 +19,8 @@ export const run = defineCommand({
     const answer = await submit(client, [withScope(bytes), bytes], interruption)
     const { graph_id: graphId, accepted } = answer as SubmitResponse
     const { showGraph } = await import('../follow/show.ts')
-    const title = ` taskmill  runs the ${accepted} tasks of ${name} on ${client.baseUrl}`
+    const tasks = accepted === 1 ? 'the task' : `the ${accepted} tasks`
+    const title = ` taskmill  runs ${tasks} of ${name} on ${client.baseUrl}`
     const request = { client, graphId, title, expectations: expectationsIn(bytes), timeoutMs: values.timeout }
     return { ...submitted(answer), ...(await showGraph({ ...request, env, interruption })) }
   },
