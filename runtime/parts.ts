@@ -11,6 +11,7 @@ import { VERSION } from '../shared/version.ts'
 import { Discards } from './dispatch/discards.ts'
 import { Dispatcher } from './dispatch/dispatcher.ts'
 import { Ends } from './dispatch/end.ts'
+import { FileHolds } from './dispatch/file-holds.ts'
 import { Force } from './dispatch/force.ts'
 import { InFlight } from './dispatch/in-flight.ts'
 import { Inputs } from './dispatch/inputs.ts'
@@ -71,7 +72,8 @@ export function buildTaskParts(foundation: Foundation) {
   const outputs = new Outputs({ ...storage, discards, dataDir, limits: keptLimits, log })
   const inputLimits = { files: config.maxInputFiles, bytes: config.maxInputBytes }
   const { users } = settings.sandbox
-  const inputs = new Inputs({ store, starts, discards, dataDir, users, limits: inputLimits })
+  const holds = new FileHolds()
+  const inputs = new Inputs({ store, starts, discards, holds, dataDir, users, limits: inputLimits })
   const dispatcher = new Dispatcher({
     ...storage,
     ...{ ledger, queue, inFlight, records, starts, ends, force, results, inputs, outputs, totals, log },
@@ -98,6 +100,7 @@ export function buildTaskParts(foundation: Foundation) {
       starts,
       secrets,
       inputs,
+      holds,
     },
     ...{ dispatcher, killSender, kills },
   }
@@ -169,7 +172,7 @@ export function buildCallerParts(foundation: Foundation, tasks: TaskParts) {
     unknownFields: config.unknownFields,
   })
   const retention = new Retention({
-    ...{ results: tasks.results, store, directory, dataDir, log },
+    ...{ results: tasks.results, holds: tasks.holds, store, directory, dataDir, log },
     retentionSecs: config.resultRetentionSecs,
     intervalMs: config.gcIntervalMs,
   })

@@ -20,6 +20,7 @@ import type { TaskStore } from '../store/task-store.ts'
 import type { Copied } from '../store/tree-copy.ts'
 import type { Discards } from './discards.ts'
 import { cancelledBeforeStart, type Ending } from './ending.ts'
+import type { FileHolds } from './file-holds.ts'
 import type { SandboxUsers } from './sandbox-user.ts'
 import type { Starts } from './start.ts'
 import { workspaceOwner } from './task-dir-content.ts'
@@ -28,6 +29,7 @@ export interface InputsOptions {
   readonly store: Pick<TaskStore, 'get' | 'liveTask' | 'requestOf'>
   readonly starts: Pick<Starts, 'ensureDirectory'>
   readonly discards: Discards
+  readonly holds: FileHolds
   /** Absolute. */
   readonly dataDir: string
   /** The user of tasks in a sandbox, if that is not the user of the service. */
@@ -71,12 +73,14 @@ export class Inputs {
   }
 
   async #copy(task: LiveTask, check: () => void): Promise<Readonly<Record<string, TaskInput>>> {
-    const { store, starts, discards, dataDir, users, limits } = this.#options
+    const { store, starts, discards, holds, dataDir, users, limits } = this.#options
     const request = JSON.parse(store.requestOf(task.task_id)) as TaskRequest
     const { inputs = {}, sandbox } = request
     check()
     const fault = this.#faultOf(inputs, task.row.tenant)
     if (fault !== undefined) throw new InputFault(fault)
+    const sources = Object.values(inputs).map(({ task_id }) => task_id)
+    using _ = holds.hold(task.task_id, sources)
     starts.ensureDirectory(task, request)
     const entries = Object.entries(inputs)
     const copied = await fillWorkspace(
@@ -103,11 +107,12 @@ export class Inputs {
   }
 
   #faultOfSource(task_id: string, tenant: string | null): string | undefined {
-    const { store } = this.#options
+    const { store, holds } = this.#options
     const row = store.get(task_id)
     if (row === undefined) return `there is no task ${task_id}, or it was removed with its files: run it again`
     if (row.tenant !== tenant) return `task ${task_id} belongs to another tenant`
-    return store.liveTask(task_id) === undefined ? undefined : `task ${task_id} has not ended`
+    if (store.liveTask(task_id) !== undefined) return `task ${task_id} has not ended`
+    return holds.removalOf(task_id) && `task ${task_id} is being removed with its files: run it again`
   }
 }
 

@@ -13,6 +13,7 @@ import type { DirectoryGuard } from '../store/directory-guard.ts'
 import { removeTree } from '../store/removal.ts'
 import { discardTaskDir, emptyTrash, removeTaskDir, taskDir, tasksDir } from '../store/task-dir.ts'
 import type { TaskStore } from '../store/task-store.ts'
+import type { FileHolds } from './file-holds.ts'
 import type { ResultFiles } from './result-files.ts'
 
 /** Tasks of one slice, whose rows are removed in one transaction. More would make others wait. */
@@ -22,6 +23,7 @@ export interface RetentionOptions {
   readonly store: TaskStore
   readonly directory: Pick<DirectoryGuard, 'look'>
   readonly results: Pick<ResultFiles, 'drop'>
+  readonly holds: FileHolds
   readonly dataDir: string
   readonly retentionSecs: number
   readonly intervalMs: number
@@ -38,8 +40,6 @@ export interface Deletion {
 
 export class Retention {
   readonly #options: RetentionOptions
-  /** Removals under way, by task id. A new task of that id must not collide with one. */
-  readonly #removing = new Map<string, Promise<void>>()
   #timer: ReturnType<typeof setTimeout> | undefined
   #isStopped = false
 
@@ -63,17 +63,17 @@ export class Retention {
     clearTimeout(this.#timer)
   }
 
-  /** Removes all tasks whose retention is over, and returns their number. */
+  /** Removes all tasks whose retention is over, and returns their number. Those that are held stay until the next sweep. */
   async sweep(): Promise<number> {
-    const { store, directory, retentionSecs, log } = this.#options
+    const { store, directory, holds, retentionSecs, log } = this.#options
     const before = Date.now() - retentionSecs * 1000
     let removed = 0
     while (!this.#isStopped && directory.look() === undefined) {
-      const due = store.endedBefore(before, SLICE_TASKS)
-      const ids = due.filter((id) => !this.#removing.has(id))
-      if (ids.length > 0) await this.#during(ids, this.#removeSlice(ids))
+      const due = store.endedBefore(before, SLICE_TASKS + holds.size)
+      const ids = due.filter((id) => !holds.isHeld(id)).slice(0, SLICE_TASKS)
+      if (ids.length > 0) await holds.removeDuring(ids, this.#removeSlice(ids))
       removed += ids.length
-      if (due.length < SLICE_TASKS) break
+      if (ids.length < SLICE_TASKS) break
       await nextTurn()
     }
     if (removed > 0) log.info('tasks removed that are kept no longer', { removed })
@@ -86,22 +86,12 @@ export class Retention {
     await this.#options.store.remove(ids)
   }
 
-  /** Registers `ids` as being removed until `work` is done. */
-  async #during(ids: readonly string[], work: Promise<void>): Promise<void> {
-    for (const id of ids) this.#removing.set(id, work)
-    try {
-      await work
-    } finally {
-      for (const id of ids) this.#removing.delete(id)
-    }
-  }
-
   /**
    * Deletes an ended task for a caller. Resolves when the row is durably gone and the files are removed. Throws a
    * `Refusal` (404, 403, 409), or 503 when the removal cannot be written; the task then stays.
    */
   async delete({ taskId, owner, traceId }: Deletion): Promise<void> {
-    const { store, log } = this.#options
+    const { store, holds, log } = this.#options
     const row = store.get(taskId)
     if (row === undefined) throw new Refusal('not_found', `task not found: ${taskId}`)
     if (row.owner !== null && row.owner !== owner) {
@@ -110,10 +100,15 @@ export class Retention {
     if (store.liveTask(taskId) !== undefined) {
       throw new Refusal('conflict', `task ${taskId} has not ended (kill it, or wait for its end)`)
     }
-    const underWay = this.#removing.get(taskId)
+    const underWay = holds.removalOf(taskId)
     if (underWay !== undefined) return await underWay
+    const copier = holds.copierOf(taskId)
+    if (copier !== undefined) {
+      const remedy = 'try again when that has started, or kill it'
+      throw new Refusal('conflict', `files of task ${taskId} are being copied for task ${copier} (${remedy})`)
+    }
     let trash: string | undefined
-    await this.#during(
+    await holds.removeDuring(
       [taskId],
       store.delete(row, () => {
         trash = this.#putAside(taskId)

@@ -9,7 +9,7 @@
  * bytes of their names, `file` or `directory`, its permissions in octal, its own hash and its name, with spaces between them
  * and a NUL at the end.
  */
-import { closeSync, fchmodSync, fchownSync, mkdirSync, type Stats } from 'node:fs'
+import { closeSync, fchmodSync, fchownSync, fstatSync, mkdirSync, type Stats } from 'node:fs'
 import { systemCodeOf } from '../../shared/errors.ts'
 import { nextTurn } from '../../shared/steps.ts'
 import { type Clone, copyOpenFile, openToRead } from './file-copy.ts'
@@ -25,6 +25,9 @@ const ENTRIES_PER_TURN = 64
 
 /** The text of a `CopyFault` for a missing file. */
 export const MISSING = 'is not there (a task with outputs keeps only what they match)'
+
+/** The same for a directory of which an entry went while it was copied: what is left is not what the task asked for. */
+const REMOVED = 'was removed meanwhile, or a part of it'
 
 /** Why a source cannot be copied; completes a sentence that begins with the source. */
 export class CopyFault extends Error {
@@ -172,13 +175,15 @@ async function copyLevels(
       }
       const name = Buffer.from(next, NAME_ENCODING)
       const kind = level.source.look(name, (_, status) => kindOf(status))
+      if (kind === undefined) throw new CopyFault(REMOVED)
       if (kind === 'file') {
         const { mode, sha256 } = await copyFileEntry(level.source, name, level.target, name, settings)
         level.list.update(lineOf('file', mode, sha256, name))
       } else if (kind === 'directory') {
         if (levels.length > MAX_LEVELS) throw new CopyFault(`is more than ${MAX_LEVELS} directories deep`)
         const inner = openChild(level.source, name)
-        if (inner !== undefined) await enter(inner, level.target, name)
+        if (inner === undefined) throw new CopyFault(REMOVED)
+        await enter(inner, level.target, name)
       }
     }
   } finally {
@@ -191,7 +196,7 @@ async function copyLevels(
 
 const NAME_ENCODING = 'latin1'
 
-/** A directory with too many entries is not read to its end. */
+/** A directory with too many entries is not read to its end. Of a removed one, nobody knows what it had. */
 async function readNames({ source, names }: Level, { amount, check }: CopySettings): Promise<void> {
   for (const entries of source.entries()) {
     check()
@@ -199,6 +204,7 @@ async function readNames({ source, names }: Level, { amount, check }: CopySettin
     amount.checkEntries(names.length)
     await nextTurn()
   }
+  if (fstatSync(source.fd).nlink === 0) throw new CopyFault(REMOVED)
   names.sort().reverse()
 }
 
@@ -218,7 +224,7 @@ async function copyFileEntry(
     amount.addFile(status.size)
     return { status, from: readable(itself) }
   })
-  if (opened === undefined) throw new CopyFault('was removed meanwhile')
+  if (opened === undefined) throw new CopyFault(REMOVED)
   const { status, from } = opened
   try {
     const onBytes = (bytes: number) => {

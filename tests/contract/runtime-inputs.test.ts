@@ -283,6 +283,27 @@ test('a source that is swapped for links all the time gives nothing of the host'
   expect(seen.has('mine')).toBe(true)
 })
 
+test('a task gets all of a directory, also if the source is to be removed meanwhile', async () => {
+  await using service = await startRuntime()
+  const made = 'for d in 1 2 3 4 5 6 7 8; do mkdir $d; seq 1 1000 | sed s,^,$d/, | xargs touch; done'
+  await service.run({ task_id: 'source', ...script(made) })
+  const inputs = { in: from('.', 'source') }
+  const id = await service.submit({ task_id: 'target', ...script('find in -type f | wc -l'), inputs })
+  const remove = () => service.fetch('/api/v1/tasks/source', { method: 'DELETE' })
+  await until(
+    () => existsSync(join(service.dataDir, 'tasks/target/filled/in')),
+    (isThere) => isThere,
+  )
+  expect(await refused(await remove())).toEqual([
+    409,
+    'conflict',
+    'files of task source are being copied for task target (try again when that has started, or kill it)',
+  ])
+  const task = await service.ended(id)
+  expect(task).toMatchObject({ status: 'success', stdout: '8000\n', inputs: { in: { files: 8_000 } } })
+  expect((await remove()).status).toBe(204)
+})
+
 describe('a large copy', () => {
   const BYTES = 300 * MIB
   const large = `head -c ${BYTES} /dev/urandom > large`

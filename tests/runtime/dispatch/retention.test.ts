@@ -4,6 +4,7 @@
  */
 import { expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
+import { FileHolds } from '../../../runtime/dispatch/file-holds.ts'
 import { ResultFiles } from '../../../runtime/dispatch/result-files.ts'
 import { Retention } from '../../../runtime/dispatch/retention.ts'
 import { makeTaskDir, taskDir } from '../../../runtime/store/task-dir.ts'
@@ -25,6 +26,7 @@ test.each(['sweep', 'delete'] as const)('a new task keeps its directory when a %
     dataDir,
     results: new ResultFiles(dataDir, silentLog()),
     directory: HELD,
+    holds: new FileHolds(),
     retentionSecs: 1,
     intervalMs: 1_000,
     log: silentLog(),
@@ -58,6 +60,7 @@ test('the result file of a deleted task is not written into the directory of a n
     dataDir,
     results,
     directory: HELD,
+    holds: new FileHolds(),
     retentionSecs,
     intervalMs,
     log: silentLog(),
@@ -70,4 +73,42 @@ test('the result file of a deleted task is not written into the directory of a n
   makeTaskDir(taskDir(dataDir, 'task'), { ...CONTENT, request: 'new' })
   results.writeAgain()
   expect(existsSync(taskDir(dataDir, 'task').result_path)).toBe(false)
+})
+
+test('tasks whose files are being copied stay until the next sweep, and keep no other task', async () => {
+  using at = storedTasks()
+  const { store, path: dataDir } = at
+  const holds = new FileHolds()
+  const retention = new Retention({
+    store,
+    dataDir,
+    results: new ResultFiles(dataDir, silentLog()),
+    directory: HELD,
+    holds,
+    retentionSecs: 1,
+    intervalMs: 1_000,
+    log: silentLog(),
+  })
+  const ids = Array.from({ length: 120 }, (_, i) => `task-${i}`)
+  for (const [i, id] of ids.entries()) {
+    makeTaskDir(taskDir(dataDir, id), { ...CONTENT, request: id })
+    await at.end(await at.accept(id), i + 1)
+  }
+  const held = ids.slice(0, 60) // the oldest, and more than one slice of a sweep
+  const remove = () => retention.delete({ taskId: 'task-0', owner: null, traceId: 't' })
+  {
+    using _ = holds.hold('copier', [...held, 'task-0'])
+    {
+      using _ = holds.hold('other', held)
+    }
+    expect(await retention.sweep()).toBe(60)
+    expect(ids.filter((id) => store.has(id))).toEqual(held)
+    for (const id of held) expect(readFileSync(taskDir(dataDir, id).request_path, 'utf8')).toBe(id)
+    const message =
+      'files of task task-0 are being copied for task copier (try again when that has started, or kill it)'
+    await expect(remove()).rejects.toThrow(message)
+  }
+  await remove()
+  expect(await retention.sweep()).toBe(59)
+  expect([holds.size, ids.some((id) => store.has(id))]).toEqual([0, false])
 })
