@@ -7,7 +7,7 @@
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import type { TaskInput } from '../../shared/contract/task-inputs.ts'
 import { messageOf } from '../../shared/errors.ts'
-import type { InputSource, TaskInputs } from '../../shared/runtime-request/inputs.ts'
+import { type InputSource, ofMissingTask, type TaskInputs } from '../../shared/runtime-request/inputs.ts'
 import { shortened } from '../../shared/runtime-request/text.ts'
 import type { TaskRequest } from '../../shared/runtime-request/validate.ts'
 import type { TaskError } from '../launcher/classification.ts'
@@ -54,7 +54,7 @@ export class Inputs {
   check({ inputs, control_context }: Pick<TaskRequest, 'inputs' | 'control_context'>): void {
     if (inputs === undefined) return
     const fault = this.#faultOf(inputs, control_context.tenant ?? null)
-    if (fault !== undefined) throw invalidInput(fault)
+    if (fault !== undefined) throw invalidInput(fault.message, fault.details)
   }
 
   /** Copies the inputs of a task into its workspace. Never rejects. */
@@ -78,7 +78,7 @@ export class Inputs {
     const { inputs = {}, sandbox } = request
     check()
     const fault = this.#faultOf(inputs, task.row.tenant)
-    if (fault !== undefined) throw new InputFault(fault)
+    if (fault !== undefined) throw fault
     const sources = Object.values(inputs).map(({ task_id }) => task_id)
     using _ = holds.hold(task.task_id, sources)
     starts.ensureDirectory(task, request)
@@ -98,21 +98,24 @@ export class Inputs {
     return Object.fromEntries(entries.map(([path, source], i) => [path, { ...source, ...copied[i]! }]))
   }
 
-  #faultOf(inputs: TaskInputs, tenant: string | null): string | undefined {
+  #faultOf(inputs: TaskInputs, tenant: string | null): InputFault | undefined {
     for (const [path, { task_id }] of Object.entries(inputs)) {
-      const fault = this.#faultOfSource(task_id, tenant)
-      if (fault !== undefined) return `inputs.${shortened(path)}: ${fault}`
+      const fault = this.#faultOfSource(`inputs.${shortened(path)}`, task_id, tenant)
+      if (fault !== undefined) return fault
     }
     return undefined
   }
 
-  #faultOfSource(task_id: string, tenant: string | null): string | undefined {
+  #faultOfSource(at: string, task_id: string, tenant: string | null): InputFault | undefined {
     const { store, holds } = this.#options
+    const fault = (what: string) => new InputFault(`${at}: ${what}`)
+    const gone = (what: string) => new InputFault(`${at}: ${what}`, ofMissingTask(task_id))
     const row = store.get(task_id)
-    if (row === undefined) return `there is no task ${task_id}, or it was removed with its files: run it again`
-    if (row.tenant !== tenant) return `task ${task_id} belongs to another tenant`
-    if (store.liveTask(task_id) !== undefined) return `task ${task_id} has not ended`
-    return holds.removalOf(task_id) && `task ${task_id} is being removed with its files: run it again`
+    if (row === undefined) return gone(`there is no task ${task_id}, or it was removed with its files: run it again`)
+    if (row.tenant !== tenant) return fault(`task ${task_id} belongs to another tenant`)
+    if (store.liveTask(task_id) !== undefined) return fault(`task ${task_id} has not ended`)
+    if (holds.removalOf(task_id) === undefined) return undefined
+    return gone(`task ${task_id} is being removed with its files: run it again`)
   }
 }
 
@@ -142,5 +145,6 @@ const failedBy = (error: unknown): { readonly status: 'failed'; readonly error: 
   error: {
     code: error instanceof InputFault ? 'invalid_input' : 'launch_failed',
     message: messageOf(error),
+    ...(error instanceof InputFault && error.details !== undefined && { details: error.details }),
   },
 })

@@ -40,6 +40,12 @@ export interface Filling {
 /** An input that cannot be had. The message names it. */
 export class InputFault extends Error {
   override name = 'InputFault'
+  constructor(
+    message: string,
+    readonly details?: Readonly<Record<string, string>>,
+  ) {
+    super(message)
+  }
 }
 
 const MODE = 0o700

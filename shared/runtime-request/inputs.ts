@@ -1,5 +1,6 @@
 /** Files of other tasks that a task gets before it starts, by the path in its own workspace. Pure. */
 import type { TaskInput } from '../contract/task-inputs.ts'
+import { isObject } from '../json.ts'
 import { requestFault } from './fault.ts'
 import { checkedNames, namesIn } from './secrets.ts'
 import { shortened } from './text.ts'
@@ -15,6 +16,15 @@ export type InputSource = Pick<TaskInput, 'task_id' | 'file' | 'sha256'>
 
 /** By path in the workspace of the task. */
 export type TaskInputs = Readonly<Record<string, InputSource>>
+
+/** Details of an error about an input whose task is not there, or was removed with its files. */
+export const ofMissingTask = (missing_task: string) => ({ field: 'inputs', missing_task })
+
+/** The id of the task that is not there; undefined for details of another error. */
+export const missingTaskIn = (details: unknown): string | undefined =>
+  isObject(details) && details.field === 'inputs' && typeof details.missing_task === 'string'
+    ? details.missing_task
+    : undefined
 
 /** The names of a valid path below a workspace. */
 export const namesOfFile = (file: string): readonly string[] => namesIn(file)

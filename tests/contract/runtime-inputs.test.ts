@@ -143,7 +143,10 @@ describe('a task that waits', () => {
     await service.fetch('/api/v1/tasks/source', { method: 'DELETE' })
     await service.kill(busy)
     const message = 'inputs.b: there is no task source, or it was removed with its files: run it again'
-    expect((await service.ended(id)).error).toEqual({ code: 'invalid_input', message })
+    expect((await service.ended(id)).error).toEqual({
+      ...{ code: 'invalid_input', message },
+      details: { field: 'inputs', missing_task: 'source' },
+    })
   })
 })
 
