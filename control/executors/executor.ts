@@ -150,6 +150,11 @@ export interface HandingOver {
     task: Pick<ExecutableTask, 'toolName' | 'input' | 'timeout' | 'secrets'>,
     call: { readonly traceId: string; readonly signal: AbortSignal },
   ): Promise<TaskPlan>
+  /**
+   * For whom the remote service executes a task, as a text. A task takes over only outcomes of tasks with the same text.
+   * Undefined if that is not known before the task starts.
+   */
+  onBehalfOf?(task: Pick<ExecutableTask, 'input'>): string | undefined
   /** Asks the remote service to remove an ended task, at once or as soon as it is reachable. Must not throw. */
   forget?(task: ForgottenTask): void
 }

@@ -8,12 +8,13 @@ import { stackOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { ExecutionError, type Executor } from './executor.ts'
 
-type GuardedMethod = 'killRemote' | 'forget' | 'waitingFor' | 'parametersOf' | 'checkInput' | 'secretsOf'
+type GuardedMethod = 'killRemote' | 'forget' | 'waitingFor' | 'parametersOf' | 'checkInput' | 'secretsOf' | 'onBehalfOf'
 
 /** `executor` with guarded methods. `execute` is not guarded: its errors fail the attempt. */
 export function guarded(executor: Executor, log: Log): Executor {
-  const { killRemote, forget, waitingFor, parametersOf, checkInput, secretsOf } = executor
-  if (!killRemote && !forget && !waitingFor && !parametersOf && !checkInput && !secretsOf) return executor
+  const { killRemote, forget, waitingFor, parametersOf, checkInput, secretsOf, onBehalfOf } = executor
+  if (!killRemote && !forget && !waitingFor && !parametersOf && !checkInput && !secretsOf && !onBehalfOf)
+    return executor
   const broke = (method: GuardedMethod, error: unknown, fields: object = {}) =>
     log.error('executor broke', { type: executor.type, ...fields, in: method, cause: stackOf(error) })
   // A review calls the method for each task of a graph, so only its first mistake is logged.
@@ -68,6 +69,13 @@ export function guarded(executor: Executor, log: Log): Executor {
         attempt(
           () => secretsOf.call(executor, toolName),
           (error) => brokeReview('secretsOf', error),
+        ),
+    }),
+    ...(onBehalfOf && {
+      onBehalfOf: (task) =>
+        attempt(
+          () => onBehalfOf.call(executor, task),
+          (error) => brokeReview('onBehalfOf', error),
         ),
     }),
     ...(checkInput && {

@@ -36,6 +36,7 @@ const executing = (executor: AnyExecutor, execute: Execute): Executor => ({
   ...(executor.parametersOf && { parametersOf: (toolName) => executor.parametersOf?.(toolName) }),
   ...(executor.checkInput && { checkInput: (...given) => executor.checkInput?.(...given) }),
   ...(executor.secretsOf && { secretsOf: (toolName) => executor.secretsOf?.(toolName) }),
+  ...(executor.onBehalfOf && { onBehalfOf: (task) => executor.onBehalfOf?.(task) }),
   ...(executor.forget && { forget: (task) => executor.forget?.(task) }),
 })
 

@@ -7,6 +7,7 @@
 import type { Log } from '../../shared/log.ts'
 import type { OutputSoFar, StopReason } from '../executors/executor.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
+import { missingSourceOf } from '../executors/runtime/outcome.ts'
 import { type AttemptOutput, attemptOutput } from '../graph/attempt-record.ts'
 import type { Handle } from '../graph/cold-fields.ts'
 import type { Task } from '../graph/graph.ts'
@@ -185,6 +186,8 @@ export class Attempts {
       })
     else this.#outcomes.take(attempt, outcome)
     this.#cache.note(task)
+    const missing = outcome.kind === 'failure' ? missingSourceOf(outcome.failure) : undefined
+    if (missing !== undefined) this.#cache.forget(missing)
     if (task.status === 'pending' && outcome.kind === 'unrecorded') this.#held.push(task)
     if (attempt.hasBegun) this.#flush() // prevents that a crash repeats the attempt
     this.#onEnd()

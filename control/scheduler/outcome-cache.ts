@@ -3,9 +3,11 @@
  *
  * Only ids are kept here, so the cache keeps no graph in memory: whether the task still has a record, and its result, is
  * looked up in the store. Only outcomes of executed tasks are kept, so one that is taken over again and again gets old all
- * the same. The keys of tasks are on disk, so a start fills the cache from the records that there are.
+ * the same. The keys of tasks are on disk, so a start fills the cache from the records that there are. Tasks with other
+ * secrets, or for somebody else in another service, have other outcomes.
  */
 import { DEFAULT_CACHE_TTL_MS } from '../../shared/contract/cache.ts'
+import { sortedNames } from '../../shared/runtime-request/secrets.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import type { TaskStore } from '../store/tasks.ts'
 
@@ -17,19 +19,28 @@ interface Entry {
   readonly taskId: string
   /** Milliseconds since 1970. */
   readonly finishedAt: number
+  /** The id of the attempt in another service, if one carried it out. */
+  readonly handleId: string | undefined
 }
+
+/** For whom a task is executed; undefined if that is not known before it starts. Such a task has no cached outcome. */
+export type OnBehalfOf = (task: Task) => string | undefined
 
 export class OutcomeCache {
   readonly #store: Pick<TaskStore, 'graph' | 'taskIn'>
   readonly #max: number
+  readonly #onBehalfOf: OnBehalfOf
   /** The oldest entry first. */
   readonly #entries = new Map<string, Entry>()
+  /** Names of the entries with a handle, by the id of that. */
+  readonly #byHandle = new Map<string, string>()
   hits = 0
   misses = 0
 
-  constructor(store: Pick<TaskStore, 'graph' | 'taskIn'>, max: number) {
+  constructor(store: Pick<TaskStore, 'graph' | 'taskIn'>, max: number, onBehalfOf: OnBehalfOf = () => '') {
     this.#store = store
     this.#max = max
+    this.#onBehalfOf = onBehalfOf
   }
 
   /** Number of keys. */
@@ -41,15 +52,24 @@ export class OutcomeCache {
   note(task: Task): void {
     if (task.cache === undefined || task.status !== 'success') return
     if (task.reusedFrom !== undefined || task.isDeleted) return
-    const name = nameOf(task, task.cache.key)
+    const name = this.#nameOf(task, task.cache.key)
+    if (name === undefined) return
     const finishedAt = task.finishedAt ?? 0
     const known = this.#entries.get(name)
     if (known !== undefined && known.finishedAt > finishedAt) return
-    this.#entries.delete(name)
-    this.#entries.set(name, { graphId: task.graph.id, taskId: task.id, finishedAt })
+    this.#delete(name)
+    const handleId = task.handle?.id
+    this.#entries.set(name, { graphId: task.graph.id, taskId: task.id, finishedAt, handleId })
+    if (handleId !== undefined) this.#byHandle.set(handleId, name)
     if (this.#entries.size <= this.#max) return
     const [oldest] = this.#entries.keys()
-    this.#entries.delete(oldest!)
+    this.#delete(oldest!)
+  }
+
+  /** Forgets the outcome of an attempt in another service, which no longer has the files of that. */
+  forget(handleId: string): void {
+    const name = this.#byHandle.get(handleId)
+    if (name !== undefined) this.#delete(name)
   }
 
   /** Keeps the outcomes of an earlier run: some 10 ms for a million tasks. */
@@ -61,7 +81,9 @@ export class OutcomeCache {
   find(task: Task, now: number): Task | undefined {
     const { cache } = task
     if (cache === undefined) return undefined
-    const source = this.#find(nameOf(task, cache.key), cache.ttl_ms ?? DEFAULT_CACHE_TTL_MS, now)
+    const name = this.#nameOf(task, cache.key)
+    if (name === undefined) return undefined
+    const source = this.#find(name, cache.ttl_ms ?? DEFAULT_CACHE_TTL_MS, now)
     if (source === undefined) this.misses++
     else this.hits++
     return source
@@ -73,10 +95,20 @@ export class OutcomeCache {
     const graph = this.#store.graph(entry.graphId)
     const source = graph && this.#store.taskIn(graph, entry.taskId)
     if (source?.status === 'success') return source
-    this.#entries.delete(name) // its record is gone
+    this.#delete(name) // its record is gone
     return undefined
   }
-}
 
-/** A result of one tool never answers a task of another one. */
-const nameOf = ({ type, toolName = '' }: Task, key: string): string => JSON.stringify([type, toolName, key])
+  #delete(name: string): void {
+    const handleId = this.#entries.get(name)?.handleId
+    if (handleId !== undefined) this.#byHandle.delete(handleId)
+    this.#entries.delete(name)
+  }
+
+  /** A result of one tool, or for one caller, never answers a task of another one. */
+  #nameOf(task: Task, key: string): string | undefined {
+    const { type, toolName = '', secrets } = task
+    const whom = this.#onBehalfOf(task)
+    return whom === undefined ? undefined : JSON.stringify([type, toolName, key, whom, sortedNames(secrets)])
+  }
+}

@@ -152,7 +152,10 @@ export class Scheduler {
       onTested: () => this.#turns.take(),
       onDefect: (error) => this.#break(error),
     })
-    this.cache = new OutcomeCache(store, maxCachedOutcomes)
+    this.cache = new OutcomeCache(store, maxCachedOutcomes, (task) => {
+      const executor = executors.get(task.type)
+      return executor?.onBehalfOf === undefined ? '' : executor.onBehalfOf(task)
+    })
     this.#arrivals = new Arrivals((task) => this.#outcomes.arrived(task))
     this.#attempts = new Attempts({
       ...{ store, executors, maxConcurrency, log, flush, ready: this.#ready, outcomes: this.#outcomes },

@@ -32,6 +32,10 @@ export const isOfSecrets = (details: unknown): boolean => isObject(details) && d
 /** The name of the secret. */
 export const secretNameOf = (use: SecretUse): string => (typeof use === 'string' ? use : use.name)
 
+/** The names of the secrets, each once, in order. Also of secrets that were not checked. */
+export const sortedNames = (secrets: SecretNames | null | undefined): string[] =>
+  [...new Set(Object.values(secrets ?? {}).map((use) => JSON.stringify(secretNameOf(use ?? '')) ?? ''))].toSorted()
+
 /** The names of the directories and of the file below the workspace; undefined for a secret without a file. */
 export const secretFileOf = (use: SecretUse): readonly string[] | undefined =>
   typeof use === 'string' ? undefined : namesIn(use.file)

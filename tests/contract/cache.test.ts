@@ -7,6 +7,7 @@ import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { RerunResponse } from '../../shared/contract/rerun.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { EventStreamClient } from '../support/event-stream.ts'
+import { startPair } from '../support/pair.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 import { Gate } from './gate.ts'
@@ -243,5 +244,49 @@ describe('outcomes', () => {
       graph_id: fresh.graph_id,
       task_id: 'build',
     })
+  })
+})
+
+describe('outcomes of runtime tasks', () => {
+  test('do not cross tenants', async () => {
+    await using pair = await startPair({ controlEnv: { SERVICE_RUNTIME_TENANT: 'B' } })
+    const { control } = pair
+    const task = (id: string, params: object) => ({
+      ...{ id, type: 'runtime.script', cache: { key: 'k' } },
+      params: { script: `echo ${id}`, ...params },
+    })
+    const a = await ran(control, task('a', { control_context: { tenant: 'A' } }))
+    const b = await ran(control, task('b', {}))
+    const c = await ran(control, task('c', { control_context: { tenant: 'B' } }))
+    expect([a, b, c].map(({ status, reused_from }) => [status, reused_from?.task_id])).toEqual([
+      ['success', undefined],
+      ['success', undefined],
+      ['success', 'b'],
+    ])
+    expect(b.result).toMatchObject({ stdout: 'b\n' })
+  })
+
+  test('are forgotten once their files are gone', async () => {
+    await using pair = await startPair()
+    const { control, runtime } = pair
+    const run = async () => {
+      await control.submit([
+        { id: 'build', type: 'runtime.script', params: { script: 'echo 1 > made' }, cache: { key: 'k' } },
+        {
+          ...{ id: 'use', type: 'runtime.script', depends_on: ['build'] },
+          params: { script: 'cat in', inputs: { in: { $from: 'build', file: 'made' } } },
+        },
+      ])
+      return { build: await control.ended('build'), use: await control.ended('use') }
+    }
+    const first = await run()
+    expect(first.use.status).toBe('success')
+    const path = `/api/v1/tasks/${first.build.handle_id}`
+    expect((await runtime.fetch(path, { method: 'DELETE' })).status).toBe(204)
+    const second = await run()
+    expect([second.build.reused_from?.graph_id, second.use.status]).toEqual([first.build.graph_id, 'failed'])
+    const third = await run()
+    expect([third.build.reused_from, third.use.status]).toEqual([undefined, 'success'])
+    expect((await run()).build.reused_from?.graph_id).toBe(third.build.graph_id)
   })
 })

@@ -4,8 +4,10 @@ import { ERROR_CODES, type ErrorCode } from '../../../shared/contract/error-code
 import type { TaskStatusResponse } from '../../../shared/contract/runtime.ts'
 import type { CallFailed } from '../../../shared/http-client.ts'
 import { isGiven, isObject, jsonOrUndefined } from '../../../shared/json.ts'
+import { missingTaskIn } from '../../../shared/runtime-request/inputs.ts'
 import { isOfSecrets } from '../../../shared/runtime-request/secrets.ts'
 import { tailOf } from '../../../shared/text-tail.ts'
+import type { Failure } from '../../graph/failure.ts'
 import { ExecutionError } from '../executor.ts'
 
 /** Maximum bytes of each stream in a result. `logs` has the URLs of the whole streams. */
@@ -106,4 +108,10 @@ function refusalIn(body: string): { code: string; message?: string; details?: un
   const error = isObject(answer) && isObject(answer.error) ? answer.error : {}
   const { code, message, details } = error
   return typeof code === 'string' && typeof message === 'string' ? { code, message, details } : { code: '' }
+}
+
+/** The id there of the task whose files an attempt needed, and which the runtime service no longer has. */
+export function missingSourceOf({ source, details }: Failure): string | undefined {
+  if (source !== SOURCE || !isObject(details)) return undefined
+  return missingTaskIn(details) ?? missingTaskIn(details.details)
 }

@@ -11,9 +11,10 @@ import {
   SubmitTaskRequest,
 } from '../../../shared/contract/runtime-request.ts'
 import { isGiven, isObject } from '../../../shared/json.ts'
-import type { SecretNames } from '../../../shared/runtime-request/secrets.ts'
+import { type SecretNames, sortedNames } from '../../../shared/runtime-request/secrets.ts'
 import { shortened } from '../../../shared/runtime-request/text.ts'
 import { withoutUnknownFields } from '../../../shared/unknown-names.ts'
+import { hasPlaceholderName } from '../../graph/placeholders.ts'
 import { type ExecutableTask, invalidInput } from '../executor.ts'
 
 /**
@@ -82,6 +83,22 @@ export function ownerOf({ input }: ExecutableTask, defaults: ContextDefaults): s
   const context = isObject(input) ? contextOf(input.control_context, defaults) : undefined
   const { owner } = isObject(context) ? context : {}
   return typeof owner === 'string' ? owner : undefined
+}
+
+/**
+ * Tenant, owner and secrets in `input`, as a text; undefined if a placeholder or an invalid value stands for them. Secrets
+ * beside the parameters are not in it.
+ */
+export function onBehalfOf(input: unknown, defaults: ContextDefaults): string | undefined {
+  if (!isGiven(input)) return onBehalfOf({}, defaults)
+  if (!isObject(input) || hasPlaceholderName(input)) return undefined
+  const context = contextOf(input.control_context, defaults) ?? {}
+  if (!isObject(context) || hasPlaceholderName(context)) return undefined
+  const { tenant = null, owner = null } = context
+  const { secrets } = input
+  const isKnown = [tenant, owner].every((name) => name === null || typeof name === 'string')
+  if (!isKnown || (isGiven(secrets) && !isObject(secrets))) return undefined
+  return JSON.stringify([tenant, owner, sortedNames(secrets as SecretNames | undefined)])
 }
 
 function kindOf(toolName: string | undefined, execution: Fields): unknown {

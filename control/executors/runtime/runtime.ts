@@ -28,7 +28,7 @@ import { RemoteAttempt } from './remote-attempt.ts'
 import { RemoteLogs } from './remote-logs.ts'
 import { RemoteQueue } from './remote-queue.ts'
 import type { RemoteRemovals } from './remote-removals.ts'
-import { type ContextDefaults, ownerOf, runtimeRequest } from './request.ts'
+import { type ContextDefaults, onBehalfOf, ownerOf, runtimeRequest } from './request.ts'
 import { reviewRequest } from './request-review.ts'
 import type { RuntimeService } from './service.ts'
 import { runtimeTaskId } from './task-id.ts'
@@ -156,6 +156,10 @@ export class RuntimeExecutor implements Executor {
     }
     if (handles.every(isAway)) return details
     return new Map([...(await this.#queue.look()), ...details])
+  }
+
+  onBehalfOf({ input, handle }: Pick<ExecutableTask, 'input'> & { readonly handle?: Handle | undefined }) {
+    return onBehalfOf(input, this.#defaultsFor(handle))
   }
 
   /** Each attempt was a separate task in the runtime service. */

@@ -1,6 +1,7 @@
 /** Goal: the cache finds the newest outcome of a key that still counts, and nothing else. Method: random notes and look-ups, against a list. */
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { onBehalfOf } from '../../../control/executors/runtime/request.ts'
 import type { Graph, Task } from '../../../control/graph/graph.ts'
 import { OutcomeCache } from '../../../control/scheduler/outcome-cache.ts'
 import { graphOf } from '../../support/graph.ts'
@@ -49,4 +50,65 @@ test('the newest success of the same type, tool and key counts, while it has a r
       expect([cache.hits, cache.misses]).toEqual(isFound ? [1, 0] : [0, 1])
     }),
   )
+})
+
+/** A cache with the outcome of one task. */
+function cacheOf(input: object) {
+  const graph = graphOf([{ id: 'source', type: 'runtime', cache: { key: 'k' }, ...input }])
+  const [source] = graph.tasks
+  source!.status = 'success'
+  source!.finishedAt = 0
+  source!.handle = { id: 'source-1', isTaken: true }
+  const store = { graph: () => graph, taskIn: () => source }
+  const defaults = { tenant: 'lab', owner: 'ada' }
+  const cache = new OutcomeCache(store, 2, (task) => onBehalfOf(task.input, defaults))
+  cache.note(source!)
+  const isFound = (more: object) => {
+    const [asked] = graphOf([{ id: 'asked', type: 'runtime', cache: { key: 'k' }, ...more }]).tasks
+    return cache.find(asked!, 1) === source
+  }
+  return { cache, source: source!, isFound }
+}
+
+const forWhom = (control_context: unknown) => ({ params: { control_context } })
+
+describe('an outcome is', () => {
+  test.each([
+    ['the default tenant and owner', {}, forWhom({ tenant: 'lab', owner: 'ada' }), true],
+    ['nulls', forWhom(null), forWhom({ tenant: null, owner: null }), true],
+    ['another tenant', forWhom({ tenant: 'A' }), forWhom({ tenant: 'B' }), false],
+    ['another owner', forWhom({ owner: 'A' }), forWhom({ owner: 'B' }), false],
+    ['tenant and owner swapped', forWhom({ tenant: 'A', owner: 'B' }), forWhom({ tenant: 'B', owner: 'A' }), false],
+    ['the default and another tenant', {}, forWhom({ tenant: 'B' }), false],
+    [
+      'a tenant that is a placeholder',
+      forWhom({ tenant: { $param: 'a' } }),
+      forWhom({ tenant: { $param: 'a' } }),
+      false,
+    ],
+    ['a context that is a placeholder', forWhom({ $param: 'a' }), forWhom({ $param: 'a' }), false],
+    ['parameters that are a placeholder', { params: { $param: 'a' } }, { params: { $param: 'a' } }, false],
+    ['a context that is none', forWhom('lab'), forWhom('lab'), false],
+    ['the same secrets', { secrets: { A: 'x', B: 'y' } }, { secrets: { B: 'x', A: 'y' } }, true],
+    ['secrets, and none', { secrets: { A: 'x' } }, {}, false],
+    ['other secrets', { secrets: { A: 'x' } }, { secrets: { A: 'y' } }, false],
+    ['a secret in a file', { secrets: { A: 'x' } }, { secrets: { A: { name: 'x', file: 'f' } } }, true],
+    ['secrets of parameters', { params: { secrets: { A: 'x' } } }, { params: { secrets: { A: 'y' } } }, false],
+    ['names that are no text', { params: { secrets: { A: { name: { toString: 1 } } } } }, {}, false],
+    ['secrets of parameters, and none', { params: { secrets: { A: 'x' } } }, {}, false],
+  ])('for those with the same tenant, owner and secrets: %s', (_, source, asked, isFound) => {
+    expect(cacheOf(source).isFound(asked)).toBe(isFound)
+  })
+
+  test('forgotten by the id of its attempt in another service, if it is the newest one', () => {
+    const { cache, source, isFound } = cacheOf({})
+    cache.forget('source-2')
+    expect(isFound({})).toBe(true)
+    source.handle = { id: 'source-2', isTaken: true }
+    cache.note(source)
+    cache.forget('source-1')
+    expect(isFound({})).toBe(true)
+    cache.forget('source-2')
+    expect([isFound({}), cache.size]).toEqual([false, 0])
+  })
 })
