@@ -131,7 +131,7 @@ export class ControlService {
     this.#parts.callbacks.stop()
     const hasLastState = await this.#writeLastState()
     if (hasLastState) {
-      await Promise.all([this.#server?.stop(LAST_ANSWERS_MS), mcpServersEnded])
+      await Promise.all([this.#server?.stop(LAST_ANSWERS_MS), mcpServersEnded, this.#parts.storage.numbers.written()])
       this.#host.log.info('stopped')
     }
     await this.#exit(hasLastState ? 0 : 1)

@@ -32,6 +32,7 @@ export class EventNumbers {
   readonly #lastSeq: number
   #reserved: number
   #isReserving = false
+  #reservation: Promise<void> = Promise.resolve()
   #hasFailed = false
 
   constructor({ dataDir, lastSeq, log }: EventNumbersOptions) {
@@ -54,7 +55,12 @@ export class EventNumbers {
 
   /** Called for every number that is used. Reserves the next block in time. */
   use(seq: number): void {
-    if (seq > this.#reserved - BLOCK / 2 && !this.#isReserving) void this.#reserve(seq + BLOCK)
+    if (seq > this.#reserved - BLOCK / 2 && !this.#isReserving) this.#reservation = this.#reserve(seq + BLOCK)
+  }
+
+  /** Resolves when no reservation is being written: a stop leaves no half of one behind. */
+  async written(): Promise<void> {
+    await this.#reservation
   }
 
   async #reserve(upTo: number): Promise<void> {

@@ -1,6 +1,6 @@
 /** Goal: no number is ever given twice. Method: runs that end at any moment, with whatever of their changes on disk. */
 import { expect, test } from 'bun:test'
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { BLOCK, EventNumbers } from '../../../control/journal/event-numbers.ts'
@@ -40,6 +40,16 @@ test('a run begins above all numbers that an earlier one may have shown', async 
     }),
     { numRuns: 30 },
   )
+})
+
+test('a run that waits for its reservation leaves the whole file and nothing else', async () => {
+  using dir = tempDir()
+  const numbers = new EventNumbers({ dataDir: dir.path, lastSeq: 0, log })
+  await numbers.written()
+  numbers.use(1)
+  await numbers.written()
+  expect(readdirSync(dir.path)).toEqual(['event-numbers'])
+  expect(numbers.reserved).toBe(BLOCK + 1)
 })
 
 test('numbers between what was found and what was reserved are lost', async () => {
