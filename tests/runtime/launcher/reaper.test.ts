@@ -79,7 +79,9 @@ describeLaunchers('what a task leaves behind', (launcher) => {
   })
 
   test('counts only while it lives: what had ended already was not killed', async () => {
-    const ended = await run(launcher, { command: sh('(setsid true &); (true &); sleep 0.1; exit 0') })
+    const script = `(setsid sh -c 'echo $$ >a' &); (sh -c 'echo $$ >b' &)
+      for f in a b; do until test -s $f && ! test -e /proc/$(cat $f); do sleep 0.01; done; done; exit 0`
+    const ended = await run(launcher, { command: sh(script) })
     expect(ended.leftovers_killed).toBe(0)
   })
 

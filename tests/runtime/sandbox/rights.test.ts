@@ -3,7 +3,7 @@
  * that makes every attempt we know of is another, and has tests of its own.
  */
 import { expect, test } from 'bun:test'
-import { chmodSync, closeSync, copyFileSync, openSync, readlinkSync } from 'node:fs'
+import { chmodSync, closeSync, copyFileSync, openSync, readlinkSync, renameSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import type { SandboxFeature } from '../../../runtime/launcher/plan.ts'
@@ -88,8 +88,9 @@ describeSandboxes('a task in a sandbox', (setting) => {
   test('gains nothing by a program that belongs to root and sets the user', async () => {
     await using task = launchIn(setting, { command: sh('until [ -x ./id ]; do sleep 0.01; done; ./id -u; exit 0') })
     const program = join(task.workdir, 'id')
-    copyFileSync('/usr/bin/id', program)
-    chmodSync(program, 0o6755)
+    copyFileSync('/usr/bin/id', `${program}.new`)
+    chmodSync(`${program}.new`, 0o6755)
+    renameSync(`${program}.new`, program) // the task must not find half of it
     await task.outcome()
     expect(task.stdout).toBe(`${uid}\n`)
   })
