@@ -85,6 +85,8 @@ test(
       ...{ beside_none_p99: both, beside_many_p99: both, beside_ratio: both },
       ...{ lists_tasks_p99: both, lists_graphs_p99: both },
       ...{ drawing_opened: drawn, drawing_data: drawn },
+      // The floor has no list of graphs to draw.
+      ...{ list_painted: drawn.slice(0, 1), list_drawn: drawn.slice(0, 1) },
     }
     expect(Object.fromEntries(measuredServers(report))).toEqual(expected)
     for (const { key, results } of report.measures) {
@@ -98,7 +100,7 @@ test(
     const judged = report.measures.filter(({ goal_met }) => goal_met !== null).map(({ key }) => key)
     expect(judged).toEqual([
       ...['latency_p99', 'clients_idle', 'clients_after', 'beside_ratio', 'lists_tasks_p99', 'lists_graphs_p99'],
-      ...(withoutChromium === undefined ? ['drawing_opened'] : []),
+      ...(withoutChromium === undefined ? ['drawing_opened', 'list_painted'] : []),
     ])
   },
   PATIENCE_MS,
