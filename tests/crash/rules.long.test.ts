@@ -100,7 +100,7 @@ async function faultsOf(control: Control, graphId: string, { tasks, cancelled }:
   const byId = new Map(records.map((record) => [record.id, record]))
   const model = new GraphModel(tasks)
   const faults: string[] = []
-  for (const { id, depends_on } of tasks) {
+  for (const { id, depends_on, fail_fast } of tasks) {
     const { status, error, started_at = '9' } = byId.get(id)!
     const early = depends_on.filter((dependency) => byId.get(dependency)!.finished_at! > started_at)
     if (early.length > 0) faults.push(`${id} started before ${early} had ended`)
@@ -109,8 +109,12 @@ async function faultsOf(control: Control, graphId: string, { tasks, cancelled }:
     if (status === 'success' || status === 'failed' || children.length > 0) model.started(id)
     // A failure may keep others from starting, so the model hears of failures after successes, and of cancels last.
     for (const end of ['success', 'failed', 'cancelled'] as const) {
-      for (const child of children.filter((each) => each.status === end)) {
-        if (end !== 'cancelled') model.started(child.id)
+      const ended = children.filter((each) => each.status === end)
+      // With fail_fast nothing starts after a failure, so all that failed ran at the same time.
+      const ranTogether = end === 'failed' && fail_fast === true
+      if (ranTogether) for (const child of ended) model.started(child.id)
+      for (const child of ended) {
+        if (end !== 'cancelled' && !ranTogether) model.started(child.id)
         model.ended(child.id, end, undefined)
       }
     }
