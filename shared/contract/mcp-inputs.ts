@@ -161,19 +161,24 @@ export const GetTaskInput = Type.Object({
   task_id: taskId,
 })
 
-export const ListTasksInput = Type.Object({
-  status: Type.Optional(oneOf(TASK_STATUSES, 'Only tasks in this state.')),
-  graph_id: graphId('Only tasks of this graph.'),
+/** The fields that choose a page of a list of `things`. */
+const pageOf = (things: string) => ({
   limit: Type.Optional(
     Type.Integer({
       minimum: 1,
       maximum: MAX_SHOWN_TASKS,
       default: 20,
       expected: `integer from 1 to ${MAX_SHOWN_TASKS}`,
-      description: `Number of tasks to show, at most ${MAX_SHOWN_TASKS}. Default 20.`,
+      description: `Number of ${things} to show, at most ${MAX_SHOWN_TASKS}. Default 20.`,
     }),
   ),
   cursor: Type.Optional(Type.String({ expected: 'string', description: 'next_cursor of the previous answer.' })),
+})
+
+export const ListTasksInput = Type.Object({
+  status: Type.Optional(oneOf(TASK_STATUSES, 'Only tasks in this state.')),
+  graph_id: graphId('Only tasks of this graph.'),
+  ...pageOf('tasks'),
 })
 
 export const ListGraphsInput = Type.Object({
@@ -182,16 +187,7 @@ export const ListGraphsInput = Type.Object({
   labels: Type.Optional(
     stringMap({ expected: 'object of strings', description: 'Only graphs that have all of these labels.' }),
   ),
-  limit: Type.Optional(
-    Type.Integer({
-      minimum: 1,
-      maximum: MAX_SHOWN_TASKS,
-      default: 20,
-      expected: `integer from 1 to ${MAX_SHOWN_TASKS}`,
-      description: `Number of graphs to show, at most ${MAX_SHOWN_TASKS}. Default 20.`,
-    }),
-  ),
-  cursor: Type.Optional(Type.String({ expected: 'string', description: 'next_cursor of the previous answer.' })),
+  ...pageOf('graphs'),
 })
 
 export const GetGraphInput = Type.Object({
