@@ -1,7 +1,7 @@
 /**
  * Runs docker commands with our environment, captured output and a time limit.
  *
- * The docker command only asks its daemon, so killing one that hangs ends nothing else. Each command leads a process
+ * The docker command only asks its daemon. A kill of a command that hangs ends nothing else. Each command leads a process
  * group, because wrappers and plug-ins run below it. Commands under way end with the client. A process that docker
  * leaves behind on purpose (podman's monitor of a container) may keep the output open; we do not wait for it.
  */

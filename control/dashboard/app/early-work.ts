@@ -23,7 +23,7 @@ const shared = globalThis as { taskmillEarly?: EarlyWork }
 export function beginEarly(paths: readonly string[]): void {
   const answers = paths.map((path): [string, Promise<Response>] => {
     const answer = fetch(path, { headers: tokenHeaders() })
-    answer.catch(() => {}) // whoever takes it is told
+    answer.catch(() => {}) // the caller of takeEarly handles the error
     return [path, answer]
   })
   shared.taskmillEarly = { answers: new Map(answers), framePainted: firstFrame() }
@@ -41,7 +41,7 @@ const firstFrame = (): Promise<void> =>
     requestAnimationFrame(onFrame)
   })
 
-/** The early answer for `path`, which nobody gets again. Undefined if there is none. */
+/** Takes the early answer for `path`: a second call finds none. Undefined if there is none. */
 export function takeEarly(path: string): Promise<Response> | undefined {
   const answer = shared.taskmillEarly?.answers.get(path)
   shared.taskmillEarly?.answers.delete(path)

@@ -15,7 +15,7 @@ export function useDistantTask(watch: GraphWatch | undefined, id = '', version: 
   return useJson<GraphTask>(path, version).value
 }
 
-/** The same for an id that somebody is typing. */
+/** Finds the task while a person types its id. */
 export function useTypedDistantTask(watch: GraphWatch | undefined, query: string): GraphTask | undefined {
   const [typed, setTyped] = useState('')
   useEffect(() => {

@@ -10,7 +10,7 @@ import { type Followed, useFollowed } from './use-followed.ts'
 /** Milliseconds without an event before the page asks why tasks wait. */
 const QUIET_MS = 1_000
 
-/** Milliseconds between two reads of the counts of a graph of which the page has only the first tasks. */
+/** A large graph has more tasks than the page. Milliseconds between two reads of its counts. */
 const COUNTS_EVERY_MS = 2_000
 
 /** Milliseconds before the page asks why a task failed. */

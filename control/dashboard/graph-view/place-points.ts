@@ -2,8 +2,8 @@
  * Gives the ordered points of each layer their height.
  *
  * Every layer starts packed, its middle at 0. Sweeps forth and back then move each layer to where its neighbours are:
- * each point wants the mean of its neighbours, and the layer takes the heights nearest to that which keep order and
- * gaps. Those are found exactly, in one pass: points that would overlap are a block, which moves as one (pool adjacent
+ * the aim of each point is the mean of its neighbours. The layer takes the heights nearest to the aims that keep order
+ * and gaps. One pass finds them exactly: points that would overlap are a block, which moves as one (pool adjacent
  * violators).
  *
  * Since nothing moves away from its neighbours, the drawing is hardly taller than its tallest layer. Aligning chains

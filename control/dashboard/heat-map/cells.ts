@@ -44,7 +44,7 @@ export function cellAfterKey(key: string, cell: number, { columns }: Grid, count
   return next >= 0 && next < count ? next : undefined
 }
 
-/** Two SVG paths: the cells with this look, and their signs. A sign shows the state by a shape besides the colour. */
+/** Two SVG paths: one draws all cells with this look, one draws their signs. The sign repeats the state as a shape. */
 export function pathsOf(grid: Grid, looks: readonly Look[], look: Look): { cells: string; signs: string } {
   const side = grid.size - SPACE
   let [cells, signs] = ['', '']

@@ -90,7 +90,7 @@ function applyCodes(style: Style, codes: string): void {
 }
 
 /**
- * One of the sixteen colours, near to the one that `5;n` or `2;r;g;b` names: only those have been chosen for contrast.
+ * The nearest of the sixteen colours to the one that `5;n` or `2;r;g;b` names. Only the sixteen have enough contrast.
  */
 function extendedColor([kind, ...rest]: readonly number[]): { color: number | undefined; used: number } {
   if (kind === 5) return { color: nearestOf256(rest[0] ?? 0), used: 2 }

@@ -35,7 +35,7 @@ export function agoText(time: string, nowMs: number): string {
   return seconds < 86_400 ? `${Math.floor(seconds / 3_600)} h ago` : `${Math.floor(seconds / 86_400)} d ago`
 }
 
-/** The time on the clock of the reader: `2026-03-01 14:05:09`. Empty for what is no time. */
+/** The time on the clock of the reader: `2026-03-01 14:05:09`. Empty if the text is no time. */
 export function timeText(time: string | number): string {
   const date = new Date(time)
   if (Number.isNaN(date.getTime())) return ''

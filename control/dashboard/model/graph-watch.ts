@@ -123,8 +123,8 @@ function afterReset(event: StreamEvent, before: GraphWatch): GraphWatch {
 }
 
 /**
- * Moves a child to its new state in the counts of its parent. `before` is its status; undefined for one that the page does not
- * have, which then waited or ran.
+ * Moves a child to its new state in the counts of its parent. `before` is its status until now. It is undefined for a child
+ * that the page does not have: that child waited or ran.
  */
 function countChild(
   tasks: GraphTask[],

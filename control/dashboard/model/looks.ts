@@ -4,8 +4,8 @@ import type { GraphTask } from './wire.ts'
 
 /**
  * A look has a colour, a shape and a word of its own. `backoff`: running, between two attempts. `asking`: pending,
- * until somebody approves or rejects it. `tolerated`: failed, which does not matter. `unneeded`: skipped, because there
- * was nothing to do.
+ * until somebody approves or rejects it. `tolerated`: failed, with `continue_on_error`. `unneeded`: skipped,
+ * because there was nothing to do.
  */
 export type Look = GraphTask['status'] | 'backoff' | 'asking' | 'tolerated' | 'unneeded'
 
