@@ -121,14 +121,13 @@ function runtimeRecord(task: Task): RuntimeRecord | undefined {
   const status = task.status === 'cancelling' ? 'cancelling' : task.runStatus
   if (status === undefined) return undefined
   const { attemptStartedAt, finishedAt, failure, handle } = task
-  return {
-    status,
-    ...(handle !== undefined && { handle_id: handle.id }),
-    attempt: task.attempt,
-    ...(attemptStartedAt !== undefined && { started_at: isoTime(attemptStartedAt) }),
-    ...(finishedAt !== undefined && { finished_at: isoTime(finishedAt) }),
-    ...(attemptStartedAt !== undefined &&
-      finishedAt !== undefined && { duration_ms: Math.max(0, finishedAt - attemptStartedAt) }),
-    ...(failure !== undefined && { error: failure }),
-  }
+  const record: Partial<Writable<RuntimeRecord>> = { status }
+  if (handle !== undefined) record.handle_id = handle.id
+  record.attempt = task.attempt
+  if (attemptStartedAt !== undefined) record.started_at = isoTime(attemptStartedAt)
+  if (finishedAt !== undefined) record.finished_at = isoTime(finishedAt)
+  if (attemptStartedAt !== undefined && finishedAt !== undefined)
+    record.duration_ms = Math.max(0, finishedAt - attemptStartedAt)
+  if (failure !== undefined) record.error = failure
+  return record as RuntimeRecord
 }

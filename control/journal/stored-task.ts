@@ -9,6 +9,7 @@ import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { isObject } from '../../shared/json.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import type { SkipStanding } from '../graph/conditions.ts'
+import type { Expansion } from '../graph/expansion.ts'
 import type { Task } from '../graph/graph.ts'
 import { type GraphOptions, NO_GRAPH_OPTIONS } from '../graph/graph-options.ts'
 import { taskState, wholeRecord } from '../graph/record.ts'
@@ -87,16 +88,17 @@ export function storedTask(store: TaskStore, task: Task, isFirst: boolean): Stor
       settled.push(settledDependency(dependency))
     }
   }
-  return {
-    ...(task.childOf === undefined ? (wholeRecord(task) as StoredTask) : childRecord(task)),
-    ...fanOutExtras(task),
-    ...progressExtras(task),
-    trace_id: graph.traceId,
-    ...(graph.isScoped && { scope: 'graph' as const }),
-    ...(isFirst && graph.options !== NO_GRAPH_OPTIONS && { graph: graph.options }),
-    ...(settled.length > 0 && { settled_dependencies: settled }),
-  }
+  const entry: Writable<StoredTask> = task.childOf === undefined ? (wholeRecord(task) as StoredTask) : childRecord(task)
+  if (task.expansion !== undefined && !task.isTerminal) entry.fan_out = storedFanOut(task.expansion)
+  addProgress(entry, task)
+  entry.trace_id = graph.traceId
+  if (graph.isScoped) entry.scope = 'graph'
+  if (isFirst && graph.options !== NO_GRAPH_OPTIONS) entry.graph = graph.options
+  if (settled.length > 0) entry.settled_dependencies = settled
+  return entry
 }
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] }
 
 /** A child without what it shares with all children of its parent, which may be large. */
 function childRecord(task: Task): StoredTask {
@@ -110,11 +112,8 @@ function childRecord(task: Task): StoredTask {
   } as StoredTask
 }
 
-function fanOutExtras({ expansion, isTerminal }: Task): Pick<StoredExtras, 'fan_out'> {
-  if (expansion === undefined || isTerminal) return {}
-  const { count, itemsToKeep: items } = expansion
-  return { fan_out: { count, ...(items !== undefined && { items }) } }
-}
+const storedFanOut = ({ count, itemsToKeep: items }: Expansion<Task>): StoredFanOut =>
+  items === undefined ? { count } : { count, items }
 
 const settledDependency = ({ id, status, isTerminal, continuesOnError, skipStanding }: Task): SettledDependency => ({
   id,
@@ -123,28 +122,20 @@ const settledDependency = ({ id, status, isTerminal, continuesOnError, skipStand
   ...(skipStanding !== undefined && { skip_standing: skipStanding }),
 })
 
-const progressExtras = ({
-  seq,
-  graph,
-  interruptedAttempts,
-  inputFile,
-  process,
-  handle,
-  skipStanding,
-  isConditionMet,
-  askedAt,
-}: Task) => ({
-  seq,
-  graph_ordinal: graph.ordinal,
-  ...(interruptedAttempts > 0 && { interrupted_attempts: interruptedAttempts }),
-  ...(isConditionMet && { condition_met: true as const }),
-  ...(askedAt !== undefined && { asked_at: askedAt }),
-  ...(skipStanding !== undefined && { skip_standing: skipStanding }),
-  ...(inputFile !== undefined && { input_file: inputFile.name }),
-  ...(process !== undefined && { process }),
-  ...(handle?.isTaken && { handle_taken: true as const }),
-  ...(handle?.owner !== undefined && { handle_owner: handle.owner }),
-})
+/** Assigns field by field: spread objects took 5 % of the CPU time of a graph of ten tasks. */
+function addProgress(entry: Writable<StoredTask>, task: Task): void {
+  const { interruptedAttempts, inputFile, process, handle, skipStanding, askedAt } = task
+  entry.seq = task.seq
+  entry.graph_ordinal = task.graph.ordinal
+  if (interruptedAttempts > 0) entry.interrupted_attempts = interruptedAttempts
+  if (task.isConditionMet) entry.condition_met = true
+  if (askedAt !== undefined) entry.asked_at = askedAt
+  if (skipStanding !== undefined) entry.skip_standing = skipStanding
+  if (inputFile !== undefined) entry.input_file = inputFile.name
+  if (process !== undefined) entry.process = process
+  if (handle?.isTaken) entry.handle_taken = true
+  if (handle?.owner !== undefined) entry.handle_owner = handle.owner
+}
 
 /** `entry` with its condition in the form that `storedWhen` writes. */
 export function withStoredWhen<T extends { readonly when?: unknown }>(entry: T): T {

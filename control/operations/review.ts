@@ -128,7 +128,8 @@ export function reviewInputs(
     const executor = executors.get(type)
     if (executor === undefined) continue
     if (secrets !== undefined && !areSecretsSound(tasks[i]!, findings)) continue
-    if (unknownFields === 'refuse') reportParameters(executor.parametersOf?.(toolName), input, id, report)
+    if (unknownFields === 'refuse' && input !== undefined)
+      reportParameters(executor.parametersOf?.(toolName), input, id, report)
     if (isPartial || executor.checkInput === undefined || warnings.length === MAX_SUBMIT_WARNINGS) continue
     try {
       executor.checkInput(toolName, input, secrets)

@@ -94,7 +94,12 @@ export class Outcomes {
   take({ task, handle, output }: Attempt, outcome: AttemptOutcome): void {
     switch (outcome.kind) {
       case 'success':
-        this.#end(task, { status: 'success', result: outcome.result, ...present('output', output) })
+        this.#end(
+          task,
+          output === undefined
+            ? { status: 'success', result: outcome.result }
+            : { status: 'success', result: outcome.result, output },
+        )
         break
       case 'stopped':
         this.#interrupted(task, 'the attempt was interrupted by the stop of the service', task.handle !== undefined)
