@@ -1,6 +1,6 @@
 /** Ends the service after a defect of its own: changes in memory reach the disk as far as they can, then the process exits. */
 import type { Log } from '../shared/log.ts'
-import type { Persistence } from './journal/persistence.ts'
+import type { Keeper } from './journal/keeper.ts'
 
 /** The service could not do its work any more; a service manager should start it again. */
 export const FAULT_EXIT_CODE = 1
@@ -10,7 +10,7 @@ const LAST_SYNC_MS = 5_000
 
 export interface FaultExit {
   readonly log: Log
-  readonly persistence: Pick<Persistence, 'durable'>
+  readonly keeper: Pick<Keeper, 'kept'>
   /** Stops the child processes of the service, writes its last log lines and exits. */
   readonly exit: (code: number) => Promise<void>
 }
@@ -19,9 +19,9 @@ export interface FaultExit {
  * Makes all changes so far durable and exits with `FAULT_EXIT_CODE`. Running attempts are left to the next start, which
  * ends them as after a crash.
  */
-export async function exitAfterFault(fault: string, { log, persistence, exit }: FaultExit): Promise<void> {
+export async function exitAfterFault(fault: string, { log, keeper, exit }: FaultExit): Promise<void> {
   const late = Bun.sleep(LAST_SYNC_MS).then(() => 'late' as const)
-  const synced = persistence.durable().then(
+  const synced = Promise.resolve(keeper.kept('promise')).then(
     () => 'synced' as const,
     () => 'failed' as const,
   )

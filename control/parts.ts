@@ -28,16 +28,10 @@ import { RemoteRemovals } from './executors/runtime/remote-removals.ts'
 import { RuntimeExecutor } from './executors/runtime/runtime.ts'
 import { RuntimeService } from './executors/runtime/service.ts'
 import { SkillsDirectory } from './executors/skills.ts'
-import { DiskReserve } from './journal/disk-reserve.ts'
-import { EventFeed } from './journal/event-feed.ts'
-import { EventHistory } from './journal/event-history.ts'
+import { EmbeddedKeeper } from './journal/embedded-keeper.ts'
 import { EventNumbers } from './journal/event-numbers.ts'
-import { IdempotencyKeys } from './journal/idempotency.ts'
-import { Journal } from './journal/journal.ts'
-import { Persistence } from './journal/persistence.ts'
+import type { Keeper } from './journal/keeper.ts'
 import { filesWithInput, type Recovered, recover } from './journal/recovery.ts'
-import { ResultFiles } from './journal/result-files.ts'
-import { FIRST_SEGMENT } from './journal/segment.ts'
 import { type McpServerConfig, readMcpConfig } from './mcp-client/config.ts'
 import { ProcessRecord } from './mcp-client/process-record.ts'
 import { McpServers } from './mcp-client/servers.ts'
@@ -96,11 +90,12 @@ export async function buildParts(config: ControlConfig, host: Host): Promise<{ p
   const storage = storageParts(config, recovered, host.log)
   storage.store.onForgotten = (task) => executors.get(task.type)?.forget?.(task)
   const callbacks = new Callbacks({
-    ...{ store: storage.store, dataDir: config.dataDir, guard: addressGuards.callbacks, log: host.log },
-    ...{ durable: () => storage.persistence.durable(), history: storage.history, secret: callbackSecret },
+    ...{ store: storage.store, keeper: storage.keeper, dataDir: config.dataDir, log: host.log },
+    ...{ guard: addressGuards.callbacks, secret: callbackSecret },
   })
   const mcp = mcpParts(config, { configs: mcpConfigs, serviceId }, host)
-  executors.register(new McpExecutor({ servers: mcp.servers, poll: (handleId) => pollCall(storage, handleId) }))
+  const callParts = { store: storage.store, resultFiles: storage.keeper.results }
+  executors.register(new McpExecutor({ servers: mcp.servers, poll: (handleId) => pollCall(callParts, handleId) }))
   const listSkills = () => skills.listSkills()
   const parts = {
     access,
@@ -145,35 +140,28 @@ export interface Parts {
   readonly runtime: ReturnType<typeof runtimeParts>
   /** Tells the attempts of this data directory from those of others. */
   readonly serviceId: string
-  readonly storage: ReturnType<typeof storageParts>
+  readonly storage: StorageParts
+}
+
+interface StorageParts {
+  readonly store: TaskStore
+  readonly keeper: Keeper
+  readonly counters: Counters
+  readonly retention: Retention
 }
 
 /** The tasks, and what keeps them on disk. */
-function storageParts(config: ControlConfig, recovered: Recovered, log: Log) {
-  const { segments, lastSeq, lastOrdinal } = recovered
-  const { dataDir, persistInterval: intervalMs, retention: retentionMs, maxStoredTasks } = config
+function storageParts(config: ControlConfig, recovered: Recovered, log: Log): StorageParts {
+  const { lastSeq, lastOrdinal } = recovered
+  const { dataDir, persistInterval: intervalMs, eventHistory: maxEvents, maxStoredTasks } = config
   const numbers = new EventNumbers({ dataDir, lastSeq, log })
   const store = new TaskStore({ lastSeq: numbers.start, lastOrdinal })
   for (const graph of recovered.graphs) store.apply({ kind: 'graph-recovered', graph })
-  const firstSegment = segments === undefined ? FIRST_SEGMENT : segments.newest + 1
-  const journal = new Journal({ dataDir, oldestSegment: segments?.oldest ?? firstSegment, firstSegment, log })
-  const idempotencyKeys = new IdempotencyKeys(recovered.idempotencyKeys)
-  const resultFiles = new ResultFiles(dataDir, recovered.graphs, log)
-  store.onResultDropped = (file) => resultFiles.drop(file)
-  const { found, kept, lost, unnumbered } = recovered.history
-  const history = new EventHistory({ ...{ dataDir, found, kept, lastSeq, log }, maxEvents: config.eventHistory })
-  history.appendAll(lost)
-  const events = new EventFeed({ history, numbers, sync: () => journal.sync() })
-  const persistence = new Persistence({
-    ...{ store, journal, idempotencyKeys, resultFiles, history, events, dataDir, intervalMs, log },
-    reserve: new DiskReserve(dataDir),
-    isStateFileBehind: segments !== undefined,
-  })
-  for (const numbered of unnumbered) persistence.noteNumbered(numbered(store.nextSeq(), Date.now()))
   return {
-    ...{ store, journal, idempotencyKeys, resultFiles, persistence, history, events, numbers },
+    store,
+    keeper: new EmbeddedKeeper({ store, numbers, recovered, dataDir, intervalMs, maxEvents, log }),
     counters: new Counters(store),
-    retention: new Retention({ store, retentionMs, maxStoredTasks, log }),
+    retention: new Retention({ store, retentionMs: config.retention, maxStoredTasks, log }),
   }
 }
 

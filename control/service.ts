@@ -48,7 +48,8 @@ export class ControlService {
 
   #newScheduler(): Scheduler {
     const { executors, serviceId, storage } = this.#parts
-    const { store, persistence, resultFiles, retention } = storage
+    const { store, keeper, retention } = storage
+    const { results } = keeper
     return new Scheduler({
       store,
       executors,
@@ -56,19 +57,19 @@ export class ControlService {
       log: this.#host.log,
       abandonAfterMs: this.#abandonAfterMs,
       serviceId,
-      flushOrThrow: () => persistence.flushOrThrow(),
-      flush: () => persistence.flush(),
+      flushOrThrow: () => void keeper.kept('act'),
+      flush: () => keeper.flush(),
       onFault: (fault) => this.#endAfterFault(fault),
-      toKeep: (task, result) => resultFiles.keep(task, result),
-      keepInput: (task, input) => resultFiles.keepInput(task, input),
-      readResult: (file) => resultFiles.read(file),
+      toKeep: (task, result) => results.keep(task, result),
+      keepInput: (task, input) => results.keepInput(task, input),
+      readResult: (file) => results.read(file),
       maxReferenceBytes: this.#config.maxReferenceBytes,
       maxFanOut: this.#config.maxFanOut,
       roomFor: (count) => retention.roomFor(count),
-      recordFanOut: (task, fanOut) => persistence.appendExpansion(task, fanOut),
-      keepJson: (task, pieces) => resultFiles.keepJson(task, pieces),
+      recordFanOut: (task, fanOut) => keeper.keepFanOut(task, fanOut),
+      keepJson: (task, pieces) => results.keepJson(task, pieces),
       maxCachedOutcomes: this.#config.maxCachedOutcomes,
-      shareResult: (file) => resultFiles.share(file),
+      shareResult: (file) => results.share(file),
     })
   }
 
@@ -76,12 +77,13 @@ export class ControlService {
     const { access, addressGuards, callbacks, executors, listSkills, mcp, runtime, storage } = this.#parts
     const { log, startedAt } = this.#host
     const { maxBodyBytes, maxFanOut, unknownFields } = this.#config
-    const { store, persistence, retention, idempotencyKeys, resultFiles, counters, events, history, numbers } = storage
+    const { store, keeper, retention, counters } = storage
+    const { keys: idempotencyKeys, results: resultFiles, events, history, numbers } = keeper
     const scheduler = this.#scheduler
     const readiness = new Readiness({
       isDraining: () => this.#isDraining,
       schedulerFault: () => scheduler.fault,
-      ...{ persistence, retention },
+      ...{ keeper, retention },
     })
     const stopping = this.#stopping.signal
     const eventStreams = new EventStreams({
@@ -90,7 +92,7 @@ export class ControlService {
       maxStreams: this.#config.maxEventStreams,
     })
     const parts: OperationParts = {
-      ...{ store, scheduler, executors, persistence, retention, readiness, idempotencyKeys, resultFiles, eventStreams },
+      ...{ store, scheduler, executors, keeper, retention, readiness, idempotencyKeys, resultFiles, eventStreams },
       ...{ addressGuards, callbacks, listSkills, mcpServers: mcp.servers, unknownFields, maxBodyBytes, maxFanOut },
       ...{ stopping, log },
       runtimeCapacity: runtime.capacity,
@@ -105,10 +107,10 @@ export class ControlService {
     await this.#endLeftovers(earlierRun)
     this.#settleElsewhere(earlierRun)
     this.#scheduler.cache.fill(storage.store.graphs)
-    storage.persistence.onWritableAgain = () => this.#scheduler.startAgain()
+    storage.keeper.onWritableAgain(() => this.#scheduler.startAgain())
     this.#server = await this.#listen()
     keepDataDir()
-    storage.persistence.flush() // what the end of the last run changed is told before it changes again
+    storage.keeper.flush() // what the end of the last run changed is told before it changes again
     this.#announce(this.#server, earlierRun)
     callbacks.start()
     runtime.orphans.start()
@@ -131,7 +133,7 @@ export class ControlService {
     this.#parts.callbacks.stop()
     const hasLastState = await this.#writeLastState()
     if (hasLastState) {
-      await Promise.all([this.#server?.stop(LAST_ANSWERS_MS), mcpServersEnded, this.#parts.storage.numbers.written()])
+      await Promise.all([this.#server?.stop(LAST_ANSWERS_MS), mcpServersEnded])
       this.#host.log.info('stopped')
     }
     await this.#exit(hasLastState ? 0 : 1)
@@ -148,8 +150,8 @@ export class ControlService {
     this.#hasFault = true
     this.#isDraining = true
     const { log } = this.#host
-    const { persistence } = this.#parts.storage
-    void exitAfterFault(fault, { log, persistence, exit: (code) => this.#exit(code) })
+    const { keeper } = this.#parts.storage
+    void exitAfterFault(fault, { log, keeper, exit: (code) => this.#exit(code) })
   }
 
   async #exit(code: number): Promise<void> {
@@ -179,7 +181,7 @@ export class ControlService {
       signals.duringStart.throwIfAborted()
       return listen(this.#app, access.address, 'addr')
     } catch (error) {
-      await Promise.all([storage.journal.close(), runtime.child?.stop()])
+      await Promise.all([storage.keeper.abandon(), runtime.child?.stop()])
       throw error
     }
   }
@@ -201,7 +203,7 @@ export class ControlService {
   /** False when the disk does not take it: the journal still holds what the state file lacks. */
   async #writeLastState(): Promise<boolean> {
     try {
-      await this.#parts.storage.persistence.stop()
+      await this.#parts.storage.keeper.stop()
       return true
     } catch (error) {
       this.#host.log.error('cannot write the state file', { cause: String(error) })

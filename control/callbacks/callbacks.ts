@@ -16,9 +16,9 @@ import type { Graph, Task } from '../graph/graph.ts'
 import { graphTotals } from '../graph/graph-summary.ts'
 import type { Report } from '../graph/report.ts'
 import { onAnswer } from '../graph/waiting.ts'
-import type { EventHistory } from '../journal/event-history.ts'
 import { HistoryGone } from '../journal/event-reader.ts'
 import type { EventRow } from '../journal/event-rows.ts'
+import type { Keeper } from '../journal/keeper.ts'
 import { type AddressGuard, AddressRefused } from '../outbound/address-guard.ts'
 import type { Change } from '../store/change.ts'
 import type { TaskStore } from '../store/tasks.ts'
@@ -32,10 +32,8 @@ const DISK_PAUSES = { firstMs: 1_000, longestMs: 60_000 }
 
 export interface CallbacksOptions {
   readonly store: TaskStore
-  /** Past events. A start looks up the numbers of the events that missing callbacks are about. */
-  readonly history: Pick<EventHistory, 'read' | 'oldest' | 'last'>
-  /** Resolves when every change so far is on disk. */
-  readonly durable: () => Promise<void>
+  /** A start looks up in past events the numbers of those that missing callbacks are about. */
+  readonly keeper: Pick<Keeper, 'history' | 'kept'>
   readonly dataDir: string
   /** Decides which addresses may be called. */
   readonly guard: AddressGuard
@@ -128,7 +126,7 @@ export class Callbacks {
     const ended = await runCooperatively(this.#makeUpForTasks(graphs))
     if (ended.length === 0) return
     await this.#onDisk() // a start may just have given the ends their numbers
-    const numbers = await endNumbers(this.#options.history, new Set(ended.map(({ id }) => id)))
+    const numbers = await endNumbers(this.#options.keeper.history, new Set(ended.map(({ id }) => id)))
     for (const graph of ended) {
       const lastChange = graph.tasks.reduce((highest, { seq }) => Math.max(highest, seq), 0)
       void this.#graphEnded(graph, graph.options.callback!, numbers.get(graph.id) ?? lastChange)
@@ -210,7 +208,7 @@ export class Callbacks {
     const pauses = new GrowingPause(DISK_PAUSES)
     while (!this.#isStopped) {
       try {
-        await this.#options.durable()
+        await this.#options.keeper.kept('promise')
         return
       } catch {
         await Bun.sleep(pauses.next()) // the journal has logged it
@@ -235,7 +233,7 @@ const idOf = ({ id }: Graph, event: CallbackEvent): string => `${id}-${event}`
 
 /** The numbers of the `graph_ended` events that the history still has, by graph. */
 async function endNumbers(
-  history: CallbacksOptions['history'],
+  history: Keeper['history'],
   graphIds: ReadonlySet<string>,
 ): Promise<ReadonlyMap<string, number>> {
   const numbers = new Map<string, number>()

@@ -16,7 +16,7 @@ import { reportHiddenValues, shownTask } from '../graph/hidden-env.ts'
 import { reviewPlaceholders } from '../graph/placeholder-review.ts'
 import { refuse } from '../graph/report.ts'
 import { validateGraph } from '../graph/validate.ts'
-import type { IdempotencyKeys } from '../journal/idempotency.ts'
+import type { KeptKeys } from '../journal/keeper.ts'
 import { actionInputs } from './action-inputs.ts'
 import type { EncodedGraph } from './graph-checks.ts'
 import { type CheckedGraph, type IntakeParts, type Origin, takeInGraph, warningsMember } from './intake.ts'
@@ -61,7 +61,7 @@ export async function act(
 
 /** As `act`, but a repeated body with the same key gets the first answer. Returns an `ActionResponse` as JSON. */
 export const actOnce = (
-  parts: ActParts & { readonly idempotencyKeys: Pick<IdempotencyKeys, 'once'> },
+  parts: ActParts & { readonly idempotencyKeys: KeptKeys },
   body: Uint8Array,
   { key, ...origin }: Pick<Origin, 'traceId' | 'caller'> & { readonly key: string | null },
 ): Promise<string> =>

@@ -9,7 +9,7 @@ import { answerIn, isApproval, isSameAnswer } from '../graph/approval.ts'
 import { childId } from '../graph/fan-out.ts'
 import type { Task } from '../graph/graph.ts'
 import { onDependencies } from '../graph/waiting.ts'
-import type { Persistence } from '../journal/persistence.ts'
+import type { Keeper } from '../journal/keeper.ts'
 import { decodeJson, invalidJson } from '../json/body.ts'
 import { checkOf } from '../json/schema-check.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
@@ -21,7 +21,7 @@ import type { ResultReader } from './stored-result.ts'
 export interface AnswerParts {
   readonly store: TaskStore
   readonly scheduler: Pick<Scheduler, 'answer' | 'fault'>
-  readonly persistence: Pick<Persistence, 'assertWritable' | 'durable'>
+  readonly keeper: Pick<Keeper, 'assertWritable' | 'kept'>
 }
 
 /** Whether the caller approves, and who and why. */
@@ -32,7 +32,7 @@ export type Answer = Omit<ApprovalResult, 'at'>
  * 503 when the disk does not take it. The same answer again changes nothing.
  */
 export async function answerApproval(
-  { store, scheduler, persistence }: AnswerParts,
+  { store, scheduler, keeper }: AnswerParts,
   address: TaskAddress,
   answer: Answer,
 ): Promise<Task> {
@@ -42,7 +42,7 @@ export async function answerApproval(
     ensureSame(task, answer)
   } else {
     if (scheduler.fault !== undefined) throw new ServiceError(503, scheduler.fault)
-    persistence.assertWritable()
+    keeper.assertWritable()
     const { approved, who, why } = answer
     const result = { approved, who, ...(why !== undefined && { why }), at: new Date().toISOString() }
     if (!scheduler.answer(task, result)) {
@@ -50,7 +50,7 @@ export async function answerApproval(
       ensureSame(task, answer) // its time was over
     }
   }
-  await persistence.durable()
+  await keeper.kept('promise')
   return task
 }
 

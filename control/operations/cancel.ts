@@ -5,7 +5,7 @@ import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { runCooperatively } from '../../shared/steps.ts'
 import type { Task } from '../graph/graph.ts'
 import { graphTotals } from '../graph/graph-summary.ts'
-import type { Persistence } from '../journal/persistence.ts'
+import type { Keeper } from '../journal/keeper.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { knownGraph, knownTask, namedTasks, type TaskAddress, type TaskNames } from './named-tasks.ts'
@@ -13,7 +13,7 @@ import { knownGraph, knownTask, namedTasks, type TaskAddress, type TaskNames } f
 export interface CancelParts {
   readonly store: TaskStore
   readonly scheduler: Scheduler
-  readonly persistence: Pick<Persistence, 'assertWritable' | 'durable'>
+  readonly keeper: Pick<Keeper, 'assertWritable' | 'kept'>
 }
 
 /**
@@ -21,17 +21,17 @@ export interface CancelParts {
  * not change. Throws 404, and 503 if the disk takes no writes.
  */
 export async function cancelTask(
-  { store, scheduler, persistence }: CancelParts,
+  { store, scheduler, keeper }: CancelParts,
   address: TaskAddress,
 ): Promise<CancelledTask[]> {
   const task = knownTask(store, address)
   const hadEnded = task.isTerminal
-  persistence.assertWritable()
+  keeper.assertWritable()
   const skipping = scheduler.cancel(task)
   // The status right after the request. The task may have stopped by the time the change is on disk.
   const named = hadEnded ? endedTask(task) : cancelledTask(task)
   const skipped = (await skipping).map(cancelledTask)
-  await persistence.durable()
+  await keeper.kept('promise')
   return [named, ...skipped]
 }
 
@@ -74,14 +74,14 @@ export async function cancelGraph(parts: CancelParts, id: string): Promise<Cance
  * Cancels `tasks`. Resolves with the entries of these, then of skipped tasks downstream, once the change is on disk.
  */
 async function cancelAll(
-  { scheduler, persistence }: CancelParts,
+  { scheduler, keeper }: CancelParts,
   tasks: readonly Task[],
 ): Promise<ReadonlyMap<Task, TaskStatus>> {
-  persistence.assertWritable()
+  keeper.assertWritable()
   const statuses = new Map<Task, TaskStatus>(tasks.map((task) => [task, task.status]))
   const { skipped } = await runCooperatively(scheduler.cancelAll(tasks, (task) => statuses.set(task, task.status)))
   for (const task of await skipped) if (!statuses.has(task)) statuses.set(task, task.status)
-  await persistence.durable()
+  await keeper.kept('promise')
   return statuses
 }
 

@@ -8,7 +8,7 @@ import { summaryOf } from '../graph/graph-summary.ts'
 import { graphTask, shortAnnotations, shownDependencies } from '../graph/graph-task.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import { commandsAfterFailure, failureTail } from '../graph/root-cause.ts'
-import type { Persistence } from '../journal/persistence.ts'
+import type { Keeper } from '../journal/keeper.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { knownGraph } from './named-tasks.ts'
 import type { OperationParts } from './parts.ts'
@@ -18,7 +18,7 @@ import { type WaitingNow, type WaitingParts, waitingNow } from './waiting.ts'
 
 export interface GetGraphParts extends WaitingParts {
   readonly store: TaskStore
-  readonly persistence: Pick<Persistence, 'flush'>
+  readonly keeper: Pick<Keeper, 'flush'>
   readonly resultFiles: ResultReader
   /** Fires when the service stops: callers that wait are answered then. */
   readonly stopping: AbortSignal
@@ -51,7 +51,7 @@ export async function getGraphJson(
   const { findings, head } = await getGraph(parts, id)
   const waiting = await waitingNow(parts, findings.shown)
   const json = await runCooperatively(graphJson(head, findings, waiting))
-  parts.persistence.flush()
+  parts.keeper.flush()
   return { json, position }
 }
 
@@ -60,7 +60,7 @@ export async function getGraph(parts: GetGraphParts, id: string): Promise<ShownG
   const graph = knownGraph(parts.store, id)
   const findings = await runCooperatively(examineGraph(graph, Date.now()))
   const cause = await rootCause(findings, parts.resultFiles)
-  parts.persistence.flush()
+  parts.keeper.flush()
   const { totals, criticalPath, isTruncated } = findings
   const path = criticalPath.positions.slice(0, MAX_GRAPH_TASKS)
   const head = {

@@ -7,7 +7,7 @@ import type { Waiting } from '../../shared/contract/waiting.ts'
 import type { Task } from '../graph/graph.ts'
 import { handleRecord } from '../graph/handle.ts'
 import { ResultFile } from '../graph/result-file.ts'
-import type { Persistence } from '../journal/persistence.ts'
+import type { Keeper } from '../journal/keeper.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { callOf, knownCall, knownTask, type TaskAddress } from './named-tasks.ts'
 import { callJson, recordJson } from './record-json.ts'
@@ -16,13 +16,13 @@ import { type WaitingParts, waitingNow } from './waiting.ts'
 
 export interface GetParts extends WaitingParts {
   readonly store: TaskStore
-  readonly persistence: Pick<Persistence, 'flush'>
+  readonly keeper: Pick<Keeper, 'flush'>
 }
 
 /** The parts that the record of a call needs. */
 export interface CallParts {
   readonly store: TaskStore
-  readonly persistence: Pick<Persistence, 'flush'>
+  readonly keeper: Pick<Keeper, 'flush'>
   readonly resultFiles: ResultReader
 }
 
@@ -36,9 +36,9 @@ export async function getTask<V>(
   address: TaskAddress,
   view: (task: Task, waiting: Waiting | undefined) => V,
 ): Promise<V> {
-  const { store, persistence } = parts
+  const { store, keeper } = parts
   const waiting = await waitingNow(parts, [knownTask(store, address)])
-  persistence.flush()
+  keeper.flush()
   const task = knownTask(store, address)
   return view(task, waiting(task))
 }
@@ -60,8 +60,8 @@ export async function getRecord(
 }
 
 /** The record of a call of an MCP tool, as JSON. Throws 404. */
-export function getCall({ store, persistence, resultFiles }: CallParts, handleId: string): string | Promise<string> {
-  persistence.flush()
+export function getCall({ store, keeper, resultFiles }: CallParts, handleId: string): string | Promise<string> {
+  keeper.flush()
   return callJson(knownCall(store, handleId), resultFiles)
 }
 

@@ -13,7 +13,7 @@ import { reportHiddenValues } from '../graph/hidden-env.ts'
 import { refuse } from '../graph/report.ts'
 import { smallGraph } from '../graph/small-graph.ts'
 import type { SentKey } from '../journal/idempotency.ts'
-import type { Persistence } from '../journal/persistence.ts'
+import type { Keeper } from '../journal/keeper.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import type { Retention } from '../store/retention.ts'
 import type { TaskStore } from '../store/tasks.ts'
@@ -25,7 +25,7 @@ import { newFindings, reviewInputs } from './review.ts'
 export interface IntakeParts extends GraphCheckParts {
   readonly store: TaskStore
   readonly scheduler: Scheduler
-  readonly persistence: Pick<Persistence, 'appendGraph' | 'revoke' | 'assertWritable'>
+  readonly keeper: Pick<Keeper, 'keepGraph' | 'revoke' | 'assertWritable'>
   readonly retention: Pick<Retention, 'makeRoom' | 'checkSize'>
   readonly readiness: Pick<Readiness, 'ensure'>
   readonly callbacks: Pick<Callbacks, 'check'>
@@ -81,7 +81,7 @@ export async function takeInGraph(
   encoded: EncodedGraph,
   { traceId, sent, reuse, answerOf, caller }: Origin,
 ): Promise<AcceptedGraph> {
-  const { store, scheduler, persistence, retention, readiness, log } = parts
+  const { store, scheduler, keeper, retention, readiness, log } = parts
   const checked =
     checkSmall(parts, encoded, traceId) ?? (await runCooperatively(check(parts, encoded, { traceId, reuse })))
   const { graph, ids, warnings, reused } = checked
@@ -90,12 +90,12 @@ export async function takeInGraph(
     if (graph.options.callback !== undefined) parts.callbacks.check(graph.options.callback, refuse)
     readiness.ensure()
     retention.makeRoom(graph.tasks.length)
-    if (store.replaces(graph)) persistence.assertWritable() // writes the ends of replaced tasks before the graph
+    if (store.replaces(graph)) keeper.assertWritable() // writes the ends of replaced tasks before the graph
     graph.createdAt = Date.now() // other graphs may have been accepted during the checks
     const idempotency = sent && { ...sent, answer, at: graph.createdAt }
-    await persistence.appendGraph(graph, encoded.body, { idempotency, reused })
+    await keeper.keepGraph(graph, encoded.body, { idempotency, reused })
     if (sent === undefined && caller?.signal.aborted) {
-      persistence.revoke(graph)
+      keeper.revoke(graph)
       throw new ServiceError(499, 'the caller closed the connection before the graph was on disk; nothing was stored')
     }
   } catch (error) {

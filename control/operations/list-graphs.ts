@@ -2,13 +2,13 @@
 import type { GraphSummary } from '../../shared/contract/graphs.ts'
 import { runCooperatively, type Steps } from '../../shared/steps.ts'
 import { graphSummary } from '../graph/graph-summary.ts'
-import type { Persistence } from '../journal/persistence.ts'
+import type { Keeper } from '../journal/keeper.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { type GraphPageRequest, graphPage } from './graph-filter.ts'
 
 export interface ListGraphsParts {
   readonly store: TaskStore
-  readonly persistence: Pick<Persistence, 'flush'>
+  readonly keeper: Pick<Keeper, 'flush'>
 }
 
 export interface GraphList {
@@ -21,12 +21,9 @@ export interface GraphList {
 /**
  * A page of the matching graphs. Works in slices, because there may be a million graphs, or a graph of a million tasks.
  */
-export async function listGraphs(
-  { store, persistence }: ListGraphsParts,
-  request: GraphPageRequest,
-): Promise<GraphList> {
+export async function listGraphs({ store, keeper }: ListGraphsParts, request: GraphPageRequest): Promise<GraphList> {
   const list = await runCooperatively(summaries(store, request))
-  persistence.flush()
+  keeper.flush()
   return list
 }
 

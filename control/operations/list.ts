@@ -5,7 +5,7 @@
  */
 import { isYieldDue, nextTurn, runCooperatively, SLICE_MS, type Steps } from '../../shared/steps.ts'
 import type { Task } from '../graph/graph.ts'
-import type { Persistence } from '../journal/persistence.ts'
+import type { Keeper } from '../journal/keeper.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { knownGraph } from './named-tasks.ts'
 import { recordJson } from './record-json.ts'
@@ -23,7 +23,7 @@ import {
 
 export interface ListParts {
   readonly store: TaskStore
-  readonly persistence: Pick<Persistence, 'flush'>
+  readonly keeper: Pick<Keeper, 'flush'>
   readonly resultFiles: ResultReader
 }
 
@@ -103,10 +103,10 @@ class RecordParts implements RestOfList {
   }
 
   async next({ characters, ms } = CHUNK): Promise<Part> {
-    const { persistence, resultFiles } = this.#parts
+    const { keeper, resultFiles } = this.#parts
     let text = ''
     for (;;) {
-      persistence.flush()
+      keeper.flush()
       const sliceEnd = performance.now() + ms
       while (text.length < characters && performance.now() < sliceEnd) {
         const next = this.#tasks.next()
@@ -144,13 +144,13 @@ export interface NewestTasks<V> {
 
 /** Lists the newest matching tasks, each as `view` shows it. */
 export async function listNewest<V>(
-  { store, persistence }: Pick<ListParts, 'store' | 'persistence'>,
+  { store, keeper }: Pick<ListParts, 'store' | 'keeper'>,
   request: NewestRequest,
   view: (task: Task) => V,
 ): Promise<NewestTasks<V>> {
   const { counts, last, hasMore } = await runCooperatively(scan(store, request))
   const oldest = last[0]
-  persistence.flush()
+  keeper.flush()
   return {
     counts,
     tasks: last.reverse().map(view),

@@ -6,7 +6,7 @@ import type { ExecutorRegistry } from '../executors/registry.ts'
 import type { Task } from '../graph/graph.ts'
 import { type Page, page, streamsOf } from '../graph/log-page.ts'
 import { ResultFile } from '../graph/result-file.ts'
-import type { Persistence } from '../journal/persistence.ts'
+import type { Keeper } from '../journal/keeper.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { knownTask, type TaskAddress } from './named-tasks.ts'
@@ -19,7 +19,7 @@ export interface LogsParts {
   readonly store: TaskStore
   readonly executors: ExecutorRegistry
   readonly scheduler: Pick<Scheduler, 'outputOf'>
-  readonly persistence: Pick<Persistence, 'flush'>
+  readonly keeper: Pick<Keeper, 'flush'>
   readonly resultFiles: ResultReader
 }
 
@@ -50,11 +50,11 @@ export interface Logs {
 
 /** Throws 404, 400 if the stream does not exist, 503 if the service that executes the task does not answer. */
 export async function readLogs(parts: LogsParts, request: LogsRequest, reader: Reader): Promise<Logs> {
-  const { store, persistence, resultFiles } = parts
+  const { store, keeper, resultFiles } = parts
   const { address, offset, limit } = request
   const task = knownTask(store, address)
   const soFar = task.isTerminal ? undefined : (outputSoFar(task, parts) ?? (await remoteSoFar(task, parts, reader)))
-  persistence.flush()
+  keeper.flush()
   const { status, isTerminal, result } = task // the task may have ended meanwhile
   const known = result instanceof ResultFile ? await storedValue(result, resultFiles) : (result ?? soFar)
   const texts = streamsOf(known, task.progress)

@@ -5,9 +5,7 @@ import type { OfferedSkill } from '../adapter-v1/manifest.ts'
 import type { Callbacks } from '../callbacks/callbacks.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
 import type { RemoteCapacity } from '../executors/runtime/remote-capacity.ts'
-import type { IdempotencyKeys } from '../journal/idempotency.ts'
-import type { Persistence } from '../journal/persistence.ts'
-import type { ResultFiles } from '../journal/result-files.ts'
+import type { Keeper, KeptKeys, KeptResults } from '../journal/keeper.ts'
 import type { McpServers } from '../mcp-client/servers.ts'
 import type { AddressGuards } from '../outbound/address-guard.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
@@ -22,13 +20,13 @@ export interface OperationParts {
   readonly executors: ExecutorRegistry
   readonly mcpServers: McpServers
   readonly runtimeCapacity: RemoteCapacity
-  readonly persistence: Persistence
+  readonly keeper: Keeper
   readonly retention: Retention
   readonly readiness: Readiness
   readonly callbacks: Callbacks
   readonly addressGuards: AddressGuards
-  readonly idempotencyKeys: IdempotencyKeys
-  readonly resultFiles: ResultFiles
+  readonly idempotencyKeys: KeptKeys
+  readonly resultFiles: KeptResults
   readonly eventStreams: EventStreams
   /** The current skills. */
   readonly listSkills: () => Promise<readonly OfferedSkill[]>

@@ -1,6 +1,6 @@
 /** Decides whether the service accepts graphs now, for submissions, /health and /readyz. */
 import { messageOf, ServiceError } from '../../shared/errors.ts'
-import type { Persistence } from '../journal/persistence.ts'
+import type { Keeper } from '../journal/keeper.ts'
 import type { Retention } from '../store/retention.ts'
 
 export interface ReadinessOptions {
@@ -8,7 +8,7 @@ export interface ReadinessOptions {
   readonly isDraining: () => boolean
   /** Why the scheduler has stopped; undefined while it works. */
   readonly schedulerFault: () => string | undefined
-  readonly persistence: Pick<Persistence, 'assertAccepting' | 'probe'>
+  readonly keeper: Pick<Keeper, 'assertAccepting' | 'probe'>
   readonly retention: Pick<Retention, 'ensureRoom'>
 }
 
@@ -21,11 +21,11 @@ export class Readiness {
 
   /** Throws 503 if the service accepts no graph of any size. Uses only known facts, without a write to the disk. */
   ensure(): void {
-    const { isDraining, schedulerFault, persistence } = this.#options
+    const { isDraining, schedulerFault, keeper } = this.#options
     const fault = schedulerFault() // comes first, because it ends the service
     if (fault !== undefined) throw new ServiceError(503, fault)
     if (isDraining()) throw new ServiceError(503, 'the service is stopping and accepts no new graphs')
-    persistence.assertAccepting()
+    keeper.assertAccepting()
   }
 
   /** Why the service would refuse a graph of one task; undefined if it would accept one. Probes the disk. */
@@ -33,7 +33,7 @@ export class Readiness {
     try {
       this.ensure()
       this.#options.retention.ensureRoom(1)
-      this.#options.persistence.probe()
+      this.#options.keeper.probe()
       return undefined
     } catch (error) {
       return messageOf((error as Error).cause ?? error)

@@ -23,8 +23,7 @@ import { tasksToRun } from '../graph/rerun-selection.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import { reuseOutcome, taskInput } from '../graph/reuse.ts'
 import { encodeStates, groupsOf } from '../journal/journaled-state.ts'
-import type { Persistence } from '../journal/persistence.ts'
-import type { ResultFiles } from '../journal/result-files.ts'
+import type { Keeper, KeptResults } from '../journal/keeper.ts'
 import { decodeJson, invalidJson } from '../json/body.ts'
 import { checkOf } from '../json/schema-check.ts'
 import type { EncodedGraph } from './graph-checks.ts'
@@ -34,8 +33,8 @@ import { knownGraph, NotFound } from './named-tasks.ts'
 import type { Submission, SubmitParts } from './submit.ts'
 
 export interface RerunParts extends SubmitParts {
-  readonly persistence: SubmitParts['persistence'] & Pick<Persistence, 'noteNumbered'>
-  readonly resultFiles: Pick<ResultFiles, 'share' | 'drop'>
+  readonly keeper: SubmitParts['keeper'] & Pick<Keeper, 'noteReused'>
+  readonly resultFiles: Pick<KeptResults, 'share' | 'drop'>
 }
 
 /**
@@ -222,10 +221,10 @@ class ReusedOutcomes implements Reuse {
 
   /** Adds an event for each reused outcome. It follows the acceptance of the graph, as if the task had ended then. */
   *#addEvents(): Steps<void> {
-    const { store, persistence } = this.#parts
+    const { store, keeper } = this.#parts
     for (let i = 0; i < this.#tasks.length; i++) {
       const task = this.#tasks[i]!
-      if (!task.isDeleted) persistence.noteNumbered({ kind: 'reused', task, seq: store.nextSeq(), at: Date.now() })
+      if (!task.isDeleted) keeper.noteReused(task, store.nextSeq(), Date.now())
       if (isYieldDue(i)) yield
     }
   }

@@ -1,9 +1,9 @@
 /** Reads large results from their files, as JSON text or as values. */
 import { ServiceError } from '../../shared/errors.ts'
 import type { ResultFile } from '../graph/result-file.ts'
-import type { ResultFiles } from '../journal/result-files.ts'
+import type { KeptResults } from '../journal/keeper.ts'
 
-export type ResultReader = Pick<ResultFiles, 'read'>
+export type ResultReader = Pick<KeptResults, 'read'>
 
 /**
  * Encodes `record` as JSON, with the result in `file` as its member `name`. Inserts the text of the file, because to

@@ -1,12 +1,12 @@
 /** Submits a graph and waits until its tasks have ended, in one request. */
 import { inRanges, runCooperatively, type Steps } from '../../shared/steps.ts'
 import type { Task } from '../graph/graph.ts'
-import type { Persistence } from '../journal/persistence.ts'
+import type { Keeper } from '../journal/keeper.ts'
 import { type Submission, type SubmitParts, type SubmittedGraph, submit } from './submit.ts'
 import { allEnded } from './wait.ts'
 
 export interface SubmitAndWaitParts extends SubmitParts {
-  readonly persistence: SubmitParts['persistence'] & Pick<Persistence, 'flush'>
+  readonly keeper: SubmitParts['keeper'] & Pick<Keeper, 'flush'>
   /** Fires when the service stops: callers that wait are answered then. */
   readonly stopping: AbortSignal
 }
@@ -28,7 +28,7 @@ export async function submitAndWait(
   const tasks = submitted.tasks()
   await allEnded(parts.store, tasks, AbortSignal.any([until, parts.stopping]))
   const states = await runCooperatively(statesOf(tasks))
-  parts.persistence.flush()
+  parts.keeper.flush()
   return `${submitted.json.slice(0, -1)},${states}}`
 }
 

@@ -1,13 +1,13 @@
 /** Submits a graph of tasks. If a graph is repeated with the same idempotency key, it gets the first answer. */
 import type { SubmitResponse } from '../../shared/contract/submission.ts'
 import type { Task } from '../graph/graph.ts'
-import type { IdempotencyKeys } from '../journal/idempotency.ts'
+import type { KeptKeys } from '../journal/keeper.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import type { GraphInput } from './graph-checks.ts'
 import { type AcceptedGraph, type CheckedGraph, type IntakeParts, takeInGraph, warningsMember } from './intake.ts'
 
 export interface SubmitParts extends IntakeParts {
-  readonly idempotencyKeys: Pick<IdempotencyKeys, 'once'>
+  readonly idempotencyKeys: KeptKeys
 }
 
 /** The body of a request, or the graph as a value. */

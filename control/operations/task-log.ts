@@ -78,7 +78,7 @@ export async function openTaskLog(
   const leave = () => void bytes.return()
   if (reader.signal.aborted) leave()
   else reader.signal.addEventListener('abort', leave, { once: true })
-  parts.persistence.flush()
+  parts.keeper.flush()
   return {
     ...{ status: task.status, attempt: log.attempt, offset: log.offset, isTruncated: log.isTruncated },
     async next() {
@@ -133,7 +133,7 @@ class TaskLogReader {
 
   /** Yields the output of the attempts, one after the other. */
   async *#attempts(): AsyncGenerator<Uint8Array, void, void> {
-    const { store, scheduler, persistence } = this.#parts
+    const { store, scheduler, keeper } = this.#parts
     const { stream, followUntil } = this.#request
     const task = this.#task
     let reported: ProgressEntry | undefined
@@ -152,7 +152,7 @@ class TaskLogReader {
       const lines = progressLines(reports)
       if (isOver && this.#readAttempt !== task.attempt) yield* this.#result(lines)
       else yield* this.#text(lines)
-      if (isOver) persistence.flush() // the end of the log shows that the task has ended
+      if (isOver) keeper.flush() // the end of the log shows that the task has ended
       if (isOver || followUntil === undefined) return
       if (reports.length === 0 && output === undefined) await store.whenChanged(task, this.#ends)
     }

@@ -1,6 +1,6 @@
 /** Waits until tasks have ended, the time is up, or the caller has disconnected. */
 import type { Graph, Task } from '../graph/graph.ts'
-import type { Persistence } from '../journal/persistence.ts'
+import type { Keeper } from '../journal/keeper.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { type NamedTasks, namedTasks, type TaskNames } from './named-tasks.ts'
 
@@ -9,7 +9,7 @@ export const REPORT_INTERVAL_MS = 3_000
 
 export interface WaitParts {
   readonly store: TaskStore
-  readonly persistence: Pick<Persistence, 'flush'>
+  readonly keeper: Pick<Keeper, 'flush'>
   /** Fires when the service stops: callers that wait are answered then. */
   readonly stopping: AbortSignal
 }
@@ -42,7 +42,7 @@ export async function wait<V>(
 
 /** As `wait`, for known tasks. Flushes the journal before it calls `view`. */
 export async function waitForTasks<V>(
-  { store, persistence, stopping }: WaitParts,
+  { store, keeper, stopping }: WaitParts,
   { tasks, graph }: NamedTasks,
   { until, timeoutMs }: WaitOptions,
   { signal, report }: Waiter,
@@ -66,7 +66,7 @@ export async function waitForTasks<V>(
       over.abort()
     }
   }
-  persistence.flush()
+  keeper.flush()
   return view(tasks)
 }
 

@@ -12,10 +12,9 @@ import type { ServiceEvent } from '../../shared/contract/events.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
 import { isoTime } from '../../shared/iso-time.ts'
 import type { Task } from '../graph/graph.ts'
-import { type EventFeed, type EventFilter, isWanted } from '../journal/event-feed.ts'
-import type { EventHistory } from '../journal/event-history.ts'
-import type { EventNumbers } from '../journal/event-numbers.ts'
+import { type EventFilter, isWanted } from '../journal/event-feed.ts'
 import { HistoryGone } from '../journal/event-reader.ts'
+import type { KeptEvents } from '../journal/keeper.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { presentState } from './present-state.ts'
 import type { Reason, WaitingEvents } from './waiting-events.ts'
@@ -42,11 +41,8 @@ export interface EventSink {
   end(): void
 }
 
-export interface WatchParts {
+export interface WatchParts extends KeptEvents {
   readonly store: TaskStore
-  readonly events: EventFeed
-  readonly history: EventHistory
-  readonly numbers: EventNumbers
   readonly waiting: WaitingEvents
 }
 

@@ -21,7 +21,7 @@ export const getGraphTool = defineTool({
     const { head, findings } = await getGraph(parts, graph_id)
     const tasks = mostUrgent(findings.shown, MAX_SHOWN_TASKS)
     const waiting = await waitingNow(parts, tasks)
-    parts.persistence.flush()
+    parts.keeper.flush()
     const { truncated, root_cause, critical_path, ...summary } = head
     const omitted = summary.task_count - tasks.length
     const now = Date.now()

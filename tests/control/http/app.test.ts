@@ -10,11 +10,6 @@ import { OsExecutor } from '../../../control/executors/os/os.ts'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
 import { RemoteCapacity } from '../../../control/executors/runtime/remote-capacity.ts'
 import { controlApp } from '../../../control/http/app.ts'
-import { DiskReserve } from '../../../control/journal/disk-reserve.ts'
-import { IdempotencyKeys } from '../../../control/journal/idempotency.ts'
-import { Journal } from '../../../control/journal/journal.ts'
-import { Persistence } from '../../../control/journal/persistence.ts'
-import { ResultFiles } from '../../../control/journal/result-files.ts'
 import { McpServers } from '../../../control/mcp-client/servers.ts'
 import { EventStreams } from '../../../control/operations/event-streams.ts'
 import { Readiness } from '../../../control/operations/readiness.ts'
@@ -23,48 +18,31 @@ import { AddressGuard } from '../../../control/outbound/address-guard.ts'
 import { Scheduler } from '../../../control/scheduler/scheduler.ts'
 import { Counters } from '../../../control/store/counters.ts'
 import { Retention } from '../../../control/store/retention.ts'
-import { TaskStore } from '../../../control/store/tasks.ts'
 import { createGuard } from '../../../shared/http-guard.ts'
 import { listen } from '../../../shared/http-service.ts'
 import { silentLog } from '../../../shared/log.ts'
-import { newEvents } from '../../support/events.ts'
+import { openEmbedded } from '../../support/embedded-keeper.ts'
 import { noServerOptions } from '../../support/mcp.ts'
 import { tempDir } from '../../support/temp.ts'
 
 const dir = tempDir()
 const log = silentLog()
-const store = new TaskStore()
+const { store, keeper } = await openEmbedded(dir.path)
+const { keys: idempotencyKeys, results: resultFiles, events, history, numbers } = keeper
 const executors = new ExecutorRegistry([new OsExecutor([noop])])
-const journal = new Journal({ dataDir: dir.path, oldestSegment: 1, firstSegment: 1, log })
-const idempotencyKeys = new IdempotencyKeys()
-const resultFiles = new ResultFiles(dir.path, [], log)
-const { history, numbers, events } = newEvents(dir.path, journal)
-const persistence = new Persistence({
-  store,
-  journal,
-  idempotencyKeys,
-  resultFiles,
-  history,
-  events,
-  reserve: new DiskReserve(dir.path),
-  dataDir: dir.path,
-  intervalMs: 3_600_000,
-  log,
-  isStateFileBehind: false,
-})
 const retention = new Retention({ store, retentionMs: 0, maxStoredTasks: 1_000, log })
 const mcpServers = new McpServers([], noServerOptions)
 const scheduler = new Scheduler({
   ...{ store, executors, maxConcurrency: 1, log, abandonAfterMs: 1_000, serviceId: 'test' },
   flushOrThrow: () => {},
-  flush: () => persistence.flush(),
+  flush: () => keeper.flush(),
 })
 afterAll(async () => {
-  await persistence.stop()
+  await keeper.stop()
   dir[Symbol.dispose]()
 })
 
-const readiness = new Readiness({ isDraining: () => false, schedulerFault: () => undefined, persistence, retention })
+const readiness = new Readiness({ isDraining: () => false, schedulerFault: () => undefined, keeper, retention })
 const stopping = new AbortController().signal
 const addressGuards = {
   callbacks: new AddressGuard({ policy: 'public', flag: 'callback-policy' }),
@@ -77,7 +55,7 @@ const parts = {
     scheduler,
     executors,
     mcpServers,
-    persistence,
+    keeper,
     retention,
     readiness,
     idempotencyKeys,
@@ -88,8 +66,7 @@ const parts = {
     }),
   },
   callbacks: new Callbacks({
-    ...{ store, history, dataDir: dir.path, guard: addressGuards.callbacks, secret: undefined, log },
-    durable: () => persistence.durable(),
+    ...{ store, keeper, dataDir: dir.path, guard: addressGuards.callbacks, secret: undefined, log },
   }),
   runtimeCapacity: new RemoteCapacity({ resources: () => Promise.reject(new Error('away')) }),
   ...{ listSkills: async () => [], unknownFields: 'refuse' as const, maxBodyBytes: 1024, maxFanOut: 10, log },

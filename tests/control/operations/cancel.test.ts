@@ -16,7 +16,7 @@ const COUNT = 10_000
 const tasksOf = (prefix: string, more: object = {}) =>
   Array.from({ length: COUNT }, (_, i) => ({ id: `${prefix}${i}`, type: 'test', ...more }))
 
-const persistence = { assertWritable: () => {}, durable: async () => {} }
+const keeper = { assertWritable: () => {}, kept: async () => {} }
 
 describe('a cancel of a graph', () => {
   function world() {
@@ -57,7 +57,7 @@ describe('a cancel of a graph', () => {
     const running = executor.executing
     expect(running).toBe(3)
     const [first] = graph.tasks
-    const entries = await cancelTasks({ store, scheduler, persistence }, { graph_id: graph.id })
+    const entries = await cancelTasks({ store, scheduler, keeper }, { graph_id: graph.id })
     expect(entries.map(({ id }) => id)).toEqual(graph.tasks.map(({ id }) => id))
     expect(entries.filter(({ status }) => status === 'cancelling').length).toBe(running)
     expect(entries.filter(({ status }) => status === 'cancelled').length).toBe(2 * COUNT - running)
@@ -72,7 +72,7 @@ describe('a cancel of a graph', () => {
       { id: 'a', type: 'test' },
       { id: 'b', type: 'test', depends_on: ['a'] },
     ])
-    const entries = await cancelTasks({ store, scheduler, persistence }, { task_ids: ['a'] })
+    const entries = await cancelTasks({ store, scheduler, keeper }, { task_ids: ['a'] })
     expect(entries).toEqual([
       { id: 'a', status: 'cancelled' },
       { id: 'b', status: 'skipped' },

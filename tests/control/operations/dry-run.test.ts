@@ -46,7 +46,7 @@ function world(...more: Executor[]) {
       },
     },
     readiness: { ensure: () => {}, fault: () => undefined },
-    persistence: { appendGraph: async () => {}, revoke: () => {}, assertWritable: () => {} },
+    keeper: { keepGraph: async () => {}, revoke: () => {}, assertWritable: () => {} },
     retention: new Retention({ store, retentionMs: 0, maxStoredTasks: MAX_TASKS, log }),
     idempotencyKeys: new IdempotencyKeys(),
   }

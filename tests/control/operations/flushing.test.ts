@@ -31,7 +31,7 @@ function world() {
   }
   return {
     parts: {
-      ...{ store, persistence: { flush } },
+      ...{ store, keeper: { flush } },
       resultFiles: { read: async () => ({ lost: 'lost' }) },
       executors: new ExecutorRegistry(),
       scheduler: { outputOf: () => undefined, slotUse: { taken: 0, count: 1, hold: undefined } },

@@ -24,16 +24,16 @@ function world() {
   const asked = Promise.withResolvers<void>()
   const synced = Promise.withResolvers<void>()
   const disk = { isFull: false }
-  const persistence = {
+  const keeper = {
     assertWritable() {
       if (disk.isFull) throw new ServiceError(503, 'the disk is full')
     },
-    durable() {
+    kept() {
       asked.resolve()
       return synced.promise
     },
   }
-  return { parts: { store, scheduler, persistence }, disk, asked: asked.promise, sync: () => synced.resolve() }
+  return { parts: { store, scheduler, keeper }, disk, asked: asked.promise, sync: () => synced.resolve() }
 }
 type World = ReturnType<typeof world>
 

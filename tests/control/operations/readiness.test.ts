@@ -11,7 +11,7 @@ function world() {
   const readiness = new Readiness({
     isDraining: () => state.isDraining,
     schedulerFault: () => state.schedulerFault,
-    persistence: { assertAccepting, probe: assertAccepting },
+    keeper: { assertAccepting, probe: assertAccepting },
     retention: { ensureRoom: () => {} },
   })
   return { state, readiness }

@@ -41,8 +41,8 @@ function world(form: Form) {
       callbacks: { check: () => {} },
       readiness: { ensure: () => {}, fault: () => undefined },
     },
-    persistence: {
-      appendGraph: async (_: Graph, body: Uint8Array) => void journal.push(new TextDecoder().decode(body)),
+    keeper: {
+      keepGraph: async (_: Graph, body: Uint8Array) => void journal.push(new TextDecoder().decode(body)),
       revoke: () => {},
       assertWritable: () => {},
     },

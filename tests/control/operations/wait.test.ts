@@ -11,7 +11,7 @@ import { acceptGraph } from '../../support/graph.ts'
 const COUNT = 10_000
 const tasksOf = (prefix: string) => Array.from({ length: COUNT }, (_, i) => ({ id: `${prefix}${i}`, type: 'test' }))
 
-const persistence = { flush: () => {} }
+const keeper = { flush: () => {} }
 const end = (store: TaskStore, task: Task) => {
   store.apply({ kind: 'attempt-started', task, at: 1 })
   store.apply({ kind: 'ended', task, at: 2, ending: { status: 'success', result: null } })
@@ -25,7 +25,7 @@ describe('a wait for any task', () => {
     const store = new TaskStore()
     const graph = acceptGraph(store, tasksOf('t'))
     const caller = new AbortController()
-    const parts = { store, persistence, stopping: new AbortController().signal }
+    const parts = { store, keeper, stopping: new AbortController().signal }
     const context = { signal: caller.signal, report: () => {} }
     /** Begins a wait; it is under way when this resolves. */
     const wait = async (named: { task_ids?: string[]; graph_id?: string }) => {

@@ -91,10 +91,10 @@ describe('a defect of the service', () => {
       ...{ store, scheduler, executors, log },
       readiness: new Readiness({
         ...{ isDraining: () => true, schedulerFault: () => scheduler.fault },
-        persistence: { assertAccepting: () => {}, probe: () => {} },
+        keeper: { assertAccepting: () => {}, probe: () => {} },
         retention: { ensureRoom: () => {} },
       }),
-      persistence: { appendGraph: async () => {}, revoke: () => {}, assertWritable: () => {} },
+      keeper: { keepGraph: async () => {}, revoke: () => {}, assertWritable: () => {} },
       retention: { makeRoom: () => {}, checkSize: () => {} },
       idempotencyKeys: new IdempotencyKeys(),
       unknownFields: 'refuse' as const,

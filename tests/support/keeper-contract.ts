@@ -1,0 +1,404 @@
+/**
+ * What every keeper promises, as tests of an implementation.
+ *
+ * A place is where a keeper keeps things. Tests open it as a start of the service does, kill what they opened, and look at
+ * what the next start finds.
+ */
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { Expansion } from '../../control/graph/expansion.ts'
+import { createGraph, type Graph, newChildren, type Task } from '../../control/graph/graph.ts'
+import { ResultFile } from '../../control/graph/result-file.ts'
+import { validateGraph } from '../../control/graph/validate.ts'
+import type { Keeper } from '../../control/journal/keeper.ts'
+import type { TaskStore } from '../../control/store/tasks.ts'
+import type { ServiceEvent } from '../../shared/contract/events.ts'
+import type { TaskInput } from '../../shared/contract/submission.ts'
+import { runSync } from '../../shared/steps.ts'
+import { taskIn } from './graph.ts'
+import { until } from './until.ts'
+
+export interface OpenKeeper {
+  readonly store: TaskStore
+  readonly keeper: Keeper
+}
+
+export interface KeeperPlace extends AsyncDisposable {
+  /** Starts with what is kept there. */
+  open(): Promise<OpenKeeper>
+  /** Ends what is open as a kill of its process does: it keeps nothing more. */
+  kill(): Promise<void>
+  /** Whether the place refuses to keep anything from now on. */
+  refuse(isRefusing: boolean): void
+}
+
+const TYPES: ReadonlySet<string> = new Set(['test', 'approval'])
+
+const text = (value: unknown) => new TextEncoder().encode(JSON.stringify(value))
+
+interface Submission {
+  readonly tasks: readonly TaskInput[]
+  readonly scope?: 'graph'
+  readonly params?: Readonly<Record<string, unknown>>
+}
+
+/** A graph with claimed ids, and the body that it came in. */
+function claimed({ store }: OpenKeeper, submission: Submission): { graph: Graph; body: Uint8Array } {
+  const { tasks, ...options } = submission
+  const identity = {
+    ...{ id: crypto.randomUUID(), ordinal: store.nextOrdinal(), traceId: 'trace' },
+    ...{ createdAt: Date.now(), options },
+  }
+  const graph = runSync(createGraph(runSync(validateGraph([...tasks], TYPES)), identity))
+  runSync(store.claim(graph))
+  return { graph, body: text(submission) }
+}
+
+/** Submits a graph as the operation does. Rejects if it is not kept. */
+async function submit(open: OpenKeeper, submission: Submission): Promise<Graph> {
+  const { store, keeper } = open
+  const { graph, body } = claimed(open, submission)
+  try {
+    keeper.assertAccepting()
+    await keeper.keepGraph(graph, body)
+  } catch (error) {
+    store.unclaim(graph)
+    throw error
+  }
+  store.apply({ kind: 'graph-accepted', graph })
+  return graph
+}
+
+const start = ({ store }: OpenKeeper, task: Task) => store.apply({ kind: 'attempt-started', task, at: Date.now() })
+
+const end = ({ store }: OpenKeeper, task: Task, result: unknown = null) =>
+  store.apply({ kind: 'ended', task, at: Date.now(), ending: { status: 'success', result } })
+
+/** What a start makes of a state: an interrupted attempt runs again. */
+const stateOf = ({ status, attempt, result, isDeleted }: Task) =>
+  isDeleted ? 'deleted' : { status: status === 'running' ? 'pending' : status, attempt, result: result ?? null }
+
+const found = (store: TaskStore) => [...store.visibleTasks()].map(({ id }) => id)
+
+export function describeKeeper(name: string, newPlace: () => Promise<KeeperPlace>): void {
+  describe(name, () => {
+    test('finds a kept graph after a kill, as it was submitted', async () => {
+      await using place = await newPlace()
+      const first = await place.open()
+      const params = { __proto__x: 'é\u0000😀"\\{}', list: [1, null] }
+      const tasks = [
+        { id: 'a', type: 'test', params, annotations: { team: 'x' } },
+        { id: 'b', type: 'test', depends_on: ['a'], retry: 2, timeout: 5_000, run_if: 'always' as const },
+      ]
+      const graph = await submit(first, { tasks, params: { day: 'monday' } })
+      await place.kill()
+      const { store } = await place.open()
+      const again = store.graph(graph.id)!
+      expect(found(store)).toEqual(['a', 'b'])
+      expect([again.traceId, again.createdAt, again.options]).toEqual(['trace', graph.createdAt, graph.options])
+      const [a, b] = again.tasks
+      expect([a!.params, a!.annotations]).toEqual([params, { team: 'x' }])
+      expect([b!.dependsOn, b!.retry, b!.timeout, b!.runIf]).toEqual([['a'], 2, 5_000, 'always'])
+      expect(again.tasks.map(({ status }) => status)).toEqual(['pending', 'pending'])
+    })
+
+    test('gives no number twice: those of graphs and changes rise over a kill', async () => {
+      await using place = await newPlace()
+      const first = await place.open()
+      const { ordinal } = await submit(first, { tasks: [{ id: 'a', type: 'test' }] })
+      start(first, first.store.get('a')!)
+      await first.keeper.kept('act')
+      const { seq } = first.store
+      await place.kill()
+      const second = await place.open()
+      expect(second.store.nextOrdinal()).toBeGreaterThan(ordinal)
+      expect(second.store.seq).toBeGreaterThanOrEqual(seq)
+    })
+
+    test('keeps a graph with its key: a repeated request gets the first answer after a kill', async () => {
+      await using place = await newPlace()
+      const open = await place.open()
+      const submission = { tasks: [{ id: 'a', type: 'test' }] }
+      const request = { scope: 'tasks', key: 'k', body: text(submission) }
+      const answer = await open.keeper.keys.once(request, async (sent) => {
+        const { graph, body } = claimed(open, submission)
+        await open.keeper.keepGraph(graph, body, { idempotency: { ...sent!, answer: graph.id, at: Date.now() } })
+        open.store.apply({ kind: 'graph-accepted', graph })
+        return graph.id
+      })
+      await place.kill()
+      const { store, keeper } = await place.open()
+      const never = () => Promise.reject(new Error('it was made again'))
+      expect(await keeper.keys.once(request, never)).toBe(answer)
+      expect(store.graph(answer)).toBeDefined()
+      const other = { ...request, body: text('other') }
+      await expect(keeper.keys.once(other, never)).rejects.toMatchObject({ status: 422 })
+    })
+
+    test('finds no graph that was not kept, or was revoked', async () => {
+      await using place = await newPlace()
+      const open = await place.open()
+      claimed(open, { tasks: [{ id: 'never-kept', type: 'test' }] })
+      const { graph, body } = claimed(open, { tasks: [{ id: 'revoked', type: 'test' }] })
+      await open.keeper.keepGraph(graph, body)
+      open.keeper.revoke(graph)
+      open.store.unclaim(graph)
+      await submit(open, { tasks: [{ id: 'kept', type: 'test' }] })
+      await open.keeper.kept('promise')
+      await place.kill()
+      expect(found((await place.open()).store)).toEqual(['kept'])
+    })
+
+    test.each(['act', 'show', 'promise'] as const)(
+      'keeps all changes so far before it lets one %s',
+      async (purpose) => {
+        await using place = await newPlace()
+        const open = await place.open()
+        const { tasks } = await submit(open, {
+          tasks: ['done', 'begun', 'deleted', 'left'].map((id) => ({ id, type: 'test' })),
+        })
+        const [done, begun, deleted] = tasks
+        start(open, done!)
+        end(open, done!, { stdout: 'é\u0000' })
+        start(open, begun!)
+        open.store.apply({ kind: 'deleted', task: deleted!, at: Date.now() })
+        await open.keeper.kept(purpose)
+        const before = tasks.filter(({ isDeleted }) => !isDeleted).map(stateOf)
+        await place.kill()
+        const { store } = await place.open()
+        expect([...store.visibleTasks()].map(stateOf)).toEqual(before)
+      },
+    )
+
+    test('finds nothing of a deleted graph', async () => {
+      await using place = await newPlace()
+      const open = await place.open()
+      const graph = await submit(open, { tasks: [{ id: 'a', type: 'test' }] })
+      await submit(open, { tasks: [{ id: 'other', type: 'test' }] })
+      start(open, graph.tasks[0]!)
+      end(open, graph.tasks[0]!)
+      open.keeper.deleteGraph(graph)
+      open.store.apply({ kind: 'graph-retired', graph, at: Date.now() })
+      await open.keeper.kept('promise')
+      await place.kill()
+      const { store } = await place.open()
+      expect([found(store), store.graph(graph.id)]).toEqual([['other'], undefined])
+    })
+
+    test('finds which graph has an id that two used', async () => {
+      await using place = await newPlace()
+      const open = await place.open()
+      const first = await submit(open, { tasks: [{ id: 'a', type: 'test' }] })
+      start(open, first.tasks[0]!)
+      end(open, first.tasks[0]!, 'first')
+      open.keeper.assertWritable()
+      const second = await submit(open, { tasks: [{ id: 'a', type: 'test' }] })
+      const scoped = await submit(open, { tasks: [{ id: 'a', type: 'test' }], scope: 'graph' })
+      await open.keeper.kept('promise')
+      await place.kill()
+      const { store } = await place.open()
+      expect(store.get('a')!.graph.id).toBe(second.id)
+      const inFirst = store.taskIn(store.graph(first.id)!, 'a')!
+      expect([inFirst.result, inFirst.isReplaced]).toEqual(['first', true])
+      expect(store.taskIn(store.graph(scoped.id)!, 'a')!.status).toBe('pending')
+    })
+
+    test('finds the children of a task, each with its element and its state', async () => {
+      await using place = await newPlace()
+      const open = await place.open()
+      const items = [{ n: 1 }, 'two', null]
+      const map = { id: 'map', type: 'test', for_each: items, params: { $item: '' } }
+      const graph = await submit(open, { tasks: [map], scope: 'graph' })
+      const [task] = graph.tasks
+      await open.keeper.keepFanOut(task!, { count: items.length, items })
+      const expansion = new Expansion<Task>(task!, items, items.length)
+      const children = runSync(newChildren(expansion))
+      open.store.apply({ kind: 'expanded', task: task!, at: Date.now(), expansion, children })
+      start(open, children[1]!)
+      end(open, children[1]!, 2)
+      await open.keeper.kept('promise')
+      await place.kill()
+      const { store } = await place.open()
+      const again = store.graph(graph.id)!
+      expect(again.tasks.map(({ id, status }) => [id, status])).toEqual([
+        ['map', 'pending'],
+        ['map[0]', 'pending'],
+        ['map[1]', 'success'],
+        ['map[2]', 'pending'],
+      ])
+      const again1 = taskIn(again, 'map[1]')
+      expect([again1.result, again1.childOf!.itemOf(again1)]).toEqual([2, { value: 'two' }])
+    })
+
+    test('keeps a large result before the state that refers to it', async () => {
+      await using place = await newPlace()
+      const open = await place.open()
+      await submit(open, { tasks: [{ id: 'a', type: 'test' }] })
+      const task = open.store.get('a')!
+      const result = { lines: 'é'.repeat(100_000) }
+      start(open, task)
+      const kept = await open.keeper.results.keep(task, result)
+      expect(kept).toBeInstanceOf(ResultFile)
+      expect(open.keeper.results.keep(task, 'small')).toBe('small')
+      end(open, task, kept)
+      await open.keeper.kept('show')
+      await place.kill()
+      const { store, keeper } = await place.open()
+      const file = store.get('a')!.result as ResultFile
+      expect(await keeper.results.read(file)).toEqual({ json: JSON.stringify(result) })
+      expect(await keeper.results.read(new ResultFile('1-2-3-00000000.json'))).toHaveProperty('lost')
+    })
+
+    test('tells listeners of each change once it is kept, in order, and again from its history', async () => {
+      await using place = await newPlace()
+      const open = await place.open()
+      const heard: ServiceEvent[] = []
+      const stop = open.keeper.events.subscribe({}, (events) => void heard.push(...events))
+      const graph = await submit(open, { tasks: [{ id: 'a', type: 'test' }] })
+      start(open, graph.tasks[0]!)
+      await open.keeper.events.settle()
+      end(open, graph.tasks[0]!)
+      await open.keeper.events.settle()
+      stop()
+      const names = ['graph_accepted', 'task_changed', 'task_changed', 'graph_ended']
+      expect(heard.map(({ event }) => event)).toEqual(names as ServiceEvent['event'][])
+      const numbers = heard.map(({ seq }) => seq)
+      expect(numbers).toEqual([...numbers].sort((a, b) => a - b))
+      const past: ServiceEvent[] = []
+      const { history } = open.keeper
+      for await (const some of history.read({ after: history.oldest, upTo: history.last })) past.push(...some)
+      expect(past).toEqual(heard)
+    })
+
+    describe('while the place refuses', () => {
+      test('answers 503, and goes on once it is mended; nothing refused is found', async () => {
+        await using place = await newPlace()
+        const open = await place.open()
+        await submit(open, { tasks: [{ id: 'before', type: 'test' }] })
+        place.refuse(true)
+        await expect(submit(open, { tasks: [{ id: 'refused', type: 'test' }] })).rejects.toMatchObject({ status: 503 })
+        const before = open.store.get('before')!
+        start(open, before)
+        end(open, before)
+        await expect(open.keeper.kept('promise')!).rejects.toMatchObject({ status: 503 })
+        expect(() => open.keeper.assertAccepting()).toThrow()
+        expect(() => open.keeper.assertWritable()).toThrow()
+        expect(() => open.keeper.probe()).toThrow()
+        place.refuse(false)
+        await until(
+          () => submit(open, { tasks: [{ id: `after-${open.store.seq}`, type: 'test' }] }).catch(() => undefined),
+          (graph) => graph !== undefined,
+        )
+        expect(() => open.keeper.probe()).not.toThrow()
+        await open.keeper.kept('promise')
+        await place.kill()
+        const { store } = await place.open()
+        expect([store.get('before')!.status, store.get('refused')]).toEqual(['success', undefined])
+      })
+    })
+
+    test('keeps the last changes at its stop; then nothing is promised', async () => {
+      await using place = await newPlace()
+      const open = await place.open()
+      await submit(open, { tasks: [{ id: 'a', type: 'test' }] })
+      const task = open.store.get('a')!
+      start(open, task)
+      end(open, task, 'last')
+      await open.keeper.stop()
+      expect(() => open.keeper.assertWritable()).toThrow()
+      await expect(submit(open, { tasks: [{ id: 'late', type: 'test' }] })).rejects.toMatchObject({ status: 503 })
+      await place.kill()
+      const { store } = await place.open()
+      expect([found(store), store.get('a')!.result]).toEqual([['a'], 'last'])
+    })
+
+    test('whenever it is killed, the next start finds what was kept, and no state that never was', async () => {
+      const step = fc.oneof(
+        fc.record({ kind: fc.constant('submit' as const), tasks: fc.integer({ min: 1, max: 4 }) }),
+        fc.record({ kind: fc.constantFrom('start' as const, 'end' as const, 'delete' as const), pick: fc.nat() }),
+        fc.record({
+          kind: fc.constant('kept' as const),
+          purpose: fc.constantFrom('act' as const, 'show' as const, 'promise' as const),
+        }),
+        fc.record({ kind: fc.constant('kill' as const) }),
+      )
+      await fc.assert(
+        fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40 }), async (steps) => {
+          await using place = await newPlace()
+          await new Walk(place, await place.open()).run([...steps, { kind: 'kill' }])
+        }),
+        { numRuns: 25 },
+      )
+    })
+  })
+}
+
+type Step =
+  | { readonly kind: 'submit'; readonly tasks: number }
+  | { readonly kind: 'start' | 'end' | 'delete'; readonly pick: number }
+  | { readonly kind: 'kept'; readonly purpose: 'act' | 'show' | 'promise' }
+  | { readonly kind: 'kill' }
+
+/** A random life of a keeper, beside a list of the states that each task has had. */
+class Walk {
+  readonly #place: KeeperPlace
+  #open: OpenKeeper
+  /** The states of each task since one that was kept for certain. */
+  readonly #states = new Map<string, string[]>()
+  #ids = 0
+
+  constructor(place: KeeperPlace, open: OpenKeeper) {
+    this.#place = place
+    this.#open = open
+  }
+
+  async run(steps: readonly Step[]): Promise<void> {
+    for (const step of steps) await this.#take(step)
+  }
+
+  async #take(step: Step): Promise<void> {
+    const open = this.#open
+    const { store, keeper } = open
+    switch (step.kind) {
+      case 'submit': {
+        const tasks = Array.from({ length: step.tasks }, () => ({ id: `t${this.#ids++}`, type: 'test' }))
+        const graph = await submit(open, { tasks })
+        for (const task of graph.tasks) this.#states.set(task.id, [this.#text(task)])
+        return
+      }
+      case 'kept':
+        await keeper.kept(step.purpose)
+        for (const states of this.#states.values()) states.splice(0, states.length - 1)
+        return
+      case 'kill':
+        await this.#place.kill()
+        this.#open = await this.#place.open()
+        this.#check()
+        return
+      default: {
+        const tasks = [...store.visibleTasks()]
+        const task = tasks[step.pick % Math.max(1, tasks.length)]
+        if (task === undefined) return
+        if (step.kind === 'start' && task.status === 'pending') start(open, task)
+        else if (step.kind === 'end' && task.status === 'running') end(open, task, { of: task.id })
+        else if (step.kind === 'delete' && task.status !== 'running')
+          store.apply({ kind: 'deleted', task, at: Date.now() })
+        else return
+        this.#states.get(task.id)!.push(this.#text(task))
+      }
+    }
+  }
+
+  #text(task: Task | undefined): string {
+    return task === undefined ? JSON.stringify('deleted') : JSON.stringify(stateOf(task))
+  }
+
+  #check(): void {
+    for (const [id, states] of this.#states) {
+      const state = this.#text(this.#open.store.get(id))
+      expect(states).toContain(state)
+      this.#states.set(id, [state])
+    }
+    for (const id of found(this.#open.store)) expect(this.#states.has(id)).toBe(true)
+  }
+}
