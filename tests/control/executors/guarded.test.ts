@@ -56,7 +56,7 @@ describe.each(Object.entries(breaks))('a method that %s', (_, broken) => {
     const executors = new ExecutorRegistry([executor], log)
     const reviewer = { executors, unknownFields: 'refuse' } as const
     const findings = newFindings(reviewer, refuse)
-    const tasks = Array.from({ length: 5 }, () => executableTask({ type: 'test' }))
+    const tasks = Array.from({ length: 5 }, () => executableTask({ type: 'test', input: {} }))
     reviewInputs(reviewer, tasks, findings, 0, tasks.length)
     await nextTurn()
     await nextTurn()
