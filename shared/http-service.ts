@@ -50,6 +50,9 @@ export function httpService({ log, guard, errorBody, maxBodyBytes, unknownFields
       set.headers['content-type'] = 'application/json'
       const path = pathOf(request)
       guard(request, path)
+      if (isWithoutHost(request) && request.url.includes('/', path.length)) {
+        throw new ServiceError(400, 'a request without a Host header cannot have "/" in its query (send Host, or %2F)')
+      }
       if (path.includes('%') && !isDecodable(path)) {
         throw new ServiceError(400, `malformed escape in the path: ${path} (expected UTF-8, percent-encoded)`)
       }
@@ -59,7 +62,10 @@ export function httpService({ log, guard, errorBody, maxBodyBytes, unknownFields
       // The server routes by the raw path, but `onRequest` guards the path of a parsed URL, in which `/tasks/..` and
       // `/tasks/..\..` are `/`. If the two differ, the route is guarded, too.
       const [fixedPart = route] = route.split(':', 1)
-      if (!pathOf(request).startsWith(fixedPart)) guard(request, route)
+      if (!pathOf(request).startsWith(fixedPart)) {
+        if (isWithoutHost(request)) throw notFound(request)
+        guard(request, route)
+      }
       if (unknownFields === 'refuse' && request.url.includes('?')) checkQueryOf(app, request, route)
     })
     .onError(({ code, error, set, request }) => {
@@ -111,10 +117,21 @@ export function refuseOtherMethods(app: AnyElysia): void {
   }
 }
 
+/**
+ * Without a Host, or with an empty one, the server puts the target of a request in place of its URL. Elysia then looks for
+ * the path behind the first eleven characters, where it expects a scheme and a host. It finds another route, or no query.
+ */
+const isWithoutHost = ({ url }: Request): boolean => url.startsWith('/')
+
+/** The URL of a request, also if it came without a Host. */
+export const urlOf = (request: Request): string =>
+  isWithoutHost(request) ? `http://localhost${request.url}` : request.url
+
 export const pathOf = (request: Request): string => {
-  const start = request.url.indexOf('/', request.url.indexOf('://') + 3)
-  const end = request.url.indexOf('?', start)
-  return request.url.slice(start, end < 0 ? undefined : end)
+  const url = urlOf(request)
+  const start = url.indexOf('/', url.indexOf('://') + 3)
+  const end = url.indexOf('?', start)
+  return url.slice(start, end < 0 ? undefined : end)
 }
 
 /** The server itself would replace malformed escapes and invalid UTF-8 by other characters. */
@@ -131,9 +148,11 @@ function asServiceError(code: string | number, error: unknown, request: Request)
   if (error instanceof ServiceError) return error
   const cause = (error as Error | undefined)?.cause
   if (cause instanceof ServiceError) return cause // Elysia wraps errors of body readers
-  if (code === 'NOT_FOUND') return new ServiceError(404, `not found: ${request.method} ${pathOf(request)}`)
+  if (code === 'NOT_FOUND') return notFound(request)
   return new ServiceError(500, 'internal error', { cause: cause ?? error })
 }
+
+const notFound = (request: Request) => new ServiceError(404, `not found: ${request.method} ${pathOf(request)}`)
 
 function logRefusal(log: Log, refusal: ServiceError, request: Request, traceId: string): void {
   const fields = { trace_id: traceId, method: request.method, path: pathOf(request), status: refusal.status }

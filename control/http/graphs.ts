@@ -4,7 +4,7 @@ import type { AnyElysia } from 'elysia'
 import { EVENT_SEQ_HEADER } from '../../shared/contract/events.ts'
 import { CancelGraphResponse, GraphDetails, GraphSummary } from '../../shared/contract/graphs.ts'
 import { RerunRequest, RerunResponse } from '../../shared/contract/rerun.ts'
-import { readBody, traceIdOf } from '../../shared/http-service.ts'
+import { readBody, traceIdOf, urlOf } from '../../shared/http-service.ts'
 import { described, empty, json } from '../../shared/openapi/route.ts'
 import { cancelGraph } from '../operations/cancel.ts'
 import { deleteGraph } from '../operations/delete-graph.ts'
@@ -27,7 +27,7 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
       '/graphs',
       async ({ query, request, set }): Promise<readonly GraphSummary[]> => {
         set.headers[EVENT_SEQ_HEADER] = String(parts.eventStreams.position)
-        const { graphs, nextCursor } = await listGraphs(parts, graphPageRequest(query, request.url))
+        const { graphs, nextCursor } = await listGraphs(parts, graphPageRequest(query, urlOf(request)))
         if (nextCursor !== undefined) set.headers[NEXT_CURSOR_HEADER] = nextCursor
         return graphs
       },

@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import type { AnyElysia } from 'elysia'
 import { MAX_TOOL_WAIT_MS } from '../../shared/contract/mcp-limits.ts'
-import { readBody, traceIdOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
+import { readBody, traceIdOf, urlOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
 import { described, empty, json } from '../../shared/openapi/route.ts'
 import type { OperationParts } from '../operations/parts.ts'
 
@@ -31,7 +31,7 @@ export function addMcpEndpoint(app: AnyElysia, parts: OperationParts): AnyElysia
       const body = parsed(bytes)
       // The protocol handler parses the body and answers a body that is not JSON.
       if (body === undefined) return serve(withBody(request, bytes), undefined, traceIdOf(set))
-      return serve(request, body, traceIdOf(set))
+      return serve(request.url === urlOf(request) ? request : withBody(request, bytes), body, traceIdOf(set))
     },
     described({
       section: 'MCP server',
@@ -43,7 +43,13 @@ export function addMcpEndpoint(app: AnyElysia, parts: OperationParts): AnyElysia
         200: { ...json(JsonRpcMessage, 'The answer of the server.'), otherType: 'text/event-stream' },
         202: empty('A notification is accepted.'),
       },
-      errors: { 400: 'The message is invalid; the body is a JSON-RPC error.', 413: 'The message is too large.' },
+      errors: {
+        400: 'The message is invalid. The body of this and the following is a JSON-RPC error, but for 413.',
+        404: 'The service has no such method.',
+        406: 'The Accept header lacks application/json or text/event-stream.',
+        413: 'The message is too large.',
+        415: 'The Content-Type is not application/json.',
+      },
     }),
   )
 }
@@ -56,5 +62,7 @@ function parsed(bytes: Uint8Array): unknown {
   }
 }
 
-const withBody = ({ url, method, headers, signal }: Request, body: Uint8Array): Request =>
-  new Request(url, { method, headers, signal, body: new Uint8Array(body) })
+const withBody = (request: Request, body: Uint8Array): Request => {
+  const { method, headers, signal } = request
+  return new Request(urlOf(request), { method, headers, signal, body: new Uint8Array(body) })
+}

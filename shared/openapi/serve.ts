@@ -1,5 +1,6 @@
 /** `GET /openapi.json` and `GET /docs`. Both are made with the first request and load their code then. */
 import type { AnyElysia } from 'elysia'
+import { urlOf } from '../http-service.ts'
 import type { OpenApiDocument, ServiceInfo } from './document.ts'
 import { anyText, described, describedRoutes, other } from './route.ts'
 
@@ -26,7 +27,7 @@ export function addDescriptionRoutes(app: AnyElysia, info: ServiceInfo): AnyElys
       async ({ query, set, request }) => {
         const { PAGE_HEADERS, referencePage } = await import('./page.ts')
         Object.assign(set.headers, PAGE_HEADERS)
-        return referencePage(await document(), { search: query.q ?? '', origin: new URL(request.url).origin })
+        return referencePage(await document(), { search: query.q ?? '', origin: new URL(urlOf(request)).origin })
       },
       described({
         section,

@@ -39,6 +39,30 @@ describe('without a token', () => {
     expect(await post([`Origin: http://${host}`, 'Sec-Fetch-Site: same-origin'])).toBe(202)
   })
 
+  test('a request without a Host, or with an empty one, reaches the route of its path and no other', async () => {
+    await using control = await startControl()
+    await control.submit([{ id: 'a', type: 'noop' }])
+    const ask = (path: string, lines: string[] = []) => rawStatus(control, `GET ${path} HTTP/1.1`, ['Host:', ...lines])
+    for (const path of ['/docs', '/graphs?label=a%3Db', '/graphs?limit=1', '/tasks/a', '/tasks', '/openapi.json']) {
+      expect([path, await ask(path)]).toEqual([path, 200])
+      expect([path, await rawStatus(control, `GET ${path} HTTP/1.0`, [])]).toEqual([path, 200])
+    }
+    for (const path of [
+      '/tasks/aaaaaaaaaa/health',
+      '/aaaaaaaaaaaaa/tasks',
+      '/a/assets/aaaa/tasks',
+      '//tasks/a/tasks',
+    ]) {
+      expect([path, await ask(path)]).toEqual([path, 404])
+    }
+    expect(await ask('/tasks?status=a/b')).toBe(400)
+    expect(await ask('/tasks?no_such=a%2Fb')).toBe(400)
+    const mcp = ['Content-Type: application/json', 'Accept: application/json, text/event-stream', 'Host:']
+    const list = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' })
+    expect(await rawStatus(control, 'POST /mcp HTTP/1.1', mcp, list)).toBe(200)
+    expect(await rawStatus(control, 'POST /mcp HTTP/1.1', mcp, '{')).toBe(400)
+  })
+
   test('--allowed-host and SERVICE_ALLOWED_HOSTS let names through', async () => {
     await using control = await startControl({
       flags: ['--allowed-host', 'a.example.com', '--allowed-host=b.example.com'],
@@ -63,6 +87,17 @@ describe('without a token', () => {
 })
 
 describe('with a token', () => {
+  test('a request without a Host needs it, whatever its path looks like', async () => {
+    await using control = await startControl({ env: { SERVICE_TOKEN: 'a-secret-token' } })
+    const paths = ['/tasks', '/tasks/aaaaaaaaaa/health', '/aaaaaaaaaaaaa/tasks', '/a/assets/aaaa/tasks', '/a/health']
+    for (const path of paths) {
+      expect([path, await rawStatus(control, `GET ${path} HTTP/1.1`, ['Host:'])]).toEqual([path, 401])
+    }
+    for (const path of ['/health', '/', '/docs']) {
+      expect([path, await rawStatus(control, `GET ${path} HTTP/1.1`, ['Host:'])]).toEqual([path, 200])
+    }
+  })
+
   const authorization = 'Bearer sesame-42'
 
   test('everything but health needs it (401); the client sends SERVICE_TOKEN', async () => {
