@@ -1,0 +1,59 @@
+/** Whether an answer of a service is one that it meant to give: a described one, or a refusal in the form of the contract. */
+import type { TSchema } from '@sinclair/typebox'
+import type { DescribedRoute } from '../../../shared/openapi/route.ts'
+import { checkAnswer } from '../answer-check.ts'
+import type { PlannedRequest } from './requests.ts'
+import type { WireAnswer } from './wire.ts'
+
+/** Refusals that every route may give, besides those in its description. */
+const GENERAL_REFUSALS = new Set([400, 401, 403, 404, 405, 413, 414, 431])
+
+/** Refusals of the HTTP server itself, which never reach a route: they have no body. */
+const SERVER_REFUSALS = new Set([400, 411, 413, 414, 417, 431, 501, 505])
+
+export class AnswerOracle {
+  readonly #routes: ReadonlyMap<string, DescribedRoute>
+  readonly #errorSchema: TSchema
+
+  constructor(routes: readonly DescribedRoute[], errorSchema: TSchema) {
+    this.#routes = new Map(routes.map((route) => [`${route.method} ${route.path}`, route]))
+    this.#errorSchema = errorSchema
+  }
+
+  /** Throws with what is wrong with the answer. */
+  check(request: PlannedRequest, { status, headers, body, isWhole }: WireAnswer): void {
+    if (status === 0) throw new Error('the connection was closed without an answer')
+    const type = headers.get('content-type')?.split(';')[0]
+    if (status >= 500) throw new Error(`an answer that was not meant: ${status} ${body}`)
+    if (SERVER_REFUSALS.has(status) && body === '' && type === undefined) return
+    if (!headers.has('x-trace-id')) throw new Error(`${status} without X-Trace-ID: ${body}`)
+    if (request.method === 'HEAD') return
+    const description = this.#routes.get(request.route ?? '')?.description
+    const answer = this.#routeIsThat(request) ? description?.answers[status] : undefined
+    if (answer === undefined) {
+      if (status < 400) {
+        if (this.#routeIsThat(request)) throw new Error(`${status} is not described: ${body}`)
+        return
+      }
+      const isDescribed = description?.errors?.[status] !== undefined
+      if (!isDescribed && !GENERAL_REFUSALS.has(status)) throw new Error(`${status} is not described: ${body}`)
+      if (isJsonRpc(request) && body.startsWith('{"jsonrpc"')) return
+      if (type !== 'application/json') throw new Error(`${status} with a body that is no JSON: ${type} ${body}`)
+      checkAnswer(this.#errorSchema, JSON.parse(body))
+      return
+    }
+    const types = [answer.type, answer.otherType].map((one) => one?.split(';')[0])
+    if (answer.type !== undefined && !types.includes(type)) throw new Error(`${status} as ${type}, described: ${types}`)
+    if (answer.type === undefined && body !== '') throw new Error(`${status} with a body: ${body}`)
+    if (answer.schema !== undefined && type === 'application/json' && isWhole) {
+      checkAnswer(answer.schema, JSON.parse(body))
+    }
+  }
+
+  /** Whether the route of the plan gets the request: another method has another route. */
+  #routeIsThat({ route, method }: PlannedRequest): boolean {
+    return route?.split(' ')[0] === method
+  }
+}
+
+const isJsonRpc = ({ route, target }: PlannedRequest): boolean => route?.endsWith(' /mcp') === true || target === '/mcp'
