@@ -11,6 +11,7 @@
 import { mkdirSync, rmdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { messageOf, systemCodeOf } from '../../shared/errors.ts'
+import { killEach } from '../../shared/pidfd.ts'
 import {
   CONTROLLERS,
   type Controller,
@@ -23,7 +24,6 @@ import {
 import { ownRecord, removeEmptyCgroups, writeRecord } from './cgroup-record.ts'
 import { enableDownTo, topOf } from './cgroup-v2.ts'
 import { ownCgroup } from './own-cgroup.ts'
-import { killEach } from './pidfd.ts'
 
 /** The cgroups that count and limit the processes of a task. They do not exist yet; their parents do. */
 export type TaskCgroup =

@@ -9,7 +9,7 @@ import { closeSync, constants as files, openSync, readSync, rmSync } from 'node:
 import { dirname, join } from 'node:path'
 import { tryLock } from '../../shared/directory-lock.ts'
 import { systemCodeOf } from '../../shared/errors.ts'
-import { signalIf } from '../host/pidfd.ts'
+import { signalIf } from '../../shared/pidfd.ts'
 import { giveOwner } from '../store/closed-path.ts'
 import { KILL_SIGNAL } from './kill-signal.ts'
 import { type LaunchedProcess, type Outcome, parseOutcome, parseStarted } from './outcome.ts'

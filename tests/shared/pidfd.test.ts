@@ -4,10 +4,10 @@
  */
 import { describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
-import { killEach, signalIf } from '../../../runtime/host/pidfd.ts'
-import { sh } from '../../support/launchers.ts'
-import { until } from '../../support/until.ts'
-import { withoutPidfd } from '../../support/without-pidfd.ts'
+import { killEach, signalIf } from '../../shared/pidfd.ts'
+import { sh } from '../support/launchers.ts'
+import { until } from '../support/until.ts'
+import { withoutPidfd } from '../support/without-pidfd.ts'
 
 const signal = 'SIGUSR2'
 

@@ -4,7 +4,7 @@
  */
 import { closeSync } from 'node:fs'
 import { constants } from 'node:os'
-import { loadLibc } from '../../shared/libc.ts'
+import { loadLibc } from './libc.ts'
 
 /** System call numbers of the architectures that we build for. */
 const PIDFD_SEND_SIGNAL = 424
