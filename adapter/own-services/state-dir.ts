@@ -7,20 +7,23 @@ import { homedir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
 import { tryLock } from '../../shared/directory-lock.ts'
 
-type Environment = Readonly<Record<string, string | undefined>>
+export type Environment = Readonly<Record<string, string | undefined>>
 
-/** The directory, created if missing. Throws the system's error. */
-function stateDir(env: Environment): string {
+/** The path of the directory. */
+export function stateDirPath(env: Environment): string {
   const given = env.XDG_STATE_HOME
   // The XDG base directory specification ignores relative paths.
   const base = given && isAbsolute(given) ? given : join(env.HOME || homedir(), '.local', 'state')
-  return privateDir(join(base, 'taskmill'))
+  return join(base, 'taskmill')
 }
+
+/** The directory, created if missing. Throws the system's error. */
+const stateDir = (env: Environment): string => privateDir(stateDirPath(env))
 
 /** The directory of the service `name` in it. */
 export const serviceDir = (env: Environment, name: string): string => privateDir(join(stateDir(env), name))
 
-function privateDir(path: string): string {
+export function privateDir(path: string): string {
   mkdirSync(path, { recursive: true, mode: 0o700 })
   chmodSync(path, 0o700) // also if it existed, and whatever the umask is
   return path

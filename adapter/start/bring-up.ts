@@ -7,16 +7,16 @@
  * Only the last probe counts: a service that another client started meanwhile is ready, though our own start failed.
  */
 import { formatDuration } from '../../shared/duration.ts'
-import { GrowingPause } from '../../shared/growing-pause.ts'
 import { startAddress } from '../../shared/start-address.ts'
-import { PROBE_TIMEOUT_MS, type Probe, probe, type Target } from '../probe.ts'
+import { type Environment, onePerUser } from '../own-services/state-dir.ts'
+import { type Probe, probe, type Target } from '../probe.ts'
 import type { Attempt, StartedBy } from './attempt.ts'
 import { composeUp } from './compose.ts'
 import { startContainer } from './container.ts'
 import { Docker } from './docker.ts'
 import { hintsFor } from './hints.ts'
-import { CONTROL, type Environment, RUNTIME, startSibling } from './sibling.ts'
-import { onePerUser } from './state-dir.ts'
+import { readiness } from './readiness.ts'
+import { CONTROL, RUNTIME, startSibling } from './sibling.ts'
 
 export interface Options {
   /** Start our own executables. Docker starts nothing then. */
@@ -47,12 +47,6 @@ export interface ServiceState {
   readonly note?: string
   readonly hints?: readonly string[]
 }
-
-/** Milliseconds between two probes of a service that starts: short first for quick starts, longer for slow ones. */
-const PAUSES = { firstMs: 10, longestMs: 1_000 }
-
-/** Least milliseconds for a probe, also for the last one. */
-const MIN_PROBE_MS = 100
 
 const isMissing = ({ probe }: ServiceState): boolean => probe.outcome !== 'ready'
 
@@ -158,7 +152,7 @@ async function settle(
   const { service } = state
   const { note, hints } = attempt
   if (!attempt.isStarted) return { service, probe: await probe(service.target), note, hints }
-  const { last, exitReport } = await readiness(service, attempt, deadline)
+  const { last, exitReport } = await readiness(service.target, attempt.ended, deadline)
   attempt.release?.()
   const startedBy = attempt.by !== undefined && exitReport === undefined ? { startedBy: attempt.by } : {}
   const end = { service, probe: last, ...startedBy, hints }
@@ -168,24 +162,3 @@ async function settle(
 }
 
 const joined = (...parts: readonly (string | undefined)[]): string => parts.filter(Boolean).join('; ')
-
-/** The last probe, and how the started service ended if it did. */
-async function readiness(
-  service: Service,
-  attempt: Attempt & { readonly isStarted: true },
-  deadline: number,
-): Promise<{ last: Probe; exitReport: string | undefined }> {
-  let exitReport: string | undefined
-  const ended = attempt.ended?.then((words) => {
-    exitReport = words
-  })
-  const pauses = new GrowingPause(PAUSES)
-  for (;;) {
-    const hasEnded = exitReport !== undefined
-    const remainingMs = deadline - performance.now()
-    const last = await probe(service.target, Math.min(PROBE_TIMEOUT_MS, Math.max(remainingMs, MIN_PROBE_MS)))
-    if (last.outcome === 'ready' || hasEnded || performance.now() >= deadline) return { last, exitReport }
-    const pause = Bun.sleep(Math.min(pauses.next(), Math.max(0, deadline - performance.now())))
-    await (ended === undefined ? pause : Promise.race([pause, ended]))
-  }
-}

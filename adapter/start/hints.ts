@@ -1,10 +1,11 @@
 /** Shell commands that help with a missing service, with explanations as comments. */
 import { findSibling, siblingNotFound } from '../../shared/sibling.ts'
 import { isLoopback, startAddress } from '../../shared/start-address.ts'
+import type { Environment } from '../own-services/state-dir.ts'
 import type { Probe, Target } from '../probe.ts'
 import { commandLine, quoted, thisProgram } from '../shell-words.ts'
 import { runLine } from './container.ts'
-import { CONTROL, type Environment, RUNTIME, type Sibling } from './sibling.ts'
+import { CONTROL, RUNTIME, type Sibling } from './sibling.ts'
 
 interface Service {
   readonly name: 'control' | 'runtime'

@@ -4,16 +4,15 @@
  * The service leads a session of its own, so it outlives the client and its terminal. It gets the environment and working
  * directory of the client. Its output goes to a log file. If it ends before it answers, the lines since its start tell why.
  */
-import { closeSync, existsSync, fstatSync, openSync, readSync, renameSync, statSync } from 'node:fs'
+import { closeSync, existsSync, openSync, renameSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { messageOf } from '../../shared/errors.ts'
 import { findSibling, siblingNotFound } from '../../shared/sibling.ts'
 import type { StartAddress } from '../../shared/start-address.ts'
+import { type Environment, serviceDir } from '../own-services/state-dir.ts'
 import { commandLine } from '../shell-words.ts'
-import { type Attempt, failed, lastLines } from './attempt.ts'
-import { serviceDir } from './state-dir.ts'
-
-export type Environment = Readonly<Record<string, string | undefined>>
+import { type Attempt, failed } from './attempt.ts'
+import { type DetachedProcess, startDetached } from './detached.ts'
 
 /** An executable of ours, with the arguments that set its address and data directory. */
 export interface Sibling {
@@ -37,9 +36,6 @@ export const RUNTIME: Sibling = {
 /** At a start, a larger log is renamed to `<name>.log.1`. So at most two logs are kept. */
 const MAX_LOG_BYTES = 16 * 1024 * 1024
 
-/** Bytes at the end of a log that are read for its last lines. */
-const LOG_TAIL_BYTES = 16 * 1024
-
 export interface SiblingOptions {
   readonly address: StartAddress
   /** The whole environment of the service. */
@@ -62,28 +58,20 @@ export function startSibling(sibling: Sibling, { address, env, dataDir }: Siblin
   } catch (error) {
     return failed(`cannot make a place for the log and data of ${sibling.program}: ${messageOf(error)}`)
   }
-  const from = fstatSync(log).size
   const command = [path, ...sibling.arguments(address.listen, data)]
-  let child: Bun.Subprocess
+  let child: DetachedProcess
   try {
-    child = Bun.spawn(command, { env: { ...env }, detached: true, stdin: 'ignore', stdout: log, stderr: log })
+    child = startDetached(command, { env, output: log })
   } catch (error) {
     closeSync(log)
     return failed(`cannot start ${path}: ${messageOf(error)}`, [commandLine(...command)])
-  }
-  child.unref()
-  const ended = async () => {
-    await child.exited
-    const how = child.signalCode === null ? `with exit code ${child.exitCode}` : `by ${child.signalCode}`
-    const words = lastLines(readTail(log, from))
-    return `${sibling.program} ended ${how}, ${words === '' ? 'without a word' : `its last log lines:\n${words}`}`
   }
   return {
     isStarted: true,
     by: 'start',
     note: `${path}, pid ${child.pid}, log ${logPath}, data ${data}`,
     hints: [commandLine('tail', '-n', '50', logPath), commandLine(...command)],
-    ended: ended(),
+    ended: child.ended,
   }
 }
 
@@ -91,12 +79,4 @@ export function startSibling(sibling: Sibling, { address, env, dataDir }: Siblin
 function openLog(path: string): number {
   if (existsSync(path) && statSync(path).size > MAX_LOG_BYTES) renameSync(path, `${path}.1`)
   return openSync(path, 'a+', 0o600)
-}
-
-/** The end of an open file, at most `LOG_TAIL_BYTES`, and nothing before byte `from`. */
-function readTail(fd: number, from: number): string {
-  const { size } = fstatSync(fd)
-  const start = Math.max(from, size - LOG_TAIL_BYTES)
-  const bytes = Buffer.alloc(Math.max(0, size - start))
-  return bytes.subarray(0, readSync(fd, bytes, 0, bytes.byteLength, start)).toString('utf8')
 }
