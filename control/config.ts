@@ -3,6 +3,7 @@ import { choice, duration, flag, integer, type SettingValues, text } from '../sh
 import { httpUrl } from '../shared/http-client.ts'
 import { hostNames } from '../shared/http-guard.ts'
 import { LOG_LEVELS } from '../shared/log.ts'
+import { logFileSettings } from '../shared/log-file.ts'
 import { unknownFieldsSetting } from '../shared/unknown-fields-setting.ts'
 
 const HOUR_MS = 3_600_000
@@ -184,6 +185,7 @@ export const controlSettings = {
     choices: LOG_LEVELS,
     help: 'Minimum level of log lines. debug adds every request and every attempt.',
   }),
+  ...logFileSettings,
 }
 
 export type ControlConfig = SettingValues<typeof controlSettings>

@@ -32,7 +32,7 @@ async function main(): Promise<number | undefined> {
 /** As `main`. Throws `UsageError`. */
 async function serve(config: ControlConfig): Promise<number | undefined> {
   bypassProxyForLoopback(process.env)
-  return startService('control', config.logLevel, async ({ log, signals, exit }) => {
+  return startService('control', config, async ({ log, signals, exit }) => {
     const host = { env: process.env, log, signals, startedAt, exit }
     const { parts, earlierRun } = await buildParts(config, host)
     const service = new ControlService(config, host, parts)

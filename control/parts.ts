@@ -9,6 +9,7 @@ import { claimDataDirectory } from '../shared/data-directory.ts'
 import { LOCK_FILES } from '../shared/directory-lock.ts'
 import { ensureListenable } from '../shared/http-service.ts'
 import type { Log } from '../shared/log.ts'
+import { runtimeLogFile } from '../shared/log-file.ts'
 import { keepPrivate } from '../shared/private-files.ts'
 import { openSecrets, type SecretsDirectory } from '../shared/secrets-directory.ts'
 import { type ServiceAccess, serviceAccess } from '../shared/service-access.ts'
@@ -196,6 +197,10 @@ const secretsOf = (config: ControlConfig, { env }: Pick<Host, 'env'>): SecretsDi
     ownFiles: ownFiles(config),
   })
 
+/** Flags for a log file of the runtime service beside that of this service. */
+const logFlags = ({ logFile, maxLogBytes }: ControlConfig): string[] =>
+  logFile === '' ? [] : ['--log-file', runtimeLogFile(logFile), '--max-log-bytes', String(maxLogBytes)]
+
 /**
  * Flags with which a runtime service has the same secrets. It gets systemd credentials by its environment. If it has other
  * secrets, its sandboxes hide those of this service.
@@ -223,7 +228,7 @@ function runtimeParts(config: ControlConfig, token: string | undefined, { env, l
     ? new RuntimeChild({
         ...{ service, dataDir, env, log, token: itsToken },
         hasControlToken: token !== undefined,
-        flags: ['--unknown-fields', config.unknownFields, ...secretsFlags(config, env)],
+        flags: ['--unknown-fields', config.unknownFields, ...logFlags(config), ...secretsFlags(config, env)],
       })
     : undefined
   const defaults = { tenant: SERVICE_RUNTIME_TENANT || undefined, owner: SERVICE_RUNTIME_OWNER || undefined }

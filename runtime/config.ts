@@ -13,6 +13,7 @@ import {
   texts,
 } from '../shared/flags.ts'
 import { LOG_LEVELS } from '../shared/log.ts'
+import { logFileSettings } from '../shared/log-file.ts'
 import { unknownFieldsSetting } from '../shared/unknown-fields-setting.ts'
 import { CONTROL_ACCESS } from './intake/host-network.ts'
 import { parseTenantQuotas, QUOTA_FORM, type TenantQuotas } from './ledger/quotas.ts'
@@ -243,6 +244,7 @@ export const serveSettings = {
     choices: LOG_LEVELS,
     help: 'Minimum level of log lines. debug adds every request.',
   }),
+  ...logFileSettings,
 }
 
 export type ServeConfig = SettingValues<typeof serveSettings>

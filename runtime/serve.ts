@@ -24,7 +24,7 @@ const LAST_ANSWERS_MS = 1_000
  * stopped.
  */
 export const serve = (config: ServeConfig, env: Environment): Promise<number | undefined> =>
-  startService('runtime', config.logLevel, (process) => start(config, env, process))
+  startService('runtime', config, (process) => start(config, env, process))
 
 /** The running parts, which have to be stopped. */
 interface Service {

@@ -131,6 +131,8 @@ const BETWEEN_TEXTS = '\0'
 export interface CommandLine<S extends Settings> {
   readonly values: SettingValues<S>
   readonly positionals: readonly string[]
+  /** The settings that a flag or a variable gives. */
+  readonly given: ReadonlySet<keyof S>
   /** `--help` or `--version` was asked for; then nothing else was checked. */
   readonly asked?: 'help' | 'version'
 }
@@ -145,14 +147,16 @@ export function readCommandLine<S extends Settings>(
   settings: S,
 ): CommandLine<S> {
   const { asked, canonical } = canonicalArgv(argv, settings)
-  if (asked !== undefined) return { asked, values: {} as SettingValues<S>, positionals: [] }
+  if (asked !== undefined) return { asked, values: {} as SettingValues<S>, positionals: [], given: new Set() }
   const parsed = parseArgs(canonical, cittyArgs(settings))
 
   const values: Record<string, unknown> = {}
+  const isGiven = new Set<keyof S>()
   for (const [key, setting] of Object.entries(settings)) {
     const name = flagName(key)
     const given = parsed[name] as string | undefined
     const variable = setting.variable === undefined ? undefined : env[setting.variable]
+    if (given !== undefined || (variable !== undefined && variable !== '')) isGiven.add(key)
     if (given !== undefined) values[key] = settingValue(setting, given, `value "${given}" for --${name}`)
     else if (variable !== undefined && variable !== '') {
       values[key] = settingValue(setting, variable, `${setting.variable}="${variable}"`)
@@ -161,7 +165,7 @@ export function readCommandLine<S extends Settings>(
         setting.default === undefined ? setting.absent : settingValue(setting, setting.default, `default of --${name}`)
     }
   }
-  return { values: values as SettingValues<S>, positionals: parsed._ }
+  return { values: values as SettingValues<S>, positionals: parsed._, given: isGiven }
 }
 
 function settingValue(setting: Setting<unknown>, given: string, what: string): unknown {

@@ -29,7 +29,9 @@ export interface LineSink {
 type Declared = typeof bothLogEvents & typeof controlLogEvents & typeof runtimeLogEvents
 
 /** Messages of a level. */
-type Message<L extends LogLevel> = { [M in keyof Declared]: Declared[M]['level'] extends L ? M : never }[keyof Declared]
+export type Message<L extends LogLevel> = {
+  [M in keyof Declared]: Declared[M]['level'] extends L ? M : never
+}[keyof Declared]
 
 type Fields<M extends keyof Declared> = {
   readonly [F in keyof Declared[M]['fields'] | keyof typeof CONTEXT_FIELDS]?: unknown
@@ -97,9 +99,27 @@ export function createLog(sink: LineSink, level: LogLevel, service: string): Log
 /** A log without output. */
 export const silentLog = (): Log => createLog({ write: () => {}, drain: async () => {} }, 'error', 'silent')
 
-/** Writes lines to standard output. */
+/** Writes lines to standard output. Its reader may be gone; then the service continues without logs. */
 export function stdoutLines(): LineSink {
   const out = Bun.stdout.writer({ highWaterMark: 256 * 1024 })
+  return queuedLines({
+    lost: 'log lines dropped: stdout is read too slowly',
+    async put(lines) {
+      out.write(lines)
+      await out.flush()
+    },
+  })
+}
+
+export interface LineTarget {
+  /** The message that counts dropped lines. */
+  readonly lost: Message<'warn'>
+  /** Writes lines. Called again when the last call has resolved. No lines are written any more after it throws. */
+  put(lines: string): Promise<void>
+}
+
+/** Collects the lines of a turn of the event loop for one `put`. Never waits for it, and drops lines beyond the limit. */
+export function queuedLines({ lost, put }: LineTarget): LineSink {
   let waiting = ''
   let dropped = 0
   let isClosed = false
@@ -112,10 +132,9 @@ export function stdoutLines(): LineSink {
       const lines = waiting
       waiting = ''
       try {
-        out.write(lines)
-        await out.flush()
+        await put(lines)
       } catch {
-        isClosed = true // the reader is gone; the service goes on without logs
+        isClosed = true
       }
     }
     flushing = undefined
@@ -129,7 +148,7 @@ export function stdoutLines(): LineSink {
         return
       }
       if (dropped > 0) {
-        waiting += `${JSON.stringify({ time: new Date().toISOString(), level: 'warn', msg: 'log lines dropped: stdout is read too slowly', dropped })}\n`
+        waiting += `${JSON.stringify({ time: new Date().toISOString(), level: 'warn', msg: lost, dropped })}\n`
         dropped = 0
       }
       waiting += lines

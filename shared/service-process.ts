@@ -1,5 +1,6 @@
 /** The process of a service: its log, its stop signals, and an exit that writes the last log lines. */
 import { createLog, type Log, type LogLevel, stdoutLines } from './log.ts'
+import { fileLines } from './log-file.ts'
 import { StartStopped, StopSignals } from './stop-signals.ts'
 
 export interface ServiceProcess {
@@ -7,6 +8,13 @@ export interface ServiceProcess {
   readonly signals: StopSignals
   /** Writes the last log lines, then exits. */
   readonly exit: (code: number) => Promise<void>
+}
+
+export interface LogSettings {
+  readonly logLevel: LogLevel
+  /** Empty for standard output. */
+  readonly logFile: string
+  readonly maxLogBytes: number
 }
 
 /** Milliseconds for writing the last log lines. A slow reader of our output must not keep the service from ending. */
@@ -18,10 +26,10 @@ const LAST_LINES_MS = 1_000
  */
 export async function startService(
   name: string,
-  logLevel: LogLevel,
+  { logLevel, logFile, maxLogBytes }: LogSettings,
   start: (process: ServiceProcess) => Promise<void>,
 ): Promise<number | undefined> {
-  const lines = stdoutLines()
+  const lines = logFile === '' ? stdoutLines() : fileLines(logFile, maxLogBytes)
   const lastLines = async () => void (await Promise.race([lines.drain(), Bun.sleep(LAST_LINES_MS)]))
   const log = createLog(lines, logLevel, name)
   const exit = async (code: number) => {

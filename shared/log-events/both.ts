@@ -79,4 +79,9 @@ export const bothLogEvents = {
     when: 'More than 8 MiB of lines waited for their reader.',
     fields: { dropped: 'Number of dropped lines.' },
   },
+  'log lines dropped: the log file cannot be written': {
+    level: 'warn',
+    when: 'The file of --log-file takes lines again, after its disk was full or failed.',
+    fields: { dropped: 'Number of dropped lines.' },
+  },
 } as const satisfies LogEvents

@@ -54,6 +54,8 @@ test('the defaults', () => {
     unknownFields: 'refuse',
     tokenFile: '',
     logLevel: 'info',
+    logFile: '',
+    maxLogBytes: 16 * 1024 * 1024,
   })
 })
 

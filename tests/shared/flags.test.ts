@@ -149,6 +149,7 @@ describe('a letter', () => {
       {
         values: { out: 'b' },
         positionals: ['c'],
+        given: new Set(['out'] as const),
       },
     )
   })
@@ -225,6 +226,16 @@ describe('a mistake', () => {
     expect(mistakeIn(['--addr', '--help'])).toBe('flag --addr needs a value (host:port)')
     expect(mistakeIn(['--addr', '--version'])).toBe('flag --addr needs a value (host:port)')
   })
+})
+
+test('a setting is given by its flag or by its variable, not by its default', () => {
+  const settings = {
+    first: text({ value: 'x', help: '', default: 'a', variable: 'FIRST' }),
+    second: text({ value: 'x', help: '', default: 'a', variable: 'SECOND' }),
+    third: text({ value: 'x', help: '', default: 'a', variable: 'THIRD' }),
+  }
+  const { given } = readCommandLine(['--first', 'a'], { SECOND: 'a', THIRD: '' }, settings)
+  expect(given).toEqual(new Set(['first', 'second'] as const))
 })
 
 describe('arguments', () => {
