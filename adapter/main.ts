@@ -3,6 +3,7 @@ import { messageOf, UsageError } from '../shared/errors.ts'
 import { readCommandLine } from '../shared/flags.ts'
 import { bypassProxyForLoopback } from '../shared/proxy.ts'
 import { VERSION } from '../shared/version.ts'
+import { calledService } from './called-service.ts'
 import { controlClient } from './client.ts'
 import { act } from './commands/act.ts'
 import { approve } from './commands/approve.ts'
@@ -11,6 +12,7 @@ import { capabilities } from './commands/capabilities.ts'
 import { check } from './commands/check.ts'
 import type { Commands } from './commands/command.ts'
 import { deleteByIds } from './commands/delete.ts'
+import { down } from './commands/down.ts'
 import { ensureRunning } from './commands/ensure-running.ts'
 import { get } from './commands/get.ts'
 import { graph } from './commands/graph.ts'
@@ -26,9 +28,11 @@ import { reject } from './commands/reject.ts'
 import { rerun } from './commands/rerun.ts'
 import { run } from './commands/run.ts'
 import { schema } from './commands/schema.ts'
+import { status } from './commands/status.ts'
 import { submit } from './commands/submit.ts'
 import { tools } from './commands/tools.ts'
 import { translate } from './commands/translate.ts'
+import { up } from './commands/up.ts'
 import { version } from './commands/version.ts'
 import { wait } from './commands/wait.ts'
 import { watch } from './commands/watch.ts'
@@ -58,6 +62,9 @@ const COMMANDS: Commands = {
   tools,
   capabilities,
   health,
+  up,
+  status,
+  down,
   'ensure-running': ensureRunning,
   mcp,
   'install-mcp': installMcp,
@@ -102,7 +109,8 @@ async function call(argv: readonly string[]): Promise<Answer | undefined> {
     }
   }
   const command = knownCommand(name, COMMANDS)
-  const { values, positionals, asked } = readCommandLine(rest, process.env, { ...command.settings, ...commonSettings })
+  const settings = { ...command.settings, ...commonSettings }
+  const { values, positionals, given, asked } = readCommandLine(rest, process.env, settings)
   if (asked === 'help') {
     console.error(subcommandHelp(name, command))
     return undefined
@@ -114,10 +122,17 @@ async function call(argv: readonly string[]): Promise<Answer | undefined> {
     throw new UsageError(`unexpected argument "${unexpected}" for ${name} (see ${name} --help)`)
   }
   bypassProxyForLoopback(process.env)
-  const client = controlClient(values.url, process.env.SERVICE_TOKEN)
+  const { env } = process
+  const service = calledService(given.has('url') ? values.url : undefined, values.url, env)
+  const client = controlClient(service.url, service.token)
   isOutputTaken = command.ownsOutput ?? false
   isInterruptionHeeded = command.heedsInterruption ?? false
-  return command.run({ values, positionals, client, env: process.env, interruption: interruption.signal })
+  return command.run({ values, positionals, client, service, env, interruption: interruption.signal, printNow })
+}
+
+async function printNow(answer: Answer): Promise<void> {
+  isOutputTaken = true
+  await printAnswer(answer, output)
 }
 
 /** Prints what the command threw. Returns the exit code. */

@@ -1,4 +1,5 @@
 /** Shell commands of this client for people to paste. They reach the service that the client itself was called for. */
+import { calledService } from './called-service.ts'
 import { serviceUrlSetting } from './client.ts'
 import { commandLine, thisProgram } from './shell-words.ts'
 
@@ -9,8 +10,9 @@ export interface Caller {
 
 /** `line` is quoted already: a subcommand and its arguments. A token is never printed: the command refers to its variable. */
 export function ownCommand(line: string, { client: { baseUrl }, env }: Caller): string {
-  const token = env.SERVICE_TOKEN ? 'SERVICE_TOKEN="$SERVICE_TOKEN" ' : ''
-  const isDefault = baseUrl === serviceUrlSetting.default && !env.SERVICE_URL
+  const { isOwn, url } = calledService(env.SERVICE_URL || undefined, serviceUrlSetting.default!, env)
+  const isDefault = baseUrl === url && !env.SERVICE_URL
+  const token = env.SERVICE_TOKEN && !(isOwn && isDefault) ? 'SERVICE_TOKEN="$SERVICE_TOKEN" ' : ''
   const address = isDefault ? '' : ` ${commandLine('--url', baseUrl)}`
   return `${token}${commandLine(thisProgram(env.PATH))} ${line}${address}`
 }

@@ -1,6 +1,7 @@
 /** The interface of subcommands. A subcommand returns its answer or throws. Only `main.ts` prints and exits. */
 import type { Settings, SettingValues } from '../../shared/flags.ts'
 import type { ServiceClient } from '../../shared/http-client.ts'
+import type { CalledService } from '../called-service.ts'
 import type { Answer } from '../envelope.ts'
 
 export interface Command<S extends Settings = Settings> {
@@ -20,6 +21,10 @@ export interface Command<S extends Settings = Settings> {
     readonly positionals: readonly string[]
     readonly client: ServiceClient
     readonly env: Readonly<Record<string, string | undefined>>
+    /** The service that `client` calls. */
+    readonly service: CalledService
+    /** Prints an answer while the command continues. It returns undefined then. */
+    readonly printNow: (answer: Answer) => Promise<void>
     /** Aborted with `Interrupted` when the client is told to stop. */
     readonly interruption: AbortSignal
   }): Promise<Answer | undefined>

@@ -57,11 +57,10 @@ export const ensureRunning = defineCommand({
     }),
   },
   maxArguments: 0,
-  async run({ values, client, env }): Promise<Answer> {
-    const token = env.SERVICE_TOKEN ?? ''
+  async run({ values, service: { url: baseUrl, token = '' }, env }): Promise<Answer> {
     const runtimeUrl = values.runtimeUrl.replace(/\/+$/, '')
     const services: Service[] = [
-      { name: 'control', target: { baseUrl: client.baseUrl, path: '/health', token } },
+      { name: 'control', target: { baseUrl, path: '/health', token } },
       ...(values.withRuntime
         ? [{ name: 'runtime', target: { baseUrl: runtimeUrl, path: '/readyz', token: '' } } as const]
         : []),

@@ -7,11 +7,10 @@ export const mcp = defineCommand({
   settings: {},
   maxArguments: 0,
   ownsOutput: true,
-  async run({ client, env }) {
+  async run({ service: { url: baseUrl, token = '' } }) {
     const { runBridge } = await import('../bridge/bridge.ts')
     await runBridge({
-      baseUrl: client.baseUrl,
-      token: env.SERVICE_TOKEN ?? '',
+      ...{ baseUrl, token },
       input: Bun.stdin.stream(),
       print: async (line) => void (await Bun.write(Bun.stdout, line)),
       complain: (text) => void Bun.write(Bun.stderr, `taskmill: ${text}\n`),

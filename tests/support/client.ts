@@ -25,7 +25,11 @@ export interface ClientOptions {
 }
 
 export async function runClient(args: readonly string[], options: ClientOptions = {}): Promise<ClientRun> {
-  const env = testEnvironment({ ...(options.url !== undefined && { SERVICE_URL: options.url }), ...options.env })
+  const env = testEnvironment({
+    ...noOwnServices(options.env),
+    ...(options.url !== undefined && { SERVICE_URL: options.url }),
+    ...options.env,
+  })
   const child = Bun.spawn([await binary('taskmill'), ...args], {
     env,
     ...(options.cwd !== undefined && { cwd: options.cwd }),
@@ -38,3 +42,7 @@ export async function runClient(args: readonly string[], options: ClientOptions 
   const isOneObject = /^\{.*\}\n$/.test(stdout)
   return { exitCode, stdout, stderr, envelope: isOneObject ? JSON.parse(stdout) : { ok: false } }
 }
+
+/** Without a HOME of the test the client would find the services that the user of this machine started. */
+const noOwnServices = (env: Readonly<Record<string, string>> = {}): Record<string, string> =>
+  'HOME' in env ? {} : { XDG_STATE_HOME: '/nonexistent' }

@@ -1,0 +1,24 @@
+/**
+ * The control service that the client calls, and its token.
+ *
+ * The address is that of `--url` or `SERVICE_URL`, else of the running services of `taskmill up`, else the default. The
+ * services of `taskmill up` get their own token, however their address was found. All others get `SERVICE_TOKEN`.
+ */
+import { ownServices } from './own-services/record.ts'
+import type { Environment } from './own-services/state-dir.ts'
+
+export interface CalledService {
+  /** Without a final slash. */
+  readonly url: string
+  readonly token: string | undefined
+  /** Whether `taskmill up` started it. */
+  readonly isOwn: boolean
+}
+
+/** `given` is the address that a flag or a variable gives. */
+export function calledService(given: string | undefined, usual: string, env: Environment): CalledService {
+  const own = ownServices(env)
+  const url = (given ?? own?.url ?? usual).replace(/\/+$/, '')
+  if (own !== undefined && own.url === url) return { url, token: own.token, isOwn: true }
+  return { url, token: env.SERVICE_TOKEN || undefined, isOwn: false }
+}

@@ -1,0 +1,48 @@
+/** `taskmill up`: starts both services in the background, or finds those that it started before. */
+import { duration, flag, optionalInteger } from '../../shared/flags.ts'
+import { type Answer, EXIT } from '../envelope.ts'
+import { defineCommand } from './command.ts'
+import { servicesView } from './services-view.ts'
+
+const port = (help: string) => optionalInteger({ value: 'port', min: 1, max: 65_535, help })
+
+export const up = defineCommand({
+  summary:
+    'Start both services in the background on 127.0.0.1, with a token that other subcommands find by themselves.',
+  usage: '[--foreground]',
+  settings: {
+    foreground: flag({ help: 'Stay until Ctrl-C, and show the log on standard error. Then both services end.' }),
+    port: port('Port of the control service. Default: that of the last start, else 8080, else any free one.'),
+    runtimePort: port('Port of the runtime service. Default: that of the last start, else 18080, else any free one.'),
+    timeout: duration({
+      default: '30s',
+      minMs: 1,
+      maxMs: 3_600_000,
+      help: 'Maximum wait for the services to become ready.',
+    }),
+  },
+  maxArguments: 0,
+  heedsInterruption: true,
+  async run({ values, env, interruption, printNow }): Promise<Answer | undefined> {
+    const { up: start } = await import('../start/up.ts')
+    const { foreground: isForeground, port, runtimePort, timeout: timeoutMs } = values
+    const { services, isStarted, foreground } = await start({
+      ...{ port, runtimePort, timeoutMs, isForeground, env, interruption },
+    })
+    const answer: Answer = {
+      data: { started: isStarted, ...servicesView(services, env) },
+      exitCode: EXIT.success,
+      warnings: otherUrl(env.SERVICE_URL, services.url),
+    }
+    if (foreground === undefined) return answer
+    await printNow(answer)
+    const { stayInForeground } = await import('../start/foreground.ts')
+    await stayInForeground(services, foreground, { env, interruption })
+    return undefined
+  },
+})
+
+const otherUrl = (given: string | undefined, url: string): string[] =>
+  given === undefined || given === '' || given.replace(/\/+$/, '') === url
+    ? []
+    : [`SERVICE_URL is ${given}: unset it, or other subcommands call that service instead of ${url}`]

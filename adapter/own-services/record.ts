@@ -1,0 +1,118 @@
+/**
+ * The services that `taskmill up` started for this user.
+ *
+ * Everything is in `up` of the state directory: `services.json` says where the services are and which process they are,
+ * `data` holds their data and the token. The file stays when they have ended: the next start takes the same ports, so
+ * that the configurations of agents remain right. A process counts only while it is the one that was started, so a
+ * token never goes to a stranger who has the port now.
+ */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { replaceFileNow } from '../../shared/atomic-file.ts'
+import { isDirectoryLocked, LOCK_FILES } from '../../shared/directory-lock.ts'
+import { isObject, jsonOrUndefined } from '../../shared/json.ts'
+import { identify, isProcessIdentity, isStillThere, isThere, type ProcessIdentity } from '../../shared/processes.ts'
+import { type Environment, privateDir, serviceDir, stateDirPath } from './state-dir.ts'
+
+/** Version of the form of `services.json`. */
+const FORMAT = 1
+
+/** What is known of the services, running or not. */
+export interface ServicesRecord {
+  readonly format: typeof FORMAT
+  /** Base URLs without a final slash. */
+  readonly url: string
+  readonly runtime_url: string
+  readonly pid: number
+  /** Absent where the system does not tell (macOS). */
+  readonly process?: ProcessIdentity
+  readonly version: string
+  readonly started_at: string
+  /** Working directory of the services. */
+  readonly cwd: string
+}
+
+/** Running services of this user. */
+export interface OwnServices extends ServicesRecord {
+  /** Undefined if the file is gone. */
+  readonly token: string | undefined
+}
+
+export interface OwnPaths {
+  readonly record: string
+  readonly data: string
+  readonly token: string
+  readonly log: string
+  /** Standard output and error: what precedes the log, and what a crash prints. */
+  readonly output: string
+}
+
+/** Where the services keep their files. Makes nothing. */
+export function ownPaths(env: Environment): OwnPaths {
+  const dir = join(stateDirPath(env), 'up')
+  const data = join(dir, 'data')
+  return {
+    record: join(dir, 'services.json'),
+    data,
+    token: join(data, 'token'),
+    log: join(dir, 'taskmill.log'),
+    output: join(dir, 'output.log'),
+  }
+}
+
+/** The same, with private directories. Throws the system's error. */
+export function makeOwnPaths(env: Environment): OwnPaths {
+  serviceDir(env, 'up')
+  const paths = ownPaths(env)
+  privateDir(paths.data)
+  return paths
+}
+
+/** The last services that were started, running or not. Undefined if there are none, or the file is not of this form. */
+export function lastServices(env: Environment): ServicesRecord | undefined {
+  const text = readOr(ownPaths(env).record)
+  const record = text === undefined ? undefined : jsonOrUndefined(text)
+  return isRecord(record) ? record : undefined
+}
+
+/** The services if they run. */
+export function ownServices(env: Environment): OwnServices | undefined {
+  const record = lastServices(env)
+  if (record === undefined || !isRunning(record, env)) return undefined
+  return { ...record, token: readOr(ownPaths(env).token)?.trim() || undefined }
+}
+
+/** Whether the process is still the one that was started. */
+export function isRunning({ process: identity, pid }: ServicesRecord, env: Environment): boolean {
+  if (identity !== undefined) return isStillThere(identity)
+  return isThere(pid) && isDirectoryLocked(ownPaths(env).data, LOCK_FILES.control)
+}
+
+/** The record of services that have just been started as process `pid`. */
+export function newRecord(pid: number, others: Omit<ServicesRecord, 'format' | 'pid' | 'process'>): ServicesRecord {
+  const identity = identify(pid)
+  return { format: FORMAT, pid, ...(identity !== undefined && { process: identity }), ...others }
+}
+
+export const writeRecord = (path: string, record: ServicesRecord): void =>
+  replaceFileNow(path, `${JSON.stringify(record, null, 2)}\n`)
+
+const isRecord = (value: unknown): value is ServicesRecord =>
+  isObject(value) &&
+  value.format === FORMAT &&
+  isBaseUrl(value.url) &&
+  isBaseUrl(value.runtime_url) &&
+  Number.isInteger(value.pid) &&
+  (value.process === undefined || isProcessIdentity(value.process)) &&
+  [value.version, value.started_at, value.cwd].every((text) => typeof text === 'string')
+
+const isBaseUrl = (value: unknown): boolean =>
+  typeof value === 'string' && /^http:\/\/127\.0\.0\.1:\d{1,5}$/.test(value)
+
+function readOr(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return undefined // missing, or not ours to read
+  }
+}

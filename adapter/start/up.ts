@@ -1,0 +1,208 @@
+/**
+ * `taskmill up`: starts the control service, which starts the runtime service and looks after it (`--with-runtime`).
+ *
+ * Both listen on 127.0.0.1 and require a token. Control listens once the runtime service is ready, so one wait serves for
+ * both. The record is written before the wait: if the client is killed meanwhile, `taskmill down` still finds them.
+ */
+import { closeSync, ftruncateSync, openSync } from 'node:fs'
+import { formatDuration } from '../../shared/duration.ts'
+import { messageOf } from '../../shared/errors.ts'
+import { madeToken } from '../../shared/made-token.ts'
+import { findSibling, siblingNotFound } from '../../shared/sibling.ts'
+import { unlessAborted } from '../../shared/unless-aborted.ts'
+import { VERSION } from '../../shared/version.ts'
+import {
+  lastServices,
+  makeOwnPaths,
+  newRecord,
+  type OwnPaths,
+  type OwnServices,
+  ownServices,
+  type ServicesRecord,
+  writeRecord,
+} from '../own-services/record.ts'
+import { type Environment, onePerUser } from '../own-services/state-dir.ts'
+import { tokenFileFault } from '../own-services/token-file.ts'
+import { type DetachedProcess, startDetached } from './detached.ts'
+import { endServices } from './down.ts'
+import { type Foreground, startInForeground } from './foreground.ts'
+import { freePort, HOST, type PortWish } from './ports.ts'
+import { readiness } from './readiness.ts'
+
+/** Ports to prefer: those of the specification. */
+const PREFERRED = { control: 8080, runtime: 18080 } as const
+
+/** Starts before we give up, if others take the ports that we picked. */
+const MAX_STARTS = 3
+
+export interface UpOptions {
+  /** Undefined: the port of the last start, else the usual one, else any free one. */
+  readonly port: number | undefined
+  readonly runtimePort: number | undefined
+  /** Milliseconds in which the services have to become ready. */
+  readonly timeoutMs: number
+  readonly isForeground: boolean
+  readonly env: Environment
+  /** Aborted when the client is told to stop. The start is undone then. */
+  readonly interruption: AbortSignal
+}
+
+export interface Up {
+  readonly services: OwnServices
+  /** False if they ran already. */
+  readonly isStarted: boolean
+  /** With `isForeground`. */
+  readonly foreground?: Foreground
+}
+
+/** Returns once both services are ready. Throws if they cannot be started; then none of them is left. */
+export const up = (options: UpOptions): Promise<Up> =>
+  onePerUser(options.env, options.timeoutMs, async () => {
+    const running = ownServices(options.env)
+    return running === undefined ? start(options) : { services: await again(running, options), isStarted: false }
+  })
+
+/** The services that run already, once they are ready. */
+async function again(services: OwnServices, options: UpOptions): Promise<OwnServices> {
+  const { port, runtimePort, timeoutMs, isForeground } = options
+  const where = `taskmill runs already at ${services.url} (pid ${services.pid})`
+  if (isForeground) throw new Error(`${where}, in the background or in another terminal: end it with taskmill down`)
+  const isOther = (named: number | undefined, url: string) => named !== undefined && !url.endsWith(`:${named}`)
+  if (isOther(port, services.url) || isOther(runtimePort, services.runtime_url)) {
+    throw new Error(`${where}, its runtime service at ${services.runtime_url}: end it with taskmill down first`)
+  }
+  const { last } = await readiness(controlOf(services), undefined, performance.now() + timeoutMs)
+  if (last.outcome === 'ready') return services
+  throw new Error(`${where}, but is not ready: ${last.fault} (end it with taskmill down, then start it again)`)
+}
+
+async function start(options: UpOptions): Promise<Up> {
+  const program = foundPrograms(options.env)
+  const paths = ownPathsOrRefuse(options.env)
+  const token = ownToken(paths)
+  const last = lastServices(options.env)
+  for (let starts = 1; ; starts++) {
+    const ports = freePorts(options, last)
+    const result = await startOnce({ program, paths, ports, options })
+    if (typeof result !== 'string') return { services: { ...result.record, token }, isStarted: true, ...result }
+    if (starts === MAX_STARTS || !result.includes('the address is in use')) {
+      throw new Error(`the services did not start: ${result}`)
+    }
+  }
+}
+
+interface Start {
+  readonly program: string
+  readonly paths: OwnPaths
+  readonly ports: { readonly control: number; readonly runtime: number }
+  readonly options: UpOptions
+}
+
+/** The record of the services once they are ready, or why they are not; then they have been ended. */
+async function startOnce(
+  request: Start,
+): Promise<{ readonly record: ServicesRecord; readonly foreground?: Foreground } | string> {
+  const { paths, ports, options } = request
+  const { env, timeoutMs, interruption } = options
+  const deadline = performance.now() + timeoutMs
+  const { process: child, foreground } = startProcess(request)
+  const record = newRecord(child.pid, {
+    url: `http://${HOST}:${ports.control}`,
+    runtime_url: `http://${HOST}:${ports.runtime}`,
+    version: VERSION,
+    started_at: new Date().toISOString(),
+    cwd: process.cwd(),
+  })
+  try {
+    writeRecord(paths.record, record)
+    const ready = readiness(controlOf(record), child.ended, deadline)
+    const { last, exitReport } = await unlessAborted(ready, interruption, () => interruption.reason as Error)
+    if (exitReport !== undefined) return exitReport
+    if (last.outcome === 'ready') return { record, ...(foreground !== undefined && { foreground }) }
+    await endServices(record, env)
+    return `not ready within ${formatDuration(timeoutMs)} (${last.fault}); its log is ${paths.log}`
+  } catch (error) {
+    await endServices(record, env)
+    throw error
+  }
+}
+
+function startProcess({ program, paths, ports, options }: Start): {
+  readonly process: DetachedProcess
+  readonly foreground?: Foreground
+} {
+  const { env, isForeground } = options
+  // A token of the caller is for other services.
+  const { SERVICE_TOKEN: _, SERVICE_RUNTIME_TOKEN: __, ...others } = env
+  const command = [
+    ...[program, '--addr', `${HOST}:${ports.control}`, '--data-dir', paths.data, '--token-file', paths.token],
+    ...['--with-runtime', '--runtime-url', `http://${HOST}:${ports.runtime}`],
+    ...(isForeground ? [] : ['--log-file', paths.log]),
+  ]
+  try {
+    if (isForeground) {
+      const foreground = startInForeground(command, others)
+      return { process: foreground, foreground }
+    }
+    const output = openSync(paths.output, 'a+', 0o600)
+    try {
+      ftruncateSync(output, 0)
+      return { process: startDetached(command, { env: others, output }) }
+    } catch (error) {
+      closeSync(output)
+      throw error
+    }
+  } catch (error) {
+    throw new Error(`cannot start ${program}: ${messageOf(error)}`)
+  }
+}
+
+export const controlOf = ({ url }: Pick<ServicesRecord, 'url'>) =>
+  ({ baseUrl: url, path: '/readyz', token: '' }) as const
+export const runtimeOf = ({ runtime_url }: Pick<ServicesRecord, 'runtime_url'>) =>
+  ({ baseUrl: runtime_url, path: '/readyz', token: '' }) as const
+
+/** The path of the control service. Throws if it or the runtime service is missing. */
+function foundPrograms({ PATH }: Environment): string {
+  const missing = PROGRAMS.filter((name) => findSibling(name, PATH) === null)
+  if (missing.length === 0) return findSibling(PROGRAMS[0], PATH)!
+  throw new Error(`${missing.map(siblingNotFound).join('; ')} (install the three executables into one directory)`)
+}
+
+const PROGRAMS = ['taskmill-control', 'taskmill-runtime'] as const
+
+function ownPathsOrRefuse(env: Environment): OwnPaths {
+  try {
+    return makeOwnPaths(env)
+  } catch (error) {
+    throw new Error(`cannot make a place for the data of the services: ${messageOf(error)} (set XDG_STATE_HOME)`)
+  }
+}
+
+/** The token that callers send. Made by the first start. */
+function ownToken({ token: path }: OwnPaths): string {
+  const fault = tokenFileFault(path)
+  if (fault !== undefined) throw new Error(fault)
+  return madeToken(path, {
+    owner: 'the services',
+    remedy: 'make room, or set XDG_STATE_HOME',
+    maker: 'the next taskmill up',
+  })
+}
+
+function freePorts({ port, runtimePort }: UpOptions, last: ServicesRecord | undefined): Start['ports'] {
+  const lastPort = (url: string | undefined) => (url === undefined ? [] : [Number(new URL(url).port)])
+  const preferred = [...lastPort(last?.url), PREFERRED.control]
+  const control = freeOrRefuse('--port', { named: port, preferred }, runtimePort === undefined ? [] : [runtimePort])
+  const preferredByRuntime = [...lastPort(last?.runtime_url), PREFERRED.runtime]
+  return {
+    control,
+    runtime: freeOrRefuse('--runtime-port', { named: runtimePort, preferred: preferredByRuntime }, [control]),
+  }
+}
+
+function freeOrRefuse(flag: string, wish: PortWish, taken: readonly number[]): number {
+  const port = freePort(wish, taken)
+  if (port !== undefined) return port
+  throw new Error(`port ${wish.named} on ${HOST} is not free (give another with ${flag}, or none to have one chosen)`)
+}
