@@ -8,7 +8,7 @@ endif
 # The scripts of package.json call it by its name.
 export PATH := $(dir $(BUN)):$(PATH)
 
-.PHONY: demo test test-long check build bench format docs clean nightly launcher launcher-check
+.PHONY: demo test test-long check build bench release test-portable format docs clean nightly launcher launcher-check
 
 demo: node_modules
 	@$(BUN) run --silent demo
@@ -20,6 +20,10 @@ test: node_modules
 test-long: node_modules
 	@$(BUN) run --silent test --long
 
+# What needs neither Linux nor the executables.
+test-portable: node_modules
+	@$(BUN) run --silent test --portable
+
 check: node_modules
 	@$(BUN) run --silent check
 
@@ -28,6 +32,10 @@ build: node_modules
 
 bench: node_modules
 	@$(BUN) run --silent bench
+
+# Executables for all platforms, archives and checksums, in dist/release. RELEASES is the address of all releases.
+release: node_modules
+	@$(BUN) run --silent release $(if $(RELEASES),--releases '$(RELEASES)')
 
 # Every test at its full size: some 500 kills in each crash test instead of 30.
 nightly: node_modules

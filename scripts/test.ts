@@ -4,6 +4,7 @@
  *   bun scripts/test.ts           every test but those in *.long.test.ts: `make test`
  *   bun scripts/test.ts --long    only the tests in *.long.test.ts: `make test-long`
  *   bun scripts/test.ts --all     both
+ *   bun scripts/test.ts --portable   the tests that need neither Linux nor the executables: `make test-portable`
  *
  * Further arguments go to `bun test`.
  *
@@ -26,7 +27,13 @@ const LONG = '.long.test.ts'
 
 const { selection, rest } = splitArguments(process.argv.slice(2))
 
-type Selection = 'short' | 'long' | 'all'
+/** Pure rules, and what both Linux and macOS do in the same way. */
+const PORTABLE = [
+  ...['shared/contract', 'shared/egress', 'shared/live-view', 'adapter/table', 'adapter/graph-file'],
+  ...['control/adapter-v1', 'control/graph', 'control/store', 'model'],
+].map((folder) => `./tests/${folder}/`)
+
+type Selection = 'short' | 'long' | 'all' | 'portable'
 
 const run = `run-${process.pid}-${Date.now()}`
 const temp = mkdtempSync(join(tmpdir(), 'taskmill-tests-'))
@@ -80,12 +87,14 @@ function splitArguments(argv: readonly string[]): { selection: Selection; rest: 
   const [first, ...others] = argv
   if (first === '--long') return { selection: 'long', rest: others }
   if (first === '--all') return { selection: 'all', rest: others }
+  if (first === '--portable') return { selection: 'portable', rest: others }
   return { selection: 'short', rest: argv }
 }
 
 /** Arguments of `bun test` that select the files. */
 function filesOf(selection: Selection): string[] {
   if (selection === 'all') return []
+  if (selection === 'portable') return PORTABLE
   return selection === 'long' ? [LONG] : [`--path-ignore-patterns=**/*${LONG}`]
 }
 
