@@ -23,6 +23,8 @@ export function launcherArguments(plan: LaunchPlan, descriptors: LaunchDescripto
     ...limit('--memory-max', plan.memory_max),
     ...limit('--pids-max', plan.pids_max),
     ...(plan.sandbox === undefined ? [] : sandboxArguments(plan.sandbox)),
+    ...path('--egress-socket', plan.egress?.socket),
+    ...limit('--egress-port', plan.egress?.port),
     ...limit('--lock-fd', descriptors.lock_fd),
     ...limit('--notify-fd', descriptors.notify_fd),
     ...['--', ...plan.command],

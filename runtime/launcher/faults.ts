@@ -94,6 +94,15 @@ const STEPS: Readonly<Record<string, StepWords>> = {
     what: 'the loopback device of its network cannot be started',
     remedy: 'leave out sandbox.namespaces.net, or let the service make network namespaces',
   },
+  egress: {
+    what: 'its way out to the network, which its rules need, cannot be opened',
+    remedy:
+      'check that the data directory is there; a filter for system calls around the service may forbid setns or chroot',
+    errors: {
+      EACCES: 'the user of the service must be able to enter the data directory',
+      ENOENT: 'the data directory is gone: restart the service',
+    },
+  },
   propagation: {
     what: 'its mounts cannot be made private, so they would appear on the host',
     remedy: MOUNTS_REMEDY,

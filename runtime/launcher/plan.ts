@@ -17,6 +17,17 @@ export interface LaunchSandbox extends ViewPaths {
   readonly uid?: number
 }
 
+/** A way out of the sandbox, which needs `net`: every connection to the port of its loopback goes to a socket. */
+export interface LaunchEgress {
+  /**
+   * Absolute path of a Unix socket, whose name has at most 107 bytes. The socket may be replaced while the task runs, its
+   * directory may not. Connections are closed while nobody listens.
+   */
+  readonly socket: string
+  /** Of 127.0.0.1, and of ::1 where the host has IPv6. */
+  readonly port: number
+}
+
 export interface LaunchPlan {
   readonly task_id: string
   /** Made by the service, without files of a launcher: no task runs twice. */
@@ -41,6 +52,7 @@ export interface LaunchPlan {
   /** RLIMIT_AS, for each process. */
   readonly address_space_bytes?: number
   readonly sandbox?: LaunchSandbox
+  readonly egress?: LaunchEgress
   readonly cgroup?: TaskCgroup
   /** Limits of the cgroup, which must have the controllers. */
   readonly memory_max?: number

@@ -8,6 +8,8 @@
  *   fork server   server/     of the service                 forks a launcher per request, reaps launchers and orphans
  *   launcher      supervise/  of the service                 opens logs, creates the cgroup, enforces limits, writes the outcome
  *   init          supervise/  sandbox user, no capabilities  PID 1 of a pid namespace; reaps, passes signals on
+ *   forwarder     supervise/  service user, no capabilities  beside the init, if the network of the sandbox has rules; passes
+ *                                                            connections on to serve (forwarder.h)
  *   task          your program  of the service, or those of init and a seccomp filter
  *
  * The child of the launcher starts with the rights of the service. In a sandbox it enters its namespaces, joins its cgroup,
@@ -20,6 +22,7 @@
  *              Only `gone`, from the fork server, is never lost (job-table.h)
  *   go         launcher -> child: one byte, "your record is written". Its end means that the launcher is gone
  *   fault      child -> launcher: a struct fault. exec closes it, so its end means that the program runs
+ *   egress     a pair of sockets, child -> forwarder: listeners of the sandbox; back: a struct fault (egress.h)
  *   init       a pair of sockets, init -> launcher: the task was forked, has ended, all is gone (init.h)
  *   stderr     of the fork server and its launchers: one line per fault, which serve reads (complaint.h)
  *
@@ -40,7 +43,7 @@
  *   CHLD to launcher, fork server      a child has ended
  *   TERM and CONT to the task          it must end within its grace period; the init passes them on
  *   KILL to the task                   grace period over, too much output, or leftovers (reaper.h, cgroup.h)
- *   PDEATHSIG KILL                     child and init die with the launcher, a pid namespace with its init
+ *   PDEATHSIG KILL                     child, init and forwarder die with the launcher, a pid namespace with its init
  *
  * Launcher and fork server are child subreapers: an orphan of a task becomes a child of its launcher, or, if that was killed,
  * of the fork server, which kills every child that is no launcher (orphans.h).
@@ -87,10 +90,10 @@ static struct fault run_task(const struct task_setup *setup, int signal_fd, stru
   int64_t started_us = monotonic_us();
   bool is_kill_asked = signals_take_kill();
   struct fault fault = task_start(&task, setup, &identity, record);
-  struct reaper reaper = {.main_pid = task.pid, .init_fd = task.init_fd};
+  struct reaper reaper = {.main_pid = task.pid, .init_fd = task.init_fd, .forwarder_pid = task.forwarder_pid};
   if (is_fault(fault)) {
     int64_t give_up_us = monotonic_us() + setup->arguments->give_up_ms * US_PER_MS;
-    if (task.pid != ABSENT) reaper_kill_all(&reaper, setup->cgroup, give_up_us);
+    if (task.pid != ABSENT || task.forwarder_pid != ABSENT) reaper_kill_all(&reaper, setup->cgroup, give_up_us);
     return fault;
   }
   struct supervision supervision = {
@@ -107,6 +110,11 @@ static struct fault run_task(const struct task_setup *setup, int signal_fd, stru
   return outcome->fault;
 }
 
+/* In the cgroup of the task: an init and a forwarder. */
+static int processes_of_ours(const struct sandbox *sandbox) {
+  return (sandbox_has(sandbox, FEATURE_PID) ? 1 : 0) + (sandbox->arguments->egress_socket != NULL ? 1 : 0);
+}
+
 /* Runs once the outcome has space, so each fault goes into it. */
 static struct fault launch(const struct arguments *arguments, struct task_dir *dir, int signal_fd, struct record *record,
                            struct outcome *outcome) {
@@ -114,7 +122,7 @@ static struct fault launch(const struct arguments *arguments, struct task_dir *d
   struct fault fault = task_dir_open_logs(dir, arguments->sandbox_uid);
   if (!is_fault(fault)) fault = reaper_become();
   struct sandbox sandbox = sandbox_of(arguments);
-  if (!is_fault(fault)) fault = cgroup_create(&cgroup, arguments, sandbox_has(&sandbox, FEATURE_PID) ? 1 : 0);
+  if (!is_fault(fault)) fault = cgroup_create(&cgroup, arguments, processes_of_ours(&sandbox));
   struct task_setup setup = {.arguments = arguments, .dir = dir, .cgroup = &cgroup, .sandbox = &sandbox};
   if (!is_fault(fault)) fault = run_task(&setup, signal_fd, record, outcome);
 

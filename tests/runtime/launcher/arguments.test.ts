@@ -46,6 +46,7 @@ const plan = fc.record(
     address_space_bytes: count,
     cgroup,
     sandbox,
+    egress: fc.record({ socket: place, port: fc.integer({ min: 1, max: 65_535 }) }),
     memory_max: count,
     pids_max: count,
   },
@@ -74,7 +75,7 @@ function readBack(argv: readonly string[]): Record<string, unknown> {
     expect(given.has(key)).toBe(false)
     given.set(key, argv[i + 1]!)
   }
-  const texts = new Set(['task_id', 'task_dir', 'task_dir_id', 'workdir'])
+  const texts = new Set(['task_id', 'task_dir', 'task_dir_id', 'workdir', 'egress_socket'])
   const groups = ['cgroup_v2', 'cgroup_v1_pids', 'cgroup_v1_memory'].map((key) => {
     const value = given.get(key)
     given.delete(key)
@@ -94,14 +95,15 @@ function readBack(argv: readonly string[]): Record<string, unknown> {
 }
 
 /** What `readBack` makes of it. */
-function expected({ cgroup, sandbox, ...rest }: LaunchPlan): Record<string, unknown> {
+function expected({ cgroup, sandbox, egress, ...rest }: LaunchPlan): Record<string, unknown> {
   const { features, uid, ...paths } = sandbox ?? {}
   const names = features === undefined ? undefined : features.join(',') || 'none'
   const mounts = features?.includes('mount') ? sandboxView(paths) : []
   const fence = [names, uid === undefined ? uid : String(uid), mounts]
   const groups =
     cgroup?.version === 2 ? [cgroup.path, undefined, undefined] : [undefined, cgroup?.pids_path, cgroup?.memory_path]
-  return { ...rest, groups, fence }
+  const way = egress && { egress_socket: egress.socket, egress_port: egress.port }
+  return { ...rest, ...way, groups, fence }
 }
 
 describe('the arguments of a launcher', () => {

@@ -17,12 +17,22 @@
 #define MIN_FD 3
 #define MAX_FD 1073741823
 
+#define MAX_PORT 65535
+
+/* The longest name of a Unix socket in its directory. */
+#define MAX_SOCKET_NAME_BYTES 107
+
 enum option_kind { KIND_TEXT, KIND_NUMBER };
 
 struct option {
   const char *name;
   size_t offset;
-  enum option_kind kind;
+  #define MAX_PORT 65535
+
+/* The longest name of a Unix socket in its directory. */
+#define MAX_SOCKET_NAME_BYTES 107
+
+enum option_kind kind;
   bool is_required;
   int64_t min;
   int64_t max;
@@ -49,6 +59,8 @@ static const struct option OPTIONS[] = {
   NUMBER("--pids-max", pids_max, false, 1, MAX_NUMBER),
   TEXT("--sandbox", sandbox, false),
   NUMBER("--sandbox-uid", sandbox_uid, false, 1, MAX_UID),
+  TEXT("--egress-socket", egress_socket, false),
+  NUMBER("--egress-port", egress_port, false, 1, MAX_PORT),
   NUMBER("--lock-fd", lock_fd, false, MIN_FD, MAX_FD),
   NUMBER("--notify-fd", notify_fd, false, MIN_FD, MAX_FD),
 };
@@ -107,14 +119,29 @@ bool arguments_parse_fd(const char *string, int64_t *fd) {
 static bool check_sandbox(const struct arguments *arguments, struct text *complaint) {
   unsigned int features;
   if (arguments->sandbox == NULL)
-    return (arguments->sandbox_uid == ABSENT && arguments->mounts.count == 0) ||
-           COMPLAIN(complaint, "--sandbox-uid and --mount need --sandbox");
+    return (arguments->sandbox_uid == ABSENT && arguments->mounts.count == 0 && arguments->egress_socket == NULL) ||
+           COMPLAIN(complaint, "--sandbox-uid, --mount and --egress-socket need --sandbox");
   if (!features_parse(arguments->sandbox, &features)) return COMPLAIN(complaint, "not what a sandbox is made of: %s", arguments->sandbox);
   if ((geteuid() == 0) != (arguments->sandbox_uid != ABSENT))
     return COMPLAIN(complaint, "--sandbox-uid is for root, which needs it");
   /* Without a list the task could write to the whole host. */
   if (((features & FEATURE_MOUNT) != 0) != (arguments->mounts.count > 0))
     return COMPLAIN(complaint, "--sandbox mount and --mount need each other");
+  /* On the loopback of the host, everybody could use it. */
+  if (arguments->egress_socket != NULL && (features & FEATURE_NET) == 0)
+    return COMPLAIN(complaint, "--egress-socket needs --sandbox net");
+  return true;
+}
+
+static bool check_egress(const struct arguments *arguments, struct text *complaint) {
+  const char *path = arguments->egress_socket;
+  if ((path != NULL) != (arguments->egress_port != ABSENT))
+    return COMPLAIN(complaint, "--egress-socket and --egress-port need each other");
+  if (path == NULL) return true;
+  const char *slash = strrchr(path, '/');
+  size_t name_bytes = slash == NULL ? 0 : strlen(slash + 1);
+  if (path[0] != '/' || name_bytes == 0 || name_bytes > MAX_SOCKET_NAME_BYTES || strlen(path) >= TEXT_BYTES)
+    return COMPLAIN(complaint, "--egress-socket must be an absolute path with a name of 1 to 107 bytes");
   return true;
 }
 
@@ -128,7 +155,7 @@ static bool check_combination(const struct arguments *arguments, struct text *co
     return COMPLAIN(complaint, "--pids-max needs --cgroup-v2 or --cgroup-v1-pids");
   if (!arguments_name_task(arguments))
     return COMPLAIN(complaint, "--task-id must be 1 to 128 letters, digits, -, _ or .");
-  return check_sandbox(arguments, complaint);
+  return check_egress(arguments, complaint) && check_sandbox(arguments, complaint);
 }
 
 bool arguments_parse(struct arguments *arguments, char **argv, struct text *complaint) {

@@ -36,6 +36,9 @@ struct arguments {
   /* Features of the sandbox (features.h); NULL without a sandbox, and then the fields below have no meaning. */
   const char *sandbox;
   int64_t sandbox_uid;
+  /* Where connections to a port of the sandbox's loopback go (sandbox/egress.h); NULL if nowhere. */
+  const char *egress_socket;
+  int64_t egress_port;
   int64_t lock_fd;
   int64_t notify_fd;
   /* The fork server that forked this launcher; ABSENT without one. No argument. */

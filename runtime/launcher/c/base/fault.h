@@ -27,6 +27,7 @@
   X(STEP_USER_MAP, "user_map", SANDBOX)                                                                                \
   X(STEP_CGROUP_NAMESPACE, "cgroup_namespace", SANDBOX)                                                                \
   X(STEP_LOOPBACK, "loopback", SANDBOX)                                                                                \
+  X(STEP_EGRESS, "egress", SANDBOX)                                                                                    \
   X(STEP_PROPAGATION, "propagation", SANDBOX)                                                                          \
   X(STEP_PLACES, "places", SANDBOX)                                                                                    \
   X(STEP_FREEZE, "freeze", SANDBOX)                                                                                    \

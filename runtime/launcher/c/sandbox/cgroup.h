@@ -31,7 +31,7 @@ struct cgroup_usage {
 
 /*
  * Creates the cgroups and sets their limits. The parents exist and have their controllers enabled. pids_max is raised by
- * `own_processes`: an init.
+ * `own_processes`: an init, a forwarder.
  */
 struct fault cgroup_create(struct cgroup *cgroup, const struct arguments *arguments, int own_processes);
 

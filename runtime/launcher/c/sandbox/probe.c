@@ -21,7 +21,7 @@ bool probe_is_wanted(const char *first_argument) {
 
 /* What precedes a task, and a process in its place. */
 static struct fault go_in(const struct sandbox *sandbox) {
-  struct fault fault = sandbox_enter(sandbox);
+  struct fault fault = sandbox_enter(sandbox, ABSENT);
   if (!is_fault(fault)) fault = sandbox_filter(sandbox);
   if (is_fault(fault)) return fault;
   pid_t pid = fork();

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sandbox/egress.h"
 #include "sandbox/namespaces.h"
 #include "sandbox/privileges.h"
 #include "sandbox/seccomp.h"
@@ -27,12 +28,14 @@ unsigned int sandbox_birth_flags(const struct sandbox *sandbox) {
 }
 
 /* With the rights of root, or those of the user namespace that we were born into. */
-static struct fault set_up(const struct sandbox *sandbox) {
+static struct fault set_up(const struct sandbox *sandbox, int egress_fd) {
   struct fault fault = no_fault();
   bool has_user = sandbox_has(sandbox, FEATURE_USER);
   if (has_user && !sandbox->is_root) fault = namespaces_map_user(sandbox->uid, sandbox->gid);
   if (!is_fault(fault) && sandbox_has(sandbox, FEATURE_CGROUP)) fault = namespaces_enter_cgroup();
   if (!is_fault(fault) && sandbox_has(sandbox, FEATURE_NET)) fault = namespaces_raise_loopback();
+  if (!is_fault(fault) && egress_fd != ABSENT)
+    fault = egress_hand_over(egress_fd, (int)sandbox->arguments->egress_port, has_user && !sandbox->is_root);
   if (!is_fault(fault) && sandbox_has(sandbox, FEATURE_MOUNT))
     fault = view_build(&sandbox->arguments->mounts, sandbox_has(sandbox, FEATURE_PID));
   return fault;
@@ -50,10 +53,10 @@ static struct fault give_up_rights(const struct sandbox *sandbox) {
   return is_fault(fault) ? fault : privileges_drop();
 }
 
-struct fault sandbox_enter(const struct sandbox *sandbox) {
+struct fault sandbox_enter(const struct sandbox *sandbox, int egress_fd) {
   if (!sandbox->is_on) return no_fault();
   umask(0);
-  struct fault fault = set_up(sandbox);
+  struct fault fault = set_up(sandbox, egress_fd);
   if (!is_fault(fault)) fault = give_up_rights(sandbox);
   if (is_fault(fault)) return fault;
   /* A change of the user has cancelled the first. Nobody in there looks into our memory or descriptors, whatever user it

@@ -37,8 +37,11 @@ bool sandbox_has(const struct sandbox *sandbox, enum feature feature);
 /* The flags of clone() for the child. 0 without a sandbox. */
 unsigned int sandbox_birth_flags(const struct sandbox *sandbox);
 
-/* Moves the child into its sandbox. To be called after it joined its cgroups. */
-struct fault sandbox_enter(const struct sandbox *sandbox);
+/*
+ * Moves the child into its sandbox. To be called after it joined its cgroups. `egress_fd`: the child's end of the channel to
+ * the forwarder, or ABSENT without one (egress.h).
+ */
+struct fault sandbox_enter(const struct sandbox *sandbox, int egress_fd);
 
 /* Installs the seccomp filter: the last step before exec. */
 struct fault sandbox_filter(const struct sandbox *sandbox);

@@ -188,12 +188,22 @@ static void add_rules(struct program *program, const struct rule *rules, size_t 
   }
 }
 
+/* Loads the number of the call. Numbers of another architecture mean other calls. */
+static void begin(struct program *program) {
+  emit(program, LOAD, offsetof(struct seccomp_data, arch), 0, 0);
+  emit(program, IF_EQUAL, NATIVE, 1, 0);
+  answer(program, EPERM);
+  emit(program, LOAD, offsetof(struct seccomp_data, nr), 0, 0);
+}
+
+static bool install(const struct program *program) {
+  struct sock_fprog filter = {.len = program->length, .filter = (struct sock_filter *)(uintptr_t)program->code};
+  return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) == 0;
+}
+
 bool seccomp_filter(bool has_own_pids) {
   struct program program = {.length = 0};
-  emit(&program, LOAD, offsetof(struct seccomp_data, arch), 0, 0);
-  emit(&program, IF_EQUAL, NATIVE, 1, 0);
-  answer(&program, EPERM);
-  emit(&program, LOAD, offsetof(struct seccomp_data, nr), 0, 0);
+  begin(&program);
 #ifdef X32_BIT
   emit(&program, IF_ABOVE, X32_BIT - 1, 0, 1);
   answer(&program, EPERM);
@@ -203,6 +213,19 @@ bool seccomp_filter(bool has_own_pids) {
   add_rules(&program, RULES, RULE_COUNT);
   if (!has_own_pids) add_rules(&program, TRACING, TRACING_COUNT);
   answer(&program, 0);
-  struct sock_fprog filter = {.len = program.length, .filter = program.code};
-  return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) == 0;
+  return install(&program);
+}
+
+bool seccomp_allow_only(const unsigned int calls[], size_t count) {
+  static const unsigned int UNIX_ONLY[] = {AF_UNIX};
+  struct program program = {.length = 0};
+  begin(&program);
+  for (size_t i = 0; i < count; i++) {
+    bool is_socket = calls[i] == SYS_socket;
+    emit(&program, IF_EQUAL, calls[i], 0, is_socket ? 4 : 1);
+    if (is_socket) compare(&program, ARGUMENT(0), UNIX_ONLY, 1, 0, EPERM);
+    else answer(&program, 0);
+  }
+  emit(&program, ANSWER, SECCOMP_RET_KILL_PROCESS, 0, 0);
+  return install(&program);
 }

@@ -63,6 +63,8 @@ void reaper_collect(struct reaper *reaper) {
     if (pid == reaper->main_pid) {
       hear_init(reaper);
       if (!reaper->has_main_ended) end_main(reaper, status);
+    } else if (pid == reaper->forwarder_pid) {
+      reaper->forwarder_pid = ABSENT; /* the task goes on, without a way out */
     } else if (reaper->has_main_ended && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
       reaper->leftovers_killed++;
     }
@@ -95,9 +97,10 @@ static void go_first(void) {
 
 void reaper_kill_all(struct reaper *reaper, const struct cgroup *cgroup, int64_t give_up_us) {
   int round = 0;
+  if (reaper->forwarder_pid != ABSENT) kill(reaper->forwarder_pid, SIGKILL);
   for (reaper_collect(reaper); !reaper->is_empty; reaper_collect(reaper)) {
     /* With a cgroup, wait for the init as well: a cgroup with a member cannot be removed. */
-    if (reaper->is_init_done && !cgroup_is_there(cgroup)) return;
+    if (reaper->is_init_done && reaper->forwarder_pid == ABSENT && !cgroup_is_there(cgroup)) return;
     if (++round == CALM_ROUNDS) go_first();
     int64_t left_us = give_up_us - monotonic_us();
     if (left_us <= 0) {

@@ -26,6 +26,8 @@ struct reaper {
   pid_t main_pid;
   /* Socket of the init; ABSENT without one. */
   int init_fd;
+  /* Our other child, which is ended with the task and is no leftover of it (forwarder.h); ABSENT without one. */
+  pid_t forwarder_pid;
   bool has_main_ended;
   /* Wait status of the main process, and when it ended. */
   int status;

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "sandbox/limits.h"
 #include "sandbox/namespaces.h"
+#include "supervise/forwarder.h"
 #include "supervise/init.h"
 #include "supervise/signals.h"
 
@@ -70,6 +71,7 @@ struct birth {
   int go_fd;
   int fault_fd;
   int init_fd;
+  int egress_fd;
   pid_t parent;
   bool is_child;
   bool has_joined;
@@ -119,7 +121,7 @@ _Noreturn static void become_task(const struct task_setup *setup, const struct b
   if (birth->init_fd == ABSENT && getppid() != birth->parent) _exit(NOT_THE_TASK);
   struct fault fault = birth->has_joined ? no_fault() : cgroup_join(setup->cgroup);
   if (!is_fault(fault) && enters_early(setup->sandbox)) fault = enter_workdir(setup);
-  if (!is_fault(fault)) fault = sandbox_enter(setup->sandbox);
+  if (!is_fault(fault)) fault = sandbox_enter(setup->sandbox, birth->egress_fd);
   if (is_fault(fault)) say_fault(birth->fault_fd, fault);
   if (birth->init_fd != ABSENT) divide(setup, birth);
   if (getppid() != birth->parent) _exit(NOT_THE_TASK);
@@ -190,8 +192,11 @@ static struct fault await_set_up(struct task *task, const struct task_setup *set
 }
 
 static struct fault start_copy(struct task *task, const struct task_setup *setup) {
-  struct birth birth = {.go_fd = ABSENT, .fault_fd = ABSENT, .init_fd = ABSENT, .parent = getpid()};
-  struct fault fault = fork_copy(task, setup, &birth);
+  struct birth birth = {.go_fd = ABSENT, .fault_fd = ABSENT, .init_fd = ABSENT, .egress_fd = ABSENT, .parent = getpid()};
+  struct fault fault = no_fault();
+  if (setup->arguments->egress_socket != NULL)
+    fault = forwarder_start(&task->forwarder_pid, &birth.egress_fd, setup->arguments, setup->cgroup);
+  if (!is_fault(fault)) fault = fork_copy(task, setup, &birth);
   if (birth.is_child) {
     close(task->go_fd);
     close(task->fault_fd);
@@ -200,13 +205,15 @@ static struct fault start_copy(struct task *task, const struct task_setup *setup
   close_fd(&birth.go_fd);
   close_fd(&birth.fault_fd);
   close_fd(&birth.init_fd);
+  close_fd(&birth.egress_fd);
   if (is_fault(fault)) return fault;
   task->is_set_up = task->init_fd == ABSENT;
   return task->is_set_up ? no_fault() : await_set_up(task, setup);
 }
 
 struct fault task_start(struct task *task, const struct task_setup *setup, struct identity *identity, struct record *record) {
-  *task = (struct task){.pid = ABSENT, .main_pid = ABSENT, .init_fd = ABSENT, .go_fd = ABSENT, .fault_fd = ABSENT};
+  *task = (struct task){
+    .pid = ABSENT, .main_pid = ABSENT, .forwarder_pid = ABSENT, .init_fd = ABSENT, .go_fd = ABSENT, .fault_fd = ABSENT};
   task->not_before = boot_ticks();
   struct fault fault = start_copy(task, setup);
   if (is_fault(fault) || !task->is_set_up) return fault;

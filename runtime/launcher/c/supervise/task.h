@@ -24,6 +24,8 @@ struct task {
   pid_t pid;
   /* The task itself. */
   pid_t main_pid;
+  /* Our other child (forwarder.h); ABSENT without one. */
+  pid_t forwarder_pid;
   /* A time before its fork, in clock ticks since boot. */
   int64_t not_before;
   /* Socket of the init; ABSENT without one. */
