@@ -57,7 +57,7 @@ export class ControlService {
       log: this.#host.log,
       abandonAfterMs: this.#abandonAfterMs,
       serviceId,
-      flushOrThrow: () => void keeper.kept('act'),
+      flushOrThrow: () => keeper.kept('act'),
       flush: () => keeper.flush(),
       onFault: (fault) => this.#endAfterFault(fault),
       toKeep: (task, result) => results.keep(task, result),

@@ -10,7 +10,7 @@ import { constants } from 'node:os'
 import type { BoundedText } from '../../shared/bounded-output.ts'
 import { messageOf, systemCodeOf } from '../../shared/errors.ts'
 import { type Ending, type ProcessGroup, startGroup } from '../../shared/process-group.ts'
-import { ExecutionError, type ExecutorContext, invalidInput } from './executor.ts'
+import { ExecutionError, type ExecutorContext, invalidInput, throwIfStopped } from './executor.ts'
 
 /** Its value names the attempt, in all processes of it. */
 export const ATTEMPT_VARIABLE = 'TASKMILL_ATTEMPT'
@@ -53,8 +53,10 @@ export async function runCommand(
 ): Promise<EndedCommand> {
   const { signal } = context
   check(command)
-  if (signal.aborted) throw new ExecutionError('cancelled', `${command.command[0]} was not started any more`)
-  context.begin()
+  const what = `${command.command[0]} was not started any more`
+  throwIfStopped(context, what)
+  await context.begin()
+  throwIfStopped(context, what)
   const group = launch(command, options, context.attemptId)
   context.showOutput(
     group.stderr === undefined ? { output: group.stdout } : { stdout: group.stdout, stderr: group.stderr },

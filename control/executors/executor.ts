@@ -45,8 +45,11 @@ export interface ExecutorContext {
   readonly log: OpenLog
   /** Unique name of this attempt within the service. Its processes have it in their environment as TASKMILL_ATTEMPT. */
   readonly attemptId: string
-  /** Call it before the first visible effect. From then on the attempt number is on disk. */
-  begin(): void
+  /**
+   * Call it before the first visible effect, and wait for the promise if it returns one. From then on the attempt
+   * number is kept. If it throws or rejects, the attempt must have no effect.
+   */
+  begin(): Promise<void> | undefined
   /**
    * The handle that this attempt recorded with `handOver` before the service restarted: follow it. The attempt keeps
    * its number. Undefined for an attempt that starts now.
@@ -203,6 +206,11 @@ export interface MethodExecutor extends ExecutorHooks, HandingOver, InputReview 
   readonly type: string
   /** Like `execute`. `method` is the tool name of the task. Throws `invalid_input` for an unknown one. */
   executeMethod(method: string, task: ExecutableTask, context: ExecutorContext): unknown
+}
+
+/** Throws `cancelled` with the text `what` if the attempt was stopped. Call it after a wait, before an effect. */
+export function throwIfStopped({ signal }: Pick<ExecutorContext, 'signal'>, what: string): void {
+  if (signal.aborted) throw new ExecutionError('cancelled', what)
 }
 
 /** The attempt failed. `message` becomes the task's `error`, `result` is kept with it. */

@@ -19,6 +19,7 @@ import {
   type ExecutorContext,
   invalidInput,
   type ToolParameters,
+  throwIfStopped,
 } from './executor.ts'
 import { ToolParams } from './params.ts'
 
@@ -56,6 +57,14 @@ export interface McpExecutorOptions {
   /** The call with this handle; undefined if there is none. */
   readonly poll: (handleId: string) => Promise<HandleRecord | undefined>
 }
+
+interface McpCall {
+  readonly server: string | undefined
+  readonly tool: string
+  readonly args: unknown
+}
+
+const NOT_CALLED = 'the call was not made any more'
 
 export class McpExecutor implements Executor {
   readonly type = 'mcp'
@@ -101,14 +110,23 @@ export class McpExecutor implements Executor {
   }
 
   async #discover(server: string | undefined, context: ExecutorContext): Promise<McpTools> {
-    context.begin()
+    await context.begin()
     return toolList(await this.#options.servers.discover(server, context.signal).catch(fail))
   }
 
-  #call(call: { server: string | undefined; tool: string; args: unknown }, context: ExecutorContext): unknown {
+  /** Returns no promise if neither the begin nor the server takes time: `echo` may be called many times in a chain. */
+  #call(call: McpCall, context: ExecutorContext): unknown {
+    throwIfStopped(context, NOT_CALLED)
+    const beginning = context.begin()
+    if (beginning === undefined) return this.#send(call, context)
+    return beginning.then(() => {
+      throwIfStopped(context, NOT_CALLED)
+      return this.#send(call, context)
+    })
+  }
+
+  #send(call: McpCall, context: ExecutorContext): unknown {
     const { signal } = context
-    if (signal.aborted) throw new ExecutionError('cancelled', 'the call was not made any more')
-    context.begin()
     try {
       const answer = this.#options.servers.call(call, { signal, onProgress: progressOf(context) })
       return answer instanceof Promise ? answer.then(resultOf).catch(fail) : answer

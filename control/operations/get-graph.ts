@@ -18,7 +18,7 @@ import { type WaitingNow, type WaitingParts, waitingNow } from './waiting.ts'
 
 export interface GetGraphParts extends WaitingParts {
   readonly store: TaskStore
-  readonly keeper: Pick<Keeper, 'flush'>
+  readonly keeper: Pick<Keeper, 'kept'>
   readonly resultFiles: ResultReader
   /** Fires when the service stops: callers that wait are answered then. */
   readonly stopping: AbortSignal
@@ -51,7 +51,7 @@ export async function getGraphJson(
   const { findings, head } = await getGraph(parts, id)
   const waiting = await waitingNow(parts, findings.shown)
   const json = await runCooperatively(graphJson(head, findings, waiting))
-  parts.keeper.flush()
+  await parts.keeper.kept('show')
   return { json, position }
 }
 
@@ -60,7 +60,7 @@ export async function getGraph(parts: GetGraphParts, id: string): Promise<ShownG
   const graph = knownGraph(parts.store, id)
   const findings = await runCooperatively(examineGraph(graph, Date.now()))
   const cause = await rootCause(findings, parts.resultFiles)
-  parts.keeper.flush()
+  const kept = parts.keeper.kept('show')
   const { totals, criticalPath, isTruncated } = findings
   const path = criticalPath.positions.slice(0, MAX_GRAPH_TASKS)
   const head = {
@@ -69,6 +69,7 @@ export async function getGraph(parts: GetGraphParts, id: string): Promise<ShownG
     ...(cause !== undefined && { root_cause: cause }),
     ...((isTruncated || path.length < criticalPath.positions.length) && { truncated: true }),
   }
+  await kept
   return { findings, head }
 }
 

@@ -1,6 +1,5 @@
 /**
- * Shows one task, or one call of an MCP tool. Flushes the journal first, so that a crash undoes no state that was
- * shown.
+ * Shows one task, or one call of an MCP tool, once its state is kept, so that a crash undoes no state that was shown.
  */
 import type { HandleRecord } from '../../shared/contract/mcp.ts'
 import type { Waiting } from '../../shared/contract/waiting.ts'
@@ -16,13 +15,13 @@ import { type WaitingParts, waitingNow } from './waiting.ts'
 
 export interface GetParts extends WaitingParts {
   readonly store: TaskStore
-  readonly keeper: Pick<Keeper, 'flush'>
+  readonly keeper: Pick<Keeper, 'kept'>
 }
 
 /** The parts that the record of a call needs. */
 export interface CallParts {
   readonly store: TaskStore
-  readonly keeper: Pick<Keeper, 'flush'>
+  readonly keeper: Pick<Keeper, 'kept'>
   readonly resultFiles: ResultReader
 }
 
@@ -38,9 +37,11 @@ export async function getTask<V>(
 ): Promise<V> {
   const { store, keeper } = parts
   const waiting = await waitingNow(parts, [knownTask(store, address)])
-  keeper.flush()
+  const kept = keeper.kept('show')
   const task = knownTask(store, address)
-  return view(task, waiting(task))
+  const shown = view(task, waiting(task))
+  if (kept !== undefined) await kept
+  return shown
 }
 
 /**
@@ -61,8 +62,9 @@ export async function getRecord(
 
 /** The record of a call of an MCP tool, as JSON. Throws 404. */
 export function getCall({ store, keeper, resultFiles }: CallParts, handleId: string): string | Promise<string> {
-  keeper.flush()
-  return callJson(knownCall(store, handleId), resultFiles)
+  const kept = keeper.kept('show')
+  const json = callJson(knownCall(store, handleId), resultFiles)
+  return kept === undefined ? json : kept.then(() => json)
 }
 
 /** As `getCall`, with the record as a value, for tasks that poll the call. Undefined if there is no such call. */

@@ -8,7 +8,7 @@ import { type GraphPageRequest, graphPage } from './graph-filter.ts'
 
 export interface ListGraphsParts {
   readonly store: TaskStore
-  readonly keeper: Pick<Keeper, 'flush'>
+  readonly keeper: Pick<Keeper, 'kept'>
 }
 
 export interface GraphList {
@@ -23,7 +23,7 @@ export interface GraphList {
  */
 export async function listGraphs({ store, keeper }: ListGraphsParts, request: GraphPageRequest): Promise<GraphList> {
   const list = await runCooperatively(summaries(store, request))
-  keeper.flush()
+  await keeper.kept('show')
   return list
 }
 

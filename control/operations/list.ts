@@ -1,7 +1,7 @@
 /**
  * Lists tasks: as JSON records in the order of their creation, or through `view` with the newest first.
  *
- * The journal is flushed before each part of a list is shown. Tasks may change while a long list is read.
+ * Each part of a list is shown once all that it shows is kept. Tasks may change while a long list is read.
  */
 import { isYieldDue, nextTurn, runCooperatively, SLICE_MS, type Steps } from '../../shared/steps.ts'
 import type { Task } from '../graph/graph.ts'
@@ -23,7 +23,7 @@ import {
 
 export interface ListParts {
   readonly store: TaskStore
-  readonly keeper: Pick<Keeper, 'flush'>
+  readonly keeper: Pick<Keeper, 'kept'>
   readonly resultFiles: ResultReader
 }
 
@@ -106,17 +106,22 @@ class RecordParts implements RestOfList {
     const { keeper, resultFiles } = this.#parts
     let text = ''
     for (;;) {
-      keeper.flush()
       const sliceEnd = performance.now() + ms
       while (text.length < characters && performance.now() < sliceEnd) {
         const next = this.#tasks.next()
-        if (next.done) return { text: `${text}${this.#separator === '[' ? '[' : ''}]`, isLast: true }
+        if (next.done) {
+          await keeper.kept('show')
+          return { text: `${text}${this.#separator === '[' ? '[' : ''}]`, isLast: true }
+        }
         if (!this.#isListed(next.value)) continue
         const json = recordJson(next.value, resultFiles)
         text += this.#separator + (typeof json === 'string' ? json : await json)
         this.#separator = ','
       }
-      if (text !== '') return { text, isLast: false }
+      if (text !== '') {
+        await keeper.kept('show')
+        return { text, isLast: false }
+      }
       await nextTurn() // no task of this slice matches
     }
   }
@@ -150,12 +155,10 @@ export async function listNewest<V>(
 ): Promise<NewestTasks<V>> {
   const { counts, last, hasMore } = await runCooperatively(scan(store, request))
   const oldest = last[0]
-  keeper.flush()
-  return {
-    counts,
-    tasks: last.reverse().map(view),
-    nextCursor: hasMore && oldest !== undefined ? cursorOf(oldest) : undefined,
-  }
+  const kept = keeper.kept('show')
+  const tasks = last.reverse().map(view)
+  await kept
+  return { counts, tasks, nextCursor: hasMore && oldest !== undefined ? cursorOf(oldest) : undefined }
 }
 
 interface Scan {

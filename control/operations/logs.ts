@@ -19,7 +19,7 @@ export interface LogsParts {
   readonly store: TaskStore
   readonly executors: ExecutorRegistry
   readonly scheduler: Pick<Scheduler, 'outputOf'>
-  readonly keeper: Pick<Keeper, 'flush'>
+  readonly keeper: Pick<Keeper, 'kept'>
   readonly resultFiles: ResultReader
 }
 
@@ -54,10 +54,11 @@ export async function readLogs(parts: LogsParts, request: LogsRequest, reader: R
   const { address, offset, limit } = request
   const task = knownTask(store, address)
   const soFar = task.isTerminal ? undefined : (outputSoFar(task, parts) ?? (await remoteSoFar(task, parts, reader)))
-  keeper.flush()
+  const kept = keeper.kept('show')
   const { status, isTerminal, result } = task // the task may have ended meanwhile
   const known = result instanceof ResultFile ? await storedValue(result, resultFiles) : (result ?? soFar)
   const texts = streamsOf(known, task.progress)
+  await kept
   const streams = [...texts.keys()]
   const stream = request.stream ?? streams[0] ?? 'result'
   const text = texts.get(stream)

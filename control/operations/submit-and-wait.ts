@@ -6,7 +6,7 @@ import { type Submission, type SubmitParts, type SubmittedGraph, submit } from '
 import { allEnded } from './wait.ts'
 
 export interface SubmitAndWaitParts extends SubmitParts {
-  readonly keeper: SubmitParts['keeper'] & Pick<Keeper, 'flush'>
+  readonly keeper: SubmitParts['keeper'] & Pick<Keeper, 'kept'>
   /** Fires when the service stops: callers that wait are answered then. */
   readonly stopping: AbortSignal
 }
@@ -28,7 +28,7 @@ export async function submitAndWait(
   const tasks = submitted.tasks()
   await allEnded(parts.store, tasks, AbortSignal.any([until, parts.stopping]))
   const states = await runCooperatively(statesOf(tasks))
-  parts.keeper.flush()
+  await parts.keeper.kept('show')
   return `${submitted.json.slice(0, -1)},${states}}`
 }
 

@@ -78,9 +78,11 @@ export async function openTaskLog(
   const leave = () => void bytes.return()
   if (reader.signal.aborted) leave()
   else reader.signal.addEventListener('abort', leave, { once: true })
-  parts.keeper.flush()
+  const kept = parts.keeper.kept('show')
+  const head = { status: task.status, attempt: log.attempt, offset: log.offset, isTruncated: log.isTruncated }
+  await kept
   return {
-    ...{ status: task.status, attempt: log.attempt, offset: log.offset, isTruncated: log.isTruncated },
+    ...head,
     async next() {
       const chunk = first ?? (await bytes.next()).value ?? undefined
       first = undefined
@@ -152,7 +154,7 @@ class TaskLogReader {
       const lines = progressLines(reports)
       if (isOver && this.#readAttempt !== task.attempt) yield* this.#result(lines)
       else yield* this.#text(lines)
-      if (isOver) keeper.flush() // the end of the log shows that the task has ended
+      if (isOver) await keeper.kept('show') // the end of the log shows that the task has ended
       if (isOver || followUntil === undefined) return
       if (reports.length === 0 && output === undefined) await store.whenChanged(task, this.#ends)
     }

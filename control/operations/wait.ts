@@ -9,7 +9,7 @@ export const REPORT_INTERVAL_MS = 3_000
 
 export interface WaitParts {
   readonly store: TaskStore
-  readonly keeper: Pick<Keeper, 'flush'>
+  readonly keeper: Pick<Keeper, 'kept'>
   /** Fires when the service stops: callers that wait are answered then. */
   readonly stopping: AbortSignal
 }
@@ -40,7 +40,7 @@ export async function wait<V>(
   return waitForTasks(parts, await namedTasks(parts.store, names), { until, timeoutMs }, waiter, view)
 }
 
-/** As `wait`, for known tasks. Flushes the journal before it calls `view`. */
+/** As `wait`, for known tasks. Returns what `view` makes of them once that is kept. */
 export async function waitForTasks<V>(
   { store, keeper, stopping }: WaitParts,
   { tasks, graph }: NamedTasks,
@@ -66,8 +66,10 @@ export async function waitForTasks<V>(
       over.abort()
     }
   }
-  keeper.flush()
-  return view(tasks)
+  const kept = keeper.kept('show')
+  const shown = view(tasks)
+  if (kept !== undefined) await kept
+  return shown
 }
 
 /** Whether there is nothing more to wait for. */

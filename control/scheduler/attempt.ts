@@ -39,7 +39,7 @@ export type AttemptOutcome =
     }
   /** A cancel or the stop of the service stopped the attempt. The scheduler decides the state of the task. */
   | { readonly kind: 'stopped'; readonly result?: unknown; readonly tail?: string }
-  /** The start could not be written to the journal. The attempt did nothing, and starts again once writing works. */
+  /** The start could not be kept. The attempt did nothing, and starts again once writing works. */
   | { readonly kind: 'unrecorded' }
 
 /** The functions and settings that attempts need from the scheduler. All attempts share one object. */
@@ -49,8 +49,10 @@ export interface AttemptHost {
   readonly abandonAfterMs: number
   /** Identifies the data directory, so that attempts of other directories are not confused with ours. */
   readonly serviceId: string
-  /** Writes all changes to the journal, or throws. Then the attempt must not act. */
-  flushOrThrow(): void
+  /**
+   * Has all changes kept, or throws or rejects. Then the attempt must not act. Returns a promise only if that takes time.
+   */
+  flushOrThrow(): Promise<void> | undefined
   /** Resolves the placeholders in the input. Returns a promise only if that takes long. Throws `ExecutionError`. */
   resolveInput(task: Task, signal: AbortSignal): unknown
   startedProcess(task: Task, pid: number): void
@@ -71,7 +73,7 @@ export class Attempt implements ExecutorContext {
   readonly task: Task
   readonly attempt: number
   readonly handle: Handle | undefined
-  /** Whether the start could not be written to the journal. Then the attempt did nothing. */
+  /** Whether the start could not be kept. Then the attempt did nothing. */
   #isUnrecorded = false
   /** Error of a reported value that cannot be kept. */
   #fault: string | undefined
@@ -132,14 +134,24 @@ export class Attempt implements ExecutorContext {
     return `${this.#host.serviceId}/${this.task.graph.id}/${this.task.id}/${this.attempt}`
   }
 
-  begin(): void {
-    try {
-      this.#host.flushOrThrow()
-    } catch (error) {
+  begin(): Promise<void> | undefined {
+    const refused = (error: unknown) => {
       this.#isUnrecorded = true
       throw error
     }
-    this.hasBegun = true
+    let kept: Promise<void> | undefined
+    try {
+      kept = this.#host.flushOrThrow()
+    } catch (error) {
+      return refused(error)
+    }
+    if (kept === undefined) {
+      this.hasBegun = true
+      return undefined
+    }
+    return kept.then(() => {
+      this.hasBegun = true
+    }, refused)
   }
 
   handOver(handle: Handle | undefined): void {

@@ -26,6 +26,7 @@ import type { SlotUse } from '../graph/waiting.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { Approvals } from './approvals.ts'
 import { Arrivals } from './arrivals.ts'
+import type { AttemptHost } from './attempt.ts'
 import { Attempts } from './attempts.ts'
 import { DueQueue } from './due-queue.ts'
 import { type FanOutHost, FanOuts } from './fan-outs.ts'
@@ -48,11 +49,11 @@ export interface SchedulerOptions {
   /** Identifies the data directory, so that attempts of other directories are not confused with ours. */
   readonly serviceId: string
   /**
-   * Writes all changes so far to the journal, or throws. Called before an attempt acts. Call `startAgain` once writing
-   * works again.
+   * Has all changes so far kept, or throws or rejects. Called before an attempt acts. Call `startAgain` once that works
+   * again. Returns a promise only if it takes time.
    */
-  readonly flushOrThrow: () => void
-  /** Writes all changes so far to the journal. A failure is retried later. */
+  readonly flushOrThrow: AttemptHost['flushOrThrow']
+  /** Has all changes so far kept. A failure is retried later. */
   readonly flush: () => void
   /** Called once, when a defect has stopped the scheduler for good: the service should end. See `Scheduler.fault`. */
   readonly onFault?: (fault: string) => void

@@ -30,7 +30,10 @@ export function testContext(more: Partial<ExecutorContext> = {}): TestContext {
     traceId: 'trace',
     log: silentLog(),
     attemptId: `${SERVICE}/${++attempts}`,
-    begin: () => void calls.push('begin'),
+    begin() {
+      calls.push('begin')
+      return undefined
+    },
     startedProcess: (pid) => void calls.push(`startedProcess ${pid}`),
     settled: () => void calls.push('settled'),
     progress: () => {},

@@ -73,7 +73,7 @@ async function resolve(
   const resolver = new Resolver({ timeout: SERVER_ANSWER_MS, tries: TRIES_PER_SERVER })
   if (servers !== undefined) resolver.setServers(servers)
   const what = `dns ${record} ${name}`
-  context.begin()
+  await context.begin()
   try {
     const answer = await boundedWait(queries[record](resolver, name), {
       ...{ signal: context.signal, what, limitMs: MAX_LOOKUP_MS, missing: 'answer' },

@@ -5,7 +5,7 @@ import { basename } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { textOf } from '../../../shared/bounded-output.ts'
 import { messageOf, systemCodeOf } from '../../../shared/errors.ts'
-import { ExecutionError, invalidInput } from '../executor.ts'
+import { ExecutionError, invalidInput, throwIfStopped } from '../executor.ts'
 import { ToolParams } from '../params.ts'
 import type { FileRoot } from './file-root.ts'
 import type { OsTool } from './os.ts'
@@ -51,7 +51,8 @@ export const file = (root: FileRoot): OsTool => ({
   async execute(input, context) {
     const params = parsed(input)
     const { action } = params
-    context.begin()
+    await context.begin()
+    throwIfStopped(context, `${action} was not begun any more`)
     try {
       return await actions[action](root, params)
     } catch (error) {

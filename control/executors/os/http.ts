@@ -124,7 +124,7 @@ async function request(
 ): Promise<HttpResult> {
   const first = requestOf(params)
   const { url, method } = first
-  context.begin()
+  await context.begin()
   try {
     const response = await follow(first, guard, context.signal)
     const head = { status_code: response.status, headers: Object.fromEntries(response.headers) }

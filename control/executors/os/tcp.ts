@@ -53,7 +53,7 @@ async function reach(
   context: ExecutorContext,
 ): Promise<TcpResult> {
   const { connect } = await import('node:net') // a static import would cost each start 4 ms
-  context.begin()
+  await context.begin()
   const socket = connect(endpoint)
   const connected = new Promise<void>((resolve, reject) => {
     socket.once('connect', resolve)

@@ -97,7 +97,7 @@ export class RuntimeExecutor implements Executor {
     const id = context.handle?.id ?? runtimeTaskId(task.id, context.graphId, context.attempt)
     const { body, owner } = runtimeRequest(task, { runtimeId: id, defaults: this.#defaultsFor(context.handle) })
     if (context.handle === undefined) context.handOver({ id, isTaken: false, owner })
-    context.begin()
+    await context.begin()
     const attempt = new RemoteAttempt({
       ...{ service, id, owner, context, awayMs, awaySince: this.#awaySince },
       isExpected: isExpected?.() ?? false,

@@ -21,12 +21,12 @@ export const getGraphTool = defineTool({
     const { head, findings } = await getGraph(parts, graph_id)
     const tasks = mostUrgent(findings.shown, MAX_SHOWN_TASKS)
     const waiting = await waitingNow(parts, tasks)
-    parts.keeper.flush()
+    const kept = parts.keeper.kept('show')
     const { truncated, root_cause, critical_path, ...summary } = head
     const omitted = summary.task_count - tasks.length
     const now = Date.now()
     const next = nextStep(head, findings)
-    return {
+    const answer: GetGraphAnswer = {
       ...summary,
       tasks: tasks.map((task) => graphTask(task, now, waiting(task))),
       ...(omitted > 0 && { tasks_omitted: omitted }),
@@ -34,6 +34,8 @@ export const getGraphTool = defineTool({
       ...(root_cause !== undefined && { root_cause: withoutCommands(root_cause) }),
       ...(next !== undefined && { next }),
     }
+    await kept
+    return answer
   },
 })
 

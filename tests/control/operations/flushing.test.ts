@@ -1,7 +1,8 @@
 /**
- * Goal: what an operation shows has reached the journal, whatever door it is shown at.
- * Method: the real store, with a change right before each call and others while it waits; a flush notes how many changes
- * there were, and whatever is shown looks whether that is all of them.
+ * Goal: what an operation shows is kept, whatever door it is shown at, and nothing is shown before.
+ * Method: the real store, with a change right before each call and others while it waits; a keeper of the test notes how
+ * many changes there were when it was asked, and whatever is shown looks whether that is all of them. It keeps at once, or
+ * when the test says so.
  */
 import { expect, test } from 'bun:test'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
@@ -11,7 +12,9 @@ import { readLogs } from '../../../control/operations/logs.ts'
 import { openTaskLog } from '../../../control/operations/task-log.ts'
 import { wait } from '../../../control/operations/wait.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
+import { nextTurn } from '../../../shared/steps.ts'
 import { acceptGraph } from '../../support/graph.ts'
+import { until } from '../../support/until.ts'
 
 function world() {
   const store = new TaskStore()
@@ -21,8 +24,10 @@ function world() {
   ])
   const [task, other] = graph.tasks
   let flushed = -1
-  const flush = () => {
+  let keeping: PromiseWithResolvers<void> | undefined
+  const kept = () => {
     flushed = store.seq
+    return keeping?.promise
   }
   const change = () => store.apply({ kind: 'progress', task: other!, at: Date.now(), message: 'further' })
   const end = () => {
@@ -31,7 +36,7 @@ function world() {
   }
   return {
     parts: {
-      ...{ store, keeper: { flush } },
+      ...{ store, keeper: { kept } },
       resultFiles: { read: async () => ({ lost: 'lost' }) },
       executors: new ExecutorRegistry(),
       scheduler: { outputOf: () => undefined, slotUse: { taken: 0, count: 1, hold: undefined } },
@@ -40,6 +45,11 @@ function world() {
     change,
     end,
     isFlushed: () => flushed === store.seq,
+    /** From now on it takes time to keep something. */
+    delay: () => {
+      keeping = Promise.withResolvers()
+    },
+    finish: () => keeping?.resolve(),
   }
 }
 type World = ReturnType<typeof world>
@@ -101,4 +111,19 @@ test.each(Object.keys(SHOWN))('%s', async (name) => {
   each.change()
   expect(each.isFlushed()).toBe(false)
   expect(await SHOWN[name]!(each)).toBe(true)
+})
+
+test.each(Object.keys(SHOWN))('%s is shown only once it is kept', async (name) => {
+  const each = world()
+  each.change()
+  each.delay()
+  let isShown = false
+  const shown = Promise.resolve(SHOWN[name]!(each)).finally(() => {
+    isShown = true
+  })
+  await until(each.isFlushed, Boolean)
+  for (let turn = 0; turn < 20; turn++) await nextTurn()
+  expect(isShown).toBe(false)
+  each.finish()
+  expect(await shown).toBe(true)
 })

@@ -10,7 +10,7 @@ test('more followers than there may be get 503, until one leaves', async () => {
   acceptGraph(store, [{ id: 'a', type: 'noop' }])
   const parts = {
     ...{ store, executors: new ExecutorRegistry(), scheduler: { outputOf: () => undefined } },
-    ...{ keeper: { flush: () => {} }, resultFiles: { read: async () => ({ lost: 'lost' }) } },
+    ...{ keeper: { kept: () => undefined }, resultFiles: { read: async () => ({ lost: 'lost' }) } },
     stopping: new AbortController().signal,
   }
   const follow = (signal: AbortSignal, isFollowing = true) =>

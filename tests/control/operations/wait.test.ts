@@ -11,7 +11,7 @@ import { acceptGraph } from '../../support/graph.ts'
 const COUNT = 10_000
 const tasksOf = (prefix: string) => Array.from({ length: COUNT }, (_, i) => ({ id: `${prefix}${i}`, type: 'test' }))
 
-const keeper = { flush: () => {} }
+const keeper = { kept: () => undefined }
 const end = (store: TaskStore, task: Task) => {
   store.apply({ kind: 'attempt-started', task, at: 1 })
   store.apply({ kind: 'ended', task, at: 2, ending: { status: 'success', result: null } })

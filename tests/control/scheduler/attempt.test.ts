@@ -8,6 +8,7 @@ import {
   type Executor,
   type ExecutorContext,
   type StopReason,
+  throwIfStopped,
 } from '../../../control/executors/executor.ts'
 import { Attempt, type AttemptHost } from '../../../control/scheduler/attempt.ts'
 import type { TaskInput } from '../../../shared/contract/submission.ts'
@@ -435,5 +436,46 @@ describe('a stop', () => {
     await ending
     await timerOf(2) // set after that of the giving up and due later: it fires after it would have
     expect(lines()).toEqual([])
+  })
+})
+
+describe('a start that takes time to keep', () => {
+  const acting = (acts: string[]): Execute => {
+    return async (context) => {
+      await context.begin()
+      throwIfStopped(context, 'it does not act any more')
+      acts.push('acted')
+    }
+  }
+
+  test('is waited for before the attempt acts', async () => {
+    const acts: string[] = []
+    const kept = Promise.withResolvers<void>()
+    const attempt = attemptOf(acting(acts), {}, { flushOrThrow: () => kept.promise })
+    const outcome = attempt.run()
+    await nextTurn()
+    expect([acts, attempt.hasBegun]).toEqual([[], false])
+    kept.resolve()
+    expect(await outcome).toEqual({ kind: 'success', result: null })
+    expect([acts, attempt.hasBegun]).toEqual([['acted'], true])
+  })
+
+  test('and is refused leaves an attempt that did nothing', async () => {
+    const acts: string[] = []
+    const refusal = { flushOrThrow: () => Promise.reject(new Error('away')) }
+    const attempt = attemptOf(acting(acts), {}, refusal)
+    expect(await attempt.run()).toEqual({ kind: 'unrecorded' })
+    expect([acts, attempt.hasBegun]).toEqual([[], false])
+  })
+
+  test('is of no use to an attempt that is stopped meanwhile', async () => {
+    const acts: string[] = []
+    const kept = Promise.withResolvers<void>()
+    const attempt = attemptOf(acting(acts), {}, { flushOrThrow: () => kept.promise })
+    const outcome = attempt.run()
+    attempt.stop('cancelled')
+    kept.resolve()
+    expect(await outcome).toMatchObject({ kind: 'stopped' })
+    expect(acts).toEqual([])
   })
 })
