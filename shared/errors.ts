@@ -16,11 +16,18 @@ export class ServiceError extends Error {
 
 export const badRequest = (message: string) => new ServiceError(400, message)
 
-/** A mistake on the command line or in the environment. The message is one line; the exit code is 2. */
+/** The password of an address: between the first colon and the last @. */
+const PASSWORD = /(:\/\/[^\s:/@]*):\S*@/g
+
+/**
+ * A mistake on the command line or in the environment. The message is one line without the passwords of addresses, which
+ * it may repeat from a mistyped argument; the exit code is 2.
+ */
 export class UsageError extends Error {
   override name = 'UsageError'
   constructor(message: string) {
-    super(message.replace(/\p{Cc}/gu, (control) => JSON.stringify(control).slice(1, -1))) // keeps the message on one line
+    const line = message.replace(/\p{Cc}/gu, (control) => JSON.stringify(control).slice(1, -1))
+    super(line.replace(PASSWORD, '$1:***@'))
   }
 }
 
