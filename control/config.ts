@@ -1,5 +1,5 @@
 /** Every setting of the control service, once: flag, variable, default, unit, range and a sentence. */
-import { choice, duration, flag, integer, type SettingValues, text } from '../shared/flags.ts'
+import { choice, duration, flag, integer, type Setting, type SettingValues, text } from '../shared/flags.ts'
 import { httpUrl } from '../shared/http-client.ts'
 import { hostNames } from '../shared/http-guard.ts'
 import { LOG_LEVELS } from '../shared/log.ts'
@@ -189,6 +189,25 @@ export const controlSettings = {
 }
 
 export type ControlConfig = SettingValues<typeof controlSettings>
+
+/** Addresses with passwords: no error of the command line repeats them. Those who use them check them. */
+const addresses = (setting: Omit<Setting<readonly string[]>, 'parse' | 'absent' | 'repeatable'>) => ({
+  ...{ ...setting, repeatable: true, absent: [] },
+  parse: (given: string): readonly string[] => given.split(',').map((address) => address.trim()),
+})
+
+/** Which PostgreSQL, for `database check`. */
+export const databaseSettings = {
+  database: addresses({
+    variable: 'SERVICE_DATABASE_URLS',
+    value: 'url',
+    help: 'Address of a PostgreSQL server: postgres://user:password@host:5432/database, with sslmode=, sslrootcert=FILE, prepare=false or host=DIRECTORY (of a Unix socket) after a ?. Primary and standbys are an address each. Arguments are visible to other users of the machine: with a password, use --database-file.',
+  }),
+  databaseFile: text({
+    value: 'file',
+    help: 'File with the addresses, one a line. Lines that begin with # are comments. --database and its variable are ignored.',
+  }),
+}
 
 /** Variables without a flag, for the documentation. */
 export const controlVariables = {

@@ -15,6 +15,8 @@ if (exitCode !== undefined) process.exit(exitCode)
 /** The exit code, or undefined while the service runs. */
 async function main(): Promise<number | undefined> {
   try {
+    const [first, ...rest] = process.argv.slice(2)
+    if (first === 'database') return await database(rest)
     const { values, positionals, asked } = readCommandLine(process.argv.slice(2), process.env, controlSettings)
     if (asked === 'help') console.log(help())
     else if (asked === 'version') console.log(`taskmill-control ${VERSION}`)
@@ -43,11 +45,20 @@ async function serve(config: ControlConfig): Promise<number | undefined> {
   })
 }
 
+/** The exit code. Throws `UsageError`. */
+async function database(argv: readonly string[]): Promise<number> {
+  const { databaseCommand } = await import('./commands/database.ts')
+  const { text, exitCode } = await databaseCommand(argv, process.env)
+  console.log(text)
+  return exitCode
+}
+
 function help(): string {
   const variables = Object.entries(controlVariables).map(([name, sentence]) => `  ${name}\n      ${sentence}`)
   return `taskmill-control ${VERSION}: accepts task graphs and runs them.
 
 Usage: taskmill-control [flags]
+       taskmill-control database check [flags]    tells what is wrong with a PostgreSQL (see database --help)
 
 Flags (--name value, --name=value or -name value; a flag overrides its variable, which overrides the default):
 ${describeSettings(controlSettings)}

@@ -1,6 +1,7 @@
 /** `bun run docs`: writes the generated parts of the documents. tests/readme.test.ts fails if they are outdated. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { checkSettings } from '../control/commands/database.ts'
 import { controlSettings, controlVariables } from '../control/config.ts'
 import { CONTROL_METRICS } from '../control/http/metrics.ts'
 import { serveSettings, serveVariables } from '../runtime/config.ts'
@@ -30,7 +31,8 @@ export function currentSettingsPage(): string {
   const control = settingsTable(controlSettings, controlVariables)
   const runtime = settingsTable(serveSettings, serveVariables)
   const page = replaceSection(readFileSync(SETTINGS, 'utf8'), 'control settings', control)
-  return replaceSection(page, 'runtime settings', runtime)
+  const both = replaceSection(page, 'runtime settings', runtime)
+  return replaceSection(both, 'database check settings', settingsTable(checkSettings))
 }
 
 /** docs/executors.md with the current example, which the tests run. */

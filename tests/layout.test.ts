@@ -16,7 +16,7 @@ const ROOT = dirname(import.meta.dir)
 const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   control: [
     ['main.ts'],
-    ['service.ts'],
+    ['service.ts', 'commands'],
     ['http', 'parts.ts', 'fault-exit.ts'],
     ['dashboard'],
     ['mcp-server'],
@@ -24,7 +24,7 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['scheduler', 'adapter-v1'],
     ['executors'],
     ['mcp-client', 'callbacks'],
-    ['journal'],
+    ['journal', 'shared-store'],
     ['store'],
     ['graph', 'config.ts'],
     ['json', 'outbound'],
