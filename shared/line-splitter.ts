@@ -1,6 +1,8 @@
-/** Splits the chunks of a stream into lines of limited length. Pure. */
+/** Splits the chunks of a stream into lines of limited length. Pure, and for browsers too. */
 
 const NEWLINE = 10
+
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
 export class LineTooLong extends Error {
   override name = 'LineTooLong'
@@ -28,12 +30,12 @@ export class LineSplitter {
 
   /** The first `maxBytes` of the unfinished line, or of the line that was too long. */
   rest(maxBytes = this.#maxBytes): string {
-    return Buffer.concat(this.#parts, Math.min(this.#bytes, maxBytes)).toString('utf8')
+    return decoder.decode(joined(this.#parts, this.#bytes).subarray(0, maxBytes))
   }
 
   #complete(last: Uint8Array): string {
     this.#keep(last)
-    const line = Buffer.concat(this.#parts, this.#bytes).toString('utf8')
+    const line = decoder.decode(joined(this.#parts, this.#bytes))
     this.#parts = []
     this.#bytes = 0
     return line.endsWith('\r') ? line.slice(0, -1) : line
@@ -44,4 +46,16 @@ export class LineSplitter {
     this.#parts.push(part)
     if (this.#bytes > this.#maxBytes) throw new LineTooLong(`a line of more than ${this.#maxBytes} bytes`)
   }
+}
+
+/** A copy only if there is more than one part. */
+function joined(parts: readonly Uint8Array[], bytes: number): Uint8Array {
+  if (parts.length === 1) return parts[0]!
+  const all = new Uint8Array(bytes)
+  let at = 0
+  for (const part of parts) {
+    all.set(part, at)
+    at += part.length
+  }
+  return all
 }

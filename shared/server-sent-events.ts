@@ -29,6 +29,11 @@ export class EventSplitter {
     return this.#id !== undefined
   }
 
+  /** The last id of the stream so far, also one that came without an event. */
+  get lastId(): string | undefined {
+    return this.#id
+  }
+
   /** Each event that `chunk` completes. Throws `LineTooLong`; the splitter is unusable then. */
   *events(chunk: Uint8Array): Generator<ServerSentEvent, void> {
     for (const line of this.#lines.push(chunk)) {

@@ -4,8 +4,8 @@
  */
 import type { GraphDetails } from '../../shared/contract/graphs.ts'
 import { CallFailed, type ServiceClient } from '../../shared/http-client.ts'
+import { eventStream } from '../../shared/streams/event-stream.ts'
 import type { FollowedGraph } from './followed-graph.ts'
-import { graphEvents, type Since } from './graph-events.ts'
 import { Outage } from './outage.ts'
 
 /** The number of the last event that an answer includes. */
@@ -16,6 +16,9 @@ const NO_ROUTE = new Set([404, 405])
 
 /** `wait_ms` of each poll of a service without events. A shorter one shows changes sooner. */
 const LOOK_HOLD_MS = 500
+
+/** Where the events begin: after the event with this id, or after the event with this number. */
+type Since = { readonly lastEventId: string } | { readonly after: number }
 
 /** The graph was deleted by a caller or by retention. */
 class GraphRemoved extends Error {}
@@ -64,7 +67,10 @@ export class Follower {
   }
 
   async #readEvents(since: Since): Promise<void> {
-    for await (const { kind, data, id } of graphEvents(this.#client, this.#graph.graphId, since, this.#signal)) {
+    const after = 'after' in since ? `&after=${since.after}` : ''
+    const path = `/graphs/${encodeURIComponent(this.#graph.graphId)}/events?until=ended${after}`
+    const lastEventId = 'lastEventId' in since ? since.lastEventId : undefined
+    for await (const { kind, data, id } of eventStream(this.#client, { path, lastEventId, signal: this.#signal })) {
       this.#outage.over()
       if (id !== undefined) this.#since = { lastEventId: id }
       this.#graph.apply(kind, data)

@@ -6,7 +6,7 @@ const MAX_SILENCE_MS = 45_000
 export class SilenceLimit {
   readonly #maxMs: number
   readonly #lost = new AbortController()
-  #timer: Timer | undefined
+  #timer: ReturnType<typeof setTimeout> | undefined
 
   constructor(maxMs = MAX_SILENCE_MS) {
     this.#maxMs = maxMs

@@ -1,9 +1,9 @@
 /** Goal: the client reads a followed log in both of its forms, and does not wait for a service that is silent for good. */
 import { expect, test } from 'bun:test'
 import { controlService } from '../../../adapter/client.ts'
-import { type LogStreamRequest, logStream } from '../../../adapter/follow/log-stream.ts'
-import { SilenceLimit } from '../../../adapter/follow/silence-limit.ts'
 import { ServiceClient } from '../../../shared/http-client.ts'
+import { type LogStreamRequest, logStream } from '../../../shared/streams/log-stream.ts'
+import { SilenceLimit } from '../../../shared/streams/silence-limit.ts'
 
 async function readFrom(answer: (request: Request) => Response, isFollowed = true) {
   using server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: answer })

@@ -1,9 +1,9 @@
 /** The stream of a log, from the client's side: as events, whose comments show that the service is there, or as plain bytes. */
-import { EVENT_STREAM, LOG_BEGIN, LOG_BYTES, type LogBegin } from '../../shared/contract/followed-log.ts'
-import type { ServiceClient } from '../../shared/http-client.ts'
-import { isObject, jsonOrUndefined } from '../../shared/json.ts'
-import { EventSplitter } from '../../shared/server-sent-events.ts'
+import { EVENT_STREAM, LOG_BEGIN, LOG_BYTES, type LogBegin } from '../contract/followed-log.ts'
+import { isObject, jsonOrUndefined } from '../json.ts'
+import { EventSplitter } from '../server-sent-events.ts'
 import { SilenceLimit } from './silence-limit.ts'
+import { chunksOf, type StreamSource } from './source.ts'
 
 /** Bytes of one event. The service sends pieces of at most some MiB, in base64. */
 const MAX_EVENT_BYTES = 64 * 1024 * 1024
@@ -18,25 +18,25 @@ export interface LogStreamRequest {
   readonly signal: AbortSignal
 }
 
-/** The bytes of the log. Throws `CallFailed`, or the error of the connection. */
-export async function* logStream(client: ServiceClient, request: LogStreamRequest): AsyncGenerator<Uint8Array> {
+/** The bytes of the log. Throws what `open` throws, or the error of the connection. */
+export async function* logStream(source: StreamSource, request: LogStreamRequest): AsyncGenerator<Uint8Array> {
   const { path, isFollowed, onOpen, onBegin, signal } = request
   const silence = new SilenceLimit()
   const asked = isFollowed ? { accept: `${EVENT_STREAM}, text/plain;q=0.5` } : {}
   try {
-    const { stream, headers } = await client.open(path, asked, AbortSignal.any([signal, silence.signal]))
+    const { stream, headers } = await source.open(path, asked, AbortSignal.any([signal, silence.signal]))
     onOpen()
     if (headers.get('content-type')?.startsWith(EVENT_STREAM) !== true) {
       onBegin(beginOf(headers))
-      yield* stream
+      yield* chunksOf(stream)
       return
     }
     silence.begin()
     const splitter = new EventSplitter(MAX_EVENT_BYTES)
-    for await (const chunk of stream) {
+    for await (const chunk of chunksOf(stream)) {
       silence.begin()
       for (const { type, data } of splitter.events(chunk)) {
-        if (type === LOG_BYTES) yield Buffer.from(data, 'base64')
+        if (type === LOG_BYTES) yield bytesOf(data)
         else if (type === LOG_BEGIN) onBegin(beginIn(data))
       }
     }
@@ -55,4 +55,13 @@ function beginIn(data: string) {
   const begin = jsonOrUndefined(data)
   const { attempt, offset, truncated } = (isObject(begin) ? begin : {}) as Partial<LogBegin>
   return { attempt: Number(attempt ?? 0), offset: Number(offset ?? 0), truncated: truncated === true }
+}
+
+/** The bytes that `base64` stands for. Browsers and Node 20 have no `fromBase64`. */
+function bytesOf(base64: string): Uint8Array {
+  if (Uint8Array.fromBase64 !== undefined) return Uint8Array.fromBase64(base64)
+  const characters = atob(base64)
+  const bytes = new Uint8Array(characters.length)
+  for (let i = 0; i < bytes.length; i++) bytes[i] = characters.charCodeAt(i)
+  return bytes
 }
