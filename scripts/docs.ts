@@ -11,6 +11,7 @@ import { controlLogEvents } from '../shared/log-events/control.ts'
 import { CONTEXT_FIELDS } from '../shared/log-events/event.ts'
 import { runtimeLogEvents } from '../shared/log-events/runtime.ts'
 import { describedRoutes } from '../shared/openapi/route.ts'
+import { contractTypes } from './contract-types.ts'
 import { describedControl, describedRuntime } from './described-apps.ts'
 import { eventsTable } from './events-table.ts'
 import { graphFileSchema } from './graph-schema.ts'
@@ -22,6 +23,8 @@ const ROOT = dirname(import.meta.dir)
 const SETTINGS = join(ROOT, 'docs/settings.md')
 const EXECUTORS = join(ROOT, 'docs/executors.md')
 const GRAPH_SCHEMA = join(ROOT, 'shared/contract/graph-schema.json')
+const PROGRAMS = join(ROOT, 'docs/programs.md')
+const CONTRACT = join(ROOT, 'client/contract.ts')
 const OPERATIONS = join(ROOT, 'docs/operations.md')
 const HTTP = join(ROOT, 'docs/http.md')
 const RUNTIME = join(ROOT, 'docs/runtime.md')
@@ -39,6 +42,13 @@ export function currentSettingsPage(): string {
 export function currentExecutorsPage(): string {
   const example = readFileSync(join(ROOT, 'examples/executors/checksum.ts'), 'utf8')
   return replaceSection(readFileSync(EXECUTORS, 'utf8'), 'checksum executor', `\`\`\`ts\n${example}\`\`\``)
+}
+
+/** docs/programs.md with the current examples, which the tests run. */
+export function currentProgramsPage(): string {
+  const example = (name: string) => `\`\`\`ts\n${readFileSync(join(ROOT, 'examples/client', name), 'utf8')}\`\`\``
+  const page = replaceSection(readFileSync(PROGRAMS, 'utf8'), 'client example', example('nightly.ts'))
+  return replaceSection(page, 'testing example', example('mill.test.ts'))
 }
 
 /** docs/http.md with the current routes and kinds of events. */
@@ -72,8 +82,10 @@ export function currentOperationsPage(): string {
 }
 
 if (import.meta.main) {
+  writeFileSync(CONTRACT, contractTypes())
   writeFileSync(SETTINGS, currentSettingsPage())
   writeFileSync(EXECUTORS, currentExecutorsPage())
+  writeFileSync(PROGRAMS, currentProgramsPage())
   writeFileSync(GRAPH_SCHEMA, currentGraphSchema())
   writeFileSync(OPERATIONS, currentOperationsPage())
   writeFileSync(HTTP, currentHttpPage())

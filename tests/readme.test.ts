@@ -3,11 +3,13 @@ import { expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import manifest from '../package.json'
+import { contractTypes } from '../scripts/contract-types.ts'
 import {
   currentExecutorsPage,
   currentGraphSchema,
   currentHttpPage,
   currentOperationsPage,
+  currentProgramsPage,
   currentRuntimePage,
   currentSettingsPage,
 } from '../scripts/docs.ts'
@@ -22,12 +24,20 @@ test('the example of docs/executors.md is the one that is run (else: bun run doc
   expect(readFileSync(join(ROOT, 'docs/executors.md'), 'utf8')).toBe(currentExecutorsPage())
 })
 
+test('the examples of docs/programs.md are those that are run (else: bun run docs)', () => {
+  expect(readFileSync(join(ROOT, 'docs/programs.md'), 'utf8')).toBe(currentProgramsPage())
+})
+
 test('the metrics and log messages of docs/operations.md are those that are declared (else: bun run docs)', () => {
   expect(readFileSync(join(ROOT, 'docs/operations.md'), 'utf8')).toBe(currentOperationsPage())
 })
 
 test('the schema of a graph file is that of the schemas that validate (else: bun run docs)', () => {
   expect(readFileSync(join(ROOT, 'shared/contract/graph-schema.json'), 'utf8')).toBe(currentGraphSchema())
+})
+
+test('the types of the client are those of the schemas (else: bun run docs)', () => {
+  expect(readFileSync(join(ROOT, 'client/contract.ts'), 'utf8')).toBe(contractTypes())
 })
 
 test('the routes of docs/http.md and docs/runtime.md are those that the services describe (else: bun run docs)', () => {

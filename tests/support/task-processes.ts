@@ -2,41 +2,12 @@
  * Finds the processes of tasks without asking the service: processes that name a directory of tasks in their
  * environment, arguments, working directory or open files.
  */
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
+import { linkOf, processesOf } from '../../client/testing/sweep.ts'
 import { processStat } from '../../shared/processes.ts'
 import { isAlive, until } from './until.ts'
 
-/** Pids of the processes that have to do with `path`, or what is below it. A task may hide all marks but its parent. */
-export function processesOf(path: string): number[] {
-  const all = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
-  return all.filter((pid) => Number(pid) !== process.pid && names(pid, path)).map(Number)
-}
-
-function names(pid: string, path: string): boolean {
-  const dir = `/proc/${pid}`
-  const open = () => readdirSync(`${dir}/fd`).map((fd) => linkOf(`${dir}/fd/${fd}`))
-  return [
-    () => readFileSync(`${dir}/cmdline`, 'utf8'),
-    () => readFileSync(`${dir}/environ`, 'utf8'),
-    () => linkOf(`${dir}/cwd`),
-    () => open().join('\n'),
-  ].some((look) => {
-    try {
-      return look().includes(path)
-    } catch {
-      return false // it has ended, or is not ours to look at
-    }
-  })
-}
-
-/** Where a link leads; nowhere when it is not there, or not ours to look at. */
-export function linkOf(path: string): string {
-  try {
-    return readlinkSync(path)
-  } catch {
-    return ''
-  }
-}
+export { linkOf, processesOf }
 
 /** Waits until no process has to do with `path`. */
 export const noProcessesOf = (path: string): Promise<number[]> =>
