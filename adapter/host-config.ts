@@ -1,11 +1,14 @@
 /**
  * Configurations that add taskmill to the hosts of MCP servers. Pure.
  *
- * A token is never printed. The configuration refers to the variable with the token, in the syntax of the host.
+ * A token is never part of a configuration. It refers to the variable with the token, in the syntax of the host. The services
+ * of `taskmill up` need neither address nor token: over stdio, `taskmill mcp` finds them.
  */
+import { HOST_PLACES } from './host-file/place.ts'
+import { shownTable } from './host-file/toml-edit.ts'
 import { quoted } from './shell-words.ts'
 
-export const HOSTS = ['generic', 'claude', 'codex', 'cursor'] as const
+export const HOSTS = ['generic', 'claude', 'codex', 'cursor', 'vscode'] as const
 export type Host = (typeof HOSTS)[number]
 
 export interface HostConfigOptions {
@@ -17,6 +20,10 @@ export interface HostConfigOptions {
   readonly program: string
   /** Whether the service requires a token. */
   readonly hasToken: boolean
+  /** Whether `taskmill up` started the service. */
+  readonly isOwn: boolean
+  /** XDG_STATE_HOME, with which `taskmill mcp` finds that service. Undefined: it is in its usual place. */
+  readonly stateHome: string | undefined
 }
 
 export interface HostConfig {
@@ -31,37 +38,101 @@ export interface HostConfig {
   readonly notes: readonly string[]
 }
 
-const NAME = 'taskmill'
+export type Entry = Readonly<Record<string, unknown>>
+
+export const NAME = 'taskmill'
 const TOKEN = 'SERVICE_TOKEN'
 
+/** The answer of `install-mcp` without `--write`. */
 export function hostConfig(options: HostConfigOptions): HostConfig {
-  const { host, transport, hasToken } = options
+  const { host, transport } = options
+  const { form, key } = HOST_PLACES[host]
+  const entry = hostEntry(options)
+  const command = COMMANDS[host]?.(options)
   return {
     client: host,
     transport,
-    ...FORMS[host](options),
-    notes: [
-      'Nothing was written: merge config into the file, or run the command.',
-      ...(hasToken ? [`The token stays in the environment: ${TOKEN} must be set where the host runs.`] : []),
-      ...NOTES[host],
-    ],
+    file: FILES[host],
+    config: form === 'toml' ? shownTable(`${key}.${NAME}`, entry) : { [key]: { [NAME]: entry } },
+    ...(command !== undefined && { command }),
+    notes: ['Nothing was written: merge config into the file, run the command, or add --write.', ...hostNotes(options)],
   }
 }
 
-type Form = Pick<HostConfig, 'file' | 'config' | 'command'>
+export const hostNotes = (options: HostConfigOptions): string[] => [
+  ...(needsToken(options) ? [`The token stays in the environment: ${TOKEN} must be set where the host runs.`] : []),
+  ...NOTES[options.host],
+]
 
-const FORMS: Readonly<Record<Host, (options: HostConfigOptions) => Form>> = {
-  generic: (options) => ({ file: 'the host’s list of MCP servers', config: servers(options, `\${${TOKEN}}`, 'http') }),
-  claude: (options) => ({
-    file: '.mcp.json in the project, or ~/.claude.json',
-    config: servers(options, `\${${TOKEN}}`, 'http'),
-    command: claudeCommand(options),
-  }),
-  cursor: (options) => ({
-    file: '.cursor/mcp.json in the project, or ~/.cursor/mcp.json',
-    config: servers(options, `\${env:${TOKEN}}`),
-  }),
-  codex: (options) => ({ file: '~/.codex/config.toml', config: codexTable(options), command: codexCommand(options) }),
+/** The fields of an entry that are ours. Other fields of the user are kept. */
+const OUR_FIELDS = ['type', 'url', 'headers', 'command', 'args', 'bearer_token_env_var', 'env_vars', 'env'] as const
+const OUR_VARIABLES = ['SERVICE_URL', TOKEN, 'XDG_STATE_HOME'] as const
+
+/** `entry` with the fields and variables that the user added to the present one. */
+export function mergedEntry(entry: Entry, present: Entry | undefined): Record<string, unknown> {
+  if (present === undefined) return { ...entry }
+  const added = without(present, OUR_FIELDS)
+  const env = {
+    ...(isRecord(present.env) && without(present.env, OUR_VARIABLES)),
+    ...(entry.env as object | undefined),
+  }
+  // An environment means something only to a server that the host starts.
+  const hasEnv = 'command' in entry && Object.keys(env).length > 0
+  return { ...without(entry, ['env']), ...(hasEnv && { env }), ...added }
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const without = (object: Entry, names: readonly string[]): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(object).filter(([name]) => !names.includes(name)))
+
+/** `taskmill mcp` finds the token of the services that `taskmill up` started. A host that calls them itself does not. */
+const needsToken = ({ hasToken, isOwn, transport }: HostConfigOptions): boolean =>
+  hasToken && !(isOwn && transport === 'stdio')
+
+/** The entry of taskmill in the list of the host. */
+export function hostEntry(options: HostConfigOptions): Entry {
+  const { host, transport, url, program } = options
+  const token = TOKEN_SYNTAX[host]
+  if (transport === 'http') {
+    const auth = host === 'codex' ? { bearer_token_env_var: TOKEN } : { headers: { Authorization: `Bearer ${token}` } }
+    const type = HTTP_TYPES.includes(host) ? { type: 'http' } : {}
+    return { ...type, url: `${url}/mcp`, ...(needsToken(options) && auth) }
+  }
+  const env = variables(options, host === 'codex' ? undefined : token)
+  return {
+    ...(host === 'vscode' && { type: 'stdio' }),
+    ...{ command: program, args: ['mcp'] },
+    ...(Object.keys(env).length > 0 && { env }),
+    ...(host === 'codex' && needsToken(options) && { env_vars: [TOKEN] }),
+  }
+}
+
+/** Hosts whose entries name the transport. */
+const HTTP_TYPES: readonly Host[] = ['generic', 'claude', 'vscode']
+
+/** How a host refers to the value of the variable with the token. Codex takes the name of the variable instead. */
+const TOKEN_SYNTAX: Readonly<Record<Host, string>> = {
+  generic: `\${${TOKEN}}`,
+  claude: `\${${TOKEN}}`,
+  codex: '',
+  cursor: `\${env:${TOKEN}}`,
+  vscode: `\${env:${TOKEN}}`,
+}
+
+/** The variables of `taskmill mcp`. */
+function variables({ url, isOwn, stateHome, hasToken }: HostConfigOptions, token?: string): Record<string, string> {
+  if (isOwn) return stateHome === undefined ? {} : { XDG_STATE_HOME: stateHome }
+  return { SERVICE_URL: url, ...(hasToken && token !== undefined && { [TOKEN]: token }) }
+}
+
+const FILES: Readonly<Record<Host, string>> = {
+  generic: 'the host’s list of MCP servers',
+  claude: '.mcp.json in the project, or ~/.claude.json',
+  cursor: '.cursor/mcp.json in the project, or ~/.cursor/mcp.json',
+  codex: '~/.codex/config.toml',
+  vscode: '.vscode/mcp.json in the project, or mcp.json of the user profile',
 }
 
 const NOTES: Readonly<Record<Host, readonly string[]>> = {
@@ -69,49 +140,31 @@ const NOTES: Readonly<Record<Host, readonly string[]>> = {
   claude: [],
   cursor: ['Reload the window afterwards.'],
   codex: ['Restart codex afterwards; /mcp lists the servers.'],
+  vscode: ['The command "MCP: List Servers" starts it.'],
 }
 
-/** The form of most hosts. `token` is the host's syntax for the value of the variable. */
-function servers({ transport, url, program, hasToken }: HostConfigOptions, token: string, type?: string): object {
-  const server =
-    transport === 'http'
-      ? {
-          ...(type !== undefined && { type }),
-          url: `${url}/mcp`,
-          ...(hasToken && { headers: { Authorization: `Bearer ${token}` } }),
-        }
-      : { command: program, args: ['mcp'], env: { SERVICE_URL: url, ...(hasToken && { [TOKEN]: token }) } }
-  return { mcpServers: { [NAME]: server } }
+/** The hosts' own commands. */
+const COMMANDS: Readonly<Partial<Record<Host, (options: HostConfigOptions) => string>>> = {
+  claude(options) {
+    const { transport, url, program } = options
+    const token = needsToken(options)
+    if (transport === 'http') {
+      const header = token ? ` --header ${quoted(`Authorization: Bearer \${${TOKEN}}`)}` : ''
+      return `claude mcp add --transport http ${NAME} ${quoted(`${url}/mcp`)}${header}`
+    }
+    return `claude mcp add ${NAME}${envFlags(variables(options, TOKEN_SYNTAX.claude))} -- ${quoted(program)} mcp`
+  },
+  codex(options) {
+    const { transport, url, program } = options
+    if (transport === 'http') {
+      const token = needsToken(options) ? ` --bearer-token-env-var ${TOKEN}` : ''
+      return `codex mcp add ${NAME} --url ${quoted(`${url}/mcp`)}${token}`
+    }
+    return `codex mcp add ${NAME}${envFlags(variables(options))} -- ${quoted(program)} mcp`
+  },
 }
 
-function claudeCommand({ transport, url, program, hasToken }: HostConfigOptions): string {
-  if (transport === 'http') {
-    const header = hasToken ? ` --header ${quoted(`Authorization: Bearer \${${TOKEN}}`)}` : ''
-    return `claude mcp add --transport http ${NAME} ${quoted(`${url}/mcp`)}${header}`
-  }
-  const token = hasToken ? ` --env ${quoted(`${TOKEN}=\${${TOKEN}}`)}` : ''
-  return `claude mcp add ${NAME} --env ${quoted(`SERVICE_URL=${url}`)}${token} -- ${quoted(program)} mcp`
-}
-
-function codexTable({ transport, url, program, hasToken }: HostConfigOptions): string {
-  const lines =
-    transport === 'http'
-      ? [`url = ${tomlText(`${url}/mcp`)}`, ...(hasToken ? [`bearer_token_env_var = ${tomlText(TOKEN)}`] : [])]
-      : [
-          `command = ${tomlText(program)}`,
-          'args = ["mcp"]',
-          `env = { SERVICE_URL = ${tomlText(url)} }`,
-          ...(hasToken ? [`env_vars = [${tomlText(TOKEN)}]`] : []),
-        ]
-  return `[mcp_servers.${NAME}]\n${lines.join('\n')}\n`
-}
-
-function codexCommand({ transport, url, program, hasToken }: HostConfigOptions): string {
-  if (transport === 'http') {
-    return `codex mcp add ${NAME} --url ${quoted(`${url}/mcp`)}${hasToken ? ` --bearer-token-env-var ${TOKEN}` : ''}`
-  }
-  return `codex mcp add ${NAME} --env ${quoted(`SERVICE_URL=${url}`)} -- ${quoted(program)} mcp`
-}
-
-/** A basic string of TOML, which has the escapes of JSON. */
-const tomlText = (text: string): string => JSON.stringify(text)
+const envFlags = (env: Readonly<Record<string, string>>): string =>
+  Object.entries(env)
+    .map(([name, value]) => ` --env ${quoted(`${name}=${value}`)}`)
+    .join('')

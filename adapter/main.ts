@@ -123,11 +123,15 @@ async function call(argv: readonly string[]): Promise<Answer | undefined> {
   }
   bypassProxyForLoopback(process.env)
   const { env } = process
-  const service = calledService(given.has('url') ? values.url : undefined, values.url, env)
+  const findService = () => calledService(given.has('url') ? values.url : undefined, values.url, env)
+  const service = findService()
   const client = controlClient(service.url, service.token)
   isOutputTaken = command.ownsOutput ?? false
   isInterruptionHeeded = command.heedsInterruption ?? false
-  return command.run({ values, positionals, client, service, env, interruption: interruption.signal, printNow })
+  return command.run({
+    ...{ values, positionals, given, client, service, findService, env, printNow },
+    interruption: interruption.signal,
+  })
 }
 
 async function printNow(answer: Answer): Promise<void> {

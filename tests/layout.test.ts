@@ -51,7 +51,7 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['client.ts', 'called-service.ts', 'warnings.ts'],
     ['own-services'],
     ['host-config.ts', 'envelope.ts'],
-    ['table', 'shell-words.ts'],
+    ['host-file', 'table', 'shell-words.ts'],
   ],
   client: [
     ['testing', 'entry.ts'],

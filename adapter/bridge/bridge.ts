@@ -11,6 +11,7 @@ import { readBounded } from '../../shared/bounded-output.ts'
 import { faultText } from '../../shared/connection-fault.ts'
 import { jsonOrUndefined } from '../../shared/json.ts'
 import { LineSplitter, LineTooLong } from '../../shared/line-splitter.ts'
+import type { CalledService } from '../called-service.ts'
 import { controlService } from '../client.ts'
 import { eventData } from './events.ts'
 import { answerIdsOf, asMessage, CODES, failure, headersFor, type Id, idAtStart, type Message } from './message.ts'
@@ -34,10 +35,8 @@ const ENDLESS_METHODS = new Set(['subscriptions/listen'])
 export const MAX_OPEN_REQUESTS = 256
 
 export interface BridgeOptions {
-  /** Without a final slash. */
-  readonly baseUrl: string
-  /** Sent as `Authorization: Bearer`, unless empty. */
-  readonly token: string
+  /** The control service. Asked before each message: the host may live longer than the service, or be started before. */
+  readonly service: () => Pick<CalledService, 'url' | 'token'>
   readonly input: ReadableStream<Uint8Array>
   /** Prints one line. */
   readonly print: (line: string) => Promise<void>
@@ -74,7 +73,8 @@ async function passOnAll(bridge: Bridge, options: BridgeOptions): Promise<void> 
 
 class Bridge {
   readonly #options: BridgeOptions
-  readonly #url: string
+  /** As of the last message. */
+  #service: Pick<CalledService, 'url' | 'token'>
   /** Requests without an answer yet. */
   readonly #open = new Set<Promise<void>>()
   readonly #byId = new Map<Id, AbortController>()
@@ -90,7 +90,11 @@ class Bridge {
 
   constructor(options: BridgeOptions) {
     this.#options = options
-    this.#url = `${options.baseUrl}/mcp`
+    this.#service = options.service()
+  }
+
+  get #url(): string {
+    return `${this.#service.url}/mcp`
   }
 
   receive(line: string): void {
@@ -154,14 +158,15 @@ class Bridge {
   }
 
   #post(body: string, message: Message | undefined, signal: AbortSignal): Promise<Response> {
-    const { token } = this.#options
+    this.#service = this.#options.service()
+    const { token } = this.#service
     return fetch(this.#url, {
       method: 'POST',
       body,
       headers: {
         accept: 'application/json, text/event-stream',
         'content-type': 'application/json',
-        ...(token !== '' && { authorization: `Bearer ${token}` }),
+        ...(token !== undefined && { authorization: `Bearer ${token}` }),
         ...(this.#session !== undefined && { 'mcp-session-id': this.#session }),
         ...(message !== undefined && headersFor(message, this.#version)),
       },
@@ -210,9 +215,7 @@ class Bridge {
 
   #faultOf(error: unknown): string {
     const reason = faultText(error, { service: controlService })
-    return reason.startsWith(this.#url)
-      ? reason
-      : `cannot reach the control service at ${this.#options.baseUrl}: ${reason}`
+    return reason.startsWith(this.#url) ? reason : `cannot reach the control service at ${this.#service.url}: ${reason}`
   }
 }
 

@@ -19,10 +19,14 @@ export interface Command<S extends Settings = Settings> {
   run(call: {
     readonly values: SettingValues<S>
     readonly positionals: readonly string[]
+    /** The settings that a flag or a variable gives. */
+    readonly given: ReadonlySet<string>
     readonly client: ServiceClient
     readonly env: Readonly<Record<string, string | undefined>>
     /** The service that `client` calls. */
     readonly service: CalledService
+    /** Looks for that service again: `taskmill up` may have started it meanwhile. */
+    readonly findService: () => CalledService
     /** Prints an answer while the command continues. It returns undefined then. */
     readonly printNow: (answer: Answer) => Promise<void>
     /** Aborted with `Interrupted` when the client is told to stop. */

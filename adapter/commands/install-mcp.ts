@@ -1,26 +1,119 @@
-/** `taskmill install-mcp`: prints the configuration for an agent's host. It writes no file: the files are the user's. */
-import { choice } from '../../shared/flags.ts'
-import { success } from '../envelope.ts'
-import { HOSTS, hostConfig } from '../host-config.ts'
+/** `taskmill install-mcp`: prints the configuration for an agent's host, and with `--write` puts it into the host's file. */
+import { homedir } from 'node:os'
+import { isAbsolute, resolve } from 'node:path'
+import { UsageError } from '../../shared/errors.ts'
+import { choice, flag, text } from '../../shared/flags.ts'
+import { visibleJson } from '../../shared/visible-text.ts'
+import { type Answer, success } from '../envelope.ts'
+import {
+  type Entry,
+  HOSTS,
+  type Host,
+  type HostConfigOptions,
+  hostConfig,
+  hostEntry,
+  hostNotes,
+  mergedEntry,
+  NAME,
+} from '../host-config.ts'
+import { HOST_PLACES, type HostPlaces, SCOPES, type Scope } from '../host-file/place.ts'
+import type { HostFile } from '../host-file/write.ts'
+import { lastServices } from '../own-services/record.ts'
 import { defineCommand } from './command.ts'
 
 export const installMcp = defineCommand({
-  summary: 'Print the configuration that an MCP host (claude, codex, cursor, ...) needs to use the control service.',
-  usage: '[--client claude|codex|cursor|generic] [--transport http|stdio]',
+  summary:
+    'Print the configuration that an MCP host needs to use the control service. With --write, put it into the file.',
+  usage: '[--client claude|codex|cursor|vscode|generic] [--write [--dry-run]] [--transport http|stdio]',
   settings: {
     client: choice({ default: 'generic', choices: HOSTS, help: 'The MCP host to configure.' }),
     transport: choice({
-      default: 'http',
-      choices: ['http', 'stdio'],
-      help: 'http: the host calls the service. stdio: the host starts taskmill mcp, which calls the service.',
+      default: 'auto',
+      choices: ['auto', 'http', 'stdio'],
+      help: 'http: the host calls the service. stdio: the host starts taskmill mcp, which calls the service. auto: stdio for the services of taskmill up, whose address and token it finds; else http.',
     }),
+    write: flag({
+      help: 'Put the entry into the file of the host, after showing it on standard error. What is there stays; the old content is kept beside it.',
+    }),
+    dryRun: flag({ help: 'With --write: show it, and write nothing.' }),
+    scope: choice({
+      default: 'user',
+      choices: SCOPES,
+      help: 'With --write: for all projects of the user, or for the project in the working directory.',
+    }),
+    file: text({ value: 'file', help: 'With --write: the file, instead of the usual one of the host.' }),
   },
   maxArguments: 0,
-  async run({ values, client, env }) {
-    const program = process.execPath
-    const hasToken = (env.SERVICE_TOKEN ?? '') !== ''
-    return success(
-      hostConfig({ host: values.client, transport: values.transport, url: client.baseUrl, program, hasToken }),
-    )
+  async run({ values, service, given, env }): Promise<Answer> {
+    const isUp = service.isOwn || (!given.has('url') && lastServices(env) !== undefined)
+    const transport = values.transport === 'auto' ? (isUp ? 'stdio' : 'http') : values.transport
+    const stateHome = env.XDG_STATE_HOME
+    const options: HostConfigOptions = {
+      ...{ host: values.client, transport, url: service.url, program: process.execPath, isOwn: isUp },
+      hasToken: service.token !== undefined,
+      stateHome: stateHome !== undefined && isAbsolute(stateHome) ? stateHome : undefined,
+    }
+    for (const name of ['dryRun', 'scope', 'file'] as const) {
+      if (!values.write && given.has(name))
+        throw new UsageError(`--${name === 'dryRun' ? 'dry-run' : name} is for --write`)
+    }
+    return success(values.write ? await write(options, values, env) : hostConfig(options))
   },
 })
+
+interface Wish {
+  readonly client: Host
+  readonly scope: Scope
+  readonly file: string
+  readonly dryRun: boolean
+}
+
+async function write(
+  options: HostConfigOptions,
+  wish: Wish,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<object> {
+  const [{ change, wouldChange }, { editedJson }, { editedToml }] = await Promise.all([
+    import('../host-file/write.ts'),
+    import('../host-file/json-edit.ts'),
+    import('../host-file/toml-edit.ts'),
+  ])
+  const { form, key } = HOST_PLACES[wish.client]
+  const file = fileOf(wish, env)
+  const entry = hostEntry(options)
+  const put = { key, name: NAME, entry: (present: Entry | undefined) => mergedEntry(entry, present) }
+  const edit = (content: string) => (form === 'toml' ? editedToml(content, put) : editedJson(content, put))
+  const isNeeded = wouldChange(file, edit)
+  const about = {
+    client: wish.client,
+    transport: options.transport,
+    file: file.path,
+    config: { [key]: { [NAME]: entry } },
+  }
+  if (isNeeded) show(file.path, about.config)
+  if (!isNeeded || wish.dryRun) return { ...about, written: false, needed: isNeeded, notes: [] }
+  const { isChanged, backup } = change(file, edit)
+  return { ...about, written: isChanged, ...(backup !== undefined && { backup }), notes: hostNotes(options) }
+}
+
+function show(path: string, config: object): void {
+  process.stderr.write(
+    `taskmill: ${visibleJson(JSON.stringify(path))} gets:\n${visibleJson(JSON.stringify(config, null, 2))}\n`,
+  )
+}
+
+const PRIVATE = 0o600
+const SHARED = 0o644
+
+/** Throws `UsageError` if the host has no such file. */
+function fileOf({ client, scope, file }: Wish, env: Readonly<Record<string, string | undefined>>): HostFile {
+  if (file !== '') return { path: resolve(file), within: undefined, mode: PRIVATE }
+  const { project, user }: HostPlaces = HOST_PLACES[client]
+  if (scope === 'project') {
+    if (project === undefined) throw new UsageError(`${client} has no file for a project: name one with --file`)
+    return { path: resolve(project), within: process.cwd(), mode: SHARED }
+  }
+  if (user === undefined) throw new UsageError(`the file of a ${client} host is not known: name it with --file`)
+  const home = env.HOME || homedir()
+  return { path: user({ home, platform: process.platform, env }), within: undefined, mode: PRIVATE }
+}

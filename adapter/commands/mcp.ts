@@ -7,10 +7,10 @@ export const mcp = defineCommand({
   settings: {},
   maxArguments: 0,
   ownsOutput: true,
-  async run({ service: { url: baseUrl, token = '' } }) {
+  async run({ findService }) {
     const { runBridge } = await import('../bridge/bridge.ts')
     await runBridge({
-      ...{ baseUrl, token },
+      service: findService,
       input: Bun.stdin.stream(),
       print: async (line) => void (await Bun.write(Bun.stdout, line)),
       complain: (text) => void Bun.write(Bun.stderr, `taskmill: ${text}\n`),

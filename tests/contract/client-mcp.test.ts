@@ -303,6 +303,6 @@ describe('install-mcp', () => {
   test('another client is a usage error', async () => {
     const { exitCode, envelope } = await runClient(['install-mcp', '--client', 'emacs'])
     expect(exitCode).toBe(2)
-    expect(envelope.error?.message).toContain('generic or claude or codex or cursor')
+    expect(envelope.error?.message).toContain('generic or claude or codex or cursor or vscode')
   })
 })

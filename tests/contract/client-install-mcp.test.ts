@@ -1,0 +1,152 @@
+/** `taskmill install-mcp --write`: against the built client, with a HOME of its own. */
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { Client } from '@modelcontextprotocol/client'
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
+import { TOOLS } from '../../control/mcp-server/tools.ts'
+import { builtProgram } from '../../scripts/build.ts'
+import { runClient } from '../support/client.ts'
+import { freePort } from '../support/free-port.ts'
+import { testEnvironment } from '../support/service.ts'
+import { tempDir } from '../support/temp.ts'
+import { upData, upPlace } from '../support/up.ts'
+
+setDefaultTimeout(60_000)
+
+const URL = 'http://127.0.0.1:9000'
+
+function place() {
+  const dir = tempDir()
+  const project = join(dir.path, 'project')
+  mkdirSync(project)
+  const write = (args: readonly string[], env: Readonly<Record<string, string>> = {}) =>
+    runClient(['install-mcp', '--write', ...args], { url: URL, cwd: project, env: { HOME: dir.path, ...env } })
+  return { home: dir.path, project, write, [Symbol.dispose]: () => dir[Symbol.dispose]() }
+}
+
+const http = { url: `${URL}/mcp` }
+
+describe.each([
+  ['claude', 'user', '.claude.json', { mcpServers: { taskmill: { type: 'http', ...http } } }],
+  ['claude', 'project', 'project/.mcp.json', { mcpServers: { taskmill: { type: 'http', ...http } } }],
+  ['cursor', 'user', '.cursor/mcp.json', { mcpServers: { taskmill: http } }],
+  ['cursor', 'project', 'project/.cursor/mcp.json', { mcpServers: { taskmill: http } }],
+  ['vscode', 'user', '.config/Code/User/mcp.json', { servers: { taskmill: { type: 'http', ...http } } }],
+  ['vscode', 'project', 'project/.vscode/mcp.json', { servers: { taskmill: { type: 'http', ...http } } }],
+  ['codex', 'user', '.codex/config.toml', { mcp_servers: { taskmill: http } }],
+])('%s, for the %s', (client, scope, file, config) => {
+  const flags = ['--client', client, '--scope', scope]
+
+  test('gets its entry, once, and after it was shown', async () => {
+    using here = place()
+    const path = join(here.home, file)
+    const tried = await here.write([...flags, '--dry-run'])
+    expect(tried.envelope.data).toMatchObject({ file: path, written: false, needed: true })
+    expect(tried.stderr).toContain(`${path}`)
+    expect(existsSync(path)).toBe(false)
+    const first = await here.write(flags)
+    expect(first.exitCode).toBe(0)
+    expect(first.envelope.data).toMatchObject({ client, file: path, written: true, config })
+    expect(first.stderr).toContain(`"url": "${URL}/mcp"`)
+    const text = readFileSync(path, 'utf8')
+    expect(file.endsWith('.toml') ? Bun.TOML.parse(text) : JSON.parse(text)).toEqual(config)
+    const again = await here.write(flags)
+    expect(again.envelope.data).toMatchObject({ written: false, needed: false })
+    expect(readFileSync(path, 'utf8')).toBe(text)
+    expect(readdirSync(dirname(path)).filter((name) => name.includes('taskmill'))).toEqual([])
+  })
+})
+
+test('keeps what the user added, comments included, and the old content beside it', async () => {
+  using here = place()
+  const path = join(here.project, '.vscode', 'mcp.json')
+  mkdirSync(dirname(path))
+  const before = `{
+  // my servers
+  "servers": {
+    "other": { "command": "x" }, // stays
+    "taskmill": { "type": "stdio", "command": "old", "args": ["mcp"], "env": { "SERVICE_URL": "u", "MINE": "1" }, "dev": {} },
+  },
+  "inputs": [],
+}
+`
+  writeFileSync(path, before)
+  const args = ['--client', 'vscode', '--scope', 'project', '--transport', 'stdio']
+  const run = await here.write(args)
+  expect(run.envelope.data).toMatchObject({ written: true, backup: `${path}.before-taskmill` })
+  const program = await builtProgram('taskmill')
+  const env = { MINE: '1', SERVICE_URL: URL }
+  const entry = { type: 'stdio', command: program, args: ['mcp'], env, dev: {} }
+  const shown = JSON.stringify(entry, null, 2).replaceAll('\n', '\n    ')
+  expect(readFileSync(path, 'utf8')).toBe(before.replace(/("taskmill": )\{.*\},\n/, (_, name) => `${name}${shown},\n`))
+  expect(readFileSync(`${path}.before-taskmill`, 'utf8')).toBe(before)
+  // Over HTTP the host starts nothing, and an environment would mean nothing.
+  await here.write(['--client', 'vscode', '--scope', 'project', '--transport', 'http'])
+  expect(readFileSync(path, 'utf8')).not.toContain('MINE')
+  expect(readFileSync(path, 'utf8')).toContain('"dev": {}')
+})
+
+test('a file that cannot be parsed is left as it is, with the reason', async () => {
+  using here = place()
+  const path = join(here.home, '.claude.json')
+  writeFileSync(path, '{"mcpServers": {')
+  const { exitCode, envelope } = await here.write(['--client', 'claude'])
+  expect(exitCode).toBe(1)
+  expect(envelope.error?.message).toStartWith(`cannot edit ${path}: it is not valid JSON: `)
+  expect(envelope.error?.message).toEndWith('it is left as it is')
+  expect(readFileSync(path, 'utf8')).toBe('{"mcpServers": {')
+  expect(readdirSync(here.home).toSorted()).toEqual(['.claude.json', 'project'])
+})
+
+test('a token is never written', async () => {
+  using here = place()
+  for (const client of ['claude', 'codex', 'cursor', 'vscode']) {
+    for (const transport of ['http', 'stdio']) {
+      const { envelope } = await here.write(['--client', client, '--transport', transport], {
+        SERVICE_TOKEN: 'sesame-42',
+      })
+      const { file } = envelope.data as { file: string }
+      expect(readFileSync(file, 'utf8')).not.toContain('sesame-42')
+      expect(readFileSync(file, 'utf8')).toContain('SERVICE_TOKEN')
+    }
+  }
+})
+
+test.each([
+  [['--client', 'codex', '--scope', 'project'], 'codex has no file for a project: name one with --file'],
+  [['--client', 'generic'], 'the file of a generic host is not known: name it with --file'],
+])('%j needs --file', async (args, message) => {
+  using here = place()
+  const { exitCode, envelope } = await here.write(args)
+  expect({ exitCode, message: envelope.error?.message }).toEqual({ exitCode: 2, message })
+  const file = join(here.project, 'a', 'servers')
+  expect((await here.write([...args, '--file', file])).envelope.data).toMatchObject({ file, written: true })
+  expect(readFileSync(file, 'utf8')).toContain('taskmill')
+})
+
+test.each(['--dry-run', '--scope=project', '--file=x'])('%s without --write is a usage error', async (flag) => {
+  const { exitCode, envelope } = await runClient(['install-mcp', flag], { url: URL })
+  expect(exitCode).toBe(2)
+  expect(envelope.error?.message).toContain('is for --write')
+})
+
+test('the entry for the services of up has neither address nor token, and works before and after a restart of them', async () => {
+  await using here = await upPlace()
+  upData(await here.up())
+  const { envelope } = await here.client(['install-mcp', '--client', 'claude', '--write'])
+  const { command, args, env } = JSON.parse(readFileSync(join(here.home, '.claude.json'), 'utf8')).mcpServers.taskmill
+  expect({ command, args, env }).toEqual({ command: await builtProgram('taskmill'), args: ['mcp'], env: undefined })
+  expect(envelope.data).toMatchObject({ transport: 'stdio', written: true })
+  await here.client(['down'])
+  const client = new Client({ name: 'tests', version: '1' })
+  const host = new StdioClientTransport({ command, args, env: testEnvironment(here.env) })
+  upData(await here.client(['up']))
+  await client.connect(host)
+  expect((await client.listTools()).tools.length).toBe(TOOLS.length)
+  await here.client(['down'])
+  await expect(client.listTools()).rejects.toThrow('cannot reach the control service')
+  upData(await here.client(['up', '--port', String(await freePort())]))
+  expect((await client.listTools()).tools.length).toBe(TOOLS.length)
+  await client.close()
+})
