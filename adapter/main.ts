@@ -12,6 +12,7 @@ import { capabilities } from './commands/capabilities.ts'
 import { check } from './commands/check.ts'
 import type { Commands } from './commands/command.ts'
 import { deleteByIds } from './commands/delete.ts'
+import { doctor } from './commands/doctor.ts'
 import { down } from './commands/down.ts'
 import { ensureRunning } from './commands/ensure-running.ts'
 import { get } from './commands/get.ts'
@@ -65,6 +66,7 @@ const COMMANDS: Commands = {
   up,
   status,
   down,
+  doctor,
   'ensure-running': ensureRunning,
   mcp,
   'install-mcp': installMcp,

@@ -46,6 +46,7 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   adapter: [
     ['main.ts'],
     ['commands', 'print.ts'],
+    ['doctor'],
     ['start', 'bridge', 'follow', 'graph-file', 'help.ts'],
     ['common-settings.ts', 'probe.ts', 'addresses.ts', 'own-command.ts'],
     ['client.ts', 'called-service.ts', 'warnings.ts'],

@@ -30,7 +30,7 @@ import { freePort, HOST, type PortWish } from './ports.ts'
 import { readiness } from './readiness.ts'
 
 /** Ports to prefer: those of the specification. */
-const PREFERRED = { control: 8080, runtime: 18080 } as const
+export const PREFERRED = { control: 8080, runtime: 18080 } as const
 
 /** Starts before we give up, if others take the ports that we picked. */
 const MAX_STARTS = 3
@@ -169,7 +169,7 @@ function foundPrograms({ PATH }: Environment): string {
   throw new Error(`${missing.map(siblingNotFound).join('; ')} (install the three executables into one directory)`)
 }
 
-const PROGRAMS = ['taskmill-control', 'taskmill-runtime'] as const
+export const PROGRAMS = ['taskmill-control', 'taskmill-runtime'] as const
 
 function ownPathsOrRefuse(env: Environment): OwnPaths {
   try {
@@ -182,7 +182,7 @@ function ownPathsOrRefuse(env: Environment): OwnPaths {
 /** The token that callers send. Made by the first start. */
 function ownToken({ token: path }: OwnPaths): string {
   const fault = tokenFileFault(path)
-  if (fault !== undefined) throw new Error(fault)
+  if (fault !== undefined) throw new Error(`${fault.what}: ${fault.remedy}`)
   return madeToken(path, {
     owner: 'the services',
     remedy: 'make room, or set XDG_STATE_HOME',

@@ -5,8 +5,9 @@
  * is available and 1 if one is missing, so that scripts can use it.
  */
 import { rmSync } from 'node:fs'
+import type { DoctorReport } from '../../shared/contract/doctor-report.ts'
 import { UsageError } from '../../shared/errors.ts'
-import { describeSettings, readCommandLine, type SettingValues } from '../../shared/flags.ts'
+import { describeSettings, flag, readCommandLine, type SettingValues } from '../../shared/flags.ts'
 import { serveSettings } from '../config.ts'
 import { capabilitySet, namedCapabilities } from '../host/capabilities.ts'
 import { findCapacity } from '../host/capacity.ts'
@@ -25,6 +26,7 @@ const { maxRunningTasks, capacityMemoryBytes, capacityPids } = serveSettings
 const doctorSettings = {
   ...{ cgroupRoot, disableCgroup, disableLinuxSandbox, sandboxUid },
   ...{ maxRunningTasks, capacityMemoryBytes, capacityPids },
+  json: flag({ help: 'Print the report as one JSON object.' }),
   ...escapeSettings,
 }
 
@@ -41,10 +43,11 @@ export async function doctor(
   const { values, positionals, asked } = readCommandLine(argv, env, doctorSettings)
   if (asked !== undefined) return { text: help(), exitCode: 0 }
   if (positionals.length > 0) throw new UsageError(`unexpected argument "${positionals[0]}" (see doctor --help)`)
+  if (values.json && values.escape) throw new UsageError('--json is not for doctor --escape')
   if (values.rootfs !== '' && !values.escape) throw new UsageError('--rootfs is for doctor --escape')
   try {
     return await interruptible(async (signal) => {
-      if (!values.escape) return await look(values, env, signal)
+      if (!values.escape) return reported(await look(values, env, signal), values.json)
       const { doctorEscape } = await import('./escape.ts')
       return await doctorEscape(values, env, signal)
     })
@@ -54,11 +57,16 @@ export async function doctor(
   }
 }
 
+const reported = (report: DoctorReport, isJson: boolean): Doctored => ({
+  text: isJson ? JSON.stringify(report) : shown(report),
+  exitCode: report.capabilities.every(({ available }) => available) ? 0 : 1,
+})
+
 async function look(
   values: SettingValues<typeof doctorSettings>,
   env: Readonly<Record<string, string | undefined>>,
   signal: AbortSignal,
-): Promise<Doctored> {
+): Promise<DoctorReport> {
   const { capacity, sources } = findCapacity(values)
   removeLeftDirs()
   await using cgroups = await ownCgroups('doctor', values)
@@ -74,22 +82,34 @@ async function look(
       }),
     ),
   )
-  const lines = [
-    `platform: ${platformLine(env)}`,
-    `launcher: ${launcherLine()}`,
-    `capacity: ${capacity.task_slots} tasks (${sources.task_slots})`,
-    `capacity: ${amount(capacity.memory_bytes, 'bytes of memory', sources.memory_bytes)}`,
-    `capacity: ${amount(capacity.pids, 'processes', sources.pids)}`,
-    'ok       sandbox.profile=process',
-    ...capabilities.map(([name, capability]) =>
-      capability.isAvailable
-        ? `ok       ${name}`
-        : `MISSING  ${name}: ${capability.reason}\n         ${capability.remedy}`,
-    ),
-  ]
-  const isWhole = capabilities.every(([, { isAvailable }]) => isAvailable)
-  return { text: lines.join('\n'), exitCode: isWhole ? 0 : 1 }
+  return {
+    platform: platformLine(env),
+    launcher: launcherLine(),
+    capacity: [
+      `${capacity.task_slots} tasks (${sources.task_slots})`,
+      amount(capacity.memory_bytes, 'bytes of memory', sources.memory_bytes),
+      amount(capacity.pids, 'processes', sources.pids),
+    ],
+    capabilities: [
+      { name: 'sandbox.profile=process', available: true },
+      ...capabilities.map(([name, capability]) =>
+        capability.isAvailable
+          ? { name, available: true }
+          : { name, available: false, reason: capability.reason, remedy: capability.remedy },
+      ),
+    ],
+  }
 }
+
+const shown = ({ platform, launcher, capacity, capabilities }: DoctorReport): string =>
+  [
+    `platform: ${platform}`,
+    `launcher: ${launcher}`,
+    ...capacity.map((line) => `capacity: ${line}`),
+    ...capabilities.map(({ name, available, reason, remedy }) =>
+      available ? `ok       ${name}` : `MISSING  ${name}: ${reason}\n         ${remedy}`,
+    ),
+  ].join('\n')
 
 function platformLine(env: Readonly<Record<string, string | undefined>>): string {
   const { os, arch, containerized, kubernetes } = platformOf(env)

@@ -35,9 +35,14 @@ function spawned(bin: string, args: readonly string[], env: Readonly<Record<stri
     env: testEnvironment({ PATH: `${bin}:/usr/bin:/bin`, ...env }),
     ...{ stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' },
   })
-  const stdout = new Response(child.stdout).text()
+  let printed = ''
+  const reading = async () => {
+    const decoder = new TextDecoder()
+    for await (const chunk of child.stdout) printed += decoder.decode(chunk, { stream: true })
+    return printed
+  }
   const stderr = new Response(child.stderr).text()
-  return { child, stdout, stderr }
+  return { child, stdout: reading(), stderr, printed: () => printed }
 }
 
 async function failure(bin: string, args: readonly string[], env: Readonly<Record<string, string>>) {
@@ -201,15 +206,8 @@ describe('up', () => {
     await using place = await upPlace()
     const bin = dirname(await binary('taskmill'))
     await Promise.all([binary('taskmill-control'), binary('taskmill-runtime')])
-    const { child, stdout, stderr } = spawned(bin, ['up', '--foreground', ...place.flags], place.env)
-    await until(
-      () =>
-        fetch(`http://127.0.0.1:${place.ports.control}/readyz`).then(
-          ({ ok }) => ok,
-          () => false,
-        ),
-      (isReady) => isReady,
-    )
+    const { child, stdout, stderr, printed } = spawned(bin, ['up', '--foreground', ...place.flags], place.env)
+    await until(printed, (text) => text.endsWith('\n'))
     expect((await place.client(['list'])).envelope.data).toEqual({ tasks: [] })
     child.kill('SIGINT')
     expect(await child.exited).toBe(0)
