@@ -47,12 +47,20 @@ export class CallFailed extends Error {
   readonly body: string
   /** The request was sent, so the service may have executed it. */
   readonly wasSent: boolean
+  /** The cause in a few words, without address and remedy: `connection refused`, `it answered 503`. */
+  readonly fault: string
   constructor(
     message: string,
-    answer: { readonly statusCode?: number; readonly body?: string; readonly wasSent?: boolean } = {},
+    answer: {
+      readonly statusCode?: number
+      readonly body?: string
+      readonly wasSent?: boolean
+      readonly fault?: string
+    } = {},
   ) {
     super(message)
     this.statusCode = answer.statusCode ?? 0
+    this.fault = answer.fault ?? (this.statusCode === 0 ? message : `it answered ${this.statusCode}`)
     this.body = answer.body ?? ''
     this.wasSent = answer.wasSent ?? true
   }
@@ -168,8 +176,9 @@ export class ServiceClient {
   #unreachable(error: unknown, timeoutMs: number): CallFailed {
     const fault = faultText(error, { service: this.#service, timeoutMs })
     const message = `cannot reach the ${this.#service.name} service at ${this.baseUrl}: ${fault}`
-    if (isTimeout(error)) return new NoAnswerInTime(message)
-    return new CallFailed(message, { wasSent: !neverConnected(error) })
+    const short = faultText(error, { timeoutMs })
+    if (isTimeout(error)) return new NoAnswerInTime(message, { fault: short })
+    return new CallFailed(message, { wasSent: !neverConnected(error), fault: short })
   }
 
   async #send(path: string, { headers, body, ...others }: Sending) {
