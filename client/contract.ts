@@ -328,6 +328,8 @@ export interface AttemptRecord {
   readonly error?: string
   /** What kind of failure. Absent after success. */
   readonly code?: ErrorCode
+  /** Name of the runtime service that had it. Absent if none had it. */
+  readonly placed_on?: string
   /** Exit code of its program. */
   readonly exit_code?: number
   /** The last lines of its output, at most 2 KiB. */
@@ -401,6 +403,8 @@ export interface TaskRecord {
   readonly attempt?: number
   /** Id of the last attempt where it executes, such as in the runtime service. */
   readonly handle_id?: string
+  /** Name of the runtime service that has the last attempt, or had it. */
+  readonly placed_on?: string
   /** What the tool returned. */
   readonly result?: unknown
   /** Why the task did not succeed. */

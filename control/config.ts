@@ -1,12 +1,29 @@
 /** Every setting of the control service, once: flag, variable, default, unit, range and a sentence. */
-import { choice, duration, flag, integer, type Setting, type SettingValues, text } from '../shared/flags.ts'
-import { httpUrl } from '../shared/http-client.ts'
+import { choice, duration, Expected, flag, integer, type Setting, type SettingValues, text } from '../shared/flags.ts'
 import { hostNames } from '../shared/http-guard.ts'
 import { LOG_LEVELS } from '../shared/log.ts'
 import { logFileSettings } from '../shared/log-file.ts'
+import { type RuntimeEntry, runtimeEntries } from '../shared/runtime-entry.ts'
 import { unknownFieldsSetting } from '../shared/unknown-fields-setting.ts'
 
 const HOUR_MS = 3_600_000
+
+/** Runtime services by name. */
+const runtimeServices = (setting: {
+  variable: string
+  default: string
+  help: string
+}): Setting<readonly RuntimeEntry[]> => ({
+  ...setting,
+  value: 'url',
+  repeatable: true,
+  separator: ' ',
+  parse(given) {
+    const entries = runtimeEntries(given)
+    return typeof entries === 'string' ? new Expected(entries) : entries
+  },
+  absent: [],
+})
 
 export const controlSettings = {
   addr: text({
@@ -94,19 +111,19 @@ export const controlSettings = {
     value: 'directory',
     help: 'Directory of skills. cli-skills tasks may run each executable in it by file name, regardless of the allowlist.',
   }),
-  runtimeUrl: httpUrl({
+  runtimeUrl: runtimeServices({
     variable: 'SERVICE_RUNTIME_URL',
     default: 'http://127.0.0.1:18080',
-    help: 'Base URL of the runtime service, which runs tasks of type runtime.',
+    help: 'A runtime service, which runs tasks of type runtime: its base URL, or name=URL, then its labels: gpu-1=http://10.0.0.7:18080,gpu,zone=a. Without a name it is called default. In the variable, spaces separate several.',
   }),
   withRuntime: flag({
-    help: 'Start taskmill-runtime if no runtime service answers at --runtime-url, restart it when it exits, and stop it with this service. The executable comes from the directory of this one, else from PATH. It uses the same data directory. If no token is set, it gets its own, in runtime-token of that directory.',
+    help: 'Start taskmill-runtime as the runtime service default if none answers at its --runtime-url, restart it when it exits, and stop it with this service. The executable comes from the directory of this one, else from PATH. It uses the same data directory. If no token is set, it gets its own, in runtime-token of that directory.',
   }),
   runtimeAwayTimeout: duration({
     default: '5m',
     minMs: 0,
     maxMs: 30 * 24 * HOUR_MS,
-    help: 'How long the runtime service may be unreachable before its attempts fail. They are killed there once it is back.',
+    help: 'How long a runtime service may be unreachable before its attempts fail. They are killed there once it is back.',
   }),
   mcpConfig: text({
     variable: 'SERVICE_MCP_CONFIG',

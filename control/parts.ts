@@ -5,29 +5,31 @@
  * Building takes the lock of the data directory and reads it. It starts no process and opens no socket.
  */
 import { join, resolve } from 'node:path'
+import { DEFAULT_RUNTIME } from '../shared/contract/placement.ts'
 import { claimDataDirectory } from '../shared/data-directory.ts'
 import { LOCK_FILES } from '../shared/directory-lock.ts'
 import { ensureListenable } from '../shared/http-service.ts'
 import type { Log } from '../shared/log.ts'
 import { runtimeLogFile } from '../shared/log-file.ts'
 import { keepPrivate } from '../shared/private-files.ts'
+import { type RuntimeEntry, runtimeEntry } from '../shared/runtime-entry.ts'
 import { openSecrets, type SecretsDirectory } from '../shared/secrets-directory.ts'
 import { type ServiceAccess, serviceAccess } from '../shared/service-access.ts'
 import { serviceIdOf } from '../shared/service-id.ts'
 import type { StopSignals } from '../shared/stop-signals.ts'
 import { CALLBACKS_FILE, Callbacks } from './callbacks/callbacks.ts'
 import { readSecret } from './callbacks/secret.ts'
-import type { ControlConfig } from './config.ts'
+import { type ControlConfig, controlSettings } from './config.ts'
 import { localExecutors, taskEnvironment } from './executors/local.ts'
 import { McpExecutor } from './executors/mcp.ts'
 import { ExecutorRegistry } from './executors/registry.ts'
 import { RuntimeChild } from './executors/runtime/child.ts'
 import { Orphans } from './executors/runtime/orphans.ts'
 import { ownTokenPath } from './executors/runtime/own-token.ts'
-import { RemoteCapacity } from './executors/runtime/remote-capacity.ts'
+import { RuntimePool } from './executors/runtime/pool.ts'
+import type { PoolMember } from './executors/runtime/pool-member.ts'
 import { RemoteRemovals } from './executors/runtime/remote-removals.ts'
 import { RuntimeExecutor } from './executors/runtime/runtime.ts'
-import { RuntimeService } from './executors/runtime/service.ts'
 import { SkillsDirectory } from './executors/skills.ts'
 import { EmbeddedKeeper } from './journal/embedded-keeper.ts'
 import { EventNumbers } from './journal/event-numbers.ts'
@@ -219,20 +221,27 @@ function secretsFlags(config: ControlConfig, env: Host['env']): string[] {
 /** The executor of `runtime` tasks. `token` is the one that callers of this service send. */
 function runtimeParts(config: ControlConfig, token: string | undefined, { env, log }: Host) {
   const { SERVICE_RUNTIME_TOKEN, SERVICE_RUNTIME_TENANT, SERVICE_RUNTIME_OWNER } = env
-  const { dataDir, runtimeUrl: url, runtimeAwayTimeout: awayMs } = config
+  const { dataDir, runtimeUrl: configured, runtimeAwayTimeout: awayMs } = config
   const itsToken = SERVICE_RUNTIME_TOKEN || token
-  const service = new RuntimeService({ url, token: itsToken })
-  const orphans = new Orphans({ dataDir, service, log })
-  const removals = new RemoteRemovals({ dataDir, service, log })
+  const pool = new RuntimePool({ configured: withDefault(configured, config.withRuntime), token: itsToken })
+  const find = (name: string) => pool.get(name)?.service
+  const orphans = new Orphans({ dataDir, find, log })
+  const removals = new RemoteRemovals({ dataDir, find, log })
   const child = config.withRuntime
     ? new RuntimeChild({
-        ...{ service, dataDir, env, log, token: itsToken },
+        ...{ service: pool.get()!.service, dataDir, env, log, token: itsToken },
         hasControlToken: token !== undefined,
         flags: ['--unknown-fields', config.unknownFields, ...logFlags(config), ...secretsFlags(config, env)],
       })
     : undefined
   const defaults = { tenant: SERVICE_RUNTIME_TENANT || undefined, owner: SERVICE_RUNTIME_OWNER || undefined }
-  const isExpected = () => child?.isExpected ?? false
-  const executor = new RuntimeExecutor({ service, orphans, removals, defaults, awayMs, isExpected })
-  return { executor, orphans, removals, child, capacity: new RemoteCapacity(service) }
+  const isExpected = ({ name }: PoolMember) => name === DEFAULT_RUNTIME && child?.isExpected === true
+  const executor = new RuntimeExecutor({ pool, orphans, removals, defaults, awayMs, isExpected })
+  return { executor, pool, orphans, removals, child }
+}
+
+/** `--with-runtime` starts the one that is called `default`. */
+function withDefault(configured: readonly RuntimeEntry[], isStarted: boolean): readonly RuntimeEntry[] {
+  if (!isStarted || configured.some(({ name }) => name === DEFAULT_RUNTIME)) return configured
+  return [runtimeEntry(controlSettings.runtimeUrl.default!) as RuntimeEntry, ...configured]
 }

@@ -95,7 +95,7 @@ export class ControlService {
       ...{ store, scheduler, executors, keeper, retention, readiness, idempotencyKeys, resultFiles, eventStreams },
       ...{ addressGuards, callbacks, listSkills, mcpServers: mcp.servers, unknownFields, maxBodyBytes, maxFanOut },
       ...{ stopping, log },
-      runtimeCapacity: runtime.capacity,
+      runtimePool: runtime.pool,
     }
     const streamLimits = { keepAliveMs: this.#config.eventKeepAlive, slowClientMs: this.#config.slowClientTimeout }
     return controlApp({ parts, counters, guard: access.guard, streamLimits, startedAt })

@@ -7,6 +7,7 @@
  */
 import type { TObject } from '@sinclair/typebox'
 import type { BoundedOutput } from '../../shared/bounded-output.ts'
+import type { AttemptRecord } from '../../shared/contract/control.ts'
 import type { ErrorCode } from '../../shared/contract/error-codes.ts'
 import type { TaskPlan } from '../../shared/contract/graph-dry-run.ts'
 import type { OpenLog } from '../../shared/log.ts'
@@ -102,6 +103,15 @@ export interface ForgottenTask extends ExecutableTask {
   readonly attempt: number
   /** The handle of the last attempt. Undefined if the remote service does not have it. */
   readonly handle: Handle | undefined
+  /** Records of the last attempts, newest last. Undefined for a task with a single attempt. */
+  readonly attempts?: readonly AttemptRecord[] | undefined
+}
+
+/** What names an attempt within the service. */
+export interface AttemptName {
+  readonly id: string
+  readonly graph: { readonly id: string }
+  readonly attempt: number
 }
 
 /** The first byte to read in an output, or the number of its last lines. */
@@ -147,6 +157,11 @@ export interface HandingOver {
    */
   waitingFor?(handles: readonly Handle[]): Promise<ReadonlyMap<string, string>>
   /**
+   * What an attempt without a handle waits for before it can be delegated, in words. Undefined if it does not wait. Must
+   * not throw.
+   */
+  waitingHere?(attempt: AttemptName): string | undefined
+  /**
    * Asks the remote service for the plan of a task. The service stores nothing. Throws its refusal as `ExecutionError`.
    */
   plan?(
@@ -189,6 +204,8 @@ export interface InputReview {
    * Throws the `ExecutionError` that every attempt would fail with. The task is accepted, with a warning in the answer.
    */
   checkInput?(toolName: string | undefined, input: unknown, secrets?: SecretNames): void
+  /** The fault of an input with which the submission is refused, as an error of the task. Undefined if it has none. */
+  inputFault?(toolName: string | undefined, input: unknown): string | undefined
   /** How a tool takes `secrets`. Undefined if it takes none: a task with secrets is refused at submission. */
   secretsOf?(toolName: string | undefined): SecretTaking | undefined
 }

@@ -8,13 +8,24 @@ import { stackOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { ExecutionError, type Executor } from './executor.ts'
 
-type GuardedMethod = 'killRemote' | 'forget' | 'waitingFor' | 'parametersOf' | 'checkInput' | 'secretsOf' | 'onBehalfOf'
+const GUARDED_METHODS = [
+  'killRemote',
+  'forget',
+  'waitingFor',
+  'waitingHere',
+  'parametersOf',
+  'inputFault',
+  'checkInput',
+  'secretsOf',
+  'onBehalfOf',
+] as const
+type GuardedMethod = (typeof GUARDED_METHODS)[number]
 
 /** `executor` with guarded methods. `execute` is not guarded: its errors fail the attempt. */
 export function guarded(executor: Executor, log: Log): Executor {
-  const { killRemote, forget, waitingFor, parametersOf, checkInput, secretsOf, onBehalfOf } = executor
-  if (!killRemote && !forget && !waitingFor && !parametersOf && !checkInput && !secretsOf && !onBehalfOf)
-    return executor
+  if (GUARDED_METHODS.every((method) => !executor[method])) return executor
+  const { killRemote, forget, waitingFor, waitingHere, parametersOf, inputFault, checkInput } = executor
+  const { secretsOf, onBehalfOf } = executor
   const broke = (method: GuardedMethod, error: unknown, fields: object = {}) =>
     log.error('executor broke', { type: executor.type, ...fields, in: method, cause: stackOf(error) })
   // A review calls the method for each task of a graph, so only its first mistake is logged.
@@ -54,6 +65,20 @@ export function guarded(executor: Executor, log: Log): Executor {
           return new Map()
         }
       },
+    }),
+    ...(waitingHere && {
+      waitingHere: (name) =>
+        attempt(
+          () => waitingHere.call(executor, name),
+          (error) => brokeReview('waitingHere', error),
+        ),
+    }),
+    ...(inputFault && {
+      inputFault: (...given) =>
+        attempt(
+          () => inputFault.call(executor, ...given),
+          (error) => brokeReview('inputFault', error),
+        ),
     }),
     ...(parametersOf && {
       parametersOf: (toolName) => {

@@ -80,6 +80,8 @@ export interface Handle {
   readonly isTaken: boolean
   /** The owner of the attempt in that service, if the service requires it to end the attempt. */
   readonly owner?: string | undefined
+  /** The name of that service, if the executor has several. Absent in files of earlier versions. */
+  readonly runtime?: string | undefined
 }
 
 /** State that most tasks never have. `Task` documents each field at its getter. */

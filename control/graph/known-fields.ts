@@ -26,6 +26,7 @@ const SET_BY_SERVICE: Readonly<Record<Exclude<keyof TaskRecord, keyof TaskInput>
   attempt: true,
   attempts: true,
   handle_id: true,
+  placed_on: true,
   resolved_input: true,
   result: true,
   error: true,

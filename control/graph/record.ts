@@ -85,6 +85,7 @@ export type TaskState = Pick<
   | 'attempt'
   | 'child_count'
   | 'handle_id'
+  | 'placed_on'
   | 'result'
   | 'error'
   | 'runtime'
@@ -102,6 +103,7 @@ export function taskState(task: Task): TaskState {
   if (task.attempt > 0) state.attempt = task.attempt
   if (task.expansion !== undefined) state.child_count = task.expansion.count
   if (task.handle !== undefined) state.handle_id = task.handle.id
+  if (task.handle?.runtime !== undefined) state.placed_on = task.handle.runtime
   if (task.result instanceof ResultFile) state.result_file = task.result.name
   else if (task.result !== undefined) state.result = task.result
   if (task.errorText !== undefined) state.error = task.errorText

@@ -95,6 +95,7 @@ interface Rest {
   readonly handle_id?: string | undefined
   readonly handle_taken?: true | undefined
   readonly handle_owner?: string | undefined
+  readonly placed_on?: string | undefined
   readonly condition_met?: true | undefined
   readonly asked_at?: number | undefined
   readonly skip_standing?: SkipStanding | undefined
@@ -217,6 +218,7 @@ function restOf(task: Task): Rest {
     handle_id: handle.id,
     handle_taken: handle.isTaken || undefined,
     handle_owner: handle.owner,
+    placed_on: handle.runtime,
   }
   const record = isDeleted && handle !== undefined && !task.isTerminal ? hiddenRecord(task) : undefined
   const deleted = isDeleted || undefined

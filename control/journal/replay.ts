@@ -359,6 +359,17 @@ function withoutState(entry: StoredTask): Partial<StoredTask> {
   const { status, run_status, attempt, interrupted_attempts, process, handle_id, handle_taken, handle_owner, ...rest } =
     entry
   const { result, result_file, resolved_input, input_file, condition_met, asked_at, child_count, ...more } = rest
-  const { error, skip_standing, runtime, progress, attempts, updated_at, started_at, finished_at, ...identity } = more
+  const {
+    placed_on,
+    error,
+    skip_standing,
+    runtime,
+    progress,
+    attempts,
+    updated_at,
+    started_at,
+    finished_at,
+    ...identity
+  } = more
   return identity
 }

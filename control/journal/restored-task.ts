@@ -1,5 +1,6 @@
 /** Gives a task the state that a restart finds. Pure. */
 import { attemptRecord, interrupted, MAX_ATTEMPT_RECORDS, withAttempt } from '../graph/attempt-record.ts'
+import type { Handle } from '../graph/cold-fields.ts'
 import type { Task } from '../graph/graph.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import type { StoredTask } from './stored-task.ts'
@@ -29,9 +30,7 @@ export function restoreTask(task: Task, entry: StoredTask): void {
   task.progress = entry.progress == null ? undefined : [...entry.progress]
   task.reusedFrom = entry.reused_from ?? undefined
   task.attempts = entry.attempts == null ? undefined : entry.attempts.slice(-MAX_ATTEMPT_RECORDS)
-  const { handle_id, handle_taken, handle_owner: owner } = entry
-  const isTaken = handle_taken === true
-  task.handle = handle_id == null ? undefined : { id: handle_id, isTaken, ...(owner !== undefined && { owner }) }
+  task.handle = handleIn(entry)
   task.status = entry.status
   if (entry.status === 'running') {
     task.status = 'pending'
@@ -49,6 +48,13 @@ export function restoreTask(task: Task, entry: StoredTask): void {
     }
     task.finishedAt = task.updatedAt ?? task.createdAt // a restart must find the same time again
   }
+}
+
+function handleIn({ handle_id: id, handle_taken, handle_owner: owner, placed_on }: StoredTask): Handle | undefined {
+  if (id == null) return undefined
+  const runtime = placed_on ?? undefined
+  const optional = { ...(owner !== undefined && { owner }), ...(runtime !== undefined && { runtime }) }
+  return { id, isTaken: handle_taken === true, ...optional }
 }
 
 export const timeOf = (text: string | undefined): number | undefined => {

@@ -4,7 +4,7 @@ import type { UnknownFields } from '../../shared/unknown-names.ts'
 import type { OfferedSkill } from '../adapter-v1/manifest.ts'
 import type { Callbacks } from '../callbacks/callbacks.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
-import type { RemoteCapacity } from '../executors/runtime/remote-capacity.ts'
+import type { RuntimePool } from '../executors/runtime/pool.ts'
 import type { Keeper, KeptKeys, KeptResults } from '../journal/keeper.ts'
 import type { McpServers } from '../mcp-client/servers.ts'
 import type { AddressGuards } from '../outbound/address-guard.ts'
@@ -19,7 +19,7 @@ export interface OperationParts {
   readonly scheduler: Scheduler
   readonly executors: ExecutorRegistry
   readonly mcpServers: McpServers
-  readonly runtimeCapacity: RemoteCapacity
+  readonly runtimePool: RuntimePool
   readonly keeper: Keeper
   readonly retention: Retention
   readonly readiness: Readiness

@@ -130,6 +130,11 @@ export function reviewInputs(
     if (secrets !== undefined && !areSecretsSound(tasks[i]!, findings)) continue
     if (unknownFields === 'refuse' && input !== undefined)
       reportParameters(executor.parametersOf?.(toolName), input, id, report)
+    const fault = isPartial ? undefined : executor.inputFault?.(toolName, input)
+    if (fault !== undefined) {
+      report(`task ${id}: params.${fault}`, id)
+      continue
+    }
     if (isPartial || executor.checkInput === undefined || warnings.length === MAX_SUBMIT_WARNINGS) continue
     try {
       executor.checkInput(toolName, input, secrets)

@@ -14,7 +14,7 @@ import type { Task } from '../graph/graph.ts'
 import { waitingOf } from '../graph/waiting.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import type { TaskStore } from '../store/tasks.ts'
-import { isElsewhere, type WaitingParts, waitingNow } from './waiting.ts'
+import { mayBeDelegated, type WaitingParts, waitingNow } from './waiting.ts'
 
 /** Maximum changes per query. The next query reports the rest. */
 const MAX_TOLD = 500
@@ -53,7 +53,7 @@ export class WaitingEvents {
 
   /** Why `task` waits, without asking another service. */
   reasonOf(task: Task): Waiting | undefined {
-    const reason = isElsewhere(task) ? this.#reasons.get(task)?.waiting : undefined
+    const reason = this.#reasons.get(task)?.waiting
     return reason ?? waitingOf(task, this.#parts.scheduler.slotUse, Date.now())
   }
 
@@ -88,14 +88,16 @@ export class WaitingEvents {
 
   /** Asks other services about their watched tasks. Returns the changes since the last call. */
   async look(isWatched: (task: Task) => boolean): Promise<Reason[]> {
-    const tasks = new Set([...this.#parts.scheduler.executing].filter((task) => isElsewhere(task) && isWatched(task)))
+    const { scheduler, executors } = this.#parts
+    const mayWait = (task: Task) => mayBeDelegated(executors, task)
+    const tasks = new Set([...scheduler.executing].filter((task) => mayWait(task) && isWatched(task)))
     for (const task of this.#reasons.keys()) if (!tasks.has(task)) this.#reasons.delete(task)
     if (tasks.size === 0) return []
     const waitingOfTask = await waitingNow(this.#parts, [...tasks])
     const changed: Reason[] = []
     for (const task of tasks) {
       if (changed.length === MAX_TOLD) break
-      if (!isElsewhere(task)) continue
+      if (!mayWait(task)) continue
       const waiting = waitingOfTask(task)
       const before = this.#reasons.get(task)
       const reason = { task, waiting }

@@ -28,11 +28,23 @@ export async function waitingNow({ scheduler, executors }: WaitingParts, tasks: 
     }
   }
   return (task) => {
-    const detail = isElsewhere(task) ? details.get(task.handle) : undefined
+    const detail = isElsewhere(task) ? details.get(task.handle) : waitsHere(executors, task)
     if (detail !== undefined) return { reason: 'runtime', detail }
     return waitingOf(task, scheduler.slotUse, Date.now())
   }
 }
+
+/** What an attempt waits for that will be delegated, and is not yet; undefined if it does not wait. */
+export function waitsHere(executors: WaitingParts['executors'], task: Task): string | undefined {
+  return mayBeDelegated(executors, task) && task.handle === undefined
+    ? executors.get(task.type)?.waitingHere?.(task)
+    : undefined
+}
+
+/** Whether another service carries out the attempt of `task`, or will. */
+export const mayBeDelegated = (executors: WaitingParts['executors'], task: Task): boolean =>
+  isElsewhere(task) ||
+  (task.status === 'running' && !task.isBackingOff && executors.get(task.type)?.waitingHere !== undefined)
 
 /** Whether another service carries out the attempt of `task`. */
 export const isElsewhere = (task: Task): task is Task & { readonly handle: Handle } =>

@@ -1,6 +1,6 @@
-/** The answer of GET /runtime: the capacity of control and of its runtime service. */
+/** The answer of GET /runtime: the capacity of control and of its runtime services. */
 import { type Static, Type } from '@sinclair/typebox'
-import { count, maybe, oneOf, text, time } from './answer-schema.ts'
+import { count, flag, maybe, oneOf, text, textMap, time } from './answer-schema.ts'
 import { Capacity } from './runtime-info.ts'
 
 /** `away`: it cannot be reached, or does not answer as a runtime service. */
@@ -20,6 +20,15 @@ export const RuntimeCapacity = Type.Object(
 )
 export type RuntimeCapacity = Static<typeof RuntimeCapacity>
 
+/** A runtime service of the pool, with its capacity. */
+export const NamedRuntimeCapacity = Type.Object({
+  name: text('Its name in the pool.'),
+  labels: textMap('Its labels.'),
+  draining: flag('Whether it gets no new tasks.'),
+  ...RuntimeCapacity.properties,
+})
+export type NamedRuntimeCapacity = Static<typeof NamedRuntimeCapacity>
+
 export const CapacityResponse = Type.Object(
   {
     slots: Type.Object({
@@ -29,6 +38,9 @@ export const CapacityResponse = Type.Object(
       hold: maybe(text('Why no attempt starts, whatever is free.')),
     }),
     runtime: RuntimeCapacity,
+    runtimes: Type.Array(NamedRuntimeCapacity, {
+      description: 'All runtime services. The first one, or that without a name, is runtime, too.',
+    }),
   },
   { title: 'CapacityResponse' },
 )

@@ -50,6 +50,7 @@ export const AttemptRecord = Type.Object({
   finished_at: maybe(time('When it ended. Absent if the service was killed.')),
   error: maybe(text('The cause, as in the error of the task. Absent after success.')),
   code: maybe(oneOf(ERROR_CODES, 'What kind of failure. Absent after success.')),
+  placed_on: maybe(text('Name of the runtime service that had it. Absent if none had it.')),
   exit_code: maybe(Type.Integer({ description: 'Exit code of its program.' })),
   tail: maybe(text('The last lines of its output, at most 2 KiB.')),
 })
@@ -106,6 +107,7 @@ export const TaskRecord = Type.Object(
     run_status: maybe(oneOf(RUN_STATUSES, 'State of its run. Exists once the task has started.')),
     attempt: maybe(count('Number of the last attempt, from 1.')),
     handle_id: maybe(text('Id of the last attempt where it executes, such as in the runtime service.')),
+    placed_on: maybe(text('Name of the runtime service that has the last attempt, or had it.')),
     result: maybe(Type.Unknown({ description: 'What the tool returned.' })),
     error: maybe(text('Why the task did not succeed.')),
     runtime: maybe(RuntimeRecord),

@@ -3,6 +3,7 @@ import { CAUSE, DEFECT, type LogEvents } from './event.ts'
 
 const tasks = 'Number of its tasks.'
 const server = 'Name of the MCP server.'
+const runtime = 'Name of the runtime service in the pool.'
 const handle_id = 'Id of the task in the runtime service.'
 const error = 'The error.'
 
@@ -206,9 +207,9 @@ export const controlLogEvents = {
   'the runtime service is away, waiting for it': {
     level: 'warn',
     when: 'A running task cannot be followed. It is followed again once the service is back.',
-    fields: { ...CAUSE, handle_id },
+    fields: { ...CAUSE, handle_id, runtime },
   },
-  'the runtime service is back': { level: 'info', when: 'After the line before.', fields: { handle_id } },
+  'the runtime service is back': { level: 'info', when: 'After the line before.', fields: { handle_id, runtime } },
   'calls to the runtime service are not repeated': {
     level: 'error',
     when: 'A defect of the service: kills and removals wait for its next start.',

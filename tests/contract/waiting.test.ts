@@ -84,13 +84,14 @@ test('for memory at the runtime service, and for a runtime service that is away'
   await pair.running('first')
   const second = await pair.control.submit([script('second')])
   const { waiting } = await waits(pair.control, 'second', ({ reason }) => reason === 'runtime')
-  expect(waiting).toEqual({ reason: 'runtime', detail: 'waiting for memory_bytes' })
+  expect(waiting).toEqual({ reason: 'runtime', detail: 'runtime default: waiting for memory_bytes' })
   expect(await waitingIn(pair.control, second.graph_id)).toEqual({ second: waiting })
   expect(await waitingIn(pair.control, graph_id)).toEqual({ first: undefined })
 
   await pair.stopRuntime('SIGTERM')
-  const away = await waits(pair.control, 'first', ({ detail }) => detail!.startsWith('runtime away since '))
-  const since = Date.parse(away.waiting!.detail!.slice('runtime away since '.length))
+  const away = await waits(pair.control, 'first', ({ detail }) => detail!.startsWith('runtime default is away since '))
+  const [, time] = /^runtime default is away since (\S+) \(connection refused\)$/.exec(away.waiting!.detail!)!
+  const since = Date.parse(time!)
   expect(Math.abs(Date.now() - since)).toBeLessThan(30_000)
   expect((await waitingIn(pair.control, graph_id)).first).toEqual(away.waiting!)
 
@@ -124,7 +125,7 @@ describe('events', () => {
     const { graph_id } = await control.submit([script('second')])
     await using ofGraph = await EventStreamClient.open(`${control.url}/graphs/${graph_id}/events?after=0`)
     await using ofTask = await EventStreamClient.open(`${control.url}/tasks/first/events`)
-    const memory = { reason: 'runtime', detail: 'waiting for memory_bytes' } as const
+    const memory = { reason: 'runtime', detail: 'runtime default: waiting for memory_bytes' } as const
     for (const stream of [all, ofGraph])
       expect(await told(stream, 'second', (waiting) => waiting != null)).toEqual(memory)
     await using late = await EventStreamClient.open(`${control.url}/tasks/second/events`)
@@ -136,7 +137,8 @@ describe('events', () => {
     })
 
     await pair.stopRuntime('SIGTERM')
-    const isAway = (waiting: Waiting | null | undefined) => waiting?.detail?.startsWith('runtime away since ') === true
+    const isAway = (waiting: Waiting | null | undefined) =>
+      waiting?.detail?.startsWith('runtime default is away since ') === true
     for (const stream of [all, ofTask]) await told(stream, 'first', isAway)
     await pair.startRuntime()
     for (const stream of [all, ofTask]) await told(stream, 'first', (waiting) => waiting === null)

@@ -1,12 +1,14 @@
 /**
- * Orphans: abandoned attempts in the runtime service, to be killed as soon as the service is reachable.
+ * Orphans: abandoned attempts in runtime services, to be killed as soon as their service is reachable.
  *
  * An orphan is in `orphans.json` before `add` returns. So a cancelled task does not keep running after a crash of
- * control, or while the runtime service is unreachable for days.
+ * control, or while its runtime service is unreachable for days. The orphans of each runtime service have a queue of
+ * their own, so that one that is away keeps up no other. Those of one that was removed wait for its return.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { replaceFileNow } from '../../../shared/atomic-file.ts'
+import { DEFAULT_RUNTIME } from '../../../shared/contract/placement.ts'
 import { messageOf, UsageError } from '../../../shared/errors.ts'
 import type { CallFailed } from '../../../shared/http-client.ts'
 import type { Log } from '../../../shared/log.ts'
@@ -24,9 +26,14 @@ export interface Orphan {
   readonly is_taken: boolean
   /** Milliseconds since 1970. */
   readonly since: number
+  /** The name of its runtime service. Absent: `default`. */
+  readonly runtime?: string
 }
 
-/** Maximum number of orphans. Beyond it, the oldest are forgotten. */
+/** Finds a runtime service by its name; undefined if it is not in the pool. */
+export type FindRuntime<K extends keyof RuntimeService> = (name: string) => Pick<RuntimeService, K> | undefined
+
+/** Maximum number of orphans of a runtime service. Beyond it, the oldest are forgotten. */
 const MAX_ORPHANS = 10_000
 
 /** Milliseconds after which an orphan is given up: its own limits have ended it, or the service is gone. */
@@ -42,23 +49,31 @@ const FILE = 'orphans.json'
 
 export class Orphans {
   readonly #path: string
-  readonly #service: RuntimeService
+  readonly #find: FindRuntime<'kill'>
   readonly #log: Log
-  readonly #queue: RetryQueue<Orphan>
+  /** By name of the runtime service. */
+  readonly #queues = new Map<string, RetryQueue<Orphan>>()
   /** Whether the file lacks the last change. */
   #isUnwritten = false
 
   /** Reads the orphans of an earlier run. Throws `UsageError` if the file is unreadable. */
-  constructor({ dataDir, service, log }: { dataDir: string; service: RuntimeService; log: Log }) {
+  constructor({ dataDir, find, log }: { dataDir: string; find: FindRuntime<'kill'>; log: Log }) {
     this.#path = join(dataDir, FILE)
-    this.#service = service
+    this.#find = find
     this.#log = log
-    this.#queue = new RetryQueue(readOrphans(this.#path), {
+    for (const [runtime, orphans] of Map.groupBy(readOrphans(this.#path), runtimeOf)) {
+      this.#queues.set(runtime, this.#newQueue(orphans))
+    }
+  }
+
+  #newQueue(orphans: readonly Orphan[]): RetryQueue<Orphan> {
+    const log = this.#log
+    return new RetryQueue(orphans, {
       idOf: ({ handle_id }) => handle_id,
       attempt: (orphan) => this.#end(orphan),
       afterRound: (hasChanged) => this.#write(hasChanged),
-      onGivenUp: (orphans, cause) => {
-        for (const { handle_id } of orphans) {
+      onGivenUp: (givenUp, cause) => {
+        for (const { handle_id } of givenUp) {
           log.error('a task in the runtime service is given up, it may still run', { handle_id, cause })
         }
       },
@@ -68,18 +83,32 @@ export class Orphans {
 
   /** Continues with the orphans of an earlier run. */
   start(): void {
-    this.#queue.start()
+    for (const queue of this.#queues.values()) queue.start()
+  }
+
+  /** Number of orphans of a runtime service. */
+  count(runtime: string): number {
+    return this.#queues.get(runtime)?.items.size ?? 0
   }
 
   /** The orphan is on disk when `add` returns. */
   add(orphan: Orphan): void {
-    this.#queue.add(orphan)
+    const runtime = runtimeOf(orphan)
+    let queue = this.#queues.get(runtime)
+    if (queue === undefined) {
+      queue = this.#newQueue([])
+      this.#queues.set(runtime, queue)
+    }
+    queue.add(orphan)
     this.#write(true)
   }
 
-  async #end({ handle_id, owner, is_taken, since }: Orphan): Promise<Outcome> {
+  async #end(orphan: Orphan): Promise<Outcome> {
+    const { handle_id, owner, is_taken, since } = orphan
+    const service = this.#find(runtimeOf(orphan))
+    if (service === undefined) return 'away'
     try {
-      await this.#service.kill(handle_id, owner, newTraceId())
+      await service.kill(handle_id, owner, newTraceId())
       this.#log.info('ended in the runtime service what nobody waits for', { handle_id })
       return 'done'
     } catch (error) {
@@ -93,12 +122,16 @@ export class Orphans {
     }
   }
 
+  #all(): Orphan[] {
+    return [...this.#queues.values()].flatMap(({ items }) => [...items.values()])
+  }
+
   /** Writes and syncs all orphans, because callers promise the end of an attempt. A refused write is repeated later. */
   #write(hasChanged: boolean): void {
     this.#isUnwritten ||= hasChanged
     if (!this.#isUnwritten) return
     try {
-      replaceFileNow(this.#path, JSON.stringify({ orphans: [...this.#queue.items.values()] }))
+      replaceFileNow(this.#path, JSON.stringify({ orphans: this.#all() }))
       this.#isUnwritten = false
     } catch (error) {
       this.#log.error('cannot note which tasks are to be ended in the runtime service', { cause: messageOf(error) })
@@ -106,11 +139,16 @@ export class Orphans {
   }
 }
 
+const isOrphan = ({ handle_id, since, runtime }: Orphan): boolean =>
+  typeof handle_id === 'string' && Number.isFinite(since) && (runtime === undefined || typeof runtime === 'string')
+
+const runtimeOf = ({ runtime = DEFAULT_RUNTIME }: Orphan): string => runtime
+
 function readOrphans(path: string): Orphan[] {
   if (!existsSync(path)) return []
   try {
     const { orphans } = JSON.parse(readFileSync(path, 'utf8')) as { orphans: Orphan[] }
-    if (!orphans.every(({ handle_id, since }) => typeof handle_id === 'string' && Number.isFinite(since))) {
+    if (!orphans.every(isOrphan)) {
       throw new Error('it does not hold what it should')
     }
     return orphans

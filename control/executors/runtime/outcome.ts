@@ -86,14 +86,14 @@ const CODE_OF_REFUSAL: Readonly<Record<string, ErrorCode>> = {
 /** Temporary refusals: full queue, stopping service, full disk, internal error. */
 const PASSING: ReadonlySet<string> = new Set(['resource_limit_exceeded', 'unavailable', 'internal'])
 
-/** The error of an attempt whose request was refused or did not arrive. */
-export function failureOf(error: CallFailed): ExecutionError {
+/** The error of an attempt whose request was refused or did not arrive. `at` is the beginning of its message. */
+export function failureOf(error: CallFailed, at = ''): ExecutionError {
   if (error.statusCode === 0) {
-    return new ExecutionError('external_failure', error.message, { cause: error, retryable: true })
+    return new ExecutionError('external_failure', at + error.message, { cause: error, retryable: true })
   }
   const { code, message, details } = refusalIn(error.body)
   const remedy = error.statusCode === 401 ? ' (set SERVICE_RUNTIME_TOKEN to the token of the runtime service)' : ''
-  return new ExecutionError(CODE_OF_REFUSAL[code] ?? 'external_failure', (message ?? error.message) + remedy, {
+  return new ExecutionError(CODE_OF_REFUSAL[code] ?? 'external_failure', at + (message ?? error.message) + remedy, {
     cause: error,
     source: SOURCE,
     retryable: code === '' ? error.statusCode >= 500 : PASSING.has(code),

@@ -1,10 +1,13 @@
 /**
- * One attempt in the runtime service: submits it, follows it to its end, and kills it when it is stopped.
+ * One attempt in a runtime service: finds its place, submits it, follows it to its end, and kills it when it is stopped.
  *
- * The id of the attempt is on disk before the request is sent, and the service never runs an id twice. So after an
- * unclear failure the request is sent again; a 409 means that the first one arrived. While the service is unreachable,
- * the attempt retries up to a limit. Then it fails, and `Orphans` kills the task once the service is back.
+ * Its id and its place are on disk before the request is sent, and a service never runs an id twice. So after an
+ * unclear failure the same service is asked again; a 409 means that the first request arrived. Only an attempt that its
+ * service cannot have goes to another one: it was refused, or the service has said twice that it is not there. While the
+ * service is unreachable, the attempt retries up to a limit. Then it fails, and `Orphans` kills the task once the
+ * service is back.
  */
+import { DEFAULT_RUNTIME } from '../../../shared/contract/placement.ts'
 import type { TaskStatusResponse } from '../../../shared/contract/runtime.ts'
 import { hasEnded } from '../../../shared/contract/runtime-status.ts'
 import { formatDuration } from '../../../shared/duration.ts'
@@ -12,8 +15,12 @@ import { CallFailed } from '../../../shared/http-client.ts'
 import { unlessAborted } from '../../../shared/unless-aborted.ts'
 import { ExecutionError, type ExecutorContext, type StopReason } from '../executor.ts'
 import { failureOf } from './outcome.ts'
+import type { Placing } from './placing.ts'
+import type { RuntimePool } from './pool.ts'
+import type { Away, PoolMember } from './pool-member.ts'
 import { RetryBudget } from './retry-budget.ts'
-import { isAway, type RuntimeService } from './service.ts'
+import { isAway } from './service.ts'
+import { stoppedError } from './stopped-error.ts'
 
 /** Milliseconds that a stopped attempt waits for an unreachable service. */
 export const STOP_AWAY_MS = 10_000
@@ -21,106 +28,199 @@ export const STOP_AWAY_MS = 10_000
 /** Pause in milliseconds after a long poll that returned at once although the task still runs. */
 const UNHELD_PAUSE_MS = 200
 
+/** Milliseconds after which an unanswered request can no longer arrive. */
+export const ARRIVED_AFTER_MS = 2_000
+
 export interface RemoteAttemptOptions {
-  readonly service: RuntimeService
+  readonly pool: RuntimePool
+  readonly placing: Placing
   readonly id: string
   readonly owner: string | undefined
   readonly context: ExecutorContext
   /** Milliseconds that the service may be unreachable before the attempt fails. */
   readonly awayMs: number
-  /** While the attempt has no contact to the service, holds since when (milliseconds since 1970), by id. */
-  readonly awaySince: Map<string, number>
-  /** Whether an unreachable service is about to start. */
-  readonly isExpected: boolean
+  /** While the attempt has no contact to its service, holds since when and why, by id. */
+  readonly away: Map<string, Away>
   /** Kills the task there, now or as soon as the service can be reached. */
-  readonly killRemote: (isTaken: boolean) => void
+  readonly killRemote: (runtime: string | undefined, isTaken: boolean) => void
+}
+
+/** The end of an attempt, and the service that ran it. */
+export interface RemoteEnd {
+  readonly status: TaskStatusResponse
+  readonly member: PoolMember
 }
 
 export class RemoteAttempt {
   readonly #options: RemoteAttemptOptions
   /** Whether the service has the attempt (`taken`), may have it, or cannot have it. */
   #whereabouts: 'taken' | 'maybe' | 'not sent'
+  /** When a request was last sent of which it is unclear whether it arrived; milliseconds since 1970. */
+  #unclearSince = Date.now()
   /** The last submission. It may be in progress when the attempt is stopped. */
   #sending: Promise<void> | undefined
+  /** The name of its runtime service; undefined before it has a place, and for attempts of earlier versions. */
+  #runtime: string | undefined
+  /** Fires when the attempt is stopped, or its runtime service is lost. */
+  readonly #over = new AbortController()
+  #isLost = false
+  #leave: () => void = () => {}
 
   constructor(options: RemoteAttemptOptions) {
     this.#options = options
     const { handle } = options.context
+    this.#runtime = handle?.runtime
     this.#whereabouts = handle === undefined ? 'not sent' : handle.isTaken ? 'taken' : 'maybe'
   }
 
   /** The final status of the task. Throws `ExecutionError` if it is unknown, or the attempt is stopped. */
-  async run(request: object): Promise<TaskStatusResponse> {
-    const { signal } = this.#options.context
+  async run(request: object): Promise<RemoteEnd> {
+    const { signal, handle } = this.#options.context
+    const stop = () => this.#over.abort()
+    signal.addEventListener('abort', stop, { once: true })
+    if (signal.aborted) stop()
+    let member: PoolMember | undefined
     try {
-      if (this.#whereabouts !== 'taken') await this.#submit(request, signal)
-      return await this.#follow(this.#options.awayMs, signal)
+      if (handle !== undefined) {
+        await this.#options.context.begin()
+        if (signal.aborted) throw stoppedError()
+        this.#enter(handle.runtime)
+        member = this.#options.pool.get(handle.runtime) ?? (await this.#returned(handle.runtime))
+      }
+      if (member === undefined || this.#whereabouts !== 'taken') member = await this.#submit(request, member)
+      return { status: await this.#follow(member, this.#options.awayMs, this.#over.signal), member }
     } catch (error) {
       if (signal.aborted) return this.#stop(signal.reason as StopReason)
+      if (this.#isLost) throw this.#lost()
       if (this.#whereabouts === 'not sent') this.#options.context.handOver(undefined)
       throw error
     } finally {
-      this.#options.awaySince.delete(this.#options.id)
+      signal.removeEventListener('abort', stop)
+      this.#leave()
+      this.#options.away.delete(this.#options.id)
     }
   }
 
-  async #submit(request: object, signal: AbortSignal): Promise<void> {
-    const { id, owner, context, awayMs, isExpected } = this.#options
-    const budget = new RetryBudget(awayMs, signal)
+  /** From here on, a removal of the runtime service knows of the attempt. */
+  #enter(runtime: string | undefined): void {
+    this.#leave()
+    this.#runtime = runtime
+    this.#leave = this.#options.pool.enter(runtime, () => {
+      this.#isLost = true
+      this.#over.abort()
+    })
+  }
+
+  /** Waits until the runtime service of an earlier run is in the pool again. */
+  async #returned(runtime: string | undefined): Promise<PoolMember> {
+    const { pool, id, awayMs, away, killRemote } = this.#options
+    const fault = 'it is not in the pool'
+    away.set(id, { since: Date.now(), fault })
+    const budget = new RetryBudget(awayMs, this.#over.signal)
+    while (await budget.pause()) {
+      const member = pool.get(runtime)
+      if (member === undefined) continue
+      away.delete(id)
+      return member
+    }
+    if (this.#over.signal.aborted) throw stoppedError()
+    killRemote(runtime, this.#whereabouts === 'taken')
+    const name = runtime ?? DEFAULT_RUNTIME
+    const message = `lost touch with the runtime service for ${formatDuration(awayMs)}: ${name}: ${fault}`
+    throw new ExecutionError('external_failure', message, { retryable: true })
+  }
+
+  /** Sends the attempt to one runtime service after the other, until one has it. `known` may have it already. */
+  async #submit(request: object, known: PoolMember | undefined): Promise<PoolMember> {
+    const { id, owner, context, placing, awayMs } = this.#options
+    const { signal } = this.#over
+    let member = known
+    let budget: RetryBudget | undefined
     for (;;) {
       if (signal.aborted) throw stoppedError()
+      if (member === undefined) {
+        const next = placing.next(signal)
+        member = next instanceof Promise ? await next : next
+        this.#enter(member.name)
+        context.handOver({ id, isTaken: false, owner, runtime: member.name })
+        await context.begin()
+        if (signal.aborted) throw stoppedError()
+      }
       try {
-        this.#sending = this.#send(request, signal)
+        this.#sending = this.#send(member, request, signal)
         await unlessAborted(this.#sending, signal, stoppedError)
         break
       } catch (error) {
         if (signal.aborted) throw stoppedError()
-        if (!isAway(error)) throw failureOf(error as CallFailed)
-        const isWorthIt = this.#whereabouts === 'maybe' || (isExpected && error.statusCode === 0)
-        if (!isWorthIt) throw failureOf(error)
-        this.#noteAway(error)
+        if (!(error instanceof CallFailed)) throw error
+        if (this.#whereabouts === 'not sent') {
+          this.#leave()
+          placing.refused(member, error)
+          context.handOver(undefined)
+          member = undefined
+          continue
+        }
+        if (!isAway(error)) throw this.#refusedTouch(error)
+        this.#noteAway(member, error)
+        budget ??= new RetryBudget(awayMs, signal)
         if (!(await budget.pause())) throw signal.aborted ? stoppedError() : this.#lostTouch(error, awayMs)
       }
     }
-    this.#noteBack()
+    this.#noteBack(member)
     this.#whereabouts = 'taken'
-    context.handOver({ id, isTaken: true, owner })
+    context.handOver({ id, isTaken: true, owner, runtime: member.name })
+    return member
   }
 
   /**
    * Returns when the service has the task. If an earlier request may have arrived, asks for the task first: a
-   * resubmission could be refused for another reason, such as a full queue.
+   * resubmission could be refused for another reason, such as a full queue. After such a refusal the service is asked a
+   * second time, once the earlier request can no longer arrive.
    */
-  async #send(request: object, signal: AbortSignal): Promise<void> {
-    const { service, id, context } = this.#options
-    if (this.#whereabouts === 'maybe' && (await service.has(id, context.traceId))) return
+  async #send(member: PoolMember, request: object, signal: AbortSignal): Promise<void> {
+    const { service } = member
+    const { id, context, pool } = this.#options
+    const mayBeThere = this.#whereabouts === 'maybe'
+    if (mayBeThere && (await service.has(id, context.traceId))) return
     if (signal.aborted) throw stoppedError()
     this.#whereabouts = 'maybe'
+    let refusal: CallFailed | undefined
     try {
-      await service.submit(request, context.traceId)
+      if (mayBeThere && (member.isDraining || !pool.has(member))) refusal = new CallFailed(...NO_NEW_ONES)
+      else await service.submit(request, context.traceId)
     } catch (error) {
       if (!(error instanceof CallFailed)) throw error
       if (error.statusCode === 409) return
       const isRefused = error.statusCode !== 0 && error.statusCode !== 502 && error.statusCode !== 504
-      if (isRefused || !error.wasSent) this.#whereabouts = 'not sent'
-      throw error
+      if (!isRefused && error.wasSent) this.#unclearSince = Date.now()
+      else if (isRefused || !mayBeThere) refusal = error
+      if (refusal === undefined) throw error
     }
+    if (refusal === undefined) return
+    if (mayBeThere) {
+      await pause(this.#unclearSince + ARRIVED_AFTER_MS - Date.now(), signal)
+      if (await service.has(id, context.traceId)) return
+      if (signal.aborted) throw stoppedError()
+    }
+    this.#whereabouts = 'not sent'
+    throw refusal
   }
 
   /** Waits for the end of the task, without a limit of time. */
-  async #follow(awayMs: number, signal?: AbortSignal): Promise<TaskStatusResponse> {
-    const { service, id, context, awaySince } = this.#options
+  async #follow(member: PoolMember, awayMs: number, signal?: AbortSignal): Promise<TaskStatusResponse> {
+    const { id, context, away } = this.#options
+    const { service } = member
     let budget: RetryBudget | undefined
     // After a restart the task may have ended already. If not, its timeout must not wait for a long poll.
     let isFirstLook = context.handle !== undefined
     for (;;) {
       const askedAt = performance.now()
-      const isLook = isFirstLook || awaySince.has(id) // a long poll would notice the return of the service late
+      const isLook = isFirstLook || away.has(id) // a long poll would notice the return of the service late
       try {
         const status = isLook
           ? await service.look(id, context.traceId, signal)
           : await service.waitFor(id, context.traceId, signal)
-        this.#noteBack()
+        this.#noteBack(member)
         budget = undefined
         if (hasEnded(status.status)) return status
         if (isFirstLook) context.goesOn()
@@ -129,8 +229,8 @@ export class RemoteAttempt {
         isFirstLook = false
       } catch (error) {
         if (signal?.aborted) throw stoppedError()
-        if (!isAway(error)) throw this.#forgotten(error as CallFailed)
-        this.#noteAway(error)
+        if (!isAway(error)) throw this.#forgotten(member, error as CallFailed)
+        this.#noteAway(member, error)
         budget ??= new RetryBudget(awayMs, signal)
         if (!(await budget.pause())) throw signal?.aborted ? stoppedError() : this.#lostTouch(error, awayMs)
       }
@@ -138,27 +238,32 @@ export class RemoteAttempt {
   }
 
   /** Kills the task; leaves it running if only control stops. */
-  async #stop(reason: StopReason): Promise<TaskStatusResponse> {
+  async #stop(reason: StopReason): Promise<RemoteEnd> {
     if (reason === 'interrupted') throw stoppedError()
     await this.#sent()
     if (this.#whereabouts === 'not sent') throw stoppedError()
-    const { service, id, owner, context, killRemote } = this.#options
+    const { id, owner, context, pool } = this.#options
+    const member = pool.get(this.#runtime)
+    if (member === undefined) {
+      this.#kill()
+      throw stoppedError()
+    }
     const budget = new RetryBudget(STOP_AWAY_MS)
     for (;;) {
       try {
-        await service.kill(id, owner, context.traceId)
+        await member.service.kill(id, owner, context.traceId)
         break
       } catch (error) {
         const isGone = error instanceof CallFailed && error.statusCode === 404 && this.#whereabouts === 'taken'
-        if (isAway(error) && (await budget.pause())) continue
+        if (isAway(error) && !this.#isLost && (await budget.pause())) continue
         if (!isGone) {
-          killRemote(this.#whereabouts === 'taken') // a request in progress may arrive later
+          this.#kill() // a request in progress may arrive later
           this.#killOnArrival()
         }
         throw failureOf(error as CallFailed)
       }
     }
-    return this.#follow(STOP_AWAY_MS)
+    return { status: await this.#follow(member, STOP_AWAY_MS), member }
   }
 
   /**
@@ -179,49 +284,74 @@ export class RemoteAttempt {
     clearTimeout(timer)
   }
 
+  #kill(isTaken = this.#whereabouts === 'taken'): void {
+    this.#options.killRemote(this.#runtime, isTaken)
+  }
+
   /** Kills a task whose submission arrives after `Orphans` has stopped looking for it. */
   #killOnArrival(): void {
     if (this.#whereabouts === 'taken') return
-    const { killRemote } = this.#options
     this.#sending?.then(
-      () => killRemote(true),
-      () => this.#whereabouts === 'maybe' && killRemote(false),
+      () => this.#kill(true),
+      () => this.#whereabouts === 'maybe' && this.#kill(false),
     )
   }
 
-  #noteAway({ message }: CallFailed): void {
-    const { id, context, awaySince } = this.#options
-    if (awaySince.has(id)) return
-    awaySince.set(id, Date.now())
-    context.log.warn('the runtime service is away, waiting for it', { handle_id: id, cause: message })
+  #noteAway(member: PoolMember, { message, fault }: CallFailed): void {
+    const { id, context, away } = this.#options
+    member.noteAway(fault)
+    const since = away.get(id)?.since
+    away.set(id, { since: since ?? Date.now(), fault })
+    if (since !== undefined) return
+    const fields = { handle_id: id, runtime: member.name, cause: message }
+    context.log.warn('the runtime service is away, waiting for it', fields)
   }
 
-  #noteBack(): void {
-    const { id, context, awaySince } = this.#options
-    if (awaySince.delete(id)) context.log.info('the runtime service is back', { handle_id: id })
+  #noteBack(member: PoolMember): void {
+    const { id, context, away } = this.#options
+    if (!away.delete(id)) return
+    member.noteBack()
+    context.log.info('the runtime service is back', { handle_id: id, runtime: member.name })
   }
 
   #lostTouch(error: CallFailed, awayMs: number): ExecutionError {
-    if (this.#whereabouts !== 'not sent') this.#options.killRemote(this.#whereabouts === 'taken')
+    if (this.#whereabouts !== 'not sent') this.#kill()
     const message = `lost touch with the runtime service for ${formatDuration(awayMs)}: ${error.message}`
     return new ExecutionError('external_failure', message, { cause: error, retryable: true })
   }
 
+  /** The error of an attempt that may be there, but is not told. */
+  #refusedTouch(error: CallFailed): ExecutionError {
+    this.#kill(false)
+    return failureOf(error)
+  }
+
+  /** The error of an attempt whose runtime service was removed for good. It is killed there if that comes back. */
+  #lost(): ExecutionError {
+    if (this.#whereabouts !== 'not sent') this.#kill()
+    const message = `runtime ${this.#runtime} is lost: it was removed for good, and what became of the attempt is unknown`
+    return new ExecutionError('external_failure', message, { retryable: true })
+  }
+
   /** The error for a reachable service that does not return the status. */
-  #forgotten(error: CallFailed): ExecutionError {
-    const { id, killRemote, service } = this.#options
+  #forgotten({ service }: PoolMember, error: CallFailed): ExecutionError {
     if (error.statusCode !== 404) {
-      killRemote(true)
+      this.#kill(true)
       return failureOf(error)
     }
-    const message = `the runtime service at ${service.url} does not know task ${id} any more: what became of it is unknown`
+    const message = `the runtime service at ${service.url} does not know task ${this.#options.id} any more: what became of it is unknown`
     return new ExecutionError('not_found', message, { cause: error, source: 'runtime' })
   }
 }
 
-/** The reason is known where the signal was fired. */
-const stoppedError = () => new ExecutionError('cancelled', 'the attempt is not waited for any more')
+/** The refusal in place of a runtime service that is to get no new tasks. */
+const NO_NEW_ONES = [
+  'the runtime service takes no new tasks',
+  { statusCode: 503, fault: 'it takes no new tasks' },
+] as const
 
 /** Sleeps. Throws when `signal` fires. */
-const pause = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
-  signal === undefined ? Bun.sleep(ms) : unlessAborted(Bun.sleep(ms), signal, stoppedError)
+async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  if (ms <= 0) return
+  await (signal === undefined ? Bun.sleep(ms) : unlessAborted(Bun.sleep(ms), signal, stoppedError))
+}

@@ -6,6 +6,7 @@
  */
 import type { Capacity } from '../../../shared/contract/runtime-info.ts'
 import { messageOf } from '../../../shared/errors.ts'
+import { CallFailed } from '../../../shared/http-client.ts'
 import { isObject } from '../../../shared/json.ts'
 import type { RuntimeService } from './service.ts'
 
@@ -16,7 +17,7 @@ const SHARED_MS = 1_000
 const ANSWER_MS = 2_000
 
 export type RemoteCapacityNow =
-  | { readonly state: 'away'; readonly awaySince: number; readonly reason: string }
+  | { readonly state: 'away'; readonly awaySince: number; readonly reason: string; readonly fault: string }
   | {
       readonly state: 'ready'
       readonly runtimeId: string
@@ -54,7 +55,9 @@ export class RemoteCapacity {
       return now
     } catch (error) {
       this.#awaySince ??= Date.now()
-      return { state: 'away', awaySince: this.#awaySince, reason: messageOf(error) }
+      const reason = messageOf(error)
+      const fault = error instanceof CallFailed ? error.fault : reason
+      return { state: 'away', awaySince: this.#awaySince, reason, fault }
     } finally {
       this.#answeredAt = performance.now()
     }

@@ -1,19 +1,22 @@
 /**
- * Removes ended tasks from the runtime service after they were deleted, replaced or retired in control.
+ * Removes ended tasks from runtime services after they were deleted, replaced or retired in control.
  *
- * Callers never wait for a removal. If a removal is given up, the retention of the runtime service removes the task.
- * Unfinished removals are on disk (`removal-file.ts`) and continue after a restart.
+ * Callers never wait for a removal. If a removal is given up, the retention of its runtime service removes the task.
+ * Unfinished removals are on disk (`removal-file.ts`) and continue after a restart. Those of each runtime service have a
+ * queue of their own, so that one that is away keeps up no other.
  */
 import { join } from 'node:path'
+import { DEFAULT_RUNTIME } from '../../../shared/contract/placement.ts'
 import { messageOf } from '../../../shared/errors.ts'
 import type { CallFailed } from '../../../shared/http-client.ts'
 import type { Log } from '../../../shared/log.ts'
 import { newTraceId } from '../../../shared/trace.ts'
-import { type Removal, RemovalFile } from './removal-file.ts'
+import type { FindRuntime } from './orphans.ts'
+import { type OpenRemovals, type Removal, RemovalFile } from './removal-file.ts'
 import { type Outcome, RetryQueue } from './retry-queue.ts'
-import { isAway, type RuntimeService } from './service.ts'
+import { isAway } from './service.ts'
 
-/** Maximum unfinished removals. The oldest are given up first. */
+/** Maximum unfinished removals of a runtime service. The oldest are given up first. */
 export const MAX_REMOVALS = 200_000
 
 /** Milliseconds until a removal is given up. This is the default retention of the runtime service. */
@@ -29,7 +32,7 @@ const FILE = 'runtime-drops.jsonl'
 
 export interface RemoteRemovalsOptions {
   readonly dataDir: string
-  readonly service: Pick<RuntimeService, 'remove'>
+  readonly find: FindRuntime<'remove'>
   readonly log: Log
   /** Default: `MAX_REMOVALS`. */
   readonly maxRemovals?: number
@@ -38,20 +41,28 @@ export interface RemoteRemovalsOptions {
 export class RemoteRemovals {
   readonly #options: RemoteRemovalsOptions
   readonly #file: RemovalFile
-  readonly #queue: RetryQueue<Removal>
+  /** By name of the runtime service. */
+  readonly #queues = new Map<string, RetryQueue<Removal>>()
   /** Statuses of refusals that were logged. */
   readonly #warned = new Set<number>()
 
   constructor(options: RemoteRemovalsOptions) {
-    const { dataDir, log, maxRemovals = MAX_REMOVALS } = options
+    const { dataDir, log } = options
     this.#options = options
     const onError = (error: unknown) =>
       log.error('cannot note which tasks the runtime service is to remove', { cause: messageOf(error) })
     this.#file = new RemovalFile(join(dataDir, FILE), onError)
-    this.#queue = new RetryQueue(this.#file.read(), {
+    for (const [runtime, removals] of Map.groupBy(this.#file.read(), runtimeOf)) {
+      this.#queues.set(runtime, this.#newQueue(removals))
+    }
+  }
+
+  #newQueue(removals: readonly Removal[]): RetryQueue<Removal> {
+    const { log, maxRemovals = MAX_REMOVALS } = this.#options
+    return new RetryQueue(removals, {
       idOf: ({ id }) => id,
       attempt: (removal) => this.#attempt(removal),
-      afterRound: () => this.#file.compact(this.#queue.items),
+      afterRound: () => this.#file.compact(this.#open()),
       onGivenUp: ({ length: count }, cause) =>
         log.warn('tasks are left to the retention of the runtime service', { count, cause }),
       ...{ log, maxItems: maxRemovals, giveUpAfterMs: GIVE_UP_AFTER_MS },
@@ -61,29 +72,44 @@ export class RemoteRemovals {
 
   /** Number of unfinished removals. */
   get size(): number {
-    return this.#queue.items.size
+    return this.#open().size
+  }
+
+  #open(): OpenRemovals {
+    const queues = [...this.#queues.values()]
+    return {
+      size: queues.reduce((size, { items }) => size + items.size, 0),
+      values: () => removalsIn(queues),
+    }
   }
 
   /** Continues the removals of an earlier run. */
   start(): void {
-    this.#queue.start()
+    for (const queue of this.#queues.values()) queue.start()
   }
 
-  /**
-   * Schedules the removal of the tasks `ids` of `owner`. A few ids are in the file before the caller's answer leaves.
-   */
-  add(ids: readonly string[], owner: string | undefined): void {
+  /** Schedules the removal of `tasks` of `owner`. A few are in the file before the caller's answer leaves. */
+  add(tasks: readonly Pick<Removal, 'id' | 'runtime'>[], owner: string | undefined): void {
     const since = Date.now()
-    for (const id of ids) {
-      const removal = { id, owner, since }
-      this.#queue.add(removal)
+    for (const { id, runtime } of tasks) {
+      const removal = { id, owner, since, ...(runtime !== undefined && { runtime }) }
+      const name = runtimeOf(removal)
+      let queue = this.#queues.get(name)
+      if (queue === undefined) {
+        queue = this.#newQueue([])
+        this.#queues.set(name, queue)
+      }
+      queue.add(removal)
       this.#file.append(removal)
     }
   }
 
-  async #attempt({ id, owner }: Removal): Promise<Outcome> {
+  async #attempt(removal: Removal): Promise<Outcome> {
+    const { id, owner } = removal
+    const service = this.#options.find(runtimeOf(removal))
+    if (service === undefined) return 'abandoned' // its runtime service was removed
     try {
-      await this.#options.service.remove(id, owner, newTraceId())
+      await service.remove(id, owner, newTraceId())
       return 'done'
     } catch (error) {
       return isAway(error) ? 'away' : this.#refused(id, error as CallFailed)
@@ -101,4 +127,10 @@ export class RemoteRemovals {
     this.#warned.add(statusCode)
     return 'abandoned'
   }
+}
+
+const runtimeOf = ({ runtime = DEFAULT_RUNTIME }: Pick<Removal, 'runtime'>): string => runtime
+
+function* removalsIn(queues: readonly RetryQueue<Removal>[]): Generator<Removal, void, void> {
+  for (const { items } of queues) yield* items.values()
 }

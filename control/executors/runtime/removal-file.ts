@@ -1,5 +1,6 @@
 /**
- * The file of unfinished removals from the runtime service, with one JSON array `[id, owner | null, since]` per line.
+ * The file of unfinished removals from runtime services, with one JSON array `[id, owner | null, since, runtime?]` per
+ * line. Without a runtime service, it is `default`.
  *
  * A few entries are written synchronously, so an acknowledged deletion survives SIGKILL. Many entries are written in
  * the background and in parts, so that neither a caller nor the event loop waits for a hundred thousand of them. Syncs
@@ -18,6 +19,8 @@ export interface Removal {
   readonly owner: string | undefined
   /** Time of the deletion, in milliseconds since 1970. */
   readonly since: number
+  /** The name of the runtime service that has the task. Absent: `default`. */
+  readonly runtime?: string | undefined
 }
 
 /** Maximum finished entries in the file. With more, the file is rewritten without them. */
@@ -25,6 +28,12 @@ const MAX_FINISHED = 10_000
 
 /** Maximum entries of one write, which takes about a millisecond. */
 const PART = 1_000
+
+/** All unfinished entries. */
+export interface OpenRemovals {
+  readonly size: number
+  values(): Iterator<Removal>
+}
 
 export class RemovalFile {
   readonly #path: string
@@ -87,7 +96,7 @@ export class RemovalFile {
    * Rewrites the file if it has many finished entries. `open` are the unfinished entries, including those added
    * meanwhile.
    */
-  compact(open: ReadonlyMap<string, Removal>): Promise<void> {
+  compact(open: OpenRemovals): Promise<void> {
     return this.#change(async () => {
       if (this.#length === 0) return
       if (open.size === 0) {
@@ -148,13 +157,15 @@ async function writeLines(file: FileHandle, removals: Iterator<Removal>): Promis
   }
 }
 
-const lineOf = ({ id, owner, since }: Removal): string => `${JSON.stringify([id, owner ?? null, since])}\n`
+const lineOf = ({ id, owner, since, runtime }: Removal): string =>
+  `${JSON.stringify([id, owner ?? null, since, ...(runtime === undefined ? [] : [runtime])])}\n`
 
 function removalOf(line: string): Removal | undefined {
   try {
-    const [id, owner, since] = JSON.parse(line) as unknown[]
+    const [id, owner, since, runtime] = JSON.parse(line) as unknown[]
     if (typeof id !== 'string' || typeof since !== 'number') return undefined
-    return { id, owner: typeof owner === 'string' ? owner : undefined, since }
+    const named = typeof runtime === 'string' ? { runtime } : {}
+    return { id, owner: typeof owner === 'string' ? owner : undefined, since, ...named }
   } catch {
     return undefined
   }

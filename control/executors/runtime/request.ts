@@ -15,6 +15,7 @@ import { type SecretNames, sortedNames } from '../../../shared/runtime-request/s
 import { shortened } from '../../../shared/runtime-request/text.ts'
 import { withoutUnknownFields } from '../../../shared/unknown-names.ts'
 import { hasPlaceholderName } from '../../graph/placeholders.ts'
+import { type PlacementRule, placementFault, placementRule } from '../../graph/placement.ts'
 import { type ExecutableTask, invalidInput } from '../executor.ts'
 
 /**
@@ -33,6 +34,8 @@ export interface RuntimeRequest {
   readonly body: Fields
   /** The owner, who may kill the task. */
   readonly owner: string | undefined
+  /** Where it may run. */
+  readonly placement: PlacementRule
 }
 
 type Fields = Readonly<Record<string, unknown>>
@@ -71,7 +74,10 @@ export function runtimeRequest(
     ...(secrets !== undefined && { secrets }),
     ...(context !== undefined && { control_context: context }),
   }
+  const fault = placementFault(rest.placement)
+  if (fault !== undefined) throw invalidInput(fault)
   return {
+    placement: placementRule(rest.placement),
     // Submissions with unknown fields are refused at our door. A task that an earlier version took in runs as it did there.
     body: withoutUnknownFields(SubmitTaskRequest, request) as Fields,
     owner: typeof owner === 'string' ? owner : undefined,

@@ -1,47 +1,51 @@
 /**
- * The category `runtime`: a command or script that the runtime service runs with limits and accounting.
+ * The category `runtime`: a command or script that a runtime service runs with limits and accounting.
  *
- * The executor submits the task, follows its status, and kills the task on cancel or timeout. The result is the final
- * status. If control stops or is killed, the task continues in the runtime service, and control follows it again after
- * the restart.
+ * The executor places the task on a runtime service of the pool, submits it there, follows its status, and kills the task
+ * on cancel or timeout. The result is the final status. If control stops or is killed, the task continues in its runtime
+ * service, and control follows it there again after the restart.
  */
 
 import type { TaskPlan } from '../../../shared/contract/graph-dry-run.ts'
+import { DEFAULT_RUNTIME } from '../../../shared/contract/placement.ts'
 import { EXECUTION_KINDS } from '../../../shared/contract/runtime-request.ts'
 import { CallFailed } from '../../../shared/http-client.ts'
-import { isoTime } from '../../../shared/iso-time.ts'
+import { isObject } from '../../../shared/json.ts'
 import type { SecretNames } from '../../../shared/runtime-request/secrets.ts'
 import type { Handle } from '../../graph/cold-fields.ts'
+import { fittingRuntimes, needOf, placementFault } from '../../graph/placement.ts'
 import { runtimeParameters } from '../../graph/runtime-parameters.ts'
-import type {
-  ExecutableTask,
-  Executor,
-  ExecutorContext,
-  ForgottenTask,
-  LogRequest,
-  SecretTaking,
-  ToolParameters,
+import {
+  type AttemptName,
+  type ExecutableTask,
+  ExecutionError,
+  type Executor,
+  type ExecutorContext,
+  type ForgottenTask,
+  type LogRequest,
+  type SecretTaking,
+  type ToolParameters,
 } from '../executor.ts'
 import type { Orphans } from './orphans.ts'
 import { failureOf, outcomeOf, type RuntimeResult, resultOf } from './outcome.ts'
+import { Placing } from './placing.ts'
+import type { RuntimePool } from './pool.ts'
+import { type Away, awayText, type PoolMember } from './pool-member.ts'
 import { RemoteAttempt } from './remote-attempt.ts'
-import { RemoteLogs } from './remote-logs.ts'
-import { RemoteQueue } from './remote-queue.ts'
 import type { RemoteRemovals } from './remote-removals.ts'
 import { type ContextDefaults, onBehalfOf, ownerOf, runtimeRequest } from './request.ts'
 import { reviewRequest } from './request-review.ts'
-import type { RuntimeService } from './service.ts'
 import { runtimeTaskId } from './task-id.ts'
 
 export interface RuntimeExecutorOptions {
-  readonly service: RuntimeService
+  readonly pool: RuntimePool
   readonly orphans: Orphans
   readonly removals: RemoteRemovals
   readonly defaults: ContextDefaults
-  /** Milliseconds that the runtime service may be unreachable before its attempts fail. */
+  /** Milliseconds that a runtime service may be unreachable before its attempts fail. */
   readonly awayMs: number
   /** Whether an unreachable runtime service is about to start. */
-  readonly isExpected?: () => boolean
+  readonly isExpected?: (member: PoolMember) => boolean
 }
 
 /** The request that a call belongs to, and the signal that cancels the call. */
@@ -55,6 +59,9 @@ interface Call {
  */
 const REVIEWED_ID = 'reviewed'
 
+/** Runtime services that are asked for the plan of a task, one after the other, until one has a plan. */
+const MAX_PLANNED = 3
+
 const ANY_KIND: ToolParameters = { label: 'runtime', schema: runtimeParameters }
 const PARAMETERS: ReadonlyMap<string, ToolParameters> = new Map(
   EXECUTION_KINDS.map((kind) => [kind, { label: `runtime.${kind}`, schema: runtimeParameters }]),
@@ -64,15 +71,13 @@ export class RuntimeExecutor implements Executor {
   readonly type = 'runtime'
   readonly boundsItsStop = true
   readonly #options: RuntimeExecutorOptions
-  readonly #logs: RemoteLogs
-  readonly #queue: RemoteQueue
-  /** When attempts lost contact to the service (milliseconds since 1970), by id of their handles. */
-  readonly #awaySince = new Map<string, number>()
+  /** Attempts without contact to their services, by id. */
+  readonly #away = new Map<string, Away>()
+  /** Attempts that have no place yet, by id. */
+  readonly #placings = new Map<string, Placing>()
 
   constructor(options: RuntimeExecutorOptions) {
     this.#options = options
-    this.#logs = new RemoteLogs(options.service)
-    this.#queue = new RemoteQueue(options.service)
   }
 
   parametersOf(toolName?: string): ToolParameters | undefined {
@@ -81,6 +86,10 @@ export class RuntimeExecutor implements Executor {
 
   secretsOf(): SecretTaking {
     return { inFiles: true }
+  }
+
+  inputFault(_: string | undefined, input: unknown): string | undefined {
+    return isObject(input) ? placementFault(input.placement) : undefined
   }
 
   checkInput(toolName: string | undefined, input: unknown, secrets?: SecretNames): void {
@@ -93,17 +102,23 @@ export class RuntimeExecutor implements Executor {
   }
 
   async execute(task: ExecutableTask, context: ExecutorContext): Promise<RuntimeResult> {
-    const { service, awayMs, isExpected } = this.#options
-    const id = context.handle?.id ?? runtimeTaskId(task.id, context.graphId, context.attempt)
-    const { body, owner } = runtimeRequest(task, { runtimeId: id, defaults: this.#defaultsFor(context.handle) })
-    if (context.handle === undefined) context.handOver({ id, isTaken: false, owner })
-    await context.begin()
-    const attempt = new RemoteAttempt({
-      ...{ service, id, owner, context, awayMs, awaySince: this.#awaySince },
-      isExpected: isExpected?.() ?? false,
-      killRemote: (isTaken) => this.#killRemote(id, owner, isTaken),
-    })
-    return outcomeOf(await attempt.run(body), service.url)
+    const { pool, awayMs, isExpected = () => false } = this.#options
+    const { handle } = context
+    const id = handle?.id ?? runtimeTaskId(task.id, context.graphId, context.attempt)
+    const request = runtimeRequest(task, { runtimeId: id, defaults: this.#defaultsFor(handle) })
+    const { body, owner, placement: rule } = request
+    const placing = new Placing({ ...{ pool, rule, awayMs, isExpected }, need: needOf(body.limits) })
+    this.#placings.set(id, placing)
+    try {
+      const attempt = new RemoteAttempt({
+        ...{ pool, placing, id, owner, context, awayMs, away: this.#away },
+        killRemote: (runtime, isTaken) => this.#killRemote({ id, owner, isTaken, runtime }),
+      })
+      const { status, member } = await attempt.run(body)
+      return outcomeOf(status, member.url)
+    } finally {
+      this.#placings.delete(id)
+    }
   }
 
   /** An attempt keeps the owner of its submission, because a restart may have changed the default. */
@@ -113,13 +128,13 @@ export class RuntimeExecutor implements Executor {
   }
 
   killRemote(task: ExecutableTask, handle: Handle): void {
-    this.#killRemote(handle.id, handle.owner ?? ownerOf(task, this.#options.defaults), handle.isTaken)
+    this.#killRemote({ ...handle, owner: handle.owner ?? ownerOf(task, this.#options.defaults) })
   }
 
-  async resultSoFar({ id }: Handle, { traceId, signal }: Call): Promise<RuntimeResult> {
-    const { service } = this.#options
+  async resultSoFar({ id, runtime }: Handle, { traceId, signal }: Call): Promise<RuntimeResult> {
+    const { service, url } = this.#memberOf(runtime)
     try {
-      return resultOf(await service.look(id, traceId, signal), service.url)
+      return resultOf(await service.look(id, traceId, signal), url)
     } catch (error) {
       throw error instanceof CallFailed ? failureOf(error) : error
     }
@@ -129,20 +144,27 @@ export class RuntimeExecutor implements Executor {
     task: Pick<ExecutableTask, 'toolName' | 'input' | 'timeout' | 'secrets'>,
     { traceId, signal }: Call,
   ): Promise<TaskPlan> {
-    const { service, defaults } = this.#options
-    const { body } = runtimeRequest(task, { runtimeId: `plan-${crypto.randomUUID()}`, defaults })
-    try {
-      const { execution_plan } = await service.dryRun(body, traceId, signal)
-      return { execution_plan }
-    } catch (error) {
-      throw error instanceof CallFailed ? failureOf(error) : error
+    const { defaults, pool } = this.#options
+    const { body, placement } = runtimeRequest(task, { runtimeId: `plan-${crypto.randomUUID()}`, defaults })
+    const found = fittingRuntimes(pool.members, placement)
+    if ('waiting' in found) return { error: found.waiting }
+    let refusal: unknown
+    for (const { service } of found.open.slice(0, MAX_PLANNED)) {
+      try {
+        const { execution_plan } = await service.dryRun(body, traceId, signal)
+        return { execution_plan }
+      } catch (error) {
+        refusal ??= error instanceof CallFailed ? failureOf(error) : error
+      }
     }
+    throw refusal
   }
 
-  async *readLog({ id }: Handle, { untilOver, ...request }: LogRequest): AsyncGenerator<Uint8Array, void, void> {
+  async *readLog({ id, runtime }: Handle, { untilOver, ...request }: LogRequest) {
+    const { logs } = this.#memberOf(runtime)
     const more = untilOver === undefined ? {} : { untilOver }
     try {
-      yield* this.#logs.read(id, { ...request, ...more })
+      yield* logs.read(id, { ...request, ...more })
     } catch (error) {
       throw error instanceof CallFailed ? failureOf(error) : error
     }
@@ -150,30 +172,52 @@ export class RuntimeExecutor implements Executor {
 
   async waitingFor(handles: readonly Handle[]): Promise<ReadonlyMap<string, string>> {
     const details = new Map<string, string>()
-    const isAway = ({ id }: Handle) => this.#awaySince.has(id)
-    for (const { id } of handles.filter(isAway)) {
-      details.set(id, `runtime away since ${isoTime(this.#awaySince.get(id)!)}`)
+    const asked = new Map<PoolMember, string[]>()
+    for (const { id, runtime = DEFAULT_RUNTIME } of handles) {
+      const away = this.#away.get(id)
+      const member = this.#options.pool.get(runtime)
+      if (away !== undefined) details.set(id, awayText(runtime, away))
+      else if (member !== undefined) asked.set(member, [...(asked.get(member) ?? []), id])
     }
-    if (handles.every(isAway)) return details
-    return new Map([...(await this.#queue.look()), ...details])
+    const look = async ([{ name, queue }, ids]: [PoolMember, readonly string[]]) => {
+      const queued = await queue.look()
+      for (const id of ids) if (queued.has(id)) details.set(id, `runtime ${name}: ${queued.get(id)}`)
+    }
+    await Promise.all([...asked].map(look))
+    return details
+  }
+
+  waitingHere({ id, graph, attempt }: AttemptName): string | undefined {
+    return this.#placings.get(runtimeTaskId(id, graph.id, attempt))?.waiting
   }
 
   onBehalfOf({ input, handle }: Pick<ExecutableTask, 'input'> & { readonly handle?: Handle | undefined }) {
     return onBehalfOf(input, this.#defaultsFor(handle))
   }
 
-  /** Each attempt was a separate task in the runtime service. */
+  /** Each attempt was a separate task in a runtime service. Records of attempts say where the earlier ones were. */
   forget(task: ForgottenTask): void {
-    const { attempt, handle, graph } = task
-    const earlier = Array.from({ length: Math.max(0, attempt - 1) }, (_, i) => runtimeTaskId(task.id, graph.id, i + 1))
-    const ids = handle === undefined ? earlier : [...earlier, handle.id]
-    if (ids.length > 0) this.#options.removals.add(ids, handle?.owner ?? ownerOf(task, this.#options.defaults))
+    const { attempt, attempts = [], handle, graph } = task
+    const owner = handle?.owner ?? ownerOf(task, this.#options.defaults)
+    const places = new Map(attempts.map((record) => [record.attempt, record.placed_on]))
+    const removals: { readonly id: string; readonly runtime?: string | undefined }[] = []
+    for (let i = 1; i < attempt; i++) removals.push({ id: runtimeTaskId(task.id, graph.id, i), runtime: places.get(i) })
+    if (handle !== undefined) removals.push(handle)
+    this.#options.removals.add(removals, owner)
   }
 
-  #killRemote(handle_id: string, owner: string | undefined, is_taken: boolean): void {
+  #killRemote({ id: handle_id, owner, isTaken: is_taken, runtime }: Handle): void {
     this.#options.orphans.add({
       ...{ handle_id, is_taken, since: Date.now() },
       ...(owner !== undefined && { owner }),
+      ...(runtime !== undefined && { runtime }),
     })
+  }
+
+  /** Throws `ExecutionError` if the runtime service was removed. */
+  #memberOf(name: string = DEFAULT_RUNTIME): PoolMember {
+    const member = this.#options.pool.get(name)
+    if (member !== undefined) return member
+    throw new ExecutionError('external_failure', `runtime ${name} is not in the pool`, { retryable: true })
   }
 }

@@ -8,7 +8,7 @@ import { Callbacks } from '../../../control/callbacks/callbacks.ts'
 import { noop } from '../../../control/executors/os/noop.ts'
 import { OsExecutor } from '../../../control/executors/os/os.ts'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
-import { RemoteCapacity } from '../../../control/executors/runtime/remote-capacity.ts'
+import { RuntimePool } from '../../../control/executors/runtime/pool.ts'
 import { controlApp } from '../../../control/http/app.ts'
 import { McpServers } from '../../../control/mcp-client/servers.ts'
 import { EventStreams } from '../../../control/operations/event-streams.ts'
@@ -68,7 +68,7 @@ const parts = {
   callbacks: new Callbacks({
     ...{ store, keeper, dataDir: dir.path, guard: addressGuards.callbacks, secret: undefined, log },
   }),
-  runtimeCapacity: new RemoteCapacity({ resources: () => Promise.reject(new Error('away')) }),
+  runtimePool: new RuntimePool({ configured: [], token: undefined }),
   ...{ listSkills: async () => [], unknownFields: 'refuse' as const, maxBodyBytes: 1024, maxFanOut: 10, log },
   stopping,
 }

@@ -24,7 +24,7 @@ function killsAnsweredBy(answer: (id: string) => number) {
     },
   })
   const service = new RuntimeService({ url: server.url.href, token: undefined })
-  const orphans = new Orphans({ dataDir: dir.path, service, log: silentLog() })
+  const orphans = new Orphans({ dataDir: dir.path, find: () => service, log: silentLog() })
   return {
     kills,
     add: (handle_id: string) => orphans.add({ handle_id, is_taken: true, since: Date.now() }),

@@ -44,7 +44,12 @@ test('a service that stays away is away since it was noticed first', async () =>
   setSystemTime(first)
   try {
     const capacity = new RemoteCapacity({ resources: () => Promise.reject(new Error('cannot connect')) })
-    const away = { state: 'away', awaySince: first.getTime(), reason: 'cannot connect' } as const
+    const away = {
+      state: 'away',
+      awaySince: first.getTime(),
+      reason: 'cannot connect',
+      fault: 'cannot connect',
+    } as const
     expect(await capacity.look()).toEqual(away)
     setSystemTime(new Date('2026-01-01T01:00:00Z'))
     const before = capacity.look()

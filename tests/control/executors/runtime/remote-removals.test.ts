@@ -40,7 +40,7 @@ function world(answer: (id: string) => number | Promise<number>) {
   return {
     ...{ asked, load, path, service },
     removals: (options: { maxRemovals?: number; log?: Log } = {}) =>
-      new RemoteRemovals({ dataDir: dir.path, service, log: silentLog(), ...options }),
+      new RemoteRemovals({ dataDir: dir.path, find: () => service, log: silentLog(), ...options }),
     onDisk: () => (existsSync(path) ? readFileSync(path, 'utf8').trim().split('\n') : []),
     async [Symbol.asyncDispose]() {
       await server.stop(true)
@@ -55,6 +55,7 @@ const allDone = (removals: RemoteRemovals) =>
     (size) => size === 0,
   )
 const ids = (count: number) => Array.from({ length: count }, (_, i) => `task-${i}`)
+const named = (ids: readonly string[]) => ids.map((id) => ({ id }))
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 test('each is asked for once, with its owner, a few at a time, and then the file is gone', async () => {
@@ -65,8 +66,8 @@ test('each is asked for once, with its owner, a few at a time, and then the file
     return 204
   })
   const removals = at.removals()
-  removals.add(ids(300), 'josé')
-  removals.add(['unowned'], undefined)
+  removals.add(named(ids(300)), 'josé')
+  removals.add(named(['unowned']), undefined)
   await until(at.onDisk, (lines) => lines.length === 301)
   written.resolve()
   await allDone(removals)
@@ -83,7 +84,7 @@ test('each is asked for once, with its owner, a few at a time, and then the file
 test('they outlive the service that added them, a torn last line too', async () => {
   let isAway = true
   await using at = world(() => (isAway ? 503 : 204))
-  at.removals().add(['a', 'b'], undefined)
+  at.removals().add(named(['a', 'b']), undefined)
   await until(at.onDisk, (lines) => lines.length === 2)
   await Bun.write(at.path, `${readFileSync(at.path, 'utf8')}["tor`)
   isAway = false
@@ -98,7 +99,7 @@ test('while the service is away nothing is lost, and it is not asked for each of
   let isAway = true
   await using at = world(() => (isAway ? 502 : 204))
   const removals = at.removals()
-  removals.add(ids(1_000), undefined)
+  removals.add(named(ids(1_000)), undefined)
   await until(
     () => at.asked.length,
     (count) => count > 4, // a second round
@@ -113,7 +114,7 @@ test('one that runs there still is tried again, one that is unknown there is don
   let hasEnded = false
   await using at = world((id) => (id === 'unknown' ? 404 : hasEnded ? 204 : 409))
   const removals = at.removals()
-  removals.add(['running', 'unknown'], undefined)
+  removals.add(named(['running', 'unknown']), undefined)
   await until(
     () => at.asked.filter(({ id }) => id === 'running').length,
     (count) => count === 2,
@@ -128,7 +129,7 @@ test('a refusal is final, and one line in the log for all of its kind', async ()
   await using at = world(() => 405)
   const { log, lines } = memoryLog()
   const removals = at.removals({ log })
-  removals.add(ids(20), undefined)
+  removals.add(named(ids(20)), undefined)
   await allDone(removals)
   expect(at.asked.length).toBe(20)
   expect(lines().filter(({ msg }) => msg === 'the runtime service does not remove tasks').length).toBe(1)
@@ -138,7 +139,7 @@ test('there are at most so many: the oldest are left to the retention of the run
   let isAway = true
   await using at = world(() => (isAway ? 503 : 204))
   const removals = at.removals({ maxRemovals: 10 })
-  removals.add(ids(15), undefined)
+  removals.add(named(ids(15)), undefined)
   expect(removals.size).toBe(10)
   const before = at.asked.length
   isAway = false
@@ -151,7 +152,7 @@ test('an entry behind a torn line is read again', async () => {
   await using at = world(() => 503)
   await Bun.write(at.path, '["a",null,1700000000000]\n["tor')
   const removals = at.removals()
-  removals.add(['b', 'c'], undefined)
+  removals.add(named(['b', 'c']), undefined)
   await until(at.onDisk, (lines) => lines.length === 4)
   expect(at.removals().size).toBe(3)
 })
@@ -161,7 +162,7 @@ test('while the service is away, new ones do not start further rounds', async ()
   const removals = at.removals()
   const rounds: number[] = []
   for (let i = 0; rounds.length < 3; i++) {
-    removals.add([`task-${i}`], undefined)
+    removals.add(named([`task-${i}`]), undefined)
     await Bun.sleep(1) // the interval between removals, which is shorter than the one between rounds
     if (at.asked.length > (rounds.at(-1) ?? 0)) rounds.push(at.asked.length)
   }
@@ -197,8 +198,8 @@ test('a mistake in a call is logged, and the next round tries it again', async (
     },
   }
   using dir = tempDir()
-  const removals = new RemoteRemovals({ dataDir: dir.path, service, log })
-  removals.add(['a'], undefined)
+  const removals = new RemoteRemovals({ dataDir: dir.path, find: () => service, log })
+  removals.add(named(['a']), undefined)
   await allDone(removals)
   expect(calls).toBe(2)
   expect(lines()).toMatchObject([{ level: 'error', handle_id: 'a', cause: expect.stringContaining('TypeError') }])
@@ -208,7 +209,7 @@ test('the file is rewritten without those that are finished', async () => {
   const open = 50
   await using at = world((id) => (Number(id.slice(5)) < open ? 409 : 204))
   const removals = at.removals()
-  removals.add(ids(20_000), undefined)
+  removals.add(named(ids(20_000)), undefined)
   await until(
     () => removals.size,
     (size) => size === open,

@@ -1,0 +1,165 @@
+/**
+ * Finds the runtime service for one attempt: of two random ones that fit, the one with more left. One that is full,
+ * refuses or is away is followed by the next. While none may take the attempt, it waits, and says why.
+ */
+import { formatDuration } from '../../../shared/duration.ts'
+import type { CallFailed } from '../../../shared/http-client.ts'
+import { fittingRuntimes, isBetter, type Need, namesText, type PlacementRule } from '../../graph/placement.ts'
+import { ExecutionError } from '../executor.ts'
+import { failureOf } from './outcome.ts'
+import type { RuntimePool } from './pool.ts'
+import { awayText, type PoolMember } from './pool-member.ts'
+import { RetryBudget } from './retry-budget.ts'
+import { isAway } from './service.ts'
+import { stoppedError } from './stopped-error.ts'
+
+/** Milliseconds for a picture of the resources of one runtime service if another one has answered. */
+const PICTURE_MS = 250
+
+export interface PlacingOptions {
+  readonly pool: RuntimePool
+  readonly rule: PlacementRule
+  readonly need: Need
+  /** Milliseconds that an attempt waits for runtime services that are all away. */
+  readonly awayMs: number
+  /** Whether a runtime service that is away is about to start. */
+  readonly isExpected: (member: PoolMember) => boolean
+  /** From 0 to below 1. Default: `Math.random`. */
+  readonly random?: () => number
+}
+
+interface Refusal {
+  readonly member: PoolMember
+  readonly failure: ExecutionError
+}
+
+export class Placing {
+  readonly #options: PlacingOptions
+  /** The runtime services of this round that did not take the attempt. */
+  readonly #tried = new Set<PoolMember>()
+  #refusals: Refusal[] = []
+  /** The last call that found a runtime service away. */
+  #lastAway: CallFailed | undefined
+  #budget: RetryBudget | undefined
+  /** Why the attempt has no place yet. */
+  waiting: string | undefined
+
+  constructor(options: PlacingOptions) {
+    this.#options = options
+  }
+
+  /** The next one to send the attempt to. Throws `ExecutionError` once none will take it. */
+  next(signal: AbortSignal): PoolMember | Promise<PoolMember> {
+    const found = this.#fitting()
+    const only = 'open' in found && found.open.length === 1 ? found.open[0] : undefined
+    if (only !== undefined && !this.#tried.has(only)) return this.#placedAt(only)
+    return this.#choose(signal)
+  }
+
+  /** Notes that `member` does not have the attempt. Throws `ExecutionError` if no other one would take it either. */
+  refused(member: PoolMember, error: CallFailed): void {
+    const { pool, isExpected } = this.#options
+    this.#tried.add(member)
+    if (isAway(error)) {
+      member.noteAway(error.fault)
+      this.#lastAway = error
+      if (pool.isLone && !(isExpected(member) && error.statusCode === 0)) throw failureOf(error)
+      return
+    }
+    const failure = failureOf(error, pool.isLone ? '' : `runtime ${member.name}: `)
+    if (failure.code === 'invalid_input') throw failure
+    this.#refusals.push({ member, failure })
+  }
+
+  #fitting() {
+    const { pool, rule } = this.#options
+    return fittingRuntimes(pool.members, rule)
+  }
+
+  #placedAt(member: PoolMember): PoolMember {
+    member.notePlaced(this.#options.need)
+    this.waiting = undefined
+    return member
+  }
+
+  async #choose(signal: AbortSignal): Promise<PoolMember> {
+    const { pool } = this.#options
+    for (;;) {
+      if (signal.aborted) throw stoppedError()
+      const found = this.#fitting()
+      if ('waiting' in found) {
+        this.waiting = found.waiting
+        this.#tried.clear()
+        this.#refusals = []
+        await pool.changed(signal)
+        continue
+      }
+      const left = found.open.filter((member) => !this.#tried.has(member))
+      if (left.length === 0) await this.#roundOver(found.open, signal)
+      else {
+        const pair = this.#twoOf(left)
+        const ready = found.open.length === 1 ? pair : await this.#readyOf(pair)
+        const chosen = this.#better(ready.filter((member) => pool.has(member) && !member.isDraining))
+        if (chosen !== undefined) return this.#placedAt(chosen)
+      }
+    }
+  }
+
+  /** Those that answer. Those that are away count as tried. */
+  async #readyOf(pair: readonly PoolMember[]): Promise<readonly PoolMember[]> {
+    const looks = await looksAt(pair)
+    for (const [i, isReady] of looks.entries()) if (isReady === false) this.#tried.add(pair[i]!)
+    return pair.filter((_, i) => looks[i])
+  }
+
+  /** Compares and places in one turn, so that many tasks at once see what the others have taken. */
+  #better([first, second]: readonly PoolMember[]): PoolMember | undefined {
+    if (first?.offer === undefined || second?.offer === undefined) return first
+    return isBetter(second.offer, first.offer, this.#options.need) ? second : first
+  }
+
+  #twoOf(members: readonly PoolMember[]): readonly PoolMember[] {
+    if (members.length === 1) return members
+    const { random = Math.random } = this.#options
+    const first = Math.floor(random() * members.length)
+    const second = (first + 1 + Math.floor(random() * (members.length - 1))) % members.length
+    return [members[first]!, members[second]!]
+  }
+
+  /** All that fit were tried. Waits for those that are away. Throws if there are none, or after a limit. */
+  async #roundOver(members: readonly PoolMember[], signal: AbortSignal): Promise<void> {
+    const { awayMs } = this.#options
+    const refusal = this.#refusals.find(({ failure }) => failure.retryable) ?? this.#refusals[0]
+    const away = members.filter((member) => !this.#refusals.some((each) => each.member === member))
+    if (refusal !== undefined && away.length === 0) throw refusal.failure
+    this.#budget ??= new RetryBudget(awayMs, signal)
+    this.waiting = awayTextOf(away)
+    if (!(await this.#budget.pause())) {
+      if (signal.aborted) throw stoppedError()
+      if (refusal !== undefined) throw refusal.failure
+      const cause = this.#lastAway
+      const message = `lost touch with the runtime service for ${formatDuration(awayMs)}: ${cause?.message ?? this.waiting}`
+      throw new ExecutionError('external_failure', message, { retryable: true, ...(cause !== undefined && { cause }) })
+    }
+    this.#tried.clear()
+    this.#refusals = []
+  }
+}
+
+/** The text of the one that is away; of several, that of the first and the names of the others. */
+function awayTextOf(members: readonly PoolMember[]): string {
+  const [first, ...others] = members
+  const away = first!.away
+  const text = away === undefined ? `runtime ${first!.name} does not answer` : awayText(first!.name, away)
+  return others.length === 0 ? text : `${text}, and so are ${namesText(others.map(({ name }) => name))}`
+}
+
+/** Whether each answers. Undefined for one that has not in time while another one has. */
+async function looksAt(pair: readonly PoolMember[]): Promise<readonly (boolean | undefined)[]> {
+  const looks = pair.map((member) => member.look())
+  const { promise: late, resolve } = Promise.withResolvers<undefined>()
+  const timer = setTimeout(resolve, PICTURE_MS, undefined)
+  const inTime = await Promise.all(looks.map((look) => Promise.race([look, late])))
+  clearTimeout(timer)
+  return inTime.includes(true) ? inTime : Promise.all(looks)
+}

@@ -1,0 +1,105 @@
+/** A runtime service as `--runtime-url` and `POST /runtimes` name it: `gpu-1=http://10.0.0.7:18080,gpu,zone=a`. Pure. */
+import {
+  DEFAULT_RUNTIME,
+  MAX_RUNTIME_LABELS,
+  MAX_RUNTIMES,
+  RUNTIME_LABEL,
+  RUNTIME_LABEL_RULE,
+  RUNTIME_LABEL_VALUE,
+  RUNTIME_LABEL_VALUE_RULE,
+  RUNTIME_NAME,
+  RUNTIME_NAME_RULE,
+  type RuntimeLabels,
+} from './contract/placement.ts'
+import { isObject } from './json.ts'
+
+export interface RuntimeEntry {
+  readonly name: string
+  /** Without a slash at the end. */
+  readonly url: string
+  readonly labels: RuntimeLabels
+}
+
+const name = new RegExp(RUNTIME_NAME)
+const label = new RegExp(RUNTIME_LABEL)
+const labelValue = new RegExp(RUNTIME_LABEL_VALUE, 'u')
+
+/** Characters of a caller's text in an error. */
+const MAX_SHOWN = 100
+
+const shown = (value: string): string => JSON.stringify(value.slice(0, MAX_SHOWN)).toWellFormed()
+
+export const isRuntimeName = (text: string): boolean => name.test(text)
+
+/** The fault of the labels of a runtime service or of a placement; `at` is their path. */
+export function runtimeLabelsFault(at: string, labels: unknown): string | undefined {
+  if (!isObject(labels)) return `${at}: expected object of strings`
+  const entries = Object.entries(labels)
+  if (entries.length > MAX_RUNTIME_LABELS) {
+    return `${at}: expected at most ${MAX_RUNTIME_LABELS} labels, got ${entries.length}`
+  }
+  for (const [key, value] of entries) {
+    if (!label.test(key)) return `${at}: expected names of ${RUNTIME_LABEL_RULE}, got ${shown(key)}`
+    if (typeof value !== 'string') return `${at}.${key}: expected string ("" for a label without a value)`
+    if (!labelValue.test(value)) return `${at}.${key}: expected ${RUNTIME_LABEL_VALUE_RULE}`
+  }
+  return undefined
+}
+
+/** Characters of an address. */
+const MAX_URL_CHARACTERS = 2_048
+
+const WITH_NAME = /^([^=:/?#,]*)=(.*)$/s
+
+/** An http: or https: address without query, and without a slash at its end; undefined if `text` is none. */
+export function baseUrlOf(text: string): string | undefined {
+  const url = text.length > MAX_URL_CHARACTERS ? null : URL.parse(text)
+  if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) return undefined
+  return url.search === '' && url.hash === '' ? url.href.replace(/\/+$/, '') : undefined
+}
+
+/** The entry, or the expected form of the part that is wrong. */
+export function runtimeEntry(text: string): RuntimeEntry | string {
+  const [, name = DEFAULT_RUNTIME, rest = text] = WITH_NAME.exec(text) ?? []
+  if (!isRuntimeName(name)) return `a name of ${RUNTIME_NAME_RULE} before "="`
+  const [address = '', ...given] = rest.split(',')
+  const url = baseUrlOf(address)
+  if (url === undefined) {
+    return 'an http: or https: address without query, such as http://127.0.0.1:18080 or gpu-1=http://10.0.0.7:18080,gpu,zone=a'
+  }
+  const labels = labelsIn(given)
+  if (typeof labels === 'string') return labels
+  const fault = runtimeLabelsFault('labels', labels)
+  return fault === undefined
+    ? { name, url, labels }
+    : `labels as in gpu,zone=a behind the address (${fault}; repeat the flag for another runtime service)`
+}
+
+/** `gpu` is `gpu=`. The fault if a label stands there twice. */
+function labelsIn(given: readonly string[]): RuntimeLabels | string {
+  const labels = new Map<string, string>()
+  for (const label of given) {
+    const [, key = label, value = ''] = /^([^=]*)=(.*)$/s.exec(label) ?? []
+    if (labels.has(key)) return `each label once, got ${JSON.stringify(key)} twice`
+    labels.set(key, value)
+  }
+  return Object.fromEntries(labels)
+}
+
+/** The entries in a list with spaces between them, or the expected form of what is wrong. */
+export function runtimeEntries(text: string): readonly RuntimeEntry[] | string {
+  const entries = new Map<string, RuntimeEntry>()
+  for (const part of text.split(BETWEEN_ENTRIES).filter((each) => each !== '')) {
+    const entry = runtimeEntry(part)
+    if (typeof entry === 'string') return entry
+    if (entries.has(entry.name)) {
+      return `a name for each runtime service, as in gpu-1=http://10.0.0.7:18080: two are called ${entry.name}`
+    }
+    entries.set(entry.name, entry)
+    if (entries.size > MAX_RUNTIMES) return `at most ${MAX_RUNTIMES} runtime services`
+  }
+  return entries.size === 0 ? 'at least one address' : [...entries.values()]
+}
+
+/** Neither an address nor a label has spaces. */
+const BETWEEN_ENTRIES = /[\s\0]+/

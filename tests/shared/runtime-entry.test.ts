@@ -1,0 +1,49 @@
+/** Goal: `--runtime-url` in all its forms. Method: tables, and a rule for any text. */
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { runtimeEntries, runtimeEntry } from '../../shared/runtime-entry.ts'
+
+describe('--runtime-url', () => {
+  test.each([
+    ['http://127.0.0.1:18080', { name: 'default', url: 'http://127.0.0.1:18080', labels: {} }],
+    ['http://h/base/', { name: 'default', url: 'http://h/base', labels: {} }],
+    [
+      'gpu-1=http://10.0.0.7:18080,gpu,zone=a',
+      { name: 'gpu-1', url: 'http://10.0.0.7:18080', labels: { gpu: '', zone: 'a' } },
+    ],
+    ['a=https://h,x=y=z,team/name=', { name: 'a', url: 'https://h', labels: { x: 'y=z', 'team/name': '' } }],
+  ])('%s', (text, entry) => {
+    expect(runtimeEntry(text)).toEqual(entry)
+  })
+
+  test.each([
+    '',
+    '=http://h',
+    '.=http://h',
+    'a=',
+    'a=ftp://h',
+    'http://h?x',
+    'http://h,',
+    'http://h,_x',
+    'http://h,__proto__',
+    `http://h/${'x'.repeat(3_000)}`,
+  ])('%s is none', (text) => {
+    expect(typeof runtimeEntry(text)).toBe('string')
+  })
+
+  test('several have names of their own, and there are at most so many', () => {
+    const urls = (count: number) => Array.from({ length: count }, (_, i) => `r${i}=http://h:${i + 1}`).join(' ')
+    expect(runtimeEntries(urls(256))).toHaveLength(256)
+    expect(runtimeEntries(urls(257))).toBe('at most 256 runtime services')
+    expect(runtimeEntries(' ')).toBe('at least one address')
+  })
+
+  test('of any text is entries or what is expected', () => {
+    fc.assert(
+      fc.property(fc.string(), (text) => {
+        const entries = runtimeEntries(text)
+        if (typeof entries !== 'string') for (const { url } of entries) expect(URL.canParse(url)).toBe(true)
+      }),
+    )
+  })
+})
