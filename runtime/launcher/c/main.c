@@ -12,7 +12,8 @@
  *                                                            connections on to serve (forwarder.h)
  *   task          your program  of the service, or those of init and a seccomp filter
  *
- * The child of the launcher starts with the rights of the service. In a sandbox it enters its namespaces, joins its cgroup,
+ * The child of the launcher starts with the rights of the service. A fork server that is root keeps network namespaces for
+ * sandboxes; the launcher then enters one before (networks.h). In a sandbox it enters its namespaces, joins its cgroup,
  * builds its file view, becomes the sandbox user and drops all capabilities (sandbox.h). With a pid namespace it then becomes
  * the init and forks the task. Tests start launchers without a fork server. `--probe` runs no task (probe.h).
  *

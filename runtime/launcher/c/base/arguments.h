@@ -43,6 +43,8 @@ struct arguments {
   int64_t notify_fd;
   /* The fork server that forked this launcher; ABSENT without one. No argument. */
   pid_t fork_server_pid;
+  /* This launcher is in a network namespace for its task, with loopback. No argument. */
+  bool has_network;
   char **command;
   /* The file view; empty without `mount` in `sandbox`. Last, because arguments_parse does not clear its unused entries. */
   struct mount_list mounts;

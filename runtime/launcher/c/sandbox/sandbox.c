@@ -23,8 +23,14 @@ struct sandbox sandbox_of(const struct arguments *arguments) {
 
 bool sandbox_has(const struct sandbox *sandbox, enum feature feature) { return (sandbox->features & feature) != 0; }
 
+/* Otherwise its network is the launcher's: the host's, or one that was made ahead of time. */
+static bool makes_network(const struct sandbox *sandbox) {
+  return sandbox_has(sandbox, FEATURE_NET) && !sandbox->arguments->has_network;
+}
+
 unsigned int sandbox_birth_flags(const struct sandbox *sandbox) {
-  return sandbox->is_on ? namespaces_of_birth(sandbox->features, sandbox->is_root) : 0;
+  unsigned int made = makes_network(sandbox) ? sandbox->features : sandbox->features & ~(unsigned int)FEATURE_NET;
+  return sandbox->is_on ? namespaces_of_birth(made, sandbox->is_root) : 0;
 }
 
 /* With the rights of root, or those of the user namespace that we were born into. */
@@ -33,7 +39,7 @@ static struct fault set_up(const struct sandbox *sandbox, int egress_fd) {
   bool has_user = sandbox_has(sandbox, FEATURE_USER);
   if (has_user && !sandbox->is_root) fault = namespaces_map_user(sandbox->uid, sandbox->gid);
   if (!is_fault(fault) && sandbox_has(sandbox, FEATURE_CGROUP)) fault = namespaces_enter_cgroup();
-  if (!is_fault(fault) && sandbox_has(sandbox, FEATURE_NET)) fault = namespaces_raise_loopback();
+  if (!is_fault(fault) && makes_network(sandbox)) fault = namespaces_raise_loopback();
   if (!is_fault(fault) && egress_fd != ABSENT)
     fault = egress_hand_over(egress_fd, (int)sandbox->arguments->egress_port, has_user && !sandbox->is_root);
   if (!is_fault(fault) && sandbox_has(sandbox, FEATURE_MOUNT))

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include "base/identity.h"
 #include "server/inbox.h"
 #include "server/job-table.h"
+#include "server/networks.h"
 #include "server/orphans.h"
 #include "server/setproctitle.h"
 #include "supervise/reaper.h"
@@ -27,6 +29,7 @@ struct fork_server {
   struct inbox inbox;
   struct job_table jobs;
   struct orphans orphans;
+  struct networks networks;
   struct setproctitle title;
   int signal_fd;
   pid_t pid;
@@ -49,7 +52,8 @@ static bool begin(struct fork_server *server, char **argv, struct text *complain
   int64_t notify_fd;
   if (argv[2] == NULL || !arguments_parse_fd(argv[2], &notify_fd)) return COMPLAIN(complaint, "--fork-server needs a descriptor");
   *server = (struct fork_server){
-    .inbox = {.fd = STDIN_FILENO}, .jobs = {.notify_fd = (int)notify_fd}, .orphans = {.look_us = NEVER}, .pid = getpid()};
+    .inbox = {.fd = STDIN_FILENO}, .jobs = {.notify_fd = (int)notify_fd}, .orphans = {.look_us = NEVER},
+    .networks = {.own_fd = ABSENT}, .pid = getpid()};
   setproctitle_find(&server->title, argv, environ);
   identity_read_boot(); /* if not now, each launcher tries, and says what is wrong */
   server->signal_fd = signals_watch();
@@ -59,8 +63,9 @@ static bool begin(struct fork_server *server, char **argv, struct text *complain
 
 /* Turns the forked child into a launcher. */
 static void become_launcher(struct fork_server *server, const struct request *request, struct arguments *arguments,
-                            int lock_fd) {
+                            int lock_fd, int net_fd) {
   setsid();
+  arguments->has_network = net_fd != ABSENT && setns(net_fd, CLONE_NEWNET) == 0;
   close(STDIN_FILENO);
   inbox_wipe_rest(&server->inbox);
   environ = request->variables;
@@ -86,9 +91,10 @@ static enum side launch(struct fork_server *server, const struct request *reques
   }
   int lock_fd;
   struct fault fault = task_dir_lock(&lock_fd, arguments);
+  int net_fd = is_fault(fault) ? ABSENT : networks_take(&server->networks, arguments);
   pid_t pid = is_fault(fault) ? ABSENT : fork();
   if (pid == 0) {
-    become_launcher(server, request, arguments, lock_fd);
+    become_launcher(server, request, arguments, lock_fd, net_fd);
     return SIDE_LAUNCHER;
   }
   if (!is_fault(fault) && pid < 0) fault = fault_at(STEP_FORK);
@@ -97,7 +103,9 @@ static enum side launch(struct fork_server *server, const struct request *reques
   if (is_stale) complain_of_fault(arguments->task_id, fault);
   if (is_fault(fault)) job_table_add_failed(&server->jobs, arguments, request->launch, is_stale ? no_fault() : fault);
   else job_table_add(&server->jobs, arguments, request->launch, pid);
-  if (lock_fd >= 0) close(lock_fd); /* now the launcher's alone */
+  /* Now they are the launcher's alone. */
+  if (lock_fd >= 0) close(lock_fd);
+  if (net_fd != ABSENT) close(net_fd);
   return SIDE_FORK_SERVER;
 }
 
@@ -133,7 +141,7 @@ static int64_t next_us(const struct fork_server *server, bool is_pipe_full) {
   int64_t tell_us = is_pipe_full ? NEVER : job_table_tell_us(&server->jobs);
   if (tell_us < next_us) next_us = tell_us;
   if (server->orphans.look_us < next_us) next_us = server->orphans.look_us;
-  return server->has_more ? 0 : next_us;
+  return server->has_more || server->networks.is_wanted ? 0 : next_us;
 }
 
 bool fork_server_run(char **argv, struct arguments *arguments, struct text *complaint) {
@@ -146,7 +154,10 @@ bool fork_server_run(char **argv, struct arguments *arguments, struct text *comp
       {.fd = server.signal_fd, .events = POLLIN},
       {.fd = is_pipe_full ? server.jobs.notify_fd : ABSENT, .events = POLLOUT},
     };
-    if (poll(events, sizeof events / sizeof events[0], ms_until(next_us(&server, is_pipe_full))) < 0) continue;
+    int ready = poll(events, sizeof events / sizeof events[0], ms_until(next_us(&server, is_pipe_full)));
+    if (ready < 0) continue;
+    if (ready == 0 && server.networks.is_wanted && is_fault(networks_add(&server.networks)))
+      return COMPLAIN(complaint, "cannot return to its network: %s", strerror(errno));
     if (events[1].revents != 0) signals_heed(server.signal_fd);
     if (events[1].revents != 0 || server.has_more) reap(&server);
     orphans_kill(&server.orphans, &server.jobs);

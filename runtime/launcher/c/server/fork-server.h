@@ -4,6 +4,8 @@
  * A fork costs more the larger the parent is, and serve has one thread for everything. So serve starts this small process
  * and writes launch requests to its standard input (inbox.h). The fork server forks; the child continues as a launcher.
  *
+ * It also keeps network namespaces at hand (networks.h).
+ *
  * Guarantees to serve:
  *
  *   lock        The fork server takes the lock of a task before it forks, and the launcher inherits it. If there is no fork

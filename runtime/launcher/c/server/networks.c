@@ -1,0 +1,34 @@
+#include "server/networks.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include "base/features.h"
+#include "sandbox/namespaces.h"
+
+static bool needs_one(const struct arguments *arguments) {
+  unsigned int features = 0;
+  return geteuid() == 0 && arguments->sandbox != NULL && features_parse(arguments->sandbox, &features) &&
+         (features & FEATURE_NET) != 0;
+}
+
+static int open_current(void) { return open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC); }
+
+int networks_take(struct networks *networks, const struct arguments *arguments) {
+  if (!needs_one(arguments)) return ABSENT;
+  if (networks->own_fd == ABSENT) networks->own_fd = open_current();
+  networks->is_wanted = networks->own_fd != ABSENT;
+  return networks->count > 0 ? networks->fds[--networks->count] : ABSENT;
+}
+
+struct fault networks_add(struct networks *networks) {
+  networks->is_wanted = false;
+  if (unshare(CLONE_NEWNET) != 0) return no_fault(); /* the next task will say why */
+  int fd = is_fault(namespaces_raise_loopback()) ? ABSENT : open_current();
+  if (setns(networks->own_fd, CLONE_NEWNET) != 0) return fault_at(STEP_NAMESPACES);
+  if (fd < 0) return no_fault();
+  networks->fds[networks->count++] = fd;
+  networks->is_wanted = networks->count < NETWORKS_KEPT;
+  return no_fault();
+}
