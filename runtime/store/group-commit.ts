@@ -211,6 +211,7 @@ export class GroupCommit {
     } catch (error) {
       this.#refuseRequests(error)
       this.#waitForDisk(error)
+      this.#flushUrgent() // a kill from now on must not leave what was refused
       return
     }
     this.#isLogDistrusted = false

@@ -357,6 +357,32 @@ describe('a sync', () => {
     expect([ended, commit.fault]).toEqual([['1', '2'], undefined])
   })
 
+  test('that fails while the log cannot be moved leaves nothing of a request that is refused then', async () => {
+    const { sync, ended, note, turn } = held()
+    const reader = new Database(join(temp.path, 'runtime.db'), { readonly: true })
+    reader.run('begin')
+    reader.query('select count(*) from numbers').get()
+    db.run('pragma busy_timeout = 0')
+    note('1', request(insert(1), remove(1)))
+    await turn()
+    sync.isBroken = true
+    sync.end()
+    await turn()
+    note('2', request(insert(2), remove(2)))
+    note('3', commit.fact(insert(3)))
+    await turn()
+    expect(ended).toEqual(['1 503', '2 503'])
+    // Also for a service that is killed now.
+    expect(committed()).toEqual([3])
+    reader.run('commit')
+    reader.close()
+    await until(
+      () => ended,
+      (all) => all.length === 3,
+    )
+    expect([committed(), commit.fault]).toEqual([[3], undefined])
+  })
+
   test('that failed is not believed when another one succeeds, before the log was moved', async () => {
     const { sync, ended, note, turn } = held()
     const reader = new Database(join(temp.path, 'runtime.db'), { readonly: true })
