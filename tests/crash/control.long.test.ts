@@ -6,7 +6,7 @@
  * acknowledged graph is there, an outcome that was seen stays, what was deleted is gone, what was cancelled ends so. The
  * tasks are shell scripts that write down which attempt they are: no attempt may run twice, and no process may be left.
  *
- * The seed is part of the title; TASKMILL_SEED repeats a run, TASKMILL_NIGHTLY makes it longer.
+ * The seed is part of the title; `make crash SEED= ROUNDS=` repeats a run.
  */
 import { expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -17,10 +17,13 @@ import type { SubmitResponse } from '../../shared/contract/submission.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
 import { markedProcesses } from '../../shared/processes.ts'
 import { type Control, startControl } from '../support/control.ts'
+import { FailingCalls, missingFailingCalls } from '../support/failing-calls.ts'
 import { limitOf, type Random, ROUNDS, randomNumbers, SEED } from '../support/random.ts'
 import { canMount, smallDisk } from '../support/small-disk.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
+
+const whyNone = missingFailingCalls === undefined ? '' : ` (skipped: ${missingFailingCalls})`
 
 /** What clients were told. */
 class Promises {
@@ -138,6 +141,8 @@ async function check(control: Control, promises: Promises): Promise<void> {
 interface Disk {
   disturb(random: Random): void
   restore(): void
+  /** For the environment of the service. */
+  readonly env?: Readonly<Record<string, string>>
 }
 
 async function killAndCheck(dataDir: string, log: string, disk?: Disk): Promise<void> {
@@ -146,7 +151,7 @@ async function killAndCheck(dataDir: string, log: string, disk?: Disk): Promise<
   writeFileSync(log, '')
   const options = {
     dataDir,
-    env: { SERVICE_SHELL_POLICY: 'open' },
+    env: { SERVICE_SHELL_POLICY: 'open', ...disk?.env },
     flags: ['--kill-grace', '100ms', '--persist-interval', '20ms', '--max-concurrency', '8'],
   }
   for (let round = 0; round < ROUNDS; round++) {
@@ -209,6 +214,20 @@ test.skipIf(!canMount)(
     await killAndCheck(join(disk.path, 'data'), join(dir.path, 'attempts'), {
       disturb: (random) => (random(3) === 0 ? disk.free() : disk.fill()),
       restore: () => disk.free(),
+    })
+  },
+  limitOf(ROUNDS),
+)
+
+test.skipIf(missingFailingCalls !== undefined)(
+  `nor when syncs and renames fail now and then (${ROUNDS} kills, seed ${SEED})${whyNone}`,
+  async () => {
+    using dir = tempDir()
+    using failing = new FailingCalls(dir.path)
+    await killAndCheck(join(dir.path, 'data'), join(dir.path, 'attempts'), {
+      disturb: (random) => failing.fail((['none', 'syncs', 'renames', 'both'] as const)[random(4)]!),
+      restore: () => failing.fail('none'),
+      env: failing.env,
     })
   },
   limitOf(ROUNDS),

@@ -12,11 +12,14 @@ import { join } from 'node:path'
 import type { TaskStatusResponse, TaskSummary } from '../../shared/contract/runtime.ts'
 import { hasEnded } from '../../shared/contract/runtime-status.ts'
 import { markedProcesses } from '../../shared/processes.ts'
+import { FailingCalls, missingFailingCalls } from '../support/failing-calls.ts'
 import { limitOf, type Random, ROUNDS, randomNumbers, SEED } from '../support/random.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { canMount, smallDisk } from '../support/small-disk.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
+
+const whyNone = missingFailingCalls === undefined ? '' : ` (skipped: ${missingFailingCalls})`
 
 /** What clients were told, and what the tasks are. */
 class Promises {
@@ -96,6 +99,8 @@ async function client(runtime: Runtime, promises: Promises, random: Random, name
 interface Disk {
   disturb(random: Random): void
   restore(): void
+  /** For the environment of the service. */
+  readonly env?: Readonly<Record<string, string>>
 }
 
 async function killAndCheck(dataDir: string, log: string, disk?: Disk): Promise<void> {
@@ -105,6 +110,7 @@ async function killAndCheck(dataDir: string, log: string, disk?: Disk): Promise<
   writeFileSync(log, '')
   const options = {
     dataDir,
+    env: disk?.env ?? {},
     flags: ['--termination-grace-ms', '100', '--tenant-quota', 't0=slots:2', '--capacity-memory-bytes', '2147483648'],
   }
   for (let round = 0; round < ROUNDS; round++) {
@@ -191,6 +197,20 @@ test.skipIf(!canMount)(
     await killAndCheck(join(disk.path, 'data'), join(dir.path, 'runs'), {
       disturb: (random) => (random(3) === 0 ? disk.free() : disk.fill()),
       restore: () => disk.free(),
+    })
+  },
+  limitOf(ROUNDS),
+)
+
+test.skipIf(missingFailingCalls !== undefined)(
+  `nor when syncs and renames fail now and then (${ROUNDS} kills, seed ${SEED})${whyNone}`,
+  async () => {
+    using dir = tempDir()
+    using failing = new FailingCalls(dir.path)
+    await killAndCheck(join(dir.path, 'data'), join(dir.path, 'runs'), {
+      disturb: (random) => failing.fail((['none', 'syncs', 'renames', 'both'] as const)[random(4)]!),
+      restore: () => failing.fail('none'),
+      env: failing.env,
     })
   },
   limitOf(ROUNDS),
