@@ -8,7 +8,7 @@ endif
 # The scripts of package.json call it by its name.
 export PATH := $(dir $(BUN)):$(PATH)
 
-.PHONY: demo test test-long check build bench release test-portable format docs clean nightly launcher launcher-check
+.PHONY: demo test test-long crash check build bench release test-portable format docs clean nightly launcher launcher-check
 
 demo: node_modules
 	@$(BUN) run --silent demo
@@ -40,6 +40,13 @@ release: node_modules
 # Every test at its full size: some 500 kills in each crash test instead of 30.
 nightly: node_modules
 	@TASKMILL_NIGHTLY=1 $(BUN) run --silent test --all
+
+# Kills services at random moments. SEED repeats a run, ROUNDS sets its length, TEST picks the tests whose titles have it.
+SEED ?=
+ROUNDS ?=
+TEST ?=
+crash: node_modules
+	@TASKMILL_SEED='$(SEED)' TASKMILL_ROUNDS='$(ROUNDS)' $(BUN) run --silent test --crash $(if $(TEST),-t '$(TEST)')
 
 format: node_modules
 	@$(BUN) run --silent format

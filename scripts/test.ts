@@ -3,7 +3,8 @@
  *
  *   bun scripts/test.ts           every test but those in *.long.test.ts: `make test`
  *   bun scripts/test.ts --long    only the tests in *.long.test.ts: `make test-long`
- *   bun scripts/test.ts --all     both
+ *   bun scripts/test.ts --crash   only those that kill services at random moments: `make crash`
+ *   bun scripts/test.ts --all     all tests
  *   bun scripts/test.ts --portable   the tests that need neither Linux nor the executables: `make test-portable`
  *
  * Further arguments go to `bun test`.
@@ -33,7 +34,10 @@ const PORTABLE = [
   ...['control/adapter-v1', 'control/graph', 'control/store', 'model'],
 ].map((folder) => `./tests/${folder}/`)
 
-type Selection = 'short' | 'long' | 'all' | 'portable'
+/** Tests that kill services at random moments. */
+const CRASH = 'tests/crash/'
+
+type Selection = 'short' | 'long' | 'crash' | 'all' | 'portable'
 
 const run = `run-${process.pid}-${Date.now()}`
 const temp = mkdtempSync(join(tmpdir(), 'taskmill-tests-'))
@@ -86,6 +90,7 @@ process.exit(isRed ? 1 : 0)
 function splitArguments(argv: readonly string[]): { selection: Selection; rest: readonly string[] } {
   const [first, ...others] = argv
   if (first === '--long') return { selection: 'long', rest: others }
+  if (first === '--crash') return { selection: 'crash', rest: others }
   if (first === '--all') return { selection: 'all', rest: others }
   if (first === '--portable') return { selection: 'portable', rest: others }
   return { selection: 'short', rest: argv }
@@ -95,6 +100,7 @@ function splitArguments(argv: readonly string[]): { selection: Selection; rest: 
 function filesOf(selection: Selection): string[] {
   if (selection === 'all') return []
   if (selection === 'portable') return PORTABLE
+  if (selection === 'crash') return [CRASH]
   return selection === 'long' ? [LONG] : [`--path-ignore-patterns=**/*${LONG}`]
 }
 

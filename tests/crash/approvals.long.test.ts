@@ -6,7 +6,7 @@
  * acknowledged, or one that was sent, or its timeout; it must have been asked for at the time that somebody saw; and what
  * depends on it must have run if and only if it was approved.
  *
- * The seed is part of the title; TASKMILL_SEED repeats a run, TASKMILL_NIGHTLY makes it longer.
+ * The seed is part of the title; `make crash SEED= ROUNDS=` repeats a run.
  */
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'

@@ -35,6 +35,9 @@ const OWNER = 'ada'
 /** Of SIGTERM, and then KILL, as service managers do it. */
 const TERM_PATIENCE_MS = 300
 
+/** Longer than most time limits of the tasks. */
+const MAX_FREEZE_MS = 1_000
+
 const FLAGS = {
   controlFlags: [
     ...['--kill-grace', '100ms', '--persist-interval', '20ms', '--shutdown-timeout', '50ms'],
@@ -49,6 +52,7 @@ class Trial {
   readonly #pair: Pair
   readonly #random: Random
   readonly #isPatient: boolean
+  readonly #freezes: boolean
   readonly #told = new Told()
   readonly #planned = new Map<string, PlannedTask>()
   /** Services that were told to end. */
@@ -59,10 +63,11 @@ class Trial {
   #graphs = 0
   #isOver = false
 
-  constructor(pair: Pair, random: Random, isPatient: boolean) {
+  constructor(pair: Pair, random: Random, { isPatient, freezes = false }: Circumstances) {
     this.#pair = pair
     this.#random = random
     this.#isPatient = isPatient
+    this.#freezes = freezes
   }
 
   async run(rounds: number): Promise<void> {
@@ -70,7 +75,8 @@ class Trial {
     await this.#startControl()
     for (let round = 0; round < rounds; round++) {
       await this.#pause(200)
-      await this.#mishap()
+      if (this.#freezes && this.#random(4) > 0) await this.#freeze()
+      else await this.#mishap()
       await this.#goingThere((id) => this.#told.isLeftAlone(id)) // else they take all places, one after the other
     }
     await this.#pause(200)
@@ -96,6 +102,18 @@ class Trial {
       await this.#pause(150)
       if (which === 'control') await this.#startControl()
       else await this.#pair.startRuntime()
+    }
+  }
+
+  /** Services are stopped for a while, as by a debugger or a machine that sleeps. They know nothing of it. */
+  async #freeze(): Promise<void> {
+    const which = this.#random(3)
+    const services = [this.#pair.control, this.#pair.runtime].filter((_, i) => which !== i)
+    for (const { process } of services) process.kill('SIGSTOP')
+    await this.#pause(MAX_FREEZE_MS)
+    for (const { process } of services) {
+      process.kill('SIGCONT')
+      await this.#pause(100)
     }
   }
 
@@ -239,6 +257,8 @@ interface Circumstances {
   readonly options: PairOptions
   readonly port: number
   readonly isPatient: boolean
+  /** Most mishaps stop services for a while. */
+  readonly freezes?: boolean
 }
 
 async function killAndCheck(
@@ -247,9 +267,9 @@ async function killAndCheck(
   circumstances: () => Promise<Circumstances>,
 ): Promise<void> {
   for (let left = rounds; left > 0; left -= ROUNDS_OF_A_PAIR) {
-    const { options, port, isPatient } = await circumstances()
-    await using pair = new Pair(port, options)
-    await new Trial(pair, random, isPatient).run(Math.min(left, ROUNDS_OF_A_PAIR))
+    const found = await circumstances()
+    await using pair = new Pair(found.port, found.options)
+    await new Trial(pair, random, found).run(Math.min(left, ROUNDS_OF_A_PAIR))
   }
 }
 
@@ -258,6 +278,18 @@ test(
   async () => {
     const random = randomNumbers(SEED)
     await killAndCheck(ROUNDS, random, async () => ({ options: FLAGS, port: await freePort(), isPatient: true }))
+  },
+  60 * 60_000,
+)
+
+const FROZEN_ROUNDS = roundsOf({ usual: 20, nightly: 300 })
+
+test(
+  `also when they are stopped (SIGSTOP) for a while (${FROZEN_ROUNDS} rounds, seed ${SEED})`,
+  async () => {
+    const random = randomNumbers(SEED + 2)
+    const circumstances = async () => ({ options: FLAGS, port: await freePort(), isPatient: true, freezes: true })
+    await killAndCheck(FROZEN_ROUNDS, random, circumstances)
   },
   60 * 60_000,
 )

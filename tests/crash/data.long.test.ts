@@ -8,7 +8,7 @@
  * the end all notes of a copy must be the same, and be what the records say; each secret must be one of those that there
  * were, and none may be found in a file.
  *
- * The seed is part of the title; TASKMILL_SEED repeats a run, TASKMILL_NIGHTLY makes it longer.
+ * The seed is part of the title; `make crash SEED= ROUNDS=` repeats a run.
  */
 import { expect, test } from 'bun:test'
 import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'

@@ -6,7 +6,7 @@
  * must be there after the next start, with the outcomes that its answer names, also those in files; a deleted source is
  * gone. The tasks are shell scripts that write down their graph: no reused task may execute in a graph that reuses it.
  *
- * The seed is part of the title; TASKMILL_SEED repeats a run, TASKMILL_NIGHTLY makes it longer.
+ * The seed is part of the title; `make crash SEED= ROUNDS=` repeats a run.
  */
 import { expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'

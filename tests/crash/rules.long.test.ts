@@ -6,7 +6,7 @@
  * its end. Each task must have ended as the model allows, given how its dependencies ended, and must not have started
  * before them. Only what somebody cancelled may be cancelled.
  *
- * The seed is part of the title; TASKMILL_SEED repeats a run, TASKMILL_NIGHTLY makes it longer.
+ * The seed is part of the title; `make crash SEED= ROUNDS=` repeats a run.
  */
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
