@@ -8,7 +8,8 @@
  * | `*.githubusercontent.com` | every name below this one, at any depth |
  * | `10.0.0.0/8`, `10.1.2.3`, `[2001:db8::]/32` | these addresses |
  *
- * Each may end with a port: `pypi.org:443`. Without one, a rule is about all ports.
+ * Each may end with a port: `pypi.org:443`. Without one, a rule is about all ports. A rule of an allowlist for sandboxes may
+ * end with the word ` opaque`: what is sent through such a connection is not looked at.
  */
 import { type Host, hostOf, hostText } from './host.ts'
 import { type IpAddress, type IpNetwork, isWithin, networkOf, networkText, widthOf } from './ip-address.ts'
@@ -18,6 +19,8 @@ export type Rule = {
   readonly text: string
   /** Undefined: all ports. */
   readonly port: number | undefined
+  /** Whether connections under this rule may hide the name that they are for. Default: false. */
+  readonly isOpaque?: boolean
 } & RuleHosts
 
 type RuleHosts =
@@ -43,6 +46,15 @@ export function parseRule(text: string): Rule {
   const { host, port } = withoutPort(text)
   const hosts = hostsOf(host, text)
   return { text: textOf(hosts) + (port === undefined ? '' : `:${port}`), port, ...hosts }
+}
+
+const OPAQUE = ' opaque'
+
+/** Parses a rule of an allowlist, which may be opaque. Throws `NotARule`. */
+export function parseAllowRule(text: string): Rule {
+  if (!text.endsWith(OPAQUE)) return parseRule(text)
+  const rule = parseRule(text.slice(0, -OPAQUE.length))
+  return { ...rule, text: `${rule.text}${OPAQUE}`, isOpaque: true }
 }
 
 /** Parses an address, a name or a network, each with or without a port. */

@@ -48,12 +48,12 @@ export type Refusal =
 /** Allows public addresses and all names. */
 export const PUBLIC_ONLY: Egress = { layers: [{ allow: [parseRule('*')], deny: [] }], never: [] }
 
-/** Parses a list of rules. Throws `NotARule` with the index in its message. */
-export function parseRules(texts: readonly string[], name: string): Rule[] {
+/** Parses a list of rules, each with `parse`. Throws `NotARule` with the index in its message. */
+export function parseRules(texts: readonly string[], name: string, parse: (text: string) => Rule = parseRule): Rule[] {
   if (texts.length > MAX_RULES) throw new NotARule(`${name}: expected at most ${MAX_RULES} rules, got ${texts.length}`)
   return texts.map((text, i) => {
     try {
-      return parseRule(text)
+      return parse(text)
     } catch (error) {
       if (error instanceof NotARule) throw new NotARule(`${name}[${i}]: ${error.message}`)
       throw error
@@ -74,6 +74,12 @@ export const decideName = (egress: Egress, { name, port }: { name: string; port:
     if (denied !== undefined) return refused({ kind: 'denied', rule: denied.text })
     return allowedBy(layer.allow, (rule) => coversPort(rule, port) && coversName(rule, name))
   })
+
+/** `egress` with only its opaque rules: the connections that it allows may hide the name that they are for. */
+export const opaquePart = ({ layers, never }: Egress): Egress => ({
+  layers: layers.map(({ allow, deny }) => ({ allow: allow?.filter(({ isOpaque }) => isOpaque), deny })),
+  never,
+})
 
 export interface Target {
   /** The name that `address` was looked up for. Undefined if the caller named the address itself. */

@@ -8,6 +8,7 @@ import {
   coversPort,
   MAX_RULE_CHARACTERS,
   NotARule,
+  parseAllowRule,
   parseRule,
 } from '../../../shared/egress/rule.ts'
 
@@ -138,5 +139,29 @@ describe('covers', () => {
   test('the port that it names, or all', () => {
     expect([80, 443].map((port) => coversPort(parseRule('pypi.org:443'), port))).toEqual([false, true])
     expect([80, 443].map((port) => coversPort(parseRule('pypi.org'), port))).toEqual([true, true])
+  })
+})
+
+describe('a rule of an allowlist', () => {
+  test.each([
+    ['PyPI.org:443', 'pypi.org:443', undefined],
+    ['GitHub.com:22 opaque', 'github.com:22 opaque', true],
+    ['* opaque', '* opaque', true],
+    ['10.0.0.0/8 opaque', '10.0.0.0/8 opaque', true],
+  ])('%s is %s', (text, expected, isOpaque) => {
+    const rule = parseAllowRule(text)
+    expect([rule.text, rule.isOpaque]).toEqual([expected, isOpaque])
+    expect(parseAllowRule(expected)).toEqual(rule)
+  })
+
+  test.each(['opaque:443 opaque x', ' opaque', 'a  opaque', 'a\topaque', 'a opaque opaque', 'a OPAQUE'])(
+    'not: %j',
+    (text) => {
+      expect(() => parseAllowRule(text)).toThrow(NotARule)
+    },
+  )
+
+  test('is opaque nowhere else', () => {
+    expect(() => parseRule('a opaque')).toThrow(NotARule)
   })
 })

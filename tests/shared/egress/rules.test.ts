@@ -3,13 +3,14 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { classOf } from '../../../shared/egress/address-class.ts'
 import { parseIp } from '../../../shared/egress/ip-address.ts'
-import { NotARule, parseRule } from '../../../shared/egress/rule.ts'
+import { NotARule, parseAllowRule, parseRule } from '../../../shared/egress/rule.ts'
 import {
   decideAddress,
   decideName,
   type Egress,
   intersection,
   MAX_RULES,
+  opaquePart,
   PUBLIC_ONLY,
   parseRules,
 } from '../../../shared/egress/rules.ts'
@@ -207,4 +208,19 @@ describe('properties', () => {
       }),
     )
   })
+})
+
+test('connections that may be opaque are those under opaque rules, in every layer with a list', () => {
+  const layer = (allow: readonly string[] | undefined, deny: readonly string[] = []) => ({
+    allow: allow?.map(parseAllowRule),
+    deny: deny.map(parseRule),
+  })
+  const isOpaque = (layers: ReturnType<typeof layer>[], name: string) =>
+    decideName(opaquePart({ layers, never: [] }), { name, port: 22 }).isAllowed
+  const rules = layer(['a.example:22 opaque', 'b.example', '*.c.example opaque'], ['x.c.example'])
+  const names = ['a.example', 'b.example', 'y.c.example', 'x.c.example']
+  expect(names.map((name) => isOpaque([rules], name))).toEqual([true, false, true, false])
+  expect(names.map((name) => isOpaque([layer(undefined), rules], name))).toEqual([true, false, true, false])
+  expect(names.map((name) => isOpaque([layer(['*']), rules], name))).toEqual([false, false, false, false])
+  expect(names.map((name) => isOpaque([layer(['*:22 opaque']), rules], name))).toEqual([true, false, true, false])
 })
