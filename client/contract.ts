@@ -167,8 +167,17 @@ export interface PlannedSandbox {
   readonly rootfs?: string
   /** Whether rootfs is the root. */
   readonly chroot: boolean
-  /** As the request has it; namespaces.net says what is in effect. */
-  readonly network?: 'none' | 'host'
+  /** none: loopback of its own; host: that of the host; an object: rules. As the request has it, or as in effect. */
+  readonly network?: 'none' | 'host' | {
+    /** Hosts that the task may connect to: names, *.names, addresses, networks, or *; each may end with a port, and then with " opaque". Default none. */
+    readonly allow?: readonly string[]
+    /** Hosts that it may not connect to, although allow covers them. */
+    readonly deny?: readonly string[]
+    /** Bytes that it may send and receive together. Default: no limit. */
+    readonly max_bytes?: number
+    /** Connections at a time. Default 256. */
+    readonly max_connections?: number
+  }
   /** What the task has of its own, with linux_sandbox. A request may leave user to the host. */
   readonly namespaces?: {
     /** Whether mount is its own. */

@@ -231,6 +231,7 @@ function runtimeParts(config: ControlConfig, token: string | undefined, { env, l
     ? new RuntimeChild({
         ...{ service: pool.get()!.service, dataDir, env, log, token: itsToken },
         hasControlToken: token !== undefined,
+        controlAddr: config.addr.endsWith(':0') ? undefined : config.addr,
         flags: ['--unknown-fields', config.unknownFields, ...logFlags(config), ...secretsFlags(config, env)],
       })
     : undefined

@@ -1,5 +1,6 @@
 /** All settings of `taskmill-runtime serve`: flag, variable, default, unit, range and help text. */
 import { CAPABILITY_MODES, NETWORKS } from '../shared/contract/runtime-request.ts'
+import { parseAllowRule, parseRule } from '../shared/egress/rule.ts'
 import {
   choice,
   Expected,
@@ -15,6 +16,7 @@ import {
 import { LOG_LEVELS } from '../shared/log.ts'
 import { logFileSettings } from '../shared/log-file.ts'
 import { unknownFieldsSetting } from '../shared/unknown-fields-setting.ts'
+import { addresses, rules } from './intake/egress-settings.ts'
 import { CONTROL_ACCESS } from './intake/host-network.ts'
 import { parseTenantQuotas, QUOTA_FORM, type TenantQuotas } from './ledger/quotas.ts'
 
@@ -131,6 +133,18 @@ export const serveSettings = {
     choices: NETWORKS,
     help: 'Default sandbox.network of tasks in linux_sandbox: none is loopback of their own, host is the network of the host.',
   }),
+  egressAllow: rules(
+    'Host that tasks with rules may connect to, as in sandbox.network.allow. A task gets what this and its own rules allow. Default: its own rules alone.',
+    parseAllowRule,
+  ),
+  egressDeny: rules('Host that no task with rules may connect to, as in sandbox.network.deny.', parseRule),
+  maxEgressConnections: integer({
+    default: '4096',
+    value: 'number',
+    min: 1,
+    max: 100_000,
+    help: 'Maximum number of connections that all tasks with rules have at one time. Lower if the limit for descriptors is.',
+  }),
   disableLinuxSandbox: flag({
     variable: 'SERVICE_RUNTIME_DISABLE_LINUX_SANDBOX',
     help: 'Turn the linux_sandbox profile off, as if the host did not support it.',
@@ -237,6 +251,11 @@ export const serveSettings = {
     default: 'unknown',
     choices: CONTROL_ACCESS,
     help: 'Whether the control service on this machine requires a token. Unless it is token, the plans of tasks with the host network carry a warning. taskmill-control --with-runtime sets it.',
+  }),
+  controlAddr: addresses({
+    variable: 'SERVICE_CONTROL_ADDR',
+    default: '127.0.0.1:8080',
+    help: 'Address of a control service, which no rule of a task reaches. With a loopback address, or none, it is on this machine, and no address of this machine is reached at its port. taskmill-control --with-runtime sets it.',
   }),
   logLevel: choice({
     variable: 'SERVICE_LOG_LEVEL',

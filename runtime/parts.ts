@@ -18,6 +18,7 @@ import { Inputs } from './dispatch/inputs.ts'
 import { KillSender, Kills } from './dispatch/kill.ts'
 import { baseEnvironment, type LaunchSettings } from './dispatch/launch-plan.ts'
 import { LauncherRecords } from './dispatch/launcher-records.ts'
+import { Networks } from './dispatch/networks.ts'
 import { Outputs } from './dispatch/outputs.ts'
 import { ResultFiles } from './dispatch/result-files.ts'
 import { Retention } from './dispatch/retention.ts'
@@ -26,9 +27,13 @@ import { Starts } from './dispatch/start.ts'
 import { Submissions } from './dispatch/submit.ts'
 import { Totals } from './dispatch/totals.ts'
 import { WaitingQueue } from './dispatch/waiting-queue.ts'
+import { Dialer } from './egress/dial.ts'
+import { Egress } from './egress/egress.ts'
+import { OwnAddresses } from './egress/own-addresses.ts'
 import type { Foundation } from './foundation.ts'
 import { capabilityManifest } from './host/capabilities.ts'
 import { findCapacity } from './host/capacity.ts'
+import { maxDescriptors } from './host/descriptors.ts'
 import { PathLooks } from './host/path-looks.ts'
 import { platformOf } from './host/platform.ts'
 import { serviceUser } from './host/service-user.ts'
@@ -64,9 +69,13 @@ export function buildTaskParts(foundation: Foundation) {
   const results = new ResultFiles(dataDir, log)
   const totals = new Totals()
   const force = new Force({ records, cgroups, serviceId: serviceIdOf(dataDir), log })
-  const ends = new Ends({ store, records, force, results, settings, totals, log })
+  const own = ownAddresses(foundation)
+  const networks = new Networks({ egress: egressOf(foundation, own), store, log })
   const secrets = new Secrets(foundation.secrets)
-  const starts = new Starts({ host: launchers, settings, cgroups, capabilities, store, records, ends, force, secrets })
+  const ends = new Ends({ store, records, force, results, settings, networks, totals, log })
+  const starts = new Starts({
+    ...{ host: launchers, settings, cgroups, capabilities, store, records, ends, force, secrets, networks },
+  })
   const discards = new Discards({ dataDir, retryMs: config.gcIntervalMs, log })
   const keptLimits = { files: config.maxKeptFiles, bytes: config.maxKeptBytes }
   const outputs = new Outputs({ ...storage, discards, dataDir, limits: keptLimits, log })
@@ -76,7 +85,7 @@ export function buildTaskParts(foundation: Foundation) {
   const inputs = new Inputs({ store, starts, discards, holds, dataDir, users, limits: inputLimits })
   const dispatcher = new Dispatcher({
     ...storage,
-    ...{ ledger, queue, inFlight, records, starts, ends, force, results, inputs, outputs, totals, log },
+    ...{ ledger, queue, inFlight, records, starts, ends, force, results, inputs, outputs, networks, totals, log },
     bootId: bootId(),
     graceMs: config.terminationGraceMs,
     retryMs: config.launchRetryMs,
@@ -102,8 +111,32 @@ export function buildTaskParts(foundation: Foundation) {
       inputs,
       holds,
     },
-    ...{ dispatcher, killSender, kills },
+    ...{ dispatcher, killSender, kills, networks, own },
   }
+}
+
+/** Descriptors that the service keeps for itself, and those of a connection through it. */
+const OWN_DESCRIPTORS = 512
+const DESCRIPTORS_OF_CONNECTION = 2
+
+function egressOf({ config, data, log }: Foundation, own: OwnAddresses): Egress {
+  const most = Math.floor((maxDescriptors() - OWN_DESCRIPTORS) / DESCRIPTORS_OF_CONNECTION)
+  return new Egress({
+    directory: join(data.path, 'egress'),
+    bounds: { allow: config.egressAllow, deny: config.egressDeny ?? [] },
+    maxConnections: Math.max(0, Math.min(config.maxEgressConnections, most)),
+    ...{ own, dialer: new Dialer() },
+    onFault: (task_id, error) =>
+      log.error('a connection of a task could not be served', { task_id, cause: messageOf(error) }),
+  })
+}
+
+/** The port of this service is added once it listens, too: it may have picked one. */
+function ownAddresses({ config, access }: Foundation): OwnAddresses {
+  const own = new OwnAddresses()
+  own.addPort(access.address.port)
+  for (const address of config.controlAddr) own.add(address)
+  return own
 }
 
 /** Where no task has a pid namespace, another user would hide nothing. */
@@ -181,7 +214,7 @@ export function buildCallerParts(foundation: Foundation, tasks: TaskParts) {
 
 export function buildApp(
   { config, env, access, data, storage, cgroups, capabilities, log }: Foundation,
-  { kills, totals, ledger, queue }: TaskParts,
+  { kills, totals, ledger, queue, networks }: TaskParts,
   callers: CallerParts,
   startedAt: number,
 ): AnyElysia {
@@ -190,7 +223,7 @@ export function buildApp(
   const runtimeId = config.runtimeId === '' ? hostname() : config.runtimeId
   const platform = platformOf(env)
   return runtimeApp({
-    ...{ ...callers, kills, queue, store, dataDir, totals, log, guard: access.guard },
+    ...{ ...callers, kills, queue, store, dataDir, totals, networks, log, guard: access.guard },
     maxBodyBytes: config.maxBodyBytes,
     unknownFields: config.unknownFields,
     info: {

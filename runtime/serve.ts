@@ -45,11 +45,12 @@ async function start(config: ServeConfig, env: Environment, { log, signals, exit
   const recovered = await recover(foundation, tasks)
   signals.duringStart.throwIfAborted()
   const server = listen(app, foundation.access.address, 'listen-addr')
+  tasks.own.addPort(Number(new URL(server.url).port))
   foundation.data.keep()
   announce(server.url, foundation.access, { ...recovered }, log)
   tasks.dispatcher.startWhatFits()
   const rounds = startRounds(foundation, tasks)
-  cleanUp(foundation, callers)
+  cleanUp(foundation, tasks, callers)
   signals.started(stopOnce({ foundation, tasks, callers, server, rounds, exit }))
 }
 
@@ -72,7 +73,8 @@ const startRounds = ({ config }: Foundation, { dispatcher, complaints }: TaskPar
   }, config.dispatchPollIntervalMs)
 
 /** Removes the remains of crashes in the background, and starts retention. */
-function cleanUp({ config, cgroups, log }: Foundation, { retention }: CallerParts): void {
+function cleanUp({ config, cgroups, log }: Foundation, { networks }: TaskParts, { retention }: CallerParts): void {
+  networks.removeStrays()
   if (cgroups !== undefined) void sweepAbandonedCgroups(cgroups, log)
   void retention
     .removeStrays()
@@ -99,6 +101,7 @@ async function stop({ foundation, tasks, callers, server, rounds, exit }: Servic
   callers.readiness.isStopping = true
   await server.stop(LAST_ANSWERS_MS)
   await tasks.launchers.close()
+  tasks.networks.stop()
   closeStorage(storage, log)
   log.info('stopped')
   await exit(0)

@@ -106,7 +106,7 @@ export function eachUnknownField(
   at = '',
   whole = schema,
 ): void {
-  const properties: Record<string, TSchema> | undefined = schema.properties
+  const properties: Record<string, TSchema> | undefined = objectForm(schema).properties
   if (value === null || typeof value !== 'object' || Array.isArray(value) || !hasNames(properties)) return
   for (const name in value) {
     if (Object.hasOwn(properties, name)) {
@@ -134,6 +134,12 @@ export function withoutUnknownFields(schema: TSchema, value: unknown): unknown {
   }
   return known
 }
+
+/** The form of `schema` for objects: of several forms the only one with names that forbids others. Else `schema`. */
+export const objectForm = (schema: TSchema): TSchema =>
+  (schema.anyOf as readonly TSchema[] | undefined)?.find(
+    ({ properties, additionalProperties }) => properties !== undefined && additionalProperties === false,
+  ) ?? schema
 
 /** An object whose schema names no fields belongs to the caller. */
 function hasNames(properties: Record<string, TSchema> | undefined): properties is Record<string, TSchema> {

@@ -36,11 +36,12 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['parts.ts'],
     ['http', 'foundation.ts'],
     ['dispatch', 'escape'],
-    ['portable'],
+    ['portable', 'egress'],
     ['launcher'],
     ['store', 'host'],
     ['config.ts'],
     ['intake', 'ledger'],
+    ['wire'],
     ['refusal.ts'],
   ],
   adapter: [

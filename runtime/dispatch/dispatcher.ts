@@ -33,6 +33,7 @@ import type { Inputs } from './inputs.ts'
 import { startedProcess } from './launch-ending.ts'
 import { LaunchRetries } from './launch-retries.ts'
 import type { LauncherRecords } from './launcher-records.ts'
+import type { Networks } from './networks.ts'
 import type { Outputs } from './outputs.ts'
 import type { ResultFiles } from './result-files.ts'
 import type { PreparedLaunch, Starts } from './start.ts'
@@ -62,6 +63,7 @@ export interface DispatcherOptions {
   readonly results: ResultFiles
   readonly inputs: Pick<Inputs, 'fill'>
   readonly outputs: Pick<Outputs, 'reduce'>
+  readonly networks: Pick<Networks, 'close'>
   readonly totals: Pick<Totals, 'started'>
   readonly bootId: string
   /** Milliseconds between TERM and KILL. */
@@ -286,12 +288,13 @@ export class Dispatcher {
    * the end when it is durable.
    */
   async #end(record: FlightRecord, found: Ending): Promise<void> {
-    const { ledger, inFlight, outputs, ends, totals } = this.#options
+    const { ledger, inFlight, outputs, networks, ends, totals } = this.#options
     const { task } = record
     if (found.started !== undefined && task.row.started_at === null) totals.started()
     record.ending()
     ends.removeSecrets(task) // first: no pattern keeps a file with a secret
-    const ending = task.outputs === null ? found : await outputs.reduce(task, found)
+    const used = networks.close(task, found)
+    const ending = task.outputs === null ? used : await outputs.reduce(task, used)
     ledger.release(task.task_id)
     inFlight.remove(record)
     const written = ends.writeDown(task, endChange(task, ending))

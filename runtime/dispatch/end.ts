@@ -3,7 +3,7 @@ import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import { messageOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import type { TaskRequest } from '../../shared/runtime-request/validate.ts'
-import { lacksNetwork, MAX_LAST_WORDS_BYTES, NETWORK_REMEDY } from '../intake/network-remedy.ts'
+import { MAX_LAST_WORDS_BYTES, networkRemedy, refusedRemedy } from '../intake/network-remedy.ts'
 import type { Asked } from '../launcher/classification.ts'
 import { explainFault } from '../launcher/faults.ts'
 import type { Outcome } from '../launcher/outcome.ts'
@@ -19,6 +19,7 @@ import type { FlightRecord, Launch, LaunchedPhase } from './in-flight.ts'
 import { endingOf, internal, launchFailed, lost, startedProcess } from './launch-ending.ts'
 import { askedOf, type LaunchSettings } from './launch-plan.ts'
 import type { LauncherRecords } from './launcher-records.ts'
+import type { Networks } from './networks.ts'
 import type { ResultFiles } from './result-files.ts'
 import { needsPassage } from './task-dir-content.ts'
 import type { Totals } from './totals.ts'
@@ -35,6 +36,7 @@ export interface EndsOptions {
   readonly force: Force
   readonly results: ResultFiles
   readonly settings: LaunchSettings
+  readonly networks: Pick<Networks, 'useOf' | 'forget'>
   readonly totals: Pick<Totals, 'ended'>
   readonly log: Log
 }
@@ -88,12 +90,21 @@ export class Ends {
   /** Adds what to do to the error of a task that failed for want of a network. An output that cannot be read has no words. */
   #withRemedy(task: LiveTask, ending: Ending): Ending {
     const { error } = ending
+    if (error?.code !== 'exit_nonzero') return ending
+    const remedy = this.#remedyOf(task)
+    return remedy === undefined
+      ? ending
+      : { ...ending, error: { ...error, details: { ...(error.details as object), remedy } } }
+  }
+
+  #remedyOf(task: LiveTask): string | undefined {
+    const { networks, records } = this.#options
+    const refusal = networks.useOf(task)?.firstRefusal
+    if (refusal !== undefined) return refusedRemedy(refusal)
     const plan = task.row.execution_plan
-    if (task.isSilent || error?.code !== 'exit_nonzero' || !plan.includes('"net":true')) return ending
-    const { stdout_path, stderr_path } = this.#options.records.dirOf(task)
-    const lastWords = [stderr_path, stdout_path].map(lastWordsIn).join('\n')
-    if (!lacksNetwork(JSON.parse(plan) as ExecutionPlan, lastWords)) return ending
-    return { ...ending, error: { ...error, details: { ...(error.details as object), remedy: NETWORK_REMEDY } } }
+    if (task.isSilent || !plan.includes('"net":true')) return undefined
+    const { stdout_path, stderr_path } = records.dirOf(task)
+    return networkRemedy(JSON.parse(plan) as ExecutionPlan, [stderr_path, stdout_path].map(lastWordsIn).join('\n'))
   }
 
   #storedAsked(task: LiveTask): Asked {
@@ -105,6 +116,7 @@ export class Ends {
   async writeDown(task: LiveTask, change: Change): Promise<void> {
     const { store, results, totals, log } = this.#options
     this.removeSecrets(task)
+    this.#options.networks.forget(task.task_id)
     this.#closeDirectory(task)
     const row = await store.end(task, change, {
       meanwhile: (ended) => results.prepare(task, ended),

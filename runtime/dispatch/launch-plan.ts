@@ -12,6 +12,7 @@ import { ROOT_SCRIPT, ROOT_WORKSPACE } from '../intake/sandbox-view.ts'
 import type { Asked } from '../launcher/classification.ts'
 import type { LaunchPlan, LaunchSandbox } from '../launcher/plan.ts'
 import type { TaskDir } from '../store/task-dir.ts'
+import { EGRESS_PORT, proxyEnvironment } from './proxy-environment.ts'
 import { type SandboxUsers, sandboxUser } from './sandbox-user.ts'
 
 /** The settings that all tasks of a service share. */
@@ -38,12 +39,14 @@ export interface LaunchContext {
   readonly dirId: string | undefined
   /** Value of TASKMILL_TASK in the environment of its processes. */
   readonly mark: string
+  /** The socket of its proxy. Absent for a task whose network has no rules. */
+  readonly egressSocket?: string | undefined
 }
 
 export function launchPlan(
   { task_id, execution, limits, sandbox }: TaskRequest,
   plan: ExecutionPlan,
-  { dir, dirId, cgroup }: LaunchContext,
+  { dir, dirId, cgroup, egressSocket }: LaunchContext,
   { graceMs, maxOutputBytes, sandbox: settings }: LaunchSettings,
 ): LaunchPlan {
   const { resource_enforcement, effective_sandbox } = plan
@@ -69,6 +72,7 @@ export function launchPlan(
     ...(effective_sandbox.profile === 'linux_sandbox' && {
       sandbox: launchSandbox(effective_sandbox, dir, execution.kind === 'script', settings),
     }),
+    ...(egressSocket !== undefined && { egress: { socket: egressSocket, port: EGRESS_PORT } }),
     ...(cpu_time_sec !== undefined && { cpu_time_sec }),
     ...cgroupFor(cgroup, limits, plan),
     ...(memory_bytes !== undefined &&
@@ -145,7 +149,7 @@ const NO_SECRETS: SecretValues = { variables: {}, files: [] }
 export function taskEnvironment(
   { execution, sandbox }: TaskRequest,
   { effective_sandbox }: ExecutionPlan,
-  { dir, mark }: LaunchContext,
+  { dir, mark, egressSocket }: LaunchContext,
   { baseEnvironment, sandbox: { users } }: LaunchSettings,
   { variables, files }: SecretValues = NO_SECRETS,
 ): Record<string, string> {
@@ -157,6 +161,7 @@ export function taskEnvironment(
     ...baseEnvironment,
     ...(user !== undefined && { USER: user.name }),
     HOME: workspace,
+    ...(egressSocket !== undefined && proxyEnvironment({ ...execution.env, ...variables })),
     ...execution.env,
     ...variables,
     ...Object.fromEntries(files.map((file) => [file.variable, pathOf(file)])),

@@ -21,6 +21,7 @@ import type { Ends } from './end.ts'
 import type { KillSender } from './kill.ts'
 import { refusalOf } from './launch-refusal.ts'
 import type { LauncherRecords } from './launcher-records.ts'
+import type { Networks } from './networks.ts'
 
 export interface RecoveryOptions {
   readonly store: TaskStore
@@ -29,6 +30,7 @@ export interface RecoveryOptions {
   readonly records: Pick<LauncherRecords, 'hasBegun' | 'isLauncherAlive'>
   readonly ends: Pick<Ends, 'fromOutcome' | 'removeSecrets'>
   readonly kills: Pick<KillSender, 'send'>
+  readonly networks: Pick<Networks, 'adopt'>
   readonly bootId: string
   /** Milliseconds for which a refused launch is tried again. */
   readonly retryMs: number
@@ -96,7 +98,7 @@ function waitAgain({ ledger, dispatcher, store, ends }: RecoveryOptions, task: L
 }
 
 function takeUp(options: RecoveryOptions, task: LiveTask): keyof Recovered {
-  const { store, ledger, dispatcher, records, kills, bootId } = options
+  const { store, ledger, dispatcher, records, kills, networks, bootId } = options
   const { tenant, reservation, task_id } = task
   // Checked before the outcome: once the lock is free, no launcher writes one. If it cannot be checked, the launcher may live.
   const isAlive = records.isLauncherAlive(task) ?? true
@@ -108,6 +110,7 @@ function takeUp(options: RecoveryOptions, task: LiveTask): keyof Recovered {
   const { reserved_at, updated_at } = task.row
   ledger.restore({ task_id, tenant, reservation, reserved_at: isoTime(reserved_at ?? updated_at) })
   const found = isAlive ? 'running' : wasRefused(options, task) ? 'waiting' : 'ended'
+  networks.adopt(task)
   store.note(task, { patch: {}, events: [recovered(found)] })
   const record = dispatcher.adopt(task, isAlive)
   if (task.row.kill_requested_at !== null) kills.send(record)

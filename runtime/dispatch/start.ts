@@ -23,6 +23,7 @@ import { askedOf, type LaunchSettings, launchPlan, taskEnvironment } from './lau
 import { refusalOf } from './launch-refusal.ts'
 import type { LauncherRecords } from './launcher-records.ts'
 import { lostCapability, planWithoutLostDefault } from './lost-capability.ts'
+import type { Networks } from './networks.ts'
 import { needsPassage, taskDirContent, workspaceOwner } from './task-dir-content.ts'
 
 export interface StartsOptions {
@@ -36,6 +37,7 @@ export interface StartsOptions {
   readonly ends: Ends
   readonly force: Pick<Force, 'markOf'>
   readonly secrets: Secrets
+  readonly networks: Pick<Networks, 'open'>
 }
 
 /** All that a launch needs, or why there will be none. */
@@ -53,7 +55,7 @@ export class Starts {
    * request is read, and the directory of the task is checked. Never throws.
    */
   prepare(task: LiveTask, given?: TaskRequest): PreparedLaunch {
-    const { host, settings, cgroups, capabilities, store, records, force, secrets } = this.#options
+    const { host, settings, cgroups, capabilities, store, records, force, secrets, networks } = this.#options
     try {
       const request = given ?? (JSON.parse(store.requestOf(task.task_id)) as TaskRequest)
       task.outputs = request.outputs ?? null
@@ -69,6 +71,7 @@ export class Starts {
       const context = {
         ...{ dir, dirId: taskDirId(dir.task_dir) },
         ...{ cgroup: cgroups?.forTask(task.task_id), mark: force.markOf(task.task_id) },
+        egressSocket: networks.open(task, plan),
       }
       const values = request.secrets && secrets.values(request.secrets, request.execution)
       const start = host.prepare(

@@ -29,6 +29,7 @@ import type { TaskRow } from '../store/tasks.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import { type Inputs, plannedInputs } from './inputs.ts'
 import type { SandboxSettings } from './launch-plan.ts'
+import type { Networks } from './networks.ts'
 import { checkRootIsShown, realRootOf } from './rootfs-checks.ts'
 import type { PreparedLaunch, Starts } from './start.ts'
 import { needsPassage, taskDirContent } from './task-dir-content.ts'
@@ -39,6 +40,7 @@ export interface SubmissionsOptions {
   readonly ledger: Ledger
   readonly dispatcher: Dispatcher
   readonly starts: Starts
+  readonly networks: Pick<Networks, 'forget'>
   readonly capabilities: CapabilitySet
   readonly planSettings: PlanSettings
   readonly maxQueuedTasks: number
@@ -74,7 +76,7 @@ export class Submissions {
   async submit(body: Uint8Array, traceId: string): Promise<string> {
     const { request, rootfs } = await this.#decode(body)
     const { plan, asking, startsNow } = this.#check(request, rootfs)
-    const { store, dispatcher, starts, totals, readiness, log } = this.#options
+    const { store, dispatcher, starts, networks, totals, readiness, log } = this.#options
     const { task_id } = request
     const row = newRow({ request, plan, reservation: asking.reservation, traceId })
     const events = acceptanceEvents(row, plan)
@@ -103,6 +105,7 @@ export class Submissions {
       return task_id
     } catch (error) {
       if (error instanceof ServiceError && error.status === 503) readiness.refused(text.length)
+      networks.forget(task_id) // its launch may have been prepared
       if (reserved !== undefined) dispatcher.giveBack(task_id)
       // Another task may get this id only once nothing is left of this one.
       if (!store.has(task_id)) this.#removeDirectory(task_id)

@@ -84,4 +84,7 @@ export const configSummary = (
   cgroup_enabled: cgroupRoot !== '',
   default_capability_mode: config.defaultCapabilityMode,
   default_network: config.defaultNetwork,
+  ...(config.egressAllow !== undefined && { egress_allow: config.egressAllow.map(({ text }) => text) }),
+  egress_deny: (config.egressDeny ?? []).map(({ text }) => text),
+  max_egress_connections: config.maxEgressConnections,
 })

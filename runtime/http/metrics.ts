@@ -12,23 +12,28 @@ import {
   renderMetrics,
 } from '../../shared/prometheus.ts'
 import { DURATION_BOUNDS_MS, type Totals } from '../dispatch/totals.ts'
+import type { EgressTotals } from '../egress/egress.ts'
 
 /** Without parameters, as the specification demands. */
 const TEXT = 'text/plain; version=0.0.4'
 
 export interface MetricsSources {
   readonly totals: Totals
+  readonly networks: { readonly totals: EgressTotals }
   readonly resources: () => ResourcesSnapshot
 }
 
-export const addMetricsRoute = (app: AnyElysia, { totals, resources }: MetricsSources): AnyElysia =>
+export const addMetricsRoute = (app: AnyElysia, { totals, networks, resources }: MetricsSources): AnyElysia =>
   app.get(
     '/metrics',
     ({ request, set }) => {
       const preferred = preferredType(request.headers.get('accept'), ['text/plain', 'application/openmetrics-text'])
       const isOpenMetrics = preferred === 'application/openmetrics-text'
       set.headers['content-type'] = isOpenMetrics ? OPENMETRICS_TYPE : TEXT
-      return renderMetrics(measured(RUNTIME_METRICS, { totals, resources: resources() }), isOpenMetrics)
+      return renderMetrics(
+        measured(RUNTIME_METRICS, { totals, network: networks.totals, resources: resources() }),
+        isOpenMetrics,
+      )
     },
     described({
       section: 'The service',
@@ -41,6 +46,7 @@ export const addMetricsRoute = (app: AnyElysia, { totals, resources }: MetricsSo
 /** The sources of the metrics. */
 interface Measured {
   readonly totals: Totals
+  readonly network: EgressTotals
   readonly resources: ResourcesSnapshot
 }
 
@@ -95,6 +101,28 @@ export const RUNTIME_METRICS: readonly Metric<Measured>[] = [
     type: 'gauge',
     help: 'Accepted tasks that wait for their place.',
     samples: ({ resources }) => [{ value: resources.accepted_waiting_tasks }],
+  },
+  {
+    name: 'service_runtime_network_connections_total',
+    type: 'counter',
+    help: 'Connections of tasks whose network has rules, when they ended. failed: allowed, but not made.',
+    labels: { verdict: 'allowed, failed, refused' },
+    samples: ({ network: { allowed, failed, refused } }) =>
+      Object.entries({ allowed, failed, refused }).map(([verdict, value]) => ({ labels: { verdict }, value })),
+  },
+  {
+    name: 'service_runtime_network_connections_open',
+    type: 'gauge',
+    help: 'Connections of these tasks that are being made or are open.',
+    samples: ({ network }) => [{ value: network.open }],
+  },
+  {
+    name: 'service_runtime_network_bytes_total',
+    type: 'counter',
+    help: 'Bytes of ended connections of these tasks.',
+    labels: { direction: 'sent, received' },
+    samples: ({ network: { bytesSent: sent, bytesReceived: received } }) =>
+      Object.entries({ sent, received }).map(([direction, value]) => ({ labels: { direction }, value })),
   },
   ...amounts('capacity', 'What there is'),
   ...amounts('reserved', 'What running tasks have reserved'),

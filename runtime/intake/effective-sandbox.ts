@@ -2,7 +2,8 @@
  * From the sandbox that a task asks for to the one it gets. Pure.
  *
  * Without the profile nothing else applies. With it each namespace is available or missing by itself, in the order of
- * `NAMESPACES`; then the root, which needs a mount namespace; then the seccomp filter. Always in force: the task has no
+ * `NAMESPACES`; then the root, which needs a mount namespace; then the seccomp filter. The rules of a network need its
+ * namespace. Always in force: the task has no
  * rights, and if the service is root, the task runs as the user of sandboxes.
  */
 import type { PlannedSandbox } from '../../shared/contract/runtime.ts'
@@ -18,17 +19,18 @@ export function effectiveSandbox(
   capabilities: CapabilitySet,
   shortages: Shortages,
 ): PlannedSandbox {
-  const { profile, workspace_subdir, rootfs, chroot, namespaces } = requested
+  const { profile, workspace_subdir, rootfs, chroot, network, namespaces } = requested
+  const rules = typeof network === 'object' ? network : undefined
   const where = workspace_subdir === undefined ? {} : { workspace_subdir }
   const isFenced =
     profile === 'linux_sandbox' &&
     shortages.has(
       'sandbox.profile=linux_sandbox',
       capabilities.linux_sandbox,
-      `the task runs with profile process, without isolation${chroot ? ' and without sandbox.chroot' : ''}`,
+      `the task runs with profile process, without isolation${chroot ? ' and without sandbox.chroot' : ''}${rules === undefined ? '' : ' and without the rules of sandbox.network'}`,
     )
   if (!isFenced) return { profile: 'process', ...where, chroot: false }
-  const own = effectiveNamespaces(namespaces!, capabilities, shortages)
+  const own = effectiveNamespaces(namespaces!, rules !== undefined, capabilities, shortages)
   const hasRoot = chroot && hasOwnRoot(own, capabilities, shortages)
   shortages.has('the system call filter of linux_sandbox', capabilities.seccomp, 'the task may make any system call')
   return {
@@ -36,17 +38,29 @@ export function effectiveSandbox(
     ...where,
     ...(hasRoot && { rootfs: rootfs! }),
     chroot: hasRoot,
+    network: own.net ? (rules ?? 'none') : 'host',
     namespaces: own,
   }
 }
 
-function effectiveNamespaces(requested: Namespaces, capabilities: CapabilitySet, shortages: Shortages): Namespaces {
+function effectiveNamespaces(
+  requested: Namespaces,
+  hasRules: boolean,
+  capabilities: CapabilitySet,
+  shortages: Shortages,
+): Namespaces {
   const own: Record<string, boolean> = {}
   for (const name of NAMESPACES) {
     const capability = capabilities.namespaces[name]
     const isAsked = requested[name] === true
+    const isOfRules = name === 'net' && hasRules
     own[name] =
-      isAsked && shortages.has(`sandbox.namespaces.${name}`, capability, `the task shares ${name} with the host`)
+      isAsked &&
+      shortages.has(
+        isOfRules ? 'sandbox.network with rules' : `sandbox.namespaces.${name}`,
+        capability,
+        isOfRules ? 'the task has the network of the host, without rules' : `the task shares ${name} with the host`,
+      )
     // The user namespace is added where it is available. Only root can do without.
     const isDeclined = requested[name] === false && capabilities.isRoot
     if (name === 'user' && !isAsked && !isDeclined) own[name] = capability.isAvailable

@@ -55,6 +55,9 @@ export function planTask(request: TaskRequest, capabilities: CapabilitySet, sett
     const remedy = `${['Leave it out', ...remedies].join(', or ')}.`
     shortages.refuseStrict('sandbox.namespaces.mount=false', missing(CAN_READ_TOKEN, remedy))
   }
+  if (typeof effective_sandbox.network === 'object' && !effective_sandbox.namespaces!.mount) {
+    shortages.refuseStrict('sandbox.network with rules', missing(SEES_SOCKETS, 'Leave out sandbox.namespaces.mount.'))
+  }
   const resource_enforcement = enforcementOf(
     limits,
     effective_sandbox,
@@ -77,6 +80,9 @@ export function planTask(request: TaskRequest, capabilities: CapabilitySet, sett
 
 const CAN_READ_TOKEN =
   'the task could read the token file of this service, and have any task without a sandbox run with the token'
+
+const SEES_SOCKETS =
+  'without a mount namespace the task sees the Unix sockets of the host, which no rule covers, and those of the networks of other tasks'
 
 /** Warns about this service where the task cannot connect to it by itself; `networkWarnings` covers other services. */
 function tokenWarning(
@@ -126,6 +132,9 @@ function surprisesOf(
     surprises.push(
       'sandbox.namespaces.user=false counts only where the service is root: the task has user ids of its own',
     )
+  }
+  if (typeof effective.network === 'object' && !effective.namespaces?.mount) {
+    surprises.push(`sandbox.network with rules: ${SEES_SOCKETS} (leave out sandbox.namespaces.mount)`)
   }
   if (effective.namespaces?.pid === true && !effective.namespaces.mount) {
     surprises.push('sandbox.namespaces.pid without mount: /proc shows the processes of the host')

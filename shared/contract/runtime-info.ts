@@ -104,6 +104,9 @@ export const RuntimeConfigSummary = Type.Object({
   cgroup_enabled: flag('Whether cgroups are used.'),
   default_capability_mode: oneOf(CAPABILITY_MODES, 'For tasks that say nothing.'),
   default_network: oneOf(NETWORKS, 'For tasks in linux_sandbox that say nothing.'),
+  egress_allow: maybe(texts('Hosts that tasks with rules may connect to; absent where only their own rules count.')),
+  egress_deny: texts('Hosts that no task with rules may connect to.'),
+  max_egress_connections: count('Connections that all tasks with rules may have at a time.'),
 })
 export type RuntimeConfigSummary = Static<typeof RuntimeConfigSummary>
 

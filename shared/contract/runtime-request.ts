@@ -36,6 +36,13 @@ export type CapabilityMode = (typeof CAPABILITY_MODES)[number]
 export const NETWORKS = ['none', 'host'] as const
 export type Network = (typeof NETWORKS)[number]
 
+/** `sandbox.network` with rules: connections of a task at a time. The forwarder of a sandbox has room for 2,048. */
+export const DEFAULT_MAX_CONNECTIONS = 256
+export const MAX_MAX_CONNECTIONS = 2_000
+
+/** Characters of all rules of a task together. They are part of each of its statuses. */
+export const MAX_RULES_CHARACTERS = 16_384
+
 export const NAMESPACES = ['mount', 'pid', 'uts', 'ipc', 'net', 'cgroup', 'user'] as const
 export type Namespace = (typeof NAMESPACES)[number]
 
@@ -100,15 +107,42 @@ export const ResourceLimits = Type.Object({
 })
 export type ResourceLimits = Static<typeof ResourceLimits>
 
+/** Rules about the connections of a task. Without any, it reaches nothing. */
+export const NetworkRules = Type.Object(
+  {
+    allow: texts(
+      'Hosts that the task may connect to: names, *.names, addresses, networks, or *; each may end with a port, and then with " opaque". Default none.',
+      [['pypi.org:443', '*.pythonhosted.org:443', '10.0.0.0/8:5432']],
+    ),
+    deny: texts('Hosts that it may not connect to, although allow covers them.', [['*.internal.example']]),
+    max_bytes: count('Bytes that it may send and receive together. Default: no limit.', [1_073_741_824], {
+      maximum: Number.MAX_SAFE_INTEGER,
+    }),
+    max_connections: count(`Connections at a time. Default ${DEFAULT_MAX_CONNECTIONS}.`, [64], {
+      maximum: MAX_MAX_CONNECTIONS,
+      default: DEFAULT_MAX_CONNECTIONS,
+    }),
+  },
+  {
+    additionalProperties: false, // a misspelt rule must not silently widen the network
+    expected: 'object with allow, deny, max_bytes, max_connections',
+    description: 'Rules: a proxy connects the task to what they allow, and to nothing else.',
+  },
+)
+export type NetworkRules = Static<typeof NetworkRules>
+
 export const SandboxPolicy = Type.Object({
   profile: oneOf(SANDBOX_PROFILES, 'Default process.'),
   workspace_subdir: text('Working directory, relative to the workspace; without "..".', { examples: ['src'] }),
   rootfs: text('Directory that becomes the root, with chroot.', { examples: ['/srv/rootfs/debian'] }),
   chroot: flag('Change the root to rootfs; only with linux_sandbox.'),
-  network: oneOf(
-    NETWORKS,
-    'Network of a task in linux_sandbox: none is loopback of its own, host is the network of the host. Default: as the service is set (--default-network), else none.',
-    { expected: 'none or host (rules are not supported)' },
+  network: Type.Optional(
+    Type.Union([Type.Literal('none'), Type.Literal('host'), NetworkRules], {
+      expected: 'none, host or an object of rules',
+      description:
+        'Network of a task in linux_sandbox: none is loopback of its own, host is the network of the host, an object has rules ({} allows nothing). Default: as the service is set (--default-network), else none.',
+      examples: [{ allow: ['pypi.org:443', '*.pythonhosted.org:443'] }],
+    }),
   ),
   namespaces: Type.Optional(
     Type.Object(

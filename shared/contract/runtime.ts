@@ -17,7 +17,7 @@ import {
   texts,
   time,
 } from './answer-schema.ts'
-import { CAPABILITY_MODES, NETWORKS, SANDBOX_PROFILES } from './runtime-request.ts'
+import { CAPABILITY_MODES, NetworkRules, SANDBOX_PROFILES } from './runtime-request.ts'
 import { RUNTIME_STATUSES } from './runtime-status.ts'
 import { inputMap } from './task-inputs.ts'
 
@@ -66,6 +66,9 @@ export const EVENT_TYPES = [
   'started',
   'kill_requested',
   'timeout_triggered',
+  'network_allowed',
+  'network_refused',
+  'network_unlisted',
   'outputs_not_kept',
   'finished',
   'failed',
@@ -102,6 +105,15 @@ export const ErrorInfo = Type.Object({
 })
 export type ErrorInfo = Static<typeof ErrorInfo>
 
+/** What a task did through the rules of its network. Connections count when they end. */
+export const NetworkUsage = Type.Object({
+  connections_allowed: count('Connections that the rules allowed, also those that could not be made.'),
+  connections_refused: count('Connections that were refused.'),
+  bytes_sent: count('Bytes that the task sent.'),
+  bytes_received: count('Bytes that it received.'),
+})
+export type NetworkUsage = Static<typeof NetworkUsage>
+
 /** Resource usage of a task. */
 export const ResourceUsage = Type.Object({
   duration_ms: count('Milliseconds from start to end.'),
@@ -111,6 +123,7 @@ export const ResourceUsage = Type.Object({
   memory_peak_bytes: maybe(count('Largest memory of all processes together, in bytes; only with a memory cgroup.')),
   kept_files: maybe(count('Files that match outputs; only with outputs.')),
   kept_bytes: maybe(count('Bytes of these files.')),
+  network: maybe(Type.Object(NetworkUsage.properties, { description: 'What it did on the network; only with rules.' })),
 })
 export type ResourceUsage = Static<typeof ResourceUsage>
 
@@ -122,7 +135,12 @@ export const PlannedSandbox = Type.Object({
   workspace_subdir: maybe(text('Working directory, relative to the workspace.')),
   rootfs: maybe(text('Directory that is the root.')),
   chroot: flag('Whether rootfs is the root.'),
-  network: maybe(oneOf(NETWORKS, 'As the request has it; namespaces.net says what is in effect.')),
+  network: maybe(
+    Type.Union([Type.Literal('none'), Type.Literal('host'), Type.Object(NetworkRules.properties)], {
+      description:
+        'none: loopback of its own; host: that of the host; an object: rules. As the request has it, or as in effect.',
+    }),
+  ),
   namespaces: maybe(
     Type.Object(
       { ...own.properties, user: maybe(own.properties.user) },

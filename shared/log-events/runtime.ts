@@ -50,6 +50,21 @@ export const runtimeLogEvents = {
     when: 'A submission failed.',
     fields: CAUSE,
   },
+  'cannot serve the network of a task: it reaches nothing': {
+    level: 'error',
+    when: 'After a restart, the proxy of a task that still runs could not be opened.',
+    fields: CAUSE,
+  },
+  'cannot remove the sockets of ended tasks': {
+    level: 'warn',
+    when: 'After the start. The next one tries again.',
+    fields: CAUSE,
+  },
+  'a connection of a task could not be served': {
+    level: 'error',
+    when: 'A defect of the proxy. The connection is closed.',
+    fields: CAUSE,
+  },
   'cannot reduce a workspace to the outputs of its task': {
     level: 'warn',
     when: 'A task with outputs has ended, and files that it does not keep are still there.',

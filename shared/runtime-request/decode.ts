@@ -11,7 +11,7 @@ import { TaskStatusResponse } from '../contract/runtime.ts'
 import { SubmitTaskRequest } from '../contract/runtime-request.ts'
 import { isObject, jsonTypeOf } from '../json.ts'
 import { JsonSyntaxError, parseJson } from '../json-bytes.ts'
-import { eachUnknownField, quoted, type UnknownFields, type UnknownName } from '../unknown-names.ts'
+import { eachUnknownField, objectForm, quoted, type UnknownFields, type UnknownName } from '../unknown-names.ts'
 import { requestFault } from './fault.ts'
 import { shortened } from './text.ts'
 
@@ -55,7 +55,8 @@ function refuseUnknown(schema: TSchema, value: Members, at?: string): void {
 }
 
 /** Recursion ends with the schema, however deep the value is. */
-function decoded(schema: TSchema, value: unknown, path: string): unknown {
+function decoded(given: TSchema, value: unknown, path: string): unknown {
+  const schema = isObject(value) ? objectForm(given) : given
   if (!hasType(schema, value)) throw invalidJson(`${path}: expected ${schema.expected}, got ${jsonTypeOf(value)}`)
   if (schema.properties !== undefined) return decodedObject(schema, value as Members, path)
   if (schema.patternProperties !== undefined) {

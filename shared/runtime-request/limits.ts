@@ -25,7 +25,7 @@ export function validLimits(given: ResourceLimits = {}): Limits {
   for (const name of NAMES) {
     const value = given[name]
     if (value === undefined) continue
-    checkLimit(`limits.${name}`, value, ResourceLimits.properties[name])
+    checkCount(`limits.${name}`, value, ResourceLimits.properties[name])
     limits[name] = Math.min(value, Number.MAX_SAFE_INTEGER)
   }
   return {
@@ -36,7 +36,8 @@ export function validLimits(given: ResourceLimits = {}): Limits {
   }
 }
 
-function checkLimit(path: string, value: number, { maximum }: TSchema): void {
+/** Throws `RequestFault` unless `value` is a whole number from 1 to the maximum of its schema. */
+export function checkCount(path: string, value: number, { maximum }: TSchema): void {
   if (value <= 0) throw requestFault(`${path} must be greater than 0`)
   if (!Number.isInteger(value)) throw requestFault(`${path} must be a whole number`)
   if (value > (maximum ?? Number.POSITIVE_INFINITY)) throw requestFault(`${path} must be at most ${maximum}`)

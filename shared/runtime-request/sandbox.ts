@@ -1,8 +1,15 @@
 /** Validates the sandbox of a request, without looking at the host. Pure. */
 import type { PlannedSandbox } from '../contract/runtime.ts'
-import { NETWORKS, type Network, SANDBOX_PROFILES, type SandboxPolicy } from '../contract/runtime-request.ts'
+import {
+  NETWORKS,
+  type Network,
+  type NetworkRules,
+  SANDBOX_PROFILES,
+  type SandboxPolicy,
+} from '../contract/runtime-request.ts'
 import { MAX_PATH_BYTES } from './execution.ts'
 import { requestFault } from './fault.ts'
+import { validRules } from './network-rules.ts'
 import { checkText, isBlank, shortened } from './text.ts'
 
 /** Bytes of `workspace_subdir`, which is appended to another path. */
@@ -18,13 +25,13 @@ type Namespaces = NonNullable<PlannedSandbox['namespaces']>
 
 /** A sandbox with its defaults, but for those of the service: a task that says nothing about its network has no `net`. */
 export interface RequestedSandbox extends Omit<PlannedSandbox, 'namespaces'> {
-  readonly network?: Network
+  readonly network?: Network | NetworkRules
   readonly namespaces?: Omit<Namespaces, 'net'> & { readonly net?: boolean }
 }
 
 /** Throws `RequestFault` with the first fault. Blank paths count as absent. */
 export function validSandbox(given: SandboxPolicy = {}): RequestedSandbox {
-  const { profile = 'process', workspace_subdir, rootfs, chroot = false, network, namespaces } = given
+  const { profile = 'process', workspace_subdir, rootfs, chroot = false, namespaces } = given
   if (!SANDBOX_PROFILES.includes(profile))
     throw requestFault(`sandbox.profile must be ${SANDBOX_PROFILES.join(' or ')}`)
   if (workspace_subdir !== undefined) checkSubdir(workspace_subdir)
@@ -36,7 +43,7 @@ export function validSandbox(given: SandboxPolicy = {}): RequestedSandbox {
   if (chroot && namespaces?.mount === false) {
     throw requestFault('sandbox.namespaces.mount=false cannot be combined with sandbox.chroot=true')
   }
-  if (network !== undefined) checkNetwork(network, profile, namespaces?.net)
+  const network = given.network === undefined ? undefined : validNetwork(given.network, profile, namespaces?.net)
   const isFenced = profile === 'linux_sandbox' || namespaces !== undefined
   const { net: _, ...defaults } = DEFAULT_NAMESPACES
   return {
@@ -46,23 +53,28 @@ export function validSandbox(given: SandboxPolicy = {}): RequestedSandbox {
     ...(!isBlank(rootfs) && { rootfs: rootfs! }),
     chroot,
     ...(isFenced && {
-      namespaces: { ...defaults, ...namespaces, ...(network !== undefined && { net: network === 'none' }) },
+      namespaces: { ...defaults, ...namespaces, ...(network !== undefined && { net: network !== 'host' }) },
     }),
   }
 }
 
-function checkNetwork(network: Network, profile: SandboxPolicy['profile'], net: boolean | undefined): void {
-  if (!NETWORKS.includes(network)) {
-    throw requestFault(`sandbox.network must be ${NETWORKS.join(' or ')} (rules are not supported)`)
+function validNetwork(
+  network: Network | NetworkRules,
+  profile: SandboxPolicy['profile'],
+  net: boolean | undefined,
+): Network | NetworkRules {
+  const hasRules = typeof network === 'object'
+  if (!hasRules && !NETWORKS.includes(network)) {
+    throw requestFault(`sandbox.network must be ${NETWORKS.join(', ')} or an object of rules`)
   }
-  if (network === 'none' && profile !== 'linux_sandbox') {
-    throw requestFault('sandbox.network=none requires sandbox.profile=linux_sandbox')
+  const what = hasRules ? 'sandbox.network with rules' : `sandbox.network=${network}`
+  if (network !== 'host' && profile !== 'linux_sandbox') {
+    throw requestFault(`${what} requires sandbox.profile=linux_sandbox`)
   }
-  if (net !== undefined && net !== (network === 'none')) {
-    throw requestFault(
-      `sandbox.network=${network} contradicts sandbox.namespaces.net=${net} (leave out sandbox.namespaces.net)`,
-    )
+  if (net !== undefined && net !== (network !== 'host')) {
+    throw requestFault(`${what} contradicts sandbox.namespaces.net=${net} (leave out sandbox.namespaces.net)`)
   }
+  return hasRules ? validRules(network) : network
 }
 
 function checkSubdir(subdir: string): void {

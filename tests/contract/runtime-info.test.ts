@@ -158,14 +158,18 @@ describe('config', () => {
         dispatch_poll_interval_ms: 250,
         default_capability_mode: 'adaptive',
         default_network: 'none',
+        egress_deny: [],
+        max_egress_connections: 4_096,
       },
     })
     expect(Object.keys(summary).toSorted()).toEqual([
       ...['cgroup_enabled', 'cgroup_root', 'data_dir', 'default_capability_mode', 'default_network'],
       ...[
         'dispatch_poll_interval_ms',
+        'egress_deny',
         'gc_interval_ms',
         'listen_addr',
+        'max_egress_connections',
         'max_queued_tasks',
         'max_running_tasks',
         'result_retention_secs',

@@ -93,7 +93,7 @@ describe.skipIf(skip)(`the network of a sandbox${why}`, () => {
     expect(await net(open, { namespaces: { net: true } })).toEqual([undefined, 'none'])
   })
 
-  test('is refused where two fields contradict each other, or as rules', async () => {
+  test('is refused where two fields contradict each other, or with rules that are none', async () => {
     await using runtime = await startRuntime()
     const refusal = async (sandbox: object) =>
       refused(await runtime.post({ ...script('true'), sandbox: { profile: 'linux_sandbox', ...sandbox } }))
@@ -102,10 +102,15 @@ describe.skipIf(skip)(`the network of a sandbox${why}`, () => {
       'invalid_input',
       'sandbox.network=host contradicts sandbox.namespaces.net=true (leave out sandbox.namespaces.net)',
     ])
-    expect(await refusal({ network: { allow: ['pypi.org'] } })).toEqual([
+    expect(await refusal({ network: { allow: ['https://pypi.org'] } })).toEqual([
       400,
       'invalid_input',
-      'invalid JSON: sandbox.network: expected none or host (rules are not supported), got object',
+      'sandbox.network.allow[0]: expected a host, not a URL, got "https://pypi.org"',
+    ])
+    expect(await refusal({ network: { alow: ['pypi.org'] } })).toEqual([
+      400,
+      'invalid_input',
+      'unknown field sandbox.network.alow (did you mean sandbox.network.allow?)',
     ])
   })
 

@@ -76,6 +76,7 @@ describe.skipIf(skip).each([...settings])(`a service %s${why}`, (_, uid, options
     expect(execution_plan.effective_sandbox).toEqual({
       ...sandbox,
       chroot: false,
+      network: 'none',
       namespaces: { ...namespaces, user: true },
     })
   })

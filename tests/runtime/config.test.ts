@@ -1,6 +1,7 @@
 /** Goal: `serve` takes the settings of the contract. Method: the contract as tables; every setting by its own rules. */
 import { describe, expect, test } from 'bun:test'
 import { type ServeConfig, serveSettings } from '../../runtime/config.ts'
+import { ipText } from '../../shared/egress/ip-address.ts'
 import { UsageError } from '../../shared/errors.ts'
 import { flagName, readCommandLine, type Setting } from '../../shared/flags.ts'
 
@@ -33,6 +34,10 @@ test('the defaults', () => {
     defaultCapabilityMode: 'adaptive',
     defaultNetwork: 'none',
     controlAccess: 'unknown',
+    controlAddr: [{ address: { version: 4, value: 0x7f00_0001n }, port: 8_080 }],
+    egressAllow: undefined,
+    egressDeny: undefined,
+    maxEgressConnections: 4_096,
     disableLinuxSandbox: false,
     disableCgroup: false,
     capacityMemoryBytes: undefined,
@@ -83,6 +88,25 @@ describe('a flag that may be repeated', () => {
     )
   })
 
+  test('adds a rule', () => {
+    const { egressAllow, egressDeny } = read([
+      ...['--egress-allow', 'PyPI.org:443', '--egress-allow=*.example:22 opaque', '--egress-deny=10.0.0.0/8'],
+    ])
+    expect([egressAllow, egressDeny].map((rules) => rules?.map(({ text }) => text))).toEqual([
+      ['pypi.org:443', '*.example:22 opaque'],
+      ['10.0.0.0/8'],
+    ])
+  })
+
+  test('adds an address of control', () => {
+    const { controlAddr } = read(['--control-addr', '[::1]:1,:2', '--control-addr=10.0.0.5:3'])
+    expect(controlAddr.map(({ address, port }) => `${ipText(address)} ${port}`)).toEqual([
+      '::1 1',
+      '0.0.0.0 2',
+      '10.0.0.5 3',
+    ])
+  })
+
   test('adds a path', () => {
     const { sandboxMask, sandboxExpose } = read([
       '--sandbox-mask=/a b',
@@ -110,6 +134,22 @@ test.each([
   [
     ['--default-capability-mode=lenient'],
     'invalid value "lenient" for --default-capability-mode: expected adaptive or strict',
+  ],
+  [
+    ['--egress-allow=https://x'],
+    'invalid value "https://x" for --egress-allow: expected a host, not a URL, got "https://x"',
+  ],
+  [
+    ['--egress-deny=10.0.0.1/8'],
+    'invalid value "10.0.0.1/8" for --egress-deny: expected a network, which has no bits after its prefix: 10.0.0.0/8, got "10.0.0.1/8"',
+  ],
+  [
+    ['--egress-deny=x:1 opaque'],
+    'invalid value "x:1 opaque" for --egress-deny: expected a port from 1 to 65535 after the colon, got "x:1 opaque"',
+  ],
+  [
+    ['--control-addr=control:8080'],
+    'invalid value "control:8080" for --control-addr: expected addresses with ports, such as 10.0.0.5:18081',
   ],
 ])('%j is refused', (argv, message) => {
   expect(mistakeIn(argv)).toBe(message)

@@ -6,6 +6,7 @@ import { InFlight } from '../../runtime/dispatch/in-flight.ts'
 import { KillSender, Kills } from '../../runtime/dispatch/kill.ts'
 import { baseEnvironment, type LaunchSettings } from '../../runtime/dispatch/launch-plan.ts'
 import { LauncherRecords } from '../../runtime/dispatch/launcher-records.ts'
+import { Networks } from '../../runtime/dispatch/networks.ts'
 import { recoverTasks } from '../../runtime/dispatch/recover.ts'
 import { ResultFiles } from '../../runtime/dispatch/result-files.ts'
 import { Starts } from '../../runtime/dispatch/start.ts'
@@ -26,6 +27,7 @@ import type { SubmitTaskRequest } from '../../shared/contract/runtime-request.ts
 import { bootId } from '../../shared/processes.ts'
 import { SecretsDirectory } from '../../shared/secrets-directory.ts'
 import { hostWithout } from './capabilities.ts'
+import { testEgress } from './egress.ts'
 import { HELD } from './held.ts'
 import { LauncherService } from './launcher-service.ts'
 import { request } from './runtime-requests.ts'
@@ -79,13 +81,14 @@ export function dispatching({ slots = 4 }: DispatchingOptions = {}) {
   const totals = new Totals()
   const cgroups = undefined
   const force = new Force({ records, cgroups, serviceId: crypto.randomUUID(), log })
-  const ends = new Ends({ store, records, force, results, settings, totals, log })
+  const networks = new Networks({ egress: testEgress(dataDir), store, log })
+  const ends = new Ends({ store, records, force, results, settings, networks, totals, log })
   const { host } = launchers
   const secrets = new Secrets(new SecretsDirectory(''))
   const capabilities = hostWithout()
-  const starts = new Starts({ host, settings, cgroups, capabilities, store, records, ends, force, secrets })
+  const starts = new Starts({ host, settings, cgroups, capabilities, store, records, ends, force, secrets, networks })
   const dispatcher = new Dispatcher({
-    ...{ store, commit, ledger, queue, inFlight, records, starts, ends, force, results, totals, log },
+    ...{ store, commit, ledger, queue, inFlight, records, starts, ends, force, results, networks, totals, log },
     inputs: { fill: async () => ({ change: { patch: {}, events: [] } }) },
     outputs: { reduce: async (_, ending) => ending },
     directory: HELD,
@@ -125,7 +128,7 @@ export function dispatching({ slots = 4 }: DispatchingOptions = {}) {
     kill: (taskId: string) => kills.kill({ taskId, owner: null, traceId: 't' }),
     recover: () =>
       recoverTasks({
-        ...{ store, ledger, dispatcher, records, ends, kills: sender, log },
+        ...{ store, ledger, dispatcher, records, ends, kills: sender, networks, log },
         bootId: bootId(),
         retryMs: RETRY_MS,
       }),

@@ -59,8 +59,12 @@ const namespaces = record({ pid: flag, uts: flag, ipc: flag, net: flag, cgroup: 
 /** A sandbox with a network that agrees with its namespaces. */
 const withNetwork = (sandbox: object) => {
   const net = (sandbox as { namespaces?: { net?: boolean | null } | null }).namespaces?.net
-  const networks = net == null ? [undefined, null, 'none', 'host'] : [undefined, null, net ? 'none' : 'host']
-  return fc.constantFrom(...networks).map((network) => ({ ...sandbox, ...(network !== undefined && { network }) }))
+  const rules = { allow: ['pypi.org:443', '10.0.0.0/8 opaque'], deny: null, max_bytes: 1_000 }
+  const own = ['none', {}, rules]
+  const networks = net == null ? [...own, 'host'] : net ? own : ['host']
+  return fc
+    .constantFrom(undefined, null, ...networks)
+    .map((network) => ({ ...sandbox, ...(network !== undefined && { network }) }))
 }
 const subdir = fc.constantFrom('a', 'a/b', './a', 'a..b/...', 'ü', '')
 const sandbox = fc.oneof(

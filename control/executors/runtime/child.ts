@@ -39,6 +39,8 @@ export interface RuntimeChildOptions {
   readonly token: string | undefined
   /** Whether control requires a token. */
   readonly hasControlToken: boolean
+  /** Where control listens. Undefined if it picks a port. */
+  readonly controlAddr: string | undefined
   /** Flags of the child other than address and data directory. */
   readonly flags: readonly string[]
   readonly log: Log
@@ -100,7 +102,7 @@ export class RuntimeChild {
   }
 
   #spawn(): Bun.Subprocess {
-    const { service, dataDir, env, token, hasControlToken, flags, log } = this.#options
+    const { service, dataDir, env, token, hasControlToken, controlAddr, flags, log } = this.#options
     const address = startAddress(service.url)
     if (typeof address === 'string') {
       throw new UsageError(`--with-runtime cannot start a runtime service at ${service.url}: ${address}`)
@@ -120,6 +122,7 @@ export class RuntimeChild {
             ...rest,
             ...(token !== undefined && { SERVICE_TOKEN: token }),
             SERVICE_CONTROL_ACCESS: hasControlToken ? 'token' : 'open',
+            ...(controlAddr !== undefined && { SERVICE_CONTROL_ADDR: controlAddr }),
           },
           detached: true, // Ctrl-C must reach control only, which ends the child after its own tasks
           ...{ stdin: 'ignore', stdout: 'inherit', stderr: 'inherit' },

@@ -1,6 +1,6 @@
 /** Last words of programs without a network, and those of programs that failed for other reasons. */
 import { describe, expect, test } from 'bun:test'
-import { lacksNetwork, MAX_LAST_WORDS_BYTES } from '../../../runtime/intake/network-remedy.ts'
+import { MAX_LAST_WORDS_BYTES, networkRemedy, refusedRemedy } from '../../../runtime/intake/network-remedy.ts'
 import { type PlanSettings, planTask } from '../../../runtime/intake/plan.ts'
 import type { SandboxPolicy } from '../../../shared/contract/runtime-request.ts'
 import { hostWithout } from '../../support/capabilities.ts'
@@ -12,6 +12,7 @@ const SETTINGS: PlanSettings = {
 }
 const planOf = (sandbox: SandboxPolicy) => planTask(request({ sandbox }), hostWithout(), SETTINGS)
 const none = planOf({ profile: 'linux_sandbox' })
+const lacksNetwork = (plan: typeof none, words: string) => networkRemedy(plan, words)?.includes('loopback') ?? false
 
 describe('a task that failed for want of a network', () => {
   test.each([
@@ -52,6 +53,15 @@ describe('a task that failed for want of a network', () => {
     expect(
       lacksNetwork(planTask(request({ sandbox: { profile: 'linux_sandbox' } }), hostWithout('net'), SETTINGS), words),
     ).toBe(false)
+  })
+
+  test('has rules, and a program that does not ask the proxy', () => {
+    const rules = planOf({ profile: 'linux_sandbox', network: { allow: ['pypi.org'] } })
+    expect(networkRemedy(rules, 'curl: (6) Could not resolve host: pypi.org')).toContain('through the proxy')
+    expect(networkRemedy(rules, 'no such file')).toBeUndefined()
+    expect(refusedRemedy('the connection to a:1 is refused')).toBe(
+      'the connection to a:1 is refused. If the task needs it, add a rule to sandbox.network.allow',
+    )
   })
 
   test('is told within a moment, whatever the words', () => {

@@ -61,7 +61,7 @@ describe('on a host that can do everything', () => {
     expect(plan(EVERYTHING)).toEqual({
       capability_mode: 'adaptive',
       requested_sandbox: EVERYTHING.sandbox as PlannedSandbox,
-      effective_sandbox: EVERYTHING.sandbox as PlannedSandbox,
+      effective_sandbox: { ...(EVERYTHING.sandbox as PlannedSandbox), network: 'none' },
       resource_enforcement: {
         wall_time_ms: 300_000,
         cpu_time_sec: 1,
@@ -126,7 +126,7 @@ const COSTS: [part: Part, changes: object, reasons: RegExp[]][] = [
   ],
   ...NAMESPACES.filter((name) => name !== 'mount').map((name): (typeof COSTS)[number] => [
     name,
-    { effective_sandbox: { namespaces: { [name]: false } } },
+    { effective_sandbox: { namespaces: { [name]: false }, ...(name === 'net' && { network: 'host' }) } },
     [
       new RegExp(
         `^sandbox\\.namespaces\\.${name} is unavailable \\(it broke\\): the task shares ${name} with the host$`,
@@ -304,6 +304,43 @@ describe('the network', () => {
     expect([net({ network: 'none' }), net({ namespaces: { net: true } })]).toEqual([true, true])
     expect(made({ profile: 'linux_sandbox' }).requested_sandbox.namespaces?.net).toBe(false)
     expect(made({ namespaces: {} }).requested_sandbox.namespaces?.net).toBe(true)
+  })
+
+  test('with rules is what the plan says, in the normal form of the rules', () => {
+    const made = (sandbox: object, host = hostWithout(), mode: object = {}) =>
+      planTask(request({ sandbox: { profile: 'linux_sandbox', ...sandbox }, ...mode }), host, {
+        ...ADAPTIVE,
+        access: closed,
+      })
+    const network = (sandbox: object, host = hostWithout()) => made(sandbox, host).effective_sandbox.network
+    const rules = { network: { allow: ['PyPI.org:443'], max_bytes: 9 } }
+    const inForce = { allow: ['pypi.org:443'], deny: [], max_bytes: 9, max_connections: 256 }
+    expect([network({}), network({ network: 'host' }), network(rules)]).toEqual(['none', 'host', inForce])
+    expect(made(rules)).toMatchObject({
+      degraded: false,
+      capability_warnings: [],
+      requested_sandbox: { network: inForce },
+    })
+    expect(made(rules, hostWithout('net'))).toMatchObject({
+      ...{ degraded: true, effective_sandbox: { network: 'host', namespaces: { net: false } } },
+      fallback_reasons: [
+        expect.stringMatching(
+          /^sandbox\.network with rules is unavailable .*: the task has the network of the host, without rules$/,
+        ),
+      ],
+    })
+    expect(made(rules, hostWithout('linux_sandbox'))).toMatchObject({
+      effective_sandbox: { profile: 'process' },
+      fallback_reasons: [expect.stringContaining('and without the rules of sandbox.network')],
+    })
+    const strictly = (sandbox: object, host = hostWithout()) =>
+      refusalOf(() => made(sandbox, host, { policy: strict })).message
+    expect(strictly(rules, hostWithout('net'))).toStartWith('sandbox.network with rules is unavailable: ')
+    const withoutMounts = { ...rules, namespaces: { mount: false } }
+    expect(strictly(withoutMounts)).toStartWith('sandbox.network with rules is unavailable: without a mount namespace')
+    expect(made(withoutMounts).capability_warnings).toContainEqual(
+      expect.stringContaining('sees the Unix sockets of the host'),
+    )
   })
 
   test.each<[object, 'none' | 'host', string, string]>([

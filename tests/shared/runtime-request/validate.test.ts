@@ -9,9 +9,11 @@ import fc from 'fast-check'
 import {
   MAX_CPU_TIME_SEC,
   MAX_INLINE_BYTES,
+  MAX_RULES_CHARACTERS,
   MAX_WALL_TIME_MS,
   SubmitTaskRequest,
 } from '../../../shared/contract/runtime-request.ts'
+import { MAX_RULES } from '../../../shared/egress/rules.ts'
 import { MAX_NAME_CHARACTERS } from '../../../shared/runtime-request/control-context.ts'
 import { MAX_PATH_BYTES, MAX_STRING_BYTES, MAX_STRINGS_BYTES } from '../../../shared/runtime-request/execution.ts'
 import { RequestFault } from '../../../shared/runtime-request/fault.ts'
@@ -40,6 +42,7 @@ const messageFor = (body: unknown): string => faultOf(() => read(body))
 
 const script = { execution: { kind: 'script', script: 'exit 0' } }
 const execution = (fields: object) => ({ execution: { ...COMMAND.execution, ...fields } })
+const rules = (network: object) => ({ ...COMMAND, sandbox: { profile: 'linux_sandbox', network } })
 const many = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, 'v']))
 
 describe('a request', () => {
@@ -57,6 +60,23 @@ describe('a request', () => {
 
   test('may be a script, which runs with /bin/sh', () => {
     expect(read(script).execution).toEqual({ kind: 'script', script: 'exit 0', interpreter: ['/bin/sh'], env: {} })
+  })
+
+  test('with rules gets them in their normal form, and keeps them', () => {
+    const given = { allow: ['PyPI.org.:443', '0x7f.1', '*.Bücher.example:22 opaque'], deny: ['[::ffff:10.0.0.0]/104'] }
+    const { sandbox } = read(rules(given))
+    expect(sandbox).toMatchObject({
+      network: {
+        allow: ['pypi.org:443', '127.0.0.1', '*.xn--bcher-kva.example:22 opaque'],
+        ...{ deny: ['10.0.0.0/8'], max_connections: 256 },
+      },
+      namespaces: { net: true },
+    })
+    expect(read(rules(sandbox.network as object)).sandbox).toEqual(sandbox)
+    expect(read(rules({})).sandbox.network).toEqual({ allow: [], deny: [], max_connections: 256 })
+    expect(read(rules({ allow: null, max_bytes: 5, max_connections: 2_000 })).sandbox.network).toEqual({
+      ...{ allow: [], deny: [], max_bytes: 5, max_connections: 2_000 },
+    })
   })
 
   test('for linux_sandbox gets the namespaces that it does not name, but for user', () => {
@@ -193,10 +213,16 @@ describe('a field of the wrong type is named', () => {
     [{ ...COMMAND, limits: { pids_max: true } }, 'limits.pids_max: expected whole number above 0, got boolean'],
     [{ ...COMMAND, sandbox: { chroot: 'yes' } }, 'sandbox.chroot: expected true or false, got string'],
     [{ ...COMMAND, sandbox: { namespaces: { net: 1 } } }, 'sandbox.namespaces.net: expected true or false, got number'],
-    ...[{}, { allow: ['pypi.org'] }].map((network): [object, string] => [
+    ...[1, true, ['pypi.org']].map((network): [object, string] => [
       { ...COMMAND, sandbox: { profile: 'linux_sandbox', network } },
-      'sandbox.network: expected none or host (rules are not supported), got object',
+      `sandbox.network: expected none, host or an object of rules, got ${Array.isArray(network) ? 'array' : typeof network}`,
     ]),
+    [rules({ allow: 'pypi.org' }), 'sandbox.network.allow: expected array of strings, got string'],
+    [rules({ deny: [1] }), 'sandbox.network.deny[0]: expected string, got number'],
+    [
+      rules({ max_bytes: '1' }),
+      `sandbox.network.max_bytes: expected whole number from 1 to ${Number.MAX_SAFE_INTEGER}, got string`,
+    ],
     [{ ...COMMAND, sandbox: { profile: {} } }, 'sandbox.profile: expected process or linux_sandbox, got object'],
     [
       { ...COMMAND, sandbox: { namespaces: true } },
@@ -298,7 +324,7 @@ const FAULTS: Readonly<Record<string, readonly [parts: object, message: string][
   sandbox: [
     [
       { sandbox: { profile: 'linux_sandbox', network: 'rules' } },
-      'sandbox.network must be none or host (rules are not supported)',
+      'sandbox.network must be none, host or an object of rules',
     ],
     [{ sandbox: { network: 'none' } }, 'sandbox.network=none requires sandbox.profile=linux_sandbox'],
     [
@@ -309,6 +335,28 @@ const FAULTS: Readonly<Record<string, readonly [parts: object, message: string][
       { sandbox: { profile: 'linux_sandbox', network: 'none', namespaces: { net: false } } },
       'sandbox.network=none contradicts sandbox.namespaces.net=false (leave out sandbox.namespaces.net)',
     ],
+    [{ sandbox: { network: {} } }, 'sandbox.network with rules requires sandbox.profile=linux_sandbox'],
+    [
+      { sandbox: { profile: 'linux_sandbox', network: {}, namespaces: { net: false } } },
+      'sandbox.network with rules contradicts sandbox.namespaces.net=false (leave out sandbox.namespaces.net)',
+    ],
+    [rules({ allow: ['a', 'https://b'] }), 'sandbox.network.allow[1]: expected a host, not a URL, got "https://b"'],
+    [
+      rules({ deny: ['a opaque'] }),
+      'sandbox.network.deny[0]: expected a name, an address or a network (10.0.0.0/8), got "a opaque"',
+    ],
+    [
+      rules({ allow: Array(MAX_RULES + 1).fill('a') }),
+      `sandbox.network.allow: expected at most ${MAX_RULES} rules, got ${MAX_RULES + 1}`,
+    ],
+    [
+      rules({ allow: Array(MAX_RULES).fill('a'.repeat(60)), deny: Array(20).fill('b'.repeat(60)) }),
+      `sandbox.network: all rules together have ${60 * (MAX_RULES + 20)} characters (at most ${MAX_RULES_CHARACTERS})`,
+    ],
+    [rules({ max_bytes: 0 }), 'sandbox.network.max_bytes must be greater than 0'],
+    [rules({ max_connections: 1.5 }), 'sandbox.network.max_connections must be a whole number'],
+    [rules({ max_connections: 2_001 }), 'sandbox.network.max_connections must be at most 2000'],
+    [rules({ alow: [] }), 'unknown field sandbox.network.alow (did you mean sandbox.network.allow?)'],
     [{ sandbox: { profile: 'vm' } }, 'sandbox.profile must be process or linux_sandbox'],
     [{ sandbox: { workspace_subdir: '/a' } }, 'sandbox.workspace_subdir must be relative'],
     ...['..', '../a', 'a/..', 'a/../b', './..'].map((workspace_subdir): [object, string] => [

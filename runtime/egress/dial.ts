@@ -1,0 +1,158 @@
+/**
+ * Connects to a host that a task names, if the rules allow it.
+ *
+ * The name is looked up here, once. Each address is checked, and the connection goes to an address that passed: a second
+ * lookup might answer with another (DNS rebinding).
+ */
+import { lookup } from 'node:dns/promises'
+import { type IpAddress, ipText, parseIp } from '../../shared/egress/ip-address.ts'
+import { systemCodeOf } from '../../shared/errors.ts'
+import type { Authority } from '../wire/authority.ts'
+import { Endpoint } from './endpoint.ts'
+import type { RulesInForce } from './rules-in-force.ts'
+import { Slots } from './slots.ts'
+import type { Refusal } from './verdict.ts'
+
+/** Milliseconds for a lookup with the wait for its turn, and for a connection to one address. */
+export const LOOKUP_MS = 10_000
+export const CONNECT_MS = 10_000
+
+/** Maximum addresses of a name that are checked, and to which a connection is tried. */
+export const MAX_ADDRESSES = 16
+export const MAX_TRIED_ADDRESSES = 4
+
+/**
+ * Maximum lookups at a time, and connections that are being made: of a task, and of all tasks. A slow name server holds a
+ * thread, and an address that does not answer a descriptor.
+ */
+export const MAX_TASK_LOOKUPS = 4
+export const MAX_LOOKUPS = 32
+export const MAX_TASK_ATTEMPTS = 64
+export const MAX_ATTEMPTS = 1_024
+
+/** The addresses of a name, in the order in which to try them. */
+export type Resolve = (name: string) => Promise<readonly string[]>
+
+export const systemResolve: Resolve = async (name) =>
+  (await lookup(name, { all: true, verbatim: true })).map(({ address }) => address)
+
+export type Dialed =
+  | {
+      readonly kind: 'connected'
+      readonly server: Endpoint
+      readonly address: string
+      readonly rule: string | undefined
+    }
+  | { readonly kind: 'refused'; readonly refusal: Refusal }
+  /** The rules allow it, but there is no connection. `why` is a clause. */
+  | { readonly kind: 'failed'; readonly why: string; readonly rule: string | undefined }
+
+export class Dialer {
+  readonly #resolve: Resolve
+  readonly #lookups = new Slots(MAX_LOOKUPS)
+  readonly #attempts = new Slots(MAX_ATTEMPTS)
+
+  constructor(resolve: Resolve = systemResolve) {
+    this.#resolve = resolve
+  }
+
+  /** The dialer of a task. */
+  forTask(rules: RulesInForce): (target: Authority) => Promise<Dialed> {
+    const lookups = [new Slots(MAX_TASK_LOOKUPS), this.#lookups] as const
+    const attempts = [new Slots(MAX_TASK_ATTEMPTS), this.#attempts] as const
+    const lookUp: Resolve = (name) => limited(LOOKUP_MS, lookups, () => this.#resolve(name))
+    const connectTo = (address: string, port: number) =>
+      limited(CONNECT_MS, attempts, (isLate) => attempt(address, port, isLate))
+    return (target) => dial(target, rules, lookUp, connectTo)
+  }
+}
+
+type ConnectTo = (address: string, port: number) => Promise<Endpoint>
+
+interface Checked {
+  readonly address: IpAddress
+  readonly rule: string | undefined
+}
+
+/** Never rejects. */
+async function dial(target: Authority, rules: RulesInForce, lookUp: Resolve, connectTo: ConnectTo): Promise<Dialed> {
+  const { host, port } = target
+  const name = 'name' in host ? host.name : undefined
+  let found: readonly IpAddress[]
+  if ('name' in host) {
+    const decision = rules.decideName(host.name, port)
+    if (!decision.isAllowed) return { kind: 'refused', refusal: decision.reason }
+    try {
+      found = (await lookUp(host.name)).slice(0, MAX_ADDRESSES).flatMap((text) => parseIp(text) ?? [])
+    } catch (error) {
+      return { kind: 'failed', why: `the name cannot be looked up (${causeOf(error)})`, rule: decision.rule }
+    }
+    if (found.length === 0) return { kind: 'failed', why: 'the name has no address', rule: decision.rule }
+  } else found = [host.address]
+  const allowed: Checked[] = []
+  let refusal: Refusal | undefined
+  for (const address of found) {
+    const decision = rules.decideAddress(name, address, port)
+    if (decision.isAllowed) allowed.push({ address, rule: decision.rule })
+    else refusal ??= decision.reason
+  }
+  if (allowed.length === 0) return { kind: 'refused', refusal: refusal! }
+  return await connectToOne(allowed.slice(0, MAX_TRIED_ADDRESSES), port, connectTo)
+}
+
+/** Tries one address after the other. */
+async function connectToOne(allowed: readonly Checked[], port: number, connectTo: ConnectTo): Promise<Dialed> {
+  let why = ''
+  for (const { address, rule } of allowed) {
+    const text = ipText(address)
+    try {
+      return { kind: 'connected', server: await connectTo(text, port), address: text, rule }
+    } catch (error) {
+      why = `${text} cannot be connected to (${causeOf(error)})`
+    }
+  }
+  return { kind: 'failed', why, rule: allowed[0]!.rule }
+}
+
+/** Settles when the kernel has an answer. A connection that comes too late is broken off. */
+async function attempt(hostname: string, port: number, isLate: () => boolean): Promise<Endpoint> {
+  const opened = Promise.withResolvers<Endpoint>()
+  const socket = { ...Endpoint.handlers(opened.resolve), connectError: () => {} }
+  await Bun.connect({ hostname, port, allowHalfOpen: true, data: undefined, socket })
+  const endpoint = await opened.promise
+  if (isLate()) endpoint.destroy()
+  return endpoint
+}
+
+class TimedOut extends Error {
+  override name = 'TimedOut'
+}
+
+/**
+ * Runs `work` in a place of all `slots`, which it keeps until it settles. Rejects with `TimedOut` after `ms`; work that has
+ * no place by then is not begun.
+ */
+async function limited<T>(
+  ms: number,
+  [own, all]: readonly [Slots, Slots],
+  work: (isLate: () => boolean) => Promise<T>,
+): Promise<T> {
+  const late = Promise.withResolvers<never>()
+  let isLate = false
+  const timer = setTimeout(() => {
+    isLate = true
+    late.reject(new TimedOut())
+  }, ms)
+  const begin = async () => {
+    if (isLate) throw new TimedOut()
+    return await work(() => isLate)
+  }
+  try {
+    return await Promise.race([own.use(() => all.use(begin)), late.promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+const causeOf = (error: unknown): string =>
+  error instanceof TimedOut ? 'no answer in time' : (systemCodeOf(error) ?? 'an unknown fault')

@@ -1,0 +1,148 @@
+/**
+ * One end of a connection: reads in order, and writes as fast as the other side takes it.
+ *
+ * What arrives while nobody reads is kept, up to `MAX_WAITING_BYTES`; then the socket is paused, and the kernel makes the
+ * sender wait. A write resolves when the kernel has the bytes. So a connection holds little memory however slow one of
+ * its sides is.
+ */
+import type { Socket, SocketHandler } from 'bun'
+
+/** Maximum bytes that wait for a reader, besides those of one more read of the kernel. */
+export const MAX_WAITING_BYTES = 256 * 1024
+
+export class Endpoint {
+  readonly #socket: Socket<Endpoint | undefined>
+  #waiting: Uint8Array[] = []
+  #waitingBytes = 0
+  #isPaused = false
+  #hasEnded = false
+  #isShut = false
+  #isClosed = false
+  #wakeReader: (() => void) | undefined
+  #wakeWriter: (() => void) | undefined
+  readonly #closed = Promise.withResolvers<void>()
+  /** When bytes last came or went, as `performance.now()`. */
+  lastActiveMs = performance.now()
+
+  constructor(socket: Socket<Endpoint | undefined>) {
+    this.#socket = socket
+    socket.data = this
+  }
+
+  get remoteAddress(): string {
+    return this.#socket.remoteAddress
+  }
+
+  /** Resolves once the connection is gone in both directions. */
+  get closed(): Promise<void> {
+    return this.#closed.promise
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed
+  }
+
+  /** Whether the other side has broken the connection off, instead of ending what it sends. */
+  get isBroken(): boolean {
+    return this.#isClosed && !this.#hasEnded
+  }
+
+  /** The next bytes; undefined once there are no more. One reader at a time. */
+  async read(): Promise<Uint8Array | undefined> {
+    for (;;) {
+      const bytes = this.#waiting.shift()
+      if (bytes !== undefined) {
+        this.#waitingBytes -= bytes.length
+        if (this.#isPaused && this.#waitingBytes < MAX_WAITING_BYTES) this.#resume()
+        return bytes
+      }
+      if (this.#hasEnded || this.#isClosed) return undefined
+      const { promise, resolve } = Promise.withResolvers<void>()
+      this.#wakeReader = resolve
+      await promise
+    }
+  }
+
+  /** Puts bytes back, to be read next. */
+  unread(bytes: Uint8Array): void {
+    if (bytes.length === 0) return
+    this.#waiting.unshift(bytes)
+    this.#waitingBytes += bytes.length
+  }
+
+  /** False if the connection is gone, or was ended by us. One writer at a time. */
+  async write(bytes: Uint8Array): Promise<boolean> {
+    let rest = bytes
+    while (!this.#isClosed && !this.#isShut) {
+      const written = this.#socket.write(rest)
+      if (written < 0) return false
+      if (written > 0) this.lastActiveMs = performance.now()
+      if (written === rest.length) return true
+      rest = rest.subarray(written)
+      const { promise, resolve } = Promise.withResolvers<void>()
+      this.#wakeWriter = resolve
+      await promise
+    }
+    return false
+  }
+
+  writeText(text: string): Promise<boolean> {
+    return this.write(Buffer.from(text, 'latin1'))
+  }
+
+  /** Nothing more is written. The other side may go on. */
+  end(): void {
+    if (this.#isClosed || this.#isShut) return
+    this.#isShut = true
+    this.#socket.shutdown()
+    this.#wakeWriter?.()
+  }
+
+  /** Ends both directions. Breaks off what is still under way. */
+  destroy(): void {
+    if (this.#isClosed) return
+    if (this.#isShut && this.#hasEnded) this.#socket.end()
+    else this.#socket.terminate()
+    this.#gone()
+  }
+
+  #resume(): void {
+    this.#isPaused = false
+    if (!this.#isClosed) this.#socket.resume()
+  }
+
+  #received(bytes: Uint8Array): void {
+    this.lastActiveMs = performance.now()
+    this.#waiting.push(bytes)
+    this.#waitingBytes += bytes.length
+    if (!this.#isPaused && this.#waitingBytes >= MAX_WAITING_BYTES) {
+      this.#isPaused = true
+      this.#socket.pause()
+    }
+    this.#wakeReader?.()
+  }
+
+  #ended(): void {
+    this.#hasEnded = true
+    this.#wakeReader?.()
+  }
+
+  #gone(): void {
+    this.#isClosed = true
+    this.#wakeReader?.()
+    this.#wakeWriter?.()
+    this.#closed.resolve()
+  }
+
+  /** Handlers for sockets that get an endpoint in `onOpen`. */
+  static handlers(onOpen: (endpoint: Endpoint) => void): SocketHandler<Endpoint | undefined, 'buffer'> {
+    return {
+      open: (socket) => onOpen(new Endpoint(socket)),
+      data: ({ data }, bytes) => data!.#received(bytes),
+      drain: ({ data }) => data!.#wakeWriter?.(),
+      end: ({ data }) => data!.#ended(),
+      close: ({ data }) => data!.#gone(),
+      error: ({ data }) => data!.#gone(),
+    }
+  }
+}

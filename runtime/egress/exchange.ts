@@ -1,0 +1,125 @@
+/**
+ * One HTTP request and its answer.
+ *
+ * The request is written anew from what was understood of it, and is the only one on its connection: what the client sends
+ * after its body goes nowhere. The answer is passed on as it is, but for its `Connection` header. After a WebSocket was
+ * agreed on, bytes are passed both ways.
+ */
+import { CHUNK_END, ChunkedBody, chunkStart, LAST_CHUNK } from '../wire/chunked-body.ts'
+import { answerHead, forwardedHead } from '../wire/http-forward.ts'
+import { type BodyLength, bodyLengthOf, isUpgrade, type PlainTarget, type RequestHead } from '../wire/http-request.ts'
+import { Malformed } from '../wire/malformed.ts'
+import type { Endpoint } from './endpoint.ts'
+import { gatherAnswerHead } from './gather.ts'
+import { type Meter, relay } from './relay.ts'
+
+const SWITCHING_PROTOCOLS = 101
+
+export interface Sides {
+  readonly client: Endpoint
+  readonly server: Endpoint
+  readonly sent: Meter
+  readonly received: Meter
+}
+
+export interface Exchanged {
+  /** Whether the client got an answer, or a part of it. */
+  readonly isAnswered: boolean
+  /** What the client, or the server, sent against the rules of HTTP. */
+  readonly clientFault?: string
+  readonly serverFault?: string
+}
+
+/** Sends `head` and the body after it, and passes the answer back. Throws `Malformed` before anything is sent. */
+export async function exchange(head: RequestHead, target: PlainTarget, sides: Sides): Promise<Exchanged> {
+  const { client, server, sent } = sides
+  const text = Buffer.from(forwardedHead(head, target), 'latin1')
+  const length = bodyLengthOf(head)
+  const isUpgradeAsked = isUpgrade(head)
+  // A client that leaves ends its request, even while nobody reads from it.
+  void client.closed.then(() => server.destroy())
+  if (!sent(text.length) || !(await server.write(text))) return { isAnswered: false }
+  const body = faultOf(sendBody(length, sides)).then((fault) => {
+    if (fault !== undefined) server.destroy()
+    return fault
+  })
+  let isAnswered = false
+  const serverFault = await faultOf(
+    answer(isUpgradeAsked, sides, body, () => {
+      isAnswered = true
+    }),
+  )
+  server.destroy() // ends a body that nobody waits for any more
+  const clientFault = await body
+  return {
+    isAnswered,
+    ...(clientFault !== undefined && { clientFault }),
+    ...(serverFault !== undefined && { serverFault }),
+  }
+}
+
+async function faultOf(work: Promise<unknown>): Promise<string | undefined> {
+  try {
+    await work
+    return undefined
+  } catch (error) {
+    if (error instanceof Malformed) return error.message
+    throw error
+  }
+}
+
+/** Passes the answer back, if there is one. Calls `onAnswer` before the client gets any of it. Throws `Malformed`. */
+async function answer(
+  isUpgradeAsked: boolean,
+  sides: Sides,
+  body: Promise<unknown>,
+  onAnswer: () => void,
+): Promise<void> {
+  const { client, server, sent, received } = sides
+  for (;;) {
+    const text = await gatherAnswerHead(server)
+    if (text === undefined) return
+    const head = answerHead(text, isUpgradeAsked)
+    onAnswer()
+    if (!received(text.length) || !(await client.writeText(head.text))) return
+    if (head.status === SWITCHING_PROTOCOLS) {
+      await body
+      await Promise.all([relay(client, server, sent), relay(server, client, received)])
+      return
+    }
+    if (head.status >= 200) break
+  }
+  await relay(server, client, received)
+}
+
+/** Passes the body of a request on, and nothing behind it. */
+async function sendBody(length: BodyLength, sides: Sides): Promise<void> {
+  if (length === 'chunked') await sendChunks(sides)
+  else await sendBytes(length, sides)
+}
+
+async function sendBytes(length: number, { client, server, sent }: Sides): Promise<void> {
+  for (let left = length; left > 0; ) {
+    const bytes = await client.read()
+    if (bytes === undefined) return server.destroy()
+    const part = bytes.subarray(0, left)
+    left -= part.length
+    client.unread(bytes.subarray(part.length))
+    if (!sent(part.length) || !(await server.write(part))) return
+  }
+}
+
+async function sendChunks({ client, server, sent }: Sides): Promise<void> {
+  const body = new ChunkedBody()
+  while (!body.isDone) {
+    const bytes = await client.read()
+    if (bytes === undefined) return server.destroy()
+    const pieces = body.read(bytes)
+    if (pieces.length === 0) continue
+    const parts = pieces.flatMap((piece) => [Buffer.from(chunkStart(piece.length)), piece, Buffer.from(CHUNK_END)])
+    const chunks = Buffer.concat(parts)
+    if (!sent(chunks.length) || !(await server.write(chunks))) return
+  }
+  const last = Buffer.from(LAST_CHUNK)
+  if (sent(last.length)) await server.write(last)
+}

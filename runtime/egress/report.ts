@@ -1,0 +1,88 @@
+/** What is told of a connection: the event of its task. Pure. */
+import { hostText } from '../../shared/egress/host.ts'
+import type { Authority } from '../wire/authority.ts'
+import { type Protocol, type Refusal, reasonText, targetText } from './verdict.ts'
+
+interface Asked {
+  /** Absent if the client said nothing. */
+  readonly protocol?: Protocol
+  /** Absent if the client did not come to name one. */
+  readonly target?: Authority
+}
+
+export type Report = Asked &
+  (
+    | { readonly verdict: 'refused'; readonly refusal: Refusal }
+    | {
+        readonly verdict: 'allowed'
+        readonly rule: string | undefined
+        /** Absent if there was no connection. */
+        readonly address: string | undefined
+        readonly bytesSent: number
+        readonly bytesReceived: number
+        readonly durationMs: number
+        /** Why there was no connection. */
+        readonly failure?: string
+        /** Why the connection was cut. */
+        readonly cut?: Refusal
+      }
+  )
+
+export const NETWORK_EVENTS = {
+  allowed: 'network_allowed',
+  refused: 'network_refused',
+  unlisted: 'network_unlisted',
+} as const
+
+/** Maximum events of a task about connections that were allowed, and as many about refused ones. */
+export const MAX_NETWORK_EVENTS = 64
+
+/** Characters of a name that a client made up. */
+const MAX_SHOWN_CHARACTERS = 256
+
+/** The event of a connection. */
+export function networkEvent(report: Report): { event_type: string; message: string; data: Record<string, unknown> } {
+  const { protocol, target } = report
+  const asked = {
+    ...(target !== undefined && { host: hostText(target.host), port: target.port }),
+    ...(protocol !== undefined && { protocol }),
+  }
+  const what = target === undefined ? 'a connection' : `the connection to ${targetText(target)}`
+  if (report.verdict === 'refused') {
+    const { kind, ...more } = report.refusal
+    return {
+      event_type: NETWORK_EVENTS.refused,
+      message: shortened(`${what} is refused: ${reasonText(report.refusal)}`),
+      data: { ...asked, reason: kind, ...refusalData(more) },
+    }
+  }
+  const { rule, address, bytesSent, bytesReceived, durationMs, failure, cut } = report
+  return {
+    event_type: NETWORK_EVENTS.allowed,
+    message: `${what} is allowed: ${endText(report)}`,
+    data: {
+      ...asked,
+      ...(address !== undefined && { address }),
+      ...(rule !== undefined && { rule }),
+      bytes_sent: bytesSent,
+      bytes_received: bytesReceived,
+      duration_ms: Math.round(durationMs),
+      ...(failure !== undefined && { failure }),
+      ...(cut !== undefined && { cut: cut.kind }),
+    },
+  }
+}
+
+function endText(report: Extract<Report, { verdict: 'allowed' }>): string {
+  if (report.failure !== undefined) return `there is none, as ${report.failure}`
+  const bytes = `${report.bytesSent} bytes sent, ${report.bytesReceived} received`
+  return report.cut === undefined ? bytes : `${bytes}, then cut, as ${reasonText(report.cut)}`
+}
+
+function refusalData({ addressClass, ...more }: { addressClass?: string } & Record<string, unknown>) {
+  const texts = Object.entries(more).map(([name, value]) => [name, shortened(String(value))])
+  return { ...Object.fromEntries(texts), ...(addressClass !== undefined && { address_class: addressClass }) }
+}
+
+const shortened = (text: string): string =>
+  text.length > MAX_SHOWN_CHARACTERS * 2 ? `${text.slice(0, MAX_SHOWN_CHARACTERS * 2)}...` : text

@@ -1,0 +1,41 @@
+/** The rules of one task: the bounds of the operator, its own rules, and what no rule reaches. */
+import type { IpAddress } from '../../shared/egress/ip-address.ts'
+import {
+  type Decision,
+  decideAddress,
+  decideName,
+  type Egress,
+  opaquePart,
+  type RuleLayer,
+} from '../../shared/egress/rules.ts'
+import type { Authority } from '../wire/authority.ts'
+import type { OwnAddresses } from './own-addresses.ts'
+
+export class RulesInForce {
+  readonly #egress: Egress
+  readonly #opaque: Egress
+  readonly #own: Pick<OwnAddresses, 'rulesFor'>
+
+  /** The bounds come first among the layers. */
+  constructor(layers: readonly RuleLayer[], own: Pick<OwnAddresses, 'rulesFor'>) {
+    this.#egress = { layers, never: [] }
+    this.#opaque = opaquePart(this.#egress)
+    this.#own = own
+  }
+
+  decideName(name: string, port: number): Decision {
+    return decideName(this.#egress, { name, port })
+  }
+
+  decideAddress(name: string | undefined, address: IpAddress, port: number): Decision {
+    return decideAddress({ ...this.#egress, never: this.#own.rulesFor(port) }, { name, address, port })
+  }
+
+  /**
+   * Whether what an allowed connection carries is not looked at: a rule says so, or it was asked for by address, so that
+   * there is no name to compare with.
+   */
+  isOpaque({ host, port }: Authority): boolean {
+    return 'address' in host || decideName(this.#opaque, { name: host.name, port }).isAllowed
+  }
+}

@@ -1,0 +1,204 @@
+/** The bounds of a proxy: bytes, connections, time, events; and what is left of a task whose service is started again. */
+import { expect, test } from 'bun:test'
+import { existsSync, readdirSync, writeFileSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { dirname, join } from 'node:path'
+import { Dialer, MAX_TASK_LOOKUPS } from '../../../runtime/egress/dial.ts'
+import { Egress } from '../../../runtime/egress/egress.ts'
+import { OwnAddresses } from '../../../runtime/egress/own-addresses.ts'
+import { MAX_NETWORK_EVENTS } from '../../../runtime/egress/report.ts'
+import { SPARE_SESSIONS } from '../../../runtime/egress/task-proxy.ts'
+import { answering, type TestClient, TestProxy, TestServer } from '../../support/egress.ts'
+import { until } from '../../support/until.ts'
+
+const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi'
+const echo = (socket: Socket) => void socket.pipe(socket)
+const asking = (server: TestServer) => `CONNECT 127.0.0.1:${server.port} HTTP/1.1\r\n\r\n`
+const CONNECTED = '\r\n\r\n'
+
+test('max_bytes: what is beyond it is not passed on, all connections are cut, and there are no more', async () => {
+  await using server = await TestServer.start(echo)
+  await using proxy = new TestProxy({ rules: { allow: ['127.0.0.1'], max_bytes: 1_000 } })
+  const [other, client] = [proxy.client(), proxy.client()]
+  for (const one of [other, client]) {
+    one.write(asking(server))
+    await one.upTo(CONNECTED)
+  }
+  client.write('x'.repeat(400))
+  await client.upTo('x'.repeat(400))
+  client.write('y'.repeat(201))
+  expect(await client.rest()).toBe('')
+  expect(await other.rest()).toBe('')
+  expect(server.received).toBe('x'.repeat(400))
+  expect(proxy.usage).toEqual({ connections_allowed: 2, connections_refused: 0, bytes_sent: 400, bytes_received: 400 })
+  expect(proxy.events.map(({ data }) => data.cut)).toEqual(['max_bytes', 'max_bytes'])
+  expect(await proxy.exchange(asking(server))).toContain('the task has used sandbox.network.max_bytes')
+})
+
+test('max_connections: one more is refused with the reason, and a crowd is closed at once', async () => {
+  await using server = await TestServer.start(echo)
+  await using proxy = new TestProxy({ rules: { allow: ['127.0.0.1'], max_connections: 2 } })
+  const open = [proxy.client(), proxy.client()]
+  for (const one of open) {
+    one.write(asking(server))
+    await one.upTo(CONNECTED)
+  }
+  expect(await proxy.exchange(asking(server))).toContain('the task has sandbox.network.max_connections open')
+  const crowd = Array.from({ length: SPARE_SESSIONS + 10 }, () => proxy.client())
+  await until(
+    () => crowd.filter(({ hasEnded }) => hasEnded).length,
+    (count) => count >= 10,
+  )
+  expect(proxy.events.at(-1)?.data).toEqual({ reason: 'max_connections' })
+  for (const one of [...open, ...crowd]) one.socket.destroy()
+  await until(
+    () => proxy.egress.totals.open,
+    (count) => count === 0,
+  )
+  const again = proxy.client()
+  again.write(asking(server))
+  expect(await again.upTo(CONNECTED)).toStartWith('HTTP/1.1 200')
+  again.socket.destroy()
+})
+
+test('the connections of all tasks together have a bound', async () => {
+  await using server = await TestServer.start(echo)
+  await using proxy = new TestProxy({ rules: { allow: ['127.0.0.1'] }, maxConnections: 1 })
+  const client = proxy.client()
+  client.write(asking(server))
+  await client.upTo(CONNECTED)
+  expect(await proxy.exchange(asking(server))).toContain('--max-egress-connections')
+  client.socket.destroy()
+})
+
+test('a thousand connections at once, each with its own bytes', async () => {
+  await using server = await TestServer.start(echo)
+  await using proxy = new TestProxy({ rules: { allow: ['127.0.0.1'], max_connections: 1_000 } })
+  const clients: TestClient[] = []
+  while (clients.length < 1_000) {
+    const more = Array.from({ length: 250 }, () => proxy.client()) // the queue of a listener is shorter than a thousand
+    for (const client of more) client.write(asking(server))
+    for (const client of more) await client.upTo(CONNECTED)
+    clients.push(...more)
+  }
+  expect(proxy.egress.totals.open).toBe(1_000)
+  for (const [i, client] of clients.entries()) client.write(`number ${i}.`)
+  for (const [i, client] of clients.entries()) expect(await client.upTo('.')).toBe(`number ${i}.`)
+  for (const client of clients) client.socket.end()
+  for (const client of clients) await client.rest()
+  await until(
+    () => proxy.usage.connections_allowed,
+    (count) => count === 1_000,
+  )
+  expect(proxy.events.map(({ event_type }) => event_type)).toEqual([
+    ...Array(MAX_NETWORK_EVENTS).fill('network_allowed'),
+    'network_unlisted',
+  ])
+}, 60_000)
+
+test('a client that makes up its mind too slowly is cut, and told once it has named a host', async () => {
+  const times = { messageMs: 100, idleMs: 60_000 }
+  await using server = await TestServer.start((socket) => socket.write('secret'))
+  await using proxy = new TestProxy({
+    rules: { allow: [`a.example:${server.port}`, '127.0.0.1'] },
+    names: { 'a.example': ['127.0.0.1'] },
+    times,
+  })
+  for (const text of ['', 'GET http://a', '\x05\x01', '\x05\x01\x00\x05\x01'])
+    expect(await proxy.exchange(text)).not.toContain('HTTP')
+  expect(proxy.events).toEqual([])
+  expect(await proxy.exchange(`CONNECT a.example:${server.port} HTTP/1.1\r\n\r\n`)).toEndWith('established\r\n\r\n')
+  expect(await proxy.exchange(`CONNECT a.example:${server.port} HTTP/1.1\r\n\r\n\x16\x03\x01`)).toEndWith(
+    'established\r\n\r\n',
+  )
+  expect(proxy.events.map(({ data }) => data.reason)).toEqual(['protocol', 'protocol'])
+})
+
+test('a connection that carries nothing for long is cut', async () => {
+  await using server = await TestServer.start(echo)
+  await using proxy = new TestProxy({ rules: { allow: ['127.0.0.1'] }, times: { messageMs: 10_000, idleMs: 100 } })
+  const client = proxy.client()
+  client.write(asking(server))
+  await client.upTo(CONNECTED)
+  await client.rest()
+  await until(
+    () => server.sockets.size,
+    (size) => size === 0,
+  )
+})
+
+test('lookups of a task wait for each other: a slow name server holds only some of them', async () => {
+  let [now, most] = [0, 0]
+  const go = Promise.withResolvers<void>()
+  const resolve = async () => {
+    most = Math.max(most, ++now)
+    await go.promise
+    now--
+    return ['10.0.0.1']
+  }
+  await using proxy = new TestProxy({ rules: { allow: ['*'] }, resolve })
+  const answers = Array.from({ length: 20 }, (_, i) => proxy.exchange(`CONNECT n${i}.example:1 HTTP/1.1\r\n\r\n`))
+  await until(
+    () => now,
+    (count) => count === MAX_TASK_LOOKUPS,
+  )
+  go.resolve()
+  for (const answer of answers) expect(await answer).toContain('403')
+  expect(most).toBe(MAX_TASK_LOOKUPS)
+})
+
+test('a service that starts again serves the socket at its path, with the events and totals of before', async () => {
+  await using server = await TestServer.start(answering(OK))
+  const rules = { allow: ['127.0.0.1'], max_bytes: 500 }
+  await using proxy = new TestProxy({ rules })
+  const get = `GET http://127.0.0.1:${server.port}/ HTTP/1.1\r\nHost: 127.0.0.1:${server.port}\r\n\r\n`
+  await proxy.exchange(get)
+  await proxy.exchange('CONNECT 10.0.0.1:1 HTTP/1.1\r\n\r\n')
+  const before = proxy.usage
+  const { socketPath, events } = proxy
+  proxy.egress.stop()
+  expect(existsSync(socketPath)).toBe(false)
+  // A service that is killed leaves its file, and those of tasks that have ended since.
+  writeFileSync(socketPath, '')
+  writeFileSync(join(dirname(socketPath), 'other'), '')
+  const egress = new Egress({
+    ...{ directory: dirname(socketPath), bounds: { allow: undefined, deny: [] }, maxConnections: 9 },
+    ...{ own: new OwnAddresses(), dialer: new Dialer(), onFault: () => {} },
+  })
+  const task = { task_id: 'task-1', ordinal: 1, rules: { ...rules, max_connections: 9 }, earlier: [...events] }
+  expect(egress.open({ ...task, onEvent: () => {} })).toBe(socketPath)
+  egress.removeStrays()
+  expect(readdirSync(dirname(socketPath))).toEqual(['1'])
+  expect(egress.useOf('task-1')?.usage).toEqual(before)
+  expect(egress.useOf('task-1')?.firstRefusal).toContain('10.0.0.1:1')
+  const client = connect(socketPath)
+  client.write(get)
+  server.received = ''
+  await until(
+    () => server.received,
+    (text) => text.includes('GET'),
+  )
+  client.destroy()
+  const used = egress.close('task-1')
+  expect(used?.usage.connections_allowed).toBe(2)
+  expect(readdirSync(dirname(socketPath))).toEqual([])
+})
+
+test('the end of a task cuts its connections, and tells them first', async () => {
+  await using server = await TestServer.start(echo)
+  await using proxy = new TestProxy({ rules: { allow: ['127.0.0.1'] } })
+  const client = proxy.client()
+  client.write(asking(server))
+  await client.upTo(CONNECTED)
+  client.write('hello')
+  await client.upTo('hello')
+  const used = proxy.egress.close('task-1')
+  expect(used?.usage).toEqual({ connections_allowed: 1, connections_refused: 0, bytes_sent: 5, bytes_received: 5 })
+  expect(proxy.events).toHaveLength(1)
+  await client.rest()
+  expect(proxy.egress.useOf('task-1')).toBeUndefined()
+  await until(
+    () => proxy.egress.totals.open,
+    (count) => count === 0,
+  )
+})
