@@ -1,8 +1,8 @@
 /** The client: calls the subcommand, prints its JSON object to standard output, exits. Help goes to standard error. */
+import { BUILD_INFO } from '../shared/build-info.ts'
 import { messageOf, UsageError } from '../shared/errors.ts'
 import { readCommandLine } from '../shared/flags.ts'
 import { bypassProxyForLoopback } from '../shared/proxy.ts'
-import { VERSION } from '../shared/version.ts'
 import { calledService } from './called-service.ts'
 import { controlClient } from './client.ts'
 import { act } from './commands/act.ts'
@@ -104,7 +104,7 @@ async function call(argv: readonly string[]): Promise<Answer | undefined> {
   }
   if (name.startsWith('-')) {
     const { asked } = readCommandLine(argv, process.env, {})
-    if (asked === 'version') return success({ version: VERSION })
+    if (asked === 'version') return success(BUILD_INFO)
     if (asked === 'help') {
       console.error(helpText(COMMANDS))
       return undefined
@@ -117,7 +117,7 @@ async function call(argv: readonly string[]): Promise<Answer | undefined> {
     console.error(subcommandHelp(name, command))
     return undefined
   }
-  if (asked === 'version') return success({ version: VERSION })
+  if (asked === 'version') return success(BUILD_INFO)
   output = values.output
   if (positionals.length > command.maxArguments) {
     const unexpected = positionals[command.maxArguments]

@@ -1,4 +1,5 @@
 /** The executable of the control service: command line, environment, signals. The only reader of them. */
+import { versionLine } from '../shared/build-info.ts'
 import { startFault, UsageError } from '../shared/errors.ts'
 import { describeSettings, readCommandLine } from '../shared/flags.ts'
 import { bypassProxyForLoopback } from '../shared/proxy.ts'
@@ -19,7 +20,7 @@ async function main(): Promise<number | undefined> {
     if (first === 'database') return await database(rest)
     const { values, positionals, asked } = readCommandLine(process.argv.slice(2), process.env, controlSettings)
     if (asked === 'help') console.log(help())
-    else if (asked === 'version') console.log(`taskmill-control ${VERSION}`)
+    else if (asked === 'version') console.log(versionLine('taskmill-control'))
     else if (positionals.length > 0) throw new UsageError(`unexpected argument "${positionals[0]}" (see --help)`)
     else return await serve(values)
     return 0

@@ -4,6 +4,7 @@
  * `serve` is the service. The client subcommands print its response on standard output and errors on standard error. The
  * modules of a role are loaded only when it runs. Threads of `serve` make calls that may never return (host/threads.ts).
  */
+import { versionLine } from '../shared/build-info.ts'
 import { messageOf, startFault, UsageError } from '../shared/errors.ts'
 import { describeSettings, readCommandLine } from '../shared/flags.ts'
 import { VERSION } from '../shared/version.ts'
@@ -63,14 +64,14 @@ async function main([name, ...rest]: readonly string[]): Promise<number | undefi
 
 async function asked(name: string, rest: readonly string[]): Promise<number> {
   const { asked } = readCommandLine([name, ...rest], process.env, {})
-  console.log(asked === 'version' ? `taskmill-runtime ${VERSION}` : await help())
+  console.log(asked === 'version' ? versionLine('taskmill-runtime') : await help())
   return 0
 }
 
 async function serve(argv: readonly string[]): Promise<number | undefined> {
   const { values, positionals, asked } = readCommandLine(argv, process.env, serveSettings)
   if (asked === 'help') console.log(serveHelp())
-  else if (asked === 'version') console.log(`taskmill-runtime ${VERSION}`)
+  else if (asked === 'version') console.log(versionLine('taskmill-runtime'))
   else if (positionals.length > 0) throw new UsageError(`unexpected argument "${positionals[0]}" (see serve --help)`)
   else {
     const { serve } = await import('./serve.ts')

@@ -38,6 +38,7 @@ export async function compile(entry: string, outfile: string, target?: string): 
     // A compiled executable would otherwise obey .env and bunfig.toml files of whatever directory it is started in.
     ...['--no-compile-autoload-dotenv', '--no-compile-autoload-bunfig'],
     ...(target === undefined ? [] : [`--target=${target}`]),
+    ...constants(target),
   ]
   const compiler = Bun.spawn(command, { cwd: ROOT, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
   const [stdout, stderr] = await Promise.all([
@@ -45,6 +46,25 @@ export async function compile(entry: string, outfile: string, target?: string): 
     new Response(compiler.stderr).text(),
   ])
   if ((await compiler.exited) !== 0) throw new Error(`cannot build ${entry}:\n${stdout}${stderr}`)
+}
+
+/** The constants of `shared/build-info.ts`. */
+function constants(target: string | undefined): string[] {
+  const build = target?.replace(/^bun-/, '') ?? `${process.platform}-${process.arch}`
+  const values = { TASKMILL_COMMIT: commitOfSources(), TASKMILL_BUILD: build }
+  return Object.entries(values).flatMap(([name, value]) => ['--define', `${name}=${JSON.stringify(value)}`])
+}
+
+/** The commit, with `-dirty` if tracked files were changed. `unknown` without git. */
+function commitOfSources(): string {
+  try {
+    const args = ['describe', '--always', '--dirty', '--abbrev=12', '--exclude=*']
+    const { exitCode, stdout } = Bun.spawnSync(['git', ...args], { cwd: ROOT, stdin: 'ignore', stderr: 'ignore' })
+    const commit = stdout.toString().trim()
+    return exitCode === 0 && commit !== '' ? commit : 'unknown'
+  } catch {
+    return 'unknown' // there is no git
+  }
 }
 
 async function buildProgram(name: ProgramName, target?: string): Promise<void> {

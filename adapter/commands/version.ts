@@ -1,12 +1,12 @@
 /** `taskmill version`: the same as `--version`. */
-import { VERSION } from '../../shared/version.ts'
+import { BUILD_INFO } from '../../shared/build-info.ts'
 import { success } from '../envelope.ts'
 import { defineCommand } from './command.ts'
 
 export const version = defineCommand({
-  summary: 'Print the version of the client.',
+  summary: 'Print the version of the client, its commit, its build and the version of Bun in it.',
   usage: '',
   settings: {},
   maxArguments: 0,
-  run: async () => success({ version: VERSION }),
+  run: async () => success(BUILD_INFO),
 })

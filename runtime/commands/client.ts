@@ -1,9 +1,9 @@
 /** The client subcommands: thin clients of the HTTP API. `main.ts` loads them only for a client subcommand or for help. */
+import { versionLine } from '../../shared/build-info.ts'
 import { UsageError } from '../../shared/errors.ts'
 import { describeSettings, readCommandLine } from '../../shared/flags.ts'
 import { CallFailed, httpUrl, ServiceClient } from '../../shared/http-client.ts'
 import { bypassProxyForLoopback } from '../../shared/proxy.ts'
-import { VERSION } from '../../shared/version.ts'
 import type { Command } from './command.ts'
 import { health } from './health.ts'
 import { kill } from './kill.ts'
@@ -40,7 +40,7 @@ export async function runClient(
   }
   const settings = { ...command.settings, server: serverSetting }
   const { values, positionals, asked } = readCommandLine(argv, env, settings)
-  if (asked === 'version') return { text: `taskmill-runtime ${VERSION}`, exitCode: 0 }
+  if (asked === 'version') return { text: versionLine('taskmill-runtime'), exitCode: 0 }
   if (asked === 'help') return { text: commandHelp(name, command), exitCode: 0 }
   const [taskId = '', ...tooMany] = command.takesTaskId ? positionals : ['', ...positionals]
   if (tooMany.length > 0) throw new UsageError(`unexpected argument "${tooMany[0]}" (see ${name} --help)`)

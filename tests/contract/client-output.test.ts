@@ -82,7 +82,9 @@ describe('-o table', () => {
 
   test('can be the default, by TASKMILL_OUTPUT; the flag beats it', async () => {
     const env = { TASKMILL_OUTPUT: 'table' }
-    expect((await client(['version'], env)).stdout).toMatch(/^version {2}\d+\.\d+\.\d+\n$/)
+    expect((await client(['version'], env)).stdout).toMatch(
+      /^version {2}\d+\.\d+\.\d+\ncommit {3}\S+\nbuild {4}\S+\nbun {6}\S+\n$/,
+    )
     expect((await client(['version', '--output', 'json'], env)).envelope.ok).toBe(true)
     const { exitCode, envelope } = await client(['version'], { TASKMILL_OUTPUT: 'pretty' })
     expect(exitCode).toBe(2)

@@ -459,7 +459,15 @@ describe('the command line', () => {
     const { exitCode, envelope } = await client(args)
     expect({ exitCode, envelope }).toEqual({
       exitCode: 0,
-      envelope: { ok: true, data: { version: expect.stringMatching(/^\d+\.\d+\.\d+/) } },
+      envelope: {
+        ok: true,
+        data: {
+          version: expect.stringMatching(/^\d+\.\d+\.\d+/),
+          commit: expect.stringMatching(/^([0-9a-f]{12,40}(-dirty)?|unknown)$/),
+          build: `${process.platform}-${process.arch}`,
+          bun: Bun.version,
+        },
+      },
     })
   })
 

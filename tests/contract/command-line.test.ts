@@ -155,7 +155,7 @@ describe('--help and --version', () => {
   test('version exits 0', async () => {
     const { exitCode, stdout, stderr } = await run(['--version'])
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
-    expect(stdout).toMatch(/^[^\n]*\d+\.\d+\.\d+[^\n]*\n$/)
+    expect(stdout).toMatch(/^taskmill-control \d+\.\d+\.\d+ \(commit \S+, \S+, Bun \d+\.\d+\.\d+\)\n$/)
   })
 })
 
