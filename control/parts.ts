@@ -31,6 +31,7 @@ import type { PoolMember } from './executors/runtime/pool-member.ts'
 import { RemoteRemovals } from './executors/runtime/remote-removals.ts'
 import { RuntimeExecutor } from './executors/runtime/runtime.ts'
 import { SkillsDirectory } from './executors/skills.ts'
+import { raiseFormat } from './journal/data-format.ts'
 import { EmbeddedKeeper } from './journal/embedded-keeper.ts'
 import { EventNumbers } from './journal/event-numbers.ts'
 import type { Keeper } from './journal/keeper.ts'
@@ -157,6 +158,7 @@ interface StorageParts {
 function storageParts(config: ControlConfig, recovered: Recovered, log: Log): StorageParts {
   const { lastSeq, lastOrdinal } = recovered
   const { dataDir, persistInterval: intervalMs, eventHistory: maxEvents, maxStoredTasks } = config
+  raiseFormat(dataDir)
   const numbers = new EventNumbers({ dataDir, lastSeq, log })
   const store = new TaskStore({ lastSeq: numbers.start, lastOrdinal })
   for (const graph of recovered.graphs) store.apply({ kind: 'graph-recovered', graph })

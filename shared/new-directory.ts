@@ -11,7 +11,7 @@ import { systemCodeOf } from './errors.ts'
 
 /** Files of both services: with `--with-runtime` the runtime service starts in a directory that control created. */
 const START_FILES =
-  /^(lock|reserve|journal-\d{10}\.log|events-\d{16}\.log|runtime-token|runtime-child\.json|runtime\.lock|runtime\.db(-wal|-shm)?|launchers(\.log)?|launcher-[0-9a-f]+)$/
+  /^(lock|reserve|format\.json|journal-\d{10}\.log|events-\d{16}\.log|runtime-token|runtime-child\.json|runtime\.lock|runtime\.db(-wal|-shm)?|launchers(\.log)?|launcher-[0-9a-f]+)$/
 
 const START_DIRECTORIES: ReadonlySet<string> = new Set(['results', 'tasks'])
 

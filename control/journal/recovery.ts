@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { UsageError } from '../../shared/errors.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import type { Graph, Task } from '../graph/graph.ts'
+import { refuseNewerFormat } from './data-format.ts'
 import type { EventRow, NumberedChange } from './event-rows.ts'
 import { type FoundHistory, findHistory, lastKept } from './found-history.ts'
 import { GcSchedule } from './gc-schedule.ts'
@@ -63,6 +64,7 @@ export const filesWithInput = (dataDir: string): string[] => [
 
 /** Throws `UsageError`, which names the file, the place and a remedy. Then no file was changed. */
 export async function recover(dataDir: string): Promise<Recovered> {
+  refuseNewerFormat(dataDir)
   const keys = readIdempotencyKeys(dataDir)
   const found = findHistory(dataDir)
   const numbers = segmentNumbersIn(dataDir)
