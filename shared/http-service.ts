@@ -12,7 +12,7 @@ import { joinedBytes } from './joined-bytes.ts'
 import type { Log } from './log.ts'
 import { checkQuery, type QueryParameters } from './query-parameters.ts'
 import { runCooperatively } from './steps.ts'
-import { TRACE_HEADER, traceIdFrom } from './trace.ts'
+import { TRACE_HEADER, TRACE_PARENT_HEADER, traceIdFrom } from './trace.ts'
 import type { UnknownFields } from './unknown-names.ts'
 
 export const READ_TIMEOUT_SECONDS = 15
@@ -46,7 +46,8 @@ export function httpService({ log, guard, errorBody, maxBodyBytes, unknownFields
     .onRequest(({ request, set }) => {
       const hasBody = request.method !== 'GET' && request.method !== 'HEAD'
       app.server?.timeout(request, hasBody ? READ_TIMEOUT_SECONDS : WRITE_TIMEOUT_SECONDS)
-      set.headers[TRACE_HEADER] = traceIdFrom(request.headers.get(TRACE_HEADER))
+      const { headers } = request
+      set.headers[TRACE_HEADER] = traceIdFrom(headers.get(TRACE_HEADER), headers.get(TRACE_PARENT_HEADER))
       set.headers['content-type'] = 'application/json'
       const path = pathOf(request)
       guard(request, path)

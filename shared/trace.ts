@@ -1,12 +1,44 @@
-/** Trace ids connect a request, its tasks and their log lines. The header is `X-Trace-ID`. */
+/**
+ * Trace ids connect a request, its tasks and their log lines. The header is `X-Trace-ID`. Without it, the `traceparent` of
+ * the caller is the trace id, so that logs and spans belong to its trace.
+ */
 
 export const TRACE_HEADER = 'x-trace-id'
 
+/** The header of W3C Trace Context. */
+export const TRACE_PARENT_HEADER = 'traceparent'
+
 const ACCEPTABLE = /^[\x21-\x7e]{1,128}$/
 
-/** The caller's trace id if it is 1 to 128 visible ASCII characters, else a new one of 16 hex digits. */
-export function traceIdFrom(header: string | null): string {
-  return header !== null && ACCEPTABLE.test(header) ? header : newTraceId()
+/**
+ * The caller's trace id if it is 1 to 128 visible ASCII characters, else its valid `traceparent`, else a new one of 16 hex
+ * digits.
+ */
+export function traceIdFrom(header: string | null, traceParent: string | null = null): string {
+  if (header !== null && ACCEPTABLE.test(header)) return header
+  return traceParent !== null && parseTraceParent(traceParent) !== undefined ? traceParent : newTraceId()
+}
+
+const TRACE_PARENT = /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-[\x21-\x7e]*)?$/
+
+/** The characters of a `traceparent` of this and later versions. */
+const MAX_TRACE_PARENT_CHARACTERS = 128
+
+export interface TraceParent {
+  readonly traceId: string
+  readonly parentSpanId: string
+  /** Whether the caller records its trace. */
+  readonly isSampled: boolean
+}
+
+/** Undefined for a text that is no `traceparent`. */
+export function parseTraceParent(text: string): TraceParent | undefined {
+  if (text.length > MAX_TRACE_PARENT_CHARACTERS) return undefined
+  const [, traceId, parentSpanId, flags, more] = TRACE_PARENT.exec(text) ?? []
+  if (traceId === undefined || parentSpanId === undefined || flags === undefined) return undefined
+  if (/^0+$/.test(traceId) || /^0+$/.test(parentSpanId)) return undefined
+  if (more !== undefined && text.startsWith('00')) return undefined // only later versions have more
+  return { traceId, parentSpanId, isSampled: (Number.parseInt(flags, 16) & 1) === 1 }
 }
 
 const ID_BYTES = 8

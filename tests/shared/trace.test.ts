@@ -1,7 +1,7 @@
 /** Goal: a caller's trace id is kept where it is harmless. Method: random headers against the rule in other words. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { newTraceId, traceIdFrom } from '../../shared/trace.ts'
+import { newTraceId, parseTraceParent, traceIdFrom } from '../../shared/trace.ts'
 
 const FRESH = /^[0-9a-f]{16}$/
 
@@ -33,5 +33,40 @@ describe('a trace id', () => {
     const ids = Array.from({ length: 2_000 }, newTraceId)
     for (const id of ids) expect(id).toMatch(FRESH)
     expect(new Set(ids).size).toBe(ids.length)
+  })
+})
+
+describe('a traceparent', () => {
+  const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
+  const SPAN = '00f067aa0ba902b7'
+
+  test.each([
+    [`00-${TRACE}-${SPAN}-01`, true],
+    [`00-${TRACE}-${SPAN}-00`, false],
+    [`00-${TRACE}-${SPAN}-03`, true],
+    [`cc-${TRACE}-${SPAN}-01`, true],
+    [`cc-${TRACE}-${SPAN}-01-what-comes-later`, true],
+  ])('%s is one', (header, isSampled) => {
+    expect(parseTraceParent(header)).toEqual({ traceId: TRACE, parentSpanId: SPAN, isSampled })
+    expect(traceIdFrom(null, header)).toBe(header)
+    expect(traceIdFrom('mine', header)).toBe('mine')
+    expect(traceIdFrom('not mine', header)).toBe(header)
+  })
+
+  test.each([
+    '',
+    'x',
+    `ff-${TRACE}-${SPAN}-01`,
+    `00-${TRACE}-${SPAN}-01-more`,
+    `00-${TRACE}-${SPAN}`,
+    `00-${TRACE.toUpperCase()}-${SPAN}-01`,
+    `00-${'0'.repeat(32)}-${SPAN}-01`,
+    `00-${TRACE}-${'0'.repeat(16)}-01`,
+    `00-${TRACE}-${SPAN}-01 `,
+    `00-${TRACE}-${SPAN}-1`,
+    `cc-${TRACE}-${SPAN}-01-${'x'.repeat(200)}`,
+  ])('%j is none', (header) => {
+    expect(parseTraceParent(header)).toBeUndefined()
+    expect(traceIdFrom(null, header)).toMatch(FRESH)
   })
 })
