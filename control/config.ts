@@ -196,6 +196,11 @@ export const controlSettings = {
     maxMs: 10 * 60_000,
     help: 'Time between SIGTERM and SIGKILL when a task times out, is cancelled or leaves processes behind.',
   }),
+  otlpEndpoint: text({
+    variable: 'OTEL_EXPORTER_OTLP_ENDPOINT',
+    value: 'url',
+    help: 'Base address of an OpenTelemetry collector, such as http://127.0.0.1:4318: traces of graphs and attempts go there as OTLP/HTTP JSON, below /v1/traces.',
+  }),
   logLevel: choice({
     variable: 'SERVICE_LOG_LEVEL',
     default: 'info',
@@ -235,6 +240,12 @@ export const controlVariables = {
   SERVICE_RUNTIME_OWNER: 'control_context.owner for runtime tasks that do not set it.',
   SERVICE_SHELL_POLICY:
     'open turns the command allowlist off for shell and cli-skills tasks, and allows shell scripts. Only for trusted development machines. Any other value keeps the allowlist.',
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'Whole address for traces, in place of --otlp-endpoint.',
+  OTEL_EXPORTER_OTLP_HEADERS:
+    'Headers for the collector: name=value,name=value, percent-encoded. OTEL_EXPORTER_OTLP_TRACES_HEADERS beats it.',
+  OTEL_EXPORTER_OTLP_TIMEOUT: 'Milliseconds for one request to the collector. Default 10000, at most 60000.',
+  OTEL_SERVICE_NAME: 'service.name of the traces. Default taskmill-control.',
+  OTEL_TRACES_EXPORTER: 'none turns traces off, as OTEL_SDK_DISABLED=true does.',
   NODE_EXTRA_CA_CERTS:
     'File with certificates (PEM) of authorities to trust in addition, for callbacks, http tasks and MCP servers with https: addresses.',
 } as const

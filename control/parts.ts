@@ -44,6 +44,7 @@ import { AddressGuard, type AddressGuards } from './outbound/address-guard.ts'
 import { Counters } from './store/counters.ts'
 import { Retention } from './store/retention.ts'
 import { TaskStore } from './store/tasks.ts'
+import type { Tracing } from './tracing/tracing.ts'
 
 /** Things that the service needs from its process. */
 export interface Host {
@@ -100,6 +101,7 @@ export async function buildParts(config: ControlConfig, host: Host): Promise<{ p
   const mcp = mcpParts(config, { configs: mcpConfigs, serviceId }, host)
   const callParts = { store: storage.store, resultFiles: storage.keeper.results }
   executors.register(new McpExecutor({ servers: mcp.servers, poll: (handleId) => pollCall(callParts, handleId) }))
+  const tracing = await tracingParts(config, { store: storage.store, serviceId }, host)
   const listSkills = () => skills.listSkills()
   const parts = {
     access,
@@ -112,6 +114,7 @@ export async function buildParts(config: ControlConfig, host: Host): Promise<{ p
     runtime,
     serviceId,
     storage,
+    tracing,
   }
   return { parts, earlierRun: earlierRunOf(recovered) }
 }
@@ -145,6 +148,8 @@ export interface Parts {
   /** Tells the attempts of this data directory from those of others. */
   readonly serviceId: string
   readonly storage: StorageParts
+  /** Undefined if no endpoint is set. */
+  readonly tracing: Tracing | undefined
 }
 
 interface StorageParts {
@@ -168,6 +173,17 @@ function storageParts(config: ControlConfig, recovered: Recovered, log: Log): St
     counters: new Counters(store),
     retention: new Retention({ store, retentionMs: config.retention, maxStoredTasks, log }),
   }
+}
+
+/** Its code is loaded only if there is an endpoint. Throws `UsageError`. */
+async function tracingParts(
+  { otlpEndpoint: endpoint }: ControlConfig,
+  parts: { readonly store: TaskStore; readonly serviceId: string },
+  { env, log }: Host,
+): Promise<Tracing | undefined> {
+  if (endpoint === '' && !env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT) return undefined
+  const { tracingOf } = await import('./tracing/tracing.ts')
+  return tracingOf({ ...parts, endpoint, env, log })
 }
 
 /** The MCP servers that tasks call, and the record of their processes. */

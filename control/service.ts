@@ -74,7 +74,7 @@ export class ControlService {
   }
 
   #newApp(): ReturnType<typeof controlApp> {
-    const { access, addressGuards, callbacks, executors, listSkills, mcp, runtime, storage } = this.#parts
+    const { access, addressGuards, callbacks, executors, listSkills, mcp, runtime, storage, tracing } = this.#parts
     const { log, startedAt } = this.#host
     const { maxBodyBytes, maxFanOut, unknownFields } = this.#config
     const { store, keeper, retention, counters } = storage
@@ -96,6 +96,7 @@ export class ControlService {
       ...{ addressGuards, callbacks, listSkills, mcpServers: mcp.servers, unknownFields, maxBodyBytes, maxFanOut },
       ...{ stopping, log },
       runtimePool: runtime.pool,
+      tracing,
     }
     const streamLimits = { keepAliveMs: this.#config.eventKeepAlive, slowClientMs: this.#config.slowClientTimeout }
     return controlApp({ parts, counters, guard: access.guard, streamLimits, startedAt })
@@ -133,7 +134,7 @@ export class ControlService {
     this.#parts.callbacks.stop()
     const hasLastState = await this.#writeLastState()
     if (hasLastState) {
-      await Promise.all([this.#server?.stop(LAST_ANSWERS_MS), mcpServersEnded])
+      await Promise.all([this.#server?.stop(LAST_ANSWERS_MS), mcpServersEnded, this.#parts.tracing?.stop()])
       this.#host.log.info('stopped')
     }
     await this.#exit(hasLastState ? 0 : 1)

@@ -24,7 +24,7 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['operations'],
     ['scheduler', 'adapter-v1'],
     ['executors'],
-    ['mcp-client', 'callbacks'],
+    ['mcp-client', 'callbacks', 'tracing'],
     ['journal', 'shared-store'],
     ['store'],
     ['graph', 'config.ts'],

@@ -17,7 +17,7 @@ import type { Counters } from '../store/counters.ts'
 
 const OFFERED = ['application/json', 'text/plain', 'application/openmetrics-text']
 
-type MetricParts = Pick<OperationParts, 'scheduler' | 'eventStreams' | 'callbacks' | 'addressGuards'>
+type MetricParts = Pick<OperationParts, 'scheduler' | 'eventStreams' | 'callbacks' | 'addressGuards' | 'tracing'>
 
 export const addMetricsRoute = (app: AnyElysia, counters: Counters, parts: MetricParts): AnyElysia =>
   app.get(
@@ -124,6 +124,20 @@ export const CONTROL_METRICS: readonly Metric<Sources>[] = [
     type: 'counter',
     help: 'Event streams that were cut because their clients read too slowly.',
     samples: ({ eventStreams }) => [{ value: eventStreams.laggingTotal }],
+  },
+  {
+    name: 'service_control_spans_total',
+    type: 'counter',
+    help: 'Spans delivered to the collector, and dropped: refused, or more than 10000 waited. Only with --otlp-endpoint.',
+    labels: { outcome: 'sent, dropped' },
+    samples: ({ tracing }) =>
+      tracing && Object.entries(tracing.counts).map(([outcome, value]) => ({ labels: { outcome }, value })),
+  },
+  {
+    name: 'service_control_spans_waiting',
+    type: 'gauge',
+    help: 'Spans that are not delivered yet; at most 10000 wait. Only with --otlp-endpoint.',
+    samples: ({ tracing }) => tracing && [{ value: tracing.waitingCount }],
   },
   {
     name: 'service_control_callbacks_total',

@@ -11,6 +11,7 @@ import type { AddressGuards } from '../outbound/address-guard.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import type { Retention } from '../store/retention.ts'
 import type { TaskStore } from '../store/tasks.ts'
+import type { Tracing } from '../tracing/tracing.ts'
 import type { EventStreams } from './event-streams.ts'
 import type { Readiness } from './readiness.ts'
 
@@ -25,6 +26,8 @@ export interface OperationParts {
   readonly readiness: Readiness
   readonly callbacks: Callbacks
   readonly addressGuards: AddressGuards
+  /** Undefined if no traces are made. */
+  readonly tracing: Tracing | undefined
   readonly idempotencyKeys: KeptKeys
   readonly resultFiles: KeptResults
   readonly eventStreams: EventStreams

@@ -44,6 +44,21 @@ export const controlLogEvents = {
     when: 'A defect of the service. Graphs that ended before a kill are not called back for.',
     fields: DEFECT,
   },
+  'traces cannot be delivered': {
+    level: 'warn',
+    when: 'The collector of --otlp-endpoint does not answer, or not now. Its spans wait, up to 10,000. Once per outage.',
+    fields: { url: 'Where traces go, without its query.', ...CAUSE },
+  },
+  'traces are delivered again': {
+    level: 'info',
+    when: 'The collector takes traces again.',
+    fields: { url: 'Where traces go, without its query.', dropped: 'Spans dropped since the start of the service.' },
+  },
+  'traces were refused': {
+    level: 'warn',
+    when: 'The collector refused a batch of spans, which is dropped. Check the address and OTEL_EXPORTER_OTLP_HEADERS.',
+    fields: { url: 'Where traces go, without its query.', ...CAUSE, spans: 'Spans of the batch.' },
+  },
   'attempt started': { level: 'debug', when: 'An attempt of a task starts.', fields: {} },
   'the list of a task cannot be written; it will be tried again': {
     level: 'warn',

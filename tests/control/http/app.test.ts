@@ -70,6 +70,7 @@ const parts = {
   }),
   runtimePool: new RuntimePool({ configured: [], token: undefined }),
   ...{ listSkills: async () => [], unknownFields: 'refuse' as const, maxBodyBytes: 1024, maxFanOut: 10, log },
+  tracing: undefined,
   stopping,
 }
 
