@@ -28,6 +28,8 @@ struct baits {
   int tcp_port;
   /* service=PORT: who listens on the host's 127.0.0.1 in the place of taskmill, and counts connections. */
   int service_port;
+  /* proxy=PORT: the port of 127.0.0.1 where the sandbox has a proxy, which none of its rules lets through. */
+  int proxy_port;
   /* pid=PID: a process of the host, by its number there. */
   pid_t pid;
   /* shm=KEY and mqueue=NAME: shared memory and a message queue of the host. */

@@ -1,8 +1,8 @@
 /**
  * Makes all escape attempts in temporary sandboxes, for `taskmill-runtime doctor --escape`.
  *
- * Baits lie on the host, where no sandbox may reach them. All attempts run twice: in the strictest sandbox of this host, with
- * limits, and in the default sandbox of a task. Each time, one sandbox runs all harmless attempts. An attempt that may end the
+ * Baits lie on the host, where no sandbox may reach them. All attempts run three times: in the strictest sandbox of this host,
+ * with limits; in the default sandbox of a task; and in that one with rules for its network, if it has its own. Each time, one sandbox runs all harmless attempts. An attempt that may end the
  * whole sandbox gets its own.
  */
 import { chmodSync, rmSync, writeFileSync } from 'node:fs'
@@ -17,6 +17,7 @@ import { runInSandbox, type ThrowAwayEnding, type ThrowAwayOptions } from '../la
 import { type Attempt, type Listed, parseAttempts, parseList } from './attempts.ts'
 import { layBaits } from './baits.ts'
 import { putEscapeProgram } from './program.ts'
+import { type RuledNetwork, ruledNetwork } from './ruled-network.ts'
 import { type EscapeRun, verdicts, worstOf } from './verdicts.ts'
 
 export interface EscapeOptions {
@@ -66,8 +67,12 @@ export async function tryToEscape(options: EscapeOptions): Promise<Attempt[]> {
     const listed = parseList(Bun.spawnSync([program, '--list'], { env: {} }).stdout.toString())
     const hiddenPlaces = [...new Set([...hidden, place])]
     const strictest = await attemptsIn(options, program, listed, hiddenPlaces)
-    const byDefault = await attemptsIn(defaultsOf(options), program, listed, hiddenPlaces)
-    return worstOf(strictest, byDefault)
+    const defaults = defaultsOf(options)
+    const byDefault = await attemptsIn(defaults, program, listed, hiddenPlaces)
+    const worst = worstOf(strictest, byDefault, 'in the default sandbox')
+    if (!defaults.sandbox.features.includes('net')) return worst
+    const withRules = await attemptsIn(defaults, program, listed, hiddenPlaces, place)
+    return worstOf(worst, withRules, 'in a sandbox whose network has rules')
   } finally {
     rmSync(place, { recursive: true, force: true })
   }
@@ -92,28 +97,40 @@ function groupForPids(group: TaskCgroup | undefined): TaskCgroup | undefined {
   return group.pids_path === undefined ? undefined : { version: 1, pids_path: group.pids_path }
 }
 
-/** All attempts in sandboxes of one kind, with their own baits. */
+/**
+ * All attempts in sandboxes of one kind, with their own baits. `placeOfRules` is a directory for the socket of a network with
+ * rules.
+ */
 async function attemptsIn(
   options: EscapeOptions,
   program: string,
   listed: readonly Listed[],
   hiddenPlaces: readonly string[],
+  placeOfRules?: string,
 ): Promise<Attempt[]> {
   await using baits = await layBaits(program, hiddenPlaces)
-  const together = await run(options, 'escape', baits.list, [])
+  using network = placeOfRules === undefined ? undefined : ruledNetwork(placeOfRules, baits.list)
+  const runIt = (name: string, only: string[]) => run(options, name, baits.list, only, network)
+  const together = await runIt('escape', [])
   const alone = new Map<string, EscapeRun>()
-  for (const { name, isAlone } of listed)
-    if (isAlone) alone.set(name, await run(options, `escape-${name}`, baits.list, ['--only', name]))
+  for (const { name, isAlone } of listed) if (isAlone) alone.set(name, await runIt(`escape-${name}`, ['--only', name]))
   return verdicts(listed, together, alone, await baits.collect())
 }
 
-async function run(options: EscapeOptions, name: string, baits: readonly string[], only: string[]): Promise<EscapeRun> {
+async function run(
+  options: EscapeOptions,
+  name: string,
+  baits: readonly string[],
+  only: string[],
+  network: RuledNetwork | undefined,
+): Promise<EscapeRun> {
   const { launcher, sandbox, groupOf, isMemoryUnlimited = false, memoryFilesBytes, signal } = options
   const isRoot = sandbox.uid !== undefined
   const hasMounts = sandbox.features.includes('mount')
   const limits = limitsIn(groupOf(name), isMemoryUnlimited)
   const all = [
     ...baits,
+    ...(network === undefined ? [] : [network.bait]),
     ...(isRoot ? [`setuid=${PROGRAM_OF_ROOT}`] : []),
     ...(hasMounts ? [`tmp-bytes=${memoryFilesBytes}`, `shm-bytes=${memoryFilesBytes}`] : []),
     ...(limits.pids_max === undefined ? [] : [`pids-max=${limits.pids_max}`]),
@@ -123,6 +140,7 @@ async function run(options: EscapeOptions, name: string, baits: readonly string[
     sandbox,
     command: [`./${PROGRAM}`, ...only, ...all.flatMap((bait) => ['--bait', bait])],
     limits,
+    ...(network !== undefined && { egress: network.egress }),
     ...(signal !== undefined && { signal }),
     prepare: ({ workspace }) => {
       putEscapeProgram(join(workspace, PROGRAM))

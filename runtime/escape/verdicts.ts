@@ -43,15 +43,15 @@ export function verdicts(
   })
 }
 
-/** Suffix for attempts that only the default sandbox lets through. */
-const BY_DEFAULT = ' (in the default sandbox)'
-
-/** Merges the verdicts of two sandboxes: open if either is open, else blocked if either is blocked, else not applicable. */
-export function worstOf(strictest: readonly Attempt[], byDefault: readonly Attempt[]): Attempt[] {
-  return strictest.map((attempt, i) => {
-    const other = byDefault[i]!
+/**
+ * Merges the verdicts of two sandboxes: open if either is open, else blocked if either is blocked, else not applicable.
+ * `where` says what the second sandbox is, for attempts that only it lets through.
+ */
+export function worstOf(first: readonly Attempt[], second: readonly Attempt[], where: string): Attempt[] {
+  return first.map((attempt, i) => {
+    const other = second[i]!
     if (attempt.verdict === 'open' || other.verdict === 'not_applicable') return attempt
-    if (other.verdict === 'open') return { ...other, detail: other.detail + BY_DEFAULT }
+    if (other.verdict === 'open') return { ...other, detail: `${other.detail} (${where})` }
     return attempt.verdict === 'not_applicable' ? other : attempt
   })
 }

@@ -12,7 +12,7 @@ import { ROOT_WORKSPACE } from '../intake/sandbox-view.ts'
 import { launcherArguments } from './arguments.ts'
 import type { LauncherProgram } from './embedded.ts'
 import { type Outcome, parseOutcome } from './outcome.ts'
-import type { LaunchPlan, LaunchSandbox } from './plan.ts'
+import type { LaunchEgress, LaunchPlan, LaunchSandbox } from './plan.ts'
 
 export interface ThrowAwayOptions {
   /** The workspace is made here. `uid` is for root only. */
@@ -22,6 +22,7 @@ export interface ThrowAwayOptions {
   /** Milliseconds. Default: 30 s. */
   readonly wallTimeMs?: number
   readonly limits?: Pick<LaunchPlan, 'cgroup' | 'memory_max' | 'pids_max' | 'cpu_time_sec'>
+  readonly egress?: LaunchEgress
   /** Called when the directories exist, before anything runs. */
   readonly prepare?: (places: { readonly workspace: string; readonly taskDir: string }) => void
   /** Ends the command early. */
@@ -43,7 +44,7 @@ const MAX_OUTPUT_BYTES = 16 * 1024 * 1024
 
 /** Throws the reason of `signal` when that fires, after everything is removed. */
 export async function runInSandbox(program: LauncherProgram, options: ThrowAwayOptions): Promise<ThrowAwayEnding> {
-  const { sandbox, command, env = {}, wallTimeMs = WALL_TIME_MS, limits, prepare, signal } = options
+  const { sandbox, command, env = {}, wallTimeMs = WALL_TIME_MS, limits, egress, prepare, signal } = options
   const top = ownDir('sandbox')
   const [taskDir, workspace] = [join(top, 'task'), join(top, 'workspace')]
   try {
@@ -61,6 +62,7 @@ export async function runInSandbox(program: LauncherProgram, options: ThrowAwayO
       grace_ms: GRACE_MS,
       max_output_bytes: MAX_OUTPUT_BYTES,
       ...limits,
+      ...(egress !== undefined && { egress }),
       sandbox: { ...sandbox, workspace, masks: [top, ...(sandbox.masks ?? [])] },
     }
     const launcher = Bun.spawn([...program.command, ...launcherArguments(plan)], {

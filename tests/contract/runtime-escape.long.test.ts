@@ -115,6 +115,7 @@ describe.skipIf(missingSandbox !== undefined)(`out of a sandbox there is no way$
     using dir = tempDir()
     const run = await runRuntime(['doctor', '--escape'], { env: { TMPDIR: dir.path } })
     expectAllBlocked(run, withoutGroups)
+    expect(run.stdout).toMatch(/^blocked +proxy_get .*: HTTP\/1\.1 403 Forbidden$/m) // the proxy was there, and said no
     expect(run.stderr).toBe('')
     expect(readdirSync(dir.path)).toEqual([])
   })
@@ -199,7 +200,10 @@ describe.skipIf(missingSandbox !== undefined)(`doctor --escape${skipped(missingS
       const forbid = 'echo 0 > /proc/sys/user/max_net_namespaces'
       const { stdout, exitCode } = await inUserNamespace(forbid, dir.path)
       const open = stdout.split('\n').flatMap((line) => (line.startsWith('NOT BLOCKED') ? [line.split(/ +/)[2]!] : []))
-      expect(open).toEqual(['connect_abstract', 'connect_loopback', 'ask_service', 'network_route'])
+      expect(open.slice(0, 4)).toEqual(['connect_abstract', 'connect_loopback', 'ask_service', 'network_route'])
+      const more = ['metadata_dotted', 'loopback_spellings', 'private_routes', 'interfaces', 'host_sockets']
+      expect(open.slice(4)).toEqual(expect.arrayContaining(more))
+      expect(open.filter((name) => /^(make|set|mark|take|raw|packet|rare|proxy)_/.test(name))).toEqual([])
       expect(stdout).toMatch(
         /^NOT BLOCKED {2}ask_service {2,}it asks taskmill's own API .*: it did, on the host \(service=\d+\)$/m,
       )

@@ -23,6 +23,37 @@ const SOCKETS = [
   ...['connect_abstract', 'connect_loopback', 'connect_hidden', 'ask_service', 'shared_memory', 'message_queue'],
 ]
 
+/** What needs rights in its network, and what anybody may do in the network of the host. */
+const NETWORK_OF_ROOT = ['make_interface', 'make_address', 'make_route', 'set_interface', 'mark_packets', 'raw_sockets']
+const NETWORK_OF_HOST = ['loopback_spellings', 'interfaces', 'host_sockets']
+
+/** All attempts by a proxy, and those that ask it for names. */
+const THROUGH_PROXY = [
+  ...listed().flatMap(({ name }) => (name.startsWith('proxy_') ? [name] : [])),
+  ...['metadata_named', 'metadata_trailing_dot'],
+]
+
+/** A proxy that lets everything through. It makes no connection. */
+function openProxy() {
+  const yes = { http: 'HTTP/1.1 200 OK\r\n\r\n', socks: '\x05\0', connected: `\x05\0\0\x01${'\0'.repeat(6)}` }
+  const server = Bun.listen<{ isGreeted: boolean }>({
+    ...{ hostname: '127.0.0.1', port: 0, data: { isGreeted: false } },
+    socket: {
+      open: (socket) => {
+        socket.data = { isGreeted: false }
+      },
+      data: (socket, bytes) => {
+        const isSocks = bytes[0] === 5 && !socket.data.isGreeted
+        if (socket.data.isGreeted) socket.end(yes.connected)
+        else if (isSocks) socket.write(yes.socks)
+        else socket.end(bytes[0] === 4 ? `\0Z${'\0'.repeat(6)}` : yes.http)
+        socket.data.isGreeted ||= isSocks
+      },
+    },
+  })
+  return { bait: ['--bait', `proxy=${server.port}`], [Symbol.dispose]: () => server.stop(true) }
+}
+
 test('a line that is none of an attempt is not passed over', () => {
   expect(parseAttempts('')).toEqual([])
   expect(parseAttempts('a\tblocked\twhy\n')).toEqual([{ name: 'a', verdict: 'blocked', detail: 'why' }])
@@ -42,11 +73,13 @@ test('each attempt is made once, under a name of its own, whatever comes of it',
 
 test.skipIf(!isRoot)('as root and outside of a sandbox nearly everything is open (needs root)', async () => {
   await using place = await escapePlace(['/run', '/var/tmp'])
+  using proxy = openProxy()
   const before = readdirSync(place.workspace)
-  const attempts = await place.attempts()
+  const attempts = await place.attempts([], proxy.bait)
   const open = named(attempts, 'open')
   expect(open.length).toBeGreaterThan(attempts.length * 0.6)
   expect(open).toEqual(expect.arrayContaining([...OPEN_TO_ALL, ...SOCKETS]))
+  expect(open).toEqual(expect.arrayContaining([...NETWORK_OF_ROOT, ...NETWORK_OF_HOST, ...THROUGH_PROXY]))
   const ofRoot = ['read_shadow', 'kill_host', 'trace_host', 'take_descriptor', 'host_process_files', 'write_system']
   expect(open).toEqual(
     expect.arrayContaining([...ofRoot, 'become_other', 'capabilities', 'no_new_privs', 'disk_quota']),
@@ -63,7 +96,11 @@ test.skipIf(!isRoot)('as a user it finds open what a user may (needs root to bec
   const attempts = await place.attempts(['setpriv', `--reuid=${UID}`, `--regid=${UID}`, '--clear-groups'])
   expect(named(attempts, 'open')).toEqual(expect.arrayContaining([...OPEN_TO_ALL, ...SOCKETS, 'no_new_privs']))
   const blocked = ['read_shadow', 'kill_host', 'trace_host', 'become_root', 'write_system', 'mknod_block', 'reboot']
-  expect(named(attempts, 'blocked')).toEqual(expect.arrayContaining([...blocked, 'mount_tmpfs']))
+  expect(named(attempts, 'blocked')).toEqual(expect.arrayContaining([...blocked, ...NETWORK_OF_ROOT, 'mount_tmpfs']))
+  expect(named(attempts, 'open')).toEqual(expect.arrayContaining(NETWORK_OF_HOST))
+  expect(named(attempts, 'not_applicable')).toEqual(
+    expect.arrayContaining(listed().flatMap(({ name }) => (name.startsWith('proxy_') ? [name] : []))),
+  )
 })
 
 test('limits are gone past where nobody keeps them, by a little', async () => {
@@ -100,6 +137,7 @@ describe.skipIf(missingBwrap !== undefined)(
       expect(named(attempts, 'open')).toEqual(expect.arrayContaining(open))
       const blocked = ['kill_host', 'trace_host', 'host_processes', 'mount_tmpfs', 'write_system', 'become_root']
       expect(named(attempts, 'blocked')).toEqual(expect.arrayContaining([...blocked, ...SOCKETS, 'read_hidden']))
+      expect(named(attempts, 'blocked')).toEqual(expect.arrayContaining([...NETWORK_OF_HOST, 'metadata_dotted']))
       expect(await place.baits.collect()).toEqual([])
     })
   },

@@ -74,7 +74,7 @@ describe('of two sandboxes', () => {
     ['blocked', 'open', 'open', 'default (in the default sandbox)'],
     ['not_applicable', 'open', 'open', 'default (in the default sandbox)'],
   ])('%s in the strictest and %s in the default one is %s', (strictest, byDefault, verdict, detail) => {
-    const worst = worstOf([made(strictest, 'strictest')], [made(byDefault, 'default')])
+    const worst = worstOf([made(strictest, 'strictest')], [made(byDefault, 'default')], 'in the default sandbox')
     expect(worst).toEqual([made(verdict, detail)])
   })
 })

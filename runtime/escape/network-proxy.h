@@ -1,0 +1,10 @@
+/* The proxy of a sandbox whose network has rules, as the way out that it must not be. */
+#ifndef NETWORK_PROXY_H
+#define NETWORK_PROXY_H
+
+#include "attempt.h"
+
+/* Whether the proxy connects to `host`, which may be spelled in any way: with CONNECT and with SOCKS5. Nothing is sent on. */
+struct result proxy_reaches(const struct baits *baits, const char *host, int port);
+
+#endif
