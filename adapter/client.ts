@@ -11,7 +11,7 @@ export const serviceUrlSetting = httpUrl({
 
 export const controlService: CalledService = {
   name: 'control',
-  start: 'taskmill-control',
+  start: 'taskmill up',
   urlVariable: 'SERVICE_URL',
   urlFlag: '--url',
 }

@@ -169,7 +169,7 @@ install() {
     *":$prefix/bin:"*) ;;
     *) say "$prefix/bin is not in PATH. Add this line to the start-up file of your shell:" '' "  export PATH=\"$prefix/bin:\$PATH\"" '' ;;
   esac
-  say 'Next: taskmill help'
+  say 'Next: taskmill up, then taskmill install-mcp --client claude --write (or codex, cursor, vscode)'
 }
 
 version=$VERSION_OF_RELEASE

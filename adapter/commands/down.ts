@@ -4,7 +4,7 @@ import { duration } from '../../shared/flags.ts'
 import type { ServiceClient } from '../../shared/http-client.ts'
 import { controlClient } from '../client.ts'
 import { type Answer, success } from '../envelope.ts'
-import { lastServices, ownServices } from '../own-services/record.ts'
+import { lastServices, ownServices, unrecordedControl } from '../own-services/record.ts'
 import { onePerUser } from '../own-services/state-dir.ts'
 import { defineCommand } from './command.ts'
 
@@ -29,8 +29,13 @@ export const down = defineCommand({
   async run({ values: { timeout }, env }): Promise<Answer> {
     const { endServices, leftRuntime } = await import('../start/down.ts')
     return onePerUser(env, OTHERS_MS, async () => {
-      const record = lastServices(env)
       const services = ownServices(env)
+      const stray = unrecordedControl(env)
+      if (stray !== undefined) {
+        await endServices({ pid: stray.pid, process: stray }, env, timeout)
+        return success({ stopped: true, pid: stray.pid })
+      }
+      const record = lastServices(env)
       if (record === undefined || (services === undefined && leftRuntime(env) === undefined)) {
         return success({ stopped: false, note: 'taskmill up has not started services, or they have ended' })
       }

@@ -1,5 +1,6 @@
 /** `taskmill up`: starts both services in the background, or finds those that it started before. */
 import { duration, flag, optionalInteger } from '../../shared/flags.ts'
+import { VERSION } from '../../shared/version.ts'
 import { type Answer, EXIT } from '../envelope.ts'
 import { defineCommand } from './command.ts'
 import { servicesView } from './services-view.ts'
@@ -32,7 +33,7 @@ export const up = defineCommand({
     const answer: Answer = {
       data: { started: isStarted, ...servicesView(services, env) },
       exitCode: EXIT.success,
-      warnings: otherUrl(env.SERVICE_URL, services.url),
+      warnings: [...otherVersion(services.version), ...otherUrl(env.SERVICE_URL, services.url)],
     }
     if (foreground === undefined) return answer
     await printNow(answer)
@@ -41,6 +42,11 @@ export const up = defineCommand({
     return undefined
   },
 })
+
+const otherVersion = (version: string): string[] =>
+  version === VERSION
+    ? []
+    : [`the services run version ${version}, and this client is ${VERSION}: taskmill down, then taskmill up`]
 
 const otherUrl = (given: string | undefined, url: string): string[] =>
   given === undefined || given === '' || given.replace(/\/+$/, '') === url

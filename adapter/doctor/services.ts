@@ -1,11 +1,11 @@
 /** The services of `taskmill up`, their ports, and what leads the client elsewhere. */
 import { VERSION } from '../../shared/version.ts'
-import { lastServices, type OwnServices, ownPaths, ownServices } from '../own-services/record.ts'
+import { lastServices, type OwnServices, ownPaths, ownServices, unrecordedControl } from '../own-services/record.ts'
 import type { Environment } from '../own-services/state-dir.ts'
 import { probe, type Target } from '../probe.ts'
 import { leftRuntime } from '../start/down.ts'
 import { HOST, isFree } from '../start/ports.ts'
-import { controlOf, PREFERRED, runtimeOf } from '../start/up.ts'
+import { controlOf, describeUnrecorded, PREFERRED, runtimeOf } from '../start/up.ts'
 import { type Finding, fine, wrong } from './finding.ts'
 
 export async function lookAtServices(env: Environment): Promise<Finding[]> {
@@ -19,6 +19,10 @@ export async function lookAtServices(env: Environment): Promise<Finding[]> {
 }
 
 function stopped(env: Environment): Finding {
+  const unrecorded = unrecordedControl(env)
+  if (unrecorded !== undefined) {
+    return wrong('services', describeUnrecorded(unrecorded), 'taskmill down ends it, then taskmill up.')
+  }
   const left = leftRuntime(env)
   if (left === undefined) return fine('services', 'do not run; taskmill up starts them')
   return wrong(

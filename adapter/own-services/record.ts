@@ -83,9 +83,25 @@ export function ownServices(env: Environment): OwnServices | undefined {
 }
 
 /** Whether the process is still the one that was started. */
-export function isRunning({ process: identity, pid }: ServicesRecord, env: Environment): boolean {
+export function isRunning(
+  { process: identity, pid }: Pick<ServicesRecord, 'pid' | 'process'>,
+  env: Environment,
+): boolean {
   if (identity !== undefined) return isStillThere(identity)
   return isThere(pid) && isDirectoryLocked(ownPaths(env).data, LOCK_FILES.control)
+}
+
+/**
+ * The control service in the data directory that is not in the record: the client that started it was killed before it wrote
+ * the record, or somebody started it by hand. Undefined if there is none, or the system does not tell.
+ */
+export function unrecordedControl(env: Environment): ProcessIdentity | undefined {
+  const { data } = ownPaths(env)
+  if (ownServices(env) !== undefined || !isDirectoryLocked(data, LOCK_FILES.control)) return undefined
+  const pid = Number(readOr(join(data, LOCK_FILES.control)))
+  const identity = Number.isSafeInteger(pid) && pid > 1 ? identify(pid) : undefined
+  // The pid may be that of a holder before. A process that still holds the lock has written its own.
+  return identity !== undefined && isDirectoryLocked(data, LOCK_FILES.control) ? identity : undefined
 }
 
 /** The record of services that have just been started as process `pid`. */

@@ -29,11 +29,15 @@ const PAUSES = { firstMs: 5, longestMs: 100 }
  * Returns once both services have ended. After `timeoutMs` control gets a second signal, with which it stops waiting for
  * running attempts. Throws if a service does not end; nothing is killed.
  */
-export async function endServices(record: ServicesRecord, env: Environment, timeoutMs = END_WITHIN_MS): Promise<void> {
-  const isThere = () => isRunning(record, env)
-  if (!(await ends(isThere, record.pid, timeoutMs)) && !(await ends(isThere, record.pid, HURRIED_END_MS))) {
+export async function endServices(
+  { pid, ...record }: Pick<ServicesRecord, 'pid' | 'process'>,
+  env: Environment,
+  timeoutMs = END_WITHIN_MS,
+): Promise<void> {
+  const isThere = () => isRunning({ pid, ...record }, env)
+  if (!(await ends(isThere, pid, timeoutMs)) && !(await ends(isThere, pid, HURRIED_END_MS))) {
     throw new Error(
-      `the control service (pid ${record.pid}) did not end within ${formatDuration(timeoutMs + HURRIED_END_MS)}: see ${ownPaths(env).log}, or kill it`,
+      `the control service (pid ${pid}) did not end within ${formatDuration(timeoutMs + HURRIED_END_MS)}: see ${ownPaths(env).log}, or kill it`,
     )
   }
   const left = leftRuntime(env)

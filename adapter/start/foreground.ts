@@ -10,6 +10,9 @@ import type { Environment } from '../own-services/state-dir.ts'
 import type { DetachedProcess } from './detached.ts'
 import { endServices } from './down.ts'
 
+/** 128 and the number of the signal, as shells have it. */
+const SIGHUP_EXIT_CODE = 129
+
 /** Descriptor of standard error. */
 const STDERR = 2
 
@@ -40,10 +43,14 @@ export async function stayInForeground(
   { env, interruption }: { readonly env: Environment; readonly interruption: AbortSignal },
 ): Promise<void> {
   const hurry = () => void signalIf(() => isRunning(services, env), services.pid, 'SIGTERM')
+  // The terminal is gone. Without a handler the client would end without the signal above.
+  const hangUp = () => process.exit(SIGHUP_EXIT_CODE)
   process.on('exit', hurry)
+  process.on('SIGHUP', hangUp)
   const ending = aborted(interruption).then(() => endServices(services, env))
   const how = await Promise.race([exit, ending.then(() => exit)])
   process.off('exit', hurry)
+  process.off('SIGHUP', hangUp)
   if (how !== 0 && !interruption.aborted) throw new Error(`taskmill-control ended (${how}), see above`)
 }
 

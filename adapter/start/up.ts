@@ -19,6 +19,7 @@ import {
   type OwnServices,
   ownServices,
   type ServicesRecord,
+  unrecordedControl,
   writeRecord,
 } from '../own-services/record.ts'
 import { type Environment, onePerUser } from '../own-services/state-dir.ts'
@@ -77,6 +78,8 @@ async function again(services: OwnServices, options: UpOptions): Promise<OwnServ
 }
 
 async function start(options: UpOptions): Promise<Up> {
+  const unrecorded = unrecordedControl(options.env)
+  if (unrecorded !== undefined) throw new Error(`${describeUnrecorded(unrecorded)}: taskmill down ends it`)
   const program = foundPrograms(options.env)
   const paths = ownPathsOrRefuse(options.env)
   const token = ownToken(paths)
@@ -90,6 +93,9 @@ async function start(options: UpOptions): Promise<Up> {
     }
   }
 }
+
+export const describeUnrecorded = ({ pid }: { readonly pid: number }): string =>
+  `a control service (pid ${pid}) runs with the data of taskmill up, but not as the last one that was started`
 
 interface Start {
   readonly program: string

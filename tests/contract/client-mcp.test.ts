@@ -130,7 +130,7 @@ test('errors are JSON-RPC errors, each for the id that waits for it', async () =
   await using bridge = await startBridge(url)
   expect((await bridge.request({ id: 1, ...initialize })).error).toEqual({
     code: -32000,
-    message: `cannot reach the control service at ${url}: connection refused (is it running? start it with taskmill-control, or set SERVICE_URL)`,
+    message: `cannot reach the control service at ${url}: connection refused (is it running? start it with taskmill up, or set SERVICE_URL)`,
   })
   bridge.write('{broken\n')
   expect((await bridge.answer(null)).error).toEqual({ code: -32700, message: 'this line is not JSON' })

@@ -1,6 +1,6 @@
 /** `taskmill up`, `status` and `down`. Against the built executables; every test has a HOME and ports of its own. */
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { ownPaths } from '../../adapter/own-services/record.ts'
 import { builtProgram as binary } from '../../scripts/build.ts'
@@ -216,6 +216,30 @@ describe('up', () => {
     expect(place.started()).toEqual([])
   })
 
+  test('in the foreground ends with the terminal', async () => {
+    await using place = await upPlace()
+    const bin = dirname(await binary('taskmill'))
+    const { child, printed } = spawned(bin, ['up', '--foreground', ...place.flags], place.env)
+    await until(printed, (text) => text.endsWith('\n'))
+    child.kill('SIGHUP')
+    expect(await child.exited).toBe(129)
+    expect(
+      await until(
+        () => place.started(),
+        (pids) => pids.length === 0,
+      ),
+    ).toEqual([])
+  })
+
+  test('says that the services run another version', async () => {
+    await using place = await upPlace()
+    upData(await place.up())
+    const record = JSON.parse(readFileSync(place.paths.record, 'utf8'))
+    writeFileSync(place.paths.record, JSON.stringify({ ...record, version: '0.0.1' }))
+    const again = await place.client(['up'])
+    expect([again.exitCode, again.stderr]).toEqual([0, expect.stringContaining('the services run version 0.0.1, and')])
+  })
+
   test('in the foreground ends when down is called elsewhere', async () => {
     await using place = await upPlace()
     const bin = dirname(await binary('taskmill'))
@@ -296,6 +320,22 @@ describe('down', () => {
     expect(place.started().length).toBe(1)
     expect((await place.client(['status'])).envelope.data).toMatchObject({ running: false })
     expect((await place.client(['down'])).envelope.data).toMatchObject({ stopped: true })
+    expect(place.started()).toEqual([])
+  })
+
+  test('ends the services of a client that was killed before it wrote the record; up does not touch them', async () => {
+    await using place = await upPlace()
+    const { pid } = upData(await place.up())
+    for (const lost of [() => rmSync(place.paths.record), () => writeFileSync(place.paths.record, '{')]) {
+      lost()
+      const again = await place.client(['up'])
+      expect([again.exitCode, again.envelope.error?.message]).toEqual([
+        1,
+        `a control service (pid ${pid}) runs with the data of taskmill up, but not as the last one that was started: taskmill down ends it`,
+      ])
+      expect(place.started().length).toBe(2)
+    }
+    expect((await place.client(['down'])).envelope.data).toEqual({ stopped: true, pid })
     expect(place.started()).toEqual([])
   })
 
