@@ -3,7 +3,7 @@
  * executable, real sandboxes, real connections. Source: docs/sandbox.md.
  */
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TaskStatusResponse } from '../../shared/contract/runtime.ts'
 import type { RuntimeConfigSummary } from '../../shared/contract/runtime-info.ts'
@@ -28,6 +28,25 @@ const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi'
 
 /** Loopback of the host is reached only through the proxy, so this variable must not keep clients from it. */
 const THROUGH_PROXY = { NO_PROXY: '' }
+
+/** Python outside the directories that sandboxes hide; without one, the line of the script is for nothing. */
+const PYTHON = existsSync('/usr/bin/python3') ? '/usr/bin/python3' : 'cat clone/file #'
+const BUN = realpathSync(process.execPath)
+
+const REPOSITORY = `echo content > file; git init --quiet; git add file
+  git -c user.name=t -c user.email=t@t.example commit --quiet -m First; git update-server-info`
+
+async function fileServer(root: string) {
+  const server = Bun.serve({
+    ...{ hostname: '127.0.0.1', port: 0 },
+    fetch: async ({ url }) => {
+      const file = Bun.file(join(root, new URL(url).pathname))
+      return (await file.exists()) ? new Response(file) : new Response('', { status: 404 })
+    },
+  })
+  return { port: server.port, [Symbol.asyncDispose]: () => server.stop(true) }
+}
+
 const under = (network: NetworkRules, more: object = {}) => ({
   sandbox: { profile: 'linux_sandbox', network },
   policy: { capability_mode: 'strict' },
@@ -85,6 +104,44 @@ describe.skipIf(skip)(`a network with rules${why}`, () => {
     expect(metrics).toContain('service_runtime_network_connections_total{verdict="refused"} 3\n')
     expect(metrics).toContain('service_runtime_network_connections_open 0\n')
     expect(readdirSync(join(runtime.dataDir, 'egress'))).toEqual([])
+  })
+
+  test('lets curl, git, Bun and Python do their work', async () => {
+    using dir = tempDir()
+    const made = Bun.spawnSync(['sh', '-c', REPOSITORY], { cwd: dir.path, stderr: 'pipe' })
+    expect(`${made.stderr}`).toBe('')
+    await using server = await fileServer(dir.path)
+    await using runtime = await startRuntime({ flags: ['--sandbox-expose', BUN] })
+    const url = `http://127.0.0.1:${server.port}/file`
+    const urllib = `import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode(), end='')`
+    const fetching = `process.stdout.write(await (await fetch(process.argv[1])).text())`
+    const script = `set -e
+      curl -sS ${url}; curl -sS --proxytunnel ${url}; curl -sS --proxy socks5h://127.0.0.1:3128 ${url}
+      git clone --quiet http://127.0.0.1:${server.port}/.git clone; cat clone/file
+      ${PYTHON} -c "${urllib}" ${url}
+      ${BUN} -e '${fetching}' ${url}`
+    const task = await runtime.submit({
+      ...{ execution: { kind: 'script', script, env: THROUGH_PROXY } },
+      ...under({ allow: [`127.0.0.1:${server.port}`] }),
+    })
+    expect(await runtime.ended(task)).toMatchObject({ status: 'success', stdout: 'content\n'.repeat(6) })
+  })
+
+  test('carries a thousand connections of a task at once', async () => {
+    await using server = await TestServer.start((socket) => void socket.pipe(socket))
+    await using runtime = await startRuntime()
+    const script = `ulimit -n 2048; exec perl -MIO::Socket::INET -e '
+      my @all = map {
+        my $s = IO::Socket::INET->new("127.0.0.1:3128") or die "$_: $@";
+        print $s "CONNECT 127.0.0.1:${server.port} HTTP/1.1\\r\\n\\r\\n"; $s->flush; $s
+      } 1..1000;
+      for my $s (@all) { while (my $line = <$s>) { last if $line eq "\\r\\n" } }
+      print { $all[$_] } "number $_\\n" for 0..999; $_->flush for @all;
+      my $good = grep { readline($all[$_]) eq "number $_\\n" } 0..999; print "$good\\n"'`
+    const task = await run(runtime, script, { allow: ['127.0.0.1'], max_connections: 1_000 })
+    expect(task).toMatchObject({ status: 'success', stdout: '1000\n' })
+    expect(task.usage?.network).toMatchObject({ connections_allowed: 1_000, connections_refused: 0 })
+    expect(await runtime.eventTypes(task.task_id)).toContain('network_unlisted')
   })
 
   test('has the variables that programs need, unless the task sets them', async () => {

@@ -1,6 +1,6 @@
 /**
- * Real clients through the proxy, with the environment that a task gets: HTTPS and HTTP by curl, git, Bun, Node and Python,
- * a WebSocket, and SOCKS5. The servers are of this machine, and have names that only the proxy knows.
+ * Real clients through the proxy, with the environment that a task gets: HTTPS and HTTP by curl, git, Bun and Python, a
+ * WebSocket, SOCKS5, and packages by pip and npm. The servers are of this machine, and have names that only the proxy knows.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -28,6 +28,10 @@ let https: Bun.Server<undefined>
 let proxy: TestProxy
 let env: Record<string, string>
 let repository: string
+/** Further files of the servers, by path. */
+const files = new Map<string, string | Uint8Array>()
+
+const typeOf = (path: string) => (path.endsWith('/') ? 'text/html' : 'application/octet-stream')
 
 beforeAll(async () => {
   dir = tempDir()
@@ -38,6 +42,8 @@ beforeAll(async () => {
   const fetch = async (request: Request, server: Bun.Server<undefined>) => {
     if (server.upgrade(request)) return
     const { pathname } = new URL(request.url)
+    const served = files.get(pathname)
+    if (served !== undefined) return new Response(served, { headers: { 'content-type': typeOf(pathname) } })
     if (pathname === '/moved')
       return Response.redirect(`${new URL(request.url).protocol}//b.example:${server.port}/`, 302)
     const file = Bun.file(join(repository, '.git', pathname.replace('/repository/', '')))
@@ -219,4 +225,58 @@ test.skipIf(!has(PYTHON, '--version'))('a WebSocket talks, plain and by TLS', as
   for (const url of [`ws://a.example:${http.port}/`, `wss://a.example:${https.port}/`]) {
     expect(await run([PYTHON, '-c', WEBSOCKET, url])).toEqual({ stdout: 'got ping\n', stderr: '', code: 0 })
   }
+})
+
+const WHEEL = `
+import sys, zipfile
+with zipfile.ZipFile(sys.argv[1], 'w') as wheel:
+  wheel.writestr('mill_package.py', 'word = "milled"\\n')
+  info = 'mill_package-1.0.dist-info/'
+  wheel.writestr(info + 'METADATA', 'Metadata-Version: 2.1\\nName: mill-package\\nVersion: 1.0\\n')
+  wheel.writestr(info + 'WHEEL', 'Wheel-Version: 1.0\\nGenerator: test\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n')
+  wheel.writestr(info + 'RECORD', '')
+`
+
+test.skipIf(!has(PYTHON, '-m', 'pip', '--version'))('pip installs from an index', async () => {
+  const name = 'mill_package-1.0-py3-none-any.whl'
+  const path = join(dir.path, name)
+  expect(await run([PYTHON, '-c', WHEEL, path])).toMatchObject({ code: 0 })
+  files.set(`/simple/${name}`, await Bun.file(path).bytes())
+  files.set('/simple/mill-package/', `<a href="../${name}">${name}</a>`)
+  const install = (host: string) => [
+    ...[PYTHON, '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--target', 'lib', '--retries', '0'],
+    ...['--no-cache-dir', '--index-url', `${secure(host)}/simple/`, '--cert', authority, 'mill-package'],
+  ]
+  expect(await run(install('a.example'))).toMatchObject({ code: 0 })
+  expect(await Bun.file(join(dir.path, 'lib/mill_package.py')).text()).toContain('milled')
+  expect(await run(install('b.example'))).toMatchObject({ code: 1 })
+  expect(proxy.events.at(-1)).toMatchObject({ data: { host: 'b.example', reason: 'unlisted' } })
+})
+
+test.skipIf(!has('npm', '--version'))('npm installs from a registry', async () => {
+  mkdirSync(join(dir.path, 'package'))
+  await Bun.write(join(dir.path, 'package/package.json'), '{"name": "mill-package", "version": "1.0.0"}')
+  expect(await run(['tar', '-czf', 'package.tgz', 'package'])).toMatchObject({ code: 0 })
+  const tarball = await Bun.file(join(dir.path, 'package.tgz')).bytes()
+  files.set('/package.tgz', tarball)
+  const dist = {
+    tarball: `${secure('a.example')}/package.tgz`,
+    integrity: `sha512-${new Bun.CryptoHasher('sha512').update(tarball).digest('base64')}`,
+  }
+  const version = { name: 'mill-package', version: '1.0.0', dist }
+  files.set(
+    '/mill-package',
+    JSON.stringify({ ...version, 'dist-tags': { latest: '1.0.0' }, versions: { '1.0.0': version } }),
+  )
+  mkdirSync(join(dir.path, 'project'))
+  await Bun.write(join(dir.path, 'project/package.json'), '{}')
+  const install = (host: string) => [
+    ...['npm', 'install', '--prefix', join(dir.path, 'project'), '--no-audit', '--no-fund', '--fetch-retries', '0'],
+    ...['--cache', join(dir.path, 'cache'), '--registry', secure(host), 'mill-package'],
+  ]
+  const refused = await run(install('b.example'))
+  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('403')])
+  expect(await run(install('a.example'))).toMatchObject({ code: 0 })
+  const installed = Bun.file(join(dir.path, 'project/node_modules/mill-package/package.json'))
+  expect(await installed.json()).toMatchObject({ version: '1.0.0' })
 })
