@@ -28,6 +28,7 @@ import { mcp } from './commands/mcp.ts'
 import { reject } from './commands/reject.ts'
 import { rerun } from './commands/rerun.ts'
 import { run } from './commands/run.ts'
+import { runtimes } from './commands/runtimes.ts'
 import { schema } from './commands/schema.ts'
 import { status } from './commands/status.ts'
 import { submit } from './commands/submit.ts'
@@ -62,6 +63,7 @@ const COMMANDS: Commands = {
   translate,
   tools,
   capabilities,
+  runtimes,
   health,
   up,
   status,

@@ -27,6 +27,7 @@ import { RuntimeChild } from './executors/runtime/child.ts'
 import { Orphans } from './executors/runtime/orphans.ts'
 import { ownTokenPath } from './executors/runtime/own-token.ts'
 import { RuntimePool } from './executors/runtime/pool.ts'
+import { PoolFile } from './executors/runtime/pool-file.ts'
 import type { PoolMember } from './executors/runtime/pool-member.ts'
 import { RemoteRemovals } from './executors/runtime/remote-removals.ts'
 import { RuntimeExecutor } from './executors/runtime/runtime.ts'
@@ -241,7 +242,10 @@ function runtimeParts(config: ControlConfig, token: string | undefined, { env, l
   const { SERVICE_RUNTIME_TOKEN, SERVICE_RUNTIME_TENANT, SERVICE_RUNTIME_OWNER } = env
   const { dataDir, runtimeUrl: configured, runtimeAwayTimeout: awayMs } = config
   const itsToken = SERVICE_RUNTIME_TOKEN || token
-  const pool = new RuntimePool({ configured: withDefault(configured, config.withRuntime), token: itsToken })
+  const pool = new RuntimePool({
+    ...{ configured: withDefault(configured, config.withRuntime), token: itsToken, file: new PoolFile(dataDir), log },
+    ...(config.withRuntime && { started: DEFAULT_RUNTIME }),
+  })
   const find = (name: string) => pool.get(name)?.service
   const orphans = new Orphans({ dataDir, find, log })
   const removals = new RemoteRemovals({ dataDir, find, log })

@@ -1,4 +1,6 @@
 /** All settings of `taskmill-runtime serve`: flag, variable, default, unit, range and help text. */
+
+import type { RuntimeLabels } from '../shared/contract/placement.ts'
 import { CAPABILITY_MODES, NETWORKS } from '../shared/contract/runtime-request.ts'
 import { parseAllowRule, parseRule } from '../shared/egress/rule.ts'
 import {
@@ -15,6 +17,7 @@ import {
 } from '../shared/flags.ts'
 import { LOG_LEVELS } from '../shared/log.ts'
 import { logFileSettings } from '../shared/log-file.ts'
+import { baseUrlOf, runtimeLabels } from '../shared/runtime-entry.ts'
 import { unknownFieldsSetting } from '../shared/unknown-fields-setting.ts'
 import { addresses, rules } from './intake/egress-settings.ts'
 import { CONTROL_ACCESS } from './intake/host-network.ts'
@@ -40,6 +43,27 @@ const paths = (help: string): Setting<readonly string[]> => ({
   },
   absent: [],
 })
+
+/** A base URL; empty if none is given. */
+const baseUrl = (setting: { variable: string; help: string }): Setting<string> => ({
+  ...setting,
+  value: 'url',
+  parse: (given) =>
+    baseUrlOf(given) ?? new Expected('an http: or https: address without query, such as http://10.0.0.5:8080'),
+  absent: '',
+})
+
+const label: Setting<RuntimeLabels> = {
+  variable: 'SERVICE_RUNTIME_LABELS',
+  help: 'Label to register with (--register), for tasks that ask for it. gpu is the label gpu without a value.',
+  value: 'key=value',
+  repeatable: true,
+  parse(given) {
+    const labels = runtimeLabels(given.split(','))
+    return typeof labels === 'string' ? new Expected(labels) : labels
+  },
+  absent: {},
+}
 
 const tenantQuota: Setting<TenantQuotas> = {
   help: 'Maximum that a tenant may reserve at one time. A quota reserves nothing by itself. A tenant without a quota is limited by the capacity only.',
@@ -119,8 +143,17 @@ export const serveSettings = {
   runtimeId: text({
     variable: 'SERVICE_RUNTIME_ID',
     value: 'name',
-    help: 'Name of this runtime in its answers. Default: the host name.',
+    help: 'Name of this runtime in its answers, and in the pool of a control service (--register). Default: the host name.',
   }),
+  register: baseUrl({
+    variable: 'SERVICE_RUNTIME_REGISTER',
+    help: 'Base URL of a control service to register with, at the start and whenever it has forgotten this service. Control then sends it tasks.',
+  }),
+  advertise: baseUrl({
+    variable: 'SERVICE_RUNTIME_ADVERTISE',
+    help: 'Base URL of this service to register, as control reaches it. Default: the address that it listens on, with the host name if that is all interfaces. Its host name is accepted as with --allowed-host.',
+  }),
+  label,
   defaultCapabilityMode: choice({
     variable: 'SERVICE_RUNTIME_DEFAULT_CAPABILITY_MODE',
     default: 'adaptive',
@@ -271,4 +304,6 @@ export type ServeConfig = SettingValues<typeof serveSettings>
 /** Variables without a flag, for the documentation. */
 export const serveVariables = {
   SERVICE_TOKEN: 'The token itself. Ignored with --token-file.',
+  SERVICE_CONTROL_TOKEN:
+    'The token that the control service of --register requires. Default: the token of this service.',
 } as const

@@ -2,6 +2,7 @@
  * What the service stands on: its address and callers, the data directory, the store, and what this host can do.
  * Claimed, opened and tried at the start.
  */
+import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { claimDataDirectory, type DataDirectory } from '../shared/data-directory.ts'
 import { LOCK_FILES } from '../shared/directory-lock.ts'
@@ -40,12 +41,16 @@ const accessOf = (config: ServeConfig, env: Environment, log: Log): ServiceAcces
       listen: { text: config.listenAddr, flag: 'listen-addr' },
       tokenFile: config.tokenFile,
       token: env.SERVICE_TOKEN,
-      allowedHosts: config.allowedHost,
+      allowedHosts: [...config.allowedHost, ...advertisedHost(config)],
       shownTokenFile: ({ hostname }) =>
         config.tokenFile !== '' && isLoopback(hostname) ? resolve(config.tokenFile) : undefined,
     },
     log,
   )
+
+/** Control calls this service by the host name that is registered. */
+const advertisedHost = ({ register, advertise }: ServeConfig): string[] =>
+  register === '' ? [] : [advertise === '' ? hostname() : new URL(advertise).hostname]
 
 const secretsOf = ({ secretsDir, secretsExcept, tokenFile }: ServeConfig, env: Environment): SecretsDirectory =>
   openSecrets({

@@ -8,6 +8,7 @@ import { messageOf } from '../shared/errors.ts'
 import { listen } from '../shared/http-service.ts'
 import type { Log } from '../shared/log.ts'
 import { bootId } from '../shared/processes.ts'
+import { bypassProxyForLoopback } from '../shared/proxy.ts'
 import { announce } from '../shared/service-access.ts'
 import { type ServiceProcess, startService } from '../shared/service-process.ts'
 import type { ServeConfig } from './config.ts'
@@ -15,6 +16,7 @@ import { endLeftCgroups, sweepAbandonedCgroups } from './dispatch/force.ts'
 import { type Recovered, recoverTasks } from './dispatch/recover.ts'
 import { type Environment, type Foundation, layFoundation } from './foundation.ts'
 import { buildApp, buildCallerParts, buildTaskParts, type CallerParts, type TaskParts } from './parts.ts'
+import { advertisedUrl, Registration, registeredName } from './registration.ts'
 
 /** Milliseconds that open requests get to be answered when the service stops. */
 const LAST_ANSWERS_MS = 1_000
@@ -33,11 +35,13 @@ interface Service {
   readonly callers: CallerParts
   readonly server: ReturnType<typeof listen>
   readonly rounds: ReturnType<typeof startRounds>
+  readonly registration: Registration | undefined
   readonly exit: ServiceProcess['exit']
 }
 
 async function start(config: ServeConfig, env: Environment, { log, signals, exit }: ServiceProcess): Promise<void> {
   const startedAt = Date.now()
+  if (config.register !== '') registeredName(config.runtimeId) // before anything is claimed
   const foundation = await layFoundation(config, env, log, signals)
   const tasks = buildTaskParts(foundation)
   const callers = buildCallerParts(foundation, tasks)
@@ -51,7 +55,19 @@ async function start(config: ServeConfig, env: Environment, { log, signals, exit
   tasks.dispatcher.startWhatFits()
   const rounds = startRounds(foundation, tasks)
   cleanUp(foundation, tasks, callers)
-  signals.started(stopOnce({ foundation, tasks, callers, server, rounds, exit }))
+  const registration = registrationOf(foundation, server.url)
+  registration?.start()
+  signals.started(stopOnce({ foundation, tasks, callers, server, rounds, registration, exit }))
+}
+
+/** Undefined without `--register`. */
+function registrationOf({ config, env, access, log }: Foundation, listening: string): Registration | undefined {
+  const { register: controlUrl, advertise, runtimeId, label: labels } = config
+  if (controlUrl === '') return undefined
+  bypassProxyForLoopback(process.env)
+  const token = env.SERVICE_CONTROL_TOKEN || access.token
+  const name = registeredName(runtimeId)
+  return new Registration({ controlUrl, token, name, url: advertisedUrl(advertise, listening), labels, log })
 }
 
 /** Takes over the tasks of an earlier service, and ends the remains of others. */
@@ -91,9 +107,11 @@ function stopOnce(service: Service): (signal: NodeJS.Signals) => Promise<void> {
   }
 }
 
-async function stop({ foundation, tasks, callers, server, rounds, exit }: Service, signal: NodeJS.Signals) {
+async function stop(service: Service, signal: NodeJS.Signals) {
+  const { foundation, tasks, callers, server, rounds, registration, exit } = service
   const { storage, log } = foundation
   log.info('stopping', { signal, running_tasks: tasks.inFlight.count })
+  registration?.stop()
   callers.submissions.stop()
   tasks.dispatcher.stop()
   callers.retention.stop()

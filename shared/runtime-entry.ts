@@ -67,23 +67,22 @@ export function runtimeEntry(text: string): RuntimeEntry | string {
   if (url === undefined) {
     return 'an http: or https: address without query, such as http://127.0.0.1:18080 or gpu-1=http://10.0.0.7:18080,gpu,zone=a'
   }
-  const labels = labelsIn(given)
-  if (typeof labels === 'string') return labels
-  const fault = runtimeLabelsFault('labels', labels)
-  return fault === undefined
-    ? { name, url, labels }
-    : `labels as in gpu,zone=a behind the address (${fault}; repeat the flag for another runtime service)`
+  const labels = runtimeLabels(given)
+  if (typeof labels === 'string') return `${labels} (repeat the flag for another runtime service)`
+  return { name, url, labels }
 }
 
-/** `gpu` is `gpu=`. The fault if a label stands there twice. */
-function labelsIn(given: readonly string[]): RuntimeLabels | string {
+/** The labels in `gpu` and `zone=a`, or the expected form of what is wrong. `gpu` is `gpu=`. */
+export function runtimeLabels(given: readonly string[]): RuntimeLabels | string {
   const labels = new Map<string, string>()
-  for (const label of given) {
-    const [, key = label, value = ''] = /^([^=]*)=(.*)$/s.exec(label) ?? []
+  for (const text of given) {
+    const [, key = text, value = ''] = /^([^=]*)=(.*)$/s.exec(text) ?? []
     if (labels.has(key)) return `each label once, got ${JSON.stringify(key)} twice`
     labels.set(key, value)
   }
-  return Object.fromEntries(labels)
+  const found = Object.fromEntries(labels)
+  const fault = runtimeLabelsFault('labels', found)
+  return fault === undefined ? found : `labels as in gpu,zone=a: ${fault}`
 }
 
 /** The entries in a list with spaces between them, or the expected form of what is wrong. */

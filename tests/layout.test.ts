@@ -33,7 +33,7 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   runtime: [
     ['main.ts'],
     ['serve.ts', 'commands'],
-    ['parts.ts'],
+    ['parts.ts', 'registration.ts'],
     ['http', 'foundation.ts'],
     ['dispatch', 'escape'],
     ['portable', 'egress'],

@@ -18,6 +18,7 @@ import { addLogRoutes } from './logs.ts'
 import { addMcpRoutes } from './mcp.ts'
 import { addMcpEndpoint } from './mcp-endpoint.ts'
 import { addMetricsRoute } from './metrics.ts'
+import { addRuntimeRoutes } from './runtimes.ts'
 import type { StreamLimits } from './stream-limits.ts'
 import { addTaskRoutes } from './tasks.ts'
 
@@ -51,6 +52,7 @@ export function controlApp({ parts, counters, guard, streamLimits, startedAt }: 
   addHealthRoutes(app, parts.readiness, startedAt)
   addMetricsRoute(app, counters, parts)
   addCapacityRoute(app, parts)
+  addRuntimeRoutes(app, parts)
   addDashboardRoutes(app)
   addDescriptionRoutes(app, CONTROL_INFO)
   refuseOtherMethods(app)

@@ -17,7 +17,10 @@ import type { Counters } from '../store/counters.ts'
 
 const OFFERED = ['application/json', 'text/plain', 'application/openmetrics-text']
 
-type MetricParts = Pick<OperationParts, 'scheduler' | 'eventStreams' | 'callbacks' | 'addressGuards' | 'tracing'>
+type MetricParts = Pick<
+  OperationParts,
+  'scheduler' | 'eventStreams' | 'callbacks' | 'addressGuards' | 'tracing' | 'runtimePool'
+>
 
 export const addMetricsRoute = (app: AnyElysia, counters: Counters, parts: MetricParts): AnyElysia =>
   app.get(
@@ -152,6 +155,22 @@ export const CONTROL_METRICS: readonly Metric<Sources>[] = [
     type: 'gauge',
     help: 'Callbacks that are not delivered yet; at most 10000 wait.',
     samples: ({ callbacks }) => [{ value: callbacks.waitingCount }],
+  },
+  {
+    name: 'service_control_runtimes',
+    type: 'gauge',
+    help: 'Runtime services, by what control knows of them. Draining ones are counted as such, also while they are away.',
+    labels: { state: 'ready, away, draining' },
+    samples: ({ runtimePool }) =>
+      Object.entries(runtimePool.counts).map(([state, value]) => ({ labels: { state }, value })),
+  },
+  {
+    name: 'service_control_runtime_attempts',
+    type: 'gauge',
+    help: 'Attempts that a runtime service has or may have.',
+    labels: { runtime: 'name of the runtime service' },
+    samples: ({ runtimePool }) =>
+      runtimePool.members.map(({ name }) => ({ labels: { runtime: name }, value: runtimePool.attemptCount(name) })),
   },
   {
     name: 'service_control_addresses_refused_total',

@@ -5,11 +5,13 @@ import {
   type AdapterCapabilities,
   type AdapterTools,
 } from '../../shared/contract/adapter-v1.ts'
+import type { RuntimeLabels } from '../../shared/contract/placement.ts'
 import { badRequest } from '../../shared/errors.ts'
 import { publicSchema } from '../../shared/openapi/public-schema.ts'
 import { KINDS, type Kind, resolveKind } from '../adapter-v1/kinds.ts'
 import { capabilities, type OfferedSkill, toolManifest } from '../adapter-v1/manifest.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
+import type { RuntimePool } from '../executors/runtime/pool.ts'
 import type { McpServers } from '../mcp-client/servers.ts'
 import { actionInputs } from './action-inputs.ts'
 import type { Readiness } from './readiness.ts'
@@ -25,6 +27,7 @@ export interface DescribeParts extends OffersSkills {
   readonly executors: ExecutorRegistry
   readonly mcpServers: Pick<McpServers, 'names'>
   readonly readiness: Pick<Readiness, 'fault'>
+  readonly runtimePool: Pick<RuntimePool, 'members'>
 }
 
 export interface DescribedKind extends Kind {
@@ -40,6 +43,14 @@ export interface ServiceDescription {
   readonly kinds: readonly DescribedKind[]
   readonly skills: readonly string[]
   readonly mcpServers: readonly string[]
+  readonly runtimes: readonly DescribedRuntime[]
+}
+
+/** Where runtime tasks may run. */
+export interface DescribedRuntime {
+  readonly name: string
+  readonly labels: RuntimeLabels
+  readonly draining: boolean
 }
 
 /** Values that the contract fixes for every service. */
@@ -51,7 +62,7 @@ export const describeTools = async ({ listSkills }: OffersSkills): Promise<Adapt
 
 /** All kinds that this service can execute, or only the kind with the name or alias `asked`. Throws 400. */
 export async function describeService(
-  { executors, mcpServers, readiness, listSkills }: DescribeParts,
+  { executors, mcpServers, readiness, listSkills, runtimePool }: DescribeParts,
   asked: string | undefined,
 ): Promise<ServiceDescription> {
   const kinds = asked === undefined ? executableKinds(executors.types) : [describedKind(kindCalled(asked))]
@@ -61,6 +72,7 @@ export async function describeService(
     kinds,
     skills: (await listSkills()).slice(0, MAX_NAMED_SKILLS).map(({ name }) => name),
     mcpServers: mcpServers.names,
+    runtimes: runtimePool.members.map(({ name, labels, isDraining }) => ({ name, labels, draining: isDraining })),
   }
 }
 

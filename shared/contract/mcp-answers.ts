@@ -3,7 +3,7 @@
  * answers say what to do next.
  */
 import { type Static, type TSchema, type TUnsafe, Type } from '@sinclair/typebox'
-import { count, flag, maybe, text, texts, time } from './answer-schema.ts'
+import { count, flag, maybe, text, textMap, texts, time } from './answer-schema.ts'
 import type { ReusedFrom } from './control.ts'
 import { GraphFault, type TaskPlan } from './graph-dry-run.ts'
 import { GRAPH_STATES } from './graph-state.ts'
@@ -227,6 +227,14 @@ export const CapabilitiesAnswer = Type.Object({
     }),
   ),
   skills: texts('Local executables that cli.run takes as tool_name.'),
+  runtimes: Type.Array(
+    Type.Object({
+      name: text('Its name, for placement.runtime of runtime tasks.'),
+      labels: textMap('Its labels, for placement.labels.'),
+      draining: flag('Whether it takes no new tasks.'),
+    }),
+    { description: 'The runtime services, at most 256. Without placement, any of them may run a task.' },
+  ),
   mcp_servers: texts('Servers whose tools mcp.call takes as server/tool. A task mcp/discover lists the tools.'),
   limits: Type.Record(Type.String(), Type.Integer(), { description: 'Limits of these tools.' }),
 })

@@ -219,6 +219,23 @@ export const controlLogEvents = {
     when: 'After a crash the next start may not find these servers to end them.',
     fields: { ...CAUSE, path: 'The file.' },
   },
+  'a runtime service was added': {
+    level: 'info',
+    when: 'A caller added it, or it registered itself.',
+    fields: { runtime, url: 'Its address.', labels: 'Its labels.' },
+  },
+  'a runtime service gets no new tasks': { level: 'info', when: 'A caller drains it.', fields: { runtime } },
+  'a runtime service gets tasks again': { level: 'info', when: 'A caller ended its drain.', fields: { runtime } },
+  'a runtime service was removed': {
+    level: 'warn',
+    when: 'A caller removed it.',
+    fields: { runtime, attempts: 'Number of attempts that failed with it.' },
+  },
+  'a runtime service of --runtime-url was removed: it gets no tasks': {
+    level: 'warn',
+    when: 'At the start. A caller removed it before; POST /runtimes adds it again.',
+    fields: { runtime, url: 'Its address.' },
+  },
   'the runtime service is away, waiting for it': {
     level: 'warn',
     when: 'A running task cannot be followed. It is followed again once the service is back.',

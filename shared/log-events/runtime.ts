@@ -8,6 +8,16 @@ export const runtimeLogEvents = {
     when: 'A task has ended, with all its processes.',
     fields: { status: 'How it ended.', error: '{code, message} if it did not succeed.' },
   },
+  'registered with the control service': {
+    level: 'info',
+    when: 'With --register: control sends this service tasks from now on.',
+    fields: { runtime: 'Its name there.', url: 'Its address there.', control: 'Address of the control service.' },
+  },
+  'cannot register with the control service': {
+    level: 'warn',
+    when: 'With --register. It is repeated; the line comes again only with another cause.',
+    fields: { ...CAUSE, runtime: 'Its name there.', url: 'Its address there.' },
+  },
   'task deleted': { level: 'info', when: 'A caller removed a task.', fields: {} },
   'kill requested': { level: 'info', when: 'A caller killed a task.', fields: {} },
   'tasks removed that are kept no longer': {

@@ -198,6 +198,19 @@ describe('real answers of control', () => {
     await service.ask('GET /metrics')
     await service.ask('GET /metrics', { headers: { accept: 'text/plain' } })
     await service.ask('GET /runtime')
+    const entry = { name: 'gpu-1', url: 'http://127.0.0.1:1', labels: { gpu: '' } }
+    const values = { name: 'gpu-1' }
+    expect((await service.ask('POST /runtimes', post(entry))).status).toBe(201)
+    expect((await service.ask('POST /runtimes', post(entry))).status).toBe(200)
+    await service.ask('POST /runtimes/{name}/drain', { values })
+    await service.ask('POST /runtimes/{name}/undrain', { values })
+    await service.ask('GET /runtimes')
+    expect((await service.ask('DELETE /runtimes/{name}', { values })).status).toBe(200)
+    for (const route of ['POST /runtimes/{name}/drain', 'DELETE /runtimes/{name}']) {
+      expect((await service.ask(route, { values })).status).toBe(404)
+    }
+    await service.ask('DELETE /runtimes/{name}', { values, query: '?lost=perhaps' })
+    await service.ask('POST /runtimes', post({ name: '..' }))
     await service.ask('GET /openapi.json')
     await service.ask('GET /docs')
     const { body: page } = await service.ask('GET /')

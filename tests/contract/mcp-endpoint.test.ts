@@ -354,6 +354,7 @@ test('capabilities say what there is, and the input of a kind', async () => {
   const { data } = await agent.call('capabilities')
   expect(data.task_types).toEqual(['approval', 'cli-skills', 'mcp', 'os', 'runtime'])
   expect(data.mcp_servers).toEqual(['builtin', 'odd'])
+  expect(data.runtimes).toEqual([{ name: 'default', labels: {}, draining: false }])
   expect(data.limits.wait_ms).toBe(50_000)
   expect(data.action_kinds.map(({ kind }: { kind: string }) => kind)).toContain('mcp.call')
   const one = await agent.call('capabilities', { kind: 'bash' })

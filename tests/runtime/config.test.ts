@@ -31,6 +31,9 @@ test('the defaults', () => {
     dispatchPollIntervalMs: 250,
     cgroupRoot: '',
     runtimeId: '',
+    register: '',
+    advertise: '',
+    label: {},
     defaultCapabilityMode: 'adaptive',
     defaultNetwork: 'none',
     controlAccess: 'unknown',
@@ -161,4 +164,17 @@ test('every setting has a sentence, and a default that it would accept', () => {
     expect(flagName(key)).toMatch(/^[a-z]+(-[a-z]+)*$/)
     if (setting.default !== undefined) expect(() => read([`--${flagName(key)}=${setting.default}`])).not.toThrow()
   }
+})
+
+test.each([
+  [['--register', 'control'], 'expected an http: or https: address'],
+  [['--advertise', 'http://h?x'], 'expected an http: or https: address'],
+  [['--label', '_x'], 'expected labels as in gpu,zone=a: labels: expected names of 1 to 63 letters'],
+  [['--label', 'a', '--label', 'a=1'], 'expected each label once, got "a" twice'],
+])('%j is refused', (argv, fault) => {
+  expect(mistakeIn(argv)).toContain(fault)
+})
+
+test('labels to register with', () => {
+  expect(read(['--label', 'gpu', '--label', 'zone=a']).label).toEqual({ gpu: '', zone: 'a' })
 })

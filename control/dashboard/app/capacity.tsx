@@ -1,6 +1,6 @@
 /** The load of the service: its slots, and its runtime service. A line for the bar on top, and a panel. */
 import type { ComponentChildren } from 'preact'
-import type { CapacityResponse, RuntimeCapacity } from '../../../shared/contract/capacity.ts'
+import type { CapacityResponse, NamedRuntimeCapacity, RuntimeCapacity } from '../../../shared/contract/capacity.ts'
 import { bytesText, countText } from '../model/amounts.ts'
 import { Ago, Note } from './parts.tsx'
 
@@ -14,8 +14,13 @@ const queuedText = (queued: number): string => (queued < MOST_QUEUED ? String(qu
 /** Share of a capacity from which its meter warns. */
 const NEARLY_FULL = 0.9
 
-export function CapacityLine({ capacity: { slots, runtime } }: { capacity: CapacityResponse }) {
-  const memory = shareOf(runtime.reserved?.memory_bytes, runtime.capacity?.memory_bytes)
+export function CapacityLine({ capacity: { slots, runtimes } }: { capacity: CapacityResponse }) {
+  const sum = (amount: (runtime: RuntimeCapacity) => number | undefined) =>
+    runtimes.reduce((total, runtime) => total + (amount(runtime) ?? 0), 0)
+  const memory = shareOf(
+    sum(({ reserved }) => reserved?.memory_bytes),
+    sum(({ capacity }) => capacity?.memory_bytes),
+  )
   return (
     <a class="capacity-line" href="#/service" title={slotsSentence(slots)}>
       <span class="capacity-word">slots</span>
@@ -29,7 +34,7 @@ export function CapacityLine({ capacity: { slots, runtime } }: { capacity: Capac
   )
 }
 
-export function CapacityPanel({ capacity: { slots, runtime }, now }: { capacity: CapacityResponse; now: number }) {
+export function CapacityPanel({ capacity: { slots, runtimes }, now }: { capacity: CapacityResponse; now: number }) {
   return (
     <section class="capacity" aria-label="Capacity">
       <h2>Slots</h2>
@@ -41,11 +46,29 @@ export function CapacityPanel({ capacity: { slots, runtime }, now }: { capacity:
         more={slots.queued === 0 ? 'nothing waits for a slot' : `${queuedText(slots.queued)} wait for a slot`}
       />
       {slots.hold !== undefined && <Note kind="fault">Nothing starts: {slots.hold}</Note>}
-      <h2>Runtime service</h2>
-      {runtime.state === 'away' ? <Away runtime={runtime} now={now} /> : <Reservations runtime={runtime} />}
+      <h2>{runtimes.length > 1 ? 'Runtime services' : 'Runtime service'}</h2>
+      {runtimes.length === 0 && <Note kind="quiet">There is none. Only tasks of type runtime need one.</Note>}
+      {runtimes.map((runtime) => (
+        <div key={runtime.name}>
+          {(runtimes.length > 1 || runtime.draining) && <RuntimeHead runtime={runtime} />}
+          {runtime.state === 'away' ? <Away runtime={runtime} now={now} /> : <Reservations runtime={runtime} />}
+        </div>
+      ))}
     </section>
   )
 }
+
+const RuntimeHead = ({ runtime: { name, labels, draining } }: { runtime: NamedRuntimeCapacity }) => (
+  <h3>
+    {name}
+    {Object.entries(labels).map(([label, value]) => (
+      <span class="badge" key={label}>
+        {value === '' ? label : `${label}=${value}`}
+      </span>
+    ))}
+    {draining && <span class="badge">draining</span>}
+  </h3>
+)
 
 const Away = ({ runtime: { away_since, reason }, now }: { runtime: RuntimeCapacity; now: number }) => (
   <p class="note quiet">

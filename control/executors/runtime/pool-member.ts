@@ -23,7 +23,7 @@ export class PoolMember implements PlaceableRuntime {
   readonly logs: RemoteLogs
   readonly queue: RemoteQueue
   readonly capacity: RemoteCapacity
-  readonly labels: RuntimeLabels
+  labels: RuntimeLabels
   /** Whether `--runtime-url` names it. */
   readonly isConfigured: boolean
   /** Whether it takes no new tasks. */
@@ -45,6 +45,12 @@ export class PoolMember implements PlaceableRuntime {
     this.logs = new RemoteLogs(this.service)
     this.queue = new RemoteQueue(this.service)
     this.capacity = new RemoteCapacity(this.service)
+  }
+
+  /** As it was added. */
+  get entry(): RuntimeEntry {
+    const { name, url, labels } = this
+    return { name, url, labels }
   }
 
   /** The base URL, without a slash at its end. */

@@ -16,12 +16,12 @@ export const capabilitiesTool = defineTool({
   name: 'capabilities',
   title: 'What this service can do',
   description:
-    'List the action kinds, task types, skills, MCP servers and limits of this service. With kind, it lists only that action kind, with the JSON Schema of its input. Call it before run_action if you are not sure of the input.',
+    'List the action kinds, task types, skills, MCP servers, runtime services and limits of this service. With kind, it lists only that action kind, with the JSON Schema of its input. Call it before run_action if you are not sure of the input.',
   input: CapabilitiesInput,
   answer: CapabilitiesAnswer,
   isReadOnly: true,
   async run({ kind: asked }, parts): Promise<CapabilitiesAnswer> {
-    const { notReady, taskTypes, kinds, skills, mcpServers } = await describeService(parts, asked)
+    const { notReady, taskTypes, kinds, skills, mcpServers, runtimes } = await describeService(parts, asked)
     return {
       version: VERSION,
       ready: notReady === undefined,
@@ -35,6 +35,7 @@ export const capabilitiesTool = defineTool({
       })),
       skills: [...skills],
       mcp_servers: [...mcpServers],
+      runtimes: runtimes.map(({ name, labels, draining }) => ({ name, labels: { ...labels }, draining })),
       limits: {
         wait_ms: MAX_TOOL_WAIT_MS,
         tasks_named_in_a_call: MAX_NAMED_TASKS,

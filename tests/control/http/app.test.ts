@@ -9,6 +9,7 @@ import { noop } from '../../../control/executors/os/noop.ts'
 import { OsExecutor } from '../../../control/executors/os/os.ts'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
 import { RuntimePool } from '../../../control/executors/runtime/pool.ts'
+import { PoolFile } from '../../../control/executors/runtime/pool-file.ts'
 import { controlApp } from '../../../control/http/app.ts'
 import { McpServers } from '../../../control/mcp-client/servers.ts'
 import { EventStreams } from '../../../control/operations/event-streams.ts'
@@ -68,7 +69,7 @@ const parts = {
   callbacks: new Callbacks({
     ...{ store, keeper, dataDir: dir.path, guard: addressGuards.callbacks, secret: undefined, log },
   }),
-  runtimePool: new RuntimePool({ configured: [], token: undefined }),
+  runtimePool: new RuntimePool({ configured: [], token: undefined, file: new PoolFile(dir.path), log }),
   ...{ listSkills: async () => [], unknownFields: 'refuse' as const, maxBodyBytes: 1024, maxFanOut: 10, log },
   tracing: undefined,
   stopping,

@@ -1,0 +1,87 @@
+/** `taskmill runtimes`: lists, adds, drains and removes the runtime services of control. */
+import type { PooledRuntime, RuntimesResponse } from '../../shared/contract/runtimes.ts'
+import { UsageError } from '../../shared/errors.ts'
+import { flag, texts } from '../../shared/flags.ts'
+import { nearestName } from '../../shared/nearest-name.ts'
+import { runtimeLabels } from '../../shared/runtime-entry.ts'
+import { EXIT, success } from '../envelope.ts'
+import { defineCommand } from './command.ts'
+
+/** The verbs, with the names of their arguments. */
+const VERBS = {
+  list: [],
+  add: ['NAME', 'URL'],
+  drain: ['NAME'],
+  undrain: ['NAME'],
+  remove: ['NAME'],
+} as const
+
+type Verb = keyof typeof VERBS
+
+const SYNONYMS = {
+  ls: 'list',
+  show: 'list',
+  register: 'add',
+  cordon: 'drain',
+  uncordon: 'undrain',
+  rm: 'remove',
+  delete: 'remove',
+}
+
+export const runtimes = defineCommand({
+  summary: 'List, add, drain and remove the runtime services that run tasks.',
+  usage: '[list] | add NAME URL [--label gpu --label zone=a] | drain NAME | undrain NAME | remove NAME [--lost]',
+  settings: {
+    label: texts({
+      value: 'key=value',
+      help: 'With add: a label. gpu is the label gpu without a value. One flag may hold several: gpu,zone=a.',
+    }),
+    lost: flag({
+      help: 'With remove: its machine is gone for good. Its attempts fail and may be retried; if it comes back, they are ended there.',
+    }),
+  },
+  maxArguments: 3,
+  async run({ values: { label, lost }, positionals, client }) {
+    const { verb, name, url } = askedFor(positionals)
+    if (label.length > 0 && verb !== 'add') throw new UsageError(`--label belongs to runtimes add, not to ${verb}`)
+    if (lost && verb !== 'remove') throw new UsageError(`--lost belongs to runtimes remove, not to ${verb}`)
+    const path = `/runtimes/${encodeURIComponent(name)}`
+    if (verb === 'list') {
+      const answer = (await client.call({ method: 'GET', path: '/runtimes' })) as RuntimesResponse
+      return {
+        data: answer,
+        exitCode: EXIT.success,
+        table: async (look) => (await import('../table/runtimes.ts')).runtimesTable(answer.runtimes, look),
+      }
+    }
+    if (verb === 'add') {
+      const body = new TextEncoder().encode(JSON.stringify({ name, url, labels: labelsOf(label) }))
+      return success((await client.call({ method: 'POST', path: '/runtimes', body })) as PooledRuntime)
+    }
+    if (verb === 'remove')
+      return success(await client.call({ method: 'DELETE', path: lost ? `${path}?lost=true` : path }))
+    return success(await client.call({ method: 'POST', path: `${path}/${verb}` }))
+  },
+})
+
+function askedFor([given = 'list', ...rest]: readonly string[]): { verb: Verb; name: string; url: string } {
+  if (!Object.hasOwn(VERBS, given)) {
+    const nearest = nearestName(given, Object.keys(VERBS), SYNONYMS)
+    const remedy = nearest === undefined ? `there are: ${Object.keys(VERBS).join(', ')}` : `did you mean "${nearest}"?`
+    throw new UsageError(`unknown subcommand "runtimes ${given}" (${remedy})`)
+  }
+  const verb = given as Verb
+  const names: readonly string[] = VERBS[verb]
+  const missing = names[rest.length]
+  if (missing !== undefined) throw new UsageError(`runtimes ${verb} needs ${missing} (see runtimes --help)`)
+  if (rest.length > names.length)
+    throw new UsageError(`unexpected argument "${rest[names.length]}" for runtimes ${verb}`)
+  const [name = '', url = ''] = rest
+  return { verb, name, url }
+}
+
+function labelsOf(given: readonly string[]): Readonly<Record<string, string>> {
+  const labels = runtimeLabels(given.flatMap((label) => label.split(',')))
+  if (typeof labels !== 'string') return labels
+  throw new UsageError(`invalid value for --label: expected ${labels}`)
+}

@@ -1,0 +1,108 @@
+/** /runtimes: the pool of runtime services. */
+import type { AnyElysia } from 'elysia'
+import {
+  MAX_RUNTIME_BODY_BYTES,
+  PooledRuntime,
+  RuntimeRegistration,
+  RuntimeRemoval,
+  RuntimesResponse,
+} from '../../shared/contract/runtimes.ts'
+import { readBody } from '../../shared/http-service.ts'
+import { anyText, described, json } from '../../shared/openapi/route.ts'
+import { addRuntime, drainRuntime, listRuntimes, type RuntimesParts, removeRuntime } from '../operations/runtimes.ts'
+import { truthOf } from './query-values.ts'
+
+const section = 'Runtime services'
+const params = { name: 'Name of the runtime service.' }
+const UNKNOWN = { 404: 'There is no such runtime service.' }
+const NOT_STORED = { 503: 'The service cannot store the change.' }
+
+const VERBS = [
+  {
+    verb: 'drain',
+    isDraining: true,
+    summary: 'Drain a runtime service',
+    description: 'It gets no new tasks. Those that it has go on.',
+  },
+  {
+    verb: 'undrain',
+    isDraining: false,
+    summary: 'Give a runtime service tasks again',
+    description: 'Ends the drain.',
+  },
+] as const
+
+export function addRuntimeRoutes(app: AnyElysia, parts: RuntimesParts): void {
+  app
+    .get(
+      '/runtimes',
+      (): Promise<RuntimesResponse> => listRuntimes(parts),
+      described({
+        section,
+        summary: 'List runtime services',
+        description: 'With what each has and has reserved, at most one second old.',
+        answers: { 200: json(RuntimesResponse, 'All runtime services.') },
+      }),
+    )
+    .post(
+      '/runtimes',
+      async ({ request, set }): Promise<PooledRuntime> => {
+        const { runtime, isNew } = await addRuntime(parts, await readBody(app, request, MAX_RUNTIME_BODY_BYTES))
+        set.status = isNew ? 201 : 200
+        return runtime
+      },
+      described({
+        section,
+        summary: 'Add a runtime service',
+        description:
+          'Control sends it tasks, and its token with them. The same name and address again replaces the labels.',
+        body: RuntimeRegistration,
+        example: { name: 'gpu-1', url: 'http://10.0.0.7:18080', labels: { gpu: '' } },
+        answers: {
+          200: json(PooledRuntime, 'It was there before.'),
+          201: json(PooledRuntime, 'It is new, and on disk.'),
+        },
+        errors: {
+          400: 'The body is invalid.',
+          409: 'The name is set by --runtime-url, or has attempts at another address; or there are too many.',
+          413: 'The body is too large.',
+          ...NOT_STORED,
+        },
+      }),
+    )
+    .delete(
+      '/runtimes/:name',
+      ({ params, query }): Promise<RuntimeRemoval> => removeRuntime(parts, params.name, truthOf('lost', query.lost)),
+      described({
+        section,
+        summary: 'Remove a runtime service',
+        params,
+        query: {
+          lost: anyText(
+            'true: its machine is gone for good. Its attempts fail with external_failure, retryable; if it comes back, they are ended there.',
+          ),
+        },
+        answers: { 200: json(RuntimeRemoval, 'It is removed, on disk too.') },
+        errors: {
+          400: 'A parameter is invalid.',
+          ...UNKNOWN,
+          409: 'It has attempts and is not lost, or --with-runtime started it.',
+          ...NOT_STORED,
+        },
+      }),
+    )
+  for (const { verb, isDraining, summary, description } of VERBS) {
+    app.post(
+      `/runtimes/:name/${verb}`,
+      ({ params }): PooledRuntime => drainRuntime(parts, params.name, isDraining),
+      described({
+        section,
+        summary,
+        description,
+        params,
+        answers: { 200: json(PooledRuntime, 'The change is on disk.') },
+        errors: { ...UNKNOWN, ...NOT_STORED },
+      }),
+    )
+  }
+}

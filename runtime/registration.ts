@@ -1,0 +1,107 @@
+/**
+ * Registers this service with a control service (`--register`), so that control sends it tasks.
+ *
+ * The registration is repeated at intervals. It changes nothing while control knows this service, and makes up for a
+ * control service that starts later, or has forgotten this one.
+ */
+import { hostname } from 'node:os'
+import { RUNTIME_NAME_RULE, type RuntimeLabels } from '../shared/contract/placement.ts'
+import { UsageError } from '../shared/errors.ts'
+import { GrowingPause } from '../shared/growing-pause.ts'
+import { CallFailed, ServiceClient } from '../shared/http-client.ts'
+import type { Log } from '../shared/log.ts'
+import { isRuntimeName } from '../shared/runtime-entry.ts'
+import { newTraceId } from '../shared/trace.ts'
+
+/** Milliseconds between two registrations. */
+const EVERY_MS = 10_000
+
+/** Pauses after a failure, in milliseconds. */
+const PAUSES = { firstMs: 500, longestMs: EVERY_MS }
+
+/** Milliseconds for the answer. */
+const ANSWER_MS = 10_000
+
+export interface RegistrationOptions {
+  /** Base URL of the control service. */
+  readonly controlUrl: string
+  readonly token: string | undefined
+  readonly name: string
+  /** Base URL of this service, as control reaches it. */
+  readonly url: string
+  readonly labels: RuntimeLabels
+  readonly log: Log
+}
+
+export class Registration {
+  readonly #options: RegistrationOptions
+  readonly #client: ServiceClient
+  readonly #pause = new GrowingPause(PAUSES)
+  #timer: Timer | undefined
+  #isStopped = false
+  /** The last failure that was logged; undefined after a success. */
+  #fault: string | undefined
+  #isKnown = false
+
+  constructor(options: RegistrationOptions) {
+    this.#options = options
+    this.#client = new ServiceClient(
+      { name: 'control', start: 'taskmill-control', urlVariable: 'SERVICE_RUNTIME_REGISTER', urlFlag: '--register' },
+      { url: options.controlUrl, token: options.token },
+    )
+  }
+
+  /** Registers now, and again and again until `stop`. */
+  start(): void {
+    void this.#register()
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    clearTimeout(this.#timer)
+  }
+
+  async #register(): Promise<void> {
+    const { name, url, labels, log } = this.#options
+    let pauseMs = EVERY_MS
+    try {
+      const body = new TextEncoder().encode(JSON.stringify({ name, url, labels }))
+      const headers = { 'x-trace-id': newTraceId() }
+      await this.#client.call({ method: 'POST', path: '/runtimes', body, headers, timeoutMs: ANSWER_MS })
+      if (this.#isStopped) return
+      if (!this.#isKnown)
+        log.info('registered with the control service', { runtime: name, url, control: this.#client.baseUrl })
+      this.#isKnown = true
+      this.#fault = undefined
+      this.#pause.reset()
+    } catch (error) {
+      if (!(error instanceof CallFailed)) throw error
+      if (this.#isStopped) return
+      if (this.#fault !== error.message) {
+        log.warn('cannot register with the control service', { runtime: name, url, cause: error.message })
+      }
+      this.#isKnown = false
+      this.#fault = error.message
+      pauseMs = this.#pause.next()
+    }
+    this.#timer = setTimeout(() => void this.#register(), pauseMs)
+  }
+}
+
+/** The name to register: `--runtime-id`, else the host name. Throws `UsageError` if control would refuse it. */
+export function registeredName(runtimeId: string): string {
+  const name = runtimeId === '' ? hostname() : runtimeId
+  if (isRuntimeName(name)) return name
+  throw new UsageError(`--register needs a --runtime-id of ${RUNTIME_NAME_RULE}, got ${JSON.stringify(name)}`)
+}
+
+/** Stand for all interfaces. */
+const ANY_ADDRESSES = ['0.0.0.0', '[::]']
+
+/** The address to register: `--advertise`, else the one that is listened on, with the host name for all interfaces. */
+export function advertisedUrl(advertise: string, listening: string): string {
+  if (advertise !== '') return advertise
+  const url = new URL(listening)
+  if (ANY_ADDRESSES.includes(url.hostname)) url.hostname = hostname()
+  return url.href.replace(/\/+$/, '')
+}
