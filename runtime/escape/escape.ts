@@ -47,6 +47,9 @@ const PROGRAM_OF_ROOT = 'taskmill-escape-of-root'
 /** Setuid and setgid, executable for every user. */
 const SETUID_MODE = 0o6755
 
+/** Milliseconds for all attempts of a sandbox: those of a busy machine, or of an emulated one, take a while. */
+const WALL_TIME_MS = 120_000
+
 type Limits = NonNullable<ThrowAwayOptions['limits']>
 
 const MEMORY_BYTES = 64 * 1024 * 1024
@@ -140,6 +143,7 @@ async function run(
     sandbox,
     command: [`./${PROGRAM}`, ...only, ...all.flatMap((bait) => ['--bait', bait])],
     limits,
+    wallTimeMs: WALL_TIME_MS,
     ...(network !== undefined && { egress: network.egress }),
     ...(signal !== undefined && { signal }),
     prepare: ({ workspace }) => {

@@ -219,6 +219,30 @@ describeSandboxes('the way out of a sandbox', (setting) => {
     expect(task.stdout).toBe('open\ncut\n')
   })
 
+  test('takes so little of a processor that one connection can carry 200 MB/s', async () => {
+    const bytes = 256 * 1_048_576
+    const { promise: whole, resolve } = Promise.withResolvers<number>()
+    await using service = await serviceOf(setting, (socket) => {
+      let got = 0
+      socket.on('data', (part) => {
+        got += part.length
+      })
+      socket.on('end', () => resolve(got))
+    })
+    const script = `my $s = dial() or die; my $block = 'x' x 1048576; for (1..256) { my $at = 0; $at += syswrite($s, $block, 1048576 - $at, $at) || die while $at < 1048576 }
+      shutdown($s, 1); sleep 600`
+    await using task = launchIn(setting, { command: client(script), egress: service.egress })
+    expect(await whole).toBe(bytes)
+    // Processor time, which a busy machine does not change much: user and system, in hundredths of a second.
+    const stat = readFileSync(`/proc/${await forwarderOf(task)}/stat`, 'utf8')
+    const [user, system] = stat
+      .slice(stat.lastIndexOf(')') + 2)
+      .split(' ')
+      .slice(11, 13)
+      .map(Number)
+    expect(bytes / 1e6 / ((user! + system!) / 100)).toBeGreaterThan(200)
+  })
+
   test('has room for a thousand connections at once', async () => {
     await using service = await serviceOf(setting, echo)
     const script = `my @all = map { dial() || die "$_: $!" } 1..1000; my $good = 0;
@@ -240,6 +264,25 @@ describeSandboxes('the way out of a sandbox', (setting) => {
       () => service.sockets.size,
       (count) => count === 0,
     )
+  })
+
+  test('waits for a service whose queue is full, and loses no connection', async () => {
+    await using service = new ServiceEnd(setting, echo)
+    // One that has room for two, and takes the first once it is told to.
+    const script = `socket(my $l, PF_UNIX, SOCK_STREAM, 0); bind($l, pack_sockaddr_un($ARGV[0])) or die "bind: $!"; chmod 0777, $ARGV[0]; listen($l, 1);
+      print "listens\n"; my $go = <STDIN>; while (accept(my $c, $l)) { syswrite $c, rest($c); close $c }`
+    const server = Bun.spawn([...client(script), service.path], { stdin: 'pipe', stdout: 'pipe', stderr: 'inherit' })
+    await server.stdout.getReader().read()
+    const ask = `my @all = map { dial() || die } 1..40; for (0..39) { syswrite $all[$_], "number $_"; shutdown($all[$_], 1) } print "asked\n";
+      print join(' ', grep { rest($all[$_]) eq "number $_" } 0..39), "\n"`
+    await using task = launchIn(setting, { command: client(ask), egress: service.egress })
+    await task.printed('asked\n')
+    server.stdin.write('go\n')
+    server.stdin.end()
+    await task.outcome()
+    server.kill()
+    await server.exited
+    expect(task.stdout).toBe(`asked\n${Array.from({ length: 40 }, (_, i) => i).join(' ')}\n`)
   })
 
   test('closes connections beyond its bound, and has room again when others end', async () => {
