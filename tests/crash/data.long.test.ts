@@ -15,6 +15,7 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 
 import { join } from 'node:path'
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { GraphDetails } from '../../shared/contract/graphs.ts'
+import { systemCodeOf } from '../../shared/errors.ts'
 import type { Control } from '../support/control.ts'
 import { startPair } from '../support/pair.ts'
 import { limitOf, type Random, ROUNDS, randomNumbers, SEED } from '../support/random.ts'
@@ -137,12 +138,22 @@ async function faultsOf(
   return faults.map((fault) => `${graphId} (${name}): ${fault}`)
 }
 
+/** Empty if the file is gone: a state file is written aside and renamed. */
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'latin1')
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return ''
+    throw error
+  }
+}
+
 const filesWithAny = (top: string, values: readonly string[]): string[] =>
   readdirSync(top, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name))
     .filter((path) => {
-      const text = readFileSync(path, 'latin1')
+      const text = textOf(path)
       return values.some((value) => text.includes(value))
     })
 
