@@ -15,6 +15,7 @@ import { contractTypes } from './contract-types.ts'
 import { describedControl, describedRuntime } from './described-apps.ts'
 import { eventsTable } from './events-table.ts'
 import { graphFileSchema } from './graph-schema.ts'
+import { limitsTables } from './limits-page.ts'
 import { contextTable, logTable, metricsTable } from './operations-tables.ts'
 import { routesTable } from './routes-table.ts'
 import { replaceSection, settingsTable } from './settings-table.ts'
@@ -28,6 +29,7 @@ const CONTRACT = join(ROOT, 'client/contract.ts')
 const OPERATIONS = join(ROOT, 'docs/operations.md')
 const HTTP = join(ROOT, 'docs/http.md')
 const RUNTIME = join(ROOT, 'docs/runtime.md')
+const LIMITS = join(ROOT, 'docs/limits.md')
 
 /** docs/settings.md with the current tables. */
 export function currentSettingsPage(): string {
@@ -62,6 +64,9 @@ export function currentHttpPage(): string {
 export const currentRuntimePage = (): string =>
   replaceSection(readFileSync(RUNTIME, 'utf8'), 'runtime routes', routesTable(describedRoutes(describedRuntime())))
 
+/** docs/limits.md with the current limits. */
+export const currentLimitsPage = (): string => replaceSection(readFileSync(LIMITS, 'utf8'), 'limits', limitsTables())
+
 /** shared/contract/graph-schema.json, which `taskmill schema` prints. */
 export const currentGraphSchema = (): string => `${JSON.stringify(graphFileSchema(), null, 2)}\n`
 
@@ -90,4 +95,5 @@ if (import.meta.main) {
   writeFileSync(OPERATIONS, currentOperationsPage())
   writeFileSync(HTTP, currentHttpPage())
   writeFileSync(RUNTIME, currentRuntimePage())
+  writeFileSync(LIMITS, currentLimitsPage())
 }

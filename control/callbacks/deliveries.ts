@@ -21,8 +21,8 @@ export const GIVE_UP_AFTER_MS = 24 * 3_600_000
 export const TRY_TIMEOUT_MS = 10_000
 
 /** Maximum number of simultaneous tries, in total and to one receiver. */
-const MAX_TRIES = 32
-const MAX_TRIES_OF_RECEIVER = 4
+export const MAX_TRIES = 32
+export const MAX_TRIES_OF_RECEIVER = 4
 
 const FIRST_PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 600_000

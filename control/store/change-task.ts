@@ -6,7 +6,7 @@ import { mayFollow } from '../graph/transitions.ts'
 import type { AttemptChange, Ending } from './change.ts'
 
 /** Maximum entries of `progress`. The oldest are dropped. */
-const MAX_PROGRESS_ENTRIES = 100
+export const MAX_PROGRESS_ENTRIES = 100
 
 /** Throws if the status of the task does not allow the change. That is a defect of the service. */
 export function changeTask(change: AttemptChange): void {

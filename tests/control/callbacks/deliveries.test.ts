@@ -6,6 +6,7 @@ import { CallbackFile, type Delivery } from '../../../control/callbacks/callback
 import {
   Deliveries,
   GIVE_UP_AFTER_MS,
+  MAX_TRIES,
   MAX_WAITING,
   pauseBeforeTry,
   signatureOf,
@@ -76,6 +77,30 @@ test('for more than may wait, the oldest are given up', async () => {
   expect(each.deliveries.waitingCount).toBe(MAX_WAITING)
   expect(each.deliveries.counts.given_up).toBe(2)
   expect([...each.deliveries.waiting.keys()].slice(0, 2)).toEqual(['2', '3'])
+})
+
+test('MAX_TRIES are under way at the same time, and a further one once one of them has ended', async () => {
+  using each = world()
+  const answers: (() => void)[] = []
+  const receivers = Array.from({ length: MAX_TRIES + 8 }, () =>
+    Bun.serve({
+      ...{ hostname: '127.0.0.1', port: 0 },
+      fetch: () => new Promise<Response>((resolve) => answers.push(() => resolve(new Response()))),
+    }),
+  )
+  try {
+    for (const [i, { url }] of receivers.entries()) each.deliveries.add(delivery(url.href, String(i)))
+    const under = (tries: number) =>
+      until(
+        () => answers.length,
+        (count) => count >= tries,
+      )
+    expect(await under(MAX_TRIES)).toBe(MAX_TRIES)
+    answers[0]!()
+    expect(await under(MAX_TRIES + 1)).toBe(MAX_TRIES + 1)
+  } finally {
+    for (const receiver of receivers) await receiver.stop(true)
+  }
 })
 
 test('a torn last line is left out, and the next line is whole', () => {

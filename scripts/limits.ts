@@ -1,0 +1,247 @@
+/**
+ * The limits of the services, by name: docs/limits.md is made from them. Values come from the code: constants are imported,
+ * defaults of flags are read from the settings. Each limit names a test that meets it; `tests/limits.test.ts` checks that
+ * the test exists.
+ */
+import { GIVE_UP_AFTER_MS, MAX_TRIES, MAX_TRIES_OF_RECEIVER, MAX_WAITING } from '../control/callbacks/deliveries.ts'
+import { controlSettings } from '../control/config.ts'
+import { MAX_OUTPUT_BYTES } from '../control/executors/cli-skills.ts'
+import { MAX_STDIN_BYTES } from '../control/executors/command-input.ts'
+import { MAX_BODY_BYTES, MAX_REDIRECTS } from '../control/executors/os/http.ts'
+import { MAX_STREAM_BYTES } from '../control/executors/os/shell.ts'
+import { MAX_SLEEP_MS } from '../control/executors/os/sleep.ts'
+import { MAX_CONNECT_MS } from '../control/executors/os/tcp.ts'
+import { MAX_KEPT_BYTES } from '../control/executors/runtime/live-log.ts'
+import { MAX_RESULT_STREAM_BYTES } from '../control/executors/runtime/outcome.ts'
+import { MAX_REVIEWED_CHARACTERS } from '../control/executors/runtime/request-review.ts'
+import { MAX_LISTED_SKILLS } from '../control/executors/skills.ts'
+import { MAX_ATTEMPT_RECORDS } from '../control/graph/attempt-record.ts'
+import { MAX_PLACEHOLDERS } from '../control/graph/placeholders.ts'
+import { STREAM_BUFFER_BYTES } from '../control/http/events.ts'
+import { MAX_TAIL_LINES } from '../control/http/logs.ts'
+import { MAX_MCP_BODY_BYTES } from '../control/http/mcp-endpoint.ts'
+import { MAX_PAGE_TASKS } from '../control/http/task-query.ts'
+import { MAX_WAIT_MS } from '../control/http/wait-ms.ts'
+import { KEY_LIFETIME_MS, MAX_KEYS } from '../control/journal/idempotency.ts'
+import { MAX_FIELDS } from '../control/json/body.ts'
+import { MAX_JSON_DEPTH } from '../control/json/depth.ts'
+import { MAX_CONFIG_BYTES, MAX_SERVERS } from '../control/mcp-client/config.ts'
+import { MAX_MESSAGE_BYTES } from '../control/mcp-client/limits.ts'
+import { MAX_RESULTS_CHARACTERS } from '../control/mcp-server/view.ts'
+import { MAX_LOG_FOLLOWERS } from '../control/operations/task-log.ts'
+import { MAX_ADDRESSES } from '../control/outbound/address-guard.ts'
+import { READY_QUEUE_CAPACITY } from '../control/scheduler/ready-queue.ts'
+import { MAX_PROGRESS_ENTRIES } from '../control/store/change-task.ts'
+import { serveSettings } from '../runtime/config.ts'
+import { MAX_OVERTAKEN } from '../runtime/dispatch/waiting-queue.ts'
+import { LOOK_TIMEOUT_MS, MAX_LOOKS } from '../runtime/host/path-looks.ts'
+import { MAX_SANDBOX_PATHS } from '../runtime/host/sandbox-paths.ts'
+import { MAX_QUOTAS } from '../runtime/ledger/quotas.ts'
+import { MAX_LISTED } from '../runtime/store/directory-list.ts'
+import {
+  MAX_APPROVAL_ANSWER_BYTES,
+  MAX_APPROVAL_MESSAGE_CHARACTERS,
+  MAX_WHO_CHARACTERS,
+  MAX_WHY_CHARACTERS,
+} from '../shared/contract/approval.ts'
+import { MAX_CACHE_KEY_CHARACTERS, MAX_CACHE_TTL_MS } from '../shared/contract/cache.ts'
+import { MAX_CALLBACK_URL_CHARACTERS } from '../shared/contract/callbacks.ts'
+import { MAX_DRY_RUN_ERRORS } from '../shared/contract/graph-dry-run.ts'
+import { MAX_CANCELLED_ENTRIES, MAX_PAGE_GRAPHS } from '../shared/contract/graphs.ts'
+import { MAX_RERUN_TASKS } from '../shared/contract/rerun.ts'
+import { MAX_INLINE_BYTES, MAX_WALL_TIME_MS } from '../shared/contract/runtime-request.ts'
+import { MAX_SECRETS } from '../shared/contract/secrets.ts'
+import {
+  MAX_BACKOFF_FACTOR,
+  MAX_BACKOFF_MS,
+  MAX_GRAPH_NAME_CHARACTERS,
+  MAX_LABEL_VALUE_CHARACTERS,
+  MAX_LABELS,
+  MAX_PARAMETERS,
+  MAX_PARAMETERS_CHARACTERS,
+  MAX_RETRY_CODES,
+  MAX_SUBMIT_WARNINGS,
+} from '../shared/contract/submission.ts'
+import { flagName, type Settings } from '../shared/flags.ts'
+import { MAX_GLOB_CHARACTERS } from '../shared/glob.ts'
+import { READ_TIMEOUT_SECONDS, WRITE_TIMEOUT_SECONDS } from '../shared/http-service.ts'
+import { MAX_POINTER_CHARACTERS } from '../shared/json-pointer.ts'
+import { MAX_STRING_BYTES, MAX_STRINGS_BYTES } from '../shared/runtime-request/execution.ts'
+import { MAX_MAP_ENTRIES, MAX_MAP_VALUE_CHARACTERS } from '../shared/runtime-request/text.ts'
+import { MAX_TASK_ID_CHARACTERS } from '../shared/runtime-request/validate.ts'
+import { MAX_SECRET_BYTES } from '../shared/secrets-directory.ts'
+import { MAX_TAIL_BYTES } from '../shared/text-tail.ts'
+
+export interface Limit {
+  /** The thing that has a limit. */
+  readonly of: string
+  /** The flag, or the constant in the code. */
+  readonly name: string
+  readonly value: string
+  /** What happens beyond it. */
+  readonly beyond: string
+  /** A file below tests/, and a text in it. */
+  readonly test: readonly [file: string, text: string]
+}
+
+type Row = readonly [of: string, name: string, value: string, beyond: string, file: string, text: string]
+
+const limits = (rows: readonly Row[]): Limit[] =>
+  rows.map(([of, name, value, beyond, file, text]) => ({ of, name, value, beyond, test: [file, text] }))
+
+/** The name and default of a flag. */
+function flagged<S extends Settings>(settings: S, key: keyof S & string): readonly [name: string, value: string] {
+  const { default: value, value: unit } = settings[key]!
+  return [`\`--${flagName(key)}\``, shown(String(value), unit)]
+}
+
+function shown(value: string, unit: string | undefined): string {
+  if (!/^\d+$/.test(value)) return value // a duration with its unit
+  const number = Number(value)
+  if (unit === 'bytes') return bytes(number)
+  if (unit === 'milliseconds') return duration(number)
+  return unit === 'seconds' ? duration(number * 1_000) : count(number)
+}
+
+const control = (key: keyof typeof controlSettings & string) => flagged(controlSettings, key)
+const runtime = (key: keyof typeof serveSettings & string) => flagged(serveSettings, key)
+
+/** The name of a constant, with its value in words. */
+const constant = (name: string, value: string): readonly [name: string, value: string] => [`\`${name}\``, value]
+
+const count = (value: number, unit = ''): string => `${value.toLocaleString('en-US')}${unit === '' ? '' : ` ${unit}`}`
+const characters = (value: number): string => count(value, 'characters')
+
+function bytes(value: number): string {
+  const [size, unit] = (
+    [
+      [1024 ** 3, 'GiB'],
+      [1024 ** 2, 'MiB'],
+      [1024, 'KiB'],
+    ] as const
+  ).find(([one]) => value % one === 0) ?? [1, 'bytes']
+  return count(value / size, unit)
+}
+
+function duration(ms: number): string {
+  const [size, unit] = (
+    [
+      [86_400_000, 'days'],
+      [3_600_000, 'h'],
+      [60_000, 'min'],
+      [1_000, 's'],
+    ] as const
+  ).find(([one]) => ms % one === 0 && ms / one >= (one === 86_400_000 ? 2 : 1)) ?? [1, 'ms']
+  return count(ms / size, unit)
+}
+
+/** Heading to limits. */
+// biome-ignore format: a line for each limit
+export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
+  'Requests to control': limits([
+    ['Bytes of a body, and of the graph of an action', ...control('maxBodyBytes'), '413', 'contract/submit.test.ts', 'a body of exactly --max-body-bytes is not'],
+    ['Bytes of a message to `/mcp`', ...constant('MAX_MCP_BODY_BYTES', bytes(MAX_MCP_BODY_BYTES)), '413', 'contract/mcp-endpoint.test.ts', 'a body that is too large is 413'],
+    ['Time for receiving a request', ...constant('READ_TIMEOUT_SECONDS', `${READ_TIMEOUT_SECONDS} s`), 'The connection is closed. Bun counts in steps of 4 s.', 'contract/time-limits.test.ts', 'read: 15 s for the whole request'],
+    ['Time for sending an answer', ...constant('WRITE_TIMEOUT_SECONDS', `${WRITE_TIMEOUT_SECONDS} s`), 'The connection is closed.', 'contract/time-limits.test.ts', 'one that does not read its answer'],
+    ['Fields beside `tasks`, and fields of one task', ...constant('MAX_FIELDS', count(MAX_FIELDS)), '400', 'control/graph/decode.test.ts', 'MAX_FIELDS'],
+    ['Levels of nesting of `params` and `input`, also with the values of references', ...constant('MAX_JSON_DEPTH', count(MAX_JSON_DEPTH)), '400', 'control/graph/decode.test.ts', 'MAX_JSON_DEPTH'],
+    ['`wait_ms`', ...constant('MAX_WAIT_MS', duration(MAX_WAIT_MS)), '400', 'contract/graphs.test.ts', 'is refused for wait_ms=%s'],
+    ['Tasks of a page', ...constant('MAX_PAGE_TASKS', count(MAX_PAGE_TASKS)), '400', 'contract/list-tasks.test.ts', '1001'],
+    ['Graphs of a page', ...constant('MAX_PAGE_GRAPHS', count(MAX_PAGE_GRAPHS)), '400', 'contract/graphs.test.ts', '1001'],
+    ['Lines of the tail of a log', ...constant('MAX_TAIL_LINES', count(MAX_TAIL_LINES)), '400', 'contract/logs.test.ts', 'tail=100001'],
+    ['Idempotency keys that are kept', ...constant('MAX_KEYS', count(MAX_KEYS)), 'The oldest are forgotten.', 'control/journal/idempotency.test.ts', 'MAX_KEYS'],
+    ['Age of an idempotency key', ...constant('KEY_LIFETIME_MS', duration(KEY_LIFETIME_MS)), 'It is forgotten.', 'control/journal/idempotency.test.ts', 'KEY_LIFETIME_MS'],
+    ['Entries in the answer of a cancel', ...constant('MAX_CANCELLED_ENTRIES', count(MAX_CANCELLED_ENTRIES)), '`truncated`', 'contract/graphs-cancel-delete.test.ts', 'MAX_CANCELLED_ENTRIES'],
+    ['Characters of results in an answer of an MCP tool', ...constant('MAX_RESULTS_CHARACTERS', characters(MAX_RESULTS_CHARACTERS)), 'A pointer to the rest', 'control/mcp-server/view.test.ts', 'MAX_RESULTS_CHARACTERS'],
+  ]),
+  'Graphs and tasks': limits([
+    ['Stored tasks', ...control('maxStoredTasks'), 'The oldest ended graphs are removed; 503 if live graphs leave no room; 413 for a graph with more', 'control/store/retention.test.ts', '--max-stored-tasks'],
+    ['Age of an ended graph', ...control('retention'), 'It is removed.', 'control/store/retention.test.ts', 'lets go of a graph that ended a retention ago'],
+    ['Attempts at the same time', ...control('maxConcurrency'), 'Tasks wait.', 'contract/scheduling.test.ts', '--max-concurrency 2 runs two at once and never three'],
+    ['Ready tasks in the queue', ...constant('READY_QUEUE_CAPACITY', count(READY_QUEUE_CAPACITY)), 'More stay pending, and enter in order.', 'control/scheduler/ready-queue.test.ts', 'READY_QUEUE_CAPACITY'],
+    ['Characters of the name of a graph', ...constant('MAX_GRAPH_NAME_CHARACTERS', count(MAX_GRAPH_NAME_CHARACTERS)), '400', 'contract/limits.test.ts', 'MAX_GRAPH_NAME_CHARACTERS'],
+    ['Labels', ...constant('MAX_LABELS', count(MAX_LABELS)), '400', 'contract/limits.test.ts', 'MAX_LABELS'],
+    ['Characters of the value of a label', ...constant('MAX_LABEL_VALUE_CHARACTERS', count(MAX_LABEL_VALUE_CHARACTERS)), '400', 'contract/limits.test.ts', 'MAX_LABEL_VALUE_CHARACTERS'],
+    ['Parameters of a graph', ...constant('MAX_PARAMETERS', count(MAX_PARAMETERS)), '400', 'contract/limits.test.ts', 'MAX_PARAMETERS'],
+    ['Characters of all parameters as JSON', ...constant('MAX_PARAMETERS_CHARACTERS', count(MAX_PARAMETERS_CHARACTERS)), '400', 'contract/limits.test.ts', 'MAX_PARAMETERS_CHARACTERS'],
+    ['Placeholders of a task', ...constant('MAX_PLACEHOLDERS', count(MAX_PLACEHOLDERS)), '400', 'control/graph/placeholders.test.ts', 'MAX_PLACEHOLDERS'],
+    ['Bytes of a referenced value as JSON', ...control('maxReferenceBytes'), 'The task fails.', 'contract/references.test.ts', '--max-reference-bytes'],
+    ['Characters of a JSON Pointer', ...constant('MAX_POINTER_CHARACTERS', count(MAX_POINTER_CHARACTERS)), '400', 'shared/json-pointer.test.ts', 'MAX_POINTER_CHARACTERS'],
+    ['Characters of a pattern of `matches`', ...constant('MAX_GLOB_CHARACTERS', count(MAX_GLOB_CHARACTERS)), '400', 'control/graph/when.test.ts', 'MAX_GLOB_CHARACTERS'],
+    ['Elements of `for_each`', ...control('maxFanOut'), 'The task fails.', 'contract/for-each.test.ts', '--max-fan-out'],
+    ['Codes in `retry_on`', ...constant('MAX_RETRY_CODES', count(MAX_RETRY_CODES)), '400', 'contract/limits.test.ts', 'MAX_RETRY_CODES'],
+    ['A wait of `backoff`', ...constant('MAX_BACKOFF_MS', duration(MAX_BACKOFF_MS)), '400', 'contract/limits.test.ts', 'MAX_BACKOFF_MS'],
+    ['`factor` of `backoff`', ...constant('MAX_BACKOFF_FACTOR', count(MAX_BACKOFF_FACTOR)), '400', 'contract/limits.test.ts', 'MAX_BACKOFF_FACTOR'],
+    ['Attempts in a record', ...constant('MAX_ATTEMPT_RECORDS', count(MAX_ATTEMPT_RECORDS)), 'The last ones are kept.', 'control/graph/attempt-record.test.ts', 'MAX_ATTEMPT_RECORDS'],
+    ['`tail` of an attempt', ...constant('MAX_TAIL_BYTES', bytes(MAX_TAIL_BYTES)), 'The end is kept.', 'shared/text-tail.test.ts', 'MAX_TAIL_BYTES'],
+    ['Entries of `progress`', ...constant('MAX_PROGRESS_ENTRIES', count(MAX_PROGRESS_ENTRIES)), 'The last ones are kept.', 'control/store/tasks.test.ts', 'keeps the last hundred reports of progress'],
+    ['Characters of the `key` of a `cache`', ...constant('MAX_CACHE_KEY_CHARACTERS', count(MAX_CACHE_KEY_CHARACTERS)), '400', 'contract/limits.test.ts', 'MAX_CACHE_KEY_CHARACTERS'],
+    ['`ttl_ms` of a `cache`', ...constant('MAX_CACHE_TTL_MS', duration(MAX_CACHE_TTL_MS)), '400', 'contract/cache.test.ts', 'MAX_CACHE_TTL_MS'],
+    ['Keys with an outcome', ...control('maxCachedOutcomes'), 'The oldest are forgotten.', 'contract/cache.test.ts', 'are bounded, and the oldest go first'],
+    ['Secrets of a task', ...constant('MAX_SECRETS', count(MAX_SECRETS)), '400', 'contract/limits.test.ts', 'MAX_SECRETS'],
+    ['Bytes of a secret', ...constant('MAX_SECRET_BYTES', bytes(MAX_SECRET_BYTES)), 'The task fails.', 'shared/secrets-directory.test.ts', 'MAX_SECRET_BYTES'],
+    ['Ids in `from` of a rerun', ...constant('MAX_RERUN_TASKS', count(MAX_RERUN_TASKS)), '400', 'contract/limits.test.ts', 'MAX_RERUN_TASKS'],
+    ['Errors of a dry run', ...constant('MAX_DRY_RUN_ERRORS', count(MAX_DRY_RUN_ERRORS)), 'The first ones are named.', 'contract/limits.test.ts', 'MAX_DRY_RUN_ERRORS'],
+    ['Warnings of a submission', ...constant('MAX_SUBMIT_WARNINGS', count(MAX_SUBMIT_WARNINGS)), 'The first ones are named.', 'contract/unknown-fields.test.ts', 'MAX_SUBMIT_WARNINGS'],
+    ['Characters of a runtime task that are checked at submission', ...constant('MAX_REVIEWED_CHARACTERS', count(MAX_REVIEWED_CHARACTERS)), 'Faults show when it runs.', 'control/executors/runtime/request-review.test.ts', 'MAX_REVIEWED_CHARACTERS'],
+    ['Characters of the `message` of an approval', ...constant('MAX_APPROVAL_MESSAGE_CHARACTERS', count(MAX_APPROVAL_MESSAGE_CHARACTERS)), 'The task fails.', 'contract/approval.test.ts', 'MAX_APPROVAL_MESSAGE_CHARACTERS'],
+    ['Characters of `who`', ...constant('MAX_WHO_CHARACTERS', count(MAX_WHO_CHARACTERS)), '400', 'contract/approval.test.ts', 'MAX_WHO_CHARACTERS'],
+    ['Characters of `why`', ...constant('MAX_WHY_CHARACTERS', count(MAX_WHY_CHARACTERS)), '400', 'contract/approval.test.ts', 'MAX_WHY_CHARACTERS'],
+    ['Bytes of an answer to an approval', ...constant('MAX_APPROVAL_ANSWER_BYTES', bytes(MAX_APPROVAL_ANSWER_BYTES)), '413', 'contract/approval.test.ts', 'MAX_APPROVAL_ANSWER_BYTES'],
+  ]),
+  'Watching, logs and callbacks': limits([
+    ['Open event streams', ...control('maxEventStreams'), '503', 'contract/events.test.ts', 'a stream too many gets 503'],
+    ['Bytes of events that wait for a client', ...constant('STREAM_BUFFER_BYTES', bytes(STREAM_BUFFER_BYTES)), 'After `--slow-client-timeout` the stream ends with `lagging`.', 'contract/event-clients.test.ts', 'a client that reads nothing is told that it lags and cut'],
+    ['Time for which a client may read nothing', ...control('slowClientTimeout'), 'It is cut off.', 'contract/logs.test.ts', 'one who reads nothing for --slow-client-timeout is cut off'],
+    ['Past events', ...control('eventHistory'), 'A stream resumed from an older one begins with the present state.', 'contract/events.test.ts', 'that is gone gives a reset with the present state'],
+    ['Logs that are followed', ...constant('MAX_LOG_FOLLOWERS', count(MAX_LOG_FOLLOWERS)), '503', 'control/operations/task-log.test.ts', 'MAX_LOG_FOLLOWERS'],
+    ['Bytes of the live log of a runtime task in memory', ...constant('MAX_KEPT_BYTES', bytes(MAX_KEPT_BYTES)), 'The end is kept.', 'control/executors/runtime/live-log.test.ts', 'MAX_KEPT_BYTES'],
+    ['Characters of the `url` of a callback', ...constant('MAX_CALLBACK_URL_CHARACTERS', count(MAX_CALLBACK_URL_CHARACTERS)), '400', 'contract/limits.test.ts', 'MAX_CALLBACK_URL_CHARACTERS'],
+    ['Callbacks that wait', ...constant('MAX_WAITING', count(MAX_WAITING)), 'The oldest are given up.', 'control/callbacks/deliveries.test.ts', 'for more than may wait, the oldest are given up'],
+    ['Age of a callback', ...constant('GIVE_UP_AFTER_MS', duration(GIVE_UP_AFTER_MS)), 'It is given up.', 'control/callbacks/deliveries.test.ts', 'GIVE_UP_AFTER_MS'],
+    ['Tries of callbacks at the same time', ...constant('MAX_TRIES', count(MAX_TRIES)), 'They wait.', 'control/callbacks/deliveries.test.ts', 'MAX_TRIES'],
+    ['Tries at the same time to one receiver', ...constant('MAX_TRIES_OF_RECEIVER', count(MAX_TRIES_OF_RECEIVER)), 'They wait.', 'contract/callbacks.test.ts', 'a receiver that hangs holds up no other'],
+  ]),
+  'Tools of control': limits([
+    ['Bytes of each stream of a shell task', ...constant('MAX_STREAM_BYTES', bytes(MAX_STREAM_BYTES)), 'The beginning is kept.', 'contract/executors-shell.test.ts', 'exactly 1 MiB is not cut'],
+    ['Bytes of the output of a cli-skills task', ...constant('MAX_OUTPUT_BYTES', bytes(MAX_OUTPUT_BYTES)), 'The beginning is kept.', 'contract/executors-cli-skills.test.ts', '1024 * 1024'],
+    ['Bytes of `stdin`', ...constant('MAX_STDIN_BYTES', bytes(MAX_STDIN_BYTES)), 'The task fails.', 'contract/executors-cli-skills.test.ts', 'of up to 1 MiB is passed on; more is refused'],
+    ['Bytes of the body of an http task', ...constant('MAX_BODY_BYTES', bytes(MAX_BODY_BYTES)), 'The beginning is kept.', 'contract/executors-http.test.ts', 'of 1,048,576 bytes is whole'],
+    ['Redirects of an http task', ...constant('MAX_REDIRECTS', count(MAX_REDIRECTS)), 'The task fails.', 'contract/executors-http.test.ts', 'the eleventh fails'],
+    ['Addresses of a name that are looked at', ...constant('MAX_ADDRESSES', count(MAX_ADDRESSES)), 'The others are not tried.', 'control/outbound/pinned-fetch.test.ts', 'MAX_ADDRESSES'],
+    ['`duration_ms` of a sleep task', ...constant('MAX_SLEEP_MS', duration(MAX_SLEEP_MS)), 'The task fails.', 'contract/executors-sleep-noop.test.ts', '600_001'],
+    ['`timeout_ms` of a tcp task', ...constant('MAX_CONNECT_MS', duration(MAX_CONNECT_MS)), 'The task fails.', 'contract/executors-dns-tcp.test.ts', '60_001'],
+    ['Bytes of a message of an MCP server', ...constant('MAX_MESSAGE_BYTES', bytes(MAX_MESSAGE_BYTES)), 'The call fails.', 'contract/executors-mcp-odd-servers.test.ts', 'so does an answer that is larger than a message may be'],
+    ['MCP servers', ...constant('MAX_SERVERS', count(MAX_SERVERS)), 'The start is refused.', 'control/mcp-client/config.test.ts', 'MAX_SERVERS'],
+    ['Bytes of `--mcp-config`', ...constant('MAX_CONFIG_BYTES', bytes(MAX_CONFIG_BYTES)), 'The start is refused.', 'control/mcp-client/config.test.ts', 'MAX_CONFIG_BYTES'],
+    ['Skills that are listed', ...constant('MAX_LISTED_SKILLS', count(MAX_LISTED_SKILLS)), 'The first ones are listed; all run.', 'control/executors/skills.test.ts', 'MAX_LISTED_SKILLS'],
+    ['Bytes of each stream of a runtime task in its result', ...constant('MAX_RESULT_STREAM_BYTES', bytes(MAX_RESULT_STREAM_BYTES)), 'The rest is in the log.', 'control/executors/runtime/outcome.test.ts', 'MAX_RESULT_STREAM_BYTES'],
+    ['Time for which the runtime service may be away', ...control('runtimeAwayTimeout'), 'Its attempts fail.', 'contract/runtime-tasks-restart.test.ts', 'a runtime service that stays away fails the attempt'],
+  ]),
+  'The runtime service': limits([
+    ['Bytes of a body', ...runtime('maxBodyBytes'), '413', 'contract/runtime-errors.test.ts', 'above --max-body-bytes, not at it'],
+    ['Tasks that run', ...runtime('maxRunningTasks'), 'They wait.', 'runtime/ledger/ledger.test.ts', '--max-running-tasks'],
+    ['Tasks that wait', ...runtime('maxQueuedTasks'), '429', 'contract/runtime-dry-run.test.ts', 'a queue that is full'],
+    ['Tasks that may overtake one that waits', ...constant('MAX_OVERTAKEN', count(MAX_OVERTAKEN)), 'Its turn comes.', 'runtime/dispatch/waiting-queue.test.ts', 'MAX_OVERTAKEN'],
+    ['Quotas of tenants', ...constant('MAX_QUOTAS', count(MAX_QUOTAS)), 'The start is refused.', 'runtime/ledger/quotas.test.ts', 'MAX_QUOTAS'],
+    ['Characters of a task id', ...constant('MAX_TASK_ID_CHARACTERS', count(MAX_TASK_ID_CHARACTERS)), '400', 'shared/runtime-request/validate.test.ts', 'MAX_TASK_ID_CHARACTERS'],
+    ['`wall_time_ms`', ...constant('MAX_WALL_TIME_MS', duration(MAX_WALL_TIME_MS)), '400', 'shared/runtime-request/validate.test.ts', 'MAX_WALL_TIME_MS'],
+    ['Bytes of an argument or a variable', ...constant('MAX_STRING_BYTES', count(MAX_STRING_BYTES)), '400', 'shared/runtime-request/validate.test.ts', 'MAX_STRING_BYTES'],
+    ['Bytes of all arguments and variables', ...constant('MAX_STRINGS_BYTES', count(MAX_STRINGS_BYTES)), '400', 'shared/runtime-request/validate.test.ts', 'MAX_STRINGS_BYTES'],
+    ['Entries of `metadata` and `labels`', ...constant('MAX_MAP_ENTRIES', count(MAX_MAP_ENTRIES)), '400', 'shared/runtime-request/validate.test.ts', 'MAX_MAP_ENTRIES'],
+    ['Characters of one of their values', ...constant('MAX_MAP_VALUE_CHARACTERS', count(MAX_MAP_VALUE_CHARACTERS)), '400', 'shared/runtime-request/validate.test.ts', 'MAX_MAP_VALUE_CHARACTERS'],
+    ['`stdout_max_bytes`, `stderr_max_bytes`', ...constant('MAX_INLINE_BYTES', bytes(MAX_INLINE_BYTES)), '400', 'shared/runtime-request/validate.test.ts', 'MAX_INLINE_BYTES'],
+    ['Bytes of each output of a task', ...runtime('maxOutputBytes'), 'The task is ended.', 'contract/runtime-output.test.ts', 'past --max-output-bytes a task is ended'],
+    ['Processes of a sandbox without `pids_max`', ...runtime('sandboxPidsMax'), 'A fork fails.', 'contract/runtime-machine-full.test.ts', 'has the processes of --sandbox-pids-max and no more'],
+    ['Time for which a launch is retried', ...runtime('launchRetryMs'), 'The task fails.', 'contract/runtime-machine-full.test.ts', 'is not tried again for longer than --launch-retry-ms'],
+    ['Files that a task with outputs keeps', ...runtime('maxKeptFiles'), 'The task fails.', 'contract/runtime-outputs.test.ts', '--max-kept-files'],
+    ['Bytes that a task with outputs keeps', ...runtime('maxKeptBytes'), 'The task fails.', 'contract/runtime-outputs.test.ts', '--max-kept-bytes'],
+    ['Files and directories of all inputs', ...runtime('maxInputFiles'), 'The task fails.', 'contract/runtime-inputs.test.ts', '--max-input-files'],
+    ['Bytes of all inputs', ...runtime('maxInputBytes'), 'The task fails.', 'contract/runtime-inputs.test.ts', '--max-input-bytes'],
+    ['Entries of a directory in an answer', ...constant('MAX_LISTED', count(MAX_LISTED)), '`truncated`', 'contract/runtime-task-files.test.ts', 'with very many entries is cut off'],
+    ['Time for a look at a `rootfs`', ...constant('LOOK_TIMEOUT_MS', duration(LOOK_TIMEOUT_MS)), '400', 'contract/runtime-hung-rootfs.test.ts', 'LOOK_TIMEOUT_MS'],
+    ['Looks that hang at the same time', ...constant('MAX_LOOKS', count(MAX_LOOKS)), '400', 'runtime/host/path-looks.test.ts', 'MAX_LOOKS'],
+    ['Paths that are hidden from sandboxes', ...constant('MAX_SANDBOX_PATHS', count(MAX_SANDBOX_PATHS)), 'The start is refused.', 'runtime/host/sandbox-paths.test.ts', 'MAX_SANDBOX_PATHS'],
+    ['Age of an ended task', ...runtime('resultRetentionSecs'), 'It is removed.', 'contract/runtime-files.test.ts', 'an ended task and its files go after that time'],
+  ]),
+}
