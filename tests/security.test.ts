@@ -1,22 +1,11 @@
 /** What docs/security.md says of the attacks is tried by the tests that it names. */
 import { describe, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
 import { controlSettings } from '../control/config.ts'
 import { serveSettings } from '../runtime/config.ts'
 import { isLoopback } from '../shared/http-guard.ts'
+import { expectNamedTests, rowsOf } from './support/named-tests.ts'
 
-const DOCS = join(dirname(import.meta.dir), 'docs')
-const page = readFileSync(join(DOCS, 'security.md'), 'utf8')
-
-/** The rows of all tables of attacks, without heads. */
-const rows = [...page.matchAll(/<!-- begin attacks -->\n([\s\S]*?)<!-- end attacks -->/g)].flatMap(([, table]) =>
-  table!
-    .trim()
-    .split('\n')
-    .slice(2)
-    .map((line) => line.slice(2, -2).split(' | ')),
-)
+const rows = rowsOf('security.md', 'attacks')
 
 describe('docs/security.md', () => {
   test('has the attacks in rows of three columns', () => {
@@ -25,13 +14,7 @@ describe('docs/security.md', () => {
   })
 
   test.each(rows.map((cells) => [cells[0]!, cells[2]!]))('names tests that exist: %s', (_, tests) => {
-    for (const named of tests.split('; [').map((part) => part.replace(/^\[/, ''))) {
-      const [, path, title] = /^[\w-]+\]\(([^)]+)\): (.+)$/.exec(named) ?? []
-      expect(named, 'expected [file](path): title').toBe(path === undefined ? '' : named)
-      const wanted = path!.endsWith('.c') ? `"${title}"` : title!
-      expect(readFileSync(join(DOCS, path!), 'utf8'), `${path} has no "${title}"`).toContain(wanted)
-      expect(wanted.length).toBeGreaterThan(5)
-    }
+    expectNamedTests(tests)
   })
 })
 

@@ -22,6 +22,7 @@ import { hasEnded } from '../../../shared/contract/runtime-status.ts'
 import { isTerminal } from '../../../shared/contract/task-status.ts'
 import type { OpenApiDocument } from '../../../shared/openapi/document.ts'
 import { describedRoutes } from '../../../shared/openapi/route.ts'
+import { type Footprint, footprintOf } from '../footprint.ts'
 import { type Pair, startPair } from '../pair.ts'
 import type { LogLine } from '../service.ts'
 import { until } from '../until.ts'
@@ -102,10 +103,6 @@ interface Target {
   readonly requests: fc.Arbitrary<PlannedRequest>
 }
 
-interface Footprint {
-  readonly descriptors: number
-  readonly bytes: number
-}
 type Footprints = Readonly<Record<ServiceName, Footprint>>
 
 class Run {
@@ -281,11 +278,6 @@ class KnownIds {
 }
 
 const matches = (text: string, pattern: RegExp): string[] => pattern.exec(text.slice(0, 2_000))?.slice(1) ?? []
-
-function footprintOf(pid: number): Footprint {
-  const resident = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]
-  return { descriptors: readdirSync(`/proc/${pid}/fd`).length, bytes: Number(resident) * 1024 }
-}
 
 /** Processes that the service has started and that are there. */
 function childrenOf(pid: number): string[] {
