@@ -81,7 +81,7 @@ export class EmbeddedKeeper implements Keeper {
   kept(purpose: Purpose): Promise<void> | undefined {
     if (purpose === 'promise') return this.#persistence.durable()
     if (purpose === 'act') this.#persistence.flushOrThrow()
-    else this.#persistence.flush()
+    else if (purpose === 'show') this.#persistence.flush()
     return undefined
   }
 

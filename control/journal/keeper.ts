@@ -22,13 +22,16 @@ import type { SubmissionExtras } from './journaled-graph.ts'
  *
  * - `act`: an attempt has effects. If the keeper throws or rejects, the attempt must not act.
  * - `show`: a caller sees a state. A crash must not undo it.
+ * - `kill`: an attempt in another service is killed. Until then, another replica may have taken it over.
  * - `promise`: a caller is told that its request was carried out. If the keeper rejects with 503, a crash may undo it.
  */
-export type Purpose = 'act' | 'show' | 'promise'
+export type Purpose = 'act' | 'kill' | 'show' | 'promise'
 
 export interface Keeper extends KeptEvents {
   readonly results: KeptResults
   readonly keys: KeptKeys
+  /** This service among those that share a database; absent without one. */
+  readonly replica?: ReplicaView
 
   /** Throws 503 if no graph can be promised. Uses only known facts. */
   assertAccepting(): void
@@ -39,7 +42,7 @@ export interface Keeper extends KeptEvents {
 
   /**
    * Resolves once every change so far is kept well enough for `purpose`. Undefined: it is already. Throws only for
-   * `act`.
+   * `act`. Rejects with 503.
    */
   kept(purpose: Purpose): Promise<void> | undefined
   /** Has the changes so far kept without delay. Neither waits nor throws. */
@@ -47,6 +50,8 @@ export interface Keeper extends KeptEvents {
   /** Calls `callback` when changes can be kept again after a failure. */
   onWritableAgain(callback: () => void): void
 
+  /** Throws 501 for a graph with something that cannot be kept. Absent: there is nothing such. */
+  checkGraph?(graph: Graph): void
   /**
    * Keeps a claimed graph that was submitted as `body`, with `extras`, all or nothing. Resolves when that is certain.
    * Rejects with 503, and then the graph does not exist after a restart. Callers call `assertAccepting` in the same turn
@@ -69,6 +74,13 @@ export interface Keeper extends KeptEvents {
   stop(): Promise<void>
   /** Ends before anything was changed, because the start of the service failed. */
   abandon(): Promise<void>
+}
+
+export interface ReplicaView {
+  readonly id: number
+  readonly epoch: number
+  /** Milliseconds for which no other replica can become active. */
+  readonly leaseMsLeft: number
 }
 
 /** Past events, and those that happen now. */

@@ -53,6 +53,11 @@ export interface AttemptHost {
    * Has all changes kept, or throws or rejects. Then the attempt must not act. Returns a promise only if that takes time.
    */
   flushOrThrow(): Promise<void> | undefined
+  /**
+   * Whether the attempt is still ours to kill. A promise if that is to be found out; it rejects while nobody can tell.
+   * Absent: it always is.
+   */
+  mayKill?(): Promise<void> | undefined
   /** Resolves the placeholders in the input. Returns a promise only if that takes long. Throws `ExecutionError`. */
   resolveInput(task: Task, signal: AbortSignal): unknown
   startedProcess(task: Task, pid: number): void
@@ -65,6 +70,9 @@ export interface AttemptHost {
  * Attempts still running get none.
  */
 const FIRST_LOOK_MS = 1_000
+
+/** Milliseconds between two questions whether an attempt may be killed. */
+export const KILL_RETRY_MS = 1_000
 
 /** The longest delay of a timer. A timer with a longer delay would fire at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1
@@ -275,7 +283,18 @@ export class Attempt implements ExecutorContext {
 
   #stopAfter(ms: number): void {
     const now = Math.min(ms, MAX_TIMER_MS)
-    this.#timer = setTimeout(() => (ms > now ? this.#stopAfter(ms - now) : this.stop('timeout')), now)
+    this.#timer = setTimeout(() => (ms > now ? this.#stopAfter(ms - now) : this.#timeOut()), now)
+  }
+
+  /** A process that was stopped for long may have lost the attempt to another replica. */
+  #timeOut(): void {
+    const owned = this.#host.mayKill?.()
+    if (owned === undefined) this.stop('timeout')
+    else
+      owned.then(
+        () => this.stop('timeout'),
+        () => this.#stopAfter(KILL_RETRY_MS),
+      )
   }
 
   #succeeded(answer: unknown): AttemptOutcome {

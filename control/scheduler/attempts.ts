@@ -14,7 +14,7 @@ import type { Task } from '../graph/graph.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import type { SlotUse } from '../graph/waiting.ts'
 import type { TaskStore } from '../store/tasks.ts'
-import { Attempt, type AttemptHost, type AttemptOutcome } from './attempt.ts'
+import { Attempt, type AttemptHost, type AttemptOutcome, KILL_RETRY_MS } from './attempt.ts'
 import { Fifo } from './fifo.ts'
 import type { OutcomeCache } from './outcome-cache.ts'
 import { isRetried, logFieldsOf, type Outcomes } from './outcomes.ts'
@@ -116,7 +116,10 @@ export class Attempts {
 
   /** Kills an attempt of `task` in another service. No attempt in this service may wait for that one. */
   killRemote(task: Task, handle: Handle): void {
-    this.#executors.get(task.type)?.killRemote?.(task, handle)
+    const kill = () => this.#executors.get(task.type)?.killRemote?.(task, handle)
+    const owned = this.#host.mayKill?.()
+    if (owned === undefined) kill()
+    else owned.then(kill, () => setTimeout(() => this.killRemote(task, handle), KILL_RETRY_MS).unref())
   }
 
   /** Starts one attempt. Returns false if no slot is free or no task is ready. */

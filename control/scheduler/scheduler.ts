@@ -53,6 +53,8 @@ export interface SchedulerOptions {
    * again. Returns a promise only if it takes time.
    */
   readonly flushOrThrow: AttemptHost['flushOrThrow']
+  /** Whether attempts are still ours to kill. Default: they are. */
+  readonly mayKill?: NonNullable<AttemptHost['mayKill']>
   /** Has all changes so far kept. A failure is retried later. */
   readonly flush: () => void
   /** Called once, when a defect has stopped the scheduler for good: the service should end. See `Scheduler.fault`. */
@@ -110,6 +112,7 @@ export class Scheduler {
     abandonAfterMs,
     serviceId,
     flushOrThrow,
+    mayKill,
     flush,
     onFault,
     toKeep,
@@ -162,7 +165,7 @@ export class Scheduler {
       ...{ store, executors, maxConcurrency, log, flush, ready: this.#ready, outcomes: this.#outcomes },
       ...{ cache: this.cache, shareResult },
       host: {
-        ...{ log, abandonAfterMs, serviceId, flushOrThrow, ...reportsTo(store, flush) },
+        ...{ log, abandonAfterMs, serviceId, flushOrThrow, ...(mayKill && { mayKill }), ...reportsTo(store, flush) },
         resolveInput: (task, signal) => inputs.resolve(task, signal),
       },
       toKeep: toKeep ?? ((_task, result) => result),

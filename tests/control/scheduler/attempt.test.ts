@@ -16,6 +16,7 @@ import { silentLog } from '../../../shared/log.ts'
 import { nextTurn } from '../../../shared/steps.ts'
 import { taskOf } from '../../support/graph.ts'
 import { memoryLog } from '../../support/memory-log.ts'
+import { until } from '../../support/until.ts'
 
 type Execute = (context: ExecutorContext) => unknown
 
@@ -477,5 +478,32 @@ describe('a start that takes time to keep', () => {
     kept.resolve()
     expect(await outcome).toMatchObject({ kind: 'stopped' })
     expect(acts).toEqual([])
+  })
+})
+
+describe('a timeout of an attempt that another service may have', () => {
+  test('kills it once it is known to be ours', async () => {
+    const asked: PromiseWithResolvers<void>[] = []
+    const mayKill = () => {
+      const answer = Promise.withResolvers<void>()
+      asked.push(answer)
+      return answer.promise
+    }
+    const attempt = attemptOf(untilStopped(), { timeout: 1 }, { mayKill })
+    const outcome = attempt.run()
+    await until(
+      () => asked.length,
+      (count) => count === 1,
+    )
+    await timerOf(20)
+    expect(attempt.signal.aborted).toBe(false)
+    asked[0]!.reject(new Error('away')) // it is asked again
+    await until(
+      () => asked.length,
+      (count) => count === 2,
+    )
+    expect(attempt.signal.aborted).toBe(false)
+    asked[1]!.resolve()
+    expect(await outcome).toMatchObject({ kind: 'failure', failure: { code: 'timeout' } })
   })
 })
