@@ -678,6 +678,17 @@ export interface HealthResponse {
   readonly ready?: false
   /** Why the service accepts no graphs. */
   readonly reason?: string
+  /** This service among those that share a database. Absent without --database. */
+  readonly replica?: {
+    /** Number of the replica. A later start has a higher one. */
+    readonly id: number
+    /** Rises when the replica loses its lease. */
+    readonly epoch: number
+    /** Milliseconds for which no other replica can become active. */
+    readonly lease_ms_left: number
+    /** Graphs that it has. */
+    readonly graphs: number
+  }
 }
 
 /** The fields of every event. */

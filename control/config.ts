@@ -25,6 +25,25 @@ const runtimeServices = (setting: {
   absent: [],
 })
 
+/** Addresses with passwords: no error of the command line repeats them. Those who use them check them. */
+const addresses = (setting: Omit<Setting<readonly string[]>, 'parse' | 'absent' | 'repeatable'>) => ({
+  ...{ ...setting, repeatable: true, absent: [] },
+  parse: (given: string): readonly string[] => given.split(',').map((address) => address.trim()),
+})
+
+/** Which PostgreSQL, for the service and for `database check`. */
+export const databaseSettings = {
+  database: addresses({
+    variable: 'SERVICE_DATABASE_URLS',
+    value: 'url',
+    help: 'Address of a PostgreSQL server: postgres://user:password@host:5432/database, with sslmode=, sslrootcert=FILE, prepare=false or host=DIRECTORY (of a Unix socket) after a ?. Primary and standbys are an address each. Arguments are visible to other users of the machine: with a password, use --database-file.',
+  }),
+  databaseFile: text({
+    value: 'file',
+    help: 'File with the addresses, one a line. Lines that begin with # are comments. --database and its variable are ignored.',
+  }),
+}
+
 export const controlSettings = {
   addr: text({
     variable: 'SERVICE_ADDR',
@@ -208,28 +227,26 @@ export const controlSettings = {
     help: 'Minimum level of log lines. debug adds every request and every attempt.',
   }),
   ...logFileSettings,
+  ...databaseSettings,
+  lease: duration({
+    default: '10s',
+    minMs: 1_000,
+    maxMs: 10 * 60_000,
+    help: 'With --database: how long a standby waits for the active replica before it takes over. The active one renews it four times in that time.',
+  }),
+  databaseTimeout: duration({
+    default: '30s',
+    minMs: 100,
+    maxMs: HOUR_MS,
+    help: 'With --database: how long a start waits for the database.',
+  }),
+  advertise: text({
+    value: 'url',
+    help: 'With --database: address of this replica, for people who look at a standby. Default: http:// and --addr.',
+  }),
 }
 
 export type ControlConfig = SettingValues<typeof controlSettings>
-
-/** Addresses with passwords: no error of the command line repeats them. Those who use them check them. */
-const addresses = (setting: Omit<Setting<readonly string[]>, 'parse' | 'absent' | 'repeatable'>) => ({
-  ...{ ...setting, repeatable: true, absent: [] },
-  parse: (given: string): readonly string[] => given.split(',').map((address) => address.trim()),
-})
-
-/** Which PostgreSQL, for `database check`. */
-export const databaseSettings = {
-  database: addresses({
-    variable: 'SERVICE_DATABASE_URLS',
-    value: 'url',
-    help: 'Address of a PostgreSQL server: postgres://user:password@host:5432/database, with sslmode=, sslrootcert=FILE, prepare=false or host=DIRECTORY (of a Unix socket) after a ?. Primary and standbys are an address each. Arguments are visible to other users of the machine: with a password, use --database-file.',
-  }),
-  databaseFile: text({
-    value: 'file',
-    help: 'File with the addresses, one a line. Lines that begin with # are comments. --database and its variable are ignored.',
-  }),
-}
 
 /** Variables without a flag, for the documentation. */
 export const controlVariables = {

@@ -2,10 +2,12 @@
 import { versionLine } from '../shared/build-info.ts'
 import { startFault, UsageError } from '../shared/errors.ts'
 import { describeSettings, readCommandLine } from '../shared/flags.ts'
+import type { ListenAddress } from '../shared/http-service.ts'
 import { bypassProxyForLoopback } from '../shared/proxy.ts'
 import { startService } from '../shared/service-process.ts'
 import { VERSION } from '../shared/version.ts'
 import { type ControlConfig, controlSettings, controlVariables } from './config.ts'
+import { StandbyServer } from './http/standby.ts'
 import { buildParts } from './parts.ts'
 import { ControlService } from './service.ts'
 
@@ -36,8 +38,10 @@ async function main(): Promise<number | undefined> {
 async function serve(config: ControlConfig): Promise<number | undefined> {
   bypassProxyForLoopback(process.env)
   return startService('control', config, async ({ log, signals, exit }) => {
-    const host = { env: process.env, log, signals, startedAt, exit }
-    const { parts, earlierRun } = await buildParts(config, host)
+    const standby = new StandbyServer()
+    const onStandby = (address: ListenAddress) => standby.start(address)
+    const host = { env: process.env, log, signals, startedAt, onStandby, exit }
+    const { parts, earlierRun } = await buildParts(config, host).finally(() => standby.stop())
     const service = new ControlService(config, host, parts)
     process.on('uncaughtException', (error) => service.failed(error))
     process.on('unhandledRejection', (error) => service.failed(error))

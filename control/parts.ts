@@ -8,7 +8,7 @@ import { join, resolve } from 'node:path'
 import { DEFAULT_RUNTIME } from '../shared/contract/placement.ts'
 import { claimDataDirectory } from '../shared/data-directory.ts'
 import { LOCK_FILES } from '../shared/directory-lock.ts'
-import { ensureListenable } from '../shared/http-service.ts'
+import { ensureListenable, type ListenAddress } from '../shared/http-service.ts'
 import type { Log } from '../shared/log.ts'
 import { runtimeLogFile } from '../shared/log-file.ts'
 import { keepPrivate } from '../shared/private-files.ts'
@@ -42,6 +42,10 @@ import { ProcessRecord } from './mcp-client/process-record.ts'
 import { McpServers } from './mcp-client/servers.ts'
 import { pollCall } from './operations/get.ts'
 import { AddressGuard, type AddressGuards } from './outbound/address-guard.ts'
+import { databaseAddresses } from './shared-store/database-addresses.ts'
+import type { DatabaseUrl } from './shared-store/database-url.ts'
+import { openShared } from './shared-store/open-shared.ts'
+import type { SharedKeeper } from './shared-store/shared-keeper.ts'
 import { Counters } from './store/counters.ts'
 import { Retention } from './store/retention.ts'
 import { TaskStore } from './store/tasks.ts'
@@ -54,6 +58,8 @@ export interface Host {
   readonly signals: Pick<StopSignals, 'duringStart' | 'unlessStopped'>
   /** `performance.now()` when the process began. */
   readonly startedAt: number
+  /** Called while another replica is active, perhaps more than once. */
+  readonly onStandby: (address: ListenAddress) => void
   /** Writes the last log lines, then exits. */
   readonly exit: (code: number) => Promise<void>
 }
@@ -80,6 +86,7 @@ export async function buildParts(config: ControlConfig, host: Host): Promise<{ p
   }
   const local = localExecutors({ config, env: host.env, skills, httpGuard: addressGuards.http, secrets, log: host.log })
   const executors = new ExecutorRegistry(local, host.log)
+  const databaseUrls = databaseAddresses(config)
   const callbackSecret = readSecret(config.callbackSecretFile)
   const mcpConfigs = readMcpConfig(config.mcpConfig, host.env)
   const { keep: keepDataDir } = claimDataDirectory(config.dataDir, LOCK_FILES.control)
@@ -92,8 +99,10 @@ export async function buildParts(config: ControlConfig, host: Host): Promise<{ p
   const runtime = runtimeParts(config, access.token, host)
   executors.register(runtime.executor)
   const serviceId = serviceIdOf(config.dataDir)
-  const recovered = await host.signals.unlessStopped(recover(config.dataDir))
-  const storage = storageParts(config, recovered, host.log)
+  const { storage, earlierRun } =
+    databaseUrls.length > 0
+      ? await sharedStorage(config, { urls: databaseUrls, access }, host)
+      : await embeddedStorage(config, host)
   storage.store.onForgotten = (task) => executors.get(task.type)?.forget?.(task)
   const callbacks = new Callbacks({
     ...{ store: storage.store, keeper: storage.keeper, dataDir: config.dataDir, log: host.log },
@@ -117,7 +126,7 @@ export async function buildParts(config: ControlConfig, host: Host): Promise<{ p
     storage,
     tracing,
   }
-  return { parts, earlierRun: earlierRunOf(recovered) }
+  return { parts, earlierRun }
 }
 
 /**
@@ -156,25 +165,54 @@ export interface Parts {
 interface StorageParts {
   readonly store: TaskStore
   readonly keeper: Keeper
+  /** The same keeper if it is one on a database. */
+  readonly shared: SharedKeeper | undefined
   readonly counters: Counters
   readonly retention: Retention
 }
 
-/** The tasks, and what keeps them on disk. */
-function storageParts(config: ControlConfig, recovered: Recovered, log: Log): StorageParts {
+interface Storage {
+  readonly storage: StorageParts
+  readonly earlierRun: EarlierRun
+}
+
+/** The tasks, and what keeps them in the data directory. */
+async function embeddedStorage(config: ControlConfig, { signals, log }: Host): Promise<Storage> {
+  const recovered = await signals.unlessStopped(recover(config.dataDir))
   const { lastSeq, lastOrdinal } = recovered
-  const { dataDir, persistInterval: intervalMs, eventHistory: maxEvents, maxStoredTasks } = config
+  const { dataDir, persistInterval: intervalMs, eventHistory: maxEvents } = config
   raiseFormat(dataDir)
   const numbers = new EventNumbers({ dataDir, lastSeq, log })
   const store = new TaskStore({ lastSeq: numbers.start, lastOrdinal })
   for (const graph of recovered.graphs) store.apply({ kind: 'graph-recovered', graph })
-  return {
-    store,
-    keeper: new EmbeddedKeeper({ store, numbers, recovered, dataDir, intervalMs, maxEvents, log }),
-    counters: new Counters(store),
-    retention: new Retention({ store, retentionMs: config.retention, maxStoredTasks, log }),
-  }
+  const keeper = new EmbeddedKeeper({ store, numbers, recovered, dataDir, intervalMs, maxEvents, log })
+  const storage = { store, keeper, shared: undefined, ...storeParts(config, store, log) }
+  return { storage, earlierRun: earlierRunOf(recovered) }
 }
+
+/** The tasks, and what keeps them in the database. Waits until this replica is active. */
+async function sharedStorage(
+  config: ControlConfig,
+  { urls, access }: { readonly urls: readonly DatabaseUrl[]; readonly access: ServiceAccess },
+  { signals, log, onStandby }: Host,
+): Promise<Storage> {
+  const { dataDir, lease: leaseMs, databaseTimeout: timeoutMs, eventHistory: maxEvents } = config
+  const opening = openShared({
+    ...{ urls, leaseMs, timeoutMs, dataDir, maxEvents, log, signal: signals.duringStart },
+    address: config.advertise === '' ? `http://${config.addr}` : config.advertise,
+    onWaiting: () => onStandby(access.address),
+  })
+  const { store, keeper, recovered } = await signals.unlessStopped(opening)
+  const storage = { store, keeper, shared: keeper, ...storeParts(config, store, log) }
+  // Processes that an earlier run of this data directory left are found by their environment.
+  const nothing = { cutBytes: 0, processes: [], toForget: [], hasJournal: true }
+  return { storage, earlierRun: { ...nothing, ...recovered } }
+}
+
+const storeParts = ({ retention: retentionMs, maxStoredTasks }: ControlConfig, store: TaskStore, log: Log) => ({
+  counters: new Counters(store),
+  retention: new Retention({ store, retentionMs, maxStoredTasks, log }),
+})
 
 /** Its code is loaded only if there is an endpoint. Throws `UsageError`. */
 async function tracingParts(

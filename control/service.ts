@@ -1,4 +1,5 @@
 /** The control service: schedules and answers with the parts it is given; starts, stops, and ends after a defect. */
+import { writeSync } from 'node:fs'
 import { messageOf, stackOf } from '../shared/errors.ts'
 import { listen, type RunningHttpService } from '../shared/http-service.ts'
 import { announce } from '../shared/service-access.ts'
@@ -17,6 +18,9 @@ import { Scheduler } from './scheduler/scheduler.ts'
 
 /** Milliseconds beyond the kill grace that an executor may take to return after it was told to stop. */
 const EXECUTOR_RETURN_MS = 10_000
+
+/** The exit code of a replica whose lease another one has: EX_TEMPFAIL of sysexits.h. */
+const FENCED_EXIT_CODE = 75
 
 /** Delay before warming up the validator: it costs milliseconds that the start should not wait for. */
 const WARM_UP_AFTER_MS = 50
@@ -58,6 +62,7 @@ export class ControlService {
       abandonAfterMs: this.#abandonAfterMs,
       serviceId,
       flushOrThrow: () => keeper.kept('act'),
+      mayKill: () => keeper.kept('kill'),
       flush: () => keeper.flush(),
       onFault: (fault) => this.#endAfterFault(fault),
       toKeep: (task, result) => results.keep(task, result),
@@ -109,6 +114,7 @@ export class ControlService {
     this.#settleElsewhere(earlierRun)
     this.#scheduler.cache.fill(storage.store.graphs)
     storage.keeper.onWritableAgain(() => this.#scheduler.startAgain())
+    storage.shared?.onLost((why) => void this.#endFenced(why))
     this.#server = await this.#listen()
     keepDataDir()
     storage.keeper.flush() // what the end of the last run changed is told before it changes again
@@ -153,6 +159,16 @@ export class ControlService {
     const { log } = this.#host
     const { keeper } = this.#parts.storage
     void exitAfterFault(fault, { log, keeper, exit: (code) => this.#exit(code) })
+  }
+
+  /** Another replica runs the graphs: ends processes of this machine, and leaves attempts in other services to it. */
+  async #endFenced(why: string): Promise<void> {
+    if (this.#hasFault) return
+    this.#hasFault = true
+    this.#isDraining = true
+    writeSync(2, `taskmill-control: ${why}; this replica ends\n`)
+    await Promise.race([this.#scheduler.stop(0), Bun.sleep(this.#abandonAfterMs)])
+    await this.#exit(FENCED_EXIT_CODE)
   }
 
   async #exit(code: number): Promise<void> {
@@ -207,7 +223,9 @@ export class ControlService {
       await this.#parts.storage.keeper.stop()
       return true
     } catch (error) {
-      this.#host.log.error('cannot write the state file', { cause: String(error) })
+      const isShared = this.#parts.storage.shared !== undefined
+      const message = isShared ? 'cannot keep the last changes in the database' : 'cannot write the state file'
+      this.#host.log.error(message, { cause: String(error) })
       return false
     }
   }

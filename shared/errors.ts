@@ -56,12 +56,18 @@ export const systemCodeOf = (thrown: unknown): string | undefined => {
   return typeof code === 'string' ? code : undefined
 }
 
+/** What a start needs is away, and may come back. The exit code is 1. */
+export class StartFault extends Error {
+  override name = 'StartFault'
+}
+
 /**
  * The message and exit code of a program that could not start: 2 for a usage error, 1 for an error of the system (a full
  * disk), which may pass. Undefined for a defect of ours, whose stack should be printed.
  */
 export function startFault(error: unknown): { readonly message: string; readonly exitCode: 1 | 2 } | undefined {
   if (error instanceof UsageError) return { message: error.message, exitCode: 2 }
+  if (error instanceof StartFault) return { message: `cannot start: ${error.message}`, exitCode: 1 }
   if (!/^E[A-Z0-9]+$/.test(systemCodeOf(error) ?? '')) return undefined
   return { message: `cannot start: ${messageOf(error)}`, exitCode: 1 }
 }

@@ -49,7 +49,11 @@ export function controlApp({ parts, counters, guard, streamLimits, startedAt }: 
   addAdapterRoutes(app, parts)
   addMcpRoutes(app, parts)
   addMcpEndpoint(app, parts)
-  addHealthRoutes(app, parts.readiness, startedAt)
+  const replica = () => {
+    const view = parts.keeper.replica
+    return view && { ...view, graphs: parts.store.graphCount }
+  }
+  addHealthRoutes(app, { readiness: parts.readiness, replica, startedAt })
   addMetricsRoute(app, counters, parts)
   addCapacityRoute(app, parts)
   addRuntimeRoutes(app, parts)

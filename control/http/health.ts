@@ -4,22 +4,34 @@ import { HEALTH_VERSION, HealthResponse, ReadyResponse } from '../../shared/cont
 import { formatUptime } from '../../shared/duration.ts'
 import { ServiceError } from '../../shared/errors.ts'
 import { described, json } from '../../shared/openapi/route.ts'
+import type { ReplicaView } from '../journal/keeper.ts'
 import type { Readiness } from '../operations/readiness.ts'
 
 const section = 'The service'
 
-/** `startedAt` is `performance.now()` at start. */
-export const addHealthRoutes = (app: AnyElysia, readiness: Pick<Readiness, 'fault'>, startedAt: number): AnyElysia =>
+export interface HealthParts {
+  readonly readiness: Pick<Readiness, 'fault'>
+  /** The replica and the number of its graphs; undefined without a database. */
+  readonly replica: () => (ReplicaView & { readonly graphs: number }) | undefined
+  /** `performance.now()` at start. */
+  readonly startedAt: number
+}
+
+export const addHealthRoutes = (app: AnyElysia, { readiness, replica, startedAt }: HealthParts): AnyElysia =>
   app
     .get(
       '/health',
       (): HealthResponse => {
         const reason = readiness.fault()
+        const shown = replica()
         return {
           status: 'ok',
           version: HEALTH_VERSION,
           uptime: formatUptime(performance.now() - startedAt),
           ...(reason !== undefined && { ready: false, reason }),
+          ...(shown && {
+            replica: { id: shown.id, epoch: shown.epoch, lease_ms_left: shown.leaseMsLeft, graphs: shown.graphs },
+          }),
         }
       },
       described({

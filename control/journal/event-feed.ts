@@ -42,7 +42,7 @@ export const isWanted = ({ graphId, taskId }: EventFilter, event: ServiceEvent):
 
 export interface EventFeedOptions {
   readonly history: EventHistory
-  readonly numbers: EventNumbers
+  readonly numbers: Pick<EventNumbers, 'use'>
   /** Resolves when all that was written to the journal is on disk. */
   readonly sync: () => Promise<void>
 }
@@ -55,7 +55,7 @@ interface Written {
 
 export class EventFeed {
   readonly #history: EventHistory
-  readonly #numbers: EventNumbers
+  readonly #numbers: Pick<EventNumbers, 'use'>
   readonly #sync: () => Promise<void>
   readonly #ofAll = new Set<EventListener>()
   /** By graph, then by task; the empty id stands for all of the graph. */

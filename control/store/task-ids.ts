@@ -122,6 +122,11 @@ export class TaskIds {
     return this.#replaced.has(graph)
   }
 
+  /** The tasks whose ids the claim of `graph` takes over. */
+  replacedBy(graph: Graph): Iterable<Task> {
+    return this.#replaced.get(graph)?.values() ?? []
+  }
+
   /** Makes the claim of `graph` final. Returns the tasks that it replaces. */
   settle(graph: Graph): Iterable<Task> {
     const replaced = this.#replaced.get(graph)

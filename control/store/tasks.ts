@@ -55,6 +55,11 @@ export class TaskStore {
     return this.#seq
   }
 
+  /** Changes get numbers above `seq` from now on. */
+  raise(seq: number): void {
+    this.#seq = Math.max(this.#seq, seq)
+  }
+
   /** Number of tasks in accepted graphs that were not deleted or retired. */
   get taskCount(): number {
     return this.#count.all
@@ -68,6 +73,11 @@ export class TaskStore {
   /** Accepted graphs, in the order of their acceptance. */
   get graphs(): Iterable<Graph> {
     return this.#graphs.values()
+  }
+
+  /** Number of accepted graphs. */
+  get graphCount(): number {
+    return this.#graphs.size
   }
 
   /** The accepted graph with this id. Undefined if callers see none of its tasks. */
@@ -118,6 +128,11 @@ export class TaskStore {
   /** Whether the claimed `graph` replaces tasks when it is accepted. */
   replaces(graph: Graph): boolean {
     return this.#ids.replaces(graph)
+  }
+
+  /** The tasks that the claimed `graph` replaces when it is accepted. */
+  replacedBy(graph: Graph): Iterable<Task> {
+    return this.#ids.replacedBy(graph)
   }
 
   /** Why no graph can claim `id` now; undefined if one can. */

@@ -162,6 +162,17 @@ export const HealthResponse = Type.Object({
   uptime: text('Time since the start, such as 3m12s.'),
   ready: maybe(Type.Literal(false, { description: 'Present while the service accepts no graphs.' })),
   reason: maybe(text('Why the service accepts no graphs.')),
+  replica: maybe(
+    Type.Object(
+      {
+        id: count('Number of the replica. A later start has a higher one.'),
+        epoch: count('Rises when the replica loses its lease.'),
+        lease_ms_left: count('Milliseconds for which no other replica can become active.'),
+        graphs: count('Graphs that it has.'),
+      },
+      { description: 'This service among those that share a database. Absent without --database.' },
+    ),
+  ),
 })
 export type HealthResponse = Immutable<Static<typeof HealthResponse>>
 

@@ -154,6 +154,32 @@ export const controlLogEvents = {
     when: 'The file of a result that nobody needs stays.',
     fields: { ...CAUSE, file: 'Name of the file.' },
   },
+  'the database is away': {
+    level: 'error',
+    when: 'The database does not answer. Requests get 503, and no attempt starts, until it does.',
+    fields: CAUSE,
+  },
+  'cannot keep the last changes in the database': {
+    level: 'error',
+    when: 'At the end of the service. The next replica runs again what ended after the last turn.',
+    fields: CAUSE,
+  },
+  'the database is back': { level: 'info', when: 'The database answers again.', fields: {} },
+  'the database is asked at another address': {
+    level: 'debug',
+    when: 'A server of the database is away or a standby.',
+    fields: { ...CAUSE, server: 'The address that is asked from now on, without its password.' },
+  },
+  'another replica is active': {
+    level: 'info',
+    when: 'This replica waits as a standby until the lease of the other one ends.',
+    fields: { replica: 'Number of the other replica.', url: 'Its address.' },
+  },
+  'this replica is active': {
+    level: 'info',
+    when: 'The replica has the lease. It runs all graphs.',
+    fields: { replica: 'Its number.' },
+  },
   'past events cannot be kept: streams can be resumed from now on only': {
     level: 'warn',
     when: 'The file of past events cannot be written or read. Streams that resume get a reset with the present state.',

@@ -80,7 +80,8 @@ const stateOf = ({ status, attempt, result, isDeleted }: Task) =>
 
 const found = (store: TaskStore) => [...store.visibleTasks()].map(({ id }) => id)
 
-export function describeKeeper(name: string, newPlace: () => Promise<KeeperPlace>): void {
+/** `walks` is the number of random lives. */
+export function describeKeeper(name: string, newPlace: () => Promise<KeeperPlace>, walks: number): void {
   describe(name, () => {
     test('finds a kept graph after a kill, as it was submitted', async () => {
       await using place = await newPlace()
@@ -327,7 +328,7 @@ export function describeKeeper(name: string, newPlace: () => Promise<KeeperPlace
           await using place = await newPlace()
           await new Walk(place, await place.open()).run([...steps, { kind: 'kill' }])
         }),
-        { numRuns: 25 },
+        { numRuns: walks },
       )
     })
   })

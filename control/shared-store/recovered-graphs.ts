@@ -1,0 +1,53 @@
+/**
+ * Builds a graph from its rows in the database. Pure.
+ *
+ * The row of a graph has it as a frame of the journal has it. Its frames are states of tasks, or the list of a task with
+ * `for_each`. So they are replayed as a journal is, and an interrupted attempt runs again.
+ */
+import type { Graph, Task } from '../graph/graph.ts'
+import type { NumberedChange } from '../journal/event-rows.ts'
+import { GcSchedule } from '../journal/gc-schedule.ts'
+import type { Frame } from '../journal/journal-format.ts'
+import { unnumbered } from '../journal/lost-events.ts'
+import { Replay } from '../journal/replay.ts'
+
+/** A graph with its frames, oldest first. */
+export interface GraphRows {
+  readonly graph: string
+  readonly frames: readonly string[]
+  /** Ids of its tasks that no other graph has taken over since. */
+  readonly ownIds: ReadonlySet<string>
+}
+
+export interface RecoveredGraph {
+  /** Undefined if all of its tasks were deleted. */
+  readonly graph: Graph | undefined
+  /** Cancelled tasks whose attempts another service may not have ended yet. */
+  readonly toKillRemotely: readonly Task[]
+  /** Changes without a number, oldest first, as functions that take the number and the time. */
+  readonly unnumbered: readonly ((seq: number, now: number) => NumberedChange)[]
+  /** The highest number of a change. */
+  readonly lastSeq: number
+}
+
+/** `refuse` makes the error for rows that contradict each other, or that this version does not know. */
+export function recoveredGraph(
+  { graph: payload, frames, ownIds }: GraphRows,
+  refuse: (detail: string) => Error,
+): RecoveredGraph {
+  const replay = new Replay([], new GcSchedule())
+  const all = [frameOf('g', payload), ...frames.map((frame) => frameOf(kindOf(frame), frame))]
+  for (const frame of all) replay.note(frame)
+  for (const frame of all) replay.apply(frame, refuse)
+  const graphs = replay.graphs(refuse)
+  const [graph] = graphs
+  for (const task of graph?.isScoped === false ? graph.submitted : [])
+    if (!task.isDeleted && !ownIds.has(task.id)) task.removal = 'replaced'
+  const { toKillRemotely, lastSeq } = replay
+  return { graph, toKillRemotely, unnumbered: unnumbered(graphs, replay), lastSeq }
+}
+
+/** States are a JSON array, the list of a task is an object. */
+const kindOf = (payload: string) => (payload.startsWith('[') ? 't' : 'x')
+
+const frameOf = (kind: Frame['kind'], payload: string): Frame => ({ kind, payload: Buffer.from(payload), end: 0 })

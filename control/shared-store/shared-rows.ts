@@ -1,0 +1,364 @@
+/**
+ * The rows in the database: turns of this replica, the lease, and what is looked up.
+ *
+ * A query that fails because the server is away, silent or a standby is repeated on the next address. A turn may be
+ * repeated safely: its number tells whether an earlier try was committed. Two tries never overlap, because both lock the
+ * row of the replica.
+ */
+import type { SQL } from 'bun'
+import { UsageError } from '../../shared/errors.ts'
+import { GrowingPause } from '../../shared/growing-pause.ts'
+import type { Log } from '../../shared/log.ts'
+import type { KeptKey, SentKey } from '../journal/idempotency.ts'
+import { type DatabaseFault, databaseFault, silentFault } from './database-fault.ts'
+import type { DatabaseUrl } from './database-url.ts'
+import type { GraphRows } from './recovered-graphs.ts'
+import { SCHEMA } from './schema-name.ts'
+import { makeTables } from './shared-schema.ts'
+import { closeSql, openSql } from './sql-client.ts'
+import type { TurnWrites } from './turn-writes.ts'
+
+/** Connections of a replica: one for turns, the others for look-ups. */
+const MAX_CONNECTIONS = 4
+
+/** Characters that the database takes a millisecond longer for. The row of the replica stays locked meanwhile. */
+const CHARACTERS_PER_MS = 2_000
+
+/** Pauses between two tries of a query. */
+const PAUSES = { firstMs: 20, longestMs: 1_000 }
+
+/** Replicas take the lease one after the other. */
+const ACTIVATION_LOCK = 7_204_312
+
+/** Numbers of graphs and of changes begin with the number of the replica times this. A replica is one run of a service. */
+export const FIRST_OF_REPLICA = 10_000_000_000
+
+/** Replicas of one database. Numbers of later ones would have more digits than cursors of lists may. */
+const MAX_REPLICAS = 99_999
+
+/** Another replica has taken over the graphs of this one, or the database has lost turns. */
+export class Fenced extends Error {
+  override name = 'Fenced'
+}
+
+/** A unique value is in use elsewhere. Nothing was written. */
+export class InUse extends Error {
+  override name = 'InUse'
+}
+
+/** A graph with all that is kept of it. */
+export interface KeptGraph extends GraphRows {
+  readonly ordinal: number
+  /** The highest number of its frames. */
+  readonly lastFrame: number
+  /** Ids of its tasks that no other graph has taken over since. */
+  readonly ownIds: ReadonlySet<string>
+}
+
+/** The replica that has the lease. */
+export interface ActiveReplica {
+  readonly id: number
+  readonly address: string
+}
+
+export interface SharedRowsOptions {
+  /** The primary and its standbys. */
+  readonly urls: readonly DatabaseUrl[]
+  readonly leaseMs: number
+  /** Milliseconds for an answer of the database. */
+  readonly answerMs: number
+  readonly log: Log
+}
+
+interface Replica {
+  readonly id: number
+  readonly epoch: number
+}
+
+export class SharedRows {
+  readonly #options: SharedRowsOptions
+  #sql: SQL
+  #server = 0
+  #replica: Replica = { id: 0, epoch: 0 }
+  /** The last turn that was committed for certain. */
+  #turn = 0
+  #isClosed = false
+
+  constructor(options: SharedRowsOptions) {
+    this.#options = options
+    this.#sql = this.#connect()
+  }
+
+  /** The number of this replica: higher than that of every one before it. */
+  get id(): number {
+    return this.#replica.id
+  }
+
+  get epoch(): number {
+    return this.#replica.epoch
+  }
+
+  #connect(): SQL {
+    const { urls, answerMs } = this.#options
+    return openSql(urls[this.#server]!, { max: MAX_CONNECTIONS, connectTimeoutMs: answerMs })
+  }
+
+  /**
+   * Makes the tables. Rejects with a `DatabaseFault`, after `timeoutMs` if it may pass, or with `UsageError` for a
+   * database that would lose what it has confirmed.
+   */
+  async open(timeoutMs: number): Promise<void> {
+    const until = performance.now() + timeoutMs
+    await this.#repeat(
+      async (sql) => {
+        await assertDurable(sql)
+        await makeTables(sql)
+      },
+      { mayRepeat: () => performance.now() < until },
+    )
+  }
+
+  /**
+   * Takes the lease. Returns the replica that has it, if there is one. `mayBury` declares that one dead if its lease is
+   * over.
+   */
+  async activate(address: string, mayBury: boolean): Promise<ActiveReplica | undefined> {
+    const { leaseMs } = this.#options
+    return await this.#repeat((sql) =>
+      sql.begin(async (transaction) => {
+        const table = transaction(`${SCHEMA}.replica`)
+        await transaction.unsafe(`select pg_advisory_xact_lock(${ACTIVATION_LOCK})`)
+        if (mayBury) {
+          await transaction`
+            update ${table} set state = 'dead', epoch = epoch + 1
+            where state = 'live' and lease_until < clock_timestamp()`
+        }
+        const [active] = await transaction`select id, address from ${table} where state = 'live'`
+        if (active !== undefined) return { id: Number(active.id), address: active.address }
+        const [row] = await transaction`
+          insert into ${table} (address, lease_until) values (${address}, clock_timestamp() + ${leaseMs} * interval '1 ms')
+          returning id, epoch`
+        this.#replica = { id: Number(row.id), epoch: Number(row.epoch) }
+        if (this.id > MAX_REPLICAS) throw new Error(`the database has had ${MAX_REPLICAS} replicas: make a new one`)
+        return undefined
+      }),
+    )
+  }
+
+  /** Resolves when `writes` are committed. Rejects with `InUse`, and then nothing was written, or with `Fenced`. */
+  async turn(writes: TurnWrites): Promise<void> {
+    const number = this.#turn + 1
+    const characters = [...writes.graphs, ...writes.frames].reduce((sum, { payload }) => sum + payload.length, 0)
+    const isDone = await this.#repeat((sql) => this.#writeTurn(sql, number, writes), { characters })
+    if (!isDone) await this.#repeat((sql) => this.#assertCommitted(sql, number))
+    this.#turn = number
+  }
+
+  async #writeTurn(sql: SQL, number: number, writes: TurnWrites): Promise<boolean> {
+    const { graphs, frames, removed, freedIds, freedKeys, unusedResults } = writes
+    const { id, epoch } = this.#replica
+    const { leaseMs } = this.#options
+    const schema = sql(SCHEMA)
+    const keys = graphs.flatMap(({ key }) => key ?? [])
+    const ids = graphs.flatMap(({ ordinal, taskIds }) => taskIds.map((taskId) => [taskId, ordinal] as const))
+    const texts = (values: readonly string[]) => sql.array([...values], 'TEXT')
+    const numbers = (values: readonly number[]) => sql.array([...values], 'BIGINT')
+    const [row] = await sql`
+      with settings as materialized (select ${sql.unsafe(SYNCED)}),
+      fence as (
+        update ${schema}.replica set turn = ${number}, lease_until = clock_timestamp() + ${leaseMs} * interval '1 ms'
+        where id = ${id} and epoch = ${epoch} and state = 'live' and turn = ${number - 1}
+          and (select count(*) from settings) = 1
+        returning id),
+      g as (insert into ${schema}.graph (ordinal, graph_id, payload)
+        select x.ordinal, x.graph_id, x.payload
+        from unnest(${numbers(graphs.map(({ ordinal }) => ordinal))}, ${texts(graphs.map((graph) => graph.id))},
+          ${texts(graphs.map(({ payload }) => payload))}) x (ordinal, graph_id, payload), fence),
+      t as (insert into ${schema}.task_id (id, graph)
+        select x.id, x.graph from unnest(${texts(ids.map(([taskId]) => taskId))}, ${numbers(ids.map(([, ordinal]) => ordinal))})
+          x (id, graph), fence),
+      f as (insert into ${schema}.frame (graph, number, payload)
+        select x.graph, x.number, x.payload
+        from unnest(${numbers(frames.map(({ ordinal }) => ordinal))}, ${numbers(frames.map((frame) => frame.number))},
+          ${texts(frames.map(({ payload }) => payload))}) x (graph, number, payload), fence),
+      a as (insert into ${schema}.answer (scope, key, hash, answer, at)
+        select x.* from unnest(${texts(keys.map(({ scope }) => scope))}, ${texts(keys.map(({ key }) => key))},
+          ${texts(keys.map(({ hash }) => hash))}, ${texts(keys.map(({ answer }) => answer))},
+          ${numbers(keys.map(({ at }) => at))}) x, fence),
+      dg as (delete from ${schema}.graph o using fence where o.ordinal = any(${numbers(removed)})),
+      dt as (delete from ${schema}.task_id o using fence where o.graph = any(${numbers(removed)})
+        or (o.graph, o.id) in (select * from unnest(${numbers(freedIds.map(([ordinal]) => ordinal))},
+          ${texts(freedIds.map(([, freed]) => freed))}))),
+      df as (delete from ${schema}.frame o using fence where o.graph = any(${numbers(removed)})),
+      da as (delete from ${schema}.answer o using fence where (o.scope, o.key) in (
+        select * from unnest(${texts(freedKeys.map(({ scope }) => scope))}, ${texts(freedKeys.map(({ key }) => key))}))),
+      dr as (delete from ${schema}.result o using fence where o.graph = any(${numbers(removed)})
+        or o.name = any(${texts(unusedResults)}))
+      select count(*)::int as done from fence`
+    return row.done === 1
+  }
+
+  /** The fence let no turn `number` pass: an earlier try was committed, or the replica is fenced. */
+  async #assertCommitted(sql: SQL, number: number): Promise<void> {
+    const { id, epoch } = this.#replica
+    const [row] = await sql`select epoch, state, turn from ${sql(SCHEMA)}.replica where id = ${id}`
+    if (row === undefined) throw new Fenced(`the database knows no replica ${id} any more`)
+    if (Number(row.epoch) !== epoch || row.state !== 'live') throw new Fenced(`replica ${id} was declared dead`)
+    if (Number(row.turn) === number) return
+    throw new Fenced(`the database has turn ${row.turn} of replica ${id}, and ${number} was expected: it lost commits`)
+  }
+
+  /** At most `limit` graphs with numbers above `after`, in their order. */
+  async graphsAfter(after: number, limit: number): Promise<KeptGraph[]> {
+    return await this.#repeat(async (sql) => {
+      const schema = sql(SCHEMA)
+      const graphs: { ordinal: string; payload: string }[] = await sql`
+        select ordinal, payload from ${schema}.graph where ordinal > ${after} order by ordinal limit ${limit}`
+      const ordinals = sql.array(
+        graphs.map(({ ordinal }) => Number(ordinal)),
+        'BIGINT',
+      )
+      const frames: { graph: string; number: string; payload: string }[] = await sql`
+        select graph, number, payload from ${schema}.frame where graph = any(${ordinals}) order by graph, number`
+      const ids: { graph: string; id: string }[] = await sql`
+        select graph, id from ${schema}.task_id where graph = any(${ordinals})`
+      const framesOf = Map.groupBy(frames, ({ graph }) => graph)
+      const idsOf = Map.groupBy(ids, ({ graph }) => graph)
+      return graphs.map(({ ordinal, payload }) => {
+        const own = framesOf.get(ordinal) ?? []
+        return {
+          ordinal: Number(ordinal),
+          graph: payload,
+          frames: own.map((frame) => frame.payload),
+          lastFrame: Number(own.at(-1)?.number ?? 0),
+          ownIds: new Set((idsOf.get(ordinal) ?? []).map(({ id }) => id)),
+        }
+      })
+    })
+  }
+
+  /** The answer to a request with this key. */
+  async answer({ scope, key }: SentKey): Promise<KeptKey | undefined> {
+    return await this.#repeat(async (sql) => {
+      const [row] = await sql`
+        select hash, answer, at from ${sql(SCHEMA)}.answer where scope = ${scope} and key = ${key}`
+      return row === undefined ? undefined : { scope, key, hash: row.hash, answer: row.answer, at: Number(row.at) }
+    })
+  }
+
+  /** Removes answers from before `at` (milliseconds since 1970), and replicas that are gone for a day. */
+  async sweep(at: number): Promise<void> {
+    await this.#repeat(async (sql) => {
+      const schema = sql(SCHEMA)
+      await sql`delete from ${schema}.answer where at < ${at}`
+      await sql`
+        delete from ${schema}.replica where state <> 'live' and lease_until < clock_timestamp() - interval '1 day'`
+    })
+  }
+
+  /** Keeps a large result. The same name has the same content. */
+  async keepResult(name: string, ordinal: number, json: string): Promise<void> {
+    await this.#repeat(
+      (sql) => sql`
+        with settings as materialized (select ${sql.unsafe(SYNCED)})
+        insert into ${sql(SCHEMA)}.result (name, graph, json) select ${name}, ${ordinal}, ${json} from settings
+        on conflict (name) do nothing`,
+      { characters: json.length },
+    )
+  }
+
+  async readResult(name: string): Promise<string | undefined> {
+    return await this.#repeat(async (sql) => {
+      const [row] = await sql`select json from ${sql(SCHEMA)}.result where name = ${name}`
+      return row?.json
+    })
+  }
+
+  /** Gives the lease back. */
+  async release(): Promise<void> {
+    const { id, epoch } = this.#replica
+    await this.#once(
+      (sql) =>
+        sql`update ${sql(SCHEMA)}.replica set state = 'gone' where id = ${id} and epoch = ${epoch} and state = 'live'`,
+    )
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await closeSql(this.#sql)
+  }
+
+  /** Repeats `work`, which sends so many `characters`, while it fails for a reason that may pass. `mayRepeat` limits that. */
+  async #repeat<T>(
+    work: (sql: SQL) => Promise<T>,
+    {
+      mayRepeat = () => true,
+      characters = 0,
+    }: { readonly mayRepeat?: () => boolean; readonly characters?: number } = {},
+  ): Promise<T> {
+    const pauses = new GrowingPause(PAUSES)
+    for (;;) {
+      try {
+        return await this.#once(work, characters)
+      } catch (error) {
+        if (error instanceof Fenced || error instanceof UsageError) throw error
+        const fault = databaseFault(error)
+        if (fault.kind === 'in-use') throw new InUse(fault.message, { cause: fault })
+        if (!mayPass(fault) || this.#isClosed || !mayRepeat()) throw fault
+        await Bun.sleep(pauses.next())
+      }
+    }
+  }
+
+  /** Tries `work` on the present server. If that is of no use, the next try goes to the next server. */
+  async #once<T>(work: (sql: SQL) => Promise<T>, characters = 0): Promise<T> {
+    const sql = this.#sql
+    const { urls, log } = this.#options
+    const answerMs = this.#options.answerMs + characters / CHARACTERS_PER_MS
+    const { promise: silence, reject } = Promise.withResolvers<never>()
+    const timer = setTimeout(() => reject(silentFault(answerMs)), answerMs)
+    try {
+      return await Promise.race([work(sql), silence])
+    } catch (error) {
+      const { kind } = databaseFault(error) as DatabaseFault
+      if (SWITCHES.has(kind) && sql === this.#sql && !this.#isClosed) {
+        this.#server = (this.#server + 1) % urls.length
+        this.#sql = this.#connect()
+        log.debug('the database is asked at another address', {
+          cause: String(error),
+          server: urls[this.#server]!.shown,
+        })
+        void closeSql(sql)
+      }
+      throw error
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+}
+
+/** The commit of the transaction waits for the disk, and for synchronous standbys. */
+const SYNCED = `case when current_setting('synchronous_commit') = 'remote_apply' then ''
+  else set_config('synchronous_commit', 'on', true) end`
+
+/** Throws `UsageError` for a server that confirms what a crash would undo. */
+async function assertDurable(sql: SQL): Promise<void> {
+  const [row] =
+    await sql`select current_setting('fsync') as fsync, current_setting('server_version_num')::int as version`
+  if (row.fsync === 'off')
+    throw new UsageError('the database runs with fsync = off: a crash would lose accepted graphs')
+  if (row.version < OLDEST_VERSION) throw new UsageError('the database is older than PostgreSQL 13')
+}
+
+const OLDEST_VERSION = 130_000
+
+/** Faults that pass: the query is repeated. */
+const PASSES: ReadonlySet<DatabaseFault['kind']> = new Set([
+  ...(['away', 'silent', 'read-only', 'too-many-connections', 'full', 'contended'] as const),
+])
+
+/** Whether a query may succeed later that failed with `fault`. */
+export const mayPass = ({ kind }: DatabaseFault): boolean => PASSES.has(kind)
+
+/** Faults after which another server is asked. */
+const SWITCHES: ReadonlySet<DatabaseFault['kind']> = new Set(['away', 'silent', 'read-only'])
