@@ -27,12 +27,7 @@ enum option_kind { KIND_TEXT, KIND_NUMBER };
 struct option {
   const char *name;
   size_t offset;
-  #define MAX_PORT 65535
-
-/* The longest name of a Unix socket in its directory. */
-#define MAX_SOCKET_NAME_BYTES 107
-
-enum option_kind kind;
+  enum option_kind kind;
   bool is_required;
   int64_t min;
   int64_t max;
