@@ -5,7 +5,7 @@
  * form `as`. If the record has no value at the pointer, `default` is used, which may be null.
  */
 
-import { isGiven, type JsonObject, jsonTypeOf } from '../../shared/json.ts'
+import { isGiven, isObject, type JsonObject, jsonTypeOf } from '../../shared/json.ts'
 import { pointerFault, pointerValue } from '../../shared/json-pointer.ts'
 import type { Steps } from '../../shared/steps.ts'
 import { jsonInText } from '../json/json-in-text.ts'
@@ -74,7 +74,7 @@ export function* referencedValue(record: object, reference: Reference, maxBytes:
   }
   const tooLarge = { fault: `${place} has more than ${maxBytes} bytes as JSON (the limit is --max-reference-bytes)` }
   const { value } = pointed
-  if (file !== undefined) return { value: { task_id: value, file }, bytes: 0 }
+  if (file !== undefined) return { value: { task_id: value, file, ...runtimeOf(record) }, bytes: 0 }
   if (typeof value === 'string' && value.length > maxBytes) return tooLarge
   const form = yield* inForm(value, as, maxBytes)
   if (form === TOO_LARGE) return tooLarge
@@ -122,4 +122,11 @@ function linesOf(text: string): string[] {
 const typeText = (value: unknown): string => {
   const type = jsonTypeOf(value)
   return type === 'null' ? type : `${type === 'array' || type === 'object' ? 'an' : 'a'} ${type}`
+}
+
+/** The runtime service that has the files of a task, if that has a name: its result says so, also after a rerun. */
+function runtimeOf(record: object): { readonly runtime?: string } {
+  const { result } = record as { readonly result?: unknown }
+  const runtime = isObject(result) ? result.placed_on : undefined
+  return typeof runtime === 'string' ? { runtime } : {}
 }

@@ -288,3 +288,99 @@ test('the variable has several, with spaces between them', async () => {
     { name: 'default', labels: {}, state: 'away' },
   ])
 })
+
+describe('inputs', () => {
+  const make = (runtime: string) => ({
+    id: `made-on-${runtime}`,
+    type: 'runtime.script',
+    params: { script: `echo ${runtime} > file`, placement: { runtime } },
+  })
+  const use = (id: string, sources: readonly string[], more: object = {}) => ({
+    id,
+    type: 'runtime.script',
+    depends_on: sources.map((runtime) => `made-on-${runtime}`),
+    params: {
+      script: 'cat in-*',
+      inputs: Object.fromEntries(sources.map((at) => [`in-${at}`, { $from: `made-on-${at}`, file: 'file' }])),
+      ...more,
+    },
+  })
+
+  test('bring a task to the runtime service that has them, also in a rerun', async () => {
+    await using pool = await startPool({ a: {}, b: {}, c: { labels: 'gpu' } })
+    const tasks = ['a', 'b', 'c'].flatMap((name) => [make(name), ...ids(3).map((id) => use(`${id}-${name}`, [name]))])
+    const last = use('last', ['c'], { script: 'cat in-c; test -e in-never' })
+    const { graph_id } = await pool.control.submit([...tasks, last])
+    for (const task of await pool.control.allEnded()) {
+      const source = task.id.at(-1)!
+      if (task.id === 'last') expect(task).toMatchObject({ status: 'failed', placed_on: 'c' })
+      else expect(task).toMatchObject({ status: 'success', placed_on: source })
+      if (/^t\d-/.test(task.id)) expect(task.result).toMatchObject({ stdout: `${source}\n`, placed_on: source })
+    }
+    expect((await pool.control.get('t0-b')).resolved_input).toMatchObject({ inputs: { 'in-b': { runtime: 'b' } } })
+    await pool.killControl()
+    await pool.startControl()
+    const rerun = await pool.control.fetch(`/graphs/${graph_id}/rerun`, { method: 'POST' })
+    expect(rerun.status).toBe(202)
+    expect(await pool.control.ended('last')).toMatchObject({
+      status: 'failed',
+      placed_on: 'c',
+      result: { stdout: 'c\n' },
+    })
+  })
+
+  test('that no single runtime service has, or that placement keeps away from them, fail the task', async () => {
+    await using pool = await startPool({ a: {}, b: {} })
+    await pool.control.submit([
+      make('a'),
+      make('b'),
+      { ...use('both', ['a', 'b']), retry: 3 },
+      use('apart', ['a'], { placement: { runtime: 'b' } }),
+      use('labels', ['a'], { placement: { labels: { gpu: '' } } }),
+    ])
+    await pool.control.allEnded()
+    const MOVE = 'files do not move between runtimes (place the tasks on one of them)'
+    const texts = {
+      both: `inputs.in-a is on runtime a, and inputs.in-b is on runtime b: ${MOVE}`,
+      apart: `inputs.in-a is on runtime a, and placement allows only runtime b: ${MOVE}`,
+      labels: `inputs.in-a is on runtime a, and placement allows only runtimes with labels gpu: ${MOVE}`,
+    }
+    for (const [id, error] of Object.entries(texts)) {
+      const task = await pool.control.get(id)
+      expect(task).toMatchObject({ status: 'failed', error, attempt: 1, runtime: { error: { code: 'invalid_input' } } })
+      expect(task.placed_on).toBeUndefined()
+    }
+  })
+
+  test('wait for the runtime service that has them, and fail once that is lost', async () => {
+    await using pool = await startPool({ a: {}, b: {} })
+    await pool.control.submit([make('a'), use('after', ['a']), pool.gated('gate', { placement: { runtime: 'b' } })])
+    await pool.control.ended('after')
+    const gate = { id: 'gate2', type: 'approval' }
+    const later = use('later', ['a'])
+    const { graph_id } = await pool.control.submit([
+      make('a'),
+      gate,
+      { ...later, depends_on: [...later.depends_on, 'gate2'] },
+    ])
+    await pool.control.ended('made-on-a')
+    expect((await pool.control.fetch('/runtimes/a/drain', { method: 'POST' })).status).toBe(200)
+    const answer = { method: 'POST', body: JSON.stringify({ who: 'test' }) }
+    await until(
+      async () => (await pool.control.fetch('/tasks/gate2/approve', answer)).status,
+      (status) => status === 200,
+    )
+    expect(await pool.waits('later', (text) => text !== '')).toBe('runtime a is draining')
+    expect((await pool.control.fetch('/runtimes/a?lost=true', { method: 'DELETE' })).status).toBe(200)
+    expect(await pool.waits('later', (text) => text.startsWith('no runtime'))).toBe('no runtime is named a')
+    expect((await pool.control.fetch('/tasks/later/cancel', { method: 'POST' })).status).toBe(202)
+    await pool.control.ended('later')
+    const again = await pool.control.fetch(`/graphs/${graph_id}/rerun`, { method: 'POST', body: '{"from":["later"]}' })
+    expect(again.status).toBe(202)
+    expect(await pool.control.ended('later')).toMatchObject({
+      status: 'failed',
+      error: 'inputs.in-a is on runtime a, which was removed: run the task that made it again',
+    })
+    await pool.open()
+  })
+})

@@ -1,6 +1,7 @@
 /** Translates answers of the runtime service to outcomes of attempts. Pure. */
 import { textOf } from '../../../shared/bounded-output.ts'
 import { ERROR_CODES, type ErrorCode } from '../../../shared/contract/error-codes.ts'
+import { DEFAULT_RUNTIME } from '../../../shared/contract/placement.ts'
 import type { TaskStatusResponse } from '../../../shared/contract/runtime.ts'
 import type { CallFailed } from '../../../shared/http-client.ts'
 import { isGiven, isObject, jsonOrUndefined } from '../../../shared/json.ts'
@@ -22,11 +23,19 @@ export interface RuntimeResult extends TaskStatusResponse {
   readonly truncated: boolean
   /** URLs of the whole streams. */
   readonly logs: { readonly stdout: string; readonly stderr: string }
+  /** The name of the runtime service that has the files of the task. Absent if it has no name. */
+  readonly placed_on?: string
+}
+
+/** The runtime service that ran a task. */
+export interface ResultPlace {
+  readonly name: string
+  readonly url: string
 }
 
 /** The result of a successful task. Throws `ExecutionError` for any other end, with that result. */
-export function outcomeOf(status: TaskStatusResponse, runtimeUrl: string): RuntimeResult {
-  const result = resultOf(status, runtimeUrl)
+export function outcomeOf(status: TaskStatusResponse, runtime: ResultPlace): RuntimeResult {
+  const result = resultOf(status, runtime)
   if (status.status === 'success') return result
   const { error } = status
   const code = error?.code ?? 'unknown'
@@ -48,17 +57,18 @@ function lastLines({ stdout, stderr, stdout_truncated, stderr_truncated }: TaskS
   return isCut ? undefined : tailOf(text)
 }
 
-export function resultOf(status: TaskStatusResponse, runtimeUrl: string): RuntimeResult {
+export function resultOf(status: TaskStatusResponse, { name, url }: ResultPlace): RuntimeResult {
   const stdout = bounded(status.stdout ?? '')
   const stderr = bounded(status.stderr ?? '')
   const stdout_truncated = stdout.truncated || status.stdout_truncated
   const stderr_truncated = stderr.truncated || status.stderr_truncated
-  const logs = `${runtimeUrl}/api/v1/tasks/${status.task_id}/logs?stream=`
+  const logs = `${url}/api/v1/tasks/${status.task_id}/logs?stream=`
   return {
     ...status,
     ...{ stdout: stdout.text, stderr: stderr.text, stdout_truncated, stderr_truncated },
     truncated: stdout_truncated || stderr_truncated,
     logs: { stdout: `${logs}stdout`, stderr: `${logs}stderr` },
+    ...(name !== DEFAULT_RUNTIME && { placed_on: name }),
   }
 }
 

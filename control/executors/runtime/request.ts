@@ -36,6 +36,8 @@ export interface RuntimeRequest {
   readonly owner: string | undefined
   /** Where it may run. */
   readonly placement: PlacementRule
+  /** Its inputs, and where their files are; undefined for those on the runtime service without a name. */
+  readonly inputPlaces: readonly { readonly path: string; readonly runtime: string | undefined }[]
 }
 
 type Fields = Readonly<Record<string, unknown>>
@@ -64,12 +66,14 @@ export function runtimeRequest(
   if (!isGiven(given)) for (const key of EXECUTION_FIELDS) delete (rest as Record<string, unknown>)[key]
   const limits = limitsOf(rest.limits, task.timeout)
   const secrets = secretsOf(rest.secrets, task.secrets)
+  const { inputs, inputPlaces } = inputsOf(rest.inputs)
   const context = contextOf(rest.control_context, defaults)
   const { owner } = (context ?? {}) as Fields
   const request = {
     ...rest,
     task_id: runtimeId,
     execution: { ...execution, kind: kindOf(task.toolName, execution) },
+    ...(inputs !== undefined && { inputs }),
     ...(limits !== undefined && { limits }),
     ...(secrets !== undefined && { secrets }),
     ...(context !== undefined && { control_context: context }),
@@ -78,6 +82,7 @@ export function runtimeRequest(
   if (fault !== undefined) throw invalidInput(fault)
   return {
     placement: placementRule(rest.placement),
+    inputPlaces,
     // Submissions with unknown fields are refused at our door. A task that an earlier version took in runs as it did there.
     body: withoutUnknownFields(SubmitTaskRequest, request) as Fields,
     owner: typeof owner === 'string' ? owner : undefined,
@@ -129,6 +134,20 @@ function limitsOf(given: unknown, timeout: number | undefined): unknown {
     return isGiven(given) ? given : undefined
   }
   return { ...limits, wall_time_ms: Math.min(timeout + WALL_TIME_BEYOND_TIMEOUT_MS, MAX_WALL_TIME_MS) }
+}
+
+/** The inputs without the names of their runtime services, which are for control. */
+function inputsOf(given: unknown): { inputs: unknown; inputPlaces: RuntimeRequest['inputPlaces'] } {
+  if (!isObject(given)) return { inputs: given, inputPlaces: [] }
+  const places: { path: string; runtime: string | undefined }[] = []
+  const inputs: [string, unknown][] = []
+  for (const [path, input] of Object.entries(given)) {
+    const { runtime, ...source } = isObject(input) ? input : {}
+    const isNamed = typeof runtime === 'string'
+    places.push({ path, runtime: isNamed ? runtime : undefined })
+    inputs.push([path, isNamed ? source : input])
+  }
+  return { inputs: Object.fromEntries(inputs), inputPlaces: places }
 }
 
 /** Secrets are named beside the parameters, or in them as the runtime service has them. */

@@ -13,7 +13,7 @@ import { CallFailed } from '../../../shared/http-client.ts'
 import { isObject } from '../../../shared/json.ts'
 import type { SecretNames } from '../../../shared/runtime-request/secrets.ts'
 import type { Handle } from '../../graph/cold-fields.ts'
-import { fittingRuntimes, needOf, placementFault } from '../../graph/placement.ts'
+import { fittingRuntimes, inputsFault, needOf, type PlacementRule, placementFault } from '../../graph/placement.ts'
 import { runtimeParameters } from '../../graph/runtime-parameters.ts'
 import {
   type AttemptName,
@@ -33,7 +33,7 @@ import type { RuntimePool } from './pool.ts'
 import { type Away, awayText, type PoolMember } from './pool-member.ts'
 import { RemoteAttempt } from './remote-attempt.ts'
 import type { RemoteRemovals } from './remote-removals.ts'
-import { type ContextDefaults, onBehalfOf, ownerOf, runtimeRequest } from './request.ts'
+import { type ContextDefaults, onBehalfOf, ownerOf, type RuntimeRequest, runtimeRequest } from './request.ts'
 import { reviewRequest } from './request-review.ts'
 import { runtimeTaskId } from './task-id.ts'
 
@@ -106,7 +106,8 @@ export class RuntimeExecutor implements Executor {
     const { handle } = context
     const id = handle?.id ?? runtimeTaskId(task.id, context.graphId, context.attempt)
     const request = runtimeRequest(task, { runtimeId: id, defaults: this.#defaultsFor(handle) })
-    const { body, owner, placement: rule } = request
+    const { body, owner } = request
+    const rule = handle === undefined ? this.#ruleFor(request) : request.placement
     const placing = new Placing({ ...{ pool, rule, awayMs, isExpected }, need: needOf(body.limits) })
     this.#placings.set(id, placing)
     try {
@@ -115,10 +116,24 @@ export class RuntimeExecutor implements Executor {
         killRemote: (runtime, isTaken) => this.#killRemote({ id, owner, isTaken, runtime }),
       })
       const { status, member } = await attempt.run(body)
-      return outcomeOf(status, member.url)
+      return outcomeOf(status, member)
     } finally {
       this.#placings.delete(id)
     }
+  }
+
+  /** A task that takes files goes where they are. Throws `ExecutionError` if it may not run there. */
+  #ruleFor({ placement, inputPlaces }: RuntimeRequest): PlacementRule {
+    const { pool } = this.#options
+    // A file without a place is on the runtime service without a name, or the caller knows where it is.
+    const unnamed = pool.get() === undefined ? [] : [DEFAULT_RUNTIME]
+    const [first, ...others] = inputPlaces.flatMap(({ path, runtime }) =>
+      (runtime === undefined ? unnamed : [runtime]).map((name) => ({ path, runtime: name })),
+    )
+    if (first === undefined || pool.isLone) return placement
+    const fault = inputsFault([first, ...others], pool.get(first.runtime), placement)
+    if (fault !== undefined) throw new ExecutionError('invalid_input', fault, { retryable: false, isFinal: true })
+    return { runtime: first.runtime }
   }
 
   /** An attempt keeps the owner of its submission, because a restart may have changed the default. */
@@ -132,9 +147,9 @@ export class RuntimeExecutor implements Executor {
   }
 
   async resultSoFar({ id, runtime }: Handle, { traceId, signal }: Call): Promise<RuntimeResult> {
-    const { service, url } = this.#memberOf(runtime)
+    const member = this.#memberOf(runtime)
     try {
-      return resultOf(await service.look(id, traceId, signal), url)
+      return resultOf(await member.service.look(id, traceId, signal), member)
     } catch (error) {
       throw error instanceof CallFailed ? failureOf(error) : error
     }

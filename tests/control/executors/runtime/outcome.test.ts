@@ -12,6 +12,7 @@ import { REFUSAL_CODES, TASK_ERROR_CODES, type TaskStatusResponse } from '../../
 import { CallFailed } from '../../../../shared/http-client.ts'
 
 const URL = 'http://127.0.0.1:18080'
+const PLACE = { name: 'default', url: URL }
 
 const statusOf = (more: Partial<TaskStatusResponse>) =>
   ({
@@ -30,15 +31,15 @@ function thrownBy(work: () => unknown): ExecutionError {
 
 test.each([...TASK_ERROR_CODES])('the code of a task that did not succeed is kept: %s', (code) => {
   const status = statusOf({ status: 'failed', error: { code, message: 'why', details: { step: 'x' } } })
-  const error = thrownBy(() => outcomeOf(status, URL))
+  const error = thrownBy(() => outcomeOf(status, PLACE))
   expect(error).toMatchObject({ code, message: 'why', source: 'runtime', details: { step: 'x' } })
-  expect(error.result).toEqual(resultOf(status, URL))
+  expect(error.result).toEqual(resultOf(status, PLACE))
 })
 
 test('a code of a newer service is unknown, and one that is missing too', () => {
   const newer = statusOf({ status: 'failed', error: { code: 'struck_by_lightning' as never, message: 'why' } })
-  expect(thrownBy(() => outcomeOf(newer, URL))).toMatchObject({ code: 'unknown', message: 'why' })
-  expect(thrownBy(() => outcomeOf(statusOf({ status: 'failed' }), URL))).toMatchObject({
+  expect(thrownBy(() => outcomeOf(newer, PLACE))).toMatchObject({ code: 'unknown', message: 'why' })
+  expect(thrownBy(() => outcomeOf(statusOf({ status: 'failed' }), PLACE))).toMatchObject({
     ...{ code: 'unknown', message: 'the task ended as failed' },
   })
 })
@@ -53,7 +54,7 @@ describe('output', () => {
         (lead, unit, more) => {
           const size = Buffer.byteLength(unit)
           const stdout = 'x'.repeat(lead) + unit.repeat(Math.ceil(MAX_RESULT_STREAM_BYTES / size) + more)
-          const cut = resultOf(statusOf({ stdout }), URL)
+          const cut = resultOf(statusOf({ stdout }), PLACE)
           const isMore = Buffer.byteLength(stdout) > MAX_RESULT_STREAM_BYTES
           expect(stdout.startsWith(cut.stdout!)).toBe(true)
           expect([cut.truncated, cut.stdout_truncated]).toEqual([isMore, isMore])
@@ -67,7 +68,7 @@ describe('output', () => {
   })
 
   test('that was cut there already is cut here too', () => {
-    expect(resultOf(statusOf({ stderr: 'e', stderr_truncated: true }), URL)).toMatchObject({
+    expect(resultOf(statusOf({ stderr: 'e', stderr_truncated: true }), PLACE)).toMatchObject({
       ...{ stderr: 'e', stderr_truncated: true, stdout_truncated: false, truncated: true },
       logs: { stderr: `${URL}/api/v1/tasks/a-1/logs?stream=stderr` },
     })
