@@ -5,9 +5,8 @@
  * tunnel to a name has to be TLS for that name, or HTTP for that name, of which each request is checked; or the rule says
  * `opaque`. Until that is known, nothing is passed on.
  */
-import type { Host } from '../../shared/egress/host.ts'
 import type { Authority } from '../wire/authority.ts'
-import { MAX_HELLO_BYTES, readClientHello, TLS_HANDSHAKE } from '../wire/client-hello.ts'
+import { TLS_HANDSHAKE } from '../wire/client-hello.ts'
 import { type AnswerKind, CONNECTED, ownAnswer } from '../wire/http-forward.ts'
 import {
   connectTarget,
@@ -25,7 +24,8 @@ import { exchange, type Sides } from './exchange.ts'
 import { gather, gatherRequestHead } from './gather.ts'
 import { relay } from './relay.ts'
 import type { Report } from './report.ts'
-import { helloRefusal, type Protocol, type Refusal, reasonText, targetText } from './verdict.ts'
+import { beginTls } from './tls-start.ts'
+import { type Protocol, type Refusal, reasonText, targetText } from './verdict.ts'
 
 /** Time limits of connections, in milliseconds. */
 export interface SessionTimes {
@@ -193,16 +193,20 @@ export class Session {
 
   async #tunnel(target: Authority, server: Endpoint): Promise<void> {
     this.#answer = async () => this.#client.destroy() // the client talks to the server by now
+    const sides = this.#sides(server)
     if (!this.#owner.isOpaque(target)) {
       this.#within(this.#owner.times.messageMs, { kind: 'protocol' })
       const first = await this.#client.read()
       if (first === undefined) return
       this.#client.unread(first)
       if (first[0] !== TLS_HANDSHAKE) return await this.#httpInTunnel(first[0]!, target, server)
-      if (!(await this.#isTlsFor(target.host, server))) return
+      const onHello = () => clearTimeout(this.#deadline)
+      const start = await beginTls(target.host, { ...sides, onHello })
+      if (typeof start === 'object') return await this.#refuse(start)
+      if (start === 'gone') return
     }
     clearTimeout(this.#deadline)
-    const { sent, received } = this.#sides(server)
+    const { sent, received } = sides
     await Promise.all([relay(this.#client, server, sent), relay(server, this.#client, received)])
   }
 
@@ -213,22 +217,6 @@ export class Session {
     this.#answer = (kind, message) => this.#client.write(Buffer.from(ownAnswer(kind, message)))
     const head = readRequestHead(text)
     await this.#exchange(head, tunnelledTarget(head, target), server)
-  }
-
-  /** Whether the client begins TLS with the server that the connection is for. Then the bytes were passed on. */
-  async #isTlsFor(host: Host, server: Endpoint): Promise<boolean> {
-    const found = await gather(this.#client, MAX_HELLO_BYTES, (bytes) => {
-      const hello = readClientHello(bytes)
-      return hello && { found: { hello, bytes: Uint8Array.from(bytes) }, length: bytes.length }
-    })
-    if (found === undefined) return false
-    const { hello, bytes } = found
-    const refusal = helloRefusal(hello, host)
-    if (refusal !== undefined) {
-      await this.#refuse(refusal)
-      return false
-    }
-    return this.#sides(server).sent(bytes.length) && (await server.write(bytes))
   }
 
   async #exchange(head: RequestHead, target: PlainTarget, server: Endpoint): Promise<void> {

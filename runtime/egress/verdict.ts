@@ -66,6 +66,9 @@ export function reasonText(refusal: Refusal): string {
   }
 }
 
+/** Characters of a server name that are told. */
+const MAX_SHOWN_NAME = 253
+
 /** Names in ASCII only: others could be mapped to another name than the one that the server reads. */
 const SERVER_NAME = /^[\w.-]+$/
 
@@ -73,7 +76,9 @@ const SERVER_NAME = /^[\w.-]+$/
 export function helloRefusal({ serverName, isEncrypted }: ClientHello, host: Host): Refusal | undefined {
   if (serverName === undefined || isEncrypted) return { kind: 'hidden_name' }
   const named = SERVER_NAME.test(serverName) ? hostOf(serverName) : undefined
-  return named !== undefined && isSameHost(named, host) ? undefined : { kind: 'server_name', found: serverName }
+  return named !== undefined && isSameHost(named, host)
+    ? undefined
+    : { kind: 'server_name', found: serverName.slice(0, MAX_SHOWN_NAME) }
 }
 
 export const targetText = ({ host, port }: Authority): string => {

@@ -12,8 +12,9 @@ export const MAX_HELLO_BYTES = 32 * 1024
 /** Maximum records of a ClientHello. Some clients use two. */
 export const MAX_HELLO_RECORDS = 16
 
-/** The first byte of a TLS connection: a record of a handshake. */
+/** The first byte of a TLS connection: a record of a handshake. A server may begin with an alert instead. */
 export const TLS_HANDSHAKE = 0x16
+export const TLS_ALERT = 0x15
 
 const MAX_RECORD_BYTES = 2 ** 14
 const RECORD_HEADER_BYTES = 5
@@ -30,24 +31,27 @@ export interface ClientHello {
   readonly serverName: string | undefined
   /** Whether it has an encrypted part, which may name another server. */
   readonly isEncrypted: boolean
+  /** Bytes of its records. */
+  readonly length: number
 }
 
 /** The ClientHello that `bytes` begin with. Undefined if more bytes are needed. Throws `Malformed`. */
 export function readClientHello(bytes: Uint8Array): ClientHello | undefined {
-  const message = messageIn(bytes)
-  if (message === undefined) {
+  const found = messageIn(bytes)
+  if (found === undefined) {
     if (bytes.length >= MAX_HELLO_BYTES) throw new Malformed(`a ClientHello of more than ${MAX_HELLO_BYTES} bytes`)
     return undefined
   }
-  return helloOf(new Fields(message))
+  return { ...namesIn(new Fields(found.message)), length: found.length }
 }
 
-/** The body of the handshake message, from all its records. */
-function messageIn(bytes: Uint8Array): Uint8Array | undefined {
+/** The body of the handshake message, from all its records, and their length. */
+function messageIn(bytes: Uint8Array): { message: Uint8Array; length: number } | undefined {
   const parts: Uint8Array[] = []
   let collected = 0
   let needed = MESSAGE_HEADER_BYTES
-  for (let at = 0; collected < needed; ) {
+  let at = 0
+  while (collected < needed) {
     if (parts.length === MAX_HELLO_RECORDS)
       throw new Malformed(`a ClientHello of more than ${MAX_HELLO_RECORDS} records`)
     const header = bytes.subarray(at, at + RECORD_HEADER_BYTES)
@@ -67,7 +71,7 @@ function messageIn(bytes: Uint8Array): Uint8Array | undefined {
     at += RECORD_HEADER_BYTES + length
   }
   if (collected > needed) throw new Malformed('more data in the record of a ClientHello')
-  return joined(parts).subarray(MESSAGE_HEADER_BYTES)
+  return { message: joined(parts).subarray(MESSAGE_HEADER_BYTES), length: at }
 }
 
 /** Bytes of the message with its header. */
@@ -80,7 +84,9 @@ function messageLength(start: Uint8Array): number {
 
 const joined = (parts: readonly Uint8Array[]): Uint8Array => (parts.length === 1 ? parts[0]! : Buffer.concat(parts))
 
-function helloOf(fields: Fields): ClientHello {
+type Names = Pick<ClientHello, 'serverName' | 'isEncrypted'>
+
+function namesIn(fields: Fields): Names {
   if (fields.number(2) >> 8 !== 3) throw new Malformed('a ClientHello of an unknown version')
   fields.bytes(RANDOM_BYTES)
   const sessionId = fields.vector(1)
@@ -100,7 +106,7 @@ function helloOf(fields: Fields): ClientHello {
   return readExtensions(extensions)
 }
 
-function readExtensions(extensions: Fields): ClientHello {
+function readExtensions(extensions: Fields): Names {
   const seen = new Set<number>()
   let serverName: string | undefined
   while (!extensions.isAtEnd) {

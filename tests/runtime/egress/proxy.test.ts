@@ -398,6 +398,18 @@ describe('a tunnel to a name', () => {
   })
 })
 
+test('a server that does not answer in TLS gets a ClientHello, and nothing that follows it', async () => {
+  const first = Buffer.concat([hello('a.example'), Buffer.from('GET / HTTP/1.1\r\nHost: b.example\r\n\r\n')])
+  await using at = await proxied(
+    (socket) => void socket.once('data', () => socket.write('HTTP/1.1 400 Bad Request\r\n\r\n')),
+  )
+  for (const asking of [at.connect('a.example'), socksRequest('a.example', at.server.port)]) {
+    expect(await at.proxy.exchange(Buffer.concat([Buffer.from(asking, 'latin1'), first]))).not.toContain('400')
+  }
+  expect(at.proxy.events.map(({ data }) => data.reason)).toEqual(['protocol', 'protocol'])
+  expect(at.server.received).not.toContain('GET')
+})
+
 describe('a request that others may read differently is refused, and nothing of it is sent', () => {
   test.each<[string, (host: string) => string]>([
     ['two Host headers', (host) => `GET http://${host}/ HTTP/1.1\r\nHost: ${host}\r\nHost: b.example\r\n\r\n`],

@@ -18,11 +18,11 @@ describe('the server name', () => {
     })
     const socket = connect({ host: '127.0.0.1', port: listener.port, servername: 'pypi.org' })
     socket.on('error', () => {})
-    expect(readClientHello(await sent.promise)).toEqual({ serverName: 'pypi.org', isEncrypted: false })
+    expect(readClientHello(await sent.promise)).toMatchObject({ serverName: 'pypi.org', isEncrypted: false })
     socket.destroy()
   })
 
-  test.each<[string, Uint8Array, ReturnType<typeof readClientHello>]>([
+  test.each<[string, Uint8Array, { serverName: string | undefined; isEncrypted: boolean }]>([
     ['is as sent', asHello('Example.COM.'), { serverName: 'Example.COM.', isEncrypted: false }],
     ['may be missing', inRecords(message([extension(23, [])])), { serverName: undefined, isEncrypted: false }],
     [
@@ -37,7 +37,7 @@ describe('the server name', () => {
       { serverName: undefined, isEncrypted: true },
     ],
   ])('%s', (_, bytes, expected) => {
-    expect(readClientHello(bytes)).toEqual(expected)
+    expect(readClientHello(bytes)).toEqual({ ...expected, length: bytes.length })
   })
 
   test('is the same in one record and in several, and with records behind', () => {
@@ -45,8 +45,9 @@ describe('the server name', () => {
       fc.property(fc.integer({ min: 16, max: 400 }), (size) => {
         const records = inRecords(message([serverName('a.example'), extension(21, Array(80).fill(0))]), size)
         const found = { serverName: 'a.example', isEncrypted: false }
-        expect(readClientHello(records)).toEqual(found)
-        expect(readClientHello(Buffer.concat([records, Uint8Array.of(0x14, 3, 3, 0, 1, 1)]))).toEqual(found)
+        expect(readClientHello(records)).toMatchObject(found)
+        const more = Buffer.concat([records, Uint8Array.of(0x14, 3, 3, 0, 1, 1)])
+        expect(readClientHello(more)).toEqual({ ...found, length: records.length })
       }),
     )
   })
