@@ -291,7 +291,7 @@ function runtimeParts(config: ControlConfig, token: string | undefined, { env, l
     ? new RuntimeChild({
         ...{ service: pool.get()!.service, dataDir, env, log, token: itsToken },
         hasControlToken: token !== undefined,
-        controlAddr: config.addr.endsWith(':0') ? undefined : config.addr,
+        controlAddr: portOnly(config.addr),
         flags: ['--unknown-fields', config.unknownFields, ...logFlags(config), ...secretsFlags(config, env)],
       })
     : undefined
@@ -299,6 +299,12 @@ function runtimeParts(config: ControlConfig, token: string | undefined, { env, l
   const isExpected = ({ name }: PoolMember) => name === DEFAULT_RUNTIME && child?.isExpected === true
   const executor = new RuntimeExecutor({ pool, orphans, removals, defaults, awayMs, isExpected })
   return { executor, pool, orphans, removals, child }
+}
+
+/** `:8080`; undefined if the service picks a port. The child is on the same machine, whatever the name of that is. */
+function portOnly(addr: string): string | undefined {
+  const port = addr.slice(addr.lastIndexOf(':'))
+  return port === ':0' ? undefined : port
 }
 
 /** `--with-runtime` starts the one that is called `default`. */

@@ -116,6 +116,7 @@ export class ControlService {
     storage.keeper.onWritableAgain(() => this.#scheduler.startAgain())
     storage.shared?.onLost((why) => void this.#endFenced(why))
     this.#server = await this.#listen()
+    runtime.pool.controlPort = Number(new URL(this.#server.url).port)
     keepDataDir()
     storage.keeper.flush() // what the end of the last run changed is told before it changes again
     this.#announce(this.#server, earlierRun)

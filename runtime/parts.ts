@@ -214,7 +214,7 @@ export function buildCallerParts(foundation: Foundation, tasks: TaskParts) {
 
 export function buildApp(
   { config, env, access, data, storage, cgroups, capabilities, log }: Foundation,
-  { kills, totals, ledger, queue, networks }: TaskParts,
+  { kills, totals, ledger, queue, networks, own }: TaskParts,
   callers: CallerParts,
   startedAt: number,
 ): AnyElysia {
@@ -223,7 +223,7 @@ export function buildApp(
   const runtimeId = config.runtimeId === '' ? hostname() : config.runtimeId
   const platform = platformOf(env)
   return runtimeApp({
-    ...{ ...callers, kills, queue, store, dataDir, totals, networks, log, guard: access.guard },
+    ...{ ...callers, kills, queue, store, dataDir, totals, networks, own, log, guard: access.guard },
     maxBodyBytes: config.maxBodyBytes,
     unknownFields: config.unknownFields,
     info: {

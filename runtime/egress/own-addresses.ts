@@ -10,11 +10,16 @@ import { ipText, parseIp } from '../../shared/egress/ip-address.ts'
 import { parseRule, type Rule } from '../../shared/egress/rule.ts'
 import type { ServiceAddress } from '../intake/service-address.ts'
 
+/** Maximum ports of this machine, and addresses of other machines. Callers that say that they are control may add some. */
+const MAX_PORTS = 64
+const MAX_ELSEWHERE = 256
+
 const LOOPBACK = ['127.0.0.0/8', '[::1]']
 
 export class OwnAddresses {
   readonly #ports = new Set<number>()
-  readonly #elsewhere: Rule[] = []
+  /** By their texts. */
+  readonly #elsewhere = new Map<string, Rule>()
   readonly #local: () => readonly string[]
 
   /** `local` lists the addresses of this machine. */
@@ -24,7 +29,7 @@ export class OwnAddresses {
 
   /** Closes a port of this machine. */
   addPort(port: number): void {
-    if (port > 0) this.#ports.add(port)
+    if (port > 0 && this.#ports.size < MAX_PORTS) this.#ports.add(port)
   }
 
   /** Closes the address of a service; one of this machine, or any of them, closes the port of this machine. */
@@ -32,14 +37,18 @@ export class OwnAddresses {
     const text = ipText(address)
     const isHere = ['loopback', 'unspecified'].includes(classOf(address)) || this.#local().includes(text)
     if (isHere) this.addPort(port)
-    else this.#elsewhere.push(parseRule(`${inBrackets(text)}:${port}`))
+    else if (this.#elsewhere.size < MAX_ELSEWHERE) {
+      const rule = parseRule(`${inBrackets(text)}:${port}`)
+      this.#elsewhere.set(rule.text, rule)
+    }
   }
 
   /** The rules for a connection to `port`. The interfaces are read each time: they change while a service runs. */
   rulesFor(port: number): readonly Rule[] {
-    if (!this.#ports.has(port)) return this.#elsewhere
+    const elsewhere = [...this.#elsewhere.values()].filter((rule) => rule.port === port)
+    if (!this.#ports.has(port)) return elsewhere
     const hosts = [...LOOPBACK, ...this.#local().map(inBrackets)]
-    return [...this.#elsewhere, ...hosts.map((host) => parseRule(`${host}:${port}`))]
+    return [...elsewhere, ...hosts.map((host) => parseRule(`${host}:${port}`))]
   }
 }
 

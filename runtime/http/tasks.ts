@@ -10,6 +10,7 @@ import {
 } from '../../shared/contract/runtime.ts'
 import { SubmitTaskRequest } from '../../shared/contract/runtime-request.ts'
 import { hasEnded, RUNTIME_STATUSES, type RuntimeStatus } from '../../shared/contract/runtime-status.ts'
+import { parseIp } from '../../shared/egress/ip-address.ts'
 import { headerText } from '../../shared/header-text.ts'
 import { readBody, traceIdOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
 import { anyText, choice, described, empty, json, wholeNumber } from '../../shared/openapi/route.ts'
@@ -17,6 +18,8 @@ import type { Kills } from '../dispatch/kill.ts'
 import type { Retention } from '../dispatch/retention.ts'
 import type { Submissions } from '../dispatch/submit.ts'
 import type { WaitingQueue } from '../dispatch/waiting-queue.ts'
+import type { OwnAddresses } from '../egress/own-addresses.ts'
+import type { ServiceAddress } from '../intake/service-address.ts'
 import { invalidInput } from '../refusal.ts'
 import type { LiveTask } from '../store/live-task.ts'
 import { readOutput } from '../store/output.ts'
@@ -43,6 +46,8 @@ export interface TaskRoutes {
   /** Absolute. */
   readonly dataDir: string
   readonly maxBodyBytes: number
+  /** The addresses of services that no task with rules for its network reaches. */
+  readonly own: Pick<OwnAddresses, 'add'>
 }
 
 const owner = { 'X-Service-Owner': 'The owner of the task. Needed if the task has a control_context.owner.' }
@@ -51,7 +56,7 @@ const EXAMPLE = { execution: { kind: 'script', script: 'echo hello' }, limits: {
 
 export const addTaskRoutes = (
   app: AnyElysia,
-  { submissions, kills, retention, queue, store, dataDir, maxBodyBytes }: TaskRoutes,
+  { submissions, kills, retention, queue, store, dataDir, maxBodyBytes, own }: TaskRoutes,
 ): AnyElysia => {
   const known = (id: string): TaskRow => knownTask(store, id)
   const waitingFor = ({ status, task_id }: TaskRow) => {
@@ -69,6 +74,8 @@ export const addTaskRoutes = (
       async ({ query, set, request }): Promise<SubmitTaskResponse | DryRunResponse> => {
         const isDryRun = truthOf('dry_run', query.dry_run)
         const body = await readBody(app, request, maxBodyBytes)
+        const control = controlAddress(request, app.server?.requestIP(request)?.address)
+        if (control !== undefined) own.add(control)
         if (isDryRun) return { execution_plan: await submissions.dryRun(body), fits: true }
         const task_id = await submissions.submit(body, traceIdOf(set))
         return { task_id, handle_id: task_id, status: 'accepted' }
@@ -79,6 +86,10 @@ export const addTaskRoutes = (
         description: 'Answers once the task is on disk.',
         query: {
           dry_run: choice(['true', 'false'], 'Only check: answer with the plan or the refusal, and keep nothing.'),
+        },
+        headers: {
+          'X-Service-Control-Port':
+            'The port of the control service that calls. No task with network rules reaches it.',
         },
         body: SubmitTaskRequest,
         example: EXAMPLE,
@@ -206,6 +217,13 @@ export const addTaskRoutes = (
         },
       }),
     )
+}
+
+/** The address of the control service that calls; undefined for other callers. */
+function controlAddress(request: Request, peer: string | undefined): ServiceAddress | undefined {
+  const port = Number(/^\d{1,5}$/.exec(request.headers.get('x-service-control-port') ?? '')?.[0])
+  const address = peer === undefined ? undefined : parseIp(peer)
+  return port >= 1 && port <= 65_535 && address !== undefined ? { address, port } : undefined
 }
 
 /** The owner that the caller claims to be. */

@@ -265,7 +265,7 @@ describe.skipIf(skip)(`a network with rules${why}`, () => {
     )
   })
 
-  test('is passed through by control, which checks it', async () => {
+  test('is passed through by control, which checks it, and whose address no rule reaches', async () => {
     await using server = await TestServer.start(answering(OK))
     await using pair = await startPair()
     const params = (network: object) => ({
@@ -274,6 +274,13 @@ describe.skipIf(skip)(`a network with rules${why}`, () => {
       sandbox: { profile: 'linux_sandbox', network },
     })
     const { control } = pair
+    const reached = {
+      script: `${curl(`${control.url}/tasks`)}`,
+      sandbox: { profile: 'linux_sandbox', network: { allow: ['127.0.0.1'] } },
+    }
+    await control.submit([{ id: 'own', type: 'runtime.script', params: reached }])
+    const refused = expect.stringContaining('it is a service of taskmill, which no rule reaches')
+    expect(await control.ended('own')).toMatchObject({ result: { stdout: refused } })
     await control.submit([{ id: 'a', type: 'runtime.script', params: params({ allow: ['127.0.0.1'] }) }])
     expect(await control.ended('a')).toMatchObject({ status: 'success', result: { stdout: 'hi' } })
     const wrong = await control.submit([{ id: 'b', type: 'runtime.script', params: params({ allow: ['http://x'] }) }])

@@ -25,6 +25,8 @@ export interface RuntimePoolOptions {
 }
 
 export class RuntimePool {
+  /** The port of this control service, once it listens. */
+  controlPort: number | undefined
   readonly #options: RuntimePoolOptions
   readonly #members = new Map<string, PoolMember>()
   /** Runtime services of `--runtime-url` that were removed, by name. */

@@ -187,7 +187,7 @@ export class RemoteAttempt {
     let refusal: CallFailed | undefined
     try {
       if (mayBeThere && (member.isDraining || !pool.has(member))) refusal = new CallFailed(...NO_NEW_ONES)
-      else await service.submit(request, context.traceId)
+      else await service.submit(request, context.traceId, pool.controlPort)
     } catch (error) {
       if (!(error instanceof CallFailed)) throw error
       if (error.statusCode === 409) return

@@ -64,10 +64,11 @@ export class RuntimeService {
     }
   }
 
-  /** Submits a task. Throws `CallFailed`, like all further methods. */
-  async submit(request: object, traceId: string): Promise<void> {
+  /** Submits a task of a control service that listens on a port. Throws `CallFailed`, like all further methods. */
+  async submit(request: object, traceId: string, controlPort?: number): Promise<void> {
     const body = new TextEncoder().encode(JSON.stringify(request))
-    await this.#client.call({ method: 'POST', path: TASKS, body, headers: trace(traceId), timeoutMs: CALL_TIMEOUT_MS })
+    const headers = { ...trace(traceId), ...asControl(controlPort) }
+    await this.#client.call({ method: 'POST', path: TASKS, body, headers, timeoutMs: CALL_TIMEOUT_MS })
   }
 
   /** The plan that `submit` would answer with. The service stores nothing. */
@@ -153,6 +154,9 @@ export class RuntimeService {
     await this.#client.call({ method: 'DELETE', path: `${TASKS}/${id}`, headers, timeoutMs: CALL_TIMEOUT_MS })
   }
 }
+
+/** No task with rules for its network can connect to this port of ours. */
+const asControl = (port: number | undefined) => (port === undefined ? {} : { 'x-service-control-port': String(port) })
 
 const asOwner = (owner: string | undefined) => (owner === undefined ? {} : { 'x-service-owner': headerValue(owner) })
 
