@@ -170,11 +170,12 @@ test.skipIf(!canFence)(
     const expected = {
       ...{ launch_p50: all, launch_p99: all, launch_min: all, launch_to_bwrap: ours },
       ...{ single: all, single_to_bwrap: ours, rate: all, rate_to_bwrap: ours },
+      ...{ network_to_host: ours, network_rate: ours, network_rate_to_host: ours },
     }
     expect(Object.fromEntries(measuredServers(report))).toEqual(expected)
     for (const { results } of report.measures) expect(results.taskmill!.median).toBeGreaterThan(0)
     const judged = report.measures.filter(({ goal_met }) => goal_met !== null).map(({ key }) => key)
-    expect(judged).toEqual(['launch_p50', 'launch_to_bwrap', 'single_to_bwrap', 'rate_to_bwrap'])
+    expect(judged).toEqual(['launch_p50', 'launch_to_bwrap', 'single_to_bwrap', 'rate_to_bwrap', 'network_to_host'])
   },
   PATIENCE_MS,
 )
