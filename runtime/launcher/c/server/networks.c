@@ -24,7 +24,8 @@ int networks_take(struct networks *networks, const struct arguments *arguments) 
 
 struct fault networks_add(struct networks *networks) {
   networks->is_wanted = false;
-  if (unshare(CLONE_NEWNET) != 0) return no_fault(); /* the next task will say why */
+  /* Whoever may not enter networks could not come back. The next task will say why there can be none. */
+  if (setns(networks->own_fd, CLONE_NEWNET) != 0 || unshare(CLONE_NEWNET) != 0) return no_fault();
   int fd = is_fault(namespaces_raise_loopback()) ? ABSENT : open_current();
   if (setns(networks->own_fd, CLONE_NEWNET) != 0) return fault_at(STEP_NAMESPACES);
   if (fd < 0) return no_fault();
