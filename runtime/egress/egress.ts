@@ -8,6 +8,7 @@ import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { NetworkRules } from '../../shared/contract/runtime-request.ts'
 import type { Rule } from '../../shared/egress/rule.ts'
+import { messageOf } from '../../shared/errors.ts'
 import { rulesOf } from '../../shared/runtime-request/network-rules.ts'
 import type { Dialer } from './dial.ts'
 import { type NetworkEvent, NetworkUse } from './network-use.ts'
@@ -15,7 +16,7 @@ import type { OwnAddresses } from './own-addresses.ts'
 import type { Report } from './report.ts'
 import { RulesInForce } from './rules-in-force.ts'
 import { SESSION_TIMES, type SessionTimes } from './session.ts'
-import { TaskProxy } from './task-proxy.ts'
+import { TaskProxy, type TaskProxyOptions } from './task-proxy.ts'
 
 /** The rules of the operator. Without `allow` they restrict nothing beyond `deny`. */
 export interface EgressBounds {
@@ -81,11 +82,10 @@ export class Egress {
     const served = this.#served.get(task_id)
     if (served !== undefined) return served.socketPath
     const { directory, bounds, maxConnections, own, dialer, times = SESSION_TIMES, onFault } = this.#options
-    mkdirSync(directory, { recursive: true, mode: 0o700 })
     const socketPath = join(directory, ordinal.toString(36))
     const inForce = new RulesInForce([bounds, rulesOf(rules)], own)
     const use = new NetworkUse(earlier, (report) => this.#count(report), onEvent)
-    const proxy = new TaskProxy({
+    const proxy = this.#listen({
       ...{ socketPath, use, times },
       dial: dialer.forTask(inForce),
       isOpaque: (target) => inForce.isOpaque(target),
@@ -97,6 +97,17 @@ export class Egress {
     })
     this.#served.set(task_id, { proxy, use, socketPath })
     return socketPath
+  }
+
+  #listen(options: TaskProxyOptions): TaskProxy {
+    const { directory } = this.#options
+    try {
+      mkdirSync(directory, { recursive: true, mode: 0o700 })
+      return new TaskProxy(options)
+    } catch (error) {
+      const remedy = 'the data directory has to be on a file system that can hold Unix sockets'
+      throw new Error(`cannot open the socket of its network in ${directory}: ${messageOf(error)} (${remedy})`)
+    }
   }
 
   /** What a task has used so far. Undefined for a task without rules. */

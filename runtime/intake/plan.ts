@@ -26,6 +26,7 @@ import {
   tokenRemedies,
 } from './host-network.ts'
 import { type HostNetworkChoice, hostNetworkChoice, requestedSandbox } from './requested-network.ts'
+import { SEES_SOCKETS, surprisesOfRules } from './ruled-network.ts'
 import { Shortages } from './shortages.ts'
 
 /** The settings that all plans of a service share, besides the capabilities of its host. */
@@ -73,16 +74,17 @@ export function planTask(request: TaskRequest, capabilities: CapabilitySet, sett
     degraded: shortages.reasons.length > 0,
     fallback_reasons: shortages.reasons,
   }
-  const warnings = [...surprisesOf(plan, capabilities), ...networkWarnings(choice, services)]
+  const warnings = [
+    ...surprisesOf(plan, capabilities),
+    ...surprisesOfRules(request, effective_sandbox),
+    ...networkWarnings(choice, services),
+  ]
   if (remedies !== undefined && !shared.network) warnings.push(tokenWarning(plan, remedies))
   return { ...plan, capability_warnings: warnings }
 }
 
 const CAN_READ_TOKEN =
   'the task could read the token file of this service, and have any task without a sandbox run with the token'
-
-const SEES_SOCKETS =
-  'without a mount namespace the task sees the Unix sockets of the host, which no rule covers, and those of the networks of other tasks'
 
 /** Warns about this service where the task cannot connect to it by itself; `networkWarnings` covers other services. */
 function tokenWarning(
@@ -132,9 +134,6 @@ function surprisesOf(
     surprises.push(
       'sandbox.namespaces.user=false counts only where the service is root: the task has user ids of its own',
     )
-  }
-  if (typeof effective.network === 'object' && !effective.namespaces?.mount) {
-    surprises.push(`sandbox.network with rules: ${SEES_SOCKETS} (leave out sandbox.namespaces.mount)`)
   }
   if (effective.namespaces?.pid === true && !effective.namespaces.mount) {
     surprises.push('sandbox.namespaces.pid without mount: /proc shows the processes of the host')

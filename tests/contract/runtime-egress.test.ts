@@ -3,7 +3,7 @@
  * executable, real sandboxes, real connections. Source: docs/sandbox.md.
  */
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { existsSync, readdirSync, realpathSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TaskStatusResponse } from '../../shared/contract/runtime.ts'
 import type { RuntimeConfigSummary } from '../../shared/contract/runtime-info.ts'
@@ -82,7 +82,7 @@ describe.skipIf(skip)(`a network with rules${why}`, () => {
       'lo',
     ])
     expect(task.execution_plan).toMatchObject({
-      ...{ degraded: false, capability_warnings: [] },
+      ...{ degraded: false, capability_warnings: [expect.stringContaining('NO_PROXY')] },
       effective_sandbox: {
         network: { allow: ['127.0.0.1'], deny: [], max_connections: 256 },
         namespaces: { net: true },
@@ -243,6 +243,16 @@ describe.skipIf(skip)(`a network with rules${why}`, () => {
       expect(readdirSync(join(at.dataDir, 'egress'))).toEqual([])
     },
   )
+
+  test('works in a data directory whose path is longer than the address of a socket', async () => {
+    await using server = await TestServer.start(answering(OK))
+    using dir = tempDir()
+    const dataDir = join(dir.path, 'd'.repeat(120), 'data')
+    mkdirSync(dataDir, { recursive: true })
+    await using runtime = await startRuntime({ dataDir })
+    const task = await run(runtime, curl(`http://127.0.0.1:${server.port}/`), { allow: ['127.0.0.1'] })
+    expect(task).toMatchObject({ status: 'success', stdout: 'hi' })
+  })
 
   test('ends with its task, also with one that is killed', async () => {
     await using server = await TestServer.start(() => {})

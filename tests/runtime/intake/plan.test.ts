@@ -343,6 +343,25 @@ describe('the network', () => {
     )
   })
 
+  test.each<[string[], Record<string, string>, boolean]>([
+    [['127.0.0.1:80'], {}, true],
+    [['127.0.0.0/8', 'a.example'], { NO_PROX: '' }, true],
+    [['[::1]'], {}, true],
+    [['127.0.0.1'], { no_proxy: '' }, false],
+    [['127.0.0.1'], { NO_PROXY: 'x' }, false],
+    [['10.0.0.1', 'localhost', '*'], {}, false],
+  ])('with rules %j and variables %j: the loopback that programs skip is warned of: %p', (allow, env, isWarned) => {
+    const made = planTask(
+      request({
+        execution: { kind: 'script', script: 'true', env },
+        sandbox: { profile: 'linux_sandbox', network: { allow } },
+      }),
+      hostWithout(),
+      ADAPTIVE,
+    )
+    expect(made.capability_warnings).toEqual(isWarned ? [expect.stringContaining('NO_PROXY')] : [])
+  })
+
   test.each<[object, 'none' | 'host', string, string]>([
     [{ network: 'host' }, 'none', 'sandbox.network=host', 'set sandbox.network to none'],
     [{ network: 'host' }, 'host', 'sandbox.network=host', 'set sandbox.network to none'],
