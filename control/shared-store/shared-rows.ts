@@ -112,7 +112,7 @@ export class SharedRows {
     await this.#repeat(
       async (sql) => {
         await assertDurable(sql)
-        await makeTables(sql)
+        await makeTables(sql, SYNCED)
       },
       { mayRepeat: () => performance.now() < until },
     )
