@@ -10,19 +10,13 @@ import { UsageError } from '../../shared/errors.ts'
 import { GrowingPause } from '../../shared/growing-pause.ts'
 import type { Log } from '../../shared/log.ts'
 import type { KeptKey, SentKey } from '../journal/idempotency.ts'
-import { type DatabaseFault, databaseFault, silentFault } from './database-fault.ts'
+import { type DatabaseFault, databaseFault } from './database-fault.ts'
 import type { DatabaseUrl } from './database-url.ts'
 import type { GraphRows } from './recovered-graphs.ts'
 import { SCHEMA } from './schema-name.ts'
+import { Servers } from './servers.ts'
 import { makeTables } from './shared-schema.ts'
-import { closeSql, openSql } from './sql-client.ts'
 import type { TurnWrites } from './turn-writes.ts'
-
-/** Connections of a replica: one for turns, the others for look-ups. */
-const MAX_CONNECTIONS = 4
-
-/** Characters that the database takes a millisecond longer for. The row of the replica stays locked meanwhile. */
-const CHARACTERS_PER_MS = 2_000
 
 /** Pauses between two tries of a query. */
 const PAUSES = { firstMs: 20, longestMs: 1_000 }
@@ -77,8 +71,7 @@ interface Replica {
 
 export class SharedRows {
   readonly #options: SharedRowsOptions
-  #sql: SQL
-  #server = 0
+  readonly #servers: Servers
   #replica: Replica = { id: 0, epoch: 0 }
   /** The last turn that was committed for certain. */
   #turn = 0
@@ -86,7 +79,7 @@ export class SharedRows {
 
   constructor(options: SharedRowsOptions) {
     this.#options = options
-    this.#sql = this.#connect()
+    this.#servers = new Servers(options)
   }
 
   /** The number of this replica: higher than that of every one before it. */
@@ -98,11 +91,6 @@ export class SharedRows {
     return this.#replica.epoch
   }
 
-  #connect(): SQL {
-    const { urls, answerMs } = this.#options
-    return openSql(urls[this.#server]!, { max: MAX_CONNECTIONS, connectTimeoutMs: answerMs })
-  }
-
   /**
    * Makes the tables. Rejects with a `DatabaseFault`, after `timeoutMs` if it may pass, or with `UsageError` for a
    * database that would lose what it has confirmed.
@@ -112,7 +100,7 @@ export class SharedRows {
     await this.#repeat(
       async (sql) => {
         await assertDurable(sql)
-        await makeTables(sql, SYNCED)
+        await makeTables(sql, this.#servers.settings)
       },
       { mayRepeat: () => performance.now() < until },
     )
@@ -127,6 +115,7 @@ export class SharedRows {
     return await this.#repeat((sql) =>
       sql.begin(async (transaction) => {
         const table = transaction(`${SCHEMA}.replica`)
+        await transaction.unsafe(`select ${this.#servers.settings}`)
         await transaction.unsafe(`select pg_advisory_xact_lock(${ACTIVATION_LOCK})`)
         if (mayBury) {
           await transaction`
@@ -164,7 +153,7 @@ export class SharedRows {
     const texts = (values: readonly string[]) => sql.array([...values], 'TEXT')
     const numbers = (values: readonly number[]) => sql.array([...values], 'BIGINT')
     const [row] = await sql`
-      with settings as materialized (select ${sql.unsafe(SYNCED)}),
+      with settings as materialized (select ${sql.unsafe(this.#servers.settings)}),
       fence as (
         update ${schema}.replica set turn = ${number}, lease_until = clock_timestamp() + ${leaseMs} * interval '1 ms'
         where id = ${id} and epoch = ${epoch} and state = 'live' and turn = ${number - 1}
@@ -260,7 +249,7 @@ export class SharedRows {
   async keepResult(name: string, ordinal: number, json: string): Promise<void> {
     await this.#repeat(
       (sql) => sql`
-        with settings as materialized (select ${sql.unsafe(SYNCED)})
+        with settings as materialized (select ${sql.unsafe(this.#servers.settings)})
         insert into ${sql(SCHEMA)}.result (name, graph, json) select ${name}, ${ordinal}, ${json} from settings
         on conflict (name) do nothing`,
       { characters: json.length },
@@ -277,7 +266,7 @@ export class SharedRows {
   /** Gives the lease back. */
   async release(): Promise<void> {
     const { id, epoch } = this.#replica
-    await this.#once(
+    await this.#servers.use(
       (sql) =>
         sql`update ${sql(SCHEMA)}.replica set state = 'gone' where id = ${id} and epoch = ${epoch} and state = 'live'`,
     )
@@ -285,7 +274,7 @@ export class SharedRows {
 
   async close(): Promise<void> {
     this.#isClosed = true
-    await closeSql(this.#sql)
+    await this.#servers.close()
   }
 
   /** Repeats `work`, which sends so many `characters`, while it fails for a reason that may pass. `mayRepeat` limits that. */
@@ -299,7 +288,7 @@ export class SharedRows {
     const pauses = new GrowingPause(PAUSES)
     for (;;) {
       try {
-        return await this.#once(work, characters)
+        return await this.#servers.use(work, characters)
       } catch (error) {
         if (error instanceof Fenced || error instanceof UsageError) throw error
         const fault = databaseFault(error)
@@ -309,37 +298,7 @@ export class SharedRows {
       }
     }
   }
-
-  /** Tries `work` on the present server. If that is of no use, the next try goes to the next server. */
-  async #once<T>(work: (sql: SQL) => Promise<T>, characters = 0): Promise<T> {
-    const sql = this.#sql
-    const { urls, log } = this.#options
-    const answerMs = this.#options.answerMs + characters / CHARACTERS_PER_MS
-    const { promise: silence, reject } = Promise.withResolvers<never>()
-    const timer = setTimeout(() => reject(silentFault(answerMs)), answerMs)
-    try {
-      return await Promise.race([work(sql), silence])
-    } catch (error) {
-      const { kind } = databaseFault(error) as DatabaseFault
-      if (SWITCHES.has(kind) && sql === this.#sql && !this.#isClosed) {
-        this.#server = (this.#server + 1) % urls.length
-        this.#sql = this.#connect()
-        log.debug('the database is asked at another address', {
-          cause: String(error),
-          server: urls[this.#server]!.shown,
-        })
-        void closeSql(sql)
-      }
-      throw error
-    } finally {
-      clearTimeout(timer)
-    }
-  }
 }
-
-/** The commit of the transaction waits for the disk, and for synchronous standbys. */
-const SYNCED = `case when current_setting('synchronous_commit') = 'remote_apply' then ''
-  else set_config('synchronous_commit', 'on', true) end`
 
 /** Throws `UsageError` for a server that confirms what a crash would undo. */
 async function assertDurable(sql: SQL): Promise<void> {
@@ -359,6 +318,3 @@ const PASSES: ReadonlySet<DatabaseFault['kind']> = new Set([
 
 /** Whether a query may succeed later that failed with `fault`. */
 export const mayPass = ({ kind }: DatabaseFault): boolean => PASSES.has(kind)
-
-/** Faults after which another server is asked. */
-const SWITCHES: ReadonlySet<DatabaseFault['kind']> = new Set(['away', 'silent', 'read-only'])

@@ -12,24 +12,23 @@
 import { SQL } from 'bun'
 import type { DatabaseUrl } from './database-url.ts'
 
-/** Shown in pg_stat_activity. The only startup parameter, which every pooler knows. */
-const APPLICATION_NAME = 'taskmill'
-
 export interface SqlOptions {
   /** Connections at most. Bun opens all of them at the first query. */
   readonly max: number
   /** Milliseconds for opening a connection. Rounded up to seconds. */
   readonly connectTimeoutMs: number
+  /** Shown in pg_stat_activity. The only startup parameter, which every pooler knows. */
+  readonly applicationName?: string
 }
 
-export function openSql(url: DatabaseUrl, { max, connectTimeoutMs }: SqlOptions): SQL {
+export function openSql(url: DatabaseUrl, { max, connectTimeoutMs, applicationName = 'taskmill' }: SqlOptions): SQL {
   const { hostname, port, username, password, database, sslMode, caFile, isPreparing } = url
   return new SQL({
     url: `postgres://host/?sslmode=${sslMode}`,
     ...{ adapter: 'postgres', hostname, port, username, password, database, max, prepare: isPreparing },
     ...(caFile !== undefined && { tls: { ca: Bun.file(caFile) } }),
     ...{ idleTimeout: 0, maxLifetime: 0, connectionTimeout: Math.ceil(connectTimeoutMs / 1_000) },
-    connection: { application_name: APPLICATION_NAME },
+    connection: { application_name: applicationName },
   })
 }
 

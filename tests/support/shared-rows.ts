@@ -1,0 +1,50 @@
+/** Replicas on a real database, without the services above them. */
+import { parseDatabaseUrls } from '../../control/shared-store/database-url.ts'
+import { SharedRows } from '../../control/shared-store/shared-rows.ts'
+import type { NewFrame, NewGraph, TurnWrites } from '../../control/shared-store/turn-writes.ts'
+import { type Log, silentLog } from '../../shared/log.ts'
+
+export interface RowsOptions {
+  /** Milliseconds. The default is long enough for a busy machine. */
+  readonly leaseMs?: number
+  /** Milliseconds that the database may take for an answer. */
+  readonly answerMs?: number
+  readonly log?: Log
+}
+
+/** Connects, and makes the tables. */
+export async function openRows(
+  urls: readonly string[],
+  { leaseMs = 60_000, answerMs = 20_000, log = silentLog() }: RowsOptions = {},
+): Promise<SharedRows & AsyncDisposable> {
+  const rows = new SharedRows({ urls: parseDatabaseUrls(urls, 'the test'), leaseMs, answerMs, log })
+  try {
+    await rows.open(30_000)
+  } catch (error) {
+    await rows.close()
+    throw error
+  }
+  return Object.assign(rows, { [Symbol.asyncDispose]: () => rows.close() })
+}
+
+/** As `openRows`, and takes the lease. */
+export async function activeRows(
+  urls: readonly string[],
+  options?: RowsOptions,
+): Promise<SharedRows & AsyncDisposable> {
+  const rows = await openRows(urls, options)
+  const other = await rows.activate('http://replica.test', false)
+  if (other !== undefined) throw new Error(`replica ${other.id} has the lease`)
+  return rows
+}
+
+export const writes = (some: Partial<TurnWrites>): TurnWrites => ({
+  ...{ graphs: [], frames: [], removed: [], freedIds: [], freedKeys: [], unusedResults: [] },
+  ...some,
+})
+
+export const graph = (ordinal: number, taskIds: readonly string[] = [], payload = '{}'): NewGraph => ({
+  ...{ ordinal, id: `graph-${ordinal}`, payload, taskIds, key: undefined },
+})
+
+export const frame = (ordinal: number, number: number, payload = '[]'): NewFrame => ({ ordinal, number, payload })
