@@ -68,6 +68,11 @@ export interface ExecutorContext {
   startedProcess(pid: number): void
   /** Offers the output of the attempt to readers while the attempt executes. The last call counts. */
   showOutput(output: OutputSoFar): void
+  /**
+   * Call it before a long wait for something outside of this service: another attempt may have the slot meanwhile. The
+   * result resolves once this attempt has one again; wait for it before you go on.
+   */
+  standBy(): () => Promise<void>
   /** Call it when the outcome is certain and only cleanup remains. The timeout no longer applies. */
   settled(): void
   /** Adds an entry to the task's `progress`. */

@@ -77,6 +77,15 @@ export const KILL_RETRY_MS = 1_000
 /** The longest delay of a timer. A timer with a longer delay would fire at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
+/** The slot of an attempt, which it may give back while it waits. */
+export interface AttemptSlot {
+  standBy(): void
+  /** Resolves once the attempt has a slot again. */
+  resume(): Promise<void>
+}
+
+const KEPT_SLOT: AttemptSlot = { standBy: () => {}, resume: () => Promise.resolve() }
+
 export class Attempt implements ExecutorContext {
   readonly task: Task
   readonly attempt: number
@@ -93,6 +102,7 @@ export class Attempt implements ExecutorContext {
   outputSoFar: OutputSoFar | undefined
   readonly #executor: Executor
   readonly #host: AttemptHost
+  readonly #slot: AttemptSlot
   #controller: AbortController | undefined
   #stopReason: StopReason | undefined
   #timer: Timer | undefined
@@ -102,8 +112,9 @@ export class Attempt implements ExecutorContext {
   #giveUp: (() => void) | undefined
   #isGivenUp = false
 
-  constructor(task: Task, executor: Executor, host: AttemptHost) {
+  constructor(task: Task, executor: Executor, host: AttemptHost, slot: AttemptSlot = KEPT_SLOT) {
     this.task = task
+    this.#slot = slot
     this.#executor = executor
     this.#host = host
     this.attempt = task.attempt
@@ -174,6 +185,11 @@ export class Attempt implements ExecutorContext {
 
   showOutput(output: OutputSoFar): void {
     this.outputSoFar = output
+  }
+
+  standBy(): () => Promise<void> {
+    this.#slot.standBy()
+    return () => this.#slot.resume()
   }
 
   settled(): void {

@@ -103,6 +103,7 @@ export class Attempts {
   /** Starts no more attempts. */
   startNoMore(): void {
     this.#isStopping = true
+    this.#slots.stopStandingBy('interrupted')
   }
 
   stopAll(reason: StopReason): void {
@@ -154,11 +155,19 @@ export class Attempts {
       return
     }
     if (this.#log.debugging) this.#log.debug('attempt started', logFieldsOf(task))
-    const attempt = new Attempt(task, executor, this.#host)
+    const attempt = new Attempt(task, executor, this.#host, {
+      standBy: () => this.#standBy(task),
+      resume: () => this.#slots.resume(task),
+    })
     const outcome = this.#slots.run(attempt)
     if (outcome instanceof Promise)
       outcome.then((ended) => this.#keepResult(attempt, task, ended)).catch((error) => this.#onDefect(error))
     else this.#keepResult(attempt, task, outcome)
+  }
+
+  /** Another task may have the slot meanwhile. */
+  #standBy(task: Task): void {
+    if (this.#slots.standBy(task)) this.#onEnd()
   }
 
   /** Stores a large result in its file before the attempt counts as ended. Small results stay in memory. */

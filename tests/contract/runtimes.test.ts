@@ -172,6 +172,32 @@ describe('a runtime service', () => {
     expect(await namesIn(control)).toEqual(['a'])
   })
 
+  test('that nothing has yet holds up no other task, nor the stop of control', async () => {
+    await using pool = await startPool({ a: {} }, ['--max-concurrency', '2'])
+    await using b = await startRuntime()
+    const late = ['w1', 'w2', 'w3', 'w4', 'w5']
+    await pool.open()
+    await pool.control.submit(late.map((id) => pool.gated(id, { placement: { labels: { gpu: '' } } })))
+    for (const id of late) await pool.waits(id, (text) => text === 'no runtime has labels gpu')
+    expect(await pool.control.run({ type: 'noop' })).toMatchObject({ status: 'success' })
+    expect(await pool.control.run({ type: 'runtime.script', params: { script: 'true' } })).toMatchObject({
+      placed_on: 'a',
+    })
+    const startedAt = performance.now()
+    await pool.killControl('SIGTERM')
+    expect(performance.now() - startedAt).toBeLessThan(10_000)
+    await pool.startControl(['--max-concurrency', '2', '--shutdown-timeout', '30s'])
+    for (const id of late) await pool.waits(id, (text) => text === 'no runtime has labels gpu')
+    await ask(pool.control, 'POST', '/runtimes', { name: 'gpu-1', url: b.url, labels: { gpu: '' } })
+    for (const id of late) expect(await pool.control.ended(id)).toMatchObject({ status: 'success', placed_on: 'gpu-1' })
+    expect(pool.lines('ran').toSorted()).toEqual(late)
+    await pool.control.submit([pool.gated('never', { placement: { labels: { arm: '' } } })])
+    await pool.waits('never', (text) => text === 'no runtime has labels arm')
+    const stoppedAt = performance.now()
+    await pool.killControl('SIGTERM')
+    expect(performance.now() - stoppedAt).toBeLessThan(20_000)
+  })
+
   test('that is lost: its attempts fail, may be retried elsewhere, and are ended if it comes back', async () => {
     await using pool = await startPool({ a: {}, b: {} })
     const { control } = pool

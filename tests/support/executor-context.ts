@@ -35,6 +35,10 @@ export function testContext(more: Partial<ExecutorContext> = {}): TestContext {
       return undefined
     },
     startedProcess: (pid) => void calls.push(`startedProcess ${pid}`),
+    standBy: () => {
+      calls.push('standBy')
+      return async () => void calls.push('resume')
+    },
     settled: () => void calls.push('settled'),
     progress: () => {},
     showOutput: () => {},

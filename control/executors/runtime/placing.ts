@@ -4,6 +4,7 @@
  */
 import { formatDuration } from '../../../shared/duration.ts'
 import type { CallFailed } from '../../../shared/http-client.ts'
+import { unlessAborted } from '../../../shared/unless-aborted.ts'
 import { fittingRuntimes, isBetter, type Need, namesText, type PlacementRule } from '../../graph/placement.ts'
 import { ExecutionError } from '../executor.ts'
 import { failureOf } from './outcome.ts'
@@ -24,6 +25,8 @@ export interface PlacingOptions {
   readonly awayMs: number
   /** Whether a runtime service that is away is about to start. */
   readonly isExpected: (member: PoolMember) => boolean
+  /** Gives the slot of the attempt back while it waits. The result resolves once it has one again. */
+  readonly standBy: () => () => Promise<void>
   /** From 0 to below 1. Default: `Math.random`. */
   readonly random?: () => number
 }
@@ -41,6 +44,8 @@ export class Placing {
   /** The last call that found a runtime service away. */
   #lastAway: CallFailed | undefined
   #budget: RetryBudget | undefined
+  /** Waits for a slot, if the attempt has given its own back. */
+  #resume: (() => Promise<void>) | undefined
   /** Why the attempt has no place yet. */
   waiting: string | undefined
 
@@ -51,7 +56,8 @@ export class Placing {
   /** The next one to send the attempt to. Throws `ExecutionError` once none will take it. */
   next(signal: AbortSignal): PoolMember | Promise<PoolMember> {
     const found = this.#fitting()
-    const only = 'open' in found && found.open.length === 1 ? found.open[0] : undefined
+    const isSettled = this.#resume === undefined
+    const only = isSettled && 'open' in found && found.open.length === 1 ? found.open[0] : undefined
     if (only !== undefined && !this.#tried.has(only)) return this.#placedAt(only)
     return this.#choose(signal)
   }
@@ -91,6 +97,7 @@ export class Placing {
         this.waiting = found.waiting
         this.#tried.clear()
         this.#refusals = []
+        this.#resume ??= this.#options.standBy()
         await pool.changed(signal)
         continue
       }
@@ -99,10 +106,20 @@ export class Placing {
       else {
         const pair = this.#twoOf(left)
         const ready = found.open.length === 1 ? pair : await this.#readyOf(pair)
+        if (this.#resume !== undefined && ready.length > 0) {
+          await this.#resumed(this.#resume, signal)
+          continue // the pool may have changed meanwhile
+        }
         const chosen = this.#better(ready.filter((member) => pool.has(member) && !member.isDraining))
         if (chosen !== undefined) return this.#placedAt(chosen)
       }
     }
+  }
+
+  async #resumed(resume: () => Promise<void>, signal: AbortSignal): Promise<void> {
+    this.waiting = 'waiting for a slot (--max-concurrency)'
+    await unlessAborted(resume(), signal, stoppedError)
+    this.#resume = undefined
   }
 
   /** Those that answer. Those that are away count as tried. */
@@ -133,6 +150,7 @@ export class Placing {
     const away = members.filter((member) => !this.#refusals.some((each) => each.member === member))
     if (refusal !== undefined && away.length === 0) throw refusal.failure
     this.#budget ??= new RetryBudget(awayMs, signal)
+    this.#resume ??= this.#options.standBy()
     this.waiting = awayTextOf(away)
     if (!(await this.#budget.pause())) {
       if (signal.aborted) throw stoppedError()

@@ -108,7 +108,11 @@ export class RuntimeExecutor implements Executor {
     const request = runtimeRequest(task, { runtimeId: id, defaults: this.#defaultsFor(handle) })
     const { body, owner } = request
     const rule = handle === undefined ? this.#ruleFor(request) : request.placement
-    const placing = new Placing({ ...{ pool, rule, awayMs, isExpected }, need: needOf(body.limits) })
+    const placing = new Placing({
+      ...{ pool, rule, awayMs, isExpected },
+      need: needOf(body.limits),
+      standBy: () => context.standBy(),
+    })
     this.#placings.set(id, placing)
     try {
       const attempt = new RemoteAttempt({
