@@ -2,7 +2,7 @@
  * Kills the runtime service, and launchers, at random moments while tasks run in sandboxes, and looks for what is left.
  *
  * Each round starts the service on the directory of the round before and submits tasks that spread: children in sessions
- * of their own, of several generations, that ignore TERM. It ends with SIGKILL for the service, for a launcher or two, or
+ * of their own, of several generations, that ignore TERM; some have a network with rules. It ends with SIGKILL for the service, for a launcher or two, or
  * for both. After the last start all tasks end, no process, mount or control group of theirs is left, and nobody is in
  * their namespaces.
  */
@@ -82,7 +82,8 @@ async function submitSome(runtime: Runtime, random: Random, round: number): Prom
       task_id: `r${round}-${n}`,
       execution: { kind: 'script', script },
       limits: { wall_time_ms: 1_000, ...(missingCgroups === undefined && { pids_max: 64 }) },
-      sandbox: { profile: 'linux_sandbox', namespaces },
+      // Rules, even none, have a process of the launcher beside the sandbox.
+      sandbox: { profile: 'linux_sandbox', namespaces, network: random(3) === 0 ? {} : 'none' },
       policy: { capability_mode: 'strict' },
     })
     await Bun.sleep(random(20))
