@@ -4,8 +4,8 @@
 
 #include "attempt.h"
 
-/* Milliseconds that an attempt may take: a hundred times what the slowest needs, and emulated machines are slow. */
-#define ATTEMPT_LIMIT_MS 20000
+/* Milliseconds that an attempt may take: hundreds of times what the slowest needs; a busy emulated machine needs a third. */
+#define ATTEMPT_LIMIT_MS 60000
 
 /* What is not proved to be blocked is open: so is an attempt that gives no answer. */
 struct result attempt_run(const struct attempt *attempt, const struct baits *baits);
