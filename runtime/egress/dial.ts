@@ -13,9 +13,14 @@ import type { RulesInForce } from './rules-in-force.ts'
 import { Slots } from './slots.ts'
 import type { Refusal } from './verdict.ts'
 
-/** Milliseconds for a lookup with the wait for its turn, and for a connection to one address. */
-export const LOOKUP_MS = 10_000
-export const CONNECT_MS = 10_000
+/** Time limits in milliseconds, each with the wait for a turn. */
+export interface DialTimes {
+  readonly lookupMs: number
+  /** For each address. */
+  readonly connectMs: number
+}
+
+export const DIAL_TIMES: DialTimes = { lookupMs: 10_000, connectMs: 10_000 }
 
 /** Maximum addresses of a name that are checked, and to which a connection is tried. */
 export const MAX_ADDRESSES = 16
@@ -49,20 +54,23 @@ export type Dialed =
 
 export class Dialer {
   readonly #resolve: Resolve
+  readonly #times: DialTimes
   readonly #lookups = new Slots(MAX_LOOKUPS)
   readonly #attempts = new Slots(MAX_ATTEMPTS)
 
-  constructor(resolve: Resolve = systemResolve) {
+  constructor(resolve: Resolve = systemResolve, times: DialTimes = DIAL_TIMES) {
     this.#resolve = resolve
+    this.#times = times
   }
 
   /** The dialer of a task. */
   forTask(rules: RulesInForce): (target: Authority) => Promise<Dialed> {
+    const { lookupMs, connectMs } = this.#times
     const lookups = [new Slots(MAX_TASK_LOOKUPS), this.#lookups] as const
     const attempts = [new Slots(MAX_TASK_ATTEMPTS), this.#attempts] as const
-    const lookUp: Resolve = (name) => limited(LOOKUP_MS, lookups, () => this.#resolve(name))
+    const lookUp: Resolve = (name) => limited(lookupMs, lookups, () => this.#resolve(name))
     const connectTo = (address: string, port: number) =>
-      limited(CONNECT_MS, attempts, (isLate) => attempt(address, port, isLate))
+      limited(connectMs, attempts, (isLate) => attempt(address, port, isLate))
     return (target) => dial(target, rules, lookUp, connectTo)
   }
 }

@@ -9,6 +9,7 @@ import type { TaskStatusResponse } from '../../shared/contract/runtime.ts'
 import type { RuntimeConfigSummary } from '../../shared/contract/runtime-info.ts'
 import type { NetworkRules } from '../../shared/contract/runtime-request.ts'
 import { answering, TestServer } from '../support/egress.ts'
+import { FailingCalls, missingFailingCalls } from '../support/failing-calls.ts'
 import { asOrdinaryUser } from '../support/ordinary-user.ts'
 import { startPair } from '../support/pair.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
@@ -253,6 +254,27 @@ describe.skipIf(skip)(`a network with rules${why}`, () => {
     const task = await run(runtime, curl(`http://127.0.0.1:${server.port}/`), { allow: ['127.0.0.1'] })
     expect(task).toMatchObject({ status: 'success', stdout: 'hi' })
   })
+
+  test.skipIf(missingFailingCalls !== undefined)(
+    'is closed for a task that is refused after its launch was prepared',
+    async () => {
+      using dir = tempDir()
+      using failing = new FailingCalls(dir.path)
+      await using runtime = await startRuntime({ env: failing.env })
+      const sockets = () => readdirSync(join(runtime.dataDir, 'egress'))
+      await run(runtime, 'true', {})
+      failing.fail('syncs')
+      expect((await runtime.post({ execution: { kind: 'script', script: 'true' }, ...under({}) })).status).toBe(503)
+      expect(sockets()).toEqual([])
+      failing.fail('none')
+      await until(
+        () => runtime.fetch('/readyz'),
+        ({ status }) => status === 200,
+      )
+      expect(await run(runtime, 'true', {})).toMatchObject({ status: 'success' })
+      expect(sockets()).toEqual([])
+    },
+  )
 
   test('ends with its task, also with one that is killed', async () => {
     await using server = await TestServer.start(() => {})
