@@ -192,7 +192,7 @@ describeLaunchers('arguments that cannot be meant', (launcher) => {
       [...needed, ...Array.from({ length: 1_000 }, () => ['--mount', 'proc', '/proc']).flat(), ...end],
       'given too often: --mount',
     ],
-    [[...needed, '--mount', 'freeze', '/', ...end], '--sandbox-uid and --mount need --sandbox'],
+    [[...needed, '--mount', 'freeze', '/', ...end], '--sandbox-uid, --mount and --egress-socket need --sandbox'],
     [[...needed, ...sandbox('mount'), ...end], '--sandbox mount and --mount need each other'],
     [[...needed, ...sandbox('pid'), '--mount', 'freeze', '/', ...end], '--sandbox mount and --mount need each other'],
   ]
