@@ -18,6 +18,8 @@ export class EventSplitter {
   /** Type of the unfinished event. */
   #type = MESSAGE_TYPE
   #id: string | undefined
+  /** The id as it was at the last empty line. The event of a later one may be cut off. */
+  #wholeId: string | undefined
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes
@@ -29,15 +31,16 @@ export class EventSplitter {
     return this.#id !== undefined
   }
 
-  /** The last id of the stream so far, also one that came without an event. */
+  /** The id to resume after: that of the last whole event, or one that came without an event. */
   get lastId(): string | undefined {
-    return this.#id
+    return this.#wholeId
   }
 
   /** Each event that `chunk` completes. Throws `LineTooLong`; the splitter is unusable then. */
   *events(chunk: Uint8Array): Generator<ServerSentEvent, void> {
     for (const line of this.#lines.push(chunk)) {
       if (line === '') {
+        this.#wholeId = this.#id
         if (this.#data.length > 0) yield { type: this.#type, data: this.#data.join('\n'), id: this.#id }
         this.#data = []
         this.#characters = 0

@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Taskmill } from '../../client/client.ts'
 import type { TaskmillEvent } from '../../client/event-reader.ts'
+import { cuttingProxy } from '../support/cutting-proxy.ts'
 import { startMill } from '../support/mill.ts'
 import { until } from '../support/until.ts'
 
@@ -80,6 +81,25 @@ describe('of a graph', () => {
     expect(events.at(-1)?.event).toBe('graph_removed')
     await expect(client.graphEvents('none').next()).rejects.toMatchObject({ code: 'not_found' })
   })
+})
+
+test('a connection that is cut anywhere loses and repeats nothing', async () => {
+  await using mill = await startMill(OPEN)
+  await using proxy = await cuttingProxy(mill.url)
+  const client = new Taskmill({ url: proxy.url, token: mill.token })
+  const step = (i: number) => ({ id: `t${i}`, type: 'sleep', params: { duration_ms: 15 }, depends_on: [`t${i - 1}`] })
+  const steps = [{ id: 't0', type: 'noop' }, ...Array.from({ length: 40 }, (_, i) => step(i + 1))]
+  const lines = shell('lines', 'for i in 1 2 3 4 5 6 7 8; do printf "%0500d\\n" $i; sleep 0.02; done')
+  const graph = await mill.client.submit({ scope: 'graph', tasks: [...steps, lines] })
+  const reading = Array.fromAsync(client.graphEvents(graph))
+  const following = Array.fromAsync(client.followLog({ ...graph, id: 'lines' }))
+  const [events, chunks] = await Promise.all([reading, following])
+  expect(gapsIn(events)).toEqual([])
+  expect(events).toEqual(await Array.fromAsync(mill.client.graphEvents(graph)))
+  const { text } = await mill.client.log({ ...graph, id: 'lines' })
+  expect(chunks.map((chunk) => chunk.text).join('')).toBe(text)
+  expect(text.length).toBe(8 * 501)
+  expect(proxy.cuts).toBeGreaterThan(2)
 })
 
 describe('of a task', () => {

@@ -34,3 +34,12 @@ test('refuses an event that is too large', () => {
   const splitter = new EventSplitter(20)
   expect(() => [...splitter.events(bytes('data: 123456789\ndata: 123456789\n\n'))]).toThrow('more than 20 bytes')
 })
+
+test('the id to resume after is that of the last event which has arrived as a whole', () => {
+  const text = 'id: 6\n\nid: 7\nevent: a\ndata: one\n\nid: 8\ndata: two\n\n'
+  for (let cut = 0; cut <= text.length; cut++) {
+    const splitter = new EventSplitter(1_000)
+    const arrived = [...splitter.events(bytes(text.slice(0, cut)))].map(({ id }) => id)
+    expect(splitter.lastId).toBe(arrived.at(-1) ?? (cut < 'id: 6\n\n'.length ? undefined : '6'))
+  }
+})
