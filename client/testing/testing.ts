@@ -5,7 +5,7 @@
  * the block its processes are killed, those of its tasks too, and the directory is removed. If the test process is killed,
  * a shell does the same: its standard input ends with the test process.
  */
-import { mkdirSync, mkdtempSync, realpathSync } from 'node:fs'
+import { mkdirSync, realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { extname, join } from 'node:path'
 import { Taskmill } from '../client.ts'
@@ -111,7 +111,7 @@ export async function startTaskmill(options: MillOptions = {}): Promise<Mill> {
   const control = findExecutable('taskmill-control', places)
   const runtime = options.runtime ? findExecutable('taskmill-runtime', places) : undefined
   const { token = crypto.randomUUID(), startWithinMs = 30_000, flags = [], runtimeFlags = [], env = {} } = options
-  const home = new Home()
+  const home = await Home.make()
   const log: LogLine[] = []
   const variables = {
     PATH: process.env.PATH ?? '/usr/local/bin:/usr/bin:/bin',
@@ -174,10 +174,9 @@ class Home {
   readonly #heir: Bun.Subprocess<'pipe', 'ignore', 'ignore'>
   #leaving: Promise<void> | undefined
 
-  constructor() {
-    this.path = realpathSync(mkdtempSync(join(tmpdir(), 'taskmill-')))
+  private constructor() {
+    this.path = join(realpathSync(tmpdir()), `taskmill-${crypto.randomUUID()}`)
     this.work = join(this.path, 'work')
-    mkdirSync(this.work)
     // The path comes through the pipe: in the arguments, it would mark the shell as a process to end.
     const script = 'read -r home && while read -r _; do :; done; [ -d "$home" ] && exec "$1" "$2" "$home"'
     this.#heir = Bun.spawn(['/bin/sh', '-c', script, 'taskmill-testing', process.execPath, HEIR], {
@@ -185,8 +184,16 @@ class Home {
       detached: true, // a signal for the group of the test process must not reach it
     })
     this.#heir.unref()
-    this.#heir.stdin.write(`${this.path}\n`)
-    this.#heir.stdin.flush()
+  }
+
+  /** The shell knows the directory before it is there, so that a kill at any moment leaves nothing. */
+  static async make(): Promise<Home> {
+    const home = new Home()
+    home.#heir.stdin.write(`${home.path}\n`)
+    await home.#heir.stdin.flush()
+    mkdirSync(home.path, { mode: 0o700 })
+    mkdirSync(home.work)
+    return home
   }
 
   leave(): Promise<void> {

@@ -66,6 +66,32 @@ test('of a killed test process nothing is left either', async () => {
   )
 })
 
+test('a kill at any moment of the start leaves nothing', async () => {
+  using temp = tempDir()
+  const script = `
+    import { startTaskmill } from ${JSON.stringify(TESTING)}
+    console.log('begin')
+    await startTaskmill({ runtime: true, env: ${JSON.stringify(testEnvironment())} })
+    await new Promise(() => setInterval(() => {}, 1_000))`
+  const env = { ...testEnvironment(), TASKMILL_BIN: await executables(), TMPDIR: temp.path }
+  for (let afterMs = 0; afterMs <= 160; afterMs += 20) {
+    const child = Bun.spawn([process.execPath, '-e', script], {
+      env,
+      stdin: 'ignore',
+      stdout: 'pipe',
+      stderr: 'inherit',
+    })
+    await child.stdout.getReader().read()
+    await Bun.sleep(afterMs) // no condition: the moment is what varies
+    child.kill('SIGKILL')
+    await child.exited
+    await until(
+      () => [...readdirSync(temp.path), ...processesOf(temp.path)],
+      (left) => left.length === 0,
+    )
+  }
+})
+
 test('mills do not know each other', async () => {
   await using one = await startMill()
   await using two = await startMill()
