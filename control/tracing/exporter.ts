@@ -17,14 +17,21 @@ import { type Attribute, attributes, type Span } from './spans.ts'
 /** Spans that wait. More are dropped. They take some 8 MB. */
 export const MAX_WAITING_SPANS = 10_000
 
-/** Spans of one request. Encoding them takes about 1 ms. */
+/** Characters of the attributes of spans that wait. Labels of graphs may be long. */
+export const MAX_WAITING_CHARACTERS = 16 * 1024 * 1024
+
+/** Spans of one request, and characters of their attributes. Encoding them takes about 1 ms. */
 const MAX_BATCH_SPANS = 256
+const MAX_BATCH_CHARACTERS = 256 * 1024
 
 /** Milliseconds for which a span waits for others. */
 const BATCH_MS = 1_000
 
 /** Before the next try while the collector is away. */
 const PAUSES = { firstMs: 1_000, longestMs: 30_000 }
+
+/** Milliseconds that a collector may ask for. */
+const LONGEST_WAIT_MS = 300_000
 
 /** Bytes of an answer that are read. */
 const MAX_ANSWER_BYTES = 64 * 1024
@@ -34,6 +41,18 @@ const LAST_SPANS_MS = 1_000
 
 /** Answers after which the same batch may be accepted later. Others refuse it for good. */
 const PASSING = new Set([429, 502, 503, 504])
+
+interface Waiting {
+  readonly span: Span
+  readonly characters: number
+}
+
+/** Characters of the texts in a span whose length callers decide. */
+const charactersOf = ({ name, attributes, status }: Span): number =>
+  attributes.reduce(
+    (sum, { key, value }) => sum + key.length + ('stringValue' in value ? value.stringValue.length : 0),
+    name.length + (status.message?.length ?? 0),
+  )
 
 export interface ExporterOptions extends TracingSettings {
   /** Tells this service from others of its name. */
@@ -46,11 +65,14 @@ export class SpanExporter {
   readonly #resource: { readonly attributes: readonly Attribute[] }
   readonly #pause = new GrowingPause(PAUSES)
   readonly #stopping = new AbortController()
-  #waiting: Span[] = []
+  #waiting: Waiting[] = []
+  #waitingCharacters = 0
   #timer: Timer | undefined
   #sending: Promise<void> | undefined
   /** Whether the collector did not take the last batch. */
   #isAway = false
+  /** Milliseconds that it asks to wait. */
+  #notBeforeMs = 0
   /** Since the start of the service. */
   readonly counts = { sent: 0, dropped: 0 }
 
@@ -69,14 +91,23 @@ export class SpanExporter {
     return this.#waiting.length
   }
 
+  /** Whether so much waits that it need not wait for more. */
+  get #hasBatch(): boolean {
+    return this.#waiting.length >= MAX_BATCH_SPANS || this.#waitingCharacters >= MAX_BATCH_CHARACTERS
+  }
+
   /** Queues the span that `make` returns. It is not made if there is no room. */
   add(make: () => Span): void {
-    if (this.#waiting.length >= MAX_WAITING_SPANS || this.#stopping.signal.aborted) {
+    const isFull = this.#waiting.length >= MAX_WAITING_SPANS || this.#waitingCharacters >= MAX_WAITING_CHARACTERS
+    if (isFull || this.#stopping.signal.aborted) {
       this.counts.dropped++
       return
     }
-    this.#waiting.push(make())
-    if (this.#waiting.length >= MAX_BATCH_SPANS && !this.#isAway) this.#send()
+    const span = make()
+    const characters = charactersOf(span)
+    this.#waiting.push({ span, characters })
+    this.#waitingCharacters += characters
+    if (this.#hasBatch && !this.#isAway) this.#send()
     else this.#sendAfter(BATCH_MS)
   }
 
@@ -90,6 +121,7 @@ export class SpanExporter {
     clearTimeout(this.#timer)
     this.counts.dropped += this.#waiting.length
     this.#waiting = []
+    this.#waitingCharacters = 0
   }
 
   async #sendAll(late: AbortSignal): Promise<void> {
@@ -109,19 +141,32 @@ export class SpanExporter {
     this.#sending ??= this.#sendBatch().finally(() => {
       this.#sending = undefined
       if (this.#waiting.length === 0) return
-      if (this.#isAway) this.#sendAfter(this.#pause.next())
-      else if (this.#waiting.length >= MAX_BATCH_SPANS) this.#send()
+      if (this.#isAway) this.#sendAfter(Math.max(this.#pause.next(), this.#notBeforeMs))
+      else if (this.#hasBatch) this.#send()
       else this.#sendAfter(BATCH_MS)
     })
   }
 
   async #sendBatch(): Promise<void> {
-    const batch = this.#waiting.slice(0, MAX_BATCH_SPANS)
-    const outcome = await this.#post(batch)
+    const batch = this.#nextBatch()
+    const outcome = await this.#post(batch.map(({ span }) => span))
     if (outcome === 'away') return
     this.#waiting.splice(0, batch.length)
+    for (const { characters } of batch) this.#waitingCharacters -= characters
     this.counts.sent += batch.length - outcome.rejected
     this.counts.dropped += outcome.rejected
+  }
+
+  /** The first span goes with it, however long it is. */
+  #nextBatch(): Waiting[] {
+    let characters = 0
+    let count = 0
+    while (count < Math.min(this.#waiting.length, MAX_BATCH_SPANS)) {
+      characters += this.#waiting[count]!.characters
+      if (count > 0 && characters > MAX_BATCH_CHARACTERS) break
+      count++
+    }
+    return this.#waiting.slice(0, count)
   }
 
   async #post(spans: readonly Span[]): Promise<'away' | { readonly rejected: number }> {
@@ -135,7 +180,10 @@ export class SpanExporter {
       const { text } = answer.body
         ? await readBounded(answer.body, MAX_ANSWER_BYTES, { stopAtLimit: true, signal })
         : { text: '' }
-      if (PASSING.has(answer.status)) return this.#failed(`the collector answered ${answer.status}`)
+      if (PASSING.has(answer.status)) {
+        this.#notBeforeMs = retryAfterMs(answer.headers.get('retry-after'))
+        return this.#failed(`the collector answered ${answer.status}`)
+      }
       if (!answer.ok) return this.#refused(`the collector answered ${answer.status}`, spans.length)
       this.#succeeded()
       return { rejected: Math.min(spans.length, rejectedIn(text)) }
@@ -160,6 +208,7 @@ export class SpanExporter {
     if (this.#isAway)
       this.#options.log.info('traces are delivered again', { url: this.#shownUrl, dropped: this.counts.dropped })
     this.#isAway = false
+    this.#notBeforeMs = 0
     this.#pause.reset()
   }
 
@@ -168,6 +217,10 @@ export class SpanExporter {
     return this.#options.url.replace(/\?.*$/, '')
   }
 }
+
+/** Milliseconds of a `Retry-After` in seconds, at most five minutes. */
+const retryAfterMs = (header: string | null): number =>
+  header !== null && /^\d{1,9}$/.test(header) ? Math.min(Number(header) * 1_000, LONGEST_WAIT_MS) : 0
 
 /** Spans that the collector did not take, by its answer. */
 function rejectedIn(text: string): number {

@@ -1,6 +1,6 @@
 /** Goal: spans are delivered, or dropped and counted, and nothing else waits for them. Method: small collectors. */
 import { expect, test } from 'bun:test'
-import { MAX_WAITING_SPANS, SpanExporter } from '../../../control/tracing/exporter.ts'
+import { MAX_WAITING_CHARACTERS, MAX_WAITING_SPANS, SpanExporter } from '../../../control/tracing/exporter.ts'
 import type { Span } from '../../../control/tracing/spans.ts'
 import { startCollector } from '../../support/collector.ts'
 import { freePort } from '../../support/free-port.ts'
@@ -71,6 +71,43 @@ test('spans wait for a collector that is away; beyond the limit they are dropped
   )
   expect(exporter.counts).toEqual({ sent: MAX_WAITING_SPANS, dropped: 300 })
   expect(log.lines().map(({ msg }) => msg)).toEqual(['traces cannot be delivered', 'traces are delivered again'])
+  await exporter.stop()
+})
+
+test('long spans are limited by their length, waiting and in a batch', async () => {
+  const port = await freePort()
+  const { exporter, log } = exporterTo(`http://127.0.0.1:${port}`)
+  const long = { ...span('s'), attributes: [{ key: 'k', value: { stringValue: 'x'.repeat(64 * 1024) } }] }
+  for (let i = 0; i < 300; i++) exporter.add(() => long)
+  await until(
+    () => log.lines().length,
+    (count) => count === 1,
+  )
+  const fit = Math.ceil(MAX_WAITING_CHARACTERS / (64 * 1024 + 2))
+  expect(exporter.waitingCount).toBe(fit)
+  expect(exporter.counts.dropped).toBe(300 - fit)
+  await using collector = startCollector(undefined, port)
+  await collector.has(fit)
+  expect(Math.max(...collector.requests.map(({ spans }) => spans.length))).toBe(3)
+  await until(
+    () => exporter.waitingCount,
+    (count) => count === 0,
+  )
+  exporter.add(() => long)
+  expect(exporter.waitingCount).toBe(1)
+  await exporter.stop()
+})
+
+test('a collector that names a time to wait is obeyed', async () => {
+  const times: number[] = []
+  await using collector = startCollector((count) => {
+    times.push(performance.now())
+    return count === 1 ? new Response(null, { status: 429, headers: { 'retry-after': '2' } }) : Response.json({})
+  })
+  const { exporter } = exporterTo(collector.url)
+  exporter.add(() => span('s'))
+  await collector.has(2)
+  expect(times[1]! - times[0]!).toBeGreaterThan(1_990)
   await exporter.stop()
 })
 
