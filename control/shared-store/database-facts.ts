@@ -31,6 +31,8 @@ export interface DatabaseFacts {
   /** The cluster. A standby has that of its primary. Undefined if the user may not see it. */
   readonly systemIdentifier: string | undefined
   readonly hasSchema: boolean
+  /** Version of our tables. Undefined without them, and for one who may not read it. */
+  readonly schemaVersion: number | undefined
   readonly mayCreateSchema: boolean
   /** Rights in the schema. Meaningless without it. */
   readonly mayUseSchema: boolean
@@ -81,7 +83,8 @@ async function look(first: SQL, second: SQL): Promise<DatabaseFacts> {
     freeConnections: Number(row.free_connections),
     isEncrypted: row.is_encrypted === true,
     startedAt: row.started_at,
-    systemIdentifier: await systemIdentifier(first),
+    systemIdentifier: await textIfAllowed(first, 'select system_identifier::text as text from pg_control_system()'),
+    schemaVersion: row.has_schema_version ? await schemaVersion(first) : undefined,
     isTransactionPooled,
     roundTripMs: await roundTripMs(first),
   }
@@ -106,11 +109,16 @@ async function roundTripMs(sql: SQL): Promise<number> {
   return times.sort((a, b) => a - b)[ROUND_TRIPS >> 1]!
 }
 
-/** Undefined if this user may not ask, as on some services that run databases. */
-async function systemIdentifier(sql: SQL): Promise<string | undefined> {
+async function schemaVersion(sql: SQL): Promise<number | undefined> {
+  const text = await textIfAllowed(sql, `select version::text as text from ${SCHEMA}.schema_version`)
+  return text === undefined ? undefined : Number(text)
+}
+
+/** Undefined if this user may not ask: services that run databases forbid some questions. */
+async function textIfAllowed(sql: SQL, question: string): Promise<string | undefined> {
   try {
-    const [row] = await sql.unsafe('select system_identifier::text as id from pg_control_system()').simple()
-    return row.id
+    const [row] = await sql.unsafe(question).simple()
+    return row?.text
   } catch (error) {
     if (databaseFault(error).isAmbiguous) throw error
     return undefined
@@ -154,6 +162,8 @@ select current_setting('server_version_num')::int as version_number,
   (select count(*)::int from pg_stat_replication where sync_state in ('sync', 'quorum')) as synchronous_standbys,
   (select count(*)::int from pg_stat_replication where sync_state is null) as hidden_standbys,
   to_regnamespace('${SCHEMA}') is not null as has_schema,
+  exists (select from pg_class where relnamespace = to_regnamespace('${SCHEMA}') and relname = 'schema_version')
+    as has_schema_version,
   has_database_privilege(current_database(), 'CREATE') as may_create_schema,
   coalesce((select bool_and(has_schema_privilege(oid, 'USAGE') and has_schema_privilege(oid, 'CREATE'))
     from pg_namespace where nspname = '${SCHEMA}'), false) as may_use_schema,

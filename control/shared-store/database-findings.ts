@@ -8,6 +8,7 @@ import type { DatabaseFacts } from './database-facts.ts'
 import type { DatabaseFault, FaultKind } from './database-fault.ts'
 import type { DatabaseUrl } from './database-url.ts'
 import { SCHEMA } from './schema-name.ts'
+import { SCHEMA_VERSION } from './shared-schema.ts'
 
 export interface Finding {
   readonly code: string
@@ -154,6 +155,15 @@ function ofPrimary({ database }: DatabaseUrl, facts: DatabaseFacts): Found[] {
   }
   if (facts.hasSchema ? !facts.mayUseSchema || facts.closedTables.length > 0 : !facts.mayCreateSchema) {
     found.push(missingRights(facts, user, quoted(database)))
+  }
+  if (facts.schemaVersion !== undefined && facts.schemaVersion > SCHEMA_VERSION) {
+    found.push(
+      error(
+        'newer_schema',
+        `the tables have version ${facts.schemaVersion}, and this program knows ${SCHEMA_VERSION}`,
+        'install a newer taskmill-control',
+      ),
+    )
   }
   if (facts.freeConnections < CONNECTIONS_PER_REPLICA) {
     found.push(

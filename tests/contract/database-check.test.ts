@@ -139,6 +139,23 @@ describe.skipIf(missing !== undefined)(`database check${missing === undefined ? 
     expect((await check(url)).codes).toEqual(['no_synchronous_standby'])
   })
 
+  test('tables of a newer version', async () => {
+    const name = await postgres.createDatabase()
+    await postgres.run(
+      [
+        'create schema taskmill',
+        'create table taskmill.schema_version (version int)',
+        'insert into taskmill.schema_version values (999)',
+      ],
+      name,
+    )
+    const { report, codes } = await check(postgres.url(name))
+    expect(codes).toEqual(['newer_schema', 'no_synchronous_standby'])
+    expect(report.ok).toBe(false)
+    await postgres.run('update taskmill.schema_version set version = 1', name)
+    expect((await check(postgres.url(name))).codes).toEqual(['no_synchronous_standby'])
+  })
+
   test('settings of the role', async () => {
     const url = await createUser('careless')
     const database = url.replace(/.*\//, '')

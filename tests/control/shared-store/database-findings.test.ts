@@ -4,6 +4,7 @@ import type { DatabaseFacts } from '../../../control/shared-store/database-facts
 import { databaseFault, silentFault } from '../../../control/shared-store/database-fault.ts'
 import { CONNECTIONS_PER_REPLICA, findingsOf, type Looked } from '../../../control/shared-store/database-findings.ts'
 import { parseDatabaseUrls } from '../../../control/shared-store/database-url.ts'
+import { SCHEMA_VERSION } from '../../../control/shared-store/shared-schema.ts'
 
 const urlOf = (text: string) => parseDatabaseUrls([text], '--database')[0]!
 const URL_HERE = urlOf('postgres://app@127.0.0.1/mill')
@@ -12,7 +13,13 @@ const URL_HERE = urlOf('postgres://app@127.0.0.1/mill')
 const WELL: DatabaseFacts = {
   ...{ versionNumber: 150_018, version: '15.18', isStandby: false, startedAt: '2026-01-01 00:00:00+00' },
   ...{ fsync: 'on', fullPageWrites: 'on', synchronousCommit: 'on', isReadOnly: false, encoding: 'UTF8', user: 'app' },
-  ...{ synchronousStandbyNames: 'b', synchronousStandbys: 1, systemIdentifier: '7', hasSchema: false },
+  ...{
+    synchronousStandbyNames: 'b',
+    synchronousStandbys: 1,
+    systemIdentifier: '7',
+    hasSchema: false,
+    schemaVersion: undefined,
+  },
   ...{ mayCreateSchema: true, mayUseSchema: false, closedTables: [], freeConnections: 90, isEncrypted: false },
   ...{ isTransactionPooled: false, roundTripMs: 0.2 },
 }
@@ -24,6 +31,7 @@ describe('one server', () => {
   test('that is well', () => {
     expect(foundIn({})).toEqual([])
     expect(foundIn({ hasSchema: true, mayUseSchema: true, mayCreateSchema: false })).toEqual([])
+    expect(foundIn({ hasSchema: true, mayUseSchema: true, schemaVersion: SCHEMA_VERSION })).toEqual([])
     expect(foundIn({ versionNumber: 130_000, freeConnections: CONNECTIONS_PER_REPLICA })).toEqual([])
     expect(foundIn({ synchronousCommit: 'remote_apply' })).toEqual([])
   })
@@ -38,6 +46,7 @@ describe('one server', () => {
     [{ mayCreateSchema: false }, 'error missing_rights'],
     [{ hasSchema: true, mayUseSchema: false }, 'error missing_rights'],
     [{ hasSchema: true, mayUseSchema: true, closedTables: ['frame'] }, 'error missing_rights'],
+    [{ hasSchema: true, mayUseSchema: true, schemaVersion: SCHEMA_VERSION + 1 }, 'error newer_schema'],
     [{ freeConnections: CONNECTIONS_PER_REPLICA - 1 }, 'warning few_connections'],
     [{ synchronousCommit: 'off' }, 'warning synchronous_commit_off'],
     [{ synchronousStandbyNames: '', synchronousStandbys: 0 }, 'warning no_synchronous_standby'],
