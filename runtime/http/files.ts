@@ -101,7 +101,7 @@ type Opened = Extract<WorkspaceEntry, { fd: number }>
 function opened(entry: WorkspaceEntry, path: string): Opened {
   switch (entry.kind) {
     case 'missing':
-      throw new Refusal('not_found', `no such file in the workspace: ${path || '.'}`)
+      throw noSuchFile(path)
     case 'symlink':
       throw new Refusal('not_found', `a symlink, which is not followed: ${path}`)
     case 'other':
@@ -145,11 +145,15 @@ function fileAnswer({ fd, size }: Extract<Opened, { kind: 'file' }>, request: Re
 
 async function directoryAnswer(lists: DirectoryLists, fd: number, path: string): Promise<DirectoryListing> {
   try {
-    return { path, ...(await lists.list(fd)) }
+    const list = await lists.list(fd)
+    if (list === undefined) throw noSuchFile(path)
+    return { path, ...list }
   } finally {
     closeSync(fd)
   }
 }
+
+const noSuchFile = (path: string) => new Refusal('not_found', `no such file in the workspace: ${path || '.'}`)
 
 const holdsSecret = (path: string) => new Refusal('permission_denied', `this file of the task holds a secret: ${path}`)
 

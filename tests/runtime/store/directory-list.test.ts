@@ -1,6 +1,6 @@
 /** Goal: only one directory is in memory at a time. Method: a list of a large directory, then one of a small directory. */
 import { expect, test } from 'bun:test'
-import { closeSync, mkdirSync, openSync, writeFileSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DirectoryLists } from '../../../runtime/store/directory-list.ts'
 import { tempDir } from '../../support/temp.ts'
@@ -22,6 +22,19 @@ test('lists wait for each other, also for one that fails', async () => {
   ])
   for (const fd of fds) closeSync(fd)
   expect(ended).toEqual(['large', 'failed', 'small'])
-  expect([cut.entries.length, cut.truncated]).toEqual([1_000, true])
+  expect([cut?.entries.length, cut?.truncated]).toEqual([1_000, true])
   expect(all).toEqual({ entries: [{ name: 'one', type: 'file', size: 0 }], truncated: false })
+})
+
+test('a directory that is removed meanwhile has no list', async () => {
+  using dir = tempDir()
+  const path = join(dir.path, 'gone')
+  mkdirSync(path)
+  const fd = openSync(path, 'r')
+  rmdirSync(path)
+  try {
+    expect(await new DirectoryLists().list(fd)).toBeUndefined()
+  } finally {
+    closeSync(fd)
+  }
 })
