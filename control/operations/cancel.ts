@@ -3,7 +3,7 @@ import type { CancelledTask } from '../../shared/contract/control.ts'
 import { type CancelGraphResponse, MAX_CANCELLED_ENTRIES } from '../../shared/contract/graphs.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { runCooperatively } from '../../shared/steps.ts'
-import type { Task } from '../graph/graph.ts'
+import type { Graph, Task } from '../graph/graph.ts'
 import { graphTotals } from '../graph/graph-summary.ts'
 import type { Keeper } from '../journal/keeper.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
@@ -46,9 +46,16 @@ export interface TaskStatusEntry {
  * order, then those of skipped tasks downstream. Works in steps. Throws as `cancelTask`.
  */
 export async function cancelTasks(parts: CancelParts, names: TaskNames): Promise<TaskStatusEntry[]> {
-  const named = await namedTasks(parts.store, names)
-  const tasks = named.graph === undefined ? named.tasks : named.tasks.filter(({ isTerminal }) => !isTerminal)
-  return Array.from(await cancelAll(parts, tasks), ([{ address }, status]) => ({ id: address, status }))
+  const { tasks, graph } = await namedTasks(parts.store, names)
+  const statuses =
+    graph === undefined
+      ? await cancelAll(parts, tasks)
+      : await cancelWhole(
+          parts,
+          graph,
+          tasks.filter(({ isTerminal }) => !isTerminal),
+        )
+  return Array.from(statuses, ([{ address }, status]) => ({ id: address, status }))
 }
 
 /**
@@ -58,8 +65,9 @@ export async function cancelTasks(parts: CancelParts, names: TaskNames): Promise
 export async function cancelGraph(parts: CancelParts, id: string): Promise<CancelGraphResponse> {
   const graph = knownGraph(parts.store, id)
   const { tasks } = await namedTasks(parts.store, { graph_id: id })
-  const statuses = await cancelAll(
+  const statuses = await cancelWhole(
     parts,
+    graph,
     tasks.filter(({ isTerminal, status }) => !isTerminal && status !== 'cancelling'),
   )
   const changed = [...statuses].slice(0, MAX_CANCELLED_ENTRIES)
@@ -68,6 +76,20 @@ export async function cancelGraph(parts: CancelParts, id: string): Promise<Cance
     ...{ graph_id: id, state, tasks: changed.map(([task, status]) => cancelledTask({ id: task.id, status })) },
     ...(statuses.size > changed.length && { truncated: true }),
   }
+}
+
+/**
+ * As `cancelAll`, and cancels the attempts of deleted tasks of `graph`. These are in no answer, but the graph ends only with
+ * them, and nobody else can end them.
+ */
+async function cancelWhole(
+  parts: CancelParts,
+  graph: Graph,
+  tasks: readonly Task[],
+): Promise<ReadonlyMap<Task, TaskStatus>> {
+  const hidden = [...parts.store.hiddenRunning].filter((task) => task.graph === graph && task.status !== 'cancelling')
+  const statuses = await cancelAll(parts, [...tasks, ...hidden])
+  return new Map([...statuses].filter(([task]) => !task.isDeleted))
 }
 
 /**

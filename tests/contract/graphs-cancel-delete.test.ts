@@ -15,6 +15,9 @@ beforeAll(async () => {
 })
 afterAll(() => control.dispose())
 
+/** Attempts that go on for minutes. */
+const RETRIES = { retry: 1_000, backoff: { initial_ms: 100, factor: 1 } }
+
 const noop = (id: string, ...depends_on: string[]) => ({ id, type: 'noop', depends_on })
 
 async function cancel(id: string, service = control): Promise<CancelGraphResponse> {
@@ -34,6 +37,28 @@ async function ended(tasks: readonly object[], service = control): Promise<strin
 }
 
 describe('a cancel of a graph', () => {
+  test.each<[string, object]>([
+    ['that runs', { type: 'sleep', params: { duration_ms: 600_000 } }],
+    ['between two attempts', { type: 'file', params: { action: 'read', path: 'none' }, ...RETRIES }],
+    ['with children', { type: 'sleep', for_each: [1, 2], params: { duration_ms: 600_000 } }],
+  ])('ends a deleted task %s, too, which no answer names', async (_, task) => {
+    await using service = await startControl()
+    const { graph_id } = await service.submit([{ id: 'gone', ...task }, noop('stays'), noop('later', 'gone')])
+    await service.reached('gone', 'running')
+    await service.reached('stays', 'success')
+    expect((await service.fetch('/tasks/gone', { method: 'DELETE' })).status).toBe(204)
+    expect((await look(graph_id, '', service)).state).toBe('running')
+    expect((await remove(graph_id, service)).status).toBe(409)
+    const { tasks } = await cancel(graph_id, service)
+    expect(tasks.map(({ task_id }) => task_id)).toEqual(['later'])
+    const { state } = await look(graph_id, '?wait_ms=20000', service)
+    expect(['cancelled', 'failed']).toContain(state)
+    const events = await (await service.fetch(`/graphs/${graph_id}/events?until=ended&after=0`)).text()
+    const afterDeletion = events.slice(events.indexOf('event: task_deleted'))
+    expect(afterDeletion).not.toMatch(/"task_id":"gone[^}]*"status":"success"/)
+    expect((await remove(graph_id, service)).status).toBe(204)
+  })
+
   test('answers the tasks that changed: what was cancelled, then what was skipped', async () => {
     using gate = new Gate()
     const { graph_id } = await control.submit([

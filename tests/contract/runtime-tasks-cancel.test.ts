@@ -32,6 +32,30 @@ describe('a cancel of a runtime task', () => {
     expect(await pair.runtime.json('/api/v1/tasks')).toEqual({ tasks: [] })
   })
 
+  test('that was deleted, with its graph, also if control is killed right then', async () => {
+    await using pair = await startPair()
+    const tasks = [{ id: 'a', type: 'runtime.script', params: { script: 'echo; sleep 600' } }]
+    const { graph_id } = await pair.control.submit([...tasks, { id: 'b', type: 'noop' }])
+    const { task_id } = await pair.running('a')
+    expect((await pair.control.fetch('/tasks/a', { method: 'DELETE' })).status).toBe(204)
+    expect((await pair.control.fetch(`/graphs/${graph_id}/cancel`, { method: 'POST' })).status).toBe(202)
+    await pair.stopControl('SIGKILL')
+    await pair.startControl()
+    // Its removal follows its end, so the runtime service may not know it any more.
+    await until(
+      async () => {
+        const response = await pair.runtime.fetch(`/api/v1/tasks/${task_id}`)
+        return response.status === 404 ? 'gone' : ((await response.json()) as { status: string }).status
+      },
+      (status) => status === 'cancelled' || status === 'gone',
+    )
+    await pair.isQuiet()
+    await until(
+      async () => (await (await pair.control.fetch(`/graphs/${graph_id}`)).json()) as { state: string },
+      ({ state }) => state !== 'running',
+    )
+  })
+
   test('that waits in the queue there', async () => {
     await using pair = await startPair({ runtimeFlags: ['--max-running-tasks', '1'] })
     await pair.script('holder', 'echo; sleep 600')
