@@ -44,12 +44,13 @@ export function addMcpEndpoint(app: AnyElysia, parts: OperationParts): AnyElysia
         202: empty('A notification is accepted.'),
       },
       errors: {
-        400: 'The message is invalid. The body of this and the following is a JSON-RPC error, but for 413.',
+        400: 'The message is invalid.',
         404: 'The service has no such method.',
         406: 'The Accept header lacks application/json or text/event-stream.',
         413: 'The message is too large.',
         415: 'The Content-Type is not application/json.',
       },
+      errorSchema: JsonRpcMessage,
     }),
   )
 }

@@ -113,7 +113,8 @@ interface Around {
 
 function operation(route: RouteDescription, { path, schemas, error }: Around): Operation {
   const parameters = parametersOf(route, schemas)
-  const refusals = Object.entries(route.errors ?? {}).map(([status, when]) => [status, refusal(when, error)])
+  const ofRoute = route.errorSchema === undefined ? error : { anyOf: [schemas.referTo(route.errorSchema), error] }
+  const refusals = Object.entries(route.errors ?? {}).map(([status, when]) => [status, refusal(when, ofRoute)])
   return {
     operationId: operationName(route.summary),
     tags: [route.section],

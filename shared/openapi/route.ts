@@ -39,6 +39,8 @@ export interface RouteDescription<Q extends TProperties = TProperties> {
   readonly answers: Readonly<Record<number, Answer>>
   /** Refusals by status: when a caller gets it. */
   readonly errors?: Readonly<Record<number, string>>
+  /** The body of refusals of a protocol that the route speaks. Those of the service have the usual body here, too. */
+  readonly errorSchema?: TSchema
 }
 
 /** An answer with a JSON body. */

@@ -37,16 +37,17 @@ export class AnswerOracle {
       }
       const isDescribed = description?.errors?.[status] !== undefined
       if (!isDescribed && !GENERAL_REFUSALS.has(status)) throw new Error(`${status} is not described: ${body}`)
-      if (isJsonRpc(request) && body.startsWith('{"jsonrpc"')) return
       if (type !== 'application/json') throw new Error(`${status} with a body that is no JSON: ${type} ${body}`)
-      checkAnswer(this.#errorSchema, JSON.parse(body))
+      const refusal = parsed(body, headers)
+      const { errorSchema = this.#errorSchema } = description ?? {}
+      checkAnswer('jsonrpc' in refusal ? errorSchema : this.#errorSchema, refusal)
       return
     }
     const types = [answer.type, answer.otherType].map((one) => one?.split(';')[0])
     if (answer.type !== undefined && !types.includes(type)) throw new Error(`${status} as ${type}, described: ${types}`)
     if (answer.type === undefined && body !== '') throw new Error(`${status} with a body: ${body}`)
     if (answer.schema !== undefined && type === 'application/json' && isWhole) {
-      checkAnswer(answer.schema, JSON.parse(body))
+      checkAnswer(answer.schema, parsed(body, headers))
     }
   }
 
@@ -56,4 +57,14 @@ export class AnswerOracle {
   }
 }
 
-const isJsonRpc = ({ route, target }: PlannedRequest): boolean => route?.endsWith(' /mcp') === true || target === '/mcp'
+/** What is shown of the beginning and the end of a body that is no JSON. */
+const SHOWN_CHARACTERS = 200
+
+function parsed(body: string, headers: WireAnswer['headers']): object {
+  try {
+    return JSON.parse(body) as object
+  } catch (error) {
+    const ends = `${body.slice(0, SHOWN_CHARACTERS)} ... ${body.slice(-SHOWN_CHARACTERS)}`
+    throw new Error(`${error} in ${body.length} characters: ${ends}, headers ${JSON.stringify([...headers])}`)
+  }
+}

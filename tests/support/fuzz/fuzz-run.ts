@@ -180,10 +180,14 @@ class Run {
       async () => {
         const response = await control.fetch('/graphs?state=running&limit=1000')
         const going = (await response.json()) as { graph_id: string }[]
-        for (const { graph_id } of going) await control.fetch(`/graphs/${graph_id}/cancel`, { method: 'POST' })
-        return going
+        const answers: string[] = []
+        for (const { graph_id } of going) {
+          const cancel = await control.fetch(`/graphs/${graph_id}/cancel`, { method: 'POST' })
+          answers.push(await cancel.text(), await (await control.fetch(`/graphs/${graph_id}/tasks`)).text())
+        }
+        return { going, answers }
       },
-      (going) => going.length === 0,
+      ({ going }) => going.length === 0,
     )
     const live = (await control.list()).filter(({ status }) => !isTerminal(status))
     expect(live).toEqual([])
