@@ -14,12 +14,13 @@ import {
 import type { OperationParts } from '../operations/parts.ts'
 import type { AddressGuard } from '../outbound/address-guard.ts'
 import type { Counters } from '../store/counters.ts'
+import { REPLICA_METRICS } from './replica-metrics.ts'
 
 const OFFERED = ['application/json', 'text/plain', 'application/openmetrics-text']
 
 type MetricParts = Pick<
   OperationParts,
-  'scheduler' | 'eventStreams' | 'callbacks' | 'addressGuards' | 'tracing' | 'runtimePool'
+  'scheduler' | 'eventStreams' | 'callbacks' | 'addressGuards' | 'keeper' | 'store' | 'tracing' | 'runtimePool'
 >
 
 export const addMetricsRoute = (app: AnyElysia, counters: Counters, parts: MetricParts): AnyElysia =>
@@ -182,4 +183,5 @@ export const CONTROL_METRICS: readonly Metric<Sources>[] = [
       ...refusals('http', http),
     ],
   },
+  ...REPLICA_METRICS,
 ]

@@ -81,6 +81,8 @@ export interface ReplicaView {
   readonly epoch: number
   /** Milliseconds for which no other replica can become active. */
   readonly leaseMsLeft: number
+  /** How long its turns took, in seconds. `counts` has one more for turns above all bounds. */
+  readonly turnSeconds: { readonly bounds: readonly number[]; readonly counts: readonly number[]; readonly sum: number }
 }
 
 /** Past events, and those that happen now. */

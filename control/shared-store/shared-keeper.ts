@@ -11,7 +11,7 @@
  */
 import { messageOf, ServiceError, UsageError } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
-import { nextTurn, runCooperatively } from '../../shared/steps.ts'
+import { nextTurn, runCooperatively, SLICE_MS } from '../../shared/steps.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import { EventFeed } from '../journal/event-feed.ts'
 import type { EventHistory } from '../journal/event-history.ts'
@@ -26,13 +26,12 @@ import { recoveredGraph } from './recovered-graphs.ts'
 import { SharedKeys } from './shared-keys.ts'
 import { SharedResults } from './shared-results.ts'
 import { Fenced, InUse, type KeptGraph, type SharedRows } from './shared-rows.ts'
+import { TURN_BOUNDS, TurnTimes } from './turn-times.ts'
+import { ANSWER_WITHIN_MS, unavailable } from './unavailable.ts'
 import { type Turn, UnkeptWrites } from './unkept-writes.ts'
 
 /** Maximum milliseconds between a change that nobody waits for and its turn. */
 const OUTCOME_WAIT_MS = 20
-
-/** Milliseconds after which those who wait for a turn get 503. The turn goes on. */
-const ANSWER_WITHIN_MS = 5_000
 
 /** Turns of a lease. If none of them is committed, another replica takes the lease. */
 const TURNS_PER_LEASE = 4
@@ -86,8 +85,7 @@ export class SharedKeeper implements Keeper {
   #isStopped = false
   #onLost: (why: string) => void = () => {}
   #onWritableAgain: () => void = () => {}
-  /** Turns committed so far, and the milliseconds that they took. */
-  readonly turns = { count: 0, milliseconds: 0 }
+  readonly #turnTimes = new TurnTimes()
 
   constructor(options: SharedKeeperOptions) {
     const { rows, store, history, leaseMs } = options
@@ -161,7 +159,8 @@ export class SharedKeeper implements Keeper {
 
   get replica(): ReplicaView {
     const { id, epoch } = this.#rows
-    return { id, epoch, leaseMsLeft: Math.floor(this.leaseLeftMs) }
+    const { counts, sum } = this.#turnTimes
+    return { id, epoch, leaseMsLeft: Math.floor(this.leaseLeftMs), turnSeconds: { bounds: TURN_BOUNDS, counts, sum } }
   }
 
   /** Throws 503 while the database is away, or the lease may be over. */
@@ -270,8 +269,11 @@ export class SharedKeeper implements Keeper {
     const toKillRemotely: Task[] = []
     const untold: ((seq: number, now: number) => NumberedChange)[] = []
     let graphCount = 0
-    for (let after = 0; ; ) {
-      const rows = await this.#rows.graphsAfter(after, GRAPHS_PER_READ)
+    let sliceEnd = performance.now() + SLICE_MS
+    for (let reading = this.#rows.graphsAfter(0, GRAPHS_PER_READ); ; ) {
+      const rows = await reading
+      const isLast = rows.length < GRAPHS_PER_READ
+      if (!isLast) reading = this.#rows.graphsAfter(rows.at(-1)!.ordinal, GRAPHS_PER_READ) // while these are built
       for (const row of rows) {
         const { graph, unnumbered, ...found } = this.#recovered(row)
         if (graph === undefined) continue
@@ -280,10 +282,11 @@ export class SharedKeeper implements Keeper {
         this.results.recovered(graph)
         toKillRemotely.push(...found.toKillRemotely)
         untold.push(...unnumbered)
+        if (performance.now() < sliceEnd) continue
         await nextTurn() // for the turns that renew the lease
+        sliceEnd = performance.now() + SLICE_MS
       }
-      if (rows.length < GRAPHS_PER_READ) break
-      after = rows.at(-1)!.ordinal
+      if (isLast) break
     }
     for (const numbered of untold) this.#noteNumbered(numbered(store.nextSeq(), Date.now()))
     return { graphCount, toKillRemotely }
@@ -334,8 +337,7 @@ export class SharedKeeper implements Keeper {
     try {
       const refused = await this.#commit(turn)
       this.#confirmedAt = beganAt
-      this.turns.count++
-      this.turns.milliseconds += elapsedSince(beganAt)
+      this.#turnTimes.add(Math.max(0, elapsedSince(beganAt)) / 1_000)
       waiting.resolve()
       for (const { graph, resolve, reject } of turn.graphs) {
         const error = refused.get(graph.ordinal)
@@ -445,8 +447,5 @@ function newWaiting(): PromiseWithResolvers<void> {
 const inUse = (error: InUse): ServiceError => new ServiceError(409, `in use in the database: ${error.message}`)
 
 const notYet = (what: string) => new ServiceError(501, `${what} is not available with --database yet`)
-
-const unavailable = (why: string): ServiceError =>
-  new ServiceError(503, `cannot keep this in the database now: ${why}; try again later`)
 
 const textOf = (part: string | Uint8Array): string => (typeof part === 'string' ? part : new TextDecoder().decode(part))

@@ -1,8 +1,9 @@
 /** Idempotency keys that replicas share: an answer that another replica gave is looked up first. */
-import { badRequest, ServiceError } from '../../shared/errors.ts'
+import { badRequest, messageOf, ServiceError } from '../../shared/errors.ts'
 import { IdempotencyKeys, type SentKey } from '../journal/idempotency.ts'
 import type { KeptKeys } from '../journal/keeper.ts'
 import type { SharedRows } from './shared-rows.ts'
+import { unavailable } from './unavailable.ts'
 
 export class SharedKeys implements KeptKeys {
   readonly #rows: Pick<SharedRows, 'answer'>
@@ -24,7 +25,9 @@ export class SharedKeys implements KeptKeys {
   }
 
   async #known(sent: SentKey): Promise<string | undefined> {
-    const known = await this.#rows.answer(sent)
+    const known = await this.#rows.answer(sent).catch((error) => {
+      throw unavailable(messageOf(error), error)
+    })
     if (known === undefined) return undefined
     if (known.hash !== sent.hash) throw new ServiceError(422, 'idempotency key reused with a different body')
     return known.answer

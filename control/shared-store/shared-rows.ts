@@ -17,6 +17,7 @@ import { SCHEMA } from './schema-name.ts'
 import { Servers } from './servers.ts'
 import { makeTables } from './shared-schema.ts'
 import type { TurnWrites } from './turn-writes.ts'
+import { ANSWER_WITHIN_MS } from './unavailable.ts'
 
 /** Pauses between two tries of a query. */
 const PAUSES = { firstMs: 20, longestMs: 1_000 }
@@ -96,14 +97,10 @@ export class SharedRows {
    * database that would lose what it has confirmed.
    */
   async open(timeoutMs: number): Promise<void> {
-    const until = performance.now() + timeoutMs
-    await this.#repeat(
-      async (sql) => {
-        await assertDurable(sql)
-        await makeTables(sql, this.#servers.settings)
-      },
-      { mayRepeat: () => performance.now() < until },
-    )
+    await this.#repeat(async (sql) => {
+      await assertDurable(sql)
+      await makeTables(sql, this.#servers.settings)
+    }, within(timeoutMs))
   }
 
   /**
@@ -144,7 +141,7 @@ export class SharedRows {
   }
 
   async #writeTurn(sql: SQL, number: number, writes: TurnWrites): Promise<boolean> {
-    const { graphs, frames, removed, freedIds, freedKeys, unusedResults } = writes
+    const { graphs, frames } = writes
     const { id, epoch } = this.#replica
     const { leaseMs } = this.#options
     const schema = sql(SCHEMA)
@@ -173,18 +170,29 @@ export class SharedRows {
       a as (insert into ${schema}.answer (scope, key, hash, answer, at)
         select x.* from unnest(${texts(keys.map(({ scope }) => scope))}, ${texts(keys.map(({ key }) => key))},
           ${texts(keys.map(({ hash }) => hash))}, ${texts(keys.map(({ answer }) => answer))},
-          ${numbers(keys.map(({ at }) => at))}) x, fence),
-      dg as (delete from ${schema}.graph o using fence where o.ordinal = any(${numbers(removed)})),
-      dt as (delete from ${schema}.task_id o using fence where o.graph = any(${numbers(removed)})
-        or (o.graph, o.id) in (select * from unnest(${numbers(freedIds.map(([ordinal]) => ordinal))},
-          ${texts(freedIds.map(([, freed]) => freed))}))),
-      df as (delete from ${schema}.frame o using fence where o.graph = any(${numbers(removed)})),
-      da as (delete from ${schema}.answer o using fence where (o.scope, o.key) in (
-        select * from unnest(${texts(freedKeys.map(({ scope }) => scope))}, ${texts(freedKeys.map(({ key }) => key))}))),
-      dr as (delete from ${schema}.result o using fence where o.graph = any(${numbers(removed)})
-        or o.name = any(${texts(unusedResults)}))
+          ${numbers(keys.map(({ at }) => at))}) x, fence)${this.#deletions(sql, writes)}
       select count(*)::int as done from fence`
     return row.done === 1
+  }
+
+  /** Few turns delete something, and plans of deletions cost as much as the rest of a turn. */
+  #deletions(sql: SQL, { removed, freedIds, freedKeys, unusedResults }: TurnWrites) {
+    if (removed.length + freedIds.length + freedKeys.length + unusedResults.length === 0) return sql``
+    const schema = sql(SCHEMA)
+    const texts = (values: readonly string[]) => sql.array([...values], 'TEXT')
+    const numbers = (values: readonly number[]) => sql.array([...values], 'BIGINT')
+    const freed = numbers(freedIds.map(([ordinal]) => ordinal))
+    return sql`,
+      dg as (delete from ${schema}.graph o using fence, unnest(${numbers(removed)}) x (graph) where o.ordinal = x.graph),
+      dt as (delete from ${schema}.task_id o using fence, unnest(${numbers(removed)}) x (graph) where o.graph = x.graph),
+      df as (delete from ${schema}.frame o using fence, unnest(${numbers(removed)}) x (graph) where o.graph = x.graph),
+      dr as (delete from ${schema}.result o using fence, unnest(${numbers(removed)}) x (graph) where o.graph = x.graph),
+      du as (delete from ${schema}.result o using fence, unnest(${texts(unusedResults)}) x (name) where o.name = x.name),
+      di as (delete from ${schema}.task_id o using fence, unnest(${freed}, ${texts(freedIds.map(([, id]) => id))})
+        x (graph, id) where o.id = x.id and o.graph = x.graph),
+      da as (delete from ${schema}.answer o using fence,
+        unnest(${texts(freedKeys.map(({ scope }) => scope))}, ${texts(freedKeys.map(({ key }) => key))}) x (scope, key)
+        where o.scope = x.scope and o.key = x.key)`
   }
 
   /** The fence let no turn `number` pass: an earlier try was committed, or the replica is fenced. */
@@ -207,10 +215,12 @@ export class SharedRows {
         graphs.map(({ ordinal }) => Number(ordinal)),
         'BIGINT',
       )
-      const frames: { graph: string; number: string; payload: string }[] = await sql`
-        select graph, number, payload from ${schema}.frame where graph = any(${ordinals}) order by graph, number`
-      const ids: { graph: string; id: string }[] = await sql`
-        select graph, id from ${schema}.task_id where graph = any(${ordinals})`
+      type FrameRow = { graph: string; number: string; payload: string }
+      type IdRow = { graph: string; id: string }
+      const [frames, ids]: [FrameRow[], IdRow[]] = await Promise.all([
+        sql`select graph, number, payload from ${schema}.frame where graph = any(${ordinals}) order by graph, number`,
+        sql`select graph, id from ${schema}.task_id where graph = any(${ordinals})`,
+      ])
       const framesOf = Map.groupBy(frames, ({ graph }) => graph)
       const idsOf = Map.groupBy(ids, ({ graph }) => graph)
       return graphs.map(({ ordinal, payload }) => {
@@ -232,7 +242,7 @@ export class SharedRows {
       const [row] = await sql`
         select hash, answer, at from ${sql(SCHEMA)}.answer where scope = ${scope} and key = ${key}`
       return row === undefined ? undefined : { scope, key, hash: row.hash, answer: row.answer, at: Number(row.at) }
-    })
+    }, within(ANSWER_WITHIN_MS))
   }
 
   /** Removes answers from before `at` (milliseconds since 1970), and replicas that are gone for a day. */
@@ -260,7 +270,7 @@ export class SharedRows {
     return await this.#repeat(async (sql) => {
       const [row] = await sql`select json from ${sql(SCHEMA)}.result where name = ${name}`
       return row?.json
-    })
+    }, within(ANSWER_WITHIN_MS))
   }
 
   /** Gives the lease back. */
@@ -310,6 +320,12 @@ async function assertDurable(sql: SQL): Promise<void> {
 }
 
 const OLDEST_VERSION = 130_000
+
+/** Repeats a query for at most `ms` milliseconds. */
+function within(ms: number): { readonly mayRepeat: () => boolean } {
+  const until = performance.now() + ms
+  return { mayRepeat: () => performance.now() < until }
+}
 
 /** Faults that pass: the query is repeated. */
 const PASSES: ReadonlySet<DatabaseFault['kind']> = new Set([

@@ -56,6 +56,13 @@ withPostgres(title('control on a database'), () => {
     ])
     const ended = [await first.ended('a'), await first.ended('big')]
     expect(await health(first)).toMatchObject({ replica: { id: 1, epoch: 1, graphs: 1 } })
+    const metrics = await (await first.fetch('/metrics', { headers: { accept: 'text/plain' } })).text()
+    expect(metrics).toContain('service_control_replica_owned_graphs 1\n')
+    const [, turns] = /^service_control_replica_turn_duration_seconds_count (\d+)$/m.exec(metrics) ?? []
+    expect(Number(turns)).toBeGreaterThan(0)
+    const [, lease] = /^service_control_replica_lease_seconds (\S+)$/m.exec(metrics) ?? []
+    expect(Number(lease)).toBeGreaterThan(0)
+    expect(Number(lease)).toBeLessThanOrEqual(LEASE_MS / 1_000)
     expect(await first.stop()).toBe(0)
     await using second = await each.replica() // with another data directory
     expect([await second.get('a'), await second.get('big')]).toEqual(ended)

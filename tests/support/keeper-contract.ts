@@ -277,7 +277,18 @@ export function describeKeeper(name: string, newPlace: () => Promise<KeeperPlace
         const open = await place.open()
         await submit(open, { tasks: [{ id: 'before', type: 'test' }] })
         place.refuse(true)
-        await expect(submit(open, { tasks: [{ id: 'refused', type: 'test' }] })).rejects.toMatchObject({ status: 503 })
+        const request = { scope: 'tasks', key: 'k', body: text('keyed') }
+        const submitKeyed = () =>
+          open.keeper.keys.once(request, async (sent) => {
+            open.keeper.assertAccepting()
+            const { graph, body } = claimed(open, { tasks: [{ id: 'keyed', type: 'test' }], scope: 'graph' })
+            await open.keeper.keepGraph(graph, body, { idempotency: { ...sent!, answer: graph.id, at: Date.now() } })
+            open.store.apply({ kind: 'graph-accepted', graph })
+            return graph.id
+          })
+        const refused = [submit(open, { tasks: [{ id: 'refused', type: 'test' }] }), submitKeyed()]
+        for (const outcome of await Promise.allSettled(refused))
+          expect(outcome).toMatchObject({ status: 'rejected', reason: { status: 503 } })
         const before = open.store.get('before')!
         start(open, before)
         end(open, before)
@@ -291,10 +302,12 @@ export function describeKeeper(name: string, newPlace: () => Promise<KeeperPlace
           (graph) => graph !== undefined,
         )
         expect(() => open.keeper.probe()).not.toThrow()
+        const keyed = await submitKeyed()
         await open.keeper.kept('promise')
         await place.kill()
         const { store } = await place.open()
         expect([store.get('before')!.status, store.get('refused')]).toEqual(['success', undefined])
+        expect(store.graph(keyed)).toBeDefined()
       })
     })
 

@@ -1,0 +1,31 @@
+/** Metrics of a replica on a database. Without one, they are absent. */
+import { histogramSamples, type Metric } from '../../shared/prometheus.ts'
+import type { Keeper } from '../journal/keeper.ts'
+import type { TaskStore } from '../store/tasks.ts'
+
+export interface ReplicaSources {
+  readonly keeper: Pick<Keeper, 'replica'>
+  readonly store: Pick<TaskStore, 'graphCount'>
+}
+
+export const REPLICA_METRICS: readonly Metric<ReplicaSources>[] = [
+  {
+    name: 'service_control_replica_lease_seconds',
+    type: 'gauge',
+    help: 'With a database: seconds for which no other replica can become active.',
+    samples: ({ keeper: { replica } }) => replica && [{ value: replica.leaseMsLeft / 1_000 }],
+  },
+  {
+    name: 'service_control_replica_turn_duration_seconds',
+    type: 'histogram',
+    help: 'With a database: how long turns took, one round trip and one commit each.',
+    samples: ({ keeper: { replica } }) =>
+      replica && histogramSamples(replica.turnSeconds.bounds, replica.turnSeconds.counts, replica.turnSeconds.sum),
+  },
+  {
+    name: 'service_control_replica_owned_graphs',
+    type: 'gauge',
+    help: 'With a database: graphs that the replica has in memory.',
+    samples: ({ keeper: { replica }, store }) => replica && [{ value: store.graphCount }],
+  },
+]
