@@ -384,3 +384,35 @@ describe('inputs', () => {
     await pool.open()
   })
 })
+
+test('a proxy that answers 503 after it has sent the task on does not make it run twice', async () => {
+  await using pool = await startPool({ a: {}, b: {} })
+  let isLosing = true
+  const proxy = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    async fetch(request) {
+      const { pathname, search } = new URL(request.url)
+      const body = request.method === 'POST' ? await request.text() : undefined
+      const answer = await fetch(pool.urlOf('a') + pathname + search, {
+        method: request.method,
+        ...(body !== undefined && { body }),
+      })
+      const isLost = isLosing && request.method === 'POST' && answer.ok
+      return isLost ? new Response('upstream reset', { status: 503 }) : answer
+    },
+  })
+  await using _proxy = { [Symbol.asyncDispose]: () => proxy.stop(true) }
+  await using control = await startControl({
+    flags: ['--runtime-url', `a=http://127.0.0.1:${proxy.port},first`, '--runtime-url', `b=${pool.urlOf('b')}`],
+  })
+  await control.submit(ids(6).map((id) => pool.gated(id)))
+  await until(
+    () => new Set(pool.lines('ran')).size,
+    (size) => size === 6,
+  )
+  isLosing = false
+  await pool.open()
+  for (const { status, attempt } of await control.allEnded()) expect([status, attempt]).toEqual(['success', 1])
+  expect(pool.lines('ran').toSorted()).toEqual(ids(6))
+})

@@ -112,6 +112,13 @@ export function failureOf(error: CallFailed, at = ''): ExecutionError {
   })
 }
 
+/**
+ * Whether the runtime service refused a request, so that it does not have the task. A proxy may answer 502, 503 or 504
+ * after it has sent the request on.
+ */
+export const isRefusal = ({ statusCode, body }: CallFailed): boolean =>
+  statusCode > 0 && (statusCode < 500 || refusalIn(body).code !== '')
+
 /** The refusal in `body`. Without a code if the answer is not from the runtime service, but from a proxy. */
 function refusalIn(body: string): { code: string; message?: string; details?: unknown } {
   const answer = jsonOrUndefined(body)

@@ -14,7 +14,7 @@ import { formatDuration } from '../../../shared/duration.ts'
 import { CallFailed } from '../../../shared/http-client.ts'
 import { unlessAborted } from '../../../shared/unless-aborted.ts'
 import { ExecutionError, type ExecutorContext, type StopReason } from '../executor.ts'
-import { failureOf } from './outcome.ts'
+import { failureOf, isRefusal } from './outcome.ts'
 import type { Placing } from './placing.ts'
 import type { RuntimePool } from './pool.ts'
 import type { Away, PoolMember } from './pool-member.ts'
@@ -28,7 +28,7 @@ export const STOP_AWAY_MS = 10_000
 /** Pause in milliseconds after a long poll that returned at once although the task still runs. */
 const UNHELD_PAUSE_MS = 200
 
-/** Milliseconds after which an unanswered request can no longer arrive. */
+/** Milliseconds in which a service that answers has come to all requests that arrived before. */
 export const ARRIVED_AFTER_MS = 2_000
 
 export interface RemoteAttemptOptions {
@@ -55,8 +55,6 @@ export class RemoteAttempt {
   readonly #options: RemoteAttemptOptions
   /** Whether the service has the attempt (`taken`), may have it, or cannot have it. */
   #whereabouts: 'taken' | 'maybe' | 'not sent'
-  /** When a request was last sent of which it is unclear whether it arrived; milliseconds since 1970. */
-  #unclearSince = Date.now()
   /** The last submission. It may be in progress when the attempt is stopped. */
   #sending: Promise<void> | undefined
   /** The name of its runtime service; undefined before it has a place, and for attempts of earlier versions. */
@@ -175,13 +173,14 @@ export class RemoteAttempt {
   /**
    * Returns when the service has the task. If an earlier request may have arrived, asks for the task first: a
    * resubmission could be refused for another reason, such as a full queue. After such a refusal the service is asked a
-   * second time, once the earlier request can no longer arrive.
+   * second time, some time after it first said no: it may have been frozen, with the earlier request in its buffers.
    */
   async #send(member: PoolMember, request: object, signal: AbortSignal): Promise<void> {
     const { service } = member
     const { id, context, pool } = this.#options
     const mayBeThere = this.#whereabouts === 'maybe'
     if (mayBeThere && (await service.has(id, context.traceId))) return
+    const lookedAt = performance.now()
     if (signal.aborted) throw stoppedError()
     this.#whereabouts = 'maybe'
     let refusal: CallFailed | undefined
@@ -191,14 +190,13 @@ export class RemoteAttempt {
     } catch (error) {
       if (!(error instanceof CallFailed)) throw error
       if (error.statusCode === 409) return
-      const isRefused = error.statusCode !== 0 && error.statusCode !== 502 && error.statusCode !== 504
-      if (!isRefused && error.wasSent) this.#unclearSince = Date.now()
-      else if (isRefused || !mayBeThere) refusal = error
-      if (refusal === undefined) throw error
+      const isUnsent = !error.wasSent && !mayBeThere
+      if (!isRefusal(error) && !isUnsent) throw error
+      refusal = error
     }
     if (refusal === undefined) return
     if (mayBeThere) {
-      await pause(this.#unclearSince + ARRIVED_AFTER_MS - Date.now(), signal)
+      await pause(lookedAt + ARRIVED_AFTER_MS - performance.now(), signal)
       if (await service.has(id, context.traceId)) return
       if (signal.aborted) throw stoppedError()
     }

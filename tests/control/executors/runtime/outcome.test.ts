@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { ExecutionError } from '../../../../control/executors/executor.ts'
 import {
   failureOf,
+  isRefusal,
   MAX_RESULT_STREAM_BYTES,
   outcomeOf,
   resultOf,
@@ -113,4 +114,18 @@ describe('a refusal', () => {
       ...{ code: 'external_failure', message: 'cannot reach', retryable: true, source: undefined },
     })
   })
+})
+
+test.each([
+  [429, '{"error":{"code":"resource_limit_exceeded","message":"full"}}', true],
+  [503, '{"error":{"code":"unavailable","message":"the service is stopping"}}', true],
+  [401, 'no', true],
+  [503, 'upstream connect error or disconnect/reset before headers', false],
+  [503, '{"error":"no"}', false],
+  [502, '', false],
+  [504, '<html>', false],
+  [500, '', false],
+  [0, '', false],
+])('an answer %d with %s is a refusal: %p', (statusCode, body, expected) => {
+  expect(isRefusal(new CallFailed('x', { statusCode, body }))).toBe(expected)
 })
