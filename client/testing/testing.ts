@@ -3,7 +3,7 @@
  *
  * A mill lives in a temporary directory: the files of its services, and the working directory of its tasks. At the end of
  * the block its processes are killed, those of its tasks too, and the directory is removed. If the test process is killed,
- * a shell does the same: its standard input ends with the test process.
+ * a shell that watches it does the same.
  */
 import { mkdirSync, realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -91,6 +91,8 @@ interface Services {
   readonly log: LogLine[]
 }
 
+const searchPath = () => process.env.PATH ?? '/usr/local/bin:/usr/bin:/bin'
+
 /** Settings that are the mill's own: it reads the addresses from the log. */
 const OWN_SETTINGS = [
   ...['--addr', '--listen-addr', '--data-dir', '--runtime-url', '--log-level', '--token-file', '--with-runtime'],
@@ -114,7 +116,7 @@ export async function startTaskmill(options: MillOptions = {}): Promise<Mill> {
   const home = await Home.make()
   const log: LogLine[] = []
   const variables = {
-    PATH: process.env.PATH ?? '/usr/local/bin:/usr/bin:/bin',
+    PATH: searchPath(),
     TMPDIR: home.path,
     SERVICE_TOKEN: token,
     SERVICE_RUNTIME_TOKEN: token,
@@ -169,41 +171,35 @@ async function bothStarted(
 
 /** The directory of a mill, and the shell that outlives a killed test process. */
 class Home {
-  readonly path: string
-  readonly work: string
-  readonly #heir: Bun.Subprocess<'pipe', 'ignore', 'ignore'>
+  readonly path = join(realpathSync(tmpdir()), `taskmill-${crypto.randomUUID()}`)
+  readonly work = join(this.path, 'work')
   #leaving: Promise<void> | undefined
-
-  private constructor() {
-    this.path = join(realpathSync(tmpdir()), `taskmill-${crypto.randomUUID()}`)
-    this.work = join(this.path, 'work')
-    // The path comes through the pipe: in the arguments, it would mark the shell as a process to end.
-    const script = 'read -r home && while read -r _; do :; done; [ -d "$home" ] && exec "$1" "$2" "$home"'
-    this.#heir = Bun.spawn(['/bin/sh', '-c', script, 'taskmill-testing', process.execPath, HEIR], {
-      ...{ stdin: 'pipe', stdout: 'ignore', stderr: 'ignore' },
-      detached: true, // a signal for the group of the test process must not reach it
-    })
-    this.#heir.unref()
-  }
 
   /** The shell knows the directory before it is there, so that a kill at any moment leaves nothing. */
   static async make(): Promise<Home> {
     const home = new Home()
-    home.#heir.stdin.write(`${home.path}\n`)
-    await home.#heir.stdin.flush()
+    await startHeir(home.path)
     mkdirSync(home.path, { mode: 0o700 })
     mkdirSync(home.work)
     return home
   }
 
   leave(): Promise<void> {
-    this.#leaving ??= this.#leave()
+    this.#leaving ??= sweep(this.path)
     return this.#leaving
   }
+}
 
-  async #leave(): Promise<void> {
-    await sweep(this.path)
-    await this.#heir.stdin.end()
-    await this.#heir.exited
-  }
+/**
+ * Starts a shell that sweeps `directory` once this process is gone; the sweep at the end of a mill ends the shell. It runs in
+ * the background, as `bun test` kills the children of a test that takes too long.
+ */
+async function startHeir(directory: string): Promise<void> {
+  const wait = 'while kill -0 "$1" 2>/dev/null; do sleep 1; done; [ -d "$4" ] && exec "$2" "$3" "$4"'
+  const child = Bun.spawn(
+    ['/bin/sh', '-c', `{ ${wait}; } &`, 'taskmill-testing', String(process.pid), process.execPath, HEIR, directory],
+    // A signal for the group of the test process must not reach it.
+    { env: { PATH: searchPath() }, stdin: 'ignore', stdout: 'ignore', stderr: 'ignore', detached: true },
+  )
+  await child.exited
 }

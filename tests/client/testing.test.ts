@@ -92,6 +92,33 @@ test('a kill at any moment of the start leaves nothing', async () => {
   }
 })
 
+test('of a test that took too long nothing is left', async () => {
+  using temp = tempDir()
+  const text = `
+    import { test } from 'bun:test'
+    import { startTaskmill } from ${JSON.stringify(TESTING)}
+    test('late', async () => {
+      await using mill = await startTaskmill({ runtime: true, env: { ...${JSON.stringify(testEnvironment())}, SERVICE_SHELL_POLICY: 'open' } })
+      await mill.client.run(${JSON.stringify(ENDLESS)})
+    }, 5_000)`
+  writeFileSync(join(temp.path, 'late.test.ts'), text)
+  const mills = join(temp.path, 'mills')
+  mkdirSync(mills)
+  const env = { ...testEnvironment(), TASKMILL_BIN: await executables(), TMPDIR: mills }
+  const command = [process.execPath, 'test', './late.test.ts']
+  const child = Bun.spawn(command, { cwd: temp.path, env, stdin: 'ignore', stdout: 'ignore', stderr: 'pipe' })
+  const home = await until(
+    () => readdirSync(mills).find((name) => name.startsWith('taskmill-'))!,
+    (name) => name !== undefined,
+  )
+  expect(await new Response(child.stderr).text()).toContain('timed out')
+  await noProcessesOf(join(mills, home))
+  await until(
+    () => existsSync(join(mills, home)),
+    (isThere) => !isThere,
+  )
+})
+
 test('mills do not know each other', async () => {
   await using one = await startMill()
   await using two = await startMill()
@@ -131,7 +158,7 @@ test.each<[MillOptions, string]>([
     () => readdirSync(temp.path),
     (left) => left.length === 0,
   )
-  expect(processesOf(temp.path)).toEqual([])
+  await noProcessesOf(temp.path)
 })
 
 describe('executables', () => {
