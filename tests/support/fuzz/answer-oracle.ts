@@ -8,6 +8,9 @@ import type { WireAnswer } from './wire.ts'
 /** Refusals that every route may give, besides those in its description. */
 const GENERAL_REFUSALS = new Set([400, 401, 403, 404, 405, 413, 414, 431])
 
+/** Refusals of any route, for a target that may mean any. */
+const REFUSALS_OF_ROUTES = new Set([...GENERAL_REFUSALS, 406, 409, 415, 416, 422, 429])
+
 /** Refusals of the HTTP server itself, which never reach a route: they have no body. */
 const SERVER_REFUSALS = new Set([400, 411, 413, 414, 417, 431, 501, 505])
 
@@ -36,7 +39,8 @@ export class AnswerOracle {
         return
       }
       const isDescribed = description?.errors?.[status] !== undefined
-      if (!isDescribed && !GENERAL_REFUSALS.has(status)) throw new Error(`${status} is not described: ${body}`)
+      const general = request.route === undefined ? REFUSALS_OF_ROUTES : GENERAL_REFUSALS
+      if (!isDescribed && !general.has(status)) throw new Error(`${status} is not described: ${body}`)
       if (type !== 'application/json') throw new Error(`${status} with a body that is no JSON: ${type} ${body}`)
       const refusal = parsed(body, headers)
       const { errorSchema = this.#errorSchema } = description ?? {}

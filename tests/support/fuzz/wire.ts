@@ -8,7 +8,7 @@ export interface WireRequest {
   readonly method: string
   /** As in the request line: a path with a query. */
   readonly target: string
-  /** Besides Host, Connection and Content-Length, unless they are among them. */
+  /** Besides Host and Content-Length, unless they are among them. */
   readonly headers: readonly (readonly [name: string, value: string])[]
   readonly body: Uint8Array | undefined
 }
@@ -88,10 +88,9 @@ export function exchange(url: string, request: WireRequest, limits: WireLimits):
 
 function headOf({ method, target, headers, body }: WireRequest, host: string): Buffer {
   const given = new Set(headers.map(([name]) => name.toLowerCase()))
-  const own: [string, string][] = [
-    ['Host', host],
-    ['Connection', 'close'],
-  ]
+  // Without Connection: close, because a kernel short of memory for TCP resets a connection that the service has closed
+  // while it still sends.
+  const own: [string, string][] = [['Host', host]]
   if (body !== undefined && !given.has('transfer-encoding')) own.push(['Content-Length', String(body.byteLength)])
   const lines = [...own.filter(([name]) => !given.has(name.toLowerCase())), ...headers]
   return Buffer.from(`${method} ${target} HTTP/1.1\r\n${lines.map(([n, v]) => `${n}: ${v}\r\n`).join('')}\r\n`)
