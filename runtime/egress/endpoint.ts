@@ -6,11 +6,16 @@
  * its sides is.
  */
 import type { Socket, SocketHandler } from 'bun'
+import { Pace, type Paced } from './pace.ts'
 
-/** Maximum bytes that wait for a reader, besides those of one more read of the kernel. */
-export const MAX_WAITING_BYTES = 256 * 1024
+/** Maximum bytes and pieces that wait for a reader, besides one more read of the kernel. A piece of one byte has its costs, too. */
+export const MAX_WAITING_BYTES = 64 * 1024
+export const MAX_WAITING_PIECES = 64
 
-export class Endpoint {
+/** One for the event loop. */
+const PACE = new Pace()
+
+export class Endpoint implements Paced {
   readonly #socket: Socket<Endpoint | undefined>
   #waiting: Uint8Array[] = []
   #waitingBytes = 0
@@ -27,6 +32,7 @@ export class Endpoint {
   constructor(socket: Socket<Endpoint | undefined>) {
     this.#socket = socket
     socket.data = this
+    PACE.opened(this)
   }
 
   get remoteAddress(): string {
@@ -53,13 +59,14 @@ export class Endpoint {
       const bytes = this.#waiting.shift()
       if (bytes !== undefined) {
         this.#waitingBytes -= bytes.length
-        if (this.#isPaused && this.#waitingBytes < MAX_WAITING_BYTES) this.#resume()
         return bytes
       }
       if (this.#hasEnded || this.#isClosed) return undefined
       const { promise, resolve } = Promise.withResolvers<void>()
       this.#wakeReader = resolve
+      if (this.#isPaused) PACE.resume(this)
       await promise
+      this.#wakeReader = undefined
     }
   }
 
@@ -68,6 +75,28 @@ export class Endpoint {
     if (bytes.length === 0) return
     this.#waiting.unshift(bytes)
     this.#waitingBytes += bytes.length
+  }
+
+  /** Has the sender wait until `read` has nothing to return. Until then it is not noticed that the other side leaves. */
+  pause(): void {
+    PACE.remove(this)
+    this.hold()
+  }
+
+  hold(): void {
+    if (this.#isPaused || this.#isClosed) return
+    this.#isPaused = true
+    this.#socket.pause()
+  }
+
+  release(): void {
+    this.#isPaused = false
+    if (!this.#isClosed) this.#socket.resume()
+  }
+
+  /** Whether a write waits for the other side. */
+  get isBlocked(): boolean {
+    return this.#wakeWriter !== undefined
   }
 
   /** False if the connection is gone, or was ended by us. One writer at a time. */
@@ -82,6 +111,7 @@ export class Endpoint {
       const { promise, resolve } = Promise.withResolvers<void>()
       this.#wakeWriter = resolve
       await promise
+      this.#wakeWriter = undefined
     }
     return false
   }
@@ -106,20 +136,13 @@ export class Endpoint {
     this.#gone()
   }
 
-  #resume(): void {
-    this.#isPaused = false
-    if (!this.#isClosed) this.#socket.resume()
-  }
-
   #received(bytes: Uint8Array): void {
     this.lastActiveMs = performance.now()
     this.#waiting.push(bytes)
     this.#waitingBytes += bytes.length
-    if (!this.#isPaused && this.#waitingBytes >= MAX_WAITING_BYTES) {
-      this.#isPaused = true
-      this.#socket.pause()
-    }
-    this.#wakeReader?.()
+    if (this.#wakeReader !== undefined) this.#wakeReader()
+    else if (this.#waitingBytes >= MAX_WAITING_BYTES || this.#waiting.length >= MAX_WAITING_PIECES) this.pause()
+    PACE.count(this, bytes.length)
   }
 
   #ended(): void {
@@ -129,6 +152,7 @@ export class Endpoint {
 
   #gone(): void {
     this.#isClosed = true
+    PACE.remove(this)
     this.#wakeReader?.()
     this.#wakeWriter?.()
     this.#closed.resolve()

@@ -5,13 +5,14 @@
  * after its body goes nowhere. The answer is passed on as it is, but for its `Connection` header. After a WebSocket was
  * agreed on, bytes are passed both ways.
  */
-import { CHUNK_END, ChunkedBody, chunkStart, LAST_CHUNK } from '../wire/chunked-body.ts'
+import { setImmediate } from 'node:timers/promises'
+import { CHUNK_END, ChunkedBody, chunkStart, LAST_CHUNK, MAX_PIECES } from '../wire/chunked-body.ts'
 import { answerHead, forwardedHead } from '../wire/http-forward.ts'
 import { type BodyLength, bodyLengthOf, isUpgrade, type PlainTarget, type RequestHead } from '../wire/http-request.ts'
 import { Malformed } from '../wire/malformed.ts'
 import type { Endpoint } from './endpoint.ts'
 import { gatherAnswerHead } from './gather.ts'
-import { type Meter, relay } from './relay.ts'
+import { type Meter, relay, relayAnswer } from './relay.ts'
 
 const SWITCHING_PROTOCOLS = 101
 
@@ -84,12 +85,12 @@ async function answer(
     if (!received(text.length) || !(await client.writeText(head.text))) return
     if (head.status === SWITCHING_PROTOCOLS) {
       await body
-      await Promise.all([relay(client, server, sent), relay(server, client, received)])
+      await Promise.all([relay(client, server, sent), relayAnswer(server, client, received)])
       return
     }
     if (head.status >= 200) break
   }
-  await relay(server, client, received)
+  await relayAnswer(server, client, received)
 }
 
 /** Passes the body of a request on, and nothing behind it. */
@@ -115,10 +116,12 @@ async function sendChunks({ client, server, sent }: Sides): Promise<void> {
     const bytes = await client.read()
     if (bytes === undefined) return server.destroy()
     const pieces = body.read(bytes)
+    client.unread(bytes.subarray(body.taken))
     if (pieces.length === 0) continue
     const parts = pieces.flatMap((piece) => [Buffer.from(chunkStart(piece.length)), piece, Buffer.from(CHUNK_END)])
     const chunks = Buffer.concat(parts)
     if (!sent(chunks.length) || !(await server.write(chunks))) return
+    if (pieces.length === MAX_PIECES) await setImmediate()
   }
   const last = Buffer.from(LAST_CHUNK)
   if (sent(last.length)) await server.write(last)

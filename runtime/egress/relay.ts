@@ -9,6 +9,18 @@ export type Meter = (bytes: number) => boolean
  * returns, and what `to` sent before is still passed on by the relay of the other way.
  */
 export async function relay(from: Endpoint, to: Endpoint, meter: Meter): Promise<void> {
+  await pass(from, to, meter, () => {})
+}
+
+/**
+ * The same from a server to a client. A server sends nothing more while the client takes nothing: a thousand clients that
+ * do not read shall hold little. The other way, a client that waits has to be heard when it leaves.
+ */
+export async function relayAnswer(server: Endpoint, client: Endpoint, meter: Meter): Promise<void> {
+  await pass(server, client, meter, () => server.pause())
+}
+
+async function pass(from: Endpoint, to: Endpoint, meter: Meter, onBlocked: () => void): Promise<void> {
   for (;;) {
     const bytes = await from.read()
     if (bytes === undefined) {
@@ -16,6 +28,9 @@ export async function relay(from: Endpoint, to: Endpoint, meter: Meter): Promise
       else to.end()
       return
     }
-    if (!meter(bytes.length) || !(await to.write(bytes))) return
+    if (!meter(bytes.length)) return
+    const writing = to.write(bytes)
+    if (to.isBlocked) onBlocked()
+    if (!(await writing)) return
   }
 }

@@ -22,7 +22,7 @@ import type { Dialed } from './dial.ts'
 import type { Endpoint } from './endpoint.ts'
 import { exchange, type Sides } from './exchange.ts'
 import { gather, gatherRequestHead } from './gather.ts'
-import { relay } from './relay.ts'
+import { relay, relayAnswer } from './relay.ts'
 import type { Report } from './report.ts'
 import { beginTls } from './tls-start.ts'
 import { type Protocol, type Refusal, reasonText, targetText } from './verdict.ts'
@@ -207,7 +207,7 @@ export class Session {
     }
     clearTimeout(this.#deadline)
     const { sent, received } = sides
-    await Promise.all([relay(this.#client, server, sent), relay(server, this.#client, received)])
+    await Promise.all([relay(this.#client, server, sent), relayAnswer(server, this.#client, received)])
   }
 
   async #httpInTunnel(first: number, target: Authority, server: Endpoint): Promise<void> {

@@ -9,6 +9,9 @@ import { Malformed } from './malformed.ts'
 export const MAX_CHUNK_LINE_BYTES = 1_024
 export const MAX_TRAILER_BYTES = 8 * 1024
 
+/** Maximum pieces that are read at once. A body of chunks of one byte has many, and each costs a few µs. */
+export const MAX_PIECES = 256
+
 /** The end of a body. */
 export const LAST_CHUNK = '0\r\n\r\n'
 
@@ -23,15 +26,22 @@ export class ChunkedBody {
   #left = 0
   #line = ''
   #trailerBytes = 0
+  #taken = 0
 
   get isDone(): boolean {
     return this.#state === 'done'
   }
 
-  /** The data in the next bytes of the body; bytes after its end are not looked at. Throws `Malformed`. */
+  /** How many bytes the last `read` has looked at. */
+  get taken(): number {
+    return this.#taken
+  }
+
+  /** The data in the next bytes of the body, up to its end or to `MAX_PIECES`. Throws `Malformed`. */
   read(bytes: Uint8Array): Uint8Array[] {
     const found: Uint8Array[] = []
-    for (let at = 0; at < bytes.length && this.#state !== 'done'; ) {
+    let at = 0
+    while (at < bytes.length && found.length < MAX_PIECES && this.#state !== 'done') {
       if (this.#state === 'data') {
         const data = bytes.subarray(at, at + this.#left)
         found.push(data)
@@ -40,6 +50,7 @@ export class ChunkedBody {
         if (this.#left === 0) this.#state = 'data-end'
       } else at = this.#readLine(bytes, at)
     }
+    this.#taken = at
     return found
   }
 

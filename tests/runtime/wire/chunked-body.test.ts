@@ -1,14 +1,21 @@
 /** Chunked bodies: where they end, however they are cut. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { ChunkedBody, MAX_CHUNK_LINE_BYTES, MAX_TRAILER_BYTES } from '../../../runtime/wire/chunked-body.ts'
+import { ChunkedBody, MAX_CHUNK_LINE_BYTES, MAX_PIECES, MAX_TRAILER_BYTES } from '../../../runtime/wire/chunked-body.ts'
 import { Malformed } from '../../../runtime/wire/malformed.ts'
+
+function allOf(body: ChunkedBody, bytes: Uint8Array): Uint8Array[] {
+  const found: Uint8Array[] = []
+  for (let rest = bytes; rest.length > 0 && !body.isDone; rest = rest.subarray(body.taken))
+    found.push(...body.read(rest))
+  return found
+}
 
 function read(text: string, cuts: readonly number[] = []) {
   const bytes = Buffer.from(text, 'latin1')
   const body = new ChunkedBody()
   const places = [0, ...cuts.map((cut) => cut % (bytes.length + 1)).toSorted((a, b) => a - b), bytes.length]
-  const found = places.slice(1).flatMap((end, i) => body.read(bytes.subarray(places[i], end)))
+  const found = places.slice(1).flatMap((end, i) => allOf(body, bytes.subarray(places[i], end)))
   return { data: Buffer.concat(found).toString('latin1'), isDone: body.isDone }
 }
 
@@ -51,6 +58,17 @@ describe('a body', () => {
     `0\r\n${'A: b\r\n'.repeat(MAX_TRAILER_BYTES)}`,
   ])('%.20j is malformed', (text) => {
     expect(() => read(text)).toThrow(Malformed)
+  })
+
+  test('of many small chunks is read in steps', () => {
+    const bytes = Buffer.from(`${'1\r\na\r\n'.repeat(MAX_PIECES + 1)}0\r\n\r\nmore`)
+    const body = new ChunkedBody()
+    expect(body.read(bytes)).toHaveLength(MAX_PIECES)
+    expect(body.isDone).toBe(false)
+    const rest = bytes.subarray(body.taken)
+    expect(Buffer.concat(body.read(rest)).toString()).toBe('a')
+    expect(body.isDone).toBe(true)
+    expect(rest.subarray(body.taken).toString()).toBe('more')
   })
 
   test('has the same data however it is cut', () => {
