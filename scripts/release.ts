@@ -1,6 +1,6 @@
 /**
- * Builds a release: the three executables for each platform, archives, checksums, the list of what they contain, the
- * installer and the release notes.
+ * Builds a release: the three executables for each platform, archives, npm packages, checksums, the list of what they
+ * contain, the installer and the release notes.
  *
  *   bun run release                                        all platforms, into dist/release
  *   bun run release --platform linux-x64 --platform linux-arm64
@@ -19,6 +19,7 @@ import { bundledPackages, thirdPartyLicenses } from './release/bundled.ts'
 import { writeChecksums } from './release/checksums.ts'
 import { installerFor } from './release/installer.ts'
 import { releaseNotes } from './release/notes.ts'
+import { packMain, packPlatform } from './release/npm.ts'
 import { type Platform, platformsNamed } from './release/platforms.ts'
 import { run } from './release/run.ts'
 import { sbom } from './release/sbom.ts'
@@ -35,8 +36,9 @@ interface Release {
   readonly licenses: string
 }
 
-/** Builds the archives of one platform. Returns their paths. */
-async function buildPlatform({ name, target }: Platform, release: Release): Promise<readonly string[]> {
+/** Builds the archives and the npm package of one platform. Returns their paths. */
+async function buildPlatform(platform: Platform, release: Release): Promise<readonly string[]> {
+  const { name, target } = platform
   const directory = join(release.out, `taskmill-${VERSION}-${name}`)
   rmSync(directory, { recursive: true, force: true })
   mkdirSync(directory, { recursive: true })
@@ -48,7 +50,9 @@ async function buildPlatform({ name, target }: Platform, release: Release): Prom
     }
     for (const document of DOCUMENTS) copyFileSync(join(ROOT, document), join(directory, document))
     writeFileSync(join(directory, 'THIRD-PARTY-LICENSES'), release.licenses)
-    return await archive(directory, release)
+    const archives = await archive(directory, release)
+    const npm = await packPlatform(platform, directory, release.out)
+    return npm === undefined ? archives : [...archives, npm]
   } finally {
     rmSync(directory, { recursive: true, force: true })
   }
@@ -83,6 +87,7 @@ async function main(): Promise<void> {
     files.push(...built)
     console.log(built.join('\n'))
   }
+  files.push(await packMain(out))
   const installer = readFileSync(join(ROOT, 'scripts/install.sh'), 'utf8')
   write('install.sh', installerFor(installer, { VERSION, RELEASES: values.releases }))
   const contents = sbom({ version: VERSION, bunVersion: Bun.version, time, commit: commit!, packages })

@@ -3,7 +3,7 @@
  * installs it from a server. The executables for arm64 run under qemu.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { VERSION } from '../../shared/version.ts'
@@ -17,7 +17,8 @@ const PROGRAMS = ['taskmill', 'taskmill-control', 'taskmill-runtime']
 const ARM64_ROOT = '/usr/aarch64-linux-gnu'
 const out = tempDir()
 const host = process.arch === 'arm64' ? 'linux-arm64' : 'linux-x64'
-const platforms = [...new Set([host, 'linux-arm64'])]
+const platforms = [...new Set([host, 'linux-x64-baseline', 'linux-arm64'])]
+const packages = ['taskmill', 'taskmill-linux-x64', 'taskmill-linux-arm64']
 let port: number
 
 /** Where Bun keeps its executables for other platforms. Without it, it writes them into the working directory. */
@@ -47,6 +48,7 @@ describe('a release', () => {
   test('has two archives for each platform, the installer, the notes and the list of its packages', () => {
     expect(readdirSync(out.path).toSorted()).toEqual(
       [
+        ...packages.map((name) => `npm-${name}-${VERSION}.tgz`),
         ...['RELEASE_NOTES.md', 'SHA256SUMS', 'install.sh', `taskmill-${VERSION}.spdx.json`],
         ...platforms.flatMap((name) => ['gz', 'zst'].map((kind) => `taskmill-${VERSION}-${name}.tar.${kind}`)),
       ].toSorted(),
@@ -115,6 +117,42 @@ test('the installer installs it, and its executables run', async () => {
     })
   }
 }, 600_000)
+
+const npm = Bun.which('npm')
+const withoutNpm = npm === null ? ' (skipped: npm is not installed)' : ''
+test.skipIf(npm === null)(
+  `npm installs the executables of this platform beside the client${withoutNpm}`,
+  () => {
+    using home = tempDir()
+    const env = { HOME: home.path, npm_config_cache: join(home.path, 'cache'), npm_config_offline: 'true' }
+    const archives = ['taskmill', `taskmill-${process.platform}-${process.arch}`].map((name) =>
+      join(out.path, `npm-${name}-${VERSION}.tgz`),
+    )
+    writeFileSync(join(home.path, 'package.json'), '{"name": "user", "type": "module"}')
+    const command = [npm!, 'install', '--prefix', home.path, '--no-audit', '--no-fund', '--ignore-scripts', ...archives]
+    expect(run(command, env)).toMatchObject({ code: 0 })
+    const modules = join(home.path, 'node_modules')
+    expect(
+      readdirSync(modules)
+        .filter((name) => name.startsWith('taskmill'))
+        .toSorted(),
+    ).toEqual(['taskmill', `taskmill-${process.platform}-${process.arch}`])
+    for (const program of PROGRAMS) {
+      expect(run([join(modules, '.bin', program), '--version'])).toMatchObject({
+        code: 0,
+        stdout: expect.stringContaining(VERSION),
+      })
+    }
+    // The exit code of the executable is that of the command.
+    expect(run([join(modules, '.bin/taskmill'), 'no-such-command']).code).toBe(2)
+    rmSync(join(modules, `taskmill-${process.platform}-${process.arch}`), { recursive: true })
+    expect(run([join(modules, '.bin/taskmill'), '--version'])).toEqual({
+      ...{ code: 1, stdout: '' },
+      stderr: `taskmill: no package with the executables for ${process.platform}-${process.arch} is installed: install taskmill without --omit=optional\n`,
+    })
+  },
+  600_000,
+)
 
 const qemu = Bun.which('qemu-aarch64-static')
 const missing =
