@@ -4,7 +4,7 @@
  * The name is looked up here, once. Each address is checked, and the connection goes to an address that passed: a second
  * lookup might answer with another (DNS rebinding).
  */
-import { lookup } from 'node:dns/promises'
+import { dns } from 'bun'
 import { type IpAddress, ipText, parseIp } from '../../shared/egress/ip-address.ts'
 import { systemCodeOf } from '../../shared/errors.ts'
 import type { Authority } from '../wire/authority.ts'
@@ -27,19 +27,22 @@ export const MAX_ADDRESSES = 16
 export const MAX_TRIED_ADDRESSES = 4
 
 /**
- * Maximum lookups at a time, and connections that are being made: of a task, and of all tasks. A slow name server holds a
- * thread, and an address that does not answer a descriptor.
+ * Maximum lookups at a time, and connections that are being made: of a task, and of all tasks. Both hold a descriptor.
  */
 export const MAX_TASK_LOOKUPS = 4
-export const MAX_LOOKUPS = 32
+export const MAX_LOOKUPS = 256
 export const MAX_TASK_ATTEMPTS = 64
 export const MAX_ATTEMPTS = 1_024
 
 /** The addresses of a name, in the order in which to try them. */
 export type Resolve = (name: string) => Promise<readonly string[]>
 
+/**
+ * Looks a name up in `/etc/hosts`, then at the name servers of `/etc/resolv.conf`. The resolver of libc would hold a thread
+ * for each name, and there are only a few: four names that no server answers would stop all reads and writes of files.
+ */
 export const systemResolve: Resolve = async (name) =>
-  (await lookup(name, { all: true, verbatim: true })).map(({ address }) => address)
+  (await dns.lookup(name, { backend: 'c-ares' })).map(({ address }) => address)
 
 export type Dialed =
   | {
@@ -163,4 +166,4 @@ async function limited<T>(
 }
 
 const causeOf = (error: unknown): string =>
-  error instanceof TimedOut ? 'no answer in time' : (systemCodeOf(error) ?? 'an unknown fault')
+  error instanceof TimedOut ? 'no answer in time' : (systemCodeOf(error)?.replace(/^DNS_/, '') ?? 'an unknown fault')
