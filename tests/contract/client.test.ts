@@ -409,11 +409,11 @@ describe('the command line', () => {
     [[], 'no subcommand (see --help)'],
     [
       ['polka'],
-      'unknown subcommand "polka" (there are: run, submit, check, wait, watch, rerun, get, list, graphs, graph, logs, approve, reject, cancel, delete, act, translate, tools, capabilities, health, up, status, down, doctor, ensure-running, mcp, install-mcp, schema, version, help)',
+      'unknown subcommand "polka" (there are: run, submit, check, wait, watch, rerun, get, list, graphs, graph, logs, approve, reject, cancel, delete, act, translate, tools, capabilities, runtimes, health, up, status, down, doctor, ensure-running, mcp, install-mcp, schema, version, help)',
     ],
     [
       ['constructor'],
-      'unknown subcommand "constructor" (there are: run, submit, check, wait, watch, rerun, get, list, graphs, graph, logs, approve, reject, cancel, delete, act, translate, tools, capabilities, health, up, status, down, doctor, ensure-running, mcp, install-mcp, schema, version, help)',
+      'unknown subcommand "constructor" (there are: run, submit, check, wait, watch, rerun, get, list, graphs, graph, logs, approve, reject, cancel, delete, act, translate, tools, capabilities, runtimes, health, up, status, down, doctor, ensure-running, mcp, install-mcp, schema, version, help)',
     ],
     [['wiat'], 'unknown subcommand "wiat" (did you mean "wait"?)'],
     [['kill', 'a'], 'unknown subcommand "kill" (did you mean "cancel"?)'],
