@@ -152,7 +152,7 @@ describe.skipIf(missingCgroups !== undefined)(`with control groups${why}`, () =>
         await using groups = testCgroups()
         const cgroup = groups.tasks.forTask('task-1')!
         const storm = `use POSIX (); $| = 1; my $end = time + 10;
-        for (1 .. 40) { next if fork(); while (time < $end) { POSIX::setsid(); my $pid = fork(); exit if $pid; } exit }
+        for (1 .. 40) { my $child; do { $child = fork() } until defined $child; next if $child; while (time < $end) { POSIX::setsid(); my $pid = fork(); exit if $pid; } exit }
         print "storm\\n"; sleep 600`
         await using task = launch(launcher, { command: perl(storm), cgroup, pids_max: 400, give_up_ms: 8_000 })
         await task.printed('storm\n')
