@@ -140,6 +140,7 @@ class TaskLogReader {
     const task = this.#task
     let reported: ProgressEntry | undefined
     while (!this.#ends.aborted && !task.isDeleted) {
+      const { seq } = task
       const isNextAttempt = this.#readAttempt !== 0 && this.#readAttempt !== task.attempt
       if (isNextAttempt && followUntil === 'attempt ended') return
       const output = this.#readAttempt === task.attempt ? undefined : scheduler.outputOf(task)
@@ -156,7 +157,9 @@ class TaskLogReader {
       else yield* this.#text(lines)
       if (isOver) await keeper.kept('show') // the end of the log shows that the task has ended
       if (isOver || followUntil === undefined) return
-      if (reports.length === 0 && output === undefined) await store.whenChanged(task, this.#ends)
+      // A change since `seq` was read woke nobody: an attempt may begin between the look for its output and the wait.
+      const hasNews = reports.length > 0 || output !== undefined || task.seq !== seq
+      if (!hasNews) await store.whenChanged(task, this.#ends)
     }
   }
 

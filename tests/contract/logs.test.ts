@@ -202,10 +202,13 @@ describe('of a running task', () => {
   })
 
   test('goes on with the next attempt', async () => {
-    const id = await start(script(`echo "\${TASKMILL_ATTEMPT##*/}"; ${waitFor(file('d'))}; exit 1`, { retry: 2 }))
+    const attempt = `n=\${TASKMILL_ATTEMPT##*/}; echo $n; until test -e ${file('d')}$n; do sleep 0.01; done; exit 1`
+    const id = await start(script(attempt, { retry: 2 }))
     const followed = reading(logs(id, 'follow=true'))
-    await followed.has('1\n')
-    await go('d')
+    for (const [n, soFar] of ['1\n', '1\n2\n', '1\n2\n3\n'].entries()) {
+      await followed.has(soFar)
+      await go(`d${n + 1}`)
+    }
     await followed.done
     expect(followed.state.received).toBe('1\n2\n3\n')
   })

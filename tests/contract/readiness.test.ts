@@ -104,7 +104,7 @@ describe('a data directory that is gone is noticed before the next 202', () => {
       mkdirSync(dataDir)
     },
     emptied(dataDir: string) {
-      for (const name of readdirSync(dataDir)) rmSync(join(dataDir, name), { recursive: true })
+      for (const name of readdirSync(dataDir)) rmSync(join(dataDir, name), { recursive: true, force: true })
     },
   }
 
