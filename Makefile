@@ -16,7 +16,7 @@ demo: node_modules
 test: node_modules
 	@$(BUN) run --silent test
 
-# What takes longest: kills under load, kernels of their own, benchmarks, container images.
+# What takes longest: kills under load, waits for time limits, kernels of their own, benchmarks, container images.
 test-long: node_modules
 	@$(BUN) run --silent test --long
 

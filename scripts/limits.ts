@@ -141,8 +141,8 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
   'Requests to control': limits([
     ['Bytes of a body, and of the graph of an action', ...control('maxBodyBytes'), '413', 'contract/submit.test.ts', 'a body of exactly --max-body-bytes is not'],
     ['Bytes of a message to `/mcp`', ...constant('MAX_MCP_BODY_BYTES', bytes(MAX_MCP_BODY_BYTES)), '413', 'contract/mcp-endpoint.test.ts', 'a body that is too large is 413'],
-    ['Time for receiving a request', ...constant('READ_TIMEOUT_SECONDS', `${READ_TIMEOUT_SECONDS} s`), 'The connection is closed. Bun counts in steps of 4 s.', 'contract/time-limits.test.ts', 'read: 15 s for the whole request'],
-    ['Time for sending an answer', ...constant('WRITE_TIMEOUT_SECONDS', `${WRITE_TIMEOUT_SECONDS} s`), 'The connection is closed.', 'contract/time-limits.test.ts', 'one that does not read its answer'],
+    ['Time for receiving a request', ...constant('READ_TIMEOUT_SECONDS', `${READ_TIMEOUT_SECONDS} s`), 'The connection is closed. Bun counts in steps of 4 s.', 'contract/time-limits.long.test.ts', 'read: 15 s for the whole request'],
+    ['Time for sending an answer', ...constant('WRITE_TIMEOUT_SECONDS', `${WRITE_TIMEOUT_SECONDS} s`), 'The connection is closed.', 'contract/time-limits.long.test.ts', 'one that does not read its answer'],
     ['Fields beside `tasks`, and fields of one task', ...constant('MAX_FIELDS', count(MAX_FIELDS)), '400', 'control/graph/decode.test.ts', 'MAX_FIELDS'],
     ['Levels of nesting of `params` and `input`, also with the values of references', ...constant('MAX_JSON_DEPTH', count(MAX_JSON_DEPTH)), '400', 'control/graph/decode.test.ts', 'MAX_JSON_DEPTH'],
     ['`wait_ms`', ...constant('MAX_WAIT_MS', duration(MAX_WAIT_MS)), '400', 'contract/graphs.test.ts', 'is refused for wait_ms=%s'],
@@ -216,7 +216,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Bytes of `--mcp-config`', ...constant('MAX_CONFIG_BYTES', bytes(MAX_CONFIG_BYTES)), 'The start is refused.', 'control/mcp-client/config.test.ts', 'MAX_CONFIG_BYTES'],
     ['Skills that are listed', ...constant('MAX_LISTED_SKILLS', count(MAX_LISTED_SKILLS)), 'The first ones are listed; all run.', 'control/executors/skills.test.ts', 'MAX_LISTED_SKILLS'],
     ['Bytes of each stream of a runtime task in its result', ...constant('MAX_RESULT_STREAM_BYTES', bytes(MAX_RESULT_STREAM_BYTES)), 'The rest is in the log.', 'control/executors/runtime/outcome.test.ts', 'MAX_RESULT_STREAM_BYTES'],
-    ['Time for which the runtime service may be away', ...control('runtimeAwayTimeout'), 'Its attempts fail.', 'contract/runtime-tasks-restart.test.ts', 'a runtime service that stays away fails the attempt'],
+    ['Time for which the runtime service may be away', ...control('runtimeAwayTimeout'), 'Its attempts fail.', 'contract/runtime-tasks-restart.long.test.ts', 'a runtime service that stays away fails the attempt'],
   ]),
   'The runtime service': limits([
     ['Bytes of a body', ...runtime('maxBodyBytes'), '413', 'contract/runtime-errors.test.ts', 'above --max-body-bytes, not at it'],
