@@ -237,6 +237,11 @@ describe('the journal', () => {
     await control.ended('one')
     await control.submit([{ id: 'two', type: 'noop' }])
     await control.ended('two')
+    // Reserved in the background. Without it, a run that changes nothing would find half a reservation, and leave it.
+    await until(
+      () => existsSync(join(dataDir, 'event-numbers')),
+      (isThere) => isThere,
+    )
     await control.stop('SIGKILL')
   }
 
