@@ -29,6 +29,19 @@ export const NamedRuntimeCapacity = Type.Object({
 })
 export type NamedRuntimeCapacity = Static<typeof NamedRuntimeCapacity>
 
+/** A replica of control on a database. */
+export const ReplicaState = Type.Object({
+  id: count('Its number.'),
+  state: oneOf(['live', 'gone'], 'gone: nobody has adopted its graphs yet.'),
+  url: maybe(text('With live: where other replicas reach it. Absent while it starts, and on a Unix socket.')),
+  lease_ms_left: maybe(
+    Type.Integer({
+      description: 'With live: milliseconds until its lease is over, if it does not renew it. Negative: it is.',
+    }),
+  ),
+})
+export type ReplicaState = Static<typeof ReplicaState>
+
 export const CapacityResponse = Type.Object(
   {
     slots: Type.Object({
@@ -41,6 +54,7 @@ export const CapacityResponse = Type.Object(
     runtimes: Type.Array(NamedRuntimeCapacity, {
       description: 'All runtime services. The first one, or that without a name, is runtime, too.',
     }),
+    replicas: maybe(Type.Array(ReplicaState, { description: 'With a database: all replicas of control.' })),
   },
   { title: 'CapacityResponse' },
 )

@@ -20,7 +20,7 @@ export const MAX_RESET_GRAPHS = 1_000
 /** Tasks in the `reset` of a stream of a graph. */
 export const MAX_RESET_TASKS = 10_000
 
-/** The header of an answer that says up to which event it is true. `?after=` that number continues without a gap. */
+/** The header of an answer that says up to which event it is true. `?after=` its value continues without a gap. */
 export const EVENT_SEQ_HEADER = 'x-event-seq'
 
 /** The fields of every event. */
@@ -28,7 +28,7 @@ export const EventHeader = Type.Object({
   seq: count('Number of the event. Numbers rise and are never given twice, but are not consecutive.'),
   previous: maybe(
     count(
-      'Number of the event before it in this stream; of the first event after a resume, the number that was resumed from. Absent in the first event of a new stream and in reset.',
+      'Number of the event before it in this stream; of the first event after a resume, the number that was resumed from. Absent in the first event of a new stream and in reset. With a database, in the stream of the service: of the event before it of the same replica.',
     ),
   ),
   at: time('When it happened.'),

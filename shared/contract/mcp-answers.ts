@@ -134,10 +134,13 @@ export const GetTaskAnswer = Type.Object({
 })
 export type GetTaskAnswer = Static<typeof GetTaskAnswer>
 
+const missingReplicas = maybe(Type.Array(Type.Integer(), { description: 'Replicas that did not answer.' }))
+
 export const ListTasksAnswer = Type.Object({
   counts: statusCounts,
   tasks: Type.Array(Type.Omit(TaskView, ['result', 'result_omitted']), { description: 'The newest first.' }),
   next_cursor: maybe(text('Pass it as cursor to see older tasks. Absent on the last page.')),
+  missing_replicas: missingReplicas,
 })
 export type ListTasksAnswer = Static<typeof ListTasksAnswer>
 
@@ -163,6 +166,7 @@ export const ListGraphsAnswer = Type.Object({
       'The newest first: {graph_id, name, labels, state, task_count, counts, created_at, started_at, finished_at, duration_ms}.',
   }),
   next_cursor: maybe(text('Pass it as cursor to see older graphs. Absent on the last page.')),
+  missing_replicas: missingReplicas,
 })
 export type ListGraphsAnswer = Static<typeof ListGraphsAnswer>
 

@@ -200,7 +200,7 @@ export const GetLogsInput = Type.Object({
     Type.String({
       expected: 'string',
       description:
-        'stdout, stderr, output, body, content or progress; result is the whole result as JSON. Default: the first that the task has.',
+        'stdout, stderr, output, body, content or progress; result is the whole result as JSON; network lists the connections of a task whose network has rules. Default: the first that the task has.',
     }),
   ),
   offset: Type.Optional(

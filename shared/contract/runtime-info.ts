@@ -67,7 +67,10 @@ export const RuntimeCapabilities = Type.Object(
       rootless: flag('linux_sandbox without being root.'),
       namespaces: namespaceFlags((name) => `Whether ${name} can be its own.`),
     }),
-    storage: Type.Object({ data_dir_writable: flag('The data directory takes files.') }),
+    storage: Type.Object({
+      data_dir_writable: flag('The data directory takes files.'),
+      file_bundles: maybe(flag('Files can be handed to and from other runtime services. Absent in older versions.')),
+    }),
     resources: Type.Object({
       rlimit_cpu: flag('cpu_time_sec holds.'),
       rlimit_memory: flag('memory_bytes holds, as address space.'),
@@ -107,6 +110,7 @@ export const RuntimeConfigSummary = Type.Object({
   egress_allow: maybe(texts('Hosts that tasks with rules may connect to; absent where only their own rules count.')),
   egress_deny: texts('Hosts that no task with rules may connect to.'),
   max_egress_connections: count('Connections that all tasks with rules may have at a time.'),
+  own_egress_connections: count('Of these, those that each of max_running_tasks tasks has for itself.'),
 })
 export type RuntimeConfigSummary = Static<typeof RuntimeConfigSummary>
 

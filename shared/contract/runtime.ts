@@ -105,7 +105,7 @@ export const ErrorInfo = Type.Object({
 })
 export type ErrorInfo = Static<typeof ErrorInfo>
 
-/** What a task did through the rules of its network. Connections count when they end. */
+/** What a task did through the rules of its network. Connections count when they end, bytes at once. */
 export const NetworkUsage = Type.Object({
   connections_allowed: count('Connections that the rules allowed, also those that could not be made.'),
   connections_refused: count('Connections that were refused.'),

@@ -2,7 +2,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { count, flag, type Immutable, text, textMap } from './answer-schema.ts'
 import { RuntimeCapacity } from './capacity.ts'
-import { RUNTIME_LABEL_RULE, RUNTIME_LABEL_VALUE_RULE, RUNTIME_NAME_RULE } from './placement.ts'
+import { RUNTIME_LABEL_RULE, RUNTIME_LABEL_VALUE_RULE, RUNTIME_NAME_RULE } from './runtime-names.ts'
 import { stringMap } from './string-map.ts'
 
 /** Bytes of the body of POST /runtimes: 64 labels, each character escaped, and an address. */

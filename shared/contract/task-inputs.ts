@@ -5,12 +5,22 @@ import { ANY_NAME } from './string-map.ts'
 /** What a task gets from another one. A request may have the fields of a status, so that a status can be submitted again. */
 export const TaskInput = Type.Object(
   {
-    task_id: Type.String({ expected: 'string', description: 'Another task of the runtime service, which has ended.' }),
-    file: Type.String({
-      expected: 'string',
-      description: 'A file or a directory of its workspace; "." for all of it.',
-      examples: ['dist/app.tar', 'dist'],
-    }),
+    task_id: Type.Optional(
+      Type.String({ expected: 'string', description: 'Another task of the runtime service, which has ended.' }),
+    ),
+    file: Type.Optional(
+      Type.String({
+        expected: 'string',
+        description: 'A file or a directory of its workspace; "." for all of it.',
+        examples: ['dist/app.tar', 'dist'],
+      }),
+    ),
+    staged: Type.Optional(
+      Type.String({
+        expected: 'string',
+        description: 'SHA-256 of a staged bundle from another runtime service, instead of task_id and file.',
+      }),
+    ),
     sha256: Type.Optional(
       Type.String({
         expected: 'string',
@@ -24,7 +34,7 @@ export const TaskInput = Type.Object(
       Type.Integer({ minimum: 0, expected: 'number', description: 'Number of files. In a status.' }),
     ),
   },
-  { additionalProperties: false, expected: 'object with task_id and file' },
+  { additionalProperties: false, expected: 'object with task_id and file, or with staged' },
 )
 export type TaskInput = Static<typeof TaskInput>
 

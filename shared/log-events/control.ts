@@ -107,6 +107,11 @@ export const controlLogEvents = {
     when: 'The last line before the service ends with exit code 1.',
     fields: { cause: 'The defect.', journal: 'Whether the journal is on disk.' },
   },
+  'an event stream broke': {
+    level: 'error',
+    when: 'The database refused to tell past events, or there is a defect. The stream ends; its client comes again.',
+    fields: DEFECT,
+  },
   'a tool broke': {
     level: 'error',
     when: 'A tool of POST /mcp threw what it should not. This is a defect of the service.',
@@ -170,15 +175,55 @@ export const controlLogEvents = {
     when: 'A server of the database is away or a standby.',
     fields: { ...CAUSE, server: 'The address that is asked from now on, without its password.' },
   },
-  'another replica is active': {
+  'a replica of an earlier version is active': {
     level: 'info',
-    when: 'This replica waits as a standby until the lease of the other one ends.',
+    when: 'An upgrade: this replica waits until the other one has ended, which has all graphs.',
     fields: { replica: 'Number of the other replica.', url: 'Its address.' },
   },
-  'this replica is active': {
+  'the killed replica of this data directory was declared dead': {
     level: 'info',
-    when: 'The replica has the lease. It runs all graphs.',
+    when: 'A start with the data directory of a replica that had a lease: its process has ended, so nobody waits for its lease.',
+    fields: { replica: 'Number of the earlier replica.' },
+  },
+  'this replica is registered': {
+    level: 'info',
+    when: 'The replica has its lease, and the graphs of replicas that were gone.',
     fields: { replica: 'Its number.' },
+  },
+  'other replicas cannot reach this one: set --advertise to an address that leads to it': {
+    level: 'warn',
+    when: 'The address that the replica has registered was asked, and the replica did not get the request. The check is repeated.',
+    fields: { ...CAUSE, url: 'The registered address.' },
+  },
+  'other replicas can reach this one now': {
+    level: 'info',
+    when: 'The registered address leads to the replica after all, perhaps through a proxy that routes to it since just now.',
+    fields: { url: 'The registered address.' },
+  },
+  'a replica was declared dead': {
+    level: 'warn',
+    when: 'It did not renew its lease. The others adopt its graphs. If it still runs, it ends with exit code 75.',
+    fields: { replica: 'Its number.' },
+  },
+  'graphs adopted': {
+    level: 'info',
+    when: 'The replica runs graphs of one that is gone from now on.',
+    fields: { replica: 'Number of the one that is gone; 0 for those of an earlier version.', graphs: 'How many.' },
+  },
+  'a graph cannot be adopted': {
+    level: 'error',
+    when: 'This version does not know its rows. A newer replica adopts it after this one has ended.',
+    fields: { ...CAUSE, graph_ordinal: 'Number of the graph in the database.' },
+  },
+  'graphs of other replicas are not adopted': {
+    level: 'error',
+    when: 'The database refuses to tell of them for good, or there is a defect. The replica tries again, and logs the next cause.',
+    fields: DEFECT,
+  },
+  'cannot look for graphs to adopt': {
+    level: 'debug',
+    when: 'The database does not answer. The replica tries again.',
+    fields: CAUSE,
   },
   'past events cannot be kept: streams can be resumed from now on only': {
     level: 'warn',
@@ -250,6 +295,11 @@ export const controlLogEvents = {
     when: 'A caller added it, or it registered itself.',
     fields: { runtime, url: 'Its address.', labels: 'Its labels.' },
   },
+  'a runtime service has another address': {
+    level: 'warn',
+    when: 'It registered itself from there, or a caller moved it. If the line comes again and again, two have one name.',
+    fields: { runtime, url: 'Its address.', earlier_url: 'Its address before.' },
+  },
   'a runtime service gets no new tasks': { level: 'info', when: 'A caller drains it.', fields: { runtime } },
   'a runtime service gets tasks again': { level: 'info', when: 'A caller ended its drain.', fields: { runtime } },
   'a runtime service was removed': {
@@ -261,6 +311,42 @@ export const controlLogEvents = {
     level: 'warn',
     when: 'At the start. A caller removed it before; POST /runtimes adds it again.',
     fields: { runtime, url: 'Its address.' },
+  },
+  'a runtime service was added under a name of --runtime-url, which counts here': {
+    level: 'warn',
+    when: 'The address of --runtime-url is another one than that of the runtime service that was added. Give one of them another name.',
+    fields: { runtime, url: 'The address of --runtime-url.', added_url: 'The address that was added.' },
+  },
+  'attempts that are to be ended were taken over': {
+    level: 'info',
+    when: 'Another replica is gone. This one ends what it was to end in the runtime services.',
+    fields: { attempts: 'Number of attempts.' },
+  },
+  'a file of the data directory was moved into the database': {
+    level: 'info',
+    when: 'At the start with --database. Runtime services that callers changed (runtimes.json), or attempts that are still to be ended there (orphans.json), are rows now.',
+    fields: { path: 'Where the file is now. Nothing reads it any more.' },
+  },
+  'changes of the runtime services are not read': {
+    level: 'error',
+    when: 'The database refuses to tell of them for good, or there is a defect. The replica tries again, and logs the next cause.',
+    fields: DEFECT,
+  },
+  'cannot look for changes of the runtime services': {
+    level: 'debug',
+    when: 'The database did not answer. The next look comes at the latest after half a second.',
+    fields: CAUSE,
+  },
+  'files were brought to another runtime service': {
+    level: 'info',
+    when: 'Inputs of a task are staged where the task runs.',
+    fields: {
+      from: 'The runtime service that has the task whose files they are.',
+      runtime,
+      sha256: 'Hash of the bundle.',
+      bytes: 'Its size.',
+      duration_ms: 'How long it took.',
+    },
   },
   'the runtime service is away, waiting for it': {
     level: 'warn',
@@ -335,7 +421,7 @@ export const controlLogEvents = {
   },
   'the runtime service does not end what nobody waits for': {
     level: 'error',
-    when: 'A kill was refused. It is repeated.',
+    when: 'A kill was refused. It is repeated; the line comes again only with another cause.',
     fields: { ...CAUSE, handle_id },
   },
   'cannot note which tasks are to be ended in the runtime service': {

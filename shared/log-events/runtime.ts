@@ -30,6 +30,16 @@ export const runtimeLogEvents = {
     when: 'Retention failed. It is repeated after --gc-interval-ms.',
     fields: CAUSE,
   },
+  'staged files removed that are kept no longer': {
+    level: 'info',
+    when: 'Bundles of other runtime services were not used for --staged-retention-secs.',
+    fields: { removed: 'Number of bundles.' },
+  },
+  'cannot remove staged files that are kept no longer': {
+    level: 'error',
+    when: 'It is repeated after --gc-interval-ms.',
+    fields: CAUSE,
+  },
   'cannot remove stray directories': {
     level: 'error',
     when: 'After the start: directories that no task has stay until the next one.',
@@ -67,7 +77,12 @@ export const runtimeLogEvents = {
   },
   'cannot remove the sockets of ended tasks': {
     level: 'warn',
-    when: 'After the start. The next one tries again.',
+    when: 'After the start, or at the end of a task. The next start tries again.',
+    fields: CAUSE,
+  },
+  'cannot keep what a task uses of its network': {
+    level: 'warn',
+    when: 'Its limits hold, but after a crash of the service its totals count what has an event.',
     fields: CAUSE,
   },
   'a connection of a task could not be served': {

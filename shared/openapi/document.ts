@@ -123,6 +123,7 @@ function operation(route: RouteDescription, { path, schemas, error }: Around): O
     ...(isWithoutToken(path) && { security: [] }),
     ...(parameters.length > 0 && { parameters }),
     ...(route.body !== undefined && { requestBody: { required: true, content: bodyOf(route, schemas) } }),
+    ...(route.bodyType !== undefined && { requestBody: { required: true, content: { [route.bodyType]: {} } } }),
     responses: {
       ...Object.fromEntries(
         Object.entries(route.answers).map(([status, answer]) => [status, response(answer, schemas)]),

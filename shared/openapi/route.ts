@@ -34,6 +34,8 @@ export interface RouteDescription<Q extends TProperties = TProperties> {
   /** Request headers that the route reads: name to a sentence. */
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: TSchema
+  /** Media type of a body that is no JSON. */
+  readonly bodyType?: string
   /** A body that the service accepts. Default: none. */
   readonly example?: unknown
   readonly answers: Readonly<Record<number, Answer>>

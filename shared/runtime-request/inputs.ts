@@ -1,4 +1,5 @@
 /** Files of other tasks that a task gets before it starts, by the path in its own workspace. Pure. */
+import { isSha256 } from '../contract/file-bundles.ts'
 import type { TaskInput } from '../contract/task-inputs.ts'
 import { isObject } from '../json.ts'
 import { requestFault } from './fault.ts'
@@ -11,8 +12,19 @@ export const MAX_INPUTS = 64
 /** Stands for a whole workspace. */
 export const WHOLE_WORKSPACE = '.'
 
-/** An input of a request. */
-export type InputSource = Pick<TaskInput, 'task_id' | 'file' | 'sha256'>
+/** Files of another task of the same service. */
+export interface TaskFiles {
+  readonly task_id: string
+  readonly file: string
+}
+
+/** A bundle from another service. */
+export interface StagedFiles {
+  readonly staged: string
+}
+
+/** An input of a request, with the hash of its content if the task takes no other content. */
+export type InputSource = (TaskFiles | StagedFiles) & { readonly sha256?: string }
 
 /** By path in the workspace of the task. */
 export type TaskInputs = Readonly<Record<string, InputSource>>
@@ -25,6 +37,13 @@ export const missingTaskIn = (details: unknown): string | undefined =>
   isObject(details) && details.field === 'inputs' && typeof details.missing_task === 'string'
     ? details.missing_task
     : undefined
+
+/** Details of an error about a staged bundle that is not there. */
+export const ofMissingBundle = (missing_bundle: string) => ({ field: 'inputs', missing_bundle })
+
+/** Whether the error of these details is about a staged bundle that is not there. */
+export const isMissingBundle = (details: unknown): boolean =>
+  isObject(details) && details.field === 'inputs' && typeof details.missing_bundle === 'string'
 
 /** The names of a valid path below a workspace. */
 export const namesOfFile = (file: string): readonly string[] => namesIn(file)
@@ -41,23 +60,41 @@ export function validInputs(
   }
   const paths = new Map<string, string>()
   const inputs: [string, InputSource][] = []
-  for (const [path, { task_id, file, sha256: expected }] of entries) {
-    const sha256 = expected ?? undefined // null means absent
+  for (const [path, input] of entries) {
+    const sha256 = input.sha256 ?? undefined // null means absent
     const at = `inputs.${shortened(path)}`
     const names = checkedPath(at, path)
     const other = paths.get(names)
     if (other !== undefined) throw requestFault(`${at} is in the place of ${other}`)
     paths.set(names, at)
-    if (!isTaskId(task_id)) throw requestFault(`${at}.task_id is no id of a task: ${shortened(task_id)}`)
-    if (task_id === ownId) throw requestFault(`${at}.task_id is the task itself`)
-    checkFile(`${at}.file`, file)
-    if (sha256 !== undefined && !/^[0-9a-f]{64}$/.test(sha256)) {
-      throw requestFault(`${at}.sha256 must have 64 hexadecimal digits, in lower case`)
-    }
-    inputs.push([path, { task_id, file, ...(sha256 !== undefined && { sha256 }) }])
+    const source = validSource(at, input, ownId, isTaskId)
+    if (sha256 !== undefined) checkHash(`${at}.sha256`, sha256)
+    inputs.push([path, { ...source, ...(sha256 !== undefined && { sha256 }) }])
   }
   checkNesting(paths)
   return Object.fromEntries(inputs)
+}
+
+function validSource(
+  at: string,
+  { task_id, file, staged }: TaskInput,
+  ownId: string,
+  isTaskId: (id: string) => boolean,
+): TaskFiles | StagedFiles {
+  if (staged != null) {
+    if (task_id != null || file != null) throw requestFault(`${at}.staged excludes task_id and file`)
+    checkHash(`${at}.staged`, staged)
+    return { staged }
+  }
+  if (task_id == null || file == null) throw requestFault(`${at}: expected object with task_id and file`)
+  if (!isTaskId(task_id)) throw requestFault(`${at}.task_id is no id of a task: ${shortened(task_id)}`)
+  if (task_id === ownId) throw requestFault(`${at}.task_id is the task itself`)
+  checkFile(`${at}.file`, file)
+  return { task_id, file }
+}
+
+function checkHash(at: string, hash: string): void {
+  if (!isSha256(hash)) throw requestFault(`${at} must have 64 hexadecimal digits, in lower case`)
 }
 
 /** Throws `RequestFault` for a `file` that does not lead below the workspace of its task. */
