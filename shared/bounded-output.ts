@@ -141,6 +141,11 @@ export async function readInto(
     signal?.removeEventListener('abort', cancel)
     output.end()
   }
+  return textWithTail(output, tail)
+}
+
+/** The text of `output`; if that was cut off, with the last lines of the whole stream. */
+export function textWithTail(output: BoundedOutput, tail: ReadBoundedOptions['tail']): BoundedText {
   const read = output.text()
   return read.truncated && tail ? { ...read, tail: tail.lines() } : read
 }

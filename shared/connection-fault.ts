@@ -10,6 +10,8 @@ export interface CalledService {
   /** The variable and the flag that set its address. */
   readonly urlVariable: string
   readonly urlFlag: string
+  /** The variable that sets the token for its calls. */
+  readonly tokenVariable: string
 }
 
 type FaultKind = 'refused' | 'unresolved' | 'closed' | 'other'
@@ -26,6 +28,7 @@ const CLOSED: ConnectionFault = { kind: 'closed', text: 'the connection was clos
 const FAULTS: Readonly<Record<string, ConnectionFault>> = {
   ECONNREFUSED: REFUSED,
   ConnectionRefused: REFUSED,
+  ENOENT: { kind: 'refused', text: 'there is no such socket' },
   ECONNRESET: CLOSED,
   ConnectionClosed: CLOSED,
   ENOTFOUND: { kind: 'unresolved', text: 'no such host' },

@@ -6,7 +6,7 @@ import { closeSync, constants, fstatSync, ftruncateSync, openSync, readFileSync,
 import { join } from 'node:path'
 import { messageOf, systemCodeOf, UsageError } from './errors.ts'
 import { loadLibc } from './libc.ts'
-import { isThere } from './processes.ts'
+import { bootId, isThere } from './processes.ts'
 
 const LOCK_EXCLUSIVE = 2
 const LOCK_NOT_BLOCKING = 4
@@ -45,6 +45,17 @@ export function lockDirectory(directory: string, name: LockFile): number {
   } catch (error) {
     throw cannotWrite(directory, error)
   }
+}
+
+/**
+ * Identifies a lock on this machine until its next boot. `fd` comes from `lockDirectory`. Every earlier process that held a
+ * lock with this id has ended: while it had the lock file open, no other file could get its inode. Undefined if the system
+ * cannot tell.
+ */
+export function lockIdOf(fd: number): string | undefined {
+  if (libc === undefined || libc === null || bootId() === '') return undefined
+  const { dev, ino } = fstatSync(fd)
+  return `${bootId()}/${dev}-${ino}`
 }
 
 /** Whether a service of that kind holds the directory. False if that cannot be determined. */

@@ -97,13 +97,20 @@ export const choice = <const C extends string>(
   absent: setting.default,
 })
 
-/** A switch: `--name`, or `--name=false`. */
+/** A switch: `--name`, or `--name=false`. In variables, 1 and 0 are as common as true and false. */
 export const flag = (setting: Common): Setting<boolean> => ({
   ...setting,
   isSwitch: true,
-  parse: (given) => (given === 'true' ? true : given === 'false' ? false : new Expected('true or false')),
+  parse: (given) => SWITCH_VALUES.get(given) ?? new Expected('true or false'),
   absent: false,
 })
+
+const SWITCH_VALUES: ReadonlyMap<string, boolean> = new Map([
+  ['true', true],
+  ['1', true],
+  ['false', false],
+  ['0', false],
+])
 
 /** A list: the flag may be repeated, the variable holds a comma-separated list. */
 export const list = (setting: Common & { value: string }): Setting<readonly string[]> => ({
@@ -146,9 +153,9 @@ export function readCommandLine<S extends Settings>(
   env: Readonly<Record<string, string | undefined>>,
   settings: S,
 ): CommandLine<S> {
-  const { asked, canonical } = canonicalArgv(argv, settings)
+  const { asked, canonical, names } = canonicalArgv(argv, settings)
   if (asked !== undefined) return { asked, values: {} as SettingValues<S>, positionals: [], given: new Set() }
-  const parsed = parseArgs(canonical, cittyArgs(settings))
+  const parsed = parseArgs(canonical, cittyArgs(names))
 
   const values: Record<string, unknown> = {}
   const isGiven = new Set<keyof S>()
@@ -174,9 +181,12 @@ function settingValue(setting: Setting<unknown>, given: string, what: string): u
   return value
 }
 
-/** The table in citty's form. Switches are strings: `--name=maybe` would be true for citty, and is refused here. */
-const cittyArgs = (settings: Settings): Record<string, { readonly type: 'string' }> =>
-  Object.fromEntries(Object.keys(settings).map((key) => [flagName(key), { type: 'string' }]))
+/**
+ * The given flags in citty's form, because citty spells each name it gets in several ways: that took 2 to 4 ms of the start of a
+ * service with all of its fifty. Switches are strings: `--name=maybe` would be true for citty, and is refused here.
+ */
+const cittyArgs = (names: readonly string[]): Record<string, { readonly type: 'string' }> =>
+  Object.fromEntries(names.map((name) => [name, { type: 'string' }]))
 
 const FLAG = /^--?([A-Za-z][\w-]*)(?:=([\s\S]*))?$/
 
@@ -187,6 +197,8 @@ interface CanonicalArgv {
   readonly asked: 'help' | 'version' | undefined
   /** `--name=value` for each flag, then `--` and the other arguments. */
   readonly canonical: string[]
+  /** The names of the given flags. */
+  readonly names: readonly string[]
 }
 
 /** Checks the flags of `argv` and writes all of them in one way, for citty. */
@@ -237,7 +249,7 @@ function canonicalArgv(argv: readonly string[], settings: Settings): CanonicalAr
     const value = repeatable ? values.join(separator) : values.at(-1)
     return `--${name}=${value}`
   })
-  return { asked, canonical: [...given, '--', ...positionals] }
+  return { asked, canonical: [...given, '--', ...positionals], names: [...flags.keys()] }
 }
 
 function unknownFlag(name: string, known: Iterable<string>): UsageError {

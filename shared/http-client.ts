@@ -7,9 +7,11 @@
 import { createFetch } from 'ofetch'
 import { readBounded } from './bounded-output.ts'
 import { type CalledService, faultText, isTimeout, neverConnected } from './connection-fault.ts'
-import { fetchAsIs } from './fetch-as-is.ts'
+import { fetchAsIs, type RequestAsIs } from './fetch-as-is.ts'
 import { Expected, type Setting } from './flags.ts'
 import { isObject, jsonOrUndefined } from './json.ts'
+import { shownUrl } from './shown-url.ts'
+import { fetchTarget, plainSocketUrl } from './socket-address.ts'
 
 /** Milliseconds for a request that the service answers at once. */
 export const REQUEST_TIMEOUT_MS = 60_000
@@ -22,6 +24,11 @@ export const MAX_ACTION_ANSWER_BYTES = 4 * MAX_ANSWER_BYTES
 
 /** Status of a success without a body. */
 const NO_CONTENT = 204
+
+const UNAUTHORIZED = 401
+
+/** Characters of the address of a redirect in an error. */
+const MAX_SHOWN_LOCATION = 200
 
 /** Characters of the answer in a `CallFailed`. */
 const MAX_REPEATED_BODY = 64 * 1024
@@ -36,6 +43,18 @@ export interface Call {
   readonly maxAnswerBytes?: number
   /** Aborts the call. */
   readonly signal?: AbortSignal | undefined
+}
+
+/** A call with a body of any length. */
+export interface Upload {
+  readonly method: 'PUT'
+  readonly path: string
+  readonly body: ReadableStream<Uint8Array>
+  /** Media type of the body. */
+  readonly type: string
+  readonly headers?: Readonly<Record<string, string>>
+  /** Aborts the call, which has no time limit. */
+  readonly signal: AbortSignal
 }
 
 /** A failed call, with its HTTP answer if there was one. */
@@ -84,7 +103,9 @@ interface Sending {
   readonly method: string
   readonly headers: Readonly<Record<string, string>>
   readonly signal: AbortSignal
-  readonly body?: Uint8Array
+  readonly body?: Uint8Array | ReadableStream<Uint8Array>
+  /** Media type of the body. Default: JSON. */
+  readonly type?: string
   /** Bun gives up after five silent minutes, which a stream may have. */
   readonly timeout?: false
 }
@@ -92,16 +113,21 @@ interface Sending {
 export class ServiceClient {
   /** Without a final slash. */
   readonly baseUrl: string
+  /** The same without user and password. */
+  readonly shownUrl: string
   readonly #fetch: ReturnType<typeof createFetch>
   readonly #service: CalledService
 
   constructor(service: CalledService, { url, token }: { url: string; token: string | undefined }) {
     this.#service = service
     this.baseUrl = url.replace(/\/+$/, '')
+    this.shownUrl = shownUrl(this.baseUrl)
     const headers = { ...(token && { authorization: `Bearer ${token}` }) }
+    const { origin, socket } = fetchTarget(this.baseUrl)
+    const send = (to: string, init: RequestAsIs) => fetchAsIs(to, { ...init, ...socket })
     this.#fetch = createFetch({
-      fetch: fetchAsIs as typeof fetch,
-      defaults: { baseURL: this.baseUrl, headers, retry: 0, ignoreResponseError: true, responseType: 'stream' },
+      fetch: send as typeof fetch,
+      defaults: { baseURL: origin, headers, retry: 0, ignoreResponseError: true, responseType: 'stream' },
     })
   }
 
@@ -131,7 +157,23 @@ export class ServiceClient {
     const { response, stream } = sent
     if (response.ok && stream !== undefined) return { headers: response.headers, stream }
     const { text } = stream ? await readBounded(stream, MAX_REPEATED_BODY, { stopAtLimit: true }) : { text: '' }
-    throw refused('GET', path, { statusCode: response.status, body: text }, text)
+    throw this.#refused('GET', path, { statusCode: response.status, body: text }, text, response.headers)
+  }
+
+  /**
+   * Sends a body as it comes, as fast as the service takes it. The body of a successful answer, which must be a JSON object.
+   * Throws `CallFailed`, also if the body cannot be read. A refusal may come before all was sent.
+   */
+  async upload({ method, path, body, type, headers, signal }: Upload): Promise<object> {
+    const accepting = { accept: 'application/json', ...headers }
+    const sending = { method, headers: accepting, signal, body, type, timeout: false } as const
+    const { response, stream } = await this.#send(path, sending).catch((error) => {
+      throw this.#unreachable(error, 0)
+    })
+    const { text } = stream ? await readBounded(stream, MAX_REPEATED_BODY, { stopAtLimit: true }) : { text: '' }
+    const value = jsonOrUndefined(text)
+    if (response.ok && isObject(value)) return value
+    throw this.#refused(method, path, { statusCode: response.status, body: text }, text, response.headers)
   }
 
   async #answer<T extends object>(
@@ -139,12 +181,12 @@ export class ServiceClient {
     isExpected: (value: unknown) => value is T,
     expected: string,
   ): Promise<{ readonly body: T; readonly headers: Headers }> {
-    const url = this.baseUrl + path
+    const url = this.shownUrl + path
     const request = { method, body, headers, timeoutMs, maxAnswerBytes, signal }
     const { status, text, truncated, headers: answered } = await this.#exchange(path, request)
     const answer = { statusCode: status, body: text.slice(0, MAX_REPEATED_BODY) }
     if (truncated) throw new CallFailed(`${method} ${url} answered with more than ${maxAnswerBytes} bytes`, answer)
-    if (status < 200 || status > 299) throw refused(method, path, answer, text)
+    if (status < 200 || status > 299) throw this.#refused(method, path, answer, text, answered)
     if (status === NO_CONTENT) return { body: {} as T, headers: answered }
     const value = jsonOrUndefined(text)
     if (!isExpected(value)) {
@@ -175,27 +217,41 @@ export class ServiceClient {
 
   #unreachable(error: unknown, timeoutMs: number): CallFailed {
     const fault = faultText(error, { service: this.#service, timeoutMs })
-    const message = `cannot reach the ${this.#service.name} service at ${this.baseUrl}: ${fault}`
+    const message = `cannot reach the ${this.#service.name} service at ${this.shownUrl}: ${fault}`
     const short = faultText(error, { timeoutMs })
     if (isTimeout(error)) return new NoAnswerInTime(message, { fault: short })
     return new CallFailed(message, { wasSent: !neverConnected(error), fault: short })
   }
 
-  async #send(path: string, { headers, body, ...others }: Sending) {
-    const sent =
-      body === undefined ? { headers } : { headers: { ...headers, 'content-type': 'application/json' }, body }
+  #refused(
+    method: string,
+    path: string,
+    answer: { readonly statusCode: number; readonly body: string },
+    text: string,
+    headers: Headers,
+  ): CallFailed {
+    const value = jsonOrUndefined(text)
+    const reason = isObject(value) && 'error' in value ? errorText(value.error) : ''
+    const said = reason === '' ? '' : `: ${reason}`
+    const remedy = this.#remedyFor(answer.statusCode, headers)
+    return new CallFailed(`${method} ${path} answered ${answer.statusCode}${said}${remedy}`, answer)
+  }
+
+  #remedyFor(status: number, headers: Headers): string {
+    const { tokenVariable, urlVariable } = this.#service
+    if (status === UNAUTHORIZED) return ` (set ${tokenVariable})`
+    const to = status > 299 && status < 400 ? headers.get('location') : null
+    if (to === null) return ''
+    const shown = shownUrl(to.slice(0, MAX_SHOWN_LOCATION))
+    return `: a redirect to ${JSON.stringify(shown)}, which is not followed (set ${urlVariable} to where it leads)`
+  }
+
+  async #send(path: string, { headers, body, type = 'application/json', ...others }: Sending) {
+    const sent = body === undefined ? { headers } : { headers: { ...headers, 'content-type': type }, body }
     const options = others as Omit<typeof others, 'timeout'> // ofetch passes it on, but knows only numbers
     const response = await this.#fetch.raw(path, { ...options, ...sent })
     return { response, stream: response._data as ReadableStream<Uint8Array> | undefined }
   }
-}
-
-function refused(method: string, path: string, answer: { statusCode: number; body: string }, text: string): CallFailed {
-  const value = jsonOrUndefined(text)
-  const reason = isObject(value) && 'error' in value ? errorText(value.error) : ''
-  const remedy = answer.statusCode === 401 ? ' (set SERVICE_TOKEN)' : ''
-  const said = reason === '' ? '' : `: ${reason}`
-  return new CallFailed(`${method} ${path} answered ${answer.statusCode}${said}${remedy}`, answer)
 }
 
 /** A setting with the base URL of a service. */
@@ -204,10 +260,14 @@ export const httpUrl = (setting: { variable: string; default: string; help: stri
   value: 'url',
   absent: '',
   parse(text) {
+    const socket = plainSocketUrl(text)
+    if (socket !== undefined) return socket
     const url = URL.parse(text)
     const isHttp = url !== null && (url.protocol === 'http:' || url.protocol === 'https:')
-    const isBase = isHttp && url.search === '' && url.hash === ''
-    return isBase ? url.href : new Expected(`an http: or https: address without query, such as ${setting.default}`)
+    const isBase = isHttp && !/[?#]/.test(url.href)
+    return isBase
+      ? url.href
+      : new Expected(`an http: or https: address without query, such as ${setting.default}, or unix:/path`)
   },
 })
 

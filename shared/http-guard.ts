@@ -119,12 +119,19 @@ const plainName = (name: string): string => name.toLowerCase().replace(/\.$/, ''
 
 const withoutScheme = (origin: string): string => origin.replace(/^[a-z][a-z0-9+.-]*:\/\//i, '')
 
-/** Whether `origin` has the name and port of `host`. The scheme does not matter. */
+/** Whether `origin` has the name and port of `host`. The scheme does not matter: a proxy may have taken TLS off. */
 function isSameOrigin(origin: string, host: string | null): boolean {
-  return host !== null && /^[a-z][a-z0-9+.-]*:\/\//i.test(origin) && withPort(withoutScheme(origin)) === withPort(host)
+  const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(origin)?.[1]?.toLowerCase()
+  if (host === null || scheme === undefined) return false
+  const given = withPort(host)
+  const own = withPort(withoutScheme(origin))
+  // Browsers leave the default port out of both. Some proxies write it into the Host.
+  return given === own || (own.endsWith(':') && given === own + DEFAULT_PORTS[scheme])
 }
 
-/** The authority in one form. A missing port stays missing, because its default depends on the scheme. */
+const DEFAULT_PORTS: Readonly<Record<string, string>> = { http: '80', https: '443' }
+
+/** The authority in one form. A missing port stays missing. */
 const withPort = (authority: string): string => {
   const port = /:(\d+)$/.exec(authority.includes(']') ? authority.slice(authority.indexOf(']')) : authority)?.[1]
   return `${plainName(hostOf(authority))}:${port ?? ''}`

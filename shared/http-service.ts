@@ -8,9 +8,12 @@
 import { type AnyElysia, Elysia } from 'elysia'
 import { messageOf, ServiceError, systemCodeOf, UsageError } from './errors.ts'
 import type { Guard } from './http-guard.ts'
+import { routesInOnePass } from './http-routes.ts'
 import { joinedBytes } from './joined-bytes.ts'
 import type { Log } from './log.ts'
-import { checkQuery, type QueryParameters } from './query-parameters.ts'
+import { QuerySchemas } from './query-schemas.ts'
+import { socketPathOf, socketUrl } from './socket-address.ts'
+import { ensureSocketPlace, privately } from './socket-file.ts'
 import { runCooperatively } from './steps.ts'
 import { TRACE_HEADER, TRACE_PARENT_HEADER, traceIdFrom } from './trace.ts'
 import type { UnknownFields } from './unknown-names.ts'
@@ -29,6 +32,8 @@ export interface HttpServiceOptions {
   readonly errorBody: ErrorBody
   /** Limit for `content-length`, also on routes that read no body. */
   readonly maxBodyBytes: number
+  /** Whether the route of this path limits its body itself. Default: none does. */
+  readonly limitsItsBody?: (path: string) => boolean
   /** Whether query parameters that the route does not declare are refused. */
   readonly unknownFields: UnknownFields
 }
@@ -40,8 +45,10 @@ type ResponseSettings = { headers: Record<string, string | number | undefined> }
 export const traceIdOf = (set: ResponseSettings): string => String(set.headers[TRACE_HEADER])
 
 /** An Elysia app with our limits and errors. Add routes to it, then call `refuseOtherMethods`. */
-export function httpService({ log, guard, errorBody, maxBodyBytes, unknownFields }: HttpServiceOptions) {
+export function httpService(options: HttpServiceOptions) {
+  const { log, guard, errorBody, maxBodyBytes, unknownFields, limitsItsBody = () => false } = options
   const app: AnyElysia = new Elysia({ normalize: false, strictPath: true })
+  const queries = new QuerySchemas(app)
   app
     .onRequest(({ request, set }) => {
       const hasBody = request.method !== 'GET' && request.method !== 'HEAD'
@@ -57,17 +64,17 @@ export function httpService({ log, guard, errorBody, maxBodyBytes, unknownFields
       if (path.includes('%') && !isDecodable(path)) {
         throw new ServiceError(400, `malformed escape in the path: ${path} (expected UTF-8, percent-encoded)`)
       }
-      if (hasBody && Number(request.headers.get('content-length')) > maxBodyBytes) throw bodyTooLarge(maxBodyBytes)
+      const isTooLarge = hasBody && Number(request.headers.get('content-length')) > maxBodyBytes
+      if (isTooLarge && !limitsItsBody(path)) throw bodyTooLarge(maxBodyBytes)
     })
     .onBeforeHandle(({ request, route }) => {
       // The server routes by the raw path, but `onRequest` guards the path of a parsed URL, in which `/tasks/..` and
       // `/tasks/..\..` are `/`. If the two differ, the route is guarded, too.
-      const [fixedPart = route] = route.split(':', 1)
-      if (!pathOf(request).startsWith(fixedPart)) {
+      if (!pathOf(request).startsWith(fixedPartOf(route))) {
         if (isWithoutHost(request)) throw notFound(request)
         guard(request, route)
       }
-      if (unknownFields === 'refuse' && request.url.includes('?')) checkQueryOf(app, request, route)
+      if (unknownFields === 'refuse' && request.url.includes('?')) queries.check(request, route)
     })
     .onError(({ code, error, set, request }) => {
       const refusal = asServiceError(code, error, request)
@@ -88,15 +95,6 @@ export function httpService({ log, guard, errorBody, maxBodyBytes, unknownFields
     })
   }
   return app
-}
-
-/** Refuses query parameters that are not in the `query` schema of the route. The route that answers 405 takes any. */
-function checkQueryOf(app: AnyElysia, request: Request, route: string): void {
-  const method = request.method === 'HEAD' ? 'GET' : request.method
-  const found = app.routes.find((candidate) => candidate.path === route && candidate.method === method)
-  if (found === undefined) return
-  const { query } = found.hooks as { query?: { properties?: QueryParameters } }
-  checkQuery(request.url, query?.properties ?? {})
 }
 
 /** Adds a route to each path that answers 405 with `Allow` to the methods without a route. */
@@ -128,11 +126,24 @@ const isWithoutHost = ({ url }: Request): boolean => url.startsWith('/')
 export const urlOf = (request: Request): string =>
   isWithoutHost(request) ? `http://localhost${request.url}` : request.url
 
-export const pathOf = (request: Request): string => {
+/** The last URL and its path: a request is asked for its path several times. */
+let lastUrl = ''
+let lastPath = ''
+
+export function pathOf(request: Request): string {
   const url = urlOf(request)
+  if (url === lastUrl) return lastPath
   const start = url.indexOf('/', url.indexOf('://') + 3)
   const end = url.indexOf('?', start)
-  return url.slice(start, end < 0 ? undefined : end)
+  lastUrl = url
+  lastPath = url.slice(start, end < 0 ? undefined : end)
+  return lastPath
+}
+
+/** The path of a route up to its first parameter. */
+function fixedPartOf(route: string): string {
+  const end = route.indexOf(':')
+  return end < 0 ? route : route.slice(0, end)
 }
 
 /** The server itself would replace malformed escapes and invalid UTF-8 by other characters. */
@@ -183,11 +194,31 @@ export async function readBody(app: AnyElysia, request: Request, maxBytes: numbe
   return body
 }
 
+/**
+ * The body of a request of `app` in chunks, for a route that keeps none of it in memory. `isAlive` starts the time limit for
+ * the next chunk: the server itself does not see that a body goes on.
+ */
+export function bodyChunks(app: AnyElysia, request: Request) {
+  const isAlive = () => app.server?.timeout(request, IDLE_TIMEOUT_SECONDS)
+  const chunks = async function* (): AsyncGenerator<Uint8Array, void, void> {
+    isAlive()
+    try {
+      if (request.body !== null) yield* request.body
+    } catch (error) {
+      notArrived(error)
+    }
+  }
+  return { chunks: chunks(), isAlive }
+}
+
 /** An error while reading a body, other than our own refusal, means that the connection was closed. */
 function notArrived(error: unknown): never {
   if (error instanceof ServiceError) throw error
   throw new ServiceError(CALLER_GONE, 'the caller closed the connection before the body had arrived', { cause: error })
 }
+
+/** For work that nobody waits for any more. */
+export const callerLeftError = () => new ServiceError(CALLER_GONE, 'the caller closed the connection')
 
 /** The status of a request whose caller has disconnected. Only the log shows it. */
 const CALLER_GONE = 499
@@ -211,17 +242,26 @@ async function bodyInChunks(request: Request, maxBytes: number): Promise<Uint8Ar
 const bodyTooLarge = (maxBytes: number) =>
   new ServiceError(413, `request body is larger than ${maxBytes} bytes (the limit is --max-body-bytes)`)
 
+/** The path of a Unix socket stands beside `localhost` and port 0. */
 export interface ListenAddress {
   readonly hostname: string
   readonly port: number
+  readonly socketPath?: string
 }
 
-/** Parses `host:port`, `[v6]:port` or `:port` (all interfaces). Port 0 lets the system choose. Throws `UsageError`. */
-export function parseListenAddress(text: string, flag: string): ListenAddress {
+/**
+ * Parses `host:port`, `[v6]:port`, `:port` (all interfaces) or `unix:/path`. Port 0 lets the system choose. Throws
+ * `UsageError`.
+ */
+export function parseListenAddress(text: string, setting: string): ListenAddress {
+  const socketPath = socketPathOf(text)
+  if (socketPath !== undefined) return { hostname: 'localhost', port: 0, socketPath }
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]*)):(\d{1,5})$/.exec(text)
   const port = Number(match?.[3])
   if (match === null || port > 65_535) {
-    throw new UsageError(`invalid value "${text}" for --${flag}: expected host:port, such as 127.0.0.1:8080`)
+    throw new UsageError(
+      `invalid value "${text}" for ${setting}: expected host:port, such as 127.0.0.1:8080, or unix:/path`,
+    )
   }
   return { hostname: match[1] || match[2] || '0.0.0.0', port }
 }
@@ -232,44 +272,95 @@ const LISTEN_FAULTS: Readonly<Record<string, string>> = {
 }
 
 export interface RunningHttpService {
-  /** The address, as `http://host:port`. */
+  /** The address, as `http://host:port` or `unix:/path`. */
   readonly url: string
+  /** Undefined for a Unix socket. */
+  readonly port: number | undefined
   /** Refuses new connections. Resolves when all open requests are answered, at the latest after `graceMs`. */
   stop(graceMs: number): Promise<void>
 }
 
 /** Throws the `UsageError` of `listen` if the address is not free. */
-export function ensureListenable({ hostname, port }: ListenAddress, flag: string): void {
+export async function ensureListenable(address: ListenAddress, flag: string): Promise<void> {
+  const { hostname, port, socketPath } = address
+  if (socketPath !== undefined) return ensureSocketPlace(socketPath, flag)
   try {
     Bun.listen({ hostname, port, socket: { data() {} } }).stop(true)
   } catch (error) {
-    throw cannotListen({ hostname, port }, flag, error)
+    throw cannotListen(address, flag, error)
   }
 }
 
-function cannotListen({ hostname, port }: ListenAddress, flag: string, error: unknown): UsageError {
+function cannotListen({ hostname, port, socketPath }: ListenAddress, flag: string, error: unknown): UsageError {
   const code = systemCodeOf(error) ?? ''
   const reason = code === 'EADDRINUSE' ? 'the address is in use' : (LISTEN_FAULTS[code] ?? messageOf(error))
-  return new UsageError(`cannot listen on ${hostname}:${port}: ${reason} (choose another with --${flag})`)
+  const where = socketPath ?? `${hostname}:${port}`
+  return new UsageError(`cannot listen on ${where}: ${reason} (choose another with --${flag})`)
 }
 
-/** Starts to listen. Throws `UsageError` with the remedy if the address is not available. */
+/** Where `Bun.serve` listens. Two services on one port would otherwise silently share its requests. */
+export const listenOptions = ({ hostname, port, socketPath }: ListenAddress) =>
+  socketPath === undefined ? { hostname, port, reusePort: false } : { unix: socketPath }
+
+/**
+ * In place of Elysia's promise for plugins that load later. Once it resolves, Elysia compiles and maps all routes a second
+ * time and reloads the server: 1.5 ms of CPU time of a start. We have no such plugins.
+ */
+const NEVER_LOADED = { value: new Promise(() => {}) }
+
+/**
+ * Has Elysia compose its handler of requests without a route of the server, which are 404, 405 and wildcards, with the
+ * first of them. `listen` would do so at once and collect garbage after it.
+ */
+function composeLater(app: AnyElysia): void {
+  Object.defineProperty(app, 'compile', { value: () => app })
+  const fetch = (request: Request) => {
+    if (app.fetch === fetch) Reflect.deleteProperty(app, 'fetch') // the getter of the class composes
+    return app.fetch(request)
+  }
+  Object.defineProperty(app, 'fetch', { value: fetch, configurable: true, writable: true })
+}
+
+/** Addresses that a URL has as they are written. */
+const PLAIN_HOSTS: ReadonlySet<string> = new Set(['127.0.0.1', '0.0.0.0', 'localhost'])
+
+/** Without a slash at the end. `server.url` makes the first URL of the process, which takes 1.3 ms of a start. */
+function urlOfServer(server: NonNullable<AnyElysia['server']>): string {
+  const { hostname, port } = server
+  if (PLAIN_HOSTS.has(hostname!) && port !== 80) return `http://${hostname}:${port}`
+  return server.url.href.replace(/\/$/, '')
+}
+
+/**
+ * Starts to listen. Throws `UsageError` with the remedy if the address is not available.
+ *
+ * `Bun.serve` asks for a collection of garbage, which takes 7 of the 44 ms of CPU time of a start of control. A server that
+ * is made before the modules are loaded, and gets its routes by `reload` in the end, collects next to nothing. But it
+ * accepts connections before the data directory is known to be free and readable.
+ */
 export function listen(app: AnyElysia, address: ListenAddress, flag: string): RunningHttpService {
-  try {
+  const { socketPath } = address
+  Object.defineProperty(app, 'promisedModules', NEVER_LOADED)
+  app.config.serve = { ...app.config.serve, routes: routesInOnePass(app) }
+  composeLater(app)
+  const bind = () =>
     app.listen({
-      hostname: address.hostname,
-      port: address.port,
-      reusePort: false, // otherwise two services on one port would silently share its requests
+      ...(listenOptions(address) as object), // Elysia knows no sockets, but passes the option on
       idleTimeout: IDLE_TIMEOUT_SECONDS,
       // Our own limit answers with a JSON body. The server's limit would close the connection without an answer.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     })
+  try {
+    if (socketPath === undefined) bind()
+    else privately(bind)
   } catch (error) {
     throw cannotListen(address, flag, error)
   }
+  Bun.unsafe.setJITPolicy(1) // until now START_JIT_POLICY of scripts/build.ts
   const server = app.server!
   return {
-    url: server.url.href.replace(/\/$/, ''),
+    url: socketPath === undefined ? urlOfServer(server) : socketUrl(socketPath),
+    port: server.port,
     async stop(graceMs) {
       const closed = server.stop(false)
       const late = new Promise<'late'>((resolve) => setTimeout(resolve, graceMs, 'late').unref())

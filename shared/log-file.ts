@@ -9,22 +9,7 @@ import { closeSync, fstatSync, openSync, renameSync, write as writeToFile } from
 import { parse, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { messageOf, UsageError } from './errors.ts'
-import { integer, text } from './flags.ts'
 import { type LineSink, queuedLines } from './log.ts'
-
-export const logFileSettings = {
-  logFile: text({
-    value: 'file',
-    help: 'File for the log, instead of standard output. One service per file.',
-  }),
-  maxLogBytes: integer({
-    default: String(16 * 1024 * 1024),
-    value: 'bytes',
-    min: 64 * 1024,
-    max: 1024 ** 4,
-    help: 'Maximum size of the file of --log-file. A full file is renamed to NAME.1 and replaces the one before.',
-  }),
-}
 
 /** The log file of the runtime service that a control service with the log file `path` starts. */
 export function runtimeLogFile(path: string): string {

@@ -9,12 +9,13 @@
 import { closeSync } from 'node:fs'
 import type { Subprocess } from 'bun'
 import { openAnonymousFile } from './anonymous-file.ts'
-import { BoundedOutput, type BoundedText, readInto } from './bounded-output.ts'
+import { BoundedOutput, type BoundedText } from './bounded-output.ts'
 import { systemCodeOf } from './errors.ts'
 import { GrowingPause } from './growing-pause.ts'
-import { closeEnds, openPipe, streamOf } from './pipe.ts'
+import { closeEnds, openPipe } from './pipe.ts'
+import { PipeReader } from './pipe-reader.ts'
+import { startBelowReserve } from './process-reserve.ts'
 import { allPids, processStat } from './processes.ts'
-import { TextTail } from './text-tail.ts'
 
 export interface GroupOptions {
   readonly command: readonly [program: string, ...args: string[]]
@@ -77,14 +78,16 @@ export function startGroup(options: GroupOptions): ProcessGroup {
   const err = mergeStreams ? null : openPipe()
   let child: Subprocess<'ignore' | number, number | 'pipe', number | 'pipe' | 'ignore'>
   try {
-    child = Bun.spawn(mergeStreams && out === null ? mergedByShell(options.command) : [...options.command], {
+    const command = mergeStreams && out === null ? mergedByShell(options.command) : [...options.command]
+    const spawnOptions = {
       ...(cwd === undefined ? {} : { cwd }),
       env: { ...env },
       detached: true,
       stdin: input ?? 'ignore',
       stdout: out?.writeEnd ?? 'pipe',
       stderr: mergeStreams ? (out?.writeEnd ?? 'ignore') : (err?.writeEnd ?? 'pipe'),
-    })
+    } as const
+    child = startBelowReserve(() => Bun.spawn(command, spawnOptions))
   } catch (error) {
     closeEnds('readEnd', [out, err])
     throw error
@@ -93,25 +96,21 @@ export function startGroup(options: GroupOptions): ProcessGroup {
     if (input !== null) closeSync(input)
   }
 
-  const stopReading = new AbortController()
-  const read = (output: BoundedOutput, pipe: typeof out, stream: unknown) =>
-    readInto(output, streamOf(pipe, stream), { signal: stopReading.signal, tail: new TextTail() })
   const stdout = new BoundedOutput(maxStreamBytes)
   const stderr = mergeStreams ? undefined : new BoundedOutput(maxStreamBytes)
-  const output = Promise.all([
-    read(stdout, out, child.stdout),
-    stderr === undefined ? NOTHING : read(stderr, err, child.stderr),
-  ])
+  const ofStdout = new PipeReader(stdout, out, child.stdout)
+  const ofStderr = stderr && new PipeReader(stderr, err, child.stderr)
 
   const finish = async (): Promise<FinishedGroup> => {
     await child.exited
     await endGroup(child.pid, killGraceMs)
-    const timer = setTimeout(() => stopReading.abort(), STRAY_OUTPUT_MS)
     try {
-      const [ofStdout, ofStderr] = await output
-      return { ending: endingOf(child), stdout: ofStdout, stderr: ofStderr }
+      const [read, readOfStderr = NOTHING] = await Promise.all([
+        ofStdout.finish(STRAY_OUTPUT_MS),
+        ofStderr?.finish(STRAY_OUTPUT_MS),
+      ])
+      return { ending: endingOf(child), stdout: read, stderr: readOfStderr }
     } finally {
-      clearTimeout(timer)
       closeEnds('readEnd', [out, err])
     }
   }

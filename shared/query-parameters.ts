@@ -12,7 +12,7 @@ export function checkQuery(url: string, known: QueryParameters): void {
   const start = url.indexOf('?')
   if (start < 0) return
   const seen = new Set<string>()
-  for (const name of new URLSearchParams(url.slice(start)).keys()) {
+  for (const name of namesIn(url.slice(start + 1))) {
     if (isExtension(name)) continue
     if (!Object.hasOwn(known, name)) {
       throw badRequest(`unknown query parameter ${quoted(name)}${didYouMean(nearestName(name, Object.keys(known)))}`)
@@ -22,4 +22,11 @@ export function checkQuery(url: string, known: QueryParameters): void {
     }
     seen.add(name)
   }
+}
+
+/** The names in a query. `URLSearchParams` takes 5 µs, which most queries, without escapes, do not need. */
+function namesIn(query: string): Iterable<string> {
+  if (/[%+]/.test(query)) return new URLSearchParams(`?${query}`).keys()
+  const names = query.split('&').filter((part) => part !== '')
+  return names.map((part) => part.split('=', 1)[0]!)
 }

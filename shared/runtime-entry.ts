@@ -10,8 +10,9 @@ import {
   RUNTIME_NAME,
   RUNTIME_NAME_RULE,
   type RuntimeLabels,
-} from './contract/placement.ts'
+} from './contract/runtime-names.ts'
 import { isObject } from './json.ts'
+import { plainSocketUrl } from './socket-address.ts'
 
 export interface RuntimeEntry {
   readonly name: string
@@ -55,17 +56,20 @@ const WITH_NAME = /^([^=:/?#,]*)=(.*)$/s
 export function baseUrlOf(text: string): string | undefined {
   const url = text.length > MAX_URL_CHARACTERS ? null : URL.parse(text)
   if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) return undefined
-  return url.search === '' && url.hash === '' ? url.href.replace(/\/+$/, '') : undefined
+  return /[?#]/.test(url.href) ? undefined : url.href.replace(/\/+$/, '')
 }
+
+/** The same, or the address of a Unix socket. */
+export const runtimeUrlOf = (text: string): string | undefined => baseUrlOf(text) ?? plainSocketUrl(text)
 
 /** The entry, or the expected form of the part that is wrong. */
 export function runtimeEntry(text: string): RuntimeEntry | string {
   const [, name = DEFAULT_RUNTIME, rest = text] = WITH_NAME.exec(text) ?? []
   if (!isRuntimeName(name)) return `a name of ${RUNTIME_NAME_RULE} before "="`
   const [address = '', ...given] = rest.split(',')
-  const url = baseUrlOf(address)
+  const url = runtimeUrlOf(address)
   if (url === undefined) {
-    return 'an http: or https: address without query, such as http://127.0.0.1:18080 or gpu-1=http://10.0.0.7:18080,gpu,zone=a'
+    return 'an http: or https: address without query, such as http://127.0.0.1:18080 or gpu-1=http://10.0.0.7:18080,gpu,zone=a, or unix:/path'
   }
   const labels = runtimeLabels(given)
   if (typeof labels === 'string') return `${labels} (repeat the flag for another runtime service)`

@@ -6,8 +6,8 @@ import { isTokenFilePublic, readToken } from './token.ts'
 import { VERSION } from './version.ts'
 
 export interface AccessSettings {
-  /** The address as written, and the flag that sets it. */
-  readonly listen: { readonly text: string; readonly flag: string }
+  /** The address as written, and what sets it, for errors. */
+  readonly listen: { readonly text: string; readonly setting: string }
   /** Path of the file with the token; empty for none. */
   readonly tokenFile: string
   /** The variable SERVICE_TOKEN. */
@@ -28,7 +28,7 @@ export interface ServiceAccess {
 /** Throws `UsageError`. */
 export function serviceAccess(settings: AccessSettings, log: Log): ServiceAccess {
   const { listen, tokenFile, allowedHosts, shownTokenFile } = settings
-  const address = parseListenAddress(listen.text, listen.flag)
+  const address = parseListenAddress(listen.text, listen.setting)
   const token = readToken(tokenFile, settings.token)
   const isTokenPublic = isTokenFilePublic(tokenFile, log)
   const shown = shownTokenFile?.(address)

@@ -56,8 +56,9 @@ const IPV6_BLOCKS: readonly (readonly [AddressClass, ...string[]])[] = [
   ['metadata', 'fd00:ec2::254/128', 'fd00:ec2::23/128', 'fd20:ce::254/128', 'fd00:42::42/128', 'fe80::a9fe:a9fe/128'],
 ]
 
-/** Blocks by version, the most specific first. */
-const BLOCKS: Readonly<Record<4 | 6, readonly AddressBlock[]>> = { 4: blocksOf(IPV4_BLOCKS), 6: blocksOf(IPV6_BLOCKS) }
+/** Blocks by version, the most specific first. Built when they are asked for: that takes longer than what a start does. */
+let blocks: Readonly<Record<4 | 6, readonly AddressBlock[]>> | undefined
+const blocksByVersion = () => (blocks ??= { 4: blocksOf(IPV4_BLOCKS), 6: blocksOf(IPV6_BLOCKS) })
 
 function blocksOf(table: typeof IPV4_BLOCKS): AddressBlock[] {
   const blocks = table.flatMap(([addressClass, ...texts]) =>
@@ -94,7 +95,7 @@ export function embeddedIpv4(address: IpAddress): IpAddress | undefined {
  * unless that one is public: then only NAT64 is public, as the other forms are out of use.
  */
 export function blockOf(address: IpAddress): AddressBlock {
-  const block = BLOCKS[address.version].find(({ network }) => isWithin(network, address)) ?? ALL_IPV4
+  const block = blocksByVersion()[address.version].find(({ network }) => isWithin(network, address)) ?? ALL_IPV4
   const embedding = embeddingOf(address)
   if (embedding === undefined || block.network.prefixBits > embedding.network.prefixBits) return block
   const inner = blockOf(embeddedIpv4(address)!)

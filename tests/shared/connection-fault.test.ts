@@ -4,7 +4,10 @@ import { type CalledService, faultText, isTimeout, neverConnected } from '../../
 import { CallFailed, NoAnswerInTime, ServiceClient } from '../../shared/http-client.ts'
 import { freePort } from '../support/free-port.ts'
 
-const service: CalledService = { name: 'control', start: 'start-it', urlVariable: 'ITS_URL', urlFlag: '--its-url' }
+const service: CalledService = {
+  ...{ name: 'control', start: 'start-it', urlVariable: 'ITS_URL', urlFlag: '--its-url' },
+  tokenVariable: 'ITS_TOKEN',
+}
 
 const coded = (code: string) => Object.assign(new Error(`what ${code} means`), { code })
 

@@ -82,6 +82,8 @@ describe('the values', () => {
     [['--allowed-host', 'a', '--allowed-host=b, c'], { allowedHost: ['a', 'b', 'c'] }],
     [['--verbose'], { verbose: true }],
     [['--verbose=false'], { verbose: false }],
+    [['--verbose=1'], { verbose: true }],
+    [['--verbose=0'], { verbose: false }],
     [['--verbose', '--addr', ':9'], { verbose: true, addr: ':9' }],
   ])('of %j differ from the defaults in %j', (argv, changed) => {
     expect(valuesOf(argv)).toEqual({ ...DEFAULTS, ...changed } as typeof DEFAULTS)
@@ -188,7 +190,7 @@ describe('a mistake', () => {
       'invalid value "601s" for --kill-grace: expected a duration from 0s to 10m, such as 500ms, 30s or 2m',
     ],
     [['--log-level', 'loud'], 'invalid value "loud" for --log-level: expected debug or info or warn'],
-    ...['maybe', '0', ''].map((value): [string[], string] => [
+    ...['maybe', '2', ''].map((value): [string[], string] => [
       [`--verbose=${value}`],
       `invalid value "${value}" for --verbose: expected true or false`,
     ]),

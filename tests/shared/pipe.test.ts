@@ -1,7 +1,7 @@
 /** Goal: what a child writes to a pipe is read to its end, and no descriptor stays open. Method: real pipes, real children. */
 import { expect, test } from 'bun:test'
-import { closeSync, fstatSync } from 'node:fs'
-import { closeEnds, openPipe, streamOf } from '../../shared/pipe.ts'
+import { closeSync, fstatSync, writeSync } from 'node:fs'
+import { closeEnds, drainPipe, openPipe, streamOf } from '../../shared/pipe.ts'
 
 test('a child may open its output again, and all of it is read', async () => {
   const pipe = openPipe()!
@@ -24,4 +24,26 @@ test('the named ends are closed, of those pipes that there are', () => {
     expect(fstatSync(readEnd).isFIFO()).toBe(true)
     closeSync(readEnd)
   }
+})
+
+test('what is in a pipe is read without waiting for more', () => {
+  const pipe = openPipe()!
+  const drained = () => {
+    let text = ''
+    const found = drainPipe(pipe, (chunk) => {
+      text += Buffer.from(chunk).toString()
+    })
+    return { found, text }
+  }
+  expect(drained()).toEqual({ found: 'open', text: '' })
+  writeSync(pipe.writeEnd, 'one')
+  expect(drained()).toEqual({ found: 'open', text: 'one' })
+  const much = 'x'.repeat(64 * 1024)
+  writeSync(pipe.writeEnd, much)
+  expect(drained()).toEqual({ found: 'full', text: much })
+  writeSync(pipe.writeEnd, 'two')
+  closeEnds('writeEnd', [pipe])
+  expect(drained()).toEqual({ found: 'ended', text: 'two' })
+  expect(drained()).toEqual({ found: 'ended', text: '' })
+  closeEnds('readEnd', [pipe])
 })

@@ -47,6 +47,28 @@ describe('a process group', () => {
     })
   })
 
+  test('is read to the end, however much it writes, and when', async () => {
+    const bytes = 1024 * 1024
+    const zeros = `head -c ${bytes} /dev/zero | tr '\\0' x`
+    for (const script of [zeros, `sleep 0.01; ${zeros}`, `${zeros}; sleep 0.1; ${zeros} >&2`]) {
+      const { stdout, stderr } = await shell(script, { maxStreamBytes: 4 * bytes }).finished
+      expect({ stdout: stdout.text.length, cut: stdout.truncated }).toEqual({ stdout: bytes, cut: false })
+      expect(stderr.text.length).toBe(script.endsWith('>&2') ? bytes : 0)
+    }
+    const { stdout } = await shell('echo soon; exec >&-; sleep 0.1').finished
+    expect(stdout.text).toBe('soon\n')
+  })
+
+  test('shows what it has written while it runs', async () => {
+    using dir = tempDir()
+    const go = join(dir.path, 'go')
+    const { stdout, finished } = shell(`echo early; while [ ! -e ${go} ]; do sleep 0.01; done; echo late`)
+    const text = () => Buffer.from(stdout.read(0)).toString()
+    await until(text, (found) => found === 'early\n')
+    await Bun.write(go, '')
+    expect((await finished).stdout.text).toBe('early\nlate\n')
+  })
+
   test('may open its output again by name', async () => {
     const { ending, stdout, stderr } = await shell('echo one > /dev/stdout; echo two > /dev/stderr').finished
     expect({ ending, out: stdout.text, err: stderr.text }).toEqual({

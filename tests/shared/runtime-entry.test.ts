@@ -11,6 +11,7 @@ describe('--runtime-url', () => {
       'gpu-1=http://10.0.0.7:18080,gpu,zone=a',
       { name: 'gpu-1', url: 'http://10.0.0.7:18080', labels: { gpu: '', zone: 'a' } },
     ],
+    ['unix:/run/a%20b.sock,gpu', { name: 'default', url: 'unix:/run/a%20b.sock', labels: { gpu: '' } }],
     ['a=https://h,x=y=z,team/name=', { name: 'a', url: 'https://h', labels: { x: 'y=z', 'team/name': '' } }],
   ])('%s', (text, entry) => {
     expect(runtimeEntry(text)).toEqual(entry)
@@ -22,7 +23,10 @@ describe('--runtime-url', () => {
     '.=http://h',
     'a=',
     'a=ftp://h',
+    'unix:a.sock',
     'http://h?x',
+    'http://h?',
+    'http://h#',
     'http://h,',
     'http://h,_x',
     'http://h,__proto__',

@@ -18,6 +18,7 @@ describe('startAddress', () => {
     ['http://127.0.0.1.example.org', 'it is not on this machine'],
     ['http://localhost.example.org', 'it is not on this machine'],
     ['http://[::]:8080', 'it is not on this machine'],
+    ['unix:/run/a.sock', 'it is a Unix socket'],
     ['https://127.0.0.1:8080', 'speaks http, not https'],
     ['http://127.0.0.1:8080/under', 'no path before its routes'],
     ['http://127.0.0.1:0', 'port 0'],

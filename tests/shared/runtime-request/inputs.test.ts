@@ -4,6 +4,8 @@ import fc from 'fast-check'
 import { RequestFault } from '../../../shared/runtime-request/fault.ts'
 import { namesOfFile, validInputs } from '../../../shared/runtime-request/inputs.ts'
 
+const HASH = 'f'.repeat(64)
+
 const part = fc.constantFrom('a', 'b', '.', '..', '', '/', '__proto__', '\0', 'x'.repeat(256))
 const path = fc.array(part, { maxLength: 5 }).map((parts) => parts.join('/'))
 
@@ -21,7 +23,7 @@ test('accepted paths stay in their workspaces and apart', () => {
     fc.property(fc.array(path, { maxLength: 4 }), path, (paths, file) => {
       const given = Object.fromEntries(paths.map((path) => [path, { task_id: 'other', file }]))
       const places = Object.entries(accepted(given)).map(([path, input]) => {
-        for (const text of [path, input.file]) {
+        for (const text of [path, 'file' in input ? input.file : '']) {
           expect(text.startsWith('/')).toBe(false)
           expect(namesOfFile(text).some((name) => name === '..' || name.includes('\0') || name.length > 255)).toBe(
             false,
@@ -37,6 +39,21 @@ test('accepted paths stay in their workspaces and apart', () => {
     }),
     { numRuns: 2_000 },
   )
+})
+
+test.each([
+  ['neither', {}, 'inputs.a: expected object with task_id and file'],
+  ['no file', { task_id: 'other' }, 'inputs.a: expected object with task_id and file'],
+  ['both', { staged: HASH, file: 'x' }, 'inputs.a.staged excludes task_id and file'],
+  ['no hash', { staged: 'x' }, 'inputs.a.staged must have 64 hexadecimal digits, in lower case'],
+  ['a path', { staged: `../${HASH.slice(3)}` }, 'inputs.a.staged must have 64 hexadecimal digits, in lower case'],
+])('an input with %s is refused', (_, input, fault) => {
+  expect(() => validInputs({ a: input }, 'self', () => true)).toThrow(fault)
+})
+
+test('a staged bundle is accepted, with the hash of its content', () => {
+  const given = { a: { staged: HASH, sha256: HASH, bytes: 1 } }
+  expect(accepted(given)).toEqual({ a: { staged: HASH, sha256: HASH } })
 })
 
 test('what is accepted is accepted again, without the fields of a status', () => {
