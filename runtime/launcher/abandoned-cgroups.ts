@@ -24,7 +24,7 @@ import { PathLooks, PathTimeout } from '../host/path-looks.ts'
 import { isCgroupOf, type TaskCgroups } from '../host/task-cgroups.ts'
 import { startThread } from '../host/threads.ts'
 import { taskDir } from '../store/task-dir.ts'
-import { isLauncherAlive } from './launcher-files.ts'
+import { hasLauncher } from './launcher-files.ts'
 
 /** Name of the empty cgroup of a service (`serviceIdOf`). The names of its task cgroups begin with it. */
 const SERVICE_ID = /^\d+-\d+$/
@@ -39,9 +39,12 @@ export interface Sweep {
 /**
  * Removes the cgroups of abandoned services beside those of `cgroups`. Other users write records, so a path in one may
  * be on a file system that never answers: a thread checks each cgroup (`removeIfAbandoned`), for LOOK_TIMEOUT_MS at
- * most. Rejects with `NoThread` when too many threads hang.
+ * most. There is no thread for those of services that run. Rejects with `NoThread` when too many threads hang.
  */
-export async function removeAbandonedCgroups({ directories, serviceId }: TaskCgroups): Promise<Sweep> {
+export async function removeAbandonedCgroups({
+  directories,
+  serviceId,
+}: Pick<TaskCgroups, 'directories' | 'serviceId'>): Promise<Sweep> {
   const removed = new Set<string>()
   const unanswered: string[] = []
   const threads = new PathLooks<boolean>(() => startThread('sweep'), { placeOf: (group) => group })
@@ -50,6 +53,7 @@ export async function removeAbandonedCgroups({ directories, serviceId }: TaskCgr
       for (const id of namesBelow(directory)) {
         if (id === serviceId || !SERVICE_ID.test(id)) continue
         const group = join(directory, id)
+        if (hasLivingWriter(group)) continue
         try {
           if (await threads.lookAt(group)) removed.add(id)
         } catch (error) {
@@ -62,6 +66,15 @@ export async function removeAbandonedCgroups({ directories, serviceId }: TaskCgr
     threads.close()
   }
   return { removed: removed.size, unanswered }
+}
+
+/** Asks the kernel alone, which always answers. A thread would cost a start 8 ms of CPU time. */
+function hasLivingWriter(group: string): boolean {
+  try {
+    return readRecords(group).some((record) => record !== null && isWriterAlive(record) === true)
+  } catch {
+    return false // the group of another user, or one that was just removed
+  }
 }
 
 /**
@@ -115,17 +128,9 @@ function removeCgroups(directory: string, id: string, records: readonly CgroupRe
   const names = namesBelow(directory).filter((name) => isCgroupOf(id, name))
   const left = names.filter((name) => {
     const taskId = name.slice(id.length + 1)
-    const isUsed = records.some(({ data_dir }) => mayHaveLauncher(taskDir(data_dir, taskId).task_dir))
+    // A launcher makes the cgroup of its task before there is a process in it, and reads it when all are gone.
+    const isUsed = records.some(({ data_dir }) => hasLauncher(taskDir(data_dir, taskId).task_dir, true))
     return isUsed || !removeEmptyCgroups(join(directory, name))
   })
   return left.length === 0 && removeEmptyCgroups(join(directory, id))
-}
-
-/** A launcher makes the cgroup of its task before there is a process in it, and reads it when all are gone. */
-function mayHaveLauncher(path: string): boolean {
-  try {
-    return isLauncherAlive(path)
-  } catch {
-    return true
-  }
 }

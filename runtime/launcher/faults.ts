@@ -7,7 +7,7 @@ import { getSystemErrorMap } from 'node:util'
 
 /** Distributions, container engines and service managers restrict namespaces. */
 const NAMESPACES_REMEDY =
-  'allow them: sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu), user.max_user_namespaces above 0; in a container --security-opt seccomp=unconfined or --cap-add SYS_ADMIN; or run the service as root'
+  'allow them: sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu), user.max_user_namespaces above 0; in a container --security-opt seccomp=unconfined and --security-opt systempaths=unconfined, or for root --cap-add SYS_ADMIN and --cap-add NET_ADMIN; or run the service as root'
 
 const MOUNTS_REMEDY =
   'let the service mount: in a container --cap-add SYS_ADMIN, --security-opt apparmor=unconfined and seccomp=unconfined'
@@ -82,7 +82,10 @@ const STEPS: Readonly<Record<string, StepWords>> = {
   user_namespace: {
     what: 'its user namespace cannot be made',
     remedy: NAMESPACES_REMEDY,
-    errors: { ENOSPC: 'raise sysctl user.max_user_namespaces' },
+    errors: {
+      ENOSPC: 'raise sysctl user.max_user_namespaces',
+      EROFS: 'container engines make /proc/sys read-only: run the container with --security-opt systempaths=unconfined',
+    },
   },
   user_map: { what: 'its user cannot be mapped into a user namespace', remedy: NAMESPACES_REMEDY },
   cgroup_namespace: {
@@ -93,6 +96,7 @@ const STEPS: Readonly<Record<string, StepWords>> = {
   loopback: {
     what: 'the loopback device of its network cannot be started',
     remedy: 'leave out sandbox.namespaces.net, or let the service make network namespaces',
+    errors: { EPERM: 'let the service set up networks: in a container --cap-add NET_ADMIN' },
   },
   egress: {
     what: 'its way out to the network, which its rules need, cannot be opened',
@@ -137,6 +141,7 @@ const STEPS: Readonly<Record<string, StepWords>> = {
   pivot: {
     what: 'sandbox.rootfs cannot become its root',
     remedy: 'the service itself must not run in a chroot, nor directly in an initramfs',
+    errors: { EPERM: 'let the service change roots: in a container --security-opt seccomp=unconfined' },
   },
   sandbox_uid: {
     what: 'its process cannot become the user of sandboxes',

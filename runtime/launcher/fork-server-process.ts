@@ -2,6 +2,7 @@
  * The process of the fork server: started, written to, ended by the end of its input. fork-server.h says what it does.
  */
 import type { FileSink, Subprocess } from 'bun'
+import { reserveProcesses } from '../../shared/process-reserve.ts'
 import { TASK_MARK } from '../../shared/runtime-request/task-mark.ts'
 
 export interface ForkServerSurroundings {
@@ -39,6 +40,7 @@ export class ForkServerProcess {
       detached: true,
       stdio: ['pipe', 'ignore', complaintsFd, notifyFd, directoryLockFd],
     })
+    reserveProcesses(child.pid)
     child.unref()
     this.#child = child
     this.exited = child.exited

@@ -14,6 +14,10 @@
  * whether the task has begun. A task that removes its record and then ends makes its launcher exit with a code, not by
  * a signal.
  *
+ * A launcher is prepared while the acceptance of its task is being synced: the fork server forks it at once, and holds it
+ * (hold.h) until it is started or discarded. Of a held launcher no line comes. If the fork server ends meanwhile, its held
+ * launchers end too, and those that are to be started are asked for again.
+ *
  * Each request has a number of its own. So a `gone` that is still in the pipe, from another fork server or for an
  * earlier task with the same id, is not taken for this launcher's.
  */
@@ -23,9 +27,9 @@ import { launcherArguments } from './arguments.ts'
 import type { TaskError } from './classification.ts'
 import { explainSpawnFailure } from './faults.ts'
 import { ForkServerProcess, type ForkServerSurroundings } from './fork-server-process.ts'
-import { type LaunchRequest, launchRequest, MAX_LAUNCH } from './launch-request.ts'
-import { isLauncherAlive, readRecord } from './launcher-files.ts'
-import type { Environment, Launched, Launcher, LauncherEnd, LauncherHost } from './launcher-host.ts'
+import { type LaunchRequest, launchRequest, MAX_LAUNCH, wordOnLaunch } from './launch-request.ts'
+import { hasLauncher, readRecord } from './launcher-files.ts'
+import type { Environment, Launched, Launcher, LauncherEnd, LauncherHost, PreparedLauncher } from './launcher-host.ts'
 import type { LauncherEvent } from './notify.ts'
 import type { LaunchPlan } from './plan.ts'
 
@@ -40,6 +44,12 @@ const LOCK_PATIENCE_MS = 10_000
 
 /** Milliseconds that the fork server gets, when the service stops, to start what it was asked for. */
 const LAST_LAUNCHES_MS = 1_000
+
+/** Launches that are held at a time. Where more are under way, they wait for processors rather than for the disk. */
+export const MAX_HELD = 8
+
+/** Milliseconds to wait for a discarded launcher. It can no longer start anything, only be in the way. */
+const DISCARD_MS = 1_000
 
 /** A request for a launcher, ready to be sent. */
 interface Order {
@@ -58,6 +68,10 @@ export class ForkServer implements LauncherHost {
   #lastLaunch = Math.floor(Math.random() * MAX_LAUNCH)
   /** Started on demand. */
   #process: ForkServerProcess | undefined
+  /** The launches that it holds. */
+  readonly #held = new Set<number>()
+  /** Called when nothing is left of a discarded launch, by its number. */
+  readonly #discards = new Map<number, () => void>()
   #isClosed = false
   onServerEnd = (): void => {}
 
@@ -70,28 +84,64 @@ export class ForkServer implements LauncherHost {
     return this.#isClosed
   }
 
-  prepare(plan: LaunchPlan, env: Environment): () => Launched {
-    const order = this.order(plan, env)
-    return () => {
-      const launcher = new ForkedLauncher(this, order)
-      // A task of a stopping service has not begun for the next service, which starts it.
-      const error = this.#isClosed ? undefined : launcher.ask(order)
-      return error === undefined ? { launcher } : { error }
+  prepare(plan: LaunchPlan, env: Environment): PreparedLauncher {
+    if (this.#isClosed || this.#held.size >= MAX_HELD) {
+      const order = this.order(plan, env, 'launch')
+      return { start: () => this.#start(order, (launcher) => launcher.ask(order)), discard: async () => {} }
+    }
+    const order = this.order(plan, env, 'hold')
+    const error = this.send(order.request)
+    if (error !== undefined) return { start: () => ({ error }), discard: async () => {} }
+    const { launch } = order
+    this.#held.add(launch)
+    let discarded: Promise<void> | undefined
+    return {
+      start: () => this.#start(order, (launcher) => launcher.release(launch, this.#sendWord(launch, 'release'))),
+      discard: () => (discarded ??= this.#discard(launch)),
     }
   }
 
+  #start(order: Order, begin: (launcher: ForkedLauncher) => TaskError | undefined): Launched {
+    const launcher = new ForkedLauncher(this, order)
+    // A task of a stopping service has not begun for the next service, which starts it.
+    const error = this.#isClosed ? undefined : begin(launcher)
+    return error === undefined ? { launcher } : { error }
+  }
+
+  /** False if the fork server that held the launch has ended. One that is closed discards what it holds by itself. */
+  #sendWord(launch: number, word: 'release' | 'discard'): boolean {
+    const isHeld = this.#held.delete(launch)
+    if (isHeld && !this.#isClosed) this.#process?.send(wordOnLaunch(launch, word))
+    return isHeld
+  }
+
+  async #discard(launch: number): Promise<void> {
+    const gone = Promise.withResolvers<void>()
+    this.#discards.set(launch, gone.resolve)
+    if (this.#sendWord(launch, 'discard')) {
+      const timer = setTimeout(gone.resolve, DISCARD_MS)
+      await gone.promise
+      clearTimeout(timer)
+    }
+    this.#discards.delete(launch)
+  }
+
+  heard(event: LauncherEvent): void {
+    if (event.event === 'gone') this.#discards.get(event.launch)?.()
+  }
+
   /** For launchers of this fork server. */
-  order(plan: LaunchPlan, env: Environment): Order {
+  order(plan: LaunchPlan, env: Environment, kind: 'launch' | 'hold'): Order {
     this.#lastLaunch = (this.#lastLaunch % MAX_LAUNCH) + 1
     const launch = this.#lastLaunch
-    return { plan, env, launch, request: launchRequest(launch, launcherArguments(plan), env) }
+    return { plan, env, launch, request: launchRequest(launch, launcherArguments(plan), env, kind) }
   }
 
   /** For launchers of this fork server. Returns why the request cannot be sent, or undefined. */
   send(request: LaunchRequest): TaskError | undefined {
     if ('code' in request) return launchFailed(request.code)
     try {
-      this.#process ??= this.#start()
+      this.#process ??= this.#startProcess()
     } catch (error) {
       return launchFailed(systemCodeOf(error) ?? '') ?? { code: 'launch_failed', message: messageOf(error) }
     }
@@ -106,7 +156,7 @@ export class ForkServer implements LauncherHost {
     await Promise.race([this.#process.exited, Bun.sleep(LAST_LAUNCHES_MS)])
   }
 
-  #start(): ForkServerProcess {
+  #startProcess(): ForkServerProcess {
     const started = new ForkServerProcess(this.#surroundings)
     void started.exited.then((exitCode) => this.#afterForkServer(exitCode))
     return started
@@ -114,6 +164,8 @@ export class ForkServer implements LauncherHost {
 
   #afterForkServer(exitCode: number): void {
     this.#process = undefined
+    this.#held.clear()
+    for (const gone of this.#discards.values()) gone()
     if (this.#isClosed) return
     this.#log.warn('the process that starts launchers ended: another takes its place (see launchers.log)', {
       exit_code: exitCode,
@@ -171,6 +223,13 @@ class ForkedLauncher implements Launcher {
     return this.#server.send(request)
   }
 
+  /** `isHeld`: whether the fork server that held this launch was told to release it. */
+  release(launch: number, isHeld: boolean): undefined {
+    this.#launch = launch
+    this.#tries++
+    if (!isHeld) this.serverEnded()
+  }
+
   #afterLauncher({ exit_code, is_killed }: { exit_code: number; is_killed: boolean }): void {
     const retry = is_killed && this.#tries < MAX_TRIES && !this.#hasBegun() ? this.#retry : undefined
     if (retry === undefined) this.#end({ exitCode: exit_code })
@@ -189,7 +248,7 @@ class ForkedLauncher implements Launcher {
 
   #askAgain({ plan, env }: Retry): void {
     if (this.#server.isClosed) return // the next service does so
-    const error = this.ask(this.#server.order(plan, env))
+    const error = this.ask(this.#server.order(plan, env, 'launch'))
     if (error !== undefined) this.#end({ error })
   }
 
@@ -201,11 +260,7 @@ class ForkedLauncher implements Launcher {
 
   /** False where the lock cannot be checked: a second launcher does no harm, it finds the lock taken. */
   #isLockHeld(): boolean {
-    try {
-      return isLauncherAlive(this.#taskDir)
-    } catch {
-      return false
-    }
+    return hasLauncher(this.#taskDir, false)
   }
 
   #hasBegun(): boolean {

@@ -47,6 +47,15 @@ export function isLauncherAlive(taskDir: string): boolean {
   }
 }
 
+/** The same, or `unknown` when that cannot be checked. */
+export function hasLauncher(taskDir: string, unknown: boolean): boolean {
+  try {
+    return isLauncherAlive(taskDir)
+  } catch {
+    return unknown
+  }
+}
+
 /** The record of a launcher that sets up a sandbox: the task has no process yet (outcome.h). */
 const SETTING_UP = /^version=1\nlauncher_pid=(\d{1,10})\n/
 

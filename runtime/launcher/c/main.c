@@ -18,7 +18,10 @@
  * the init and forks the task. Tests start launchers without a fork server. `--probe` runs no task (probe.h).
  *
  * Pipes:
- *   requests   serve -> fork server, its standard input: one launch per request (inbox.h). Its end means that serve is gone
+ *   requests   serve -> fork server, its standard input: launches, and words about held ones (inbox.h). Its end means that
+ *              serve is gone
+ *   hold       fork server -> launcher of a held task, its standard input: one byte, "the task is accepted" (hold.h). Its end
+ *              means that it must not start
  *   notify     launchers and fork server -> serve, a FIFO: one line per event (notify.h), as a hint to look at the records.
  *              Only `gone`, from the fork server, is never lost (job-table.h)
  *   go         launcher -> child: one byte, "your record is written". Its end means that the launcher is gone
@@ -78,7 +81,8 @@ static int refuse_usage(const struct text *complaint) {
   return EXIT_NOT_STARTED;
 }
 
-static int give_up(const struct arguments *arguments, struct fault fault, int exit_code) {
+static int give_up(const struct arguments *arguments, struct hold *hold, struct fault fault, int exit_code) {
+  if (!hold_await(hold)) return EXIT_NOT_STARTED;
   complain_of_fault(arguments->task_id, fault);
   notify_failed(arguments, fault);
   return exit_code;
@@ -88,7 +92,6 @@ static int give_up(const struct arguments *arguments, struct fault fault, int ex
 static struct fault run_task(const struct task_setup *setup, int signal_fd, struct record *record, struct outcome *outcome) {
   struct task task;
   struct identity identity;
-  int64_t started_us = monotonic_us();
   bool is_kill_asked = signals_take_kill();
   struct fault fault = task_start(&task, setup, &identity, record);
   struct reaper reaper = {.main_pid = task.pid, .init_fd = task.init_fd, .forwarder_pid = task.forwarder_pid};
@@ -105,7 +108,7 @@ static struct fault run_task(const struct task_setup *setup, int signal_fd, stru
     .task = &task,
     .reaper = &reaper,
     .asked = is_kill_asked ? REASON_KILL : task.asked,
-    .started_us = started_us,
+    .started_us = task.started_us,
   };
   supervise(&supervision, signal_fd, outcome);
   return outcome->fault;
@@ -117,14 +120,14 @@ static int processes_of_ours(const struct sandbox *sandbox) {
 }
 
 /* Runs once the outcome has space, so each fault goes into it. */
-static struct fault launch(const struct arguments *arguments, struct task_dir *dir, int signal_fd, struct record *record,
-                           struct outcome *outcome) {
+static struct fault launch(const struct arguments *arguments, struct task_dir *dir, struct hold *hold, int signal_fd,
+                           struct record *record, struct outcome *outcome) {
   struct cgroup cgroup = {.pids_fd = ABSENT, .memory_fd = ABSENT};
   struct fault fault = task_dir_open_logs(dir, arguments->sandbox_uid);
   if (!is_fault(fault)) fault = reaper_become();
   struct sandbox sandbox = sandbox_of(arguments);
   if (!is_fault(fault)) fault = cgroup_create(&cgroup, arguments, processes_of_ours(&sandbox));
-  struct task_setup setup = {.arguments = arguments, .dir = dir, .cgroup = &cgroup, .sandbox = &sandbox};
+  struct task_setup setup = {.arguments = arguments, .dir = dir, .cgroup = &cgroup, .sandbox = &sandbox, .hold = hold};
   if (!is_fault(fault)) fault = run_task(&setup, signal_fd, record, outcome);
 
   outcome->cgroup_usage = cgroup_read(&cgroup);
@@ -140,15 +143,19 @@ static bool is_service_there(const struct arguments *arguments) {
 }
 
 /* Runs one task. Returns the exit code of the launcher. */
-static int serve(const struct arguments *arguments, int signal_fd) {
+static int serve(const struct arguments *arguments, struct hold *hold, int signal_fd) {
   struct task_dir dir;
   struct record record;
   struct fault fault = task_dir_open(&dir, arguments);
   if (!is_fault(fault)) fault = record_reserve(&record, dir.fd);
-  if (is_fault(fault)) return give_up(arguments, fault, EXIT_NOT_STARTED);
+  if (is_fault(fault)) return give_up(arguments, hold, fault, EXIT_NOT_STARTED);
 
   struct outcome outcome = {.finished_ms = epoch_ms()};
-  outcome.fault = launch(arguments, &dir, signal_fd, &record, &outcome);
+  outcome.fault = launch(arguments, &dir, hold, signal_fd, &record, &outcome);
+  if (!hold_await(hold)) {
+    record_drop(&record);
+    return EXIT_NOT_STARTED;
+  }
   if (is_fault(outcome.fault)) {
     outcome.how = HOW_NOT_STARTED;
     outcome.mount = mount_list_name(&arguments->mounts, outcome.fault);
@@ -156,7 +163,7 @@ static int serve(const struct arguments *arguments, int signal_fd) {
   }
   fault = record_end(&record, &outcome);
   if (is_fault(fault))
-    return give_up(arguments, fault, outcome.how == HOW_NOT_STARTED ? EXIT_NOT_STARTED : EXIT_OUTCOME_LOST);
+    return give_up(arguments, hold, fault, outcome.how == HOW_NOT_STARTED ? EXIT_NOT_STARTED : EXIT_OUTCOME_LOST);
   notify_ended(arguments);
 
   /* A running service stores and syncs the outcome itself. Otherwise nobody waits for our sync. */
@@ -179,8 +186,9 @@ int main(int argc, char **argv) {
     return refuse_usage(&complaint);
   }
 
+  struct hold hold = {.is_waiting = arguments.is_held};
   struct fault fault = descriptors_tidy((int)arguments.lock_fd, (int)arguments.notify_fd);
   int signal_fd = signals_watch();
   if (!is_fault(fault) && signal_fd == ABSENT) fault = fault_at(STEP_SUPERVISION);
-  return is_fault(fault) ? give_up(&arguments, fault, EXIT_NOT_STARTED) : serve(&arguments, signal_fd);
+  return is_fault(fault) ? give_up(&arguments, &hold, fault, EXIT_NOT_STARTED) : serve(&arguments, &hold, signal_fd);
 }

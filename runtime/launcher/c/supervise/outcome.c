@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -38,12 +39,19 @@ static bool rename_record(struct record *record, const char *name) {
   return is_renamed;
 }
 
+/* An earlier launcher of the task may have been killed. Without O_TRUNC: ext4 writes a file to the disk at once that was
+ * truncated, even when it was empty. */
+static bool is_emptied(int fd) {
+  struct stat status;
+  return fstat(fd, &status) == 0 && (status.st_size == 0 || ftruncate(fd, 0) == 0);
+}
+
 struct fault record_reserve(struct record *record, int dir_fd) {
   struct text text;
   text_set(&text, "version=1\nlauncher_pid=%d\n", getpid());
   *record = (struct record){.dir_fd = dir_fd, .name = "outcome.new"};
-  record->fd = openat(dir_fd, record->name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-  bool is_there = record->fd >= 0 && take_room(record) && write_part(record, &text);
+  record->fd = openat(dir_fd, record->name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  bool is_there = record->fd >= 0 && is_emptied(record->fd) && take_room(record) && write_part(record, &text);
   return is_there ? no_fault() : fault_at(STEP_OUTCOME);
 }
 
@@ -106,6 +114,8 @@ struct fault record_end(struct record *record, const struct outcome *outcome) {
   bool is_there = write_part(record, &text) && rename_record(record, "outcome");
   return is_there ? no_fault() : fault_at(STEP_OUTCOME);
 }
+
+void record_drop(const struct record *record) { unlinkat(record->dir_fd, record->name, 0); }
 
 struct fault record_sync(const struct record *record) {
   return fdatasync(record->fd) == 0 ? no_fault() : fault_at(STEP_OUTCOME);

@@ -1,5 +1,6 @@
 #include "supervise/task.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/sched.h>
@@ -173,9 +174,20 @@ static struct fault fault_of_child(struct task *task, const struct task_setup *s
   return is_fault(fault) ? fault : ours;
 }
 
+/* Meanwhile the child sets itself up. */
+static struct fault await_release(struct task *task, const struct task_setup *setup) {
+  if (!setup->hold->is_waiting) return no_fault();
+  if (!hold_await(setup->hold)) {
+    kill(task->pid, SIGKILL);
+    return (struct fault){.step = STEP_FORK, .error = ECANCELED};
+  }
+  task->started_us = monotonic_us();
+  return no_fault();
+}
+
 /* Waits until the init reports the task. That may take long, and an end may be requested meanwhile. */
 static struct fault await_set_up(struct task *task, const struct task_setup *setup) {
-  int64_t until_us = monotonic_us() + setup->arguments->wall_time_ms * US_PER_MS;
+  int64_t until_us = task->started_us + setup->arguments->wall_time_ms * US_PER_MS;
   int end_fd = signals_of_end();
   struct fault fault = no_fault();
   while (!task->is_set_up && task->asked == REASON_NONE && !is_fault(fault)) {
@@ -206,6 +218,7 @@ static struct fault start_copy(struct task *task, const struct task_setup *setup
   close_fd(&birth.fault_fd);
   close_fd(&birth.init_fd);
   close_fd(&birth.egress_fd);
+  if (!is_fault(fault)) fault = await_release(task, setup);
   if (is_fault(fault)) return fault;
   task->is_set_up = task->init_fd == ABSENT;
   return task->is_set_up ? no_fault() : await_set_up(task, setup);
@@ -215,6 +228,7 @@ struct fault task_start(struct task *task, const struct task_setup *setup, struc
   *task = (struct task){
     .pid = ABSENT, .main_pid = ABSENT, .forwarder_pid = ABSENT, .init_fd = ABSENT, .go_fd = ABSENT, .fault_fd = ABSENT};
   task->not_before = boot_ticks();
+  task->started_us = monotonic_us();
   struct fault fault = start_copy(task, setup);
   if (is_fault(fault) || !task->is_set_up) return fault;
   fault = write_down(task, identity, record);
