@@ -11,7 +11,7 @@ import { promisify } from 'node:util'
 import { systemCodeOf } from '../../shared/errors.ts'
 
 /** Hashing them takes a millisecond. */
-const CHUNK_BYTES = 256 * 1024
+export const CHUNK_BYTES = 256 * 1024
 const ZEROS = Buffer.alloc(CHUNK_BYTES)
 
 const readAt = promisify(read)
@@ -47,19 +47,14 @@ export interface CopiedFile {
 }
 
 /** Copies a file. Of a failure nothing is left. */
-export async function copyOpenFile(copy: FileCopy): Promise<CopiedFile> {
-  const isShared = await copy.clone(copy.from, copy.to)
-  if (!isShared) removeRest(copy.to)
-  // A shared copy has the mode of its source, which may forbid writing.
-  const flags = isShared ? constants.O_RDONLY : constants.O_RDWR | constants.O_CREAT | constants.O_EXCL
-  const fd = openSync(copy.to, flags | constants.O_NOFOLLOW, 0o600)
-  try {
-    return { fd, sha256: await copyContent(isShared ? fd : copy.from, isShared ? undefined : fd, copy.onBytes) }
-  } catch (error) {
-    await closeLater(fd)
-    unlinkSync(copy.to)
-    throw error
+export async function copyOpenFile({ from, to, clone, onBytes }: FileCopy): Promise<CopiedFile> {
+  const isShared = await clone(from, to)
+  if (!isShared) {
+    removeRest(to)
+    return await copyRange({ from, start: 0, end: undefined, to, onContent: ({ length }) => onBytes(length) })
   }
+  const fd = openSync(to, constants.O_RDONLY | constants.O_NOFOLLOW) // the mode of its source may forbid writing
+  return await finished(fd, to, () => readContent(fd, 0, undefined, ({ length }) => onBytes(length)))
 }
 
 /** An attempt to share blocks may leave an empty file. */
@@ -71,22 +66,71 @@ function removeRest(path: Buffer): void {
   }
 }
 
-/** The hash of `from`, which is written to `to` if that is given. */
-async function copyContent(from: number, to: number | undefined, onBytes: (bytes: number) => void): Promise<string> {
+export interface RangeCopy {
+  /** Open for reading. */
+  readonly from: number
+  /** The first byte. */
+  readonly start: number
+  /** The byte behind the last one; undefined for all that is there. */
+  readonly end: number | undefined
+  /** Must not exist. */
+  readonly to: Buffer
+  /** Called for each chunk, which is used again. What it throws ends the copy. */
+  readonly onContent: (content: Buffer) => void
+}
+
+/** Copies a part of a file to a new file. Of a failure nothing is left. */
+export async function copyRange({ from, start, end, to, onContent }: RangeCopy): Promise<CopiedFile> {
+  const fd = openSync(to, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, 0o600)
+  return await finished(fd, to, async () => {
+    let position = 0
+    const sha256 = await readContent(from, start, end, onContent, async (content) => {
+      await writeUnlessZeros(fd, content, position)
+      position += content.length
+    })
+    ftruncateSync(fd, position) // a hole at the end
+    return sha256
+  })
+}
+
+async function finished(fd: number, path: Buffer, copy: () => Promise<string>): Promise<CopiedFile> {
+  try {
+    return { fd, sha256: await copy() }
+  } catch (error) {
+    await closeLater(fd)
+    unlinkSync(path)
+    throw error
+  }
+}
+
+/** Reads a part of a file in chunks. Returns its hash. */
+async function readContent(
+  from: number,
+  start: number,
+  end: number | undefined,
+  onContent: (content: Buffer) => void,
+  write?: (content: Buffer) => Promise<void>,
+): Promise<string> {
   const hash = new Bun.CryptoHasher('sha256')
-  const chunk = Buffer.alloc(Math.min(CHUNK_BYTES, Math.max(1, fstatSync(from).size)))
-  let position = 0
-  for (;;) {
-    const { bytesRead } = await readAt(from, chunk, 0, chunk.length, position)
+  const chunk = Buffer.alloc(Math.min(CHUNK_BYTES, Math.max(1, (end ?? fstatSync(from).size) - start)))
+  let position = start
+  while (end === undefined || position < end) {
+    const most = end === undefined ? chunk.length : Math.min(chunk.length, end - position)
+    const { bytesRead } = await readAt(from, chunk, 0, most, position)
+    if (bytesRead === 0 && end !== undefined) throw new Error(`the file ends at byte ${position} of ${end}`)
     if (bytesRead === 0) break
-    onBytes(bytesRead)
     const content = chunk.subarray(0, bytesRead)
+    onContent(content)
     hash.update(content)
-    if (to !== undefined && !content.equals(ZEROS.subarray(0, bytesRead))) await writeWhole(to, content, position)
+    await write?.(content)
     position += bytesRead
   }
-  if (to !== undefined) ftruncateSync(to, position) // a hole at the end
   return hash.digest('hex')
+}
+
+/** Writes up to 256 KiB. Zeros become a hole, if the file is given its length afterwards. */
+export async function writeUnlessZeros(fd: number, content: Buffer, position: number): Promise<void> {
+  if (!content.equals(ZEROS.subarray(0, content.length))) await writeWhole(fd, content, position)
 }
 
 async function writeWhole(fd: number, content: Buffer, position: number): Promise<void> {

@@ -4,23 +4,29 @@
  * A new workspace is filled beside the empty one, where only the service can enter, and takes its place when it is complete.
  * So a task never starts with half of its files, and after a crash the work begins anew.
  */
-import { fchownSync, mkdirSync, renameSync } from 'node:fs'
+import { closeSync, fchownSync, mkdirSync, renameSync } from 'node:fs'
 import { systemCodeOf } from '../../shared/errors.ts'
-import { namesOfFile, WHOLE_WORKSPACE } from '../../shared/runtime-request/inputs.ts'
+import { namesOfFile, type TaskFiles, WHOLE_WORKSPACE } from '../../shared/runtime-request/inputs.ts'
 import { shortened } from '../../shared/runtime-request/text.ts'
+import { type BundleCopySettings, copyBundle } from './bundle-copy.ts'
 import type { Clone } from './file-copy.ts'
-import { openTop } from './matching-files.ts'
 import { faultMessage, OpenDirectory } from './open-directory.ts'
 import { discardIfThere, type TaskDir } from './task-dir.ts'
-import { type Copied, CopyAmount, CopyFault, copyDirectory, copyEntry, MISSING } from './tree-copy.ts'
+import { type Copied, copyWalked } from './tree-copy.ts'
+import { CopyAmount, CopyFault } from './tree-walk.ts'
+import { walkWorkspace } from './workspace-walk.ts'
 
-export interface FilledFrom {
-  /** Where it goes, in the workspace. */
-  readonly path: string
-  readonly task_id: string
+/** An input of a task. `path` is where it goes, in the workspace. */
+export type FilledFrom = { readonly path: string } & (FilledFromTask | FilledFromBundle)
+
+interface FilledFromTask extends TaskFiles {
   readonly source: TaskDir
-  /** A path in the workspace of the source. */
-  readonly file: string
+}
+
+interface FilledFromBundle {
+  readonly staged: string
+  /** A descriptor of the bundle, to be closed. Undefined if it is not there. */
+  readonly open: () => number | undefined
 }
 
 export interface Filling {
@@ -72,49 +78,47 @@ export async function fillWorkspace(filling: Filling, inputs: readonly FilledFro
   }
 }
 
-async function copyInput(
-  { owner, clone, check }: Filling,
-  target: OpenDirectory,
-  amount: CopyAmount,
-  input: FilledFrom,
-): Promise<Copied> {
+async function copyInput(filling: Filling, target: OpenDirectory, amount: CopyAmount, input: FilledFrom) {
   try {
-    using workspace = openTop(input.source.workspace, false)
-    if (workspace === undefined) throw new CopyFault(MISSING)
-    const settings = { owner, sourceUid: workspace.status.uid, amount, clone, check }
     const names = namesOfFile(input.path)
-    using parent = makeDirectories(target, names.slice(0, -1), owner)
+    using parent = makeDirectories(target, names.slice(0, -1), filling.owner)
     const as = Buffer.from(names.at(-1)!)
-    if (input.file === WHOLE_WORKSPACE) return await copyDirectory(workspace, parent, as, settings)
-    const way = namesOfFile(input.file)
-    using outer = descend(workspace, way.slice(0, -1))
-    return await copyEntry(outer, Buffer.from(way.at(-1)!), parent, as, settings)
+    const settings = { ...filling, amount }
+    if ('open' in input) return await copyStaged(input, parent, as, settings)
+    return await copyWalked(walkWorkspace(input.source, input.file, as, settings), parent, settings)
   } catch (error) {
     throw faultOf(input, error)
   }
 }
 
-function faultOf({ path, file, task_id }: FilledFrom, error: unknown): unknown {
-  const at = `inputs.${shortened(path)}`
-  const what = `${file === WHOLE_WORKSPACE ? 'the workspace' : shortened(file)} of task ${task_id}`
+async function copyStaged(
+  { staged, open }: FilledFromBundle,
+  parent: OpenDirectory,
+  as: Buffer,
+  settings: BundleCopySettings,
+): Promise<Copied> {
+  const fd = open()
+  if (fd === undefined) throw new CopyFault('is not there any more')
+  try {
+    return await copyBundle({ fd, sha256: staged }, parent, as, settings)
+  } finally {
+    closeSync(fd)
+  }
+}
+
+function faultOf(input: FilledFrom, error: unknown): unknown {
+  const at = `inputs.${shortened(input.path)}`
+  const what = 'open' in input ? `the staged bundle ${input.staged}` : filesText(input)
   if (error instanceof CopyFault) return new InputFault(`${at}: ${what} ${error.message}`)
   if (systemCodeOf(error) === undefined) return error
   return new Error(`cannot copy ${what} to ${at}: ${faultMessage(error)}`, { cause: error })
 }
 
-/** The directory `names` below `directory`, which the caller closes. */
-function descend(directory: OpenDirectory, names: readonly string[]): OpenDirectory {
-  let at = OpenDirectory.open(directory.at('.'))
-  for (const name of names) {
-    using outer = at
-    const inner = outer.child(Buffer.from(name))
-    if (inner === undefined) throw new CopyFault(MISSING)
-    at = inner
-  }
-  return at
-}
+/** `dist of task build-7` */
+export const filesText = ({ file, task_id }: TaskFiles): string =>
+  `${file === WHOLE_WORKSPACE ? 'the workspace' : shortened(file)} of task ${task_id}`
 
-/** The same in our new workspace, where missing directories are made. */
+/** The directory `names` below `directory`, which the caller closes. Makes those that are missing. */
 function makeDirectories(directory: OpenDirectory, names: readonly string[], owner: number | undefined): OpenDirectory {
   let at = OpenDirectory.open(directory.at('.'))
   for (const name of names) {

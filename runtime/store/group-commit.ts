@@ -140,9 +140,9 @@ export class GroupCommit {
 
   #committed(changes: readonly PendingChange[]): void {
     this.#unsynced.push(...changes)
-    if (this.#isLogDistrusted) this.#moveLog()
-    else this.#syncLater()
+    if (!this.#isLogDistrusted) this.#syncLater()
     for (const { meanwhile } of changes) meanwhile?.()
+    if (this.#isLogDistrusted) this.#moveLog()
   }
 
   #syncLater(): void {

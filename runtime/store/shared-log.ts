@@ -5,7 +5,7 @@
  * `fs.watch` reports when the file grows. Some file systems (network, some containers) do not support it, so the size
  * is also polled. The last chunk is kept for followers that are notified later than others.
  */
-import { close, type FSWatcher, fstat, fstatSync, read, watch } from 'node:fs'
+import { close, type FSWatcher, fstat, fstatSync, read, type Stats, watch } from 'node:fs'
 import { promisify } from 'node:util'
 import { GrowthWaiters } from '../../shared/growth-waiters.ts'
 import { nextTurn } from '../../shared/steps.ts'
@@ -30,6 +30,11 @@ interface Chunk {
 
 /** By device and inode: another file may get the same name, but no other file gets an inode that is still open. */
 const openLogs = new Map<string, SharedLog>()
+
+/** Whether somebody reads this file here. */
+export const isLogOpen = (file: Pick<Stats, 'dev' | 'ino'>): boolean => openLogs.has(keyOf(file))
+
+const keyOf = ({ dev, ino }: Pick<Stats, 'dev' | 'ino'>): string => `${dev}-${ino}`
 
 export class SharedLog {
   readonly #fd: number
@@ -57,8 +62,7 @@ export class SharedLog {
   static enter(path: string): SharedLog | undefined {
     const fd = openPlainFile(path)
     if (fd === undefined) return undefined
-    const { dev, ino } = fstatSync(fd)
-    const key = `${dev}-${ino}`
+    const key = keyOf(fstatSync(fd))
     let log = openLogs.get(key)
     if (log === undefined) {
       log = new SharedLog(fd, key)

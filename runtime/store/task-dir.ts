@@ -1,5 +1,6 @@
 /**
- * The directory of a task, `<dataDir>/tasks/<task_id>/`: its request, result, output and workspace.
+ * The directory of a task, `<dataDir>/tasks/<task_id>/`: its request, result, output and workspace. Directories beside it
+ * whose names begin with `+` are empty and wait for tasks (spare-dirs.ts).
  *
  * Its mode is 0700. Workspace and script of a task that runs as another user belong to that user, who cannot reach the
  * rest.
@@ -9,6 +10,8 @@ import {
   chownSync,
   closeSync,
   constants,
+  fstatSync,
+  ftruncateSync,
   lstatSync,
   mkdirSync,
   openSync,
@@ -54,6 +57,12 @@ export function taskDirId(taskDirPath: string): string | undefined {
   return status === undefined ? undefined : `${BigInt.asIntN(64, status.ino)}:${status.mtimeNs}`
 }
 
+/** Begins the name of a directory that waits. No task id has it. */
+export const SPARE_MARK = '+'
+
+/** `result.json` while it is written. */
+export const RESULT_ASIDE = 'result.new'
+
 export const tasksDir = (dataDir: string): string => join(dataDir, 'tasks')
 
 export interface TaskDirContent {
@@ -67,31 +76,58 @@ export interface TaskDirContent {
   readonly owner?: number
 }
 
-/** Makes the directory with all that a launch needs. When that fails nothing of it is left. */
-export function makeTaskDir(dir: TaskDir, { request, script, workspaceSubdir, owner }: TaskDirContent): void {
-  // A directory of this name belongs to no task: the caller has checked that the id is free.
-  if (!tryMkdir(dir.task_dir)) {
-    removeTaskDirNow(dir)
-    mkdirSync(dir.task_dir, { mode: 0o700 })
-  }
+/** A supply of used directories. */
+export interface Spares {
+  /** Moves a directory with a workspace and empty files to the path of a task. False when there is none. */
+  readonly take: (dir: TaskDir, owner: number | undefined) => boolean
+  /** Makes a directory for a task to come, unless enough of them wait. Never throws. */
+  readonly stock: (owner: number | undefined) => void
+}
+
+const NO_SPARES: Spares = { take: () => false, stock: () => {} }
+
+/** Makes a directory that waits at this path, with all files that each task will have. When that fails nothing of it is left. */
+export function makeSpareDir(dir: TaskDir, owner: number | undefined): void {
+  makeTaskDir(dir, { request: '', script: undefined, workspaceSubdir: '', ...(owner !== undefined && { owner }) })
   try {
-    makeWorkspace(dir.workspace, workspaceSubdir, owner)
-    makeFile(dir.request_path, request, 0o600)
-    if (script !== undefined) {
-      makeFile(dir.script_path, script, 0o700)
-      if (owner !== undefined) chownSync(dir.script_path, owner, owner)
-    }
-    makeFile(dir.stdout_path, '', 0o600)
-    makeFile(dir.stderr_path, '', 0o600)
+    for (const name of ['outcome.new', RESULT_ASIDE]) writeFile(`${dir.task_dir}/${name}`, '', 'wx')
   } catch (error) {
     removeTaskDirNow(dir)
     throw error
   }
 }
 
-/** The file must not exist. Unlike this, `writeFileSync` would also truncate, which some file systems are slow at. */
-function makeFile(path: string, text: string, mode: number): void {
-  const fd = openSync(path, 'wx', mode)
+/** Makes the directory with all that a launch needs. When that fails nothing of it is left. */
+export function makeTaskDir(dir: TaskDir, content: TaskDirContent, spares: Spares = NO_SPARES): void {
+  const { request, script, workspaceSubdir, owner } = content
+  const isSpare = spares.take(dir, owner)
+  // A directory of this name belongs to no task: the caller has checked that the id is free.
+  if (!isSpare && !tryMkdir(dir.task_dir)) {
+    removeTaskDirNow(dir)
+    mkdirSync(dir.task_dir, { mode: 0o700 })
+  }
+  try {
+    if (!isSpare) makeDirectory(dir.workspace, owner)
+    makeSubdirs(dir.workspace, workspaceSubdir, owner)
+    writeFile(dir.request_path, request, isSpare ? EMPTY_FILE : 'wx')
+    if (script !== undefined) {
+      writeFile(dir.script_path, script, 'wx', 0o700)
+      if (owner !== undefined) chownSync(dir.script_path, owner, owner)
+    }
+    if (isSpare) return
+    writeFile(dir.stdout_path, '', 'wx')
+    writeFile(dir.stderr_path, '', 'wx')
+  } catch (error) {
+    removeTaskDirNow(dir)
+    throw error
+  }
+}
+
+const EMPTY_FILE = constants.O_WRONLY | constants.O_NOFOLLOW
+
+/** Unlike this, `writeFileSync` would also truncate, which is slow on some file systems. */
+function writeFile(path: string, text: string, flags: string | number, mode = 0o600): void {
+  const fd = openSync(path, flags, mode)
   try {
     if (text !== '') writeWhole(fd, text)
   } finally {
@@ -105,13 +141,17 @@ function writeWhole(fd: number, text: string): void {
 }
 
 /** Nothing else uses the directory yet. */
-function makeWorkspace(workspace: string, subdir: string, owner: number | undefined): void {
+function makeSubdirs(workspace: string, subdir: string, owner: number | undefined): void {
   let path = workspace
-  for (const name of ['', ...subdir.split('/').filter((part) => part !== '' && part !== '.')]) {
+  for (const name of subdir.split('/').filter((part) => part !== '' && part !== '.')) {
     path = join(path, name)
-    mkdirSync(path, { mode: 0o700 })
-    if (owner !== undefined) chownSync(path, owner, owner)
+    makeDirectory(path, owner)
   }
+}
+
+function makeDirectory(path: string, owner: number | undefined): void {
+  mkdirSync(path, { mode: 0o700 })
+  if (owner !== undefined) chownSync(path, owner, owner)
 }
 
 /** Whether the workspace exists and `owner` can work in it. Undefined stands for the user of the service. */
@@ -126,18 +166,23 @@ export function letPass(dataDir: string, { task_dir }: TaskDir): void {
 /** Closes the directory again when the task has ended: a user who knows its id must not read or write its logs. */
 export const letNobodyPass = ({ task_dir }: TaskDir): void => chmodSync(task_dir, 0o700)
 
-const RESULT_FLAGS =
-  constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW | constants.O_NONBLOCK
+/** Without O_TRUNC: ext4 writes a file to the disk at once that was truncated, even when it was empty. */
+const RESULT_FLAGS = constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
-/** A task of the process profile may have put a link or a pipe there, which must not be written to. */
-export function writeResultFile({ result_path }: TaskDir, text: string): void {
-  const fd = openSync(result_path, RESULT_FLAGS, 0o600)
+/** Writes the result aside. A task of the process profile may have put a link or a pipe there, which must not be written to. */
+export function draftResultFile({ task_dir }: TaskDir, text: string): void {
+  const fd = openSync(`${task_dir}/${RESULT_ASIDE}`, RESULT_FLAGS, 0o600)
   try {
+    if (fstatSync(fd).size > 0) ftruncateSync(fd) // of an earlier try
     writeWhole(fd, text)
   } finally {
     closeSync(fd)
   }
 }
+
+/** Puts the drafted result in its place. */
+export const publishResultFile = ({ task_dir, result_path }: TaskDir): void =>
+  renameSync(`${task_dir}/${RESULT_ASIDE}`, result_path)
 
 function tryMkdir(path: string): boolean {
   try {

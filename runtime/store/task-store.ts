@@ -19,6 +19,7 @@ import {
   listTasks,
   liveTasks,
   liveTasksWithSecrets,
+  type PlannedTask,
   removeTask,
   requestOf,
   type TaskFilter,
@@ -37,8 +38,8 @@ export interface Acceptance {
 export interface AcceptHooks {
   /** During the sync. */
   readonly meanwhile?: (task: LiveTask) => void
-  /** After a refused task that had been written was taken back. Its id is free in a moment. */
-  readonly forgotten?: () => void
+  /** After a refused task that had been written was taken back. Its id is free once this resolves. */
+  readonly forgotten?: () => Promise<void>
 }
 
 /** Callbacks for the end of a task, with the row as others will see it. They must not throw. */
@@ -115,7 +116,7 @@ export class TaskStore {
   async accept(
     fresh: Omit<TaskRow, 'ordinal'>,
     { request, events }: Acceptance,
-    { meanwhile = () => {}, forgotten = () => {} }: AcceptHooks = {},
+    { meanwhile = () => {}, forgotten = async () => {} }: AcceptHooks = {},
   ): Promise<LiveTask> {
     const row: TaskRow = { ...fresh, ordinal: ++this.#lastOrdinal }
     const task = new LiveTask(row, withEvents(NO_EVENTS, events, row.created_at))
@@ -131,10 +132,7 @@ export class TaskStore {
         },
         {
           meanwhile: () => meanwhile(task),
-          undone: () => {
-            forgotten()
-            this.#arriving.delete(row.task_id)
-          },
+          undone: () => void forgotten().then(() => this.#arriving.delete(row.task_id)),
         },
       )
       this.#live.set(task.task_id, task)
@@ -199,8 +197,8 @@ export class TaskStore {
     return row
   }
 
-  /** Ids of tasks that ended before `ms`, the oldest first. */
-  endedBefore(ms: number, limit: number): string[] {
+  /** Tasks that ended before `ms`, the oldest first. */
+  endedBefore(ms: number, limit: number): PlannedTask[] {
     return endedBefore(this.#db, ms, limit)
   }
 

@@ -11,6 +11,7 @@ import { silentLog } from '../../../shared/log.ts'
 import { HELD } from '../../support/held.ts'
 import { acceptedRow } from '../../support/stored-tasks.ts'
 import { type TempDir, tempDir } from '../../support/temp.ts'
+import { until } from '../../support/until.ts'
 
 let temp: TempDir
 let db: Database
@@ -85,18 +86,24 @@ describe('a task that is being accepted', () => {
     commit = new GroupCommit(db, { later: async () => broken(), now: broken }, HELD, silentLog())
     store = new TaskStore(db, commit)
     const heard: string[] = []
-    const accepting = store.accept(
-      acceptedRow('a'),
-      { request: '{}', events: [] },
-      { forgotten: () => heard.push(`forgotten, ${store.has('a') ? 'its id taken' : 'its id free'}`) },
-    )
+    const nothingLeft = Promise.withResolvers<void>()
+    const forgotten = () => {
+      heard.push(`forgotten, ${store.has('a') ? 'its id taken' : 'its id free'}`)
+      return nothingLeft.promise
+    }
+    const accepting = store.accept(acceptedRow('a'), { request: '{}', events: [] }, { forgotten })
     commit.unhurriedFact(broken) // fails with the undo, which is rolled back
     expect(await accepting.catch((error: unknown) => error)).toMatchObject({ status: 503 })
     const all = { status: null, tenant: null, afterOrdinal: 0, limit: 10 }
     expect([store.has('a'), store.get('a'), store.list(all), heard]).toEqual([true, undefined, [], []])
     isBroken = false
     commit.flush()
-    expect([store.has('a'), heard]).toEqual([false, ['forgotten, its id taken']])
+    expect([store.has('a'), heard]).toEqual([true, ['forgotten, its id taken']])
+    nothingLeft.resolve()
+    await until(
+      () => store.has('a'),
+      (isTaken) => !isTaken,
+    )
     await accept('a')
     expect(store.list(all).map(({ task_id }) => task_id)).toEqual(['a'])
   })
@@ -214,8 +221,9 @@ test('what is kept no longer is the oldest that ended, and goes without a trace'
   for (const id of ['a', 'b', 'c']) await accept(id)
   await end(store.liveTask('b')!, { finished_at: 100 })
   await end(store.liveTask('a')!, { finished_at: 200 })
-  expect(store.endedBefore(300, 10)).toEqual(['b', 'a'])
-  expect(store.endedBefore(150, 10)).toEqual(['b'])
+  const idsBefore = (ms: number) => store.endedBefore(ms, 10).map(({ task_id }) => task_id)
+  expect(idsBefore(300)).toEqual(['b', 'a'])
+  expect(idsBefore(150)).toEqual(['b'])
   await store.remove(['b'])
   expect(store.has('b')).toBe(false)
   expect(store.events('b')).toEqual([])

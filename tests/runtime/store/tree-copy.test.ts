@@ -7,7 +7,8 @@ import { mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { join } from 'node:path'
 import { cloneFile } from '../../../runtime/store/file-copy.ts'
 import { OpenDirectory } from '../../../runtime/store/open-directory.ts'
-import { CopyAmount, CopyFault, copyDirectory } from '../../../runtime/store/tree-copy.ts'
+import { copyWalked } from '../../../runtime/store/tree-copy.ts'
+import { CopyAmount, CopyFault, walkDirectory } from '../../../runtime/store/tree-walk.ts'
 import { tempDir } from '../../support/temp.ts'
 
 /** Copies a small tree and calls `meanwhile` with its path at the check with the number `at`. */
@@ -26,7 +27,7 @@ async function copyWith(at: number, meanwhile: (path: string) => void) {
   const amount = new CopyAmount({ files: 100, bytes: 1_000 })
   const settings = { owner: undefined, sourceUid: source.status.uid, amount, clone: cloneFile, check }
   try {
-    const { files } = await copyDirectory(source, target, Buffer.from('copy'), settings)
+    const { files } = await copyWalked(walkDirectory(source, Buffer.from('copy'), settings), target, settings)
     return { files, names: readdirSync(join(to, 'copy'), { recursive: true }).toSorted(), checks }
   } catch (error) {
     if (!(error instanceof CopyFault)) throw error
