@@ -4,9 +4,9 @@
  * The name is looked up here, once. Each address is checked, and the connection goes to an address that passed: a second
  * lookup might answer with another (DNS rebinding).
  */
-import { dns } from 'bun'
 import { type IpAddress, ipText, parseIp } from '../../shared/egress/ip-address.ts'
 import { systemCodeOf } from '../../shared/errors.ts'
+import { systemAddresses } from '../../shared/system-addresses.ts'
 import type { Authority } from '../wire/authority.ts'
 import { Endpoint } from './endpoint.ts'
 import type { RulesInForce } from './rules-in-force.ts'
@@ -37,13 +37,6 @@ export const MAX_ATTEMPTS = 1_024
 /** The addresses of a name, in the order in which to try them. */
 export type Resolve = (name: string) => Promise<readonly string[]>
 
-/**
- * Looks a name up in `/etc/hosts`, then at the name servers of `/etc/resolv.conf`. The resolver of libc would hold a thread
- * for each name, and there are only a few: four names that no server answers would stop all reads and writes of files.
- */
-export const systemResolve: Resolve = async (name) =>
-  (await dns.lookup(name, { backend: 'c-ares' })).map(({ address }) => address)
-
 export type Dialed =
   | {
       readonly kind: 'connected'
@@ -61,7 +54,7 @@ export class Dialer {
   readonly #lookups = new Slots(MAX_LOOKUPS)
   readonly #attempts = new Slots(MAX_ATTEMPTS)
 
-  constructor(resolve: Resolve = systemResolve, times: DialTimes = DIAL_TIMES) {
+  constructor(resolve: Resolve = systemAddresses, times: DialTimes = DIAL_TIMES) {
     this.#resolve = resolve
     this.#times = times
   }
@@ -166,4 +159,4 @@ async function limited<T>(
 }
 
 const causeOf = (error: unknown): string =>
-  error instanceof TimedOut ? 'no answer in time' : (systemCodeOf(error)?.replace(/^DNS_/, '') ?? 'an unknown fault')
+  error instanceof TimedOut ? 'no answer in time' : (systemCodeOf(error) ?? 'an unknown fault')

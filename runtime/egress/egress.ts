@@ -11,12 +11,15 @@ import type { Rule } from '../../shared/egress/rule.ts'
 import { messageOf } from '../../shared/errors.ts'
 import { rulesOf } from '../../shared/runtime-request/network-rules.ts'
 import type { Dialer } from './dial.ts'
+import { KeptUse } from './kept-use.ts'
 import { type NetworkEvent, NetworkUse } from './network-use.ts'
 import type { OwnAddresses } from './own-addresses.ts'
+import { Places } from './places.ts'
 import type { Report } from './report.ts'
 import { RulesInForce } from './rules-in-force.ts'
 import { SESSION_TIMES, type SessionTimes } from './session.ts'
 import { TaskProxy, type TaskProxyOptions } from './task-proxy.ts'
+import type { Refusal } from './verdict.ts'
 
 /** The rules of the operator. Without `allow` they restrict nothing beyond `deny`. */
 export interface EgressBounds {
@@ -30,11 +33,15 @@ export interface EgressOptions {
   readonly bounds: EgressBounds
   /** Connections of all tasks at a time. */
   readonly maxConnections: number
+  /** Tasks that may run at a time. */
+  readonly maxTasks: number
   readonly own: OwnAddresses
   readonly dialer: Dialer
   /** Default: those of a service. */
   readonly times?: SessionTimes
   readonly onFault: (taskId: string, error: unknown) => void
+  /** What a task uses cannot be kept any more. */
+  readonly onUnkept: (taskId: string, error: unknown) => void
 }
 
 /** A task whose network has rules. */
@@ -66,33 +73,36 @@ interface Served {
 
 export class Egress {
   readonly #options: EgressOptions
+  readonly #places: Places
   readonly #served = new Map<string, Served>()
-  readonly #totals = { allowed: 0, failed: 0, refused: 0, bytesSent: 0, bytesReceived: 0, open: 0 }
+  readonly #totals = { allowed: 0, failed: 0, refused: 0, bytesSent: 0, bytesReceived: 0 }
 
   constructor(options: EgressOptions) {
     this.#options = options
+    this.#places = new Places(options.maxConnections, options.maxTasks)
   }
 
   get totals(): EgressTotals {
-    return { ...this.#totals }
+    return { ...this.#totals, open: this.#places.taken }
   }
 
   /** Serves a task from now on. Returns the path of its socket. Throws if the socket cannot be made. */
   open({ task_id, ordinal, rules, earlier, onEvent }: EgressTask): string {
     const served = this.#served.get(task_id)
     if (served !== undefined) return served.socketPath
-    const { directory, bounds, maxConnections, own, dialer, times = SESSION_TIMES, onFault } = this.#options
+    const { directory, bounds, own, dialer, times = SESSION_TIMES, onFault, onUnkept } = this.#options
     const socketPath = join(directory, ordinal.toString(36))
     const inForce = new RulesInForce([bounds, rulesOf(rules)], own)
-    const use = new NetworkUse(earlier, (report) => this.#count(report), onEvent)
+    const onReport = (report: Report) => this.#count(report)
+    const kept = this.#made(() => new KeptUse(usePathOf(socketPath), (error) => onUnkept(task_id, error)))
+    const use = new NetworkUse({ kept, earlier, onReport, onEvent })
     const proxy = this.#listen({
       ...{ socketPath, use, times },
       dial: dialer.forTask(inForce),
       isOpaque: (target) => inForce.isOpaque(target),
       maxConnections: rules.max_connections!,
       maxBytes: rules.max_bytes,
-      enter: () => this.#totals.open < maxConnections && ++this.#totals.open > 0,
-      leave: () => this.#totals.open--,
+      places: this.#places.forTask(),
       onFault: (error) => onFault(task_id, error),
     })
     this.#served.set(task_id, { proxy, use, socketPath })
@@ -100,10 +110,20 @@ export class Egress {
   }
 
   #listen(options: TaskProxyOptions): TaskProxy {
+    try {
+      return this.#made(() => new TaskProxy(options))
+    } catch (error) {
+      options.use.close()
+      throw error
+    }
+  }
+
+  /** What `make` makes in the directory. */
+  #made<T>(make: () => T): T {
     const { directory } = this.#options
     try {
       mkdirSync(directory, { recursive: true, mode: 0o700 })
-      return new TaskProxy(options)
+      return make()
     } catch (error) {
       const remedy = 'the data directory has to be on a file system that can hold Unix sockets'
       throw new Error(`cannot open the socket of its network in ${directory}: ${messageOf(error)} (${remedy})`)
@@ -115,23 +135,41 @@ export class Egress {
     return this.#served.get(taskId)?.use
   }
 
-  /** Cuts the connections of a task and removes its socket. Returns what it used; undefined for a task without rules. */
-  close(taskId: string): NetworkUse | undefined {
+  /** Connections that a task has open. */
+  openOf(taskId: string): number {
+    return this.#served.get(taskId)?.use.open ?? 0
+  }
+
+  /**
+   * Cuts the connections of a task, with the reason, and removes its socket. Returns what it used, which is kept;
+   * undefined for a task without rules.
+   */
+  close(taskId: string, reason?: Refusal): NetworkUse | undefined {
     const served = this.#served.get(taskId)
+    if (served === undefined) return undefined
+    served.proxy.close(reason)
+    served.use.close()
+    return served.use
+  }
+
+  /** The same for a task whose use nobody asks for any more, or which has been stored. */
+  forget(taskId: string): void {
+    const served = this.#served.get(taskId)
+    if (served === undefined) return
+    this.close(taskId)
     this.#served.delete(taskId)
-    served?.proxy.close()
-    return served?.use
+    rmSync(usePathOf(served.socketPath), { force: true })
   }
 
-  /** Serves no task any more. */
+  /** Serves no task any more. The next service goes on from what they have used. */
   stop(): void {
-    for (const taskId of [...this.#served.keys()]) this.close(taskId)
+    for (const taskId of this.#served.keys()) this.close(taskId, { kind: 'restart' })
   }
 
-  /** Removes sockets of an earlier service that no task has. */
+  /** Removes what an earlier service left of tasks that are no more. */
   removeStrays(): void {
     const { directory } = this.#options
-    const used = new Set([...this.#served.values()].map(({ socketPath }) => socketPath))
+    const used = new Set([...this.#served.values()].flatMap(({ socketPath }) => [socketPath, usePathOf(socketPath)]))
     for (const name of namesIn(directory)) {
       const path = join(directory, name)
       if (!used.has(path)) rmSync(path, { force: true, recursive: true })
@@ -148,6 +186,9 @@ export class Egress {
     }
   }
 }
+
+/** What the task of a socket has used. */
+const usePathOf = (socketPath: string): string => `${socketPath}.use`
 
 function namesIn(directory: string): string[] {
   try {

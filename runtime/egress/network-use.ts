@@ -1,9 +1,18 @@
 /**
  * What a task has used of the network: its totals, and the events about its connections, of which there is a bounded number.
- * An earlier service told the events that it wrote; its totals are their sums.
+ *
+ * The totals are kept in a file. Those of an earlier service go on; what it had open was cut when it ended.
  */
 import type { NetworkUsage } from '../../shared/contract/runtime.ts'
-import { MAX_NETWORK_EVENTS, NETWORK_EVENTS, networkEvent, type Report } from './report.ts'
+import type { KeptUse, UseCounts } from './kept-use.ts'
+import {
+  MAX_NETWORK_EVENTS,
+  NETWORK_EVENTS,
+  networkEvent,
+  type OpenConnection,
+  type Report,
+  restartEvent,
+} from './report.ts'
 import { reasonText, targetText } from './verdict.ts'
 
 /** An event about the network, as it is stored. */
@@ -19,40 +28,49 @@ const UNLISTED: NetworkEvent = {
   data: {},
 }
 
+export interface NetworkUseOptions {
+  readonly kept: KeptUse
+  /** The events of earlier services. */
+  readonly earlier: readonly NetworkEvent[]
+  readonly onReport: (report: Report) => void
+  readonly onEvent: (event: NetworkEvent) => void
+}
+
 export class NetworkUse {
-  #allowed = 0
-  #refused = 0
-  #sent = 0
-  #received = 0
-  /** Of connections that are open, too. */
-  #bytes = 0
+  readonly #options: NetworkUseOptions
+  readonly #counts = { allowed: 0, refused: 0, open: 0, sent: 0, received: 0 }
   readonly #events = { allowed: 0, refused: 0, unlisted: 0 }
   #firstRefusal: string | undefined
-  readonly #onReport: (report: Report) => void
-  readonly #onEvent: (event: NetworkEvent) => void
 
-  constructor(
-    earlier: readonly NetworkEvent[],
-    onReport: (report: Report) => void,
-    onEvent: (event: NetworkEvent) => void,
-  ) {
-    this.#onReport = onReport
-    this.#onEvent = onEvent
-    for (const event of earlier) this.#recall(event)
+  constructor(options: NetworkUseOptions) {
+    this.#options = options
+    for (const event of options.earlier) this.#recall(event)
+    const { found } = options.kept
+    if (found === undefined) return
+    const { counts, connections } = found
+    Object.assign(this.#counts, { ...counts, allowed: counts.allowed + counts.open, open: 0 } satisfies UseCounts)
+    this.#keep()
+    for (const connection of connections) this.#tell('allowed', restartEvent(connection))
+    if (counts.open > connections.length) this.#tellUnlisted()
   }
 
   /** Bytes that were passed on, in both directions together. */
   get bytes(): number {
-    return this.#bytes
+    return this.#counts.sent + this.#counts.received
   }
 
   get usage(): NetworkUsage {
     return {
-      connections_allowed: this.#allowed,
-      connections_refused: this.#refused,
-      bytes_sent: this.#sent,
-      bytes_received: this.#received,
+      connections_allowed: this.#counts.allowed,
+      connections_refused: this.#counts.refused,
+      bytes_sent: this.#counts.sent,
+      bytes_received: this.#counts.received,
     }
+  }
+
+  /** Connections that are open. */
+  get open(): number {
+    return this.#counts.open
   }
 
   /** A clause about the first connection that was refused; undefined if there was none. */
@@ -60,37 +78,65 @@ export class NetworkUse {
     return this.#firstRefusal
   }
 
-  spend(bytes: number): void {
-    this.#bytes += bytes
+  spend(sent: number, received: number): void {
+    this.#counts.sent += sent
+    this.#counts.received += received
+    this.#options.kept.soon(this.#counts)
   }
 
-  report(report: Report): void {
-    this.#onReport(report)
-    const { verdict } = report
-    if (report.verdict === 'allowed') {
-      this.#allowed++
-      this.#sent += report.bytesSent
-      this.#received += report.bytesReceived
-    } else {
-      this.#refused++
-      this.#firstRefusal ??= refusalText(report)
+  /** Notes a connection that has been made. Call the result with the report of its end. */
+  opened(connection: OpenConnection): (report: Report) => void {
+    const { kept } = this.#options
+    const place = kept.add(connection)
+    this.#counts.open++
+    this.#keep()
+    return (report) => {
+      this.#counts.open--
+      this.report(report)
+      if (place !== undefined) kept.remove(place)
     }
-    if (this.#events[verdict]++ < MAX_NETWORK_EVENTS) this.#onEvent(networkEvent(report))
-    else if (this.#events.unlisted++ === 0) this.#onEvent(UNLISTED)
   }
 
+  /** Counts a connection that has ended, or was never made. */
+  report(report: Report): void {
+    this.#options.onReport(report)
+    const { verdict } = report
+    this.#counts[verdict]++
+    if (verdict === 'refused') this.#firstRefusal ??= refusalText(report)
+    this.#keep()
+    this.#tell(verdict, networkEvent(report))
+  }
+
+  /** Keeps nothing any more. */
+  close(): void {
+    this.#options.kept.close()
+  }
+
+  #keep(): void {
+    this.#options.kept.now(this.#counts)
+  }
+
+  #tell(verdict: Report['verdict'], event: NetworkEvent): void {
+    if (this.#events[verdict]++ < MAX_NETWORK_EVENTS) this.#options.onEvent(event)
+    else this.#tellUnlisted()
+  }
+
+  #tellUnlisted(): void {
+    if (this.#events.unlisted++ === 0) this.#options.onEvent(UNLISTED)
+  }
+
+  /** Without a file, as of a service of an earlier version, the totals are the sums of what was told. */
   #recall({ event_type, message, data }: NetworkEvent): void {
     if (event_type === NETWORK_EVENTS.unlisted) this.#events.unlisted++
     else if (event_type === NETWORK_EVENTS.refused) {
-      this.#refused++
+      this.#counts.refused++
       this.#events.refused++
       this.#firstRefusal ??= message
     } else if (event_type === NETWORK_EVENTS.allowed) {
-      this.#allowed++
+      this.#counts.allowed++
       this.#events.allowed++
-      this.#sent += numberIn(data.bytes_sent)
-      this.#received += numberIn(data.bytes_received)
-      this.#bytes = this.#sent + this.#received
+      this.#counts.sent += numberIn(data.bytes_sent)
+      this.#counts.received += numberIn(data.bytes_received)
     }
   }
 }

@@ -28,6 +28,15 @@ export type Report = Asked &
       }
   )
 
+/** A connection that has been made. */
+export interface OpenConnection {
+  readonly host: string
+  readonly port: number
+  readonly protocol: Protocol
+  readonly address?: string | undefined
+  readonly rule?: string | undefined
+}
+
 export const NETWORK_EVENTS = {
   allowed: 'network_allowed',
   refused: 'network_refused',
@@ -70,6 +79,21 @@ export function networkEvent(report: Report): { event_type: string; message: str
       ...(failure !== undefined && { failure }),
       ...(cut !== undefined && { cut: cut.kind }),
     },
+  }
+}
+
+/** The event of a connection that was open when its service ended, and could not tell its bytes any more. */
+export function restartEvent(connection: OpenConnection): {
+  event_type: string
+  message: string
+  data: Record<string, unknown>
+} {
+  const { host, port } = connection
+  const cut = { kind: 'restart' } as const
+  return {
+    event_type: NETWORK_EVENTS.allowed,
+    message: `the connection to ${host.includes(':') ? `[${host}]` : host}:${port} is allowed: cut, as ${reasonText(cut)}`,
+    data: { ...connection, cut: cut.kind },
   }
 }
 

@@ -5,6 +5,7 @@
  * tunnel to a name has to be TLS for that name, or HTTP for that name, of which each request is checked; or the rule says
  * `opaque`. Until that is known, nothing is passed on.
  */
+import { hostText } from '../../shared/egress/host.ts'
 import type { Authority } from '../wire/authority.ts'
 import { TLS_HANDSHAKE } from '../wire/client-hello.ts'
 import { type AnswerKind, CONNECTED, ownAnswer } from '../wire/http-forward.ts'
@@ -23,7 +24,7 @@ import type { Endpoint } from './endpoint.ts'
 import { exchange, type Sides } from './exchange.ts'
 import { gather, gatherRequestHead } from './gather.ts'
 import { relay, relayAnswer } from './relay.ts'
-import type { Report } from './report.ts'
+import type { OpenConnection, Report } from './report.ts'
 import { beginTls } from './tls-start.ts'
 import { type Protocol, type Refusal, reasonText, targetText } from './verdict.ts'
 
@@ -50,9 +51,14 @@ export interface SessionOwner {
   readonly enter: () => Refusal | undefined
   /** Gives the place back. */
   readonly leave: () => void
-  /** Counts bytes of all connections. False: there are too many. */
-  readonly spend: (bytes: number) => boolean
+  /** Whether a client without a place may still read its answer. */
+  readonly mayLinger: () => boolean
+  /** Counts bytes before they are passed on. False: there are too many. */
+  readonly spend: (sent: number, received: number) => boolean
+  /** Counts a connection that was not made. */
   readonly report: (report: Report) => void
+  /** Notes a connection that was made. The result counts it at its end. */
+  readonly opened: (connection: OpenConnection) => (report: Report) => void
   readonly times: SessionTimes
 }
 
@@ -72,13 +78,17 @@ export class Session {
   #received = 0
   #cut: Refusal | undefined
   #isReported = false
-  #hasPlace = false
+  #report: (report: Report) => void
+  #hasPlace: boolean
   #deadline: Timer | undefined
   #answer: Answer = async () => {}
 
-  constructor(client: Endpoint, owner: SessionOwner) {
+  /** With a place among the connections of the task, it is given back at the end. */
+  constructor(client: Endpoint, owner: SessionOwner, hasPlace: boolean) {
     this.#client = client
     this.#owner = owner
+    this.#hasPlace = hasPlace
+    this.#report = owner.report
   }
 
   /** Serves the client to the end of its connection. Never rejects, but for a defect of ours. */
@@ -168,7 +178,7 @@ export class Session {
   async #connect(target: Authority): Promise<Endpoint | undefined> {
     clearTimeout(this.#deadline)
     this.#target = target
-    const obstacle = this.#owner.enter()
+    const obstacle = this.#hasPlace ? undefined : this.#owner.enter()
     if (obstacle !== undefined) {
       await this.#refuse(obstacle)
       return undefined
@@ -187,7 +197,12 @@ export class Session {
     }
     this.#address = dialed.address
     this.#server = dialed.server
-    if (this.#client.isClosed || this.#isReported) return undefined // it left meanwhile, or was cut
+    if (this.#isReported) return undefined // it was cut meanwhile
+    this.#report = this.#owner.opened({
+      ...{ host: hostText(target.host), port: target.port, protocol: this.#protocol },
+      ...{ address: dialed.address, rule: dialed.rule },
+    })
+    if (this.#client.isClosed) return undefined // it left meanwhile
     return dialed.server
   }
 
@@ -227,23 +242,27 @@ export class Session {
   }
 
   #sides(server: Endpoint): Sides {
-    const count = (bytes: number, add: () => void) => {
-      if (!this.#owner.spend(bytes)) return false
-      add()
-      return true
-    }
+    const { spend } = this.#owner
     return {
       client: this.#client,
       server,
-      sent: (bytes) => count(bytes, () => (this.#sent += bytes)),
-      received: (bytes) => count(bytes, () => (this.#received += bytes)),
+      sent: (bytes) => {
+        const mayPass = spend(bytes, 0)
+        if (mayPass) this.#sent += bytes
+        return mayPass
+      },
+      received: (bytes) => {
+        const mayPass = spend(0, bytes)
+        if (mayPass) this.#received += bytes
+        return mayPass
+      },
     }
   }
 
   async #refuse(refusal: Refusal): Promise<void> {
     if (this.#isReported) return
     this.#isReported = true
-    this.#owner.report({ ...this.#common(), verdict: 'refused', refusal })
+    this.#report({ ...this.#common(), verdict: 'refused', refusal })
     const kind = refusal.kind === 'malformed' ? 'malformed' : 'refused'
     const what = this.#target === undefined ? 'the connection' : `the connection to ${targetText(this.#target)}`
     await this.#answer(kind, `${what} is refused: ${reasonText(refusal)}`)
@@ -253,7 +272,7 @@ export class Session {
     if (this.#isReported || this.#target === undefined) return
     if (this.#server === undefined && failure === undefined) return
     this.#isReported = true
-    this.#owner.report({
+    this.#report({
       ...{ ...this.#common(), verdict: 'allowed', rule: this.#rule, address: this.#address },
       ...{ bytesSent: this.#sent, bytesReceived: this.#received, durationMs: performance.now() - this.#startedMs },
       ...(failure !== undefined && { failure }),
@@ -277,6 +296,7 @@ export class Session {
   /** Lets the client read its answer: an end with unread bytes of it would break the connection off. */
   async #leave(): Promise<void> {
     if (this.#client.isClosed) return
+    if (!this.#owner.mayLinger()) return this.#client.destroy()
     this.#client.end()
     const timer = setTimeout(() => this.#client.destroy(), LINGER_MS)
     while ((await this.#client.read()) !== undefined);

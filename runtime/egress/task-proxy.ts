@@ -8,10 +8,11 @@ import { chmodSync, rmSync } from 'node:fs'
 import type { UnixSocketListener } from 'bun'
 import { Endpoint } from './endpoint.ts'
 import type { NetworkUse } from './network-use.ts'
+import type { TaskPlaces } from './places.ts'
 import { Session, type SessionOwner, type SessionTimes } from './session.ts'
 import type { Refusal } from './verdict.ts'
 
-/** Connections beyond `max_connections` that may wait for their answer. More are closed at once. */
+/** Connections without a place: they wait for their answer, or have to read it. More are closed at once. */
 export const SPARE_SESSIONS = 64
 
 /** Checks for idle connections in the time that one may be idle. */
@@ -26,9 +27,8 @@ export interface TaskProxyOptions {
   readonly maxBytes: number | undefined
   readonly use: NetworkUse
   readonly times: SessionTimes
-  /** Takes a place among the connections of all tasks. False: there is none. */
-  readonly enter: () => boolean
-  readonly leave: () => void
+  /** Among the connections of all tasks. */
+  readonly places: TaskPlaces
   readonly onFault: (error: unknown) => void
 }
 
@@ -44,16 +44,18 @@ export class TaskProxy {
   /** Listens at `socketPath`, in place of what an earlier service left there. Throws if it cannot. */
   constructor(options: TaskProxyOptions) {
     this.#options = options
-    const { socketPath, dial, isOpaque, times, use, leave } = options
+    const { socketPath, dial, isOpaque, times, use, places } = options
     this.#owner = {
       ...{ dial, isOpaque, times },
       enter: () => this.#enter(),
       leave: () => {
         this.#connections--
-        leave()
+        places.leave()
       },
-      spend: (bytes) => this.#spend(bytes),
+      mayLinger: () => this.#spares <= SPARE_SESSIONS,
+      spend: (sent, received) => this.#spend(sent, received),
       report: (report) => use.report(report),
+      opened: (connection) => use.opened(connection),
     }
     rmSync(socketPath, { force: true })
     this.#listener = Bun.listen<Endpoint | undefined>({
@@ -65,22 +67,23 @@ export class TaskProxy {
     this.#isExhausted = this.#isOverBytes(0)
   }
 
-  /** Cuts all connections, reports them, and removes the socket. */
-  close(): void {
+  /** Cuts all connections, reports them with the reason, and removes the socket. */
+  close(reason?: Refusal): void {
     clearInterval(this.#idleChecks)
     this.#listener.stop(true)
     rmSync(this.#options.socketPath, { force: true })
-    for (const session of [...this.#sessions]) session.cut()
+    for (const session of [...this.#sessions]) session.cut(reason)
   }
 
   #accept(client: Endpoint): void {
-    const { maxConnections, use, onFault } = this.#options
-    if (this.#sessions.size >= maxConnections + SPARE_SESSIONS) {
-      use.report({ verdict: 'refused', refusal: { kind: 'max_connections' } })
+    const { use, onFault } = this.#options
+    const obstacle = this.#enter()
+    if (obstacle !== undefined && this.#spares >= SPARE_SESSIONS) {
+      use.report({ verdict: 'refused', refusal: obstacle })
       client.destroy()
       return
     }
-    const session = new Session(client, this.#owner)
+    const session = new Session(client, this.#owner, obstacle === undefined)
     this.#sessions.add(session)
     void session
       .run()
@@ -91,20 +94,25 @@ export class TaskProxy {
       .finally(() => this.#sessions.delete(session))
   }
 
+  /** Connections without a place. */
+  get #spares(): number {
+    return this.#sessions.size - this.#connections
+  }
+
   #enter(): Refusal | undefined {
-    const { maxConnections, enter } = this.#options
+    const { maxConnections, places } = this.#options
     if (this.#isExhausted) return { kind: 'max_bytes' }
     if (this.#connections >= maxConnections) return { kind: 'max_connections' }
-    if (!enter()) return { kind: 'busy' }
+    if (!places.enter()) return { kind: 'busy' }
     this.#connections++
     return undefined
   }
 
   /** Counts bytes before they are passed on. All connections are cut once there are too many. */
-  #spend(bytes: number): boolean {
+  #spend(sent: number, received: number): boolean {
     if (this.#isExhausted) return false
-    if (!this.#isOverBytes(bytes)) {
-      this.#options.use.spend(bytes)
+    if (!this.#isOverBytes(sent + received)) {
+      this.#options.use.spend(sent, received)
       return true
     }
     this.#isExhausted = true

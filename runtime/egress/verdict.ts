@@ -17,7 +17,9 @@ export type Refusal =
   | { readonly kind: 'malformed'; readonly why: string }
   | { readonly kind: 'max_bytes' }
   | { readonly kind: 'max_connections' }
-  /** All tasks together have as many connections as the service allows. */
+  /** The service has ended, or was killed. */
+  | { readonly kind: 'restart' }
+  /** The task has its own part of the connections that the service allows, and the common part is used up. */
   | { readonly kind: 'busy' }
 
 export const PROTOCOLS = ['http', 'connect', 'socks5'] as const
@@ -61,8 +63,10 @@ export function reasonText(refusal: Refusal): string {
       return 'the task has used sandbox.network.max_bytes'
     case 'max_connections':
       return 'the task has sandbox.network.max_connections open'
+    case 'restart':
+      return 'the service was restarted'
     case 'busy':
-      return 'all tasks together have --max-egress-connections open'
+      return 'the task has its own part of --max-egress-connections open, and all tasks together the common part'
   }
 }
 

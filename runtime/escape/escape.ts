@@ -1,9 +1,10 @@
 /**
  * Makes all escape attempts in temporary sandboxes, for `taskmill-runtime doctor --escape`.
  *
- * Baits lie on the host, where no sandbox may reach them. All attempts run three times: in the strictest sandbox of this host,
- * with limits; in the default sandbox of a task; and in that one with rules for its network, if it has its own. Each time, one sandbox runs all harmless attempts. An attempt that may end the
- * whole sandbox gets its own.
+ * Baits lie on the host, where no sandbox may reach them. All attempts run four times: in the strictest sandbox of this host,
+ * with limits; in the default sandbox of a task; in that one with rules for its network; and in that one with the network of
+ * the host. The last two need a network of its own to differ from. Each time, one sandbox runs all harmless attempts. An attempt
+ * that may end the whole sandbox gets its own.
  */
 import { chmodSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -16,6 +17,7 @@ import type { LaunchSandbox, SandboxFeature } from '../launcher/plan.ts'
 import { runInSandbox, type ThrowAwayEnding, type ThrowAwayOptions } from '../launcher/throw-away.ts'
 import { type Attempt, type Listed, parseAttempts, parseList } from './attempts.ts'
 import { layBaits } from './baits.ts'
+import { type HostNetwork, inHostNetwork } from './host-network.ts'
 import { putEscapeProgram } from './program.ts'
 import { type RuledNetwork, ruledNetwork } from './ruled-network.ts'
 import { type EscapeRun, verdicts, worstOf } from './verdicts.ts'
@@ -58,8 +60,14 @@ const PIDS_MAX = 32
 /** Directories of the host that sandboxes hide. Only some of them exist or are writable for a user other than root. */
 const HIDDEN_DIRECTORIES = ['/run', `/run/user/${process.getuid?.()}`, '/home', '/root', '/tmp', '/var/tmp']
 
+export interface Escapes {
+  /** The worst verdict of each attempt. */
+  readonly attempts: readonly Attempt[]
+  readonly hostNetwork: HostNetwork
+}
+
 /** Throws `NoSandbox`, and the abort reason of `signal`. */
-export async function tryToEscape(options: EscapeOptions): Promise<Attempt[]> {
+export async function tryToEscape(options: EscapeOptions): Promise<Escapes> {
   const hidden = [...HIDDEN_DIRECTORIES, ...options.hiddenDirectories]
   removeLeftDirs(hidden)
   const place = ownDir('escape')
@@ -69,17 +77,41 @@ export async function tryToEscape(options: EscapeOptions): Promise<Attempt[]> {
     putEscapeProgram(program)
     const listed = parseList(Bun.spawnSync([program, '--list'], { env: {} }).stdout.toString())
     const hiddenPlaces = [...new Set([...hidden, place])]
-    const strictest = await attemptsIn(options, program, listed, hiddenPlaces)
+    const everywhere = { program, listed, hiddenPlaces }
+    const strictest = await attemptsIn(options, everywhere)
     const defaults = defaultsOf(options)
-    const byDefault = await attemptsIn(defaults, program, listed, hiddenPlaces)
+    const byDefault = await attemptsIn(defaults, everywhere)
     const worst = worstOf(strictest, byDefault, 'in the default sandbox')
-    if (!defaults.sandbox.features.includes('net')) return worst
-    const withRules = await attemptsIn(defaults, program, listed, hiddenPlaces, place)
-    return worstOf(worst, withRules, 'in a sandbox whose network has rules')
+    if (!defaults.sandbox.features.includes('net')) return { attempts: worst, hostNetwork: ALWAYS_OF_HOST }
+    const withRules = await attemptsIn(defaults, { ...everywhere, placeOfRules: place })
+    const worstOfOwn = worstOf(worst, withRules, 'in a sandbox whose network has rules')
+    if (canReadToken(defaults.sandbox)) return { attempts: worstOfOwn, hostNetwork: TOKEN_IS_READABLE }
+    const { attempts, has } = inHostNetwork(
+      await attemptsIn(withHostNetwork(defaults), { ...everywhere, hasToken: true }),
+    )
+    return { attempts: worstOf(worstOfOwn, attempts, 'with the network of the host'), hostNetwork: { has } }
   } finally {
     rmSync(place, { recursive: true, force: true })
   }
 }
+
+const ALWAYS_OF_HOST: HostNetwork = {
+  notTried: 'no sandbox of this host has another network, so what that lets through is not blocked above',
+}
+
+const TOKEN_IS_READABLE: HostNetwork = {
+  notTried: 'strict tasks are refused it here: without a mount namespace a task can read the token of the service',
+}
+
+/** A service that is not root runs tasks as its own user. */
+const canReadToken = ({ features, uid }: EscapeOptions['sandbox']): boolean =>
+  uid === undefined && !features.includes('mount')
+
+/** The sandbox of a task that requests the network of the host. */
+const withHostNetwork = (options: EscapeOptions): EscapeOptions => ({
+  ...options,
+  sandbox: { ...options.sandbox, features: options.sandbox.features.filter((feature) => feature !== 'net') },
+})
 
 /** The sandbox of a task that requests only the profile: no rootfs, default features, a limit on processes. */
 export function defaultsOf(options: EscapeOptions): EscapeOptions {
@@ -100,18 +132,24 @@ function groupForPids(group: TaskCgroup | undefined): TaskCgroup | undefined {
   return group.pids_path === undefined ? undefined : { version: 1, pids_path: group.pids_path }
 }
 
-/**
- * All attempts in sandboxes of one kind, with their own baits. `placeOfRules` is a directory for the socket of a network with
- * rules.
- */
+interface Surroundings {
+  /** The path of taskmill-escape on the host. */
+  readonly program: string
+  readonly listed: readonly Listed[]
+  /** Directories for baits. */
+  readonly hiddenPlaces: readonly string[]
+  /** A directory for the socket of a network with rules. Undefined: the network has none. */
+  readonly placeOfRules?: string
+  /** Whether the stand-in for the API requires a token. Default: false. */
+  readonly hasToken?: boolean
+}
+
+/** All attempts in sandboxes of one kind, with their own baits. */
 async function attemptsIn(
   options: EscapeOptions,
-  program: string,
-  listed: readonly Listed[],
-  hiddenPlaces: readonly string[],
-  placeOfRules?: string,
+  { program, listed, hiddenPlaces, placeOfRules, hasToken = false }: Surroundings,
 ): Promise<Attempt[]> {
-  await using baits = await layBaits(program, hiddenPlaces)
+  await using baits = await layBaits(program, hiddenPlaces, { hasToken })
   using network = placeOfRules === undefined ? undefined : ruledNetwork(placeOfRules, baits.list)
   const runIt = (name: string, only: string[]) => run(options, name, baits.list, only, network)
   const together = await runIt('escape', [])

@@ -34,9 +34,10 @@ export function ruledNetwork(directory: string, baits: readonly string[]): Ruled
   const ports = baits.flatMap((bait) => (bait.startsWith('service=') ? [Number(bait.slice('service='.length))] : []))
   for (const port of ports) own.addPort(port)
   const proxies = new Egress({
-    ...{ directory: join(directory, 'egress'), own, maxConnections: DEFAULT_MAX_CONNECTIONS },
+    ...{ directory: join(directory, 'egress'), own, maxConnections: DEFAULT_MAX_CONNECTIONS, maxTasks: 1 },
     bounds: { allow: undefined, deny: [] },
     dialer: new Dialer(resolve),
+    onUnkept: () => {},
     onFault: () => {}, // it closes the connection: nothing got through
   })
   const allow = ['*', ...ports.flatMap((port) => [`127.0.0.1:${port}`, `[::1]:${port}`])]
@@ -44,5 +45,5 @@ export function ruledNetwork(directory: string, baits: readonly string[]): Ruled
     ...{ task_id: 'escape', ordinal: 0, earlier: [], onEvent: () => {} },
     rules: { allow, deny: [], max_connections: DEFAULT_MAX_CONNECTIONS },
   })
-  return { egress: { socket, port: PORT }, bait: `proxy=${PORT}`, [Symbol.dispose]: () => proxies.stop() }
+  return { egress: { socket, port: PORT }, bait: `proxy=${PORT}`, [Symbol.dispose]: () => proxies.forget('escape') }
 }

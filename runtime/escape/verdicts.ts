@@ -2,10 +2,11 @@
  * Gives each listed attempt a verdict from the output of the runs. Pure.
  *
  * An attempt counts as open unless it is proved to be blocked. An attempt without a line ended its sandbox. It counts as
- * blocked if it ran alone and the kernel ended the sandbox for exceeding a limit. A bait that was reached on the host overrides
+ * blocked if it ran alone and the kernel ended the sandbox for exceeding a limit. What the baits noticed on the host overrides
  * the report of the program.
  */
 import type { Attempt, Listed } from './attempts.ts'
+import type { Collected } from './baits.ts'
 
 /** One run of the program in a sandbox: its report, and how the sandbox ended, in words. */
 export interface EscapeRun {
@@ -29,12 +30,15 @@ export function verdicts(
   listed: readonly Listed[],
   together: EscapeRun,
   alone: ReadonlyMap<string, EscapeRun>,
-  taken: readonly string[],
+  { taken, refused }: Collected,
 ): Attempt[] {
-  const takers = new Map(taken.map((bait) => [TAKEN_BY[bait.split('=')[0]!], bait]))
+  const takers = byAttempt(taken)
+  const refusals = byAttempt(refused)
   return listed.map(({ name, what }) => {
     const bait = takers.get(name)
     if (bait !== undefined) return { name, verdict: 'open', detail: `it ${what}: it did, on the host (${bait})` }
+    const refuser = refusals.get(name)
+    if (refuser !== undefined) return { name, verdict: 'blocked', detail: `it ${what}: it has no token (${refuser})` }
     const run = alone.get(name) ?? together
     const line = run.said.find((attempt) => attempt.name === name)
     if (line !== undefined) return line
@@ -42,6 +46,9 @@ export function verdicts(
     return { name, verdict: isBlocked ? 'blocked' : 'open', detail: `it ${what}: ${run.ending}` }
   })
 }
+
+/** Baits by the attempt that reaches them. */
+const byAttempt = (baits: readonly string[]) => new Map(baits.map((bait) => [TAKEN_BY[bait.split('=')[0]!], bait]))
 
 /**
  * Merges the verdicts of two sandboxes: open if either is open, else blocked if either is blocked, else not applicable.

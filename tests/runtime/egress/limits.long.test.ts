@@ -8,7 +8,7 @@ import { Egress } from '../../../runtime/egress/egress.ts'
 import { OwnAddresses } from '../../../runtime/egress/own-addresses.ts'
 import { MAX_NETWORK_EVENTS } from '../../../runtime/egress/report.ts'
 import { SPARE_SESSIONS } from '../../../runtime/egress/task-proxy.ts'
-import { answering, type TestClient, TestProxy, TestServer } from '../../support/egress.ts'
+import { answering, TestClient, TestProxy, TestServer } from '../../support/egress.ts'
 import { until } from '../../support/until.ts'
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi'
@@ -70,6 +70,41 @@ test('the connections of all tasks together have a bound', async () => {
   expect(await proxy.exchange(asking(server))).toContain('--max-egress-connections')
   client.socket.destroy()
 })
+
+test('a task that takes all it gets leaves the others their own places, and holds no more descriptors', async () => {
+  await using server = await TestServer.start(echo)
+  const rules = { allow: ['127.0.0.1'], max_connections: 2_000 }
+  const times = { messageMs: 600_000, idleMs: 600_000 } // clients that say nothing keep their places
+  await using proxy = new TestProxy({ rules, maxConnections: 400, maxTasks: 4, times })
+  const { egress } = proxy
+  const descriptors = () => readdirSync('/proc/self/fd').length
+  const before = descriptors()
+  const hostile = Array.from({ length: 240 }, () => proxy.client()) // they say nothing
+  await until(
+    () => egress.totals.open,
+    (open) => open === 240,
+  )
+  for (let i = 0; i < 4; i++) hostile.push(...Array.from({ length: 100 }, () => proxy.client()))
+  await until(
+    () => hostile.filter(({ hasEnded }) => hasEnded).length,
+    (ended) => ended >= 640 - 250 - SPARE_SESSIONS,
+  )
+  expect(egress.totals.open).toBe(250) // its own 50, and the common 200
+  const rest = hostile.filter(({ hasEnded }) => !hasEnded).length
+  expect(descriptors() - before).toBeLessThanOrEqual(2 * rest + 10) // both ends are of this process
+  const other = proxy.open('task-2', 2)
+  const ask = () => {
+    const client = new TestClient(connect({ path: other, allowHalfOpen: true }))
+    client.write(asking(server))
+    return client
+  }
+  const mine = Array.from({ length: 50 }, ask)
+  for (const client of mine) expect(await client.upTo(CONNECTED)).toStartWith('HTTP/1.1 200')
+  mine[7]!.write('hello')
+  await mine[7]!.upTo('hello')
+  expect(await ask().upTo(CONNECTED)).toContain('403')
+  for (const client of [...hostile, ...mine]) client.socket.destroy()
+}, 30_000)
 
 test('a thousand connections at once, each with its own bytes', async () => {
   await using server = await TestServer.start(echo)
@@ -162,13 +197,13 @@ test('a service that starts again serves the socket at its path, with the events
   writeFileSync(socketPath, '')
   writeFileSync(join(dirname(socketPath), 'other'), '')
   const egress = new Egress({
-    ...{ directory: dirname(socketPath), bounds: { allow: undefined, deny: [] }, maxConnections: 9 },
-    ...{ own: new OwnAddresses(), dialer: new Dialer(), onFault: () => {} },
+    ...{ directory: dirname(socketPath), bounds: { allow: undefined, deny: [] }, maxConnections: 9, maxTasks: 1 },
+    ...{ own: new OwnAddresses(), dialer: new Dialer(), onFault: () => {}, onUnkept: () => {} },
   })
   const task = { task_id: 'task-1', ordinal: 1, rules: { ...rules, max_connections: 9 }, earlier: [...events] }
   expect(egress.open({ ...task, onEvent: () => {} })).toBe(socketPath)
   egress.removeStrays()
-  expect(readdirSync(dirname(socketPath))).toEqual(['1'])
+  expect(readdirSync(dirname(socketPath)).sort()).toEqual(['1', '1.use'])
   expect(egress.useOf('task-1')?.usage).toEqual(before)
   expect(egress.useOf('task-1')?.firstRefusal).toContain('10.0.0.1:1')
   const client = connect(socketPath)
@@ -181,6 +216,7 @@ test('a service that starts again serves the socket at its path, with the events
   client.destroy()
   const used = egress.close('task-1')
   expect(used?.usage.connections_allowed).toBe(2)
+  egress.forget('task-1')
   expect(readdirSync(dirname(socketPath))).toEqual([])
 })
 
@@ -196,7 +232,9 @@ test('the end of a task cuts its connections, and tells them first', async () =>
   expect(used?.usage).toEqual({ connections_allowed: 1, connections_refused: 0, bytes_sent: 5, bytes_received: 5 })
   expect(proxy.events).toHaveLength(1)
   await client.rest()
+  proxy.egress.forget('task-1')
   expect(proxy.egress.useOf('task-1')).toBeUndefined()
+  expect(readdirSync(dirname(proxy.socketPath))).toEqual([])
   await until(
     () => proxy.egress.totals.open,
     (count) => count === 0,

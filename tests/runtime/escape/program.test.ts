@@ -87,7 +87,7 @@ test.skipIf(!isRoot)('as root and outside of a sandbox nearly everything is open
   // The init of this machine is left alone.
   expect(named(attempts, 'not_applicable')).toEqual(expect.arrayContaining(['kill_init', 'trace_init', 'init_secrets']))
   expect(readdirSync(place.workspace)).toEqual(before)
-  const taken = await place.baits.collect()
+  const { taken } = await place.baits.collect()
   expect(taken.map((bait) => bait.split('=')[0])).toEqual(['service', 'abstract', 'tcp', 'unix'])
 })
 
@@ -138,7 +138,7 @@ describe.skipIf(missingBwrap !== undefined)(
       const blocked = ['kill_host', 'trace_host', 'host_processes', 'mount_tmpfs', 'write_system', 'become_root']
       expect(named(attempts, 'blocked')).toEqual(expect.arrayContaining([...blocked, ...SOCKETS, 'read_hidden']))
       expect(named(attempts, 'blocked')).toEqual(expect.arrayContaining([...NETWORK_OF_HOST, 'metadata_dotted']))
-      expect(await place.baits.collect()).toEqual([])
+      expect((await place.baits.collect()).taken).toEqual([])
     })
   },
 )

@@ -1,6 +1,7 @@
 /** Goal: no attempt goes without a verdict, and none that is not proved to be blocked counts as blocked. */
 import { describe, expect, test } from 'bun:test'
 import type { Attempt, Listed, Verdict } from '../../../runtime/escape/attempts.ts'
+import type { Collected } from '../../../runtime/escape/baits.ts'
 import { type EscapeRun, verdicts, worstOf } from '../../../runtime/escape/verdicts.ts'
 
 const listed: Listed[] = [
@@ -8,6 +9,7 @@ const listed: Listed[] = [
   { name: 'connect_loopback', isAlone: false, what: 'connects' },
   { name: 'memory', isAlone: true, what: 'fills memory' },
 ]
+const NOTHING: Collected = { taken: [], refused: [] }
 const blocked = (name: string): Attempt => ({ name, verdict: 'blocked', detail: `it ${name}s: no` })
 const run = (said: Attempt[], more: Partial<EscapeRun> = {}): EscapeRun => ({
   said,
@@ -20,13 +22,18 @@ const alone = (memory: EscapeRun) => new Map([['memory', memory]])
 
 describe('the verdicts', () => {
   test('are what the program says', () => {
-    const all = verdicts(listed, whole, alone(run([blocked('memory')])), [])
+    const all = verdicts(listed, whole, alone(run([blocked('memory')])), NOTHING)
     expect(all).toEqual([blocked('unmount'), blocked('connect_loopback'), blocked('memory')])
   })
 
   test('are open for what it does not say, also when the kernel has ended it for its memory', () => {
     for (const isEndedByLimit of [false, true]) {
-      const [unmount, connect] = verdicts(listed, run([blocked('unmount')], { isEndedByLimit }), alone(run([])), [])
+      const [unmount, connect] = verdicts(
+        listed,
+        run([blocked('unmount')], { isEndedByLimit }),
+        alone(run([])),
+        NOTHING,
+      )
       expect(unmount).toEqual(blocked('unmount'))
       expect(connect).toEqual({
         name: 'connect_loopback',
@@ -41,7 +48,7 @@ describe('the verdicts', () => {
       [true, 'blocked'],
       [false, 'open'],
     ] as const) {
-      const all = verdicts(listed, whole, alone(run([], { isEndedByLimit })), [])
+      const all = verdicts(listed, whole, alone(run([], { isEndedByLimit })), NOTHING)
       expect(all[2]).toMatchObject({
         name: 'memory',
         verdict,
@@ -51,7 +58,7 @@ describe('the verdicts', () => {
   })
 
   test('believe who keeps the baits before the program', () => {
-    const all = verdicts(listed, whole, alone(run([blocked('memory')])), ['tcp=8080'])
+    const all = verdicts(listed, whole, alone(run([blocked('memory')])), { taken: ['tcp=8080'], refused: [] })
     expect(all[1]).toEqual({
       name: 'connect_loopback',
       verdict: 'open',
@@ -59,6 +66,20 @@ describe('the verdicts', () => {
     })
     expect(all.filter(({ verdict }) => verdict === 'open').length).toBe(1)
   })
+})
+
+test('of what was refused on the host are blocked, whatever the program says, but not if it got through once', () => {
+  const asked: Listed[] = [{ name: 'ask_service', isAlone: false, what: 'asks' }]
+  const said = run([{ name: 'ask_service', verdict: 'open', detail: 'it asks: it got a connection' }])
+  const refused = ['service=8080']
+  const [attempt] = verdicts(asked, said, new Map(), { taken: [], refused })
+  expect(attempt).toEqual({
+    name: 'ask_service',
+    verdict: 'blocked',
+    detail: 'it asks: it has no token (service=8080)',
+  })
+  expect(verdicts(asked, said, new Map(), { taken: refused, refused })).toMatchObject([{ verdict: 'open' }])
+  expect(verdicts(asked, said, new Map(), NOTHING)).toMatchObject([{ verdict: 'open' }])
 })
 
 describe('of two sandboxes', () => {
