@@ -1,6 +1,7 @@
 /** All settings of `taskmill-runtime serve`: flag, variable, default, unit, range and help text. */
 
-import type { RuntimeLabels } from '../shared/contract/placement.ts'
+import { baseUrl } from '../shared/base-url-setting.ts'
+import type { RuntimeLabels } from '../shared/contract/runtime-names.ts'
 import { CAPABILITY_MODES, NETWORKS } from '../shared/contract/runtime-request.ts'
 import { parseAllowRule, parseRule } from '../shared/egress/rule.ts'
 import {
@@ -16,8 +17,9 @@ import {
   texts,
 } from '../shared/flags.ts'
 import { LOG_LEVELS } from '../shared/log.ts'
-import { logFileSettings } from '../shared/log-file.ts'
+import { logFileSettings } from '../shared/log-file-settings.ts'
 import { baseUrlOf, runtimeLabels } from '../shared/runtime-entry.ts'
+import { shownUrl } from '../shared/shown-url.ts'
 import { unknownFieldsSetting } from '../shared/unknown-fields-setting.ts'
 import { addresses, rules } from './intake/egress-settings.ts'
 import { CONTROL_ACCESS } from './intake/host-network.ts'
@@ -44,14 +46,12 @@ const paths = (help: string): Setting<readonly string[]> => ({
   absent: [],
 })
 
-/** A base URL; empty if none is given. */
-const baseUrl = (setting: { variable: string; help: string }): Setting<string> => ({
-  ...setting,
-  value: 'url',
-  parse: (given) =>
-    baseUrlOf(given) ?? new Expected('an http: or https: address without query, such as http://10.0.0.5:8080'),
-  absent: '',
-})
+/** Control refuses the registration of an address with a user: its callers would see the password. */
+const advertised = (given: string): string | Expected => {
+  const url = baseUrlOf(given)
+  if (url !== undefined && shownUrl(url) === url) return url
+  return new Expected('an http: or https: address without user and query, such as http://10.0.0.7:18080')
+}
 
 const label: Setting<RuntimeLabels> = {
   variable: 'SERVICE_RUNTIME_LABELS',
@@ -78,7 +78,7 @@ export const serveSettings = {
     variable: 'SERVICE_RUNTIME_LISTEN_ADDR',
     default: '127.0.0.1:18080',
     value: 'host:port',
-    help: 'Address to listen on. :18080 listens on all interfaces; port 0 picks a free port.',
+    help: 'Address to listen on. :18080 listens on all interfaces; port 0 picks a free port; unix:/path is a Unix socket that only its owner can use.',
   }),
   dataDir: text({
     default: 'data',
@@ -149,10 +149,13 @@ export const serveSettings = {
     variable: 'SERVICE_RUNTIME_REGISTER',
     help: 'Base URL of a control service to register with, at the start and whenever it has forgotten this service. Control then sends it tasks.',
   }),
-  advertise: baseUrl({
-    variable: 'SERVICE_RUNTIME_ADVERTISE',
-    help: 'Base URL of this service to register, as control reaches it. Default: the address that it listens on, with the host name if that is all interfaces. Its host name is accepted as with --allowed-host.',
-  }),
+  advertise: {
+    ...baseUrl({
+      variable: 'SERVICE_RUNTIME_ADVERTISE',
+      help: 'Base URL of this service to register, as control reaches it. Default: the address that it listens on, with the host name if that is all interfaces. Its host name is accepted as with --allowed-host.',
+    }),
+    parse: advertised,
+  },
   label,
   defaultCapabilityMode: choice({
     variable: 'SERVICE_RUNTIME_DEFAULT_CAPABILITY_MODE',
@@ -176,7 +179,7 @@ export const serveSettings = {
     value: 'number',
     min: 1,
     max: 100_000,
-    help: 'Maximum number of connections that all tasks with rules have at one time. Lower if the limit for descriptors is.',
+    help: 'Maximum number of connections that all tasks with rules have at one time. Lower if the limit for descriptors is. Half of them are divided among --max-running-tasks.',
   }),
   disableLinuxSandbox: flag({
     variable: 'SERVICE_RUNTIME_DISABLE_LINUX_SANDBOX',
@@ -242,6 +245,20 @@ export const serveSettings = {
     min: 1,
     max: 1024 * GIB,
     help: 'Maximum size of all inputs of a task together. A task with more fails.',
+  }),
+  maxStagedBytes: integer({
+    default: String(20 * GIB),
+    value: 'bytes',
+    min: 1,
+    max: 1024 * GIB,
+    help: 'Maximum size of all staged files of other runtime services together. Those that were used long ago make room; if none can, further ones get 429.',
+  }),
+  stagedRetentionSecs: integer({
+    default: '86400',
+    value: 'seconds',
+    min: 1,
+    max: CENTURY_SECS,
+    help: 'How long a staged file is kept after its last use. One that a waiting task needs stays.',
   }),
   sandboxUid: integer({
     default: '65531',

@@ -2,8 +2,9 @@
  * What the service stands on: its address and callers, the data directory, the store, and what this host can do.
  * Claimed, opened and tried at the start.
  */
-import { hostname } from 'node:os'
+
 import { resolve } from 'node:path'
+import { advertisedHost } from '../shared/advertised-url.ts'
 import { claimDataDirectory, type DataDirectory } from '../shared/data-directory.ts'
 import { LOCK_FILES } from '../shared/directory-lock.ts'
 import { messageOf, UsageError } from '../shared/errors.ts'
@@ -38,10 +39,10 @@ export type Environment = Readonly<Record<string, string | undefined>>
 const accessOf = (config: ServeConfig, env: Environment, log: Log): ServiceAccess =>
   serviceAccess(
     {
-      listen: { text: config.listenAddr, flag: 'listen-addr' },
+      listen: { text: config.listenAddr, setting: '--listen-addr (SERVICE_RUNTIME_LISTEN_ADDR)' },
       tokenFile: config.tokenFile,
       token: env.SERVICE_TOKEN,
-      allowedHosts: [...config.allowedHost, ...advertisedHost(config)],
+      allowedHosts: [...config.allowedHost, ...registeredHosts(config)],
       shownTokenFile: ({ hostname }) =>
         config.tokenFile !== '' && isLoopback(hostname) ? resolve(config.tokenFile) : undefined,
     },
@@ -49,8 +50,8 @@ const accessOf = (config: ServeConfig, env: Environment, log: Log): ServiceAcces
   )
 
 /** Control calls this service by the host name that is registered. */
-const advertisedHost = ({ register, advertise }: ServeConfig): string[] =>
-  register === '' ? [] : [advertise === '' ? hostname() : new URL(advertise).hostname]
+const registeredHosts = ({ register, advertise }: ServeConfig): string[] =>
+  register === '' ? [] : [advertisedHost(advertise)]
 
 const secretsOf = ({ secretsDir, secretsExcept, tokenFile }: ServeConfig, env: Environment): SecretsDirectory =>
   openSecrets({
@@ -59,10 +60,10 @@ const secretsOf = ({ secretsDir, secretsExcept, tokenFile }: ServeConfig, env: E
   })
 
 /** Nothing but the lock is written before the address is known to be free. */
-function claimDataDir(config: ServeConfig, address: ListenAddress): DataDirectory {
+async function claimDataDir(config: ServeConfig, address: ListenAddress): Promise<DataDirectory> {
   process.umask(0o077) // requests hold secrets
   const claimed = claimDataDirectory(config.dataDir, LOCK_FILES.runtime)
-  ensureListenable(address, 'listen-addr')
+  await ensureListenable(address, 'listen-addr')
   makeTasksDir(claimed.path)
   return claimed
 }
@@ -149,7 +150,7 @@ export async function layFoundation(
 ): Promise<Foundation> {
   const access = accessOf(config, env, log)
   const secrets = secretsOf(config, env)
-  const data = claimDataDir(config, access.address)
+  const data = await claimDataDir(config, access.address)
   const trial = beginSandboxTrial(config, data.path, secrets, log)
   const storage = openStorage(data.path, log)
   const cgroups = prepareCgroups(config, data.path, log)

@@ -8,6 +8,7 @@ import { isoTime } from '../shared/iso-time.ts'
 import { bootId } from '../shared/processes.ts'
 import { serviceIdOf } from '../shared/service-id.ts'
 import { VERSION } from '../shared/version.ts'
+import { Bundles } from './dispatch/bundles.ts'
 import { Discards } from './dispatch/discards.ts'
 import { Dispatcher } from './dispatch/dispatcher.ts'
 import { Ends } from './dispatch/end.ts'
@@ -23,6 +24,7 @@ import { Outputs } from './dispatch/outputs.ts'
 import { ResultFiles } from './dispatch/result-files.ts'
 import { Retention } from './dispatch/retention.ts'
 import { type SandboxUser, type SandboxUsers, unfencedUid } from './dispatch/sandbox-user.ts'
+import { StagedRetention, stagedForTasks } from './dispatch/staged-retention.ts'
 import { Starts } from './dispatch/start.ts'
 import { Submissions } from './dispatch/submit.ts'
 import { Totals } from './dispatch/totals.ts'
@@ -47,9 +49,12 @@ import { NotifyPipe } from './launcher/notify.ts'
 import { Ledger } from './ledger/ledger.ts'
 import { resourcesSnapshot } from './ledger/snapshot.ts'
 import { ChildLaunchers } from './portable/child-launchers.ts'
+import { MAX_ENTRY_BYTES } from './store/bundle.ts'
 import type { LiveTask } from './store/live-task.ts'
 import { Readiness } from './store/readiness.ts'
 import { Secrets } from './store/secrets.ts'
+import { SpareDirs } from './store/spare-dirs.ts'
+import { StagedFiles } from './store/staged-files.ts'
 
 /** The way of a task from accepted to ended. */
 export type TaskParts = ReturnType<typeof buildTaskParts>
@@ -62,7 +67,13 @@ export function buildTaskParts(foundation: Foundation) {
   const ledger = new Ledger(findCapacity(config).capacity, config.tenantQuota)
   const queue = new WaitingQueue<LiveTask>(ledger)
   const complaints = ofDataDir(() => new Complaints(join(dataDir, 'launchers.log')))
-  const notifications = ofDataDir(() => new NotifyPipe(join(dataDir, 'launchers'), (event) => dispatcher.heard(event)))
+  const notifications = ofDataDir(
+    () =>
+      new NotifyPipe(join(dataDir, 'launchers'), (event) => {
+        launchers.heard(event)
+        dispatcher.heard(event)
+      }),
+  )
   const launchers = launcherHost(foundation, { notifyFd: notifications.fd, complaintsFd: complaints.fd })
   const inFlight = new InFlight()
   const records = new LauncherRecords(dataDir)
@@ -82,7 +93,12 @@ export function buildTaskParts(foundation: Foundation) {
   const inputLimits = { files: config.maxInputFiles, bytes: config.maxInputBytes }
   const { users } = settings.sandbox
   const holds = new FileHolds()
-  const inputs = new Inputs({ store, starts, discards, holds, dataDir, users, limits: inputLimits })
+  const staged = new StagedFiles({
+    ...{ dataDir, directory: storage.directory, needed: () => stagedForTasks(store.live) },
+    limits: { bundle: inputLimits.bytes + inputLimits.files * MAX_ENTRY_BYTES, all: config.maxStagedBytes },
+  })
+  const inputs = new Inputs({ store, starts, discards, holds, staged, dataDir, users, limits: inputLimits })
+  const bundles = new Bundles({ store, holds, dataDir, limits: inputLimits })
   const dispatcher = new Dispatcher({
     ...storage,
     ...{ ledger, queue, inFlight, records, starts, ends, force, results, inputs, outputs, networks, totals, log },
@@ -110,6 +126,8 @@ export function buildTaskParts(foundation: Foundation) {
       secrets,
       inputs,
       holds,
+      staged,
+      bundles,
     },
     ...{ dispatcher, killSender, kills, networks, own },
   }
@@ -125,9 +143,12 @@ function egressOf({ config, data, log }: Foundation, own: OwnAddresses): Egress 
     directory: join(data.path, 'egress'),
     bounds: { allow: config.egressAllow, deny: config.egressDeny ?? [] },
     maxConnections: Math.max(0, Math.min(config.maxEgressConnections, most)),
+    maxTasks: config.maxRunningTasks,
     ...{ own, dialer: new Dialer() },
     onFault: (task_id, error) =>
       log.error('a connection of a task could not be served', { task_id, cause: messageOf(error) }),
+    onUnkept: (task_id, error) =>
+      log.warn('cannot keep what a task uses of its network', { task_id, cause: messageOf(error) }),
   })
 }
 
@@ -188,9 +209,11 @@ export function buildCallerParts(foundation: Foundation, tasks: TaskParts) {
   const { store, directory, commit } = storage
   const { path: dataDir } = data
   const readiness = new Readiness(commit, directory, dataDir)
+  const spares = new SpareDirs(dataDir)
+  const { sandbox } = tasks.settings
   const submissions = new Submissions({
     ...tasks,
-    ...{ directory, readiness, store, capabilities, dataDir, sandbox: tasks.settings.sandbox, log },
+    ...{ directory, spares, readiness, store, capabilities, dataDir, sandbox, log },
     looks: new PathLooks(() => startThread('look')),
     planSettings: {
       capability_mode: config.defaultCapabilityMode,
@@ -205,16 +228,21 @@ export function buildCallerParts(foundation: Foundation, tasks: TaskParts) {
     unknownFields: config.unknownFields,
   })
   const retention = new Retention({
-    ...{ results: tasks.results, holds: tasks.holds, store, directory, dataDir, log },
+    ...{ results: tasks.results, holds: tasks.holds, spares, sandbox, store, directory, dataDir, log },
     retentionSecs: config.resultRetentionSecs,
     intervalMs: config.gcIntervalMs,
   })
-  return { readiness, submissions, retention }
+  const stagedRetention = new StagedRetention({
+    ...{ staged: tasks.staged, directory, log },
+    retentionSecs: config.stagedRetentionSecs,
+    intervalMs: config.gcIntervalMs,
+  })
+  return { readiness, submissions, retention, stagedRetention }
 }
 
 export function buildApp(
   { config, env, access, data, storage, cgroups, capabilities, log }: Foundation,
-  { kills, totals, ledger, queue, networks, own }: TaskParts,
+  { kills, totals, ledger, queue, networks, own, holds, staged, bundles }: TaskParts,
   callers: CallerParts,
   startedAt: number,
 ): AnyElysia {
@@ -223,7 +251,21 @@ export function buildApp(
   const runtimeId = config.runtimeId === '' ? hostname() : config.runtimeId
   const platform = platformOf(env)
   return runtimeApp({
-    ...{ ...callers, kills, queue, store, dataDir, totals, networks, own, log, guard: access.guard },
+    ...{
+      ...callers,
+      kills,
+      queue,
+      store,
+      dataDir,
+      totals,
+      networks,
+      own,
+      holds,
+      staged,
+      bundles,
+      log,
+      guard: access.guard,
+    },
     maxBodyBytes: config.maxBodyBytes,
     unknownFields: config.unknownFields,
     info: {

@@ -5,12 +5,13 @@
  * control service that starts later, or has forgotten this one.
  */
 import { hostname } from 'node:os'
-import { RUNTIME_NAME_RULE, type RuntimeLabels } from '../shared/contract/placement.ts'
+import { RUNTIME_NAME_RULE, type RuntimeLabels } from '../shared/contract/runtime-names.ts'
 import { UsageError } from '../shared/errors.ts'
 import { GrowingPause } from '../shared/growing-pause.ts'
 import { CallFailed, ServiceClient } from '../shared/http-client.ts'
 import type { Log } from '../shared/log.ts'
 import { isRuntimeName } from '../shared/runtime-entry.ts'
+import { socketPathOf } from '../shared/socket-address.ts'
 import { newTraceId } from '../shared/trace.ts'
 
 /** Milliseconds between two registrations. */
@@ -46,7 +47,15 @@ export class Registration {
   constructor(options: RegistrationOptions) {
     this.#options = options
     this.#client = new ServiceClient(
-      { name: 'control', start: 'taskmill-control', urlVariable: 'SERVICE_RUNTIME_REGISTER', urlFlag: '--register' },
+      {
+        ...{
+          name: 'control',
+          start: 'taskmill-control',
+          urlVariable: 'SERVICE_RUNTIME_REGISTER',
+          urlFlag: '--register',
+        },
+        tokenVariable: 'SERVICE_CONTROL_TOKEN',
+      },
       { url: options.controlUrl, token: options.token },
     )
   }
@@ -70,7 +79,7 @@ export class Registration {
       await this.#client.call({ method: 'POST', path: '/runtimes', body, headers, timeoutMs: ANSWER_MS })
       if (this.#isStopped) return
       if (!this.#isKnown)
-        log.info('registered with the control service', { runtime: name, url, control: this.#client.baseUrl })
+        log.info('registered with the control service', { runtime: name, url, control: this.#client.shownUrl })
       this.#isKnown = true
       this.#fault = undefined
       this.#pause.reset()
@@ -88,20 +97,29 @@ export class Registration {
   }
 }
 
+/** Throws `UsageError` if control would refuse the name, or could not call the address. */
+export function ensureRegistrable(config: {
+  readonly runtimeId: string
+  readonly advertise: string
+  readonly listenAddr: string
+}): void {
+  registeredName(config.runtimeId)
+  if (config.advertise !== '' || socketPathOf(config.listenAddr) === undefined) return
+  throw new UsageError('--register needs --advertise, because control cannot call the Unix socket of --listen-addr')
+}
+
+/** Throws `UsageError` for labels that nobody would see. */
+export function refuseUnregisteredLabels(labels: RuntimeLabels): void {
+  const [name] = Object.keys(labels)
+  if (name === undefined) return
+  const text = `--label ${name} (or SERVICE_RUNTIME_LABELS) has no effect without --register`
+  const remedy = `give --register CONTROL_URL, or the labels to control: --runtime-url NAME=URL,${name}, or taskmill runtimes add NAME URL --label ${name}`
+  throw new UsageError(`${text}: ${remedy}`)
+}
+
 /** The name to register: `--runtime-id`, else the host name. Throws `UsageError` if control would refuse it. */
 export function registeredName(runtimeId: string): string {
   const name = runtimeId === '' ? hostname() : runtimeId
   if (isRuntimeName(name)) return name
   throw new UsageError(`--register needs a --runtime-id of ${RUNTIME_NAME_RULE}, got ${JSON.stringify(name)}`)
-}
-
-/** Stand for all interfaces. */
-const ANY_ADDRESSES = ['0.0.0.0', '[::]']
-
-/** The address to register: `--advertise`, else the one that is listened on, with the host name for all interfaces. */
-export function advertisedUrl(advertise: string, listening: string): string {
-  if (advertise !== '') return advertise
-  const url = new URL(listening)
-  if (ANY_ADDRESSES.includes(url.hostname)) url.hostname = hostname()
-  return url.href.replace(/\/+$/, '')
 }

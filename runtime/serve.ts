@@ -1,9 +1,10 @@
 /**
- * The service, from its start to its stop. Called by `main.ts`.
+ * The service, from its start to its stop. Called by `command-line.ts`.
  *
  * A start first locks the data directory, then takes up what an earlier service left, and listens last: a caller finds
  * every task that was ever accepted.
  */
+import { advertisedUrl } from '../shared/advertised-url.ts'
 import { messageOf } from '../shared/errors.ts'
 import { listen } from '../shared/http-service.ts'
 import type { Log } from '../shared/log.ts'
@@ -16,7 +17,7 @@ import { endLeftCgroups, sweepAbandonedCgroups } from './dispatch/force.ts'
 import { type Recovered, recoverTasks } from './dispatch/recover.ts'
 import { type Environment, type Foundation, layFoundation } from './foundation.ts'
 import { buildApp, buildCallerParts, buildTaskParts, type CallerParts, type TaskParts } from './parts.ts'
-import { advertisedUrl, Registration, registeredName } from './registration.ts'
+import { ensureRegistrable, Registration, refuseUnregisteredLabels, registeredName } from './registration.ts'
 
 /** Milliseconds that open requests get to be answered when the service stops. */
 const LAST_ANSWERS_MS = 1_000
@@ -41,7 +42,9 @@ interface Service {
 
 async function start(config: ServeConfig, env: Environment, { log, signals, exit }: ServiceProcess): Promise<void> {
   const startedAt = Date.now()
-  if (config.register !== '') registeredName(config.runtimeId) // before anything is claimed
+  if (config.register === '')
+    refuseUnregisteredLabels(config.label) // before anything is claimed
+  else ensureRegistrable(config)
   const foundation = await layFoundation(config, env, log, signals)
   const tasks = buildTaskParts(foundation)
   const callers = buildCallerParts(foundation, tasks)
@@ -49,7 +52,7 @@ async function start(config: ServeConfig, env: Environment, { log, signals, exit
   const recovered = await recover(foundation, tasks)
   signals.duringStart.throwIfAborted()
   const server = listen(app, foundation.access.address, 'listen-addr')
-  tasks.own.addPort(Number(new URL(server.url).port))
+  if (server.port !== undefined) tasks.own.addPort(server.port)
   foundation.data.keep()
   announce(server.url, foundation.access, { ...recovered }, log)
   tasks.dispatcher.startWhatFits()
@@ -89,13 +92,18 @@ const startRounds = ({ config }: Foundation, { dispatcher, complaints }: TaskPar
   }, config.dispatchPollIntervalMs)
 
 /** Removes the remains of crashes in the background, and starts retention. */
-function cleanUp({ config, cgroups, log }: Foundation, { networks }: TaskParts, { retention }: CallerParts): void {
+function cleanUp(
+  { config, cgroups, log }: Foundation,
+  { networks }: TaskParts,
+  { retention, stagedRetention }: CallerParts,
+): void {
   networks.removeStrays()
   if (cgroups !== undefined) void sweepAbandonedCgroups(cgroups, log)
   void retention
     .removeStrays()
     .catch((error) => log.error('cannot remove stray directories', { cause: messageOf(error) }))
   if (config.resultRetentionSecs > 0) retention.start()
+  stagedRetention.start()
 }
 
 function stopOnce(service: Service): (signal: NodeJS.Signals) => Promise<void> {
@@ -115,6 +123,7 @@ async function stop(service: Service, signal: NodeJS.Signals) {
   callers.submissions.stop()
   tasks.dispatcher.stop()
   callers.retention.stop()
+  callers.stagedRetention.stop()
   clearInterval(rounds)
   callers.readiness.isStopping = true
   await server.stop(LAST_ANSWERS_MS)

@@ -1,4 +1,4 @@
-/** The client subcommands: thin clients of the HTTP API. `main.ts` loads them only for a client subcommand or for help. */
+/** The client subcommands: thin clients of the HTTP API. `command-line.ts` loads them only for a client subcommand or for help. */
 import { versionLine } from '../../shared/build-info.ts'
 import { UsageError } from '../../shared/errors.ts'
 import { describeSettings, readCommandLine } from '../../shared/flags.ts'
@@ -47,7 +47,10 @@ export async function runClient(
   if (command.takesTaskId && taskId === '') throw new UsageError(`no task id (see ${name} --help)`)
   bypassProxyForLoopback(env)
   const client = new ServiceClient(
-    { name: 'runtime', start: 'taskmill-runtime serve', urlVariable: 'SERVICE_RUNTIME_URL', urlFlag: '--server' },
+    {
+      ...{ name: 'runtime', start: 'taskmill-runtime serve', urlVariable: 'SERVICE_RUNTIME_URL', urlFlag: '--server' },
+      tokenVariable: 'SERVICE_TOKEN',
+    },
     { url: String(values.server), token: env.SERVICE_TOKEN },
   )
   try {

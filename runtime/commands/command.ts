@@ -1,4 +1,4 @@
-/** A client subcommand. It returns its output and exit code, or throws. Only `main.ts` prints and exits. */
+/** A client subcommand. It returns its output and exit code, or throws. Only `command-line.ts` prints and exits. */
 import type { Settings, SettingValues } from '../../shared/flags.ts'
 import type { ServiceClient } from '../../shared/http-client.ts'
 

@@ -1,16 +1,16 @@
 /**
  * `taskmill-runtime doctor --escape`: tests the sandbox by trying to escape from it.
  *
- * Each attempt runs with the rights of a task in a temporary sandbox: once with all features that this host allows, and once
- * with the defaults of a task. The report has a line for each attempt. The exit code is 1 if an attempt is not blocked, or if
- * no sandbox can be made.
+ * Each attempt runs with the rights of a task in temporary sandboxes (escape.ts names them). The report has a line for each
+ * attempt, and one on the network of the host. The exit code is 1 if an attempt is not blocked, or if no sandbox can be made.
  */
 import { realpathSync, rmSync, statSync } from 'node:fs'
 import { NAMESPACES } from '../../shared/contract/runtime-request.ts'
 import { messageOf, UsageError } from '../../shared/errors.ts'
 import type { SettingValues } from '../../shared/flags.ts'
-import type { Attempt, Verdict } from '../escape/attempts.ts'
-import { NoSandbox, tryToEscape } from '../escape/escape.ts'
+import type { Verdict } from '../escape/attempts.ts'
+import { type Escapes, NoSandbox, tryToEscape } from '../escape/escape.ts'
+import type { HostNetwork } from '../escape/host-network.ts'
 import { ownDir } from '../host/own-dirs.ts'
 import { findSandboxPaths } from '../host/sandbox-paths.ts'
 import { chooseLauncher, type LauncherProgram } from '../launcher/embedded.ts'
@@ -45,13 +45,15 @@ export async function doctorEscape(
       ...findSandboxPaths({ ...values, dataDir: home }),
     }
     await using cgroups = await ownCgroups('escape', values)
-    const attempts = await tryToEscape({
+    const escapes = await tryToEscape({
       ...{ launcher, sandbox, signal },
       groupOf: (name) => cgroups.tasks?.forTask(name),
-      hiddenDirectories: HOME === undefined ? [] : [HOME],
+      // Where the token of a service lies.
+      hiddenDirectories: HOME === undefined ? [home] : [HOME, home],
       memoryFilesBytes: MEMORY_FILES_BYTES,
     })
-    return { text: report(attempts), exitCode: attempts.some(({ verdict }) => verdict === 'open') ? 1 : 0 }
+    const isOpen = escapes.attempts.some(({ verdict }) => verdict === 'open')
+    return { text: report(escapes), exitCode: isOpen ? 1 : 0 }
   } catch (error) {
     if (!(error instanceof NoSandbox)) throw error
     return { text: `NOT BLOCKED  there is no sandbox to escape from: ${error.message}`, exitCode: 1 }
@@ -87,10 +89,16 @@ const WORDS: Readonly<Record<Verdict, string>> = {
   not_applicable: 'n/a        ',
 }
 
-function report(attempts: readonly Attempt[]): string {
+function report({ attempts, hostNetwork }: Escapes): string {
   const count = (verdict: Verdict) => attempts.filter((attempt) => attempt.verdict === verdict).length
   const width = Math.max(...attempts.map(({ name }) => name.length))
   const lines = attempts.map(({ name, verdict, detail }) => `${WORDS[verdict]}  ${name.padEnd(width)}  ${detail}`)
   const sum = `${count('blocked')} blocked, ${count('open')} NOT BLOCKED, ${count('not_applicable')} do not apply`
-  return [...lines, sum].join('\n')
+  return [...lines, ofHostNetwork(hostNetwork), sum].join('\n')
 }
+
+/** Says of the tasks with the network of the host what their choice lets through, which counts as nothing. */
+const ofHostNetwork = (network: HostNetwork): string =>
+  'has' in network
+    ? `by choice    a task with "network": "host" has these, which do not count: ${network.has.join(', ')}`
+    : `not tried    "network": "host": ${network.notTried}`

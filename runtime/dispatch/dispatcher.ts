@@ -3,7 +3,7 @@
  *
  * Nothing here polls. A released reservation starts the next task, and a task is collected when its launcher says that
  * it has ended, or is gone. What must survive a crash is on disk before it happens: that a task is about to be launched
- * is durable before its launcher is started, so no crash makes it run twice. What a launcher did is in the files of its
+ * is durable before its program is started, so no crash makes it run twice. What a launcher did is in the files of its
  * task, so nothing is lost while no service is there to listen.
  */
 import { messageOf } from '../../shared/errors.ts'
@@ -207,14 +207,21 @@ export class Dispatcher {
     const isAlive = () => records.isLauncherAlive(task) ?? record.phase.name !== 'forced'
     const launch = new Launch(new AdoptedLauncher(isAlive, isLauncherAlive), undefined)
     record.adopted(launch)
-    this.#inBackground(task, this.#endAdopted(record, launch))
+    this.#inBackground(task, this.#endAdopted(record, launch, isLauncherAlive))
     return record
   }
 
-  async #endAdopted(record: FlightRecord, launch: Launch): Promise<void> {
-    const first = await this.#options.starts.finish(record, launch)
-    const ending = await this.#retries.afterFirst(record, first, performance.now())
+  /** A launcher that was alive, ended and never began was held when the earlier service was killed. */
+  async #endAdopted(record: FlightRecord, launch: Launch, wasAlive: boolean): Promise<void> {
+    await launch.over
+    const wasHeld = wasAlive && record.phase.name === 'launched' && !this.#options.records.hasBegun(record.task)
+    const ending = wasHeld ? await this.#retries.runAgain(record) : await this.#endingOfAdopted(record, launch)
     if (ending !== undefined) await this.#end(record, ending)
+  }
+
+  async #endingOfAdopted(record: FlightRecord, launch: Launch): Promise<Ending | undefined> {
+    const first = await this.#options.starts.finish(record, launch)
+    return await this.#retries.afterFirst(record, first, performance.now())
   }
 
   /** The way back: what launchers and their fork server say about a task. */

@@ -36,7 +36,7 @@ export interface EndsOptions {
   readonly force: Force
   readonly results: ResultFiles
   readonly settings: LaunchSettings
-  readonly networks: Pick<Networks, 'useOf' | 'forget'>
+  readonly networks: Pick<Networks, 'useOf' | 'cut' | 'forget'>
   readonly totals: Pick<Totals, 'ended'>
   readonly log: Log
 }
@@ -114,13 +114,16 @@ export class Ends {
 
   /** Writes down the end of a task. Resolves once it is durable, and then others see it. */
   async writeDown(task: LiveTask, change: Change): Promise<void> {
-    const { store, results, totals, log } = this.#options
+    const { store, results, networks, totals, log } = this.#options
     this.removeSecrets(task)
-    this.#options.networks.forget(task.task_id)
+    networks.cut(task)
     this.#closeDirectory(task)
     const row = await store.end(task, change, {
       meanwhile: (ended) => results.prepare(task, ended),
-      beforeSeen: () => results.write(task),
+      beforeSeen: () => {
+        results.write(task)
+        networks.forget(task.task_id)
+      },
     })
     log.info('task ended', endedFields(row))
     totals.ended(row)

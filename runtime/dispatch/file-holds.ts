@@ -1,10 +1,17 @@
+/** Who gets files: a task of this service, or another runtime service. */
+export interface Copier {
+  readonly task_id: string | undefined
+}
+
 /**
  * Tasks whose files are being copied for others, and tasks that are being removed. No task is both, so a copy never gets
  * a part of what a removal has left.
  */
 export class FileHolds {
-  /** By the id of the source: the tasks that get its files. */
-  readonly #copies = new Map<string, Set<string>>()
+  /** By the id of the source: who gets its files. */
+  readonly #copies = new Map<string, Set<Copier>>()
+  /** How many callers list the workspace of a task right now, by task id. */
+  readonly #lists = new Map<string, number>()
   /** Removals under way, by task id. A new task of that id must not collide with one. */
   readonly #removals = new Map<string, Promise<void>>()
 
@@ -13,8 +20,8 @@ export class FileHolds {
     return this.#copies.size + this.#removals.size
   }
 
-  /** A task that gets files of the task `id` right now. */
-  copierOf(id: string): string | undefined {
+  /** One that gets files of the task `id` right now. */
+  copierOf(id: string): Copier | undefined {
     return this.#copies.get(id)?.values().next().value
   }
 
@@ -28,7 +35,15 @@ export class FileHolds {
 
   /** Keeps the files of `sources`, none of which is being removed, until the end of the copy for the task `copier`. */
   hold(copier: string, sources: Iterable<string>): Disposable {
-    const held = new Set(sources)
+    return this.#hold({ task_id: copier }, new Set(sources))
+  }
+
+  /** The same while another runtime service reads files of `source`. */
+  holdForOthers(source: string): Disposable {
+    return this.#hold({ task_id: undefined }, new Set([source]))
+  }
+
+  #hold(copier: Copier, held: ReadonlySet<string>): Disposable {
     for (const id of held) {
       const copiers = this.#copies.get(id)
       if (copiers === undefined) this.#copies.set(id, new Set([copier]))
@@ -37,10 +52,26 @@ export class FileHolds {
     return { [Symbol.dispose]: () => this.#release(copier, held) }
   }
 
-  #release(copier: string, sources: ReadonlySet<string>): void {
+  #release(copier: Copier, sources: ReadonlySet<string>): void {
     for (const id of sources) {
       const copiers = this.#copies.get(id)
       if (copiers?.delete(copier) && copiers.size === 0) this.#copies.delete(id)
+    }
+  }
+
+  /** Whether the open workspace of a task may still be read. A removal goes on: what is open stays what it was. */
+  isListed(id: string): boolean {
+    return this.#lists.has(id)
+  }
+
+  list(id: string): Disposable {
+    this.#lists.set(id, (this.#lists.get(id) ?? 0) + 1)
+    return {
+      [Symbol.dispose]: () => {
+        const left = this.#lists.get(id)! - 1
+        if (left > 0) this.#lists.set(id, left)
+        else this.#lists.delete(id)
+      },
     }
   }
 

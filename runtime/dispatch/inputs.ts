@@ -7,14 +7,20 @@
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import type { TaskInput } from '../../shared/contract/task-inputs.ts'
 import { messageOf } from '../../shared/errors.ts'
-import { type InputSource, ofMissingTask, type TaskInputs } from '../../shared/runtime-request/inputs.ts'
+import {
+  type InputSource,
+  ofMissingBundle,
+  ofMissingTask,
+  type TaskInputs,
+} from '../../shared/runtime-request/inputs.ts'
 import { shortened } from '../../shared/runtime-request/text.ts'
 import type { TaskRequest } from '../../shared/runtime-request/validate.ts'
 import type { TaskError } from '../launcher/classification.ts'
 import { invalidInput } from '../refusal.ts'
 import { cloneFile } from '../store/file-copy.ts'
-import { fillWorkspace, InputFault } from '../store/filled-workspace.ts'
+import { type FilledFrom, filesText, fillWorkspace, InputFault } from '../store/filled-workspace.ts'
 import type { Change, LiveTask } from '../store/live-task.ts'
+import type { StagedFiles } from '../store/staged-files.ts'
 import { taskDir } from '../store/task-dir.ts'
 import type { TaskStore } from '../store/task-store.ts'
 import type { Copied } from '../store/tree-copy.ts'
@@ -30,6 +36,7 @@ export interface InputsOptions {
   readonly starts: Pick<Starts, 'ensureDirectory'>
   readonly discards: Discards
   readonly holds: FileHolds
+  readonly staged: Pick<StagedFiles, 'use' | 'open'>
   /** Absolute. */
   readonly dataDir: string
   /** The user of tasks in a sandbox, if that is not the user of the service. */
@@ -79,7 +86,7 @@ export class Inputs {
     check()
     const fault = this.#faultOf(inputs, task.row.tenant)
     if (fault !== undefined) throw fault
-    const sources = Object.values(inputs).map(({ task_id }) => task_id)
+    const sources = Object.values(inputs).flatMap((input) => ('staged' in input ? [] : [input.task_id]))
     using _ = holds.hold(task.task_id, sources)
     starts.ensureDirectory(task, request)
     const entries = Object.entries(inputs)
@@ -92,18 +99,33 @@ export class Inputs {
         discard: (path) => discards.take(task.task_id, path),
         ...{ limits, check },
       },
-      entries.map(([path, { task_id, file }]) => ({ path, task_id, file, source: taskDir(dataDir, task_id) })),
+      entries.map(([path, source]) => this.#filledFrom(path, source)),
     )
     for (const [i, [path, source]] of entries.entries()) checkContent(path, source, copied[i]!)
     return Object.fromEntries(entries.map(([path, source], i) => [path, { ...source, ...copied[i]! }]))
   }
 
+  #filledFrom(path: string, source: InputSource): FilledFrom {
+    const { staged, dataDir } = this.#options
+    if ('staged' in source) return { path, staged: source.staged, open: () => staged.open(source.staged) }
+    const { task_id, file } = source
+    return { path, task_id, file, source: taskDir(dataDir, task_id) }
+  }
+
   #faultOf(inputs: TaskInputs, tenant: string | null): InputFault | undefined {
-    for (const [path, { task_id }] of Object.entries(inputs)) {
-      const fault = this.#faultOfSource(`inputs.${shortened(path)}`, task_id, tenant)
+    for (const [path, source] of Object.entries(inputs)) {
+      const at = `inputs.${shortened(path)}`
+      const fault =
+        'staged' in source ? this.#faultOfStaged(at, source.staged) : this.#faultOfSource(at, source.task_id, tenant)
       if (fault !== undefined) return fault
     }
     return undefined
+  }
+
+  #faultOfStaged(at: string, sha256: string): InputFault | undefined {
+    if (this.#options.staged.use(sha256) !== undefined) return undefined
+    const message = `${at}: there is no staged bundle ${sha256}: send it first (PUT /api/v1/runtime/files/${sha256})`
+    return new InputFault(message, ofMissingBundle(sha256))
   }
 
   #faultOfSource(at: string, task_id: string, tenant: string | null): InputFault | undefined {
@@ -119,11 +141,10 @@ export class Inputs {
   }
 }
 
-function checkContent(path: string, { task_id, file, sha256 }: InputSource, copied: Copied): void {
-  if (sha256 === undefined || sha256 === copied.sha256) return
-  throw new InputFault(
-    `inputs.${shortened(path)}: ${shortened(file)} of task ${task_id} has another content: its sha256 is ${copied.sha256}`,
-  )
+function checkContent(path: string, source: InputSource, copied: Copied): void {
+  if (source.sha256 === undefined || source.sha256 === copied.sha256) return
+  const what = 'staged' in source ? `the staged bundle ${source.staged}` : filesText(source)
+  throw new InputFault(`inputs.${shortened(path)}: ${what} has another content: its sha256 is ${copied.sha256}`)
 }
 
 /** What a status shows before anything is copied. */

@@ -15,7 +15,7 @@ import { cancelledBeforeStart, type Ending } from './ending.ts'
 import type { FlightRecord } from './in-flight.ts'
 import { gaveUp, launchDelayed, ranOutOfTime, refusalOf } from './launch-refusal.ts'
 import type { LauncherRecords } from './launcher-records.ts'
-import type { PreparedLaunch, Starts } from './start.ts'
+import { discardLaunch, type PreparedLaunch, type Starts } from './start.ts'
 
 /** Milliseconds between two launches of a task. */
 const RETRY_PAUSES = { firstMs: 100, longestMs: 2_000 }
@@ -45,8 +45,13 @@ export class LaunchRetries {
    */
   async run(record: FlightRecord, prepared: PreparedLaunch): Promise<Ending | undefined> {
     const sinceMs = performance.now()
-    if (isKilled(record)) return cancelledBeforeStart(Date.now())
-    return await this.afterFirst(record, await this.#options.starts.run(record, prepared), sinceMs)
+    return await this.afterFirst(record, await this.#runUnlessKilled(record, prepared), sinceMs)
+  }
+
+  /** Launches a task whose launcher, of an earlier service, is gone without having begun: it was held. */
+  async runAgain(record: FlightRecord): Promise<Ending | undefined> {
+    const sinceMs = performance.now()
+    return await this.afterFirst(record, await this.#launchAgain(record), sinceMs)
   }
 
   /** The same once the first launch, of `sinceMs`, has ended so. */
@@ -99,8 +104,13 @@ export class LaunchRetries {
     await store.change(task, { patch: { launch_boot_id: bootId }, events: [] }, () => {
       prepared = starts.prepare(task)
     })
-    if (isKilled(record)) return cancelledBeforeStart(Date.now())
-    return await starts.run(record, prepared!)
+    return await this.#runUnlessKilled(record, prepared!)
+  }
+
+  async #runUnlessKilled(record: FlightRecord, prepared: PreparedLaunch): Promise<Ending> {
+    if (!isKilled(record)) return await this.#options.starts.run(record, prepared)
+    await discardLaunch(prepared)
+    return cancelledBeforeStart(Date.now())
   }
 }
 

@@ -3,15 +3,18 @@
  *
  * The rules are those of the plan: what a task was promised does not change while it waits.
  */
-import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
+import type { ExecutionPlan, ResourceUsage } from '../../shared/contract/runtime.ts'
 import type { NetworkRules } from '../../shared/contract/runtime-request.ts'
+import type { TaskNetwork } from '../../shared/contract/task-network.ts'
 import { messageOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Egress, EgressTotals } from '../egress/egress.ts'
 import type { NetworkUse } from '../egress/network-use.ts'
-import { readEvents } from '../store/events.ts'
+import { taskNetwork } from '../egress/task-network.ts'
+import { readEvents, type TaskEvent } from '../store/events.ts'
 import type { LiveTask } from '../store/live-task.ts'
 import type { TaskStore } from '../store/task-store.ts'
+import type { TaskRow } from '../store/tasks.ts'
 import type { Ending } from './ending.ts'
 
 export interface NetworksOptions {
@@ -63,6 +66,13 @@ export class Networks {
     return this.#options.egress.useOf(task.task_id)
   }
 
+  /** What a task did on its network so far, with its `events`. */
+  look({ task_id, usage }: Pick<TaskRow, 'task_id' | 'usage'>, events: readonly TaskEvent[]): TaskNetwork {
+    const { egress } = this.#options
+    const known = usage === null ? egress.useOf(task_id)?.usage : (JSON.parse(usage) as ResourceUsage).network
+    return taskNetwork(known, egress.openOf(task_id), events)
+  }
+
   /** Closes the network of a task of which nothing runs. Returns its end with what it used. */
   close(task: LiveTask, ending: Ending): Ending {
     const use = this.#options.egress.close(task.task_id)
@@ -70,9 +80,19 @@ export class Networks {
     return { ...ending, usage: { ...ending.usage, network: use.usage } }
   }
 
-  /** The same where nobody asks what it used. */
+  /** The same where nothing is known of its end. */
+  cut(task: LiveTask): void {
+    this.#options.egress.close(task.task_id)
+  }
+
+  /** Removes what is kept of a network that nobody asks for any more. Never throws. */
   forget(taskId: string): void {
-    this.#options.egress.close(taskId)
+    const { egress, log } = this.#options
+    try {
+      egress.forget(taskId)
+    } catch (error) {
+      log.warn('cannot remove the sockets of ended tasks', { cause: messageOf(error) })
+    }
   }
 
   /** Cuts all connections, before the service ends. The next service serves the tasks that still run. */

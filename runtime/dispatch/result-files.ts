@@ -4,7 +4,7 @@ import type { Log } from '../../shared/log.ts'
 import type { LiveTask } from '../store/live-task.ts'
 import { NO_OUTPUT, readOutput } from '../store/output.ts'
 import { statusResponse } from '../store/status-response.ts'
-import { taskDir, writeResultFile } from '../store/task-dir.ts'
+import { draftResultFile, publishResultFile, taskDir } from '../store/task-dir.ts'
 import type { TaskRow } from '../store/tasks.ts'
 
 /** Files that are retried. Beyond that the status is in the database only. */
@@ -13,6 +13,8 @@ const MAX_UNWRITTEN = 1_000
 export class ResultFiles {
   readonly #dataDir: string
   readonly #log: Log
+  /** Ended tasks whose file is written aside. */
+  readonly #drafted = new Set<LiveTask>()
   /** Ended tasks whose file the disk did not take. */
   readonly #unwritten = new Set<LiveTask>()
 
@@ -22,7 +24,7 @@ export class ResultFiles {
     this.#log = log
   }
 
-  /** Makes the final status of a task, for its file and for callers that wait. Never throws. */
+  /** Makes the final status of a task, for callers that wait, and drafts its file. Never throws. */
   prepare(task: LiveTask, row: TaskRow): void {
     const dir = taskDir(this.#dataDir, task.task_id)
     try {
@@ -30,14 +32,23 @@ export class ResultFiles {
       task.finalStatus = JSON.stringify(statusResponse(row, dir, output))
     } catch (error) {
       this.#warn(task, error)
+      return
+    }
+    try {
+      draftResultFile(dir, task.finalStatus)
+      this.#drafted.add(task)
+    } catch {
+      // `write` tries again, and says why it fails
     }
   }
 
-  /** Writes the prepared status. Never throws. */
+  /** Puts the file in its place. Never throws. */
   write(task: LiveTask): void {
     if (task.finalStatus === undefined) return
+    const isDrafted = this.#drafted.delete(task)
     try {
-      this.#writeNow(task, task.finalStatus)
+      if (isDrafted) publishResultFile(taskDir(this.#dataDir, task.task_id))
+      else this.#writeNow(task, task.finalStatus)
     } catch (error) {
       this.#warn(task, error)
       if (this.#unwritten.size < MAX_UNWRITTEN) this.#unwritten.add(task)
@@ -65,7 +76,9 @@ export class ResultFiles {
   }
 
   #writeNow(task: LiveTask, finalStatus: string): void {
-    writeResultFile(taskDir(this.#dataDir, task.task_id), finalStatus)
+    const dir = taskDir(this.#dataDir, task.task_id)
+    draftResultFile(dir, finalStatus)
+    publishResultFile(dir)
   }
 
   #warn({ task_id }: LiveTask, error: unknown): void {

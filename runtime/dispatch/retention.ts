@@ -1,20 +1,34 @@
 /**
  * Removes tasks: those whose retention is over, a few at a time so that no request waits, and those that a caller
- * deletes. Also removes directories without a task, which a crash can leave.
+ * deletes. Their directories are kept for other tasks where possible (spare-dirs.ts). Also removes directories without a
+ * task, which a crash can leave.
  */
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import { messageOf, systemCodeOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { nextTurn } from '../../shared/steps.ts'
-import { isLauncherAlive } from '../launcher/launcher-files.ts'
+import { hasLauncher } from '../launcher/launcher-files.ts'
 import { Refusal } from '../refusal.ts'
 import type { DirectoryGuard } from '../store/directory-guard.ts'
 import { removeTree } from '../store/removal.ts'
-import { discardTaskDir, emptyTrash, removeTaskDir, taskDir, tasksDir } from '../store/task-dir.ts'
+import type { SpareDirs } from '../store/spare-dirs.ts'
+import {
+  discardTaskDir,
+  emptyTrash,
+  removeTaskDir,
+  type TaskDir,
+  taskDir,
+  taskDirAt,
+  tasksDir,
+} from '../store/task-dir.ts'
 import type { TaskStore } from '../store/task-store.ts'
+import type { PlannedTask } from '../store/tasks.ts'
 import type { FileHolds } from './file-holds.ts'
+import type { SandboxSettings } from './launch-plan.ts'
 import type { ResultFiles } from './result-files.ts'
+import { keepsItsFiles, workspaceOwner } from './task-dir-content.ts'
 
 /** Tasks of one slice, whose rows are removed in one transaction. More would make others wait. */
 const SLICE_TASKS = 50
@@ -24,6 +38,8 @@ export interface RetentionOptions {
   readonly directory: Pick<DirectoryGuard, 'look'>
   readonly results: Pick<ResultFiles, 'drop'>
   readonly holds: FileHolds
+  readonly spares: SpareDirs
+  readonly sandbox: Pick<SandboxSettings, 'users' | 'exposed'>
   readonly dataDir: string
   readonly retentionSecs: number
   readonly intervalMs: number
@@ -70,8 +86,9 @@ export class Retention {
     let removed = 0
     while (!this.#isStopped && directory.look() === undefined) {
       const due = store.endedBefore(before, SLICE_TASKS + holds.size)
-      const ids = due.filter((id) => !holds.isHeld(id)).slice(0, SLICE_TASKS)
-      if (ids.length > 0) await holds.removeDuring(ids, this.#removeSlice(ids))
+      const slice = due.filter(({ task_id }) => !holds.isHeld(task_id)).slice(0, SLICE_TASKS)
+      const ids = slice.map(({ task_id }) => task_id)
+      if (ids.length > 0) await holds.removeDuring(ids, this.#removeSlice(slice))
       removed += ids.length
       if (ids.length < SLICE_TASKS) break
       await nextTurn()
@@ -80,10 +97,13 @@ export class Retention {
     return removed
   }
 
-  async #removeSlice(ids: readonly string[]): Promise<void> {
+  async #removeSlice(tasks: readonly PlannedTask[]): Promise<void> {
     // The directory first: while the row exists no other task can take the id, and with it the directory.
-    for (const id of ids) await this.#removeDirectory(id)
-    await this.#options.store.remove(ids)
+    for (const task of tasks) {
+      await this.#removeDirectory(task)
+      await nextTurn()
+    }
+    await this.#options.store.remove(tasks.map(({ task_id }) => task_id))
   }
 
   /**
@@ -104,8 +124,12 @@ export class Retention {
     if (underWay !== undefined) return await underWay
     const copier = holds.copierOf(taskId)
     if (copier !== undefined) {
-      const remedy = 'try again when that has started, or kill it'
-      throw new Refusal('conflict', `files of task ${taskId} are being copied for task ${copier} (${remedy})`)
+      const { task_id } = copier
+      const who =
+        task_id === undefined
+          ? 'another runtime service (try again when it has them)'
+          : `task ${task_id} (try again when that has started, or kill it)`
+      throw new Refusal('conflict', `files of task ${taskId} are being copied for ${who}`)
     }
     let trash: string | undefined
     await holds.removeDuring(
@@ -115,12 +139,13 @@ export class Retention {
       }),
     )
     log.info('task deleted', { trace_id: traceId, task_id: taskId })
-    if (trash !== undefined) await this.#removeTrash(taskId, trash)
+    if (trash !== undefined) await this.#removeTrash(row, trash)
   }
 
-  async #removeTrash(taskId: string, path: string): Promise<void> {
+  async #removeTrash(row: PlannedTask, path: string): Promise<void> {
+    const taskId = row.task_id
     try {
-      await removeTree(path)
+      if (!(await this.#isKept(row, taskDirAt(path)))) await removeTree(path)
     } catch (error) {
       const cause = messageOf(error)
       this.#options.log.warn('cannot remove the files of a deleted task before the next start', {
@@ -131,15 +156,26 @@ export class Retention {
   }
 
   /** A directory that cannot be removed is moved aside until the next start, so that the others still go. */
-  async #removeDirectory(id: string): Promise<void> {
+  async #removeDirectory(task: PlannedTask): Promise<void> {
     const { results, dataDir, log } = this.#options
+    const id = task.task_id
+    const dir = taskDir(dataDir, id)
     results.drop(id)
     try {
-      await removeTaskDir(taskDir(dataDir, id))
+      if (!(await this.#isKept(task, dir))) await removeTaskDir(dir)
     } catch (error) {
       log.warn('cannot remove the directory of a task', { task_id: id, cause: messageOf(error) })
       this.#putAside(id)
     }
+  }
+
+  /** Whether the directory waits for another task now. */
+  async #isKept({ task_id, execution_plan }: PlannedTask, dir: TaskDir): Promise<boolean> {
+    const { spares, holds, sandbox } = this.#options
+    const plan = JSON.parse(execution_plan) as ExecutionPlan
+    if (!keepsItsFiles(plan, sandbox.exposed) || holds.isListed(task_id) || hasLauncher(dir.task_dir, true))
+      return false
+    return await spares.keep(dir, workspaceOwner(plan, sandbox.users))
   }
 
   /** The new path of the directory. Undefined where it cannot be moved, or is gone. */
@@ -156,25 +192,17 @@ export class Retention {
 
   /** Removes directories without a task: a crash came between directory and row. */
   async removeStrays(): Promise<void> {
-    const { store, dataDir, log } = this.#options
+    const { store, spares, dataDir, log } = this.#options
     for (const name of await namesIn(tasksDir(dataDir))) {
       if (this.#isStopped) return
       // Checked just before the removal: a task of that name may have been accepted since the directory was listed.
-      if (store.has(name)) continue
-      if (hasLauncher(join(tasksDir(dataDir), name))) {
+      if (store.has(name) || spares.has(name)) continue
+      // A directory whose lock cannot be checked is no task directory.
+      if (hasLauncher(join(tasksDir(dataDir), name), false)) {
         log.warn('a launcher is at work in a directory that no task has: it stays', { task_id: name })
       } else discardTaskDir(dataDir, name)
     }
     await emptyTrash(dataDir)
-  }
-}
-
-/** A directory whose lock cannot be checked is no task directory. */
-function hasLauncher(path: string): boolean {
-  try {
-    return isLauncherAlive(path)
-  } catch {
-    return false
   }
 }
 

@@ -9,7 +9,7 @@ import { SecretFault } from '../../shared/secrets-directory.ts'
 import type { TaskCgroups } from '../host/task-cgroups.ts'
 import type { CapabilitySet } from '../intake/capability-set.ts'
 import type { Asked, TaskError } from '../launcher/classification.ts'
-import type { Launched, LauncherHost } from '../launcher/launcher-host.ts'
+import type { LauncherHost, PreparedLauncher } from '../launcher/launcher-host.ts'
 import type { LiveTask } from '../store/live-task.ts'
 import { writeSecretFiles } from '../store/secret-files.ts'
 import type { Secrets } from '../store/secrets.ts'
@@ -41,7 +41,14 @@ export interface StartsOptions {
 }
 
 /** All that a launch needs, or why there will be none. */
-export type PreparedLaunch = { readonly asked: Asked; readonly start: () => Launched } | { readonly error: TaskError }
+export type PreparedLaunch =
+  | { readonly asked: Asked; readonly launcher: PreparedLauncher }
+  | { readonly error: TaskError }
+
+/** Gives up a launch that was prepared. Resolves once nothing is left of it. */
+export async function discardLaunch(prepared: PreparedLaunch | undefined): Promise<void> {
+  if (prepared !== undefined && 'launcher' in prepared) await prepared.launcher.discard()
+}
 
 export class Starts {
   readonly #options: StartsOptions
@@ -74,12 +81,13 @@ export class Starts {
         egressSocket: networks.open(task, plan),
       }
       const values = request.secrets && secrets.values(request.secrets, request.execution)
-      const start = host.prepare(
+      if (values !== undefined) this.#writeSecretFiles(task, dir, plan, values)
+      const asked = askedOf(request, dir, settings)
+      const launcher = host.prepare(
         launchPlan(request, plan, context, settings),
         taskEnvironment(request, plan, context, settings, values),
       )
-      if (values !== undefined) this.#writeSecretFiles(task, dir, plan, values)
-      return { asked: askedOf(request, dir, settings), start }
+      return { asked, launcher }
     } catch (error) {
       return { error: cannotStart(error) }
     }
@@ -130,7 +138,7 @@ export class Starts {
 function startNow(prepared: PreparedLaunch): Launch | { readonly error: TaskError } {
   if ('error' in prepared) return prepared
   try {
-    const launched = prepared.start()
+    const launched = prepared.launcher.start()
     return 'error' in launched ? launched : new Launch(launched.launcher, prepared.asked)
   } catch (error) {
     return { error: cannotStart(error) }

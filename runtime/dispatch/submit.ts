@@ -23,7 +23,7 @@ import { unavailable } from '../store/disk-fault.ts'
 import type { NewEvent } from '../store/events.ts'
 import { type Readiness, stopping } from '../store/readiness.ts'
 import type { Secrets } from '../store/secrets.ts'
-import { letPass, makeTaskDir, removeTaskDirNow, taskDir } from '../store/task-dir.ts'
+import { letPass, makeTaskDir, removeTaskDirNow, type Spares, taskDir } from '../store/task-dir.ts'
 import type { TaskStore } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
 import type { Dispatcher } from './dispatcher.ts'
@@ -31,8 +31,8 @@ import { type Inputs, plannedInputs } from './inputs.ts'
 import type { SandboxSettings } from './launch-plan.ts'
 import type { Networks } from './networks.ts'
 import { checkRootIsShown, realRootOf } from './rootfs-checks.ts'
-import type { PreparedLaunch, Starts } from './start.ts'
-import { needsPassage, taskDirContent } from './task-dir-content.ts'
+import { discardLaunch, type PreparedLaunch, type Starts } from './start.ts'
+import { needsPassage, taskDirContent, workspaceOwner } from './task-dir-content.ts'
 import type { Totals } from './totals.ts'
 
 export interface SubmissionsOptions {
@@ -53,6 +53,7 @@ export interface SubmissionsOptions {
   readonly sandbox: SandboxSettings
   readonly looks: PathLooks
   readonly directory: DirectoryGuard
+  readonly spares: Spares
   readonly readiness: Readiness
   readonly log: Log
 }
@@ -84,9 +85,9 @@ export class Submissions {
     const reserved = startsNow ? dispatcher.reserve({ task_id, ...asking }, hasInputs) : undefined
     if (reserved === undefined) this.#arriving++
     const text = JSON.stringify(request)
+    let prepared: PreparedLaunch | undefined
     try {
       this.#makeDirectory(request, text, plan)
-      let prepared: PreparedLaunch | undefined
       const task = await store.accept(
         { ...row, ...reserved?.patch },
         { request: text, events: [...events, ...(reserved?.events ?? [])] },
@@ -94,18 +95,23 @@ export class Submissions {
           meanwhile: (arriving) => {
             if (reserved !== undefined && !hasInputs) prepared = starts.prepare(arriving, request)
           },
-          forgotten: () => this.#removeDirectory(task_id),
+          forgotten: async () => {
+            await discardLaunch(prepared)
+            this.#removeDirectory(task_id)
+          },
         },
       )
       if (reserved === undefined) dispatcher.enqueue(task)
       else dispatcher.launch(task, prepared)
       totals.accepted()
       readiness.accepted()
+      this.#stockSoon(plan)
       log.info('task accepted', { trace_id: traceId, task_id })
       return task_id
     } catch (error) {
       if (error instanceof ServiceError && error.status === 503) readiness.refused(text.length)
-      networks.forget(task_id) // its launch may have been prepared
+      await discardLaunch(prepared)
+      networks.forget(task_id)
       if (reserved !== undefined) dispatcher.giveBack(task_id)
       // Another task may get this id only once nothing is left of this one.
       if (!store.has(task_id)) this.#removeDirectory(task_id)
@@ -187,12 +193,20 @@ export class Submissions {
     }
   }
 
+  /** Makes a directory for the next task while this one runs. */
+  #stockSoon(plan: ExecutionPlan): void {
+    const { sandbox, directory, spares } = this.#options
+    setImmediate(() => {
+      if (directory.look() === undefined) spares.stock(workspaceOwner(plan, sandbox.users))
+    })
+  }
+
   #makeDirectory(request: TaskRequest, text: string, plan: ExecutionPlan): void {
-    const { dataDir, sandbox, directory } = this.#options
+    const { dataDir, sandbox, directory, spares } = this.#options
     directory.ensure()
     const dir = taskDir(dataDir, request.task_id)
     try {
-      makeTaskDir(dir, taskDirContent(request, text, plan, sandbox.users))
+      makeTaskDir(dir, taskDirContent(request, text, plan, sandbox.users), spares)
       if (needsPassage(plan, sandbox.users)) letPass(dataDir, dir)
     } catch (error) {
       throw unavailable(error)

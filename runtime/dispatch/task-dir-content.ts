@@ -41,3 +41,14 @@ function withoutSecrets(request: TaskRequest, text: string): string {
  */
 export const needsPassage = ({ effective_sandbox }: ExecutionPlan, users: SandboxUsers | undefined): boolean =>
   sandboxUser(effective_sandbox, users) !== undefined && !effective_sandbox.namespaces?.mount
+
+/**
+ * Whether no process outside of a task can have got an open file of it. The process profile promises nothing of that kind:
+ * its tasks reach each other's files in any case. A sandbox hands files on only through a socket that others see, too.
+ */
+export const keepsItsFiles = (
+  { effective_sandbox: { profile, namespaces, chroot } }: ExecutionPlan,
+  exposed: readonly string[],
+): boolean =>
+  profile === 'process' ||
+  (namespaces?.mount === true && namespaces.pid && namespaces.net && !chroot && exposed.length === 0)

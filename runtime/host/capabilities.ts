@@ -72,7 +72,7 @@ export function capabilityManifest(set: CapabilitySet, context: ManifestContext)
         NAMESPACES.map((name) => [name, has(set.namespaces[name])]),
       ) as RuntimeCapabilities['sandbox']['namespaces'],
     },
-    storage: { data_dir_writable: context.isDataDirWritable },
+    storage: { data_dir_writable: context.isDataDirWritable, file_bundles: process.platform === 'linux' },
     resources: {
       rlimit_cpu: has(set.rlimit_cpu),
       rlimit_memory: has(set.rlimit_memory),

@@ -7,12 +7,14 @@ import type { Log } from '../../shared/log.ts'
 import type { ServiceInfo } from '../../shared/openapi/document.ts'
 import { addDescriptionRoutes } from '../../shared/openapi/serve.ts'
 import type { UnknownFields } from '../../shared/unknown-names.ts'
+import { addBundleRoutes, type BundleRoutes, isOfBundle } from './bundles.ts'
 import { errorBody } from './errors.ts'
 import { addFileRoutes, type FileRoutes } from './files.ts'
 import { addHealthRoutes, type HealthRoutes } from './health.ts'
 import { addInfoRoutes, type InfoRoutes } from './info.ts'
 import { addLogRoute, type LogRoutes } from './logs.ts'
 import { addMetricsRoute, type MetricsSources } from './metrics.ts'
+import { addNetworkRoute, type NetworkRoutes } from './network.ts'
 import { addTaskRoutes, type TaskRoutes } from './tasks.ts'
 
 const RUNTIME_INFO: ServiceInfo = {
@@ -21,17 +23,28 @@ const RUNTIME_INFO: ServiceInfo = {
   errorSchema: ErrorResponse,
 }
 
-export interface RuntimeAppOptions extends TaskRoutes, LogRoutes, FileRoutes, InfoRoutes, HealthRoutes, MetricsSources {
+export interface RuntimeAppOptions
+  extends TaskRoutes,
+    LogRoutes,
+    FileRoutes,
+    BundleRoutes,
+    NetworkRoutes,
+    InfoRoutes,
+    HealthRoutes,
+    Omit<MetricsSources, 'networks'> {
+  readonly networks: NetworkRoutes['networks'] & MetricsSources['networks']
   readonly log: Log
   readonly guard: Guard
   readonly unknownFields: UnknownFields
 }
 
 export function runtimeApp(options: RuntimeAppOptions): AnyElysia {
-  const app: AnyElysia = httpService({ ...options, errorBody })
+  const app: AnyElysia = httpService({ ...options, errorBody, limitsItsBody: isOfBundle })
   addTaskRoutes(app, options)
   addLogRoute(app, options)
   addFileRoutes(app, options)
+  addNetworkRoute(app, options)
+  addBundleRoutes(app, options)
   addInfoRoutes(app, options)
   addHealthRoutes(app, options)
   addMetricsRoute(app, options)

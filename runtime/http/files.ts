@@ -5,6 +5,7 @@ import { DirectoryListing } from '../../shared/contract/runtime.ts'
 import { ServiceError } from '../../shared/errors.ts'
 import { pathOf } from '../../shared/http-service.ts'
 import { described, json, other } from '../../shared/openapi/route.ts'
+import type { FileHolds } from '../dispatch/file-holds.ts'
 import { invalidInput, Refusal } from '../refusal.ts'
 import { DirectoryLists } from '../store/directory-list.ts'
 import { fileStream } from '../store/file-stream.ts'
@@ -21,11 +22,12 @@ export interface FileRoutes {
   readonly store: TaskStore
   /** Absolute. */
   readonly dataDir: string
+  readonly holds: Pick<FileHolds, 'list'>
 }
 
 const BASE = '/api/v1/tasks/:id/files'
 
-export const addFileRoutes = (app: AnyElysia, { store, dataDir }: FileRoutes): AnyElysia => {
+export const addFileRoutes = (app: AnyElysia, { store, dataDir, holds }: FileRoutes): AnyElysia => {
   const lists = new DirectoryLists()
   const answer = async (id: string, request: Request, path: string): Promise<Response | DirectoryListing> => {
     const { task_id } = knownTask(store, id)
@@ -38,6 +40,7 @@ export const addFileRoutes = (app: AnyElysia, { store, dataDir }: FileRoutes): A
       app.server?.timeout(request, 0)
       return fileAnswer(entry, request, shown)
     }
+    using _ = holds.list(task_id)
     return await directoryAnswer(lists, entry.fd, shown)
   }
   return app

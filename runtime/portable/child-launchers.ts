@@ -13,7 +13,14 @@ import type { TaskError } from '../launcher/classification.ts'
 import type { LauncherProgram } from '../launcher/embedded.ts'
 import { explainSpawnFailure } from '../launcher/faults.ts'
 import { openTaskDirectory } from '../launcher/launcher-files.ts'
-import type { Environment, Launched, Launcher, LauncherEnd, LauncherHost } from '../launcher/launcher-host.ts'
+import type {
+  Environment,
+  Launched,
+  Launcher,
+  LauncherEnd,
+  LauncherHost,
+  PreparedLauncher,
+} from '../launcher/launcher-host.ts'
 import type { LaunchPlan } from '../launcher/plan.ts'
 
 /** Settings that all launchers of a service share. */
@@ -82,14 +89,19 @@ export class ChildLaunchers implements LauncherHost {
     this.#surroundings = surroundings
   }
 
-  prepare(plan: LaunchPlan, env: Environment): () => Launched {
-    return () => {
-      if (this.#isClosed) return { launcher: childLauncher(new Promise(() => {})) }
-      const launched = launch(plan, env, this.#surroundings)
-      if ('error' in launched) return launched
-      return { launcher: childLauncher(launched.launcher.exited.then((exitCode) => ({ exitCode }))) }
-    }
+  /** A portable launcher is not held: it is started whole. */
+  prepare(plan: LaunchPlan, env: Environment): PreparedLauncher {
+    return { start: () => this.#start(plan, env), discard: async () => {} }
   }
+
+  #start(plan: LaunchPlan, env: Environment): Launched {
+    if (this.#isClosed) return { launcher: childLauncher(new Promise(() => {})) }
+    const launched = launch(plan, env, this.#surroundings)
+    if ('error' in launched) return launched
+    return { launcher: childLauncher(launched.launcher.exited.then((exitCode) => ({ exitCode }))) }
+  }
+
+  heard(): void {} // nothing is discarded
 
   async close(): Promise<void> {
     this.#isClosed = true

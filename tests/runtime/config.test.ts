@@ -54,6 +54,8 @@ test('the defaults', () => {
     maxKeptBytes: 10 * 1024 ** 3,
     maxInputFiles: 10_000,
     maxInputBytes: 10 * 1024 ** 3,
+    maxStagedBytes: 20 * 1024 ** 3,
+    stagedRetentionSecs: 86_400,
     secretsDir: '',
     secretsExcept: [],
     sandboxMask: [],
@@ -73,7 +75,7 @@ test.each<[string, keyof ServeConfig, string, unknown]>([
   ['SERVICE_RUNTIME_DEFAULT_CAPABILITY_MODE', 'defaultCapabilityMode', 'strict', 'strict'],
   ['SERVICE_RUNTIME_DEFAULT_NETWORK', 'defaultNetwork', 'host', 'host'],
   ['SERVICE_RUNTIME_DISABLE_LINUX_SANDBOX', 'disableLinuxSandbox', 'true', true],
-  ['SERVICE_RUNTIME_DISABLE_CGROUP', 'disableCgroup', 'true', true],
+  ['SERVICE_RUNTIME_DISABLE_CGROUP', 'disableCgroup', '1', true],
   ['SERVICE_RUNTIME_CAPACITY_MEMORY_BYTES', 'capacityMemoryBytes', '1024', 1_024],
   ['SERVICE_RUNTIME_CAPACITY_PIDS', 'capacityPids', '64', 64],
 ])('%s is --%s', (variable, key, text, value) => {

@@ -6,6 +6,7 @@
 import { expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { isLauncherAlive } from '../../../runtime/launcher/launcher-files.ts'
 import { dispatching } from '../../support/dispatching.ts'
 import { stopProcess } from '../../support/task-processes.ts'
 import { until } from '../../support/until.ts'
@@ -72,7 +73,11 @@ test('a task whose turn comes while its kill is being written is not launched', 
   resumeDisk()
   await killOfSecond
   expect((await second.ended).status).toBe('cancelled')
-  expect(existsSync(join(at.dirOf('second').workspace, 'ran'))).toBe(false)
+  // Its launch was prepared, and discarded before the end.
+  expect(at.launchers.events).toContainEqual(expect.objectContaining({ event: 'gone', task_id: 'second' }))
+  const { task_dir, workspace } = at.dirOf('second')
+  const left = [join(task_dir, 'outcome.new'), join(workspace, 'ran')].filter((path) => existsSync(path))
+  expect([isLauncherAlive(task_dir), left]).toEqual([false, []])
   expect(at.eventTypes('second')).toEqual([
     ...['resource_reserved', 'kill_requested', 'resource_released', 'cancelled'],
   ])

@@ -43,6 +43,20 @@ test('a launch that is refused after the restart is tried again once its launche
   ])
 })
 
+test('a task whose launcher ends after the restart without having begun, because it was held, is launched again', async () => {
+  await using at = dispatching()
+  const task = await at.accept({ task_id: 'task-1', ...HELLO }, LAUNCHED)
+  const { task_dir, stdout_path } = at.dirOf('task-1')
+  const lock = openSync(task_dir, 'r')
+  expect(tryLock(lock)).toBe(true)
+  expect(at.recover()).toEqual({ waiting: 0, running: 1, ended: 0 })
+  at.dispatcher.lookAround()
+  closeSync(lock)
+  at.dispatcher.lookAround()
+  expect((await task.ended).status).toBe('success')
+  expect(readFileSync(stdout_path, 'utf8')).toBe('once\n')
+})
+
 test('tasks that wait for another launch count as waiting', async () => {
   await using at = dispatching()
   await at.accept({ task_id: 'put-back', ...HELLO }, { reserved_at: 2_000 })

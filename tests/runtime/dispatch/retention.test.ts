@@ -7,6 +7,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { FileHolds } from '../../../runtime/dispatch/file-holds.ts'
 import { ResultFiles } from '../../../runtime/dispatch/result-files.ts'
 import { Retention } from '../../../runtime/dispatch/retention.ts'
+import { SpareDirs } from '../../../runtime/store/spare-dirs.ts'
 import { makeTaskDir, taskDir } from '../../../runtime/store/task-dir.ts'
 import { silentLog } from '../../../shared/log.ts'
 import { HELD } from '../../support/held.ts'
@@ -14,6 +15,11 @@ import { storedTasks } from '../../support/stored-tasks.ts'
 import { until } from '../../support/until.ts'
 
 const CONTENT = { request: '', script: undefined, workspaceSubdir: '' }
+
+const others = (dataDir: string) => ({
+  spares: new SpareDirs(dataDir),
+  sandbox: { users: undefined, exposed: [] },
+})
 
 /** Tasks that a sweep removes before the one in question: time for a deletion to come between. */
 const OTHERS = 40
@@ -26,6 +32,7 @@ test.each(['sweep', 'delete'] as const)('a new task keeps its directory when a %
     dataDir,
     results: new ResultFiles(dataDir, silentLog()),
     directory: HELD,
+    ...others(dataDir),
     holds: new FileHolds(),
     retentionSecs: 1,
     intervalMs: 1_000,
@@ -60,6 +67,7 @@ test('the result file of a deleted task is not written into the directory of a n
     dataDir,
     results,
     directory: HELD,
+    ...others(dataDir),
     holds: new FileHolds(),
     retentionSecs,
     intervalMs,
@@ -84,6 +92,7 @@ test('tasks whose files are being copied stay until the next sweep, and keep no 
     dataDir,
     results: new ResultFiles(dataDir, silentLog()),
     directory: HELD,
+    ...others(dataDir),
     holds,
     retentionSecs: 1,
     intervalMs: 1_000,

@@ -86,6 +86,16 @@ describe('what plans are told', () => {
     })
     expect(told(hostWithout('pid', 'whole')).namespaces.mount).toEqual(AVAILABLE)
   })
+
+  test.each([
+    ['namespaces', errno.EPERM, 'seccomp=unconfined and --security-opt systempaths=unconfined'],
+    ['user_namespace', errno.EROFS, '--security-opt systempaths=unconfined'],
+    ['loopback', errno.EPERM, '--cap-add NET_ADMIN'],
+    ['pivot', errno.EPERM, '--security-opt seccomp=unconfined'],
+  ])('names what a container engine has to allow: %s', (step, number, remedy) => {
+    const { net } = told({ ...hostWithout(), net: { step, errno: number }, whole: FAULT }).namespaces
+    expect(net).toMatchObject({ isAvailable: false, remedy: expect.stringContaining(remedy) })
+  })
 })
 
 describe.skipIf(missingSandbox !== undefined)(

@@ -1,0 +1,123 @@
+/** Files on their way to another runtime service: /api/v1/tasks/{id}/bundle and /api/v1/runtime/files. */
+import type { AnyElysia } from 'elysia'
+import { BUNDLE_TYPE, BundleSummary, isSha256, StagedFile } from '../../shared/contract/file-bundles.ts'
+import { bodyChunks, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
+import { anyText, choice, described, json } from '../../shared/openapi/route.ts'
+import { WHOLE_WORKSPACE } from '../../shared/runtime-request/inputs.ts'
+import type { Bundles } from '../dispatch/bundles.ts'
+import { invalidInput, Refusal } from '../refusal.ts'
+import { bundleStream, type Chunks } from '../store/bundle.ts'
+import type { StagedFiles } from '../store/staged-files.ts'
+import { params, section } from './known-task.ts'
+
+export interface BundleRoutes {
+  readonly bundles: Pick<Bundles, 'size' | 'digest' | 'chunks'>
+  readonly staged: Pick<StagedFiles, 'use' | 'receive'>
+}
+
+const STAGED = '/api/v1/runtime/files'
+
+/** Whether a body at this path may be larger than `--max-body-bytes`: it goes to disk as it comes. */
+export const isOfBundle = (path: string): boolean => path.startsWith(`${STAGED}/`)
+
+const ONLY = ['size', 'digest'] as const
+const ofService = { section: 'The service', params: { sha256: 'SHA-256 of the bundle, in hexadecimal digits.' } }
+
+export const addBundleRoutes = (app: AnyElysia, { bundles, staged }: BundleRoutes): AnyElysia =>
+  app
+    .get(
+      '/api/v1/tasks/:id/bundle',
+      async ({ params, query, request }): Promise<Response | BundleSummary> => {
+        const source = { task_id: params.id, file: query.file ?? WHOLE_WORKSPACE }
+        const only = onlyOf(query.only)
+        // No limit: reading may take long, and a closed connection ends it.
+        app.server?.timeout(request, 0)
+        if (only === 'size' || request.method === 'HEAD') return await bundles.size(source, request.signal)
+        if (only === 'digest') return await bundles.digest(source, request.signal)
+        return await streamed(bundles.chunks(source, request.signal), request.signal)
+      },
+      described({
+        section,
+        summary: 'Read files of a task as a bundle',
+        description:
+          'A file or a directory of an ended task, with its permissions, as one sequence of bytes. Another runtime service takes it with PUT /api/v1/runtime/files.',
+        params,
+        query: {
+          file: anyText('Path below the workspace. Default: all of it.'),
+          only: choice(ONLY, 'Answer with the size of the bundle, or with its size and its hash.'),
+        },
+        answers: {
+          200: { ...json(BundleSummary, 'The bundle, or what it has.'), otherType: BUNDLE_TYPE },
+        },
+        errors: {
+          400: 'The path is malformed or not there, or the files are more than inputs of a task may have.',
+          404: 'There is no such task, or it is being removed.',
+          409: 'The task has not ended.',
+        },
+      }),
+    )
+    .get(
+      `${STAGED}/:sha256`,
+      ({ params }): StagedFile => {
+        const sha256 = hashOf(params.sha256)
+        const bytes = staged.use(sha256)
+        if (bytes !== undefined) return { sha256, bytes }
+        throw new Refusal('not_found', `there is no staged bundle ${sha256}`, { sha256 })
+      },
+      described({
+        ...ofService,
+        summary: 'Look for a staged bundle',
+        description: 'The bundle counts as used now.',
+        answers: { 200: json(StagedFile, 'It is there.') },
+        errors: { 400: 'The hash is malformed.', 404: 'It is not there.' },
+      }),
+    )
+    .put(
+      `${STAGED}/:sha256`,
+      async ({ params, request, set }): Promise<StagedFile> => {
+        const sha256 = hashOf(params.sha256)
+        const known = staged.use(sha256)
+        if (known !== undefined) return { sha256, bytes: known }
+        const { chunks, isAlive } = bodyChunks(app, request)
+        const bytes = await staged.receive(sha256, chunks, isAlive)
+        app.server?.timeout(request, WRITE_TIMEOUT_SECONDS)
+        set.status = 201
+        return { sha256, bytes }
+      },
+      described({
+        ...ofService,
+        summary: 'Stage a bundle of another runtime service',
+        description:
+          'The body is the bundle. Answers once it is on disk, where it stays for --staged-retention-secs after its last use. A task takes it with inputs.<path>.staged.',
+        bodyType: BUNDLE_TYPE,
+        answers: {
+          200: json(StagedFile, 'It was there already. The body was not read.'),
+          201: json(StagedFile, 'It is staged.'),
+        },
+        errors: {
+          400: 'The hash is malformed, or the body has another one.',
+          413: 'The body has more than all inputs of a task may have.',
+          429: 'All staged files have too many bytes (--max-staged-bytes).',
+          503: 'The service cannot store it.',
+        },
+      }),
+    )
+
+function onlyOf(text: string | undefined): (typeof ONLY)[number] | undefined {
+  const only = ONLY.find((known) => known === text)
+  if (only !== undefined || text === undefined) return only
+  throw invalidInput(`invalid only "${text}": expected ${ONLY.join(' or ')}`)
+}
+
+function hashOf(text: string): string {
+  if (isSha256(text)) return text
+  throw invalidInput('invalid sha256: expected 64 hexadecimal digits, in lower case')
+}
+
+/** Answers once the first chunk is there: what is refused before that gets its status. */
+async function streamed(chunks: Chunks, signal: AbortSignal): Promise<Response> {
+  const first = await chunks.next()
+  if (signal.aborted) await chunks.return() // nobody takes the stream, or cancels it
+  const headers = { 'content-type': BUNDLE_TYPE, 'x-content-type-options': 'nosniff' }
+  return new Response(bundleStream(first, chunks), { headers })
+}

@@ -1,0 +1,29 @@
+/** /api/v1/tasks/:id/network: the connections of a task whose network has rules. */
+import type { AnyElysia } from 'elysia'
+import { TaskNetwork } from '../../shared/contract/task-network.ts'
+import { described, json } from '../../shared/openapi/route.ts'
+import type { Networks } from '../dispatch/networks.ts'
+import type { TaskStore } from '../store/task-store.ts'
+import { knownTask, params, section, unknownTask } from './known-task.ts'
+
+export interface NetworkRoutes {
+  readonly store: TaskStore
+  readonly networks: Pick<Networks, 'look'>
+}
+
+export const addNetworkRoute = (app: AnyElysia, { store, networks }: NetworkRoutes): AnyElysia =>
+  app.get(
+    '/api/v1/tasks/:id/network',
+    ({ params }): TaskNetwork => {
+      const row = knownTask(store, params.id)
+      return networks.look(row, store.events(row.task_id))
+    },
+    described({
+      section,
+      summary: 'Read the connections of a task',
+      description: 'Those of a task whose network has rules; also while it runs. For another task there are none.',
+      params,
+      answers: { 200: json(TaskNetwork, 'The totals and the connections.') },
+      errors: unknownTask,
+    }),
+  )
