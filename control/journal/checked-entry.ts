@@ -49,11 +49,12 @@ export function checkedEntry(key: string, entry: unknown, refuse: (detail: strin
   if (task.fan_out !== undefined && !isStoredFanOut(task.fan_out)) {
     throw refuse(`task ${id} has a fan_out that is no count with its items`)
   }
-  if (task.graph === undefined) return { ...(task as StoredTask), id }
+  const known = task.id === id ? (task as StoredTask) : { ...(task as StoredTask), id }
+  if (task.graph === undefined) return known
   if (!isObject(task.graph)) throw refuse(`task ${id} has a graph that is no object`)
   const graph = graphOptions(task.graph)
   if (graph === undefined) throw refuse(`task ${id} has a graph with ${graphOptionsFault(task.graph)}`)
-  return { ...(task as StoredTask), id, graph }
+  return { ...known, graph }
 }
 
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0

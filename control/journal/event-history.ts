@@ -241,6 +241,20 @@ export class EventHistory {
     }
   }
 
+  /**
+   * Starts a new file if the newest one is large, without a sync: for a history that no start
+   * continues.
+   */
+  trim(): void {
+    if (!this.#isLarge || this.#fd === undefined) return
+    this.flush()
+    try {
+      if (this.#fd !== undefined) this.#rotate()
+    } catch (error) {
+      this.#drop(error)
+    }
+  }
+
   get #isLarge(): boolean {
     return this.#count >= this.#maxEvents / 2
   }

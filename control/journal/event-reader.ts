@@ -20,7 +20,7 @@ export const MAX_READERS = 4
 /** Maximum bytes of a frame. Frames hold at most some thousand events. */
 const MAX_FRAME_BYTES = 64 * 1024 * 1024
 
-/** Thrown when the history no longer has the wanted events. */
+/** Thrown when the history no longer has the wanted events, or the disk does not give them. */
 export class HistoryGone extends Error {}
 
 export interface EventRange {
@@ -51,7 +51,7 @@ export class EventReader {
   #readers = 0
   readonly #waiting: (() => void)[] = []
 
-  /** Yields the events of `range` in the file `path`, from `offset` on. Throws `HistoryGone` if the file is missing. */
+  /** Yields the events of `range` in the file `path`, from `offset` on. Throws `HistoryGone` if the file cannot be read. */
   async *read(path: string, offset: number, range: EventRange): AsyncGenerator<EventPart> {
     let size = READ_BYTES
     let seq = range.after
@@ -100,12 +100,14 @@ async function partIn(block: Block, range: EventRange): Promise<(EventPart & { b
 }
 
 async function bytesOf({ path, offset, size }: Block): Promise<Uint8Array> {
-  await using file = await open(path, 'r').catch(() => {
-    throw new HistoryGone()
-  })
-  const bytes = new Uint8Array(size)
-  const { bytesRead } = await file.read(bytes, 0, size, offset)
-  return bytes.subarray(0, bytesRead)
+  try {
+    await using file = await open(path, 'r')
+    const bytes = new Uint8Array(size)
+    const { bytesRead } = await file.read(bytes, 0, size, offset)
+    return bytes.subarray(0, bytesRead)
+  } catch (cause) {
+    throw new HistoryGone('the history cannot be read', { cause })
+  }
 }
 
 function rowsIn(payload: Uint8Array, { graphId, isWanted }: EventRange): readonly EventRow[] {

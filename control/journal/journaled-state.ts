@@ -33,6 +33,8 @@ export interface JournaledState extends TaskState {
   readonly process?: ProcessIdentity
   readonly handle_taken?: true
   readonly handle_owner?: string
+  readonly handle_losses?: number
+  readonly handle_bundles?: Readonly<Record<string, string>>
   readonly condition_met?: true
   readonly asked_at?: number
   readonly skip_standing?: SkipStanding
@@ -95,6 +97,8 @@ interface Rest {
   readonly handle_id?: string | undefined
   readonly handle_taken?: true | undefined
   readonly handle_owner?: string | undefined
+  readonly handle_losses?: number | undefined
+  readonly handle_bundles?: Readonly<Record<string, string>> | undefined
   readonly placed_on?: string | undefined
   readonly condition_met?: true | undefined
   readonly asked_at?: number | undefined
@@ -218,6 +222,8 @@ function restOf(task: Task): Rest {
     handle_id: handle.id,
     handle_taken: handle.isTaken || undefined,
     handle_owner: handle.owner,
+    handle_losses: handle.losses || undefined,
+    handle_bundles: handle.bundles,
     placed_on: handle.runtime,
   }
   const record = isDeleted && handle !== undefined && !task.isTerminal ? hiddenRecord(task) : undefined

@@ -16,6 +16,8 @@ import type { EventNumbers } from './event-numbers.ts'
 import type { IdempotencyKeys } from './idempotency.ts'
 import type { StoredFanOut } from './journaled-expansion.ts'
 import type { SubmissionExtras } from './journaled-graph.ts'
+import type { KeptCallbacks } from './kept-callbacks.ts'
+import type { NumberBlocks } from './number-blocks.ts'
 
 /**
  * What follows once the changes so far are kept.
@@ -30,8 +32,12 @@ export type Purpose = 'act' | 'kill' | 'show' | 'promise'
 export interface Keeper extends KeptEvents {
   readonly results: KeptResults
   readonly keys: KeptKeys
+  /** Absent: callbacks have a file of their own. */
+  readonly callbacks?: KeptCallbacks
   /** This service among those that share a database; absent without one. */
   readonly replica?: ReplicaView
+  /** The other ones; absent without a database. */
+  readonly others?: OtherReplicas
 
   /** Throws 503 if no graph can be promised. Uses only known facts. */
   assertAccepting(): void
@@ -50,8 +56,9 @@ export interface Keeper extends KeptEvents {
   /** Calls `callback` when changes can be kept again after a failure. */
   onWritableAgain(callback: () => void): void
 
-  /** Throws 501 for a graph with something that cannot be kept. Absent: there is nothing such. */
-  checkGraph?(graph: Graph): void
+  /** Has ids of ended tasks free for a task of another replica. Absent without a database. Rejects with 503. */
+  giveUpIds?(tasks: readonly Task[]): Promise<void>
+
   /**
    * Keeps a claimed graph that was submitted as `body`, with `extras`, all or nothing. Resolves when that is certain.
    * Rejects with 503, and then the graph does not exist after a restart. Callers call `assertAccepting` in the same turn
@@ -79,17 +86,82 @@ export interface Keeper extends KeptEvents {
 export interface ReplicaView {
   readonly id: number
   readonly epoch: number
-  /** Milliseconds for which no other replica can become active. */
+  /** Milliseconds for which no other replica can adopt its graphs. */
   readonly leaseMsLeft: number
+  /** Graphs that it has adopted since it started. */
+  readonly adoptedTotal: number
+  /** Other replicas that it has declared dead. */
+  readonly fencedTotal: number
+  /** Why the others cannot reach it at the address that it has registered. Undefined if they can. */
+  readonly addressFault: string | undefined
   /** How long its turns took, in seconds. `counts` has one more for turns above all bounds. */
   readonly turnSeconds: { readonly bounds: readonly number[]; readonly counts: readonly number[]; readonly sum: number }
+}
+
+/** Where a request goes on to. */
+export interface AskedReplica {
+  readonly id: number
+  /** Its base URL. */
+  readonly address: string
+}
+
+export interface OtherReplica extends AskedReplica {
+  /** Its base URL; empty while it starts, and for one that listens on a Unix socket: nobody reaches it. */
+  readonly address: string
+  /** Milliseconds until its lease is over. Negative: it is. */
+  readonly leaseMs: number
+}
+
+/** Where a graph is. Neither here nor with an owner: nobody has it at the moment. */
+export interface Place {
+  readonly isHere: boolean
+  readonly owner?: AskedReplica
+}
+
+export interface ReplicaRequest {
+  readonly method: string
+  /** With its query. */
+  readonly path: string
+  readonly headers: Headers
+  readonly body?: Uint8Array
+  readonly signal?: AbortSignal
+  /** Milliseconds that the answer may take because the request asks for it; without end for `Infinity`. Default 0. */
+  readonly waitMs?: number
+}
+
+/** A graph by its id, or by that of one of its tasks. */
+export type NamedGraph = { readonly graphId: string } | { readonly taskId: string }
+
+export interface OtherReplicas {
+  /** The header of a request that came from another replica. It is not sent on. */
+  readonly hopHeader: string
+  /** The header of the answer to such a request, with the number of this replica. */
+  readonly replicaHeader: string
+  /** Replicas whose graphs this one is taking over, so that it does not know all of them yet. */
+  readonly adopting: readonly number[]
+  isHere(named: NamedGraph): boolean
+  /** Adopts the graph if its owner is gone. Undefined if callers find no such graph. Rejects with 503. */
+  find(named: NamedGraph): Promise<Place | undefined>
+  /**
+   * Replicas that nobody has declared dead, this one included, and the numbers of those that are gone and whose graphs
+   * nobody has adopted yet.
+   * Rejects with 503.
+   */
+  all(): Promise<{ readonly live: readonly OtherReplica[]; readonly gone: readonly number[] }>
+  /** Resolves when the other replica has begun to answer. Rejects with 503. */
+  ask(replica: AskedReplica, request: ReplicaRequest): Promise<Response>
 }
 
 /** Past events, and those that happen now. */
 export interface KeptEvents {
   readonly events: Pick<EventFeed, 'delivered' | 'settle' | 'subscribe'>
   readonly history: Pick<EventHistory, 'last' | 'oldest' | 'read'>
-  readonly numbers: Pick<EventNumbers, 'isLost' | 'reserved'>
+  readonly numbers: Pick<EventNumbers, 'reserved'> & {
+    /** Whether a stream of all events, or of those of a graph, cannot be resumed after the number. */
+    isLost(seq: number, graphId?: string): boolean
+    /** With a database: the blocks of numbers of this replica. */
+    blocks?(): NumberBlocks
+  }
 }
 
 /** Answers to requests that may be repeated. */

@@ -109,15 +109,17 @@ export interface Happened {
 /** What a start finds out about (`Replay`). */
 interface Untold {
   readonly accepted: Happened
-  readonly changed: readonly Task[]
-  readonly deleted: readonly Pick<Task, 'id' | 'graph'>[]
   readonly ended: Happened
+  readonly built: {
+    readonly changed: readonly Task[]
+    readonly deleted: readonly Pick<Task, 'id' | 'graph'>[]
+  }
 }
 
 /** The changes of `graphs` that have no number yet, oldest first. */
 export function unnumbered(
   graphs: readonly Graph[],
-  { accepted, changed, deleted, ended }: Untold,
+  { accepted, ended, built: { changed, deleted } }: Untold,
 ): ((seq: number, now: number) => NumberedChange)[] {
   const lacks = ({ graphs, numbered }: Happened, { ordinal }: Graph) => graphs.has(ordinal) && !numbered.has(ordinal)
   return [

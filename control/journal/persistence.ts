@@ -148,7 +148,7 @@ export class Persistence {
    * seen. If the write fails, it is repeated later.
    */
   flush(): void {
-    if (this.#options.journal.isClosed || this.#disk.isPaused) return
+    if (this.#changed.isEmpty || this.#options.journal.isClosed || this.#disk.isPaused) return
     try {
       this.#writeChanged()
     } catch (error) {

@@ -3,10 +3,11 @@
  *
  * A task that was running when the service ended is pending again, and its interrupted attempt uses up no retry.
  */
-import { runSync } from '../../shared/steps.ts'
+import { isTerminal } from '../../shared/contract/task-status.ts'
+import { inRanges, isYieldDue, type Steps } from '../../shared/steps.ts'
 import { newTraceId } from '../../shared/trace.ts'
-import { dependenciesStartOf, edgesAtOnce } from '../graph/edges.ts'
-import { Graph, Task } from '../graph/graph.ts'
+import { dependenciesStartOf, type Edges, edgesInSteps } from '../graph/edges.ts'
+import { Graph, RELEASED_EDGES, Task } from '../graph/graph.ts'
 import type { GraphOptions } from '../graph/graph-options.ts'
 import { findCycle } from '../graph/order.ts'
 import { hasPlaceholder } from '../graph/placeholders.ts'
@@ -19,20 +20,19 @@ import { type SettledDependency, type StoredTask, withStoredWhen } from './store
  * Builds the graph of `stored`. `refuse` makes the error for entries that contradict each other. `visit` is called with each
  * entry and its task.
  */
-export function recoverGraph(
+export function* recoverGraph(
   ordinal: number,
   stored: readonly StoredTask[],
   refuse: (detail: string) => Error,
   visit: (entry: StoredTask, task: Task) => void = () => {},
-): Graph {
+): Steps<Graph> {
+  yield
   const { entries, children } = withoutChildren(stored)
-  const noted = notedOutcomes(entries)
-  const all = [...entries.map((entry) => withNotedOutcome(entry, noted)), ...settledDependencies(entries, noted)]
-  const positions = new Map(all.map((entry, position) => [entry.id, position]))
-  const edges = edgesAtOnce(all, dependenciesStartOf(all), (id) => positions.get(id))!
-  const cycle = runSync(findCycle(edges))
-  if (cycle !== null) throw refuse(`the dependencies of task ${all[cycle[0]!]!.id} form a cycle`)
-
+  const all = yield* withDependencies(entries)
+  yield
+  // A graph that has ended gets its edges by name, when somebody asks for them.
+  const isOver = stored.every(({ status }) => isTerminal(status))
+  const edges = isOver && (yield* isOrdered(all)) ? RELEASED_EDGES : yield* edgesOf(all, refuse)
   const { graph_id, trace_id, created_at } = stored[0]!
   const options = optionsOf(entries)
   const identity = {
@@ -42,9 +42,10 @@ export function recoverGraph(
     createdAt: timeOf(created_at) ?? Date.now(),
     ...(options !== undefined && { options }),
   }
+  yield
   const graph = new Graph(identity, edges)
   const parents: { readonly task: Task; readonly entry: StoredTask }[] = []
-  all.forEach((entry, position) => {
+  const addTask = (entry: StoredTask, position: number) => {
     const task = recoverTask(graph, position, entry)
     graph.addRecovered(task)
     if (task.fanOut !== undefined) parents.push({ task, entry })
@@ -54,6 +55,9 @@ export function recoverGraph(
     else if (entry.replaced) task.removal = 'replaced'
     if (!task.isTerminal && (!task.isDeleted || task.goesOnElsewhere)) graph.live++
     if (position < entries.length) visit(entries[position]!, task)
+  }
+  yield* inRanges(all.length, (from, to) => {
+    for (let i = from; i < to; i++) addTask(all[i]!, i)
   })
   addFanOuts(graph, parents, children, visit)
   if (graph.live === 0) {
@@ -62,11 +66,43 @@ export function recoverGraph(
     return graph
   }
   if (graph.hasRules) return graph // all dependents decide again in `Scheduler.resume`
-  for (const task of graph.tasks) {
-    if (task.status !== 'success') continue
-    for (let i = 0; i < graph.dependentCount(task); i++) graph.missing[graph.dependent(task, i).position]!--
-  }
+  yield* inRanges(graph.tasks.length, (from, to) => {
+    for (let t = from; t < to; t++) {
+      const task = graph.tasks[t]!
+      if (task.status !== 'success') continue
+      for (let i = 0; i < graph.dependentCount(task); i++) graph.missing[graph.dependent(task, i).position]!--
+    }
+  })
   return graph
+}
+
+/** `entries`, and stand-ins for those that they depend on and that have no entry. */
+function* withDependencies(entries: readonly StoredTask[]): Steps<readonly StoredTask[]> {
+  const noted = yield* notedOutcomes(entries)
+  const settled = yield* settledDependencies(entries, noted)
+  return [...entries.map((entry) => withNotedOutcome(entry, noted)), ...settled]
+}
+
+/** Whether each task comes after its dependencies, as in most graphs. Then they form no cycle. */
+function* isOrdered(all: readonly StoredTask[]): Steps<boolean> {
+  const before = new Set<string>()
+  for (const [i, { id, depends_on }] of all.entries()) {
+    for (const dependency of depends_on ?? []) if (!before.has(dependency)) return false
+    before.add(id)
+    if (isYieldDue(i)) yield
+  }
+  return true
+}
+
+function* edgesOf(all: readonly StoredTask[], refuse: (detail: string) => Error): Steps<Edges> {
+  const positions = new Map<string, number>()
+  yield* inRanges(all.length, (from, to) => {
+    for (let i = from; i < to; i++) positions.set(all[i]!.id, i)
+  })
+  const edges = yield* edgesInSteps(all, dependenciesStartOf(all), (id) => positions.get(id)!)
+  const cycle = yield* findCycle(edges)
+  if (cycle !== null) throw refuse(`the dependencies of task ${all[cycle[0]!]!.id} form a cycle`)
+  return edges
 }
 
 /** The options in the entries of a graph. If an edit of the file removed them, every entry still has the scope. */
@@ -76,14 +112,24 @@ function optionsOf(entries: readonly StoredTask[]): GraphOptions | undefined {
 }
 
 /** End of the last task. Undefined if no entry has a time, as in state files of other programs. */
-function endOf({ tasks }: Graph): number | undefined {
-  const times = tasks.flatMap(({ finishedAt, updatedAt }) => finishedAt ?? updatedAt ?? [])
-  return times.length === 0 ? undefined : times.reduce((last, time) => Math.max(last, time))
+export function endOf({ tasks }: Graph): number | undefined {
+  let last: number | undefined
+  for (const { finishedAt, updatedAt } of tasks) {
+    const end = finishedAt ?? updatedAt
+    if (end !== undefined && (last === undefined || end > last)) last = end
+  }
+  return last
 }
 
 /** Outcomes of removed dependencies, from the entries of their dependents. */
-const notedOutcomes = (entries: readonly StoredTask[]): ReadonlyMap<string, SettledDependency> =>
-  new Map(entries.flatMap((entry) => entry.settled_dependencies ?? []).map((settled) => [settled.id, settled]))
+function* notedOutcomes(entries: readonly StoredTask[]): Steps<ReadonlyMap<string, SettledDependency>> {
+  const noted = new Map<string, SettledDependency>()
+  yield* inRanges(entries.length, (from, to) => {
+    for (let i = from; i < to; i++)
+      for (const settled of entries[i]!.settled_dependencies ?? []) noted.set(settled.id, settled)
+  })
+  return noted
+}
 
 /** A deleted task without a state in the journal gets the outcome that the entries of its dependents hold. */
 const withNotedOutcome = (entry: StoredTask, noted: ReadonlyMap<string, SettledDependency>): StoredTask =>
@@ -99,17 +145,23 @@ function outcomeOf({ outcome = 'deleted', continue_on_error, skip_standing }: Pa
 }
 
 /** Stand-in entries for dependencies that have no entry. */
-function settledDependencies(
+function* settledDependencies(
   entries: readonly StoredTask[],
   noted: ReadonlyMap<string, SettledDependency>,
-): StoredTask[] {
-  const present = new Set(entries.map((entry) => entry.id))
+): Steps<StoredTask[]> {
+  const present = new Set<string>()
+  yield* inRanges(entries.length, (from, to) => {
+    for (let i = from; i < to; i++) present.add(entries[i]!.id)
+  })
   const gone = new Map<string, StoredTask>()
-  for (const { depends_on, type } of entries) {
-    for (const id of depends_on ?? []) {
-      if (!present.has(id)) gone.set(id, { id, type, ...outcomeOf(noted.get(id)) } as StoredTask)
+  yield* inRanges(entries.length, (from, to) => {
+    for (let i = from; i < to; i++) {
+      const { depends_on, type } = entries[i]!
+      for (const id of depends_on ?? []) {
+        if (!present.has(id)) gone.set(id, { id, type, ...outcomeOf(noted.get(id)) } as StoredTask)
+      }
     }
-  }
+  })
   return [...gone.values()]
 }
 
@@ -144,7 +196,7 @@ function withoutChildren(stored: readonly StoredTask[]): SplitEntries {
 
 /** Drops `input` if it equals `params`. A record has its parameters under both names; one object saves memory. */
 function withOneInput(entry: StoredTask): StoredTask {
+  if (entry.params == null || entry.input == null || !Bun.deepEquals(entry.params, entry.input, true)) return entry
   const { params, input, ...rest } = entry
-  if (params == null || input == null || !Bun.deepEquals(params, input, true)) return entry
   return { ...rest, params } as StoredTask
 }

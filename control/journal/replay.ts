@@ -1,5 +1,5 @@
 /**
- * Replay: applies the journal to the entries of the state file, and builds graphs from the result.
+ * Replay: applies the journal to the entries of the state file, and has graphs built from the result.
  *
  * The entries of the state file come first, then the frames of the journal. A frame of a graph adds its tasks. A state
  * of a task replaces states with lower sequence numbers. If the journal does not mention a graph of the state file, the
@@ -7,13 +7,14 @@
  * tasks.
  */
 
+import type { TaskInput } from '../../shared/contract/submission.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
 import { isObject } from '../../shared/json.ts'
-import type { ProcessIdentity } from '../../shared/processes.ts'
-import { runSync } from '../../shared/steps.ts'
+import { inRanges, runSync, type Steps } from '../../shared/steps.ts'
 import { decodeTasks } from '../graph/decode.ts'
+import type { Failure } from '../graph/failure.ts'
 import { childId } from '../graph/fan-out.ts'
-import type { Graph, Task } from '../graph/graph.ts'
+import type { Graph } from '../graph/graph.ts'
 import { NO_GRAPH_OPTIONS } from '../graph/graph-options.ts'
 import { normalizeTool } from '../graph/normalize.ts'
 import type { GcSchedule } from './gc-schedule.ts'
@@ -21,15 +22,21 @@ import type { KeptKey } from './idempotency.ts'
 import type { Frame } from './journal-format.ts'
 import type { JournaledChange } from './journaled-change.ts'
 import { decodeExpansion, isStoredFanOut, type JournaledExpansion } from './journaled-expansion.ts'
-import { decodeGraph, graphOrdinalIn, type JournaledGraph, optionsIn, reusedOutcomes } from './journaled-graph.ts'
+import {
+  decodeGraph,
+  decodeGraphInSteps,
+  graphOrdinalIn,
+  type JournaledGraph,
+  optionsIn,
+  reusedOutcomes,
+} from './journaled-graph.ts'
 import { decodeStates, type JournaledChanges, type JournaledState } from './journaled-state.ts'
 import type { Mentions } from './mentions.ts'
-import { deletedWithParents } from './recovered-fan-outs.ts'
-import { recoverGraph } from './recovered-graph.ts'
-import { isKnownToService, type StoredTask, withStoredWhen } from './stored-task.ts'
+import { ReplayedGraphs } from './replayed-graphs.ts'
+import { isKnownToService, type StoredTask, withoutState, withStoredWhen } from './stored-task.ts'
 
 /** Thrown if the state file was edited: the tasks of a graph are not adjacent, or a task is there twice. */
-export class OutOfOrder extends Error {}
+class OutOfOrder extends Error {}
 
 export class Replay {
   /**
@@ -55,20 +62,6 @@ export class Replay {
   lastSeq = 0
   lastOrdinal = 0
 
-  /** Complete once `graphs` has been called, as are `toForget` and `processes`. */
-  readonly toKillRemotely: Task[] = []
-  readonly toForget: Task[] = []
-  readonly processes: ProcessIdentity[] = []
-  /**
-   * Tasks whose state differs from the disk, or whose reuse has no event yet: a crash interrupted their attempts, or
-   * came before the events of a rerun. Complete once `graphs` has been called.
-   */
-  readonly changed: Task[] = []
-  /**
-   * Children that are deleted because their parents are, and of which nobody was told. Complete once `graphs` has been
-   * called.
-   */
-  readonly deleted: Pick<Task, 'id' | 'graph'>[] = []
   /** For each graph the tasks with reused outcomes for which the journal has no number. */
   readonly #unnumberedReuse = new Map<number, Set<string>>()
   /** Graphs that were accepted or have ended, and those for which the journal has the number of that change. */
@@ -77,13 +70,15 @@ export class Replay {
   /** Keys of the key file and the journal, oldest first. */
   readonly idempotencyKeys: KeptKey[]
 
-  /** Graphs without remaining tasks. Needed only for events that the history lacks. */
-  readonly gone: Graph[] = []
-  #keepsGone = false
-
+  /** What was built. Complete once `graphs` has been called. */
+  readonly built: ReplayedGraphs
   readonly #collections: GcSchedule
 
-  constructor(idempotencyKeys: KeptKey[], collections: GcSchedule, mentions?: Mentions) {
+  /** Attempts that were cut off fail with `failure`; without one they run again. */
+  constructor(idempotencyKeys: KeptKey[], collections: GcSchedule, mentions?: Mentions, failure?: Failure) {
+    this.built = new ReplayedGraphs({
+      ...{ removed: this.#deleted, untoldReuse: this.#unnumberedReuse, ended: this.ended.graphs, failure },
+    })
     this.idempotencyKeys = idempotencyKeys
     this.#collections = collections
     this.#mentions = mentions
@@ -114,6 +109,22 @@ export class Replay {
     this.#entriesOf(ordinal).set(entry.id, entry)
   }
 
+  /**
+   * Adds the next graph of the state file, which has ended. `lastSeq` is the highest number of its changes. Returns false
+   * if the journal mentions it; then its entries must be added instead.
+   */
+  addEnded(graph: Graph, lastSeq: number, refuse: (detail: string) => Error): boolean {
+    const { ordinal } = graph
+    this.#closeGraph(refuse)
+    this.#current = undefined
+    if (this.#mentions?.has(ordinal, graph.isScoped ? [] : idsInService(graph)) !== false) return false
+    if (this.#graphs.has(ordinal)) throw new OutOfOrder()
+    this.#graphs.set(ordinal, graph)
+    this.lastSeq = Math.max(this.lastSeq, lastSeq)
+    this.lastOrdinal = Math.max(this.lastOrdinal, ordinal)
+    return true
+  }
+
   /** Called after the last entry. */
   endEntries(refuse: (detail: string) => Error): void {
     this.#closeGraph(refuse)
@@ -130,7 +141,7 @@ export class Replay {
     if (ordinal === undefined || this.#mentions === undefined) return
     const entries = this.#entriesOf(ordinal)
     if (this.#mentions.has(ordinal, idsOfService(entries))) return
-    const graph = this.#build(ordinal, [...entries.values()], refuse)
+    const graph = runSync(this.built.build(ordinal, [...entries.values()], refuse))
     if (graph === undefined) this.#graphs.delete(ordinal)
     else this.#graphs.set(ordinal, graph)
   }
@@ -146,10 +157,22 @@ export class Replay {
   }
 
   /** Applies a frame. Called for all frames in order. Returns the highest sequence number in it, or 0. */
-  apply({ kind, payload }: Frame, refuse: (detail: string) => Error): number {
-    if (kind === 'g') this.#addGraph(decodeGraph(payload), refuse)
-    if (kind === 'x') this.#addChildren(decodeExpansion(payload), refuse)
-    if (kind !== 't') return 0
+  apply(frame: Frame, refuse: (detail: string) => Error): number {
+    if (frame.kind === 'g') runSync(this.#addGraph(decodeGraph(frame.payload), refuse))
+    else return runSync(this.applyInSteps(frame, refuse))
+    return 0
+  }
+
+  /** As `apply`. */
+  *applyInSteps(frame: Frame, refuse: (detail: string) => Error): Steps<number> {
+    const { kind, payload } = frame
+    if (kind === 'g') yield* this.#addGraph(yield* decodeGraphInSteps(payload), refuse)
+    if (kind === 'x') yield* this.#addChildren(decodeExpansion(payload), refuse)
+    return kind === 't' ? this.#applyStates(frame, refuse) : 0
+  }
+
+  /** A frame has the states of a few thousand tasks at most. */
+  #applyStates({ payload }: Frame, refuse: (detail: string) => Error): number {
     const { states, changes } = changesIn(payload, refuse)
     let highest = 0
     for (const state of states) {
@@ -184,7 +207,7 @@ export class Replay {
     return this.#ranks.get(ordinal) ?? -1
   }
 
-  #addGraph(graph: JournaledGraph, refuse: (detail: string) => Error): void {
+  *#addGraph(graph: JournaledGraph, refuse: (detail: string) => Error): Steps<void> {
     const { graph_ordinal, graph_id, trace_id, created_at, idempotency, body } = graph
     if (this.#revoked.has(graph_ordinal)) return
     if (idempotency !== undefined) this.idempotencyKeys.push(idempotency)
@@ -200,32 +223,44 @@ export class Replay {
     }
     const outcomes = reusedOutcomes(graph, refuse)
     if (!isKnown && outcomes.size > 0) this.#unnumberedReuse.set(graph_ordinal, new Set(outcomes.keys()))
-    for (const input of runSync(decodeTasks(withStoredConditions(body)))) {
-      const { id } = input
-      if (!id || !input.type) throw refuse('it holds a graph with a task that has no id or type')
-      const owner = isScoped ? graph_ordinal : (this.#owners.get(id) ?? graph_ordinal)
-      const isReplaced = owner !== graph_ordinal && this.#rankOf(owner) > this.#rankOf(graph_ordinal)
-      if (!entries.has(id)) {
-        const { type, toolName } = normalizeTool(input.type, input.tool_name ?? undefined)
-        const tool = toolName === undefined ? {} : { tool_name: toolName }
-        const identity = { graph_id, graph_ordinal, trace_id, created_at, ...options }
-        const entry = { ...input, type, ...tool, ...identity, status: 'pending', ...outcomes.get(id) }
-        const removal = { ...(isKnown && { deleted: true }), ...(isReplaced && { replaced: true }) }
-        entries.set(id, { ...entry, ...removal } as StoredTask)
-      }
-      if (isScoped || isReplaced) continue
-      if (owner !== graph_ordinal) this.#replace(id) // it took the id over, whatever happened to its own task since
-      const { deleted, replaced } = entries.get(id)!
-      if (deleted || replaced) this.#owners.delete(id)
-      else this.#owners.set(id, graph_ordinal)
+    const added = {
+      entries,
+      isKnown,
+      outcomes,
+      identity: { graph_id, graph_ordinal, trace_id, created_at, ...options },
     }
+    const inputs = yield* decodeTasks(yield* withStoredConditions(body))
+    yield* inRanges(inputs.length, (from, to) => {
+      for (let i = from; i < to; i++) this.#addTask(inputs[i]!, added, refuse)
+    })
+  }
+
+  #addTask(input: TaskInput, { entries, isKnown, outcomes, identity }: AddedGraph, refuse: (d: string) => Error): void {
+    const { id } = input
+    const { graph_ordinal, scope } = identity
+    if (!id || !input.type) throw refuse('it holds a graph with a task that has no id or type')
+    const isScoped = scope === 'graph'
+    const owner = isScoped ? graph_ordinal : (this.#owners.get(id) ?? graph_ordinal)
+    const isReplaced = owner !== graph_ordinal && this.#rankOf(owner) > this.#rankOf(graph_ordinal)
+    if (!entries.has(id)) {
+      const { type, toolName } = normalizeTool(input.type, input.tool_name ?? undefined)
+      const tool = toolName === undefined ? {} : { tool_name: toolName }
+      const entry = { ...input, type, ...tool, ...identity, status: 'pending', ...outcomes.get(id) }
+      const removal = { ...(isKnown && { deleted: true }), ...(isReplaced && { replaced: true }) }
+      entries.set(id, { ...entry, ...removal } as StoredTask)
+    }
+    if (isScoped || isReplaced) return
+    if (owner !== graph_ordinal) this.#replace(id) // it took the id over, whatever happened to its own task since
+    const { deleted, replaced } = entries.get(id)!
+    if (deleted || replaced) this.#owners.delete(id)
+    else this.#owners.set(id, graph_ordinal)
   }
 
   /** Adds the children of a task, as pending. Those that a state file with the fan-out lacks were deleted. */
-  #addChildren(
+  *#addChildren(
     { graph_ordinal, id: parent, count, items }: JournaledExpansion,
     refuse: (detail: string) => Error,
-  ): void {
+  ): Steps<void> {
     const fan_out = { count, ...(items !== undefined && { items }) }
     if (!isStoredFanOut(fan_out)) throw refuse('it holds a fan-out that is no count with its items')
     if (this.#revoked.has(graph_ordinal) || !this.#graphs.has(graph_ordinal)) return
@@ -235,12 +270,14 @@ export class Replay {
     const isKnown = entry.child_count !== undefined
     entries.set(parent, { ...entry, fan_out })
     const { type, tool_name, graph_id, trace_id, created_at } = entry
-    for (let index = 0; index < count && !isKnown; index++) {
-      const id = childId(parent, index)
-      if (entries.has(id)) continue
-      const identity = { id, type, tool_name, parent, index, graph_id, graph_ordinal, trace_id, created_at }
-      entries.set(id, { ...identity, status: 'pending' } as StoredTask)
-    }
+    yield* inRanges(isKnown ? 0 : count, (from, to) => {
+      for (let index = from; index < to; index++) {
+        const id = childId(parent, index)
+        if (entries.has(id)) continue
+        const identity = { id, type, tool_name, parent, index, graph_id, graph_ordinal, trace_id, created_at }
+        entries.set(id, { ...identity, status: 'pending' } as StoredTask)
+      }
+    })
   }
 
   #applyState(state: JournaledState): void {
@@ -265,17 +302,22 @@ export class Replay {
     if (entries !== undefined && entry !== undefined) entries.set(id, { ...entry, replaced: true })
   }
 
+  /** As `graphsInSteps`, without a pause. */
+  graphs(refuse: (detail: string) => Error, keepsGone = false): Graph[] {
+    return runSync(this.graphsInSteps(refuse, keepsGone))
+  }
+
   /**
    * Builds all graphs. Called once, at the end. Frees the entries of each graph as soon as it is built. `keepsGone`
-   * fills `gone`.
+   * fills `built.gone`.
    */
-  graphs(refuse: (detail: string) => Error, keepsGone = false): Graph[] {
-    this.#keepsGone = keepsGone
+  *graphsInSteps(refuse: (detail: string) => Error, keepsGone = false): Steps<Graph[]> {
     this.#owners.clear()
     const graphs: Graph[] = []
     const ordinals = new Map<string, number>()
     for (const [ordinal, entries] of this.#graphs) {
-      const graph = entries instanceof Map ? this.#build(ordinal, [...entries.values()], refuse) : entries
+      const graph =
+        entries instanceof Map ? yield* this.built.build(ordinal, [...entries.values()], refuse, keepsGone) : entries
       if (graph !== undefined) {
         const other = ordinals.get(graph.id)
         if (other !== undefined) {
@@ -289,32 +331,6 @@ export class Replay {
     return graphs
   }
 
-  #build(ordinal: number, entries: readonly StoredTask[], refuse: (detail: string) => Error): Graph | undefined {
-    if (this.#deleted.has(ordinal)) {
-      // A crash may have come before the service that executed them was told.
-      if (entries.some(({ handle_id }) => handle_id !== undefined))
-        this.toForget.push(...recoverGraph(ordinal, entries, refuse).tasks.filter(({ isDeleted }) => !isDeleted))
-      return undefined
-    }
-    for (const { process } of entries) if (process !== undefined) this.processes.push(process)
-    const isGone = entries.every((entry) => entry.deleted && !goesOnElsewhere(entry))
-    if (isGone && !this.#keepsGone && !entries.some(isToKillRemotely)) return undefined
-    const graph = recoverGraph(ordinal, entries, refuse, (entry, task) => {
-      if (isToKillRemotely(entry) || isEndedElsewhere(entry, task)) this.toKillRemotely.push(task)
-      if (task.isDeleted) return
-      const isUntold = this.#unnumberedReuse.get(ordinal)?.has(task.id) === true
-      if (task.status === entry.status && !isUntold) return
-      this.changed.push(task)
-      if (task.isTerminal && !isUntold) this.ended.graphs.add(ordinal)
-    })
-    for (const { id, status } of deletedWithParents(entries)) {
-      this.deleted.push({ id, graph })
-      if (!isTerminal(status)) this.ended.graphs.add(ordinal) // with it, the graph may have ended just now
-    }
-    if (isGone && entries.some(({ graph_id }) => graph_id !== undefined)) this.gone.push(graph)
-    return isGone ? undefined : graph
-  }
-
   #entriesOf(ordinal: number): Map<string, StoredTask> {
     const known = this.#graphs.get(ordinal)
     if (known instanceof Map) return known
@@ -325,9 +341,26 @@ export class Replay {
   }
 }
 
+/** A graph of the journal whose tasks are being added. */
+interface AddedGraph {
+  readonly entries: Map<string, StoredTask>
+  /** Whether the state file has the graph. */
+  readonly isKnown: boolean
+  readonly outcomes: ReadonlyMap<string, object>
+  /** Fields of the graph in the entry of each task. */
+  readonly identity: Pick<StoredTask, 'graph_id' | 'trace_id' | 'created_at' | 'graph' | 'scope'> & {
+    readonly graph_ordinal: number
+  }
+}
+
 /** The ids of `entries` that belong to the service. */
 function* idsOfService(entries: ReadonlyMap<string, StoredTask>): Generator<string> {
   for (const [id, entry] of entries) if (isKnownToService(entry)) yield id
+}
+
+/** The same for a graph that has been built and has no children. */
+function* idsInService({ tasks }: Graph): Generator<string> {
+  for (const task of tasks) if (!task.isReplaced) yield task.id
 }
 
 function changesIn(payload: Uint8Array, refuse: (detail: string) => Error): JournaledChanges {
@@ -339,37 +372,12 @@ function changesIn(payload: Uint8Array, refuse: (detail: string) => Error): Jour
 }
 
 /** A submitted graph with its conditions in the form that the state file can hold. */
-const withStoredConditions = (body: unknown): unknown =>
-  isObject(body) && Array.isArray(body.tasks)
-    ? { ...body, tasks: body.tasks.map((task) => (isObject(task) ? withStoredWhen(task) : task)) }
-    : body
-
-/** Whether its attempt was being cancelled in another service. */
-const isToKillRemotely = ({ status, handle_id }: StoredTask) => status === 'cancelling' && handle_id !== undefined
-
-/** Whether the end of its parent cancelled it while its attempt went on in another service. */
-const isEndedElsewhere = (entry: StoredTask, task: Task) => goesOnElsewhere(entry) && task.isTerminal
-
-/** Whether its attempt continues in another service and must be followed, even if the task is deleted. */
-const goesOnElsewhere = ({ status, handle_id }: StoredTask) =>
-  (status === 'running' || status === 'pending') && handle_id !== undefined
-
-/** The constant part of an entry. A state replaces all of the rest, including fields that it lacks. */
-function withoutState(entry: StoredTask): Partial<StoredTask> {
-  const { status, run_status, attempt, interrupted_attempts, process, handle_id, handle_taken, handle_owner, ...rest } =
-    entry
-  const { result, result_file, resolved_input, input_file, condition_met, asked_at, child_count, ...more } = rest
-  const {
-    placed_on,
-    error,
-    skip_standing,
-    runtime,
-    progress,
-    attempts,
-    updated_at,
-    started_at,
-    finished_at,
-    ...identity
-  } = more
-  return identity
+function* withStoredConditions(body: unknown): Steps<unknown> {
+  if (!isObject(body) || !Array.isArray(body.tasks)) return body
+  const submitted: readonly unknown[] = body.tasks
+  const tasks: unknown[] = []
+  yield* inRanges(submitted.length, (from, to) => {
+    for (const task of submitted.slice(from, to)) tasks.push(isObject(task) ? withStoredWhen(task) : task)
+  })
+  return { ...body, tasks }
 }

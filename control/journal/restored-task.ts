@@ -1,19 +1,28 @@
 /** Gives a task the state that a restart finds. Pure. */
+import { isoTime } from '../../shared/iso-time.ts'
 import { attemptRecord, interrupted, MAX_ATTEMPT_RECORDS, withAttempt } from '../graph/attempt-record.ts'
 import type { Handle } from '../graph/cold-fields.ts'
 import type { Task } from '../graph/graph.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import type { StoredTask } from './stored-task.ts'
 
-/** Gives `task` the state in `entry`, as far as the end of the service left it true. */
-export function restoreTask(task: Task, entry: StoredTask): void {
+/** In milliseconds since 1970. */
+interface Times {
+  readonly createdAt: number | undefined
+  readonly updatedAt: number | undefined
+  readonly startedAt: number | undefined
+  readonly attemptStartedAt: number | undefined
+  readonly finishedAt: number | undefined
+}
+
+/** Gives `task` the state in `entry`, as far as the end of the service left it true. `times` are those of the entry. */
+export function restoreTask(task: Task, entry: StoredTask, times: Times = timesOf(task, entry)): void {
   const { runtime } = entry
-  const createdAt = timeOf(entry.created_at)
-  task.ownCreatedAt = createdAt === task.graph.createdAt ? undefined : createdAt
-  task.updatedAt = timeOf(entry.updated_at)
-  task.startedAt = timeOf(entry.started_at)
-  task.attemptStartedAt = timeOf(runtime?.started_at) ?? task.startedAt
-  task.finishedAt = timeOf(entry.finished_at)
+  task.ownCreatedAt = times.createdAt === task.graph.createdAt ? undefined : times.createdAt
+  task.updatedAt = times.updatedAt
+  task.startedAt = times.startedAt
+  task.attemptStartedAt = times.attemptStartedAt
+  task.finishedAt = times.finishedAt
   task.seq = entry.seq ?? 0
   task.attempt = entry.attempt ?? 0
   task.interruptedAttempts = entry.interrupted_attempts ?? 0
@@ -50,10 +59,30 @@ export function restoreTask(task: Task, entry: StoredTask): void {
   }
 }
 
-function handleIn({ handle_id: id, handle_taken, handle_owner: owner, placed_on }: StoredTask): Handle | undefined {
+/** To parse a time takes longer than to compare two; most tasks have two or three different ones. */
+function timesOf({ graph }: Task, { created_at, updated_at, started_at, finished_at, runtime }: StoredTask): Times {
+  const updatedAt = timeOf(updated_at)
+  const startedAt = timeOf(started_at)
+  return {
+    createdAt: created_at === isoTime(graph.createdAt) ? graph.createdAt : timeOf(created_at),
+    updatedAt,
+    startedAt,
+    attemptStartedAt: runtime?.started_at === started_at ? startedAt : (timeOf(runtime?.started_at) ?? startedAt),
+    finishedAt: finished_at === updated_at ? updatedAt : timeOf(finished_at),
+  }
+}
+
+function handleIn(entry: StoredTask): Handle | undefined {
+  const { handle_id: id, handle_taken, handle_owner: owner, handle_bundles: bundles, placed_on } = entry
+  const { handle_losses: losses } = entry
   if (id == null) return undefined
   const runtime = placed_on ?? undefined
-  const optional = { ...(owner !== undefined && { owner }), ...(runtime !== undefined && { runtime }) }
+  const optional = {
+    ...(owner !== undefined && { owner }),
+    ...(runtime !== undefined && { runtime }),
+    ...(losses != null && { losses }),
+    ...(bundles != null && { bundles }),
+  }
   return { id, isTaken: handle_taken === true, ...optional }
 }
 

@@ -54,10 +54,9 @@ export function readSnapshotLines(dataDir: string, visit: (id: string, entry: St
     } else if (expected.endsWith('end') && line === '}') {
       expected = 'nothing'
     } else if (expected.startsWith('entry')) {
-      const hasMore = line.endsWith(',')
-      const [id, entry] = entryOf(hasMore ? line.slice(0, -1) : line)
+      const [id, entry] = memberIn(line)
       visit(id, checkedEntry(id, entry, refuse))
-      expected = hasMore ? 'entry' : 'end'
+      expected = line.endsWith(',') ? 'entry' : 'end'
     } else {
       throw new NotLineByLine()
     }
@@ -65,30 +64,37 @@ export function readSnapshotLines(dataDir: string, visit: (id: string, entry: St
   if (expected !== 'nothing') throw new NotLineByLine()
 }
 
-/** Parses a line, which holds one member. */
-function entryOf(line: string): [id: string, entry: unknown] {
-  let members: [string, unknown][]
+/** The name of a member whose value is an object. */
+const NAME = /^("(?:[^"\\]+|\\.)*"):(?={)/
+
+/** Parses a line, which holds one member, with or without a comma. */
+export function memberIn(line: string): [id: string, entry: unknown] {
+  const [beginning, name] = NAME.exec(line) ?? []
+  if (name === undefined) throw new NotLineByLine()
   try {
-    members = Object.entries(JSON.parse(`{${line}}`))
+    return [JSON.parse(name), JSON.parse(line.slice(beginning!.length, line.endsWith(',') ? -1 : undefined))]
   } catch {
     throw new NotLineByLine()
   }
-  // The check of the start of the line refuses a repeated name, which parses as one member too.
-  if (members.length !== 1 || !line.startsWith(`${JSON.stringify(members[0]![0])}:{`)) throw new NotLineByLine()
-  return members[0]!
 }
 
 /** Bytes of one read. */
-const READ_BYTES = 1024 * 1024
+export const READ_BYTES = 1024 * 1024
 
-/** Yields the lines of a file. Throws `NotLineByLine` if the file is not UTF-8, or does not end with a line end. */
-function* linesOf(path: string): Generator<string> {
+/**
+ * Yields the lines of a part of a file. Throws `NotLineByLine` if it is not UTF-8, or does not end with a line end.
+ */
+export function* linesOf(path: string, { from = 0, to = Number.POSITIVE_INFINITY } = {}): Generator<string> {
   const fd = openOrRefuse(path)
   try {
     const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
     const block = new Uint8Array(READ_BYTES)
     let rest = ''
-    for (let size = readSync(fd, block); size > 0; size = readSync(fd, block)) {
+    let at = from
+    for (;;) {
+      const size = readSync(fd, block, 0, Math.min(block.length, to - at), at)
+      if (size === 0) break
+      at += size
       const lines = (rest + decoder.decode(block.subarray(0, size), { stream: true })).split('\n')
       rest = lines.pop()!
       yield* lines

@@ -14,7 +14,8 @@ import type { IdempotencyKeys } from './idempotency.ts'
 import { writeIdempotencyKeys } from './idempotency-file.ts'
 import type { Journal } from './journal.ts'
 import type { ResultFiles } from './result-files.ts'
-import { writeSnapshot } from './snapshot-writer.ts'
+import { MIN_STATE_BYTES } from './short-form-writer.ts'
+import { lacksShortForm, writeSnapshot } from './snapshot-writer.ts'
 
 export interface SnapshotOptions {
   readonly store: TaskStore
@@ -28,6 +29,8 @@ export interface SnapshotOptions {
    * Whether the journal holds changes that the state file lacks. Then the first snapshot is taken even without changes.
    */
   readonly isStateFileBehind: boolean
+  /** Bytes of a state file that gets a short form in the last snapshot. Default: `MIN_STATE_BYTES`. */
+  readonly shortFormFrom?: number
 }
 
 /** Changes that are not in the journal yet. */
@@ -41,11 +44,12 @@ export interface ChangedStates {
 export class Snapshots {
   readonly #options: SnapshotOptions
   readonly #states: ChangedStates
-  /** Size of the last state file, in characters. */
+  /** Size of the last state file, in bytes. */
   stateFileSize = 0
   #writtenSeq: number
   #writtenKeys = 0
   #underway: Promise<void> | undefined
+  #isLast = false
 
   constructor(options: SnapshotOptions, states: ChangedStates) {
     this.#options = options
@@ -68,6 +72,7 @@ export class Snapshots {
   /** Waits for a snapshot in progress, then takes the last one. Throws if it cannot be written. */
   async takeLast(): Promise<void> {
     await this.#underway?.catch(() => {}) // the error was logged
+    this.#isLast = true
     await this.#take()
   }
 
@@ -82,8 +87,9 @@ export class Snapshots {
   }
 
   async #takeIfChanged(): Promise<void> {
-    const { store, journal, resultFiles } = this.#options
-    if (store.seq === this.#writtenSeq && journal.size === 0 && !journal.isDistrusted) return
+    const { store, journal, resultFiles, dataDir } = this.#options
+    const isWritten = store.seq === this.#writtenSeq && journal.size === 0 && !journal.isDistrusted
+    if (isWritten && !(this.#isLast && lacksShortForm(dataDir, this.#shortFormFrom))) return
     journal.checkDirectory() // prevents a write into a directory that replaced ours
     this.#states.flush()
     const dropped = resultFiles.takeDropped()
@@ -94,6 +100,10 @@ export class Snapshots {
       throw error
     }
     await resultFiles.remove(dropped)
+  }
+
+  get #shortFormFrom(): number {
+    return this.#options.shortFormFrom ?? MIN_STATE_BYTES
   }
 
   async #write(): Promise<void> {
@@ -113,7 +123,11 @@ export class Snapshots {
       ),
     )
     const { seq } = store
-    this.stateFileSize = await writeSnapshot(store, dataDir, () => this.#journalFirst())
+    this.stateFileSize = await writeSnapshot(store, dataDir, {
+      beforeRename: () => this.#journalFirst(),
+      // The next start needs it soon. Before that, the time that it takes would be lost with each snapshot.
+      shortFormFrom: this.#isLast ? this.#shortFormFrom : undefined,
+    })
     const { revision } = idempotencyKeys
     if (revision !== this.#writtenKeys) await writeIdempotencyKeys(idempotencyKeys, dataDir)
     this.#writtenKeys = revision

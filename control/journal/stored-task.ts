@@ -37,6 +37,10 @@ export interface StoredExtras {
   readonly handle_taken?: true
   /** `Handle.owner`. Absent in files of earlier versions. */
   readonly handle_owner?: string
+  /** `Handle.losses`. Absent in files of earlier versions, and for 0. */
+  readonly handle_losses?: number
+  /** `Handle.bundles`. */
+  readonly handle_bundles?: Readonly<Record<string, string>>
   /** The id belongs to the graph (`GraphOptions`). */
   readonly scope?: 'graph'
   /**
@@ -135,6 +139,8 @@ function addProgress(entry: Writable<StoredTask>, task: Task): void {
   if (process !== undefined) entry.process = process
   if (handle?.isTaken) entry.handle_taken = true
   if (handle?.owner !== undefined) entry.handle_owner = handle.owner
+  if (handle?.losses) entry.handle_losses = handle.losses
+  if (handle?.bundles !== undefined) entry.handle_bundles = handle.bundles
 }
 
 /** `entry` with its condition in the form that `storedWhen` writes. */
@@ -142,4 +148,24 @@ export function withStoredWhen<T extends { readonly when?: unknown }>(entry: T):
   if (!isObject(entry.when)) return entry
   const when = storedWhen(entry.when)
   return when === entry.when ? entry : { ...entry, when }
+}
+
+/** The constant part of an entry. A state replaces all of the rest, including fields that it lacks. */
+export function withoutState(entry: StoredTask): Partial<StoredTask> {
+  const { status, run_status, attempt, interrupted_attempts, process, ...handed } = entry
+  const { handle_id, handle_taken, handle_owner, handle_losses, handle_bundles, ...rest } = handed
+  const { result, result_file, resolved_input, input_file, condition_met, asked_at, child_count, ...more } = rest
+  const {
+    placed_on,
+    error,
+    skip_standing,
+    runtime,
+    progress,
+    attempts,
+    updated_at,
+    started_at,
+    finished_at,
+    ...identity
+  } = more
+  return identity
 }

@@ -17,6 +17,11 @@ export class UnwrittenChanges {
     return this.#tasks.length + this.#changes.length >= MAX_UNWRITTEN
   }
 
+  /** Whether `writeWith` has nothing to write and nothing to return. */
+  get isEmpty(): boolean {
+    return this.#tasks.length + this.#changes.length + this.#rows.length === 0
+  }
+
   add(task: Task): void {
     if (task.isUnwritten) return
     task.isUnwritten = true

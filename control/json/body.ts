@@ -6,7 +6,7 @@
 import { badRequest } from '../../shared/errors.ts'
 import { JsonSyntaxError, parseJson } from '../../shared/json-bytes.ts'
 import type { Steps } from '../../shared/steps.ts'
-import { MAX_JSON_DEPTH } from './depth.ts'
+import { valueFault } from './depth.ts'
 import { type LongArrays, parseObjectWithArrays } from './large-json.ts'
 
 /** Bytes up to which a body is parsed in one go: about two milliseconds. */
@@ -20,10 +20,11 @@ export const invalidJson = (detail: string) => badRequest(invalidJsonText(detail
 
 export const invalidJsonText = (detail: string): string => `invalid JSON: ${detail}`
 
-/** 400 for the field `at`, which is nested deeper than `isWithinDepth` allows. */
-export const tooDeep = (at: string) => badRequest(tooDeepText(at))
-
-export const tooDeepText = (at: string): string => invalidJsonText(`${at}: nested deeper than ${MAX_JSON_DEPTH} levels`)
+/** Throws 400 for a value that cannot be kept. `at` is its path. */
+export function checkValue(value: unknown, at: string): void {
+  const fault = valueFault(value)
+  if (fault !== undefined) throw invalidJson(`${at}: ${fault}`)
+}
 
 /** The value of a body, or throws 400. If the body is large, the arrays that `arrays` names are parsed in steps. */
 export function* decodeJson(body: Uint8Array, arrays: LongArrays): Steps<unknown> {

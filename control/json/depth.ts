@@ -1,4 +1,4 @@
-/** Limits the nesting of JSON values. Pure. */
+/** Which JSON values of a request can be kept: not nested too deep, and with numbers that JSON can write. Pure. */
 
 /**
  * Levels of arrays and objects that a value may have. Deeper values exhaust the stack of the functions that walk them.
@@ -22,3 +22,22 @@ export function isWithinDepth(value: unknown, levels = MAX_JSON_DEPTH): boolean 
   }
   return true
 }
+
+/** Why a value of a request cannot be kept. Undefined if it can. */
+export function valueFault(value: unknown, levels = MAX_JSON_DEPTH): string | undefined {
+  if (!isWithinDepth(value, levels)) return `nested deeper than ${levels} levels`
+  return hasInfinity(value) ? 'a number is out of range' : undefined
+}
+
+/** JSON.parse reads 1e400 as Infinity, which JSON.stringify writes as null. */
+function hasInfinity(value: unknown): boolean {
+  if (value === null || typeof value !== 'object') return isInfinity(value)
+  if (Array.isArray(value)) return value.some(hasInfinity)
+  for (const key in value) {
+    const member = (value as Record<string, unknown>)[key]
+    if (typeof member === 'object' ? hasInfinity(member) : isInfinity(member)) return true
+  }
+  return false
+}
+
+const isInfinity = (value: unknown): boolean => value === Number.POSITIVE_INFINITY || value === Number.NEGATIVE_INFINITY

@@ -26,15 +26,18 @@ export interface RetentionOptions {
 
 export class Retention {
   readonly #options: RetentionOptions
-  /** Ended graphs in the order of their ends. */
-  readonly #ended = new Set<Graph>()
+  /** Ended graphs in the order of their ends, if `#isSorted`. */
+  #ended = new Set<Graph>()
+  /** The end of the last graph in `#ended`. */
+  #lastEnd = 0
+  #isSorted = true
   readonly #timer: Timer | undefined
 
   constructor(options: RetentionOptions) {
     this.#options = options
     const { store, retentionMs } = options
     const ended = [...store.graphs].filter((graph) => graph.endedAt !== undefined)
-    for (const graph of ended.sort((a, b) => a.endedAt! - b.endedAt!)) this.#ended.add(graph)
+    for (const graph of ended.sort((a, b) => a.endedAt! - b.endedAt!)) this.#add(graph)
     store.watch((change) => this.#note(change))
     if (retentionMs === 0) return
     this.sweep()
@@ -45,13 +48,28 @@ export class Retention {
   #note(change: Change): void {
     const graph = 'task' in change ? change.task.graph : change.graph
     if (change.kind === 'graph-retired' || graph.visible === 0) this.#ended.delete(graph)
-    else if (graph.endedAt !== undefined) this.#ended.add(graph)
+    else if (graph.endedAt !== undefined) this.#add(graph)
+  }
+
+  #add(graph: Graph): void {
+    if (this.#ended.has(graph)) return
+    const isLast = graph.endedAt! >= this.#lastEnd
+    this.#ended.add(graph)
+    if (isLast) this.#lastEnd = graph.endedAt!
+    else this.#isSorted = false // it ended in another service, and was adopted
+  }
+
+  /** Ended graphs, the first one first. */
+  get #oldest(): Iterable<Graph> {
+    if (!this.#isSorted) this.#ended = new Set([...this.#ended].sort((a, b) => a.endedAt! - b.endedAt!))
+    this.#isSorted = true
+    return this.#ended
   }
 
   /** Retires graphs that ended more than the retention time ago. */
   sweep(now = Date.now()): void {
     const { retentionMs } = this.#options
-    for (const graph of this.#ended) {
+    for (const graph of this.#oldest) {
       if (graph.endedAt! + retentionMs > now) return
       this.#retire(graph, now)
     }
@@ -71,7 +89,7 @@ export class Retention {
     const { store, maxStoredTasks } = this.#options
     if (store.taskCount + count <= maxStoredTasks) return
     this.ensureRoom(count)
-    for (const graph of this.#ended) {
+    for (const graph of this.#oldest) {
       if (store.taskCount + count <= maxStoredTasks) return
       this.#retire(graph, now)
     }

@@ -49,7 +49,7 @@ export class TaskIds {
       tasks = new IdMap()
       this.#inGraphs.set(graph, tasks)
     }
-    tasks.set(task.id, task)
+    tasks.put(task)
   }
 
   /** Lets callers find new `children` below `graph`, which has them already. */
@@ -75,17 +75,15 @@ export class TaskIds {
     }
     for (let i = from; i < to; i++) {
       const task = graph.tasks[i]!
-      const shard = this.#tasks.shardOf(task.id)
-      const holder = shard.get(task.id)
-      if (holder !== undefined && !holder.graph.isRetired) {
-        if (isTaken(holder)) {
-          this.unclaim(graph, i)
-          throw new ServiceError(409, takenText(task.id))
-        }
-        this.#replacedBy(graph).set(task.id, holder)
-        this.addInGraph(holder)
+      const holder = this.#tasks.put(task)
+      if (holder === undefined || holder.graph.isRetired) continue
+      if (isTaken(holder)) {
+        this.#tasks.put(holder)
+        this.unclaim(graph, i)
+        throw new ServiceError(409, takenText(task.id))
       }
-      shard.set(task.id, task)
+      this.#replacedBy(graph).set(task.id, holder)
+      this.addInGraph(holder)
     }
   }
 
@@ -110,9 +108,10 @@ export class TaskIds {
     if (graph.isScoped) return
     const replaced = this.#replaced.get(graph)
     for (const task of graph.tasks.slice(0, count)) {
+      if (this.#tasks.get(task.id) !== task) continue // a graph of another service has it, and was adopted meanwhile
       const holder = replaced?.get(task.id)
-      if (holder === undefined || holder.isDeleted || holder.graph.isRetired) this.#tasks.delete(task.id)
-      else this.#tasks.set(task.id, holder)
+      if (holder === undefined || holder.isDeleted || holder.graph.isRetired) this.#tasks.remove(task)
+      else this.#tasks.put(holder)
     }
     this.#replaced.delete(graph)
   }
@@ -136,17 +135,17 @@ export class TaskIds {
 
   /** Gives `task` its id without a claim. */
   add(task: Task): void {
-    this.#tasks.set(task.id, task)
+    this.#tasks.put(task)
   }
 
   /** Gives `task` its id unless another task has it. */
   addIfFree(task: Task): void {
-    if (this.#tasks.get(task.id) === undefined) this.#tasks.set(task.id, task)
+    if (this.#tasks.get(task.id) === undefined) this.#tasks.put(task)
   }
 
   /** Frees the id of `task` unless another task has taken it over. */
   release(task: Task): void {
-    if (this.#tasks.get(task.id) === task) this.#tasks.delete(task.id)
+    this.#tasks.remove(task)
   }
 }
 

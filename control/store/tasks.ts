@@ -115,9 +115,14 @@ export class TaskStore {
     }
   }
 
-  /** Whether callers find `task` under its id: it is neither deleted nor replaced, and its graph is not scoped. */
+  /**
+   * Whether callers find `task` under its id, as `get` does. Looks at the task alone: to look its id up took a quarter of
+   * the time of a list.
+   */
   isVisible(task: Task): boolean {
-    return !task.isDeleted && this.get(task.id) === task
+    const { graph, removal, childOf } = task
+    const isOfService = !graph.isScoped && childOf === undefined
+    return removal === undefined && isOfService && graph.isAccepted && !graph.isRetired
   }
 
   /** Whether callers find `task` under its id or within its graph. */
@@ -133,6 +138,13 @@ export class TaskStore {
   /** The tasks that the claimed `graph` replaces when it is accepted. */
   replacedBy(graph: Graph): Iterable<Task> {
     return this.#ids.replacedBy(graph)
+  }
+
+  /** Callers find the ended `task` only within its graph from now on: another service has a task with its id. */
+  replaceElsewhere(task: Task): void {
+    task.removal = 'replaced'
+    this.#ids.addInGraph(task)
+    this.#ids.release(task)
   }
 
   /** Why no graph can claim `id` now; undefined if one can. */
@@ -165,7 +177,7 @@ export class TaskStore {
         this.#accept(change.graph)
         break
       case 'graph-recovered':
-        this.#recover(change.graph)
+        this.#recovered(change.graph)
         break
       case 'graph-retired':
         this.#retire(change.graph)
@@ -292,18 +304,29 @@ export class TaskStore {
     }
   }
 
-  #recover(graph: Graph): void {
-    for (const task of graph.tasks) {
-      if (!task.isDeleted) {
-        if (graph.isScoped || task.isReplaced || task.childOf !== undefined) this.#ids.addInGraph(task)
-        else this.#ids.add(task)
-        graph.visible++
-      } else if (task.goesOnElsewhere) {
-        this.hiddenRunning.add(task)
-        // An earlier version may have given its id to another task.
-        if (!graph.isScoped && task.childOf === undefined) this.#ids.addIfFree(task)
-      }
+  /** Adds a graph of an earlier run, or of another replica. Callers find nothing of it before the last step. */
+  *recover(graph: Graph): Steps<void> {
+    yield* inRanges(graph.tasks.length, (from, to) => {
+      for (let i = from; i < to; i++) this.#addRecovered(graph.tasks[i]!)
+    })
+    this.apply({ kind: 'graph-recovered', graph })
+  }
+
+  #addRecovered(task: Task): void {
+    const { graph } = task
+    if (!task.isDeleted) {
+      if (graph.isScoped || task.isReplaced || task.childOf !== undefined) this.#ids.addInGraph(task)
+      else this.#ids.add(task)
+      graph.visible++
+    } else if (task.goesOnElsewhere) {
+      this.hiddenRunning.add(task)
+      // An earlier version may have given its id to another task.
+      if (!graph.isScoped && task.childOf === undefined) this.#ids.addIfFree(task)
     }
+  }
+
+  /** The tasks have their ids already. */
+  #recovered(graph: Graph): void {
     this.#count.add(graph, graph.visible)
     graph.isAccepted = true
     this.#graphs.set(graph.id, graph)

@@ -196,3 +196,17 @@ test('a history that cannot be written is dropped whole, and begins anew once it
   expect(await numbersIn(history, history.oldest)).toEqual(numbers(history.oldest + 1, history.last))
   await history.close()
 })
+
+test('that no start continues is bounded without a sync', async () => {
+  using dir = tempDir()
+  const history = open(dir.path, 0)
+  for (let seq = 1; seq <= 6_000; seq += 100) {
+    history.append(rows(seq, seq + 99))
+    history.trim()
+  }
+  expect(filesIn(dir.path).length).toBeLessThanOrEqual(4)
+  expect(history.last - history.oldest).toBeGreaterThanOrEqual(1_000)
+  expect(history.oldest).toBeGreaterThan(4_000)
+  expect(await numbersIn(history, history.oldest)).toEqual(numbers(history.oldest + 1, history.last))
+  await history.close()
+})

@@ -2,7 +2,7 @@
  * Goal: whatever graphs do with ids, a restart finds each task where it was: under its id, or below its graph.
  * Method: a real store and journal, and a simple model of both. Graphs are submitted, scoped or not, end and replace
  * each other, tasks are deleted, graphs are retired; restarts happen after a crash, after a snapshot, and after a
- * snapshot that was killed before it removed the older segments.
+ * snapshot that was killed before it removed the older segments. Each state file has the short form of ended graphs.
  */
 import { describe, expect, test } from 'bun:test'
 import { copyFileSync, existsSync, readFileSync } from 'node:fs'
@@ -46,7 +46,7 @@ class Service {
     const { graphs, lastSeq, lastOrdinal, segments } = await recover(dir)
     const store = new TaskStore({ lastSeq, lastOrdinal })
     this.store = store
-    for (const graph of graphs) store.apply({ kind: 'graph-recovered', graph })
+    for (const graph of graphs) runSync(store.recover(graph))
     const [oldestSegment, firstSegment] = segments === undefined ? [1, 1] : [segments.oldest, segments.newest + 1]
     this.#journal = new Journal({ dataDir: dir, oldestSegment, firstSegment, log, syncFile: async () => {} })
     this.#persistence = new Persistence({
@@ -55,6 +55,7 @@ class Service {
       resultFiles: new ResultFiles(dir, graphs, log),
       ...newEvents(dir, this.#journal),
       reserve: new DiskReserve(dir),
+      shortFormFrom: 0, // no state file is too small
     })
   }
 

@@ -21,7 +21,7 @@ import { TaskStore } from '../../../control/store/tasks.ts'
 import type { TaskRecord } from '../../../shared/contract/control.ts'
 import { UsageError } from '../../../shared/errors.ts'
 import { silentLog } from '../../../shared/log.ts'
-import { nextTurn } from '../../../shared/steps.ts'
+import { nextTurn, runSync } from '../../../shared/steps.ts'
 import { acceptGraph, taskIn } from '../../support/graph.ts'
 import { type RandomTask, randomGraph } from '../../support/random-graph.ts'
 import { tempDir } from '../../support/temp.ts'
@@ -38,7 +38,7 @@ const failed: Ending = { status: 'failed', failure, error: failure.message, resu
 async function restart(dir: string): Promise<{ store: TaskStore; graphs: readonly Graph[] }> {
   const { graphs, lastSeq, lastOrdinal } = await recover(dir)
   const store = new TaskStore({ lastSeq, lastOrdinal })
-  for (const graph of graphs) store.apply({ kind: 'graph-recovered', graph })
+  for (const graph of graphs) runSync(store.recover(graph))
   return { store, graphs }
 }
 
@@ -649,6 +649,11 @@ describe('a file that cannot be read', () => {
     ['has a task without a status', task({ status: undefined }), 'task a has the unknown status null'],
     ['has a task with an unknown status', task({ status: 'done' }), 'task a has the unknown status "done"'],
     ['has a task that depends on itself', task({ depends_on: ['a'] }), 'the dependencies of task a form a cycle'],
+    [
+      'has a task that has ended and depends on itself',
+      task({ depends_on: ['a'], status: 'success' }),
+      'the dependencies of task a form a cycle',
+    ],
     ['has progress of another kind', task({ progress: 5 }), ''],
     ['asks at no time', task({ asked_at: 'now' }), 'task a has the asked_at "now", which is no time'],
     ['asks too late', task({ asked_at: 1e15 }), 'task a has the asked_at 1000000000000000, which is no time'],

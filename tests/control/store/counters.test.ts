@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import type { Task } from '../../../control/graph/graph.ts'
 import { Counters } from '../../../control/store/counters.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
+import { runSync } from '../../../shared/steps.ts'
 import { acceptGraph, graphOf, taskIn } from '../../support/graph.ts'
 
 const at = Date.UTC(2026, 0, 1)
@@ -118,7 +119,7 @@ describe('the counters', () => {
   test('count recovered tasks only when they end', () => {
     const { store, counters, start, succeed } = counted()
     const graph = graphOf([{ id: 'a', type: 'test' }])
-    store.apply({ kind: 'graph-recovered', graph })
+    runSync(store.recover(graph))
     expect(counters).toMatchObject({ tasksTotal: 0, byType: new Map() })
     start(taskIn(graph, 'a'))
     expect(counters.tasksRunning).toBe(1)

@@ -8,6 +8,7 @@ import type { Graph } from '../../../control/graph/graph.ts'
 import { Retention } from '../../../control/store/retention.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import { silentLog } from '../../../shared/log.ts'
+import { runSync } from '../../../shared/steps.ts'
 import { acceptGraph, acceptScoped } from '../../support/graph.ts'
 import { until } from '../../support/until.ts'
 
@@ -224,6 +225,18 @@ test('graphs that ended before the start are known, in the order of their ends',
   const retention = new Retention({ store, retentionMs: 0, maxStoredTasks: 2, log: silentLog() })
   retention.makeRoom(1)
   expect(ids(store)).toEqual(['a'])
+})
+
+test('a graph that ended elsewhere and was adopted goes in the order of the ends', () => {
+  using w = world()
+  const { store, retention, accept } = w
+  end(store, accept('late'), 20)
+  const elsewhere = new TaskStore()
+  const adopted = acceptGraph(elsewhere, [{ id: 'early', type: 'test' }])
+  end(elsewhere, adopted, 10)
+  runSync(store.recover(adopted))
+  retention.sweep(HOUR_MS + 10)
+  expect(ids(store)).toEqual(['late'])
 })
 
 describe('room for children', () => {

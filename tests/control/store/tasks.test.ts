@@ -190,6 +190,9 @@ describe('a claim', () => {
         expect(ids(store.visibleTasks()).toSorted()).toEqual(
           [...'abcdefgh'].filter((id) => active.includes(id) || others.includes(id)),
         )
+        for (const task of [...store.graphs].flatMap(({ tasks }) => tasks)) {
+          expect(store.isVisible(task)).toBe(store.get(task.id) === task)
+        }
       }),
     )
   })
@@ -383,11 +386,31 @@ describe('the visible tasks', () => {
     const store = new TaskStore()
     const recovered = graphOf(named('a', 'b'))
     recovered.tasks[1]!.removal = 'deleted'
-    store.apply({ kind: 'graph-recovered', graph: recovered })
+    runSync(store.recover(recovered))
     acceptGraph(store, named('b'))
     expect(ids(store.visibleTasks())).toEqual(['a', 'b'])
     expect(recovered.visible).toBe(1)
     expect(store.seq).toBe(1)
+  })
+
+  test('that come from another replica are seen together, whatever happens meanwhile', () => {
+    const store = new TaskStore()
+    const adopted = graphOf(named(...Array.from({ length: 5 * STEPS_PER_YIELD }, (_, i) => `t${i}`)))
+    const steps = store.recover(adopted)
+    const seen = () => [
+      ...[store.graph(adopted.id), store.get('t0'), store.taskCount, store.graphCount],
+      ids(store.recordedTasks()).filter((id) => id !== 'other').length,
+    ]
+    let count = 0
+    for (let step = steps.next(); !step.done; step = steps.next()) {
+      if (count++ === 2) acceptGraph(store, named('other')) // takes none of the ids
+      const others = count > 2 ? 1 : 0
+      expect(seen()).toEqual([undefined, undefined, others, others, 0])
+      expect(store.whyTaken('t0')).toBe('task already active: t0') // nobody else gets it
+    }
+    expect(count).toBe(5)
+    const { length } = adopted.tasks
+    expect(seen()).toEqual([adopted, adopted.tasks[0], length + 1, 2, length])
   })
 })
 

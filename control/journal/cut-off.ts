@@ -1,0 +1,34 @@
+/** Attempts that the end of their service cut off, where they are not to run again. Pure. */
+
+import { withAttempt } from '../graph/attempt-record.ts'
+import type { Failure } from '../graph/failure.ts'
+import type { StoredTask } from './stored-task.ts'
+
+/** Whether the service carried out an attempt itself when it ended. Attempts in other services go on. */
+export const isCutOff = ({ status, run_status, deleted, handle_id, for_each, fan_out }: StoredTask): boolean =>
+  status === 'running' &&
+  run_status === 'running' &&
+  !deleted &&
+  handle_id === undefined &&
+  for_each == null &&
+  fan_out === undefined
+
+/** The entry of a task that failed with its attempt. The last known time is that of its end. */
+export function failedEntry(entry: StoredTask, { code, message }: Failure): StoredTask {
+  const { process: _, runtime, attempts, attempt = 1, updated_at: finished_at, ...rest } = entry
+  const started_at = runtime?.started_at
+  const record = {
+    attempt,
+    ...(started_at && { started_at }),
+    ...(finished_at && { finished_at }),
+    error: message,
+    code,
+  }
+  return {
+    ...rest,
+    ...{ attempt, status: 'failed', run_status: 'failed', error: message },
+    ...(finished_at !== undefined && { updated_at: finished_at, finished_at }),
+    runtime: { ...runtime, status: 'failed', attempt, error: { code, message } },
+    ...(attempts != null && { attempts: [...withAttempt(attempts, record)] }),
+  } as StoredTask
+}
