@@ -54,7 +54,7 @@ export function taskOptions(task: ValidTask): TaskOptions<never> {
   if (isPlain && !retry && timeout == null && annotations == null) return NO_OPTIONS
   return {
     retry: retry ?? 0,
-    timeout: timeout ?? undefined,
+    timeout: timeout == null ? undefined : asInt64(timeout),
     annotations: annotations ?? undefined,
     secrets: secrets ?? undefined,
     rule,
@@ -64,6 +64,12 @@ export function taskOptions(task: ValidTask): TaskOptions<never> {
     childOf: undefined,
   }
 }
+
+/** The largest number that is an int64, for doubles: one more step is 2 ** 63, which callers with 64-bit integers cannot read. */
+const MAX_INT64 = 2 ** 63 - 1024
+
+/** JSON readers round the ends of the range of int64 to a number beyond it. */
+const asInt64 = (value: number): number => Math.max(-MAX_INT64, Math.min(value, MAX_INT64))
 
 /** Without a null. */
 function cacheOf({ cache }: ValidTask): Cache | undefined {
@@ -82,6 +88,10 @@ export interface Handle {
   readonly owner?: string | undefined
   /** The name of that service, if the executor has several. Absent in files of earlier versions. */
   readonly runtime?: string | undefined
+  /** How often a service of that name had been lost when the attempt was placed there. Absent: never. */
+  readonly losses?: number | undefined
+  /** Hashes of files that are moved there first, by the path of the input. */
+  readonly bundles?: Readonly<Record<string, string>> | undefined
 }
 
 /** State that most tasks never have. `Task` documents each field at its getter. */

@@ -7,8 +7,8 @@
 import { TaskInput } from '../../shared/contract/submission.ts'
 import { isObject, jsonTypeOf } from '../../shared/json.ts'
 import { inRanges, type Steps } from '../../shared/steps.ts'
-import { decodeJson, invalidJson, invalidJsonText, MAX_FIELDS, tooDeepText } from '../json/body.ts'
-import { isWithinDepth } from '../json/depth.ts'
+import { decodeJson, invalidJson, invalidJsonText, MAX_FIELDS } from '../json/body.ts'
+import { valueFault } from '../json/depth.ts'
 import { tooManyFieldsText } from '../json/large-json.ts'
 import { checkOf } from '../json/schema-check.ts'
 import { GRAPH_OPTIONS, type GraphOptions, graphOptions, graphOptionsFault } from './graph-options.ts'
@@ -130,13 +130,13 @@ function* checkShapes(submitted: readonly unknown[], path: string, report: Repor
   }
 }
 
-/** Whether `task` passes check 1: its fields are of the right types, and not too deep. */
+/** Whether `task` passes check 1: its fields are of the right types, and can be kept. */
 export const isWellShaped = (task: unknown): task is TaskInput =>
   isTaskShape(task) &&
-  isWithinDepth(task.params) &&
-  isWithinDepth(task.input) &&
-  isWithinDepth(task.when) &&
-  isWithinDepth(task.for_each)
+  valueFault(task.params) === undefined &&
+  valueFault(task.input) === undefined &&
+  valueFault(task.when) === undefined &&
+  valueFault(task.for_each) === undefined
 
 /** Reports invalid fields. Returns the task without them; undefined if the id is invalid. */
 function wellShapedPart(task: unknown, at: string, report: Report): TaskInput | undefined {
@@ -152,8 +152,9 @@ function wellShapedPart(task: unknown, at: string, report: Report): TaskInput | 
     delete (part as Record<string, unknown>)[fieldOf(path)]
   }
   for (const name of ['params', 'input', 'when', 'for_each'] as const) {
-    if (isWithinDepth(part[name])) continue
-    report(tooDeepText(`${at}.${name}`), id)
+    const fault = valueFault(part[name])
+    if (fault === undefined) continue
+    report(invalidJsonText(`${at}.${name}: ${fault}`), id)
     delete part[name]
   }
   return id === undefined && task.id != null ? undefined : part

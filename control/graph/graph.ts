@@ -26,8 +26,9 @@ import type { ValidGraph, ValidTask } from './validate.ts'
 
 const NO_POSITIONS = new Uint32Array(0)
 const NO_STANDINGS = new Uint8Array(0)
-const RELEASED: Edges = {
-  dependenciesStart: NO_POSITIONS,
+/** The edges of a graph that has ended: nobody asks for them. */
+export const RELEASED_EDGES: Edges = {
+  dependenciesStart: new Uint32Array(1),
   dependencies: NO_POSITIONS,
   dependentsStart: NO_POSITIONS,
   dependents: NO_POSITIONS,
@@ -191,12 +192,12 @@ export class Graph {
 
   /** The edges; undefined once the graph has ended. */
   get edges(): Edges | undefined {
-    return this.#edges === RELEASED ? undefined : this.#edges
+    return this.#edges === RELEASED_EDGES ? undefined : this.#edges
   }
 
   /** Frees the edges, which only a live graph needs. */
   releaseEdges(): void {
-    this.#edges = RELEASED
+    this.#edges = RELEASED_EDGES
     this.missing = NO_POSITIONS
     this.standings = NO_STANDINGS
   }

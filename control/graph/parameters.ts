@@ -8,7 +8,7 @@ import { isObject, type JsonObject } from '../../shared/json.ts'
 import { nearestName } from '../../shared/nearest-name.ts'
 import type { Steps } from '../../shared/steps.ts'
 import { didYouMean, quoted } from '../../shared/unknown-names.ts'
-import { isWithinDepth, MAX_JSON_DEPTH } from '../json/depth.ts'
+import { valueFault } from '../json/depth.ts'
 import { jsonBytes } from '../json/pieces.ts'
 import { isLargeJson } from './result-file.ts'
 
@@ -28,7 +28,8 @@ export function parametersFault(params: unknown): string | undefined {
   if (odd !== undefined) {
     return `params: expected names of 1 to 63 letters, digits, ".", "_", "/" or "-", got ${quoted(odd)}`
   }
-  if (!isWithinDepth(params)) return `params: nested deeper than ${MAX_JSON_DEPTH} levels`
+  const fault = valueFault(params)
+  if (fault !== undefined) return `params: ${fault}`
   return isLargeJson(params, MAX_PARAMETERS_CHARACTERS)
     ? `params: expected less than ${MAX_PARAMETERS_CHARACTERS} characters of JSON in all`
     : undefined

@@ -2,8 +2,9 @@
  * Where a runtime task may run: the check of `params.placement`, the runtime services that fit it, and which of two has
  * more available. Pure.
  */
-import { RUNTIME_NAME_RULE, type RuntimeLabels } from '../../shared/contract/placement.ts'
+
 import type { Capacity } from '../../shared/contract/runtime-info.ts'
+import { RUNTIME_NAME_RULE, type RuntimeLabels } from '../../shared/contract/runtime-names.ts'
 import { isGiven, isObject } from '../../shared/json.ts'
 import { isRuntimeName, runtimeLabelsFault } from '../../shared/runtime-entry.ts'
 
@@ -57,36 +58,6 @@ export function fits({ name: known, labels }: PlaceableRuntime, { runtime, label
   if (runtime !== undefined) return known === runtime
   return Object.entries(asked ?? {}).every(([key, value]) => Object.hasOwn(labels, key) && labels[key] === value)
 }
-
-/** The runtime services that a rule allows, in words. */
-const allowedText = ({ runtime, labels }: PlacementRule): string =>
-  runtime === undefined ? `runtimes with labels ${labelsText(labels ?? {})}` : `runtime ${runtime}`
-
-/** An input of a task, and the runtime service that has its file. */
-export interface PlacedInput {
-  readonly path: string
-  readonly runtime: string
-}
-
-/** Why no runtime service has all files that a task takes; undefined if the one that has them may run it. */
-export function inputsFault(
-  inputs: readonly [PlacedInput, ...PlacedInput[]],
-  member: PlaceableRuntime | undefined,
-  rule: PlacementRule,
-): string | undefined {
-  const [first] = inputs
-  const other = inputs.find(({ runtime }) => runtime !== first.runtime)
-  const at = ({ path, runtime }: PlacedInput) => `inputs.${shownPath(path)} is on runtime ${runtime}`
-  const remedy = 'files do not move between runtimes (place the tasks on one of them)'
-  if (other !== undefined) return `${at(first)}, and ${at(other)}: ${remedy}`
-  if (member === undefined) return `${at(first)}, which was removed: run the task that made it again`
-  return fits(member, rule) ? undefined : `${at(first)}, and placement allows only ${allowedText(rule)}: ${remedy}`
-}
-
-/** Characters of the path of an input in an error. */
-const MAX_SHOWN_PATH = 100
-
-const shownPath = (path: string): string => path.slice(0, MAX_SHOWN_PATH).toWellFormed()
 
 function noneText({ runtime, labels }: PlacementRule): string {
   if (runtime !== undefined) return `no runtime is named ${runtime}`

@@ -74,7 +74,8 @@ function recordOf(
   if (task.isReplaced) record.replaced = true
   if (task.reusedFrom !== undefined) record.reused_from = task.reusedFrom
   record.created_at = isoTime(task.createdAt)
-  return Object.assign(record, taskState(task)) as TaskRecord
+  addState(record, task)
+  return record as TaskRecord
 }
 
 /** The part of a record that changes. */
@@ -97,7 +98,14 @@ export type TaskState = Pick<
 > & { readonly result_file?: string }
 
 export function taskState(task: Task): TaskState {
-  const state: Partial<Writable<TaskState>> = { status: task.status }
+  const state: Partial<Writable<TaskState>> = {}
+  addState(state, task)
+  return state as TaskState
+}
+
+/** Adds the fields of `taskState` to `state`. To copy them from another object took a quarter of the time of a record. */
+function addState(state: Partial<Writable<TaskState>>, task: Task): void {
+  state.status = task.status
   const runStatus = task.runStatus
   if (runStatus !== undefined) state.run_status = runStatus
   if (task.attempt > 0) state.attempt = task.attempt
@@ -114,7 +122,6 @@ export function taskState(task: Task): TaskState {
   state.updated_at = isoTime(task.updatedAt ?? task.createdAt)
   if (task.startedAt !== undefined) state.started_at = isoTime(task.startedAt)
   if (task.finishedAt !== undefined) state.finished_at = isoTime(task.finishedAt)
-  return state as TaskState
 }
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] }

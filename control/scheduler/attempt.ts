@@ -63,6 +63,10 @@ export interface AttemptHost {
   startedProcess(task: Task, pid: number): void
   handedOver(task: Task, handle: Handle | undefined): void
   progress(task: Task, attempt: number, message?: string, data?: unknown): void
+  /** Gives the slot of the attempt back while it waits for another service. */
+  standBy(task: Task): void
+  /** Resolves once the attempt has a slot again. */
+  resume(task: Task): Promise<void>
 }
 
 /**
@@ -76,15 +80,6 @@ export const KILL_RETRY_MS = 1_000
 
 /** The longest delay of a timer. A timer with a longer delay would fire at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1
-
-/** The slot of an attempt, which it may give back while it waits. */
-export interface AttemptSlot {
-  standBy(): void
-  /** Resolves once the attempt has a slot again. */
-  resume(): Promise<void>
-}
-
-const KEPT_SLOT: AttemptSlot = { standBy: () => {}, resume: () => Promise.resolve() }
 
 export class Attempt implements ExecutorContext {
   readonly task: Task
@@ -102,9 +97,10 @@ export class Attempt implements ExecutorContext {
   outputSoFar: OutputSoFar | undefined
   readonly #executor: Executor
   readonly #host: AttemptHost
-  readonly #slot: AttemptSlot
   #controller: AbortController | undefined
   #stopReason: StopReason | undefined
+  /** What the attempt waited for when its time was over. */
+  #waitedFor: string | undefined
   #timer: Timer | undefined
 
   /** Whether the input could not be resolved. Then the executor was not called. */
@@ -112,9 +108,8 @@ export class Attempt implements ExecutorContext {
   #giveUp: (() => void) | undefined
   #isGivenUp = false
 
-  constructor(task: Task, executor: Executor, host: AttemptHost, slot: AttemptSlot = KEPT_SLOT) {
+  constructor(task: Task, executor: Executor, host: AttemptHost) {
     this.task = task
-    this.#slot = slot
     this.#executor = executor
     this.#host = host
     this.attempt = task.attempt
@@ -188,8 +183,8 @@ export class Attempt implements ExecutorContext {
   }
 
   standBy(): () => Promise<void> {
-    this.#slot.standBy()
-    return () => this.#slot.resume()
+    this.#host.standBy(this.task)
+    return () => this.#host.resume(this.task)
   }
 
   settled(): void {
@@ -216,6 +211,7 @@ export class Attempt implements ExecutorContext {
     const isFirst = this.#stopReason === undefined
     if (isFirst) {
       this.#stopReason = reason
+      if (reason === 'timeout') this.#waitedFor = this.#executor.waitingHere?.(this.task)
       this.#controller?.abort(reason)
     }
     const isBounded = this.#executor.boundsItsStop === true && reason !== 'interrupted'
@@ -347,7 +343,8 @@ export class Attempt implements ExecutorContext {
   }
 
   #timedOut(result: unknown, tail: string | undefined): AttemptOutcome {
-    const message = `task timed out after ${this.task.timeout}ms`
+    const waited = this.#waitedFor === undefined ? '' : `: ${this.#waitedFor}`
+    const message = `task timed out after ${this.task.timeout}ms${waited}`
     const failure: Failure = { code: 'timeout', message, retryable: true }
     return { kind: 'failure', failure, ...outputOf(result, tail) }
   }

@@ -26,7 +26,7 @@ export interface AttemptsOptions {
   readonly executors: ExecutorRegistry
   readonly maxConcurrency: number
   readonly log: Log
-  readonly host: AttemptHost
+  readonly host: Omit<AttemptHost, 'standBy' | 'resume'>
   readonly ready: ReadyQueue
   readonly outcomes: Outcomes
   readonly cache: OutcomeCache
@@ -62,7 +62,11 @@ export class Attempts {
     this.#store = options.store
     this.#executors = options.executors
     this.#log = options.log
-    this.#host = options.host
+    this.#host = {
+      ...options.host,
+      standBy: (task) => this.#standBy(task),
+      resume: (task) => this.#slots.resume(task),
+    }
     this.#ready = options.ready
     this.#outcomes = options.outcomes
     this.#cache = options.cache
@@ -155,10 +159,7 @@ export class Attempts {
       return
     }
     if (this.#log.debugging) this.#log.debug('attempt started', logFieldsOf(task))
-    const attempt = new Attempt(task, executor, this.#host, {
-      standBy: () => this.#standBy(task),
-      resume: () => this.#slots.resume(task),
-    })
+    const attempt = new Attempt(task, executor, this.#host)
     const outcome = this.#slots.run(attempt)
     if (outcome instanceof Promise)
       outcome.then((ended) => this.#keepResult(attempt, task, ended)).catch((error) => this.#onDefect(error))

@@ -14,15 +14,14 @@ import { ExecutionError, invalidInput } from '../executors/executor.ts'
 import type { Task } from '../graph/graph.ts'
 import { parameterBytes } from '../graph/parameters.ts'
 import { fill, findPlaceholders, type Place, type Placeholder, type Places, pathText } from '../graph/placeholders.ts'
-import { hidesAt, taskRecord, wholeInputs } from '../graph/record.ts'
 import { elementInForm, placeOf, type Reference, referencedValue } from '../graph/references.ts'
 import { digestToKeep, isKeptWhole } from '../graph/resolved-input.ts'
 import { ResolvedSize } from '../graph/resolved-size.ts'
-import { LARGE_RESULT_CHARACTERS, ResultFile, type StoredResult } from '../graph/result-file.ts'
+import type { ResultFile } from '../graph/result-file.ts'
 import { referencedSecretsFault } from '../graph/task-secrets.ts'
 import { isWithinDepth, MAX_JSON_DEPTH } from '../json/depth.ts'
-import { parseMembers, parseObjectWithArrays } from '../json/large-json.ts'
 import type { TaskStore } from '../store/tasks.ts'
+import { parsedResult, type ReadResult, ReferencedRecord } from './referenced-record.ts'
 
 export interface InputResolverOptions {
   readonly store: TaskStore
@@ -30,7 +29,7 @@ export interface InputResolverOptions {
   readonly maxReferenceBytes: number
   /** Writes a large input to a file. Undefined if that fails. */
   readonly keepInput: (task: Task, input: unknown) => Promise<ResultFile | undefined>
-  readonly readResult: (file: ResultFile) => Promise<StoredResult>
+  readonly readResult: ReadResult
 }
 
 export class InputResolver {
@@ -53,7 +52,7 @@ export class InputResolver {
   /** The input of an earlier attempt. */
   async #fromFile(task: Task, file: ResultFile, signal: AbortSignal): Promise<unknown> {
     const stored = await this.#options.readResult(file)
-    return 'lost' in stored ? this.#resolved(task, signal) : parsed(stored.json)
+    return 'lost' in stored ? this.#resolved(task, signal) : parsedResult(stored.json)
   }
 
   #resolved(task: Task, signal: AbortSignal): unknown {
@@ -73,7 +72,7 @@ export class InputResolver {
     for (const { path, text } of faults) throw invalidInput(`${pathText(field, path)}: ${text}`)
     const filling: Filling = { task, field, places, values: [], size: new ResolvedSize(), signal }
     const sources = this.#sourcesOf(filling)
-    const isReading = sources.some(({ records }) => records.isResultInFile)
+    const isReading = sources.some(({ record }) => record.isResultInFile)
     const filled = isReading
       ? this.#filledFromFiles(filling, sources)
       : runCooperatively(this.#filled(filling, sources))
@@ -84,13 +83,13 @@ export class InputResolver {
 
   /** The referenced tasks, each with the places of its values. */
   #sourcesOf({ task, places }: Filling): Source[] {
-    const sources = new Map<string, { records: Records; positions: number[] }>()
+    const sources = new Map<string, { record: ReferencedRecord; positions: number[] }>()
     for (let i = 0; i < places.length; i++) {
       const { placeholder } = places[i]!
       if (placeholder.kind !== 'reference') continue
       const { id } = placeholder.reference
       const known = sources.get(id)
-      if (known === undefined) sources.set(id, { records: this.#recordsOf(task, id), positions: [i] })
+      if (known === undefined) sources.set(id, { record: this.#recordOf(task, id), positions: [i] })
       else known.positions.push(i)
     }
     return [...sources.values()]
@@ -107,19 +106,19 @@ export class InputResolver {
     await runCooperatively(givenValues(filling))
     for (const source of sources) {
       throwIfEnded(filling)
-      const { records, positions } = source
-      for (const i of positions) await records.read(referenceAt(filling, i).path)
+      const { record, positions } = source
+      for (const i of positions) await record.read(referenceAt(filling, i).path)
       await runCooperatively(this.#referencedValues(filling, source))
-      records.forget()
+      record.forget()
     }
     return await runCooperatively(this.#inputOf(filling))
   }
 
-  *#referencedValues(filling: Filling, { records, positions }: Source): Steps<void> {
+  *#referencedValues(filling: Filling, { record, positions }: Source): Steps<void> {
     for (const i of positions) {
       throwIfEnded(filling)
       const fault = faultAt(filling, i)
-      const { value, bytes } = yield* this.#referenced(records, referenceAt(filling, i), fault)
+      const { value, bytes } = yield* this.#referenced(record, referenceAt(filling, i), fault)
       const tooLarge = filling.size.add(bytes)
       if (tooLarge !== undefined) throw fault(tooLarge)
       filling.values[i] = value
@@ -160,24 +159,24 @@ export class InputResolver {
 
   /** The value of `reference` in the field `field` of `task`. Throws `invalid_input`. */
   async valueOf(task: Task, reference: Reference, field: string): Promise<unknown> {
-    const records = this.#recordsOf(task, reference.id)
-    await records.read(reference.path)
+    const record = this.#recordOf(task, reference.id)
+    await record.read(reference.path)
     const fault = (text: string) => invalidInput(`${field}: ${text}`)
-    return (await runCooperatively(this.#referenced(records, reference, fault))).value
+    return (await runCooperatively(this.#referenced(record, reference, fault))).value
   }
 
-  #recordsOf(task: Task, id: string): Records {
+  #recordOf(task: Task, id: string): ReferencedRecord {
     const other = this.#options.store.taskIn(task.graph, id)
     if (other === undefined) throw invalidInput(`task ${task.id} references ${id}, which was deleted`)
     // A skipped dependency may have been skipped before its own dependencies had ended.
     if (!other.isTerminal) throw invalidInput(`task ${task.id} references ${id}, which has not ended`)
-    return new Records(other, this.#options.readResult)
+    return new ReferencedRecord(other, this.#options.readResult)
   }
 
-  *#referenced(records: Records, reference: Reference, fault: (text: string) => Error) {
-    const record = records.at(reference.path, fault)
-    if (records.hides(reference.path)) throw fault(`${placeOf(reference)} holds a hidden value of env`)
-    const found = yield* referencedValue(record, reference, this.#options.maxReferenceBytes)
+  *#referenced(record: ReferencedRecord, reference: Reference, fault: (text: string) => Error) {
+    const value = record.at(reference.path, fault)
+    if (record.hides(reference.path)) throw fault(`${placeOf(reference)} holds a hidden value of env`)
+    const found = yield* referencedValue(value, reference, this.#options.maxReferenceBytes)
     if ('fault' in found) throw fault(found.fault)
     return found
   }
@@ -203,7 +202,7 @@ interface LargeInput {
 
 /** A referenced task. */
 interface Source {
-  readonly records: Records
+  readonly record: ReferencedRecord
   /** Indexes of the places of its values. */
   readonly positions: readonly number[]
 }
@@ -274,71 +273,4 @@ function referenceAt({ places }: Filling, i: number): Reference {
 
 function throwIfEnded({ signal }: Filling): void {
   if (signal.aborted) throw new ExecutionError('cancelled', 'ended before it was executed')
-}
-
-/** The record of an ended task, as references see it. */
-class Records {
-  readonly #task: Task
-  readonly #readResult: InputResolverOptions['readResult']
-  readonly #record: Readonly<Record<string, unknown>>
-  readonly #whole: Readonly<Record<string, unknown>>
-  #reading: Promise<void> | undefined
-  /** The result, from its file, or why it is lost. */
-  #stored: { readonly value: unknown } | { readonly lost: string } | undefined
-
-  constructor(task: Task, readResult: InputResolverOptions['readResult']) {
-    this.#task = task
-    this.#readResult = readResult
-    // Both may change after the end of the task. The value of a reference must not.
-    const { replaced: _, result_file: __, ...record } = taskRecord(task)
-    this.#record = record
-    this.#whole = wholeInputs(task)
-  }
-
-  /** Reads the result from its file, if `pointer` needs it. Undefined if no read is needed. */
-  read(pointer: string): Promise<void> | undefined {
-    const { result } = this.#task
-    if (!(result instanceof ResultFile) || !needsResult(pointer)) return undefined
-    this.#reading ??= this.#readResult(result).then(async (stored) => {
-      this.#stored = 'lost' in stored ? stored : { value: await parsed(stored.json) }
-    })
-    return this.#reading
-  }
-
-  get isResultInFile(): boolean {
-    return this.#task.result instanceof ResultFile
-  }
-
-  /** Frees a result that was read from its file. */
-  forget(): void {
-    this.#reading = undefined
-    this.#stored = undefined
-  }
-
-  /** The part of the record that `pointer` needs. */
-  at(pointer: string, fault: (text: string) => Error): object {
-    if (this.#stored === undefined || !needsResult(pointer)) return this.#record
-    if ('lost' in this.#stored) throw fault(`task ${this.#task.id}: ${this.#stored.lost}`)
-    return { ...this.#record, result: this.#stored.value }
-  }
-
-  /** Whether the record for callers hides a value at `pointer` or below. */
-  hides(pointer: string): boolean {
-    return hidesAt(this.#record, this.#whole, pointer)
-  }
-}
-
-const needsResult = (pointer: string): boolean =>
-  pointer === '' || pointer === '/result' || pointer.startsWith('/result/')
-
-/** Parses the text of a result. Parses the members of an object, and the elements of a list, in steps. */
-async function parsed(json: string): Promise<unknown> {
-  if (json.startsWith('[') && json.length >= LARGE_RESULT_CHARACTERS) {
-    const wrapped = parseObjectWithArrays(Buffer.from(`{"list":${json}}`), { list: true })
-    return ((await runCooperatively(wrapped)) as { readonly list: unknown }).list
-  }
-  if (!json.startsWith('{')) return JSON.parse(json)
-  const members: [string, unknown][] = []
-  await runCooperatively(parseMembers(Buffer.from(json), (name, value) => void members.push([name, value])))
-  return Object.fromEntries(members)
 }

@@ -3,7 +3,6 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import {
   fittingRuntimes,
-  inputsFault,
   isBetter,
   needOf,
   type Offer,
@@ -13,7 +12,7 @@ import {
   sumOf,
   without,
 } from '../../../control/graph/placement.ts'
-import type { RuntimeLabels } from '../../../shared/contract/placement.ts'
+import type { RuntimeLabels } from '../../../shared/contract/runtime-names.ts'
 
 const runtime = (name: string, labels: RuntimeLabels = {}, isDraining = false) => ({ name, labels, isDraining })
 const namesOf = (rule: PlacementRule, runtimes: readonly ReturnType<typeof runtime>[]) => {
@@ -64,28 +63,6 @@ describe('the runtime services that fit', () => {
         else expect(typeof found).toBe('string')
       }),
     )
-  })
-})
-
-describe('files of earlier tasks', () => {
-  const at = (path: string, name: string) => ({ path, runtime: name })
-  const a = runtime('a', { gpu: '' })
-  test.each<[Parameters<typeof inputsFault>[0], PlacementRule, string | undefined]>([
-    [[at('x', 'a')], {}, undefined],
-    [[at('x', 'a'), at('y', 'a')], { runtime: 'a' }, undefined],
-    [[at('x', 'a')], { labels: { gpu: '' } }, undefined],
-    [[at('x', 'a'), at('y', 'b')], {}, 'inputs.x is on runtime a, and inputs.y is on runtime b: '],
-    [[at('x', 'a')], { runtime: 'b' }, 'inputs.x is on runtime a, and placement allows only runtime b: '],
-    [[at('x', 'a')], { labels: { zone: 'b' } }, 'placement allows only runtimes with labels zone=b: '],
-  ])('%j with %j: %s', (inputs, rule, expected) => {
-    const fault = inputsFault(inputs, a, rule)
-    if (expected === undefined) expect(fault).toBeUndefined()
-    else expect(fault).toContain(expected)
-  })
-
-  test('are gone with their runtime service', () => {
-    const fault = inputsFault([at('x'.repeat(200), 'a')], undefined, {})
-    expect(fault).toBe(`inputs.${'x'.repeat(100)} is on runtime a, which was removed: run the task that made it again`)
   })
 })
 

@@ -140,9 +140,9 @@ describe('the short way', () => {
 describe('a graph counts as small', () => {
   const wide = (count: number) => Array.from({ length: count }, (_, i) => ({ id: `t${i}`, type: 'os' }))
 
-  test('up to 256 tasks', () => {
-    expect(smallGraph(asBody(wide(256)), TYPES)?.tasks).toHaveLength(256)
-    expect(smallGraph(asBody(wide(257)), TYPES)).toBeUndefined()
+  test('up to 1,024 tasks', () => {
+    expect(smallGraph(asBody(wide(1_024)), TYPES)?.tasks).toHaveLength(1_024)
+    expect(smallGraph(asBody(wide(1_025)), TYPES)).toBeUndefined()
   })
 
   test('up to 64 KiB', () => {

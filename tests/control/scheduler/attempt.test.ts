@@ -31,6 +31,8 @@ const HOST: AttemptHost = {
   startedProcess: () => {},
   handedOver: () => {},
   progress: () => {},
+  standBy: () => {},
+  resume: async () => {},
 }
 
 function attemptOf(execute: Execute, task: TaskInput = {}, host: Partial<AttemptHost> = {}): Attempt {

@@ -267,9 +267,9 @@ class Run {
     this.#isForgotten = graph === undefined
     if (graph === undefined) return
     this.graph = graph
-    this.#store.apply({ kind: 'graph-recovered', graph })
+    runSync(this.#store.recover(graph))
     this.#watch()
-    for (const each of replay.changed) this.#changed.add(each)
+    for (const each of replay.built.changed) this.#changed.add(each)
     this.#scheduler.resume(graph)
   }
 

@@ -1,0 +1,174 @@
+/**
+ * The changes that callers made to the pool of runtime services, and the pool that results from them. Pure.
+ *
+ * The flags of a replica come first: `--runtime-url` alone sets the address and the labels of a name. Drains, removals and
+ * losses of such a name are changes as of any other name.
+ */
+import { MAX_RUNTIMES, type RuntimeLabels } from '../../shared/contract/runtime-names.ts'
+import { ServiceError } from '../../shared/errors.ts'
+import { nearestName } from '../../shared/nearest-name.ts'
+import type { RuntimeEntry } from '../../shared/runtime-entry.ts'
+import { shownUrl } from '../../shared/shown-url.ts'
+import { didYouMean } from '../../shared/unknown-names.ts'
+
+/** Names that were removed for good and are remembered. The oldest are forgotten first. */
+export const MAX_LOST = 4 * MAX_RUNTIMES
+
+/** What callers changed. All addresses are without user and password. */
+export interface PoolState {
+  /** Runtime services beside those of `--runtime-url`, in the order in which they came. */
+  readonly added: readonly RuntimeEntry[]
+  /** Names of runtime services that get no new tasks. */
+  readonly draining: readonly string[]
+  /** Runtime services of `--runtime-url` that were removed, as they were then. */
+  readonly removed: readonly RuntimeEntry[]
+  /** How often the runtime service of a name was lost, by name. The latest loss comes last. */
+  readonly losses: ReadonlyMap<string, number>
+}
+
+export const UNCHANGED: PoolState = { added: [], draining: [], removed: [], losses: new Map() }
+
+/** What a replica was started with. */
+export interface PoolFlags {
+  /** Those of `--runtime-url`. */
+  readonly configured: readonly RuntimeEntry[]
+  /** The name of the runtime service that control starts itself. It cannot be removed. */
+  readonly started?: string | undefined
+}
+
+export interface PooledEntry extends RuntimeEntry {
+  /** Whether `--runtime-url` names it. Then its address may have user and password. */
+  readonly isConfigured: boolean
+  readonly isDraining: boolean
+}
+
+/** All runtime services of a replica, by name, in the order in which they came. */
+export function pooledEntries({ configured, started }: PoolFlags, state: PoolState): Map<string, PooledEntry> {
+  const draining = new Set(state.draining)
+  const entries = new Map<string, PooledEntry>()
+  const add = (entry: RuntimeEntry, isConfigured: boolean) => {
+    const { name, url, labels } = entry
+    entries.set(name, { name, url, labels, isConfigured, isDraining: draining.has(name) })
+  }
+  for (const entry of configured) if (entry.name === started || !isRemoved(entry, state)) add(entry, true)
+  for (const entry of state.added) if (!entries.has(entry.name)) add(entry, false)
+  return entries
+}
+
+/** Whether this runtime service of `--runtime-url` was removed, at this address. */
+export const isRemoved = ({ name, url }: RuntimeEntry, { removed }: PoolState): boolean =>
+  removed.some((each) => each.name === name && each.url === shownUrl(url))
+
+/**
+ * With another runtime service, or with other labels for a known one. `attempts` is the number of attempts of that name.
+ * Throws 409.
+ */
+export function withAdded(flags: PoolFlags, state: PoolState, entry: RuntimeEntry, attempts: number): PoolState {
+  const { name, url, labels } = entry
+  const entries = pooledEntries(flags, state)
+  const known = entries.get(name)
+  const isKnownUrl = known !== undefined && shownUrl(known.url) === url
+  if (isKnownUrl && isSame(known.labels, labels)) return state
+  const isReturning = isRemoved(entry, state)
+  const own = isReturning
+    ? flags.configured.find((each) => each.name === name && shownUrl(each.url) === url)
+    : undefined
+  if (known?.isConfigured === true || (own !== undefined && !isSame(own.labels, labels))) {
+    throw new ServiceError(409, `runtime ${name} is set by --runtime-url: change its address and its labels there`)
+  }
+  if (known !== undefined && !isKnownUrl && attempts > 0) {
+    throw new ServiceError(
+      409,
+      `runtime ${name} is at ${shownUrl(known.url)} and has ${attemptsText(attempts)}: wait for them, or remove it with lost=true if its machine is gone for good`,
+    )
+  }
+  if (known === undefined && entries.size >= MAX_RUNTIMES) {
+    throw new ServiceError(409, `there are ${MAX_RUNTIMES} runtime services already: remove one first`)
+  }
+  const others = state.added.filter((each) => each.name !== name)
+  const added = isKnownUrl ? state.added.map((each) => (each.name === name ? entry : each)) : [...others, entry]
+  const removed = state.removed.filter((each) => each.name !== name || each.url !== url)
+  return { ...state, removed, added: own === undefined ? added : others }
+}
+
+/** Throws 404. */
+export function withDrained(flags: PoolFlags, state: PoolState, name: string, isDraining: boolean): PoolState {
+  if (knownIn(flags, state, name).isDraining === isDraining) return state
+  const others = state.draining.filter((each) => each !== name)
+  return { ...state, draining: isDraining ? [...others, name] : others }
+}
+
+/** Without a runtime service that has, or may have, `attempts`. Throws 404, and 409 if it has some and is not lost. */
+export function withRemoved(
+  flags: PoolFlags,
+  state: PoolState,
+  name: string,
+  { isLost, attempts }: { readonly isLost: boolean; readonly attempts: number },
+): PoolState {
+  const entry = isLost && attempts > 0 ? pooledEntries(flags, state).get(name) : knownIn(flags, state, name)
+  if (name === flags.started) {
+    throw new ServiceError(
+      409,
+      `runtime ${name} is started by --with-runtime: to remove it, start control without that flag`,
+    )
+  }
+  if (!isLost && attempts > 0) {
+    throw new ServiceError(
+      409,
+      `runtime ${name} has ${attemptsText(attempts)}: drain it and wait for them, or remove it with lost=true if its machine is gone for good`,
+    )
+  }
+  const isConfigured = entry?.isConfigured === true
+  return {
+    added: state.added.filter((each) => each.name !== name),
+    draining: state.draining.filter((each) => each !== name),
+    removed: isConfigured ? [...state.removed, { ...entry, ...entryOf(entry) }] : state.removed,
+    losses: isLost ? withLoss(state, name) : state.losses,
+  }
+}
+
+/** The shared state with the changes in the file of an earlier run, except for names that the shared state knows. */
+export function withFile(state: PoolState, file: PoolState): PoolState {
+  const known = new Set(
+    [...state.added, ...state.removed].map(({ name }) => name).concat(state.draining, [...state.losses.keys()]),
+  )
+  const isNew = ({ name }: RuntimeEntry) => !known.has(name)
+  return {
+    added: [...state.added, ...file.added.filter(isNew)],
+    draining: [...state.draining, ...file.draining.filter((name) => !known.has(name))],
+    removed: [...state.removed, ...file.removed.filter(isNew)],
+    losses: new Map([...file.losses, ...state.losses]),
+  }
+}
+
+/** Address without user and password: a password stays where it was written. */
+const entryOf = ({ name, url, labels }: RuntimeEntry): RuntimeEntry => ({ name, url: shownUrl(url), labels })
+
+/** Forgets the oldest losses beyond `MAX_LOST`, but none of a name in the pool. */
+function withLoss({ losses, added }: PoolState, name: string): ReadonlyMap<string, number> {
+  const count = (losses.get(name) ?? 0) + 1
+  const others = [...losses].filter(([each]) => each !== name)
+  const isPooled = (each: string) => added.some((entry) => entry.name === each)
+  const excess = others.length + 1 - MAX_LOST
+  const forgotten = new Set(
+    others
+      .filter(([each]) => !isPooled(each))
+      .slice(0, Math.max(0, excess))
+      .map(([each]) => each),
+  )
+  return new Map([...others.filter(([each]) => !forgotten.has(each)), [name, count]])
+}
+
+function knownIn(flags: PoolFlags, state: PoolState, name: string): PooledEntry {
+  const entries = pooledEntries(flags, state)
+  const entry = entries.get(name)
+  if (entry !== undefined) return entry
+  throw new ServiceError(404, `no runtime is named ${name}${didYouMean(nearestName(name, entries.keys()))}`)
+}
+
+export const isSame = (a: RuntimeLabels, b: RuntimeLabels): boolean => {
+  const names = Object.keys(a)
+  return names.length === Object.keys(b).length && names.every((name) => Object.hasOwn(b, name) && a[name] === b[name])
+}
+
+const attemptsText = (count: number): string => (count === 1 ? '1 attempt' : `${count} attempts`)

@@ -1,0 +1,74 @@
+/** The record of an ended task, as references see it: it never changes, and a large result is read from its file. */
+import { runCooperatively } from '../../shared/steps.ts'
+import type { Task } from '../graph/graph.ts'
+import { hidesAt, taskRecord, wholeInputs } from '../graph/record.ts'
+import { LARGE_RESULT_CHARACTERS, ResultFile, type StoredResult } from '../graph/result-file.ts'
+import { parseMembers, parseObjectWithArrays } from '../json/large-json.ts'
+
+export type ReadResult = (file: ResultFile) => Promise<StoredResult>
+
+export class ReferencedRecord {
+  readonly #task: Task
+  readonly #readResult: ReadResult
+  readonly #record: Readonly<Record<string, unknown>>
+  readonly #whole: Readonly<Record<string, unknown>>
+  #reading: Promise<void> | undefined
+  /** The result, from its file, or why it is lost. */
+  #stored: { readonly value: unknown } | { readonly lost: string } | undefined
+
+  constructor(task: Task, readResult: ReadResult) {
+    this.#task = task
+    this.#readResult = readResult
+    // Both may change after the end of the task. The value of a reference must not.
+    const { replaced: _, result_file: __, ...record } = taskRecord(task)
+    this.#record = record
+    this.#whole = wholeInputs(task)
+  }
+
+  /** Reads the result from its file, if `pointer` needs it. Undefined if no read is needed. */
+  read(pointer: string): Promise<void> | undefined {
+    const { result } = this.#task
+    if (!(result instanceof ResultFile) || !needsResult(pointer)) return undefined
+    this.#reading ??= this.#readResult(result).then(async (stored) => {
+      this.#stored = 'lost' in stored ? stored : { value: await parsedResult(stored.json) }
+    })
+    return this.#reading
+  }
+
+  get isResultInFile(): boolean {
+    return this.#task.result instanceof ResultFile
+  }
+
+  /** Frees a result that was read from its file. */
+  forget(): void {
+    this.#reading = undefined
+    this.#stored = undefined
+  }
+
+  /** The part of the record that `pointer` needs. */
+  at(pointer: string, fault: (text: string) => Error): object {
+    if (this.#stored === undefined || !needsResult(pointer)) return this.#record
+    if ('lost' in this.#stored) throw fault(`task ${this.#task.id}: ${this.#stored.lost}`)
+    return { ...this.#record, result: this.#stored.value }
+  }
+
+  /** Whether the record for callers hides a value at `pointer` or below. */
+  hides(pointer: string): boolean {
+    return hidesAt(this.#record, this.#whole, pointer)
+  }
+}
+
+const needsResult = (pointer: string): boolean =>
+  pointer === '' || pointer === '/result' || pointer.startsWith('/result/')
+
+/** Parses the text of a result. Parses the members of an object, and the elements of a list, in steps. */
+export async function parsedResult(json: string): Promise<unknown> {
+  if (json.startsWith('[') && json.length >= LARGE_RESULT_CHARACTERS) {
+    const wrapped = parseObjectWithArrays(Buffer.from(`{"list":${json}}`), { list: true })
+    return ((await runCooperatively(wrapped)) as { readonly list: unknown }).list
+  }
+  if (!json.startsWith('{')) return JSON.parse(json)
+  const members: [string, unknown][] = []
+  await runCooperatively(parseMembers(Buffer.from(json), (name, value) => void members.push([name, value])))
+  return Object.fromEntries(members)
+}
