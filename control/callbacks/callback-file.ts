@@ -9,24 +9,7 @@ import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import { replaceFile } from '../../shared/atomic-file.ts'
 import { isObject, jsonOrUndefined } from '../../shared/json.ts'
 import { BackgroundSync } from '../journal/background-sync.ts'
-
-/** A callback that waits for delivery. */
-export interface Delivery {
-  /** The same for each try. */
-  readonly id: string
-  readonly graphId: string
-  readonly event: string
-  readonly url: string
-  readonly body: string
-  /** When the callback became due; milliseconds since 1970. */
-  readonly since: number
-}
-
-export interface StoredCallbacks {
-  readonly waiting: Map<string, Delivery>
-  /** Ids of delivered and given-up callbacks, with the ids of their graphs. */
-  readonly over: Map<string, string>
-}
+import type { Delivery, KeptCallbacks, StoredCallbacks } from '../journal/kept-callbacks.ts'
 
 /** The file is rewritten when it has this many lines more than twice the lines that count. */
 const MAX_SPARE_LINES = 10_000
@@ -34,7 +17,7 @@ const MAX_SPARE_LINES = 10_000
 /** Lines written at once. */
 const PART = 1_000
 
-export class CallbackFile {
+export class CallbackFile implements KeptCallbacks {
   readonly #path: string
   readonly #onError: (error: unknown) => void
   readonly #sync: BackgroundSync

@@ -1,8 +1,8 @@
 /**
  * Sends callbacks for graphs that ask for them.
  *
- * The end of a graph, each failed task and each approval that waits for its answer cause a callback. The callback is written to its file once the change is on
- * disk, and then delivered. If the service is killed in between, the next start finds the graph without its callback
+ * The end of a graph, each failed task and each approval that waits for its answer cause a callback. The callback is
+ * written to its file, or to the database, once the change is kept, and then delivered. If the service is killed in between, the next start finds the graph without its callback
  * and creates the callback again. So each callback is delivered at least once, under the same id.
  */
 import { join } from 'node:path'
@@ -19,10 +19,11 @@ import { onAnswer } from '../graph/waiting.ts'
 import { HistoryGone } from '../journal/event-reader.ts'
 import type { EventRow } from '../journal/event-rows.ts'
 import type { Keeper } from '../journal/keeper.ts'
+import type { Delivery, KeptCallbacks, StoredCallbacks } from '../journal/kept-callbacks.ts'
 import { type AddressGuard, AddressRefused } from '../outbound/address-guard.ts'
 import type { Change } from '../store/change.ts'
 import type { TaskStore } from '../store/tasks.ts'
-import { CallbackFile, type Delivery } from './callback-file.ts'
+import { CallbackFile } from './callback-file.ts'
 import { Deliveries } from './deliveries.ts'
 
 export const CALLBACKS_FILE = 'callbacks.jsonl'
@@ -33,7 +34,7 @@ const DISK_PAUSES = { firstMs: 1_000, longestMs: 60_000 }
 export interface CallbacksOptions {
   readonly store: TaskStore
   /** A start looks up in past events the numbers of those that missing callbacks are about. */
-  readonly keeper: Pick<Keeper, 'history' | 'kept'>
+  readonly keeper: Pick<Keeper, 'callbacks' | 'history' | 'kept'>
   readonly dataDir: string
   /** Decides which addresses may be called. */
   readonly guard: AddressGuard
@@ -43,11 +44,11 @@ export interface CallbacksOptions {
 
 export class Callbacks {
   readonly #options: CallbacksOptions
-  readonly #file: CallbackFile
+  readonly #kept: KeptCallbacks
   readonly #deliveries: Deliveries
   /** Ids of all callbacks, with the ids of their graphs: preparing, waiting, and over. */
   readonly #known: Map<string, string>
-  /** Ids of callbacks that are not in the file yet. */
+  /** Ids of callbacks that are not kept yet. */
   readonly #preparing = new Set<string>()
   /** Undelivered callbacks of an earlier run. Empty after the start. */
   readonly #earlier: Delivery[]
@@ -57,11 +58,11 @@ export class Callbacks {
   /** Reads the callbacks of an earlier run. */
   constructor(options: CallbacksOptions) {
     this.#options = options
-    const { dataDir, guard, log, secret } = options
+    const { dataDir, guard, keeper, log, secret } = options
     const onError = (error: unknown) => log.error('cannot note the state of a callback', { cause: messageOf(error) })
-    this.#file = new CallbackFile(join(dataDir, CALLBACKS_FILE), onError)
-    this.#deliveries = new Deliveries({ file: this.#file, guard, secret, log, onOver: () => this.#shrink() })
-    const { waiting, over } = this.#file.read()
+    this.#kept = keeper.callbacks ?? new CallbackFile(join(dataDir, CALLBACKS_FILE), onError)
+    this.#deliveries = new Deliveries({ kept: this.#kept, guard, secret, log, onOver: () => this.#shrink() })
+    const { waiting, over } = this.#kept.read()
     this.#known = over
     this.#earlier = [...waiting.values()]
     for (const { id, graphId } of this.#earlier) this.#known.set(id, graphId)
@@ -101,6 +102,17 @@ export class Callbacks {
     )
   }
 
+  /** Delivers the callbacks of graphs that another replica had, and creates those that it did not keep. */
+  async adopt(graphs: readonly Graph[], { waiting, over }: StoredCallbacks): Promise<void> {
+    for (const [id, graphId] of over) this.#known.set(id, graphId)
+    for (const delivery of waiting.values()) {
+      if (this.#known.has(delivery.id)) continue
+      this.#known.set(delivery.id, delivery.graphId)
+      this.#deliveries.add(delivery)
+    }
+    await this.#makeUp(graphs)
+  }
+
   /** The next start delivers the remaining callbacks. */
   stop(): void {
     this.#isStopped = true
@@ -121,7 +133,7 @@ export class Callbacks {
     }
   }
 
-  /** Creates the callbacks that a killed run did not write to the file. */
+  /** Creates the callbacks that a killed run did not keep. */
   async #makeUp(graphs: readonly Graph[]): Promise<void> {
     const ended = await runCooperatively(this.#makeUpForTasks(graphs))
     if (ended.length === 0) return
@@ -199,7 +211,7 @@ export class Callbacks {
     if (this.#isStopped) return
     const delivery = { id, graphId: graph.id, event, url, body: JSON.stringify(members), since: Date.now() }
     this.#preparing.delete(id)
-    this.#file.add(delivery)
+    this.#kept.add(delivery)
     this.#deliveries.add(delivery)
   }
 
@@ -218,13 +230,13 @@ export class Callbacks {
 
   /** Forgets delivered and given-up callbacks of removed graphs. */
   #shrink(): void {
-    if (!this.#file.mayShrink(this.#known.size)) return
+    if (!this.#kept.mayShrink(this.#known.size)) return
     const waiting = this.#deliveries.waiting
     const isOver = (id: string) => !waiting.has(id) && !this.#preparing.has(id)
     for (const [id, graphId] of this.#known)
       if (isOver(id) && this.#options.store.graph(graphId) === undefined) this.#known.delete(id)
     const over = new Map([...this.#known].filter(([id]) => isOver(id)))
-    void this.#file.rewrite({ waiting, over })
+    void this.#kept.rewrite({ waiting, over })
   }
 }
 

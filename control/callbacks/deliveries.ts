@@ -7,9 +7,8 @@
 import { messageOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { VERSION } from '../../shared/version.ts'
+import type { Delivery, KeptCallbacks } from '../journal/kept-callbacks.ts'
 import type { AddressGuard } from '../outbound/address-guard.ts'
-import type { CallbackFile, Delivery } from './callback-file.ts'
-import { post } from './post.ts'
 
 /** Maximum number of waiting callbacks. Beyond it, the oldest are given up. */
 export const MAX_WAITING = 10_000
@@ -31,7 +30,7 @@ const LONGEST_PAUSE_MS = 600_000
 export const pauseBeforeTry = (n: number): number => Math.min(FIRST_PAUSE_MS * 2 ** (n - 2), LONGEST_PAUSE_MS)
 
 export interface DeliveryOptions {
-  readonly file: CallbackFile
+  readonly kept: Pick<KeptCallbacks, 'addOver'>
   readonly guard: AddressGuard
   /** Key of the signature. Undefined: callbacks are not signed. */
   readonly secret: string | undefined
@@ -82,7 +81,7 @@ export class Deliveries {
     return new Map(Array.from(this.#waiting, ([id, { delivery }]) => [id, delivery]))
   }
 
-  /** Tries the callback at once. The caller has written it to the file. */
+  /** Tries the callback at once. The caller has kept it. */
   add(delivery: Delivery): void {
     const waiting = { delivery, receiver: this.#receiver(new URL(delivery.url).origin), tries: 0 }
     this.#waiting.set(delivery.id, waiting)
@@ -93,7 +92,7 @@ export class Deliveries {
     this.#tryNow(waiting)
   }
 
-  /** Cancels the requests in progress. The file keeps all undelivered callbacks. */
+  /** Cancels the requests in progress. What is undelivered stays kept. */
   stop(): void {
     this.#stopping.abort()
   }
@@ -160,6 +159,7 @@ export class Deliveries {
       ...(secret !== undefined && { 'X-Taskmill-Signature': signatureOf(body, secret, Math.floor(Date.now() / 1000)) }),
     }
     try {
+      const { post } = await import('./post.ts') // its sockets would cost each start 4 ms
       const status = await post({ url, body, headers, guard, signal })
       return status >= 200 && status <= 299 ? undefined : `answered ${status}`
     } catch (error) {
@@ -196,7 +196,7 @@ export class Deliveries {
     if (!this.#waiting.delete(delivery.id)) return
     receiver.due.delete(waiting)
     this.#look(receiver)
-    this.#options.file.addOver(delivery)
+    this.#options.kept.addOver(delivery)
     this.#options.onOver()
   }
 }

@@ -26,6 +26,10 @@ export const commandInputFields = {
 }
 
 export interface CommandInput {
+  readonly command?: string | undefined
+  readonly args?: readonly string[] | undefined
+  readonly script?: string | undefined
+  readonly dir?: string | undefined
   readonly stdin?: string | undefined
   readonly env?: Readonly<Record<string, string>> | undefined
 }
@@ -33,8 +37,16 @@ export interface CommandInput {
 /** Variables that inject code into programs. With them, an allowed command could run any other code. */
 const CODE_VARIABLES = /^(?:PATH|BASH_ENV|ENV|LD_.*|DYLD_.*)$/
 
+const NO_PART = 'command, arguments and dir must not contain'
+
 /** Throws `invalid_input`, or `denied` for a variable that would get around the allowlist. */
-export function checkCommandInput(tool: string, { stdin, env }: CommandInput, policy: ShellPolicy): void {
+export function checkCommandInput(tool: string, input: CommandInput, policy: ShellPolicy): void {
+  const { command = '', args = [], script = '', dir = '', stdin, env } = input
+  for (const text of [command, ...args, script, dir]) {
+    if (text.includes('\0')) throw invalidInput(`${NO_PART} NUL characters`)
+    // The program would get another character in its place.
+    if (!text.isWellFormed()) throw invalidInput(`${NO_PART} half of a character (a lone surrogate)`)
+  }
   const bytes = stdin === undefined ? 0 : Buffer.byteLength(stdin)
   if (bytes > MAX_STDIN_BYTES) {
     throw invalidInput(

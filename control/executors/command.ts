@@ -10,7 +10,7 @@ import { constants } from 'node:os'
 import type { BoundedText } from '../../shared/bounded-output.ts'
 import { messageOf, systemCodeOf } from '../../shared/errors.ts'
 import { type Ending, type ProcessGroup, startGroup } from '../../shared/process-group.ts'
-import { ExecutionError, type ExecutorContext, invalidInput, throwIfStopped } from './executor.ts'
+import { ExecutionError, type ExecutorContext, throwIfStopped } from './executor.ts'
 
 /** Its value names the attempt, in all processes of it. */
 export const ATTEMPT_VARIABLE = 'TASKMILL_ATTEMPT'
@@ -52,7 +52,7 @@ export async function runCommand(
   context: ExecutorContext,
 ): Promise<EndedCommand> {
   const { signal } = context
-  check(command)
+  checkDir(command)
   const what = `${command.command[0]} was not started any more`
   throwIfStopped(context, what)
   await context.begin()
@@ -80,14 +80,13 @@ export function resultOf<T>({ ending, stdout, stderr }: EndedCommand, failure: s
   throw new ExecutionError('exit_nonzero', `${failure}: ${how}`, { result, details, tail: telling.tail })
 }
 
-function check({ command, dir }: Command): void {
-  if ([...command, dir ?? ''].some((part) => part.includes('\0'))) {
-    throw invalidInput('command, arguments and dir must not contain NUL characters')
-  }
-  // The error does not tell a missing directory from a missing program, so the directory is checked first.
-  if (dir !== undefined && !(existsSync(dir) && statSync(dir).isDirectory())) {
-    throw new ExecutionError('launch_failed', `cannot start ${command[0]}: the working directory ${dir} does not exist`)
-  }
+/** The error of a launch does not tell a missing directory from a missing program, so the directory is checked first. */
+function checkDir({ command, dir }: Command): void {
+  if (dir === undefined) return
+  const isThere = existsSync(dir)
+  if (isThere && statSync(dir).isDirectory()) return
+  const fault = isThere ? 'is not a directory' : 'does not exist'
+  throw new ExecutionError('launch_failed', `cannot start ${command[0]}: the working directory ${dir} ${fault}`)
 }
 
 function launch({ dir, stdin, env, ...output }: Command, options: CommandOptions, attemptId: string): ProcessGroup {
@@ -110,6 +109,7 @@ const LAUNCH_FAULTS: Readonly<Record<string, string>> = {
   EACCES: 'not executable',
   E2BIG: 'the arguments are too long',
   ENOEXEC: 'not an executable format',
+  EAGAIN: 'the user of the service has no process left for tasks (ulimit -u)',
 }
 
 function exitCodeOf(ending: Ending): number {

@@ -10,6 +10,7 @@ import type { BoundedOutput } from '../../shared/bounded-output.ts'
 import type { AttemptRecord } from '../../shared/contract/control.ts'
 import type { ErrorCode } from '../../shared/contract/error-codes.ts'
 import type { TaskPlan } from '../../shared/contract/graph-dry-run.ts'
+import type { TaskNetwork } from '../../shared/contract/task-network.ts'
 import type { OpenLog } from '../../shared/log.ts'
 import type { SecretNames } from '../../shared/runtime-request/secrets.ts'
 import type { SecretsDirectory } from '../../shared/secrets-directory.ts'
@@ -156,6 +157,11 @@ export interface HandingOver {
    * answer, or does not have it.
    */
   readLog?(handle: Handle, request: LogRequest): AsyncIterable<Uint8Array>
+  /**
+   * What an attempt did through the rules of its network. Throws `ExecutionError`, with `not_found` if the remote service
+   * does not have it any more.
+   */
+  readNetwork?(handle: Handle, call: { readonly traceId: string; readonly signal: AbortSignal }): Promise<TaskNetwork>
   /**
    * What delegated attempts wait for in the remote service, in words, by id of their handles; those that execute are
    * left out. Resolves within a moment, whether or not the remote service answers. Must not throw.

@@ -41,6 +41,7 @@ export function guarded(executor: Executor, log: Log): Executor {
     ...(executor.boundsItsStop !== undefined && { boundsItsStop: executor.boundsItsStop }),
     ...(executor.resultSoFar && { resultSoFar: async (handle, call) => executor.resultSoFar?.(handle, call) }),
     ...(executor.readLog && { readLog: executor.readLog.bind(executor) }),
+    ...(executor.readNetwork && { readNetwork: async (handle, call) => executor.readNetwork!(handle, call) }),
     ...(executor.plan && { plan: async (task, call) => executor.plan!(task, call) }),
     ...(killRemote && {
       killRemote: (task, handle) =>

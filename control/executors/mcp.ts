@@ -54,8 +54,11 @@ const MAX_PROGRESS_CHARACTERS = 500
 
 export interface McpExecutorOptions {
   readonly servers: McpServers
-  /** The call with this handle; undefined if there is none. */
-  readonly poll: (handleId: string) => Promise<HandleRecord | undefined>
+  /**
+   * The call with this handle, in this graph or else of the service; undefined if there is none. Rejects if the replica
+   * that has it cannot be asked.
+   */
+  readonly poll: (handleId: string, graphId: string) => Promise<HandleRecord | undefined>
 }
 
 interface McpCall {
@@ -80,10 +83,20 @@ export class McpExecutor implements Executor {
   }
 
   checkInput(toolName = '', input: unknown): void {
-    if (toolName === 'discover') discoverParams.parse(input)
-    else if (toolName === 'call') callParams.parse(input)
-    else if (toolName === 'poll') pollParams.parse(input)
-    else this.#checkToolName(toolName)
+    const { servers } = this.#options
+    try {
+      if (toolName === 'discover') {
+        const { server } = discoverParams.parse(input)
+        if (server !== undefined) servers.checkServer(server)
+      } else if (toolName === 'call') servers.checkCall(callParams.parse(input))
+      else if (toolName === 'poll') pollParams.parse(input)
+      else {
+        this.#checkToolName(toolName)
+        servers.checkCall({ tool: toolName })
+      }
+    } catch (error) {
+      fail(error)
+    }
   }
 
   execute({ toolName = '', input }: ExecutableTask, context: ExecutorContext): unknown {
@@ -95,7 +108,7 @@ export class McpExecutor implements Executor {
         return this.#call({ server, tool, args }, context)
       }
       case 'poll':
-        return this.#poll(pollParams.parse(input).handle_id)
+        return this.#poll(pollParams.parse(input).handle_id, context.graphId)
     }
     this.#checkToolName(toolName)
     return this.#call({ server: undefined, tool: toolName, args: input }, context)
@@ -135,8 +148,10 @@ export class McpExecutor implements Executor {
     }
   }
 
-  async #poll(handleId: string): Promise<HandleRecord> {
-    const record = await this.#options.poll(handleId)
+  async #poll(handleId: string, graphId: string): Promise<HandleRecord> {
+    const record = await this.#options.poll(handleId, graphId).catch((error) => {
+      throw new ExecutionError('external_failure', messageOf(error), { cause: error, retryable: true })
+    })
     if (record !== undefined) return record
     throw new ExecutionError('not_found', `handle not found: ${handleId}`)
   }

@@ -67,12 +67,19 @@ const isShortText = (text: unknown): text is string => typeof text === 'string' 
 export function copyHandle(handle: Handle | undefined): PlainCopy<Handle | undefined> {
   try {
     if (handle === undefined) return { value: undefined }
-    const { id, isTaken, owner, runtime } = handle
+    const { id, isTaken, owner, runtime, losses, bundles } = handle
     if (!isShortText(id)) return { fault: 'the id of the handle is no text, or too long' }
     if (owner !== undefined && !isShortText(owner)) return { fault: 'the owner of the handle is no text, or too long' }
     if (runtime !== undefined && !isShortText(runtime))
       return { fault: 'the runtime of the handle is no text, or too long' }
-    const optional = { ...(owner !== undefined && { owner }), ...(runtime !== undefined && { runtime }) }
+    if (losses !== undefined && !Number.isSafeInteger(losses))
+      return { fault: 'the losses of the handle are no number' }
+    const optional = {
+      ...(owner !== undefined && { owner }),
+      ...(runtime !== undefined && { runtime }),
+      ...(losses !== undefined && { losses }),
+      ...(bundles !== undefined && { bundles: { ...bundles } }),
+    }
     return { value: { id, isTaken: isTaken === true, ...optional } }
   } catch (error) {
     return { fault: `the handle cannot be read: ${messageOf(error)}` }

@@ -75,6 +75,19 @@ export class McpServers {
     return [BUILTIN_SERVER, ...this.#configs.map(({ name }) => name)].sort()
   }
 
+  /** Throws `McpFault` for a name that no server has. */
+  checkServer(name: string): void {
+    const { names } = this
+    if (names.includes(name)) return
+    throw new McpFault('invalid_input', `unknown mcp server "${name}" (available: ${names.join(', ')})`)
+  }
+
+  /** As `checkServer`, for a call: without configured servers every name goes to the builtin echo. */
+  checkCall({ server, tool }: { readonly server?: string | undefined; readonly tool: string }): void {
+    const [given] = server === undefined ? this.#split(tool) : [server]
+    if (given !== undefined && this.hasConfigured) this.checkServer(given)
+  }
+
   /**
    * The tools of `server`. Throws if it cannot be asked. Without `server`, the tools of all servers that can be asked.
    */
@@ -123,9 +136,8 @@ export class McpServers {
   }
 
   async #named(name: string): Promise<McpServer> {
-    const server = (await this.#loaded()).get(name)
-    if (server !== undefined) return server
-    throw new McpFault('invalid_input', `unknown mcp server "${name}" (available: ${this.names.join(', ')})`)
+    this.checkServer(name)
+    return (await this.#loaded()).get(name)!
   }
 
   /** The only server that has this tool. */

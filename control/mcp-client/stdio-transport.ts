@@ -14,6 +14,7 @@ import { LineSplitter, LineTooLong } from '../../shared/line-splitter.ts'
 import type { Log } from '../../shared/log.ts'
 import { closeEnds, openPipe, streamOf } from '../../shared/pipe.ts'
 import { endGroup, STRAY_OUTPUT_MS } from '../../shared/process-group.ts'
+import { startBelowReserve } from '../../shared/process-reserve.ts'
 import { nextTurn } from '../../shared/steps.ts'
 import { TextTail } from '../../shared/text-tail.ts'
 import { answerFault, isAnswer } from './answer-fault.ts'
@@ -107,14 +108,16 @@ export class StdioTransport implements Transport {
     const { command, args, cwd, env: own } = this.#options.server
     const env = { ...this.#options.env, ...own, TASKMILL_ATTEMPT: this.#options.mark }
     try {
-      return Bun.spawn([command, ...args], {
-        ...(cwd !== undefined && { cwd }),
-        env,
-        detached: true,
-        stdin: 'pipe',
-        stdout,
-        stderr,
-      })
+      return startBelowReserve(() =>
+        Bun.spawn([command, ...args], {
+          ...(cwd !== undefined && { cwd }),
+          env,
+          detached: true,
+          stdin: 'pipe',
+          stdout,
+          stderr,
+        }),
+      )
     } catch (error) {
       const code = systemCodeOf(error)
       const where = cwd === undefined ? '' : `, or no such directory ${cwd}`

@@ -4,12 +4,12 @@
  * The guard looks up the host of a URL and returns the allowed addresses. The connection has to go to one of those: a
  * second lookup might answer with another address (DNS rebinding).
  */
-import { lookup } from 'node:dns/promises'
 import { ADDRESS_CLASSES, type AddressClass, classOf } from '../../shared/egress/address-class.ts'
 import { hostOf, isLocalName } from '../../shared/egress/host.ts'
 import { type IpAddress, ipText, parseIp, parseIpv4 } from '../../shared/egress/ip-address.ts'
 import { parseRule, type Rule } from '../../shared/egress/rule.ts'
 import { decideAddress, type Egress } from '../../shared/egress/rules.ts'
+import { systemAddresses } from '../../shared/system-addresses.ts'
 import { unlessAborted } from '../../shared/unless-aborted.ts'
 
 /** `public` allows only addresses of the public internet. */
@@ -60,7 +60,7 @@ export class AddressGuard {
     ADDRESS_CLASSES.filter((one) => one !== 'public').map((one) => [one, 0]),
   )
 
-  constructor({ policy, flag, exceptions = [], addressesOf = systemAddressesOf }: AddressGuardOptions) {
+  constructor({ policy, flag, exceptions = [], addressesOf = systemAddresses }: AddressGuardOptions) {
     this.policy = policy
     this.#flag = flag
     const allow = policy === 'public' ? [parseRule('*'), ...exceptions] : undefined
@@ -120,8 +120,5 @@ export class AddressGuard {
     this.#refused.set(addressClass, (this.#refused.get(addressClass) ?? 0) + 1)
   }
 }
-
-const systemAddressesOf = async (name: string): Promise<readonly string[]> =>
-  (await lookup(name, { all: true, verbatim: true })).map(({ address }) => address)
 
 export const portOf = ({ port, protocol }: URL): number => Number(port) || (protocol === 'https:' ? 443 : 80)

@@ -1,13 +1,14 @@
 /**
  * Looks up a name: `{name, record, addrs | txt | cname | mx}`.
  *
- * The system resolver returns addresses, with the hosts file and its order of preference. DNS servers are queried
+ * Addresses come from the hosts file and DNS servers, in the order of preference of the system. DNS servers are queried
  * directly for the other records. A name without the record fails like a name that does not exist.
  */
-import { lookup, Resolver } from 'node:dns/promises'
+import type { Resolver } from 'node:dns/promises'
 import { type Static, Type } from '@sinclair/typebox'
 import { faultText } from '../../../shared/connection-fault.ts'
 import { systemCodeOf } from '../../../shared/errors.ts'
+import { systemAddresses } from '../../../shared/system-addresses.ts'
 import { boundedWait } from '../bounded-wait.ts'
 import { ExecutionError, type ExecutorContext } from '../executor.ts'
 import { ToolParams } from '../params.ts'
@@ -70,6 +71,7 @@ async function resolve(
   { servers }: DnsOptions,
   context: ExecutorContext,
 ): Promise<DnsResult> {
+  const { Resolver } = await import('node:dns/promises')
   const resolver = new Resolver({ timeout: SERVER_ANSWER_MS, tries: TRIES_PER_SERVER })
   if (servers !== undefined) resolver.setServers(servers)
   const what = `dns ${record} ${name}`
@@ -88,8 +90,7 @@ async function resolve(
 
 const queries: Readonly<Record<DnsRecord, (resolver: Resolver, name: string) => Promise<DnsAnswer>>> = {
   async ip(_, name) {
-    const found = await lookup(name, { all: true, verbatim: true })
-    return { addrs: [...new Set(found.map(({ address }) => address))] }
+    return { addrs: [...new Set(await systemAddresses(name))] }
   },
   async txt(resolver, name) {
     const strings = (await resolver.resolveTxt(name)).flat()

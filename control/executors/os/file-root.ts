@@ -6,7 +6,7 @@
  * the resolved path is opened without following any; on Linux the opened file is then asked where it really lies, so
  * that a link put in place in between is noticed before a byte is read or written.
  */
-import { constants, realpathSync } from 'node:fs'
+import { constants, realpathSync, statSync } from 'node:fs'
 import { type FileHandle, lstat, mkdir, open, readlink, realpath } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, resolve, sep } from 'node:path'
 import { systemCodeOf, UsageError } from '../../../shared/errors.ts'
@@ -32,6 +32,14 @@ export class FileRoot {
     } catch (error) {
       throw new UsageError(`invalid --file-root ${root}: ${systemCodeOf(error) ?? error}; give an existing directory`)
     }
+    if (!statSync(this.#base).isDirectory()) {
+      throw new UsageError(`invalid --file-root ${root}: it is not a directory; give an existing directory`)
+    }
+  }
+
+  /** Throws `invalid_input` or `denied` for a path that is refused whatever lies there. */
+  check(path: string): void {
+    this.#resolve(path)
   }
 
   /** The resolved path. With a root, links are resolved too. Throws `denied`. */

@@ -1,7 +1,7 @@
 /** The tool `file`: read, write, append, delete, stat. */
 import { constants, type Stats } from 'node:fs'
 import { type FileHandle, rmdir, stat, unlink } from 'node:fs/promises'
-import { basename } from 'node:path'
+import { basename, normalize } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { textOf } from '../../../shared/bounded-output.ts'
 import { messageOf, systemCodeOf } from '../../../shared/errors.ts'
@@ -47,7 +47,7 @@ export const fileParams = new ToolParams(
 export const file = (root: FileRoot): OsTool => ({
   name: 'file',
   params: fileParams,
-  checkInput: (input) => void parsed(input),
+  checkInput: (input) => root.check(parsed(input).path),
   async execute(input, context) {
     const params = parsed(input)
     const { action } = params
@@ -101,7 +101,7 @@ const actions: Readonly<Record<Action, (root: FileRoot, params: Params) => Promi
   async stat(root, { path }) {
     const found = await stat(await root.locate(path))
     return {
-      name: basename(path),
+      name: basename(normalize(path)) || '/',
       size: found.size,
       mode: modeText(found),
       mod_time: found.mtime.toISOString(),
@@ -143,14 +143,24 @@ async function writeText(handle: FileHandle, content: string): Promise<{ bytes_w
   return { bytes_written: bytes.length }
 }
 
-/** The mode in the format of `ls -l`: `-rw-r--r--`. */
+/** The mode in the format of `ls -l`, without setuid, setgid and sticky bits: `-rw-r--r--`. */
 export function modeText(found: Stats): string {
-  const kind = found.isDirectory() ? 'd' : found.isSymbolicLink() ? 'l' : found.isFile() ? '-' : '?'
+  const kind = KINDS[found.mode & constants.S_IFMT] ?? '?'
   const bits = [6, 3, 0].map((shift) => {
     const three = (found.mode >> shift) & 7
     return `${three & 4 ? 'r' : '-'}${three & 2 ? 'w' : '-'}${three & 1 ? 'x' : '-'}`
   })
   return kind + bits.join('')
+}
+
+const KINDS: Readonly<Record<number, string>> = {
+  [constants.S_IFREG]: '-',
+  [constants.S_IFDIR]: 'd',
+  [constants.S_IFLNK]: 'l',
+  [constants.S_IFCHR]: 'c',
+  [constants.S_IFBLK]: 'b',
+  [constants.S_IFIFO]: 'p',
+  [constants.S_IFSOCK]: 's',
 }
 
 const FAULTS: Readonly<Record<string, string>> = {

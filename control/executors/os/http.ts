@@ -94,7 +94,7 @@ export const http = (options: HttpOptions): OsTool => ({
   name: 'http',
   params: httpParams,
   checkInput(input) {
-    const { method, url } = requestOf(httpParams.parse(input))
+    const { method, url } = requestOf(httpParams.parse(input), options.root)
     try {
       options.guard.check(url)
     } catch (error) {
@@ -104,8 +104,8 @@ export const http = (options: HttpOptions): OsTool => ({
   execute: (input, context) => request(httpParams.parse(input), options, context),
 })
 
-/** The initial request. Throws `invalid_input`. */
-function requestOf(params: Static<typeof httpParams.schema>): Request {
+/** The initial request. Throws `invalid_input` or `denied`, also for a path that its answer cannot be saved to. */
+function requestOf(params: Static<typeof httpParams.schema>, root: FileRoot): Request {
   const method = (params.method ?? 'GET').toUpperCase()
   if (!(METHODS as readonly string[]).includes(method)) {
     throw invalidInput(`unsupported method "${params.method}" (supported: ${METHODS.join(', ')})`)
@@ -114,6 +114,7 @@ function requestOf(params: Static<typeof httpParams.schema>): Request {
   if (params.body !== undefined && (method === 'GET' || method === 'HEAD')) {
     throw invalidInput(`a ${method} request cannot have a body (give another method)`)
   }
+  if (params.save_to !== undefined) root.check(params.save_to)
   return { url, method, headers: headersOf(params.headers), body: params.body ?? null }
 }
 
@@ -122,7 +123,7 @@ async function request(
   { root, guard }: HttpOptions,
   context: ExecutorContext,
 ): Promise<HttpResult> {
-  const first = requestOf(params)
+  const first = requestOf(params, root)
   const { url, method } = first
   await context.begin()
   try {
@@ -181,7 +182,10 @@ async function follow(first: Request, guard: AddressGuard, signal: AbortSignal):
     if (redirects === MAX_REDIRECTS) {
       throw new ExecutionError('external_failure', `too many redirects (more than ${MAX_REDIRECTS})`)
     }
-    const next = urlOf(location, url)
+    const next = httpUrl(location, url)
+    if (next === undefined) {
+      throw new ExecutionError('external_failure', `redirected to "${location}", which is no http: or https: address`)
+    }
     if (next.origin !== url.origin) {
       headers = new Headers(headers)
       for (const own of ['authorization', 'cookie', 'proxy-authorization', 'host']) headers.delete(own)
@@ -198,12 +202,15 @@ async function follow(first: Request, guard: AddressGuard, signal: AbortSignal):
   }
 }
 
-function urlOf(text: string, base?: URL): URL {
-  const url = URL.parse(text, base?.href)
-  if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
-    throw invalidInput(`url must be an absolute http: or https: address, got "${text}"`)
-  }
+function urlOf(text: string): URL {
+  const url = httpUrl(text)
+  if (url === undefined) throw invalidInput(`url must be an absolute http: or https: address, got "${text}"`)
   return url
+}
+
+function httpUrl(text: string, base?: URL): URL | undefined {
+  const url = URL.parse(text, base?.href)
+  return url !== null && (url.protocol === 'http:' || url.protocol === 'https:') ? url : undefined
 }
 
 function headersOf(given: Readonly<Record<string, string>> | undefined): Headers {

@@ -13,6 +13,7 @@ import { GrowingPause } from '../../../shared/growing-pause.ts'
 import type { Log } from '../../../shared/log.ts'
 import { identify, isProcessIdentity, isStillThere, type ProcessIdentity } from '../../../shared/processes.ts'
 import { findSibling, siblingNotFound } from '../../../shared/sibling.ts'
+import { socketPathOf } from '../../../shared/socket-address.ts'
 import { startAddress } from '../../../shared/start-address.ts'
 import { type OwnToken, ownRuntimeToken } from './own-token.ts'
 import type { RuntimeService } from './service.ts'
@@ -103,9 +104,10 @@ export class RuntimeChild {
 
   #spawn(): Bun.Subprocess {
     const { service, dataDir, env, token, hasControlToken, controlAddr, flags, log } = this.#options
-    const address = startAddress(service.url)
+    const { url } = service
+    const address = socketPathOf(url) === undefined ? startAddress(url) : { listen: url }
     if (typeof address === 'string') {
-      throw new UsageError(`--with-runtime cannot start a runtime service at ${service.url}: ${address}`)
+      throw new UsageError(`--with-runtime cannot start a runtime service at ${url}: ${address}`)
     }
     const path = findSibling(PROGRAM, env.PATH)
     if (path === null) throw new UsageError(`--with-runtime: ${siblingNotFound(PROGRAM)}`)

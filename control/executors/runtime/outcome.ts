@@ -1,8 +1,8 @@
 /** Translates answers of the runtime service to outcomes of attempts. Pure. */
 import { textOf } from '../../../shared/bounded-output.ts'
 import { ERROR_CODES, type ErrorCode } from '../../../shared/contract/error-codes.ts'
-import { DEFAULT_RUNTIME } from '../../../shared/contract/placement.ts'
 import type { TaskStatusResponse } from '../../../shared/contract/runtime.ts'
+import { DEFAULT_RUNTIME } from '../../../shared/contract/runtime-names.ts'
 import type { CallFailed } from '../../../shared/http-client.ts'
 import { isGiven, isObject, jsonOrUndefined } from '../../../shared/json.ts'
 import { missingTaskIn } from '../../../shared/runtime-request/inputs.ts'
@@ -103,7 +103,8 @@ export function failureOf(error: CallFailed, at = ''): ExecutionError {
   }
   const { code, message, details } = refusalIn(error.body)
   const remedy = error.statusCode === 401 ? ' (set SERVICE_RUNTIME_TOKEN to the token of the runtime service)' : ''
-  return new ExecutionError(CODE_OF_REFUSAL[code] ?? 'external_failure', at + (message ?? error.message) + remedy, {
+  const text = message === undefined ? error.message : message + remedy
+  return new ExecutionError(CODE_OF_REFUSAL[code] ?? 'external_failure', at + text, {
     cause: error,
     source: SOURCE,
     retryable: code === '' ? error.statusCode >= 500 : PASSING.has(code),
@@ -118,6 +119,13 @@ export function failureOf(error: CallFailed, at = ''): ExecutionError {
  */
 export const isRefusal = ({ statusCode, body }: CallFailed): boolean =>
   statusCode > 0 && (statusCode < 500 || refusalIn(body).code !== '')
+
+/** Whether the runtime service does not know the route, as its version is too old. */
+export const lacksRoute = ({ statusCode, body }: CallFailed): boolean =>
+  statusCode === 404 && refusalIn(body).message?.startsWith('not found: ') === true
+
+/** The details of the refusal of a runtime service. */
+export const refusedDetails = ({ body }: CallFailed): unknown => refusalIn(body).details
 
 /** The refusal in `body`. Without a code if the answer is not from the runtime service, but from a proxy. */
 function refusalIn(body: string): { code: string; message?: string; details?: unknown } {

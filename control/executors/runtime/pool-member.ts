@@ -1,5 +1,5 @@
 /** A runtime service of the pool: its client, its logs and queue, what it has left, and whether it takes new tasks. */
-import type { RuntimeLabels } from '../../../shared/contract/placement.ts'
+import type { RuntimeLabels } from '../../../shared/contract/runtime-names.ts'
 import { CallFailed } from '../../../shared/http-client.ts'
 import { isoTime } from '../../../shared/iso-time.ts'
 import type { RuntimeEntry } from '../../../shared/runtime-entry.ts'
@@ -24,6 +24,7 @@ export class PoolMember implements PlaceableRuntime {
   readonly queue: RemoteQueue
   readonly capacity: RemoteCapacity
   labels: RuntimeLabels
+  readonly #url: string
   /** Whether `--runtime-url` names it. */
   readonly isConfigured: boolean
   /** Whether it takes no new tasks. */
@@ -41,19 +42,20 @@ export class PoolMember implements PlaceableRuntime {
     this.name = name
     this.labels = labels
     this.isConfigured = isConfigured
+    this.#url = url
     this.service = new RuntimeService({ url, token })
     this.logs = new RemoteLogs(this.service)
     this.queue = new RemoteQueue(this.service)
     this.capacity = new RemoteCapacity(this.service)
   }
 
-  /** As it was added. */
+  /** As it was added, with user and password of its address. */
   get entry(): RuntimeEntry {
-    const { name, url, labels } = this
-    return { name, url, labels }
+    const { name, labels } = this
+    return { name, url: this.#url, labels }
   }
 
-  /** The base URL, without a slash at its end. */
+  /** The base URL, without a slash at its end, and without user and password. */
   get url(): string {
     return this.service.url
   }

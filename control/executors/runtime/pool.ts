@@ -1,27 +1,49 @@
 /**
  * The runtime services that tasks can run on, by name.
  *
- * Those of `--runtime-url` are in the pool from the start. Callers add, drain and remove others, which `runtimes.json`
- * holds over a restart. Attempts enter the pool under the name of their runtime service, so that a removal knows of
- * them and can end them.
+ * The runtime services of `--runtime-url` are in the pool from the start. Callers add, drain and remove others. A keeper
+ * keeps these changes over a restart (`runtimes.json`, or rows that all replicas share). Attempts enter the pool under the
+ * name of their runtime service, so that a removal knows of them and can end them.
+ *
+ * A name may be lost and come back as another machine. So the pool counts the losses of each name. An attempt that was
+ * placed before the last loss fails, even if it enters the pool afterwards.
  */
-import { DEFAULT_RUNTIME, MAX_RUNTIMES, type RuntimeLabels } from '../../../shared/contract/placement.ts'
-import { ServiceError } from '../../../shared/errors.ts'
+import { DEFAULT_RUNTIME } from '../../../shared/contract/runtime-names.ts'
 import type { Log } from '../../../shared/log.ts'
 import type { RuntimeEntry } from '../../../shared/runtime-entry.ts'
-import { storageUnavailable } from '../../journal/storage-errors.ts'
-import type { PoolChanges, PoolFile } from './pool-file.ts'
+import { shownUrl } from '../../../shared/shown-url.ts'
+import {
+  isRemoved,
+  isSame,
+  type PooledEntry,
+  type PoolFlags,
+  type PoolState,
+  pooledEntries,
+  UNCHANGED,
+  withAdded,
+  withDrained,
+  withRemoved,
+} from '../../graph/pool-state.ts'
+import type { PoolKeeper } from '../../journal/pool-file.ts'
 import { PoolMember } from './pool-member.ts'
 
-export interface RuntimePoolOptions {
-  /** Those of `--runtime-url`. */
-  readonly configured: readonly RuntimeEntry[]
-  /** The one that control starts itself, and that cannot be removed. */
-  readonly started?: string | undefined
+export interface RuntimePoolOptions extends PoolFlags {
   /** Of all runtime services. */
   readonly token: string | undefined
-  readonly file: Pick<PoolFile, 'read' | 'write'>
   readonly log: Log
+}
+
+/** Attempts of a runtime service, also those outside this pool: they wait for a slot, or belong to other replicas. */
+export interface KnownAttempts {
+  /** All attempts of this replica. */
+  readonly here: number
+  readonly elsewhere: number
+}
+
+interface EnteredAttempt {
+  /** How often its runtime service had been lost before. */
+  readonly losses: number
+  readonly lose: () => void
 }
 
 export class RuntimePool {
@@ -29,32 +51,31 @@ export class RuntimePool {
   controlPort: number | undefined
   readonly #options: RuntimePoolOptions
   readonly #members = new Map<string, PoolMember>()
-  /** Runtime services of `--runtime-url` that were removed, by name. */
-  readonly #removed = new Map<string, RuntimeEntry>()
-  /** Names of runtime services that were lost with their attempts. */
-  readonly #lost: Set<string>
+  #state = UNCHANGED
+  #keeper: PoolKeeper | undefined
   /** Called at the next change. */
   readonly #waiters = new Set<() => void>()
-  /** What ends the attempts of each runtime service, by its name. */
-  readonly #attempts = new Map<string, Set<() => void>>()
+  /** The attempts of each runtime service, by its name. */
+  readonly #attempts = new Map<string, Set<EnteredAttempt>>()
+  /** By name of `--runtime-url`: the address that somebody added under it and that was logged. */
+  readonly #shadowed = new Map<string, string>()
 
-  /** Throws `UsageError` if the file is unreadable. */
   constructor(options: RuntimePoolOptions) {
     this.#options = options
-    const { configured, started, token, file, log } = options
-    const { added, draining, removed, lost } = file.read()
-    this.#lost = new Set(lost)
+    this.#take(UNCHANGED)
+  }
+
+  /** From now on, `keeper` keeps the changes of callers. Called once, before there are attempts. */
+  keepIn(keeper: PoolKeeper): void {
+    const { configured, started, log } = this.#options
+    this.#keeper = keeper
+    keeper.onChange = () => this.#take(keeper.state)
+    this.#take(keeper.state)
     for (const entry of configured) {
-      const { name, url } = entry
-      if (name !== started && removed.some((each) => each.name === name && each.url === url)) {
-        this.#removed.set(name, entry)
-        log.warn('a runtime service of --runtime-url was removed: it gets no tasks', { runtime: name, url })
-      } else this.#members.set(name, new PoolMember(entry, token, true))
+      if (entry.name === started || !isRemoved(entry, keeper.state)) continue
+      const url = shownUrl(entry.url)
+      log.warn('a runtime service of --runtime-url was removed: it gets no tasks', { runtime: entry.name, url })
     }
-    for (const entry of added) {
-      if (!this.#members.has(entry.name)) this.#members.set(entry.name, new PoolMember(entry, token, false))
-    }
-    for (const name of draining) this.#setDraining(this.#members.get(name), true)
   }
 
   /** In the order in which they came. */
@@ -70,6 +91,11 @@ export class RuntimePool {
   /** Whether `member` was not removed or replaced. */
   has(member: PoolMember): boolean {
     return this.#members.get(member.name) === member
+  }
+
+  /** Whether `--runtime-url` has this name and address, also if it was removed. */
+  isConfiguredAt(name: string, url: string): boolean {
+    return this.#options.configured.some((entry) => entry.name === name && shownUrl(entry.url) === url)
   }
 
   /** Whether there is nothing but the one runtime service without a name. Then tasks have no choice, and do not wait for others. */
@@ -91,14 +117,23 @@ export class RuntimePool {
     return this.#attempts.get(name)?.size ?? 0
   }
 
-  /** An attempt is placed on a runtime service. `lose` is called if that is lost. Returns a function for its end. */
-  enter(name: string = DEFAULT_RUNTIME, lose: () => void): () => void {
+  /** How often runtime services of this name were lost: never, for the one that control starts itself. */
+  lossesOf(name: string = DEFAULT_RUNTIME): number {
+    return name === this.#options.started ? 0 : (this.#state.losses.get(name) ?? 0)
+  }
+
+  /**
+   * Enters an attempt at a runtime service. `losses` is the number of losses of that name when the attempt was placed. Calls
+   * `lose` once there are more. Returns a function that removes the attempt.
+   */
+  enter(name: string = DEFAULT_RUNTIME, losses: number, lose: () => void): () => void {
     const attempts = this.#attempts.get(name) ?? new Set()
     this.#attempts.set(name, attempts)
-    attempts.add(lose)
-    if (this.#lost.has(name) && !this.#members.has(name)) lose()
+    const entered = { losses, lose }
+    attempts.add(entered)
+    if (losses < this.lossesOf(name)) lose()
     return () => {
-      attempts.delete(lose)
+      attempts.delete(entered)
       if (attempts.size === 0 && this.#attempts.get(name) === attempts) this.#attempts.delete(name)
     }
   }
@@ -118,135 +153,77 @@ export class RuntimePool {
   }
 
   /**
-   * Adds a runtime service, or gives a known one other labels. Returns whether it is new. Throws 409 if the name is taken
-   * by another address while attempts are there, 503 if the disk does not take the change. `attempts` is the number of
-   * attempts that it has or may have.
+   * Adds a runtime service, or gives a known one other labels. Rejects with 409 if the name is taken by another address
+   * while attempts are there, 503 if the change cannot be kept.
    */
-  add({ name, url, labels }: RuntimeEntry, attempts = 0): { readonly member: PoolMember; readonly isNew: boolean } {
-    const { token } = this.#options
-    const known = this.#members.get(name)
-    if (known?.url === url && isSame(known.labels, labels)) return { member: known, isNew: false }
-    if (known?.isConfigured === true) {
-      throw new ServiceError(409, `runtime ${name} is set by --runtime-url: change its address and its labels there`)
-    }
-    if (known?.url === url) {
-      this.#change(() => {
-        known.labels = labels
-      })
-      return { member: known, isNew: false }
-    }
-    const count = Math.max(attempts, this.attemptCount(name))
-    if (known !== undefined && count > 0) {
-      throw new ServiceError(
-        409,
-        `runtime ${name} is at ${known.url} and has ${attemptsText(count)}: wait for them, or remove it with lost=true if its machine is gone for good`,
-      )
-    }
-    if (known === undefined && this.#members.size >= MAX_RUNTIMES) {
-      throw new ServiceError(409, `there are ${MAX_RUNTIMES} runtime services already: remove one first`)
-    }
-    const removed = this.#removed.get(name)
-    const isConfigured = removed?.url === url && isSame(removed.labels, labels)
-    const member = new PoolMember({ name, url, labels }, token, isConfigured)
-    member.isDraining = known?.isDraining === true
-    this.#change(() => {
-      this.#members.set(name, member)
-      this.#removed.delete(name)
-      this.#lost.delete(name)
-    })
-    return { member, isNew: known === undefined }
+  add(entry: RuntimeEntry, attempts: KnownAttempts): Promise<PooledEntry> {
+    return this.#change(entry.name, (state) =>
+      withAdded(this.#options, state, entry, this.#countOf(entry.name, attempts)),
+    )
   }
 
-  /** Has a runtime service take no new tasks, or take them again. Throws 404 and 503. */
-  drain(name: string, isDraining: boolean): PoolMember {
-    const member = this.#known(name)
-    if (member.isDraining !== isDraining) this.#change(() => this.#setDraining(member, isDraining))
-    return member
+  #countOf(name: string, { here, elsewhere }: KnownAttempts): number {
+    return Math.max(here, this.attemptCount(name)) + elsewhere
+  }
+
+  /** Stops new tasks for a runtime service, or allows them again. Rejects with 404 and 503. */
+  drain(name: string, isDraining: boolean): Promise<PooledEntry> {
+    return this.#change(name, (state) => withDrained(this.#options, state, name, isDraining))
   }
 
   /**
    * Removes a runtime service. With `isLost` its attempts fail, also if it is not in the pool any more. Returns their
-   * number. Throws 404, 409 if it has attempts or control started it, 503. `attempts` is the number of attempts that it
-   * has or may have.
+   * number. Rejects with 404, 409 if it has attempts or control started it, 503.
    */
-  remove(name: string, { isLost, attempts }: { readonly isLost: boolean; readonly attempts: number }): number {
-    const count = Math.max(attempts, this.attemptCount(name))
-    const member = isLost && count > 0 ? this.#members.get(name) : this.#known(name)
-    if (name === this.#options.started) {
-      throw new ServiceError(409, `runtime ${name} is started by --with-runtime: it cannot be removed`)
-    }
-    if (!isLost && count > 0) {
-      throw new ServiceError(
-        409,
-        `runtime ${name} has ${attemptsText(count)}: drain it and wait for them, or remove it with lost=true if its machine is gone for good`,
-      )
-    }
-    this.#change(() => {
-      this.#members.delete(name)
-      if (member?.isConfigured === true) this.#removed.set(name, member.entry)
-      if (isLost) this.#lost.add(name)
+  async remove(name: string, { isLost, attempts }: { readonly isLost: boolean; readonly attempts: KnownAttempts }) {
+    let count = 0
+    await this.#keeper!.change((state) => {
+      count = this.#countOf(name, attempts)
+      return withRemoved(this.#options, state, name, { isLost, attempts: count })
     })
-    for (const lose of isLost ? [...(this.#attempts.get(name) ?? [])] : []) lose()
     return isLost ? count : 0
   }
 
-  #known(name: string): PoolMember {
-    const member = this.#members.get(name)
-    if (member !== undefined) return member
-    throw new ServiceError(404, `no runtime is named ${name}`)
+  /** Returns the changed runtime service. */
+  async #change(name: string, make: (state: PoolState) => PoolState): Promise<PooledEntry> {
+    let changed: PooledEntry | undefined
+    await this.#keeper!.change((state) => {
+      const next = make(state)
+      changed = pooledEntries(this.#options, next).get(name)
+      return next
+    })
+    return changed!
   }
 
-  #setDraining(member: PoolMember | undefined, isDraining: boolean): void {
-    if (member !== undefined) member.isDraining = isDraining
-  }
-
-  /** Makes a change and writes it. A change that the disk does not take is undone. Throws 503. */
-  #change(make: () => void): void {
-    const before = {
-      members: [...this.#members].map(([name, member]) => {
-        const { isDraining, labels } = member
-        return { name, member, isDraining, labels }
-      }),
-      removed: [...this.#removed],
-      lost: [...this.#lost],
-    }
-    make()
-    try {
-      this.#options.file.write(this.#changes)
-    } catch (error) {
-      this.#members.clear()
-      for (const { name, member, isDraining, labels } of before.members) {
-        member.isDraining = isDraining
-        member.labels = labels
-        this.#members.set(name, member)
-      }
-      refill(this.#removed, before.removed)
-      this.#lost.clear()
-      for (const name of before.lost) this.#lost.add(name)
-      throw storageUnavailable(error)
+  /** Applies the changes of callers to the pool. */
+  #take(state: PoolState): void {
+    this.#state = state
+    const entries = pooledEntries(this.#options, state)
+    const earlier = new Map(this.#members)
+    this.#members.clear()
+    for (const entry of entries.values()) this.#members.set(entry.name, this.#member(entry, earlier.get(entry.name)))
+    for (const entry of state.added) this.#tellIfShadowed(entry, entries.get(entry.name)!)
+    for (const [name, attempts] of [...this.#attempts]) {
+      const losses = this.lossesOf(name)
+      for (const attempt of [...attempts]) if (attempt.losses < losses) attempt.lose()
     }
     for (const wake of [...this.#waiters]) wake()
   }
 
-  get #changes(): PoolChanges {
-    const { members } = this
-    return {
-      added: members.filter(({ isConfigured }) => !isConfigured).map(({ entry }) => entry),
-      draining: members.filter(({ isDraining }) => isDraining).map(({ name }) => name),
-      removed: [...this.#removed.values()],
-      lost: [...this.#lost],
-    }
+  /** The earlier member, unless its address has changed. */
+  #member(entry: PooledEntry, earlier: PoolMember | undefined): PoolMember {
+    const isKept = earlier?.entry.url === entry.url && earlier.isConfigured === entry.isConfigured
+    const member = isKept ? earlier : new PoolMember(entry, this.#options.token, entry.isConfigured)
+    if (!isSame(member.labels, entry.labels)) member.labels = entry.labels
+    member.isDraining = entry.isDraining
+    return member
   }
-}
 
-const isSame = (a: RuntimeLabels, b: RuntimeLabels): boolean => {
-  const names = Object.keys(a)
-  return names.length === Object.keys(b).length && names.every((name) => Object.hasOwn(b, name) && a[name] === b[name])
-}
-
-const attemptsText = (count: number): string => (count === 1 ? '1 attempt' : `${count} attempts`)
-
-function refill<K, V>(map: Map<K, V>, entries: readonly (readonly [K, V])[]): void {
-  map.clear()
-  for (const [key, value] of entries) map.set(key, value)
+  /** Logs once that another replica added a name that the flags of this one give another address. */
+  #tellIfShadowed({ name, url }: RuntimeEntry, entry: PooledEntry): void {
+    if (shownUrl(entry.url) === url || this.#shadowed.get(name) === url) return
+    this.#shadowed.set(name, url)
+    const fields = { runtime: name, url: shownUrl(entry.url), added_url: url }
+    this.#options.log.warn('a runtime service was added under a name of --runtime-url, which counts here', fields)
+  }
 }

@@ -7,14 +7,17 @@
  * service is unreachable, the attempt retries up to a limit. Then it fails, and `Orphans` kills the task once the
  * service is back.
  */
-import { DEFAULT_RUNTIME } from '../../../shared/contract/placement.ts'
+
 import type { TaskStatusResponse } from '../../../shared/contract/runtime.ts'
+import { DEFAULT_RUNTIME } from '../../../shared/contract/runtime-names.ts'
 import { hasEnded } from '../../../shared/contract/runtime-status.ts'
 import { formatDuration } from '../../../shared/duration.ts'
 import { CallFailed } from '../../../shared/http-client.ts'
+import { isMissingBundle } from '../../../shared/runtime-request/inputs.ts'
 import { unlessAborted } from '../../../shared/unless-aborted.ts'
 import { ExecutionError, type ExecutorContext, type StopReason } from '../executor.ts'
-import { failureOf, isRefusal } from './outcome.ts'
+import type { AttemptFiles } from './attempt-files.ts'
+import { failureOf, isRefusal, refusedDetails } from './outcome.ts'
 import type { Placing } from './placing.ts'
 import type { RuntimePool } from './pool.ts'
 import type { Away, PoolMember } from './pool-member.ts'
@@ -28,12 +31,17 @@ export const STOP_AWAY_MS = 10_000
 /** Pause in milliseconds after a long poll that returned at once although the task still runs. */
 const UNHELD_PAUSE_MS = 200
 
+/** Times that an attempt sends bundles again that were staged and went before its request came. */
+const MAX_RESTAGED = 3
+
 /** Milliseconds in which a service that answers has come to all requests that arrived before. */
 export const ARRIVED_AFTER_MS = 2_000
 
 export interface RemoteAttemptOptions {
   readonly pool: RuntimePool
   readonly placing: Placing
+  /** Undefined if no input has to be moved. */
+  readonly files: AttemptFiles | undefined
   readonly id: string
   readonly owner: string | undefined
   readonly context: ExecutorContext
@@ -59,6 +67,8 @@ export class RemoteAttempt {
   #sending: Promise<void> | undefined
   /** The name of its runtime service; undefined before it has a place, and for attempts of earlier versions. */
   #runtime: string | undefined
+  /** How often runtime services of that name had been lost before. */
+  #losses = 0
   /** Fires when the attempt is stopped, or its runtime service is lost. */
   readonly #over = new AbortController()
   #isLost = false
@@ -82,7 +92,8 @@ export class RemoteAttempt {
       if (handle !== undefined) {
         await this.#options.context.begin()
         if (signal.aborted) throw stoppedError()
-        this.#enter(handle.runtime)
+        this.#enter(handle.runtime, handle.losses ?? 0)
+        if (this.#over.signal.aborted) throw stoppedError()
         member = this.#options.pool.get(handle.runtime) ?? (await this.#returned(handle.runtime))
       }
       if (member === undefined || this.#whereabouts !== 'taken') member = await this.#submit(request, member)
@@ -100,10 +111,11 @@ export class RemoteAttempt {
   }
 
   /** From here on, a removal of the runtime service knows of the attempt. */
-  #enter(runtime: string | undefined): void {
+  #enter(runtime: string | undefined, losses: number): void {
     this.#leave()
     this.#runtime = runtime
-    this.#leave = this.#options.pool.enter(runtime, () => {
+    this.#losses = losses
+    this.#leave = this.#options.pool.enter(runtime, losses, () => {
       this.#isLost = true
       this.#over.abort()
     })
@@ -130,18 +142,18 @@ export class RemoteAttempt {
 
   /** Sends the attempt to one runtime service after the other, until one has it. `known` may have it already. */
   async #submit(request: object, known: PoolMember | undefined): Promise<PoolMember> {
-    const { id, owner, context, placing, awayMs } = this.#options
+    const { context, placing, files, awayMs } = this.#options
     const { signal } = this.#over
     let member = known
     let budget: RetryBudget | undefined
+    let restaged = 0
     for (;;) {
       if (signal.aborted) throw stoppedError()
       if (member === undefined) {
         const next = placing.next(signal)
         member = next instanceof Promise ? await next : next
-        this.#enter(member.name)
-        context.handOver({ id, isTaken: false, owner, runtime: member.name })
-        await context.begin()
+        this.#enter(member.name, this.#options.pool.lossesOf(member.name))
+        await this.#recordPlace(member, false)
         if (signal.aborted) throw stoppedError()
       }
       try {
@@ -152,6 +164,8 @@ export class RemoteAttempt {
         if (signal.aborted) throw stoppedError()
         if (!(error instanceof CallFailed)) throw error
         if (this.#whereabouts === 'not sent') {
+          const isMissing = files !== undefined && isMissingBundle(refusedDetails(error))
+          if (isMissing && ++restaged <= MAX_RESTAGED) continue
           this.#leave()
           placing.refused(member, error)
           context.handOver(undefined)
@@ -166,8 +180,26 @@ export class RemoteAttempt {
     }
     this.#noteBack(member)
     this.#whereabouts = 'taken'
-    context.handOver({ id, isTaken: true, owner, runtime: member.name })
+    this.#recordPlace(member, true)
     return member
+  }
+
+  /** Records where the attempt goes, with the hashes of its inputs until it is there. */
+  #recordPlace({ name }: PoolMember, isTaken: boolean): Promise<void> | undefined {
+    const { id, owner, context, files } = this.#options
+    const bundles = isTaken ? undefined : files?.pins
+    const losses = this.#losses > 0 && { losses: this.#losses }
+    context.handOver({ id, isTaken, owner, runtime: name, ...losses, ...(bundles !== undefined && { bundles }) })
+    return isTaken ? undefined : context.begin()
+  }
+
+  /** The request as the service gets it, which has all that it needs. */
+  async #withFiles(member: PoolMember, request: object, signal: AbortSignal): Promise<object> {
+    const { files } = this.#options
+    if (files === undefined) return request
+    if (await files.pin(member, signal)) await this.#recordPlace(member, false)
+    await files.bring(member, signal)
+    return files.requestFor(member, request)
   }
 
   /**
@@ -180,13 +212,15 @@ export class RemoteAttempt {
     const { id, context, pool } = this.#options
     const mayBeThere = this.#whereabouts === 'maybe'
     if (mayBeThere && (await service.has(id, context.traceId))) return
+    const isOpen = !mayBeThere || (!member.isDraining && pool.has(member))
+    const body = isOpen ? await this.#withFiles(member, request, signal) : request
     const lookedAt = performance.now()
     if (signal.aborted) throw stoppedError()
     this.#whereabouts = 'maybe'
     let refusal: CallFailed | undefined
     try {
-      if (mayBeThere && (member.isDraining || !pool.has(member))) refusal = new CallFailed(...NO_NEW_ONES)
-      else await service.submit(request, context.traceId, pool.controlPort)
+      if (!isOpen) refusal = new CallFailed(...NO_NEW_ONES)
+      else await service.submit(body, context.traceId, pool.controlPort)
     } catch (error) {
       if (!(error instanceof CallFailed)) throw error
       if (error.statusCode === 409) return

@@ -2,11 +2,11 @@
  * Removes ended tasks from runtime services after they were deleted, replaced or retired in control.
  *
  * Callers never wait for a removal. If a removal is given up, the retention of its runtime service removes the task.
- * Unfinished removals are on disk (`removal-file.ts`) and continue after a restart. Those of each runtime service have a
- * queue of their own, so that one that is away keeps up no other.
+ * Unfinished removals are on disk (`removal-file.ts`) and continue after a restart. Each runtime service has a queue, so
+ * that one that is away delays no other.
  */
 import { join } from 'node:path'
-import { DEFAULT_RUNTIME } from '../../../shared/contract/placement.ts'
+import { DEFAULT_RUNTIME } from '../../../shared/contract/runtime-names.ts'
 import { messageOf } from '../../../shared/errors.ts'
 import type { CallFailed } from '../../../shared/http-client.ts'
 import type { Log } from '../../../shared/log.ts'

@@ -11,6 +11,7 @@ import {
   SubmitTaskRequest,
 } from '../../../shared/contract/runtime-request.ts'
 import { isGiven, isObject } from '../../../shared/json.ts'
+import type { TaskFiles } from '../../../shared/runtime-request/inputs.ts'
 import { type SecretNames, sortedNames } from '../../../shared/runtime-request/secrets.ts'
 import { shortened } from '../../../shared/runtime-request/text.ts'
 import { withoutUnknownFields } from '../../../shared/unknown-names.ts'
@@ -36,8 +37,13 @@ export interface RuntimeRequest {
   readonly owner: string | undefined
   /** Where it may run. */
   readonly placement: PlacementRule
-  /** Its inputs, and where their files are; undefined for those on the runtime service without a name. */
-  readonly inputPlaces: readonly { readonly path: string; readonly runtime: string | undefined }[]
+  /** Its inputs from other tasks, and where their files are; undefined for those on the runtime service without a name. */
+  readonly inputPlaces: readonly InputPlace[]
+}
+
+export interface InputPlace extends TaskFiles {
+  readonly path: string
+  readonly runtime: string | undefined
 }
 
 type Fields = Readonly<Record<string, unknown>>
@@ -139,12 +145,15 @@ function limitsOf(given: unknown, timeout: number | undefined): unknown {
 /** The inputs without the names of their runtime services, which are for control. */
 function inputsOf(given: unknown): { inputs: unknown; inputPlaces: RuntimeRequest['inputPlaces'] } {
   if (!isObject(given)) return { inputs: given, inputPlaces: [] }
-  const places: { path: string; runtime: string | undefined }[] = []
+  const places: InputPlace[] = []
   const inputs: [string, unknown][] = []
   for (const [path, input] of Object.entries(given)) {
     const { runtime, ...source } = isObject(input) ? input : {}
     const isNamed = typeof runtime === 'string'
-    places.push({ path, runtime: isNamed ? runtime : undefined })
+    const { task_id, file } = source as Partial<TaskFiles>
+    if (typeof task_id === 'string' && typeof file === 'string') {
+      places.push({ path, task_id, file, runtime: isNamed ? runtime : undefined })
+    }
     inputs.push([path, isNamed ? source : input])
   }
   return { inputs: Object.fromEntries(inputs), inputPlaces: places }

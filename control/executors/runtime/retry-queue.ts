@@ -90,7 +90,7 @@ export class RetryQueue<T extends Retried> {
     this.#isWorking = true
     try {
       await nextTurn()
-      await this.#rounds()
+      while (this.#items.size > 0) await this.#rounds() // some may have come since the last round
     } catch (error) {
       this.#options.log.error('calls to the runtime service are not repeated', { cause: stackOf(error) })
     } finally {

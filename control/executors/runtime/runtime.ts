@@ -7,13 +7,14 @@
  */
 
 import type { TaskPlan } from '../../../shared/contract/graph-dry-run.ts'
-import { DEFAULT_RUNTIME } from '../../../shared/contract/placement.ts'
+import { DEFAULT_RUNTIME } from '../../../shared/contract/runtime-names.ts'
 import { EXECUTION_KINDS } from '../../../shared/contract/runtime-request.ts'
+import type { TaskNetwork } from '../../../shared/contract/task-network.ts'
 import { CallFailed } from '../../../shared/http-client.ts'
 import { isObject } from '../../../shared/json.ts'
 import type { SecretNames } from '../../../shared/runtime-request/secrets.ts'
 import type { Handle } from '../../graph/cold-fields.ts'
-import { fittingRuntimes, inputsFault, needOf, type PlacementRule, placementFault } from '../../graph/placement.ts'
+import { fittingRuntimes, needOf, placementFault } from '../../graph/placement.ts'
 import { runtimeParameters } from '../../graph/runtime-parameters.ts'
 import {
   type AttemptName,
@@ -26,6 +27,8 @@ import {
   type SecretTaking,
   type ToolParameters,
 } from '../executor.ts'
+import { AttemptFiles } from './attempt-files.ts'
+import type { FileMoves } from './file-moves.ts'
 import type { Orphans } from './orphans.ts'
 import { failureOf, outcomeOf, type RuntimeResult, resultOf } from './outcome.ts'
 import { Placing } from './placing.ts'
@@ -41,6 +44,7 @@ export interface RuntimeExecutorOptions {
   readonly pool: RuntimePool
   readonly orphans: Orphans
   readonly removals: RemoteRemovals
+  readonly moves: FileMoves
   readonly defaults: ContextDefaults
   /** Milliseconds that a runtime service may be unreachable before its attempts fail. */
   readonly awayMs: number
@@ -73,6 +77,8 @@ export class RuntimeExecutor implements Executor {
   readonly #options: RuntimeExecutorOptions
   /** Attempts without contact to their services, by id. */
   readonly #away = new Map<string, Away>()
+  /** Attempts with inputs from several runtime services, or for another one, by id. */
+  readonly #files = new Map<string, AttemptFiles>()
   /** Attempts that have no place yet, by id. */
   readonly #placings = new Map<string, Placing>()
 
@@ -106,38 +112,47 @@ export class RuntimeExecutor implements Executor {
     const { handle } = context
     const id = handle?.id ?? runtimeTaskId(task.id, context.graphId, context.attempt)
     const request = runtimeRequest(task, { runtimeId: id, defaults: this.#defaultsFor(handle) })
-    const { body, owner } = request
-    const rule = handle === undefined ? this.#ruleFor(request) : request.placement
-    const placing = new Placing({
-      ...{ pool, rule, awayMs, isExpected },
-      need: needOf(body.limits),
-      standBy: () => context.standBy(),
-    })
-    this.#placings.set(id, placing)
+    const { body, owner, placement } = request
+    const files = this.#filesOf(request, context)
+    if (files !== undefined) this.#files.set(id, files)
     try {
+      const isNew = files !== undefined && handle === undefined
+      const rule = isNew ? await files.place(placement, context.signal) : placement
+      const placing = new Placing({
+        ...{ pool, rule, awayMs, isExpected },
+        need: needOf(body.limits),
+        standBy: () => context.standBy(),
+      })
+      this.#placings.set(id, placing)
       const attempt = new RemoteAttempt({
-        ...{ pool, placing, id, owner, context, awayMs, away: this.#away },
+        ...{ pool, placing, files, id, owner, context, awayMs, away: this.#away },
         killRemote: (runtime, isTaken) => this.#killRemote({ id, owner, isTaken, runtime }),
       })
       const { status, member } = await attempt.run(body)
       return outcomeOf(status, member)
     } finally {
       this.#placings.delete(id)
+      this.#files.delete(id)
     }
   }
 
-  /** A task that takes files goes where they are. Throws `ExecutionError` if it may not run there. */
-  #ruleFor({ placement, inputPlaces }: RuntimeRequest): PlacementRule {
-    const { pool } = this.#options
+  /** Undefined if there is nothing to move: a task without inputs, or nowhere else to run. */
+  #filesOf({ body, inputPlaces }: RuntimeRequest, context: ExecutorContext): AttemptFiles | undefined {
+    const { pool, moves, awayMs } = this.#options
+    const { traceId, handle } = context
+    if (pool.isLone) return undefined
     // A file without a place is on the runtime service without a name, or the caller knows where it is.
-    const unnamed = pool.get() === undefined ? [] : [DEFAULT_RUNTIME]
-    const [first, ...others] = inputPlaces.flatMap(({ path, runtime }) =>
-      (runtime === undefined ? unnamed : [runtime]).map((name) => ({ path, runtime: name })),
-    )
-    if (first === undefined || pool.isLone) return placement
-    const fault = inputsFault([first, ...others], pool.get(first.runtime), placement)
-    if (fault !== undefined) throw new ExecutionError('invalid_input', fault, { retryable: false, isFinal: true })
-    return { runtime: first.runtime }
+    const unnamed = pool.get() === undefined ? undefined : DEFAULT_RUNTIME
+    const inputs = inputPlaces.flatMap((input) => {
+      const runtime = input.runtime ?? unnamed
+      return runtime === undefined ? [] : [{ ...input, runtime }]
+    })
+    if (inputs.length === 0) return undefined
+    const { tenant } = (body.control_context ?? {}) as { tenant?: string | null }
+    return new AttemptFiles({
+      ...{ pool, moves, inputs, tenant: tenant ?? undefined, pins: handle?.bundles, traceId, awayMs },
+      standBy: () => context.standBy(),
+    })
   }
 
   /** An attempt keeps the owner of its submission, because a restart may have changed the default. */
@@ -189,13 +204,23 @@ export class RuntimeExecutor implements Executor {
     }
   }
 
+  async readNetwork({ id, runtime }: Handle, { traceId, signal }: Call): Promise<TaskNetwork> {
+    try {
+      return await this.#memberOf(runtime).service.network(id, traceId, signal)
+    } catch (error) {
+      throw error instanceof CallFailed ? failureOf(error) : error
+    }
+  }
+
   async waitingFor(handles: readonly Handle[]): Promise<ReadonlyMap<string, string>> {
     const details = new Map<string, string>()
     const asked = new Map<PoolMember, string[]>()
     for (const { id, runtime = DEFAULT_RUNTIME } of handles) {
       const away = this.#away.get(id)
       const member = this.#options.pool.get(runtime)
-      if (away !== undefined) details.set(id, awayText(runtime, away))
+      const moving = this.#files.get(id)?.waiting
+      if (moving !== undefined) details.set(id, moving)
+      else if (away !== undefined) details.set(id, awayText(runtime, away))
       else if (member !== undefined) asked.set(member, [...(asked.get(member) ?? []), id])
     }
     const look = async ([{ name, queue }, ids]: [PoolMember, readonly string[]]) => {
@@ -207,7 +232,8 @@ export class RuntimeExecutor implements Executor {
   }
 
   waitingHere({ id, graph, attempt }: AttemptName): string | undefined {
-    return this.#placings.get(runtimeTaskId(id, graph.id, attempt))?.waiting
+    const runtimeId = runtimeTaskId(id, graph.id, attempt)
+    return this.#placings.get(runtimeId)?.waiting ?? this.#files.get(runtimeId)?.waiting
   }
 
   onBehalfOf({ input, handle }: Pick<ExecutableTask, 'input'> & { readonly handle?: Handle | undefined }) {

@@ -1,17 +1,30 @@
 /** Client of the runtime service. */
+import { BUNDLE_TYPE, type BundleSummary, isSha256, type StagedFile } from '../../../shared/contract/file-bundles.ts'
 import type { DryRunResponse, TaskStatusResponse } from '../../../shared/contract/runtime.ts'
+import type { TaskNetwork } from '../../../shared/contract/task-network.ts'
 import { headerValue } from '../../../shared/header-text.ts'
 import { CallFailed, ServiceClient } from '../../../shared/http-client.ts'
 import { isObject } from '../../../shared/json.ts'
+import type { TaskFiles } from '../../../shared/runtime-request/inputs.ts'
+import { networkIn } from './network-check.ts'
+import { lacksRoute } from './outcome.ts'
 import { statusFault } from './status-check.ts'
 
 /** Timeout in milliseconds of a call that is not a long poll. */
 const CALL_TIMEOUT_MS = 15_000
 
+/** The same of a call that walks over files, and of one that reads them all. */
+const WALK_TIMEOUT_MS = 60_000
+const DIGEST_TIMEOUT_MS = 10 * 60_000
+
 /** Milliseconds of a long poll. Proxies cut longer ones. */
 const HOLD_MS = 20_000
 
 const TASKS = '/api/v1/tasks'
+const STAGED = '/api/v1/runtime/files'
+
+/** Bytes of an answer about the connections of a task, of which a runtime service lists a bounded number. */
+const MAX_NETWORK_BYTES = 1024 * 1024
 
 /** A part of an output. */
 export interface LogRange {
@@ -38,20 +51,22 @@ export interface RuntimeServiceOptions {
 }
 
 export class RuntimeService {
+  readonly #url: string
   #client: ServiceClient
 
   constructor(options: RuntimeServiceOptions) {
+    this.#url = options.url
     this.#client = clientOf(options)
   }
 
   /** Sets the token of further calls. */
   authorize(token: string): void {
-    this.#client = clientOf({ url: this.url, token })
+    this.#client = clientOf({ url: this.#url, token })
   }
 
-  /** The base URL, without a trailing slash. */
+  /** The base URL, without a trailing slash, and without user and password. */
   get url(): string {
-    return this.#client.baseUrl
+    return this.#client.shownUrl
   }
 
   /** Whether the service is reachable and accepts tasks. */
@@ -128,7 +143,7 @@ export class RuntimeService {
       timeoutMs: ms + CALL_TIMEOUT_MS,
       signal,
     })
-    const fault = statusFault(answer)
+    const fault = statusFault(answer, id)
     if (fault === undefined) return answer as TaskStatusResponse
     const message = `the runtime service at ${this.url} answered for task ${id} with a status that cannot be read: ${fault}`
     throw new CallFailed(message, { statusCode: 200 })
@@ -143,6 +158,73 @@ export class RuntimeService {
     return { offset: Number(headers.get('x-log-offset') ?? 0), stream }
   }
 
+  /** What a task did through the rules of its network. Throws `CallFailed`. */
+  async network(id: string, traceId: string, signal: AbortSignal): Promise<TaskNetwork> {
+    const answer = await this.#client.call({
+      ...{ method: 'GET', path: `${TASKS}/${id}/network`, headers: trace(traceId) },
+      ...{ timeoutMs: CALL_TIMEOUT_MS, maxAnswerBytes: MAX_NETWORK_BYTES, signal },
+    })
+    const network = networkIn(answer)
+    if (network !== undefined) return network
+    const message = `the runtime service at ${this.url} answered for the network of task ${id} with something else`
+    throw new CallFailed(message, { statusCode: 200 })
+  }
+
+  /** The size of files of a task as a bundle. */
+  bundleSize(files: TaskFiles, traceId: string, signal: AbortSignal): Promise<BundleSummary> {
+    return this.#bundle(files, 'size', WALK_TIMEOUT_MS, traceId, signal)
+  }
+
+  /** The same with the hash. The service reads the files. */
+  async bundleDigest(files: TaskFiles, traceId: string) {
+    const digest = await this.#bundle(files, 'digest', DIGEST_TIMEOUT_MS, traceId)
+    const { sha256 } = digest
+    if (sha256 !== undefined && isSha256(sha256)) return { ...digest, sha256 }
+    throw new CallFailed(`the runtime service at ${this.url} answered a digest without a hash`, { statusCode: 200 })
+  }
+
+  async #bundle(files: TaskFiles, only: string, timeoutMs: number, traceId: string, signal?: AbortSignal) {
+    const path = `${bundlePath(files)}&only=${only}`
+    const answer = await this.#client.call({ method: 'GET', path, headers: trace(traceId), timeoutMs, signal })
+    const { bytes, files: count } = answer as Partial<BundleSummary>
+    if (Number.isSafeInteger(bytes) && Number.isSafeInteger(count)) return answer as BundleSummary
+    throw new CallFailed(`the runtime service at ${this.url} answered for a bundle without its size`, {
+      statusCode: 200,
+    })
+  }
+
+  /** Streams files of a task as a bundle. */
+  openBundle(files: TaskFiles, traceId: string, signal: AbortSignal) {
+    return this.#client.open(bundlePath(files), trace(traceId), signal)
+  }
+
+  /** Whether the service has the bundle staged. It then counts as used. */
+  async hasStaged(sha256: string, traceId: string, signal: AbortSignal): Promise<boolean> {
+    const path = `${STAGED}/${sha256}`
+    try {
+      const headers = trace(traceId)
+      await this.#client.call({ method: 'GET', path, headers, timeoutMs: CALL_TIMEOUT_MS, signal })
+      return true
+    } catch (error) {
+      if (error instanceof CallFailed && error.statusCode === 404 && !lacksRoute(error)) return false
+      throw error
+    }
+  }
+
+  /** Stages a bundle. `signal` ends the call: the service needs as long as the body takes, and syncs it. */
+  async stage(sha256: string, body: ReadableStream<Uint8Array>, traceId: string, signal: AbortSignal): Promise<void> {
+    const call = {
+      method: 'PUT',
+      path: `${STAGED}/${sha256}`,
+      body,
+      type: BUNDLE_TYPE,
+      headers: trace(traceId),
+    } as const
+    const { sha256: staged } = (await this.#client.upload({ ...call, signal })) as Partial<StagedFile>
+    if (staged === sha256) return
+    throw new CallFailed(`the runtime service at ${this.url} did not say that it has the bundle`, { statusCode: 200 })
+  }
+
   async kill(id: string, owner: string | undefined, traceId: string): Promise<void> {
     const headers = { ...trace(traceId), ...asOwner(owner) }
     await this.#client.call({ method: 'POST', path: `${TASKS}/${id}/kill`, headers, timeoutMs: CALL_TIMEOUT_MS })
@@ -154,6 +236,9 @@ export class RuntimeService {
     await this.#client.call({ method: 'DELETE', path: `${TASKS}/${id}`, headers, timeoutMs: CALL_TIMEOUT_MS })
   }
 }
+
+const bundlePath = ({ task_id, file }: TaskFiles): string =>
+  `${TASKS}/${encodeURIComponent(task_id)}/bundle?file=${encodeURIComponent(file)}`
 
 /** No task with rules for its network can connect to this port of ours. */
 const asControl = (port: number | undefined) => (port === undefined ? {} : { 'x-service-control-port': String(port) })
@@ -167,6 +252,7 @@ const clientOf = (options: RuntimeServiceOptions): ServiceClient =>
       start: 'taskmill-control --with-runtime or taskmill-runtime serve',
       urlVariable: 'SERVICE_RUNTIME_URL',
       urlFlag: '--runtime-url',
+      tokenVariable: 'SERVICE_RUNTIME_TOKEN',
     },
     options,
   )

@@ -28,11 +28,14 @@ const StatusAnswer = Type.Object({
 /** Characters of an invalid text that the message quotes. */
 const MAX_REPEATED_TEXT = 100
 
-/** Why `answer` is not the status of a task, with the name of the field. Undefined if it is one. */
-export function statusFault(answer: object): string | undefined {
+/** Why `answer` is not the status of task `id`, with the name of the field. Undefined if it is. */
+export function statusFault(answer: object, id: string): string | undefined {
   const check = checkOf(StatusAnswer)
   const given = withoutNullFields(StatusAnswer, answer)
-  if (check.accepts(given)) return undefined
+  if (check.accepts(given)) {
+    const { task_id = id } = given as { task_id?: string }
+    return task_id === id ? undefined : `task_id: it is of another task, ${shown(task_id)}`
+  }
   const { path, expected, found } = check.faultOf(given)
   return `${path}: expected ${expected}, got ${shown(found)}`
 }

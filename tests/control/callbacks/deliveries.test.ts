@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { CallbackFile, type Delivery } from '../../../control/callbacks/callback-file.ts'
+import { CallbackFile } from '../../../control/callbacks/callback-file.ts'
 import {
   Deliveries,
   GIVE_UP_AFTER_MS,
@@ -11,6 +11,7 @@ import {
   pauseBeforeTry,
   signatureOf,
 } from '../../../control/callbacks/deliveries.ts'
+import type { Delivery } from '../../../control/journal/kept-callbacks.ts'
 import { AddressGuard } from '../../../control/outbound/address-guard.ts'
 import { freePort } from '../../support/free-port.ts'
 import { memoryLog } from '../../support/memory-log.ts'
@@ -38,7 +39,7 @@ function world() {
     throw error
   })
   const guard = new AddressGuard({ policy: 'any', flag: 'callback-policy' })
-  const deliveries = new Deliveries({ file, guard, secret: undefined, log, onOver: () => {} })
+  const deliveries = new Deliveries({ kept: file, guard, secret: undefined, log, onOver: () => {} })
   return {
     ...{ deliveries, file, lines },
     open: () => new CallbackFile(path, () => {}),

@@ -3,9 +3,10 @@
  * Method: orphans of their own in a directory of their own, and a server that stands for the runtime service.
  */
 import { expect, test } from 'bun:test'
-import { type Orphan, Orphans } from '../../../../control/executors/runtime/orphans.ts'
+import { Orphans } from '../../../../control/executors/runtime/orphans.ts'
 import { RuntimeService } from '../../../../control/executors/runtime/service.ts'
-import { silentLog } from '../../../../shared/log.ts'
+import { type Orphan, OrphanFile, type OrphanKeeper } from '../../../../control/journal/orphan-file.ts'
+import { memoryLog } from '../../../support/memory-log.ts'
 import { watchSyncs } from '../../../support/syncs.ts'
 import { tempDir } from '../../../support/temp.ts'
 import { until } from '../../../support/until.ts'
@@ -24,9 +25,12 @@ function killsAnsweredBy(answer: (id: string) => number) {
     },
   })
   const service = new RuntimeService({ url: server.url.href, token: undefined })
-  const orphans = new Orphans({ dataDir: dir.path, find: () => service, log: silentLog() })
+  const { log, lines } = memoryLog()
+  const orphans = new Orphans({ find: () => service, log })
+  orphans.keepIn(new OrphanFile({ dataDir: dir.path, log }))
   return {
     kills,
+    lines,
     add: (handle_id: string) => orphans.add({ handle_id, is_taken: true, since: Date.now() }),
     /** None where there is no file. */
     onDisk: async (): Promise<string[]> => {
@@ -68,6 +72,25 @@ test('one that comes does not wait for those that have been there for long', asy
   expect(performance.now() - startedAt).toBeLessThan(1_000)
   isHelpful = true
   world.add('last')
+  await world.allEnded()
+})
+
+test('a refusal is logged once, and again with another cause', async () => {
+  let status = 500
+  await using world = killsAnsweredBy(() => status)
+  const causes = () => world.lines().flatMap(({ level, cause }) => (level === 'error' ? [String(cause).slice(-3)] : []))
+  const killedTimes = (length: number) =>
+    until(
+      () => world.kills.length,
+      (count) => count >= length,
+    )
+  world.add('refused')
+  await killedTimes(3)
+  expect(causes()).toEqual(['500'])
+  status = 403
+  await killedTimes(world.kills.length + 2)
+  expect(causes()).toEqual(['500', '403'])
+  status = 200
   await world.allEnded()
 })
 
@@ -133,4 +156,46 @@ test('what the disk did not take is written by a later round', async () => {
   isHelpful = true
   world.add('last')
   await world.allEnded()
+})
+
+test('nothing is killed before it is kept, and what another replica leaves is killed, once', async () => {
+  const kills: string[] = []
+  const { log } = memoryLog()
+  const orphans = new Orphans({ find: () => ({ kill: async (id) => void kills.push(id) }), log })
+  const removed: string[] = []
+  const tries: PromiseWithResolvers<void>[] = []
+  const keeper: OrphanKeeper = {
+    found: [],
+    onFound: () => {},
+    add: () => {},
+    remove: (some) => removed.push(...some.map(({ handle_id }) => handle_id)),
+    mayKill: () => {
+      tries.push(Promise.withResolvers<void>())
+      return tries.at(-1)!.promise
+    },
+  }
+  orphans.keepIn(keeper)
+  const orphan = { handle_id: 'mine', is_taken: true, since: Date.now() }
+  orphans.add(orphan)
+  const tried = (count: number) =>
+    until(
+      () => tries.length,
+      (length) => length === count,
+    )
+  await tried(1)
+  tries[0]!.reject(new Error('another replica has taken over'))
+  await tried(2) // after a pause
+  expect([kills, removed]).toEqual([[], []])
+  keeper.onFound([orphan, { ...orphan, handle_id: 'left' }])
+  tries[1]!.resolve()
+  await tried(3)
+  tries[2]!.resolve()
+  await until(
+    () => removed,
+    ({ length }) => length === 2,
+  )
+  expect([kills, removed]).toEqual([
+    ['mine', 'left'],
+    ['mine', 'left'],
+  ])
 })

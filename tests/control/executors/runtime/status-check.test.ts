@@ -17,9 +17,10 @@ test.each([
   ['a text as exit code', { ...status, exit_code: 'x' }, 'exit_code: expected whole number of 0 or more, got "x"'],
   ['a text as error', { ...status, error: 'why' }, 'error: expected object, got "why"'],
   ['a number as code', { ...status, error: { code: 5 } }, 'error.code: expected string, got number'],
+  ['the status of another task', { ...status, task_id: 'b' }, 'task_id: it is of another task, "b"'],
   ['an object as message', { ...status, error: { message: {} } }, 'error.message: expected string, got object'],
 ])('%s', (_, answer, fault) => {
-  expect(statusFault(answer)).toContain(fault)
+  expect(statusFault(answer, 'a')).toContain(fault)
 })
 
 test.each([
@@ -28,13 +29,13 @@ test.each([
   ['with nothing but its state', { status: 'success' }],
   ['with null in the place of absent values', { status: 'success', stdout: null, exit_code: null, error: null }],
 ])('a status that is %s', (_, answer) => {
-  expect(statusFault(answer)).toBeUndefined()
+  expect(statusFault(answer, 'a')).toBeUndefined()
 })
 
 test('a long wrong value is cut', () => {
   fc.assert(
     fc.property(fc.string({ minLength: 6, maxLength: 10_000 }), (text) => {
-      expect(statusFault({ status: `${text}!` })!.length).toBeLessThan(800)
+      expect(statusFault({ status: `${text}!` }, 'a')!.length).toBeLessThan(800)
     }),
   )
 })

@@ -1,0 +1,29 @@
+/** A poll of a call that another replica has. The rest of the type `mcp` is tried in tests/contract/executors-mcp.test.ts. */
+import { expect, test } from 'bun:test'
+import { McpExecutor } from '../../../control/executors/mcp.ts'
+import { noOwner } from '../../../control/journal/no-owner.ts'
+import { McpServers } from '../../../control/mcp-client/servers.ts'
+import { testContext } from '../../support/executor-context.ts'
+import { noServerOptions } from '../../support/mcp.ts'
+
+test('a poll whose replica cannot be asked fails so that it may be repeated', async () => {
+  const executor = new McpExecutor({
+    servers: new McpServers([], noServerOptions),
+    poll: async () => {
+      throw noOwner('the call is being taken over by another replica')
+    },
+  })
+  const task = {
+    id: 'p',
+    type: 'mcp',
+    toolName: 'poll',
+    input: { handle_id: 'call' },
+    timeout: undefined,
+    annotations: undefined,
+  }
+  const failing = Promise.resolve(executor.execute(task, testContext()))
+  await expect(failing).rejects.toMatchObject({
+    ...{ code: 'external_failure', retryable: true },
+    message: expect.stringContaining('taken over by another replica'),
+  })
+})
