@@ -8,6 +8,7 @@ import type { SQL } from 'bun'
 import { DatabaseFault, databaseFault, silentFault } from './database-fault.ts'
 import { type DatabaseUrl, placeOf } from './database-url.ts'
 import { SCHEMA } from './schema-name.ts'
+import { TABLES_THERE } from './shared-schema.ts'
 import { closeSql, openSql } from './sql-client.ts'
 
 export interface DatabaseFacts {
@@ -20,6 +21,8 @@ export interface DatabaseFacts {
   /** Defaults of new sessions of this user in this database. */
   readonly synchronousCommit: string
   readonly isReadOnly: boolean
+  /** Milliseconds after which the server ends a statement. 0: never. */
+  readonly statementTimeoutMs: number
   readonly encoding: string
   readonly user: string
   /** Empty if commits wait for no standby. */
@@ -31,6 +34,8 @@ export interface DatabaseFacts {
   /** The cluster. A standby has that of its primary. Undefined if the user may not see it. */
   readonly systemIdentifier: string | undefined
   readonly hasSchema: boolean
+  /** Tables and views in a schema of our name that has none of ours. */
+  readonly foreignTables: readonly string[]
   /** Version of our tables. Undefined without them, and for one who may not read it. */
   readonly schemaVersion: number | undefined
   readonly mayCreateSchema: boolean
@@ -76,10 +81,12 @@ async function look(first: SQL, second: SQL): Promise<DatabaseFacts> {
     ...{ isStandby: row.is_standby === true, fsync: row.fsync, fullPageWrites: row.full_page_writes },
     ...{ synchronousCommit: row.synchronous_commit, isReadOnly: row.read_only === 'on', encoding: row.encoding },
     ...{ user: row.user_name, synchronousStandbyNames: row.standby_names, hasSchema: row.has_schema === true },
+    statementTimeoutMs: Number(row.statement_timeout_ms),
+    foreignTables: row.has_schema_version ? [] : wordsIn(row.tables),
     synchronousStandbys: row.hidden_standbys === 0 ? row.synchronous_standbys : undefined,
     mayCreateSchema: row.may_create_schema === true,
     mayUseSchema: row.may_use_schema === true,
-    closedTables: row.closed_tables === '' ? [] : String(row.closed_tables).split(' '),
+    closedTables: wordsIn(row.closed_tables),
     freeConnections: Number(row.free_connections),
     isEncrypted: row.is_encrypted === true,
     startedAt: row.started_at,
@@ -89,6 +96,8 @@ async function look(first: SQL, second: SQL): Promise<DatabaseFacts> {
     roundTripMs: await roundTripMs(first),
   }
 }
+
+const wordsIn = (text: string): string[] => (text === '' ? [] : text.split(' '))
 
 /** Whether both clients are given one connection to the server, as a pooler in transaction mode does. */
 async function shareConnection(first: SQL, second: SQL): Promise<boolean> {
@@ -157,6 +166,7 @@ select current_setting('server_version_num')::int as version_number,
   current_setting('synchronous_commit') as synchronous_commit,
   current_setting('synchronous_standby_names') as standby_names,
   current_setting('default_transaction_read_only') as read_only,
+  (select setting from pg_settings where name = 'statement_timeout') as statement_timeout_ms,
   current_setting('server_encoding') as encoding,
   current_user::text as user_name,
   (select count(*)::int from pg_stat_replication where sync_state in ('sync', 'quorum')) as synchronous_standbys,
@@ -164,6 +174,7 @@ select current_setting('server_version_num')::int as version_number,
   to_regnamespace('${SCHEMA}') is not null as has_schema,
   exists (select from pg_class where relnamespace = to_regnamespace('${SCHEMA}') and relname = 'schema_version')
     as has_schema_version,
+  coalesce((${TABLES_THERE}), '') as tables,
   has_database_privilege(current_database(), 'CREATE') as may_create_schema,
   coalesce((select bool_and(has_schema_privilege(oid, 'USAGE') and has_schema_privilege(oid, 'CREATE'))
     from pg_namespace where nspname = '${SCHEMA}'), false) as may_use_schema,

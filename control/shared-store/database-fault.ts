@@ -34,6 +34,8 @@ export type FaultKind =
 
 export class DatabaseFault extends Error {
   override name = 'DatabaseFault'
+  /** The server that no connection came about to: `db-1.internal:5432/mill`. */
+  place: string | undefined
   constructor(
     readonly kind: FaultKind,
     message: string,

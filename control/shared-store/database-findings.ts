@@ -79,8 +79,12 @@ const UNREACHED: Readonly<Partial<Record<FaultKind, readonly [code: string, reme
     'untrusted_certificate',
     () => "name the authority's certificates with sslrootcert=FILE, and the host as the server's certificate does",
   ],
+  contended: ['statement_timeout', ({ username, database }) => withoutTimeout(quoted(username), quoted(database))],
   'too-many-connections': ['no_connection_left', () => 'raise max_connections, or end connections that nobody needs'],
 }
+
+const withoutTimeout = (user: string, database: string): string =>
+  `alter role ${user} in database ${database} set statement_timeout = 0`
 
 function unreached(url: DatabaseUrl, fault: DatabaseFault): Found {
   const [code, remedy] = UNREACHED[fault.kind] ?? ['unusable', () => "see the server's log"]
@@ -153,8 +157,26 @@ function ofPrimary({ database }: DatabaseUrl, facts: DatabaseFacts): Found[] {
       ),
     )
   }
+  if (facts.statementTimeoutMs > 0) {
+    found.push(
+      warning(
+        'statement_timeout',
+        `the server ends statements after ${facts.statementTimeoutMs} ms; a write with much in it may take longer, and is then repeated for ever`,
+        withoutTimeout(user, quoted(database)),
+      ),
+    )
+  }
   if (facts.hasSchema ? !facts.mayUseSchema || facts.closedTables.length > 0 : !facts.mayCreateSchema) {
     found.push(missingRights(facts, user, quoted(database)))
+  }
+  if (facts.foreignTables.length > 0) {
+    found.push(
+      error(
+        'foreign_schema',
+        `the schema ${SCHEMA} belongs to another program (it has ${facts.foreignTables.join(', ')})`,
+        `use another database, or rename that schema: alter schema ${SCHEMA} rename to NAME`,
+      ),
+    )
   }
   if (facts.schemaVersion !== undefined && facts.schemaVersion > SCHEMA_VERSION) {
     found.push(

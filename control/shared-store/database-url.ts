@@ -32,6 +32,8 @@ export interface DatabaseUrl {
   readonly isPreparing: boolean
   /** The address without its password. */
   readonly shown: string
+  /** Host, port and database: `db-1.internal:5432/mill`. */
+  readonly place: string
 }
 
 /** Reads the addresses of a cluster. Throws `UsageError` without a password in it. `source` names where they are written. */
@@ -71,12 +73,14 @@ function parseDatabaseUrl(text: string, what: string): DatabaseUrl {
   if (username === '') throw new UsageError(`${what} names no user (${FORM})`)
   if (database === '' || database.includes('/')) throw new UsageError(`${what} names no database (${FORM})`)
   const port = url.port === '' ? DEFAULT_PORT : Number(url.port)
+  const place = `${placeOf(hostname, port)}/${encodeURIComponent(database)}`
   return {
     ...{ hostname, port, username, password: decoded(url.password, what), database },
     sslMode: sslModeOf(parameters, socket !== undefined, what),
     caFile: parameters.get('sslrootcert'),
     isPreparing: switchOf(parameters.get('prepare'), `${what}: prepare`),
-    shown: `postgres://${encodeURIComponent(username)}@${placeOf(hostname, port)}/${encodeURIComponent(database)}`,
+    shown: `postgres://${encodeURIComponent(username)}@${place}`,
+    place,
   }
 }
 

@@ -1,16 +1,21 @@
-/** Opens the database as the start of a replica does: waits for the lease, then reads all graphs. */
+/** Opens the database as the start of a replica does: registers it, then adopts the graphs of replicas that are gone. */
 import { StartFault, UsageError } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
+import { markDatabase } from '../journal/database-mark.ts'
 import { EventHistory } from '../journal/event-history.ts'
 import { findHistory } from '../journal/found-history.ts'
 import { segmentNumbersIn } from '../journal/journal-reader.ts'
+import { BLOCK } from '../journal/number-blocks.ts'
 import { hasSnapshot } from '../journal/snapshot-writer.ts'
 import { TaskStore } from '../store/tasks.ts'
+import { mayPass } from './database.ts'
 import { databaseFault } from './database-fault.ts'
 import type { DatabaseUrl } from './database-url.ts'
-import { type RecoveredRows, SharedKeeper } from './shared-keeper.ts'
-import { type ActiveReplica, FIRST_OF_REPLICA, mayPass, SharedRows } from './shared-rows.ts'
-import { becomeActive } from './standby.ts'
+import { importDirectory } from './directory-import.ts'
+import { registered } from './registration.ts'
+import { SharedKeeper } from './shared-keeper.ts'
+import { SharedRows } from './shared-rows.ts'
+import type { OnTakeover, RecoveredRows } from './takeover.ts'
 
 /** Parts of the lease in which the database must answer. Then a turn has time for a second try. */
 const ANSWERS_PER_LEASE = 3
@@ -21,14 +26,15 @@ export interface OpenSharedOptions {
   readonly leaseMs: number
   /** Milliseconds that a start waits for the database. */
   readonly timeoutMs: number
-  /** Where callers reach this replica. */
-  readonly address: string
   readonly dataDir: string
+  /** As of `lockIdOf`. */
+  readonly lockId: string | undefined
   /** Minimum number of past events to keep. */
   readonly maxEvents: number
+  readonly onTakeover: OnTakeover
+  /** The token that callers of all replicas send. */
+  readonly token: string | undefined
   readonly log: Log
-  /** Called when another replica has the lease. */
-  readonly onWaiting: (active: ActiveReplica) => void
   /** Fires when the start is to stop. */
   readonly signal: AbortSignal
 }
@@ -41,29 +47,35 @@ export interface OpenedShared {
 
 /** Throws `UsageError`, and the reason of the signal. */
 export async function openShared(options: OpenSharedOptions): Promise<OpenedShared> {
-  const { urls, leaseMs, timeoutMs, dataDir, maxEvents, log, onWaiting } = options
+  const { urls, leaseMs, timeoutMs, dataDir, lockId, maxEvents, onTakeover, token, log } = options
   if (hasSnapshot(dataDir) || segmentNumbersIn(dataDir).length > 0) {
     const text = 'has graphs of a service without --database, which it would not see'
     throw new UsageError(`the data directory ${dataDir} ${text}: give another with --data-dir`)
   }
-  const rows = new SharedRows({ urls, leaseMs, answerMs: leaseMs / ANSWERS_PER_LEASE, log })
+  const rows = new SharedRows({ urls, leaseMs, answerMs: leaseMs / ANSWERS_PER_LEASE, lockId, log })
   let keeper: SharedKeeper | undefined
   try {
-    await reached(rows.open(timeoutMs), timeoutMs)
-    await becomeActive({
-      ...{ rows, leaseMs, address: options.address, signal: options.signal },
-      onWaiting(active) {
-        log.info('another replica is active', { replica: active.id, url: active.address })
-        onWaiting(active)
-      },
+    await reached(rows.open(timeoutMs), options)
+    await registered({
+      ...{ rows: rows.replicas, leaseMs, signal: options.signal },
+      onWaiting: ({ id, address }) =>
+        log.info('a replica of an earlier version is active', { replica: id, url: address }),
     })
-    const first = rows.id * FIRST_OF_REPLICA
+    markDatabase(
+      dataDir,
+      urls.map(({ place }) => place),
+    )
+    for (const replica of rows.replicas.predecessors)
+      log.info('the killed replica of this data directory was declared dead', { replica })
+    const first = rows.replicas.id * BLOCK
     const store = new TaskStore({ lastSeq: first, lastOrdinal: first })
     const found = findHistory(dataDir)
     const history = new EventHistory({ dataDir, found, kept: undefined, lastSeq: first, maxEvents, log })
-    keeper = new SharedKeeper({ rows, store, history, leaseMs, log })
+    keeper = new SharedKeeper({ rows, store, history, maxEvents, leaseMs, onTakeover, token, log })
     const recovered = await keeper.recover()
-    log.info('this replica is active', { replica: rows.id })
+    await importDirectory({ dataDir, runtimes: keeper.runtimes, kept: async () => keeper?.kept('promise'), log })
+    await keeper.runtimes.pool.look()
+    log.info('this replica is registered', { replica: rows.replicas.id })
     return { store, keeper, recovered }
   } catch (error) {
     await (keeper ?? rows).close()
@@ -72,14 +84,18 @@ export async function openShared(options: OpenSharedOptions): Promise<OpenedShar
 }
 
 /** What `opening` rejects with, for the person who started the service. */
-async function reached(opening: Promise<void>, timeoutMs: number): Promise<void> {
+async function reached(
+  opening: Promise<void>,
+  { urls, timeoutMs }: Pick<OpenSharedOptions, 'urls' | 'timeoutMs'>,
+): Promise<void> {
   try {
     await opening
   } catch (error) {
     if (error instanceof UsageError) throw error
     const fault = databaseFault(error)
-    const hint = '(taskmill-control database check tells more)'
-    if (!mayPass(fault)) throw new UsageError(`cannot use the database: ${fault.message} ${hint}`)
-    throw new StartFault(`no database within ${timeoutMs / 1_000} s (--database-timeout): ${fault.message} ${hint}`)
+    const place = fault.place ?? urls.map((url) => url.place).join(', ')
+    const text = `${place}: ${fault.message} (taskmill-control database check tells more)`
+    if (!mayPass(fault)) throw new UsageError(`cannot use the database ${text}`)
+    throw new StartFault(`no database within ${timeoutMs / 1_000} s (--database-timeout): ${text}`)
   }
 }

@@ -1,9 +1,11 @@
 /**
- * Builds a graph from its rows in the database. Pure.
+ * Builds a graph from its rows in the database, in steps. Pure.
  *
  * The row of a graph has it as a frame of the journal has it. Its frames are states of tasks, or the list of a task with
  * `for_each`. So they are replayed as a journal is, and an interrupted attempt runs again.
  */
+import { inRanges, type Steps } from '../../shared/steps.ts'
+import type { Failure } from '../graph/failure.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import type { NumberedChange } from '../journal/event-rows.ts'
 import { GcSchedule } from '../journal/gc-schedule.ts'
@@ -26,25 +28,39 @@ export interface RecoveredGraph {
   readonly toKillRemotely: readonly Task[]
   /** Changes without a number, oldest first, as functions that take the number and the time. */
   readonly unnumbered: readonly ((seq: number, now: number) => NumberedChange)[]
+  /** Tasks that failed because the end of their replica cut off their attempts. */
+  readonly cutOff: readonly Task[]
   /** The highest number of a change. */
   readonly lastSeq: number
 }
 
-/** `refuse` makes the error for rows that contradict each other, or that this version does not know. */
-export function recoveredGraph(
+/**
+ * `refuse` makes the error for rows that contradict each other, or that this version does not know. Attempts that were cut
+ * off fail with `failure`; without one they run again.
+ */
+export function* recoveredGraph(
   { graph: payload, frames, ownIds }: GraphRows,
   refuse: (detail: string) => Error,
-): RecoveredGraph {
-  const replay = new Replay([], new GcSchedule())
+  failure?: Failure,
+): Steps<RecoveredGraph> {
+  const replay = new Replay([], new GcSchedule(), undefined, failure)
   const all = [frameOf('g', payload), ...frames.map((frame) => frameOf(kindOf(frame), frame))]
   for (const frame of all) replay.note(frame)
-  for (const frame of all) replay.apply(frame, refuse)
-  const graphs = replay.graphs(refuse)
+  for (const frame of all) {
+    yield* replay.applyInSteps(frame, refuse)
+    if (all.length > 2) yield
+  }
+  const graphs = yield* replay.graphsInSteps(refuse)
   const [graph] = graphs
-  for (const task of graph?.isScoped === false ? graph.submitted : [])
-    if (!task.isDeleted && !ownIds.has(task.id)) task.removal = 'replaced'
-  const { toKillRemotely, lastSeq } = replay
-  return { graph, toKillRemotely, unnumbered: unnumbered(graphs, replay), lastSeq }
+  const submitted = graph?.isScoped === false ? graph.submitted : []
+  yield* inRanges(submitted.length, (from, to) => {
+    for (let i = from; i < to; i++) {
+      const task = submitted[i]!
+      if (!task.isDeleted && !ownIds.has(task.id)) task.removal = 'replaced'
+    }
+  })
+  const { toKillRemotely, cutOff } = replay.built
+  return { graph, toKillRemotely, cutOff, unnumbered: unnumbered(graphs, replay), lastSeq: replay.lastSeq }
 }
 
 /** States are a JSON array, the list of a task is an object. */

@@ -17,12 +17,10 @@ import type { Log } from '../../shared/log.ts'
 import { DatabaseFault, databaseFault, silentFault } from './database-fault.ts'
 import type { DatabaseUrl } from './database-url.ts'
 import { closeSql, openSql } from './sql-client.ts'
+import { CHARACTERS_PER_MS } from './unavailable.ts'
 
 /** Connections of a replica: one for turns, the others for look-ups. */
 const MAX_CONNECTIONS = 4
-
-/** Characters that the database takes a millisecond longer for. */
-const CHARACTERS_PER_MS = 2_000
 
 /** Queries of this process that may hang at a server before no further one is sent there. */
 export const MAX_STRANDED = 3
@@ -39,6 +37,8 @@ export interface ServersOptions {
   /** Milliseconds for an answer of the database. */
   readonly answerMs: number
   readonly log: Log
+  /** Called with each new pool whose connections are not shared by a pooler. */
+  readonly onOpened?: (sql: SQL) => void
 }
 
 export class Servers {
@@ -92,10 +92,12 @@ export class Servers {
     const { urls } = this.#options
     let worst: DatabaseFault | undefined
     for (let i = 0; i < urls.length; i++) {
+      const url = urls[this.#next]!
       try {
-        return await this.#openTo(urls[this.#next]!)
+        return await this.#openTo(url)
       } catch (error) {
         const fault = databaseFault(error)
+        fault.place = url.place
         // A server that refuses says more about what is wrong than one that is away.
         if (worst === undefined || worst.isAmbiguous) worst = fault
         this.#skip(fault)
@@ -111,7 +113,10 @@ export class Servers {
     try {
       const [row] = await this.#inTime(sql.unsafe(STATE, [applicationName]))
       if (row.is_standby) throw new DatabaseFault('read-only', `${url.shown} is a standby`, undefined)
-      if (row.stranded < MAX_STRANDED) return sql
+      if (row.stranded < MAX_STRANDED) {
+        if (url.isPreparing) this.#options.onOpened?.(sql)
+        return sql
+      }
       throw new DatabaseFault('silent', `${row.stranded} earlier queries hang at ${url.shown}`, undefined)
     } catch (error) {
       void closeSql(sql)

@@ -1,16 +1,40 @@
-/** Idempotency keys that replicas share: an answer that another replica gave is looked up first. */
+/**
+ * Idempotency keys that replicas share: the database may have the answer of another replica.
+ *
+ * A replica that got no answer from the database refuses a graph with 503, and its turn may be committed all the same. Its
+ * next turn removes the graph and the answer. So an answer counts only once the owner of its graph shows the graph.
+ */
 import { badRequest, messageOf, ServiceError } from '../../shared/errors.ts'
-import { IdempotencyKeys, type SentKey } from '../journal/idempotency.ts'
-import type { KeptKeys } from '../journal/keeper.ts'
+import { IdempotencyKeys, type KeptKey, type SentKey } from '../journal/idempotency.ts'
+import type { KeptKeys, NamedGraph } from '../journal/keeper.ts'
+import { noOwner } from '../journal/no-owner.ts'
+import { type Others, OWNER_ANSWER_MS } from './others.ts'
 import type { SharedRows } from './shared-rows.ts'
+import type { TurnWriter } from './turn-writer.ts'
 import { unavailable } from './unavailable.ts'
 
+/** Another replica was faster with the same key. */
+export class Answered extends Error {
+  constructor(readonly known: KeptKey) {
+    super('the key was answered by another replica')
+  }
+}
+
+/** Milliseconds between two looks at an answer whose graph has no owner that shows it. */
+const LOOK_AGAIN_MS = 50
+
+export interface SharedKeysParts {
+  readonly rows: Pick<SharedRows, 'answer'>
+  readonly turns: Pick<TurnWriter, 'assertReachable' | 'run'>
+  readonly others: Pick<Others, 'whereabouts'>
+}
+
 export class SharedKeys implements KeptKeys {
-  readonly #rows: Pick<SharedRows, 'answer'>
+  readonly #parts: SharedKeysParts
   readonly #own = new IdempotencyKeys()
 
-  constructor(rows: Pick<SharedRows, 'answer'>) {
-    this.#rows = rows
+  constructor(parts: SharedKeysParts) {
+    this.#parts = parts
   }
 
   once(
@@ -20,16 +44,52 @@ export class SharedKeys implements KeptKeys {
     return this.#own.once(request, async (sent) => {
       if (sent === undefined) return await make(sent)
       if (sent.key.includes('\0')) throw badRequest('Idempotency-Key has U+0000, which the database cannot hold')
-      return (await this.#known(sent)) ?? (await make(sent))
+      this.#parts.turns.assertReachable()
+      const known = await this.#settledAnswer(sent)
+      if (known !== undefined) return answerTo(sent, known)
+      try {
+        return await make(sent)
+      } catch (error) {
+        if (!(error instanceof Answered)) throw error
+        const settled = await this.#settledAnswer(sent)
+        if (settled === undefined) throw noOwner('the first request with this key is being revoked', error)
+        return answerTo(sent, settled)
+      }
     })
   }
 
-  async #known(sent: SentKey): Promise<string | undefined> {
-    const known = await this.#rows.answer(sent).catch((error) => {
+  /** The answer to an earlier request. Rejects with 503 while nobody can tell whether its graph stays. */
+  async #settledAnswer(sent: SentKey): Promise<KeptKey | undefined> {
+    const end = performance.now() + OWNER_ANSWER_MS
+    let wasRemoved = false
+    for (;;) {
+      const known = await this.#answer(sent)
+      // A graph that is gone while its answer stays was removed long after it was accepted.
+      if (known === undefined || wasRemoved) return known
+      const place = await this.#parts.others.whereabouts(graphOf(known))
+      if (place === 'shown') return known
+      wasRemoved = place === 'nowhere'
+      if (wasRemoved) continue
+      if (performance.now() > end) throw noOwner('the first request with this key is not settled')
+      await Bun.sleep(LOOK_AGAIN_MS)
+    }
+  }
+
+  #answer(sent: SentKey): Promise<KeptKey | undefined> {
+    return this.#parts.rows.answer(sent).catch((error) => {
+      this.#parts.turns.run(true) // finds out whether the database is away, so that others need not wait
       throw unavailable(messageOf(error), error)
     })
-    if (known === undefined) return undefined
-    if (known.hash !== sent.hash) throw new ServiceError(422, 'idempotency key reused with a different body')
-    return known.answer
   }
+}
+
+/** The graph that was accepted with `answer`, by its id or by that of its first task. */
+function graphOf({ answer }: KeptKey): NamedGraph {
+  const { graph_id, task_ids } = JSON.parse(answer) as { graph_id?: string; task_ids: readonly [string] }
+  return graph_id === undefined ? { taskId: task_ids[0] } : { graphId: graph_id }
+}
+
+function answerTo(sent: SentKey, { hash, answer }: KeptKey): string {
+  if (hash !== sent.hash) throw new ServiceError(422, 'idempotency key reused with a different body')
+  return answer
 }

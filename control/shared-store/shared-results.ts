@@ -1,11 +1,19 @@
 /**
- * Large results in rows. A row is kept before the state that refers to it, and removed with its graph, or once no task
- * refers to it any more.
+ * Large results in rows. A row is kept before the state that refers to it, and removed once no task refers to it any more.
+ *
+ * Tasks of several graphs can share a result, after a rerun or because it was cached. How many do is in the row, changed in
+ * the turn of their states: whatever becomes of one graph, on whichever replica, the others keep the result.
  */
 import { messageOf } from '../../shared/errors.ts'
 import { runCooperatively } from '../../shared/steps.ts'
-import type { Graph, Task } from '../graph/graph.ts'
-import { isLargeJson, ResultFile, type StoredResult } from '../graph/result-file.ts'
+import type { Task } from '../graph/graph.ts'
+import {
+  isLargeJson,
+  LARGE_RESULT_CHARACTERS,
+  ResultFile,
+  SHARED_RESULT_CHARACTERS,
+  type StoredResult,
+} from '../graph/result-file.ts'
 import type { KeptResults } from '../journal/keeper.ts'
 import { jsonText } from '../json/pieces.ts'
 import type { SharedRows } from './shared-rows.ts'
@@ -14,22 +22,18 @@ import type { SharedRows } from './shared-rows.ts'
 const NO_ATTEMPT = 0
 
 export class SharedResults implements KeptResults {
-  readonly #rows: SharedRows
-  readonly #onUnused: (name: string) => void
-  /** For each shared result, the number of tasks that refer to it beside the first one. */
-  readonly #sharers = new Map<string, number>()
+  readonly #rows: Pick<SharedRows, 'keepResult' | 'readResult'>
+  readonly #onUse: (name: string, change: 1 | -1) => void
 
-  /** Results that recovered tasks refer to. */
-  readonly #known = new Set<string>()
-
-  /** `onUnused` is called with the name of a result that no task refers to any more. */
-  constructor(rows: SharedRows, onUnused: (name: string) => void) {
+  /** `onUse` is called when one more task refers to a result that others refer to, or when one does no more. */
+  constructor(rows: Pick<SharedRows, 'keepResult' | 'readResult'>, onUse: (name: string, change: 1 | -1) => void) {
     this.#rows = rows
-    this.#onUnused = onUnused
+    this.#onUse = onUse
   }
 
   keep(task: Task, result: unknown): unknown | Promise<unknown> {
-    return isLargeJson(result) ? this.#keep(task, task.attempt, JSON.stringify(result)) : result
+    const limit = task.cache === undefined ? LARGE_RESULT_CHARACTERS : SHARED_RESULT_CHARACTERS
+    return isLargeJson(result, limit) ? this.#keep(task, task.attempt, JSON.stringify(result)) : result
   }
 
   async keepInput(task: Task, input: unknown): Promise<ResultFile> {
@@ -57,25 +61,11 @@ export class SharedResults implements KeptResults {
     }
   }
 
-  /** Counts the tasks of a recovered graph that refer to each result. */
-  recovered({ tasks }: Graph): void {
-    for (const { result, inputFile } of tasks) {
-      for (const file of [result, inputFile]) {
-        if (!(file instanceof ResultFile)) continue
-        if (this.#known.has(file.name)) this.share(file)
-        this.#known.add(file.name)
-      }
-    }
-  }
-
   share({ name }: ResultFile): void {
-    this.#sharers.set(name, (this.#sharers.get(name) ?? 0) + 1)
+    this.#onUse(name, 1)
   }
 
   drop({ name }: ResultFile): void {
-    const sharers = this.#sharers.get(name) ?? 0
-    if (sharers > 1) this.#sharers.set(name, sharers - 1)
-    else if (sharers === 1) this.#sharers.delete(name)
-    else this.#onUnused(name)
+    this.#onUse(name, -1)
   }
 }

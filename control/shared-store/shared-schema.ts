@@ -34,12 +34,52 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     `create table ${SCHEMA}.result (name text primary key, graph bigint not null, json text not null)`,
     `create index result_graph on ${SCHEMA}.result (graph)`,
   ],
+  [
+    // Tasks that refer to a result beside the first one. A replica of the version before knows none.
+    `alter table ${SCHEMA}.result add column sharers int not null default 0`,
+    // `delivery` is null once a callback was delivered or given up. `replica` delivers it.
+    `create table ${SCHEMA}.callback (id text primary key, graph_id text not null, replica bigint not null, delivery text)`,
+    // `seq` and `changes` find past events. Frames are only appended, mostly in the order of their numbers.
+    `alter table ${SCHEMA}.frame add column seq bigint not null default 0, add column changes int not null default 0`,
+    `create index frame_seq on ${SCHEMA}.frame using brin (seq) with (pages_per_range = 16)`,
+    `create table ${SCHEMA}.removal (seq bigint primary key, graph_id text not null, at bigint not null)`,
+    `create index removal_graph_id on ${SCHEMA}.removal (graph_id)`,
+    `create index callback_waiting on ${SCHEMA}.callback (replica) where delivery is not null`,
+  ],
+  [
+    // Many replicas are active, and each owns graphs. Those of the version before have no owner, and their frames no ends.
+    `alter table ${SCHEMA}.replica add column is_sharing boolean not null default false`,
+    `alter table ${SCHEMA}.graph add column owner bigint not null default 0`,
+    `create index graph_owner on ${SCHEMA}.graph (owner, ordinal)`,
+    `alter table ${SCHEMA}.frame add column ends boolean not null default false`,
+    `create index frame_ends on ${SCHEMA}.frame (graph) where ends`,
+  ],
+  [
+    // The lock of its data directory, which shows a later replica there that this one has ended.
+    `alter table ${SCHEMA}.replica add column lock_id text`,
+  ],
+  [
+    // Runtime services that callers have added, drained, removed or lost. The row of `runtime_pool` counts the changes.
+    `create table ${SCHEMA}.runtime (
+       name text primary key, position bigint not null, url text, labels text not null, removed_url text,
+       is_draining boolean not null, losses int not null, version bigint not null)`,
+    `create table ${SCHEMA}.runtime_pool (version bigint not null)`,
+    `insert into ${SCHEMA}.runtime_pool values (0)`,
+    // Attempts in runtime services that nobody waits for. `replica` ends them.
+    `create table ${SCHEMA}.orphan (handle_id text primary key, replica bigint not null, payload text not null)`,
+  ],
 ]
 
 /** Version of the schema that this program needs. */
 export const SCHEMA_VERSION = MIGRATIONS.length
 
-/** Makes or migrates the tables. `settings` come first in each transaction. Throws `UsageError` for a newer schema. */
+/** Some tables and views in the schema, with spaces between them, for a schema without `schema_version`. */
+export const TABLES_THERE = `
+  select string_agg(relname, ' ') from (select relname from pg_class
+    where relnamespace = (select oid from pg_namespace where nspname = '${SCHEMA}') and relkind in ('r', 'p', 'v', 'm', 'f')
+    order by relname limit 3) as few`
+
+/** Makes or migrates the tables. `settings` come first in each transaction. Throws `UsageError` for a newer or a foreign schema. */
 export async function makeTables(sql: SQL, settings: string): Promise<void> {
   const found = await foundSchema(sql)
   assertNotNewer(found.version)
@@ -68,11 +108,19 @@ async function foundSchema(sql: SQL): Promise<{ readonly isThere: boolean; reado
   const [found] = await sql.unsafe(`
     select exists (select from pg_namespace where nspname = '${SCHEMA}') as is_there,
       exists (select from pg_class c join pg_namespace n on n.oid = c.relnamespace
-        where n.nspname = '${SCHEMA}' and c.relname = 'schema_version') as has_version`)
+        where n.nspname = '${SCHEMA}' and c.relname = 'schema_version') as has_version,
+      (${TABLES_THERE}) as tables`)
+  if (!found.has_version && found.tables !== null) throw foreign(`it has ${found.tables.replaceAll(' ', ', ')}`)
   if (!found.has_version) return { isThere: found.is_there, version: 0 }
-  const [row] = await sql.unsafe(`select version from ${SCHEMA}.schema_version`)
-  return { isThere: true, version: row.version }
+  const [row] = await sql.unsafe(`select version::text from ${SCHEMA}.schema_version`)
+  if (!/^\d+$/.test(row?.version)) throw foreign('its table schema_version has no version')
+  return { isThere: true, version: Number(row.version) }
 }
+
+const foreign = (why: string): UsageError =>
+  new UsageError(
+    `the schema ${SCHEMA} of the database belongs to another program (${why}): use another database, or rename that schema (alter schema ${SCHEMA} rename to NAME)`,
+  )
 
 function assertNotNewer(version: number): void {
   if (version <= SCHEMA_VERSION) return

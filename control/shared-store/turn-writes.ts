@@ -4,7 +4,10 @@
  * Turns follow one another. A turn is one statement and one commit. It also checks that no other replica has taken over,
  * and renews the lease.
  */
+
 import type { KeptKey, SentKey } from '../journal/idempotency.ts'
+import type { Delivery } from '../journal/kept-callbacks.ts'
+import type { Orphan } from '../journal/orphan-file.ts'
 
 /** A graph that is submitted. */
 export interface NewGraph {
@@ -24,6 +27,38 @@ export interface NewFrame {
   /** Frames of a graph are in the order of these numbers. */
   readonly number: number
   readonly payload: string
+  /**
+   * The highest number of a change among frames that were encoded together: all changes of later ones have higher numbers.
+   * 0 for a list.
+   */
+  readonly seq: number
+  /** Number of its changes. */
+  readonly changes: number
+  /** Whether the graph has ended with it. */
+  readonly ends: boolean
+}
+
+/** A callback that is to be delivered, or is over. */
+export interface CallbackState {
+  readonly id: string
+  readonly graphId: string
+  /** Undefined once it was delivered or given up. */
+  readonly delivery: Delivery | undefined
+}
+
+/** An attempt that this replica is to end, or one that is over. */
+export interface OrphanState {
+  readonly id: string
+  /** Undefined once it was ended or given up. */
+  readonly orphan: Orphan | undefined
+}
+
+/** A graph was removed, with its frames. */
+export interface Removal {
+  readonly seq: number
+  readonly graphId: string
+  /** Milliseconds since 1970. */
+  readonly at: number
 }
 
 export interface TurnWrites {
@@ -35,6 +70,10 @@ export interface TurnWrites {
   readonly freedIds: readonly (readonly [ordinal: number, id: string])[]
   /** Keys of requests that were refused after all. */
   readonly freedKeys: readonly Pick<SentKey, 'scope' | 'key'>[]
-  /** Names of results that no task refers to any more. */
-  readonly unusedResults: readonly string[]
+  /** How many more (or fewer) tasks refer to a large result. */
+  readonly resultUses: readonly (readonly [name: string, change: number])[]
+  readonly callbacks: readonly CallbackState[]
+  readonly orphans: readonly OrphanState[]
+  /** Events of removed graphs. All other events can be made from frames. */
+  readonly removals: readonly Removal[]
 }

@@ -5,16 +5,18 @@
  * caller has seen. Each graph has frames of its own, because a graph is what another replica takes over.
  */
 import type { Graph, Task } from '../graph/graph.ts'
-import { type EventRow, eventRows, type NumberedChange } from '../journal/event-rows.ts'
+import { type EventRow, eventRows, type NumberedChange, rangeOf } from '../journal/event-rows.ts'
 import type { KeptKey } from '../journal/idempotency.ts'
 import { encodeStates, groupsOf, type StateGroup } from '../journal/journaled-state.ts'
-import type { NewFrame, NewGraph, TurnWrites } from './turn-writes.ts'
+import type { CallbackState, NewFrame, NewGraph, OrphanState, Removal, TurnWrites } from './turn-writes.ts'
 
 /** Maximum tasks that are encoded together. More would block the event loop. */
 const MAX_ENCODED = 2_048
 
 /** Maximum characters of the frames of a turn. A larger turn would hold up the next one, and with it the lease. */
 const MAX_TURN_CHARACTERS = 8 * 1024 * 1024
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] }
 
 /** A graph with the promise that it is kept. */
 export interface WaitingGraph extends PromiseWithResolvers<void> {
@@ -30,12 +32,17 @@ export interface Turn {
 export class UnkeptWrites {
   #tasks: Task[] = []
   #changes: NumberedChange[] = []
-  #frames: NewFrame[] = []
+  #frames: Writable<NewFrame>[] = []
+  #removals: Removal[] = []
   #graphs: WaitingGraph[] = []
   #removed = new Set<number>()
   #freedIds: (readonly [ordinal: number, id: string])[] = []
   #freedKeys: KeptKey[] = []
-  #unusedResults: string[] = []
+  #resultUses = new Map<string, number>()
+  /** By id. */
+  #callbacks = new Map<string, CallbackState>()
+  /** By id. */
+  #orphans = new Map<string, OrphanState>()
   #number = 0
 
   /** Whether a turn has nothing to write. */
@@ -45,7 +52,9 @@ export class UnkeptWrites {
       this.#graphs.length +
       this.#removed.size +
       this.#freedIds.length +
-      this.#unusedResults.length
+      this.#resultUses.size +
+      this.#callbacks.size +
+      this.#orphans.size
     return rows === 0 && !this.#hasStates
   }
 
@@ -82,7 +91,8 @@ export class UnkeptWrites {
 
   /** Adds a frame of `graph` after the states of its tasks so far. */
   addFrame(graph: Graph, payload: string): void {
-    this.#frames.push({ ordinal: graph.ordinal, number: ++this.#number, payload })
+    const ends = graph.endedAt !== undefined
+    this.#frames.push({ ordinal: graph.ordinal, number: ++this.#number, payload, ends, seq: 0, changes: 0 })
   }
 
   /** The graph was refused, although a turn under way may keep it: the next one removes it, and its key. */
@@ -96,19 +106,38 @@ export class UnkeptWrites {
     this.#removed.add(ordinal)
   }
 
+  /** As `remove`, for a graph whose last change has the number `seq`. Who resumes from before is told that it is gone. */
+  removeEmpty({ ordinal, id: graphId }: Graph, seq: number, at: number): void {
+    this.#removed.add(ordinal)
+    this.#removals.push({ seq, graphId, at })
+  }
+
   /** The id of a task belongs to the task no more: another graph may have it. */
   freeId({ graph, id }: Pick<Task, 'graph' | 'id'>): void {
     this.#freedIds.push([graph.ordinal, id])
   }
 
-  /** No task refers to the result, in the states so far. */
-  dropResult(name: string): void {
-    this.#unusedResults.push(name)
+  /** In the states so far, one more task refers to a large result (1), or one fewer (-1). */
+  useResult(name: string, change: 1 | -1): void {
+    const sum = (this.#resultUses.get(name) ?? 0) + change
+    if (sum === 0) this.#resultUses.delete(name)
+    else this.#resultUses.set(name, sum)
+  }
+
+  /** The newest state of a callback. */
+  addCallback(callback: CallbackState): void {
+    this.#callbacks.set(callback.id, callback)
+  }
+
+  /** The newest state of an orphan. */
+  addOrphan(orphan: OrphanState): void {
+    this.#orphans.set(orphan.id, orphan)
   }
 
   /** Encodes the newest states. Returns their events. */
   encode(): EventRow[] {
     let rows: EventRow[] = []
+    const earlier = this.#frames.length
     while (this.#hasStates) {
       const isAll = this.#tasks.length <= MAX_ENCODED
       const tasks = isAll ? this.#tasks : this.#tasks.slice(0, MAX_ENCODED)
@@ -121,7 +150,17 @@ export class UnkeptWrites {
       if (isAll) this.#changes = []
       for (const task of tasks) task.isUnwritten = false
     }
+    if (rows.length > 0) this.#mark(earlier, rows)
     return rows
+  }
+
+  /** The frames from `from` on were encoded together, with the events `rows`. */
+  #mark(from: number, rows: readonly EventRow[]): void {
+    const { last, count } = rangeOf(rows)
+    for (let i = from; i < this.#frames.length; i++) {
+      this.#frames[i]!.seq = last
+      this.#frames[i]!.changes = i === from ? count : 0
+    }
   }
 
   #encodeByGraph(groups: readonly StateGroup[], changes: readonly NumberedChange[]): void {
@@ -132,17 +171,26 @@ export class UnkeptWrites {
       return part
     }
     for (const group of groups) partOf(group.task.graph).groups.push(group)
+    for (const change of changes) {
+      if (change.kind === 'removed') this.#removals.push({ seq: change.seq, graphId: change.graph.id, at: change.at })
+    }
     for (const change of changes) partOf('graph' in change ? change.graph : change.task.graph).changes.push(change)
     for (const [graph, part] of parts) {
       if (!this.#removed.has(graph.ordinal)) this.addFrame(graph, encodeStates(part.groups, part.changes))
     }
   }
 
+  /** Takes the graphs that no turn has been sent with yet. */
+  takeGraphs(): readonly WaitingGraph[] {
+    const graphs = this.#graphs
+    this.#graphs = []
+    return graphs
+  }
+
   /** Takes what the next turn writes. Call `encode` before. */
   take(): Turn {
-    const graphs = this.#graphs
+    const graphs = this.takeGraphs()
     const removed = this.#removed
-    this.#graphs = []
     this.#removed = new Set()
     let characters = 0
     const end = this.#frames.findIndex(({ payload }) => {
@@ -151,13 +199,25 @@ export class UnkeptWrites {
     })
     const some = this.#frames.splice(0, end < 0 ? this.#frames.length : Math.max(1, end))
     const frames = some.filter(({ ordinal }) => !removed.has(ordinal))
-    const unusedResults = end < 0 ? this.#unusedResults : [] // the states without them come first
-    if (end < 0) this.#unusedResults = []
+    const isAll = end < 0
+    const resultUses = [...this.#resultUses].filter(([, change]) => isAll || change > 0) // states without them come first
+    for (const [name] of resultUses) this.#resultUses.delete(name)
+    const callbacks = [...this.#callbacks.values()]
+    this.#callbacks = new Map()
+    const orphans = [...this.#orphans.values()]
+    this.#orphans = new Map()
     const freedIds = this.#freedIds
     const freedKeys = this.#freedKeys // each with a removed graph
     this.#freedIds = []
     this.#freedKeys = []
-    const isEmpty = graphs.length + frames.length + removed.size + freedIds.length + unusedResults.length === 0
-    return { graphs, writes: { frames, removed: [...removed], freedIds, freedKeys, unusedResults }, isEmpty }
+    const removals = this.#removals // each with a removed graph
+    this.#removals = []
+    const changes = removed.size + freedIds.length + resultUses.length + callbacks.length + orphans.length
+    const isEmpty = graphs.length + frames.length + changes === 0
+    return {
+      graphs,
+      writes: { frames, removed: [...removed], freedIds, freedKeys, resultUses, callbacks, orphans, removals },
+      isEmpty,
+    }
   }
 }

@@ -19,7 +19,7 @@ describe('an address', () => {
     expect(parse('postgres://app@db.example/mill')).toEqual({
       ...{ hostname: 'db.example', port: 5432, username: 'app', password: '', database: 'mill' },
       ...{ sslMode: 'prefer', caFile: undefined, isPreparing: true },
-      shown: 'postgres://app@db.example:5432/mill',
+      ...{ shown: 'postgres://app@db.example:5432/mill', place: 'db.example:5432/mill' },
     })
   })
 

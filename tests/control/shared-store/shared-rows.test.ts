@@ -4,8 +4,10 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Socket } from 'bun'
+import { PORTION } from '../../../control/shared-store/adoption-rows.ts'
+import { InUse } from '../../../control/shared-store/database.ts'
 import { parseDatabaseUrls } from '../../../control/shared-store/database-url.ts'
-import { Fenced, InUse, SharedRows } from '../../../control/shared-store/shared-rows.ts'
+import { Fenced, SharedRows } from '../../../control/shared-store/shared-rows.ts'
 import type { TurnWrites } from '../../../control/shared-store/turn-writes.ts'
 import { silentLog } from '../../../shared/log.ts'
 import { mustPostgres } from '../../support/must-postgres.ts'
@@ -14,11 +16,24 @@ import { type Postgres, startPostgres } from '../../support/postgres.ts'
 const missing = mustPostgres()
 const withPostgres = missing === undefined ? describe : describe.skip
 
-const nothing: TurnWrites = { graphs: [], frames: [], removed: [], freedIds: [], freedKeys: [], unusedResults: [] }
+const nothing: TurnWrites = {
+  graphs: [],
+  frames: [],
+  removed: [],
+  freedIds: [],
+  freedKeys: [],
+  resultUses: [],
+  orphans: [],
+  callbacks: [],
+  removals: [],
+}
 const graphOf = (ordinal: number, taskIds: readonly string[]) => ({
   ...{ ordinal, id: `graph-${ordinal}`, payload: `{"n":${ordinal}}`, taskIds, key: undefined },
 })
-const frameOf = (ordinal: number, number: number) => ({ ordinal, number, payload: `[${number}]` })
+const frameOf = (ordinal: number, number: number) => ({
+  ...{ ordinal, number, payload: `[${number}]`, ends: false },
+  ...{ seq: number, changes: 1 },
+})
 
 /** A link to the server that cuts all connections once a request holds `text`: before it arrives, or before its answer. */
 function cuttingLink(port: number) {
@@ -94,7 +109,7 @@ withPostgres(missing === undefined ? 'turns' : `turns (${missing})`, () => {
     const urls = parseDatabaseUrls([postgres.url(database).replace(`:${postgres.port}/`, `:${port}/`)], 'test')
     const rows = new SharedRows({ urls, leaseMs, answerMs: 3_000, log: silentLog() })
     await rows.open(30_000)
-    expect(await rows.activate('http://127.0.0.1:1', true)).toBeUndefined()
+    expect(await rows.replicas.register(true)).toBeUndefined()
     return Object.assign(rows, { [Symbol.asyncDispose]: () => rows.close() })
   }
 
@@ -107,7 +122,7 @@ withPostgres(missing === undefined ? 'turns' : `turns (${missing})`, () => {
       await rows.turn({ ...nothing, graphs: [graphOf(i, [`t${i}`])], frames: [frameOf(i, i)] })
     }
     expect(link.cuts).toBe(5)
-    const kept = await rows.graphsAfter(0, 10)
+    const kept = await rows.adoptions.kept([1, 2, 3, 4, 5])
     expect(kept.map(({ ordinal, frames }) => [ordinal, frames])).toEqual([1, 2, 3, 4, 5].map((i) => [i, [`[${i}]`]]))
     expect(await postgres.run('select turn::int as turn from taskmill.replica', database)).toEqual([{ turn: 5 }])
   })
@@ -117,10 +132,12 @@ withPostgres(missing === undefined ? 'turns' : `turns (${missing})`, () => {
     await rows.turn({ ...nothing, graphs: [graphOf(1, ['a', 'b'])] })
     const refused = { ...nothing, graphs: [graphOf(2, ['c', 'b'])], frames: [frameOf(1, 1)] }
     await expect(rows.turn(refused)).rejects.toThrow(InUse)
-    expect((await rows.graphsAfter(0, 10)).map(({ ordinal, frames }) => [ordinal, frames])).toEqual([[1, []]])
+    expect((await rows.adoptions.kept([1, 2, 3, 4, 5])).map(({ ordinal, frames }) => [ordinal, frames])).toEqual([
+      [1, []],
+    ])
     await rows.turn({ ...nothing, freedIds: [[1, 'b']] })
     await rows.turn(refused)
-    const kept = await rows.graphsAfter(0, 10)
+    const kept = await rows.adoptions.kept([1, 2, 3, 4, 5])
     expect(kept.map(({ ordinal, ownIds }) => [ordinal, [...ownIds].sort()])).toEqual([
       [1, ['a']],
       [2, ['b', 'c']],
@@ -131,8 +148,24 @@ withPostgres(missing === undefined ? 'turns' : `turns (${missing})`, () => {
     const ids = ['', 'NULL', '{}', '"', '\\', ',', "'", '😀', '__proto__', 'a\nb', ' ']
     await using rows = await replica(await postgres.createDatabase())
     await rows.turn({ ...nothing, graphs: [graphOf(1, ids)] })
-    const [graph] = await rows.graphsAfter(0, 1)
+    const [graph] = await rows.adoptions.kept([1])
     expect([...graph!.ownIds].sort()).toEqual(ids.toSorted())
+    await rows.turn({ ...nothing, freedIds: ids.slice(1).map((id) => [1, id] as const) })
+    expect([...(await rows.adoptions.kept([1]))[0]!.ownIds]).toEqual([''])
+  })
+
+  test('keep payloads and keys as they are, whatever they look like', async () => {
+    const texts = ['{"a":"\\u0000\\ud800 \\" \\\\ é😀\\n"}', '[\n\t{} ,"\u2028\x7f"]', '[1e400,"}{\\"]', 'null']
+    await using rows = await replica(await postgres.createDatabase())
+    for (const [i, payload] of texts.entries()) {
+      const key = { scope: 'a "scope"', key: `key ${i} \ud800 '"\\`, hash: 'h', answer: payload, at: 5 }
+      const frames = [{ ...frameOf(i, 1), payload, seq: 2 ** 53 - 1, ends: true }]
+      await rows.turn({ ...nothing, graphs: [{ ...graphOf(i, []), payload, key }], frames })
+      expect(await rows.adoptions.kept([i])).toMatchObject([{ graph: payload, frames: [payload], hasEnded: true }])
+      expect(await rows.answer(key)).toEqual(key)
+      await rows.turn({ ...nothing, removed: [i], freedKeys: [key] })
+      expect([await rows.adoptions.kept([i]), await rows.answer(key)]).toEqual([[], undefined])
+    }
   })
 
   test('remove all of a graph', async () => {
@@ -157,16 +190,19 @@ withPostgres(missing === undefined ? 'turns' : `turns (${missing})`, () => {
     expect(await rows.answer({ scope: 'tasks', key: 'k', hash: 'h' })).toBeUndefined()
   })
 
-  test('of a replica whose lease another one has are refused', async () => {
+  test('of a replica that was declared dead are refused', async () => {
     const database = await postgres.createDatabase()
     await using first = await replica(database)
     await first.turn({ ...nothing, graphs: [graphOf(1, ['a'])] })
-    await postgres.run(`update taskmill.replica set lease_until = clock_timestamp()`, database)
     await using second = await replica(database)
+    expect(await second.replicas.buryLate()).toEqual([]) // its lease is not over
+    await postgres.run(`update taskmill.replica set lease_until = clock_timestamp() where id = 1`, database)
+    expect(await second.replicas.buryLate()).toEqual([1])
     const late = { ...nothing, graphs: [graphOf(2, ['b'])], frames: [frameOf(1, 1)] }
     await expect(first.turn(late)).rejects.toThrow(Fenced)
+    expect(await second.adoptions.adopt({ owner: 1, after: 0, isLive: true })).toMatchObject([{ ordinal: 1 }])
     await second.turn({ ...nothing, frames: [frameOf(1, 2)] })
-    const kept = await second.graphsAfter(0, 10)
+    const kept = await second.adoptions.kept([1, 2])
     expect(kept.map(({ ordinal, frames }) => [ordinal, frames])).toEqual([[1, ['[2]']]])
   })
 
@@ -179,23 +215,46 @@ withPostgres(missing === undefined ? 'turns' : `turns (${missing})`, () => {
     await expect(rows.turn(nothing)).rejects.toThrow('it lost commits')
   })
 
-  test('one of many replicas that start together gets the lease', async () => {
+  test('many replicas start together, and share the graphs of one that is gone', async () => {
     const database = await postgres.createDatabase()
-    const urls = parseDatabaseUrls([postgres.url(database)], 'test')
-    const many = Array.from(
-      { length: 5 },
-      () => new SharedRows({ urls, leaseMs: 10_000, answerMs: 5_000, log: silentLog() }),
-    )
-    const answers = await Promise.all(
-      many.map(async (rows, i) => {
-        await rows.open(30_000)
-        return await rows.activate(`http://${i}`, false)
-      }),
-    )
-    const winners = answers.flatMap((active, i) => (active === undefined ? [i] : []))
-    expect(winners.length).toBe(1)
-    const others = answers.filter((active) => active !== undefined)
-    expect(others.map(({ address }) => address)).toEqual(Array(4).fill(`http://${winners[0]}`))
+    await using first = await replica(database)
+    const ordinals = Array.from({ length: 1_000 }, (_, i) => i + 1)
+    await first.turn({ ...nothing, graphs: ordinals.map((ordinal) => graphOf(ordinal, [])) })
+    await first.turn({ ...nothing, frames: [{ ...frameOf(7, 1), ends: true }] })
+    await first.replicas.release()
+    const many = await Promise.all(Array.from({ length: 3 }, () => replica(database)))
+    const adoptAll = async (rows: SharedRows, isLive: boolean) => {
+      const all: number[] = []
+      for (let after = 0; ; ) {
+        const some = await rows.adoptions.adopt({ owner: 1, after, isLive })
+        all.push(...some.map(({ ordinal }) => ordinal))
+        if (some.length < PORTION) return all
+        after = some.at(-1)!.ordinal
+      }
+    }
+    expect(await many[0]!.adoptions.ownersGone()).toEqual([1])
+    const live = (await Promise.all(many.map((rows) => adoptAll(rows, true)))).flat()
+    const rest = await adoptAll(many[0]!, true) // rows that another one had locked
+    expect([...live, ...rest].sort((a, b) => a - b)).toEqual(ordinals.filter((ordinal) => ordinal !== 7))
+    expect(await adoptAll(many[1]!, false)).toEqual([7])
+    expect(await many[0]!.adoptions.ownersGone()).toEqual([])
     for (const rows of many) await rows.close()
+  })
+
+  test('a replica of an earlier version is waited for, and buried once its lease is over', async () => {
+    const database = await postgres.createDatabase()
+    await (await replica(database)).close() // makes the tables
+    await postgres.run(
+      `insert into taskmill.replica (address, lease_until) values ('http://earlier', clock_timestamp() + interval '1 hour')`,
+      database,
+    )
+    const urls = parseDatabaseUrls([postgres.url(database)], 'test')
+    const rows = new SharedRows({ urls, leaseMs: 10_000, answerMs: 5_000, log: silentLog() })
+    expect(await rows.replicas.register(true)).toEqual({ id: 2, address: 'http://earlier' })
+    await postgres.run('update taskmill.replica set lease_until = clock_timestamp()', database)
+    expect(await rows.replicas.register(false)).toMatchObject({ id: 2 })
+    expect(await rows.replicas.register(true)).toBeUndefined()
+    expect(await rows.replicas.nextBlock()).toBe(rows.replicas.id + 1)
+    await rows.close()
   })
 })

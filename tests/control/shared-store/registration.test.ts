@@ -1,55 +1,55 @@
 /**
- * Goal: a standby takes the lease when it is free, and buries its holder only when that had a chance to renew it.
+ * Goal: a replica waits for one of an earlier version, and buries it only when that had a chance to renew its lease.
  * Method: a lease of 100 ms in a table of the test, whose database may be away.
  */
 import { expect, test } from 'bun:test'
-import type { ActiveReplica } from '../../../control/shared-store/shared-rows.ts'
-import { becomeActive } from '../../../control/shared-store/standby.ts'
+import { registered } from '../../../control/shared-store/registration.ts'
+import type { OtherReplica } from '../../../control/shared-store/replica-rows.ts'
 
 const LEASE_MS = 100
 
 /** Asks `answer` for each try, with whether it may bury. */
-async function askedUntilActive(
-  answer: (tries: number, mayBury: boolean) => ActiveReplica | undefined | Promise<undefined>,
+async function askedUntilRegistered(
+  answer: (tries: number, mayBury: boolean) => OtherReplica | undefined | Promise<undefined>,
 ) {
   const asked: { readonly at: number; readonly mayBury: boolean }[] = []
   const told: number[] = []
   const startedAt = performance.now()
-  await becomeActive({
+  await registered({
     rows: {
-      async activate(_, mayBury) {
+      async register(mayBury) {
         asked.push({ at: performance.now() - startedAt, mayBury })
         return await answer(asked.length, mayBury)
       },
     },
-    ...{ address: 'http://x', leaseMs: LEASE_MS, signal: new AbortController().signal },
+    ...{ leaseMs: LEASE_MS, signal: new AbortController().signal },
     onWaiting: ({ id }) => void told.push(id),
   })
   return { asked, told }
 }
 
-const active = (id: number): ActiveReplica => ({ id, address: `http://${id}` })
+const active = (id: number): OtherReplica => ({ id, address: `http://${id}` })
 
-test('a free lease is taken at once, without a burial', async () => {
-  const { asked, told } = await askedUntilActive(() => undefined)
+test('without a replica of an earlier version, it registers at once', async () => {
+  const { asked, told } = await askedUntilRegistered(() => undefined)
   expect([asked.map(({ mayBury }) => mayBury), told]).toEqual([[false], []])
 })
 
-test('a holder is buried only after a whole lease of looking', async () => {
-  const { asked, told } = await askedUntilActive((_, mayBury) => (mayBury ? undefined : active(1)))
+test('an earlier one is buried only after a whole lease of looking', async () => {
+  const { asked, told } = await askedUntilRegistered((_, mayBury) => (mayBury ? undefined : active(1)))
   expect(asked.at(-1)!.at).toBeGreaterThanOrEqual(LEASE_MS)
   expect(asked.length).toBeGreaterThan(3)
   expect(told).toEqual([1])
 })
 
-test('each holder is told once', async () => {
-  const { told } = await askedUntilActive((tries) => (tries < 4 ? active(1) : tries < 7 ? active(2) : undefined))
+test('each earlier one is told once', async () => {
+  const { told } = await askedUntilRegistered((tries) => (tries < 4 ? active(1) : tries < 7 ? active(2) : undefined))
   expect(told).toEqual([1, 2])
 })
 
 test('after an outage of the database, the holder has a whole lease again', async () => {
   let outageEndedAt = 0
-  const { asked } = await askedUntilActive(async (tries, mayBury) => {
+  const { asked } = await askedUntilRegistered(async (tries, mayBury) => {
     if (mayBury) return undefined
     if (tries === 5) {
       await Bun.sleep(2 * LEASE_MS) // it answers late: it was away
@@ -63,10 +63,9 @@ test('after an outage of the database, the holder has a whole lease again', asyn
 
 test('a stop ends the wait', async () => {
   const controller = new AbortController()
-  const waiting = becomeActive({
-    rows: { activate: async () => active(1) },
+  const waiting = registered({
+    rows: { register: async () => active(1) },
     ...{
-      address: 'http://x',
       leaseMs: LEASE_MS,
       signal: controller.signal,
       onWaiting: () => controller.abort(new Error('stopped')),

@@ -1,0 +1,198 @@
+/**
+ * Takes over the graphs of replicas that are gone: builds them from their rows, and hands them to the service.
+ *
+ * Numbers of changes only rise. A graph may have higher numbers than this replica has come to, and they are those of a
+ * replica that lives, perhaps. So this one goes on in a new block of numbers then.
+ */
+import { UsageError } from '../../shared/errors.ts'
+import type { Log } from '../../shared/log.ts'
+import { runCooperatively } from '../../shared/steps.ts'
+import type { Graph, Task } from '../graph/graph.ts'
+import type { NumberedChange } from '../journal/event-rows.ts'
+import { encodeStates } from '../journal/journaled-state.ts'
+import type { StoredCallbacks } from '../journal/kept-callbacks.ts'
+import { BLOCK, blockOf, type NumberBlocks } from '../journal/number-blocks.ts'
+import type { TaskStore } from '../store/tasks.ts'
+import { Adoption } from './adoption.ts'
+import type { FoundGraph, KeptGraph } from './adoption-rows.ts'
+import { recoveredGraph } from './recovered-graphs.ts'
+import type { SharedRows } from './shared-rows.ts'
+import type { TurnWriter } from './turn-writer.ts'
+import type { UnkeptWrites } from './unkept-writes.ts'
+
+export type OnTakeover = 'rerun' | 'fail'
+
+/** What happens to graphs of replicas that are gone, while this one serves. */
+export interface TakeoverEvents {
+  /** `toKillRemotely`: cancelled tasks whose attempts another service may not have ended yet. */
+  adopted(graph: Graph, toKillRemotely: readonly Task[]): void
+  /** What is kept of the callbacks of adopted graphs. */
+  callbacks(graphs: readonly Graph[], stored: StoredCallbacks): void
+}
+
+/** What a start found in the database. */
+export interface RecoveredRows {
+  readonly graphCount: number
+  /** Cancelled tasks whose attempts another service may not have ended yet. */
+  readonly toKillRemotely: readonly Task[]
+}
+
+export interface TakeoverOptions {
+  readonly rows: SharedRows
+  readonly store: TaskStore
+  readonly writes: UnkeptWrites
+  readonly turns: Pick<TurnWriter, 'kept' | 'steadyMs'>
+  /** What becomes of an attempt that a replica carried out itself before it was gone. */
+  readonly onTakeover: OnTakeover
+  /** Has the newest state of a task kept. */
+  readonly noteTask: (task: Task) => void
+  readonly noteNumbered: (change: NumberedChange) => void
+  readonly log: Log
+}
+
+export class Takeover {
+  readonly #options: TakeoverOptions
+  readonly #adoption: Adoption
+  /** Blocks of numbers that this replica has. */
+  readonly #blocks = new Set<number>()
+  /** Blocks of numbers that changes of adopted graphs have. */
+  readonly #adoptedBlocks = new Set<number>()
+  /** Undefined while the replica starts. */
+  #events: TakeoverEvents | undefined
+  readonly #toKillRemotely: Task[] = []
+  /** Adopted graphs whose callbacks are to be adopted, too. */
+  readonly #withCallbacks: Graph[] = []
+
+  constructor(options: TakeoverOptions) {
+    const { rows, turns, log } = options
+    this.#options = options
+    this.#blocks.add(rows.replicas.id)
+    this.#adoption = new Adoption({
+      ...{ replicas: rows.replicas, rows: rows.adoptions, log },
+      steadyMs: () => turns.steadyMs,
+      build: (kept, owner) => this.#adoptIfKnown(kept, owner),
+      onBuilt: () => this.#adoptCallbacks(),
+      settle: async () => turns.kept(),
+      isOwnNumber: (ordinal) => this.isOwnNumber(ordinal),
+    })
+  }
+
+  get adoptedTotal(): number {
+    return this.#adoption.adoptedTotal
+  }
+
+  get fencedTotal(): number {
+    return this.#adoption.fencedTotal
+  }
+
+  /** Replicas whose graphs are being adopted. */
+  get adopting(): readonly number[] {
+    return this.#adoption.underWay
+  }
+
+  /** Whether the number of a graph is one that this replica has given. */
+  isOwnNumber(ordinal: number): boolean {
+    return this.#blocks.has(blockOf(ordinal))
+  }
+
+  get blocks(): NumberBlocks {
+    return { own: [...this.#blocks], adopted: this.#adoptedBlocks }
+  }
+
+  /** Adopts the graphs of all replicas that are gone. To be called once. */
+  async recover(): Promise<RecoveredRows & { readonly callbacks: StoredCallbacks }> {
+    await this.#adoption.look()
+    const callbacks = await this.#takeCallbacks()
+    return { graphCount: this.#options.store.graphCount, toKillRemotely: this.#toKillRemotely, callbacks }
+  }
+
+  async serve(address: string, events: TakeoverEvents): Promise<void> {
+    this.#events = events
+    await this.#options.rows.replicas.reachableAt(address)
+    this.#adoption.start()
+  }
+
+  stop(): void {
+    this.#adoption.stop()
+  }
+
+  /** As in `Adoption`. */
+  ring(): void {
+    this.#adoption.ring()
+  }
+
+  /** As in `Adoption`. */
+  removed(ordinal: number): void {
+    this.#adoption.removed(ordinal)
+  }
+
+  /** As in `Adoption`. */
+  adoptOne(found: FoundGraph): Promise<boolean> {
+    return this.#adoption.adoptOne(found)
+  }
+
+  /** The callbacks of the graphs that were adopted since the last call. */
+  async #takeCallbacks(): Promise<StoredCallbacks> {
+    const graphs = this.#withCallbacks.splice(0)
+    try {
+      return await this.#options.rows.takeCallbacks(graphs.map(({ id }) => id))
+    } catch (error) {
+      this.#withCallbacks.push(...graphs)
+      throw error
+    }
+  }
+
+  /** A start has its own time for that. */
+  async #adoptCallbacks(): Promise<void> {
+    if (this.#events === undefined) return
+    const graphs = [...this.#withCallbacks]
+    this.#events.callbacks(graphs, await this.#takeCallbacks())
+  }
+
+  /** A start fails with rows that it does not know. Later, the other graphs matter more. */
+  async #adoptIfKnown(kept: KeptGraph, owner: number): Promise<void> {
+    try {
+      await this.#adopt(kept, owner)
+    } catch (error) {
+      if (!(error instanceof UsageError) || this.#events === undefined) throw error
+      this.#options.log.error('a graph cannot be adopted', { graph_ordinal: kept.ordinal, cause: error.message })
+    }
+  }
+
+  async #adopt(kept: KeptGraph, owner: number): Promise<void> {
+    this.#options.writes.raise(kept.lastFrame)
+    this.#adoptedBlocks.add(owner)
+    for (const block of kept.blocks) this.#adoptedBlocks.add(block)
+    const { graph, unnumbered, toKillRemotely, cutOff, lastSeq } = await runCooperatively(this.#recovered(kept, owner))
+    this.#adoptedBlocks.add(blockOf(lastSeq))
+    if (lastSeq > this.#options.store.seq) await this.#raise()
+    if (graph === undefined) {
+      this.#options.writes.remove(kept.ordinal) // all of its tasks were deleted
+      this.removed(kept.ordinal)
+      return
+    }
+    await runCooperatively(this.#options.store.recover(graph))
+    if (graph.options.callback !== undefined) this.#withCallbacks.push(graph)
+    for (const task of cutOff) {
+      task.seq = this.#options.store.nextSeq()
+      this.#options.noteTask(task)
+    }
+    for (const numbered of unnumbered) this.#options.noteNumbered(numbered(this.#options.store.nextSeq(), Date.now()))
+    if (graph.endedAt !== undefined && !kept.hasEnded) this.#options.writes.addFrame(graph, encodeStates([]))
+    if (this.#events === undefined) this.#toKillRemotely.push(...toKillRemotely)
+    else this.#events.adopted(graph, toKillRemotely)
+  }
+
+  #recovered(kept: KeptGraph, owner: number) {
+    const refuse = (detail: string) => new UsageError(`graph ${kept.ordinal} in the database: ${detail}`)
+    const failure = { code: 'internal', message: `attempt interrupted: replica ${owner} is gone` } as const
+    return recoveredGraph(kept, refuse, this.#options.onTakeover === 'fail' ? failure : undefined)
+  }
+
+  /** Numbers of changes go on above all that any replica has given. */
+  async #raise(): Promise<void> {
+    const block = await this.#options.rows.replicas.nextBlock()
+    this.#blocks.add(block)
+    this.#options.store.raise(block * BLOCK)
+  }
+}
