@@ -1,41 +1,54 @@
 /** Reports how many tasks execute and how many may, in the slots of control and in its runtime services. */
-import type { CapacityResponse, NamedRuntimeCapacity, RuntimeCapacity } from '../../shared/contract/capacity.ts'
-import { DEFAULT_RUNTIME } from '../../shared/contract/placement.ts'
+import type { CapacityResponse, ReplicaState, RuntimeCapacity } from '../../shared/contract/capacity.ts'
+import { DEFAULT_RUNTIME } from '../../shared/contract/runtime-names.ts'
 import { isoTime } from '../../shared/iso-time.ts'
 import type { RuntimePool } from '../executors/runtime/pool.ts'
-import type { PoolMember } from '../executors/runtime/pool-member.ts'
 import type { RemoteCapacityNow } from '../executors/runtime/remote-capacity.ts'
+import type { Keeper, OtherReplicas } from '../journal/keeper.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 
 export interface CapacityParts {
   readonly scheduler: Pick<Scheduler, 'slotUse' | 'queueLength'>
   readonly runtimePool: Pick<RuntimePool, 'members'>
+  readonly keeper: Pick<Keeper, 'others'>
 }
 
-export async function capacityNow({ scheduler, runtimePool }: CapacityParts): Promise<CapacityResponse> {
-  const runtimes = await Promise.all(runtimePool.members.map(capacityOf))
-  const [first = NONE] = runtimes
-  const {
-    name: _,
-    labels: __,
-    draining: ___,
-    ...runtime
-  } = runtimes.find(({ name }) => name === DEFAULT_RUNTIME) ?? first
+export async function capacityNow({ scheduler, runtimePool, keeper }: CapacityParts): Promise<CapacityResponse> {
+  const { members } = runtimePool
+  const replicas = keeper.others && (await replicasNow(keeper.others))
+  const capacities = await Promise.all(members.map(async ({ capacity }) => runtimeNow(await capacity.look())))
+  const runtimes = members.map(({ name, labels, isDraining }, i) => ({
+    ...{ name, labels, draining: isDraining },
+    ...capacities[i]!,
+  }))
+  const runtime = capacities[members.findIndex(({ name }) => name === DEFAULT_RUNTIME)] ?? capacities[0] ?? NO_RUNTIME
   const { taken, count, hold } = scheduler.slotUse
   const queued = scheduler.queueLength
-  return { slots: { used: taken, count, queued, ...(hold !== undefined && { hold }) }, runtime, runtimes }
+  return {
+    slots: { used: taken, count, queued, ...(hold !== undefined && { hold }) },
+    runtime,
+    runtimes,
+    ...(replicas && { replicas }),
+  }
 }
 
-/** Stands for the runtime service of an empty pool. */
-const NONE: NamedRuntimeCapacity = {
-  ...{ name: DEFAULT_RUNTIME, labels: {}, draining: false },
-  ...{ state: 'away', reason: 'there is no runtime' },
+/** Undefined while the database is away. */
+async function replicasNow(others: OtherReplicas): Promise<ReplicaState[] | undefined> {
+  const found = await others.all().catch(() => undefined)
+  return (
+    found && [
+      ...found.live.map(({ id, address: url, leaseMs }) => ({
+        ...{ id, state: 'live' as const },
+        ...(url !== '' && { url }),
+        lease_ms_left: leaseMs,
+      })),
+      ...found.gone.map((id) => ({ id, state: 'gone' as const })),
+    ]
+  )
 }
 
-const capacityOf = async ({ name, labels, isDraining, capacity }: PoolMember): Promise<NamedRuntimeCapacity> => ({
-  ...{ name, labels, draining: isDraining },
-  ...runtimeNow(await capacity.look()),
-})
+/** The capacity of an empty pool. */
+const NO_RUNTIME: RuntimeCapacity = { state: 'away', reason: 'there is no runtime' }
 
 export function runtimeNow(now: RemoteCapacityNow): RuntimeCapacity {
   const { state } = now

@@ -5,7 +5,7 @@ import {
   type AdapterCapabilities,
   type AdapterTools,
 } from '../../shared/contract/adapter-v1.ts'
-import type { RuntimeLabels } from '../../shared/contract/placement.ts'
+import type { RuntimeLabels } from '../../shared/contract/runtime-names.ts'
 import { badRequest } from '../../shared/errors.ts'
 import { publicSchema } from '../../shared/openapi/public-schema.ts'
 import { KINDS, type Kind, resolveKind } from '../adapter-v1/kinds.ts'

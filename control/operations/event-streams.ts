@@ -4,8 +4,13 @@ import { eachByTurns, WRITES_PER_TURN } from '../../shared/steps.ts'
 import type { Task } from '../graph/graph.ts'
 import { isWanted } from '../journal/event-feed.ts'
 import { HistoryGone } from '../journal/event-reader.ts'
-import { type EventSink, isKnownNumber, Watch, type WatchParts, type WatchRequest } from './watch.ts'
+import type { Positions } from '../journal/positions.ts'
+import { Watch } from './watch.ts'
+import { type EventSink, isKnownNumber, type WatchParts, type WatchRequest } from './watch-request.ts'
 import type { RemovedSubject } from './watch-subject.ts'
+
+/** Streams for other replicas, for each stream that clients may open. Clusters rarely have more replicas. */
+const PARTS_PER_STREAM = 8
 
 /** Milliseconds between two queries for the reasons why delegated tasks wait. */
 const LOOK_MS = 1_000
@@ -20,6 +25,8 @@ export interface EventStreamsOptions extends WatchParts {
 export class EventStreams {
   readonly #options: EventStreamsOptions
   readonly #open = new Set<Watch>()
+  /** Open streams of clients, and of other replicas. */
+  readonly #counts = { clients: 0, parts: 0 }
   /** Runs while a stream is open. */
   #lookTimer: Timer | undefined
   #isLooking = false
@@ -45,11 +52,9 @@ export class EventStreams {
 
   /** Throws 503 if too many streams are open, or the service is stopping. */
   open(request: WatchRequest, sink: EventSink): Watch {
-    const { maxStreams, stopping } = this.#options
-    if (stopping.aborted) throw new ServiceError(503, 'the service is stopping')
-    if (this.#open.size >= maxStreams)
-      throw new ServiceError(503, `${maxStreams} event streams are open (--max-event-streams); close one or try later`)
+    const leave = this.enter(request.part === undefined ? 'clients' : 'parts')
     const watch: Watch = new Watch(this.#options, request, this.#counted(sink), (isLagging) => {
+      leave()
       this.#open.delete(watch)
       if (isLagging) this.laggingTotal++
       if (this.#open.size === 0) this.#stopLooking()
@@ -60,15 +65,28 @@ export class EventStreams {
     return watch
   }
 
+  /** Counts a stream until the function that it returns is called, once. Throws as `open`. */
+  enter(kind: 'clients' | 'parts'): () => void {
+    const { maxStreams, stopping } = this.#options
+    if (stopping.aborted) throw new ServiceError(503, 'the service is stopping')
+    if (this.#counts[kind] >= (kind === 'clients' ? maxStreams : maxStreams * PARTS_PER_STREAM))
+      throw new ServiceError(503, `${maxStreams} event streams are open (--max-event-streams); close one or try later`)
+    this.#counts[kind]++
+    return () => {
+      this.#counts[kind]--
+    }
+  }
+
   /**
    * Whether the history has an event of the removed graph or task. Looks behind the event `after` if that is still
    * kept.
    */
-  async hasPast(removed: RemovedSubject, after: number): Promise<boolean> {
+  async hasPast(removed: RemovedSubject, after: number | Positions): Promise<boolean> {
     const { events, history } = this.#options
     await events.settle().catch(() => {}) // if the disk fails, the removal is no event yet
     const { graphId } = removed
-    const from = isKnownNumber(this.#options, after) ? after : history.oldest
+    const isKnown = typeof after === 'number' && isKnownNumber(this.#options, after, graphId)
+    const from = isKnown ? after : history.oldest
     try {
       for await (const some of history.read({ after: from, upTo: events.delivered, graphId }))
         if (some.some((event) => isWanted(removed, event))) return true

@@ -6,12 +6,13 @@ import type { Waiting } from '../../shared/contract/waiting.ts'
 import type { Task } from '../graph/graph.ts'
 import { handleRecord } from '../graph/handle.ts'
 import { ResultFile } from '../graph/result-file.ts'
-import type { Keeper } from '../journal/keeper.ts'
+import type { AskedReplica, Keeper, OtherReplicas } from '../journal/keeper.ts'
+import { noOwner } from '../journal/no-owner.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { callOf, knownCall, knownTask, type TaskAddress } from './named-tasks.ts'
 import { callJson, recordJson } from './record-json.ts'
 import type { ResultReader } from './stored-result.ts'
-import { type WaitingParts, waitingNow } from './waiting.ts'
+import { isElsewhere, type WaitingNow, type WaitingParts, waitingHere, waitingNow } from './waiting.ts'
 
 export interface GetParts extends WaitingParts {
   readonly store: TaskStore
@@ -25,39 +26,47 @@ export interface CallParts {
   readonly resultFiles: ResultReader
 }
 
+export interface PollParts extends Pick<CallParts, 'store' | 'resultFiles'> {
+  readonly keeper: Pick<Keeper, 'others'>
+}
+
 export interface RecordParts extends GetParts {
   readonly resultFiles: ResultReader
 }
 
-/** Calls `view` with the task and the reason why it waits. Throws 404. */
-export async function getTask<V>(
-  parts: GetParts,
-  address: TaskAddress,
-  view: (task: Task, waiting: Waiting | undefined) => V,
-): Promise<V> {
-  const { store, keeper } = parts
-  const waiting = await waitingNow(parts, [knownTask(store, address)])
-  const kept = keeper.kept('show')
-  const task = knownTask(store, address)
-  const shown = view(task, waiting(task))
-  if (kept !== undefined) await kept
-  return shown
+/**
+ * Calls `view` with the task and the reason why it waits. Returns at once what can be told at once. Throws 404, also if
+ * the task is deleted meanwhile.
+ */
+export function getTask<V>(parts: GetParts, address: TaskAddress, view: TaskView<V>): V | Promise<V> {
+  const task = knownTask(parts.store, address)
+  if (!isElsewhere(task)) return shown(parts, task, (known) => waitingHere(parts, known), view)
+  return waitingNow(parts, [task]).then((waiting) => shown(parts, knownTask(parts.store, address), waiting, view))
 }
+
+/** What `view` returns, once the state of which it tells is kept. */
+function shown<V>({ keeper }: GetParts, task: Task, waiting: WaitingNow, view: TaskView<V>): V | Promise<V> {
+  const kept = keeper.kept('show')
+  const value = view(task, waiting(task))
+  return kept === undefined ? value : kept.then(() => value)
+}
+
+type TaskView<V> = (task: Task, waiting: Waiting | undefined) => V | Promise<V>
 
 /**
  * Returns the record of the task as JSON. First waits until the task has ended or the signal of `patience` fires;
- * without a signal it does not wait. `patience` is called once the task is found. Throws 404, also if the task is
- * deleted meanwhile.
+ * without a signal it does not wait. `patience` is called once the task is found, with whether it has ended. Throws 404,
+ * also if the task is deleted meanwhile.
  */
-export async function getRecord(
+export function getRecord(
   parts: RecordParts,
   address: TaskAddress,
-  patience: () => AbortSignal | undefined,
-): Promise<string> {
+  patience: (hasEnded: boolean) => AbortSignal | undefined,
+): string | Promise<string> {
   const task = knownTask(parts.store, address)
-  const until = patience()
-  if (until !== undefined) await parts.store.whenEnded(task, until)
-  return await getTask(parts, address, (known, waiting) => recordJson(known, parts.resultFiles, waiting))
+  const until = patience(task.isTerminal)
+  const record = () => getTask(parts, address, (known, waiting) => recordJson(known, parts.resultFiles, waiting))
+  return until === undefined ? record() : parts.store.whenEnded(task, until).then(record)
 }
 
 /** The record of a call of an MCP tool, as JSON. Throws 404. */
@@ -67,12 +76,38 @@ export function getCall({ store, keeper, resultFiles }: CallParts, handleId: str
   return kept === undefined ? json : kept.then(() => json)
 }
 
-/** As `getCall`, with the record as a value, for tasks that poll the call. Undefined if there is no such call. */
+/**
+ * As `getCall`, with the record as a value, for tasks that poll the call. A call of their own graph goes first. The owner of
+ * a call that is not here is asked. Undefined if there is no such call. Rejects with 503.
+ */
 export async function pollCall(
-  { store, resultFiles }: Pick<CallParts, 'store' | 'resultFiles'>,
+  { store, resultFiles, keeper }: PollParts,
+  handleId: string,
+  graphId: string,
+): Promise<HandleRecord | undefined> {
+  const graph = store.graph(graphId)
+  const sibling = graph === undefined ? undefined : store.taskIn(graph, handleId)
+  if (sibling?.type === 'mcp') return await recordOf(sibling, resultFiles)
+  const known = { taskId: handleId }
+  const { others } = keeper
+  const place = others === undefined || others.isHere(known) ? undefined : await others.find(known)
+  if (place !== undefined && !place.isHere) return await pollElsewhere(others!, place.owner, handleId)
+  const task = callOf(store, handleId)
+  return task === undefined ? undefined : await recordOf(task, resultFiles)
+}
+
+const recordOf = async (task: Task, resultFiles: ResultReader): Promise<HandleRecord> =>
+  task.result instanceof ResultFile ? JSON.parse(await callJson(task, resultFiles)) : handleRecord(task)
+
+async function pollElsewhere(
+  others: OtherReplicas,
+  owner: AskedReplica | undefined,
   handleId: string,
 ): Promise<HandleRecord | undefined> {
-  const task = callOf(store, handleId)
-  if (task === undefined) return undefined
-  return task.result instanceof ResultFile ? JSON.parse(await callJson(task, resultFiles)) : handleRecord(task)
+  if (owner === undefined) throw noOwner('the call is being taken over by another replica')
+  const path = `/mcp/tasks/${encodeURIComponent(handleId)}`
+  const answer = await others.ask(owner, { method: 'GET', path, headers: new Headers() })
+  if (answer.status === 404) return undefined
+  if (answer.ok) return (await answer.json()) as HandleRecord
+  throw noOwner(`replica ${owner.id} answers ${answer.status} about the call`)
 }

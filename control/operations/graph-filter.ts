@@ -35,7 +35,7 @@ export interface GraphPlace {
 }
 
 /** The position of a graph as a cursor. */
-export const graphCursor = ({ createdAt, ordinal }: Graph): string => `${createdAt}-${ordinal}`
+export const graphCursor = ({ createdAt, ordinal }: GraphPlace): string => `${createdAt}-${ordinal}`
 
 /** Undefined if the text is not a cursor. */
 export function graphPlaceOf(cursor: string): GraphPlace | undefined {
@@ -44,7 +44,7 @@ export function graphPlaceOf(cursor: string): GraphPlace | undefined {
 }
 
 /** Numbers only nearly follow the creation times: a graph gets its number before its body is decoded. */
-const newestFirst = (a: GraphPlace, b: GraphPlace): number => b.createdAt - a.createdAt || b.ordinal - a.ordinal
+export const newestFirst = (a: GraphPlace, b: GraphPlace): number => b.createdAt - a.createdAt || b.ordinal - a.ordinal
 
 export interface GraphPageRequest {
   readonly filter: GraphFilter

@@ -25,7 +25,7 @@ import { newFindings, reviewInputs } from './review.ts'
 export interface IntakeParts extends GraphCheckParts {
   readonly store: TaskStore
   readonly scheduler: Scheduler
-  readonly keeper: Pick<Keeper, 'assertWritable' | 'checkGraph' | 'keepGraph' | 'revoke'>
+  readonly keeper: Pick<Keeper, 'assertWritable' | 'keepGraph' | 'revoke'>
   readonly retention: Pick<Retention, 'makeRoom' | 'checkSize'>
   readonly readiness: Pick<Readiness, 'ensure'>
   readonly callbacks: Pick<Callbacks, 'check'>
@@ -88,7 +88,6 @@ export async function takeInGraph(
   const answer = answerOf?.(checked) ?? ''
   try {
     if (graph.options.callback !== undefined) parts.callbacks.check(graph.options.callback, refuse)
-    keeper.checkGraph?.(graph)
     readiness.ensure()
     retention.makeRoom(graph.tasks.length)
     if (store.replaces(graph)) keeper.assertWritable() // writes the ends of replaced tasks before the graph

@@ -4,7 +4,7 @@ import { runCooperatively, type Steps } from '../../shared/steps.ts'
 import { graphSummary } from '../graph/graph-summary.ts'
 import type { Keeper } from '../journal/keeper.ts'
 import type { TaskStore } from '../store/tasks.ts'
-import { type GraphPageRequest, graphPage } from './graph-filter.ts'
+import { type GraphPageRequest, graphCursor, graphPage } from './graph-filter.ts'
 
 export interface ListGraphsParts {
   readonly store: TaskStore
@@ -14,6 +14,8 @@ export interface ListGraphsParts {
 export interface GraphList {
   /** The newest first. */
   readonly graphs: readonly GraphSummary[]
+  /** The place of each graph, as a cursor. */
+  readonly cursors: readonly string[]
   /** Cursor of the next page; undefined on the last page. */
   readonly nextCursor: string | undefined
 }
@@ -30,10 +32,13 @@ export async function listGraphs({ store, keeper }: ListGraphsParts, request: Gr
 function* summaries(store: TaskStore, request: GraphPageRequest): Steps<GraphList> {
   const { graphs, nextCursor } = yield* graphPage(store, request)
   const found: GraphSummary[] = []
+  const cursors: string[] = []
   for (const graph of graphs) {
     const summary = yield* graphSummary(graph)
-    if (!graph.isRetired) found.push(summary)
     yield
+    if (graph.isRetired) continue
+    found.push(summary)
+    cursors.push(graphCursor(graph))
   }
-  return { graphs: found, nextCursor }
+  return { graphs: found, cursors, nextCursor }
 }

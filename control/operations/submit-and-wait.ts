@@ -5,8 +5,19 @@ import type { Keeper } from '../journal/keeper.ts'
 import { type Submission, type SubmitParts, type SubmittedGraph, submit } from './submit.ts'
 import { allEnded } from './wait.ts'
 
+/** Another replica has accepted the graph, with the same key. Only that one knows the states of its tasks. */
+export class AcceptedElsewhere extends Error {
+  constructor(
+    readonly graphId: string,
+    /** The answer without states. */
+    readonly json: string,
+  ) {
+    super(`graph ${graphId} is not here`)
+  }
+}
+
 export interface SubmitAndWaitParts extends SubmitParts {
-  readonly keeper: SubmitParts['keeper'] & Pick<Keeper, 'kept'>
+  readonly keeper: SubmitParts['keeper'] & Pick<Keeper, 'kept' | 'others'>
   /** Fires when the service stops: callers that wait are answered then. */
   readonly stopping: AbortSignal
 }
@@ -14,7 +25,7 @@ export interface SubmitAndWaitParts extends SubmitParts {
 /**
  * Returns the answer to a submission as JSON. If `patience` returns a signal, waits until the tasks have ended or the
  * signal fires, and adds the states of the tasks. `patience` is called once the graph is on disk. A repeated submission
- * gets its first answer with the present states. Throws as `submit`.
+ * gets its first answer with the present states. Throws as `submit`, and `AcceptedElsewhere`.
  */
 export async function submitAndWait(
   parts: SubmitAndWaitParts,
@@ -25,6 +36,9 @@ export async function submitAndWait(
   const submitted = await submit(parts, graph, submission)
   const until = patience()
   if (until === undefined) return submitted.json
+  const { elsewhere } = submitted
+  if (elsewhere !== undefined && parts.keeper.others !== undefined)
+    throw new AcceptedElsewhere(elsewhere, submitted.json)
   const tasks = submitted.tasks()
   await allEnded(parts.store, tasks, AbortSignal.any([until, parts.stopping]))
   const states = await runCooperatively(statesOf(tasks))

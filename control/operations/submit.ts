@@ -47,6 +47,13 @@ export class Submitted {
     }
   }
 
+  /** The id of the graph of an earlier submission that callers do not see here. */
+  get elsewhere(): string | undefined {
+    if (this.#accepted !== undefined) return undefined
+    const { graph_id } = this.response()
+    return this.#store.graph(graph_id) === undefined ? graph_id : undefined
+  }
+
   /** The tasks of the graph. For an earlier submission, the tasks that callers still see. */
   tasks(): readonly Task[] {
     if (this.#accepted !== undefined) return this.#accepted.graph.submitted

@@ -18,7 +18,8 @@ export interface WaitingParts {
 /** Why a task waits now. Undefined if it executes or has ended. Only for the tasks of the query. */
 export type WaitingNow = (task: Task) => Waiting | undefined
 
-export async function waitingNow({ scheduler, executors }: WaitingParts, tasks: readonly Task[]): Promise<WaitingNow> {
+export async function waitingNow(parts: WaitingParts, tasks: readonly Task[]): Promise<WaitingNow> {
+  const { executors } = parts
   const details = new Map<Handle, string>()
   for (const [type, handles] of handlesByType(tasks)) {
     const found = await executors.get(type)?.waitingFor?.(handles)
@@ -27,11 +28,17 @@ export async function waitingNow({ scheduler, executors }: WaitingParts, tasks: 
       if (detail !== undefined) details.set(handle, detail)
     }
   }
-  return (task) => {
-    const detail = isElsewhere(task) ? details.get(task.handle) : waitsHere(executors, task)
-    if (detail !== undefined) return { reason: 'runtime', detail }
-    return waitingOf(task, scheduler.slotUse, Date.now())
-  }
+  return (task) => waitingFor(parts, task, isElsewhere(task) ? details.get(task.handle) : undefined)
+}
+
+/** Why a task waits now that no other service carries out. Undefined if it executes or has ended. */
+export const waitingHere = (parts: WaitingParts, task: Task): Waiting | undefined =>
+  task.isTerminal ? undefined : waitingFor(parts, task, undefined)
+
+function waitingFor({ scheduler, executors }: WaitingParts, task: Task, elsewhere: string | undefined) {
+  const detail = isElsewhere(task) ? elsewhere : waitsHere(executors, task)
+  if (detail !== undefined) return { reason: 'runtime' as const, detail }
+  return waitingOf(task, scheduler.slotUse, Date.now())
 }
 
 /** What an attempt waits for that will be delegated, and is not yet; undefined if it does not wait. */

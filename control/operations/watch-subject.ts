@@ -1,6 +1,7 @@
 /** The subject of an event stream: the whole service, a graph, a task, or a removed graph or task. */
 import type { Graph, Task } from '../graph/graph.ts'
 import type { EventFilter } from '../journal/event-feed.ts'
+import type { Positions } from '../journal/positions.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { knownGraph, knownTask, NotFound, type TaskAddress } from './named-tasks.ts'
 
@@ -25,7 +26,7 @@ interface SubjectParts {
   readonly store: TaskStore
   readonly eventStreams: {
     /** Whether the history has an event of `removed` after the event `after`. */
-    hasPast(removed: RemovedSubject, after: number): Promise<boolean>
+    hasPast(removed: RemovedSubject, after: number | Positions): Promise<boolean>
   }
 }
 
@@ -36,7 +37,7 @@ interface SubjectParts {
 export async function watchSubject(
   { store, eventStreams }: SubjectParts,
   address: WatchAddress,
-  after: number | undefined,
+  after: number | Positions | undefined,
 ): Promise<WatchSubject> {
   const { graphId, id } = address
   try {

@@ -10,45 +10,18 @@
  */
 import type { ServiceEvent } from '../../shared/contract/events.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
+import { stackOf } from '../../shared/errors.ts'
 import { isoTime } from '../../shared/iso-time.ts'
 import type { Task } from '../graph/graph.ts'
 import { type EventFilter, isWanted } from '../journal/event-feed.ts'
 import { HistoryGone } from '../journal/event-reader.ts'
-import type { KeptEvents } from '../journal/keeper.ts'
-import type { TaskStore } from '../store/tasks.ts'
+import { blockOf, startOf } from '../journal/number-blocks.ts'
+import { type OwedRange, owedAfter, type Positions, positionsText } from '../journal/positions.ts'
+import { ResentEvents } from '../journal/resent-events.ts'
 import { presentState } from './present-state.ts'
-import type { Reason, WaitingEvents } from './waiting-events.ts'
-import { filterOf, type WatchSubject } from './watch-subject.ts'
-
-export interface WatchRequest {
-  readonly subject: WatchSubject
-  /** The number to resume after. 0 stands for the oldest kept event. Undefined: from now on. */
-  readonly after: number | undefined
-  /** Whether the stream ends when its graph or task has ended. */
-  readonly untilEnded: boolean
-}
-
-/** The connection to the client. */
-export interface EventSink {
-  /** Sends the number to resume after, for a client that has got no event yet. */
-  begin(seq: number): void
-  /** Sends `events`. `previous` is the number before the first of them. */
-  send: (events: readonly ServiceEvent[], previous: number | undefined) => void
-  /** Whether the buffer of the client is full. */
-  readonly isFull: boolean
-  /** Resolves with true when the client has read its buffer, or with false if that takes too long. */
-  drained(): Promise<boolean>
-  end(): void
-}
-
-export interface WatchParts extends KeptEvents {
-  readonly store: TaskStore
-  readonly waiting: WaitingEvents
-}
-
-/** Whether the history has all events after `after`. */
-export const isKnownNumber = ({ history, numbers, store }: WatchParts, after: number): boolean =>
-  after >= history.oldest && after <= store.seq && !numbers.isLost(after)
+import type { Reason } from './waiting-events.ts'
+import { type EventSink, isKnownNumber, type WatchParts, type WatchRequest } from './watch-request.ts'
+import { filterOf } from './watch-subject.ts'
 
 export class Watch {
   readonly #parts: WatchParts
@@ -61,6 +34,8 @@ export class Watch {
   #cursor = 0
   /** The number of the last sent event, or the number that the stream was resumed after. */
   #previous: number | undefined
+  /** Set for a client that has come as far in the events of this replica: other blocks were sent before. */
+  #ownAfter: number | undefined
   #isLive = false
   /** Whether reasons have changed while the stream was not live. */
   #hasMissedReasons = false
@@ -79,23 +54,70 @@ export class Watch {
   }
 
   /** Resolves when the stream is live, or has ended. */
-  async start(): Promise<void> {
+  start(): Promise<void> {
+    return this.#unlessBroken(() => this.#begin())
+  }
+
+  /** Ends the stream after a fault of `work`. The client reconnects. */
+  async #unlessBroken(work: () => Promise<void>): Promise<void> {
+    try {
+      await work()
+    } catch (error) {
+      if (this.#hasEnded) return // perhaps with the service, which has closed the database
+      this.#parts.log.error('an event stream broke', { cause: stackOf(error) })
+      this.end()
+    }
+  }
+
+  async #begin(): Promise<void> {
     const { events } = this.#parts
     const { after } = this.#request
     await events.settle().catch(() => {}) // if the disk fails, the stream begins with an earlier event
     if (this.#hasEnded) return
-    this.#previous = after
-    this.#cursor = after ?? events.delivered
-    if (after === undefined) this.#sink.begin(this.#cursor)
-    else if (after === 0) this.#cursor = this.#parts.history.oldest
-    else if (!this.#isKnown(after)) await this.#resetUnknown(after)
+    if (typeof after === 'object') await this.#continueAt(after).catch((error) => this.#resetIfGone(error))
+    else await this.#continueAfter(after)
     await this.#replay()
     if (this.#request.subject.removed !== undefined) this.end()
     if (this.#hasEnded) return
+    if (this.#request.part !== undefined) this.#sink.begin(this.#position)
     this.#goLive()
     if (!this.#request.untilEnded || !this.#isOver) return
     await events.settle().catch(() => {})
     this.end() // the last wanted event has been sent
+  }
+
+  async #continueAfter(after: number | undefined): Promise<void> {
+    this.#previous = after
+    this.#cursor = after ?? this.#parts.events.delivered
+    if (after === undefined && this.#request.part === undefined) this.#sink.begin(this.#cursor)
+    else if (after === 0) this.#cursor = this.#parts.history.oldest
+    else if (after !== undefined && !this.#isKnown(after)) await this.#resetUnknown(after)
+  }
+
+  /** Sends the events of dead replicas that the client lacks. Those of this replica follow. */
+  async #continueAt(positions: Positions): Promise<void> {
+    const { history, numbers, store } = this.#parts
+    const blocks = numbers.blocks!()
+    const owed = owedAfter(positions, blocks)
+    const starts = owed === undefined ? [] : [owed.after, ...owed.inherited.map(({ after }) => after)]
+    if (owed === undefined || owed.after > store.seq || starts.some((after) => after < history.oldest))
+      return await this.#resetUnknown(positionsText(positions))
+    const resent = new ResentEvents(owed, blocks)
+    for (const range of resent.ranges()) {
+      this.#previous = owed.inherited.includes(range) ? range.after : undefined
+      const after = Math.max(history.oldest, range.after)
+      if (after < range.upTo) await this.#replayRange({ ...range, after }, (event) => resent.takes(event))
+    }
+    this.#previous = undefined
+    if (!owed.isNew) this.#previous = this.#request.part?.isNew ? undefined : owed.after
+    this.#cursor = owed.after
+    this.#ownAfter = owed.after
+  }
+
+  /** What a client of a part resumes after. All numbers of the blocks before the present one are used up. */
+  get #position(): number {
+    const { own } = this.#parts.numbers.blocks!()
+    return Math.max(this.#cursor, startOf(own.at(-1)!))
   }
 
   /** Ends the stream. */
@@ -113,7 +135,7 @@ export class Watch {
   }
 
   #isKnown(after: number): boolean {
-    return isKnownNumber(this.#parts, after)
+    return isKnownNumber(this.#parts, after, this.filter.graphId)
   }
 
   /** Replays until nothing is left, and returns in the same turn of the event loop. */
@@ -123,17 +145,21 @@ export class Watch {
       try {
         await this.#replayTo(events.delivered)
       } catch (error) {
-        if (!(error instanceof HistoryGone)) throw error
-        await this.#reset('the events to resume from are not kept any more')
+        await this.#resetIfGone(error)
       }
     }
+  }
+
+  async #resetIfGone(error: unknown): Promise<void> {
+    if (!(error instanceof HistoryGone)) throw error
+    await this.#reset('the events to resume from are not kept any more')
   }
 
   async #replayTo(last: number): Promise<void> {
     const { graphId } = this.filter
     const past = this.#parts.history.read({ after: this.#cursor, upTo: last, graphId })
     for await (const some of past) {
-      const wanted = some.filter((event) => isWanted(this.filter, event))
+      const wanted = some.filter((event) => isWanted(this.filter, event) && !this.#isTold(event))
       this.#cursor = some.at(-1)!.seq
       if (wanted.length > 0) this.#send(wanted)
       if (!this.#hasEnded && !(await this.#sink.drained())) this.#cut()
@@ -142,8 +168,28 @@ export class Watch {
     this.#cursor = Math.max(this.#cursor, last)
   }
 
+  /** Sends past events, and leaves the cursor where it is. */
+  async #replayRange(range: OwedRange, isMeant: (event: ServiceEvent) => boolean): Promise<void> {
+    if (this.#hasEnded) return
+    const { graphId } = this.filter
+    for await (const some of this.#parts.history.read({ ...range, graphId })) {
+      const wanted = some.filter((event) => isWanted(this.filter, event) && !this.#isTold(event) && isMeant(event))
+      if (wanted.length > 0) this.#send(wanted)
+      if (!this.#hasEnded && !(await this.#sink.drained())) this.#cut()
+      if (this.#hasEnded) return
+    }
+  }
+
+  /** Whether the client has the past event, from this replica or from another one. */
+  #isTold({ event, seq }: ServiceEvent): boolean {
+    const { part } = this.#request
+    if (event === 'graph_removed' && part?.tellsRemovalsOf(blockOf(seq)) === false) return true
+    if (this.#ownAfter === undefined || seq <= this.#ownAfter) return false
+    return !this.#parts.numbers.blocks!().own.includes(blockOf(seq))
+  }
+
   /** As `#reset`, for a removed subject. It has no state, so all its kept events follow. */
-  #resetUnknown(after: number): Promise<void> {
+  #resetUnknown(after: number | string): Promise<void> {
     const { events, history } = this.#parts
     const isRemoved = this.#request.subject.removed !== undefined
     const seq = isRemoved ? history.oldest : events.delivered
@@ -152,13 +198,15 @@ export class Watch {
 
   /** Sends the present state, which has all changes up to `seq`. Later events follow. */
   async #reset(reason: string, seq = this.#parts.events.delivered): Promise<void> {
-    const state = await presentState(this.#parts, this.#request.subject)
+    const { part, subject } = this.#request
+    const state = part === undefined ? await presentState(this.#parts, subject) : {} // a part has a part of the state
     if (this.#hasEnded) return
     this.#cursor = seq
     this.#previous = undefined
     this.#sink.send([{ event: 'reset', seq, at: isoTime(Date.now()), reason, ...state }], undefined)
     this.#previous = seq
-    if (!(await this.#sink.drained())) this.#cut()
+    if (part !== undefined) this.end()
+    else if (!(await this.#sink.drained())) this.#cut()
   }
 
   #sendLive(events: readonly ServiceEvent[]): void {
@@ -200,7 +248,7 @@ export class Watch {
   #pauseIfFull(): void {
     if (this.#hasEnded || !this.#sink.isFull) return
     this.#isLive = false
-    void this.#catchUp()
+    void this.#unlessBroken(() => this.#catchUp())
   }
 
   /** Waits until the client has read, then replays the events that came meanwhile. Bursts can exceed any buffer. */

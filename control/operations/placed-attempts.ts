@@ -1,0 +1,84 @@
+/** Counts attempts by runtime service: those of this replica, and with a database those of all others. */
+import { PlacedAttempts } from '../../shared/contract/replicas.ts'
+import { DEFAULT_RUNTIME } from '../../shared/contract/runtime-names.ts'
+import { ServiceError } from '../../shared/errors.ts'
+import { isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
+import type { RuntimePool } from '../executors/runtime/pool.ts'
+import type { AskedReplica, Keeper } from '../journal/keeper.ts'
+import { noOwner } from '../journal/no-owner.ts'
+import { checkOf } from '../json/schema-check.ts'
+import type { TaskStore } from '../store/tasks.ts'
+
+export interface AttemptsParts {
+  readonly runtimePool: Pick<RuntimePool, 'attemptCount'>
+  readonly store: Pick<TaskStore, 'graphs'>
+  readonly keeper: Pick<Keeper, 'others' | 'replica'>
+}
+
+/** Attempts of other replicas by runtime service, and the replicas that did not tell. */
+export interface AttemptsElsewhere {
+  readonly counts: ReadonlyMap<string, number>
+  readonly missing: readonly number[]
+}
+
+/** Attempts that have or may have a place, including those that wait for a slot after a restart. */
+export async function attemptsHere({ runtimePool, store }: AttemptsParts): Promise<ReadonlyMap<string, number>> {
+  const counts = await runCooperatively(handlesIn(store))
+  for (const [name, count] of counts) counts.set(name, Math.max(count, runtimePool.attemptCount(name)))
+  return counts
+}
+
+/** Throws 503 while the database is away. */
+export async function attemptsElsewhere({ keeper }: Pick<AttemptsParts, 'keeper'>): Promise<AttemptsElsewhere> {
+  const counts = new Map<string, number>()
+  const { others, replica } = keeper
+  if (others === undefined) return { counts, missing: [] }
+  const { live, gone } = await others.all()
+  const missing = [...gone]
+  const ask = async (asked: AskedReplica) => {
+    const headers = new Headers()
+    const answer = await others.ask(asked, { method: 'GET', path: '/replicas/attempts', headers })
+    const body: unknown = await answer.json().catch(() => undefined)
+    if (!answer.ok || !checkOf(PlacedAttempts).accepts(body)) {
+      missing.push(asked.id) // of an earlier version, perhaps
+      return
+    }
+    for (const [name, count] of Object.entries((body as PlacedAttempts).attempts)) {
+      counts.set(name, (counts.get(name) ?? 0) + count)
+    }
+  }
+  const asked = live.filter(({ id }) => id !== replica?.id)
+  await Promise.all(
+    asked.map((other) =>
+      ask(other).catch((error) => {
+        if (!(error instanceof ServiceError)) throw error
+        missing.push(other.id)
+      }),
+    ),
+  )
+  return { counts, missing }
+}
+
+/** Throws 503 if a replica did not tell of its attempts. */
+export function assertAllTold(name: string, { missing }: AttemptsElsewhere): void {
+  if (missing.length === 0) return
+  const replicas = missing.length === 1 ? 'replica' : 'replicas'
+  throw noOwner(`whether ${replicas} ${missing.join(', ')} had attempts at runtime ${name} is not known`)
+}
+
+function* handlesIn({ graphs }: Pick<TaskStore, 'graphs'>): Steps<Map<string, number>> {
+  const counts = new Map<string, number>()
+  let steps = 0
+  for (const graph of graphs) {
+    if (isYieldDue(++steps)) yield
+    if (graph.live === 0) continue
+    for (const { isTerminal, handle } of graph.tasks) {
+      if (!isTerminal && handle !== undefined) {
+        const name = handle.runtime ?? DEFAULT_RUNTIME
+        counts.set(name, (counts.get(name) ?? 0) + 1)
+      }
+      if (isYieldDue(++steps)) yield
+    }
+  }
+  return counts
+}

@@ -1,0 +1,59 @@
+/** Reads what a task did through the rules of its network: from the runtime service that ran it, else its totals from its result. */
+import { NO_NETWORK, type TaskNetwork } from '../../shared/contract/task-network.ts'
+import { messageOf, ServiceError } from '../../shared/errors.ts'
+import { isObject } from '../../shared/json.ts'
+import { ExecutionError } from '../executors/executor.ts'
+import type { ExecutorRegistry } from '../executors/registry.ts'
+import type { Task } from '../graph/graph.ts'
+import { ResultFile } from '../graph/result-file.ts'
+import type { TaskStore } from '../store/tasks.ts'
+import type { Reader } from './logs.ts'
+import { knownTask, type TaskAddress } from './named-tasks.ts'
+import { type ResultReader, storedValue } from './stored-result.ts'
+
+/** Milliseconds for an answer of the runtime service. */
+const NETWORK_TIMEOUT_MS = 5_000
+
+export interface NetworkParts {
+  readonly store: TaskStore
+  readonly executors: ExecutorRegistry
+  readonly resultFiles: ResultReader
+}
+
+/** That of the newest attempt. Throws 404, and 503 if the runtime service does not answer. */
+export async function readNetwork(
+  parts: NetworkParts,
+  address: TaskAddress,
+  { signal, traceId }: Reader,
+): Promise<TaskNetwork> {
+  const task = knownTask(parts.store, address)
+  const { handle } = task
+  const executor = parts.executors.get(task.type)
+  if (!handle?.isTaken || executor?.readNetwork === undefined) return NO_NETWORK
+  const timely = AbortSignal.any([signal, AbortSignal.timeout(NETWORK_TIMEOUT_MS)])
+  try {
+    return await executor.readNetwork(handle, { traceId, signal: timely })
+  } catch (error) {
+    if (error instanceof ExecutionError && error.code === 'not_found') return await totalsIn(task, parts)
+    const cause = timely.aborted ? `no answer within ${NETWORK_TIMEOUT_MS} ms` : messageOf(error)
+    throw new ServiceError(503, `cannot read the connections of the task: ${cause}`)
+  }
+}
+
+/** The runtime service has removed the task, or is of a version that lists no connections. */
+async function totalsIn({ result }: Task, { resultFiles }: NetworkParts): Promise<TaskNetwork> {
+  const value = result instanceof ResultFile ? await storedValue(result, resultFiles) : result
+  const network = isObject(value) && isObject(value.usage) ? value.usage.network : undefined
+  if (!isObject(network)) return NO_NETWORK
+  const [connections_allowed, connections_refused, bytes_sent, bytes_received] = [
+    network.connections_allowed,
+    network.connections_refused,
+    network.bytes_sent,
+    network.bytes_received,
+  ].map((count) => (typeof count === 'number' ? count : 0)) as [number, number, number, number]
+  return {
+    ...NO_NETWORK,
+    usage: { connections_allowed, connections_refused, bytes_sent, bytes_received },
+    unlisted: connections_allowed + connections_refused,
+  }
+}

@@ -1,0 +1,37 @@
+/** Waits for a graph of another replica: its owner waits, and answers with the states of the tasks. */
+import { WaitedGraph } from '../../shared/contract/replicas.ts'
+import { ServiceError } from '../../shared/errors.ts'
+import type { Keeper } from '../journal/keeper.ts'
+import { noOwner } from '../journal/no-owner.ts'
+import { checkOf } from '../json/schema-check.ts'
+
+export interface WaitElsewhereParts {
+  readonly keeper: Pick<Keeper, 'others'>
+}
+
+interface Caller {
+  readonly traceId: string
+  readonly signal: AbortSignal
+}
+
+/** Undefined if the graph is here or nowhere. Rejects with 503 while it has no owner that answers. */
+export async function waitElsewhere(
+  { keeper: { others } }: WaitElsewhereParts,
+  graphId: string,
+  waitMs: number,
+  { traceId, signal }: Caller,
+): Promise<WaitedGraph | undefined> {
+  if (others === undefined || others.isHere({ graphId })) return undefined
+  const place = await others.find({ graphId })
+  if (place === undefined || place.isHere) return undefined
+  const { owner } = place
+  if (owner === undefined) throw noOwner('the graph is being taken over by another replica')
+  const path = `/replicas/graphs/${encodeURIComponent(graphId)}/wait?wait_ms=${waitMs}`
+  const headers = new Headers({ 'x-trace-id': traceId })
+  const answer = await others.ask(owner, { method: 'GET', path, headers, signal, waitMs })
+  const body: unknown = await answer.json().catch(() => undefined)
+  if (answer.status === 404) return undefined // it was removed just now
+  if (!answer.ok || !checkOf(WaitedGraph).accepts(body))
+    throw new ServiceError(503, `replica ${owner.id} answers ${answer.status} instead of the states of the graph`)
+  return body as WaitedGraph
+}
