@@ -19,8 +19,7 @@ import { decodeOptions, decodeTasks } from '../graph/decode.ts'
 import { type GraphOptions, NO_GRAPH_OPTIONS } from '../graph/graph-options.ts'
 import { graphFieldFaults, isInputField, unknownTaskField } from '../graph/known-fields.ts'
 import { literalInput } from '../graph/literal-input.ts'
-import { tooDeep } from '../json/body.ts'
-import { isWithinDepth } from '../json/depth.ts'
+import { checkValue } from '../json/body.ts'
 import { checkInput, type Input, type InputSchemas, refuseUnknownInput } from './input-check.ts'
 import { KINDS, type ResolvedKind, resolveKind } from './kinds.ts'
 import { type DecodedRequest, invalidAction } from './request.ts'
@@ -89,7 +88,7 @@ function toolOf(
   { inputs, unknownFields }: TranslateOptions,
 ): TaskInput {
   const given = (action.input ?? {}) as Input
-  if (!isWithinDepth(given)) throw tooDeep('action.input')
+  checkValue(given, 'action.input')
   const checked = () => {
     if (unknownFields === 'refuse') refuseUnknownInput(kind, inputs[kind], given)
     return checkInput(kind, inputs[kind], withPreset(given, preset, action.kind))

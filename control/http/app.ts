@@ -12,12 +12,15 @@ import { addApprovalRoutes } from './approvals.ts'
 import { addCapacityRoute } from './capacity.ts'
 import { addDashboardRoutes } from './dashboard.ts'
 import { addEventRoutes } from './events.ts'
+import { addForwarding } from './forwarding.ts'
 import { addGraphRoutes } from './graphs.ts'
 import { addHealthRoutes } from './health.ts'
 import { addLogRoutes } from './logs.ts'
 import { addMcpRoutes } from './mcp.ts'
 import { addMcpEndpoint } from './mcp-endpoint.ts'
 import { addMetricsRoute } from './metrics.ts'
+import { addNetworkRoutes } from './network.ts'
+import { addReplicaRoutes } from './replicas.ts'
 import { addRuntimeRoutes } from './runtimes.ts'
 import type { StreamLimits } from './stream-limits.ts'
 import { addTaskRoutes } from './tasks.ts'
@@ -41,10 +44,12 @@ export function controlApp({ parts, counters, guard, streamLimits, startedAt }: 
   const { log, maxBodyBytes, unknownFields } = parts
   const errorBody = (error: Error): ErrorResponse => ({ error: error.message })
   const app: AnyElysia = httpService({ log, guard, errorBody, maxBodyBytes, unknownFields })
+  addForwarding(app, parts) // before the routes that it is for
   addTaskRoutes(app, parts)
   addApprovalRoutes(app, parts)
   addGraphRoutes(app, parts)
   addLogRoutes(app, parts, streamLimits)
+  addNetworkRoutes(app, parts)
   addEventRoutes(app, parts, streamLimits)
   addAdapterRoutes(app, parts)
   addMcpRoutes(app, parts)
@@ -57,6 +62,7 @@ export function controlApp({ parts, counters, guard, streamLimits, startedAt }: 
   addMetricsRoute(app, counters, parts)
   addCapacityRoute(app, parts)
   addRuntimeRoutes(app, parts)
+  addReplicaRoutes(app, parts)
   addDashboardRoutes(app)
   addDescriptionRoutes(app, CONTROL_INFO)
   refuseOtherMethods(app)

@@ -5,8 +5,6 @@
  * contain a hash of the content, so clients may cache them for ever. Both are prepared at the first request for the
  * page.
  */
-import { promisify } from 'node:util'
-import { gzip } from 'node:zlib'
 import type { AnyElysia } from 'elysia'
 import { ServiceError } from '../../shared/errors.ts'
 import { described, other } from '../../shared/openapi/route.ts'
@@ -68,8 +66,9 @@ export function addDashboardRoutes(app: AnyElysia): void {
 }
 
 async function preparePage(): Promise<Page> {
-  // In a module of its own, so that a start does not load it.
+  // In modules of their own, so that a start does not load them.
   const { script, early, style, shell } = (await import('./dashboard-bundle.ts')).bundle
+  const [{ gzip }, { promisify }] = await Promise.all([import('node:zlib'), import('node:util')])
   const assets = new Map<string, Asset>()
   const add = async (name: string, content: string, type: string): Promise<string> => {
     const plain = new TextEncoder().encode(content)

@@ -8,28 +8,47 @@ export const OPEN_TEXT = encoder.encode(': open\n\n')
 
 export const KEEP_ALIVE_TEXT = encoder.encode(': keep-alive\n\n')
 
+/** A replica tells another one that it has sent the past, up to the number `seq`. */
+export const LIVE = 'live'
+export const liveText = (seq: number): string => `id: ${seq}\nevent: ${LIVE}\ndata: {}\n\n`
+
 /** An event without data only sets the id that the client resumes from. */
 export const positionText = (seq: number): Uint8Array => encoder.encode(`id: ${seq}\n\n`)
 
-let lastEvents: readonly ServiceEvent[] | undefined
-let lastPrevious: number | undefined
-let lastText = new Uint8Array()
+export interface EventPart {
+  readonly seq: number
+  readonly kind: string
+  readonly data: string
+}
 
-/**
- * The text of `events`. `previous` is the number before the first one. Many streams get the same events one after the
- * other, so the last text is kept.
- */
-export function eventsText(events: readonly ServiceEvent[], previous: number | undefined): Uint8Array {
-  if (events === lastEvents && previous === lastPrevious) return lastText
-  let text = ''
+/** Without an id, a client does not resume from the event. */
+export const partText = (id: string | undefined, { kind, data }: EventPart): string =>
+  `${id === undefined ? '' : `id: ${id}\n`}event: ${kind}\ndata: ${data}\n\n`
+
+/** Many streams get the same events one after the other, so the last ones are kept. */
+let last: {
+  readonly events: readonly ServiceEvent[]
+  readonly previous: number | undefined
+  readonly parts: readonly EventPart[]
+  text?: Uint8Array
+} = { events: [], previous: undefined, parts: [] }
+
+/** `events` in parts. `previous` is the number before the first one. */
+export function eventParts(events: readonly ServiceEvent[], previous: number | undefined): readonly EventPart[] {
+  if (events === last.events && previous === last.previous) return last.parts
   let before = previous
-  for (const { event, seq, at, ...payload } of events) {
+  const parts = events.map(({ event: kind, seq, at, ...payload }) => {
     const data = JSON.stringify({ seq, ...(before !== undefined && { previous: before }), at, ...payload })
-    text += `id: ${seq}\nevent: ${event}\ndata: ${data}\n\n`
     before = seq
-  }
-  lastEvents = events
-  lastPrevious = previous
-  lastText = encoder.encode(text)
-  return lastText
+    return { seq, kind, data }
+  })
+  last = { events, previous, parts }
+  return parts
+}
+
+/** The same as one text. */
+export function eventsText(events: readonly ServiceEvent[], previous: number | undefined): Uint8Array {
+  const parts = eventParts(events, previous)
+  last.text ??= encoder.encode(parts.map((part) => partText(String(part.seq), part)).join(''))
+  return last.text
 }

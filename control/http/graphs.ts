@@ -9,10 +9,13 @@ import { described, empty, json } from '../../shared/openapi/route.ts'
 import { cancelGraph } from '../operations/cancel.ts'
 import { deleteGraph } from '../operations/delete-graph.ts'
 import { getGraphJson } from '../operations/get-graph.ts'
+import { graphLines, joinedGraphs } from '../operations/joined-graphs.ts'
+import { MISSING_REPLICAS_HEADER } from '../operations/joined-lines.ts'
 import { listGraphs } from '../operations/list-graphs.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import { rerun } from '../operations/rerun.ts'
 import { graphPageRequest, graphQuery } from './graph-query.ts'
+import { linesResponse, MISSING_REPLICAS } from './joined-lists.ts'
 import { NEXT_CURSOR_HEADER } from './query-values.ts'
 import { waitQuery, waitSignal } from './wait-ms.ts'
 
@@ -25,9 +28,20 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
   app
     .get(
       '/graphs',
-      async ({ query, request, set }): Promise<readonly GraphSummary[]> => {
-        set.headers[EVENT_SEQ_HEADER] = String(parts.eventStreams.position)
-        const { graphs, nextCursor } = await listGraphs(parts, graphPageRequest(query, urlOf(request)))
+      async ({ query, request, set }): Promise<readonly GraphSummary[] | Response> => {
+        const asked = graphPageRequest(query, urlOf(request))
+        const { others } = parts.keeper
+        if (others && request.headers.has(others.hopHeader)) {
+          const { adopting } = others // before the page, so that what it lacks is named
+          const { position } = parts.eventStreams
+          return linesResponse(await graphLines(parts, asked), adopting, position)
+        }
+        const own = String(parts.eventStreams.position)
+        const { graphs, nextCursor, missing, position } = others
+          ? await joinedGraphs(parts, asked, traceIdOf(set))
+          : { ...(await listGraphs(parts, asked)), missing: [], position: own }
+        set.headers[EVENT_SEQ_HEADER] = position
+        if (missing.length > 0) set.headers[MISSING_REPLICAS_HEADER] = missing.join(',')
         if (nextCursor !== undefined) set.headers[NEXT_CURSOR_HEADER] = nextCursor
         return graphs
       },
@@ -40,6 +54,7 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
         answers: {
           200: json(Type.Array(GraphSummary), 'A page of graphs.', {
             'X-Next-Cursor': 'The cursor of the next page. Absent on the last page.',
+            'X-Missing-Replicas': MISSING_REPLICAS,
             ...EVENT_SEQ,
           }),
         },

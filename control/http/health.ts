@@ -9,10 +9,13 @@ import type { Readiness } from '../operations/readiness.ts'
 
 const section = 'The service'
 
+/** The replica and the number of its graphs. */
+type ReplicaWithGraphs = ReplicaView & { readonly graphs: number }
+
 export interface HealthParts {
   readonly readiness: Pick<Readiness, 'fault'>
-  /** The replica and the number of its graphs; undefined without a database. */
-  readonly replica: () => (ReplicaView & { readonly graphs: number }) | undefined
+  /** Undefined without a database. */
+  readonly replica: () => ReplicaWithGraphs | undefined
   /** `performance.now()` at start. */
   readonly startedAt: number
 }
@@ -29,9 +32,7 @@ export const addHealthRoutes = (app: AnyElysia, { readiness, replica, startedAt 
           version: HEALTH_VERSION,
           uptime: formatUptime(performance.now() - startedAt),
           ...(reason !== undefined && { ready: false, reason }),
-          ...(shown && {
-            replica: { id: shown.id, epoch: shown.epoch, lease_ms_left: shown.leaseMsLeft, graphs: shown.graphs },
-          }),
+          ...(shown && { replica: replicaState(shown) }),
         }
       },
       described({
@@ -54,3 +55,8 @@ export const addHealthRoutes = (app: AnyElysia, { readiness, replica, startedAt 
         errors: { 503: 'No graph would be accepted. The error is the reason.' },
       }),
     )
+
+const replicaState = ({ id, epoch, leaseMsLeft, graphs, addressFault }: ReplicaWithGraphs) => ({
+  ...{ id, epoch, lease_ms_left: leaseMsLeft, graphs },
+  ...(addressFault !== undefined && { address_fault: addressFault }),
+})

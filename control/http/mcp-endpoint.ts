@@ -5,6 +5,8 @@ import { MAX_TOOL_WAIT_MS } from '../../shared/contract/mcp-limits.ts'
 import { readBody, traceIdOf, urlOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
 import { described, empty, json } from '../../shared/openapi/route.ts'
 import type { OperationParts } from '../operations/parts.ts'
+import { type ForwardOptions, forwarderOf } from './forwarding.ts'
+import { subjectsOf } from './mcp-subject.ts'
 
 /** Maximum bytes of one message, which is parsed in one go. POST /tasks accepts larger graphs. */
 export const MAX_MCP_BODY_BYTES = 4 * 1024 * 1024
@@ -21,16 +23,32 @@ const JsonRpcMessage = Type.Object(
 export function addMcpEndpoint(app: AnyElysia, parts: OperationParts): AnyElysia {
   const load = async () => (await import('../mcp-server/handler.ts')).createHandler(parts)
   let handler: ReturnType<typeof load> | undefined
+  const forward = forwarderOf(app, parts)
+  const answerOfOwner = async (request: Request, body: unknown, options: ForwardOptions) => {
+    if (forward === undefined) return undefined
+    for (const subject of subjectsOf(body)) {
+      if (parts.keeper.others?.isHere(subject)) return undefined
+      const answer = await forward(request, subject, options)
+      if (answer !== undefined) return answer
+    }
+    return undefined
+  }
   return app.post(
     '/mcp',
     async ({ request, set }) => {
       const bytes = await readBody(app, request, Math.min(parts.maxBodyBytes, MAX_MCP_BODY_BYTES))
       app.server?.timeout(request, ANSWER_TIMEOUT_SECONDS)
+      const body = parsed(bytes)
+      const answer = await answerOfOwner(request, body, {
+        traceId: traceIdOf(set),
+        body: bytes,
+        waitMs: MAX_TOOL_WAIT_MS,
+      })
+      if (answer !== undefined) return answer
       handler ??= load()
       const { serve } = await handler
-      const body = parsed(bytes)
-      // The protocol handler parses the body and answers a body that is not JSON.
-      if (body === undefined) return serve(withBody(request, bytes), undefined, traceIdOf(set))
+      // The protocol handler answers a body that is not JSON. It would take invalid UTF-8 for other characters.
+      if (body === undefined) return serve(withBody(request, NOT_JSON), undefined, traceIdOf(set))
       return serve(request.url === urlOf(request) ? request : withBody(request, bytes), body, traceIdOf(set))
     },
     described({
@@ -54,6 +72,8 @@ export function addMcpEndpoint(app: AnyElysia, parts: OperationParts): AnyElysia
     }),
   )
 }
+
+const NOT_JSON = new Uint8Array()
 
 function parsed(bytes: Uint8Array): unknown {
   try {

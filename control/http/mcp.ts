@@ -8,8 +8,7 @@ import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
 import { described, json } from '../../shared/openapi/route.ts'
 import { runCooperatively, type Steps } from '../../shared/steps.ts'
 import { didYouMean, FREE_FIELDS, firstUnknown, quoted, type UnknownFields } from '../../shared/unknown-names.ts'
-import { decodeJson, invalidJson, tooDeep } from '../json/body.ts'
-import { isWithinDepth } from '../json/depth.ts'
+import { checkValue, decodeJson, invalidJson } from '../json/body.ts'
 import { checkOf } from '../json/schema-check.ts'
 import { callTool, type ToolCall } from '../operations/call-tool.ts'
 import { getCall } from '../operations/get.ts'
@@ -99,7 +98,7 @@ function* decodeCall(body: Uint8Array, unknownFields: UnknownFields): Steps<Tool
     const { path, expected, found } = check.faultOf(call)
     throw invalidJson(`${path}: expected ${expected}, got ${jsonTypeOf(found)}`)
   }
-  if (!isWithinDepth(call.input)) throw tooDeep('input')
+  checkValue(call.input, 'input')
   if (unknownFields === 'refuse') refuseUnknown(given)
   const { tool_name } = call
   if (tool_name === undefined || tool_name.trim() === '') throw badRequest('tool_name is required')

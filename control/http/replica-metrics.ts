@@ -12,7 +12,7 @@ export const REPLICA_METRICS: readonly Metric<ReplicaSources>[] = [
   {
     name: 'service_control_replica_lease_seconds',
     type: 'gauge',
-    help: 'With a database: seconds for which no other replica can become active.',
+    help: 'With a database: seconds for which no other replica can adopt the graphs of this one.',
     samples: ({ keeper: { replica } }) => replica && [{ value: replica.leaseMsLeft / 1_000 }],
   },
   {
@@ -21,6 +21,25 @@ export const REPLICA_METRICS: readonly Metric<ReplicaSources>[] = [
     help: 'With a database: how long turns took, one round trip and one commit each.',
     samples: ({ keeper: { replica } }) =>
       replica && histogramSamples(replica.turnSeconds.bounds, replica.turnSeconds.counts, replica.turnSeconds.sum),
+  },
+  {
+    name: 'service_control_replica_turns_total',
+    type: 'counter',
+    help: 'With a database: turns that were committed, those without changes too.',
+    samples: ({ keeper: { replica } }) =>
+      replica && [{ value: replica.turnSeconds.counts.reduce((sum, count) => sum + count, 0) }],
+  },
+  {
+    name: 'service_control_replica_adopted_graphs_total',
+    type: 'counter',
+    help: 'With a database: graphs that the replica has adopted from replicas that are gone.',
+    samples: ({ keeper: { replica } }) => replica && [{ value: replica.adoptedTotal }],
+  },
+  {
+    name: 'service_control_replica_fenced_total',
+    type: 'counter',
+    help: 'With a database: other replicas that this one has declared dead, because they did not renew their leases.',
+    samples: ({ keeper: { replica } }) => replica && [{ value: replica.fencedTotal }],
   },
   {
     name: 'service_control_replica_owned_graphs',

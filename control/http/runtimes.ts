@@ -8,13 +8,15 @@ import {
   RuntimesResponse,
 } from '../../shared/contract/runtimes.ts'
 import { readBody } from '../../shared/http-service.ts'
-import { anyText, described, json } from '../../shared/openapi/route.ts'
+import { choice, described, json } from '../../shared/openapi/route.ts'
+import { MISSING_REPLICAS_HEADER } from '../operations/joined-lines.ts'
 import { addRuntime, drainRuntime, listRuntimes, type RuntimesParts, removeRuntime } from '../operations/runtimes.ts'
 import { truthOf } from './query-values.ts'
 
 const section = 'Runtime services'
 const params = { name: 'Name of the runtime service.' }
 const UNKNOWN = { 404: 'There is no such runtime service.' }
+const MISSING_ATTEMPTS = 'With a database: numbers of the replicas that did not tell of their attempts.'
 const NOT_STORED = { 503: 'The service cannot store the change.' }
 
 const VERBS = [
@@ -36,12 +38,16 @@ export function addRuntimeRoutes(app: AnyElysia, parts: RuntimesParts): void {
   app
     .get(
       '/runtimes',
-      (): Promise<RuntimesResponse> => listRuntimes(parts),
+      async ({ set }): Promise<RuntimesResponse> => {
+        const { missing, ...list } = await listRuntimes(parts)
+        if (missing.length > 0) set.headers[MISSING_REPLICAS_HEADER] = missing.join(',')
+        return list
+      },
       described({
         section,
         summary: 'List runtime services',
         description: 'With what each has and has reserved, at most one second old.',
-        answers: { 200: json(RuntimesResponse, 'All runtime services.') },
+        answers: { 200: json(RuntimesResponse, 'All runtime services.', { 'X-Missing-Replicas': MISSING_ATTEMPTS }) },
       }),
     )
     .post(
@@ -60,7 +66,7 @@ export function addRuntimeRoutes(app: AnyElysia, parts: RuntimesParts): void {
         example: { name: 'gpu-1', url: 'http://10.0.0.7:18080', labels: { gpu: '' } },
         answers: {
           200: json(PooledRuntime, 'It was there before.'),
-          201: json(PooledRuntime, 'It is new, and on disk.'),
+          201: json(PooledRuntime, 'It is new, and kept.'),
         },
         errors: {
           400: 'The body is invalid.',
@@ -78,11 +84,12 @@ export function addRuntimeRoutes(app: AnyElysia, parts: RuntimesParts): void {
         summary: 'Remove a runtime service',
         params,
         query: {
-          lost: anyText(
+          lost: choice(
+            ['true', 'false'],
             'true: its machine is gone for good. Its attempts fail with external_failure, retryable; if it comes back, they are ended there.',
           ),
         },
-        answers: { 200: json(RuntimeRemoval, 'It is removed, on disk too.') },
+        answers: { 200: json(RuntimeRemoval, 'It is removed, and that is kept.') },
         errors: {
           400: 'A parameter is invalid.',
           ...UNKNOWN,
@@ -94,13 +101,13 @@ export function addRuntimeRoutes(app: AnyElysia, parts: RuntimesParts): void {
   for (const { verb, isDraining, summary, description } of VERBS) {
     app.post(
       `/runtimes/:name/${verb}`,
-      ({ params }): PooledRuntime => drainRuntime(parts, params.name, isDraining),
+      ({ params }): Promise<PooledRuntime> => drainRuntime(parts, params.name, isDraining),
       described({
         section,
         summary,
         description,
         params,
-        answers: { 200: json(PooledRuntime, 'The change is on disk.') },
+        answers: { 200: json(PooledRuntime, 'The change is kept.') },
         errors: { ...UNKNOWN, ...NOT_STORED },
       }),
     )

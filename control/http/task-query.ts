@@ -5,7 +5,8 @@ import { anyText, type QueryOf, repeatable, wholeNumber } from '../../shared/ope
 import { LEGACY_OS_TYPES, normalizeTool } from '../graph/normalize.ts'
 import { isKnownType } from '../graph/validate.ts'
 import type { ListRequest } from '../operations/list.ts'
-import { placeOf } from '../operations/task-filter.ts'
+import { sharedPlaceOf } from '../operations/placed-tasks.ts'
+import { placeOf, type TaskFilter } from '../operations/task-filter.ts'
 import { invalidCursor, invalidValue, knownValues, limitOf, valuesOf } from './query-values.ts'
 
 /** Most tasks of one page. */
@@ -27,23 +28,36 @@ export const graphTaskQuery = ofAnyGraph
 
 /** Throws 400 with the parameter, its value and the allowed values. */
 export function taskListRequest(query: TaskQuery, types: ReadonlySet<string>): ListRequest {
-  const { status, type, graph_id: graphId, limit, cursor } = query
-  if (graphId === '') throw badRequest('invalid graph_id "": expected the id of a graph')
+  const { limit, cursor } = query
   return {
-    filter: {
-      statuses: knownValues('status', status, TASK_STATUSES),
-      tools: valuesOf('type', type).map((value) => toolOf(value, types)),
-      graphId,
-    },
+    filter: filterOf(query, types),
     page:
       limit === undefined && cursor === undefined
         ? undefined
-        : {
-            limit: limitOf(limit, { most: MAX_PAGE_TASKS, standard: MAX_PAGE_TASKS }),
-            after: cursor === undefined ? undefined : afterOf(cursor),
-          },
+        : { limit: pageLimitOf(limit), after: cursor === undefined ? undefined : afterOf(cursor) },
   }
 }
+
+/** As `taskListRequest`, for a list that replicas join. It has cursors of its own. */
+export function joinedListRequest(query: TaskQuery, types: ReadonlySet<string>) {
+  const { limit, cursor } = query
+  const after = cursor === undefined ? undefined : sharedPlaceOf(cursor)
+  if (cursor !== undefined && after === undefined) throw invalidCursor(cursor)
+  const isPage = limit !== undefined || cursor !== undefined
+  return { filter: filterOf(query, types), after, limit: isPage ? pageLimitOf(limit) : undefined }
+}
+
+function filterOf({ status, type, graph_id: graphId }: TaskQuery, types: ReadonlySet<string>): TaskFilter {
+  if (graphId === '') throw badRequest('invalid graph_id "": expected the id of a graph')
+  return {
+    statuses: knownValues('status', status, TASK_STATUSES),
+    tools: valuesOf('type', type).map((value) => toolOf(value, types)),
+    graphId,
+  }
+}
+
+const pageLimitOf = (limit: string | undefined): number =>
+  limitOf(limit, { most: MAX_PAGE_TASKS, standard: MAX_PAGE_TASKS })
 
 /** Also in the short forms in which a task may be submitted: `shell`, `os.shell`, `runtime.command`. */
 function toolOf(value: string, types: ReadonlySet<string>) {

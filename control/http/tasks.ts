@@ -7,19 +7,23 @@ import { CancelResponse, TaskRecord } from '../../shared/contract/control.ts'
 import { EVENT_SEQ_HEADER } from '../../shared/contract/events.ts'
 import { GraphDryRun } from '../../shared/contract/graph-dry-run.ts'
 import { SubmitResponse, TaskGraph } from '../../shared/contract/submission.ts'
-import { readBody, traceIdOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
+import { readBody, traceIdOf, urlOf, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
 import { choice, described, empty, json } from '../../shared/openapi/route.ts'
 import { nextTurn, runCooperatively } from '../../shared/steps.ts'
 import { cancelTask } from '../operations/cancel.ts'
 import { deleteTask } from '../operations/delete.ts'
 import { dryRun, dryRunJson } from '../operations/dry-run.ts'
 import { getRecord } from '../operations/get.ts'
+import { MISSING_REPLICAS_HEADER } from '../operations/joined-lines.ts'
+import { joinedTasks, placedLines } from '../operations/joined-tasks.ts'
 import { listRecords, type RecordList } from '../operations/list.ts'
 import type { OperationParts } from '../operations/parts.ts'
-import { submitAndWait } from '../operations/submit-and-wait.ts'
+import { AcceptedElsewhere, submitAndWait } from '../operations/submit-and-wait.ts'
+import { forwarderOf } from './forwarding.ts'
+import { linesResponse, MISSING_REPLICAS } from './joined-lists.ts'
 import { NEXT_CURSOR_HEADER, truthOf } from './query-values.ts'
 import { TASK_PLACES, type TaskPlace } from './task-places.ts'
-import { graphTaskQuery, taskListRequest, taskQuery } from './task-query.ts'
+import { graphTaskQuery, joinedListRequest, MAX_PAGE_TASKS, taskListRequest, taskQuery } from './task-query.ts'
 import { waitMsOf, waitQuery, waitSignal } from './wait-ms.ts'
 
 const section = 'Tasks'
@@ -29,6 +33,8 @@ const listHeaders = {
   'X-Event-Seq': 'A stream of events with this number as after continues without a gap.',
 }
 
+const joinedHeaders = { ...listHeaders, 'X-Missing-Replicas': MISSING_REPLICAS }
+
 const EXAMPLE = {
   tasks: [
     { id: 'hello', type: 'shell', params: { command: 'echo', args: ['hello'] } },
@@ -37,6 +43,7 @@ const EXAMPLE = {
 }
 
 export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
+  const forward = forwarderOf(app, parts)
   app
     .post(
       '/tasks',
@@ -51,7 +58,16 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
         const key = request.headers.get('idempotency-key')
         set.status = 202
         const submission = { traceId: traceIdOf(set), key, caller: request }
-        return submitAndWait(parts, { body }, submission, () => waitSignal(app, request, query.wait_ms))
+        try {
+          return await submitAndWait(parts, { body }, submission, () => waitSignal(app, request, query.wait_ms))
+        } catch (error) {
+          if (!(error instanceof AcceptedElsewhere)) throw error
+          const asked = { traceId: traceIdOf(set), body, waitMs: waitMsOf(query.wait_ms) }
+          const answer = await forward?.(request, { graphId: error.graphId }, asked)
+          if (answer !== undefined) return answer
+          if (parts.store.graph(error.graphId) === undefined) return error.json // it was removed
+          return await submitAndWait(parts, { body }, submission, () => waitSignal(app, request, query.wait_ms))
+        }
       },
       described({
         section,
@@ -82,10 +98,20 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
     )
     .get(
       '/tasks',
-      async ({ query }) => {
-        const request = taskListRequest(query, parts.executors.types)
-        const { position } = parts.eventStreams
-        return listResponse(await listRecords(parts, request), position)
+      async ({ query, request, set }) => {
+        const { others } = parts.keeper
+        const { position } = parts.eventStreams // before the page
+        if (others === undefined || query.graph_id !== undefined)
+          return listResponse(await listRecords(parts, taskListRequest(query, parts.executors.types)), position)
+        const { filter, limit, after } = joinedListRequest(query, parts.executors.types)
+        if (request.headers.has(others.hopHeader)) {
+          const { adopting } = others // before the page, so that what it lacks is named
+          return linesResponse(await placedLines(parts, filter, after, limit ?? MAX_PAGE_TASKS), adopting, position)
+        }
+        const filterQuery = new URL(urlOf(request)).searchParams
+        const asked = { filter, query: filterQuery, limit, after, traceId: traceIdOf(set) }
+        const list = await joinedTasks(parts, asked)
+        return listResponse(list, list.position)
       },
       described({
         section,
@@ -94,7 +120,7 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
           'In order of creation. Values of one parameter are alternatives; different parameters must all match.',
         query: taskQuery,
         answers: {
-          200: json(Type.Array(TaskRecord), 'The records of the tasks.', listHeaders),
+          200: json(Type.Array(TaskRecord), 'The records of the tasks.', joinedHeaders),
         },
         errors: { 400: 'A parameter is invalid. The message lists the valid values.' },
       }),
@@ -129,7 +155,7 @@ function addRoutesOfTask(
     .get(
       path,
       ({ params, query, request }) =>
-        getRecord(parts, addressIn(params), () => waitSignal(app, request, query.wait_ms)),
+        getRecord(parts, addressIn(params), (isOver) => waitSignal(app, request, query.wait_ms, isOver)),
       described({
         section,
         summary: `Read ${noun}`,
@@ -178,8 +204,12 @@ function addRoutesOfTask(
  * Sends a list that fits into its first part without a stream, because the server closes a connection on which a
  * request arrives during a streamed answer.
  */
-function listResponse({ firstPart, rest, nextCursor }: RecordList, position: number): Response {
+function listResponse(
+  { firstPart, rest, nextCursor, missing = [] }: RecordList & { readonly missing?: readonly number[] },
+  position: number | string,
+): Response {
   const headers = {
+    ...(missing.length > 0 && { [MISSING_REPLICAS_HEADER]: missing.join(',') }),
     'content-type': 'application/json',
     [EVENT_SEQ_HEADER]: String(position),
     ...(nextCursor !== undefined && { [NEXT_CURSOR_HEADER]: nextCursor }),

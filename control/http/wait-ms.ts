@@ -13,11 +13,17 @@ export const waitQuery = {
 
 /**
  * The signal that ends the wait of a request: the time is up, or the caller is gone. Undefined if the request does not
- * wait. Extends the timeout of the connection by the same time. Throws 400.
+ * wait, or need not because what it waits for `isOver`. Extends the timeout of the connection by the same time. Throws
+ * 400.
  */
-export function waitSignal(app: AnyElysia, request: Request, text: string | undefined): AbortSignal | undefined {
+export function waitSignal(
+  app: AnyElysia,
+  request: Request,
+  text: string | undefined,
+  isOver = false,
+): AbortSignal | undefined {
   const waitMs = waitMsOf(text)
-  if (waitMs === 0) return undefined
+  if (waitMs === 0 || isOver) return undefined
   app.server?.timeout(request, Math.ceil(waitMs / 1000) + WRITE_TIMEOUT_SECONDS)
   return AbortSignal.any([request.signal, AbortSignal.timeout(waitMs)])
 }

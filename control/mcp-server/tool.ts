@@ -4,7 +4,7 @@ import { badRequest } from '../../shared/errors.ts'
 import { isObject, jsonTypeOf, withoutNulls } from '../../shared/json.ts'
 import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
 import { didYouMean, FREE_FIELDS, firstUnknown, quoted, type UnknownFields } from '../../shared/unknown-names.ts'
-import { isWithinDepth, MAX_JSON_DEPTH } from '../json/depth.ts'
+import { MAX_JSON_DEPTH, valueFault } from '../json/depth.ts'
 import { checkOf } from '../json/schema-check.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import type { Waiter } from '../operations/wait.ts'
@@ -71,8 +71,8 @@ export function checkToolInput(schema: TObject, given: unknown, unknownFields: U
     if (input[name] === undefined || input[name] === '') throw badRequest(`invalid input: ${name} is required`)
   }
   for (const [name, value] of Object.entries(input)) {
-    if (!isWithinDepth(value, MAX_FIELD_LEVELS))
-      throw badRequest(`invalid input: ${name}: nested deeper than ${MAX_FIELD_LEVELS} levels`)
+    const fault = valueFault(value, MAX_FIELD_LEVELS)
+    if (fault !== undefined) throw badRequest(`invalid input: ${name}: ${fault}`)
   }
   const check = checkOf(schema)
   if (check.accepts(input)) return input

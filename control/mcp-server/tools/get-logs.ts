@@ -1,9 +1,11 @@
 /** `get_logs`: the output of a task, or its whole result, a page at a time. */
 import { GetLogsAnswer } from '../../../shared/contract/mcp-answers.ts'
 import { GetLogsInput } from '../../../shared/contract/mcp-inputs.ts'
+import type { TaskNetwork } from '../../../shared/contract/task-network.ts'
 import { page } from '../../graph/log-page.ts'
 import { type Logs, readLogs } from '../../operations/logs.ts'
-import { addressOf } from '../../operations/named-tasks.ts'
+import { addressOf, knownTask } from '../../operations/named-tasks.ts'
+import { readNetwork } from '../../operations/task-network.ts'
 import { defineTool } from '../tool.ts'
 
 export const getLogsTool = defineTool({
@@ -15,7 +17,13 @@ export const getLogsTool = defineTool({
   answer: GetLogsAnswer,
   isReadOnly: true,
   async run({ task_id, stream, offset = 0, limit = 8_000 }, parts, context): Promise<GetLogsAnswer> {
-    const logs = await readLogs(parts, { address: addressOf(parts.store, task_id), stream, offset, limit }, context)
+    const address = addressOf(parts.store, task_id)
+    if (stream === NETWORK_STREAM) {
+      const { status } = knownTask(parts.store, address)
+      const text = networkLines(await readNetwork(parts, address, context))
+      return { ...{ task_id, status, stream, streams: [stream] }, ...page(text, offset, limit) }
+    }
+    const logs = await readLogs(parts, { address, stream, offset, limit }, context)
     const next = nextStep(logs)
     return {
       task_id,
@@ -27,6 +35,16 @@ export const getLogsTool = defineTool({
     }
   },
 })
+
+/** Not an output: the connections of a task whose network has rules. */
+const NETWORK_STREAM = 'network'
+
+/** A line for each connection, then the totals. Empty for a task without rules. */
+function networkLines({ usage, open, connections, unlisted }: TaskNetwork): string {
+  if (usage === undefined) return ''
+  const lines = connections.map(({ at, message }) => `${at} ${message}`)
+  return [...lines, JSON.stringify({ ...usage, open, unlisted }), ''].join('\n')
+}
 
 /** The next step for the model; undefined if the text is complete. */
 function nextStep({ page, isTerminal }: Logs): string | undefined {

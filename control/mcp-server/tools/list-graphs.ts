@@ -3,6 +3,7 @@ import { ListGraphsAnswer } from '../../../shared/contract/mcp-answers.ts'
 import { ListGraphsInput } from '../../../shared/contract/mcp-inputs.ts'
 import { badRequest } from '../../../shared/errors.ts'
 import { type GraphPlace, graphPlaceOf } from '../../operations/graph-filter.ts'
+import { joinedGraphs } from '../../operations/joined-graphs.ts'
 import { listGraphs } from '../../operations/list-graphs.ts'
 import { defineTool } from '../tool.ts'
 
@@ -14,12 +15,19 @@ export const listGraphsTool = defineTool({
   input: ListGraphsInput,
   answer: ListGraphsAnswer,
   isReadOnly: true,
-  async run({ state, name, labels = {}, limit = 20, cursor }, parts): Promise<ListGraphsAnswer> {
+  async run({ state, name, labels = {}, limit = 20, cursor }, parts, { traceId }): Promise<ListGraphsAnswer> {
     const after = cursor === undefined ? undefined : afterOf(cursor)
     const states = state === undefined ? [] : [state]
     const request = { filter: { states, name, labels: Object.entries(labels) }, after, limit }
-    const { graphs, nextCursor } = await listGraphs(parts, request)
-    return { graphs: [...graphs], ...(nextCursor !== undefined && { next_cursor: nextCursor }) }
+    const { graphs, nextCursor, missing } =
+      parts.keeper.others === undefined
+        ? { ...(await listGraphs(parts, request)), missing: [] }
+        : await joinedGraphs(parts, request, traceId)
+    return {
+      graphs: [...graphs],
+      ...(nextCursor !== undefined && { next_cursor: nextCursor }),
+      ...(missing.length > 0 && { missing_replicas: [...missing] }),
+    }
   },
 })
 

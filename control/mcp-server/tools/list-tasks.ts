@@ -2,8 +2,10 @@
 import { ListTasksAnswer } from '../../../shared/contract/mcp-answers.ts'
 import { ListTasksInput } from '../../../shared/contract/mcp-inputs.ts'
 import { badRequest } from '../../../shared/errors.ts'
+import { joinedNewest } from '../../operations/joined-newest.ts'
 import { listNewest } from '../../operations/list.ts'
-import { type Place, placeOf } from '../../operations/task-filter.ts'
+import { sharedPlaceOf } from '../../operations/placed-tasks.ts'
+import { placeOf } from '../../operations/task-filter.ts'
 import { defineTool } from '../tool.ts'
 import { briefView } from '../view.ts'
 
@@ -15,20 +17,27 @@ export const listTasksTool = defineTool({
   input: ListTasksInput,
   answer: ListTasksAnswer,
   isReadOnly: true,
-  async run({ status, graph_id, limit = 20, cursor }, parts): Promise<ListTasksAnswer> {
-    const before = cursor === undefined ? undefined : beforeOf(cursor)
-    const filter = {
-      statuses: status === undefined ? [] : [status],
-      graphId: graph_id,
-      isWholeGraph: graph_id !== undefined,
+  async run({ status, graph_id, limit = 20, cursor }, parts, { traceId }): Promise<ListTasksAnswer> {
+    const statuses = status === undefined ? [] : [status]
+    if (parts.keeper.others !== undefined && graph_id === undefined) {
+      const asked = { filter: { statuses }, before: placeIn(cursor, sharedPlaceOf), limit }
+      const { counts, tasks, nextCursor, missing } = await joinedNewest(parts, asked, briefView, traceId)
+      return {
+        ...{ counts: { ...counts }, tasks: [...tasks] },
+        ...(nextCursor !== undefined && { next_cursor: nextCursor }),
+        ...(missing.length > 0 && { missing_replicas: [...missing] }),
+      }
     }
-    const { counts, tasks, nextCursor } = await listNewest(parts, { filter, before, limit }, briefView)
+    const filter = { statuses, graphId: graph_id, isWholeGraph: graph_id !== undefined }
+    const asked = { filter, before: placeIn(cursor, placeOf), limit }
+    const { counts, tasks, nextCursor } = await listNewest(parts, asked, briefView)
     return { counts: { ...counts }, tasks: [...tasks], ...(nextCursor !== undefined && { next_cursor: nextCursor }) }
   },
 })
 
-function beforeOf(cursor: string): Place {
-  const place = placeOf(cursor)
+function placeIn<P>(cursor: string | undefined, read: (cursor: string) => P | undefined): P | undefined {
+  if (cursor === undefined) return undefined
+  const place = read(cursor)
   if (place !== undefined) return place
   throw badRequest('invalid input: cursor: expected next_cursor of an earlier answer')
 }

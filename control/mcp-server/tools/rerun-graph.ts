@@ -6,6 +6,7 @@ import { MAX_SHOWN_TASKS } from '../../../shared/contract/mcp-limits.ts'
 import type { RerunResponse } from '../../../shared/contract/rerun.ts'
 import { rerun } from '../../operations/rerun.ts'
 import { waitForTasks } from '../../operations/wait.ts'
+import { waitElsewhere } from '../../operations/wait-elsewhere.ts'
 import type { TaskStore } from '../../store/tasks.ts'
 import { defineTool } from '../tool.ts'
 import { waitAnswer } from '../view.ts'
@@ -26,8 +27,9 @@ export const rerunGraphTool = defineTool({
     const body = new TextEncoder().encode(JSON.stringify({ from: ids, params }))
     const answer = await rerun(parts, source, body, { traceId: context.traceId, key: idempotency_key })
     const { accepted, task_ids, graph_id, reused, warnings } = JSON.parse(answer) as RerunResponse
-    const graph = parts.store.graph(graph_id) // a repeated call may name one that is gone
-    const isScoped = graph?.isScoped === true
+    const elsewhere = await waitElsewhere(parts, graph_id, wait_ms, context) // a repeated call may name one of another replica,
+    const graph = parts.store.graph(graph_id) // or one that is gone
+    const isScoped = elsewhere?.is_scoped ?? graph?.isScoped === true
     const shown = (ids: readonly string[]) =>
       ids.slice(0, MAX_SHOWN_TASKS).map((id) => (isScoped ? `${graph_id}/${id}` : id))
     const submitted = {
@@ -35,6 +37,7 @@ export const rerunGraphTool = defineTool({
       ...(warnings !== undefined && { warnings: [...warnings] }),
     }
     if (wait_ms === 0) return submitted
+    if (elsewhere !== undefined) return { ...submitted, ...elsewhere.waited }
     const tasks = graph === undefined ? [] : task_ids.flatMap((id) => parts.store.taskIn(graph, id) ?? [])
     const options = { until: 'all', timeoutMs: wait_ms } as const
     return waitForTasks(parts, { tasks }, options, context, (waited) => ({ ...submitted, ...waitAnswer(waited) }))

@@ -6,6 +6,7 @@ import { MAX_SHOWN_TASKS } from '../../../shared/contract/mcp-limits.ts'
 import { dryRun } from '../../operations/dry-run.ts'
 import { submit } from '../../operations/submit.ts'
 import { waitForTasks } from '../../operations/wait.ts'
+import { waitElsewhere } from '../../operations/wait-elsewhere.ts'
 import { dryRunView } from '../dry-run-view.ts'
 import { defineTool } from '../tool.ts'
 import { waitAnswer } from '../view.ts'
@@ -29,6 +30,8 @@ export const submitGraphTool = defineTool({
       ...(warnings !== undefined && { warnings: [...warnings] }),
     }
     if (wait_ms === 0) return submitted
+    const elsewhere = await waitElsewhere(parts, graph_id, wait_ms, context) // repeated, and accepted there
+    if (elsewhere !== undefined) return { ...submitted, ...elsewhere.waited }
     const options = { until: 'all', timeoutMs: wait_ms } as const
     return waitForTasks(parts, { tasks: given.tasks() }, options, context, (tasks) => ({
       ...submitted,

@@ -3,13 +3,12 @@
  * Method: the routes are read from the app itself, and each is asked with every method, as hostile pages would, of the app
  * and of a server that listens.
  */
-import { afterAll, expect, test } from 'bun:test'
+import { afterAll, expect, spyOn, test } from 'bun:test'
 import { Callbacks } from '../../../control/callbacks/callbacks.ts'
 import { noop } from '../../../control/executors/os/noop.ts'
 import { OsExecutor } from '../../../control/executors/os/os.ts'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
 import { RuntimePool } from '../../../control/executors/runtime/pool.ts'
-import { PoolFile } from '../../../control/executors/runtime/pool-file.ts'
 import { controlApp } from '../../../control/http/app.ts'
 import { McpServers } from '../../../control/mcp-client/servers.ts'
 import { EventStreams } from '../../../control/operations/event-streams.ts'
@@ -62,14 +61,14 @@ const parts = {
     idempotencyKeys,
     resultFiles,
     eventStreams: new EventStreams({
-      ...{ store, events, history, numbers, stopping, maxStreams: 1_000 },
+      ...{ store, events, history, numbers, stopping, maxStreams: 1_000, log },
       waiting: new WaitingEvents({ store, scheduler, executors }),
     }),
   },
   callbacks: new Callbacks({
     ...{ store, keeper, dataDir: dir.path, guard: addressGuards.callbacks, secret: undefined, log },
   }),
-  runtimePool: new RuntimePool({ configured: [], token: undefined, file: new PoolFile(dir.path), log }),
+  runtimePool: new RuntimePool({ configured: [], token: undefined, log }),
   ...{ listSkills: async () => [], unknownFields: 'refuse' as const, maxBodyBytes: 1024, maxFanOut: 10, log },
   tracing: undefined,
   stopping,
@@ -178,5 +177,17 @@ test('a graph is taken in and refused alike by the app and by a server that list
     if (body === '{"tasks":[{"id":"a","type":"noop"}]}') expect(answer.status).toBe(202)
     expect(answer.headers).toMatchObject({ 'x-trace-id': 'abc', 'content-type': 'application/json' })
   }
+  await server.stop(0)
+})
+
+test('a start composes nothing for paths without a route, and collects no garbage for it', async () => {
+  const app = appWith(undefined)
+  using collect = spyOn(Bun, 'gc')
+  const server = listen(app, { hostname: '127.0.0.1', port: 0 }, 'addr')
+  await (await fetch(`${server.url}/health`)).text()
+  const { fetch: composesLater } = app
+  expect(collect).toHaveBeenCalledTimes(0)
+  await (await fetch(`${server.url}/nothing`)).text()
+  expect(app.fetch).not.toBe(composesLater)
   await server.stop(0)
 })

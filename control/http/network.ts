@@ -1,0 +1,33 @@
+/** /tasks/{id}/network: the connections of a task whose network has rules. The same below /graphs/{id}. */
+import type { AnyElysia } from 'elysia'
+import { TaskNetwork } from '../../shared/contract/task-network.ts'
+import { traceIdOf } from '../../shared/http-service.ts'
+import { described, json } from '../../shared/openapi/route.ts'
+import type { OperationParts } from '../operations/parts.ts'
+import { readNetwork } from '../operations/task-network.ts'
+import { TASK_PLACES, type TaskPlace } from './task-places.ts'
+
+export function addNetworkRoutes(app: AnyElysia, parts: OperationParts): void {
+  for (const place of TASK_PLACES) addNetworkRoute(app, parts, place)
+}
+
+function addNetworkRoute(
+  app: AnyElysia,
+  parts: OperationParts,
+  { path, noun, params, errors, addressIn }: TaskPlace,
+): void {
+  app.get(
+    `${path}/network`,
+    ({ params, request, set }) =>
+      readNetwork(parts, addressIn(params), { traceId: traceIdOf(set), signal: request.signal }),
+    described({
+      section: 'Tasks',
+      summary: `Read the connections of ${noun}`,
+      description:
+        'Those of the newest attempt of a runtime task whose network has rules; also while it runs. For another task there are none.',
+      params,
+      answers: { 200: json(TaskNetwork, 'The totals and the connections.') },
+      errors: { ...errors, 503: 'The runtime service does not answer.' },
+    }),
+  )
+}
