@@ -68,8 +68,8 @@ export async function* textOf(response: Response): AsyncGenerator<string> {
   }
 }
 
-/** The number of the last event that an answer includes. A stream continues there. */
-export const seqOf = (response: Response): number => Number(response.headers.get('x-event-seq') ?? 0)
+/** The last event that an answer includes. A stream continues there. */
+export const positionOf = (response: Response): string => response.headers.get('x-event-seq') ?? '0'
 
 async function errorText(response: Response): Promise<string> {
   const text = await response.text()

@@ -1,6 +1,11 @@
 /** The load of the service: its slots, and its runtime service. A line for the bar on top, and a panel. */
 import type { ComponentChildren } from 'preact'
-import type { CapacityResponse, NamedRuntimeCapacity, RuntimeCapacity } from '../../../shared/contract/capacity.ts'
+import type {
+  CapacityResponse,
+  NamedRuntimeCapacity,
+  ReplicaState,
+  RuntimeCapacity,
+} from '../../../shared/contract/capacity.ts'
 import { bytesText, countText } from '../model/amounts.ts'
 import { Ago, Note } from './parts.tsx'
 
@@ -34,7 +39,13 @@ export function CapacityLine({ capacity: { slots, runtimes } }: { capacity: Capa
   )
 }
 
-export function CapacityPanel({ capacity: { slots, runtimes }, now }: { capacity: CapacityResponse; now: number }) {
+export function CapacityPanel({
+  capacity: { slots, runtimes, replicas },
+  now,
+}: {
+  capacity: CapacityResponse
+  now: number
+}) {
   return (
     <section class="capacity" aria-label="Capacity">
       <h2>Slots</h2>
@@ -54,8 +65,28 @@ export function CapacityPanel({ capacity: { slots, runtimes }, now }: { capacity
           {runtime.state === 'away' ? <Away runtime={runtime} now={now} /> : <Reservations runtime={runtime} />}
         </div>
       ))}
+      {replicas !== undefined && <Replicas replicas={replicas} />}
     </section>
   )
+}
+
+const Replicas = ({ replicas }: { replicas: readonly ReplicaState[] }) => (
+  <>
+    <h2>Replicas</h2>
+    <dl class="facts">
+      {replicas.map((replica) => (
+        <div class="fact" key={replica.id}>
+          <dt>{replica.id}</dt>
+          <dd>{stateOf(replica)}</dd>
+        </div>
+      ))}
+    </dl>
+  </>
+)
+
+function stateOf({ state, url = 'starting, or without an address', lease_ms_left = 0 }: ReplicaState): string {
+  if (state === 'gone') return 'gone, its graphs wait'
+  return lease_ms_left > 0 ? url : `${url} is silent`
 }
 
 const RuntimeHead = ({ runtime: { name, labels, draining } }: { runtime: NamedRuntimeCapacity }) => (

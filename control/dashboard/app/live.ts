@@ -13,8 +13,8 @@ export type LiveState = 'connecting' | 'live' | 'paused'
 
 export interface Following {
   readonly path: string
-  /** Number of the last event seen. */
-  readonly after: () => number
+  /** The last event seen. */
+  readonly after: () => string
   /** Called at most once per frame, with all events since the last call. */
   readonly onEvents: (events: StreamEvent[]) => void
   readonly onState: (state: LiveState) => void

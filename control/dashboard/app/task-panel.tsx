@@ -11,11 +11,22 @@ import { waitingOf } from '../model/waiting.ts'
 import type { GraphTask } from '../model/wire.ts'
 import { ApprovalCard } from './approval-card.tsx'
 import { JsonTree } from './json-tree.tsx'
+import { NetworkView } from './network-view.tsx'
 import { CopyButton, Id, Note } from './parts.tsx'
 import { StateIcon } from './state-icon.tsx'
 import { useJson } from './use-json.ts'
 
-const TAB_WORDS = { overview: 'Overview', log: 'Log', input: 'Input', output: 'Output', attempts: 'Attempts' } as const
+const TAB_WORDS = {
+  overview: 'Overview',
+  log: 'Log',
+  input: 'Input',
+  output: 'Output',
+  attempts: 'Attempts',
+  network: 'Network',
+} as const
+
+/** Only a runtime service lists connections. */
+const tabsOf = ({ type }: GraphTask) => TASK_TABS.filter((tab) => tab !== 'network' || type === 'runtime')
 
 export interface TaskPanelProps {
   readonly watch: GraphWatch
@@ -56,7 +67,7 @@ export function TaskPanel({ watch, task, place, now, onCancel, onRerun, onClose 
         </button>
       </header>
       <nav class="tabs" aria-label="Parts of the task">
-        {TASK_TABS.map((tab) => (
+        {tabsOf(task).map((tab) => (
           <a key={tab} href={hashOf({ ...place, tab })} aria-current={tab === place.tab ? 'page' : undefined}>
             {TAB_WORDS[tab]}
             {tab === 'attempts' && (task.attempt ?? 1) > 1 && <span class="badge">{task.attempt}</span>}
@@ -64,7 +75,9 @@ export function TaskPanel({ watch, task, place, now, onCancel, onRerun, onClose 
         ))}
       </nav>
       <div class={`tab-body tab-${place.tab}`}>
-        {fault !== undefined && place.tab !== 'log' && <Note kind="fault">{fault.message}</Note>}
+        {fault !== undefined && place.tab !== 'log' && place.tab !== 'network' && (
+          <Note kind="fault">{fault.message}</Note>
+        )}
         {place.tab === 'overview' && look === 'asking' && (
           <ApprovalCard id={task.id} path={path} record={record} waiting={task.waiting!} now={now} />
         )}
@@ -88,6 +101,7 @@ export function TaskPanel({ watch, task, place, now, onCancel, onRerun, onClose 
           <ValueView value={record?.result} isRead={record !== undefined} empty="The task has no result." />
         )}
         {place.tab === 'attempts' && <Attempts task={task} record={record} now={now} />}
+        {place.tab === 'network' && <NetworkView path={path} task={task} now={now} />}
       </div>
     </section>
   )

@@ -14,9 +14,11 @@ import { mark } from './marks.ts'
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 5_000
 
-/** A state that knows the number of the last event in it, and whether events are missing. */
+/** A state that knows the last event in it, and whether events are missing. */
 export interface Sequenced {
   readonly seq: number
+  /** Absent: the number. */
+  readonly position?: string
   readonly isBehind: boolean
 }
 
@@ -42,13 +44,15 @@ export interface Followed<S extends Sequenced> {
   readonly change: (change: (before: S) => S) => void
 }
 
+const positionIn = ({ seq, position = String(seq) }: Sequenced): string => position
+
 export function useFollowed<S extends Sequenced>(source: Source<S>, sessionKey: number): Followed<S> {
   const { path, events: eventsPath, read, after, renewed } = source
   const [known, setKnown] = useState<{ path: string | undefined; state?: S; fault?: Fault }>({ path })
   const [live, setLive] = useState<LiveState>('connecting')
   const [reads, setReads] = useState(0)
   const [readAt, setReadAt] = useState(0)
-  const seq = useRef(0)
+  const position = useRef('0')
   const refresh = useCallback(() => setReads((count) => count + 1), [])
   const change = useCallback(
     (changed: (before: S) => S) =>
@@ -64,14 +68,14 @@ export function useFollowed<S extends Sequenced>(source: Source<S>, sessionKey: 
     const onEvents = (events: readonly StreamEvent[]) =>
       change((before) => {
         const state = after(before, events)
-        seq.current = state.seq
+        position.current = positionIn(state)
         if (state.isBehind) refresh()
         return state
       })
     const readOnce = async () => {
       const fresh = await read(await request(path, { signal: gone.signal }))
       if (gone.signal.aborted) return
-      seq.current = fresh.seq
+      position.current = positionIn(fresh)
       if (eventsPath !== undefined) mark('taskmill:data')
       setKnown((before) => {
         const same = before.path === path ? before.state : undefined
@@ -79,7 +83,7 @@ export function useFollowed<S extends Sequenced>(source: Source<S>, sessionKey: 
       })
       setReadAt(Date.now())
       if (eventsPath === undefined) return
-      stop = followEvents({ path: eventsPath, after: () => seq.current, onEvents, onState: setLive })
+      stop = followEvents({ path: eventsPath, after: () => position.current, onEvents, onState: setLive })
     }
     const readUntilDone = async () => {
       for (let pauseMs = FIRST_PAUSE_MS; !gone.signal.aborted; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {

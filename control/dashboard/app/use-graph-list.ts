@@ -2,7 +2,7 @@
 import { useCallback, useEffect } from 'preact/hooks'
 import { type GraphList, listAfterEvents, listOf, withOlder } from '../model/graph-list.ts'
 import type { GraphSummary } from '../model/wire.ts'
-import { request, seqOf } from './api.ts'
+import { positionOf, request } from './api.ts'
 import { LIST_PATH } from './early-work.ts'
 import { type Followed, useFollowed } from './use-followed.ts'
 
@@ -41,6 +41,6 @@ export function useGraphList(isFollowing: boolean, sessionKey: number): ListStat
 }
 
 const readList = async (response: Response): Promise<GraphList> =>
-  listOf((await response.json()) as GraphSummary[], nextCursorOf(response), seqOf(response))
+  listOf((await response.json()) as GraphSummary[], nextCursorOf(response), positionOf(response))
 
 const nextCursorOf = (response: Response): string | undefined => response.headers.get('x-next-cursor') ?? undefined

@@ -2,8 +2,8 @@
 import { useEffect } from 'preact/hooks'
 import { afterEvents, type GraphWatch, watchOf, withCounts, withReasons } from '../model/graph-watch.ts'
 import { asksWhy } from '../model/waiting.ts'
-import type { GraphDetail, GraphSummary } from '../model/wire.ts'
-import { getJson, seqOf } from './api.ts'
+import type { GraphDetails, GraphSummary } from '../model/wire.ts'
+import { getJson, positionOf } from './api.ts'
 import { graphPath } from './early-work.ts'
 import { type Followed, useFollowed } from './use-followed.ts'
 
@@ -33,7 +33,7 @@ export function useGraph(graphId: string | undefined, sessionKey: number): Graph
     if (!needsMore || path === undefined) return
     const gone = new AbortController()
     const ask = async () => {
-      const detail = await getJson<GraphDetail>(path, gone.signal).catch(() => undefined)
+      const detail = await getJson<GraphDetails>(path, gone.signal).catch(() => undefined)
       if (detail !== undefined && !gone.signal.aborted) change((before) => withReasons(before, detail))
     }
     const timer = setTimeout(ask, needsCause ? CAUSE_MS : QUIET_MS)
@@ -67,7 +67,7 @@ export function useGraph(graphId: string | undefined, sessionKey: number): Graph
 }
 
 const readGraph = async (response: Response): Promise<GraphWatch> =>
-  watchOf((await response.json()) as GraphDetail, seqOf(response))
+  watchOf((await response.json()) as GraphDetails, Number(positionOf(response)))
 
 /** The fresh graph with the edges that the drawing has been laid out for, if they are the same. */
 function withKeptShape(fresh: GraphWatch, before: GraphWatch | undefined): GraphWatch {

@@ -20,10 +20,12 @@ export class EventText {
 function eventOf(block: string): StreamEvent[] {
   let kind = ''
   let data = ''
+  let id: string | undefined
   for (const line of block.split('\n')) {
     if (line.startsWith('event:')) kind = line.slice('event:'.length).trim()
+    else if (line.startsWith('id:')) id = line.slice('id:'.length).trim()
     else if (line.startsWith('data:')) data += line.slice('data:'.length)
   }
   if (kind === '' || data === '') return []
-  return [{ ...(JSON.parse(data) as object), kind } as StreamEvent]
+  return [{ ...(JSON.parse(data) as object), kind, ...(id !== undefined && { id }) } as StreamEvent]
 }

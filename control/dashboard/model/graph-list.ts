@@ -15,15 +15,22 @@ export interface GraphList {
   readonly nextCursor: string | undefined
   /** The last known status of tasks of graphs that run: by graph, then by task. */
   readonly statuses: ReadonlyMap<string, ReadonlyMap<string, GraphTask['status']>>
+  /** Number of the last event seen. Not a number while the events are those of several replicas: each has numbers of its own. */
   readonly seq: number
+  /** A stream of events continues after it. */
+  readonly position: string
   readonly isBehind: boolean
 }
 
 /** Maximum graphs in the page. The oldest are dropped when events add more. */
 export const MAX_LISTED_GRAPHS = 2_000
 
-export const listOf = (graphs: readonly GraphSummary[], nextCursor: string | undefined, seq: number): GraphList => ({
-  ...{ graphs, nextCursor, seq },
+export const listOf = (
+  graphs: readonly GraphSummary[],
+  nextCursor: string | undefined,
+  position: string,
+): GraphList => ({
+  ...{ graphs, nextCursor, position, seq: Number(position) },
   statuses: new Map(),
   isBehind: false,
 })
@@ -39,25 +46,28 @@ export const withOlder = (list: GraphList, graphs: readonly GraphSummary[], curs
 }
 
 export function listAfterEvents(list: GraphList, events: readonly StreamEvent[]): GraphList {
-  let { seq, isBehind } = list
+  let { seq, position, isBehind } = list
   const byId = new Map(list.graphs.map((graph) => [graph.graph_id, graph]))
   const statuses = new Map(list.statuses)
   const copied = new Set<string>()
   let added: GraphSummary[] = []
   for (const event of events) {
+    const after = event.id ?? String(event.seq)
     if (event.kind === 'reset') {
       const graphs = (event.graphs ?? []) as GraphSummary[]
       byId.clear()
       for (const graph of graphs) byId.set(graph.graph_id, graph)
       statuses.clear()
       added = []
-      seq = event.seq
+      seq = Number(after)
+      position = after
       isBehind = false
       continue
     }
     if (event.previous !== undefined && event.previous > seq) isBehind = true
     if (event.seq <= seq) continue
-    seq = event.seq
+    seq = Number(after)
+    position = after
     const { graph_id } = event
     const graph = byId.get(graph_id)
     if (event.kind === 'graph_accepted' && graph === undefined) {
@@ -81,7 +91,7 @@ export function listAfterEvents(list: GraphList, events: readonly StreamEvent[])
   const older = [...byId.values()].filter(({ graph_id }) => !isNew.has(graph_id))
   const all = [...newest, ...older]
   for (const { graph_id } of all.splice(MAX_LISTED_GRAPHS)) statuses.delete(graph_id)
-  return { ...list, graphs: all, statuses, seq, isBehind }
+  return { ...list, graphs: all, statuses, seq, position, isBehind }
 }
 
 const acceptedGraph = (event: StreamEvent): GraphSummary => {
@@ -90,7 +100,7 @@ const acceptedGraph = (event: StreamEvent): GraphSummary => {
     graph_id,
     ...(name != null && { name: String(name) }),
     ...(labels != null && { labels: labels as Record<string, string> }),
-    ...(scope != null && { scope: String(scope) }),
+    ...(scope === 'graph' && { scope }),
     state: 'running',
     task_count: Number(task_count),
     counts: { pending: Number(task_count) },

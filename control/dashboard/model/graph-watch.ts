@@ -6,7 +6,7 @@
  */
 import { countsOf, endedCount, moved } from './counts.ts'
 import { hasEnded } from './looks.ts'
-import type { GraphDetail, GraphState, GraphSummary, GraphTask, RootCause, StreamEvent, Waiting } from './wire.ts'
+import type { GraphDetails, GraphState, GraphSummary, GraphTask, RootCause, StreamEvent, Waiting } from './wire.ts'
 
 export interface GraphWatch {
   readonly summary: GraphSummary
@@ -15,7 +15,7 @@ export interface GraphWatch {
   /**
    * Changes only with the graph itself, never with the state of its tasks: the drawing is laid out once for each value.
    */
-  readonly edges: GraphDetail['edges']
+  readonly edges: GraphDetails['edges']
   readonly indexOf: ReadonlyMap<string, number>
   readonly rootCause?: RootCause | undefined
   readonly isTruncated: boolean
@@ -26,7 +26,7 @@ export interface GraphWatch {
   readonly isRemoved: boolean
 }
 
-export function watchOf(detail: GraphDetail, seq: number): GraphWatch {
+export function watchOf(detail: GraphDetails, seq: number): GraphWatch {
   const { tasks: given, edges, root_cause, truncated, ...summary } = detail
   const tasks = [...given]
   const indexOf = new Map(tasks.map(({ id }, index) => [id, index]))
@@ -95,7 +95,7 @@ export const withCounts = (watch: GraphWatch, { counts, state }: GraphSummary): 
   watch.summary.state === 'running' ? { ...watch, summary: { ...watch.summary, counts, state } } : watch
 
 /** The graph with data that only `GET /graphs/{id}` has: why it failed, and why tasks wait. */
-export function withReasons(watch: GraphWatch, detail: GraphDetail): GraphWatch {
+export function withReasons(watch: GraphWatch, detail: GraphDetails): GraphWatch {
   const waiting = new Map(detail.tasks.map((task) => [task.id, task]))
   const tasks = watch.tasks.map((task) => {
     const fresh = waiting.get(task.id)
@@ -168,7 +168,7 @@ function changedTask(task: GraphTask, event: StreamEvent): GraphTask {
   const { id, type, tool_name, depends_on, run_if, continue_on_error, reused_from, parent, child_count, children } =
     task
   const status = event.status as GraphTask['status']
-  const fields = ['run_status', 'attempt', 'started_at', 'finished_at', 'duration_ms', 'error', 'code'] as const
+  const fields = ['attempt', 'started_at', 'finished_at', 'duration_ms', 'error', 'code'] as const
   const given = Object.fromEntries(fields.flatMap((name) => (event[name] == null ? [] : [[name, event[name]]])))
   const waiting = hasEnded(status) ? undefined : ((event.waiting ?? waitingAs(task, status)) as Waiting | undefined)
   return {

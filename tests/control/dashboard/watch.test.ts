@@ -6,18 +6,19 @@ import { listAfterEvents, listOf, MAX_LISTED_GRAPHS } from '../../../control/das
 import { afterEvents, type GraphWatch, watchOf, withCounts } from '../../../control/dashboard/model/graph-watch.ts'
 import { workWord } from '../../../control/dashboard/model/looks.ts'
 import { asksWhy, waitingOf } from '../../../control/dashboard/model/waiting.ts'
-import type { GraphDetail, GraphSummary, StreamEvent } from '../../../control/dashboard/model/wire.ts'
+import type { GraphDetails, GraphSummary, StreamEvent, Waiting } from '../../../control/dashboard/model/wire.ts'
 
 const AT = '2026-01-01T00:00:00.000Z'
 
-const detail: GraphDetail = {
-  ...{ graph_id: 'g', state: 'running', task_count: 3, counts: { pending: 3 }, created_at: AT },
+const detail: GraphDetails = {
+  ...{ graph_id: 'g', state: 'running', task_count: 3, counts: { pending: 3 }, created_at: AT, trace_id: 't' },
   tasks: [
     { id: 'a', type: 'os', tool_name: 'noop', status: 'pending' },
     { id: 'b', type: 'os', tool_name: 'noop', status: 'pending', depends_on: ['a'] },
     { id: 'c', type: 'os', tool_name: 'noop', status: 'pending' },
   ],
   edges: [['a', 'b']],
+  critical_path: { task_ids: [], duration_ms: 0 },
 }
 
 const changed = (seq: number, task_id: string, status: string, more: object = {}): StreamEvent => ({
@@ -88,7 +89,7 @@ test('an event keeps the rules of its task, and tells where an outcome comes fro
 })
 
 test('a running task says what it waits for in the runtime service, until it does not', () => {
-  const waiting = { reason: 'runtime', detail: 'waiting for memory_bytes' }
+  const waiting: Waiting = { reason: 'runtime', detail: 'waiting for memory_bytes' }
   const told = (more: object): StreamEvent => ({ ...changed(11, 'a', 'x'), kind: 'task_waiting', ...more })
   const before = afterEvents(watchOf(detail, 10), [changed(11, 'a', 'running')])
   const held = afterEvents(before, [told({ waiting })])
@@ -113,7 +114,8 @@ test('a task waits for what has not succeeded, and the service is asked where th
   const watch = watchOf(detail, 10)
   expect(waitingOf(watch.tasks[1]!, watch)).toEqual({ reason: 'dependencies', tasks: ['a'] })
   expect(asksWhy(watch)).toBe(true)
-  const busy = { ...watch, tasks: watch.tasks.map((task) => ({ ...task, waiting: { reason: 'concurrency' } })) }
+  const waiting: Waiting = { reason: 'concurrency' }
+  const busy = { ...watch, tasks: watch.tasks.map((task) => ({ ...task, waiting })) }
   expect(asksWhy(busy)).toBe(false)
 })
 
@@ -122,7 +124,7 @@ const summary = (graph_id: string, more: Partial<GraphSummary> = {}): GraphSumma
 })
 
 test('the list counts the tasks of a graph as they change', () => {
-  const list = listAfterEvents(listOf([], undefined, 10), [
+  const list = listAfterEvents(listOf([], undefined, '10'), [
     { kind: 'graph_accepted', seq: 11, previous: 10, at: AT, graph_id: 'g', name: 'n', task_count: 3 },
     changed(12, 'a', 'running'),
     changed(13, 'a', 'failed'),
@@ -140,7 +142,7 @@ test('of a graph whose tasks are not known, no count falls below zero and no tas
     fc.property(fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c'), status)), (changes) => {
       const events = changes.map(([id, to], index) => changed(index + 11, id, to))
       const { counts } = listAfterEvents(
-        listOf([summary('g', { counts: { running: 1, pending: 2 } })], undefined, 10),
+        listOf([summary('g', { counts: { running: 1, pending: 2 } })], undefined, '10'),
         events,
       ).graphs[0]!
       expect(Object.values(counts).every((count) => count > 0)).toBe(true)
@@ -149,16 +151,31 @@ test('of a graph whose tasks are not known, no count falls below zero and no tas
   )
 })
 
+test('of several replicas, each with numbers of its own, the list takes every event and continues after all of them', () => {
+  const accepted = (seq: number, graph_id: string, id: string): StreamEvent => ({
+    ...{ kind: 'graph_accepted', seq, previous: seq - 1, at: AT, graph_id, task_count: 1, id },
+  })
+  const list = listAfterEvents(listOf([], undefined, '9-20'), [
+    accepted(21, 'x', '9-21'),
+    accepted(10, 'y', '10-21'),
+    accepted(22, 'z', '10-22'),
+  ])
+  expect(list.graphs.map(({ graph_id }) => graph_id)).toEqual(['z', 'y', 'x'])
+  expect([list.position, list.isBehind]).toEqual(['10-22', false])
+  const after = listAfterEvents(list, [{ ...accepted(30, '', '30'), kind: 'reset', graphs: [] }])
+  expect([after.graphs, after.position, after.seq]).toEqual([[], '30', 30])
+})
+
 test('new graphs come first, the newest on top', () => {
   const accepted = (seq: number, graph_id: string): StreamEvent => ({
     ...{ kind: 'graph_accepted', seq, previous: seq - 1, at: AT, graph_id, task_count: 1 },
   })
-  const list = listAfterEvents(listOf([summary('old')], undefined, 10), [accepted(11, 'x'), accepted(12, 'y')])
+  const list = listAfterEvents(listOf([summary('old')], undefined, '10'), [accepted(11, 'x'), accepted(12, 'y')])
   expect(list.graphs.map(({ graph_id }) => graph_id)).toEqual(['y', 'x', 'old'])
 })
 
 test('a list that is open for long keeps the newest graphs, and no task of others', () => {
-  let list = listOf([], undefined, 0)
+  let list = listOf([], undefined, '0')
   let seq = 0
   const next = (event: object) => ({ seq: ++seq, previous: seq - 1, at: AT, ...event }) as StreamEvent
   for (let batch = 0; batch < 50; batch++) {
@@ -179,7 +196,7 @@ test('a stream is read the same however it is cut', () => {
   const text =
     ': open\n\nid: 1\nevent: task_changed\ndata: {"seq": 1}\n\n: alive\n\nevent: graph_ended\ndata: {"seq": 2}\n\n'
   const all = [
-    { kind: 'task_changed', seq: 1 },
+    { kind: 'task_changed', seq: 1, id: '1' },
     { kind: 'graph_ended', seq: 2 },
   ]
   for (let cut = 0; cut <= text.length; cut++) {
@@ -188,7 +205,7 @@ test('a stream is read the same however it is cut', () => {
   }
 })
 
-const withChildren: GraphDetail = {
+const withChildren: GraphDetails = {
   ...detail,
   tasks: [
     { ...detail.tasks[0]!, id: 'map', status: 'running', child_count: 2, children: { pending: 2 } },
