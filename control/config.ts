@@ -1,8 +1,9 @@
 /** Every setting of the control service, once: flag, variable, default, unit, range and a sentence. */
+import { baseUrl } from '../shared/base-url-setting.ts'
 import { choice, duration, Expected, flag, integer, type Setting, type SettingValues, text } from '../shared/flags.ts'
 import { hostNames } from '../shared/http-guard.ts'
 import { LOG_LEVELS } from '../shared/log.ts'
-import { logFileSettings } from '../shared/log-file.ts'
+import { logFileSettings } from '../shared/log-file-settings.ts'
 import { type RuntimeEntry, runtimeEntries } from '../shared/runtime-entry.ts'
 import { unknownFieldsSetting } from '../shared/unknown-fields-setting.ts'
 
@@ -49,7 +50,7 @@ export const controlSettings = {
     variable: 'SERVICE_ADDR',
     default: '127.0.0.1:8080',
     value: 'host:port',
-    help: 'Address to listen on. :8080 listens on all interfaces; port 0 picks a free port.',
+    help: 'Address to listen on. :8080 listens on all interfaces; port 0 picks a free port; unix:/path is a Unix socket that only its owner can use.',
   }),
   dataDir: text({
     variable: 'SERVICE_DATA_DIR',
@@ -133,7 +134,7 @@ export const controlSettings = {
   runtimeUrl: runtimeServices({
     variable: 'SERVICE_RUNTIME_URL',
     default: 'http://127.0.0.1:18080',
-    help: 'A runtime service, which runs tasks of type runtime: its base URL, or name=URL, then its labels: gpu-1=http://10.0.0.7:18080,gpu,zone=a. Without a name it is called default. In the variable, spaces separate several.',
+    help: 'A runtime service, which runs tasks of type runtime: its base URL (unix:/path for a Unix socket), or name=URL, then its labels: gpu-1=http://10.0.0.7:18080,gpu,zone=a. Without a name it is called default. In the variable, spaces separate several. With a database, address and labels count at this replica; what callers add, drain and remove counts at all.',
   }),
   withRuntime: flag({
     help: 'Start taskmill-runtime as the runtime service default if none answers at its --runtime-url, restart it when it exits, and stop it with this service. The executable comes from the directory of this one, else from PATH. It uses the same data directory. If no token is set, it gets its own, in runtime-token of that directory.',
@@ -232,7 +233,7 @@ export const controlSettings = {
     default: '10s',
     minMs: 1_000,
     maxMs: 10 * 60_000,
-    help: 'With --database: how long a standby waits for the active replica before it takes over. The active one renews it four times in that time.',
+    help: 'With --database: how long the others wait for a replica that is gone before they take over its graphs. A replica renews it four times in that time.',
   }),
   databaseTimeout: duration({
     default: '30s',
@@ -240,9 +241,13 @@ export const controlSettings = {
     maxMs: HOUR_MS,
     help: 'With --database: how long a start waits for the database.',
   }),
-  advertise: text({
-    value: 'url',
-    help: 'With --database: address of this replica, for people who look at a standby. Default: http:// and --addr.',
+  advertise: baseUrl({
+    help: 'With --database: base URL under which the other replicas reach this one. Default: the address that it listens on, with the host name if that is all interfaces. Its host name is accepted as with --allowed-host.',
+  }),
+  onTakeover: choice({
+    default: 'rerun',
+    choices: ['rerun', 'fail'],
+    help: 'With --database: what becomes of attempts that a replica carried out itself (shell, http, file, mcp) when it was gone. rerun: they run again. fail: their tasks fail with code internal. Attempts of runtime tasks go on.',
   }),
 }
 

@@ -5,9 +5,10 @@
  * Building takes the lock of the data directory and reads it. It starts no process and opens no socket.
  */
 import { join, resolve } from 'node:path'
-import { DEFAULT_RUNTIME } from '../shared/contract/placement.ts'
+import { advertisedHost } from '../shared/advertised-url.ts'
+import { DEFAULT_RUNTIME } from '../shared/contract/runtime-names.ts'
 import { claimDataDirectory } from '../shared/data-directory.ts'
-import { LOCK_FILES } from '../shared/directory-lock.ts'
+import { LOCK_FILES, lockIdOf } from '../shared/directory-lock.ts'
 import { ensureListenable, type ListenAddress } from '../shared/http-service.ts'
 import type { Log } from '../shared/log.ts'
 import { runtimeLogFile } from '../shared/log-file.ts'
@@ -16,6 +17,8 @@ import { type RuntimeEntry, runtimeEntry } from '../shared/runtime-entry.ts'
 import { openSecrets, type SecretsDirectory } from '../shared/secrets-directory.ts'
 import { type ServiceAccess, serviceAccess } from '../shared/service-access.ts'
 import { serviceIdOf } from '../shared/service-id.ts'
+import { socketPathOf } from '../shared/socket-address.ts'
+import { runSync } from '../shared/steps.ts'
 import type { StopSignals } from '../shared/stop-signals.ts'
 import { CALLBACKS_FILE, Callbacks } from './callbacks/callbacks.ts'
 import { readSecret } from './callbacks/secret.ts'
@@ -24,18 +27,21 @@ import { localExecutors, taskEnvironment } from './executors/local.ts'
 import { McpExecutor } from './executors/mcp.ts'
 import { ExecutorRegistry } from './executors/registry.ts'
 import { RuntimeChild } from './executors/runtime/child.ts'
+import { FileMoves } from './executors/runtime/file-moves.ts'
 import { Orphans } from './executors/runtime/orphans.ts'
 import { ownTokenPath } from './executors/runtime/own-token.ts'
 import { RuntimePool } from './executors/runtime/pool.ts'
-import { PoolFile } from './executors/runtime/pool-file.ts'
 import type { PoolMember } from './executors/runtime/pool-member.ts'
 import { RemoteRemovals } from './executors/runtime/remote-removals.ts'
 import { RuntimeExecutor } from './executors/runtime/runtime.ts'
 import { SkillsDirectory } from './executors/skills.ts'
 import { raiseFormat } from './journal/data-format.ts'
+import { refuseDatabaseDirectory } from './journal/database-mark.ts'
 import { EmbeddedKeeper } from './journal/embedded-keeper.ts'
 import { EventNumbers } from './journal/event-numbers.ts'
 import type { Keeper } from './journal/keeper.ts'
+import { OrphanFile } from './journal/orphan-file.ts'
+import { PoolFile } from './journal/pool-file.ts'
 import { filesWithInput, type Recovered, recover } from './journal/recovery.ts'
 import { type McpServerConfig, readMcpConfig } from './mcp-client/config.ts'
 import { ProcessRecord } from './mcp-client/process-record.ts'
@@ -44,7 +50,6 @@ import { pollCall } from './operations/get.ts'
 import { AddressGuard, type AddressGuards } from './outbound/address-guard.ts'
 import { databaseAddresses } from './shared-store/database-addresses.ts'
 import type { DatabaseUrl } from './shared-store/database-url.ts'
-import { openShared } from './shared-store/open-shared.ts'
 import type { SharedKeeper } from './shared-store/shared-keeper.ts'
 import { Counters } from './store/counters.ts'
 import { Retention } from './store/retention.ts'
@@ -58,8 +63,8 @@ export interface Host {
   readonly signals: Pick<StopSignals, 'duringStart' | 'unlessStopped'>
   /** `performance.now()` when the process began. */
   readonly startedAt: number
-  /** Called while another replica is active, perhaps more than once. */
-  readonly onStandby: (address: ListenAddress) => void
+  /** Called before a start waits for the database. */
+  readonly onStarting: (address: ListenAddress) => void
   /** Writes the last log lines, then exits. */
   readonly exit: (code: number) => Promise<void>
 }
@@ -71,10 +76,10 @@ export interface Host {
 export async function buildParts(config: ControlConfig, host: Host): Promise<{ parts: Parts; earlierRun: EarlierRun }> {
   const access = serviceAccess(
     {
-      listen: { text: config.addr, flag: 'addr' },
+      listen: { text: config.addr, setting: '--addr (SERVICE_ADDR)' },
       tokenFile: config.tokenFile,
       token: host.env.SERVICE_TOKEN,
-      allowedHosts: config.allowedHost,
+      allowedHosts: [...config.allowedHost, ...ownNames(config)],
     },
     host.log,
   )
@@ -89,28 +94,37 @@ export async function buildParts(config: ControlConfig, host: Host): Promise<{ p
   const databaseUrls = databaseAddresses(config)
   const callbackSecret = readSecret(config.callbackSecretFile)
   const mcpConfigs = readMcpConfig(config.mcpConfig, host.env)
-  const { keep: keepDataDir } = claimDataDirectory(config.dataDir, LOCK_FILES.control)
-  ensureListenable(access.address, 'addr') // before anything but the lock is written
+  const { keep: keepDataDir, lockFd } = claimDataDirectory(config.dataDir, LOCK_FILES.control)
+  await ensureListenable(access.address, 'addr') // before anything but the lock is written
   keepPrivate(
     config.dataDir,
     [...filesWithInput(config.dataDir), ownTokenPath(config.dataDir), join(config.dataDir, CALLBACKS_FILE)],
     host.log,
   )
   const runtime = runtimeParts(config, access.token, host)
+  if (databaseUrls.length === 0) {
+    runtime.pool.keepIn(new PoolFile(config.dataDir))
+    runtime.orphans.keepIn(new OrphanFile({ dataDir: config.dataDir, log: host.log }))
+  }
   executors.register(runtime.executor)
   const serviceId = serviceIdOf(config.dataDir)
   const { storage, earlierRun } =
     databaseUrls.length > 0
-      ? await sharedStorage(config, { urls: databaseUrls, access }, host)
+      ? await sharedStorage(config, { urls: databaseUrls, access, lockId: lockIdOf(lockFd) }, host)
       : await embeddedStorage(config, host)
+  if (storage.shared !== undefined) {
+    runtime.pool.keepIn(storage.shared.runtimes.pool)
+    runtime.orphans.keepIn(storage.shared.runtimes.orphans)
+  }
   storage.store.onForgotten = (task) => executors.get(task.type)?.forget?.(task)
   const callbacks = new Callbacks({
     ...{ store: storage.store, keeper: storage.keeper, dataDir: config.dataDir, log: host.log },
     ...{ guard: addressGuards.callbacks, secret: callbackSecret },
   })
   const mcp = mcpParts(config, { configs: mcpConfigs, serviceId }, host)
-  const callParts = { store: storage.store, resultFiles: storage.keeper.results }
-  executors.register(new McpExecutor({ servers: mcp.servers, poll: (handleId) => pollCall(callParts, handleId) }))
+  const callParts = { store: storage.store, keeper: storage.keeper, resultFiles: storage.keeper.results }
+  const poll = (handleId: string, graphId: string) => pollCall(callParts, handleId, graphId)
+  executors.register(new McpExecutor({ servers: mcp.servers, poll }))
   const tracing = await tracingParts(config, { store: storage.store, serviceId }, host)
   const listSkills = () => skills.listSkills()
   const parts = {
@@ -178,29 +192,41 @@ interface Storage {
 
 /** The tasks, and what keeps them in the data directory. */
 async function embeddedStorage(config: ControlConfig, { signals, log }: Host): Promise<Storage> {
+  refuseDatabaseDirectory(config.dataDir)
   const recovered = await signals.unlessStopped(recover(config.dataDir))
   const { lastSeq, lastOrdinal } = recovered
   const { dataDir, persistInterval: intervalMs, eventHistory: maxEvents } = config
   raiseFormat(dataDir)
   const numbers = new EventNumbers({ dataDir, lastSeq, log })
   const store = new TaskStore({ lastSeq: numbers.start, lastOrdinal })
-  for (const graph of recovered.graphs) store.apply({ kind: 'graph-recovered', graph })
+  for (const graph of recovered.graphs) runSync(store.recover(graph))
   const keeper = new EmbeddedKeeper({ store, numbers, recovered, dataDir, intervalMs, maxEvents, log })
   const storage = { store, keeper, shared: undefined, ...storeParts(config, store, log) }
   return { storage, earlierRun: earlierRunOf(recovered) }
 }
 
-/** The tasks, and what keeps them in the database. Waits until this replica is active. */
+interface SharedStorageOptions {
+  readonly urls: readonly DatabaseUrl[]
+  readonly access: ServiceAccess
+  /** As of `lockIdOf`. */
+  readonly lockId: string | undefined
+}
+
+/**
+ * The tasks, and what keeps them in the database. Waits until this replica is registered. Its code is loaded only if there
+ * is a database.
+ */
 async function sharedStorage(
   config: ControlConfig,
-  { urls, access }: { readonly urls: readonly DatabaseUrl[]; readonly access: ServiceAccess },
-  { signals, log, onStandby }: Host,
+  { access, ...database }: SharedStorageOptions,
+  { signals, log, onStarting }: Host,
 ): Promise<Storage> {
-  const { dataDir, lease: leaseMs, databaseTimeout: timeoutMs, eventHistory: maxEvents } = config
+  const { dataDir, lease: leaseMs, databaseTimeout: timeoutMs, eventHistory: maxEvents, onTakeover } = config
+  onStarting(access.address)
+  const { openShared } = await import('./shared-store/open-shared.ts')
   const opening = openShared({
-    ...{ urls, leaseMs, timeoutMs, dataDir, maxEvents, log, signal: signals.duringStart },
-    address: config.advertise === '' ? `http://${config.addr}` : config.advertise,
-    onWaiting: () => onStandby(access.address),
+    ...{ ...database, leaseMs, timeoutMs, dataDir, maxEvents, onTakeover, token: access.token, log },
+    signal: signals.duringStart,
   })
   const { store, keeper, recovered } = await signals.unlessStopped(opening)
   const storage = { store, keeper, shared: keeper, ...storeParts(config, store, log) }
@@ -243,11 +269,16 @@ function mcpParts(
 }
 
 /** Files that hold secrets of this service, which no task gets. */
-const ownFiles = ({ tokenFile, callbackSecretFile, mcpConfig }: ControlConfig) => ({
+const ownFiles = ({ tokenFile, callbackSecretFile, mcpConfig, databaseFile }: ControlConfig) => ({
   'token-file': tokenFile,
   'callback-secret-file': callbackSecretFile,
   'mcp-config': mcpConfig,
+  'database-file': databaseFile,
 })
+
+/** Names under which other replicas reach this one. */
+const ownNames = ({ database, databaseFile, advertise }: ControlConfig): string[] =>
+  database.length === 0 && databaseFile === '' ? [] : [advertisedHost(advertise)]
 
 /** Throws `UsageError`. */
 const secretsOf = (config: ControlConfig, { env }: Pick<Host, 'env'>): SecretsDirectory =>
@@ -281,11 +312,11 @@ function runtimeParts(config: ControlConfig, token: string | undefined, { env, l
   const { dataDir, runtimeUrl: configured, runtimeAwayTimeout: awayMs } = config
   const itsToken = SERVICE_RUNTIME_TOKEN || token
   const pool = new RuntimePool({
-    ...{ configured: withDefault(configured, config.withRuntime), token: itsToken, file: new PoolFile(dataDir), log },
+    ...{ configured: withDefault(configured, config.withRuntime), token: itsToken, log },
     ...(config.withRuntime && { started: DEFAULT_RUNTIME }),
   })
   const find = (name: string) => pool.get(name)?.service
-  const orphans = new Orphans({ dataDir, find, log })
+  const orphans = new Orphans({ find, log })
   const removals = new RemoteRemovals({ dataDir, find, log })
   const child = config.withRuntime
     ? new RuntimeChild({
@@ -297,15 +328,14 @@ function runtimeParts(config: ControlConfig, token: string | undefined, { env, l
     : undefined
   const defaults = { tenant: SERVICE_RUNTIME_TENANT || undefined, owner: SERVICE_RUNTIME_OWNER || undefined }
   const isExpected = ({ name }: PoolMember) => name === DEFAULT_RUNTIME && child?.isExpected === true
-  const executor = new RuntimeExecutor({ pool, orphans, removals, defaults, awayMs, isExpected })
+  const moves = new FileMoves(log)
+  const executor = new RuntimeExecutor({ pool, orphans, removals, moves, defaults, awayMs, isExpected })
   return { executor, pool, orphans, removals, child }
 }
 
-/** `:8080`; undefined if the service picks a port. The child is on the same machine, whatever the name of that is. */
-function portOnly(addr: string): string | undefined {
-  const port = addr.slice(addr.lastIndexOf(':'))
-  return port === ':0' ? undefined : port
-}
+/** `:8080`; undefined if the service picks a port or has none. The child is on the same machine, whatever its name. */
+const portOnly = (addr: string): string | undefined =>
+  socketPathOf(addr) === undefined ? /:0*[1-9]\d*$/.exec(addr)?.[0] : undefined
 
 /** `--with-runtime` starts the one that is called `default`. */
 function withDefault(configured: readonly RuntimeEntry[], isStarted: boolean): readonly RuntimeEntry[] {

@@ -23,7 +23,14 @@ async function serviceIn(dataDir: string) {
   const { log } = memoryLog()
   const { promise: ended, resolve } = Promise.withResolvers<void>()
   const signals = { duringStart: new AbortController().signal, unlessStopped: <T>(step: Promise<T>) => step }
-  const host = { env: {}, log, signals, startedAt: performance.now(), onStandby: () => {}, exit: async () => resolve() }
+  const host = {
+    env: {},
+    log,
+    signals,
+    startedAt: performance.now(),
+    onStarting: () => {},
+    exit: async () => resolve(),
+  }
   const { parts, earlierRun } = await buildParts(config, host)
   const service = new ControlService(config, host, parts)
   await service.start(earlierRun)
