@@ -14,6 +14,7 @@ export const controlService: CalledService = {
   start: 'taskmill up',
   urlVariable: 'SERVICE_URL',
   urlFlag: '--url',
+  tokenVariable: 'SERVICE_TOKEN',
 }
 
 export const controlClient = (url: string, token: string | undefined): ServiceClient =>

@@ -1,24 +1,25 @@
 /** Prints the result of a call: one JSON object on standard output, or with `-o table` text for people. */
-import { isatty } from 'node:tty'
 import { messageOf } from '../shared/errors.ts'
 import { visibleJson, visibleLine } from '../shared/visible-text.ts'
 import type { Output } from './common-settings.ts'
 import { type Answer, type Envelope, EXIT, failure } from './envelope.ts'
 import type { Look } from './table/look.ts'
+import { isTerminal } from './terminal.ts'
 
-const STDOUT = 1
+/** The output until the flags are read: the variable counts. */
+export const outputBeforeFlags = (): Output => (process.env.TASKMILL_OUTPUT === 'table' ? 'table' : 'json')
 
 /** Prints an answer, and its warnings to standard error. Returns the exit code. */
 export async function printAnswer(answer: Answer, output: Output): Promise<number> {
   for (const warning of answer.warnings ?? []) await complain(warning)
-  const text = output === 'table' ? await tableText(answer) : jsonText({ ok: true, data: answer.data })
+  const text = output === 'table' ? await tableText(answer) : await jsonText({ ok: true, data: answer.data })
   return print(text, answer.exitCode)
 }
 
 /** Prints what a subcommand threw. Returns the exit code. */
 export async function printFailure(thrown: unknown, output: Output): Promise<number> {
   const { envelope, exitCode } = failure(thrown)
-  if (output === 'json') return print(jsonText(envelope), exitCode)
+  if (output === 'json') return print(await jsonText(envelope), exitCode)
   await complain(envelope.error.message)
   return envelope.data === undefined ? exitCode : print(await tableText({ data: envelope.data }), exitCode)
 }
@@ -29,8 +30,8 @@ export async function complain(text: string): Promise<void> {
 }
 
 /** One line in a pipe. On a terminal indented, with control characters escaped. */
-const jsonText = (envelope: Envelope): string =>
-  isatty(STDOUT) ? visibleJson(JSON.stringify(envelope, null, 2)) : JSON.stringify(envelope)
+const jsonText = async (envelope: Envelope): Promise<string> =>
+  (await isTerminal()) ? visibleJson(JSON.stringify(envelope, null, 2)) : JSON.stringify(envelope)
 
 async function tableText({ data, table }: Pick<Answer, 'data' | 'table'>): Promise<string> {
   const look = await lookOf(process.env)
@@ -42,10 +43,10 @@ async function tableText({ data, table }: Pick<Answer, 'data' | 'table'>): Promi
 async function lookOf(env: Readonly<Record<string, string | undefined>>): Promise<Look> {
   const { colours, noColours } = await import('../shared/live-view/palette.ts')
   const { sizeOf } = await import('../shared/live-view/screen.ts')
-  const isTerminal = isatty(STDOUT)
+  const isShown = await isTerminal()
   return {
-    paint: isTerminal && env.TERM !== 'dumb' && !env.NO_COLOR ? colours : noColours,
-    columns: isTerminal ? sizeOf(process.stdout).columns : Number.POSITIVE_INFINITY,
+    paint: isShown && env.TERM !== 'dumb' && !env.NO_COLOR ? colours : noColours,
+    columns: isShown ? sizeOf(process.stdout).columns : Number.POSITIVE_INFINITY,
     nowMs: Date.now(),
   }
 }

@@ -2,6 +2,7 @@
 import { readBounded } from '../shared/bounded-output.ts'
 import { faultText, neverConnected } from '../shared/connection-fault.ts'
 import { isObject, jsonOrUndefined } from '../shared/json.ts'
+import { fetchTarget } from '../shared/socket-address.ts'
 
 export interface Target {
   /** Without a final slash. */
@@ -29,8 +30,10 @@ const MAX_ANSWER_BYTES = 64 * 1024
 
 export async function probe({ baseUrl, path, token }: Target, timeoutMs = PROBE_TIMEOUT_MS): Promise<Probe> {
   const url = baseUrl + path
+  const { origin, socket } = fetchTarget(baseUrl)
   try {
-    const response = await fetch(url, {
+    const response = await fetch(origin + path, {
+      ...socket,
       headers: { accept: 'application/json', ...(token !== '' && { authorization: `Bearer ${token}` }) },
       redirect: 'manual',
       signal: AbortSignal.timeout(timeoutMs),

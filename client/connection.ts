@@ -5,6 +5,7 @@
  * and a request that may be repeated also if its answer was lost.
  */
 import { GrowingPause } from '../shared/growing-pause.ts'
+import { fetchTarget, plainSocketUrl } from '../shared/socket-address.ts'
 import { pause } from '../shared/streams/pause.ts'
 import { chunksOf, type OpenStream, type StreamSource } from '../shared/streams/source.ts'
 import { refusal, TaskmillError, unreachable } from './errors.ts'
@@ -19,7 +20,7 @@ const MAX_REFUSAL_BYTES = 64 * 1024
 const PAUSES = { firstMs: 100, longestMs: 3_000 }
 
 export interface ConnectionOptions {
-  /** Address of the service. Default: the variable SERVICE_URL, else http://127.0.0.1:8080. */
+  /** Address of the service; in Bun also `unix:/path` of a socket. Default: the variable SERVICE_URL, else http://127.0.0.1:8080. */
   readonly url?: string | undefined
   /** Token of the service. Default: the variable SERVICE_TOKEN. */
   readonly token?: string | undefined
@@ -142,7 +143,9 @@ export class Connection implements StreamSource {
 
   async #send(call: Omit<Call, 'isRepeatable'>, signal: AbortSignal): Promise<Response> {
     const { method, path, query = {}, body, headers, traceId } = call
+    const { origin, socket } = fetchTarget(this.url)
     const init = {
+      ...socket,
       ...{ method, signal, redirect: 'manual' as const },
       headers: {
         ...this.#headers,
@@ -156,7 +159,7 @@ export class Connection implements StreamSource {
       timeout: false, // Bun gives up after five silent minutes, which a stream may have
     }
     try {
-      return await this.#fetch(`${this.url}${path}${queryText(query)}`, init)
+      return await this.#fetch(`${origin}${path}${queryText(query)}`, init)
     } catch (error) {
       if (signal.aborted) throw signal.reason
       throw unreachable(`${method} ${path}`, this.url, error)
@@ -217,6 +220,9 @@ function variable(name: string): string | undefined {
 }
 
 function baseOf(url: string): string {
+  const socket = plainSocketUrl(url)
+  if (socket !== undefined && 'Bun' in globalThis) return socket
+  if (socket !== undefined) throw new TypeError(`url: only Bun can call a Unix socket, got ${JSON.stringify(url)}`)
   const isBase = URL.canParse(url) && /^https?:$/.test(new URL(url).protocol) && !/[?#]/.test(url)
   if (isBase) return url.replace(/\/+$/, '')
   throw new TypeError(`url: expected an http: or https: address without query, got ${JSON.stringify(url)}`)

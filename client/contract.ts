@@ -688,6 +688,8 @@ export interface HealthResponse {
     readonly lease_ms_left: number
     /** Graphs that it has. */
     readonly graphs: number
+    /** Why the other replicas cannot reach it at the address that it has registered. Absent if they can. */
+    readonly address_fault?: string
   }
 }
 
@@ -695,7 +697,7 @@ export interface HealthResponse {
 export interface EventHeader {
   /** Number of the event. Numbers rise and are never given twice, but are not consecutive. */
   readonly seq: number
-  /** Number of the event before it in this stream; of the first event after a resume, the number that was resumed from. Absent in the first event of a new stream and in reset. */
+  /** Number of the event before it in this stream; of the first event after a resume, the number that was resumed from. Absent in the first event of a new stream and in reset. With a database, in the stream of the service: of the event before it of the same replica. */
   readonly previous?: number
   /** When it happened. */
   readonly at: string

@@ -11,6 +11,7 @@ import { readBounded } from '../../shared/bounded-output.ts'
 import { faultText } from '../../shared/connection-fault.ts'
 import { jsonOrUndefined } from '../../shared/json.ts'
 import { LineSplitter, LineTooLong } from '../../shared/line-splitter.ts'
+import { fetchTarget } from '../../shared/socket-address.ts'
 import type { CalledService } from '../called-service.ts'
 import { controlService } from '../client.ts'
 import { eventData } from './events.ts'
@@ -159,8 +160,10 @@ class Bridge {
 
   #post(body: string, message: Message | undefined, signal: AbortSignal): Promise<Response> {
     this.#service = this.#options.service()
-    const { token } = this.#service
-    return fetch(this.#url, {
+    const { token, url } = this.#service
+    const { origin, socket } = fetchTarget(url)
+    return fetch(`${origin}/mcp`, {
+      ...socket,
       method: 'POST',
       body,
       headers: {

@@ -1,4 +1,4 @@
-/** The interface of subcommands. A subcommand returns its answer or throws. Only `main.ts` prints and exits. */
+/** The interface of subcommands. A subcommand returns its answer or throws. Only `command-line.ts` prints and exits. */
 import type { Settings, SettingValues } from '../../shared/flags.ts'
 import type { ServiceClient } from '../../shared/http-client.ts'
 import type { CalledService } from '../called-service.ts'
@@ -11,7 +11,7 @@ export interface Command<S extends Settings = Settings> {
   readonly settings: S
   /** More positional arguments are a usage error. */
   readonly maxArguments: number
-  /** Whether the command writes to standard output itself, so that `main.ts` prints nothing there. */
+  /** Whether the command writes to standard output itself, so that `command-line.ts` prints nothing there. */
   readonly ownsOutput?: true
   /** Whether it heeds `interruption`. Other commands end at once. */
   readonly heedsInterruption?: true

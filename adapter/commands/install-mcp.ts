@@ -3,6 +3,7 @@ import { homedir } from 'node:os'
 import { isAbsolute, resolve } from 'node:path'
 import { UsageError } from '../../shared/errors.ts'
 import { choice, flag, text } from '../../shared/flags.ts'
+import { socketPathOf } from '../../shared/socket-address.ts'
 import { visibleJson } from '../../shared/visible-text.ts'
 import { type Answer, success } from '../envelope.ts'
 import {
@@ -30,7 +31,7 @@ export const installMcp = defineCommand({
     transport: choice({
       default: 'auto',
       choices: ['auto', 'http', 'stdio'],
-      help: 'http: the host calls the service. stdio: the host starts taskmill mcp, which calls the service. auto: stdio for the services of taskmill up, whose address and token it finds; else http.',
+      help: 'http: the host calls the service. stdio: the host starts taskmill mcp, which calls the service. auto: stdio for the services of taskmill up, whose address and token it finds, and for Unix sockets, which hosts cannot call; else http.',
     }),
     write: flag({
       help: 'Put the entry into the file of the host, after showing it on standard error. What is there stays; the old content is kept beside it.',
@@ -45,11 +46,18 @@ export const installMcp = defineCommand({
   },
   maxArguments: 0,
   async run({ values, service, given, env }): Promise<Answer> {
-    const isUp = service.isOwn || (!given.has('url') && lastServices(env) !== undefined)
-    const transport = values.transport === 'auto' ? (isUp ? 'stdio' : 'http') : values.transport
+    const last = service.isOwn || given.has('url') ? undefined : lastServices(env)
+    const isUp = service.isOwn || last !== undefined
+    const url = last?.url ?? service.url
+    const isSocket = socketPathOf(url) !== undefined
+    if (isSocket && values.transport === 'http') {
+      throw new UsageError('an MCP host cannot call a Unix socket: use --transport stdio')
+    }
+    const usual = isUp || isSocket ? 'stdio' : 'http'
+    const transport = values.transport === 'auto' ? usual : values.transport
     const stateHome = env.XDG_STATE_HOME
     const options: HostConfigOptions = {
-      ...{ host: values.client, transport, url: service.url, program: process.execPath, isOwn: isUp },
+      ...{ host: values.client, transport, url, program: process.execPath, isOwn: isUp },
       hasToken: service.token !== undefined,
       stateHome: stateHome !== undefined && isAbsolute(stateHome) ? stateHome : undefined,
     }

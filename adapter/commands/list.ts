@@ -4,8 +4,11 @@ import { integer, list as listOf, text } from '../../shared/flags.ts'
 import { EXIT } from '../envelope.ts'
 import { defineCommand } from './command.ts'
 
+/** `run` gives a graph ids of its own, so its tasks are not in the list of the service. */
+const NONE = 'no tasks here; those of taskmill run: taskmill graphs, then taskmill list --graph GRAPH_ID'
+
 export const list = defineCommand({
-  summary: 'List tasks, the oldest first.',
+  summary: 'List tasks, the oldest first. Those of taskmill run are below their graph: --graph GRAPH_ID.',
   usage: '[--status failed] [--type shell] [--graph GRAPH_ID] [--limit 100] [--cursor C]',
   settings: {
     status: listOf({ value: 'a,b', help: 'Only tasks in one of these states.' }),
@@ -28,7 +31,9 @@ export const list = defineCommand({
       data: { tasks, ...(next !== null && { next_cursor: next }) },
       exitCode: EXIT.success,
       table: async (look) => [
-        ...(await import('../table/tasks.ts')).taskTable(tasks as TaskRecord[], look),
+        ...(tasks.length === 0 && graph === ''
+          ? [look.paint('dim', NONE)]
+          : (await import('../table/tasks.ts')).taskTable(tasks as TaskRecord[], look)),
         ...(next === null ? [] : [look.paint('dim', `more: --cursor ${next}`)]),
       ],
     }

@@ -1,8 +1,6 @@
 /** `taskmill schema`: the JSON Schema of a graph file, as it is. */
-import { isatty } from 'node:tty'
+import { isTerminal } from '../terminal.ts'
 import { defineCommand } from './command.ts'
-
-const STDOUT = 1
 
 export const schema = defineCommand({
   summary: 'Print the JSON Schema of a graph file, for editors. The schema is printed as it is, without {ok, data}.',
@@ -12,7 +10,7 @@ export const schema = defineCommand({
   ownsOutput: true,
   async run() {
     const { default: graphSchema } = await import('../../shared/contract/graph-schema.json')
-    await Bun.write(Bun.stdout, `${JSON.stringify(graphSchema, null, isatty(STDOUT) ? 2 : undefined)}\n`)
+    await Bun.write(Bun.stdout, `${JSON.stringify(graphSchema, null, (await isTerminal()) ? 2 : undefined)}\n`)
     return undefined
   },
 })

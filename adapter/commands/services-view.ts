@@ -1,6 +1,7 @@
 /** The services that `taskmill up` started, as `up` and `status` print them. */
 
 import { runtimeLogFile } from '../../shared/log-file.ts'
+import { socketPathOf } from '../../shared/socket-address.ts'
 import { type OwnServices, ownPaths } from '../own-services/record.ts'
 import type { Environment } from '../own-services/state-dir.ts'
 import { commandLine, thisProgram } from '../shell-words.ts'
@@ -10,7 +11,8 @@ export function servicesView(services: OwnServices, env: Environment): object {
   const { url, runtime_url, pid, version, started_at, cwd } = services
   const program = thisProgram(env.PATH)
   return {
-    ...{ url, runtime_url, dashboard: `${url}/`, pid, version, started_at, cwd },
+    ...{ url, runtime_url, ...(socketPathOf(url) === undefined && { dashboard: `${url}/` }) },
+    ...{ pid, version, started_at, cwd },
     ...{ data_dir: data, token_file: token, log_files: [log, runtimeLogFile(log)] },
     agent_host: commandLine(program, 'install-mcp', '--client', 'claude', '--write'),
   }

@@ -1,4 +1,5 @@
 /** `taskmill up`: starts both services in the background, or finds those that it started before. */
+import { UsageError } from '../../shared/errors.ts'
 import { duration, flag, optionalInteger } from '../../shared/flags.ts'
 import { VERSION } from '../../shared/version.ts'
 import { type Answer, EXIT } from '../envelope.ts'
@@ -10,11 +11,14 @@ const port = (help: string) => optionalInteger({ value: 'port', min: 1, max: 65_
 export const up = defineCommand({
   summary:
     'Start both services in the background on 127.0.0.1, with a token that other subcommands find by themselves.',
-  usage: '[--foreground]',
+  usage: '[--socket] [--foreground]',
   settings: {
     foreground: flag({ help: 'Stay until Ctrl-C, and show the log on standard error. Then both services end.' }),
     port: port('Port of the control service. Default: that of the last start, else 8080, else any free one.'),
     runtimePort: port('Port of the runtime service. Default: that of the last start, else 18080, else any free one.'),
+    socket: flag({
+      help: 'Listen on Unix sockets that only you can use, instead of ports. There is no dashboard then: browsers cannot open sockets.',
+    }),
     timeout: duration({
       default: '30s',
       minMs: 1,
@@ -26,9 +30,10 @@ export const up = defineCommand({
   heedsInterruption: true,
   async run({ values, env, interruption, printNow }): Promise<Answer | undefined> {
     const { up: start } = await import('../start/up.ts')
-    const { foreground: isForeground, port, runtimePort, timeout: timeoutMs } = values
+    const { foreground: isForeground, port, runtimePort, socket: isOnSocket, timeout: timeoutMs } = values
+    if (isOnSocket && (port ?? runtimePort) !== undefined) throw new UsageError('with --socket there are no ports')
     const { services, isStarted, foreground } = await start({
-      ...{ port, runtimePort, timeoutMs, isForeground, env, interruption },
+      ...{ port, runtimePort, isOnSocket, timeoutMs, isForeground, env, interruption },
     })
     const answer: Answer = {
       data: { started: isStarted, ...servicesView(services, env) },

@@ -4,7 +4,7 @@ import { lastServices, type OwnServices, ownPaths, ownServices, unrecordedContro
 import type { Environment } from '../own-services/state-dir.ts'
 import { probe, type Target } from '../probe.ts'
 import { leftRuntime } from '../start/down.ts'
-import { HOST, isFree } from '../start/ports.ts'
+import { HOST, isFree, portOf } from '../start/ports.ts'
 import { controlOf, describeUnrecorded, PREFERRED, runtimeOf } from '../start/up.ts'
 import { type Finding, fine, wrong } from './finding.ts'
 
@@ -34,8 +34,7 @@ function stopped(env: Environment): Finding {
 
 function portsOf(env: Environment): Finding[] {
   const last = lastServices(env)
-  const portOf = (url: string | undefined, usual: number) => (url === undefined ? usual : Number(new URL(url).port))
-  const ports = [portOf(last?.url, PREFERRED.control), portOf(last?.runtime_url, PREFERRED.runtime)]
+  const ports = [portOf(last?.url) ?? PREFERRED.control, portOf(last?.runtime_url) ?? PREFERRED.runtime]
   return ports.map((port) =>
     fine('port', isFree(port) ? `${HOST}:${port} is free` : `${HOST}:${port} is taken: taskmill up takes another one`),
   )

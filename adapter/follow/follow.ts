@@ -21,7 +21,7 @@ const LOOK_HOLD_MS = 500
 type Since = { readonly lastEventId: string } | { readonly after: number }
 
 /** The graph was deleted by a caller or by retention. */
-class GraphRemoved extends Error {}
+export class GraphRemoved extends Error {}
 
 export class Follower {
   readonly #client: ServiceClient

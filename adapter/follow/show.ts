@@ -9,7 +9,7 @@ import { type Answer, EXIT, Interrupted, PartialFailure } from '../envelope.ts'
 import { ownCommand } from '../own-command.ts'
 import { commandLine } from '../shell-words.ts'
 import type { Expectation } from './expectation.ts'
-import { Follower } from './follow.ts'
+import { Follower, GraphRemoved } from './follow.ts'
 import { FollowedGraph } from './followed-graph.ts'
 
 /** Milliseconds between two frames: a step of the spinner. */
@@ -37,18 +37,23 @@ export async function showGraph(request: ShowRequest): Promise<Answer> {
   const timer = timeoutMs > 0 ? setTimeout(() => timeUp.abort(new TimeIsOver()), timeoutMs) : undefined
   const follower = new Follower(client, graph, AbortSignal.any([interruption, timeUp.signal]))
   const picture = showing(newView(request), graph, () => follower.notice || approvalNotice(request, graph))
+  let isThere = true
   try {
     await follower.follow()
     return { data: graph.data(), exitCode: graph.wentAsMeant ? EXIT.success : EXIT.error }
   } catch (error) {
     if (error instanceof TimeIsOver) return { data: graph.data(), exitCode: EXIT.waitTimedOut }
-    const answer = error instanceof CallFailed ? error : {}
+    const answer = error instanceof CallFailed ? error : undefined
+    const isUnknown = answer?.statusCode === 404
+    isThere = !isUnknown && !(error instanceof GraphRemoved)
     const exitCode = error instanceof Interrupted ? error.exitCode : EXIT.error
-    throw new PartialFailure(messageOf(error), answer, graph.data(), exitCode)
+    const data = graph.data()
+    if (isUnknown && data.tasks.length === 0) throw error
+    throw new PartialFailure(messageOf(error), answer ?? {}, data, exitCode)
   } finally {
     clearTimeout(timer)
     picture.close()
-    if (!graph.hasEnded) process.stderr.write(`The graph goes on.\n${commandsFor(request)}\n`)
+    if (!graph.hasEnded && isThere) process.stderr.write(`The graph goes on.\n${commandsFor(request)}\n`)
   }
 }
 

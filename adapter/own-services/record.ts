@@ -12,6 +12,7 @@ import { replaceFileNow } from '../../shared/atomic-file.ts'
 import { isDirectoryLocked, LOCK_FILES } from '../../shared/directory-lock.ts'
 import { isObject, jsonOrUndefined } from '../../shared/json.ts'
 import { identify, isProcessIdentity, isStillThere, isThere, type ProcessIdentity } from '../../shared/processes.ts'
+import { socketPathOf } from '../../shared/socket-address.ts'
 import { type Environment, privateDir, serviceDir, stateDirPath } from './state-dir.ts'
 
 /** Version of the form of `services.json`. */
@@ -20,7 +21,7 @@ const FORMAT = 1
 /** What is known of the services, running or not. */
 export interface ServicesRecord {
   readonly format: typeof FORMAT
-  /** Base URLs without a final slash. */
+  /** Base URLs without a final slash, or `unix:` addresses. */
   readonly url: string
   readonly runtime_url: string
   readonly pid: number
@@ -42,6 +43,8 @@ export interface OwnPaths {
   readonly record: string
   readonly data: string
   readonly token: string
+  /** The sockets of `up --socket`. Sandboxes hide the data directory, so that tasks in them cannot connect. */
+  readonly sockets: { readonly control: string; readonly runtime: string }
   readonly log: string
   /** Standard output and error: what precedes the log, and what a crash prints. */
   readonly output: string
@@ -55,6 +58,7 @@ export function ownPaths(env: Environment): OwnPaths {
     record: join(dir, 'services.json'),
     data,
     token: join(data, 'token'),
+    sockets: { control: join(data, 'control.sock'), runtime: join(data, 'runtime.sock') },
     log: join(dir, 'taskmill.log'),
     output: join(dir, 'output.log'),
   }
@@ -123,7 +127,7 @@ const isRecord = (value: unknown): value is ServicesRecord =>
   [value.version, value.started_at, value.cwd].every((text) => typeof text === 'string')
 
 const isBaseUrl = (value: unknown): boolean =>
-  typeof value === 'string' && /^http:\/\/127\.0\.0\.1:\d{1,5}$/.test(value)
+  typeof value === 'string' && (/^http:\/\/127\.0\.0\.1:\d{1,5}$/.test(value) || socketPathOf(value) !== undefined)
 
 function readOr(path: string): string | undefined {
   try {

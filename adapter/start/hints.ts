@@ -1,5 +1,6 @@
 /** Shell commands that help with a missing service, with explanations as comments. */
 import { findSibling, siblingNotFound } from '../../shared/sibling.ts'
+import { fetchTarget } from '../../shared/socket-address.ts'
 import { isLoopback, startAddress } from '../../shared/start-address.ts'
 import type { Environment } from '../own-services/state-dir.ts'
 import type { Probe, Target } from '../probe.ts'
@@ -30,7 +31,8 @@ export function hintsFor(
 ): string[] {
   const { service, probe } = missing
   const { baseUrl, path } = service.target
-  const check = commandLine('curl', '-i', baseUrl + path)
+  const { origin, socket } = fetchTarget(baseUrl)
+  const check = commandLine('curl', '-i', ...(socket.unix ? ['--unix-socket', socket.unix] : []), origin + path)
   const address = startAddress(baseUrl)
   if (typeof address === 'string') {
     const remedy = isLoopback(baseUrl) ? address : 'it is on another machine: start the service there'

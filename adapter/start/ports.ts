@@ -29,4 +29,8 @@ function anyPort(): number {
   return listener.port
 }
 
+/** The port in a base URL; undefined if there is none, as for a Unix socket. */
+export const portOf = (url: string | undefined): number | undefined =>
+  Number(/:(\d+)$/.exec(url ?? '')?.[1]) || undefined
+
 export const HOST = '127.0.0.1'

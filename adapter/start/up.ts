@@ -1,14 +1,17 @@
 /**
  * `taskmill up`: starts the control service, which starts the runtime service and looks after it (`--with-runtime`).
  *
- * Both listen on 127.0.0.1 and require a token. Control listens once the runtime service is ready, so one wait serves for
- * both. The record is written before the wait: if the client is killed meanwhile, `taskmill down` still finds them.
+ * Both listen on 127.0.0.1, or with `--socket` on Unix sockets, and require a token. Control listens once the runtime
+ * service is ready, so one wait serves for both. The record is written before the wait: if the client is killed meanwhile,
+ * `taskmill down` still finds them.
  */
 import { closeSync, ftruncateSync, openSync } from 'node:fs'
 import { formatDuration } from '../../shared/duration.ts'
 import { messageOf } from '../../shared/errors.ts'
 import { madeToken } from '../../shared/made-token.ts'
 import { findSibling, siblingNotFound } from '../../shared/sibling.ts'
+import { socketPathOf, socketUrl } from '../../shared/socket-address.ts'
+import { MAX_SOCKET_PATH_BYTES } from '../../shared/socket-file.ts'
 import { unlessAborted } from '../../shared/unless-aborted.ts'
 import { VERSION } from '../../shared/version.ts'
 import {
@@ -27,7 +30,7 @@ import { tokenFileFault } from '../own-services/token-file.ts'
 import { type DetachedProcess, startDetached } from './detached.ts'
 import { endServices } from './down.ts'
 import { type Foreground, startInForeground } from './foreground.ts'
-import { freePort, HOST, type PortWish } from './ports.ts'
+import { freePort, HOST, type PortWish, portOf } from './ports.ts'
 import { readiness } from './readiness.ts'
 
 /** Ports to prefer: those of the specification. */
@@ -40,6 +43,8 @@ export interface UpOptions {
   /** Undefined: the port of the last start, else the usual one, else any free one. */
   readonly port: number | undefined
   readonly runtimePort: number | undefined
+  /** Listen on Unix sockets instead of ports. */
+  readonly isOnSocket: boolean
   /** Milliseconds in which the services have to become ready. */
   readonly timeoutMs: number
   readonly isForeground: boolean
@@ -65,11 +70,12 @@ export const up = (options: UpOptions): Promise<Up> =>
 
 /** The services that run already, once they are ready. */
 async function again(services: OwnServices, options: UpOptions): Promise<OwnServices> {
-  const { port, runtimePort, timeoutMs, isForeground } = options
+  const { port, runtimePort, isOnSocket, timeoutMs, isForeground } = options
   const where = `taskmill runs already at ${services.url} (pid ${services.pid})`
   if (isForeground) throw new Error(`${where}, in the background or in another terminal: end it with taskmill down`)
-  const isOther = (named: number | undefined, url: string) => named !== undefined && !url.endsWith(`:${named}`)
-  if (isOther(port, services.url) || isOther(runtimePort, services.runtime_url)) {
+  const isOther = (named: number | undefined, url: string) => named !== undefined && portOf(url) !== named
+  const isElsewhere = isOnSocket && socketPathOf(services.url) === undefined
+  if (isElsewhere || isOther(port, services.url) || isOther(runtimePort, services.runtime_url)) {
     throw new Error(`${where}, its runtime service at ${services.runtime_url}: end it with taskmill down first`)
   }
   const { last } = await readiness(controlOf(services), undefined, performance.now() + timeoutMs)
@@ -85,8 +91,8 @@ async function start(options: UpOptions): Promise<Up> {
   const token = ownToken(paths)
   const last = lastServices(options.env)
   for (let starts = 1; ; starts++) {
-    const ports = freePorts(options, last)
-    const result = await startOnce({ program, paths, ports, options })
+    const urls = options.isOnSocket ? socketUrls(paths) : portUrls(options, last)
+    const result = await startOnce({ program, paths, urls, options })
     if (typeof result !== 'string') return { services: { ...result.record, token }, isStarted: true, ...result }
     if (starts === MAX_STARTS || !result.includes('the address is in use')) {
       throw new Error(`the services did not start: ${result}`)
@@ -100,7 +106,8 @@ export const describeUnrecorded = ({ pid }: { readonly pid: number }): string =>
 interface Start {
   readonly program: string
   readonly paths: OwnPaths
-  readonly ports: { readonly control: number; readonly runtime: number }
+  /** Base URLs. */
+  readonly urls: { readonly control: string; readonly runtime: string }
   readonly options: UpOptions
 }
 
@@ -108,13 +115,13 @@ interface Start {
 async function startOnce(
   request: Start,
 ): Promise<{ readonly record: ServicesRecord; readonly foreground?: Foreground } | string> {
-  const { paths, ports, options } = request
+  const { paths, urls, options } = request
   const { env, timeoutMs, interruption } = options
   const deadline = performance.now() + timeoutMs
   const { process: child, foreground } = startProcess(request)
   const record = newRecord(child.pid, {
-    url: `http://${HOST}:${ports.control}`,
-    runtime_url: `http://${HOST}:${ports.runtime}`,
+    url: urls.control,
+    runtime_url: urls.runtime,
     version: VERSION,
     started_at: new Date().toISOString(),
     cwd: process.cwd(),
@@ -133,7 +140,7 @@ async function startOnce(
   }
 }
 
-function startProcess({ program, paths, ports, options }: Start): {
+function startProcess({ program, paths, urls, options }: Start): {
   readonly process: DetachedProcess
   readonly foreground?: Foreground
 } {
@@ -141,8 +148,8 @@ function startProcess({ program, paths, ports, options }: Start): {
   // A token of the caller is for other services.
   const { SERVICE_TOKEN: _, SERVICE_RUNTIME_TOKEN: __, ...others } = env
   const command = [
-    ...[program, '--addr', `${HOST}:${ports.control}`, '--data-dir', paths.data, '--token-file', paths.token],
-    ...['--with-runtime', '--runtime-url', `http://${HOST}:${ports.runtime}`],
+    ...[program, '--addr', urls.control.replace('http://', ''), '--data-dir', paths.data, '--token-file', paths.token],
+    ...['--with-runtime', '--runtime-url', urls.runtime],
     ...(isForeground ? [] : ['--log-file', paths.log]),
   ]
   try {
@@ -196,15 +203,20 @@ function ownToken({ token: path }: OwnPaths): string {
   })
 }
 
-function freePorts({ port, runtimePort }: UpOptions, last: ServicesRecord | undefined): Start['ports'] {
-  const lastPort = (url: string | undefined) => (url === undefined ? [] : [Number(new URL(url).port)])
-  const preferred = [...lastPort(last?.url), PREFERRED.control]
+function portUrls({ port, runtimePort }: UpOptions, last: ServicesRecord | undefined): Start['urls'] {
+  const preferred = [portOf(last?.url), PREFERRED.control].filter((one) => one !== undefined)
   const control = freeOrRefuse('--port', { named: port, preferred }, runtimePort === undefined ? [] : [runtimePort])
-  const preferredByRuntime = [...lastPort(last?.runtime_url), PREFERRED.runtime]
-  return {
-    control,
-    runtime: freeOrRefuse('--runtime-port', { named: runtimePort, preferred: preferredByRuntime }, [control]),
-  }
+  const preferredByRuntime = [portOf(last?.runtime_url), PREFERRED.runtime].filter((one) => one !== undefined)
+  const runtime = freeOrRefuse('--runtime-port', { named: runtimePort, preferred: preferredByRuntime }, [control])
+  return { control: `http://${HOST}:${control}`, runtime: `http://${HOST}:${runtime}` }
+}
+
+function socketUrls({ sockets: { control, runtime } }: OwnPaths): Start['urls'] {
+  const bytes = Math.max(Buffer.byteLength(control), Buffer.byteLength(runtime))
+  if (bytes <= MAX_SOCKET_PATH_BYTES) return { control: socketUrl(control), runtime: socketUrl(runtime) }
+  throw new Error(
+    `${runtime} has ${bytes} bytes, and the path of a socket can have at most ${MAX_SOCKET_PATH_BYTES} (set XDG_STATE_HOME to a shorter path, or leave --socket out)`,
+  )
 }
 
 function freeOrRefuse(flag: string, wish: PortWish, taken: readonly number[]): number {

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import manifest from '../../package.json'
-import { packClient } from '../../scripts/package-client.ts'
+import { packMain } from '../../scripts/release/npm.ts'
 import { TestBrowser, withoutChromium } from '../support/chromium.ts'
 import { executables, startMill } from '../support/mill.ts'
 import { testEnvironment } from '../support/service.ts'
@@ -29,7 +29,7 @@ async function run(command: readonly string[], env: Readonly<Record<string, stri
 beforeAll(async () => {
   home = tempDir()
   using packed = tempDir()
-  const archive = await packClient(packed.path)
+  const archive = await packMain(packed.path, [])
   writeFileSync(join(home.path, 'package.json'), '{"name": "user", "type": "module"}')
   const env = { BUN_INSTALL_CACHE_DIR: join(packed.path, 'cache') }
   const installed = await run([process.execPath, 'add', archive], env)
