@@ -11,7 +11,7 @@ export async function compiledC(
 ): Promise<string | undefined> {
   const compiler = Bun.which('cc')
   if (compiler === null) return undefined
-  const outfile = join(await binDir(lifetime), basename(source, '.c'))
+  const outfile = join(binDir(lifetime), basename(source, '.c'))
   const compilation = lifetime.spawn([compiler, '-O2', ...flags, '-o', outfile, source])
   return (await compilation.exited) === 0 ? outfile : undefined
 }

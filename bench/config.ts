@@ -31,7 +31,17 @@ export const benchSettings = {
   server: named({ value: 'name=URL', help: 'Also measures a server that runs already; it is not restarted.' }),
   command: named({
     value: 'name=COMMAND',
-    help: 'Also measures a server that this shell command starts, in the suite that is named. {port} and {dir} are filled in, the port on 127.0.0.1 and an empty directory; for control {persist}, the wanted time between two writes of its state file (24h or 1500ms); for the runtime service {slots}, how many tasks may run at the same time.',
+    help: 'Also measures a server that this shell command starts, in the suite that is named. {port} and {dir} are filled in, the port on 127.0.0.1 and an empty directory; for control {persist}, the wanted time between two writes of its state file (24h or 1500ms); for the runtime service {slots}, how many tasks may run at the same time, and {retention}, how many seconds a task is kept.',
+  }),
+  runs: optionalInteger({
+    value: 'number',
+    min: 1,
+    max: 10,
+    help: 'Of the report: how often all of its rows are measured; it has medians and ranges of the runs. Default: 1.',
+  }),
+  peers: text({
+    value: 'directory',
+    help: 'Of the report: a directory in which bullmq and ioredis were installed from npm, to measure them beside ours if redis-server is there, too.',
   }),
   out: text({
     value: 'directory',

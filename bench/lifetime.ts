@@ -10,18 +10,26 @@ import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { constants, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { SpawnOptions, Subprocess } from 'bun'
-import { markedProcesses } from '../shared/processes.ts'
+import { allPids, markedProcesses, processStat } from '../shared/processes.ts'
 
 const END_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
-/** Milliseconds in which launchers end their tasks when they are told to, and between two looks. */
+/** Milliseconds in which launchers that were told to must end their tasks. */
 const LAUNCHERS_END_MS = 10_000
+
+/** Milliseconds in which killed processes end. One that is stuck in the system must not hold up the end for ever. */
+const KILLED_END_MS = 10_000
+
+/** Milliseconds between two looks at whether something has ended. */
 const LOOK_MS = 10
 
-type Spawned = SpawnOptions.SpawnOptions<'ignore', 'ignore' | number, 'inherit' | number>
+type Spawned = SpawnOptions.SpawnOptions<'ignore', 'ignore' | number, 'inherit' | 'ignore' | number>
 
 export class Lifetime {
-  /** A directory of this run. */
+  /**
+   * A directory of this run. Make directories in it with synchronous calls: an asynchronous one that a thread still works on
+   * at the end could make them again after their removal.
+   */
   readonly dir = realpathSync(mkdtempSync(join(tmpdir(), 'taskmill-bench-')))
   readonly #children = new Set<Subprocess>()
   readonly #lastSteps: (() => void)[] = []
@@ -57,7 +65,9 @@ export class Lifetime {
   }
 
   #end(): void {
-    for (const { pid } of this.#children) killGroup(pid)
+    const groups = new Set(Array.from(this.#children, ({ pid }) => pid))
+    for (const pid of groups) killGroup(pid)
+    untilEnded(groups)
     endTasks(`HOME=${this.dir}/`)
     for (const step of this.#lastSteps) step()
     rmSync(this.dir, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 })
@@ -66,6 +76,18 @@ export class Lifetime {
 
 /** A process and what belongs to its group. */
 const killGroup = (pid: number): void => signal(-pid, 'SIGKILL')
+
+/**
+ * Waits until no process of the killed groups runs. Until the system has scheduled it once more, a killed process is
+ * still there, and can finish the creation of a file in the directory that is about to be removed.
+ */
+function untilEnded(groups: ReadonlySet<number>): void {
+  for (let waitedMs = 0; waitedMs < KILLED_END_MS; waitedMs += LOOK_MS) {
+    const stats = allPids().map(processStat)
+    if (!stats.some((stat) => stat !== undefined && groups.has(stat.group) && stat.state !== 'Z')) return
+    Bun.sleepSync(LOOK_MS)
+  }
+}
 
 /**
  * Has ext4 put each directory below `dir` away from other files. It does not use the place of a deleted file for

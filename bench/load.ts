@@ -3,13 +3,14 @@ import { closeStreams, events, openStreams, toldStreams } from './load/events.ts
 import { graph } from './load/graph.ts'
 import type { JobAnswer, JobMessage, JobName, Jobs } from './load/jobs.ts'
 import { startProbe, stopProbe } from './load/probe.ts'
-import { getPath, run, submit } from './load/rate.ts'
+import { getPath, one, run, submit } from './load/rate.ts'
 import { through } from './load/through.ts'
 
 const work: { readonly [N in JobName]: (input: Jobs[N]['input']) => Promise<Jobs[N]['output']> } = {
   submit,
   get: getPath,
   run,
+  one,
   graph,
   through,
   events,

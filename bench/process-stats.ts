@@ -33,16 +33,32 @@ export function descendantsCpuMs(pid: number): number {
   return waitedForCpuMs(pid) + ofLiving.reduce((sum, ms) => sum + ms, 0)
 }
 
+/** Time that the kernel worked for a process and for all that it started, in ticks of 10 ms. */
+export function systemMs(pid: number): number {
+  const ofLiving = childrenOf(pid).map((child) => orZero(() => systemMs(child)))
+  const { stime, cstime } = ticksOf(pid)
+  return (stime + cstime) * TICK_MS + ofLiving.reduce((sum, ms) => sum + ms, 0)
+}
+
 /** CPU time of the processes that a process started and has waited for, with what those waited for. */
 function waitedForCpuMs(pid: number): number {
+  const { cutime, cstime } = ticksOf(pid)
+  return (cutime + cstime) * TICK_MS
+}
+
+function ticksOf(pid: number) {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-  // `pid (name) state ppid ...`, where the name may hold anything; cutime and cstime are fields 16 and 17.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return (Number(fields[13]) + Number(fields[14])) * TICK_MS
+  // `pid (name) state ppid ...`, where the name may hold anything; these are fields 15 to 17.
+  const [stime, cutime, cstime] = stat
+    .slice(stat.lastIndexOf(')') + 2)
+    .split(' ')
+    .slice(12, 15)
+    .map(Number)
+  return { stime: stime!, cutime: cutime!, cstime: cstime! }
 }
 
 /** Of a process that may end between two looks. */
-function orZero(figure: () => number): number {
+export function orZero(figure: () => number): number {
   try {
     return figure()
   } catch {

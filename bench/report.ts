@@ -25,6 +25,18 @@ export interface MeasureReport extends Measure {
   readonly results: Readonly<Record<string, Result>>
 }
 
+/** What others used of the machine while one workload was measured in one round. */
+export interface RoundNoise {
+  readonly workload: string
+  /** Shares of the CPU time of all cores, 0 to 1, during the measurement that had most of it. */
+  readonly steal: number
+  readonly foreign: number
+  /** Times that the round was repeated because of it. */
+  readonly repeats: number
+  /** The quietest repeat was disturbed, too. */
+  readonly disturbed: boolean
+}
+
 export interface Report {
   readonly suite: string
   readonly started_at: string
@@ -35,6 +47,7 @@ export interface Report {
   readonly machine: Machine
   /** Ours first. */
   readonly servers: readonly { readonly name: string; readonly started_as: string }[]
+  readonly noise: readonly RoundNoise[]
   readonly measures: readonly MeasureReport[]
 }
 
@@ -70,21 +83,20 @@ function isMet({ goal, better }: Measure, ours: Result | undefined): boolean | n
   return better === 'higher' ? reached >= wanted : reached <= wanted
 }
 
-export function toMarkdown({ suite, started_at, machine, measures, quick, servers }: Report): string {
+export function toMarkdown({ suite, started_at, machine, measures, quick, servers, noise }: Report): string {
   const names = servers.map(({ name }) => name)
   const hasGoals = measures.some(({ goal }) => goal !== undefined)
   const row = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
   const lines = [
     `# Bench of ${suite}, ${started_at}`,
     '',
-    `${machine.cores} cores (${machine.cpu}), ${(machine.memory_bytes / 2 ** 30).toFixed(1)} GiB of memory, ` +
-      `kernel ${machine.kernel}, Bun ${machine.bun}; data on ${machine.file_system}, where 1 KiB and fdatasync take ` +
-      `${machine.fdatasync_ms.toFixed(2)} ms and a new file ${Math.round(machine.new_file_us)} µs. ` +
-      `Load before the run: ${machine.load_before.toFixed(1)}.`,
+    machineText(machine),
     '',
     `Medians of ${roundsText(measures)}, servers taking turns; in brackets the ratio to the floor of the same round. ` +
       '↑ higher is better, ↓ lower is better. The load generator shares these cores with the server.' +
       (quick ? ' **A quick run: the sizes are too small for the figures to mean much.**' : ''),
+    '',
+    noiseText(noise),
     '',
     row(['measure', 'unit', ...names, ...(hasGoals ? ['goal'] : [])]),
     row(['---', '---', ...names.map(() => '---:'), ...(hasGoals ? ['---'] : [])]),
@@ -109,13 +121,33 @@ function roundsText(measures: readonly MeasureReport[]): string {
   return least === most ? rounds : `${least} to ${rounds}, as there was time`
 }
 
+export const machineText = (machine: Machine): string =>
+  `${machine.cores} cores (${machine.cpu}), ${(machine.memory_bytes / 2 ** 30).toFixed(1)} GiB of memory, ` +
+  `kernel ${machine.kernel}, Bun ${machine.bun}, commit ${machine.commit}; data on ${machine.file_system} ` +
+  `(${machine.disk}), where 1 KiB and fdatasync take ${machine.fdatasync_ms.toFixed(2)} ms and a new file ` +
+  `${Math.round(machine.new_file_us)} µs. Load before the run: ${machine.load_before.toFixed(1)}.`
+
+/** How noisy the machine was, and which workloads that concerns. */
+export function noiseText(noise: readonly RoundNoise[]): string {
+  const percent = (share: number) => `${(share * 100).toFixed(1)} %`
+  const spread = (shares: readonly number[]) => `${percent(median(shares))} (at most ${percent(Math.max(...shares))})`
+  const repeats = noise.reduce((sum, { repeats }) => sum + repeats, 0)
+  const disturbed = [...new Set(noise.filter(({ disturbed }) => disturbed).map(({ workload }) => workload))]
+  return (
+    `Other guests took ${spread(noise.map(({ steal }) => steal))} of the cores, ` +
+    `other processes ${spread(noise.map(({ foreign }) => foreign))}. ` +
+    `Disturbed rounds repeated: ${repeats}. ` +
+    (disturbed.length === 0 ? 'None stayed disturbed.' : `**Still disturbed: ${disturbed.join(', ')}.**`)
+  )
+}
+
 function cell(result: Result | undefined, name: string): string {
   if (result === undefined) return '–'
   const value = readable(result.median)
   return result.ratio_to_floor === null || name === FLOOR ? value : `${value} (×${readable(result.ratio_to_floor)})`
 }
 
-function goalText({ goal, goal_met, better, unit }: MeasureReport): string {
+export function goalText({ goal, goal_met, better, unit }: Measure & Pick<MeasureReport, 'goal_met'>): string {
   if (goal === undefined) return ''
   const side = better === 'higher' ? '≥' : '≤'
   const wanted = 'figure' in goal ? `${goal.figure}${unit === 'ratio' ? '' : ` ${unit}`}` : `×${goal.timesFloor}`
@@ -123,5 +155,5 @@ function goalText({ goal, goal_met, better, unit }: MeasureReport): string {
 }
 
 /** Three digits, or all of them where there are more before the point. */
-const readable = (value: number): string =>
+export const readable = (value: number): string =>
   value >= 100 ? Math.round(value).toLocaleString('en') : Number(value.toPrecision(value >= 10 ? 3 : 2)).toString()

@@ -1,6 +1,6 @@
 /** Starts and stops the servers that are compared. */
-import { openSync } from 'node:fs'
-import { copyFile, mkdir, mkdtemp, readFile } from 'node:fs/promises'
+import { mkdirSync, mkdtempSync, openSync } from 'node:fs'
+import { copyFile, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { builtProgram, compile, type ProgramName } from '../scripts/build.ts'
 import { cgroupRemover } from '../scripts/service-cgroups.ts'
@@ -53,21 +53,21 @@ export const givenTargets = (config: BenchConfig, kind: ServerKind, lifetime: Li
 
 /** A copy of one of our executables: whoever builds dist/ anew meanwhile does not change what is measured. */
 export async function copiedProgram(name: ProgramName, lifetime: Lifetime): Promise<string> {
-  const copy = join(await binDir(lifetime), name)
+  const copy = join(binDir(lifetime), name)
   await copyFile(await builtProgram(name), copy)
   return copy
 }
 
 /** An executable of ours that only the bench has. */
 export async function compiledHere(entry: string, name: string, lifetime: Lifetime): Promise<string> {
-  const outfile = join(await binDir(lifetime), name)
-  await compile(entry, outfile)
+  const outfile = join(binDir(lifetime), name)
+  await compile(entry, outfile, { jitPolicy: 1 }) // ours set it when they listen
   return outfile
 }
 
-export async function binDir({ dir }: Lifetime): Promise<string> {
+export function binDir({ dir }: Lifetime): string {
   const bin = join(dir, 'bin')
-  await mkdir(bin, { recursive: true })
+  mkdirSync(bin, { recursive: true })
   return bin
 }
 
@@ -77,9 +77,9 @@ export function commandTarget(name: string, command: string, kind: ServerKind, l
     name,
     description: command.replaceAll(`${lifetime.dir}/`, ''),
     async start({ fill, dataDir: given } = {}) {
-      const dir = await mkdtemp(join(lifetime.dir, 'server-'))
+      const dir = mkdtempSync(join(lifetime.dir, 'server-'))
       const dataDir = given ?? join(dir, 'data')
-      await mkdir(dataDir, { recursive: true })
+      mkdirSync(dataDir, { recursive: true })
       lifetime.atEnd(cgroupRemover(dataDir))
       const port = freePort()
       const filled = fillIn(command, { ...kind.fill, ...fill, dir: dataDir, port: String(port) })
@@ -147,7 +147,7 @@ async function answers(url: string, healthPath: string, hasEnded: Promise<boolea
   return false
 }
 
-function freePort(): number {
+export function freePort(): number {
   const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
   const { port } = listener
   listener.stop(true)

@@ -1,5 +1,5 @@
 /** Control and the runtime service together: the overhead of control for a runtime task. */
-import { mkdir, mkdtemp } from 'node:fs/promises'
+import { mkdirSync, mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import type { BenchConfig } from '../config.ts'
 import type { Lifetime } from '../lifetime.ts'
@@ -66,17 +66,17 @@ async function prepare(_config: BenchConfig, lifetime: Lifetime): Promise<BothTa
       name: 'control+runtime',
       description: `${runtimeCommand}; ${controlCommand}`.replaceAll(`${lifetime.dir}/`, ''),
       async start() {
-        const dir = await mkdtemp(join(lifetime.dir, 'both-'))
-        const dataDir = async (name: string) => {
-          await mkdir(join(dir, name))
+        const dir = mkdtempSync(join(lifetime.dir, 'both-'))
+        const dataDir = (name: string) => {
+          mkdirSync(join(dir, name))
           return join(dir, name)
         }
         const below = await commandTarget('runtime', runtimeCommand, RUNTIME, lifetime).start({
-          dataDir: await dataDir('runtime'),
+          dataDir: dataDir('runtime'),
         })
         const fill = { runtime: below.url }
         const above = await commandTarget('control', controlCommand, CONTROL, lifetime).start({
-          ...{ fill, dataDir: await dataDir('control') },
+          ...{ fill, dataDir: dataDir('control') },
         })
         return {
           controlUrl: above.url,

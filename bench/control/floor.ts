@@ -3,10 +3,11 @@
  *
  * It uses Bun.serve, JSON.parse, a counter of open dependencies per task, and records in memory. It does not check
  * bodies, runs every task as a no-op, never yields while it works on a graph, does not log and writes no state file.
- * With `--journal FILE` a graph is on the disk before its 202.
+ * With `--journal FILE` a graph is on the disk before its 202, and a start reads all graphs of that file.
  *
  * Usage: floor --port N [--journal FILE]
  */
+import { existsSync, readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import type { HealthResponse, MetricsResponse } from '../../shared/contract/control.ts'
 import type { SubmitResponse } from '../../shared/contract/submission.ts'
@@ -69,6 +70,13 @@ const record = (task: FloorTask) => ({
   created_at: new Date(task.created_at).toISOString(),
   updated_at: new Date(task.updated_at).toISOString(),
 })
+
+if (values.journal !== undefined && existsSync(values.journal)) {
+  for (const line of readFileSync(values.journal, 'utf8').trimEnd().split('\n')) {
+    const { graph_id, body } = JSON.parse(line)
+    run(body.tasks, graph_id)
+  }
+}
 
 const journal = values.journal === undefined ? undefined : new Journal(values.journal)
 

@@ -6,11 +6,13 @@
  * one core (affinity.ts).
  */
 import { onOneCore } from '../affinity.ts'
-import type { ControlWorkload } from './workload.ts'
+import type { ServerTarget } from '../server.ts'
+import type { Workload } from '../suite.ts'
+import type { ControlSizes } from './sizes.ts'
 
 const clientsText = (clients: number) => (clients === 1 ? '1 client' : `${clients} clients`)
 
-export const submit: ControlWorkload = {
+export const submit: Workload<ServerTarget, Pick<ControlSizes, 'submitGraphs' | 'warmUpGraphs'>> = {
   name: 'submit',
   measures: (sizes) =>
     [...sizes.submitGraphs.keys()].flatMap((clients) => {

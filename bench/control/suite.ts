@@ -16,6 +16,7 @@ import { start } from '../start.ts'
 import { suiteOf } from '../suite.ts'
 import { health } from './health.ts'
 import { large } from './large.ts'
+import { restart } from './restart.ts'
 import { FULL, QUICK } from './sizes.ts'
 import { small } from './small.ts'
 import { stall } from './stall.ts'
@@ -30,7 +31,7 @@ export const control = suiteOf({
   quick: QUICK,
   roundsMs: 200_000,
   prepare,
-  workloads: [submit, health, small, large, stall, start],
+  workloads: [submit, health, small, large, stall, start, restart],
 })
 
 async function prepare(config: BenchConfig, lifetime: Lifetime): Promise<ServerTarget[]> {

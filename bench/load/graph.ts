@@ -9,7 +9,7 @@ import { isTerminal } from '../../shared/contract/task-status.ts'
 import { cpuMs } from '../process-stats.ts'
 import { Connection, withPatience } from './connection.ts'
 import type { GraphResult, Jobs } from './jobs.ts'
-import { chain, get, postTasks, wide } from './requests.ts'
+import { chain, get, layers, postTasks, wide } from './requests.ts'
 
 /** Graphs with this many tasks or more are polled once a millisecond. Smaller graphs are polled without a pause. */
 const PAUSE_FROM_TASKS = 10_000
@@ -17,7 +17,7 @@ const PAUSE_FROM_TASKS = 10_000
 export async function graph(job: Jobs['graph']['input']): Promise<GraphResult> {
   const { url, pid, tasks, repeats, warmUps, prefix } = job
   using connection = await Connection.open(url)
-  const shape = job.shape === 'wide' ? wide : chain
+  const shape = { wide, chain, layers }[job.shape]
   const hasMetrics = (await succeededTasks(connection)) !== null
   const elapsedMs: number[] = []
   let cpuBefore: number | null = null

@@ -44,6 +44,9 @@ export interface EventsResult {
   readonly serverCpuMs: number | null
 }
 
+/** Independent tasks; a chain; ten layers, in which each task depends on all of the layer before. */
+export type Shape = 'wide' | 'chain' | 'layers'
+
 export interface Jobs {
   /** Submits ten-task graphs, each client the next one as soon as it has its answer. */
   submit: {
@@ -68,6 +71,23 @@ export interface Jobs {
       limitMs: number
       restMs?: number
       sandbox?: SandboxPolicy
+      /** Program and arguments; default /bin/true. */
+      command?: readonly [string, ...string[]]
+      prefix: string
+    }
+    output: RequestsResult
+  }
+  /**
+   * Runs graphs of one task at control, one after the other for each client: POST, then a GET that is held until the task
+   * has succeeded. Both are one request in the result. None begins after `limitMs`.
+   */
+  one: {
+    input: Aimed & {
+      clients: number
+      tasks: number
+      warmUpTasks: number
+      limitMs: number
+      task: { readonly type: string; readonly params?: object }
       prefix: string
     }
     output: RequestsResult
@@ -89,7 +109,7 @@ export interface Jobs {
   }
   /** Submits one graph after the other and waits for the end of each. */
   graph: {
-    input: Aimed & { shape: 'wide' | 'chain'; tasks: number; warmUps: number; repeats: number; prefix: string }
+    input: Aimed & { shape: Shape; tasks: number; warmUps: number; repeats: number; prefix: string }
     output: GraphResult
   }
   /** Opens streams of all events, submits graphs of one task with pauses, and times each event at each client. */

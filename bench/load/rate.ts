@@ -4,9 +4,9 @@ import { cpuMs, descendantsCpuMs } from '../process-stats.ts'
 import { percentile } from '../statistics.ts'
 import { type Connection, openConnections, withPatience } from './connection.ts'
 import type { Jobs, RequestsResult } from './jobs.ts'
-import { get, getTask, postTask, postTasks, tenTasks } from './requests.ts'
+import { get, getRecord, getTask, postTask, postTasks, tenTasks } from './requests.ts'
 
-/** Longest wait for the end of a task, as the runtime service has it. */
+/** Longest wait for the end of a task, as both services have it. */
 const TASK_WAIT_MS = 60_000
 
 /** What a client does once: one request, or several that belong together. */
@@ -14,42 +14,58 @@ type Exchange = (connection: Connection) => Promise<unknown>
 
 export async function submit({ url, pid, clients, graphs, warmUpGraphs, prefix }: Jobs['submit']['input']) {
   const exchanges = (from: number, count: number) =>
-    made(count, (i) => one(202, postTasks(tenTasks(`${prefix}-${from + i}`))))
+    made(count, (i) => answered(202, postTasks(tenTasks(`${prefix}-${from + i}`))))
   return measured({ url, pid, clients }, exchanges(0, warmUpGraphs), exchanges(warmUpGraphs, graphs))
 }
 
 export async function getPath({ url, pid, path, clients, requests, warmUpRequests }: Jobs['get']['input']) {
-  const exchange = one(200, get(path))
+  const exchange = answered(200, get(path))
   const exchanges = (count: number) => made(count, () => exchange)
   return measured({ url, pid, clients }, exchanges(warmUpRequests), exchanges(requests))
 }
 
 export async function run(job: Jobs['run']['input']) {
-  const { url, pid, clients, tasks, warmUpTasks, limitMs, restMs, sandbox, prefix } = job
-  const exchanges = (from: number, count: number) => made(count, (i) => taskRun(`${prefix}-${from + i}`, sandbox))
+  const { url, pid, clients, tasks, warmUpTasks, limitMs, restMs, sandbox, command, prefix } = job
+  const exchanges = (from: number, count: number) =>
+    made(count, (i) => taskRun(`${prefix}-${from + i}`, sandbox, command))
   return measured({ url, pid, clients, limitMs, restMs }, exchanges(0, warmUpTasks), exchanges(warmUpTasks, tasks))
+}
+
+export async function one(job: Jobs['one']['input']) {
+  const { url, pid, clients, tasks, warmUpTasks, limitMs, task, prefix } = job
+  const exchange = (id: string) => submitted(postTasks([{ id, ...task }]), 202, getRecord(id, TASK_WAIT_MS))
+  const exchanges = (from: number, count: number) => made(count, (i) => exchange(`${prefix}-${from + i}`))
+  return measured({ url, pid, clients, limitMs }, exchanges(0, warmUpTasks), exchanges(warmUpTasks, tasks))
 }
 
 const made = (count: number, make: (i: number) => Exchange): Exchange[] =>
   Array.from({ length: count }, (_, i) => make(i))
 
-const one =
+const answered =
   (status: number, request: Uint8Array): Exchange =>
   (connection) =>
     connection.expect(status, request)
 
-function taskRun(task_id: string, sandbox: SandboxPolicy | undefined): Exchange {
+function taskRun(
+  task_id: string,
+  sandbox: SandboxPolicy | undefined,
+  [program, ...args]: readonly [string, ...string[]] = ['/bin/true'],
+): Exchange {
   // A service without a token refuses strict tasks with the network of the host.
   const capability_mode = sandbox?.network === 'host' ? 'adaptive' : 'strict'
   const asked = sandbox === undefined ? {} : { sandbox, policy: { capability_mode } as const }
-  const submission = postTask({ task_id, execution: { kind: 'command', program: '/bin/true' }, ...asked })
-  const question = getTask(task_id, TASK_WAIT_MS)
-  return async (connection) => {
-    await connection.expect(200, submission)
-    const status = await connection.expect(200, question)
-    if (!status.includes('"status":"success"')) throw new Error(`the task ${task_id} did not succeed: ${status}`)
-  }
+  const submission = postTask({ task_id, execution: { kind: 'command', program, args }, ...asked })
+  return submitted(submission, 200, getTask(task_id, TASK_WAIT_MS))
 }
+
+/** Submits a task, waits for its end, and throws if that is no success. */
+const submitted =
+  (submission: Uint8Array, accepted: number, question: Uint8Array): Exchange =>
+  async (connection) => {
+    await connection.expect(accepted, submission)
+    const record = await connection.expect(200, question)
+    if (!record.includes('"status":"success"')) throw new Error(`a task did not succeed: ${record}`)
+  }
 
 interface Aim {
   readonly url: string

@@ -42,6 +42,16 @@ export const chain = (prefix: string, count: number): object[] =>
     ...(i > 0 && { depends_on: [`${prefix}-${i - 1}`] }),
   }))
 
+/** Tasks in ten layers, each of which depends on all of the layer before it: 90,000 dependencies of 1,000 tasks. */
+export function layers(prefix: string, count: number): object[] {
+  const width = count / 10
+  const layer = (start: number) => Array.from({ length: width }, (_, i) => `${prefix}-${start + i}`)
+  return Array.from({ length: count }, (_, i) => {
+    const start = Math.floor(i / width) * width
+    return { id: `${prefix}-${i}`, type: 'noop', ...(start > 0 && { depends_on: layer(start - width) }) }
+  })
+}
+
 /** Tasks in layers of 25, each of which depends on two of the layer before it. */
 export const layered = (prefix: string, count: number): object[] =>
   Array.from({ length: count }, (_, i) => ({

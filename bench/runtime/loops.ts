@@ -29,20 +29,31 @@ export interface SpawnLoop extends Target {
 
 /** The loop in C only where there is a compiler, which nothing else needs. */
 export async function spawnLoops(lifetime: Lifetime): Promise<SpawnLoop[]> {
-  const byBun = [process.execPath, join(import.meta.dir, 'spawn-loop.ts')]
   const byC = await compiledLoop(lifetime)
   return [
-    spawnLoop('Bun.spawn', byBun, 'bun spawn-loop.ts', lifetime),
-    ...(byC === undefined ? [] : [spawnLoop('posix_spawn', [byC], 'spawn-loop.c', lifetime)]),
+    spawnLoop('Bun.spawn', BY_BUN, lifetime),
+    ...(byC === undefined ? [] : [spawnLoop('posix_spawn', { command: [byC], description: 'spawn-loop.c' }, lifetime)]),
   ]
+}
+
+interface LoopProgram {
+  readonly command: readonly string[]
+  readonly description: string
+  /** What it starts; by default /bin/true. */
+  readonly started?: readonly string[]
+  /** Of the started; by default empty. */
+  readonly env?: Readonly<Record<string, string>>
+}
+
+const BY_BUN: LoopProgram = {
+  command: [process.execPath, join(import.meta.dir, 'spawn-loop.ts')],
+  description: 'bun spawn-loop.ts',
 }
 
 function spawnLoop(
   name: string,
-  command: readonly string[],
-  description: string,
+  { command, description, started = [], env = {} }: LoopProgram,
   lifetime: Lifetime,
-  program: readonly string[] = [],
 ): SpawnLoop {
   const resultPath = join(lifetime.dir, `${name}.json`)
   return {
@@ -50,7 +61,8 @@ function spawnLoop(
     description,
     async run({ inFlight, count, limitMs }) {
       const stdout = openSync(resultPath, 'w')
-      const child = lifetime.spawn([...command, ...[inFlight, count, limitMs].map(String), ...program], { stdout })
+      const numbers = [inFlight, count, limitMs].map(String)
+      const child = lifetime.spawn([...command, ...numbers, ...started], { stdout, env })
       closeSync(stdout)
       const exitCode = await child.exited
       if (exitCode !== 0) throw new Error(`the loop ended with exit code ${exitCode}`)
@@ -65,9 +77,15 @@ const compiledLoop = (lifetime: Lifetime): Promise<string | undefined> =>
 /** A loop in C that starts another command than /bin/true; undefined where there is no compiler. */
 export async function commandLoop(
   name: string,
-  command: readonly string[],
+  started: readonly string[],
   lifetime: Lifetime,
+  env: Readonly<Record<string, string>> = {},
 ): Promise<SpawnLoop | undefined> {
   const loop = await compiledLoop(lifetime)
-  return loop === undefined ? undefined : spawnLoop(name, [loop], 'spawn-loop.c', lifetime, command)
+  const description = 'spawn-loop.c'
+  return loop === undefined ? undefined : spawnLoop(name, { command: [loop], description, started, env }, lifetime)
 }
+
+/** The same with Bun.spawn, which reads the output. */
+export const bunCommandLoop = (name: string, started: readonly string[], lifetime: Lifetime): SpawnLoop =>
+  spawnLoop(name, { ...BY_BUN, started }, lifetime)

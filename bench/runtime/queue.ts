@@ -55,7 +55,7 @@ export const queue = onServers({
     const waiting = taskIds(freshPrefix(), sizes.waitingTasks)
     await submitTasks(full.url, waiting, { execution: { kind: 'command', program: '/bin/true' }, control_context })
 
-    await settleDisk(empty.dataDir)
+    settleDisk(empty.dataDir)
     const slices: { empty: Slice; full: Slice }[] = []
     for (const { url } of [empty, full]) await warmUp(url, tools)
     for (let i = 0; i < SLICES; i++)
@@ -64,7 +64,7 @@ export const queue = onServers({
     await endTasks(empty.url, sleeper)
     await endTasks(full.url, [...waiting, ...sleeper])
     await full.stop()
-    await settleDisk(empty.dataDir)
+    settleDisk(empty.dataDir)
     await using again = await target.start({ ...START, dataDir: full.dataDir })
     return {
       queue_empty_p50: median(slices.map((slice) => slice.empty.p50Ms)),

@@ -19,8 +19,12 @@ export interface RuntimeSizes {
   readonly settleMs: number
   /** Tasks that wait while others are timed. */
   readonly waitingTasks: number
+  /** Milliseconds that a service creates and removes tasks: long enough to remove some, or to see what hours bring. */
+  readonly steadyMs: number
   readonly starts: number
 }
+
+const MINUTE_MS = 60_000
 
 export const FULL: RuntimeSizes = {
   warmUpTasks: 200,
@@ -31,6 +35,7 @@ export const FULL: RuntimeSizes = {
   sleepingTasks: 100,
   settleMs: 500,
   waitingTasks: 10_000,
+  steadyMs: process.env.TASKMILL_NIGHTLY === '1' ? 10 * MINUTE_MS : 8_000,
   starts: 5,
 }
 
@@ -43,5 +48,6 @@ export const QUICK: RuntimeSizes = {
   sleepingTasks: 10,
   settleMs: 50,
   waitingTasks: 200,
+  steadyMs: 2_500,
   starts: 2,
 }

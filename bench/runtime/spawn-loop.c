@@ -1,15 +1,18 @@
 /*
  * What the machine can do at most: posix_spawn of /bin/true, or of another command, over and over, so many at a time.
- * Prints one line of JSON (LoopResult in loops.ts).
+ * Prints one line of JSON (LoopResult in loops.ts). The commands get its environment; their output is dropped.
  *
  * Usage: spawn-loop IN_FLIGHT COUNT LIMIT_MS [COMMAND...]
  */
+#define _GNU_SOURCE
+#include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #define MAX_IN_FLIGHT 1024
 
@@ -29,10 +32,11 @@ static int by_size(const void *left, const void *right) {
   return (difference > 0) - (difference < 0);
 }
 
+static posix_spawn_file_actions_t silent;
+
 static struct child start_child(char *const command[]) {
-  char *const no_environment[] = {NULL};
   struct child child = {.start_ms = now_ms()};
-  if (posix_spawn(&child.pid, command[0], NULL, NULL, command, no_environment) != 0) exit(1);
+  if (posix_spawn(&child.pid, command[0], &silent, NULL, command, environ) != 0) exit(1);
   return child;
 }
 
@@ -49,6 +53,8 @@ int main(int argc, char **argv) {
   int in_flight = atoi(argv[1]), count = atoi(argv[2]);
   double limit_ms = atof(argv[3]);
   if (in_flight < 1 || in_flight > MAX_IN_FLIGHT || count < 1) return 2;
+  posix_spawn_file_actions_init(&silent);
+  posix_spawn_file_actions_addopen(&silent, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   double *times = calloc((size_t)count, sizeof *times);
   struct child children[MAX_IN_FLIGHT];
   if (times == NULL) return 1;

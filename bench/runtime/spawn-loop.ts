@@ -1,8 +1,8 @@
 /**
  * Measures the limit of Bun.spawn on this machine: runs /bin/true repeatedly, IN_FLIGHT at a time. Prints one line of
- * JSON (LoopResult). `spawn-loop.c` is the same without Bun.
+ * JSON (LoopResult). `spawn-loop.c` is the same without Bun. Of another command it reads the output.
  *
- * Usage: spawn-loop.ts IN_FLIGHT COUNT LIMIT_MS
+ * Usage: spawn-loop.ts IN_FLIGHT COUNT LIMIT_MS [COMMAND...]
  */
 import { percentile } from '../statistics.ts'
 import type { LoopResult } from './loops.ts'
@@ -10,7 +10,8 @@ import type { LoopResult } from './loops.ts'
 /** Processes that are started before the clock is. */
 const WARM_UPS = 50
 
-const [inFlight, count, limitMs] = process.argv.slice(2).map(Number) as [number, number, number]
+const [inFlight, count, limitMs] = process.argv.slice(2, 5).map(Number) as [number, number, number]
+const command = process.argv.slice(5)
 
 await spawnAll(WARM_UPS)
 const before = process.cpuUsage().user + process.cpuUsage().system
@@ -36,10 +37,19 @@ async function spawnAll(count: number): Promise<Float64Array> {
     while (next < count && performance.now() < until) {
       const i = next++
       const start = performance.now()
-      await Bun.spawn(['/bin/true'], { env: {}, stdio: ['ignore', 'ignore', 'ignore'] }).exited
+      await (command.length === 0 ? runSilent() : runRead())
       times[i] = performance.now() - start
     }
   }
   await Promise.all(Array.from({ length: inFlight }, place))
   return times.subarray(0, next)
+}
+
+async function runSilent(): Promise<void> {
+  await Bun.spawn(['/bin/true'], { env: {}, stdio: ['ignore', 'ignore', 'ignore'] }).exited
+}
+
+async function runRead(): Promise<void> {
+  const child = Bun.spawn(command, { env: {}, stdio: ['ignore', 'pipe', 'ignore'] })
+  await Promise.all([new Response(child.stdout).text(), child.exited])
 }

@@ -13,12 +13,13 @@ import { rate } from './rate.ts'
 import { running } from './running.ts'
 import { single } from './single.ts'
 import { FULL, QUICK } from './sizes.ts'
+import { RETENTION, steady } from './steady.ts'
 import { HELD_TENANT, onServers, type RuntimeTarget, type RuntimeWorkload } from './targets.ts'
 
 /** The same with files and a parent for each task. */
 const FULL_FLOOR = 'floor+task'
 
-const KIND: ServerKind = { healthPath: '/healthz', fill: { slots: '4' } }
+const KIND: ServerKind = { healthPath: '/healthz', fill: { slots: '4', retention: '604800' } }
 
 export const runtime = suiteOf({
   name: 'runtime',
@@ -26,7 +27,7 @@ export const runtime = suiteOf({
   quick: QUICK,
   roundsMs: 90_000,
   prepare,
-  workloads: [single, rate, ...[running, queue, onServers(start)].map(withoutFullFloor)],
+  workloads: [single, rate, ...[running, queue, onServers(steady), onServers(start)].map(withoutFullFloor)],
 })
 
 /** It runs /bin/true and nothing else. */
@@ -49,7 +50,7 @@ async function prepare(config: BenchConfig, lifetime: Lifetime): Promise<Runtime
   const ours = quoted(await copiedProgram('taskmill-runtime', lifetime))
   const floor = quoted(await compiledHere(join(import.meta.dir, 'floor.ts'), 'runtime-floor', lifetime))
   const serve = `${ours} serve --listen-addr 127.0.0.1:{port} --data-dir {dir} --max-running-tasks {slots}`
-  const command = `${serve} --max-queued-tasks 20000 --tenant-quota ${HELD_TENANT}=slots:1`
+  const command = `${serve} --result-retention-secs ${RETENTION} --max-queued-tasks 20000 --tenant-quota ${HELD_TENANT}=slots:1`
   return [
     commandTarget('runtime', command, KIND, lifetime),
     commandTarget(FLOOR, `${floor} --port {port} --slots {slots} --journal {dir}/journal`, KIND, lifetime),

@@ -10,6 +10,8 @@ export interface SandboxSizes {
   /** Milliseconds after which no further launch begins, for all of them by turns; and no further task of a slice. */
   readonly launchesMs: number
   readonly sliceMs: number
+  /** Of one stream. */
+  readonly streamMegabytes: number
 }
 
 export const FULL: SandboxSizes = {
@@ -19,6 +21,7 @@ export const FULL: SandboxSizes = {
   rateTasks: 400,
   launchesMs: 6_000,
   sliceMs: 1_000,
+  streamMegabytes: 512,
 }
 
 export const QUICK: SandboxSizes = {
@@ -28,4 +31,5 @@ export const QUICK: SandboxSizes = {
   rateTasks: 20,
   launchesMs: 2_000,
   sliceMs: 500,
+  streamMegabytes: 8,
 }

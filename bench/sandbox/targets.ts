@@ -34,15 +34,9 @@ const HIDDEN = ['/run', '/home', '/root', '/var/tmp']
 const SANDBOX_UID = 65_531
 
 export async function sandboxTargets(lifetime: Lifetime): Promise<SandboxTarget[]> {
-  const workspace = join(lifetime.dir, 'workspace')
-  mkdirSync(workspace)
-  if (isRoot) chownSync(workspace, SANDBOX_UID, SANDBOX_UID)
+  const workspace = sandboxWorkspace(lifetime)
   const bwrap = bwrapCommand(workspace)
-  const floor = await compiledC(
-    join(import.meta.dir, 'floor.c'),
-    ['-static', '-nostdlib', '-ffreestanding', '-fno-stack-protector'],
-    lifetime,
-  )
+  const floor = await compiledFloor(lifetime)
   const targets: SandboxTarget[] = []
   const times = new LaunchTimes(await compiledTurns(lifetime), targets)
   const others: SandboxTarget[] = []
@@ -60,6 +54,22 @@ export async function sandboxTargets(lifetime: Lifetime): Promise<SandboxTarget[
   targets.push(ours, ...others)
   return targets
 }
+
+/** A directory that the user of a sandbox may write. */
+export function sandboxWorkspace({ dir }: Lifetime): string {
+  const workspace = join(dir, 'workspace')
+  mkdirSync(workspace, { recursive: true })
+  if (isRoot) chownSync(workspace, SANDBOX_UID, SANDBOX_UID)
+  return workspace
+}
+
+/** A program that only clones and executes its arguments; undefined where there is no compiler. */
+export const compiledFloor = (lifetime: Lifetime): Promise<string | undefined> =>
+  compiledC(
+    join(import.meta.dir, 'floor.c'),
+    ['-static', '-nostdlib', '-ffreestanding', '-fno-stack-protector'],
+    lifetime,
+  )
 
 const isRoot = process.getuid?.() === 0
 
@@ -100,7 +110,7 @@ function ourLaunches(workspace: string): SandboxTarget['commandFor'] {
 }
 
 /** bwrap with the same namespaces and the same view of the host; it has no filter, no limits, and keeps no record. */
-function bwrapCommand(workspace: string): string[] | undefined {
+export function bwrapCommand(workspace: string): string[] | undefined {
   const program = Bun.which('bwrap')
   if (program === null) return undefined
   return [

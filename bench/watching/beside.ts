@@ -41,7 +41,7 @@ export const beside: WatchingWorkload = {
       if (url === watched.url) await prober.run('streams-open', { url, paths, count: manyClients })
       await load.run('submit', { url, clients: CLIENTS, graphs: warmUpGraphs, warmUpGraphs: 0, prefix: freshPrefix() })
     }
-    await settleDisk(unwatched.dataDir)
+    settleDisk(unwatched.dataDir)
     const timed = async (url: string) => {
       const job = { url, clients: CLIENTS, graphs: sliceGraphs, warmUpGraphs: 0, prefix: freshPrefix() }
       return (await load.run('submit', job)).p99Ms

@@ -1,8 +1,9 @@
 /** The bench still runs: a quick round of each suite gives a whole report. Its times are not looked at. */
 import { expect, test } from 'bun:test'
-import { existsSync, readdirSync } from 'node:fs'
+import { chmodSync, existsSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Report } from '../../bench/report.ts'
+import { postgresPrograms } from '../../scripts/postgres-programs.ts'
 import { withoutChromium } from '../support/chromium.ts'
 import { missingSandbox } from '../support/sandboxes.ts'
 import { tempDir } from '../support/temp.ts'
@@ -25,6 +26,7 @@ const leftovers = (dir: string) => readdirSync(dir).filter((name) => name.starts
 /** Runs a suite, quick, and gives its report once all that every report must have was looked at. */
 async function quickReport(suite: string): Promise<Report> {
   using temp = tempDir()
+  chmodSync(temp.path, 0o711) // PostgreSQL runs as another user
   const bench = runBench(temp.path, suite, '--quick')
   const [stdout, stderr] = await Promise.all([new Response(bench.stdout).text(), new Response(bench.stderr).text()])
   expect({ code: await bench.exited, stderr }).toEqual({ code: 0, stderr: expect.not.stringContaining('bench:') })
@@ -59,16 +61,36 @@ test(
     const report = await quickReport('control')
     expect(report.servers.map(({ name }) => name)).toEqual(['control', 'floor', 'floor+journal'])
     expect(new Set(report.measures.map(({ workload }) => workload))).toEqual(
-      new Set(['submit', 'health', 'small', 'large', 'stall', 'start']),
+      new Set(['submit', 'health', 'small', 'large', 'stall', 'start', 'restart']),
     )
     for (const [key, measured] of measuredServers(report)) {
-      // The floor keeps no state file, so nobody waits for it.
-      const expected = key === 'stall_snapshot' ? ['control'] : ['control', 'floor', 'floor+journal']
+      // The floors keep no state file, so nobody waits for it; without a journal one knows of no task after a restart.
+      const expected = ['control', 'floor', 'floor+journal'].filter(
+        (name) => name === 'control' || (key !== 'stall_snapshot' && !(key.startsWith('restart_') && name === 'floor')),
+      )
       expect({ key, measured }).toEqual({ key, measured: expected })
     }
     for (const { key, results } of report.measures) {
       if (key !== 'large_kept') expect(results.control!.median).toBeGreaterThan(0)
     }
+  },
+  PATIENCE_MS,
+)
+
+test(
+  'a quick run measures control with a database and without one, and leaves nothing behind',
+  async () => {
+    const report = await quickReport('database')
+    const servers = [...(postgresPrograms() === undefined ? [] : ['control+database']), 'floor']
+    expect(report.servers.map(({ name }) => name)).toEqual(servers)
+    expect(new Set(report.measures.map(({ workload }) => workload))).toEqual(new Set(['submit', 'takeover']))
+    for (const [key, measured] of measuredServers(report)) {
+      const wanted = key.endsWith('_stall') ? servers.slice(0, -1) : servers // without a database there is no other replica
+      expect({ key, measured }).toEqual({ key, measured: wanted })
+    }
+    for (const { key, results } of report.measures)
+      if (!/^takeover(_large)?$/.test(key))
+        for (const { median } of Object.values(results)) expect(median).toBeGreaterThan(0)
   },
   PATIENCE_MS,
 )
@@ -141,6 +163,11 @@ test(
       queue_full_rate: ['runtime'],
       queue_rate_ratio: ['runtime'],
       queue_restart: ['runtime'],
+      // The floor removes nothing.
+      steady_rate: ['runtime'],
+      steady_share: ['runtime'],
+      steady_system: ['runtime'],
+      steady_system_share: ['runtime'],
       start_ready: servers,
       start_idle_memory: servers,
     }
@@ -153,7 +180,8 @@ test(
     expect(launcher.runtime!.median).toBeGreaterThan(0)
     expect(launcher.floor!.median).toBe(0)
     const judged = report.measures.filter(({ goal_met }) => goal_met !== null).map(({ key }) => key)
-    expect(judged).toEqual(['single_p50', 'rate_4', 'rate_16', 'running_memory', 'queue_p50_ratio', 'queue_rate_ratio'])
+    const ratios = ['queue_p50_ratio', 'queue_rate_ratio', 'steady_share']
+    expect(judged).toEqual(['single_p50', 'rate_4', 'rate_16', 'running_memory', ...ratios])
   },
   PATIENCE_MS,
 )
@@ -170,12 +198,50 @@ test.skipIf(!canFence)(
     const expected = {
       ...{ launch_p50: all, launch_p99: all, launch_min: all, launch_to_bwrap: ours },
       ...{ single: all, single_to_bwrap: ours, rate: all, rate_to_bwrap: ours },
-      ...{ network_to_host: ours, network_rate: ours, network_rate_to_host: ours },
+      ...{ network: ours, network_host: ours, network_to_host: ours },
+      ...{ network_rate: ours, network_rate_host: ours, network_rate_to_host: ours },
+      ...(Bun.which('curl') !== null && { network_stream: ours, network_stream_host: ours }),
     }
     expect(Object.fromEntries(measuredServers(report))).toEqual(expected)
     for (const { results } of report.measures) expect(results.taskmill!.median).toBeGreaterThan(0)
     const judged = report.measures.filter(({ goal_met }) => goal_met !== null).map(({ key }) => key)
-    expect(judged).toEqual(['launch_p50', 'launch_to_bwrap', 'single_to_bwrap', 'rate_to_bwrap', 'network_to_host'])
+    expect(judged).toEqual([
+      ...['launch_p50', 'launch_to_bwrap', 'single_to_bwrap', 'rate_to_bwrap', 'network_to_host'],
+      ...(Bun.which('curl') !== null ? ['network_stream'] : []),
+    ])
+  },
+  PATIENCE_MS,
+)
+
+test.skipIf(!canFence)(
+  'a quick report measures every row beside its floor (needs sandboxes, cc and bwrap), and leaves nothing behind',
+  async () => {
+    using temp = tempDir()
+    const bench = runBench(temp.path, '--quick')
+    const [stdout, stderr] = await Promise.all([new Response(bench.stdout).text(), new Response(bench.stderr).text()])
+    expect({ code: await bench.exited, stderr }).toEqual({ code: 0, stderr: expect.not.stringContaining('bench:') })
+    expect(await Bun.file(join(temp.path, 'out/report.md')).text()).toBe(stdout.replace(/\n$/, ''))
+    expect(leftovers(temp.path)).toEqual([])
+    expect(processesOf(temp.path)).toEqual([])
+
+    const reports = (await Bun.file(join(temp.path, 'out/report.json')).json()) as Report[]
+    expect(reports.map(({ suite }) => suite)).toEqual(['control', 'shell', 'runtime', 'sandbox'])
+    for (const { measures, noise } of reports) {
+      expect(new Set(noise.map(({ workload }) => workload))).toEqual(new Set(measures.map(({ workload }) => workload)))
+      for (const { key, goal, results, label } of measures) {
+        expect({ key, goal }).toEqual({ key, goal: expect.anything() })
+        expect({ key, names: Object.keys(results) }).toEqual({
+          key,
+          names: expect.arrayContaining(['taskmill', 'floor']),
+        })
+        for (const { median } of Object.values(results)) expect(median).toBeGreaterThan(0)
+        expect(stdout).toContain(`${label.replaceAll('`', '')}, `)
+      }
+    }
+    const beside = (suite: string, peer: string) =>
+      reports.find((report) => report.suite === suite)!.measures.filter(({ results }) => peer in results).length
+    if (Bun.which('make') !== null) expect(beside('control', 'make')).toBe(5)
+    expect(beside('sandbox', 'bwrap')).toBe(3)
   },
   PATIENCE_MS,
 )
@@ -215,11 +281,17 @@ test(
 )
 
 test.each([
-  [['--only', 'nothing'], 'unknown workload "nothing" (there are: submit, '],
+  [['--only', 'nothing'], 'unknown workload "nothing" (there are: accept, '],
+  [['report', '--only', 'submit'], 'unknown workload "submit" (there are: accept, '],
+  [['report', 'control'], 'the report and suites are measured one after the other: name one'],
   [['runtime', '--only', 'submit'], 'unknown workload "submit" (there are: single, '],
-  [['all'], 'unknown suite "all" (there are: control, watching, runtime, sandbox, both)'],
+  [['all'], 'unknown suite "all" (there are: report, control, database, watching, runtime, sandbox, both)'],
   [['both', '--server', 'mine=http://127.0.0.1:1'], 'the suite both compares nothing with other servers'],
-  [['--server', 'mine=http://127.0.0.1:1'], '--command and --server need to know the API: name one suite'],
+  [['--server', 'mine=http://127.0.0.1:1'], '--command and --server: name one suite'],
+  [
+    ['control', 'runtime', '--server', 'mine=http://127.0.0.1:1'],
+    '--command and --server need to know the API: name one',
+  ],
 ])('%j is a usage error', async (argv, message) => {
   using temp = tempDir()
   const bench = runBench(temp.path, ...argv)

@@ -68,6 +68,8 @@ describe('the table', () => {
       kernel: '6.1',
       bun: '1.4.4',
       file_system: 'ext4',
+      disk: 'virtual disk',
+      commit: 'abc',
       fdatasync_ms: 0.123,
       new_file_us: 7.6,
       load_before: 0.5,
@@ -76,6 +78,7 @@ describe('the table', () => {
       { name: 'ours', started_as: 'ours --port {port}' },
       { name: 'floor', started_as: 'floor' },
     ],
+    noise: [{ workload: 'a', steal: 0, foreign: 0, repeats: 0, disturbed: false }],
     measures,
   })
 

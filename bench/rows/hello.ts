@@ -1,0 +1,2 @@
+/** The floor of a program that prints one line. */
+console.log('hello')
