@@ -8,10 +8,14 @@ endif
 # The scripts of package.json call it by its name.
 export PATH := $(dir $(BUN)):$(PATH)
 
-.PHONY: demo test test-long crash check build bench release test-portable format docs clean nightly launcher launcher-check
+.PHONY: demo demo-cluster test test-long crash crash-cluster check build bench release test-portable format docs clean nightly launcher launcher-check
 
 demo: node_modules
 	@$(BUN) run --silent demo
+
+# Starts replicas, runtime services and a database on this machine, and kills some of them. Needs PostgreSQL.
+demo-cluster: node_modules
+	@$(BUN) examples/demo-cluster/main.ts
 
 test: node_modules
 	@$(BUN) run --silent test
@@ -30,14 +34,19 @@ check: node_modules
 build: node_modules
 	@$(BUN) run --silent build
 
+# All that a user waits for, beside a floor: one run of at most seven minutes. RUNS of them give medians and ranges; PEERS is a
+# directory in which bullmq and ioredis were installed from npm.
+RUNS ?= 1
+PEERS ?=
 bench: node_modules
-	@$(BUN) run --silent bench
+	@$(BUN) run --silent bench report --runs $(RUNS) $(if $(PEERS),--peers '$(PEERS)')
 
 # Executables for all platforms, archives and checksums, in dist/release. RELEASES is the address of all releases.
 release: node_modules
 	@$(BUN) run --silent release $(if $(RELEASES),--releases '$(RELEASES)')
 
-# Every test at its full size: some 500 kills in each crash test instead of 30, an hour of soak, 100,000 requests.
+# Every test at its full size: some 500 kills in each crash test instead of 30, an hour of soak, ten minutes of load, 100,000
+# requests.
 nightly: node_modules
 	@TASKMILL_NIGHTLY=1 $(BUN) run --silent test --all
 
@@ -47,6 +56,11 @@ ROUNDS ?=
 TEST ?=
 crash: node_modules
 	@TASKMILL_SEED='$(SEED)' TASKMILL_ROUNDS='$(ROUNDS)' $(BUN) run --silent test --crash $(if $(TEST),-t '$(TEST)')
+
+# Kills, freezes and cuts off whatever can die in a cluster: replicas, runtime services, the database. SEED and ROUNDS as
+# above; the message of a round that fails has its own seed.
+crash-cluster: node_modules
+	@TASKMILL_SEED='$(SEED)' TASKMILL_ROUNDS='$(ROUNDS)' $(BUN) run --silent test --all ./tests/crash/cluster.long.test.ts
 
 format: node_modules
 	@$(BUN) run --silent format
@@ -64,9 +78,9 @@ launcher-check:
 	@scripts/launcher-tools scripts/launcher-check
 
 clean:
-	rm -rf dist node_modules .bun bench/results
+	rm -rf dist node_modules .bun bench/results/raw
 
 node_modules: package.json bun.lock
 	@test -n "$(BUN)" || { echo "make: Bun $(BUN_VERSION) is not here and could not be fetched: install Bun $(BUN_VERSION), or npm, and let it reach the npm registry (network, proxy)" >&2; exit 1; }
-	@$(BUN) install --frozen-lockfile --silent
+	@NODE_EXTRA_CA_CERTS="$${NODE_EXTRA_CA_CERTS:-$(wildcard /etc/ssl/certs/ca-certificates.crt)}" $(BUN) install --frozen-lockfile --silent
 	@touch node_modules

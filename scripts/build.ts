@@ -28,13 +28,34 @@ export async function builtProgram(name: ProgramName): Promise<string> {
   return path
 }
 
-/** Compiles the file `entry` into the executable `outfile`, or throws with the compiler's output. */
-export async function compile(entry: string, outfile: string, target?: string): Promise<void> {
+/**
+ * How reluctant the compiler of JavaScript is while an executable starts; a service sets 1, the normal, once it listens. A
+ * start runs most code once or twice. CPU time of control until its first answer: 76 ms with 1, 60 with 4, 54 with 10 and
+ * with 50. More would cost a start with many tasks, whose loops are worth compiling.
+ */
+const START_JIT_POLICY = 10
+
+export interface CompileOptions {
+  /** A platform of Bun. Default: this one. */
+  readonly target?: string | undefined
+  readonly jitPolicy?: number
+}
+
+/**
+ * Compiles the file `entry` into the executable `outfile`, or throws with the compiler's output.
+ *
+ * Left out: `--bytecode-order` needs a run between two builds, and saves 3.5 MB of file pages but no time.
+ * `--bytecode-depth=0` makes an executable 8 MB smaller and its start 20 ms of CPU time longer. `--smol` and
+ * `--no-optimize-bytecode` change neither start nor idle memory.
+ */
+export async function compile(entry: string, outfile: string, options: CompileOptions = {}): Promise<void> {
+  const { target, jitPolicy = START_JIT_POLICY } = options
   const command = [
     ...[process.execPath, 'build', entry],
     ...['--compile', '--minify', '--bytecode', '--format=esm', `--outfile=${outfile}`],
     // Without it, what a dynamic import alone needs (node:fs costs a millisecond) is loaded at every start.
     '--splitting',
+    `--compile-jit-policy=${jitPolicy}`,
     // A compiled executable would otherwise obey .env and bunfig.toml files of whatever directory it is started in.
     ...['--no-compile-autoload-dotenv', '--no-compile-autoload-bunfig'],
     ...(target === undefined ? [] : [`--target=${target}`]),
@@ -72,7 +93,7 @@ async function buildProgram(name: ProgramName, target?: string): Promise<void> {
   const aside = join(DIST, `.build-${name}-${process.pid}`)
   mkdirSync(aside, { recursive: true })
   try {
-    await compile(join(ROOT, PROGRAMS[name]), join(aside, name), target)
+    await compile(join(ROOT, PROGRAMS[name]), join(aside, name), { target })
     renameSync(join(aside, name), join(DIST, name))
     writeFileSync(stampOf(name), target === undefined ? sources : '')
   } finally {

@@ -6,7 +6,14 @@ import { silentLog } from '../shared/log.ts'
 const log = silentLog()
 const guard = () => {}
 
-export const describedControl = () =>
-  controlApp({ parts: { log }, guard, startedAt: 0, counters: {}, streamLimits: {} } as unknown as ControlAppOptions)
+/** `hasDatabase` adds the routes with which replicas ask each other. */
+export const describedControl = ({ hasDatabase = false } = {}) =>
+  controlApp({
+    parts: { log, keeper: hasDatabase ? { others: {} } : {} },
+    guard,
+    startedAt: 0,
+    counters: {},
+    streamLimits: {},
+  } as unknown as ControlAppOptions)
 
 export const describedRuntime = () => runtimeApp({ log, guard } as unknown as RuntimeAppOptions)

@@ -1,5 +1,5 @@
 /** `bun run docs`: writes the generated parts of the documents. tests/readme.test.ts fails if they are outdated. */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { checkSettings } from '../control/commands/database.ts'
 import { controlSettings, controlVariables } from '../control/config.ts'
@@ -18,7 +18,7 @@ import { graphFileSchema } from './graph-schema.ts'
 import { limitsTables } from './limits-page.ts'
 import { contextTable, logTable, metricsTable } from './operations-tables.ts'
 import { routesTable } from './routes-table.ts'
-import { replaceSection, settingsTable } from './settings-table.ts'
+import { replaceSection, sectionOf, settingsTable } from './settings-table.ts'
 
 const ROOT = dirname(import.meta.dir)
 const SETTINGS = join(ROOT, 'docs/settings.md')
@@ -30,6 +30,8 @@ const OPERATIONS = join(ROOT, 'docs/operations.md')
 const HTTP = join(ROOT, 'docs/http.md')
 const RUNTIME = join(ROOT, 'docs/runtime.md')
 const LIMITS = join(ROOT, 'docs/limits.md')
+const README = join(ROOT, 'README.md')
+const RESULTS = join(ROOT, 'bench/results')
 
 /** docs/settings.md with the current tables. */
 export function currentSettingsPage(): string {
@@ -86,7 +88,19 @@ export function currentOperationsPage(): string {
   )
 }
 
+/** README.md with what the newest report of the bench says in short; without a report as it is. */
+export function currentReadme(): string {
+  const readme = readFileSync(README, 'utf8')
+  const reports = existsSync(RESULTS) ? readdirSync(RESULTS).filter((name) => /^\d{4}-\d\d-\d\d\.md$/.test(name)) : []
+  const newest = reports.sort().at(-1)
+  if (newest === undefined) return readme
+  const quoted = sectionOf(readFileSync(join(RESULTS, newest), 'utf8'), 'quoted')
+  const source = `From the [report of ${newest.slice(0, -3)}](bench/results/${newest}), which has all rows and the machine.`
+  return replaceSection(readme, 'speed', `\n${source}\n\n${quoted}\n`)
+}
+
 if (import.meta.main) {
+  writeFileSync(README, currentReadme())
   writeFileSync(CONTRACT, contractTypes())
   writeFileSync(SETTINGS, currentSettingsPage())
   writeFileSync(EXECUTORS, currentExecutorsPage())

@@ -104,8 +104,12 @@ is_whole() {
   done
 }
 
+# Whether the services run that this user has started with taskmill up.
+is_running() { "$prefix/bin/taskmill" status -o json 2>/dev/null | grep -q '"running": *true'; }
+
 uninstall() {
   [ -f "$list" ] || fail "taskmill is not installed below $prefix ($list does not exist)"
+  if is_running; then fail "the services run: end them with $prefix/bin/taskmill down first"; fi
   kept=
   for program in $PROGRAMS; do
     file=$prefix/bin/$program
@@ -121,7 +125,9 @@ uninstall() {
   done
   rm -f "$list"
   rmdir "$(dirname "$list")" 2>/dev/null || true
-  say "Data directories and configuration files of agent hosts were not touched."
+  state=${XDG_STATE_HOME:-${HOME:-}/.local/state}/taskmill
+  if [ -d "$state" ]; then say "Kept $state: graphs, results, logs and the token of taskmill up. Remove it if you do not need them."; fi
+  say 'Configuration files of agent hosts were not touched.'
   [ -z "$kept" ] || exit 1
 }
 
@@ -169,6 +175,10 @@ install() {
     *":$prefix/bin:"*) ;;
     *) say "$prefix/bin is not in PATH. Add this line to the start-up file of your shell:" '' "  export PATH=\"$prefix/bin:\$PATH\"" '' ;;
   esac
+  if is_running; then
+    say 'The services that run still have their old executables: taskmill down, then taskmill up.'
+    return
+  fi
   say 'Next: taskmill up, then taskmill install-mcp --client claude --write (or codex, cursor, vscode)'
 }
 

@@ -11,18 +11,21 @@ import { MAX_BODY_BYTES, MAX_REDIRECTS } from '../control/executors/os/http.ts'
 import { MAX_STREAM_BYTES } from '../control/executors/os/shell.ts'
 import { MAX_SLEEP_MS } from '../control/executors/os/sleep.ts'
 import { MAX_CONNECT_MS } from '../control/executors/os/tcp.ts'
+import { MOVE_STALL_MS } from '../control/executors/runtime/bundle-relay.ts'
+import { MAX_MOVES, MAX_REMEMBERED_BUNDLES } from '../control/executors/runtime/file-moves.ts'
 import { MAX_KEPT_BYTES } from '../control/executors/runtime/live-log.ts'
 import { MAX_RESULT_STREAM_BYTES } from '../control/executors/runtime/outcome.ts'
 import { MAX_REVIEWED_CHARACTERS } from '../control/executors/runtime/request-review.ts'
 import { MAX_LISTED_SKILLS } from '../control/executors/skills.ts'
 import { MAX_ATTEMPT_RECORDS } from '../control/graph/attempt-record.ts'
 import { MAX_PLACEHOLDERS } from '../control/graph/placeholders.ts'
-import { STREAM_BUFFER_BYTES } from '../control/http/events.ts'
+import { STREAM_BUFFER_BYTES } from '../control/http/event-stream.ts'
 import { MAX_TAIL_LINES } from '../control/http/logs.ts'
 import { MAX_MCP_BODY_BYTES } from '../control/http/mcp-endpoint.ts'
 import { MAX_PAGE_TASKS } from '../control/http/task-query.ts'
 import { MAX_WAIT_MS } from '../control/http/wait-ms.ts'
 import { KEY_LIFETIME_MS, MAX_KEYS } from '../control/journal/idempotency.ts'
+import { MAX_POSITIONS } from '../control/journal/positions.ts'
 import { MAX_FIELDS } from '../control/json/body.ts'
 import { MAX_JSON_DEPTH } from '../control/json/depth.ts'
 import { MAX_CONFIG_BYTES, MAX_SERVERS } from '../control/mcp-client/config.ts'
@@ -31,13 +34,19 @@ import { MAX_RESULTS_CHARACTERS } from '../control/mcp-server/view.ts'
 import { MAX_LOG_FOLLOWERS } from '../control/operations/task-log.ts'
 import { MAX_ADDRESSES } from '../control/outbound/address-guard.ts'
 import { READY_QUEUE_CAPACITY } from '../control/scheduler/ready-queue.ts'
+import { ANSWER_WITHIN_MS } from '../control/shared-store/unavailable.ts'
 import { MAX_PROGRESS_ENTRIES } from '../control/store/change-task.ts'
 import { serveSettings } from '../runtime/config.ts'
 import { MAX_OVERTAKEN } from '../runtime/dispatch/waiting-queue.ts'
+import { MAX_KEPT_CONNECTIONS } from '../runtime/egress/kept-use.ts'
+import { MAX_NETWORK_EVENTS } from '../runtime/egress/report.ts'
+import { SPARE_SESSIONS } from '../runtime/egress/task-proxy.ts'
 import { LOOK_TIMEOUT_MS, MAX_LOOKS } from '../runtime/host/path-looks.ts'
 import { MAX_SANDBOX_PATHS } from '../runtime/host/sandbox-paths.ts'
+import { MAX_HELD } from '../runtime/launcher/fork-server.ts'
 import { MAX_QUOTAS } from '../runtime/ledger/quotas.ts'
 import { MAX_LISTED } from '../runtime/store/directory-list.ts'
+import { MAX_SPARES, MAX_STOCKED } from '../runtime/store/spare-dirs.ts'
 import {
   MAX_APPROVAL_ANSWER_BYTES,
   MAX_APPROVAL_MESSAGE_CHARACTERS,
@@ -66,10 +75,12 @@ import { flagName, type Settings } from '../shared/flags.ts'
 import { MAX_GLOB_CHARACTERS } from '../shared/glob.ts'
 import { READ_TIMEOUT_SECONDS, WRITE_TIMEOUT_SECONDS } from '../shared/http-service.ts'
 import { MAX_POINTER_CHARACTERS } from '../shared/json-pointer.ts'
+import { MAX_RESERVED_PROCESSES } from '../shared/process-reserve.ts'
 import { MAX_STRING_BYTES, MAX_STRINGS_BYTES } from '../shared/runtime-request/execution.ts'
 import { MAX_MAP_ENTRIES, MAX_MAP_VALUE_CHARACTERS } from '../shared/runtime-request/text.ts'
 import { MAX_TASK_ID_CHARACTERS } from '../shared/runtime-request/validate.ts'
 import { MAX_SECRET_BYTES } from '../shared/secrets-directory.ts'
+import { SOCKET_PATH_BYTES } from '../shared/socket-file.ts'
 import { MAX_TAIL_BYTES } from '../shared/text-tail.ts'
 
 export interface Limit {
@@ -141,6 +152,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
   'Requests to control': limits([
     ['Bytes of a body, and of the graph of an action', ...control('maxBodyBytes'), '413', 'contract/submit.test.ts', 'a body of exactly --max-body-bytes is not'],
     ['Bytes of a message to `/mcp`', ...constant('MAX_MCP_BODY_BYTES', bytes(MAX_MCP_BODY_BYTES)), '413', 'contract/mcp-endpoint.test.ts', 'a body that is too large is 413'],
+    ['Bytes of the path of a Unix socket to listen on', ...constant('MAX_SOCKET_PATH_BYTES', `${SOCKET_PATH_BYTES.linux}, on macOS ${SOCKET_PATH_BYTES.others}`), 'The start is refused.', 'contract/unix-socket.test.ts', 'takes the place of one that was killed, and of nobody else'],
     ['Time for receiving a request', ...constant('READ_TIMEOUT_SECONDS', `${READ_TIMEOUT_SECONDS} s`), 'The connection is closed. Bun counts in steps of 4 s.', 'contract/time-limits.long.test.ts', 'read: 15 s for the whole request'],
     ['Time for sending an answer', ...constant('WRITE_TIMEOUT_SECONDS', `${WRITE_TIMEOUT_SECONDS} s`), 'The connection is closed.', 'contract/time-limits.long.test.ts', 'one that does not read its answer'],
     ['Fields beside `tasks`, and fields of one task', ...constant('MAX_FIELDS', count(MAX_FIELDS)), '400', 'control/graph/decode.test.ts', 'MAX_FIELDS'],
@@ -188,15 +200,20 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Characters of `who`', ...constant('MAX_WHO_CHARACTERS', count(MAX_WHO_CHARACTERS)), '400', 'contract/approval.test.ts', 'MAX_WHO_CHARACTERS'],
     ['Characters of `why`', ...constant('MAX_WHY_CHARACTERS', count(MAX_WHY_CHARACTERS)), '400', 'contract/approval.test.ts', 'MAX_WHY_CHARACTERS'],
     ['Bytes of an answer to an approval', ...constant('MAX_APPROVAL_ANSWER_BYTES', bytes(MAX_APPROVAL_ANSWER_BYTES)), '413', 'contract/approval.test.ts', 'MAX_APPROVAL_ANSWER_BYTES'],
+    ['Moves of files between runtime services at the same time', ...constant('MAX_MOVES', count(MAX_MOVES)), 'Others wait.', 'control/executors/runtime/file-moves.test.ts', 'MAX_MOVES'],
+    ['Time without a byte of such a move', ...constant('MOVE_STALL_MS', duration(MOVE_STALL_MS)), 'It begins again.', 'control/executors/runtime/file-moves.test.ts', 'a move without a byte is broken off'],
+    ['Hashes of files that are remembered for moves', ...constant('MAX_REMEMBERED_BUNDLES', count(MAX_REMEMBERED_BUNDLES)), 'The oldest are forgotten.', 'control/executors/runtime/file-moves.test.ts', 'MAX_REMEMBERED_BUNDLES'],
   ]),
   'Watching, logs and callbacks': limits([
     ['Open event streams', ...control('maxEventStreams'), '503', 'contract/events.test.ts', 'a stream too many gets 503'],
     ['Bytes of events that wait for a client', ...constant('STREAM_BUFFER_BYTES', bytes(STREAM_BUFFER_BYTES)), 'After `--slow-client-timeout` the stream ends with `lagging`.', 'contract/event-clients.test.ts', 'a client that reads nothing is told that it lags and cut'],
+    ['Positions in the id of an event of several replicas', ...constant('MAX_POSITIONS', count(MAX_POSITIONS)), '400', 'control/journal/positions.test.ts', 'MAX_POSITIONS'],
     ['Time for which a client may read nothing', ...control('slowClientTimeout'), 'It is cut off.', 'contract/logs.test.ts', 'one who reads nothing for --slow-client-timeout is cut off'],
     ['Past events', ...control('eventHistory'), 'A stream resumed from an older one begins with the present state.', 'contract/events.test.ts', 'that is gone gives a reset with the present state'],
     ['Logs that are followed', ...constant('MAX_LOG_FOLLOWERS', count(MAX_LOG_FOLLOWERS)), '503', 'control/operations/task-log.test.ts', 'MAX_LOG_FOLLOWERS'],
     ['Bytes of the live log of a runtime task in memory', ...constant('MAX_KEPT_BYTES', bytes(MAX_KEPT_BYTES)), 'The end is kept.', 'control/executors/runtime/live-log.test.ts', 'MAX_KEPT_BYTES'],
     ['Characters of the `url` of a callback', ...constant('MAX_CALLBACK_URL_CHARACTERS', count(MAX_CALLBACK_URL_CHARACTERS)), '400', 'contract/limits.test.ts', 'MAX_CALLBACK_URL_CHARACTERS'],
+    ['Wait for a database that does not answer', ...constant('ANSWER_WITHIN_MS', duration(ANSWER_WITHIN_MS)), '503', 'contract/database-away.long.test.ts', 'ANSWER_WITHIN_MS'],
     ['Callbacks that wait', ...constant('MAX_WAITING', count(MAX_WAITING)), 'The oldest are given up.', 'control/callbacks/deliveries.test.ts', 'for more than may wait, the oldest are given up'],
     ['Age of a callback', ...constant('GIVE_UP_AFTER_MS', duration(GIVE_UP_AFTER_MS)), 'It is given up.', 'control/callbacks/deliveries.test.ts', 'GIVE_UP_AFTER_MS'],
     ['Tries of callbacks at the same time', ...constant('MAX_TRIES', count(MAX_TRIES)), 'They wait.', 'control/callbacks/deliveries.test.ts', 'MAX_TRIES'],
@@ -205,6 +222,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
   'Tools of control': limits([
     ['Bytes of each stream of a shell task', ...constant('MAX_STREAM_BYTES', bytes(MAX_STREAM_BYTES)), 'The beginning is kept.', 'contract/executors-shell.test.ts', 'exactly 1 MiB is not cut'],
     ['Bytes of the output of a cli-skills task', ...constant('MAX_OUTPUT_BYTES', bytes(MAX_OUTPUT_BYTES)), 'The beginning is kept.', 'contract/executors-cli-skills.test.ts', '1024 * 1024'],
+    ['Processes of the user that local commands and MCP servers leave to the service (`ulimit -u`)', ...constant('MAX_RESERVED_PROCESSES', count(MAX_RESERVED_PROCESSES)), 'A fork fails.', 'shared/process-reserve.test.ts', 'MAX_RESERVED_PROCESSES'],
     ['Bytes of `stdin`', ...constant('MAX_STDIN_BYTES', bytes(MAX_STDIN_BYTES)), 'The task fails.', 'contract/executors-cli-skills.test.ts', 'of up to 1 MiB is passed on; more is refused'],
     ['Bytes of the body of an http task', ...constant('MAX_BODY_BYTES', bytes(MAX_BODY_BYTES)), 'The beginning is kept.', 'contract/executors-http.test.ts', 'of 1,048,576 bytes is whole'],
     ['Redirects of an http task', ...constant('MAX_REDIRECTS', count(MAX_REDIRECTS)), 'The task fails.', 'contract/executors-http.test.ts', 'the eleventh fails'],
@@ -233,11 +251,22 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['`stdout_max_bytes`, `stderr_max_bytes`', ...constant('MAX_INLINE_BYTES', bytes(MAX_INLINE_BYTES)), '400', 'shared/runtime-request/validate.test.ts', 'MAX_INLINE_BYTES'],
     ['Bytes of each output of a task', ...runtime('maxOutputBytes'), 'The task is ended.', 'contract/runtime-output.test.ts', 'past --max-output-bytes a task is ended'],
     ['Processes of a sandbox without `pids_max`', ...runtime('sandboxPidsMax'), 'A fork fails.', 'contract/runtime-machine-full.test.ts', 'has the processes of --sandbox-pids-max and no more'],
+    ['Processes of the user that are kept for the service (`ulimit -u`)', ...constant('MAX_RESERVED_PROCESSES', count(MAX_RESERVED_PROCESSES)), 'A fork fails.', 'shared/process-reserve.test.ts', 'MAX_RESERVED_PROCESSES'],
     ['Time for which a launch is retried', ...runtime('launchRetryMs'), 'The task fails.', 'contract/runtime-machine-full.test.ts', 'is not tried again for longer than --launch-retry-ms'],
+    ['Directories of removed tasks that wait for the next ones', ...constant('MAX_SPARES', count(MAX_SPARES)), 'More are removed.', 'runtime/store/spare-dirs.test.ts', 'MAX_SPARES'],
+    ['Launches that are held while their acceptance is being synced', ...constant('MAX_HELD', count(MAX_HELD)), 'More are set up after the sync.', 'runtime/launcher/held-by-service.test.ts', 'MAX_HELD'],
+    ['Directories that are made ahead for each user of tasks', ...constant('MAX_STOCKED', count(MAX_STOCKED)), 'More are made when a task needs one.', 'runtime/store/spare-dirs.test.ts', 'a few are made ahead, and no more'],
     ['Files that a task with outputs keeps', ...runtime('maxKeptFiles'), 'The task fails.', 'contract/runtime-outputs.test.ts', '--max-kept-files'],
     ['Bytes that a task with outputs keeps', ...runtime('maxKeptBytes'), 'The task fails.', 'contract/runtime-outputs.test.ts', '--max-kept-bytes'],
     ['Files and directories of all inputs', ...runtime('maxInputFiles'), 'The task fails.', 'contract/runtime-inputs.long.test.ts', '--max-input-files'],
     ['Bytes of all inputs', ...runtime('maxInputBytes'), 'The task fails.', 'contract/runtime-inputs.long.test.ts', '--max-input-bytes'],
+    ['Bytes of all staged files of other runtime services', ...runtime('maxStagedBytes'), '429', 'contract/runtime-bundles.test.ts', 'past --max-staged-bytes a bundle is refused'],
+    ['Time that a staged file is kept after its last use', ...runtime('stagedRetentionSecs'), 'It is removed.', 'contract/runtime-bundles.test.ts', 'unused ones go in time'],
+    ['Connections of all tasks with rules', ...runtime('maxEgressConnections'), 'They are refused.', 'runtime/egress/limits.long.test.ts', 'the connections of all tasks together have a bound'],
+    ['Part of them that is divided among `--max-running-tasks`', ...constant('DIVIDED_PART', '1/2'), 'The rest is for all.', 'runtime/egress/places.test.ts', 'DIVIDED_PART'],
+    ['Connections of a task without a place', ...constant('SPARE_SESSIONS', count(SPARE_SESSIONS)), 'They are closed.', 'runtime/egress/limits.long.test.ts', 'SPARE_SESSIONS'],
+    ['Open connections that are kept for a restart', ...constant('MAX_KEPT_CONNECTIONS', count(MAX_KEPT_CONNECTIONS)), 'They are counted.', 'runtime/egress/kept-use.test.ts', 'MAX_KEPT_CONNECTIONS'],
+    ['Events of a task about allowed connections, and about refused ones', ...constant('MAX_NETWORK_EVENTS', count(MAX_NETWORK_EVENTS)), 'They are counted.', 'runtime/egress/limits.long.test.ts', 'MAX_NETWORK_EVENTS'],
     ['Entries of a directory in an answer', ...constant('MAX_LISTED', count(MAX_LISTED)), '`truncated`', 'contract/runtime-task-files.test.ts', 'with very many entries is cut off'],
     ['Time for a look at a `rootfs`', ...constant('LOOK_TIMEOUT_MS', duration(LOOK_TIMEOUT_MS)), '400', 'contract/runtime-hung-rootfs.test.ts', 'LOOK_TIMEOUT_MS'],
     ['Looks that hang at the same time', ...constant('MAX_LOOKS', count(MAX_LOOKS)), '400', 'runtime/host/path-looks.test.ts', 'MAX_LOOKS'],

@@ -1,97 +1,15 @@
 /**
- * Makes the npm package of `taskmill/client` and `taskmill/testing`: ES modules without dependencies, with their types.
+ * Makes the npm package of a release without executables, for programs that use only `taskmill/client` and
+ * `taskmill/testing`.
  *
- *   bun scripts/package-client.ts DIRECTORY     writes DIRECTORY/taskmill-VERSION.tgz
+ *   bun scripts/package-client.ts DIRECTORY     writes DIRECTORY/npm-taskmill-VERSION.tgz
  */
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { dirname, join, normalize, relative } from 'node:path'
+import { mkdirSync } from 'node:fs'
+import { relative, resolve } from 'node:path'
+import { packMain } from './release/npm.ts'
 
-const ROOT = dirname(import.meta.dir)
-
-/** What programs import, and its source. */
-const ENTRIES = { './client': 'client/entry.ts', './testing': 'client/testing/entry.ts' } as const
-
-/** A program that `taskmill/testing` runs. */
-const HEIR = 'client/testing/heir.ts'
-
-/** The field `exports` of the package. */
-export const CLIENT_EXPORTS = Object.fromEntries(
-  Object.entries(ENTRIES).map(([name, source]) => [
-    name,
-    { types: `./${source.replace(/\.ts$/, '.d.ts')}`, default: `./${source.replace(/\.ts$/, '.js')}` },
-  ]),
-)
-
-/** Writes the modules and their types below `directory`, as `CLIENT_EXPORTS` names them. */
-export async function writeClient(directory: string): Promise<void> {
-  const built = await Bun.build({
-    entrypoints: [...Object.values(ENTRIES), HEIR].map((source) => join(ROOT, source)),
-    ...{ root: ROOT, outdir: directory, target: 'browser', format: 'esm', splitting: true },
-    external: ['node:*', 'bun'],
-    naming: { entry: '[dir]/[name].[ext]', chunk: 'client/[name]-[hash].[ext]' },
-  })
-  if (!built.success) throw new Error(`cannot build the client:\n${built.logs.join('\n')}`)
-  await writeTypes(directory)
-}
-
-/** Writes the declarations that the entries lead to. */
-async function writeTypes(directory: string): Promise<void> {
-  const aside = mkdtempSync(join(mkdirs(join(ROOT, 'dist')), '.types-')) // below the root, where the compiler finds packages
-  try {
-    const options = { noEmit: false, declaration: true, emitDeclarationOnly: true, rootDir: ROOT, outDir: './out' }
-    const config = {
-      extends: join(ROOT, 'tsconfig.json'),
-      ...{ compilerOptions: options, include: [], files: Object.values(ENTRIES).map((source) => join(ROOT, source)) },
-    }
-    writeFileSync(join(aside, 'tsconfig.json'), JSON.stringify(config))
-    await run([join(ROOT, 'node_modules/.bin/tsc'), '-p', aside], ROOT)
-    const seen = new Set<string>()
-    const left = Object.values(ENTRIES).map((source) => source.replace(/\.ts$/, '.d.ts'))
-    for (let file = left.pop(); file !== undefined; file = left.pop()) {
-      if (seen.has(file)) continue
-      seen.add(file)
-      const text = readFileSync(join(aside, 'out', file), 'utf8')
-      for (const [, path] of text.matchAll(/ from '(\.[^']+)\.ts'/g))
-        left.push(`${normalize(join(dirname(file), path!))}.d.ts`)
-      mkdirs(dirname(join(directory, file)))
-      writeFileSync(join(directory, file), text.replaceAll(/( from '\.[^']+)\.ts'/g, "$1.js'"))
-    }
-  } finally {
-    rmSync(aside, { recursive: true, force: true })
-  }
-}
-
-/** Makes the package, and returns the path of its archive in `directory`. */
-export async function packClient(directory: string): Promise<string> {
-  const aside = mkdtempSync(join(tmpdir(), 'taskmill-package-'))
-  try {
-    await writeClient(aside)
-    const { name, version, description, license } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
-    const common = { name, version, description, license, type: 'module' }
-    writeFileSync(join(aside, 'package.json'), `${JSON.stringify({ ...common, exports: CLIENT_EXPORTS }, null, 2)}\n`)
-    copyFileSync(join(ROOT, 'LICENSE'), join(aside, 'LICENSE'))
-    copyFileSync(join(ROOT, 'docs/programs.md'), join(aside, 'README.md'))
-    await run([process.execPath, 'pm', 'pack', '--quiet', '--destination', mkdirs(directory)], aside)
-    return join(directory, `${name}-${version}.tgz`)
-  } finally {
-    rmSync(aside, { recursive: true, force: true })
-  }
-}
-
-function mkdirs(directory: string): string {
-  mkdirSync(directory, { recursive: true })
-  return directory
-}
-
-async function run(command: readonly string[], cwd: string): Promise<void> {
-  const child = Bun.spawn([...command], { cwd, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
-  const output = Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
-  if ((await child.exited) !== 0) throw new Error(`${command.join(' ')} failed:\n${(await output).join('')}`)
-}
-
-if (import.meta.main) {
-  const [directory] = process.argv.slice(2)
-  if (directory === undefined) throw new Error('usage: bun scripts/package-client.ts DIRECTORY')
-  console.log(relative(process.cwd(), await packClient(directory)))
-}
+const [directory] = process.argv.slice(2)
+if (directory === undefined) throw new Error('usage: bun scripts/package-client.ts DIRECTORY')
+const out = resolve(directory)
+mkdirSync(out, { recursive: true })
+console.log(relative(process.cwd(), await packMain(out, [])))

@@ -20,7 +20,7 @@ import { writeChecksums } from './release/checksums.ts'
 import { installerFor } from './release/installer.ts'
 import { releaseNotes } from './release/notes.ts'
 import { packMain, packPlatform } from './release/npm.ts'
-import { type Platform, platformsNamed } from './release/platforms.ts'
+import { PLATFORMS, type Platform, platformsNamed } from './release/platforms.ts'
 import { run } from './release/run.ts'
 import { sbom } from './release/sbom.ts'
 
@@ -45,7 +45,7 @@ async function buildPlatform(platform: Platform, release: Release): Promise<read
   try {
     for (const [program, entry] of Object.entries(PROGRAMS)) {
       const file = join(directory, program)
-      await compile(join(ROOT, entry), file, target)
+      await compile(join(ROOT, entry), file, { target })
       chmodSync(file, 0o755)
     }
     for (const document of DOCUMENTS) copyFileSync(join(ROOT, document), join(directory, document))
@@ -87,7 +87,7 @@ async function main(): Promise<void> {
     files.push(...built)
     console.log(built.join('\n'))
   }
-  files.push(await packMain(out))
+  files.push(await packMain(out, PLATFORMS))
   const installer = readFileSync(join(ROOT, 'scripts/install.sh'), 'utf8')
   write('install.sh', installerFor(installer, { VERSION, RELEASES: values.releases }))
   const contents = sbom({ version: VERSION, bunVersion: Bun.version, time, commit: commit!, packages })

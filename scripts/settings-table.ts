@@ -22,3 +22,10 @@ export function replaceSection(text: string, name: string, content: string): str
   if (from < 0 || to < from) throw new Error(`no section ${name}`)
   return `${text.slice(0, from + begin.length)}\n${content}\n${text.slice(to)}`
 }
+
+/** The text between the markers of `name`. Throws if the markers are missing. */
+export function sectionOf(text: string, name: string): string {
+  const [, content] = new RegExp(`<!-- begin ${name} -->\\n([\\s\\S]*?)\\n<!-- end ${name} -->`).exec(text) ?? []
+  if (content === undefined) throw new Error(`no section ${name}`)
+  return content
+}

@@ -16,6 +16,7 @@
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { allPids } from '../shared/processes.ts'
 import { allCgroups, leftCgroups } from './left-cgroups.ts'
 
 const ROOT = dirname(import.meta.dir)
@@ -30,8 +31,9 @@ const { selection, rest } = splitArguments(process.argv.slice(2))
 
 /** Pure rules, and what both Linux and macOS do in the same way. */
 const PORTABLE = [
-  ...['shared/contract', 'shared/egress', 'shared/live-view', 'adapter/table', 'adapter/graph-file'],
-  ...['control/adapter-v1', 'control/graph', 'control/store', 'model'],
+  ...['shared/contract', 'shared/egress', 'shared/live-view', 'shared/streams'],
+  ...['adapter/bridge', 'adapter/follow', 'adapter/graph-file', 'adapter/host-file', 'adapter/table', 'model'],
+  ...['control/adapter-v1', 'control/graph', 'control/json', 'control/store', 'runtime/ledger', 'runtime/wire'],
 ].map((folder) => `./tests/${folder}/`)
 
 /** Tests that kill services at random moments. */
@@ -144,7 +146,8 @@ async function leftProcesses(): Promise<string[]> {
 
 function markedProcesses(): string[] {
   const left: string[] = []
-  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)) {
+  // There are none on macOS, whose processes do not show their environment.
+  for (const pid of allPids().filter((one) => one !== process.pid)) {
     try {
       if (!readFileSync(`/proc/${pid}/environ`, 'utf8').includes(`TASKMILL_TEST_RUN=${run}`)) continue
       left.push(`${pid} ${readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')}`)

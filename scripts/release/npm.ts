@@ -15,8 +15,8 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { PROGRAMS } from '../build.ts'
-import { CLIENT_EXPORTS, writeClient } from '../package-client.ts'
-import { PLATFORMS, type Platform } from './platforms.ts'
+import { CLIENT_EXPORTS, writeClient } from './client-modules.ts'
+import type { Platform } from './platforms.ts'
 import { run } from './run.ts'
 
 const ROOT = dirname(dirname(import.meta.dir))
@@ -48,8 +48,11 @@ export async function packPlatform(platform: Platform, directory: string, out: s
   })
 }
 
-/** Packs `taskmill`. Returns the path of the archive in `out`. */
-export async function packMain(out: string): Promise<string> {
+/**
+ * Packs `taskmill`, which depends on the packages for `platforms`. Without any, its programs run where those packages are
+ * installed otherwise. Returns the path of the archive in `out`.
+ */
+export async function packMain(out: string, platforms: readonly Platform[]): Promise<string> {
   return await pack(out, name, async (aside) => {
     await writeClient(aside)
     mkdirSync(join(aside, 'bin'))
@@ -60,11 +63,11 @@ export async function packMain(out: string): Promise<string> {
     }
     copyFileSync(join(ROOT, 'LICENSE'), join(aside, 'LICENSE'))
     copyFileSync(join(ROOT, 'docs/programs.md'), join(aside, 'README.md'))
-    const packages = PLATFORMS.flatMap((platform) => packageName(platform) ?? [])
+    const packages = platforms.flatMap((platform) => packageName(platform) ?? [])
     return {
       ...{ description, type: 'module', exports: CLIENT_EXPORTS },
       bin: Object.fromEntries(Object.keys(PROGRAMS).map((program) => [program, `bin/${program}.js`])),
-      optionalDependencies: Object.fromEntries(packages.map((each) => [each, version])),
+      ...(packages.length > 0 && { optionalDependencies: Object.fromEntries(packages.map((each) => [each, version])) }),
     }
   })
 }

@@ -35,13 +35,13 @@ const server = Bun.serve({
 })
 const address = `http://127.0.0.1:${server.port}`
 
-/** Writes a release whose executables print `version`. */
-function publish(version: string, platform: string, programs = PROGRAMS): string {
+/** Writes a release whose executables print `version`, and do what `more` says. */
+function publish(version: string, platform: string, programs = PROGRAMS, more = ''): string {
   const directory = join(releases.path, `v${version}`)
   const name = `taskmill-${version}-${platform}`
   mkdirSync(join(directory, name), { recursive: true })
   for (const program of programs) {
-    writeFileSync(join(directory, name, program), `#!/bin/sh\necho ${program} ${version} ${platform}\n`)
+    writeFileSync(join(directory, name, program), `#!/bin/sh\necho ${program} ${version} ${platform}\n${more}\n`)
     chmodSync(join(directory, name, program), 0o755)
   }
   Bun.spawnSync(['tar', '-C', directory, '-czf', join(directory, `${name}.tar.gz`), name])
@@ -245,6 +245,33 @@ describe.skipIf(missing !== '')(`install.sh${missing}`, () => {
     expect(existsSync(join(home.path, '.local/share/taskmill'))).toBe(false)
     const again = await install(home.path, ['--uninstall'])
     expect(again).toMatchObject({ code: 1, stderr: expect.stringContaining('taskmill is not installed below') })
+  })
+
+  test('removes nothing while the services run, and tells where their data is', async () => {
+    using home = tempDir()
+    const bin = join(home.path, '.local/bin')
+    const state = join(home.path, '.local/state/taskmill')
+    const client = (running: boolean) =>
+      `#!/bin/sh\n[ "$*" = 'status -o json' ] && echo '{"ok":true,"data":{"running":${running}}}'\n`
+    await install(home.path)
+    mkdirSync(state, { recursive: true })
+    writeFileSync(join(bin, 'taskmill'), client(true))
+    const refused = await install(home.path, ['--uninstall'])
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining(`${bin}/taskmill down first`) })
+    expect(readdirSync(bin).toSorted()).toEqual(PROGRAMS)
+    writeFileSync(join(bin, 'taskmill'), client(false))
+    const { stdout } = await install(home.path, ['--uninstall'])
+    expect(stdout).toContain(`Kept ${state}: graphs, results, logs`)
+    expect(existsSync(state)).toBe(true)
+  })
+
+  test('an upgrade under running services says how they get it', async () => {
+    using home = tempDir()
+    const status = `if [ "$*" = 'status -o json' ]; then echo '{"ok":true,"data":{"running":true}}'; fi`
+    publish('1.2.0', 'linux-x64', PROGRAMS, status)
+    publish('1.2.0', 'linux-x64-baseline', PROGRAMS, status)
+    const { stdout } = await install(home.path, ['--version', '1.2.0'])
+    expect(stdout).toContain('still have their old executables: taskmill down, then taskmill up.')
   })
 
   test('keeps an executable that somebody changed', async () => {

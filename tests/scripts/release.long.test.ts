@@ -87,7 +87,7 @@ describe('a release', () => {
   })
 })
 
-test('the installer installs it, and its executables run', async () => {
+test('the installer installs it, its executables run a graph, and it is removed', async () => {
   using home = tempDir()
   const server = Bun.serve({
     port,
@@ -116,6 +116,21 @@ test('the installer installs it, and its executables run', async () => {
       stdout: expect.stringContaining(VERSION),
     })
   }
+
+  // The way of a new user, in an empty HOME.
+  const env = { HOME: home.path }
+  const taskmill = (...args: string[]) => run([join(prefix, 'bin/taskmill'), ...args], env)
+  const uninstall = () => run(['sh', join(out.path, 'install.sh'), '--prefix', prefix, '--uninstall'], env)
+  try {
+    expect(taskmill('up')).toMatchObject({ code: 0, stdout: expect.stringContaining('"started":true') })
+    expect(uninstall()).toMatchObject({ code: 1, stderr: expect.stringContaining('taskmill down first') })
+    const ran = taskmill('run', 'examples/hello.json')
+    expect(ran).toMatchObject({ code: 0, stdout: expect.stringContaining('"state":"success"') })
+  } finally {
+    expect(taskmill('down').stdout).toContain('"stopped":true')
+  }
+  expect(uninstall()).toMatchObject({ code: 0, stdout: expect.stringContaining('/.local/state/taskmill: graphs') })
+  expect(readdirSync(join(prefix, 'bin'))).toEqual([])
 }, 600_000)
 
 const npm = Bun.which('npm')

@@ -9,7 +9,7 @@ interface Workflow {
   readonly name: string
   readonly permissions: object
   readonly jobs: Readonly<
-    Record<string, { 'timeout-minutes'?: number; steps: readonly { uses?: string; run?: string }[] }>
+    Record<string, { 'timeout-minutes'?: number; steps: readonly { uses?: string; run?: string; env?: object }[] }>
   >
 }
 
@@ -40,6 +40,17 @@ describe.each(readdirSync(directory))('%s', (file) => {
   test('uses only actions of a named version', () => {
     for (const { uses } of steps) if (uses !== undefined) expect(uses).toMatch(/^actions\/[\w-]+@v\d+$/)
   })
+})
+
+test('each night runs every test at its full size', () => {
+  const { on, jobs } = Bun.YAML.parse(readFileSync(join(directory, 'nightly.yml'), 'utf8')) as Workflow & {
+    on: { schedule: readonly { cron: string }[] }
+  }
+  expect(on.schedule.map(({ cron }) => cron)).toEqual([expect.stringMatching(/^\d+ \d+ \* \* \*$/)])
+  const { run, env } = jobs['linux-x64']!.steps.at(-1)!
+  expect({ run, env }).toEqual({ run: '.ci/run', env: { SUITES: 'nightly' } })
+  expect(readFileSync(join(ROOT, '.ci/run'), 'utf8')).toMatch(/for suite in .*SUITES:-test test-long.*; do/)
+  expect(/\nnightly: node_modules\n\t@TASKMILL_NIGHTLY=1 /.test(makefile)).toBe(true)
 })
 
 describe('release-tag', () => {
