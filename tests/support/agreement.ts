@@ -18,6 +18,8 @@ export interface BothSides {
   /** By handle. */
   readonly there: ReadonlyMap<string, TaskSummary>
   readonly isPatient: boolean
+  /** An attempt that had no place yet when its control was killed is followed by one more. Default: it always has one. */
+  readonly mayBeUnplaced?: boolean
 }
 
 /** A sentence for each thing that cannot be. */
@@ -108,10 +110,18 @@ function lastFault(
     case 'success':
       return there?.status === 'success' && isOwnEnd(there, plan) ? resultFault(record, there) : 'did not succeed there'
     case 'failed':
-      return attempt === plan.retry + 1 ? failureFault(record, plan, there, sides) : 'failed too early or too late'
+      return isLast(record, plan, sides) ? failureFault(record, plan, there, sides) : 'failed too early or too late'
     default:
       return `is still ${status}`
   }
+}
+
+/** Whether no attempt is left. */
+function isLast(record: TaskRecord, { retry }: PlannedTask, sides: BothSides): boolean {
+  const { attempt: attempts = 0 } = record
+  if (sides.mayBeUnplaced !== true) return attempts === retry + 1
+  const handles = Array.from({ length: attempts }, (_, i) => handleOf(record, i + 1, sides))
+  return attempts > retry && handles.filter((task) => task !== undefined).length <= retry + 1
 }
 
 function failureFault(

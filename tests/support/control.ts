@@ -47,8 +47,12 @@ export class Control implements AsyncDisposable {
     return (await response.json()) as SubmitResponse
   }
 
+  /** Asks again after 503, as clients do: on a busy machine a database may not answer within a short lease. */
   async get(id: string): Promise<TaskRecord> {
-    const response = await this.fetch(`/tasks/${encodeURIComponent(id)}`)
+    const response = await until(
+      () => this.fetch(`/tasks/${encodeURIComponent(id)}`),
+      ({ status }) => status !== 503,
+    )
     if (response.status !== 200) throw new Error(`no task ${id}: ${response.status} ${await response.text()}`)
     return checkedAnswer(TaskRecord, await response.json())
   }

@@ -3,21 +3,11 @@
  * is removed at the end.
  */
 import { runClient } from './client.ts'
-import { DEPLOY, ROOT } from './deploy-files.ts'
+import { BUILD_MS, debianImage, faultOfDebian } from './debian-image.ts'
+import { DEPLOY } from './deploy-files.ts'
 import { docker, ENGINE_ENV, engineTitle, faultOfTheEngine, run } from './docker-engine.ts'
 import { workplace } from './ensure-running.ts'
 import { freePort } from './free-port.ts'
-
-/** Milliseconds for what builds images, debootstrap included, on a busy machine. */
-export const BUILD_MS = 300_000
-
-/** What an engine may have anyway; else we make its like, and pull nothing. */
-const DEBIAN = 'debian:12-slim'
-
-const hasDebian = async (): Promise<boolean> => {
-  const found = await docker('image', 'inspect', DEBIAN).catch(() => undefined)
-  return found !== undefined
-}
 
 const commandOfCompose = async (): Promise<readonly string[] | undefined> => {
   const plugin = await docker('compose', 'version').catch(() => undefined)
@@ -32,10 +22,7 @@ async function faultOfStack(): Promise<string | undefined> {
   if (faultOfTheEngine !== undefined) return faultOfTheEngine
   let fault: string | undefined
   if (composeCommand === undefined) fault = 'neither docker compose nor docker-compose is there'
-  else if (!(await hasDebian())) {
-    if (Bun.which('debootstrap') === null) fault = `the engine has no ${DEBIAN}, and there is no debootstrap`
-    else if (process.getuid?.() !== 0) fault = `the engine has no ${DEBIAN}, and only root can run debootstrap`
-  }
+  else fault = await faultOfDebian()
   if (fault !== undefined && process.env.TASKMILL_MUST_DOCKER === '1') throw new Error(fault)
   return fault
 }
@@ -58,11 +45,11 @@ export async function makeStack() {
   const runtimePort = await freePort()
   const project = `taskmill-test-${crypto.randomUUID().slice(0, 8)}`
   const images = { control: `${project}-control`, runtime: `${project}-runtime` }
-  const base = (await hasDebian()) ? DEBIAN : await importDebian(`${project}-base`)
+  const base = await debianImage(`${project}-base`)
   const env = {
     ...ENGINE_ENV,
     COMPOSE_PROJECT_NAME: project,
-    TASKMILL_BASE: base,
+    TASKMILL_BASE: base.name,
     TASKMILL_CONTROL_IMAGE: images.control,
     TASKMILL_RUNTIME_IMAGE: images.runtime,
     TASKMILL_CONTROL_PORT: String(place.port),
@@ -107,19 +94,9 @@ export async function makeStack() {
     },
     async [Symbol.asyncDispose](): Promise<void> {
       await compose('down', '--volumes', '--timeout', '1')
-      await docker('rmi', '--force', ...Object.values(images), ...(base === DEBIAN ? [] : [base]))
+      await docker('rmi', '--force', ...Object.values(images))
+      await base[Symbol.asyncDispose]()
       await place[Symbol.asyncDispose]()
     },
   }
 }
-
-/** Imports the small Debian that debootstrap makes, under `name`. */
-async function importDebian(name: string): Promise<string> {
-  const archive = await run([`${ROOT}/scripts/debian-base`], { env: cacheEnvironment(), limitMs: BUILD_MS })
-  await docker('import', archive, name)
-  return name
-}
-
-/** Where the archive is kept. */
-const cacheEnvironment = (): Record<string, string> =>
-  process.env.XDG_CACHE_HOME === undefined ? {} : { XDG_CACHE_HOME: process.env.XDG_CACHE_HOME }

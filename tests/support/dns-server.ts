@@ -87,7 +87,20 @@ function answersOf(zone: Zone, type: number, given: number): Buffer[] {
 
 /** A record about the name of the question, which stands at offset 12. */
 function record(type: number, data: Buffer): Buffer {
-  const head = Buffer.from([0xc0, 12, 0, type, 0, 1, 0, 0, 0, 60, data.length >> 8, data.length & 255])
+  const head = Buffer.from([
+    0xc0,
+    12,
+    0,
+    type,
+    0,
+    1,
+    0,
+    0,
+    0,
+    0, // to be asked for each time
+    data.length >> 8,
+    data.length & 255,
+  ])
   return Buffer.concat([head, data])
 }
 

@@ -20,6 +20,7 @@ export interface ProxyOptions {
   /** Ports of this machine that no rule reaches. */
   readonly ownPorts?: readonly number[]
   readonly maxConnections?: number
+  readonly maxTasks?: number
   readonly times?: SessionTimes
   readonly earlier?: readonly NetworkEvent[]
 }
@@ -29,9 +30,12 @@ export const testEgress = (dataDir: string): Egress =>
   new Egress({
     directory: join(dataDir, 'egress'),
     bounds: { allow: undefined, deny: [] },
-    maxConnections: 4_096,
+    ...{ maxConnections: 4_096, maxTasks: 4 },
     ...{ own: new OwnAddresses(), dialer: new Dialer() },
     onFault: (_, error) => {
+      throw error
+    },
+    onUnkept: (_, error) => {
       throw error
     },
   })
@@ -55,10 +59,12 @@ export class TestProxy implements AsyncDisposable {
       directory: join(this.#dir.path, 'egress'),
       bounds: { allow: bounds.allow?.map(parseAllowRule), deny: (bounds.deny ?? []).map(parseRule) },
       maxConnections,
+      maxTasks: options.maxTasks ?? 1,
       own,
       ...(options.times !== undefined && { times: options.times }),
       dialer: new Dialer(options.resolve ?? resolve),
       onFault: (_, error) => this.faults.push(error),
+      onUnkept: (_, error) => this.faults.push(error),
     })
     this.socketPath = this.open('task-1', 1)
   }

@@ -4,6 +4,7 @@ import { EventNumbers } from '../../control/journal/event-numbers.ts'
 import { recover } from '../../control/journal/recovery.ts'
 import { TaskStore } from '../../control/store/tasks.ts'
 import { type Log, silentLog } from '../../shared/log.ts'
+import { runSync } from '../../shared/steps.ts'
 
 /** Snapshots are taken only at the end. `syncFile` stands for the disk. */
 export async function openEmbedded(
@@ -13,7 +14,7 @@ export async function openEmbedded(
   const recovered = await recover(dataDir)
   const numbers = new EventNumbers({ dataDir, lastSeq: recovered.lastSeq, log })
   const store = new TaskStore({ lastSeq: numbers.start, lastOrdinal: recovered.lastOrdinal })
-  for (const graph of recovered.graphs) store.apply({ kind: 'graph-recovered', graph })
+  for (const graph of recovered.graphs) runSync(store.recover(graph))
   const limits = { intervalMs: 3_600_000, maxEvents: 100_000 }
   return {
     store,

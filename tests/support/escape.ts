@@ -2,7 +2,7 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Attempt, type Listed, parseAttempts, parseList } from '../../runtime/escape/attempts.ts'
-import { type Baits, layBaits } from '../../runtime/escape/baits.ts'
+import { type BaitOptions, type Baits, layBaits } from '../../runtime/escape/baits.ts'
 import { putEscapeProgram } from '../../runtime/escape/program.ts'
 import { testEnvironment } from './service.ts'
 import { tempDir } from './temp.ts'
@@ -18,7 +18,10 @@ export interface EscapePlace extends AsyncDisposable {
 }
 
 /** Somewhere with baits in `hiddenDirectories`. Everybody may enter and write the workspace. */
-export async function escapePlace(hiddenDirectories: readonly string[]): Promise<EscapePlace> {
+export async function escapePlace(
+  hiddenDirectories: readonly string[],
+  options: BaitOptions = {},
+): Promise<EscapePlace> {
   const temp = tempDir()
   chmodSync(temp.path, 0o755)
   const workspace = join(temp.path, 'workspace')
@@ -27,7 +30,7 @@ export async function escapePlace(hiddenDirectories: readonly string[]): Promise
   writeFileSync(join(temp.path, 'secret'), 'beside the workspace\n')
   const program = join(workspace, 'taskmill-escape')
   putEscapeProgram(program)
-  const baits = await layBaits(program, [...hiddenDirectories, temp.path])
+  const baits = await layBaits(program, [...hiddenDirectories, temp.path], options)
   const baitArguments = baits.list.flatMap((bait) => ['--bait', bait])
   return {
     ...{ workspace, program, baits, baitArguments },

@@ -13,7 +13,7 @@ export function footprintOf(pid: number): Footprint {
 }
 
 /** The least-squares slope of `values` over `times`: change a unit of time. */
-export function slopeOf(times: readonly number[], values: readonly number[]): number {
+function slopeOf(times: readonly number[], values: readonly number[]): number {
   const mean = (numbers: readonly number[]) => numbers.reduce((sum, one) => sum + one, 0) / numbers.length
   const [meanTime, meanValue] = [mean(times), mean(values)]
   const [covariance, variance] = times.reduce(
@@ -24,6 +24,19 @@ export function slopeOf(times: readonly number[], values: readonly number[]): nu
     [0, 0] as [number, number],
   )
   return variance === 0 ? 0 : covariance / variance
+}
+
+/** The minutes after its start in which a service still grows: code is compiled, caches fill. */
+export const WARM_UP_MINUTES = 20
+
+/** Memory varies by some megabytes from look to look: a shorter time has no slope. */
+const MIN_STEADY_MINUTES = 20
+
+/** The change an hour after the warm-up. Undefined if `values` end too early to tell. `minutes` are those since the start. */
+export function steadySlope(minutes: readonly number[], values: readonly number[]): number | undefined {
+  const first = minutes.findIndex((minute) => minute >= WARM_UP_MINUTES)
+  if (first < 0 || minutes.at(-1)! - minutes[first]! < MIN_STEADY_MINUTES * 0.95) return undefined
+  return slopeOf(minutes.slice(first), values.slice(first)) * 60
 }
 
 /** The value that `share` of `values` do not exceed. */

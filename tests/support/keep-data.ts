@@ -40,7 +40,7 @@ const shell = (id: string, args: readonly string[], more: object = {}) => ({
 const scoped = (name: string, tasks: readonly object[], more: object = {}) => ({ name, scope: 'graph', tasks, ...more })
 
 /** Graphs that end before the state file is written. */
-const FIRST = [
+export const FIRST = [
   { name: 'plain', tasks: [shell('a', ['one']), shell('b', ['two'], { depends_on: ['a'] })] },
   scoped('failing', [
     { id: 'bad', type: 'os', tool_name: 'no-such-tool', retry: 1 },
@@ -64,7 +64,7 @@ const FIRST = [
 ]
 
 /** Graphs that only the journal has. */
-const SECOND = [
+export const SECOND = [
   { name: 'again', tasks: [shell('a', ['other'])] }, // takes the id of an earlier graph
   scoped('asked', [
     { id: 'sure', type: 'approval', params: { message: 'really?' } },

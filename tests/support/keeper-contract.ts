@@ -123,15 +123,16 @@ export function describeKeeper(name: string, newPlace: () => Promise<KeeperPlace
       const request = { scope: 'tasks', key: 'k', body: text(submission) }
       const answer = await open.keeper.keys.once(request, async (sent) => {
         const { graph, body } = claimed(open, submission)
-        await open.keeper.keepGraph(graph, body, { idempotency: { ...sent!, answer: graph.id, at: Date.now() } })
+        const answer = JSON.stringify({ accepted: 1, task_ids: ['a'], graph_id: graph.id })
+        await open.keeper.keepGraph(graph, body, { idempotency: { ...sent!, answer, at: Date.now() } })
         open.store.apply({ kind: 'graph-accepted', graph })
-        return graph.id
+        return answer
       })
       await place.kill()
       const { store, keeper } = await place.open()
       const never = () => Promise.reject(new Error('it was made again'))
       expect(await keeper.keys.once(request, never)).toBe(answer)
-      expect(store.graph(answer)).toBeDefined()
+      expect(store.graph(JSON.parse(answer).graph_id)).toBeDefined()
       const other = { ...request, body: text('other') }
       await expect(keeper.keys.once(other, never)).rejects.toMatchObject({ status: 422 })
     })

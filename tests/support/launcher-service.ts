@@ -10,6 +10,7 @@ import type {
   Launcher,
   LauncherEnd,
   LauncherHost,
+  PreparedLauncher,
 } from '../../runtime/launcher/launcher-host.ts'
 import { type LauncherEvent, NotifyPipe } from '../../runtime/launcher/notify.ts'
 import type { LaunchPlan } from '../../runtime/launcher/plan.ts'
@@ -58,6 +59,7 @@ export class LauncherService implements AsyncDisposable {
     this.path = dataDir.path
     this.#pipe = new NotifyPipe(join(this.path, 'notify'), (event) => {
       this.events.push(event)
+      this.host.heard(event)
       this.hear(event)
       onEvent(event)
     })
@@ -114,7 +116,12 @@ export class LauncherService implements AsyncDisposable {
 
   /** The same for a plan of one's own. */
   startPlan(plan: LaunchPlan, env: Environment = taskEnv): StartedTask {
-    const launched: Launched = this.host.prepare(plan, env)()
+    return this.startPrepared(plan, this.host.prepare(plan, env))
+  }
+
+  /** The same for one that was prepared before. */
+  startPrepared(plan: LaunchPlan, prepared: PreparedLauncher): StartedTask {
+    const launched: Launched = prepared.start()
     if ('error' in launched) throw new Error(launched.error.message)
     this.#launchers.set(plan.task_id, launched.launcher)
     return { dir: plan.task_dir, gone: launched.launcher.gone }

@@ -2,30 +2,34 @@
  * Executables for an ordinary user, for tests that run as root. Other users may not be able to read our checkout, so
  * they run a copy.
  *
- * The first test of a file that needs the copy creates it. It is removed at the end of that file.
+ * The first test of a file that needs a copy creates it. It is removed at the end of that file.
  */
 import { afterAll } from 'bun:test'
-import { chmodSync, copyFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { builtProgram } from '../../scripts/build.ts'
+import { builtProgram, type ProgramName } from '../../scripts/build.ts'
 import type { ServiceOptions } from './service.ts'
 import { type TempDir, tempDir } from './temp.ts'
 
-/** A user that no machine has. */
-export const ORDINARY_UID = 61_235
+/**
+ * A user that no machine has and no other test process, as limits count all processes of a user. A container may have no
+ * ids from 65,536 on.
+ */
+export const ownUid = (first: number): number => first + (process.pid % 5_000)
+
+export const ORDINARY_UID = ownUid(50_000)
 
 let programs: TempDir | undefined
 afterAll(() => programs?.[Symbol.dispose]())
 
-/** The path of a copy of the runtime executable that everybody may run. */
-export async function openProgram(): Promise<string> {
-  const isFirst = programs === undefined
+/** The path of a copy of an executable that everybody may run. */
+export async function openProgram(name: ProgramName = 'taskmill-runtime'): Promise<string> {
+  const original = await builtProgram(name)
   programs ??= tempDir()
-  const path = join(programs.path, 'taskmill-runtime')
-  if (isFirst) {
-    chmodSync(programs.path, 0o755)
-    copyFileSync(await builtProgram('taskmill-runtime'), path)
-  }
+  const path = join(programs.path, name)
+  if (existsSync(path)) return path
+  chmodSync(programs.path, 0o755)
+  copyFileSync(original, path)
   return path
 }
 
@@ -36,7 +40,7 @@ export const becoming = (groups: readonly number[] = []): string[] => [
 ]
 
 /** How a service is started as that user. */
-export const asOrdinaryUser = async (groups: readonly number[] = []): Promise<ServiceOptions> => ({
-  through: [...becoming(groups), 'sh', '-c', `shift; exec ${await openProgram()} "$@"`, 'sh'],
+export const asOrdinaryUser = async (groups: readonly number[] = [], name?: ProgramName): Promise<ServiceOptions> => ({
+  through: [...becoming(groups), 'sh', '-c', `shift; exec ${await openProgram(name)} "$@"`, 'sh'],
   ownerUid: ORDINARY_UID,
 })

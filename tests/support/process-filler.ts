@@ -1,11 +1,15 @@
-/** Uses up all processes that an ordinary user may have, and takes each that becomes free within a millisecond. */
+/** Uses up all processes that the tasks of an ordinary user may have, and takes each that becomes free within a millisecond. */
+import { processesOfTasks } from '../../shared/process-reserve.ts'
 import { becoming } from './ordinary-user.ts'
 
-/** RLIMIT_NPROC of the user: enough for a service and some tasks. */
-export const PROCESS_LIMIT = 100
+/** RLIMIT_NPROC of the service: enough for it and some tasks. */
+const PROCESS_LIMIT = 132n
 
-/** Runs the rest of a command line with that limit. */
-export const withProcessLimit = ['prlimit', `--nproc=${PROCESS_LIMIT}:${PROCESS_LIMIT}`, '--']
+/** Runs the rest of a command line with a limit on the processes of its user: that of the service. */
+export const withProcessLimit = (limit = PROCESS_LIMIT): string[] => ['prlimit', `--nproc=${limit}:${limit}`, '--']
+
+/** A shell script that forks for ever, as its children do. It says when it cannot any more. */
+export const FORK_BOMB = `echo ready; exec perl -e '$| = 1; while (1) { next if defined fork; print "full\\n"; sleep 1 }'`
 
 /** Says `full` once there are none left. A line of input makes it give one back and take no more; it then says `spared`. */
 const FILL = `
@@ -30,10 +34,20 @@ export interface ProcessFiller extends AsyncDisposable {
   readonly stop: () => Promise<void>
 }
 
-/** Returns when there is none left, or with `isOneSpared` a single one. */
-export async function fillProcesses({ isOneSpared = false } = {}): Promise<ProcessFiller> {
+export interface Filling {
+  /** Take those, too, that the service keeps for itself. */
+  readonly isReserveTaken?: boolean
+  readonly isOneSpared?: boolean
+}
+
+/** Returns when there is none left for tasks, or with `isOneSpared` a single one. */
+export async function fillProcesses({
+  isReserveTaken = false,
+  isOneSpared = false,
+}: Filling = {}): Promise<ProcessFiller> {
+  const limit = isReserveTaken ? PROCESS_LIMIT : processesOfTasks(PROCESS_LIMIT)
   // Before all others, also on a busy machine: a launch must not find a place that has become free.
-  const child = Bun.spawn(['nice', '-n', '-20', ...becoming(), ...withProcessLimit, 'perl', '-e', FILL], {
+  const child = Bun.spawn(['nice', '-n', '-20', ...becoming(), ...withProcessLimit(limit), 'perl', '-e', FILL], {
     cwd: '/',
     stdin: 'pipe',
     stdout: 'pipe',

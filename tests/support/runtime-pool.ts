@@ -68,14 +68,14 @@ export class StartedPool implements AsyncDisposable {
     await this.runtime(name).dispose()
   }
 
-  async startControl(more: readonly string[] = []): Promise<Control> {
+  async startControl(more: readonly string[] = [], env: Readonly<Record<string, string>> = {}): Promise<Control> {
     const urls = Object.entries(this.#members).flatMap(([name, { labels }]) => [
       '--runtime-url',
       [`${name}=${this.urlOf(name)}`, ...(labels === undefined ? [] : [labels])].join(','),
     ])
     await this.#control?.dispose()
     const flags = ['--shutdown-timeout', '0s', ...urls, ...more]
-    this.#control = await startControl({ dataDir: this.file('control'), flags })
+    this.#control = await startControl({ dataDir: this.file('control'), flags, env })
     return this.#control
   }
 

@@ -2,12 +2,13 @@
  * Starts a real service for one test: a process, a directory and the lines that it logs. All are gone at the end of
  * the block.
  */
-import { chownSync } from 'node:fs'
+import { chownSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Subprocess } from 'bun'
 import { builtProgram, type ProgramName } from '../../scripts/build.ts'
 import { cgroupRemover } from '../../scripts/service-cgroups.ts'
 import { faultsOfLogLine } from './log-line.ts'
+import { databaseFlags, recoveredFrom, releaseDatabase } from './on-database.ts'
 import { tempDir } from './temp.ts'
 
 export interface ServiceOptions {
@@ -44,17 +45,37 @@ export const testEnvironment = (extra: Readonly<Record<string, string>> = {}): R
   ...extra,
 })
 
+export interface SpawnedService extends Omit<StartedService, 'url'> {
+  /** The address, once the service listens; undefined if it ended before. */
+  readonly listening: Promise<string | undefined>
+}
+
 /** Starts a service and waits until it listens. Fails with its output when it does not. */
 export async function startService(
   program: ProgramName,
   argv: readonly string[],
   options: ServiceOptions,
 ): Promise<StartedService> {
+  const { listening, ...service } = await spawnService(program, argv, options)
+  const url = await listening
+  if (url !== undefined) return { url, ...service }
+  await service.dispose()
+  throw new Error(`${program} did not start: ${await service.stderr}`)
+}
+
+/** Starts a service, which may have to wait before it listens. */
+export async function spawnService(
+  program: ProgramName,
+  argv: readonly string[],
+  options: ServiceOptions,
+): Promise<SpawnedService> {
   const temp = tempDir()
   const cwd = options.cwd ?? temp.path
   const dataDir = options.dataDir ?? join(temp.path, 'data')
   if (options.ownerUid !== undefined) chownSync(temp.path, options.ownerUid, options.ownerUid)
-  const command = [await builtProgram(program), ...argv, '--data-dir', dataDir, ...(options.flags ?? [])]
+  const { flags = [] } = options
+  const database = program === 'taskmill-control' ? await databaseFlags(dataDir, flags) : []
+  const command = [await builtProgram(program), ...argv, '--data-dir', dataDir, ...database, ...flags]
   const child = Bun.spawn([...(options.through ?? []), ...command], {
     cwd,
     env: testEnvironment(options.env),
@@ -65,7 +86,7 @@ export async function startService(
   const stderr = new Response(child.stderr).text()
   const log: LogLine[] = []
   const undeclared: string[] = []
-  const { promise: listening, resolve: isListening } = Promise.withResolvers<string>()
+  const { promise: listens, resolve: isListening } = Promise.withResolvers<string>()
   const reading = readLines(child.stdout, (text) => {
     const line = JSON.parse(text) as LogLine
     log.push(line)
@@ -74,20 +95,21 @@ export async function startService(
     if (line.msg === 'listening' && program.endsWith(`-${line.service}`)) isListening(String(line.url))
   })
   let removeGroup = () => {}
+  const listening = Promise.race([listens, child.exited.then(() => undefined)]).then(async (url) => {
+    if (url === undefined) return undefined
+    removeGroup = cgroupRemover(dataDir)
+    if (database.length > 0) await recoveredFrom(dataDir, url)
+    return url
+  })
   const dispose = async () => {
     child.kill('SIGKILL')
     await Promise.all([child.exited, reading])
     removeGroup()
     temp[Symbol.dispose]()
+    if (!existsSync(dataDir)) await releaseDatabase(dataDir)
     if (undeclared.length > 0) throw new Error(`log lines that are not declared: ${undeclared.join('; ')}`)
   }
-  const url = await Promise.race([listening, child.exited.then(() => undefined)])
-  if (url === undefined) {
-    await dispose()
-    throw new Error(`${program} did not start: ${await stderr}`)
-  }
-  removeGroup = cgroupRemover(dataDir)
-  return { url, cwd, dataDir, process: child, log, stderr, dispose }
+  return { listening, cwd, dataDir, process: child, log, stderr, dispose }
 }
 
 /** Ends the service with `signal` and gives its exit code, or the signal's name. */

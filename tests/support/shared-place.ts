@@ -1,9 +1,11 @@
 /** Opens a database as the start of a replica does: the store with the graphs found there, and their keeper. */
 import { EventHistory } from '../../control/journal/event-history.ts'
 import { findHistory } from '../../control/journal/found-history.ts'
+import { BLOCK } from '../../control/journal/number-blocks.ts'
 import { parseDatabaseUrls } from '../../control/shared-store/database-url.ts'
-import { type RecoveredRows, SharedKeeper } from '../../control/shared-store/shared-keeper.ts'
-import { FIRST_OF_REPLICA, SharedRows } from '../../control/shared-store/shared-rows.ts'
+import { SharedKeeper } from '../../control/shared-store/shared-keeper.ts'
+import { SharedRows } from '../../control/shared-store/shared-rows.ts'
+import type { RecoveredRows } from '../../control/shared-store/takeover.ts'
 import { TaskStore } from '../../control/store/tasks.ts'
 import { silentLog } from '../../shared/log.ts'
 import { tempDir } from './temp.ts'
@@ -23,15 +25,16 @@ export async function openShared(url: string, { leaseMs = 10_000 } = {}): Promis
   const urls = parseDatabaseUrls([url], 'test')
   const rows = new SharedRows({ urls, leaseMs, answerMs: Math.min(2_000, leaseMs / 2), log })
   await rows.open(30_000)
-  const active = await rows.activate('http://127.0.0.1:1', false)
-  if (active !== undefined) throw new Error(`replica ${active.id} is active`)
-  const first = rows.id * FIRST_OF_REPLICA
+  const earlier = await rows.replicas.register(false)
+  if (earlier !== undefined) throw new Error(`replica ${earlier.id} of an earlier version is active`)
+  const first = rows.replicas.id * BLOCK
   const store = new TaskStore({ lastSeq: first, lastOrdinal: first })
   const dataDir = temp.path
   const found = findHistory(dataDir)
   const history = new EventHistory({ dataDir, found, kept: undefined, lastSeq: first, maxEvents: 100_000, log })
   const lost: string[] = []
-  const keeper = new SharedKeeper({ rows, store, history, leaseMs, log })
+  const options = { maxEvents: 100_000, leaseMs, onTakeover: 'rerun', token: undefined } as const
+  const keeper = new SharedKeeper({ rows, store, history, ...options, log })
   keeper.onLost((why) => void lost.push(why))
   const recovered = await keeper.recover()
   const end = async () => {

@@ -9,15 +9,17 @@ export interface RowsOptions {
   readonly leaseMs?: number
   /** Milliseconds that the database may take for an answer. */
   readonly answerMs?: number
+  /** The lock of its data directory. */
+  readonly lockId?: string
   readonly log?: Log
 }
 
 /** Connects, and makes the tables. */
 export async function openRows(
   urls: readonly string[],
-  { leaseMs = 60_000, answerMs = 20_000, log = silentLog() }: RowsOptions = {},
+  { leaseMs = 60_000, answerMs = 20_000, lockId, log = silentLog() }: RowsOptions = {},
 ): Promise<SharedRows & AsyncDisposable> {
-  const rows = new SharedRows({ urls: parseDatabaseUrls(urls, 'the test'), leaseMs, answerMs, log })
+  const rows = new SharedRows({ urls: parseDatabaseUrls(urls, 'the test'), leaseMs, answerMs, lockId, log })
   try {
     await rows.open(30_000)
   } catch (error) {
@@ -27,19 +29,29 @@ export async function openRows(
   return Object.assign(rows, { [Symbol.asyncDispose]: () => rows.close() })
 }
 
-/** As `openRows`, and takes the lease. */
-export async function activeRows(
+/** As `openRows`, and registers a replica. */
+export async function registeredRows(
   urls: readonly string[],
   options?: RowsOptions,
 ): Promise<SharedRows & AsyncDisposable> {
   const rows = await openRows(urls, options)
-  const other = await rows.activate('http://replica.test', false)
-  if (other !== undefined) throw new Error(`replica ${other.id} has the lease`)
+  const other = await rows.replicas.register(false)
+  if (other !== undefined) throw new Error(`replica ${other.id} of an earlier version is active`)
   return rows
 }
 
 export const writes = (some: Partial<TurnWrites>): TurnWrites => ({
-  ...{ graphs: [], frames: [], removed: [], freedIds: [], freedKeys: [], unusedResults: [] },
+  ...{
+    graphs: [],
+    frames: [],
+    removed: [],
+    freedIds: [],
+    freedKeys: [],
+    resultUses: [],
+    callbacks: [],
+    orphans: [],
+    removals: [],
+  },
   ...some,
 })
 
@@ -47,4 +59,7 @@ export const graph = (ordinal: number, taskIds: readonly string[] = [], payload 
   ...{ ordinal, id: `graph-${ordinal}`, payload, taskIds, key: undefined },
 })
 
-export const frame = (ordinal: number, number: number, payload = '[]'): NewFrame => ({ ordinal, number, payload })
+export const frame = (ordinal: number, number: number, payload = '[]', ends = false): NewFrame => ({
+  ...{ ordinal, number, payload, ends },
+  ...{ seq: number, changes: 1 },
+})

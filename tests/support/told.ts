@@ -5,7 +5,12 @@
 import { expect } from 'bun:test'
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
-import type { Control } from './control.ts'
+
+/** A control service, or several that act as one. */
+export interface Asked {
+  fetch(path: string, init?: RequestInit): Promise<Response>
+  list(): Promise<TaskRecord[]>
+}
 
 export class Told {
   /** Acknowledged and, as far as we were told, not deleted. */
@@ -27,20 +32,20 @@ export class Told {
     this.#refused.add(graph)
   }
 
-  async look(control: Control, id: string, waitMs: number): Promise<void> {
+  async look(control: Asked, id: string, waitMs: number): Promise<void> {
     const response = await control.fetch(`/tasks/${id}?wait_ms=${waitMs}`)
     if (response.status === 200) this.saw((await response.json()) as TaskRecord)
     else await response.body?.cancel()
   }
 
-  async cancel(control: Control, id: string): Promise<void> {
+  async cancel(control: Asked, id: string): Promise<void> {
     const response = await control.fetch(`/tasks/${id}/cancel`, { method: 'POST' })
     const { tasks } = (await response.json()) as { tasks?: { status: string }[] }
     const status = response.status === 202 ? tasks?.[0]?.status : undefined
     if (status === 'cancelled' || status === 'cancelling') this.#cancelled.add(id)
   }
 
-  async delete(control: Control, id: string): Promise<void> {
+  async delete(control: Asked, id: string): Promise<void> {
     // From here on we do not know until we are told.
     this.#present.delete(id)
     this.#unwanted.add(id)
@@ -91,7 +96,7 @@ export class Told {
     if (this.#cancelled.has(id)) expect(`${id}: ${status}`).toBe(`${id}: cancelled`)
   }
 
-  async check(control: Control): Promise<TaskRecord[]> {
+  async check(control: Asked): Promise<TaskRecord[]> {
     const records = await control.list()
     const found = new Set(records.map(({ id }) => id))
     const missing = [...this.#present].filter((id) => !found.has(id))

@@ -13,8 +13,11 @@ import { testEnvironment } from './service.ts'
 const ROOT = realpathSync(join(import.meta.dir, '../..'))
 const VM = join(ROOT, 'scripts/vm')
 
-/** Milliseconds for a command in it, the boot included: it is some twenty times slower there to start a process. */
-export const VM_PATIENCE_MS = 240_000
+/**
+ * Milliseconds for a command in it, the boot included: it is some twenty times slower there to start a process, and slower
+ * still on a machine that has other work.
+ */
+export const VM_PATIENCE_MS = 600_000
 
 export interface VmOptions {
   readonly cgroup?: 'v1' | 'v2' | 'hybrid'

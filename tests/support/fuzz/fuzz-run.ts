@@ -23,6 +23,7 @@ import { isTerminal } from '../../../shared/contract/task-status.ts'
 import type { OpenApiDocument } from '../../../shared/openapi/document.ts'
 import { describedRoutes } from '../../../shared/openapi/route.ts'
 import { type Footprint, footprintOf } from '../footprint.ts'
+import { hasDatabase } from '../on-database.ts'
 import { type Pair, startPair } from '../pair.ts'
 import type { LogLine } from '../service.ts'
 import { until } from '../until.ts'
@@ -119,7 +120,7 @@ class Run {
     const { control, runtime } = this.#pair
     const tools = await listedTools(control.url)
     this.#targets = [
-      await this.#target('control', describedRoutes(describedControl()), ControlError, {
+      await this.#target('control', describedRoutes(describedControl({ hasDatabase })), ControlError, {
         'POST /mcp': mcpMessages(tools),
       }),
       await this.#target('runtime', describedRoutes(describedRuntime()), RuntimeError, {}),
