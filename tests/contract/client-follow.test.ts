@@ -158,8 +158,10 @@ describe('watch', () => {
   })
 
   test('of an unknown graph is a failure', async () => {
-    const { exitCode, envelope } = await client(['watch', 'nobody'])
+    const { exitCode, envelope, stderr } = await client(['watch', 'nobody'])
     expect({ exitCode, status: envelope.error?.status_code }).toEqual({ exitCode: 1, status: 404 })
+    expect(envelope).not.toHaveProperty('data')
+    expect(stderr).not.toContain('goes on')
   })
 
   test('goes on through a restart of the service', async () => {
@@ -257,12 +259,13 @@ describe('a lost connection', () => {
 
   test('does not lose the graph that was removed', async () => {
     using service = scriptedService(() => sse([8, 'graph_removed', {}]))
-    const { exitCode, envelope } = await client(['watch', 'g'], { url: service.url })
+    const { exitCode, envelope, stderr } = await client(['watch', 'g'], { url: service.url })
     expect({ exitCode, message: envelope.error?.message, data: envelope.data }).toMatchObject({
       exitCode: 1,
       message: 'graph g was removed',
       data: { graph_id: 'g' },
     })
+    expect(stderr).not.toContain('goes on')
   })
 })
 

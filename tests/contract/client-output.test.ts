@@ -67,6 +67,11 @@ describe('-o table', () => {
     ])
     await control.ended('table-after')
     await control.reached('table-sleep', 'running')
+    // The tasks of `run` are not in the list of the service: a new user has to learn where they are.
+    const none = await client(['list', '--status', 'cancelled', '-o', 'table'])
+    expect(none.stdout).toBe(
+      'no tasks here; those of taskmill run: taskmill graphs, then taskmill list --graph GRAPH_ID\n',
+    )
     const { exitCode, stdout } = await client(['list', '--graph', graph_id, '-o', 'table'])
     expect(exitCode).toBe(0)
     const [header, ...rows] = stdout.trimEnd().split('\n')

@@ -9,6 +9,7 @@ import { builtProgram as binary } from '../../scripts/build.ts'
 import { runClient } from '../support/client.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { freePort } from '../support/free-port.ts'
+import { replicaMember } from '../support/on-database.ts'
 import { testEnvironment } from '../support/service.ts'
 import { tempDir } from '../support/temp.ts'
 
@@ -320,7 +321,12 @@ describe('health', () => {
     expect(exitCode).toBe(0)
     expect(envelope).toEqual({
       ok: true,
-      data: { status: 'ok', version: 'v1.0.0', uptime: expect.stringMatching(/^(\d+h)?(\d+m)?\d+s$/) },
+      data: {
+        status: 'ok',
+        version: 'v1.0.0',
+        uptime: expect.stringMatching(/^(\d+h)?(\d+m)?\d+s$/),
+        ...replicaMember,
+      },
     })
   })
 
@@ -409,15 +415,20 @@ describe('the command line', () => {
     [[], 'no subcommand (see --help)'],
     [
       ['polka'],
-      'unknown subcommand "polka" (there are: run, submit, check, wait, watch, rerun, get, list, graphs, graph, logs, approve, reject, cancel, delete, act, translate, tools, capabilities, runtimes, health, up, status, down, doctor, ensure-running, mcp, install-mcp, schema, version, help)',
+      'unknown subcommand "polka" (there are: run, submit, check, wait, watch, rerun, get, list, graphs, graph, logs, network, approve, reject, cancel, delete, act, translate, tools, capabilities, runtimes, health, up, status, down, doctor, ensure-running, mcp, install-mcp, schema, version, help)',
     ],
     [
       ['constructor'],
-      'unknown subcommand "constructor" (there are: run, submit, check, wait, watch, rerun, get, list, graphs, graph, logs, approve, reject, cancel, delete, act, translate, tools, capabilities, runtimes, health, up, status, down, doctor, ensure-running, mcp, install-mcp, schema, version, help)',
+      'unknown subcommand "constructor" (there are: run, submit, check, wait, watch, rerun, get, list, graphs, graph, logs, network, approve, reject, cancel, delete, act, translate, tools, capabilities, runtimes, health, up, status, down, doctor, ensure-running, mcp, install-mcp, schema, version, help)',
     ],
     [['wiat'], 'unknown subcommand "wiat" (did you mean "wait"?)'],
     [['kill', 'a'], 'unknown subcommand "kill" (did you mean "cancel"?)'],
     [['--dance'], 'unknown flag --dance (see --help)'],
+    [
+      ['--url', 'http://127.0.0.1:1', 'wait', 'a', '--fail'],
+      'flags come after the subcommand: taskmill SUBCOMMAND --url',
+    ],
+    [['-o=table', 'health'], 'flags come after the subcommand: taskmill SUBCOMMAND -o=table'],
     [['wait', 'a', '--tiemout', '2m'], 'unknown flag --tiemout (did you mean --timeout?)'],
     [['help', 'wiat'], 'unknown subcommand "wiat" (did you mean "wait"?)'],
     [['submit', '--dance', 'x'], 'unknown flag --dance (see --help)'],

@@ -104,6 +104,7 @@ describe('flags', () => {
     [['--allowed-host', 'http://build.example.com'], 'names of hosts, without a scheme or a path'],
     [['--allowed-host', 'a.example.com,b.example.com/x'], '--allowed-host'],
     [['--file-root', '/no/such/directory'], '--file-root'],
+    [['--file-root', '/dev/null'], 'it is not a directory'],
     [['serve'], 'serve'],
     [['--', '--addr'], '--addr'],
   ])('usage errors are one clear line on stderr and exit code 2: %j', async (args, named) => {
@@ -128,7 +129,7 @@ describe('flags', () => {
     const { exitCode, stdout, stderr } = await run(['--addr', addr])
     expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
     expect(stderr).toMatch(/^taskmill-control: [^\n]+\n$/)
-    expect(stderr).toContain(addr)
+    expect(stderr).toContain(`"${addr}" for --addr (SERVICE_ADDR)`)
   })
 
   test('durations are written as 500ms, 30s, 2m', async () => {

@@ -4,6 +4,7 @@ import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { builtProgram } from '../../scripts/build.ts'
 import { testCertificate } from '../support/certificate.ts'
+import { startControl } from '../support/control.ts'
 import { freePort } from '../support/free-port.ts'
 import { mustPostgres } from '../support/must-postgres.ts'
 import { startPgBouncer } from '../support/pgbouncer.ts'
@@ -127,13 +128,19 @@ describe.skipIf(missing !== undefined)(`database check${missing === undefined ? 
     expect((await check(url)).codes).toEqual(['missing_rights', 'no_synchronous_standby'])
     await postgres.run(`grant create on database ${database} to guest`)
     expect((await check(url)).codes).toEqual(['no_synchronous_standby'])
-    await postgres.run(['create schema taskmill', 'create table taskmill.frame (graph bigint)'], database)
+    await postgres.run(
+      [
+        ...['create schema taskmill', 'create table taskmill.frame (graph bigint)'],
+        ...['create table taskmill.schema_version (version int)', 'insert into taskmill.schema_version values (1)'],
+      ],
+      database,
+    )
     const { report } = await check(url)
     const { remedy } = report.findings[0] as unknown as { remedy: string }
     expect(report.findings[0]).toMatchObject({ code: 'missing_rights', severity: 'error' })
     await postgres.run('grant usage, create on schema taskmill to guest', database)
     expect((await check(url)).report.findings[0]).toMatchObject({
-      ...{ code: 'missing_rights', message: 'the user guest may not use the tables frame' },
+      ...{ code: 'missing_rights', message: 'the user guest may not use the tables frame, schema_version' },
     })
     await postgres.run(remedy.split('; '), database)
     expect((await check(url)).codes).toEqual(['no_synchronous_standby'])
@@ -154,6 +161,39 @@ describe.skipIf(missing !== undefined)(`database check${missing === undefined ? 
     expect(report.ok).toBe(false)
     await postgres.run('update taskmill.schema_version set version = 1', name)
     expect((await check(postgres.url(name))).codes).toEqual(['no_synchronous_standby'])
+  })
+
+  test('a schema of our name that belongs to another program', async () => {
+    const name = await postgres.createDatabase()
+    await postgres.run(['create schema taskmill', 'create table taskmill.mine (id int)'], name)
+    const starts = async () =>
+      await startControl({ flags: ['--database', postgres.url(name)] }).then(String, (error) => String(error))
+    const { report, codes } = await check(postgres.url(name))
+    expect(codes).toEqual(['foreign_schema', 'no_synchronous_standby'])
+    expect(report.findings[0]).toMatchObject({
+      message: 'the schema taskmill belongs to another program (it has mine)',
+      remedy: 'use another database, or rename that schema: alter schema taskmill rename to NAME',
+    })
+    expect(await starts()).toContain('the schema taskmill of the database belongs to another program (it has mine)')
+    await postgres.run('create table taskmill.schema_version (version text)', name)
+    expect(await starts()).toContain('belongs to another program (its table schema_version has no version)')
+    await postgres.run('alter schema taskmill rename to theirs', name)
+    expect((await check(postgres.url(name))).codes).toEqual(['no_synchronous_standby'])
+  })
+
+  test('a time limit of statements, also one that the check itself meets', async () => {
+    const url = await createUser('hasty')
+    const database = url.replace(/.*\//, '')
+    const limit = (to: string) => postgres.run(`alter role hasty set statement_timeout = '${to}'`)
+    await postgres.run(`grant create on database ${database} to hasty`)
+    await limit('1min')
+    const { report, codes } = await check(url)
+    expect(codes).toEqual(['statement_timeout', 'no_synchronous_standby'])
+    const { remedy } = report.findings[0] as unknown as { remedy: string }
+    await limit('1ms')
+    expect((await check(url)).report.findings).toMatchObject([{ code: 'statement_timeout', severity: 'error', remedy }])
+    await postgres.run(remedy)
+    expect((await check(url)).codes).toEqual(['no_synchronous_standby'])
   })
 
   test('settings of the role', async () => {

@@ -90,6 +90,7 @@ describe('real answers of control', () => {
     await service.ask('GET /graphs/{id}', { values: { id: graph_id } })
     for (const id of ['ok', 'bad', 'skipped', 'warned']) await service.ask('GET /tasks/{id}', { values: { id } })
     await service.ask('GET /tasks/{id}/logs', { values: { id: 'ok' }, query: '?tail=1' })
+    await service.ask('GET /tasks/{id}/network', { values: { id: 'ok' } })
     await service.ask('GET /tasks')
     await service.ask('GET /tasks', { query: '?limit=1&status=failed' })
     await control.submit([{ id: 'slow', type: 'sleep', params: { duration_ms: 60_000 } }])
@@ -154,6 +155,7 @@ describe('real answers of control', () => {
       const values = { id, task_id }
       await service.ask(`GET ${TASK}`, { values })
       await service.ask(`GET ${TASK}/logs`, { values })
+      await service.ask(`GET ${TASK}/network`, { values })
       await service.ask(`POST ${TASK}/cancel`, { values })
       await service.ask(`DELETE ${TASK}`, { values })
     }
@@ -231,6 +233,7 @@ describe('real answers of control', () => {
       'DELETE /tasks/{id}',
       'GET /mcp/tasks/{id}',
       'GET /tasks/{id}/logs',
+      'GET /tasks/{id}/network',
       'GET /graphs/{id}',
       'POST /graphs/{id}/cancel',
       'DELETE /graphs/{id}',
@@ -270,6 +273,7 @@ describe('real answers of the runtime service', () => {
       await runtime.ended(id)
       await service.ask(`GET ${TASKS}/{id}`, { values: { id } })
       await service.ask(`GET ${TASKS}/{id}/events`, { values: { id } })
+      await service.ask(`GET ${TASKS}/{id}/network`, { values: { id } })
       await service.ask(`GET ${TASKS}/{id}/logs`, { values: { id }, query: '?stream=stdout&follow=true' })
     }
     await service.ask(`GET ${TASKS}`, { query: '?limit=1&status=failed' })
@@ -282,6 +286,13 @@ describe('real answers of the runtime service', () => {
     for (const range of ['bytes=1-2', 'bytes=99-']) {
       await service.ask(FILE, { values: { id: 'files', path: 'file' }, headers: { range } })
     }
+    const BUNDLE = `GET ${TASKS}/{id}/bundle`
+    await service.ask(BUNDLE, { values: { id: 'files' }, query: '?file=file' })
+    await service.ask(BUNDLE, { values: { id: 'files' }, query: '?only=digest' })
+    const values = { sha256: new Bun.CryptoHasher('sha256').update('x').digest('hex') }
+    for (const body of ['x', 'x', 'y']) await service.ask('PUT /api/v1/runtime/files/{sha256}', { values, body })
+    await service.ask('GET /api/v1/runtime/files/{sha256}', { values })
+    await service.ask('GET /api/v1/runtime/files/{sha256}', { values: { sha256: 'x' } })
     const id = await runtime.script('sleep 60', { limits: { memory_bytes: 1e9 } })
     await service.ask('GET /api/v1/runtime/resources')
     await service.ask(`DELETE ${TASKS}/{id}`, { values: { id } })
@@ -319,6 +330,18 @@ test('the document names the paths, refers only to schemas that it has, and hold
   const names = [...text.matchAll(/"#\/components\/schemas\/(\w+)"/g)].map(([, name]) => name!)
   expect(names.filter((name) => !(name in document.components.schemas))).toEqual([])
   expect(text).not.toContain('"expected"')
+})
+
+test('parameters that are true or false are described as such', async () => {
+  await using control = await startControl()
+  const { paths } = (await (await control.fetch('/openapi.json')).json()) as {
+    paths: Record<string, Record<string, { parameters: { name: string; schema: object }[] }>>
+  }
+  const schemaOf = (path: string, method: string, name: string) =>
+    paths[path]?.[method]?.parameters.find((parameter) => parameter.name === name)?.schema
+  const flag = { type: 'string', enum: ['true', 'false'] }
+  expect(schemaOf('/tasks', 'post', 'dry_run')).toEqual(flag)
+  expect(schemaOf('/runtimes/{name}', 'delete', 'lost')).toEqual(flag)
 })
 
 test('the page needs no script and nothing from elsewhere, escapes what is searched, and finds by words', async () => {

@@ -1,5 +1,7 @@
 /** Goal: streams of events as `docs/http.md` has them. Method: the executable, real connections, real kills. */
 import { describe, expect, test } from 'bun:test'
+import { mkdirSync, readdirSync, renameSync } from 'node:fs'
+import { join } from 'node:path'
 import { Type } from '@sinclair/typebox'
 import { EVENT_KINDS, EventHeader, type ServiceEvent } from '../../shared/contract/events.ts'
 import type { GraphSummary } from '../../shared/contract/graphs.ts'
@@ -301,6 +303,19 @@ describe('the past', () => {
     expect((await ofTask.once(({ length }) => length > 0))[0]).toMatchObject({
       ...{ event: 'reset', graph_id, task: { task_id: 'a', status: 'success', type: 'os', tool_name: 'noop' } },
     })
+  })
+
+  test('that cannot be read gives a reset, and the service goes on', async () => {
+    await using control = await startControl()
+    await control.run({ type: 'noop' })
+    const [name] = readdirSync(control.dataDir).filter((each) => /^events-\d+\.log$/.test(each))
+    const path = join(control.dataDir, name!)
+    renameSync(path, `${path}.aside`)
+    mkdirSync(path) // can be opened, and not be read
+    await using stream = await watch(control, '/events?after=0')
+    const [first] = await stream.once(({ length }) => length > 0)
+    expect(first).toMatchObject({ event: 'reset', reason: 'the events to resume from are not kept any more' })
+    expect(await control.run({ type: 'noop' })).toMatchObject({ status: 'success' })
   })
 
   test('with a number from the future gives a reset', async () => {

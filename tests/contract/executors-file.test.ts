@@ -186,6 +186,15 @@ describe('stat', () => {
     })
   })
 
+  test.each([
+    ['/', '/', 'd'],
+    ['/dev/null', 'null', 'c'],
+  ])('of %s: the name %s, and a mode that begins with %s', async (path, name, kind) => {
+    const { result } = await run({ action: 'stat', path })
+    expect(result).toMatchObject({ name })
+    expect((result as { mode: string }).mode).toStartWith(`${kind}rw`)
+  })
+
   test('of a missing file fails with not_found', async () => {
     expect(await run({ action: 'stat', path: join(dir, 'missing') })).toMatchObject(failure('not_found'))
   })

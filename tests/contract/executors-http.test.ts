@@ -189,7 +189,8 @@ describe('redirects', () => {
     'may not leave http: and https:, as to %s',
     async (location) => {
       const task = await run({ url: url(`/to?url=${encodeURIComponent(location)}`) })
-      expect(task.status).toBe('failed')
+      const error = `redirected to "${location}", which is no http: or https: address`
+      expect(task).toMatchObject({ status: 'failed', error, runtime: { error: { code: 'external_failure' } } })
       expect(JSON.stringify(task.result ?? '')).not.toMatch(/root:|hello/)
     },
   )

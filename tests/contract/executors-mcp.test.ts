@@ -3,8 +3,10 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { HandleRecord, McpTools } from '../../shared/contract/mcp.ts'
+import { processesOfTasks } from '../../shared/process-reserve.ts'
 import { startControl } from '../support/control.ts'
 import { modernServer, oddServer, startMcpControl, textOf } from '../support/mcp.ts'
+import { processLimitIn } from '../support/process-limit.ts'
 import { tempDir } from '../support/temp.ts'
 import { isAlive, until } from '../support/until.ts'
 
@@ -130,6 +132,20 @@ describe('GET /mcp/tools, POST /mcp/call, GET /mcp/tasks/{id}', () => {
     expect(again.result).toEqual(polled)
   })
 
+  test('a task polls a call of its own graph before one of the service', async () => {
+    await using control = await startControl()
+    const say = (text: string) => ({ id: 'say', type: 'mcp', tool_name: 'echo', input: { text } })
+    await control.run({ ...say('service'), id: 'say' })
+    const poll = { id: 'poll', type: 'mcp', tool_name: 'poll', input: { handle_id: 'say' }, depends_on: ['say'] }
+    const body = JSON.stringify({ scope: 'graph', tasks: [say('graph'), poll] })
+    const answer = await (await control.fetch('/tasks?wait_ms=20000', { method: 'POST', body })).json()
+    const { graph_id } = answer as { graph_id: string }
+    const polled = await (await control.fetch(`/graphs/${graph_id}/tasks/poll`)).json()
+    expect(polled).toMatchObject({ status: 'success', result: { output: { echo: { text: 'graph' } } } })
+    const outside = await control.run({ ...poll, depends_on: [] })
+    expect(outside.result).toMatchObject({ output: { echo: { text: 'service' } } })
+  })
+
   test('without an id one is made; any tool name goes to the echo; the task is one like any other', async () => {
     await using control = await startControl()
     const { body } = await call(control, { tool_name: 'whatever', input: 'just text' })
@@ -151,6 +167,11 @@ describe('GET /mcp/tools, POST /mcp/call, GET /mcp/tasks/{id}', () => {
       'deep input',
       `{"tool_name":"echo","input":${'['.repeat(300)}${']'.repeat(300)}}`,
       'invalid JSON: input: nested deeper than 200 levels',
+    ],
+    [
+      'a number of JSON beyond doubles',
+      '{"tool_name":"echo","input":{"a":1e400}}',
+      'invalid JSON: input: a number is out of range',
     ],
   ])('%s is refused: 400', async (_, body, error) => {
     await using control = await startControl()
@@ -261,6 +282,20 @@ describe('configured servers', () => {
     expect(task.runtime?.error?.code).toBe('invalid_input')
   })
 
+  test('a server that is not configured is warned of', async () => {
+    await using mcp = await startMcpControl({ odd: oddServer() })
+    const message = 'unknown mcp server "else" (available: builtin, odd)'
+    const named = [
+      { id: 'short', type: 'mcp', tool_name: 'else/say' },
+      { id: 'call', type: 'mcp', tool_name: 'call', input: { server: 'else', tool: 'say' } },
+      { id: 'split', type: 'mcp', tool_name: 'call', input: { tool: 'else/say' } },
+      { id: 'discover', type: 'mcp', tool_name: 'discover', input: { server: 'else' } },
+    ]
+    const { warnings } = await mcp.control.submit(named)
+    expect(warnings).toEqual(named.map(({ id }) => ({ task_id: id, message })))
+    for (const { id } of named) expect((await mcp.control.ended(id)).error).toBe(message)
+  })
+
   test('arguments must be an object', async () => {
     await using mcp = await startMcpControl({ odd: oddServer() })
     expect((await mcp.run('odd/say', 'hello')).error).toBe('parse mcp params: arguments: expected object')
@@ -320,6 +355,18 @@ describe('configured servers', () => {
     )
     expect(textOf(next)).not.toBe(pids[0]!)
   })
+
+  test.skipIf(process.platform !== 'linux')(
+    'a server leaves the last processes of the user to the service',
+    async () => {
+      await using mcp = await startMcpControl({ odd: oddServer() })
+      const pid = textOf(await mcp.run('odd/pid'))
+      const [server, service] = [pid, mcp.control.process.pid].map((each) =>
+        processLimitIn(readFileSync(`/proc/${each}/limits`, 'utf8')),
+      )
+      expect(server).toBe(processesOfTasks(service!))
+    },
+  )
 
   test('both eras of the protocol are spoken', async () => {
     await using mcp = await startMcpControl({

@@ -1,6 +1,6 @@
 /** The executor shell. Source: spec, Task executors; contract, Executors and section 5. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import { type Control, startControl } from '../support/control.ts'
@@ -189,6 +189,14 @@ describe('dir', () => {
     const task = await run(guarded, { command: 'pwd', dir: join(temp.path, 'nowhere') })
     expect(task).toMatchObject({ status: 'failed', runtime: { error: { code: 'launch_failed' } } })
     expect(task.error).toContain('nowhere')
+  })
+
+  test('that is a file fails the task', async () => {
+    const dir = join(temp.path, 'file')
+    writeFileSync(dir, '')
+    const task = await run(guarded, { command: 'pwd', dir })
+    expect(task.error).toBe(`cannot start pwd: the working directory ${dir} is not a directory`)
+    expect(task.runtime?.error?.code).toBe('launch_failed')
   })
 })
 

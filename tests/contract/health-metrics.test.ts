@@ -3,6 +3,7 @@ import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
 import type { HealthResponse } from '../../shared/contract/control.ts'
 import { startControl } from '../support/control.ts'
+import { replicaMember } from '../support/on-database.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 import { Gate } from './gate.ts'
@@ -20,7 +21,12 @@ describe('health', () => {
     expect(response.status).toBe(200)
     expect(response.headers.get('content-type')).toStartWith('application/json')
     const health = (await response.json()) as HealthResponse
-    expect(health).toEqual({ status: 'ok', version: 'v1.0.0', uptime: expect.stringMatching(/^\d{1,2}s$/) })
+    expect(health).toEqual({
+      status: 'ok',
+      version: 'v1.0.0',
+      uptime: expect.stringMatching(/^\d{1,2}s$/),
+      ...replicaMember,
+    })
 
     const uptime = async () =>
       Number.parseInt(((await (await control.fetch('/health')).json()) as HealthResponse).uptime, 10)

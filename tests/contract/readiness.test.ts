@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import type { HealthResponse } from '../../shared/contract/control.ts'
 import { runClient } from '../support/client.ts'
 import { type Control, startControl } from '../support/control.ts'
+import { replicaMember } from '../support/on-database.ts'
 import { canMount, smallDisk } from '../support/small-disk.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
@@ -29,13 +30,16 @@ async function expectNotReady(control: Control, reason: RegExp): Promise<void> {
   expect([response.status, await response.json()]).toEqual([503, { error: expect.stringMatching(reason) }])
   expect(await healthOf(control)).toEqual({
     ...{ status: 'ok', version: 'v1.0.0', uptime: expect.any(String) },
-    ...{ ready: false, reason: expect.stringMatching(reason) },
+    ...{ ready: false, reason: expect.stringMatching(reason), ...replicaMember },
   })
   expect(await readyzOf(control)).toEqual([503, { error: expect.stringMatching(reason) }])
 }
 
 async function expectReady(control: Control): Promise<void> {
-  expect(Object.keys(await healthOf(control))).toEqual(['status', 'version', 'uptime'])
+  expect(Object.keys(await healthOf(control))).toEqual([
+    ...['status', 'version', 'uptime'],
+    ...Object.keys(replicaMember),
+  ])
   expect(await readyzOf(control)).toEqual([200, { status: 'ready', version: 'v1.0.0' }])
 }
 

@@ -133,3 +133,14 @@ describe('a start of control', () => {
     expect(readdirSync(dir.path)).toEqual([])
   })
 })
+
+test('labels of a runtime service that registers nowhere are refused with the remedy, before anything is made', async () => {
+  using dir = tempDir()
+  const argv = ['serve', '--listen-addr', '127.0.0.1:0', '--label', 'gpu', '--label', 'zone=a']
+  const [code, stderr] = await refusedStart({ program: 'taskmill-runtime', argv }, join(dir.path, 'data'))
+  expect([code, stderr]).toEqual([
+    2,
+    'taskmill-runtime: --label gpu (or SERVICE_RUNTIME_LABELS) has no effect without --register: give --register CONTROL_URL, or the labels to control: --runtime-url NAME=URL,gpu, or taskmill runtimes add NAME URL --label gpu\n',
+  ])
+  expect(readdirSync(dir.path)).toEqual([])
+})

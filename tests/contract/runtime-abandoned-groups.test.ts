@@ -3,7 +3,7 @@
  * and those of a service that lives, or of a task that runs, never are.
  * Method: real services, which share the directory of the groups, as services of one machine do.
  */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { namesBelow } from '../../runtime/host/cgroup-files.ts'
@@ -18,8 +18,6 @@ import type { ServiceOptions } from '../support/service.ts'
 import { endProcessesOf } from '../support/task-processes.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const why = missingCgroups === undefined ? '' : ` (skipped: ${missingCgroups})`
 

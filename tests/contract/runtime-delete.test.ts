@@ -3,7 +3,7 @@
  * Method: a real service; its data directory is looked at, and a killed service is started again on it.
  */
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TaskListResponse } from '../../shared/contract/runtime.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
@@ -20,6 +20,12 @@ const remove = (runtime: Runtime, id: string, headers: Record<string, string> = 
 const idsOf = async (runtime: Runtime) =>
   (await runtime.json<TaskListResponse>('/api/v1/tasks')).tasks.map(({ task_id }) => task_id)
 
+const contentsOf = (path: string): string =>
+  readdirSync(path, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ name, parentPath }) => readFileSync(join(parentPath, name), 'utf8'))
+    .join('')
+
 describe('DELETE of a task', () => {
   test('an ended one: 204, its files are gone, and so is its row, also after a crash', async () => {
     using dir = tempDir()
@@ -33,7 +39,10 @@ describe('DELETE of a task', () => {
       expect(response.headers.get('content-type')).toBeNull()
       await runtime.stop('SIGKILL')
     }
-    expect(readdirSync(join(dir.path, 'tasks'))).toEqual(['kept'])
+    // Its directory waits for another task, with nothing in it, beside those that were made ahead.
+    const spares = readdirSync(join(dir.path, 'tasks')).filter((name) => name !== 'kept')
+    expect(spares.filter((name) => !name.startsWith('+'))).toEqual([])
+    expect(spares.map((name) => contentsOf(join(dir.path, 'tasks', name)))).toEqual(spares.map(() => ''))
     expect(readdirSync(join(dir.path, 'trash'))).toEqual([])
     await using runtime = await startRuntime({ dataDir: dir.path })
     expect(await idsOf(runtime)).toEqual(['kept'])

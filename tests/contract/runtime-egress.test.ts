@@ -240,10 +240,48 @@ describe.skipIf(skip)(`a network with rules${why}`, () => {
       expect(task.stdout).toMatch(/ cut: (18|52|56)\nhi/)
       expect(task.stdout).toContain('10.0.0.1:80 is refused')
       const { network } = task.usage!
-      expect(network).toMatchObject({ connections_allowed: signal === 'SIGTERM' ? 2 : 1, connections_refused: 1 })
+      expect(network).toEqual({
+        ...{ connections_allowed: 2, connections_refused: 1 },
+        ...{ bytes_sent: server.received.length + late.received.length, bytes_received: expect.any(Number) },
+      })
+      const told = (await runtime.events(id)).filter(({ event_type }) => event_type === 'network_allowed')
+      expect(told.map(({ data }) => [data.port, data.rule, data.cut])).toEqual([
+        [server.port, '127.0.0.1', 'restart'],
+        [late.port, '127.0.0.1', undefined],
+      ])
+      expect(told[0]!.message).toEndWith('cut, as the service was restarted')
       expect(readdirSync(join(at.dataDir, 'egress'))).toEqual([])
     },
   )
+
+  test('has no more bytes after its service was killed than its rules allow', async () => {
+    await using server = await TestServer.start((socket) => socket.on('data', () => socket.write('x'.repeat(2_000))))
+    using dir = tempDir()
+    await using _ = endProcessesOf(dir.path)
+    const at = { dataDir: join(dir.path, 'data') }
+    const connect = `perl -MIO::Socket::INET -e '
+      my $s = IO::Socket::INET->new("127.0.0.1:3128") or die; my $go = shift; $| = 1;
+      print $s "CONNECT 127.0.0.1:${server.port} HTTP/1.1\\r\\n\\r\\n"; $s->flush;
+      while (my $line = <$s>) { last if $line eq "\\r\\n" }
+      print $s "go"; $s->flush; my $n = 0; while ($n < 2000) { my $r = sysread($s, my $b, 4096) or last; $n += $r }
+      print "got $n\\n"; if ($go) { sysread($s, my $b, 1) }'`
+    let id: string
+    {
+      await using runtime = await startRuntime(at)
+      const script = `${connect} 1; ${waitFor('go')}; ${connect} 0; ${curl(`http://127.0.0.1:${server.port}/`)}`
+      id = await runtime.script(script, under({ allow: ['127.0.0.1'], max_bytes: 3_000 }))
+      await runtime.printed(id, (stdout) => stdout === 'got 2000\n')
+      await runtime.stop('SIGKILL')
+    }
+    await using runtime = await startRuntime(at)
+    await Bun.write(join(at.dataDir, 'tasks', id, 'workspace', 'go'), '')
+    const task = await runtime.ended(id)
+    expect(task.stdout).toStartWith('got 2000\ngot 0\n')
+    expect(task.stdout).toContain('the task has used sandbox.network.max_bytes')
+    expect(task.usage?.network).toEqual({
+      ...{ connections_allowed: 2, connections_refused: 1, bytes_sent: 4, bytes_received: 2_000 },
+    })
+  })
 
   test('works in a data directory whose path is longer than the address of a socket', async () => {
     await using server = await TestServer.start(answering(OK))
@@ -284,7 +322,7 @@ describe.skipIf(skip)(`a network with rules${why}`, () => {
       () => server.received,
       (text) => text.includes('GET'),
     )
-    expect(readdirSync(join(runtime.dataDir, 'egress'))).toHaveLength(1)
+    expect(readdirSync(join(runtime.dataDir, 'egress'))).toHaveLength(2) // its socket, and what it has used
     await runtime.kill(id)
     const task = await runtime.ended(id)
     expect(task.status).toBe('cancelled')

@@ -52,6 +52,13 @@ function expectAllBlocked(
   expect(named('n/a ')).toEqual(names.filter((name) => without.includes(name)))
   expect(named('blocked ')).toEqual(names.filter((name) => !without.includes(name)))
   expect(lines.at(-1)).toBe(`${names.length - without.length} blocked, 0 NOT BLOCKED, ${without.length} do not apply`)
+  const byChoice = lines.at(-2)!
+  expect(byChoice).toStartWith(
+    'by choice    a task with "network": "host" has these, which do not count: connect_abstract, ',
+  )
+  expect(byChoice.split(/[ ,]+/)).toEqual(
+    expect.arrayContaining(['connect_loopback', 'loopback_spellings', 'host_sockets']),
+  )
   expect(exitCode).toBe(0)
 }
 
@@ -207,6 +214,22 @@ describe.skipIf(missingSandbox !== undefined)(`doctor --escape${skipped(missingS
       expect(stdout).toMatch(
         /^NOT BLOCKED {2}ask_service {2,}it asks taskmill's own API .*: it did, on the host \(service=\d+\)$/m,
       )
+      expect(stdout).toMatch(/^not tried {4}"network": "host": no sandbox of this host has another network, /m)
+      expect(exitCode).toBe(1)
+    },
+  )
+
+  test.skipIf(!isRoot)(
+    'does not try the network of the host where a task could read the token (only root can become a user)',
+    async () => {
+      using dir = tempDir()
+      chownSync(dir.path, UID, UID)
+      const forbid = 'echo 0 > /proc/sys/user/max_mnt_namespaces'
+      const { stdout, exitCode } = await inUserNamespace(forbid, dir.path)
+      expect(stdout).toMatch(
+        /^not tried {4}"network": "host": strict tasks are refused it here: .* the token of the service$/m,
+      )
+      expect(stdout).toMatch(/^NOT BLOCKED {2}read_hidden /m)
       expect(exitCode).toBe(1)
     },
   )

@@ -85,7 +85,7 @@ describe('capabilities', () => {
     expect(manifest).toMatchObject({
       ...{ runtime_id: 'my-runtime', snapshot_version: 'v1', platform: (await info()).platform },
       execution: { command: true, script: true, process_group: true },
-      storage: { data_dir_writable: true },
+      storage: { data_dir_writable: true, file_bundles: true },
     })
     expect(manifest.collected_at).toMatch(TIME)
     expect(manifest.degraded).toBeBoolean()
@@ -160,6 +160,7 @@ describe('config', () => {
         default_network: 'none',
         egress_deny: [],
         max_egress_connections: 4_096,
+        own_egress_connections: 512,
       },
     })
     expect(Object.keys(summary).toSorted()).toEqual([
@@ -172,6 +173,7 @@ describe('config', () => {
         'max_egress_connections',
         'max_queued_tasks',
         'max_running_tasks',
+        'own_egress_connections',
         'result_retention_secs',
       ],
       ...['runtime_id', 'termination_grace_ms'],

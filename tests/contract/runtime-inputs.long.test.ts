@@ -246,8 +246,8 @@ describe('a request is refused', () => {
     [{ a: from('x'), './a': from('y') }, 'inputs."./a" is in the place of inputs.a'],
     [{ 'a/b': from('x'), a: from('y') }, 'inputs."a/b" lies within inputs.a'],
     [{ a: { ...from('x'), sha256: 'A' } }, 'inputs.a.sha256 must have 64 hexadecimal digits, in lower case'],
-    [{ a: 'x' }, 'invalid JSON: inputs.a: expected object with task_id and file, got string'],
-    [{ a: { task_id: 'made' } }, 'invalid JSON: inputs.a.file: expected string, got null'],
+    [{ a: 'x' }, 'invalid JSON: inputs.a: expected object with task_id and file, or with staged, got string'],
+    [{ a: { task_id: 'made' } }, 'inputs.a: expected object with task_id and file'],
     [{ a: { ...from('x'), fil: 'y' } }, 'unknown field inputs.a.fil (did you mean inputs.a.file?)'],
     [
       Object.fromEntries(Array.from({ length: 65 }, (_, i) => [`f${i}`, from('a')])),

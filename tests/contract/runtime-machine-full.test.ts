@@ -10,8 +10,8 @@ import { constants } from 'node:os'
 import { join } from 'node:path'
 import { allPids, bootId } from '../../shared/processes.ts'
 import { missingCgroups } from '../support/cgroups.ts'
-import { asOrdinaryUser } from '../support/ordinary-user.ts'
-import { fillProcesses, withProcessLimit } from '../support/process-filler.ts'
+import { asOrdinaryUser, ownUid } from '../support/ordinary-user.ts'
+import { FORK_BOMB, fillProcesses, withProcessLimit } from '../support/process-filler.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { command } from '../support/runtime-tasks.ts'
 import { missingSandbox } from '../support/sandboxes.ts'
@@ -27,14 +27,10 @@ const TRUE = command('/bin/true')
 const QUEUED = ['submitted', 'accepted', 'planned', 'resource_reserved']
 const ENDED = ['resource_released', 'finished']
 
-/** Of no machine, and of no other test. */
-const BOMB_UID = 61_777
+const BOMB_UID = ownUid(55_000)
 
 /** Processes that the user of a bomb may have, should nothing else stop it. */
 const BOMB_BOUND = 150
-
-/** A fork bomb: each of its processes forks for ever. It says when it cannot any more. */
-const BOMB = `echo ready; exec perl -e '$| = 1; while (1) { next if defined fork; print "full\\n"; sleep 1 }'`
 
 const bounded = (...flags: string[]): ServiceOptions => ({
   through: ['prlimit', `--nproc=${BOMB_BOUND}:${BOMB_BOUND}`, '--'],
@@ -63,7 +59,7 @@ describe.skipIf(lacking !== undefined)(`a fork bomb in a sandbox that asks for n
     `has the processes of --sandbox-pids-max and no more, and other launches succeed${why(cgroups)}`,
     async () => {
       await using runtime = await startRuntime(bounded('--sandbox-pids-max', '64'))
-      const bomb = await runtime.script(BOMB, { sandbox })
+      const bomb = await runtime.script(FORK_BOMB, { sandbox })
       const { execution_plan, reservation } = await hasGoneOff(runtime, bomb)
       expect(execution_plan).toMatchObject({
         ...{ degraded: false, capability_warnings: [] },
@@ -94,7 +90,7 @@ describe.skipIf(lacking !== undefined)(`a fork bomb in a sandbox that asks for n
 
   test('without that limit makes launches wait, until it ends', async () => {
     await using runtime = await startRuntime(bounded('--sandbox-pids-max', '0'))
-    const bomb = await runtime.script(BOMB, { sandbox })
+    const bomb = await runtime.script(FORK_BOMB, { sandbox })
     await hasGoneOff(runtime, bomb)
     const id = await runtime.submit({ ...TRUE, sandbox })
     await isDelayed(runtime, id)
@@ -139,9 +135,12 @@ const whySandbox = why(missingSandbox)
 describe.skipIf(!isRoot)(`a launch that is refused for want of processes${whyUser}`, () => {
   const start = async (options: ServiceOptions = {}) => {
     const { through = [], ...user } = await asOrdinaryUser()
-    return await startRuntime({ ...user, ...options, through: [...withProcessLimit, ...through] })
+    return await startRuntime({ ...user, ...options, through: [...withProcessLimit(), ...through] })
   }
   const idle = async () => {}
+
+  /** A thread that Bun makes later takes the process that is spared, or is refused, and Bun aborts. */
+  const noThreadsLater = { BUN_JSC_useConcurrentJIT: '0', BUN_JSC_useConcurrentGC: '0' }
 
   /** Which process cannot be made depends on what runs before there are no processes left, and on one that is spared. */
   const withLauncher = async (runtime: Runtime) => void (await runtime.run(TRUE))
@@ -149,18 +148,19 @@ describe.skipIf(!isRoot)(`a launch that is refused for want of processes${whyUse
     void (await runtime.printed(await runtime.script('echo; sleep 600')))
 
   const one = { isOneSpared: true }
+  const all = { isReserveTaken: true }
   const isSandboxThere = missingSandbox === undefined
   describe.each([
-    ['the process that starts launchers', {}, idle, {}, /^spawn$/, true],
+    ['the process that starts launchers', {}, idle, all, /^spawn$/, true],
     ['its launcher', {}, withForkServer, {}, /^fork$/, true],
     ['its process', {}, withForkServer, one, /^fork$/, true],
     // With a process that has just ended there is room for the first, and none for the second.
     ['a process of its sandbox', { sandbox }, withForkServer, one, /^(namespaces|init)$/, isSandboxThere],
-  ] as const)('%s', (_, more, prelude, spared, step, isPossible) => {
+  ] as const)('%s', (_, more, prelude, filling, step, isPossible) => {
     test.skipIf(!isPossible)(`is tried again, and told${isPossible ? '' : whySandbox}`, async () => {
-      await using runtime = await start()
+      await using runtime = await start({ env: noThreadsLater })
       await prelude(runtime)
-      await using filler = await fillProcesses(spared)
+      await using filler = await fillProcesses(filling)
       const id = await submitUntilDelayed(runtime, { ...command('/bin/echo', 'once'), ...more })
       const { data, message } = (await isDelayed(runtime, id)).at(-1)!
       expect(data).toMatchObject({ step: expect.stringMatching(step), errno: 'EAGAIN', retry_ms: 60_000 })
@@ -172,6 +172,19 @@ describe.skipIf(!isRoot)(`a launch that is refused for want of processes${whyUse
       expect(await runtime.eventTypes(id)).toEqual([...QUEUED, 'launch_delayed', 'started', ...ENDED])
       expect((await runtime.resources()).active_reservations.map(({ task_id }) => task_id)).not.toContain(id)
     })
+  })
+
+  test('is no harm to the service, which keeps the last processes for itself', async () => {
+    await using runtime = await start({ flags: ['--launch-retry-ms', '0'] })
+    const bomb = await runtime.script(FORK_BOMB)
+    await hasGoneOff(runtime, bomb)
+    const refused = await runUntilRefused(runtime)
+    // So much work that Bun compiles and collects, with threads of its own.
+    for (let n = 0; n < 2_000; n++) expect(await runtime.get(refused.task_id)).toMatchObject({ status: 'failed' })
+    expect((await runtime.fetch('/readyz')).status).toBe(200)
+    expect((await runtime.kill(bomb)).status).toBe(200)
+    expect(await runtime.ended(bomb)).toMatchObject({ status: 'cancelled' })
+    expect(await runtime.run(TRUE)).toMatchObject({ status: 'success' })
   })
 
   test('is not tried again for longer than --launch-retry-ms', async () => {

@@ -1,6 +1,7 @@
 /** Goal: whatever a service at --runtime-url answers, a runtime task ends, with an error that names what is wrong. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import { startControl } from '../support/control.ts'
+import type { RuntimesResponse } from '../../shared/contract/runtimes.ts'
+import { type Control, startControl } from '../support/control.ts'
 
 setDefaultTimeout(60_000)
 
@@ -20,6 +21,24 @@ function runtimeThatAnswers(answer: () => object) {
   return { url: `http://127.0.0.1:${server.port}`, [Symbol.asyncDispose]: () => server.stop(true) }
 }
 
+/** A service that answers each request with `answer`, and what it was asked. */
+function serviceThatAnswers(answer: (path: string) => Response) {
+  const asked: string[] = []
+  const server = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch({ method, url }) {
+      const { pathname } = new URL(url)
+      asked.push(`${method} ${pathname}`)
+      return answer(pathname)
+    },
+  })
+  return { asked, url: `http://127.0.0.1:${server.port}`, [Symbol.asyncDispose]: () => server.stop(true) }
+}
+
+const listedIn = async (control: Control) =>
+  ((await (await control.fetch('/runtimes')).json()) as RuntimesResponse).runtimes
+
 const wrongTypes = { error: { code: 5, message: {} }, stdout: 5, stderr: [1], exit_code: 'x' }
 
 test.each([
@@ -37,6 +56,48 @@ test.each([
   expect(task).toMatchObject({ status: 'failed', runtime: { error: { code: 'external_failure', source: 'runtime' } } })
   expect(task.error).toContain(`the runtime service at ${runtime.url} answered for task `)
   expect(task.error).toContain(fault)
+})
+
+test.each([302, 307])('a redirect (%d) is an answer that names where it leads, and is not followed', async (status) => {
+  await using other = serviceThatAnswers(() => Response.json({}))
+  await using runtime = serviceThatAnswers(
+    (path) => new Response(null, { status, headers: { location: other.url + path } }),
+  )
+  await using control = await startControl({ flags: ['--runtime-url', `moved=${runtime.url}`] })
+  const { error } = await control.run({ type: 'runtime', params: { program: '/bin/true' } })
+  const hint = 'which is not followed (set SERVICE_RUNTIME_URL to where it leads)'
+  expect(error).toContain(`answered ${status}: a redirect to "${other.url}/api/v1/tasks", ${hint}`)
+  expect(await listedIn(control)).toMatchObject([{ state: 'away', reason: expect.stringContaining(hint) }])
+  expect(other.asked).toEqual([])
+})
+
+test('a refused token is told with the variable that has it', async () => {
+  await using runtime = serviceThatAnswers(() => new Response(null, { status: 401 }))
+  await using control = await startControl({ flags: ['--runtime-url', `locked=${runtime.url}`] })
+  expect(await listedIn(control)).toMatchObject([
+    { reason: 'GET /api/v1/runtime/resources answered 401 (set SERVICE_RUNTIME_TOKEN)' },
+  ])
+  const { error } = await control.run({ type: 'runtime', params: { program: '/bin/true' } })
+  expect(error).toBe('runtime locked: POST /api/v1/tasks answered 401 (set SERVICE_RUNTIME_TOKEN)')
+})
+
+test('the password in an address is in no error, list, result, log or file', async () => {
+  await using runtime = runtimeThatSays({ status: 'success' })
+  const withPassword = (url: string) => url.replace('//', '//ada:correct-horse@')
+  await using control = await startControl({
+    flags: [
+      ...['--runtime-url', `here=${withPassword(runtime.url)}`, '--runtime-away-timeout', '100ms'],
+      ...['--runtime-url', `gone=${withPassword('http://127.0.0.1:1')}`],
+    ],
+  })
+  const runOn = (runtime: string) =>
+    control.run({ type: 'runtime', params: { program: '/bin/true', placement: { runtime } } })
+  const told: unknown[] = [await runOn('here'), await runOn('gone'), await listedIn(control)]
+  expect(told).toMatchObject([{ status: 'success' }, { error: expect.stringContaining('at http://127.0.0.1:1: ') }, {}])
+  await control.fetch('/runtimes/gone', { method: 'DELETE' })
+  const kept = Bun.file(`${control.dataDir}/runtimes.json`) // not there with a database
+  told.push(control.log, (await kept.exists()) ? await kept.json() : undefined)
+  expect(JSON.stringify(told)).not.toContain('correct-horse')
 })
 
 test('a service that answers held requests at once is asked a few times a second', async () => {

@@ -151,6 +151,17 @@ describe('a runtime service', () => {
     expect(failed.runtime?.error).toMatchObject({ code: 'external_failure', retryable: true })
   })
 
+  test('that is none: the error of the timeout says what the task waited for', async () => {
+    await using pool = await startPool(TWO)
+    const params = { script: 'true', placement: { runtime: 'gpu-9' } }
+    const { error, runtime } = await pool.control.run({ type: 'runtime.script', timeout: 300, params })
+    expect(error).toBe('task timed out after 300ms: no runtime is named gpu-9')
+    expect(runtime?.error).toMatchObject({ code: 'timeout', retryable: true })
+    const slow = { script: 'sleep 60' }
+    const late = await pool.control.run({ type: 'runtime.script', timeout: 1_000, params: slow })
+    expect(late.error).toBe('task timed out after 1000ms')
+  })
+
   test('that dies keeps its tasks, and its queue is told by its name', async () => {
     const flags = ['--capacity-memory-bytes', String(2 ** 30)]
     await using pool = await startPool({ a: { flags }, b: { flags } })
@@ -329,35 +340,12 @@ describe('inputs', () => {
     })
   })
 
-  test('that no single runtime service has, or that placement keeps away from them, fail the task', async () => {
-    await using pool = await startPool({ a: {}, b: {} })
-    await pool.control.submit([
-      make('a'),
-      make('b'),
-      { ...use('both', ['a', 'b']), retry: 3 },
-      use('apart', ['a'], { placement: { runtime: 'b' } }),
-      use('labels', ['a'], { placement: { labels: { gpu: '' } } }),
-    ])
-    await pool.control.allEnded()
-    const MOVE = 'files do not move between runtimes (place the tasks on one of them)'
-    const texts = {
-      both: `inputs.in-a is on runtime a, and inputs.in-b is on runtime b: ${MOVE}`,
-      apart: `inputs.in-a is on runtime a, and placement allows only runtime b: ${MOVE}`,
-      labels: `inputs.in-a is on runtime a, and placement allows only runtimes with labels gpu: ${MOVE}`,
-    }
-    for (const [id, error] of Object.entries(texts)) {
-      const task = await pool.control.get(id)
-      expect(task).toMatchObject({ status: 'failed', error, attempt: 1, runtime: { error: { code: 'invalid_input' } } })
-      expect(task.placed_on).toBeUndefined()
-    }
-  })
-
   test('wait for the runtime service that has them, and fail once that is lost', async () => {
     await using pool = await startPool({ a: {}, b: {} })
     await pool.control.submit([make('a'), use('after', ['a']), pool.gated('gate', { placement: { runtime: 'b' } })])
     await pool.control.ended('after')
     const gate = { id: 'gate2', type: 'approval' }
-    const later = use('later', ['a'])
+    const later = use('later', ['a'], { placement: { runtime: 'a' } })
     const { graph_id } = await pool.control.submit([
       make('a'),
       gate,

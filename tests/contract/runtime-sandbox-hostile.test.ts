@@ -80,7 +80,7 @@ describe.skipIf(missingSandbox !== undefined).each(SERVICES)(
       const attempts = parseAttempts(task.stdout!)
       expect(attempts.filter(({ verdict }) => verdict === 'open')).toEqual([])
       expect(attempts.filter(({ verdict }) => verdict === 'blocked').length).toBeGreaterThan(105)
-      expect(await place.baits.collect()).toEqual([])
+      expect((await place.baits.collect()).taken).toEqual([])
     })
 
     test('does not reach another one beside it', async () => {

@@ -2,7 +2,7 @@
  * A task of linux_sandbox that sees the processes of the host has a control group, if only to be ended by it.
  * Source: docs/sandbox.md, Its end.
  */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { missingCgroups } from '../support/cgroups.ts'
 import { startRuntime } from '../support/runtime.ts'
@@ -10,8 +10,6 @@ import { missingSandbox } from '../support/sandboxes.ts'
 import { endProcessesOf, forkServerOf, noProcessesOf, processesOf } from '../support/task-processes.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const sandbox = { profile: 'linux_sandbox', namespaces: { pid: false } } as const
 const missing = missingSandbox ?? missingCgroups

@@ -2,7 +2,7 @@
  * The profile linux_sandbox, as callers see it: what a task gets, what its plan says, how it ends.
  * Source: spec, SandboxPolicy and ResourceLimits; contract 2 and 5, Runtime.
  */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import {
   existsSync,
   lstatSync,
@@ -23,8 +23,6 @@ import { command, refused, script } from '../support/runtime-tasks.ts'
 import { missingSandbox, SANDBOX_UID, testRootfs } from '../support/sandboxes.ts'
 import { gone, noProcessesOf } from '../support/task-processes.ts'
 import { tempDir } from '../support/temp.ts'
-
-setDefaultTimeout(60_000)
 
 const MEBIBYTE = 1024 * 1024
 const isRoot = process.getuid?.() === 0

@@ -4,19 +4,11 @@
  * Method: a real service with tasks of every end, hostile ones too; the data directory is searched for the value.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import {
-  chmodSync,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { taskDir } from '../../runtime/store/task-dir.ts'
 import type { SubmitTaskRequest } from '../../shared/contract/runtime-request.ts'
+import { filesWith } from '../support/files-below.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { runRuntime } from '../support/runtime-command.ts'
 import { command, refused, script, waitFor } from '../support/runtime-tasks.ts'
@@ -56,11 +48,7 @@ afterAll(async () => {
 const fileOf = (id: string, { dataDir } = runtime) => join(taskDir(dataDir, id).workspace, FILE)
 
 /** Regular files with the value below a directory. Links are not followed. */
-const filesWithValue = (top: string): string[] =>
-  readdirSync(top, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name))
-    .filter((path) => statSync(path).size > 0 && readFileSync(path).includes(VALUE.trim()))
+const filesWithValue = (top: string): string[] => filesWith(top, (content) => content.includes(VALUE.trim()))
 
 describe('the file', () => {
   test('is there before the program starts, with all bytes, and gone at the end', async () => {

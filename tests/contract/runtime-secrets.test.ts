@@ -3,9 +3,10 @@
  * line. Method: tasks that compare the value with its hash; then every answer and every file is searched.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TaskStatusResponse } from '../../shared/contract/runtime.ts'
+import { filesWith } from '../support/files-below.ts'
 import { startPair } from '../support/pair.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { runRuntime } from '../support/runtime-command.ts'
@@ -52,11 +53,7 @@ afterAll(async () => {
 })
 
 /** Regular files with the value below a directory. */
-const filesWithValue = (top: string): string[] =>
-  readdirSync(top, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name))
-    .filter((path) => statSync(path).size > 0 && readFileSync(path).includes(VALUE))
+const filesWithValue = (top: string): string[] => filesWith(top, (content) => content.includes(VALUE))
 
 describe('a task', () => {
   test.each(['token', 'group', 'link'])('gets the value of the secret %s', async (name) => {

@@ -83,18 +83,17 @@ test('the rules hold for actions too', async () => {
   expect((await pair.control.ended('act')).error).toBe(message)
 })
 
-test('what depends on the host of the runtime service is not warned of, nor what it takes for absent', async () => {
+test('what depends on the host of the runtime service is not warned of, nor what it does not know', async () => {
   const task = (id: string, more: string) => `{"id": "${id}", "type": "runtime", "params": {"program": "true"${more}}}`
   const answer = await submitted(
     `[${[
       task('much', ', "limits": {"pids_max": 1e30}'),
       task('nowhere', ', "sandbox": {"rootfs": "/nowhere"}'),
-      task('endless', ', "limits": {"pids_max": 1e999}'), // JSON has no infinity: it is sent as null
       task('fine', ', "env": {"A": "b"}, "x-note": 1'),
     ]}]`,
   )
   expect(answer).not.toHaveProperty('warnings')
   expect((await pair.control.ended('much')).error).toStartWith('limits.pids_max')
   expect((await pair.control.ended('nowhere')).error).toContain('/nowhere')
-  for (const id of ['endless', 'fine']) expect(await pair.control.ended(id)).toMatchObject({ status: 'success' })
+  expect(await pair.control.ended('fine')).toMatchObject({ status: 'success' })
 })

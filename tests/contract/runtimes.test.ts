@@ -93,6 +93,8 @@ describe('a change of the pool', () => {
     [{ ...GPU, name: '__proto__' }, 'name: expected 1 to 63 letters'],
     [{ ...GPU, name: undefined }, 'name: expected'],
     [{ ...GPU, url: 'ftp://h' }, 'url: expected an http: or https: address'],
+    [{ ...GPU, url: 'http://h?' }, 'url: expected an http: or https: address'],
+    [{ ...GPU, url: 'unix:/run/other.sock' }, 'url: expected an http: or https: address'],
     [{ ...GPU, url: 'http://ada:secret@h' }, 'url: expected an http: or https: address without user'],
     [{ ...GPU, labels: { 'a b': '' } }, 'labels: expected names of'],
     [{ ...GPU, labels: ['gpu'] }, 'labels: expected object of strings'],
@@ -103,6 +105,31 @@ describe('a change of the pool', () => {
     const { status, answer } = await ask(control, 'POST', '/runtimes', body)
     expect([status, answer.error]).toEqual([400, expect.stringContaining(fault)])
     expect(await namesIn(control)).toEqual(['default'])
+  })
+
+  test('of a runtime service on a Unix socket outlives a restart, and it can be added again', async () => {
+    using dir = tempDir()
+    const socket = 'unix:/run/no-such/runtime.sock'
+    const start = () => startControl({ dataDir: dir.path, flags: ['--runtime-url', `near=${socket}`] })
+    const first = await start()
+    expect((await ask(first, 'DELETE', '/runtimes/near')).status).toBe(200)
+    await first.stop('SIGTERM')
+    await first.dispose()
+    await using second = await start()
+    expect(await namesIn(second)).toEqual([])
+    const there = await ask(second, 'POST', '/runtimes', { name: 'near', url: socket })
+    expect(there).toMatchObject({ status: 201, answer: { url: socket, configured: true } })
+  })
+
+  test('of an address is logged, because two runtime services may have one name', async () => {
+    await using control = await startControl()
+    await ask(control, 'POST', '/runtimes', GPU)
+    expect((await ask(control, 'POST', '/runtimes', { ...GPU, url: 'http://127.0.0.1:2' })).status).toBe(200)
+    const { level, url, earlier_url } = await until(
+      () => control.log.find(({ msg }) => msg === 'a runtime service has another address'),
+      (line) => line !== undefined,
+    ).then((line) => line!)
+    expect([level, url, earlier_url]).toEqual(['warn', 'http://127.0.0.1:2', GPU.url])
   })
 
   test('needs the token of control, and there are at most so many', async () => {
@@ -231,6 +258,29 @@ describe('a runtime service', () => {
     else expect(await control.ended('t')).toMatchObject({ status: 'failed', runtime: { error: { retryable: true } } })
   })
 
+  test('that is lost and comes back as another machine loses the attempts that wait for a slot, too', async () => {
+    const ids = ['t1', 't2', 't3', 't4', 't5', 't6']
+    await using pool = await startPool({ a: { flags: ['--max-running-tasks', '6'] } }, ['--max-concurrency', '6'])
+    await using replacement = await startRuntime()
+    await pool.control.submit(ids.map((id) => pool.gated(id, {}, { retry: 1 })))
+    for (const id of ids) await pool.running(id)
+    await pool.killControl()
+    const control = await pool.startControl(['--max-concurrency', '5']) // one of the attempts waits for a slot
+    expect((await ask(control, 'DELETE', '/runtimes/a?lost=true')).answer.attempts).toBe(6)
+    expect((await ask(control, 'POST', '/runtimes', { name: 'a', url: replacement.url })).status).toBe(201)
+    await pool.open()
+    for (const id of ids) {
+      const task = await control.ended(id)
+      expect(task).toMatchObject({ status: 'success', attempt: 2, placed_on: 'a' })
+      expect(task.attempts![0]).toMatchObject({ attempt: 1, code: 'external_failure' })
+    }
+    await pool.killControl()
+    await pool.startControl() // the attempts of the replacement were placed after the loss
+    expect(await pool.control.run({ type: 'runtime.script', params: { script: 'true' } })).toMatchObject({
+      ...{ status: 'success', attempt: 1, placed_on: 'a' },
+    })
+  })
+
   test('that is lost while it is away, with control killed in the middle', async () => {
     await using pool = await startPool({ a: {}, b: {} })
     await pool.control.submit([pool.gated('t', { placement: { runtime: 'a' } })])
@@ -259,7 +309,10 @@ describe('a runtime service', () => {
     })
     expect(task).toMatchObject({ status: 'success', placed_on: 'default' })
     const { status, answer } = await ask(control, 'DELETE', '/runtimes/default')
-    expect([status, answer.error]).toEqual([409, 'runtime default is started by --with-runtime: it cannot be removed'])
+    expect([status, answer.error]).toEqual([
+      409,
+      'runtime default is started by --with-runtime: to remove it, start control without that flag',
+    ])
     expect(await control.stop('SIGTERM')).toBe(0) // with its runtime service
   })
 })
@@ -297,6 +350,10 @@ describe('serve --register', () => {
     await until(
       () => namesIn(control),
       (names) => names.includes('self'),
+    )
+    const withUser = startRuntime({ flags: ['--register', url, '--advertise', 'http://ada:secret@h'] })
+    expect(await withUser.then(String, (error) => String(error))).toContain(
+      'expected an http: or https: address without user',
     )
     const refused = startRuntime({ flags: ['--register', url, '--runtime-id', 'a b'] })
     expect(await refused.then(String, (error) => String(error))).toContain('--register needs a --runtime-id of 1 to 63')

@@ -5,9 +5,10 @@
  * of both services is searched.
  */
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { chmodSync, lstatSync, readdirSync, readFileSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { chmodSync, lstatSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
 import { startControl } from '../support/control.ts'
+import { filesWith } from '../support/files-below.ts'
 import { connectClient } from '../support/mcp-client.ts'
 import { type Pair, startPair } from '../support/pair.ts'
 import { startRuntime } from '../support/runtime.ts'
@@ -28,15 +29,8 @@ const isPlaceOfInput = (path: string) =>
 
 const below = (directory: string) => readdirSync(directory, { recursive: true, withFileTypes: true })
 
-const filesBelow = (directory: string): string[] =>
-  below(directory)
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name))
-
 const filesWithSecret = (top: string): string[] =>
-  filesBelow(top)
-    .filter((path) => readFileSync(path).includes(SECRET))
-    .map((path) => path.slice(top.length + 1))
+  filesWith(top, (content) => content.includes(SECRET)).map((path) => relative(top, path))
 
 const action = (kind: string, input: object) => ({ action: { kind, input } })
 
@@ -232,4 +226,13 @@ test('files that a backup made readable for all are closed at the start; an open
     expect((statSync(dir.path).mode & 0o777).toString(8)).toBe('755')
     chmodSync(dir.path, 0o700)
   }
+})
+
+test('the file with the addresses of the database, and their passwords, is no secret of tasks', async () => {
+  using dir = tempDir()
+  const path = join(dir.path, 'database')
+  writeFileSync(path, 'postgres://mill:hunter2@127.0.0.1:1/mill\n', { mode: 0o600 })
+  await expect(startControl({ flags: ['--secrets-dir', dir.path, '--database-file', path] })).rejects.toThrow(
+    `--database-file ${path} lies in --secrets-dir, where every task could ask for it`,
+  )
 })

@@ -113,6 +113,15 @@ describe('check 1: the body must be valid JSON', () => {
     expect(((await response.json()) as ErrorResponse).error).toMatch(/^invalid JSON: ./)
   })
 
+  test('bytes that are not UTF-8 are malformed JSON for POST /mcp, too', async () => {
+    const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
+    const body = Buffer.from('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"?"}}')
+    body[body.indexOf('?')] = 0xff
+    const response = await control.fetch('/mcp', { method: 'POST', headers, body })
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({ id: null, error: { code: -32_700 } })
+  })
+
   test.each(['[]', '"tasks"', '7', 'true'])('a body that is not an object: %s', async (body) => {
     expect(await refused(body)).toMatch(/^invalid JSON: ./)
   })
@@ -126,6 +135,9 @@ describe('check 1: the body must be valid JSON', () => {
     [{ tasks: [{ id: 'a', type: true }] }, 'tasks[0].type: expected string'],
     [{ tasks: [{ id: 'a', type: 'os', tool_name: 7 }] }, 'tasks[0].tool_name: expected string'],
     [{ tasks: [noop('a', { retry: '1' })] }, 'tasks[0].retry: expected integer'],
+    ['{"tasks":[{"id":"a","type":"noop","params":1e400}]}', 'tasks[0].params: a number is out of range'],
+    ['{"tasks":[{"id":"a","type":"mcp","input":{"a":[-1e400]}}]}', 'tasks[0].input: a number is out of range'],
+    ['{"params":{"a":1e999},"tasks":[{"id":"a","type":"noop"}]}', 'params: a number is out of range'],
     [{ tasks: [noop('a', { timeout: '250' })] }, 'tasks[0].timeout: expected integer'],
     [{ tasks: [noop('a', { timeout: true })] }, 'tasks[0].timeout: expected integer'],
     [
@@ -140,6 +152,21 @@ describe('check 1: the body must be valid JSON', () => {
 
   test('a fractional timeout is of the wrong type', async () => {
     expect(await refused({ tasks: [noop('a', { timeout: 2.5 })] })).toBe(
+      'invalid JSON: tasks[0].timeout: expected integer',
+    )
+  })
+
+  test('a timeout is an int64, also in the record', async () => {
+    for (const timeout of ['9223372036854775807', '-9223372036854775808']) {
+      const body = `{"tasks":[{"id":"int64","type":"noop","timeout":${timeout}}]}`
+      const { status } = await control.fetch('/tasks', { method: 'POST', body })
+      expect(status).toBe(202)
+      await control.ended('int64')
+      const record = await (await control.fetch('/tasks/int64')).text()
+      const shown = BigInt(/"timeout":(-?\d+)/.exec(record)![1]!)
+      expect(shown).toBe(BigInt.asIntN(64, shown))
+    }
+    expect(await refused('{"tasks":[{"id":"a","type":"noop","timeout":9223372036854779904}]}')).toBe(
       'invalid JSON: tasks[0].timeout: expected integer',
     )
   })

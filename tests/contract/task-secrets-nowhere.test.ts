@@ -6,10 +6,10 @@
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import type { GraphSummary } from '../../shared/contract/graphs.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
-import { systemCodeOf } from '../../shared/errors.ts'
+import { filesWith } from '../support/files-below.ts'
 import { connectClient } from '../support/mcp-client.ts'
 import { type Pair, startPair } from '../support/pair.ts'
 import { startReceiver } from '../support/receiver.ts'
@@ -80,22 +80,7 @@ function endings(form: Form): object[] {
   ]
 }
 
-/** Empty for a file that a service has just removed. */
-function contentOf(path: string): Buffer {
-  try {
-    return readFileSync(path)
-  } catch (error) {
-    if (systemCodeOf(error) === 'ENOENT') return Buffer.alloc(0)
-    throw error
-  }
-}
-
-const filesWithValue = (top: string): string[] =>
-  readdirSync(top, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name))
-    .filter((path) => hasValue(contentOf(path)))
-    .map((path) => path.slice(top.length + 1))
+const filesWithValue = (top: string): string[] => filesWith(top, hasValue).map((path) => relative(top, path))
 
 /** Command lines with the value, and environments with it that others than their owner can read. */
 function processesWithValue(): string[] {
