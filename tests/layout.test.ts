@@ -17,7 +17,9 @@ const ROOT = dirname(import.meta.dir)
 const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   control: [
     ['main.ts'],
-    ['service.ts', 'commands'],
+    ['command-line.ts'],
+    ['serve.ts', 'commands'],
+    ['service.ts'],
     ['http', 'parts.ts', 'fault-exit.ts'],
     ['dashboard'],
     ['mcp-server'],
@@ -33,6 +35,7 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   ],
   runtime: [
     ['main.ts'],
+    ['command-line.ts'],
     ['serve.ts', 'commands'],
     ['parts.ts', 'registration.ts'],
     ['http', 'foundation.ts'],
@@ -47,6 +50,7 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   ],
   adapter: [
     ['main.ts'],
+    ['command-line.ts'],
     ['commands', 'print.ts'],
     ['doctor'],
     ['start', 'bridge', 'follow', 'graph-file', 'help.ts'],
@@ -54,7 +58,7 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['client.ts', 'called-service.ts', 'warnings.ts'],
     ['own-services'],
     ['host-config.ts', 'envelope.ts'],
-    ['host-file', 'table', 'shell-words.ts'],
+    ['host-file', 'table', 'shell-words.ts', 'terminal.ts'],
   ],
   client: [
     ['testing', 'entry.ts'],
@@ -66,7 +70,12 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
 }
 
 /** What the client shares. All of it runs in browsers, and none of it has a dependency. */
-const CLIENT_PARTS = ['shared/contract/task-status.ts', 'shared/growing-pause.ts', 'shared/streams']
+const CLIENT_PARTS = [
+  'shared/contract/task-status.ts',
+  'shared/growing-pause.ts',
+  'shared/socket-address.ts',
+  'shared/streams',
+]
 
 /** What files of a folder may import from; the longest name that fits counts. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
@@ -78,6 +87,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   shared: ['shared', 'package.json'],
   scripts: ['scripts', 'shared', 'control', 'runtime', 'adapter', 'client'],
   examples: ['examples', 'shared', 'scripts'],
+  'examples/demo-cluster': ['examples', 'shared', 'scripts', 'client/testing'],
   'examples/executors': ['examples/executors', 'shared', 'control/executors'],
   bench: ['bench', 'shared', 'scripts'],
   'bench/sandbox': ['bench', 'shared', 'scripts', 'runtime/launcher/arguments.ts'],

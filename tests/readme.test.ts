@@ -10,6 +10,7 @@ import {
   currentHttpPage,
   currentOperationsPage,
   currentProgramsPage,
+  currentReadme,
   currentRuntimePage,
   currentSettingsPage,
 } from '../scripts/docs.ts'
@@ -18,6 +19,10 @@ const ROOT = dirname(import.meta.dir)
 
 test('the tables of docs/settings.md are those that parse the command line (else: bun run docs)', () => {
   expect(readFileSync(join(ROOT, 'docs/settings.md'), 'utf8')).toBe(currentSettingsPage())
+})
+
+test('README.md quotes the newest report of the bench (else: bun run docs)', () => {
+  expect(readFileSync(join(ROOT, 'README.md'), 'utf8')).toBe(currentReadme())
 })
 
 test('the example of docs/executors.md is the one that is run (else: bun run docs)', () => {

@@ -11,12 +11,12 @@
  * The seed is part of the title; `make crash SEED= ROUNDS=` repeats a run.
  */
 import { expect, test } from 'bun:test'
-import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { GraphDetails } from '../../shared/contract/graphs.ts'
-import { systemCodeOf } from '../../shared/errors.ts'
 import type { Control } from '../support/control.ts'
+import { filesWith } from '../support/files-below.ts'
 import { startPair } from '../support/pair.ts'
 import { limitOf, type Random, ROUNDS, randomNumbers, SEED } from '../support/random.ts'
 import { tempDir } from '../support/temp.ts'
@@ -138,24 +138,8 @@ async function faultsOf(
   return faults.map((fault) => `${graphId} (${name}): ${fault}`)
 }
 
-/** Empty if the file is gone: a state file is written aside and renamed. */
-function textOf(path: string): string {
-  try {
-    return readFileSync(path, 'latin1')
-  } catch (error) {
-    if (systemCodeOf(error) === 'ENOENT') return ''
-    throw error
-  }
-}
-
 const filesWithAny = (top: string, values: readonly string[]): string[] =>
-  readdirSync(top, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name))
-    .filter((path) => {
-      const text = textOf(path)
-      return values.some((value) => text.includes(value))
-    })
+  filesWith(top, (content) => values.some((value) => content.includes(value)))
 
 test(
   `values are handed on once, and secrets stay off the disk (${ROUNDS} kills, seed ${SEED})`,

@@ -1,9 +1,10 @@
 /**
  * Kills the runtime service at random moments and looks whether it kept its promises.
  *
- * Each round starts it on the directory of the round before, lets a few clients submit, kill and look at random, and ends
- * it with SIGKILL. Tasks outlive their service. After the last start: every acknowledged task is there and ended as its
- * script says, each ran once, what a client saw as its end stays, no process is left and nothing is reserved.
+ * Each round starts it on the directory of the round before, lets a few clients submit, kill, look and delete at random,
+ * and ends it with SIGKILL. Tasks outlive their service. After the last start: every acknowledged task that nobody deleted
+ * is there and ended as its script says, each ran once and showed its own output, what a client saw as its end stays, no
+ * process is left and nothing is reserved.
  */
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
@@ -21,16 +22,26 @@ import { until } from '../support/until.ts'
 
 const whyNone = missingFailingCalls === undefined ? '' : ` (skipped: ${missingFailingCalls})`
 
+/** Submissions that are answered in each round, at least. */
+const ANSWERS_A_ROUND = 3
+
 /** What clients were told, and what the tasks are. */
 class Promises {
   /** The exit code of each acknowledged task that nothing interferes with. */
   readonly exitCodes = new Map<string, number>()
   readonly ends = new Map<string, string>()
   readonly killed = new Set<string>()
+  /** Tasks that were asked to be deleted, and those whose deletion was acknowledged. */
+  readonly deleted = new Set<string>()
+  readonly gone = new Set<string>()
   /** Tasks that were answered 503. */
   readonly refused: string[] = []
   /** Tasks that could not be started: there was no room to write down how they end. */
   readonly notLaunched = new Set<string>()
+  /** Submissions that were answered. */
+  get answered(): number {
+    return this.exitCodes.size + this.refused.length
+  }
   /** Whether there is always room on the disk. */
   isDiskFree = true
 
@@ -40,6 +51,7 @@ class Promises {
     const before = this.ends.get(task_id)
     if (before !== undefined) expect({ task_id, end }).toEqual({ task_id, end: before })
     if (hasEnded(status)) this.ends.set(task_id, end)
+    if (!this.isDiskFree && task.error?.code === 'launch_failed') this.notLaunched.add(task_id)
   }
 
   /** Fails unless the task ended as it had to. */
@@ -47,10 +59,7 @@ class Promises {
     this.saw(task)
     const { task_id, status, exit_code } = task
     if (this.killed.has(task_id) && status === 'cancelled') return
-    if (!this.isDiskFree && task.error?.code === 'launch_failed') {
-      this.notLaunched.add(task_id)
-      return
-    }
+    if (this.notLaunched.has(task_id)) return
     const expected = this.exitCodes.get(task_id)!
     const wanted = { task_id, status: expected === 0 ? 'success' : 'failed', exit_code: expected }
     expect({ task_id, status, exit_code, error: task.error?.message }).toMatchObject(wanted)
@@ -60,10 +69,18 @@ class Promises {
 function randomTask(random: Random, task_id: string, log: string): { body: object; exitCode: number } {
   const exitCode = [0, 0, 3, 77][random(4)]!
   const pause = ['', 'sleep 0.01;', 'sleep 0.05;', 'sleep 0.2 & wait;', 'setsid sleep 30 &'][random(5)]!
-  const script = `echo ${task_id} >> ${log}; ${pause} exit ${exitCode}`
+  const script = `echo ${task_id}; echo ${task_id} >> ${log}; ${pause} exit ${exitCode}`
   const limits = { ...(random(3) === 0 && { memory_bytes: (1 + random(3)) * 512 * 1024 * 1024 }) }
   const control_context = random(3) === 0 ? { tenant: `t${random(2)}` } : {}
   return { body: { task_id, execution: { kind: 'script', script }, limits, control_context }, exitCode }
+}
+
+/** Its directory is free for the next task. */
+async function remove(runtime: Runtime, promises: Promises, id: string): Promise<void> {
+  promises.deleted.add(id)
+  const { status } = await runtime.fetch(`/api/v1/tasks/${id}`, { method: 'DELETE' })
+  expect([204, 503]).toContain(status)
+  if (status === 204) promises.gone.add(id)
 }
 
 /** One client, until the service is gone. */
@@ -85,7 +102,12 @@ async function client(runtime: Runtime, promises: Promises, random: Random, name
         await (await runtime.kill(id)).json()
       }
       const look = await runtime.fetch(`/api/v1/tasks/${id}?wait_ms=${random(30)}`)
-      if (look.status === 200) promises.saw((await look.json()) as TaskStatusResponse)
+      const task = (await look.json()) as TaskStatusResponse
+      if (look.status !== 200) continue
+      promises.saw(task)
+      if (!hasEnded(task.status)) continue
+      expect(['', `${id}\n`]).toContain(task.stdout)
+      if (random(2) === 0) await remove(runtime, promises, id)
     }
   } catch (error) {
     await Promise.race([runtime.process.exited, Bun.sleep(1_000)])
@@ -116,7 +138,13 @@ async function killAndCheck(dataDir: string, log: string, disk?: Disk): Promise<
   for (let round = 0; round < ROUNDS; round++) {
     disk?.restore()
     await using runtime = await startRuntime(options)
+    const before = promises.answered
     const clients = Array.from({ length: 3 }, (_, c) => client(runtime, promises, random, `r${round}-c${c}`, log))
+    // On a busy machine the first answers take longer than a round.
+    await until(
+      () => promises.answered - before,
+      (answered) => answered >= ANSWERS_A_ROUND,
+    )
     for (let pauses = 1 + random(3); pauses > 0; pauses--) {
       await Bun.sleep(random(60))
       disk?.disturb(random)
@@ -133,13 +161,17 @@ async function killAndCheck(dataDir: string, log: string, disk?: Disk): Promise<
     (all) => all.every(({ status }) => hasEnded(status)),
   )
   const found = new Map(tasks.map((task) => [task.task_id, task]))
-  const missing = [...promises.exitCodes.keys()].filter((id) => !found.has(id))
+  const missing = [...promises.exitCodes.keys()].filter((id) => !found.has(id) && !promises.deleted.has(id))
   expect(missing, 'acknowledged, but missing').toEqual([])
   expect(
     promises.refused.filter((id) => found.has(id)),
     'answered 503, but stored',
   ).toEqual([])
-  for (const id of promises.exitCodes.keys()) promises.check(found.get(id)!)
+  expect(
+    [...promises.gone].filter((id) => found.has(id)),
+    'deleted, but stored',
+  ).toEqual([])
+  for (const id of promises.exitCodes.keys()) if (found.has(id)) promises.check(found.get(id)!)
 
   const runs = readFileSync(log, 'utf8').trim().split('\n')
   expect(new Set(runs).size, 'tasks that ran twice').toBe(runs.length)
