@@ -1,5 +1,5 @@
 /** Runs the service in this process. */
-import type { ListenAddress } from '../shared/http-service.ts'
+import type { ListenAddress } from '../shared/listen.ts'
 import { bypassProxyForLoopback } from '../shared/proxy.ts'
 import { startService } from '../shared/service-process.ts'
 import type { ControlConfig } from './config.ts'

@@ -2,7 +2,7 @@
 import { writeSync } from 'node:fs'
 import { advertisedUrl } from '../shared/advertised-url.ts'
 import { messageOf, stackOf } from '../shared/errors.ts'
-import { listen, type RunningHttpService } from '../shared/http-service.ts'
+import { listen, type RunningHttpService } from '../shared/listen.ts'
 import { announce } from '../shared/service-access.ts'
 import { runCooperatively, type Steps } from '../shared/steps.ts'
 import type { ControlConfig } from './config.ts'

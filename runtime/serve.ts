@@ -6,7 +6,7 @@
  */
 import { advertisedUrl } from '../shared/advertised-url.ts'
 import { messageOf } from '../shared/errors.ts'
-import { listen } from '../shared/http-service.ts'
+import { listen } from '../shared/listen.ts'
 import type { Log } from '../shared/log.ts'
 import { bootId } from '../shared/processes.ts'
 import { bypassProxyForLoopback } from '../shared/proxy.ts'

@@ -73,7 +73,7 @@ import {
 } from '../shared/contract/submission.ts'
 import { flagName, type Settings } from '../shared/flags.ts'
 import { MAX_GLOB_CHARACTERS } from '../shared/glob.ts'
-import { READ_TIMEOUT_SECONDS, WRITE_TIMEOUT_SECONDS } from '../shared/http-service.ts'
+import { READ_TIMEOUT_SECONDS, WRITE_TIMEOUT_SECONDS } from '../shared/http-time-limits.ts'
 import { MAX_POINTER_CHARACTERS } from '../shared/json-pointer.ts'
 import { MAX_RESERVED_PROCESSES } from '../shared/process-reserve.ts'
 import { MAX_STRING_BYTES, MAX_STRINGS_BYTES } from '../shared/runtime-request/execution.ts'

@@ -1,6 +1,6 @@
 /** The address and the token of a service, from its settings. */
 import { createGuard, type Guard, isLoopback } from './http-guard.ts'
-import { type ListenAddress, parseListenAddress } from './http-service.ts'
+import { type ListenAddress, parseListenAddress } from './listen.ts'
 import type { Log, LogFields } from './log.ts'
 import { isTokenFilePublic, readToken } from './token.ts'
 import { VERSION } from './version.ts'

@@ -6,8 +6,9 @@ import {
   AdapterTools,
   AgentActionRequest,
 } from '../../shared/contract/adapter-v1.ts'
-import { readBody, traceIdOf } from '../../shared/http-service.ts'
+import { traceIdOf } from '../../shared/http-service.ts'
 import { described, json } from '../../shared/openapi/route.ts'
+import { readBody } from '../../shared/request-body.ts'
 import { actOnce, translateAction } from '../operations/act.ts'
 import { describeAdapter, describeTools } from '../operations/describe.ts'
 import type { OperationParts } from '../operations/parts.ts'

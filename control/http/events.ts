@@ -1,7 +1,8 @@
 /** Streams of server-sent events: of the service, of a graph, of a task. */
 import type { AnyElysia } from 'elysia'
 import { badRequest } from '../../shared/errors.ts'
-import { IDLE_TIMEOUT_SECONDS, traceIdOf } from '../../shared/http-service.ts'
+import { traceIdOf } from '../../shared/http-service.ts'
+import { IDLE_TIMEOUT_SECONDS } from '../../shared/http-time-limits.ts'
 import { anyText, choice, described, other } from '../../shared/openapi/route.ts'
 import { type Positions, positionsIn } from '../journal/positions.ts'
 import { Membership } from '../operations/membership.ts'

@@ -5,14 +5,10 @@
  * is answered here, or with 503. Without a database, nothing of this is done.
  */
 import type { AnyElysia } from 'elysia'
-import {
-  IDLE_TIMEOUT_SECONDS,
-  pathOf,
-  readBody,
-  traceIdOf,
-  urlOf,
-  WRITE_TIMEOUT_SECONDS,
-} from '../../shared/http-service.ts'
+import { traceIdOf } from '../../shared/http-service.ts'
+import { IDLE_TIMEOUT_SECONDS, WRITE_TIMEOUT_SECONDS } from '../../shared/http-time-limits.ts'
+import { readBody } from '../../shared/request-body.ts'
+import { pathOf, urlOf } from '../../shared/request-url.ts'
 import { TRACE_HEADER } from '../../shared/trace.ts'
 import type { Keeper, NamedGraph } from '../journal/keeper.ts'
 import { noOwner } from '../journal/no-owner.ts'

@@ -4,7 +4,7 @@
  * A task whose files are read so is held, like one whose files are copied here.
  */
 import type { BundleSummary } from '../../shared/contract/file-bundles.ts'
-import { callerLeftError } from '../../shared/http-service.ts'
+import { callerLeftError } from '../../shared/request-body.ts'
 import { RequestFault } from '../../shared/runtime-request/fault.ts'
 import { checkFile, ofMissingTask, type TaskFiles } from '../../shared/runtime-request/inputs.ts'
 import { ensureFiles } from '../intake/workspace-files.ts'

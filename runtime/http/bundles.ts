@@ -1,8 +1,9 @@
 /** Files on their way to another runtime service: /api/v1/tasks/{id}/bundle and /api/v1/runtime/files. */
 import type { AnyElysia } from 'elysia'
 import { BUNDLE_TYPE, BundleSummary, isSha256, StagedFile } from '../../shared/contract/file-bundles.ts'
-import { bodyChunks, WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
+import { WRITE_TIMEOUT_SECONDS } from '../../shared/http-time-limits.ts'
 import { anyText, choice, described, json } from '../../shared/openapi/route.ts'
+import { bodyChunks } from '../../shared/request-body.ts'
 import { WHOLE_WORKSPACE } from '../../shared/runtime-request/inputs.ts'
 import type { Bundles } from '../dispatch/bundles.ts'
 import { invalidInput, Refusal } from '../refusal.ts'

@@ -1,6 +1,6 @@
 /** /api/v1/tasks/{id}/logs: the output of a task, whole or in parts, also while it is written. */
 import type { AnyElysia } from 'elysia'
-import { WRITE_TIMEOUT_SECONDS } from '../../shared/http-service.ts'
+import { WRITE_TIMEOUT_SECONDS } from '../../shared/http-time-limits.ts'
 import { choice, described, other, wholeNumber } from '../../shared/openapi/route.ts'
 import { invalidInput } from '../refusal.ts'
 import { logStream } from '../store/log-stream.ts'

@@ -1,6 +1,6 @@
 /** `GET /openapi.json` and `GET /docs`. Both are made with the first request and load their code then. */
 import type { AnyElysia } from 'elysia'
-import { urlOf } from '../http-service.ts'
+import { urlOf } from '../request-url.ts'
 import type { OpenApiDocument, ServiceInfo } from './document.ts'
 import { anyText, described, describedRoutes, other } from './route.ts'
 

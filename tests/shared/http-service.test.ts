@@ -1,7 +1,8 @@
 /** Goal: what a start leaves for later is there with the first request that needs it. */
 import { expect, test } from 'bun:test'
 import { createGuard } from '../../shared/http-guard.ts'
-import { httpService, listen, refuseOtherMethods } from '../../shared/http-service.ts'
+import { httpService, refuseOtherMethods } from '../../shared/http-service.ts'
+import { listen } from '../../shared/listen.ts'
 import { silentLog } from '../../shared/log.ts'
 
 /** A service with the routes `GET /things/:id` and `GET /files/*`. */
