@@ -137,6 +137,7 @@ describeReplicas('requests between replicas', (cluster) => {
       async () => (await first.metrics()).tasks_succeeded,
       (count) => count === 10_000,
     )
+    await first.submit([noop('later')]) // accepted once all that ended before is in the database
     await first.stop('SIGKILL')
 
     const seen = new Set<string>()
