@@ -48,9 +48,18 @@ export const gone = (pid: number): Promise<boolean> =>
 /** Pids of the children of a process, zombies included. */
 export const childrenOf = (pid: number): number[] =>
   readdirSync(`/proc/${pid}/task`)
-    .flatMap((thread) => readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').trim().split(' '))
+    .flatMap((thread) => textOf(`/proc/${pid}/task/${thread}/children`).trim().split(' '))
     .filter((child) => child !== '')
     .map(Number)
+
+/** What a file of `/proc` holds; nothing if its thread or process has just ended. */
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
+}
 
 /** Stops a process, and waits until it is. */
 export async function stopProcess(pid: number): Promise<void> {
@@ -63,7 +72,7 @@ export async function stopProcess(pid: number): Promise<void> {
 
 /** The process that starts tasks for a service, once there is one. */
 export function forkServerOf(service: number): Promise<number> {
-  const isForkServer = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('\0--fork-server\0')
+  const isForkServer = (pid: number) => textOf(`/proc/${pid}/cmdline`).includes('\0--fork-server\0')
   return until(
     () => childrenOf(service).find(isForkServer)!,
     (pid) => pid !== undefined,
