@@ -45,7 +45,8 @@ test('an idle stream gets a comment every --event-keep-alive', async () => {
 })
 
 test('a client that reads nothing is told that it lags and cut; the others get everything', async () => {
-  await using control = await startControl({ flags: ['--slow-client-timeout', '1s', '--max-concurrency', '100'] })
+  // Longer than this process may pause: it also reads one of the streams.
+  await using control = await startControl({ flags: ['--slow-client-timeout', '3s', '--max-concurrency', '100'] })
   await using reader = await watch(control)
   using stalled = await RawClient.connect(control)
   stalled.send('GET /events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')
@@ -55,7 +56,8 @@ test('a client that reads nothing is told that it lags and cut; the others get e
   )
   stalled.pause()
   for (let i = 0; (await cutStreams(control)) === 0; i++) {
-    const { graph_id } = await control.submit(loud(2_000, `g${i}`))
+    // Little once its buffers must be full: the history has to keep all of it.
+    const { graph_id } = await control.submit(loud(i < 8 ? 2_000 : 100, `g${i}`))
     await reader.once((events) => events.some((event) => event.event === 'graph_ended' && event.graph_id === graph_id))
     expect((await control.fetch('/health')).status).toBe(200)
   }
@@ -132,6 +134,8 @@ test.skipIf(!canMount)(
       },
       (count) => count === 1,
     )
+    const kept = await control.submit([{ id: 'kept', type: 'noop' }])
+    await stream.once((all) => all.some((one) => one.event === 'graph_ended' && one.graph_id === kept.graph_id))
     const after = stream.lastId!
     const { graph_id } = await control.submit([{ id: 'last', type: 'noop' }])
     const isLast = (event: ServiceEvent) => event.event === 'graph_ended' && event.graph_id === graph_id

@@ -10,6 +10,7 @@ import { type Control, startControl } from '../support/control.ts'
 import { EventStreamClient, gapsIn } from '../support/event-stream.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
+import { Gate } from './gate.ts'
 
 const watch = (control: Control, path: string, headers: Record<string, string> = {}) =>
   EventStreamClient.open(control.url + path, headers)
@@ -230,8 +231,14 @@ describe('GET /tasks/{id}/events', () => {
 
   test('ends after the last state if asked to', async () => {
     await using control = await startControl()
-    await control.submit([sleeper('a', 50)])
+    using gate = new Gate()
+    await control.submit([gate.task('a')])
     await using stream = await watch(control, '/tasks/a/events?until=ended')
+    await until(
+      () => stream.lastId,
+      (position) => position !== undefined, // it gets all that happens from here on
+    )
+    gate.open()
     expect(statesOf(await stream.ended()).a?.at(-1)).toBe('success')
   })
 })
@@ -402,17 +409,20 @@ test('a clean stop sends the last changes and ends the streams', async () => {
 
 test('a task that was interrupted by a kill is told to be pending, then running again', async () => {
   using dir = tempDir()
+  using gate = new Gate() // no pause of this process lets the task end before the kill
   let id: string | undefined
   {
     await using control = await startControl({ dataDir: dir.path })
     await using stream = await watch(control, '/events')
-    await control.submit([sleeper('a', 300)])
+    await control.submit([gate.task('a')])
     await stream.once((events) => statesOf(events).a?.at(-1) === 'running')
     id = stream.lastId
     await control.stop('SIGKILL')
   }
   await using control = await startControl({ dataDir: dir.path })
   await using stream = await watch(control, '/events', { 'last-event-id': id! })
+  await stream.once((events) => statesOf(events).a?.at(-1) === 'running')
+  gate.open()
   const events = await stream.once(hasEnded)
   expect(statesOf(events).a).toEqual(['pending', 'running', 'success'])
   expect(gapsIn(events, Number(id))).toEqual([])
