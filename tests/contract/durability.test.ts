@@ -76,6 +76,7 @@ describe('a graph that was answered 202 is on disk before the answer leaves', ()
         () => control.metrics(),
         ({ tasks_succeeded }) => tasks_succeeded === 25_000,
       )
+      await control.get('gate') // counters may be ahead of the journal, the answer to this is not
       await control.stop('SIGKILL')
     }
     await using control = await startControl({ dataDir, flags: NO_SNAPSHOT })
@@ -139,6 +140,7 @@ describe('the answers of cancel and delete are durable too', () => {
       using late = await RawClient.connect(control)
       late.send('DELETE /tasks/a HTTP/1.1\r\nHost: localhost\r\n')
       await control.get('a')
+      const since = performance.now()
       const stopped = control.stop('SIGTERM')
       await until(
         () => segments(dataDir).length, // the last one is empty, and is removed when the journal is closed
@@ -146,7 +148,9 @@ describe('the answers of cancel and delete are durable too', () => {
       )
       late.send('\r\n')
       await late.closed
-      expect(late.received).toStartWith('HTTP/1.1 503 ')
+      // Open requests have one second at the end, which a busy machine may let pass.
+      if (late.received === '') expect(performance.now() - since).toBeGreaterThan(1_000)
+      else expect(late.received).toStartWith('HTTP/1.1 503 ')
       expect(await stopped).toBe(0)
       await waiting
     }
@@ -304,16 +308,17 @@ describe('the journal', () => {
     await using control = await startControl({ dataDir, flags: ['--persist-interval', '20ms'] })
     await control.run({ type: 'noop' })
     const path = join(dataDir, 'state.json')
-    const state = await until(
-      () => (existsSync(path) ? statSync(path, { bigint: true }) : undefined),
-      (found) => found !== undefined && segments(dataDir).every((name) => sizeIfThere(join(dataDir, name)) === 0),
+    await until(
+      () => existsSync(path) && segments(dataDir).every((name) => sizeIfThere(join(dataDir, name)) === 0),
+      (isWritten) => isWritten,
     )
+    const { mtimeNs } = statSync(path, { bigint: true }) // there may have been an earlier one
     const ticks = Date.now() + 200
     await until(
       () => Date.now(),
       (now) => now > ticks,
     )
-    expect(statSync(path, { bigint: true }).mtimeNs).toBe(state!.mtimeNs)
+    expect(statSync(path, { bigint: true }).mtimeNs).toBe(mtimeNs)
   })
 })
 
