@@ -377,7 +377,10 @@ describe('configured servers', () => {
     expect(textOf(await mcp.run('new/era'))).toBe('2026-07-28')
     expect((await mcp.run('old/pid')).status).toBe('success')
     expect((await mcp.run('brittle/pid')).status).toBe('success')
-    const eras = mcp.control.log.filter(({ msg }) => msg === 'connected to an MCP server')
+    const eras = await until(
+      () => mcp.control.log.filter(({ msg }) => msg === 'connected to an MCP server'),
+      ({ length }) => length >= 3,
+    )
     expect(Object.fromEntries(eras.map(({ server, era }) => [server, era]))).toEqual({
       old: 'legacy',
       new: 'modern',
