@@ -31,22 +31,33 @@ function answersIn(received: string): [status: number, body: string][] {
   }
 }
 
-/** The answers to `requests`, which leave in one piece. */
-async function answersTo(service: { readonly url: string }, requests: readonly string[]) {
+/** What came of the answers to `requests`, which leave in one piece, until all were there or the connection ended. */
+async function answersOnce(service: { readonly url: string }, requests: readonly string[]) {
   using client = await RawClient.connect(service)
+  let isClosed = false
+  void client.closed.then(() => {
+    isClosed = true
+  })
   client.send(requests.join(''))
   return await until(
-    () => answersIn(client.received),
-    ({ length }) => length === requests.length,
+    () => ({ answers: answersIn(client.received), received: client.received, isClosed }),
+    ({ answers, isClosed }) => isClosed || answers.length === requests.length,
   )
 }
+
+/** All answers. A list that takes longer than others may wait is not made at once: a busy machine may need several tries. */
+const answersTo = (service: { readonly url: string }, requests: readonly string[]) =>
+  until(
+    () => answersOnce(service, requests),
+    ({ answers }) => answers.length === requests.length,
+  )
 
 test('of control: what needs no disk is answered in order, lists too', async () => {
   await using control = await startControl()
   await control.submit([{ id: 'a', type: 'noop' }])
   await control.ended('a')
   const requests = ['/tasks', '/tasks', '/tasks/a', '/health', '/nothing', '/tasks', '/readyz'].map(get)
-  const answers = await answersTo(control, [...requests, post('/tasks', '{"tasks": []}'), get('/tasks/a')])
+  const { answers } = await answersTo(control, [...requests, post('/tasks', '{"tasks": []}'), get('/tasks/a')])
   expect(answers.map(([status]) => status)).toEqual([200, 200, 200, 200, 404, 200, 200, 400, 200])
   expect(JSON.parse(answers[1]![1])).toMatchObject([{ id: 'a' }])
   expect(JSON.parse(answers[8]![1])).toMatchObject({ id: 'a' })
@@ -61,25 +72,9 @@ describe('of 5,000 tasks', () => {
   })
   afterAll(() => control.dispose())
 
-  /** What came until all four answers were there, or the connection ended. */
-  async function fourAnswers() {
-    using client = await RawClient.connect(control)
-    let isClosed = false
-    void client.closed.then(() => {
-      isClosed = true
-    })
-    client.send(
-      get('/tasks?limit=1000') + get('/tasks?limit=1000&status=success') + get('/tasks?limit=2') + get('/health'),
-    )
-    return await until(
-      () => ({ answers: answersIn(client.received), received: client.received, isClosed }),
-      ({ answers, isClosed }) => isClosed || answers.length === 4,
-    )
-  }
-
   test('pages of 1,000 are answered in order, with the cursor of the next', async () => {
-    // A page that takes longer than others may wait is not made at once: a busy machine may need several tries.
-    const { answers, received } = await until(fourAnswers, ({ answers }) => answers.length === 4)
+    const paths = ['/tasks?limit=1000', '/tasks?limit=1000&status=success', '/tasks?limit=2', '/health']
+    const { answers, received } = await answersTo(control, paths.map(get))
     const ids = answers.slice(0, 3).map(([, body]) => (JSON.parse(body) as { id: string }[]).map(({ id }) => id))
     const expected = Array.from({ length: 1_000 }, (_, i) => `task-${i}`)
     expect(ids).toEqual([expected, expected, expected.slice(0, 2)])
@@ -98,7 +93,7 @@ describe('of 5,000 tasks', () => {
 test('of the runtime: what needs no disk is answered in order', async () => {
   await using runtime = await startRuntime()
   const requests = ['/api/v1/tasks', '/api/v1/tasks', '/api/v1/tasks/none', '/healthz', '/api/v1/runtime/info'].map(get)
-  const answers = await answersTo(runtime, [...requests, post('/api/v1/tasks', '{}'), get('/healthz')])
+  const { answers } = await answersTo(runtime, [...requests, post('/api/v1/tasks', '{}'), get('/healthz')])
   expect(answers.map(([status]) => status)).toEqual([200, 200, 404, 200, 200, 400, 200])
 })
 
