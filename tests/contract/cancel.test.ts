@@ -2,21 +2,25 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { CancelResponse } from '../../shared/contract/control.ts'
 import { type Control, startControl } from '../support/control.ts'
+import { waitFor } from '../support/runtime-tasks.ts'
 import { isAlive, until } from '../support/until.ts'
 
 let control: Control
+/** Kills nothing that a busy machine has not yet let end. */
+let patient: Control
 
 beforeAll(async () => {
   const env = { SERVICE_SHELL_POLICY: 'open' }
   control = await startControl({ env, flags: ['--max-concurrency', '100', '--kill-grace', '200ms'] })
+  patient = await startControl({ env, flags: ['--kill-grace', '10m'] })
 })
-afterAll(() => control[Symbol.asyncDispose]())
+afterAll(() => Promise.all([control.dispose(), patient.dispose()]))
 
 const newId = () => crypto.randomUUID()
 const aLongSleep = { type: 'sleep', params: { duration_ms: 600_000 } }
 
-async function cancel(id: string): Promise<{ status: number; tasks: CancelResponse['tasks'] }> {
-  const response = await control.fetch(`/tasks/${encodeURIComponent(id)}/cancel`, { method: 'POST' })
+async function cancel(id: string, service = control): Promise<{ status: number; tasks: CancelResponse['tasks'] }> {
+  const response = await service.fetch(`/tasks/${encodeURIComponent(id)}/cancel`, { method: 'POST' })
   return { status: response.status, tasks: ((await response.json()) as CancelResponse).tasks }
 }
 
@@ -70,9 +74,9 @@ test('a running task is cancelling, then cancelled once its executor has stopped
 
 test('the process of a cancelled task and what it started are gone when it is cancelled', async () => {
   const named = newId()
-  const file = `${control.cwd}/${named}`
+  const file = `${patient.cwd}/${named}`
   const script = `sleep 600 & echo $$ $! > ${file}; wait`
-  await control.submit([{ id: named, type: 'shell', params: { script } }])
+  await patient.submit([{ id: named, type: 'shell', params: { script } }])
   const text = await until(
     () =>
       Bun.file(file)
@@ -80,8 +84,8 @@ test('the process of a cancelled task and what it started are gone when it is ca
         .catch(() => ''),
     (pids) => pids.trim().split(' ').length === 2,
   )
-  await cancel(named)
-  await control.ended(named)
+  await cancel(named, patient)
+  await patient.ended(named)
   expect(
     await Promise.all(
       text
@@ -94,7 +98,9 @@ test('the process of a cancelled task and what it started are gone when it is ca
 
 test('a task between two attempts is cancelled at once and makes no further attempt', async () => {
   const named = newId()
-  await control.submit([{ id: named, type: 'file', params: { action: 'read', path: 'nothing' }, retry: 20 }])
+  const backoff = { initial_ms: 6, factor: 100, max_ms: 600_000 } // a minute after the third attempt
+  const params = { action: 'read', path: 'nothing' }
+  await control.submit([{ id: named, type: 'file', params, retry: 20, backoff }])
   await until(
     () => control.get(named),
     (task) => task.run_status === 'accepted' && task.attempt! >= 3,
@@ -120,16 +126,20 @@ test('a terminal task: 202, unchanged status, no event', async () => {
 
 test('a second cancel changes nothing', async () => {
   const named = newId()
-  const isDeaf = `${control.cwd}/${named}`
-  const script = `trap "" TERM; : > ${isDeaf}; while :; do sleep 0.05; done`
-  await control.submit([{ id: named, type: 'shell', params: { script } }])
+  const [isDeaf, mayEnd] = [`${patient.cwd}/deaf`, `${patient.cwd}/end`]
+  const script = `trap "" TERM; : > ${isDeaf}; ${waitFor(mayEnd)}`
+  await patient.submit([{ id: named, type: 'shell', params: { script } }])
   await until(
     () => Bun.file(isDeaf).exists(),
     (exists) => exists,
   )
-  const answers = [await cancel(named), await cancel(named)]
-  expect(answers.map(({ tasks }) => tasks[0]?.status)).toEqual(['cancelling', 'cancelling'])
-  expect((await control.ended(named)).status).toBe('cancelled')
+  try {
+    const answers = [await cancel(named, patient), await cancel(named, patient)]
+    expect(answers.map(({ tasks }) => tasks[0]?.status)).toEqual(['cancelling', 'cancelling'])
+  } finally {
+    await Bun.write(mayEnd, '')
+  }
+  expect((await patient.ended(named)).status).toBe('cancelled')
 })
 
 test('an unknown id: 404 as for GET', async () => {
