@@ -9,10 +9,13 @@ import { builtProgram as binary } from '../../scripts/build.ts'
 import type { GraphDetails } from '../../shared/contract/graphs.ts'
 import { runClient } from '../support/client.ts'
 import { type Control, startControl } from '../support/control.ts'
+import { freePort } from '../support/free-port.ts'
+import { reading } from '../support/reading.ts'
 import { testEnvironment } from '../support/service.ts'
 import { tempDir } from '../support/temp.ts'
 import { startInTerminal } from '../support/terminal.ts'
 import { until } from '../support/until.ts'
+import { Gate } from './gate.ts'
 
 setDefaultTimeout(60_000)
 
@@ -57,7 +60,7 @@ describe('run', () => {
 
   test('the same file runs again, also at the same time', async () => {
     const graph = graphOf({ id: 'same', ...sleeping })
-    const runs = [1, 2].map(() => client(['run', '--timeout', '500ms'], { stdin: graph }))
+    const runs = [1, 2].map(() => client(['run', '--timeout', '2500ms'], { stdin: graph }))
     const [one, two] = await Promise.all(runs)
     expect([one?.exitCode, two?.exitCode]).toEqual([3, 3])
     expect(one?.envelope.data).toMatchObject({ state: 'running', tasks: [{ id: 'same', status: 'running' }] })
@@ -167,18 +170,25 @@ describe('watch', () => {
   test('goes on through a restart of the service', async () => {
     using dir = tempDir()
     const dataDir = join(dir.path, 'data')
-    await using before = await startControl({ dataDir })
-    const port = new URL(before.url).port
-    const { graph_id } = await before.submit([
-      { id: 'a', type: 'sleep', params: { duration_ms: 1_500 } },
-      { id: 'b', type: 'noop', depends_on: ['a'] },
-    ])
-    const watching = client(['watch', graph_id], { url: before.url })
-    await before.reached('a', 'running')
+    const flags = ['--addr', `127.0.0.1:${await freePort()}`]
+    await using before = await startControl({ dataDir, flags })
+    using gate = new Gate()
+    const { graph_id } = await before.submit([gate.task('a'), { id: 'b', type: 'noop', depends_on: ['a'] }])
+    const child = Bun.spawn([await binary('taskmill'), 'watch', graph_id], {
+      env: testEnvironment({ SERVICE_URL: before.url }),
+      stdout: 'pipe',
+      stderr: 'pipe',
+    })
+    const shown = reading(new Response(child.stderr))
+    await until(
+      () => shown.state.received,
+      (text) => text.includes('a: running'),
+    )
     await before.stop('SIGKILL')
-    await using _after = await startControl({ dataDir, flags: ['--addr', `127.0.0.1:${port}`] })
-    const { exitCode, envelope } = await watching
-    expect({ exitCode, data: envelope.data }).toMatchObject({
+    await using _after = await startControl({ dataDir, flags })
+    gate.open()
+    const { data } = JSON.parse(await new Response(child.stdout).text())
+    expect({ exitCode: await child.exited, data }).toMatchObject({
       exitCode: 0,
       data: {
         state: 'success',

@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { builtProgram as binary } from '../../scripts/build.ts'
 import { runClient } from '../support/client.ts'
 import { type Control, startControl } from '../support/control.ts'
-import { type Pair, startPair } from '../support/pair.ts'
+import { freePort } from '../support/free-port.ts'
+import { startPair } from '../support/pair.ts'
 import { reading } from '../support/reading.ts'
 import { waitFor } from '../support/runtime-tasks.ts'
 import { testEnvironment } from '../support/service.ts'
@@ -142,16 +143,17 @@ describe('of a running task', () => {
 })
 
 describe('through a kill of the service', () => {
-  /** Starts control again where it was. */
-  const again = (pair: Pair, url: string) => pair.startControl(['--addr', new URL(url).host])
+  /** The address of a service that is started again there: nobody else gets it meanwhile. */
+  const ownAddress = async () => ['--addr', `127.0.0.1:${await freePort()}`]
 
   test('the output of a runtime task goes on without a gap or a repetition', async () => {
-    await using pair = await startPair()
+    await using pair = await startPair({ controlFlags: await ownAddress() })
     await pair.script(
       'a',
       `printf 'one\\ntw'; ${waitFor(pair.file('go'))}; echo o; ${waitFor(pair.file('end'))}; echo three`,
     )
     const { url } = pair.control
+    await pair.there('a', ({ stdout }) => stdout === 'one\ntw') // or --tail would have no last line to begin with
     const follow = await following(['logs', 'a', '--follow'], url)
     const tail = await following(['logs', 'a', '--follow', '--tail', '1'], url)
     await until(follow.stderr, (shown) => shown === 'one\ntw')
@@ -159,7 +161,7 @@ describe('through a kill of the service', () => {
     await pair.stopControl('SIGKILL')
     await Bun.write(pair.file('go'), '')
     await until(follow.stderr, (shown) => shown.includes('taskmill: connection lost, trying again: '))
-    await again(pair, url)
+    await pair.startControl()
     await until(follow.stderr, (shown) => shown.endsWith('\no\n'))
     // A second one, while the task ends.
     await pair.stopControl('SIGKILL')
@@ -168,7 +170,7 @@ describe('through a kill of the service', () => {
       pair.runtime.resources.bind(pair.runtime),
       ({ active_reservations }) => active_reservations.length === 0,
     )
-    await again(pair, url)
+    await pair.startControl()
     expect((await follow.ended()).data).toEqual({
       ...{ task_id: 'a', stdout: 'one\ntwo\nthree\n', stderr: '', truncated: false },
     })
@@ -179,8 +181,8 @@ describe('through a kill of the service', () => {
 
   test('the output of a local task goes on with its next attempt', async () => {
     const dataDir = join(temp.path, newId())
-    const env = { SERVICE_SHELL_POLICY: 'open' }
-    await using before = await startControl({ dataDir, env })
+    const options = { dataDir, env: { SERVICE_SHELL_POLICY: 'open' }, flags: await ownAddress() }
+    await using before = await startControl(options)
     const signal = signalFile()
     const once = join(temp.path, newId())
     const task = script(
@@ -189,8 +191,12 @@ describe('through a kill of the service', () => {
     await before.submit([task])
     const follow = await following(['logs', task.id, '-f'], before.url)
     await until(follow.stderr, (shown) => shown === '1\n')
+    await until(
+      () => Bun.file(once).exists(),
+      (isThere) => isThere,
+    )
     await before.stop('SIGKILL')
-    await using _after = await startControl({ dataDir, env, flags: ['--addr', new URL(before.url).host] })
+    await using _after = await startControl(options)
     await until(follow.stderr, (shown) => shown.endsWith('\n2\n'))
     await signal.go()
     expect(await follow.ended()).toMatchObject({ ok: true, data: { stdout: '1\n2\n' } })

@@ -337,10 +337,7 @@ describe('serve --register', () => {
   })
 
   test('waits for a control service that is not there yet, and does not start with a name that control refuses', async () => {
-    const earlier = await startControl()
-    const { url } = earlier
-    await earlier.stop('SIGTERM')
-    await earlier.dispose()
+    const url = `http://127.0.0.1:${await freePort()}`
     await using runtime = await startRuntime({ flags: ['--register', url, '--runtime-id', 'self'] })
     await until(
       () => runtime.log,
