@@ -96,7 +96,10 @@ test('each approval that waits for its answer is called back for, also by the st
   ]
   await using first = await startControl({ ...ANY, dataDir })
   const graph_id = await graphIdOf(await first.post({ name: 'release', callback, tasks }))
-  const received = (await receiver.has(2)).map(({ data }) => data)
+  // They come on two connections, in any order.
+  const inOrder = (all: readonly Received[]) =>
+    all.map(({ data }) => data).sort((a, b) => Number(a.seq) - Number(b.seq))
+  const received = inOrder(await receiver.has(2))
   const { waiting } = await first.get('sure')
   const common = { event: 'approval_asked', graph_id, name: 'release', seq: expect.any(Number) }
   expect(received).toEqual([
@@ -109,7 +112,7 @@ test('each approval that waits for its answer is called back for, also by the st
   await first.stop('SIGKILL')
   writeFileSync(join(dataDir, 'callbacks.jsonl'), '') // as if the service had not come that far
   await using second = await startControl({ ...ANY, dataDir })
-  expect((await receiver.has(4)).slice(2).map(({ data }) => data)).toEqual(received)
+  expect(inOrder((await receiver.has(4)).slice(2))).toEqual(received)
   await until(
     () => second.get('mute'),
     ({ waiting }) => waiting?.reason === 'approval',
@@ -283,6 +286,7 @@ describe('survives', () => {
       () => first.log.filter(({ msg }) => msg === 'callback failed').length,
       (failed) => failed >= 2,
     )
+    await first.stop('SIGKILL') // before anybody listens: it tries again by itself
     const received: string[] = []
     using server = Bun.serve({
       port,
@@ -357,11 +361,14 @@ test('a receiver that hangs holds up no other', async () => {
   await using hangs = startReceiver(() => new Promise(() => {}))
   await using receiver = startReceiver()
   await using control = await startControl(ANY)
+  const startedAt = performance.now()
   for (let i = 0; i < 40; i++)
     await control.post({ callback: { url: hangs.url }, tasks: [{ ...noop, id: `hangs-${i}` }] })
   await control.post({ callback: { url: receiver.url }, tasks: [{ ...noop, id: 'fine' }] })
   await receiver.has(1)
-  expect(hangs.received.length).toBeLessThanOrEqual(4)
+  // Four at a time, and each is given up after ten seconds.
+  const rounds = 1 + Math.floor((performance.now() - startedAt) / 10_000)
+  expect(hangs.received.length).toBeLessThanOrEqual(4 * rounds)
 })
 
 test('agents submit graphs with a callback, too', async () => {
