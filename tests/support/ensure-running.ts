@@ -6,6 +6,7 @@ import { type ClientRun, runClient } from './client.ts'
 import { freePort } from './free-port.ts'
 import { endProcess } from './stand-in-docker.ts'
 import { tempDir } from './temp.ts'
+import { until } from './until.ts'
 
 export interface ServiceData {
   url: string
@@ -42,7 +43,15 @@ export async function workplace() {
       }
     })
   const dispose = async () => {
-    for (const pid of started()) await endProcess(pid)
+    // A service may have started another one meanwhile.
+    await until(
+      async () => {
+        const pids = started()
+        await Promise.all(pids.map(endProcess))
+        return pids.length
+      },
+      (left) => left === 0,
+    )
     home[Symbol.dispose]()
   }
   return { home: home.path, port, url, stateDir, ensure, started, [Symbol.asyncDispose]: dispose }
