@@ -404,16 +404,18 @@ describe('over a restart', () => {
     const options = { dataDir: join(dir.path, 'data') }
     const timeout = 4_000
     let until_: string
+    let untilLong: string
     {
       await using control = await startControl(options)
       await control.submit([approval('late', { timeout, retry: 2 }), approval('long', { timeout: 3_600_000 })])
       until_ = (await asked(control, '/tasks/late')).waiting!.until!
-      await asked(control, '/tasks/long')
+      untilLong = (await asked(control, '/tasks/long')).waiting!.until!
       await control.stop('SIGTERM')
     }
     {
       await using control = await startControl(options)
-      expect((await asked(control, '/tasks/late')).waiting!.until).toBe(until_)
+      // On a busy machine the time of the other one may be over by now.
+      expect((await asked(control, '/tasks/long')).waiting!.until).toBe(untilLong)
       control.process.kill('SIGKILL')
       await control.process.exited
     }

@@ -61,7 +61,7 @@ describe('attempts', () => {
     await using control = await startControl({ env: OPEN })
     const file = join(control.cwd, 'ready')
     await control.submit([
-      script('success', `echo try; test -e ${file}`, { retry: 5 }),
+      script('success', `echo try; test -e ${file}`, { retry: 30 }),
       script('timeout', 'echo started; sleep 600', { retry: 1, timeout: 50 }),
       script('cancel', 'exit 7', { retry: 30 }),
     ])

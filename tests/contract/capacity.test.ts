@@ -31,7 +31,7 @@ test('capacity and reservations of the runtime service, and since when it is awa
   await using pair = await startPair()
   const { control } = pair
   const runtimeNow = async () => (await capacityOf(control)).runtime
-  const idle = await runtimeNow()
+  const idle = await until(runtimeNow, ({ state }) => state === 'ready')
   expect(idle).toMatchObject({ state: 'ready', reserved: { task_slots: 0 }, queued: 0 })
   expect(idle.capacity!.task_slots).toBeGreaterThan(0)
   expect(idle.away_since).toBeUndefined()

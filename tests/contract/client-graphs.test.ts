@@ -174,7 +174,7 @@ describe('wait', () => {
   test('for a graph that does not end in time exits 3', async () => {
     const task = sleeping()
     const { graph_id } = await submit({ tasks: [task] })
-    const { exitCode, envelope } = await client(['wait', graph_id, '--timeout', '100ms', '--fail'])
+    const { exitCode, envelope } = await client(['wait', graph_id, '--timeout', '2s', '--fail'])
     expect({ exitCode, ok: envelope.ok }).toEqual({ exitCode: 3, ok: true })
     expect(envelope.data).toMatchObject({ tasks: [{ id: task.id, status: 'running' }], all_terminal: false })
   })

@@ -205,7 +205,7 @@ describe('wait', () => {
   test('running out of time prints ok: true with all_terminal: false and exits 3', async () => {
     const id = newId()
     await control.submit([{ id, type: 'sleep', params: { duration_ms: 600_000 } }])
-    const { exitCode, envelope } = await client(['wait', id, '--timeout=150ms'])
+    const { exitCode, envelope } = await client(['wait', id, '--timeout=2s'])
     expect({ exitCode, ok: envelope.ok }).toEqual({ exitCode: 3, ok: true })
     expect(envelope.data).toMatchObject({ tasks: [{ id, status: 'running' }], all_terminal: false })
   })

@@ -32,7 +32,12 @@ async function run(args: readonly string[], env: Record<string, string> = {}) {
 
 /** The report of these addresses. */
 async function check(...urls: string[]) {
-  const { exitCode, stdout, stderr } = await run(['check', ...urls.flatMap((url) => ['--database', url])])
+  const { exitCode, stdout, stderr } = await run([
+    'check',
+    '--timeout',
+    '30s',
+    ...urls.flatMap((url) => ['--database', url]),
+  ])
   expect(stderr).toBe('')
   expect(stdout).toMatch(/^\{[^\n]*\}\n$/)
   const report = JSON.parse(stdout) as Report
