@@ -416,10 +416,10 @@ describe('configured servers', () => {
         .filter(({ method }) => method === 'notifications/cancelled')
         .map(({ params }) => params?.requestId)
     await mcp.run('odd/pid')
-    const late = await mcp.run('odd/hang', {}, { timeout: 100 })
+    const late = await mcp.run('odd/hang', {}, { timeout: 500 })
     expect([late.status, late.error, late.runtime?.error?.code]).toEqual([
       'failed',
-      'task timed out after 100ms',
+      'task timed out after 500ms',
       'timeout',
     ])
     await until(cancelled, (ids) => ids.length === 1)

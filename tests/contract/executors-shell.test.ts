@@ -324,17 +324,17 @@ describe('ends of processes', () => {
 
   test('a timeout sends TERM first: a process may clean up', async () => {
     const text = `trap 'echo cleaned > cleaned; exit 0' TERM; echo $$ > tidy; while :; do sleep 0.02; done`
-    const task = await script(text, { timeout: 2_000 })
-    expect(task).toMatchObject({ status: 'failed', error: 'task timed out after 2000ms' })
+    const task = await script(text, { timeout: 3_000 })
+    expect(task).toMatchObject({ status: 'failed', error: 'task timed out after 3000ms' })
     await gone(await pidIn('tidy'))
     expect(readFileSync(join(temp.path, 'cleaned'), 'utf8')).toBe('cleaned\n')
   })
 
   test('a process that ignores TERM is killed after --kill-grace', async () => {
-    const task = await script(`trap '' TERM; echo $$ > stubborn; while :; do sleep 0.02; done`, { timeout: 2_000 })
-    expect(task).toMatchObject({ status: 'failed', error: 'task timed out after 2000ms' })
+    const task = await script(`trap '' TERM; echo $$ > stubborn; while :; do sleep 0.02; done`, { timeout: 3_000 })
+    expect(task).toMatchObject({ status: 'failed', error: 'task timed out after 3000ms' })
     const tookMs = Date.parse(task.finished_at!) - Date.parse(task.started_at!)
-    expect(tookMs).toBeGreaterThanOrEqual(2_000 + KILL_GRACE_MS - 2)
+    expect(tookMs).toBeGreaterThanOrEqual(3_000 + KILL_GRACE_MS - 2)
     await gone(await pidIn('stubborn'))
   })
 
