@@ -104,7 +104,11 @@ describe('a file that is damaged costs only the result, and its task says so', (
     expect(handle).toMatchObject({ status: 'success', error: { code: 'internal', message: lost } })
     await using agent = await connectClient(control.url)
     expect(await agent.call('get_logs', { task_id: 'a' })).toMatchObject({ isError: true, text: lost })
-    expect(control.log.filter(({ msg }) => msg === 'a large result is lost').length).toBe(1)
+    const told = await until(
+      () => control.log.filter(({ msg }) => msg === 'a large result is lost'),
+      ({ length }) => length > 0,
+    )
+    expect(told.length).toBe(1)
   })
 })
 

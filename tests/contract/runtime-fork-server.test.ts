@@ -31,7 +31,11 @@ test('tasks run on when it is killed, and others are started', async () => {
   expect(other).toMatchObject({ status: 'failed', exit_code: 3 })
   expect(await runtime.ended(id)).toMatchObject({ status: 'failed', exit_code: 7, stdout: 'before\nafter\n' })
   expect(await forkServerOf(runtime)).not.toBe(forkServer)
-  expect(runtime.log.filter(({ level }) => level === 'warn')).toMatchObject([{ exit_code: 137 }])
+  const warnings = await until(
+    () => runtime.log.filter(({ level }) => level === 'warn'),
+    ({ length }) => length > 0,
+  )
+  expect(warnings).toMatchObject([{ exit_code: 137 }])
 })
 
 test('a task whose launcher is killed after it is ended all the same', async () => {

@@ -99,7 +99,11 @@ describe('a caller', () => {
     const by = named(await collector.has(2))
     expect(by.graph).toMatchObject({ traceId: TRACE, parentSpanId: SPAN })
     expect(by['a 1']).toMatchObject({ traceId: TRACE, parentSpanId: by.graph!.spanId })
-    expect(control.log.find(({ msg }) => msg === 'graph accepted')).toMatchObject({ trace_id: traceparent })
+    const line = await until(
+      () => control.log.find(({ msg }) => msg === 'graph accepted'),
+      (found) => found !== undefined,
+    )
+    expect(line).toMatchObject({ trace_id: traceparent })
   })
 
   test('that does not record its trace gets no spans', async () => {
