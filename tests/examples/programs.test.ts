@@ -17,6 +17,8 @@ async function run(args: readonly string[], env: Readonly<Record<string, string>
 test('nightly.ts runs its graph once a day, and shows why it failed', async () => {
   await using mill = await startMill()
   const env = { SERVICE_URL: mill.url, SERVICE_TOKEN: mill.token }
+  const day = () => new Date().getUTCDate()
+  const today = day()
   const first = await run(['nightly.ts'], env)
   expect(first).toMatchObject({ exitCode: 0, stderr: '' })
   expect(first.stdout).toContain('list: success\n')
@@ -25,7 +27,8 @@ test('nightly.ts runs its graph once a day, and shows why it failed', async () =
   )
   expect(first.stdout).toEndWith('\nfailed\n')
   expect(await run(['nightly.ts'], env)).toEqual(first)
-  expect((await Array.fromAsync(mill.client.graphs())).length).toBe(1)
+  const graphs = await Array.fromAsync(mill.client.graphs())
+  if (day() === today) expect(graphs.length).toBe(1)
   const refused = await run(['nightly.ts'], { ...env, SERVICE_TOKEN: 'wrong' })
   expect(refused).toMatchObject({ exitCode: 1, stdout: '' })
   expect(refused.stderr).toStartWith('unauthenticated: POST /tasks answered 401')

@@ -333,10 +333,11 @@ describe('an attempt of an earlier run that has used up its timeout', () => {
 
   test('is stopped when it has not ended, and when nobody can say', async () => {
     const stopped = { kind: 'failure', failure: { code: 'timeout' }, result: 'timeout' }
-    const unknown = late(untilStopped((reason) => reason)).run()
+    let unknown: unknown
     const running = late(async (context) => {
       await nextTurn()
       context.goesOn()
+      unknown = late(untilStopped((reason) => reason)).run()
       expect(await Promise.race([unknown, untilStopped(() => 'stopped')(context)])).toBe('stopped')
       return context.signal.reason
     })
