@@ -2,7 +2,7 @@
  * Goal: the embedded keeper does what every keeper promises. Method: the common suite, on a real data directory. A kill is a
  * copy of its files as they are at that moment.
  */
-import { cpSync } from 'node:fs'
+import { liveCopy } from '../support/durable-store.ts'
 import { openEmbedded } from '../support/embedded-keeper.ts'
 import { describeKeeper, type KeeperPlace, type OpenKeeper } from '../support/keeper-contract.ts'
 import { type TempDir, tempDir } from '../support/temp.ts'
@@ -23,9 +23,7 @@ describeKeeper(
         return open
       },
       async kill() {
-        const copy = tempDir()
-        cpSync(dirs.at(-1)!.path, copy.path, { recursive: true })
-        dirs.push(copy)
+        dirs.push(liveCopy([dirs.at(-1)!.path]))
       },
       refuse(isNow) {
         isRefusing = isNow

@@ -1,6 +1,6 @@
 /** A store whose changes go to a journal in a temporary directory, and what a crash leaves there. */
-import { copyFileSync, readdirSync, readFileSync, truncateSync } from 'node:fs'
-import { join } from 'node:path'
+import { cpSync, existsSync, readdirSync, readFileSync, truncateSync } from 'node:fs'
+import { basename, join } from 'node:path'
 import { DiskReserve } from '../../control/journal/disk-reserve.ts'
 import { IdempotencyKeys } from '../../control/journal/idempotency.ts'
 import { Journal } from '../../control/journal/journal.ts'
@@ -8,6 +8,7 @@ import { Persistence } from '../../control/journal/persistence.ts'
 import { ResultFiles } from '../../control/journal/result-files.ts'
 import { Snapshots } from '../../control/journal/snapshots.ts'
 import { TaskStore } from '../../control/store/tasks.ts'
+import { systemCodeOf } from '../../shared/errors.ts'
 import { silentLog } from '../../shared/log.ts'
 import { newEvents } from './events.ts'
 import { type TempDir, tempDir } from './temp.ts'
@@ -50,12 +51,27 @@ export const lastSegment = (dir: string): string =>
  * last `cutBytes` bytes of the newest segment.
  */
 export function crashedCopy(dirs: readonly string[], isCopied: (name: string) => boolean, cutBytes = 0): TempDir {
-  const copy = tempDir()
-  for (const dir of dirs)
-    for (const name of readdirSync(dir).filter(isCopied)) copyFileSync(join(dir, name), join(copy.path, name))
+  const copy = liveCopy(dirs, isCopied)
   if (cutBytes > 0) {
     const path = join(copy.path, lastSegment(copy.path))
     truncateSync(path, readFileSync(path).length - cutBytes)
   }
   return copy
+}
+
+/** Copies of the files in `dirs` for which `isCopied` is true, while files are renamed and removed there. */
+export function liveCopy(dirs: readonly string[], isCopied: (name: string) => boolean = () => true): TempDir {
+  for (;;) {
+    const copy = tempDir()
+    try {
+      for (const dir of dirs) {
+        const filter = (path: string) => path === dir || isCopied(basename(path))
+        cpSync(dir, copy.path, { recursive: true, filter })
+      }
+      return copy
+    } catch (error) {
+      copy[Symbol.dispose]()
+      if (systemCodeOf(error) !== 'ENOENT' || !dirs.every(existsSync)) throw error
+    }
+  }
 }

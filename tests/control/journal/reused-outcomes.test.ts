@@ -48,7 +48,7 @@ function copyOf(of: Graph): { graph: Graph; reused: string[] } {
 
 /** What a start finds in copies of the files. */
 async function found(dir: string, cutBytes = 0) {
-  using copy = crashedCopy([dir], (name) => /\.(json|log)$|^event-numbers/.test(name), cutBytes)
+  using copy = crashedCopy([dir], (name) => /\.(json|log)$|^event-numbers$/.test(name), cutBytes)
   const { graphs, history } = await recover(copy.path)
   const untold = history.unnumbered.map((numbered, i) => rowOfChange(numbered(1_000_000 + i, 0)))
   return { graphs, untold: untold.filter((row) => JSON.stringify(row).includes('reused_from')).map((row) => row[2]) }

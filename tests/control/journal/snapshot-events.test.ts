@@ -4,16 +4,15 @@
  * start is made from a copy of the files of that moment.
  */
 import { expect, test } from 'bun:test'
-import { copyFileSync, cpSync, readdirSync } from 'node:fs'
+import { copyFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { EventHistory } from '../../../control/journal/event-history.ts'
 import { recover } from '../../../control/journal/recovery.ts'
 import type { ServiceEvent } from '../../../shared/contract/events.ts'
 import { silentLog } from '../../../shared/log.ts'
 import { runSync } from '../../../shared/steps.ts'
-import { durableStore } from '../../support/durable-store.ts'
+import { durableStore, liveCopy } from '../../support/durable-store.ts'
 import { graphOf } from '../../support/graph.ts'
-import { tempDir } from '../../support/temp.ts'
 
 const log = silentLog()
 
@@ -57,8 +56,7 @@ test('what happens while the state file is written is in the history of the next
     w.end()
   }
   await snapshots.takeLast()
-  using copy = tempDir()
-  cpSync(w.dir, copy.path, { recursive: true })
+  using copy = liveCopy([w.dir])
 
   const heard = await eventsAfterAStart(copy.path)
   expect(heard.map((event) => [event.event, 'status' in event ? event.status : undefined])).toEqual([
@@ -73,8 +71,7 @@ test('a kill does not hide how a graph ended whose tasks were all deleted since'
   await using w = await world()
   w.persistence.flush()
   w.history.flush()
-  using copy = tempDir()
-  cpSync(w.dir, copy.path, { recursive: true })
+  using copy = liveCopy([w.dir])
   w.end()
   w.persistence.flush()
   w.store.apply({ kind: 'deleted', task: w.task, at: 3 })
