@@ -17,7 +17,8 @@ export class BridgeUnderTest implements AsyncDisposable {
   readonly printed: BridgeMessage[] = []
   readonly stderr: Promise<string>
   readonly process: Subprocess<'pipe', 'pipe', 'pipe'>
-  readonly #reading: Promise<void>
+  /** Resolves with the last line if it has no end. */
+  readonly #reading: Promise<string>
 
   constructor(process: Subprocess<'pipe', 'pipe', 'pipe'>) {
     this.process = process
@@ -25,14 +26,14 @@ export class BridgeUnderTest implements AsyncDisposable {
     this.#reading = this.#read()
   }
 
-  async #read(): Promise<void> {
+  async #read(): Promise<string> {
     let rest = ''
     for await (const chunk of this.process.stdout) {
       const lines = (rest + Buffer.from(chunk).toString()).split('\n')
       rest = lines.pop()!
       for (const line of lines) this.printed.push(JSON.parse(line))
     }
-    if (rest !== '') throw new Error(`half a line: ${rest}`)
+    return rest
   }
 
   write(text: string): void {
@@ -66,13 +67,20 @@ export class BridgeUnderTest implements AsyncDisposable {
   async end(): Promise<number> {
     this.process.stdin.end()
     const exitCode = await this.process.exited
-    await this.#reading
+    await this.#assertWhole()
     return exitCode
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    const isOver = this.process.exitCode !== null
     this.process.kill('SIGKILL')
     await Promise.all([this.process.exited, this.#reading])
+    if (isOver) await this.#assertWhole() // else the kill may have cut a line
+  }
+
+  async #assertWhole(): Promise<void> {
+    const rest = await this.#reading
+    if (rest !== '') throw new Error(`half a line: ${rest}`)
   }
 }
 
