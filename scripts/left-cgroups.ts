@@ -23,7 +23,7 @@ import { homesOfServices } from './service-cgroups.ts'
 export const TEST_CGROUP_ROOT = `${DEFAULT_CGROUP_ROOT}-test`
 
 /** Milliseconds that a cgroup may have no owner, as between the kill and the next start of a service; poll interval. */
-const MOMENT_MS = 3_000
+const MOMENT_MS = 10_000
 const LOOK_MS = 100
 
 /** All cgroups of services and tests. */

@@ -139,7 +139,7 @@ function withoutColours(text: string): string {
 async function leftProcesses(): Promise<string[]> {
   for (let look = 0; ; look++) {
     const left = markedProcesses()
-    if (left.length === 0 || look === 40) return left
+    if (left.length === 0 || look === 200) return left
     await Bun.sleep(50)
   }
 }

@@ -1,5 +1,5 @@
 /** The JSON Schema of a graph file accepts our examples, and finds the mistakes that people make. */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Ajv } from '@modelcontextprotocol/server/validators/ajv'
@@ -7,8 +7,6 @@ import { LEGACY_OS_TYPES } from '../../control/graph/normalize.ts'
 import graphSchema from '../../shared/contract/graph-schema.json'
 import { runClient } from '../support/client.ts'
 import { startControl } from '../support/control.ts'
-
-setDefaultTimeout(30_000)
 
 const EXAMPLES = join(dirname(dirname(import.meta.dir)), 'examples')
 const files = readdirSync(EXAMPLES).filter((name) => name.endsWith('.json'))

@@ -56,7 +56,7 @@ test('but not for ever', async () => {
     `is in use by what the process ${child.pid} left running: stop it`,
   )
   process.kill(Number(readFileSync(join(dir.path, 'heir'), 'utf8')), 'SIGKILL')
-}, 30_000)
+})
 
 test('the lock of a directory that its holder removes meanwhile is none', async () => {
   using dir = tempDir()

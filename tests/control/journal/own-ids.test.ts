@@ -225,7 +225,7 @@ test('a restart finds every task under its id or below its graph, as a model doe
     }),
     { numRuns: 200 },
   )
-}, 60_000)
+}, 180_000)
 
 describe('the key of a task that only its graph knows', () => {
   const keysOf = async (store: TaskStore) => {

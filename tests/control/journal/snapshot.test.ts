@@ -366,7 +366,7 @@ describe('a restart', () => {
       ),
       { numRuns: 150 },
     )
-  }, 20_000)
+  }, 120_000)
 
   test('still knows of a deleted dependency that it succeeded, when another dependent has ended', async () => {
     const store = new TaskStore()
