@@ -10,7 +10,7 @@ test('get_logs shows the output of a running runtime task, page by page, and all
   await using pair = await startPair()
   await using mcp = await connectClient(pair.control.url)
   await pair.script('a', `echo one; echo two >&2; ${waitFor(pair.file('go'))}; echo three`)
-  await pair.running('a')
+  await pair.there('a', ({ stdout, stderr }) => stdout === 'one\n' && stderr === 'two\n')
   const logs = async (more: object = {}) => (await mcp.call('get_logs', { task_id: 'a', ...more })).data
   expect(await logs()).toMatchObject({
     ...{ task_id: 'a', status: 'running', stream: 'stdout', text: 'one\n', total_characters: 4 },
