@@ -3,7 +3,7 @@
  * by keeping a copy of the segments and putting it back after the kill; a restart must decide as before.
  */
 import { expect, test } from 'bun:test'
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Control, startControl } from '../support/control.ts'
 import { tempDir } from '../support/temp.ts'
@@ -38,8 +38,9 @@ const stateOf = (dataDir: string): Record<string, unknown> => {
 /** Ends once the state file holds what the journal holds now, and the journal is empty. */
 const snapshotDone = (dataDir: string) =>
   until(
-    () => segments(dataDir).map((name) => readFileSync(join(dataDir, name)).length),
-    (lengths) => lengths.every((length) => length === 0),
+    // One may be removed while the directory is read.
+    () => segments(dataDir).map((name) => statSync(join(dataDir, name), { throwIfNoEntry: false })?.size ?? 0),
+    (sizes) => sizes.every((size) => size === 0),
   )
 
 const noop = (id: string, note: string, depends_on: string[] = []) => ({

@@ -28,22 +28,21 @@ const homeOf = async (runtime: Runtime) =>
 const groupsOf = (home: string, id: string) => namesBelow(home).filter((name) => name === id || isCgroupOf(id, name))
 
 /**
- * A service that is killed; its data directory stays, and so do its groups, `more` among them. These are made before: once
- * it is killed, every service that starts on this machine may remove them.
+ * A service that is killed; its data directory stays, and so do its groups. What `prepare` makes is made before: once it is
+ * killed, every service that starts on this machine may remove them.
  */
-async function killed(dataDir: string, more: readonly string[] = []) {
+async function killed(dataDir: string, prepare = (_group: string) => {}) {
   const runtime = await startRuntime({ dataDir })
   const home = await homeOf(runtime)
   const id = serviceIdOf(dataDir)
-  for (const name of more) mkdirSync(join(home, `${id}${name}`))
+  prepare(join(home, id))
   const made = groupsOf(home, id)
-  const [record] = readRecords(join(home, id))
   await runtime.stop('SIGKILL')
   const remove = async () => {
     for (const name of groupsOf(home, id)) removeEmptyCgroups(join(home, name))
     await runtime.dispose()
   }
-  return { id, home, made, record: record!, [Symbol.asyncDispose]: remove }
+  return { id, home, made, [Symbol.asyncDispose]: remove }
 }
 
 /** A service whose start has looked at the groups of all others. */
@@ -56,26 +55,31 @@ async function startAndSweep(options: ServiceOptions = {}): Promise<Runtime> {
   return runtime
 }
 
+/** Services of other tests look at the same groups: two that look at the same moment may each leave some to the other. */
+const sweptAway = (home: string, id: string) =>
+  until(
+    async () => {
+      await using other = await startAndSweep()
+      expect(groupsOf(home, serviceIdOf(other.dataDir)).length).toBe(1)
+      return groupsOf(home, id)
+    },
+    (groups) => groups.length === 0,
+  )
+
 describe.skipIf(missingCgroups !== undefined)(`groups of a service that was killed${why}`, () => {
   test.each(['is gone', 'is not locked', 'is another one now'])('go when its data directory %s', async (what) => {
     using dir = tempDir()
     const dataDir = join(dir.path, 'x'.repeat(200), 'ü'.repeat(60), 'data')
-    await using left = await killed(dataDir, ['.task', '~probe'])
+    await using left = await killed(dataDir, (group) => {
+      for (const name of ['.task', '~probe']) mkdirSync(`${group}${name}`)
+    })
     expect(left.made.length).toBe(3)
     if (what === 'is gone') rmSync(dataDir, { recursive: true })
     else if (what === 'is another one now') {
       renameSync(dataDir, join(dir.path, 'moved'))
       mkdirSync(dataDir)
     }
-    // Services of other tests look at the same groups: two that look at the same moment may each leave some to the other.
-    await until(
-      async () => {
-        await using other = await startAndSweep()
-        expect(groupsOf(left.home, serviceIdOf(other.dataDir)).length).toBe(1)
-        return groupsOf(left.home, left.id)
-      },
-      (groups) => groups.length === 0,
-    )
+    await sweptAway(left.home, left.id)
   })
 
   test('stay as long as a task runs in one, and its service finds them again', async () => {
@@ -126,13 +130,14 @@ describe.skipIf(missingCgroups !== undefined)(`groups of a service that was kill
 
   test('go also with records of two runs of their service', async () => {
     using dir = tempDir()
-    await using left = await killed(join(dir.path, 'data'))
-    const earlier = namesBelow(join(left.home, left.id))
-    writeRecord(join(left.home, left.id), { ...left.record, process: { ...left.record.process!, start_time: 1 } })
-    for (const name of earlier) mkdirSync(join(left.home, left.id, name), { recursive: true })
-    expect(readRecords(join(left.home, left.id)).length).toBe(2)
-    await using _other = await startAndSweep()
-    expect(groupsOf(left.home, left.id)).toEqual([])
+    await using left = await killed(join(dir.path, 'data'), (group) => {
+      const [record] = readRecords(group)
+      const names = namesBelow(group)
+      writeRecord(group, { ...record!, process: { ...record!.process!, start_time: 1 } })
+      for (const name of names) mkdirSync(join(group, name), { recursive: true })
+      expect(readRecords(group).length).toBe(2)
+    })
+    await sweptAway(left.home, left.id)
   })
 
   test('go also when the lock is a FIFO, which no writer has open', async () => {
@@ -141,8 +146,7 @@ describe.skipIf(missingCgroups !== undefined)(`groups of a service that was kill
     await using left = await killed(dataDir)
     rmSync(join(dataDir, 'runtime.lock'))
     expect(Bun.spawnSync(['mkfifo', join(dataDir, 'runtime.lock')]).exitCode).toBe(0)
-    await using _other = await startAndSweep()
-    expect(groupsOf(left.home, left.id)).toEqual([])
+    await sweptAway(left.home, left.id)
   })
 
   test.skipIf(missingHungMount !== undefined)(

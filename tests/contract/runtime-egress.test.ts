@@ -230,6 +230,7 @@ describe.skipIf(skip)(`a network with rules${why}`, () => {
           () => server.received,
           (text) => text.includes('GET'),
         )
+        await runtime.json('/healthz') // what was sent is kept at the end of the turn that sent it
         await runtime.stop(signal)
       }
       await using runtime = await startRuntime(at)
