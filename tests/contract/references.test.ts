@@ -12,6 +12,7 @@ import { connectClient } from '../support/mcp-client.ts'
 import { startPair } from '../support/pair.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
+import { Gate } from './gate.ts'
 
 setDefaultTimeout(60_000)
 
@@ -307,14 +308,12 @@ describe('a task fails without a retry', () => {
   })
 
   test('for a task that was deleted', async () => {
+    using gate = new Gate()
     await using control = await startControl()
-    await control.submit([
-      noop('a', 'x'),
-      { id: 'slow', type: 'sleep', params: { duration_ms: 1_000 } },
-      noop('b', message, { depends_on: ['a', 'slow'] }),
-    ])
+    await control.submit([noop('a', 'x'), gate.task('slow'), noop('b', message, { depends_on: ['a', 'slow'] })])
     await control.ended('a')
     expect((await control.fetch('/tasks/a', { method: 'DELETE' })).status).toBe(204)
+    gate.open()
     const error = 'task b references a, which was deleted'
     expect(await control.ended('b')).toMatchObject({ status: 'failed', error })
   })
