@@ -156,16 +156,22 @@ export function forestall(taskDir: string, reason: Reason, log: Log): void {
 }
 
 /** Kills the processes that carry `mark` until there are none. False when some would not go. */
-export async function endMarked(mark: string, startingMs = STARTING_MS): Promise<boolean> {
+export async function endMarked(
+  mark: string,
+  { startingMs = STARTING_MS, hopelessMs = HOPELESS_MS } = {},
+): Promise<boolean> {
   const start = performance.now()
+  // The service may have been stalled before the first search, so hopelessness counts from the first kill.
+  let firstKill: number | undefined
   for (;;) {
     const { byValue, bare } = await nextSearch()
     const marked = byValue.get(mark) ?? []
-    const passedMs = performance.now() - start
-    if (marked.length === 0 && (bare.length === 0 || passedMs > startingMs)) return true
-    if (marked.length > 0 && passedMs > HOPELESS_MS) return false
+    const now = performance.now()
+    if (marked.length === 0 && (bare.length === 0 || now - start > startingMs)) return true
+    if (marked.length > 0 && firstKill !== undefined && now - firstKill > hopelessMs) return false
     for (const pid of marked) killMarked(pid, mark)
-    if (marked.length === 0) await Bun.sleep(STARTING_LOOK_MS)
+    if (marked.length > 0) firstKill ??= performance.now()
+    else await Bun.sleep(STARTING_LOOK_MS)
   }
 }
 
