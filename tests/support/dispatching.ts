@@ -136,11 +136,14 @@ export function dispatching({ slots = 4 }: DispatchingOptions = {}) {
     [Symbol.asyncDispose]: async () => {
       dispatcher.stop()
       const dirs = [...store.live].map(({ task_id }) => dirOf(task_id).task_dir)
-      await until(
-        () => dirs.filter((dir) => isLauncherAlive(dir) && (requestKill(dir) || true)),
-        (alive) => alive.length === 0,
-      )
+      const noneAlive = () =>
+        until(
+          () => dirs.filter((dir) => isLauncherAlive(dir) && (requestKill(dir) || true)),
+          (alive) => alive.length === 0,
+        )
+      await noneAlive()
       await launchers[Symbol.asyncDispose]()
+      await noneAlive() // what the fork server was asked for last
       stored[Symbol.dispose]()
     },
   }

@@ -170,7 +170,11 @@ export class LaunchedTask implements AsyncDisposable {
   }
 
   private readOr(name: string): string {
-    return existsSync(join(this.dir, name)) ? this.file(name) : ''
+    try {
+      return this.file(name)
+    } catch {
+      return '' // not there, or just renamed
+    }
   }
 
   /** A portable launcher that was killed leaves its task. */
@@ -183,13 +187,20 @@ export class LaunchedTask implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.launcher.exitCode === null && this.launcher.signalCode === null) {
       // What we started may be something that runs the launcher.
-      if (!requestKill(this.dir))
-        process.kill(readRecord(this.dir).process?.launcher_pid ?? this.launcher.pid, 'SIGTERM')
+      if (!requestKill(this.dir)) terminate(readRecord(this.dir).process?.launcher_pid ?? this.launcher.pid)
       await Promise.race([this.exited, Bun.sleep(10_000).then(() => this.launcher.kill('SIGKILL'))])
     }
     await this.exited
     if (this.isPortable) this.endGroup()
     this.remove()
+  }
+}
+
+function terminate(pid: number): void {
+  try {
+    process.kill(pid, 'SIGTERM')
+  } catch {
+    // it has ended by itself
   }
 }
 

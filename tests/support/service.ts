@@ -35,6 +35,8 @@ export interface StartedService {
   readonly log: LogLine[]
   /** All that it wrote to its standard error, once it has ended. */
   readonly stderr: Promise<string>
+  /** Resolves when `log` is complete: it has ended, and so has whatever else writes to its standard output. */
+  readonly allLogged: Promise<void>
   readonly dispose: () => Promise<void>
 }
 
@@ -109,13 +111,18 @@ export async function spawnService(
     if (!existsSync(dataDir)) await releaseDatabase(dataDir)
     if (undeclared.length > 0) throw new Error(`log lines that are not declared: ${undeclared.join('; ')}`)
   }
-  return { listening, cwd, dataDir, process: child, log, stderr, dispose }
+  return { listening, cwd, dataDir, process: child, log, stderr, allLogged: reading, dispose }
 }
+
+/** Milliseconds that the last lines of a service that has ended may take. */
+const MAX_LOGGING_MS = 1_000
 
 /** Ends the service with `signal` and gives its exit code, or the signal's name. */
 export async function stopService(service: StartedService, signal: NodeJS.Signals): Promise<number | string> {
   service.process.kill(signal)
   await service.process.exited
+  // Another service that it started may live on, and write there.
+  await Promise.race([service.allLogged, Bun.sleep(MAX_LOGGING_MS)])
   return service.process.signalCode ?? service.process.exitCode!
 }
 
