@@ -4,6 +4,7 @@ import { MAX_LAST_WORDS_BYTES, networkRemedy, refusedRemedy } from '../../../run
 import { type PlanSettings, planTask } from '../../../runtime/intake/plan.ts'
 import type { SandboxPolicy } from '../../../shared/contract/runtime-request.ts'
 import { hostWithout } from '../../support/capabilities.ts'
+import { quickestMs } from '../../support/quickest.ts'
 import { request } from '../../support/runtime-requests.ts'
 
 const SETTINGS: PlanSettings = {
@@ -68,9 +69,7 @@ describe('a task that failed for want of a network', () => {
     const hostile = ['lookup ', 'lookup a on ', 'could not resolve ', "bad address '", 'a'.repeat(300), ' ']
     for (const word of hostile) {
       const text = word.repeat(Math.ceil(MAX_LAST_WORDS_BYTES / word.length))
-      const start = performance.now()
-      lacksNetwork(none, text)
-      expect(performance.now() - start).toBeLessThan(100)
+      expect(quickestMs(() => lacksNetwork(none, text))).toBeLessThan(100)
     }
   })
 })

@@ -14,6 +14,7 @@ import {
   PUBLIC_ONLY,
   parseRules,
 } from '../../../shared/egress/rules.ts'
+import { quickestMs } from '../../support/quickest.ts'
 
 interface Lists {
   readonly allow?: readonly string[] | undefined
@@ -126,9 +127,10 @@ describe('lists', () => {
     const label = `${'a'.repeat(61)}.`
     const rules = egress({ allow: Array.from({ length: MAX_RULES }, (_, i) => `*.${label.repeat(3)}${i}.example`) })
     const name = `${label.repeat(3)}zz.example`
-    const start = performance.now()
-    for (let i = 0; i < 1_000; i++) decideName(rules, { name, port: 443 })
-    expect(performance.now() - start).toBeLessThan(1_000)
+    const tookMs = quickestMs(() => {
+      for (let i = 0; i < 1_000; i++) decideName(rules, { name, port: 443 })
+    })
+    expect(tookMs).toBeLessThan(1_000)
   })
 })
 
