@@ -154,7 +154,7 @@ describe.skipIf(missingCgroups !== undefined)(`with control groups${why}`, () =>
         const storm = `use POSIX (); $| = 1; my $end = time + 10;
         for (1 .. 40) { my $child; do { $child = fork() } until defined $child; next if $child; while (time < $end) { POSIX::setsid(); my $pid = fork(); exit if $pid; } exit }
         print "storm\\n"; sleep 600`
-        await using task = launch(launcher, { command: perl(storm), cgroup, pids_max: 400, give_up_ms: 8_000 })
+        await using task = launch(launcher, { command: perl(storm), cgroup, pids_max: 400, give_up_ms: 20_000 })
         await task.printed('storm\n')
         process.kill((await task.started()).pid, 'SIGKILL')
         const { ending, leftovers_alive } = await task.outcome()

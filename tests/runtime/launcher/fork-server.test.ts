@@ -13,7 +13,7 @@ import { LauncherService } from '../../support/launcher-service.ts'
 import { describeLaunchers, type LauncherVariant, sh, taskEnv } from '../../support/launchers.ts'
 import { childrenOf, gone, stopProcess } from '../../support/task-processes.ts'
 import { tempDir } from '../../support/temp.ts'
-import { isAlive, until } from '../../support/until.ts'
+import { until } from '../../support/until.ts'
 
 const { ENOENT, EEXIST } = constants.errno
 
@@ -265,7 +265,7 @@ describeLaunchers(
       expect(await our.start('task-2', sh('exit 8')).gone).toEqual({ exitCode: 8 })
       expect(our.forkServerPid).toBe(pid)
       await our.host.close()
-      expect(await isAlive(pid!)).toBe(false)
+      await gone(pid!)
     })
   },
   { isPortableIncluded: false },

@@ -4,8 +4,9 @@
  * strace has it come before.
  */
 import { expect, test } from 'bun:test'
-import { readdirSync } from 'node:fs'
+import { readdirSync, writeFileSync } from 'node:fs'
 import { constants } from 'node:os'
+import { join } from 'node:path'
 import { requestKill } from '../../../runtime/launcher/launcher-files.ts'
 import { describeLaunchers, type LaunchedTask, launch, sh, shippedLauncher } from '../../support/launchers.ts'
 import { missingTrace } from '../../support/trace.ts'
@@ -84,17 +85,18 @@ describeLaunchers('a request to kill', (launcher) => {
   })
 
   test('after the wall time is not the reason', async () => {
-    const command = sh('trap "echo heard" TERM; while :; do sleep 0.02; done')
-    await using task = launch(launcher, { command, wall_time_ms: 700, grace_ms: 500 })
+    const command = sh('trap "echo heard" TERM; while [ ! -e go ]; do sleep 0.02; done; exit 3')
+    await using task = launch(launcher, { command, wall_time_ms: 2_000, grace_ms: 60_000 })
     await task.printed('heard\n')
     await request(task)
+    writeFileSync(join(task.workdir, 'go'), '')
     const { ending, reason } = await task.outcome()
-    expect([ending, reason]).toEqual([{ how: 'signaled', signal: SIGKILL }, 'wall_time'])
+    expect([ending, reason]).toEqual([{ how: 'exited', exit_code: 3 }, 'wall_time'])
   })
 
   test('before the wall time is the reason, and so it is before a signal to the launcher', async () => {
     const command = sh('trap "echo heard" TERM; echo ready; while :; do sleep 0.02; done')
-    await using task = launch(launcher, { command, wall_time_ms: 3_000, grace_ms: 3_500 })
+    await using task = launch(launcher, { command, wall_time_ms: 4_500, grace_ms: 5_000 })
     await task.printed('ready\n')
     await request(task)
     await task.printed('heard\n')

@@ -15,6 +15,7 @@ import { LauncherService } from '../../support/launcher-service.ts'
 import { describeLaunchers, launch, sh } from '../../support/launchers.ts'
 import { MASKS, missingSandbox, SANDBOX_UID, USUAL } from '../../support/sandboxes.ts'
 import { childrenOf } from '../../support/task-processes.ts'
+import { tempDir } from '../../support/temp.ts'
 import { until } from '../../support/until.ts'
 
 const TASKS = 60
@@ -49,7 +50,8 @@ describe.skipIf(missing !== undefined)(`with sandboxes and control groups${why}`
         await using groups = testCgroups()
         await using our = new LauncherService({ variant })
         let replaced = 0
-        for (let i = 0; i < TASKS; i++) {
+        // Where the test itself is often held up, each launcher may have begun before it is killed.
+        for (let i = 0; i < TASKS || (replaced === 0 && i < 3 * TASKS); i++) {
           const id = `task-${i}`
           const plan = our.planOf(id, sh('echo ran >> ran'))
           const workspace = join(plan.task_dir, 'workspace')
@@ -95,18 +97,23 @@ describe.skipIf(missingCgroups !== undefined)(`with control groups${why}`, () =>
       test('waits for what is being ended in the group of its task', async () => {
         await using groups = testCgroups()
         const cgroup = groups.tasks.forTask('task-1')!
-        const left = Bun.spawn(['sleep', '600'])
+        using dir = tempDir()
+        const task_dir = join(dir.path, 'task')
+        mkdirSync(task_dir)
+        // Ends by itself once the launcher is under way: that waits for a second, which may pass before a test comes to it.
+        const left = Bun.spawn([
+          'sh',
+          '-c',
+          'while [ -d "$0" ] && [ ! -e "$0/stderr.log" ]; do sleep 0.01; done',
+          task_dir,
+        ])
         for (const path of cgroup.version === 2 ? [cgroup.path] : [cgroup.pids_path!, cgroup.memory_path!]) {
           mkdirSync(path)
           writeAttribute(path, 'cgroup.procs', String(left.pid))
         }
-        await using task = launch(variant, { command: sh('exit 3'), cgroup, pids_max: 4 })
-        await until(
-          () => existsSync(join(task.dir, 'stderr.log')),
-          (isUnderWay) => isUnderWay,
-        )
-        left.kill('SIGKILL')
+        await using task = launch(variant, { command: sh('exit 3'), cgroup, pids_max: 4, task_dir })
         expect((await task.outcome()).ending).toEqual({ how: 'exited', exit_code: 3 })
+        expect(await left.exited).toBe(0)
         expect(groups.tasks.taskIds()).toEqual([])
       })
     },

@@ -28,6 +28,7 @@ import {
   shippedLauncher,
   taskEnv,
 } from '../../support/launchers.ts'
+import { SMALL_DISK } from '../../support/small-disk.ts'
 import { gone } from '../../support/task-processes.ts'
 import { tempDir } from '../../support/temp.ts'
 import { until } from '../../support/until.ts'
@@ -149,7 +150,7 @@ describeHosts('a service', (variant) => {
     await using our = service()
     using disk = tempDir()
     // Room for the directory of the task, and for one more file.
-    Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', 'nr_inodes=3', 'tmpfs', disk.path])
+    Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', 'nr_inodes=3', SMALL_DISK, disk.path])
     try {
       const task_dir = join(disk.path, 'task-1')
       mkdirSync(task_dir)
@@ -334,7 +335,7 @@ describe('the launcher in the executable', () => {
 
   rootTest('says that it may not run where nothing may', () => {
     using dir = tempDir()
-    const mount = Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', 'noexec,size=1m', 'tmpfs', dir.path])
+    const mount = Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', 'noexec,size=1m', SMALL_DISK, dir.path])
     expect(mount.exitCode).toBe(0)
     try {
       expect(() => installLauncher(dir.path)).toThrow(

@@ -122,7 +122,11 @@ describe.skipIf(why !== undefined)(`networks made ahead of time${noted(why)}`, (
           expect(await tasks.run(`shared-${i}`, SHOW, SHARED)).toBe(`${ofHost}\n`)
         }
         await tasks.ready()
-        expect(readlinkSync(`/proc/${tasks.forkServer.pid}/ns/net`)).toBe(ofHost)
+        // It opens a network before it leaves it.
+        await until(
+          () => readlinkSync(`/proc/${tasks.forkServer.pid}/ns/net`),
+          (network) => network === ofHost,
+        )
       })
     },
     { isPortableIncluded: false },

@@ -60,7 +60,7 @@ describeLaunchers('the lines to the service', (launcher) => {
   test('tell when the wall time is over, while the task still has its grace, once', async () => {
     using pipe = notifyPipe()
     const command = sh('trap "" TERM; while [ ! -e go ]; do sleep 0.01; done; exit 3')
-    await using task = launch(launcher, { command, wall_time_ms: 700, grace_ms: 60_000, ...pipe.options })
+    await using task = launch(launcher, { command, wall_time_ms: 2_000, grace_ms: 60_000, ...pipe.options })
     let said = ''
     await until(
       () => (said += drain(pipe.fd)),

@@ -3,11 +3,12 @@
  * lets the call fail for the launcher alone, as if it were not there.
  */
 import { describe, expect, test } from 'bun:test'
-import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
+import { closeSync, openSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { drain, makeFifo, openBothEnds } from '../../support/fifo.ts'
 import { launch, run, sh, shippedLauncher } from '../../support/launchers.ts'
+import { linkOf } from '../../support/task-processes.ts'
 import { tempDir } from '../../support/temp.ts'
 import { missingTrace } from '../../support/trace.ts'
 
@@ -43,7 +44,7 @@ describe.skipIf(missingTrace !== undefined)(`a launcher${why}`, () => {
     closeSync(lock)
     expect(await task.printed('ready\n')).not.toContain('/etc/passwd')
     const { launcher_pid } = await task.started()
-    const fds = readdirSync(`/proc/${launcher_pid}/fd`).map((fd) => readlinkSync(`/proc/${launcher_pid}/fd/${fd}`))
+    const fds = readdirSync(`/proc/${launcher_pid}/fd`).map((fd) => linkOf(`/proc/${launcher_pid}/fd/${fd}`))
     expect(fds).not.toContain('/etc/passwd')
     expect(fds).toContain(dir.path)
     expect(kernel.hasAsked()).toBe(true)
@@ -51,11 +52,12 @@ describe.skipIf(missingTrace !== undefined)(`a launcher${why}`, () => {
 
   test('takes room for the outcome without fallocate', async () => {
     using kernel = without('fallocate', 'EOPNOTSUPP')
-    const command = sh('echo ready; sleep 0.2; exit 3')
+    const command = sh('echo ready; while [ ! -e go ]; do sleep 0.01; done; exit 3')
     await using task = launch(launcher, { command, through: kernel.through })
     await task.printed('ready\n')
     expect(statSync(join(task.dir, 'started')).blocks * 512).toBeGreaterThanOrEqual(4_096)
     expect(task.file('started')).toMatch(/^version=1\n[^\0]*\nstarted_ms=\d+\n$/)
+    writeFileSync(join(task.workdir, 'go'), '')
     expect((await task.outcome()).ending).toEqual({ how: 'exited', exit_code: 3 })
     expect(kernel.hasAsked()).toBe(true)
   })

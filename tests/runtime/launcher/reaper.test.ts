@@ -124,7 +124,7 @@ describeLaunchers('what a task leaves behind', (launcher) => {
     using dir = tempDir()
     const ended = await run(launcher, {
       command: sh(`exec ${asRoot(dir.path)} sleep 600`),
-      ...{ uid: 65_534, wall_time_ms: 1_000, grace_ms: 50, give_up_ms: 100 },
+      ...{ uid: 65_534, wall_time_ms: 2_500, grace_ms: 50, give_up_ms: 100 },
     })
     try {
       const { ending, reason, leftovers_alive, code } = ended
@@ -153,7 +153,7 @@ describeLaunchers('a storm of forks', (launcher) => {
     ['where each process leads a session of its own', 'POSIX::setsid();'],
   ] as const) {
     ;(leave === '' ? test : compiledOnly(launcher))(`is ended ${kind}`, async () => {
-      await using task = launch(launcher, { command: ['/usr/bin/perl', '-e', storm(20, leave)], give_up_ms: 8_000 })
+      await using task = launch(launcher, { command: ['/usr/bin/perl', '-e', storm(20, leave)], give_up_ms: 20_000 })
       await task.printed('storm\n')
       const { pid } = await task.started()
       process.kill(pid, 'SIGKILL')

@@ -20,6 +20,7 @@ import { parseOutcome, parseStarted } from '../../../runtime/launcher/outcome.ts
 import { taskDirId } from '../../../runtime/store/task-dir.ts'
 import { tryLock } from '../../../shared/directory-lock.ts'
 import { compiledOnly, complaintOf, describeLaunchers, launch, rootTest, run, sh } from '../../support/launchers.ts'
+import { SMALL_DISK } from '../../support/small-disk.ts'
 import { tempDir } from '../../support/temp.ts'
 import { until } from '../../support/until.ts'
 
@@ -132,7 +133,7 @@ describeLaunchers('the record', (launcher) => {
 /** A disk of one megabyte with nothing on it, gone with its files at the end of its block. */
 function smallDisk() {
   const dir = tempDir()
-  const mount = Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', dir.path], { stderr: 'pipe' })
+  const mount = Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', 'size=1m', SMALL_DISK, dir.path], { stderr: 'pipe' })
   if (mount.exitCode !== 0) throw new Error(String(mount.stderr))
   return {
     path: dir.path,

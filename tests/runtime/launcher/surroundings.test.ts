@@ -3,9 +3,10 @@
  * signals, session, limits. Method: tasks that print what they see; launchers that start from odd surroundings.
  */
 import { expect, test } from 'bun:test'
-import { closeSync, openSync, readdirSync, readlinkSync, statSync } from 'node:fs'
+import { closeSync, openSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { compiledOnly, complaintOf, describeLaunchers, launch, run, sh, taskEnv } from '../../support/launchers.ts'
+import { linkOf } from '../../support/task-processes.ts'
 
 describeLaunchers('a task', (launcher) => {
   test('has exactly the environment of the launcher', async () => {
@@ -52,8 +53,9 @@ describeLaunchers('a task', (launcher) => {
     expect(stdout).not.toContain('/etc/passwd')
     if (launcher.isPortable) return // Bun keeps what it was given, but from its children
     const { launcher_pid } = await task.started()
-    const fds = readdirSync(`/proc/${launcher_pid}/fd`).map((fd) => readlinkSync(`/proc/${launcher_pid}/fd/${fd}`))
+    const fds = readdirSync(`/proc/${launcher_pid}/fd`).map((fd) => linkOf(`/proc/${launcher_pid}/fd/${fd}`))
     expect(fds).not.toContain('/etc/passwd')
+    expect(fds).toContain('/dev/null')
   })
 
   test('may open /dev/stdout and /dev/stderr again, cutting the file or not', async () => {
