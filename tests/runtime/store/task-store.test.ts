@@ -83,7 +83,11 @@ describe('a task that is being accepted', () => {
     const broken = () => {
       if (isBroken) throw Object.assign(new Error('EIO'), { code: 'SQLITE_IOERR' })
     }
-    commit = new GroupCommit(db, { later: async () => broken(), now: broken }, HELD, silentLog())
+    const later = async () => {
+      if (isBroken) commit.unhurriedFact(broken) // fails with the undo, which is rolled back
+      broken()
+    }
+    commit = new GroupCommit(db, { later, now: broken }, HELD, silentLog())
     store = new TaskStore(db, commit)
     const heard: string[] = []
     const nothingLeft = Promise.withResolvers<void>()
@@ -92,7 +96,6 @@ describe('a task that is being accepted', () => {
       return nothingLeft.promise
     }
     const accepting = store.accept(acceptedRow('a'), { request: '{}', events: [] }, { forgotten })
-    commit.unhurriedFact(broken) // fails with the undo, which is rolled back
     expect(await accepting.catch((error: unknown) => error)).toMatchObject({ status: 503 })
     const all = { status: null, tenant: null, afterOrdinal: 0, limit: 10 }
     expect([store.has('a'), store.get('a'), store.list(all), heard]).toEqual([true, undefined, [], []])
