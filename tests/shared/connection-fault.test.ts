@@ -57,8 +57,8 @@ test('what fetch throws is among them', async () => {
 
 test('a client says whether its request can have arrived', async () => {
   const url = `http://127.0.0.1:${await freePort()}`
-  const call = (client: ServiceClient) =>
-    client.call({ method: 'GET', path: '/health', timeoutMs: 50 }).catch((error) => error)
+  const call = (client: ServiceClient, timeoutMs = 20_000) =>
+    client.call({ method: 'GET', path: '/health', timeoutMs }).catch((error) => error)
   const refused = await call(new ServiceClient(service, { url, token: undefined }))
   expect(refused).toBeInstanceOf(CallFailed)
   expect([refused.message, refused.wasSent]).toEqual([
@@ -67,7 +67,7 @@ test('a client says whether its request can have arrived', async () => {
   ])
 
   const mute = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
-  const late = await call(new ServiceClient(service, { url: `http://127.0.0.1:${mute.port}`, token: undefined }))
+  const late = await call(new ServiceClient(service, { url: `http://127.0.0.1:${mute.port}`, token: undefined }), 50)
   mute.stop(true)
   expect(late).toBeInstanceOf(NoAnswerInTime)
   expect(late.wasSent).toBe(true)

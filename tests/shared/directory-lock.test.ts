@@ -62,7 +62,7 @@ test('the lock of a directory that its holder removes meanwhile is none', async 
   using dir = tempDir()
   const lock = join(dir.path, 'lock')
   // Removes the file once this process has it open and waits for the lock.
-  const heir = `until ls -l /proc/${process.pid}/fd | grep -q "$0"; do :; done; rm "$0"`
+  const heir = `until ls -l /proc/${process.pid}/fd | grep -q "$0"; do :; done; exec rm "$0"`
   const child = await holder(dir, ['/bin/sh', '-c', heir, lock])
   child.kill('SIGKILL')
   await child.exited

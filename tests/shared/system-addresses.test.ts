@@ -14,7 +14,7 @@ const PREPARE =
 const isPossible = Bun.spawnSync([...IN_NAMESPACES, 'ip link set lo up']).exitCode === 0
 
 const HOSTS = '127.0.0.1 localhost\n192.0.2.9 hosted.example hosted\n2001:db8::9 hosted.example\n'
-const SETTINGS = 'nameserver 127.0.0.1\nsearch corp.example\noptions timeout:1 attempts:1\n'
+const SETTINGS = 'nameserver 127.0.0.1\nsearch corp.example\noptions timeout:5 attempts:2\n'
 
 /** What the body of a program prints. It may use `found`, `systemAddresses` and `startDnsServer`. */
 function printed(body: string, hosts = HOSTS): unknown {

@@ -69,7 +69,7 @@ describe('how long it ran', () => {
   const durationMs = (unfinished: Unfinished) => lost(unfinished).usage!.duration_ms
 
   test('is measured where its start was seen', () => {
-    expect(durationMs({ ...seen(5_000), task: task({ started_at: Date.now() + HOUR_MS }) })).toBeLessThan(6_000)
+    expect(durationMs({ ...seen(5_000), task: task({ started_at: Date.now() + HOUR_MS }) })).toBeLessThan(60_000)
   })
 
   test('is never negative where the clock on the wall is all there is', () => {

@@ -68,7 +68,7 @@ test('each attempt is made once, under a name of its own, whatever comes of it',
   const together = listed().flatMap(({ name, isAlone }) => (isAlone ? [] : [name]))
   expect((await place.attempts()).map(({ name }) => name)).toEqual(together)
   expect(await place.attempts([], ['--only', 'memory'])).toMatchObject([{ name: 'memory', verdict: 'not_applicable' }])
-  expect(place.attempts([], ['--only', 'nothing'])).rejects.toThrow('2 taskmill-escape: unknown attempt')
+  await expect(place.attempts([], ['--only', 'nothing'])).rejects.toThrow('2 taskmill-escape: unknown attempt')
 })
 
 test.skipIf(!isRoot)('as root and outside of a sandbox nearly everything is open (needs root)', async () => {
