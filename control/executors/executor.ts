@@ -163,10 +163,10 @@ export interface HandingOver {
    */
   readNetwork?(handle: Handle, call: { readonly traceId: string; readonly signal: AbortSignal }): Promise<TaskNetwork>
   /**
-   * What delegated attempts wait for in the remote service, in words, by id of their handles; those that execute are
-   * left out. Resolves within a moment, whether or not the remote service answers. Must not throw.
+   * What delegated attempts wait for in the remote service, in words, by id of their handles. Attempts that execute are
+   * left out. The value is undefined if the remote service does not answer within a moment. Must not throw.
    */
-  waitingFor?(handles: readonly Handle[]): Promise<ReadonlyMap<string, string>>
+  waitingFor?(handles: readonly Handle[]): Promise<ReadonlyMap<string, string | undefined>>
   /**
    * What an attempt without a handle waits for before it can be delegated, in words. Undefined if it does not wait. Must
    * not throw.

@@ -27,6 +27,8 @@ export interface WaitingEventsParts extends WaitingParts {
 /** Why a delegated task waits. Without `waiting`, the task executes. */
 export interface Reason {
   readonly task: Task
+  /** The attempt that waits. */
+  readonly handleId: string | undefined
   readonly waiting: Waiting | undefined
 }
 
@@ -93,18 +95,24 @@ export class WaitingEvents {
     const tasks = new Set([...scheduler.executing].filter((task) => mayWait(task) && isWatched(task)))
     for (const task of this.#reasons.keys()) if (!tasks.has(task)) this.#reasons.delete(task)
     if (tasks.size === 0) return []
-    const waitingOfTask = await waitingNow(this.#parts, [...tasks])
+    const waitingOfTask = await waitingNow(this.#parts, [...tasks], (task) => this.#lastReasonOf(task))
     const changed: Reason[] = []
     for (const task of tasks) {
       if (changed.length === MAX_TOLD) break
       if (!mayWait(task)) continue
       const waiting = waitingOfTask(task)
       const before = this.#reasons.get(task)
-      const reason = { task, waiting }
+      const reason = { task, handleId: task.handle?.id, waiting }
       if (before?.waiting?.detail !== waiting?.detail) changed.push(reason)
       this.#reasons.set(task, reason)
     }
     return changed
+  }
+
+  /** The reason of the same attempt from the last query. */
+  #lastReasonOf(task: Task): Waiting | undefined {
+    const reason = this.#reasons.get(task)
+    return reason?.handleId === task.handle?.id ? reason?.waiting : undefined
   }
 
   /** The `task_waiting` events for `reasons`. `seq` is the number of the preceding event. */

@@ -18,17 +18,24 @@ export interface WaitingParts {
 /** Why a task waits now. Undefined if it executes or has ended. Only for the tasks of the query. */
 export type WaitingNow = (task: Task) => Waiting | undefined
 
-export async function waitingNow(parts: WaitingParts, tasks: readonly Task[]): Promise<WaitingNow> {
+/** `lastKnown` tells the reason of a task whose remote service does not answer in time. */
+export async function waitingNow(
+  parts: WaitingParts,
+  tasks: readonly Task[],
+  lastKnown: WaitingNow = () => undefined,
+): Promise<WaitingNow> {
   const { executors } = parts
-  const details = new Map<Handle, string>()
+  const details = new Map<Handle, string | undefined>()
   for (const [type, handles] of handlesByType(tasks)) {
     const found = await executors.get(type)?.waitingFor?.(handles)
-    for (const handle of handles) {
-      const detail = found?.get(handle.id)
-      if (detail !== undefined) details.set(handle, detail)
-    }
+    for (const handle of handles) if (found?.has(handle.id)) details.set(handle, found.get(handle.id))
   }
-  return (task) => waitingFor(parts, task, isElsewhere(task) ? details.get(task.handle) : undefined)
+  return (task) => {
+    if (!isElsewhere(task)) return waitingFor(parts, task, undefined)
+    const detail = details.get(task.handle)
+    const isUnknown = detail === undefined && details.has(task.handle)
+    return isUnknown ? lastKnown(task) : waitingFor(parts, task, detail)
+  }
 }
 
 /** Why a task waits now that no other service carries out. Undefined if it executes or has ended. */

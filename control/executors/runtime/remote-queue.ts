@@ -16,19 +16,22 @@ const ANSWER_MS = 250
 
 export class RemoteQueue {
   readonly #service: Pick<RuntimeService, 'queued'>
-  #answer: Promise<ReadonlyMap<string, string>> | undefined
+  #answer: Promise<ReadonlyMap<string, string> | undefined> | undefined
   #askedAt = Number.NEGATIVE_INFINITY
 
   constructor(service: Pick<RuntimeService, 'queued'>) {
     this.#service = service
   }
 
-  /** By id of the task: what it waits for, in words. Only the first tasks of a long queue. Never rejects. */
-  look(): Promise<ReadonlyMap<string, string>> {
+  /**
+   * By id of the task: what it waits for, in words. Only the first tasks of a long queue. Undefined if the service does
+   * not answer in time. Never rejects.
+   */
+  look(): Promise<ReadonlyMap<string, string> | undefined> {
     const now = performance.now()
     if (this.#answer === undefined || now - this.#askedAt > SHARED_MS) {
       this.#askedAt = now
-      this.#answer = this.#service.queued(ANSWER_MS).then(detailsIn, () => new Map())
+      this.#answer = this.#service.queued(ANSWER_MS).then(detailsIn, () => undefined)
     }
     return this.#answer
   }

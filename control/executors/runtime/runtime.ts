@@ -212,8 +212,8 @@ export class RuntimeExecutor implements Executor {
     }
   }
 
-  async waitingFor(handles: readonly Handle[]): Promise<ReadonlyMap<string, string>> {
-    const details = new Map<string, string>()
+  async waitingFor(handles: readonly Handle[]): Promise<ReadonlyMap<string, string | undefined>> {
+    const details = new Map<string, string | undefined>()
     const asked = new Map<PoolMember, string[]>()
     for (const { id, runtime = DEFAULT_RUNTIME } of handles) {
       const away = this.#away.get(id)
@@ -225,7 +225,10 @@ export class RuntimeExecutor implements Executor {
     }
     const look = async ([{ name, queue }, ids]: [PoolMember, readonly string[]]) => {
       const queued = await queue.look()
-      for (const id of ids) if (queued.has(id)) details.set(id, `runtime ${name}: ${queued.get(id)}`)
+      for (const id of ids) {
+        if (queued === undefined) details.set(id, undefined)
+        else if (queued.has(id)) details.set(id, `runtime ${name}: ${queued.get(id)}`)
+      }
     }
     await Promise.all([...asked].map(look))
     return details
