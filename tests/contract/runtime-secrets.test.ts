@@ -14,6 +14,7 @@ import { command, refused, script, waitFor } from '../support/runtime-tasks.ts'
 import { missingSandbox } from '../support/sandboxes.ts'
 import { endProcessesOf } from '../support/task-processes.ts'
 import { type TempDir, tempDir } from '../support/temp.ts'
+import { until } from '../support/until.ts'
 
 setDefaultTimeout(60_000)
 
@@ -238,6 +239,10 @@ test.skipIf(cannotLeaveOut !== undefined)(
       sandbox: { profile: 'linux_sandbox' },
     })
     await runtime.printed(holder)
+    await until(
+      () => Bun.spawnSync(['pgrep', '-f', `^sleep ${mark}`]).exitCode,
+      (code) => code === 0,
+    )
     const look = `for p in $(pgrep -f '^sleep ${mark}'); do
       echo found; cat /proc/$p/environ /proc/$p/cwd/kept/secret; kill -9 $p
     done`

@@ -10,13 +10,17 @@ import type { DirectoryListing, TaskStatusResponse } from '../../shared/contract
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { script } from '../support/runtime-tasks.ts'
 import { missingSandbox } from '../support/sandboxes.ts'
+import { gone } from '../support/task-processes.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 
 setDefaultTimeout(60_000)
 
-const remove = async (runtime: Runtime, id: string) =>
-  expect((await runtime.fetch(`/api/v1/tasks/${id}`, { method: 'DELETE' })).status).toBe(204)
+/** The launcher holds the lock of the directory until it is gone, a moment after the task has ended. */
+async function remove(runtime: Runtime, { task_id, shim_pid }: TaskStatusResponse): Promise<void> {
+  await gone(shim_pid!)
+  expect((await runtime.fetch(`/api/v1/tasks/${task_id}`, { method: 'DELETE' })).status).toBe(204)
+}
 
 const inodeOf = ({ artifacts }: TaskStatusResponse) => lstatSync(artifacts.request_path).ino
 
@@ -36,7 +40,7 @@ for (const [name, sandbox, isShared] of PROFILES) {
       await using runtime = await startRuntime()
       const first = await runtime.run({ ...script(WRITES), sandbox })
       const inode = inodeOf(first)
-      await remove(runtime, first.task_id)
+      await remove(runtime, first)
       for (let round = 0; round < 3; round++) {
         const next = await runtime.run({ ...script(LOOKS), sandbox })
         expect(next).toMatchObject({ status: 'success', stdout: '0\n', stderr: '' })
@@ -48,7 +52,7 @@ for (const [name, sandbox, isShared] of PROFILES) {
         expect(readdirSync(next.artifacts.task_dir).sort()).toEqual(
           ['outcome', 'request.json', 'result.json', 'script', 'stderr.log', 'stdout.log', 'workspace'].sort(),
         )
-        await remove(runtime, next.task_id)
+        await remove(runtime, next)
       }
     },
   )
@@ -62,7 +66,7 @@ test('retention keeps directories, and the next service removes them', async () 
       dataDir: dir.path,
       flags: ['--result-retention-secs', '1', '--gc-interval-ms', '10'],
     })
-    for (let i = 0; i < 3; i++) await runtime.run({ task_id: `task-${i}`, ...script('true') })
+    for (let i = 0; i < 3; i++) await runtime.submit({ task_id: `task-${i}`, ...script('true') })
     const names = await until(
       () => readdirSync(tasks),
       (found) => found.every((name) => name.startsWith('+')),

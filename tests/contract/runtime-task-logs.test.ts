@@ -13,22 +13,30 @@ const follow = (pair: Pair, id: string, query = '') => reading(logs(pair, id, `f
 
 test('the output so far, its last lines, and what comes until the task has ended', async () => {
   await using pair = await startPair()
-  await pair.script('a', `echo one; echo two; echo bad >&2; ${waitFor(pair.file('go'))}; echo three`)
-  await pair.running('a')
+  const go = pair.file('go')
+  await pair.script('a', `echo one; echo two; echo bad >&2; ${waitFor(go)}; echo three`)
+  await pair.script('ticks', `echo one; while [ ! -e '${go}' ]; do echo tick; sleep 0.02; done; echo three`)
+  await pair.there('a', ({ stdout, stderr }) => stdout === 'one\ntwo\n' && stderr === 'bad\n')
+  await pair.running('ticks')
   const answer = await logs(pair, 'a')
   expect([answer.headers.get('x-task-status'), answer.headers.get('x-task-attempt')]).toEqual(['running', '1'])
   expect(await answer.text()).toBe('one\ntwo\n')
   expect(await (await logs(pair, 'a', 'tail=1')).text()).toBe('two\n')
   expect(await (await logs(pair, 'a', 'stream=stderr')).text()).toBe('bad\n')
-  const followed = ['', 'tail=1', 'stream=stderr', 'tail=0'].map((query) => follow(pair, 'a', query))
+  const followed = ['', 'tail=1', 'stream=stderr'].map((query) => follow(pair, 'a', query))
+  const fromNow = follow(pair, 'ticks', 'tail=0')
   await followed[0]!.has('one\ntwo\n')
   await followed[1]!.has('two\n')
   await followed[2]!.has('bad\n')
-  await Bun.write(pair.file('go'), '')
-  await Promise.all(followed.map(({ done }) => done))
-  expect(followed.map(({ state }) => state.received)).toEqual([
-    ...['one\ntwo\nthree\n', 'two\nthree\n', 'bad\n', 'three\n'],
-  ])
+  // It shows where it has begun only by what the task prints after that.
+  await until(
+    () => fromNow.state.received,
+    (text) => text !== '',
+  )
+  await Bun.write(go, '')
+  await Promise.all([...followed, fromNow].map(({ done }) => done))
+  expect(followed.map(({ state }) => state.received)).toEqual(['one\ntwo\nthree\n', 'two\nthree\n', 'bad\n'])
+  expect(fromNow.state.received).toMatch(/^(tick\n)+three\n$/)
   expect(await (await logs(pair, 'a')).text()).toBe('one\ntwo\nthree\n')
 })
 
@@ -57,10 +65,15 @@ test('a task that waits for its turn is waited for, and the next attempt follows
   await using pair = await startPair()
   await pair.control.submit([
     { id: 'gate', type: 'runtime.script', params: { script: waitFor(pair.file('go')) } },
-    { id: 'a', type: 'runtime.script', params: { script: 'echo go; exit 3' }, retry: 1, depends_on: ['gate'] },
+    {
+      ...{ id: 'a', type: 'runtime.script', retry: 1, depends_on: ['gate'] },
+      params: { script: `echo go; ${waitFor(pair.file('end'))}; exit 3` },
+    },
   ])
   const followed = follow(pair, 'a')
   await Bun.write(pair.file('go'), '')
+  await followed.has('go\n')
+  await Bun.write(pair.file('end'), '')
   await followed.done
   expect(followed.state.received).toBe('go\ngo\n')
 })

@@ -175,7 +175,7 @@ test('a value stands in nothing that the services write or say', async () => {
   const { graph_id } = await post('/tasks', { tasks, callback })
   await post('/tasks', {
     tasks: ALL.map((form) =>
-      task(form, 'lives', `echo; while [ ! -e '${go}' ]; do sleep 0.02; done`, { timeout: 60_000 }),
+      task(form, 'lives', `echo; while [ ! -e '${go}' ]; do sleep 0.02; done`, { timeout: 600_000 }),
     ),
   })
   await post('/adapters/actions', {
@@ -186,7 +186,8 @@ test('a value stands in nothing that the services write or say', async () => {
   const byMcp = await mcp.call('submit_graph', { tasks: [{ ...task('file', 'mcp-succeeds', 'true') }] })
   expect(byMcp.isError).toBe(false)
 
-  for (const { id } of tasks as { id: string }[]) expect(await pair.control.ended(id)).toMatchObject(expectedOf(id))
+  const ids = [...(tasks as { id: string }[]).map(({ id }) => id), 'action-succeeds', 'file-mcp-succeeds']
+  for (const id of ids) expect(await pair.control.ended(id)).toMatchObject(expectedOf(id))
   await pair.running('variable-lives')
   await pair.running('file-lives')
   await expectNowhere(pair, ['file-lives'])

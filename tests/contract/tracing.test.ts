@@ -156,6 +156,7 @@ test('a stop ends attempts and sends their spans', async () => {
   await control.submit([{ id: 'a', type: 'sleep', params: { duration_ms: 600_000 } }])
   await control.reached('a', 'running')
   expect(await control.stop()).toBe(0)
+  await collector.has(1)
   expect(collector.spans()).toMatchObject([{ name: 'os.sleep', attributes: { 'taskmill.task.status': 'interrupted' } }])
 })
 
@@ -193,6 +194,10 @@ test('a collector that is away costs the tasks nothing', async () => {
     (text) => /spans_total\{outcome="dropped"\} [1-9]/.test(text),
   )
   expect(text).toContain('service_control_spans_waiting 10000\n')
+  await until(
+    () => control.log.some(({ msg }) => msg === 'traces cannot be delivered'),
+    (isTold) => isTold,
+  )
   expect(control.log.filter(({ msg }) => msg === 'traces cannot be delivered').length).toBe(1)
   expect(await control.stop()).toBe(0)
 })

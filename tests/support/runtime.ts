@@ -151,8 +151,15 @@ export class Runtime implements AsyncDisposable {
         const owner = await ownerOf(task_id)
         if (owner !== undefined) await this.kill(task_id, { 'x-service-owner': owner })
       }
-      for (const { task_id } of tasks) await this.ended(task_id)
+      for (const { task_id } of tasks) await this.#endedOrRemoved(task_id)
     }
+  }
+
+  /** A short retention may remove an ended task before its turn. */
+  async #endedOrRemoved(id: string): Promise<void> {
+    await this.ended(id).catch(async (error) => {
+      if ((await this.fetch(`${TASKS}/${id}`)).status !== 404) throw error
+    })
   }
 }
 
