@@ -112,7 +112,7 @@ describe('success', () => {
     expect(updated_at >= finished_at!).toBe(true)
     expect(Number.isInteger(duration_ms)).toBe(true)
     expect(duration_ms).toBeGreaterThanOrEqual(300)
-    expect(Math.abs(Date.parse(finished_at!) - Date.parse(started_at!) - duration_ms!)).toBeLessThanOrEqual(50)
+    expect(Math.abs(Date.parse(finished_at!) - Date.parse(started_at!) - duration_ms!)).toBeLessThanOrEqual(1_000)
   })
 
   test('keeps pids, reservation, plan, artifacts and metadata for audit', async () => {
@@ -205,6 +205,10 @@ describe('wait_ms answers at the end of the task or after N ms', () => {
 
   test('after N ms with the task as it is', async () => {
     const id = await runtime.submit(SLEEP)
+    await until(
+      () => runtime.get(id),
+      ({ status }) => status === 'running',
+    )
     const start = performance.now()
     expect((await wait(id, 400)).status).toBe('running')
     expect(performance.now() - start).toBeGreaterThanOrEqual(395)

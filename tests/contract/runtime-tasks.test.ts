@@ -43,7 +43,7 @@ describe('a runtime task', () => {
 
   test('has as its result what the runtime service says, and its handle', async () => {
     await using pair = await startPair()
-    const params = { script: 'echo out; echo err >&2', limits: { wall_time_ms: 5_000 }, metadata: { a: 'b' } }
+    const params = { script: 'echo out; echo err >&2', limits: { wall_time_ms: 60_000 }, metadata: { a: 'b' } }
     const task = await run(pair, { params })
     const handle = `${task.id}-${task.graph_id}-1`
     expect(task.handle_id).toBe(handle)

@@ -10,7 +10,7 @@ import { type TempDir, tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 import { Gate } from './gate.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(60_000)
 
 let temp: TempDir
 let dataDir: string
@@ -85,7 +85,7 @@ describe('writing', () => {
       Array.from({ length: 500 }, (_, i) => ({ id: `task-${i}`, type: 'noop', params: { message } })),
     )
     const versions = new Set<bigint>()
-    while (versions.size < 25) {
+    while (versions.size < 12) {
       await control.submit([noop('changing')])
       await control.ended('changing')
       if (!existsSync(stateFile)) continue
@@ -251,7 +251,8 @@ describe('SIGTERM', () => {
   test('a task in backoff is pending, and its used attempts stay used', async () => {
     gate.open(500)
     await using before = await start(...AT_ONCE)
-    await before.submit([gate.task('shaky', { retry: 3 })])
+    // The last pause, in which the test stops the service, is 2 s.
+    await before.submit([gate.task('shaky', { retry: 3, backoff: { initial_ms: 20, factor: 10 } })])
     await until(
       () => before.get('shaky'),
       (task) => task.run_status === 'accepted' && task.attempt === 3,
