@@ -20,7 +20,7 @@ const PACKAGE = join(import.meta.dir, '../..')
 /** The program that the shell runs. */
 const HEIR = join(import.meta.dir, `heir${extname(import.meta.path)}`)
 
-/** Ports that are tried for the runtime service. Another process may take one meanwhile. */
+/** Ports that are tried for each service. Another process may take one meanwhile. */
 const MAX_PORTS = 5
 
 export interface MillOptions {
@@ -154,20 +154,27 @@ async function bothStarted(
   controlAt: (address: string, runtimeUrl: string | undefined) => ServiceCommand,
   runtimeAt: ((address: string) => ServiceCommand) | undefined,
 ): Promise<{ readonly control: TestService; readonly runtimeUrl: string | undefined }> {
-  const any = '127.0.0.1:0'
-  if (runtimeAt === undefined) return { control: await startService(controlAt(any, undefined)), runtimeUrl: undefined }
   for (let tries = 1; ; tries++) {
-    const address = `127.0.0.1:${await freePort()}`
-    const runtimeUrl = `http://${address}`
-    const starting = startService(controlAt(any, runtimeUrl))
-    const [control, runtime] = await Promise.allSettled([starting, startService(runtimeAt(address))])
-    if (control.status === 'rejected') throw control.reason
-    if (runtime.status === 'fulfilled') return { control: control.value, runtimeUrl }
-    control.value.process.kill('SIGKILL')
-    await control.value.process.exited
-    if (tries === MAX_PORTS || !/in use/.test(String(runtime.reason))) throw runtime.reason
+    const address = await controlAddress()
+    const runtimeAddress = runtimeAt && `127.0.0.1:${await freePort()}`
+    const runtimeUrl = runtimeAddress && `http://${runtimeAddress}`
+    const [control, runtime] = await Promise.allSettled([
+      startService(controlAt(address, runtimeUrl)),
+      runtimeAddress && startService(runtimeAt(runtimeAddress)),
+    ])
+    if (control.status === 'fulfilled' && runtime.status === 'fulfilled') return { control: control.value, runtimeUrl }
+    for (const started of [control, runtime]) {
+      if (started.status === 'rejected' || !started.value) continue
+      started.value.process.kill('SIGKILL')
+      await started.value.process.exited
+    }
+    const { reason } = [control, runtime].find((start) => start.status === 'rejected')!
+    if (tries === MAX_PORTS || !/in use/.test(String(reason))) throw reason
   }
 }
+
+/** Not a port that the system assigns, where others are left: during a restart, a connection could take it. */
+const controlAddress = async (): Promise<string> => `127.0.0.1:${await freePort().catch(() => 0)}`
 
 /** The directory of a mill, and the shell that outlives a killed test process. */
 class Home {
