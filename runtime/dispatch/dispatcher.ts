@@ -301,7 +301,7 @@ export class Dispatcher {
     record.ending()
     ends.removeSecrets(task) // first: no pattern keeps a file with a secret
     const used = networks.close(task, found)
-    const ending = task.outputs === null ? used : await outputs.reduce(task, used)
+    const ending = task.outputs === null ? used : await outputs.reduce(task, used, () => ends.closeDirectory(task))
     ledger.release(task.task_id)
     inFlight.remove(record)
     const written = ends.writeDown(task, endChange(task, ending))

@@ -117,7 +117,7 @@ export class Ends {
     const { store, results, networks, totals, log } = this.#options
     this.removeSecrets(task)
     networks.cut(task)
-    this.#closeDirectory(task)
+    this.closeDirectory(task)
     const row = await store.end(task, change, {
       meanwhile: (ended) => results.prepare(task, ended),
       beforeSeen: () => {
@@ -139,7 +139,7 @@ export class Ends {
   }
 
   /** Closes the directory of a task to the other user that worked in it. Never throws. */
-  #closeDirectory(task: LiveTask): void {
+  closeDirectory(task: LiveTask): void {
     const { records, settings, log } = this.#options
     const plan = task.row.execution_plan
     if (!plan.includes('"mount":false')) return // most tasks: their plan is not parsed for this

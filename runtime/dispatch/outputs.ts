@@ -30,9 +30,9 @@ export class Outputs {
 
   /**
    * Reduces the workspace, and returns the ending of the task. A task that succeeded and whose outputs cannot be kept has
-   * failed. Never rejects.
+   * failed. `close` closes the directory of the task to other tasks. Never rejects.
    */
-  async reduce(task: LiveTask, ending: Ending): Promise<Ending> {
+  async reduce(task: LiveTask, ending: Ending, close: () => void): Promise<Ending> {
     const { store, discards, directory, dataDir, limits, log } = this.#options
     const { task_id } = task
     try {
@@ -43,6 +43,7 @@ export class Outputs {
         dir: taskDir(dataDir, task_id),
         patterns: new OutputPatterns(task.outputs),
         limits,
+        close,
         discard: (path) => discards.take(task_id, path),
       })
       if ('tooMuch' in reduced) return failedBy(ending, tooMuch(reduced.tooMuch, limits))

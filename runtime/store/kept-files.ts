@@ -29,6 +29,8 @@ export interface Reduction {
   readonly dir: TaskDir
   readonly patterns: OutputPatterns
   readonly limits: KeptAmount
+  /** Closes the directory of the task to other tasks. */
+  readonly close: () => void
   /** Moves a directory with this path out of the way, to be removed later. */
   readonly discard: (path: string | Buffer) => void
 }
@@ -122,7 +124,7 @@ function* count({ dir, patterns, limits }: Reduction): Steps<Reduced> {
 }
 
 /** Files that a task beside it adds meanwhile are kept up to the limit. */
-function* move({ dir, patterns, limits, discard }: Reduction): Steps<KeptAmount> {
+function* move({ dir, patterns, limits, close, discard }: Reduction): Steps<KeptAmount> {
   const amount = new Amount(limits)
   using target = openNew(keptDir(dir))
   using counting = openTop(keptDir(dir))
@@ -135,6 +137,7 @@ function* move({ dir, patterns, limits, discard }: Reduction): Steps<KeptAmount>
   using top = openTop(dir.workspace)
   if (top === undefined) return amount.kept
   yield* visitMatches(top, patterns, new Mover(top, target, amount, discard))
+  close() // the owner of the workspace could enter the new one next
   giveTo(target, top.status)
   return amount.kept
 }

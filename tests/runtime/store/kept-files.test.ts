@@ -1,6 +1,6 @@
 /** Goal: a large workspace is reduced in steps. The rest is tested with real tasks (`tests/contract/runtime-outputs.test.ts`). */
 import { describe, expect, test } from 'bun:test'
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { OutputPatterns } from '../../../runtime/intake/output-patterns.ts'
 import { keepFiles } from '../../../runtime/store/kept-files.ts'
@@ -14,6 +14,8 @@ const MEMORY = '/dev/shm'
 const DIRECTORIES = 100
 const FILES = 100
 
+const OTHER_USER = 54_321
+
 function workspace() {
   const temp = tempDir(existsSync(MEMORY) ? MEMORY : undefined)
   const dir = taskDir(temp.path, 't')
@@ -24,7 +26,7 @@ function workspace() {
   const discarded: string[] = []
   const limits = { files: DIRECTORIES * FILES, bytes: 1_000 }
   const reduction = (...patterns: string[]) => ({
-    ...{ dir, limits, patterns: new OutputPatterns(patterns) },
+    ...{ dir, limits, patterns: new OutputPatterns(patterns), close: () => {} },
     discard: (path: string | Buffer): void => void discarded.push(discard(temp.path, path)),
   })
   const reduce = (...patterns: string[]) => keepFiles(reduction(...patterns))
@@ -70,6 +72,18 @@ test('twice is as good as once', async () => {
   expect([await made.reduce('d1/**'), await made.reduce('d1/**')]).toEqual([kept, kept])
   expect(readdirSync(made.dir.workspace)).toEqual(['d1'])
   expect(existsSync(join(made.dir.task_dir, 'kept'))).toBe(false)
+})
+
+test('the directory is closed once all is moved, before the owner of the workspace could reach it', async () => {
+  using made = workspace()
+  const isRoot = process.getuid?.() === 0
+  if (isRoot) Bun.spawnSync(['chown', '-R', String(OTHER_USER), made.dir.workspace])
+  const kept = join(made.dir.task_dir, 'kept')
+  const found: unknown[] = []
+  const close = () => found.push(readdirSync(join(kept, 'd1')).length, statSync(kept).uid)
+  await keepFiles({ ...made.reduction('d1/**'), close })
+  expect(found).toEqual([FILES, process.getuid!()])
+  if (isRoot) expect(statSync(made.dir.workspace).uid).toBe(OTHER_USER)
 })
 
 const pathsIn = (path: string) => readdirSync(path, { recursive: true, encoding: 'utf8' }).toSorted()
