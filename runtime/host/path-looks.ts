@@ -188,7 +188,12 @@ export class PathLooks<Answer = PathInfo> {
 
   #asks(look: Look<Answer>, realPath: string): void {
     look.asking = realPath
-    if (look.slowAt !== undefined) look.slowAt = this.#placeOf(realPath) // it was slow, and moved on
+    if (look.slowAt === undefined) return
+    const place = this.#placeOf(realPath)
+    if (place === look.slowAt) return
+    look.slowAt = place
+    this.#retryBlocked()
+    this.#begin()
   }
 
   #blockedAt(look: Look<Answer>, place: string): void {
@@ -202,10 +207,13 @@ export class PathLooks<Answer = PathInfo> {
   #afterLook(look: Look<Answer>): void {
     this.#busy.delete(look)
     if (this.#quick === look) this.#quick = undefined
-    if (look.slowAt !== undefined) {
-      this.#queue.push(...this.#blocked)
-      this.#blocked = []
-    }
+    if (look.slowAt !== undefined) this.#retryBlocked()
     this.#begin()
+  }
+
+  /** A slow place has answered. */
+  #retryBlocked(): void {
+    this.#queue.push(...this.#blocked)
+    this.#blocked = []
   }
 }

@@ -109,6 +109,22 @@ describe('looks', () => {
     expect(await other).toEqual(THERE)
   })
 
+  test('that were slow and moved on let those begin again that kept away from there', async () => {
+    const { looks, threadOf } = looksIn(PATIENT_MS)
+    const slow = looks.lookAt('/slow/a')
+    const other = looks.lookAt('/link')
+    const thread = await threadOf('/slow/a')
+    thread.say({ asking: '/slow' })
+    const otherThread = await threadOf('/link')
+    otherThread.say({ avoided: '/slow' })
+    thread.say({ asking: '/hung' })
+    expect([otherThread.path, otherThread.avoid]).toEqual(['/link', ['/hung']])
+    otherThread.answer()
+    expect(await other).toEqual(THERE)
+    thread.answer()
+    expect(await slow).toEqual(THERE)
+  })
+
   test('that do not answer in time are given up; what leads there is refused at once, until they return', async () => {
     const { looks, threads, threadOf } = looksIn(200)
     const hung = fault(looks.lookAt('/hung/0'))
