@@ -30,6 +30,7 @@ beforeAll(async () => {
   )
   for (const id of ['wait-1', 'wait-2', 'gone-1']) await runtime.submit({ task_id: id, ...SLEEP, ...ofTenant('b') })
   await runtime.kill('gone-1')
+  await runtime.ended('gone-1')
 })
 afterAll(() => runtime.dispose())
 
