@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync
 import { join } from 'node:path'
 import type { TaskListResponse } from '../../shared/contract/runtime.ts'
 import { startRuntime } from '../support/runtime.ts'
-import { command, SLEEP, script } from '../support/runtime-tasks.ts'
+import { command, SLEEP, script, waitFor } from '../support/runtime-tasks.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 
@@ -55,13 +55,13 @@ describe('retention: --result-retention-secs and --gc-interval-ms', () => {
     await runtime.submit({ task_id: 'running-2', ...SLEEP })
     const waiting = await runtime.submit({ task_id: 'waiting', ...SLEEP })
     await runtime.submit({ task_id: 'cancelled', ...SLEEP })
+    const beforeEnd = Date.now()
     await runtime.kill('cancelled')
-    const cancelled = await runtime.get('cancelled')
     await until(
       async () => (await runtime.fetch('/api/v1/tasks/cancelled')).status,
       (status) => status === 404,
     )
-    expect(Date.now() - Date.parse(cancelled.finished_at!)).toBeGreaterThanOrEqual(990)
+    expect(Date.now() - beforeEnd).toBeGreaterThanOrEqual(990)
     await until(
       () => readdirSync(join(runtime.dataDir, 'tasks')).toSorted(),
       (names) => names.filter((name) => !name.startsWith('+')).join() === 'running,running-2,waiting',
@@ -71,7 +71,10 @@ describe('retention: --result-retention-secs and --gc-interval-ms', () => {
     }
     const { tasks } = await runtime.json<TaskListResponse>('/api/v1/tasks')
     expect(tasks.map(({ task_id }) => task_id).toSorted()).toEqual(['running', 'running-2', 'waiting'])
-    expect((await runtime.get(running)).status).toBe('running')
+    await until(
+      () => runtime.get(running),
+      ({ status }) => status === 'running',
+    )
     expect((await runtime.get(waiting)).status).toBe('accepted')
   })
 
@@ -101,10 +104,12 @@ describe('retention: --result-retention-secs and --gc-interval-ms', () => {
     writeFileSync(join(outside, 'precious'), 'kept')
     await using runtime = await startRuntime({ flags: SHORT })
     const id = await runtime.script(
-      `ln -s ${outside} link; ln -s ${outside}/precious file; mkdir -p d/e; echo > d/e/f; chmod 000 d/e d; chmod 500 .`,
+      `ln -s ${outside} link; ln -s ${outside}/precious file; mkdir -p d/e; echo > d/e/f; chmod 000 d/e d
+       echo; ${waitFor(join(dir.path, 'go'))}; chmod 500 .`,
     )
-    const { artifacts } = await runtime.ended(id)
+    const { artifacts } = await runtime.printed(id)
     symlinkSync(outside, join(artifacts.task_dir, 'workspace', 'link-2'))
+    writeFileSync(join(dir.path, 'go'), '')
     await until(
       () => existsSync(artifacts.task_dir),
       (exists) => !exists,
@@ -117,7 +122,7 @@ describe('retention: --result-retention-secs and --gc-interval-ms', () => {
     await using aDay = await startRuntime({ flags: ['--result-retention-secs', '86400', '--gc-interval-ms', '10'] })
     await using short = await startRuntime({ flags: SHORT })
     const kept = [await forEver.run(command('/bin/true')), await aDay.run(command('/bin/true'))] as const
-    const { task_id } = await short.run(command('/bin/true')) // ended last: once it is gone, the others had their time
+    const task_id = await short.submit(command('/bin/true')) // ends last: once it is gone, the others had their time
     await until(
       async () => (await short.fetch(`/api/v1/tasks/${task_id}`)).status,
       (status) => status === 404,
