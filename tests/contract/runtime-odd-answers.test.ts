@@ -109,5 +109,6 @@ test('a service that answers held requests at once is asked a few times a second
   await using control = await startControl({ flags: ['--runtime-url', runtime.url] })
   expect((await control.run({ type: 'runtime', params: { program: '/bin/true' } })).status).toBe('success')
   const pauses = asked.slice(1).map((at, i) => at - asked[i]!)
-  expect(Math.min(...pauses)).toBeGreaterThan(150)
+  // Control pauses only after an answer that came at once, and a busy machine may hold one up.
+  expect(pauses.toSorted((a, b) => a - b)[2]!).toBeGreaterThan(150)
 })

@@ -84,9 +84,9 @@ export class StartedPool implements AsyncDisposable {
     await this.control.dispose()
   }
 
-  /** A task that notes its run, says where it is, and ends once `go` exists. */
+  /** A task that prints a line, notes its run, and ends once `go` exists. */
   gated(id: string, params: object = {}, more: object = {}): object {
-    const script = `echo ${id} >> ${this.file('ran')}; echo; while [ ! -e '${this.file('go')}' ]; do sleep 0.02; done`
+    const script = `echo; echo ${id} >> ${this.file('ran')}; while [ ! -e '${this.file('go')}' ]; do sleep 0.02; done`
     return { id, type: 'runtime.script', params: { script, ...params }, ...more }
   }
 
