@@ -98,7 +98,7 @@ test('what a killed service asked of it is started once, and no other service be
   expect(existsSync(runs)).toBe(false)
   process.kill(forkServer, 'SIGCONT')
   await using runtime = await starting
-  expect(await isAlive(forkServer)).toBe(false)
+  await gone(forkServer) // its exit releases the lock a moment before it is over
   const ended = await Promise.all(ids.map((id) => runtime.ended(id)))
   expect(ended.map(({ exit_code }) => exit_code)).toEqual([0, 1, 2, 3, 4, 5, 6, 7])
   expect(readFileSync(runs, 'utf8').trim().split('\n').toSorted()).toEqual(['0', '1', '2', '3', '4', '5', '6', '7'])

@@ -227,6 +227,10 @@ describe('metrics', () => {
     await service.run(command('/no/such'))
     await service.run({ ...command('/bin/sleep', '600'), limits: { wall_time_ms: 300 } })
     const first = await service.submit(SLEEP)
+    await until(
+      () => service.get(first),
+      ({ status }) => status === 'running',
+    )
     await service.kill(await service.submit(SLEEP))
     await service.kill(first)
     await service.ended(first)

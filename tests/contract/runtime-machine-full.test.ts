@@ -116,7 +116,7 @@ async function submitUntilDelayed(runtime: Runtime, task: object): Promise<strin
     const id = await runtime.submit(task)
     const events = await until(
       () => runtime.eventTypes(id),
-      (types) => types.includes('launch_delayed') || types.includes('finished'),
+      (types) => ['launch_delayed', 'finished', 'failed'].some((type) => types.includes(type)),
     )
     if (events.includes('launch_delayed')) return id
   }

@@ -6,7 +6,7 @@
  */
 import { describe, test } from 'bun:test'
 import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import type { Subprocess } from 'bun'
 import { ROOT_WORKSPACE } from '../../runtime/intake/sandbox-view.ts'
 import { launcherArguments } from '../../runtime/launcher/arguments.ts'
@@ -86,8 +86,10 @@ function buildChecked(path: string): void {
   const make = Bun.spawnSync(['make', '-s', '-C', SOURCES, 'checked', `OUT=${aside}`], { stderr: 'pipe' })
   if (make.exitCode !== 0) throw new Error(`cannot build the launcher under sanitizers:\n${make.stderr}`)
   const dist = dirname(path)
-  for (const name of readdirSync(dist)) if (name.startsWith('taskmill-launcher-checked-')) rmSync(join(dist, name))
   renameSync(join(aside, 'taskmill-launcher-checked'), path)
+  // Another test process may have built the same one, and use it.
+  const isOlder = (name: string) => name.startsWith('taskmill-launcher-checked-') && name !== basename(path)
+  for (const name of readdirSync(dist).filter(isOlder)) rmSync(join(dist, name), { force: true })
   rmSync(aside, { recursive: true })
 }
 
