@@ -38,18 +38,17 @@ function isWritable(path: string): boolean {
   }
 }
 
-/** Enables the controller in `top`, in `directory` below it, which is made, and in all cgroups between. */
+/** Enables the controller in `directory` and in all cgroups between it and `top`, where it is enabled. */
 export function enableDownTo(top: string, directory: string, controller: Controller): void {
   let group = top
-  enable(group, controller)
   for (const name of relative(top, directory).split('/')) {
     group = join(group, name)
-    mkdirSync(group, { recursive: true })
     enable(group, controller)
   }
 }
 
-function enable(group: string, controller: Controller): void {
+/** Lets the children of a cgroup have the controller. */
+export function enable(group: string, controller: Controller): void {
   if (wordsOf(group, 'cgroup.subtree_control').includes(controller)) return
   if (!wordsOf(group, 'cgroup.controllers').includes(controller)) {
     throw new Error(`the ${controller} controller is not enabled for the control group ${group}`)

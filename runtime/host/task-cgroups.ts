@@ -22,7 +22,7 @@ import {
   writeIfThere,
 } from './cgroup-files.ts'
 import { ownRecord, removeEmptyCgroups, writeRecord } from './cgroup-record.ts'
-import { enableDownTo, topOf } from './cgroup-v2.ts'
+import { enable, enableDownTo, topOf } from './cgroup-v2.ts'
 import { ownCgroup } from './own-cgroup.ts'
 
 /** The cgroups that count and limit the processes of a task. They do not exist yet; their parents do. */
@@ -94,13 +94,18 @@ export class TaskCgroups {
         const [own, mountPoint] = [home.directories[0]!, home.directories.at(-1)!]
         const top = root.startsWith('/') ? mountPoint : version === 2 ? topOf(own) : own
         const directory = join(top, root)
-        if (version === 2) enableDownTo(top, directory, controller)
-        const firstMade = mkdirSync(directory, { recursive: true })
-        if (firstMade !== undefined) made.set(directory, firstMade)
-        prove(join(directory, `${options.serviceId}~probe`), controller, version)
+        if (version === 2) enable(top, controller)
         // An empty cgroup: as long as it exists, no other service removes the directory.
         const group = join(directory, options.serviceId)
-        mkdirSync(group, { recursive: true })
+        const firstMade = makeShared(group)
+        try {
+          if (version === 2) enableDownTo(top, directory, controller)
+          prove(join(directory, `${options.serviceId}~probe`), controller, version)
+        } catch (error) {
+          if (firstMade !== undefined) removeUnused(group, firstMade)
+          throw error
+        }
+        if (firstMade !== undefined && firstMade !== group) made.set(directory, firstMade)
         directories[controller] = directory
         if (options.dataDir !== undefined) {
           const fault = recordFault(group, options.dataDir)
@@ -169,9 +174,30 @@ function pathInHierarchy(root: string, mountPoints: readonly string[]): string {
   return mountPoint === undefined ? root : root.slice(mountPoint.length) || '/'
 }
 
-/** A directory and its ancestors, as far as we made them. */
-function* madeAbove(directory: string, top = directory): Generator<string> {
-  for (let path = directory; path.startsWith(top); path = dirname(path)) yield path
+/** Tries to make a cgroup while services that end remove those above it. */
+const MAKE_TRIES = 100
+
+/** Makes a cgroup below one that services share. Returns the topmost cgroup that was made; undefined if none was. */
+function makeShared(group: string): string | undefined {
+  for (let tries = 1; ; tries++) {
+    try {
+      return mkdirSync(group, { recursive: true })
+    } catch (error) {
+      const isRemoved = ['ENOENT', 'EEXIST'].includes(systemCodeOf(error) ?? '')
+      if (!isRemoved || tries === MAKE_TRIES) throw error
+    }
+  }
+}
+
+/** Removes a cgroup and its ancestors up to `top`, as far as nobody uses them. */
+function removeUnused(group: string, top: string): void {
+  for (let path = group; path.startsWith(top); path = dirname(path)) {
+    try {
+      rmdirSync(path)
+    } catch {
+      return // in use, or of another user
+    }
+  }
 }
 
 /** Whether `name` is the cgroup of a task, or of a trial, of the service. */
@@ -186,13 +212,7 @@ export function leaveCgroups({ directories, serviceId, made }: TaskCgroups): voi
   for (const directory of new Set(Object.values(directories))) {
     if (namesBelow(directory).some((name) => isCgroupOf(serviceId, name))) continue
     if (!removeEmptyCgroups(join(directory, serviceId))) continue
-    for (const group of madeAbove(directory, made.get(directory))) {
-      try {
-        rmdirSync(group)
-      } catch {
-        break // in use, or of another user
-      }
-    }
+    removeUnused(directory, made.get(directory) ?? directory)
   }
 }
 

@@ -9,6 +9,11 @@ import { namesBelow } from '../../../runtime/host/cgroup-files.ts'
 import { leaveCgroups, TaskCgroups } from '../../../runtime/host/task-cgroups.ts'
 import { TEST_CGROUP_ROOT } from '../../../scripts/left-cgroups.ts'
 import { missingCgroups, testCgroups } from '../../support/cgroups.ts'
+import { testEnvironment } from '../../support/service.ts'
+import { until } from '../../support/until.ts'
+
+/** Attributes that exist where the controller works, in either version. */
+const LIMITS = ['pids.max', 'memory.max', 'memory.limit_in_bytes']
 
 const why = missingCgroups === undefined ? '' : ` (skipped: ${missingCgroups})`
 
@@ -49,6 +54,36 @@ test.skipIf(missingCgroups !== undefined)(`groups without a record limit all the
   leaveCgroups(groups)
   expect(groups.missing).toEqual([])
   expect(groups.unrecorded[0]).toContain(fault.message)
+})
+
+test.skipIf(missingCgroups !== undefined)(`services may end while another one starts${why}`, async () => {
+  const root = `${TEST_CGROUP_ROOT}-shared-${process.pid}`
+  const first = TaskCgroups.prepare({ root, serviceId: 'first' })
+  const directories = [...new Set(Object.values(first.directories))]
+  // Removes the directories as often as it can, as services do when they end.
+  const text = `const { rmdirSync } = require('node:fs')
+    for (const directories = ${JSON.stringify(directories)}; ; )
+      for (const directory of directories) try { rmdirSync(directory) } catch {}`
+  await using _leaving = Bun.spawn([process.execPath, '-e', text], {
+    env: testEnvironment(),
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  leaveCgroups(first)
+  for (const directory of directories) mkdirSync(directory)
+  await until(
+    () => directories.some((directory) => existsSync(directory)),
+    (areThere) => !areThere,
+  )
+  for (let i = 0; i < 300; i++) {
+    const groups = TaskCgroups.prepare({ root, serviceId: 'second' })
+    expect({ i, missing: groups.missing }).toEqual({ i, missing: [] })
+    const paths = [...new Set(Object.values(groups.directories))].map((directory) => join(directory, 'second.task'))
+    for (const path of paths) mkdirSync(path)
+    const limits = paths.flatMap((path) => LIMITS.filter((name) => existsSync(join(path, name))))
+    for (const path of paths) rmdirSync(path)
+    leaveCgroups(groups)
+    expect({ i, limits: limits.length }).toEqual({ i, limits: 2 })
+  }
 })
 
 test.skipIf(missingCgroups !== undefined)(`what others have made stays${why}`, () => {
