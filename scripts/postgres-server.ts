@@ -19,7 +19,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SQL, type Subprocess } from 'bun'
-import { freePort } from '../client/testing/free-port.ts'
+import { freePort as anyFreePort } from '../client/testing/free-port.ts'
 import { postgresPrograms } from './postgres-programs.ts'
 import { isAlive, until } from './until.ts'
 
@@ -75,6 +75,8 @@ export interface PostgresOptions {
   readonly settings?: Readonly<Record<string, string>>
   /** Where its directory is made. Default: that of temporary files. */
   readonly parent?: string
+  /** Chooses the ports. */
+  readonly freePort?: () => Promise<number>
 }
 
 export class Postgres implements AsyncDisposable {
@@ -191,9 +193,8 @@ export class Postgres implements AsyncDisposable {
     )
   }
 
-  /** Copies this server as a standby. From then on, each commit waits for it. */
-  async addStandby(): Promise<void> {
-    const port = await freePort()
+  /** Copies this server as a standby on `port`. From then on, each commit waits for it. */
+  async addStandby(port: number): Promise<void> {
     const directory = `${this.directory}-standby`
     mkdirSync(directory, { mode: 0o700 })
     giveToServerUser(directory)
@@ -225,7 +226,8 @@ export class Postgres implements AsyncDisposable {
   }
 }
 
-export async function startPostgres({ standby, settings, parent = tmpdir() }: PostgresOptions = {}): Promise<Postgres> {
+export async function startPostgres(options: PostgresOptions = {}): Promise<Postgres> {
+  const { standby, settings, parent = tmpdir(), freePort = anyFreePort } = options
   const temp = realpathSync(mkdtempSync(join(parent, 'taskmill-')))
   try {
     giveToServerUser(temp)
@@ -244,7 +246,7 @@ export async function startPostgres({ standby, settings, parent = tmpdir() }: Po
     const postgres = new Postgres(directory, port, temp)
     try {
       await postgres.start()
-      if (standby === true) await postgres.addStandby()
+      if (standby === true) await postgres.addStandby(await freePort())
       return postgres
     } catch (error) {
       await postgres[Symbol.asyncDispose]()
