@@ -8,7 +8,7 @@ import { testEnvironment } from '../support/service.ts'
 import { type TempDir, tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(60_000)
 
 let temp: TempDir
 beforeEach(() => {

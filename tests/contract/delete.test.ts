@@ -7,7 +7,7 @@ import { tempDir } from '../support/temp.ts'
 import { isAlive, until } from '../support/until.ts'
 import { Gate } from './gate.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(60_000)
 
 let control: Control
 let gate: Gate

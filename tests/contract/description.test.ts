@@ -12,7 +12,7 @@ import { DescribedService } from '../support/described.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { until } from '../support/until.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(60_000)
 
 const post = (body: unknown, headers: Record<string, string> = {}) => ({ body: JSON.stringify(body), headers })
 

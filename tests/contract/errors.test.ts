@@ -5,7 +5,7 @@ import { until } from '../support/until.ts'
 import { Gate } from './gate.ts'
 import { RawClient } from './raw-client.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(60_000)
 
 let control: Control
 let gate: Gate

@@ -10,7 +10,7 @@ import { testEnvironment } from '../support/service.ts'
 import { type TempDir, tempDir } from '../support/temp.ts'
 import { isAlive } from '../support/until.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(60_000)
 
 const KILL_GRACE_MS = 200
 const MIB = 1024 * 1024

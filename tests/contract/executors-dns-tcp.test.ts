@@ -7,7 +7,7 @@ import { freePort } from '../support/free-port.ts'
 import { startFullListener } from '../support/full-listener.ts'
 import { until } from '../support/until.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(60_000)
 
 let control: Control
 /** Counts who connects and who hangs up again. */

@@ -15,7 +15,7 @@ import { basename, join, relative } from 'node:path'
 import { type Control, startControl } from '../support/control.ts'
 import { type TempDir, tempDir } from '../support/temp.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(60_000)
 
 let temp: TempDir
 /** Holds `work` and what lies outside of it. */

@@ -8,7 +8,7 @@ import { freePort } from '../support/free-port.ts'
 import { type TempDir, tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(60_000)
 
 const MIB = 1024 * 1024
 

@@ -8,7 +8,7 @@ import { pidFrom } from '../support/pid-file.ts'
 import { type TempDir, tempDir } from '../support/temp.ts'
 import { isAlive, until } from '../support/until.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(60_000)
 
 const KILL_GRACE_MS = 200
 

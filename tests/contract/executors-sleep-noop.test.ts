@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { type Control, startControl } from '../support/control.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(60_000)
 
 let control: Control
 beforeAll(async () => {

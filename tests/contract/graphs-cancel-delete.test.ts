@@ -7,7 +7,7 @@ import { type Control, startControl } from '../support/control.ts'
 import { until } from '../support/until.ts'
 import { Gate } from './gate.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(60_000)
 
 let control: Control
 beforeAll(async () => {

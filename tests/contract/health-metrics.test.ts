@@ -8,7 +8,7 @@ import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 import { Gate } from './gate.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(60_000)
 
 const failing = (id: string, more: object = {}) => ({ id, type: 'os', tool_name: 'no-such-tool', ...more })
 const noop = (id: string, ...depends_on: string[]) => ({ id, type: 'noop', depends_on })

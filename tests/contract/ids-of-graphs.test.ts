@@ -14,7 +14,7 @@ import { connectClient } from '../support/mcp-client.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(60_000)
 
 const noop = (id: string, ...depends_on: string[]) => ({ id, type: 'noop', depends_on })
 const sleep = (id: string) => ({ id, type: 'sleep', params: { duration_ms: 600_000 } })

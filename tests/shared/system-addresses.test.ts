@@ -76,19 +76,15 @@ test.skipIf(!isPossible)('name servers that are written down later are asked', (
   expect(printed(body)).toEqual([['192.0.2.1'], 'ECONNREFUSED'])
 })
 
-test.skipIf(!isPossible)(
-  'lookups without an answer do not keep files from being read',
-  () => {
-    const body = `import { readFile } from 'node:fs/promises'
+test.skipIf(!isPossible)('lookups without an answer do not keep files from being read', () => {
+  const body = `import { readFile } from 'node:fs/promises'
       const silent = Object.fromEntries(Array.from({ length: 64 }, (_, i) => ['n' + i + '.example', { isSilent: true }]))
       const server = await startDnsServer(silent, 53)
       const names = Object.keys(silent).map(found)
       while (server.asked.length === 0) await new Promise((resolve) => setTimeout(resolve, 1))
       console.log(JSON.stringify(await Promise.race([readFile(import.meta.path).then(() => 'file'), ...names])))`
-    expect(printed(body)).toBe('file')
-  },
-  30_000,
-)
+  expect(printed(body)).toBe('file')
+})
 
 test.each([
   ['', []],
