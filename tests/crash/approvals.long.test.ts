@@ -15,6 +15,7 @@ import type { TaskRecord } from '../../shared/contract/control.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { limitOf, type Random, ROUNDS, randomNumbers, SEED } from '../support/random.ts'
+import { exitOf } from '../support/service.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 
@@ -68,7 +69,7 @@ async function client(control: Control, all: Map<string, Known>, random: Random)
     }
   } catch (error) {
     // The service was killed in the middle of a call. Anything else is a fault.
-    await Promise.race([control.process.exited, Bun.sleep(1_000)])
+    await exitOf(control)
     if (control.process.signalCode === null) throw error
     if (error instanceof Error && error.name !== 'TypeError' && !/ECONN|closed|reset|JSON/i.test(`${error}`))
       throw error
@@ -145,6 +146,11 @@ test(
       await using control = await startControl(options)
       const clients = Array.from({ length: 3 }, () => client(control, all, random))
       await Bun.sleep(10 + random(150))
+      // On a busy machine the first answers take longer than a round.
+      await until(
+        () => [all.size, [...all.values()].filter(({ acknowledged }) => acknowledged !== undefined).length],
+        ([graphs, answered]) => graphs! > round + 1 && answered! > 0,
+      )
       control.process.kill('SIGKILL')
       await control.process.exited
       await Promise.all(clients)

@@ -35,6 +35,9 @@ const OWNER = 'ada'
 /** Of SIGTERM, and then KILL, as service managers do it. */
 const TERM_PATIENCE_MS = 300
 
+/** Milliseconds in which all must come to rest on a busy machine. */
+const REST_MS = 120_000
+
 /** Longer than most time limits of the tasks. */
 const MAX_FREEZE_MS = 1_000
 
@@ -193,10 +196,12 @@ class Trial {
     await until(
       async () => (await control.list()).filter(({ status }) => !isTerminal(status)).map(({ id }) => id),
       (going) => going.length === 0,
+      { patienceMs: REST_MS },
     )
     await until(
       () => this.#goingThere((id) => this.#told.mayBeLeftAlone(id)),
       (going) => going.length === 0,
+      { patienceMs: REST_MS },
     )
     const there = await runtime.list()
     const here = await this.#told.check(control)
@@ -225,6 +230,7 @@ class Trial {
     await until(
       () => orphansIn(control.dataDir),
       (orphans) => orphans.length === 0,
+      { patienceMs: REST_MS },
     )
     await this.#pair.stopControl('SIGTERM')
     await this.#pair.stopRuntime('SIGTERM')

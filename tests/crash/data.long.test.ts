@@ -19,7 +19,9 @@ import type { Control } from '../support/control.ts'
 import { filesWith } from '../support/files-below.ts'
 import { startPair } from '../support/pair.ts'
 import { limitOf, type Random, ROUNDS, randomNumbers, SEED } from '../support/random.ts'
+import { exitOf } from '../support/service.ts'
 import { tempDir } from '../support/temp.ts'
+import { until } from '../support/until.ts'
 
 const hashOf = (text: string): string => new Bun.CryptoHasher('sha256').update(text).digest('hex')
 
@@ -87,7 +89,7 @@ async function client(
     }
   } catch (error) {
     // The service was killed in the middle of a call. Anything else is a fault.
-    await Promise.race([control.process.exited, Bun.sleep(1_000)])
+    await exitOf(control)
     if (control.process.signalCode === null) throw error
     if (error instanceof Error && error.name !== 'TypeError' && !/ECONN|closed|reset|JSON/i.test(`${error}`))
       throw error
@@ -168,6 +170,11 @@ test(
       const { control } = pair
       const clients = Array.from({ length: 2 }, () => client(control, known, random, notes))
       await Bun.sleep(50 + random(300))
+      // On a busy machine the first answers take longer than a round.
+      await until(
+        () => known.size,
+        (graphs) => graphs > round + 1,
+      )
       control.process.kill('SIGKILL')
       await control.process.exited
       await Promise.all(clients)

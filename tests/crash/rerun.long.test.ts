@@ -16,6 +16,7 @@ import type { GraphDetails } from '../../shared/contract/graphs.ts'
 import type { RerunResponse } from '../../shared/contract/rerun.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { limitOf, type Random, ROUNDS, randomNumbers, SEED } from '../support/random.ts'
+import { exitOf } from '../support/service.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 
@@ -79,7 +80,7 @@ async function client(control: Control, promises: Promises, random: Random, log:
     }
   } catch (error) {
     // The service was killed in the middle of a call. Anything else is a fault.
-    await Promise.race([control.process.exited, Bun.sleep(5_000)])
+    await exitOf(control)
     if (control.process.signalCode === null) throw error
     if (error instanceof Error && error.name !== 'TypeError' && !/ECONN|closed|reset|JSON/i.test(`${error}`))
       throw error

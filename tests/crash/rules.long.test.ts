@@ -15,7 +15,9 @@ import type { GraphDetails } from '../../shared/contract/graphs.ts'
 import { GraphModel, type ModelTask } from '../model/graph-model.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { limitOf, type Random, ROUNDS, randomNumbers, SEED } from '../support/random.ts'
+import { exitOf } from '../support/service.ts'
 import { tempDir } from '../support/temp.ts'
+import { until } from '../support/until.ts'
 
 type SentTask = ModelTask & { readonly type: string; readonly params?: object; readonly depends_on: readonly string[] }
 
@@ -84,7 +86,7 @@ async function client(control: Control, known: Map<string, Acknowledged>, random
     }
   } catch (error) {
     // The service was killed in the middle of a call. Anything else is a fault.
-    await Promise.race([control.process.exited, Bun.sleep(1_000)])
+    await exitOf(control)
     if (control.process.signalCode === null) throw error
     if (error instanceof Error && error.name !== 'TypeError' && !/ECONN|closed|reset|JSON/i.test(`${error}`))
       throw error
@@ -138,6 +140,11 @@ test(
       await using control = await startControl(options)
       const clients = Array.from({ length: 3 }, () => client(control, known, random))
       await Bun.sleep(10 + random(150))
+      // On a busy machine the first answers take longer than a round.
+      await until(
+        () => known.size,
+        (graphs) => graphs > round + 1,
+      )
       control.process.kill('SIGKILL')
       await control.process.exited
       await Promise.all(clients)

@@ -16,6 +16,7 @@ import { markedProcesses } from '../../shared/processes.ts'
 import { FailingCalls, missingFailingCalls } from '../support/failing-calls.ts'
 import { limitOf, type Random, ROUNDS, randomNumbers, SEED } from '../support/random.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
+import { exitOf } from '../support/service.ts'
 import { canMount, smallDisk } from '../support/small-disk.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
@@ -110,7 +111,7 @@ async function client(runtime: Runtime, promises: Promises, random: Random, name
       if (random(2) === 0) await remove(runtime, promises, id)
     }
   } catch (error) {
-    await Promise.race([runtime.process.exited, Bun.sleep(1_000)])
+    await exitOf(runtime)
     if (runtime.process.exitCode !== null) throw new Error(`the service ended by itself: ${await runtime.stderr}`)
     if (runtime.process.signalCode === null) throw error
     if (!/ECONN|socket|closed|JSON/i.test(`${error}`)) throw error
@@ -123,6 +124,17 @@ interface Disk {
   restore(): void
   /** For the environment of the service. */
   readonly env?: Readonly<Record<string, string>>
+}
+
+/** The disk may have failed in moments without a request: until one of all rounds was refused. */
+async function refusal(disk: Disk, promises: Promises, random: Random): Promise<void> {
+  await until(
+    () => {
+      if (promises.refused.length === 0) disk.disturb(random)
+      return promises.refused.length
+    },
+    (refused) => refused > 0,
+  )
 }
 
 async function killAndCheck(dataDir: string, log: string, disk?: Disk): Promise<void> {
@@ -149,6 +161,7 @@ async function killAndCheck(dataDir: string, log: string, disk?: Disk): Promise<
       await Bun.sleep(random(60))
       disk?.disturb(random)
     }
+    if (disk !== undefined && round === ROUNDS - 1) await refusal(disk, promises, random)
     runtime.process.kill('SIGKILL')
     await runtime.process.exited
     await Promise.all(clients)

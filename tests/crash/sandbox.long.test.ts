@@ -10,7 +10,7 @@ import { expect, test } from 'bun:test'
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseStarted } from '../../runtime/launcher/outcome.ts'
-import { TEST_CGROUP_ROOT } from '../../scripts/left-cgroups.ts'
+import { allCgroups, TEST_CGROUP_ROOT } from '../../scripts/left-cgroups.ts'
 import type { TaskStatusResponse } from '../../shared/contract/runtime.ts'
 import { hasEnded } from '../../shared/contract/runtime-status.ts'
 import { systemCodeOf } from '../../shared/errors.ts'
@@ -165,11 +165,9 @@ async function endAll(runtime: Runtime): Promise<void> {
   )
 }
 
-/** Groups of tasks, wherever in the hierarchies. */
+/** Groups of tasks, in all hierarchies. Those of other tests may come and go meanwhile. */
 const groupsBelow = (name: string): string[] =>
-  [...new Bun.Glob(`**/${name}/*/`).scanSync({ cwd: '/sys/fs/cgroup', onlyFiles: false })].filter((path) =>
-    path.includes('.r'),
-  )
+  allCgroups().filter((path) => path.includes(`/${name}/`) && path.includes('.r'))
 
 function readOr(path: string): string {
   try {

@@ -164,12 +164,14 @@ export class Workload {
         () => runtime.resources(),
         ({ active_reservations, accepted_waiting_tasks }) =>
           active_reservations.length === 0 && accepted_waiting_tasks === 0,
+        { patienceMs: REST_MS },
       )
       expect((await runtime.resources()).reserved).toEqual({ task_slots: 0, memory_bytes: 0, pids: 0 })
     }
     await until(
       () => this.#site.orphans(),
       (orphans) => orphans === 0,
+      { patienceMs: REST_MS },
     )
   }
 
@@ -181,6 +183,7 @@ export class Workload {
           return `${response.status} ${await response.text()}`
         },
         (answer) => answer.startsWith('204') || answer.startsWith('404'),
+        { patienceMs: REST_MS },
       )
     }
     expect((await this.#site.control.list()).map(({ id }) => id)).toEqual([])
