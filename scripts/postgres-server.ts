@@ -133,6 +133,8 @@ export class Postgres implements AsyncDisposable {
         (setting) => setting === value,
       )
     }
+    // Commits wait for standbys once the checkpointer has read the setting, too, which it does before a checkpoint.
+    if (settings.synchronous_standby_names) await this.run('checkpoint')
   }
 
   async start(): Promise<void> {
@@ -162,7 +164,7 @@ export class Postgres implements AsyncDisposable {
 
   /** Kills every process of the server at once, as a machine that loses its power. */
   async kill(): Promise<void> {
-    const pids = this.#pids()
+    const pids = this.#stopForking()
     for (const pid of pids) signal(pid, 'SIGKILL')
     await this.#server!.exited
     for (const pid of pids)
@@ -176,7 +178,7 @@ export class Postgres implements AsyncDisposable {
   /** Stops every process of the server: connections stay, nothing answers. */
   freeze(): void {
     this.#isFrozen = true
-    for (const pid of this.#pids()) signal(pid, 'SIGSTOP')
+    for (const pid of this.#stopForking()) signal(pid, 'SIGSTOP')
   }
 
   thaw(): void {
@@ -208,6 +210,13 @@ export class Postgres implements AsyncDisposable {
       async () => (await this.run('select sync_state from pg_stat_replication'))[0]?.sync_state,
       (state) => state === 'sync',
     )
+  }
+
+  /** Stops the server, so that it starts no further process. Returns all of its processes. */
+  #stopForking(): number[] {
+    const server = this.#server
+    if (server !== undefined && server.exitCode === null && server.signalCode === null) signal(server.pid, 'SIGSTOP')
+    return this.#pids()
   }
 
   /** The server and its processes. */

@@ -59,6 +59,10 @@ test.skipIf(missing !== undefined)(
         { patienceMs: 60_000 },
       )
       await primary.run(['create table t (n int)', 'insert into t values (7)'])
+      await until(
+        () => standby.run('select 1').catch(() => undefined),
+        (rows) => rows !== undefined, // it follows the primary before it takes connections
+      )
       await primary.kill()
       await standby.promote()
       expect(await standby.run(['insert into t values (8)', 'select n from t order by n'])).toEqual([

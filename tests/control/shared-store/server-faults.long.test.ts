@@ -199,6 +199,7 @@ describe.skipIf(missing !== undefined)(
             return waiting.size
           },
           (tries) => tries >= 2 * MAX_STRANDED,
+          { patienceMs: 60_000 },
         )
         expect(await hanging()).toContainEqual(expect.stringMatching(/ SyncRep$/))
         expect(isKept).toBe(false)
@@ -208,7 +209,7 @@ describe.skipIf(missing !== undefined)(
       await turn
       expect(most).toBeLessThanOrEqual(MAX_STRANDED + 1) // one counts the others
       expect(await numbersIn(name, 'graph')).toEqual([1, 2])
-    })
+    }, 120_000)
 
     test('a server where queries hang gets no further ones', async () => {
       const name = await postgres.createDatabase()
