@@ -10,11 +10,14 @@ import { until } from '../support/until.ts'
 const missing = mustPostgres()
 const withPostgres = missing === undefined ? describe : describe.skip
 
-/** What a busy machine may add. */
-const SLACK_MS = 1_500
+/** Longer than an answer takes that does not wait for the database, unless a busy machine stalls. */
+const SOON_MS = 1_500
+
+/** For how long a busy machine may stall. */
+const STALL_MS = 8_000
 
 /** Far from over during a test: nobody takes over, and heartbeats are rare. */
-const LONG_LEASE = ['--lease', '10m']
+const LEASE = ['--lease', '10m']
 
 const noop = (id: string) => ({ id, type: 'os', tool_name: 'noop' })
 
@@ -49,22 +52,26 @@ withPostgres(`a database that does not answer${missing === undefined ? '' : ` ($
     ['a cancel', (control: Control) => control.fetch('/tasks/held/cancel', { method: 'POST' })],
   ])('%s gets 503 within ANSWER_WITHIN_MS, and all that follow at once', async (_, ask) => {
     using each = await cluster([postgres])
-    await using control = await each.replica(LONG_LEASE)
+    await using control = await each.replica(LEASE)
     await control.submit([{ id: 'held', type: 'os', tool_name: 'sleep', params: { duration_ms: 600_000 } }])
     await control.reached('held', 'running')
     postgres.freeze()
     try {
       const [status, ms] = await timed(ask(control))
       expect(status).toBe(503)
-      expect(ms).toBeLessThan(ANSWER_WITHIN_MS + SLACK_MS)
+      expect(ms).toBeLessThan(ANSWER_WITHIN_MS + STALL_MS)
       await until(
         () => control.log.some(({ msg }) => msg === 'the database is away'),
         (isKnown) => isKnown,
       )
-      for (const again of [ask(control), control.post({ tasks: [noop('other')] }, { 'idempotency-key': 'other' })]) {
-        const [status, ms] = await timed(again)
-        expect(status).toBe(503)
-        expect(ms).toBeLessThan(SLACK_MS)
+      const other = () => control.post({ tasks: [noop('other')] }, { 'idempotency-key': 'other' })
+      for (const again of [() => ask(control), other]) {
+        const took = async () => {
+          const [status, ms] = await timed(again())
+          expect(status).toBe(503)
+          return ms
+        }
+        await until(took, (ms) => ms < SOON_MS) // one that waits for the database takes longer each time
       }
     } finally {
       postgres.thaw()
@@ -75,7 +82,7 @@ withPostgres(`a database that does not answer${missing === undefined ? '' : ` ($
 
   test('a graph whose submission got 503 never runs, and its id and key are free', async () => {
     using each = await cluster([postgres])
-    await using control = await each.replica(LONG_LEASE)
+    await using control = await each.replica(LEASE)
     await control.submit([noop('first')])
     await control.ended('first')
     const key = { 'idempotency-key': 'k' }

@@ -5,7 +5,7 @@
 import { expect, test } from 'bun:test'
 import type { Control } from '../support/control.ts'
 import { freePort } from '../support/free-port.ts'
-import { describeReplicas, healthOf } from '../support/replicas.ts'
+import { describeReplicas, healthOf, LONG_LEASE } from '../support/replicas.ts'
 import { until } from '../support/until.ts'
 
 const noop = (id: string) => ({ id, type: 'os', tool_name: 'noop' })
@@ -30,7 +30,8 @@ describeReplicas('addresses of replicas', (cluster) => {
       },
     })
     // An address that a service keeps away from proxies by no other rule: that is for 127.0.0.1 and localhost.
-    const start = () => each.replica(['--addr', '127.0.0.2:0'], { [name]: `http://127.0.0.1:${proxy.port}` })
+    const start = () =>
+      each.replica(['--addr', '127.0.0.2:0', ...LONG_LEASE], { [name]: `http://127.0.0.1:${proxy.port}` })
     const [first, second] = await Promise.all([start(), start()])
     await using _ = first
     await using __ = second
@@ -59,7 +60,11 @@ describeReplicas('addresses of replicas', (cluster) => {
         (text) => text !== undefined,
       )
       expect(found).toContain(fault)
-      expect(linesOf(wrong, UNREACHABLE)).toMatchObject([{ level: 'warn', url, cause: found }])
+      const told = await until(
+        () => linesOf(wrong, UNREACHABLE),
+        ({ length }) => length > 0,
+      )
+      expect(told).toMatchObject([{ level: 'warn', url, cause: found }])
       expect((await wrong.fetch('/readyz')).status).toBe(200)
       await wrong.run(noop(`b${i}`))
     }
@@ -84,7 +89,10 @@ describeReplicas('addresses of replicas', (cluster) => {
       (text) => text === undefined,
       { patienceMs: 60_000 },
     )
-    expect(linesOf(control, UNREACHABLE)).toHaveLength(1)
-    expect(linesOf(control, REACHABLE)).toHaveLength(1)
+    await until(
+      () => linesOf(control, REACHABLE).length,
+      (count) => count > 0,
+    )
+    expect([linesOf(control, UNREACHABLE).length, linesOf(control, REACHABLE).length]).toEqual([1, 1])
   })
 })

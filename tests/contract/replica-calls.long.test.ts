@@ -6,11 +6,9 @@ import { expect, test } from 'bun:test'
 import { SQL } from 'bun'
 import type { Control } from '../support/control.ts'
 import { connectClient } from '../support/mcp-client.ts'
-import { describeReplicas, healthOf } from '../support/replicas.ts'
+import { describeReplicas, healthOf, LONG_LEASE } from '../support/replicas.ts'
 
 const noop = (id: string) => ({ id, type: 'os', tool_name: 'noop' })
-/** A busy machine must not make a takeover. */
-const LONG_LEASE = ['--lease', '30s']
 
 const held = (id: string) => ({ id, type: 'approval', params: { message: 'ok?' } })
 
@@ -66,7 +64,7 @@ describeReplicas('calls at any replica', (cluster) => {
     await using two = await connectClient(second.url)
     const graph = { scope: 'graph', tasks: [noop('a'), held('b')], idempotency_key: 'k' }
     const { data: submitted } = await one.call('submit_graph', graph)
-    const waited = await two.call('submit_graph', { ...graph, wait_ms: 300 })
+    const waited = await two.call('submit_graph', { ...graph, wait_ms: 5_000 })
     expect(waited.data ?? waited.text).toMatchObject({
       ...submitted,
       all_terminal: false,

@@ -6,12 +6,10 @@ import { expect, test } from 'bun:test'
 import type { ServiceEvent } from '../../shared/contract/events.ts'
 import type { Control } from '../support/control.ts'
 import { EventStreamClient } from '../support/event-stream.ts'
-import { answered, describeReplicas, healthOf } from '../support/replicas.ts'
+import { answered, describeReplicas, healthOf, LONG_LEASE } from '../support/replicas.ts'
 import { until } from '../support/until.ts'
 
 const noop = (id: string) => ({ id, type: 'os', tool_name: 'noop' })
-/** For tests without a takeover: a busy machine must not make one. */
-const LONG_LEASE = ['--lease', '30s']
 
 const held = (id: string) => ({ id, type: 'approval', params: { message: 'ok?' } })
 
@@ -150,14 +148,14 @@ describeReplicas('the events of all replicas', (cluster) => {
     const approve = { method: 'POST', body: '{"who":"ada"}' }
     expect((await answered(second, '/tasks/ask/approve', approve)).status).toBe(200)
     const isOver = (all: readonly ServiceEvent[]) => endsIn(all).includes(graph_id)
-    await until(() => client.events, isOver, { patienceMs: 30_000 })
+    await until(() => client.events, isOver, { patienceMs: 50_000 })
     expect(client.hasEnded).toBe(false)
     const [late] = await endAt([second], 'late')
     await client.once((all) => endsIn(all).includes(late!))
     // A client that was away meanwhile misses nothing, at either of the two.
     for (const control of [first, second]) {
       await using resumed = await open(control, lastId)
-      const all = await until(() => resumed.events, isOver, { patienceMs: 30_000 })
+      const all = await until(() => resumed.events, isOver, { patienceMs: 50_000 })
       expect(all.filter(({ event }) => event === 'reset')).toEqual([])
       expect(statesOf(all, graph_id).get('then')).toBe('success')
       expect(statesOf(all, graph_id).get('ask')).toBe('success')
@@ -166,7 +164,7 @@ describeReplicas('the events of all replicas', (cluster) => {
     await until(
       () => client.lastId!.split('-').length,
       (count) => count === 2,
-      { patienceMs: 30_000 },
+      { patienceMs: 50_000 },
     )
   })
 
@@ -207,7 +205,7 @@ describeReplicas('the events of all replicas', (cluster) => {
     const isTold = (all: readonly ServiceEvent[]) =>
       endsIn(all).includes(other!) ||
       all.some((event) => event.event === 'reset' && JSON.stringify(event.graphs).includes(other!))
-    await until(() => client.events, isTold, { patienceMs: 30_000 })
+    await until(() => client.events, isTold, { patienceMs: 50_000 })
   })
 })
 

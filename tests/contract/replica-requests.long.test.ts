@@ -6,7 +6,7 @@ import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { Control } from '../support/control.ts'
 import { freePort } from '../support/free-port.ts'
-import { answered, describeReplicas, healthOf } from '../support/replicas.ts'
+import { answered, describeReplicas, healthOf, LONG_LEASE } from '../support/replicas.ts'
 import { waitFor } from '../support/runtime-tasks.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
@@ -18,7 +18,10 @@ describeReplicas('requests between replicas', (cluster) => {
     using each = await cluster()
     using temp = tempDir()
     const go = join(temp.path, 'go')
-    const [first, second] = await Promise.all([each.replica([], { SERVICE_SHELL_POLICY: 'open' }), each.replica()])
+    const [first, second] = await Promise.all([
+      each.replica(LONG_LEASE, { SERVICE_SHELL_POLICY: 'open' }),
+      each.replica(LONG_LEASE),
+    ])
     await using _ = first
     await using __ = second
     const script = `${waitFor(go)}; echo said`
@@ -41,10 +44,11 @@ describeReplicas('requests between replicas', (cluster) => {
     using each = await cluster()
     using other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('a page') })
     const port = await freePort()
-    const at = (advertised: number | undefined) => each.replica(['--advertise', `http://127.0.0.1:${advertised}`])
+    const at = (advertised: number | undefined) =>
+      each.replica(['--advertise', `http://127.0.0.1:${advertised}`, ...LONG_LEASE])
     await using first = await at(port)
     await using second = await at(other.port)
-    await using third = await each.replica(['--addr', `127.0.0.1:${port}`])
+    await using third = await each.replica(['--addr', `127.0.0.1:${port}`, ...LONG_LEASE])
     const idOf = async (control: Control) => (await healthOf(control)).replica.id
     const [one, two, three] = [await idOf(first), await idOf(second), await idOf(third)]
     await first.submit([noop('a')])
@@ -76,24 +80,31 @@ describeReplicas('requests between replicas', (cluster) => {
 
   test('find all graphs of a list, each once, or name the replica whose graphs change hands', async () => {
     using each = await cluster()
-    const [first, second, third] = await Promise.all([each.replica(), each.replica(), each.replica()])
+    const [first, second, third] = await Promise.all([
+      each.replica(LONG_LEASE),
+      each.replica(LONG_LEASE),
+      each.replica(LONG_LEASE),
+    ])
     await using _ = first
     await using __ = second
     await using ___ = third
     for (let i = 0; i < 150; i++) await first.submit([noop(`a${i}`)])
     await first.ended('a149')
-    const { replica } = await healthOf(first)
+    const idOf = async (control: Control) => String((await healthOf(control)).replica.id)
+    const known = new Set(await Promise.all([first, second, third].map(idOf)))
     const faults: string[] = []
     let lists = 0
     let isOver = false
     const read = async (control: Control, path: string) => {
+      const others = known.difference(new Set([await idOf(control)]))
       while (!isOver) {
         const answer = await control.fetch(path)
         const lacks = answer.headers.get('x-missing-replicas')
         const entries = (await answer.json()) as { id?: string; graph_id: string }[]
         const distinct = new Set(entries.map(({ graph_id }) => graph_id)).size
         if (distinct !== entries.length) faults.push(`${path}: ${entries.length} entries of ${distinct} graphs`)
-        if (lacks !== null && lacks !== String(replica.id)) faults.push(`${path}: lacks ${lacks}`)
+        // On a busy machine another one may answer too late, and is named, too.
+        if (lacks?.split(',').some((id) => !others.has(id))) faults.push(`${path}: lacks ${lacks}`)
         if (lacks === null && distinct < 150) faults.push(`${path}: lacks graphs of nobody, has ${distinct}`)
         lists++
       }
@@ -101,7 +112,7 @@ describeReplicas('requests between replicas', (cluster) => {
     const readers = [second, third].flatMap((control) => [read(control, '/tasks'), read(control, '/graphs?limit=500')])
     await first.stop()
     const counts = () => Promise.all([second, third].map(async (control) => (await healthOf(control)).replica.graphs))
-    await until(counts, ([mine, others]) => mine! + others! === 150, { patienceMs: 30_000 })
+    await until(counts, ([mine, others]) => mine! + others! === 150, { patienceMs: 50_000 })
     const before = lists
     await until(
       async () => lists,
@@ -136,6 +147,7 @@ describeReplicas('requests between replicas', (cluster) => {
     await until(
       async () => (await first.metrics()).tasks_succeeded,
       (count) => count === 10_000,
+      { patienceMs: 60_000 },
     )
     await first.submit([noop('later')]) // accepted once all that ended before is in the database
     await first.stop('SIGKILL')
@@ -151,17 +163,17 @@ describeReplicas('requests between replicas', (cluster) => {
     await until(
       async () => await Promise.all(last.map(look)),
       (statuses) => statuses.every((status) => status === 200),
-      { patienceMs: 30_000 },
+      { patienceMs: 60_000 },
     )
     const whole = [...seen].filter((text) => !text.includes(' 503 '))
     expect(whole.filter((text) => text.startsWith('graphs '))).toHaveLength(1)
     expect(whole.find((text) => text.startsWith('graphs '))).toContain('"success":10000')
     expect(whole.filter((text) => text.includes(' 404 '))).toEqual([])
-  })
+  }, 180_000)
 
   test('find no task that is removed or accepted just now', async () => {
     using each = await cluster()
-    const [first, second] = await Promise.all([each.replica(), each.replica()])
+    const [first, second] = await Promise.all([each.replica(LONG_LEASE), each.replica(LONG_LEASE)])
     await using _ = first
     await using __ = second
     const statuses = new Set<number>()

@@ -9,8 +9,11 @@ import { type Postgres, startPostgres } from './postgres.ts'
 import { tempDir } from './temp.ts'
 import { until } from './until.ts'
 
-/** Short, so that a takeover is quick, and long enough for a busy machine. */
-export const LEASE_MS = 2_000
+/** Short, so that a takeover is quick, and long enough for a machine on which a replica stalls for seconds. */
+export const LEASE_MS = 5_000
+
+/** For tests without a takeover: a busy machine must not make one. */
+export const LONG_LEASE = ['--lease', '30s']
 
 export interface Cluster extends Disposable {
   /** The primary. */
@@ -62,7 +65,7 @@ export const owns = (control: Control, graphs: number) =>
   until(
     () => healthOf(control),
     ({ replica }) => replica.graphs === graphs,
-    { patienceMs: 30_000 },
+    { patienceMs: 50_000 },
   )
 
 /** The answer of `control` once it is no 503: a graph without an owner has one soon. */
@@ -70,5 +73,5 @@ export const answered = (control: Control, path: string, init?: RequestInit): Pr
   until(
     () => control.fetch(path, init),
     ({ status }) => status !== 503,
-    { patienceMs: 30_000 },
+    { patienceMs: 50_000 },
   )
