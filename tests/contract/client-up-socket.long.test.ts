@@ -25,13 +25,21 @@ const listeningInodes = (): Set<string> =>
 
 /** Inodes of the sockets of a process. */
 const socketsOf = (pid: number): string[] =>
-  readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
+  descriptorsOf(pid).flatMap((fd) => {
     try {
       return /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1] ?? []
     } catch {
       return [] // closed meanwhile
     }
   })
+
+const descriptorsOf = (pid: number): string[] => {
+  try {
+    return readdirSync(`/proc/${pid}/fd`)
+  } catch {
+    return [] // it has ended
+  }
+}
 
 describe('up --socket', () => {
   const upOnSocket = async (place: Awaited<ReturnType<typeof upPlace>>) =>

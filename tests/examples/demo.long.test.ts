@@ -88,9 +88,17 @@ function startDemo({ terminal, env = {}, script }: RunOptions = {}): Run & Dispo
     type: (text) => void child.terminal!.write(text),
     [Symbol.dispose]: () => {
       child.terminal?.close()
-      for (const { pid } of processes()) process.kill(pid, 'SIGKILL')
+      for (const { pid } of processes()) kill(pid)
       dir[Symbol.dispose]()
     },
+  }
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // it has just ended
   }
 }
 
