@@ -12,7 +12,7 @@ import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 import { Gate } from './gate.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(180_000)
 
 const axePath = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
 
@@ -57,7 +57,8 @@ describe.skipIf(withoutChromium !== undefined)(
     }
 
     test('an empty service teaches how to begin, and the form submits an example that one sees move', async () => {
-      await using fresh = await startControl()
+      // One task at a time: long enough for who cancels it on a busy machine.
+      await using fresh = await startControl({ flags: ['--max-concurrency', '1'] })
       const page = await browser.open(fresh.url)
       await page.getByText('No graphs yet').waitFor()
       expect(await page.locator('.copy-line pre').first().textContent()).toContain(`curl -s ${fresh.url}/tasks`)

@@ -223,7 +223,7 @@ describe.skipIf(!canMount)('a full disk (needs root, to mount a small one)', () 
     const flags = ['--max-running-tasks', '1', '--termination-grace-ms', '10']
     await using runtime = await startRuntime({ dataDir: at.dataDir, flags })
     const first = await runtime.script(`echo on; ${waitFor(at.file('go'))}`)
-    const id = await runtime.script('sleep 1; echo whole', { limits: { wall_time_ms: 3_000 } })
+    const id = await runtime.script('sleep 1; echo whole', { limits: { wall_time_ms: 8_000 } })
     await runtime.printed(first)
     using full = at.fill()
     await Bun.write(at.file('go'), '')
@@ -234,7 +234,7 @@ describe.skipIf(!canMount)('a full disk (needs root, to mount a small one)', () 
     const since = performance.now()
     await until(
       () => performance.now() - since,
-      (ms) => ms > 8_500, // its wall time, and all that a launcher is given to end it
+      (ms) => ms > 13_500, // its wall time, and all that a launcher is given to end it
     )
     full.free()
     expect(await runtime.ended(id)).toMatchObject({ status: 'success', stdout: 'whole\n' })

@@ -80,6 +80,7 @@ describe.skipIf(fault !== undefined)(`a network with rules in a container${fault
     await until(
       () => api('/readyz').catch(() => undefined),
       (answer) => answer?.status === 200,
+      { patienceMs: 60_000 },
     )
     const post = (script: string, mode: 'adaptive' | 'strict') => {
       const sandbox = { profile: 'linux_sandbox', network: { allow: [`${servers}:8001`] } }

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import type { EventRecord, TaskStatusResponse } from '../../shared/contract/runtime.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { command, refused, SLEEP, script, waitFor } from '../support/runtime-tasks.ts'
+import { endProcess } from '../support/stand-in-docker.ts'
 import { endProcessesOf, gone, noProcessesOf } from '../support/task-processes.ts'
 import { tempDir } from '../support/temp.ts'
 import { isAlive, until } from '../support/until.ts'
@@ -369,7 +370,7 @@ describe('after a restart', () => {
       await using runtime = await startRuntime(options)
       ids = [
         await runtime.script(waitFor(at.file('go'))),
-        await runtime.script('echo ran', { limits: { wall_time_ms: 2_000 } }),
+        await runtime.script('echo ran', { limits: { wall_time_ms: 6_000 } }),
       ]
       await running(runtime, ids[0])
       await runtime.stop('SIGKILL')
@@ -378,7 +379,7 @@ describe('after a restart', () => {
     const age = Date.parse((await runtime.get(ids[1])).created_at)
     await until(
       () => Date.now() - age,
-      (ageMs) => ageMs > 2_200,
+      (ageMs) => ageMs > 6_200,
     )
     await Bun.write(at.file('go'), '')
     expect(await runtime.ended(ids[1])).toMatchObject({ status: 'success', stdout: 'ran\n' })
@@ -394,10 +395,7 @@ describe('a task whose process is gone without an outcome', () => {
       before = await printed(runtime, await runtime.script('echo on; exec sleep 600'))
       await runtime.stop('SIGKILL')
     }
-    for (const pid of [before.shim_pid!, before.pid!]) {
-      if (await isAlive(pid)) process.kill(pid, 'SIGKILL')
-      await gone(pid)
-    }
+    for (const pid of [before.shim_pid!, before.pid!]) await endProcess(pid)
     await using runtime = await startRuntime(at)
     const task = await runtime.ended(before.task_id)
     expect(task).toMatchObject({

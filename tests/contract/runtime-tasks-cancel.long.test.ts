@@ -97,7 +97,7 @@ describe('a cancel of a runtime task', () => {
   test('that takes longer to end than control is patient with its own: it is cancelling until then', async () => {
     await using pair = await startPair({
       controlFlags: ['--kill-grace', '0s'],
-      runtimeFlags: ['--termination-grace-ms', '1500'],
+      runtimeFlags: ['--termination-grace-ms', '8000'],
     })
     await pair.script('a', `trap '' TERM; echo; while :; do sleep 0.02; done`)
     const { pid } = await pair.running('a')

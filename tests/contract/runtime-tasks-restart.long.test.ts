@@ -200,27 +200,27 @@ describe.each(SIGNALS)('a running task, over a %s', (signal) => {
 describe('after a restart of control', () => {
   test('the timeout still counts from the start of the attempt', async () => {
     await using pair = await startPair(HURRY)
-    await pair.script('a', gated(pair), { timeout: 3_000 })
+    await pair.script('a', gated(pair), { timeout: 10_000 })
     await pair.running('a')
     const { runtime } = await pair.control.get('a')
     await pair.stopControl('SIGKILL')
     await pair.startControl()
     const { here, there } = await pair.ended('a')
-    expect(here).toMatchObject({ status: 'failed', attempt: 1, error: 'task timed out after 3000ms' })
+    expect(here).toMatchObject({ status: 'failed', attempt: 1, error: 'task timed out after 10000ms' })
     expect(here.runtime?.started_at).toBe(runtime!.started_at!)
     expect(there.status).toBe('cancelled')
   })
 
   test('an end before the timeout is told as it was, however late', async () => {
     await using pair = await startPair(HURRY)
-    await pair.script('a', gated(pair), { timeout: 3_000 })
+    await pair.script('a', gated(pair), { timeout: 10_000 })
     const { task_id } = await pair.running('a')
     await pair.stopControl('SIGKILL')
     await open(pair)
     const { finished_at } = await pair.runtime.ended(task_id)
     await until(
       () => Date.now() - Date.parse(finished_at!),
-      (ms) => ms > 3_000,
+      (ms) => ms > 10_000,
     )
     await pair.startControl()
     await endedOnce(pair)
@@ -235,7 +235,7 @@ describe('after a restart of control', () => {
       if (request.endsWith('/kill')) pair.control.process.kill('SIGKILL')
       return false
     })
-    await pair.script('a', gated(pair), { timeout: 2_000 })
+    await pair.script('a', gated(pair), { timeout: 10_000 })
     const { task_id } = await pair.running('a')
     await pair.control.process.exited
     expect((await pair.runtime.ended(task_id)).status).toBe('cancelled')
@@ -243,7 +243,7 @@ describe('after a restart of control', () => {
     await pair.stopControl('SIGKILL') // it is gone; what it had goes too
     await pair.startControl()
     const { here } = await pair.ended('a')
-    expect(here).toMatchObject({ status: 'failed', attempt: 1, error: 'task timed out after 2000ms' })
+    expect(here).toMatchObject({ status: 'failed', attempt: 1, error: 'task timed out after 10000ms' })
     expect(here.runtime?.error).toMatchObject({ code: 'timeout', retryable: true })
   })
 
@@ -265,7 +265,6 @@ describe('after a restart of control', () => {
     const { task_id } = await pair.running('a')
     await pair.stopControl('SIGTERM')
     await open(pair)
-    await pair.runtime.ended(task_id)
     await until(
       async () => (await pair.runtime.fetch(`/api/v1/tasks/${task_id}`)).status,
       (status) => status === 404,

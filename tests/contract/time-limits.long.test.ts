@@ -4,7 +4,7 @@ import { type Control, startControl } from '../support/control.ts'
 import { until } from '../support/until.ts'
 import { RawClient } from './raw-client.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 let control: Control
 beforeAll(async () => {
@@ -96,6 +96,7 @@ describe('a stalled client holds nothing that others need', () => {
     await until(
       () => busy.metrics(),
       (metrics) => metrics.tasks_succeeded === 20_000,
+      { patienceMs: 60_000 },
     )
     const stalled = await Promise.all(Array.from({ length: 10 }, () => RawClient.connect(busy)))
     try {

@@ -109,6 +109,7 @@ describe.skipIf(missingVm !== undefined)(`a throw-away kernel${missingVm ? ` (sk
       await until(
         () => existsSync(join(dir.path, 'booted')),
         (isThere) => isThere,
+        { patienceMs: VM_PATIENCE_MS },
       )
       killed.kill('SIGTERM')
       expect(await killed.exited).toBe(143)

@@ -96,7 +96,7 @@ describe.skipIf(!canStart)(`an engine of its own${why}`, () => {
     // Where not even a bridge or a namespace can be had, that is the reason.
     expect(stdout).toMatch(/^must= no=(failed to start daemon: no room|cannot make a bridge: .*|unshare: .*)\n$/)
     expect({ exitCode, left }).toEqual({ exitCode: 17, left: [] })
-  })
+  }, 180_000)
 
   test('ends with the command, and leaves nothing of its containers, networks and mounts', async () => {
     const command = `
@@ -110,5 +110,5 @@ describe.skipIf(!canStart)(`an engine of its own${why}`, () => {
     expect(left).toEqual([])
     if (exitCode !== 18) expect([exitCode, stdout]).toEqual([17, '1 1\n'])
     else expect(process.env.TASKMILL_MUST_DOCKER).not.toBe('1')
-  })
+  }, 180_000)
 })

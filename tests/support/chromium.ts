@@ -3,6 +3,9 @@ import { existsSync } from 'node:fs'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { mustSandbox } from './must-sandbox.ts'
 
+/** Milliseconds for one step on a page of a busy machine. */
+const STEP_MS = 90_000
+
 const EXECUTABLE = '/usr/bin/chromium'
 
 /** Why no page can be opened on this machine. Undefined if one can. */
@@ -27,6 +30,7 @@ export class TestBrowser implements AsyncDisposable {
 
   async open(url: string, options: BrowserContextOptions = {}): Promise<Page> {
     const context = await this.#browser.newContext({ viewport: { width: 1280, height: 800 }, ...options })
+    context.setDefaultTimeout(STEP_MS)
     const page = await context.newPage()
     page.on('pageerror', (error) => this.complaints.push(error.message))
     page.on('console', (message) => {

@@ -9,7 +9,7 @@ export const ENGINE_ENV = Object.fromEntries(
 )
 
 /** Milliseconds for one docker command of a test. */
-const DOCKER_MS = 30_000
+const DOCKER_MS = 90_000
 
 /** Runs the machine's own docker, gives its output, throws its words. */
 export const docker = (...args: string[]): Promise<string> => run(['docker', ...args])

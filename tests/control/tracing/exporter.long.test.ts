@@ -172,11 +172,11 @@ test('the end sends what waits', async () => {
 
 test('the end does not wait long for a collector that says nothing', async () => {
   await using collector = startCollector(() => new Promise<Response>(() => {}))
-  const { exporter } = exporterTo(collector.url)
+  const { exporter } = exporterTo(collector.url, { timeoutMs: 60_000 })
   exporter.add(() => span('s'))
   const start = performance.now()
   await exporter.stop()
-  expect(performance.now() - start).toBeLessThan(8_000)
+  expect(performance.now() - start).toBeLessThan(30_000)
   expect(exporter.counts).toEqual({ sent: 0, dropped: 1 })
 })
 
