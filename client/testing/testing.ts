@@ -107,7 +107,10 @@ function checkSettings({ flags = [], runtimeFlags = [], env = {} }: MillOptions)
 }
 
 /** Starts a mill, and resolves once it accepts graphs. Throws if an executable is missing or does not start. */
-export async function startTaskmill(options: MillOptions = {}): Promise<Mill> {
+export const startTaskmill = (options: MillOptions = {}): Promise<Mill> => startOnPorts(options, freePort)
+
+/** The same, on ports that `choosePort` returns. */
+export async function startOnPorts(options: MillOptions, choosePort: typeof freePort): Promise<Mill> {
   checkSettings(options)
   const places = { directory: options.executables, env: process.env, own: PACKAGE }
   const control = findExecutable('taskmill-control', places)
@@ -140,7 +143,7 @@ export async function startTaskmill(options: MillOptions = {}): Promise<Mill> {
     ],
   })
   try {
-    const started = await bothStarted(controlAt, runtime === undefined ? undefined : runtimeAt)
+    const started = await bothStarted(controlAt, runtime === undefined ? undefined : runtimeAt, choosePort)
     const restart = (url: string) => startService(controlAt(new URL(url).host, started.runtimeUrl))
     return new Mill(home, { ...started, token, log }, restart)
   } catch (error) {
@@ -153,10 +156,12 @@ export async function startTaskmill(options: MillOptions = {}): Promise<Mill> {
 async function bothStarted(
   controlAt: (address: string, runtimeUrl: string | undefined) => ServiceCommand,
   runtimeAt: ((address: string) => ServiceCommand) | undefined,
+  choosePort: typeof freePort,
 ): Promise<{ readonly control: TestService; readonly runtimeUrl: string | undefined }> {
   for (let tries = 1; ; tries++) {
-    const address = await controlAddress()
-    const runtimeAddress = runtimeAt && `127.0.0.1:${await freePort()}`
+    // The system assigns others, so that no connection takes it during a restart. 0 if it leaves none.
+    const address = `127.0.0.1:${await choosePort().catch(() => 0)}`
+    const runtimeAddress = runtimeAt && `127.0.0.1:${await choosePort()}`
     const runtimeUrl = runtimeAddress && `http://${runtimeAddress}`
     const [control, runtime] = await Promise.allSettled([
       startService(controlAt(address, runtimeUrl)),
@@ -172,9 +177,6 @@ async function bothStarted(
     if (tries === MAX_PORTS || !/in use/.test(String(reason))) throw reason
   }
 }
-
-/** Not a port that the system assigns, where others are left: during a restart, a connection could take it. */
-const controlAddress = async (): Promise<string> => `127.0.0.1:${await freePort().catch(() => 0)}`
 
 /** The directory of a mill, and the shell that outlives a killed test process. */
 class Home {

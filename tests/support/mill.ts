@@ -1,7 +1,8 @@
 /** A mill of `taskmill/testing`, with the executables of these sources. */
 import { dirname } from 'node:path'
-import { type Mill, type MillOptions, startTaskmill } from '../../client/testing/testing.ts'
+import { type Mill, type MillOptions, startOnPorts } from '../../client/testing/testing.ts'
 import { builtProgram } from '../../scripts/build.ts'
+import { freePort } from './free-port.ts'
 import { testEnvironment } from './service.ts'
 
 /** The directory of the executables, once they are built. */
@@ -10,5 +11,5 @@ export async function executables(): Promise<string> {
   return dirname(await builtProgram('taskmill-control'))
 }
 
-export const startMill = async (options: MillOptions = {}): Promise<Mill> =>
-  startTaskmill({ ...options, env: testEnvironment(options.env), executables: await executables() })
+export const startMill = async (options: MillOptions = {}, choosePort = freePort): Promise<Mill> =>
+  startOnPorts({ ...options, env: testEnvironment(options.env), executables: await executables() }, choosePort)
