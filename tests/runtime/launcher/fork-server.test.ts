@@ -3,7 +3,7 @@
  * heard of. Method: real fork servers with a service, stopped, killed and starved; those without one: bare-fork-server.test.ts.
  */
 import { expect, test } from 'bun:test'
-import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync, writeFileSync } from 'node:fs'
+import { closeSync, openSync, readdirSync, readFileSync, readSync, writeFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { isLauncherAlive, readRecord, requestKill } from '../../../runtime/launcher/launcher-files.ts'
@@ -11,7 +11,7 @@ import type { Outcome } from '../../../runtime/launcher/outcome.ts'
 import { markedProcesses } from '../../../shared/processes.ts'
 import { LauncherService } from '../../support/launcher-service.ts'
 import { describeLaunchers, type LauncherVariant, sh, taskEnv } from '../../support/launchers.ts'
-import { childrenOf, gone, stopProcess } from '../../support/task-processes.ts'
+import { childrenOf, gone, linkOf, stopProcess } from '../../support/task-processes.ts'
 import { tempDir } from '../../support/temp.ts'
 import { until } from '../../support/until.ts'
 
@@ -81,7 +81,7 @@ function cases(variant: LauncherVariant) {
     const env = { ...taskEnv, TASKMILL_TASK: 'mark-of:task-1' }
     const task = our.start('task-1', sh('exec sleep 600'), env)
     const { launcher_pid, pid } = await our.said('started', 'task-1')
-    const fds = readdirSync(`/proc/${launcher_pid}/fd`).map((fd) => readlinkSync(`/proc/${launcher_pid}/fd/${fd}`))
+    const fds = readdirSync(`/proc/${launcher_pid}/fd`).map((fd) => linkOf(`/proc/${launcher_pid}/fd/${fd}`))
     expect(fds).toContain(task.dir)
     expect(fds).not.toContain(join(our.path, 'lock'))
     expect(fds.filter((name) => name.startsWith('socket:'))).toEqual([])

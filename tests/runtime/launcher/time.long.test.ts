@@ -3,7 +3,9 @@
  * ignore it, handle it, are stopped, use up their time; the clock is only asked whether enough of it has passed.
  */
 import { expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
 import { constants } from 'node:os'
+import { join } from 'node:path'
 import { wordOnLaunch } from '../../../runtime/launcher/launch-request.ts'
 import { readRecord } from '../../../runtime/launcher/launcher-files.ts'
 import { BareForkServer } from '../../support/fork-servers.ts'
@@ -178,11 +180,12 @@ describeLaunchers('a signal to the launcher', (launcher) => {
   })
 
   test('of any other kind does nothing', async () => {
-    await using task = launch(launcher, { command: sh('echo ready; sleep 0.3; exit 5') })
+    await using task = launch(launcher, { command: sh('echo ready; while [ ! -e go ]; do sleep 0.01; done; exit 5') })
     await task.printed('ready\n')
     for (const signal of ['SIGUSR1', 'SIGALRM', 'SIGPIPE', 'SIGTSTP', 'SIGXCPU', 'SIGIO'] as const) {
       task.launcher.kill(signal)
     }
+    writeFileSync(join(task.workdir, 'go'), '')
     const { ending, reason } = await task.outcome()
     expect([ending, reason]).toEqual([{ how: 'exited', exit_code: 5 }, 'none'])
   })
