@@ -124,7 +124,7 @@ export class Snapshots {
     )
     const { seq } = store
     this.stateFileSize = await writeSnapshot(store, dataDir, {
-      beforeRename: () => this.#journalFirst(),
+      beforeRename: () => this.#eventsFirst(last),
       // The next start needs it soon. Before that, the time that it takes would be lost with each snapshot.
       shortFormFrom: this.#isLast ? this.#shortFormFrom : undefined,
     })
@@ -137,10 +137,14 @@ export class Snapshots {
 
   /**
    * Writes the changes that were made while the state file was written. The state file holds them too, but a start
-   * finds their events only in the journal. If the journal fails, the state file must still replace it.
+   * finds their events only in the journal. Of a graph whose tasks were all deleted meanwhile, the state file has
+   * nothing, so a start could not make its events: the history must have them. It was synced up to the number `synced`.
+   * If the journal fails, the state file must still replace it.
    */
-  async #journalFirst(): Promise<void> {
+  async #eventsFirst(synced: number): Promise<void> {
+    const { journal, history } = this.#options
     this.#states.flush()
-    await this.#options.journal.sync().catch(() => {})
+    await journal.sync().catch(() => {})
+    if (history.last !== synced) await history.sync()
   }
 }

@@ -45,17 +45,20 @@ async function world() {
   return { ...durable, task, end }
 }
 
-test('what happens while the state file is written is in the history of the next start', async () => {
-  await using w = await world()
-  const { history, snapshots } = w
+/** Takes a snapshot. `change` is called right before the state file is written, when the history was synced. */
+async function takeWith({ history, snapshots }: Awaited<ReturnType<typeof world>>, change: () => void): Promise<void> {
   const sync = history.sync.bind(history)
-  // The snapshot syncs the history right before it writes the state file.
   history.sync = async (last) => {
     history.sync = sync
     await sync(last)
-    w.end()
+    change()
   }
   await snapshots.takeLast()
+}
+
+test('what happens while the state file is written is in the history of the next start', async () => {
+  await using w = await world()
+  await takeWith(w, w.end)
   using copy = liveCopy([w.dir])
 
   const heard = await eventsAfterAStart(copy.path)
@@ -88,4 +91,16 @@ test('a kill does not hide how a graph ended whose tasks were all deleted since'
     'graph_ended',
     'task_deleted',
   ])
+})
+
+test('nor does a kill right after a state file that lacks the graph', async () => {
+  await using w = await world()
+  await takeWith(w, () => {
+    w.end()
+    w.store.apply({ kind: 'deleted', task: w.task, at: 3 })
+  })
+  using copy = liveCopy([w.dir])
+
+  const heard = await eventsAfterAStart(copy.path)
+  expect(heard.map(({ event }) => event)).toEqual(['graph_accepted', 'task_changed', 'graph_ended', 'task_deleted'])
 })
