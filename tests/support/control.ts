@@ -48,17 +48,21 @@ export class Control implements AsyncDisposable {
   }
 
   /** Asks again after 503, as clients do: on a busy machine a database may not answer within a short lease. */
-  async get(id: string): Promise<TaskRecord> {
-    const response = await until(
-      () => this.fetch(`/tasks/${encodeURIComponent(id)}`),
+  #whenReady(path: string): Promise<Response> {
+    return until(
+      () => this.fetch(path),
       ({ status }) => status !== 503,
     )
+  }
+
+  async get(id: string): Promise<TaskRecord> {
+    const response = await this.#whenReady(`/tasks/${encodeURIComponent(id)}`)
     if (response.status !== 200) throw new Error(`no task ${id}: ${response.status} ${await response.text()}`)
     return checkedAnswer(TaskRecord, await response.json())
   }
 
   async list(): Promise<TaskRecord[]> {
-    return (await (await this.fetch('/tasks')).json()) as TaskRecord[]
+    return (await (await this.#whenReady('/tasks')).json()) as TaskRecord[]
   }
 
   async metrics(): Promise<MetricsResponse> {
