@@ -10,7 +10,7 @@ import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { constants, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { SpawnOptions, Subprocess } from 'bun'
-import { allPids, markedProcesses, processStat } from '../shared/processes.ts'
+import { allPids, isZombie, markedProcesses, processStat } from '../shared/processes.ts'
 
 const END_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
@@ -84,7 +84,7 @@ const killGroup = (pid: number): void => signal(-pid, 'SIGKILL')
 function untilEnded(groups: ReadonlySet<number>): void {
   for (let waitedMs = 0; waitedMs < KILLED_END_MS; waitedMs += LOOK_MS) {
     const stats = allPids().map(processStat)
-    if (!stats.some((stat) => stat !== undefined && groups.has(stat.group) && stat.state !== 'Z')) return
+    if (!stats.some((stat) => stat !== undefined && groups.has(stat.group) && !isZombie(stat))) return
     Bun.sleepSync(LOOK_MS)
   }
 }

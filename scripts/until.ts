@@ -1,4 +1,5 @@
 /** Polls for a condition, often at first and for a long time. */
+import { isZombie, processStat } from '../shared/processes.ts'
 
 /** Long enough for a busy machine; a condition that is true comes true long before. */
 const PATIENCE_MS = 20_000
@@ -20,10 +21,6 @@ export async function until<T>(
 
 /** Whether a process with this pid is there and not a zombie. */
 export async function isAlive(pid: number): Promise<boolean> {
-  try {
-    const stat = await Bun.file(`/proc/${pid}/stat`).text()
-    return stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3) !== 'Z'
-  } catch {
-    return false
-  }
+  const stat = processStat(pid)
+  return stat !== undefined && !isZombie(stat)
 }

@@ -15,7 +15,7 @@ import { GrowingPause } from './growing-pause.ts'
 import { closeEnds, openPipe } from './pipe.ts'
 import { PipeReader } from './pipe-reader.ts'
 import { startBelowReserve } from './process-reserve.ts'
-import { allPids, processStat } from './processes.ts'
+import { allPids, isZombie, processStat } from './processes.ts'
 
 export interface GroupOptions {
   readonly command: readonly [program: string, ...args: string[]]
@@ -173,6 +173,6 @@ function hasOnlyZombies(group: number): boolean {
   if (process.platform !== 'linux') return false
   return allPids().every((pid) => {
     const stat = processStat(pid)
-    return stat === undefined || stat.group !== group || stat.state === 'Z' || stat.state === 'X'
+    return stat === undefined || stat.group !== group || isZombie(stat)
   })
 }

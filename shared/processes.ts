@@ -55,9 +55,9 @@ export function identify(pid: number): ProcessIdentity | undefined {
 
 /** Whether the identified process still runs. A zombie does not. */
 export function isStillThere(identity: ProcessIdentity): boolean {
-  const now = identify(identity.pid)
-  if (now === undefined || processStat(identity.pid)?.state === 'Z') return false
-  return now.start_time === identity.start_time && now.boot_id === identity.boot_id
+  const stat = processStat(identity.pid)
+  if (stat === undefined || isZombie(stat)) return false
+  return stat.startTime === identity.start_time && bootId() === identity.boot_id
 }
 
 /** Pids of processes whose environment has `mark`, a `NAME=VALUE` or the beginning of one. */
@@ -106,7 +106,17 @@ function environments(): { readonly pid: number; readonly environment: string }[
 /** Whether the environment of a process has `mark`. Throws if it cannot be read. */
 export const carriesMark = (pid: number, mark: string): boolean => isMarked(environmentOf(pid), mark)
 
-const environmentOf = (pid: number): string => readFileSync(`/proc/${pid}/environ`, 'latin1')
+function environmentOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, 'latin1')
+  } catch (error) {
+    const stat = processStat(pid)
+    if (stat?.state !== 'Z' || isZombie(stat)) throw error
+    // Its first thread has ended. The others still have the environment.
+    const thread = readdirSync(`/proc/${pid}/task`).find((name) => name !== String(pid))
+    return readFileSync(`/proc/${pid}/task/${thread}/environ`, 'latin1')
+  }
+}
 
 const isMarked = (environment: string, mark: string): boolean => `\0${environment}`.includes(`\0${mark}`)
 
@@ -123,6 +133,7 @@ function isProgram(pid: number): boolean {
 export interface ProcessStat {
   readonly state: string
   readonly group: number
+  readonly threads: number
   readonly startTime: number
 }
 
@@ -131,11 +142,17 @@ export function processStat(pid: number): ProcessStat | undefined {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
     // `pid (name) state ppid pgrp ...`. The name may contain any character.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return { state: fields[0]!, group: Number(fields[2]), startTime: Number(fields[19]) }
+    return { state: fields[0]!, group: Number(fields[2]), threads: Number(fields[17]), startTime: Number(fields[19]) }
   } catch {
     return undefined
   }
 }
+
+/**
+ * Whether a process has ended and only waits for its parent. A process whose first thread has ended is in the same state
+ * while its other threads run on, and holds its files and ports.
+ */
+export const isZombie = ({ state, threads }: ProcessStat): boolean => state === 'X' || (state === 'Z' && threads <= 1)
 
 export function allPids(): number[] {
   try {

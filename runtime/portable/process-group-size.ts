@@ -1,5 +1,5 @@
 /** Counts the living processes of a process group, by /proc, or by `ps` where there is none. */
-import { allPids, processStat } from '../../shared/processes.ts'
+import { allPids, isZombie, processStat } from '../../shared/processes.ts'
 
 export function groupSize(group: number): number {
   return process.platform === 'linux' ? sizeByProc(group) : sizeByCommand(group)
@@ -7,7 +7,7 @@ export function groupSize(group: number): number {
 
 function sizeByProc(group: number): number {
   const stats = allPids().map(processStat)
-  return stats.filter((stat) => stat !== undefined && stat.group === group && stat.state !== 'Z').length
+  return stats.filter((stat) => stat !== undefined && stat.group === group && !isZombie(stat)).length
 }
 
 export function sizeByCommand(group: number): number {

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import { allPids, processStat } from '../../shared/processes.ts'
+import { allPids, isZombie, processStat } from '../../shared/processes.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 
@@ -36,7 +36,7 @@ test.skipIf(Bun.which('chrt') === null)('a child that is slow to die has ended b
     expect(await owner.exited).toBe(143)
     const alive = allPids().filter((pid) => {
       const stat = processStat(pid)
-      return stat?.group === group && stat.state !== 'Z'
+      return stat?.group === group && !isZombie(stat)
     })
     expect({ alive, left: readdirSync(temp.path) }).toEqual({ alive: [], left: [] })
   } finally {
