@@ -106,16 +106,23 @@ function environments(): { readonly pid: number; readonly environment: string }[
 /** Whether the environment of a process has `mark`. Throws if it cannot be read. */
 export const carriesMark = (pid: number, mark: string): boolean => isMarked(environmentOf(pid), mark)
 
+/** Of a process whose first thread has ended, another thread tells it: the first one has none, which some kernels refuse. */
 function environmentOf(pid: number): string {
+  let text = ''
+  let fault: unknown
   try {
-    return readFileSync(`/proc/${pid}/environ`, 'latin1')
+    text = readFileSync(`/proc/${pid}/environ`, 'latin1')
   } catch (error) {
-    const stat = processStat(pid)
-    if (stat?.state !== 'Z' || isZombie(stat)) throw error
-    // Its first thread has ended. The others still have the environment.
+    fault = error
+  }
+  if (text !== '') return text
+  const stat = processStat(pid)
+  if (stat?.state === 'Z' && !isZombie(stat)) {
     const thread = readdirSync(`/proc/${pid}/task`).find((name) => name !== String(pid))
     return readFileSync(`/proc/${pid}/task/${thread}/environ`, 'latin1')
   }
+  if (fault !== undefined) throw fault
+  return ''
 }
 
 const isMarked = (environment: string, mark: string): boolean => `\0${environment}`.includes(`\0${mark}`)
