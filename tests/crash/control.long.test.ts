@@ -17,6 +17,7 @@ import type { SubmitResponse } from '../../shared/contract/submission.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
 import { markedProcesses } from '../../shared/processes.ts'
 import { type Control, startControl } from '../support/control.ts'
+import { type DisturbedDisk, refusal } from '../support/disturbed-disk.ts'
 import { FailingCalls, missingFailingCalls } from '../support/failing-calls.ts'
 import { limitOf, type Random, ROUNDS, randomNumbers, SEED } from '../support/random.ts'
 import { exitOf } from '../support/service.ts'
@@ -138,28 +139,9 @@ async function check(control: Control, promises: Promises): Promise<void> {
   for (const record of records.values()) promises.saw(record)
 }
 
-/** What a run does to the disk while its clients are at work, and before each start. */
-interface Disk {
-  disturb(random: Random): void
-  restore(): void
-  /** For the environment of the service. */
-  readonly env?: Readonly<Record<string, string>>
-}
-
-/** The disk may have failed in moments without a request: until one of all rounds was refused. */
-async function refusal(disk: Disk, promises: Promises, random: Random): Promise<void> {
-  await until(
-    () => {
-      if (promises.refused.length === 0) disk.disturb(random)
-      return promises.refused.length
-    },
-    (refused) => refused > 0,
-  )
-}
-
 const attemptsIn = (log: string): string[] => readFileSync(log, 'utf8').split('\n').slice(0, -1)
 
-async function killAndCheck(dataDir: string, log: string, disk?: Disk): Promise<void> {
+async function killAndCheck(dataDir: string, log: string, disk?: DisturbedDisk): Promise<void> {
   const random = randomNumbers(SEED)
   const promises = new Promises()
   writeFileSync(log, '')
@@ -182,7 +164,7 @@ async function killAndCheck(dataDir: string, log: string, disk?: Disk): Promise<
       await Bun.sleep(random(60))
       disk?.disturb(random)
     }
-    if (disk !== undefined && round === ROUNDS - 1) await refusal(disk, promises, random)
+    if (disk !== undefined && round === ROUNDS - 1) await refusal(disk, promises.refused, random)
     control.process.kill('SIGKILL')
     await control.process.exited
     await Promise.all(clients)

@@ -13,6 +13,7 @@ import { join } from 'node:path'
 import type { TaskStatusResponse, TaskSummary } from '../../shared/contract/runtime.ts'
 import { hasEnded } from '../../shared/contract/runtime-status.ts'
 import { markedProcesses } from '../../shared/processes.ts'
+import { type DisturbedDisk, refusal } from '../support/disturbed-disk.ts'
 import { FailingCalls, missingFailingCalls } from '../support/failing-calls.ts'
 import { limitOf, type Random, ROUNDS, randomNumbers, SEED } from '../support/random.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
@@ -118,26 +119,7 @@ async function client(runtime: Runtime, promises: Promises, random: Random, name
   }
 }
 
-/** What a run does to the disk while its clients are at work, and before each start. */
-interface Disk {
-  disturb(random: Random): void
-  restore(): void
-  /** For the environment of the service. */
-  readonly env?: Readonly<Record<string, string>>
-}
-
-/** The disk may have failed in moments without a request: until one of all rounds was refused. */
-async function refusal(disk: Disk, promises: Promises, random: Random): Promise<void> {
-  await until(
-    () => {
-      if (promises.refused.length === 0) disk.disturb(random)
-      return promises.refused.length
-    },
-    (refused) => refused > 0,
-  )
-}
-
-async function killAndCheck(dataDir: string, log: string, disk?: Disk): Promise<void> {
+async function killAndCheck(dataDir: string, log: string, disk?: DisturbedDisk): Promise<void> {
   const random = randomNumbers(SEED)
   const promises = new Promises()
   promises.isDiskFree = disk === undefined
@@ -161,7 +143,7 @@ async function killAndCheck(dataDir: string, log: string, disk?: Disk): Promise<
       await Bun.sleep(random(60))
       disk?.disturb(random)
     }
-    if (disk !== undefined && round === ROUNDS - 1) await refusal(disk, promises, random)
+    if (disk !== undefined && round === ROUNDS - 1) await refusal(disk, promises.refused, random)
     runtime.process.kill('SIGKILL')
     await runtime.process.exited
     await Promise.all(clients)
