@@ -1,9 +1,9 @@
 /**
  * The state of the disk: whether it takes writes, and who may use the reserve while it does not.
  *
- * The first refused write starts a failure. During a failure the service accepts and starts nothing, and the space of
- * the reserve is used for outcomes of running tasks. The failure ends when the journal was written and the reserve
- * exists again.
+ * The first refused write starts a failure. During a failure the service accepts and starts nothing, and the journal
+ * continues in the reserve with outcomes of running tasks, cancels and deletions. The failure ends when the journal was
+ * written and the reserve exists again.
  */
 import { messageOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
@@ -18,15 +18,20 @@ const PROBE_FRESH_MS = 1_000
 export class DiskHealth {
   readonly #reserve: DiskReserve
   readonly #log: Log
+  readonly #useReserve: () => boolean
   readonly #onFailure: () => void
   #failure: Error | undefined
   #pausedUntil = 0
   #probedAt = Number.NEGATIVE_INFINITY
 
-  /** `onFailure` is called after every refused write. It schedules the next attempt to write. */
-  constructor(reserve: DiskReserve, log: Log, onFailure: () => void) {
+  /**
+   * `useReserve` lets the journal continue in the reserve, and returns false if there is none. `onFailure` is called
+   * after every refused write. It schedules the next attempt to write.
+   */
+  constructor(reserve: DiskReserve, log: Log, useReserve: () => boolean, onFailure: () => void) {
     this.#reserve = reserve
     this.#log = log
+    this.#useReserve = useReserve
     this.#onFailure = onFailure
   }
 
@@ -49,14 +54,14 @@ export class DiskHealth {
     this.#onFailure()
   }
 
-  /** Calls `write`. If that fails, releases the reserve and calls it once more. Throws the error of the disk. */
+  /** Calls `write`. If that fails, continues in the reserve and calls it once more. Throws the error of the disk. */
   writeWithReserve(write: () => void): void {
     try {
       write()
     } catch (error) {
       this.noteFailure(error)
       this.#pausedUntil = Date.now() + RETRY_MS
-      if (!this.#reserve.release()) throw error
+      if (!this.#useReserve()) throw error
       write()
       this.#pausedUntil = 0
     }

@@ -1,10 +1,11 @@
 /**
- * Reserved disk space for outcomes of running tasks.
+ * Reserved disk space for outcomes, cancels and deletions.
  *
- * `<data-dir>/reserve` is a file of zeros. When the disk is full, the file is removed, so that outcomes can still be
- * written. Nothing new is accepted or started until the disk has space for the file again.
+ * `<data-dir>/reserve` is a file of zeros. When the disk is full, the file becomes the next segment of the journal. Its
+ * blocks are never free meanwhile: a task that writes all the time would take them first. Nothing new is accepted or
+ * started until the disk has space for another such file.
  */
-import { existsSync, rmSync, statfsSync, unlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, renameSync, rmSync, statfsSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { messageOf, systemCodeOf } from '../../shared/errors.ts'
 
@@ -25,7 +26,7 @@ export class DiskReserve {
   constructor(dataDir: string) {
     this.#dataDir = dataDir
     this.#path = join(dataDir, 'reserve')
-    this.release() // the file of an earlier run, perhaps of another size
+    rmSync(this.#path, { force: true }) // of an earlier run, perhaps of another size
     this.#bytes = Math.min(RESERVE_BYTES, Math.floor(this.#freeBytes() * SHARE_OF_FREE))
     try {
       this.restore()
@@ -34,25 +35,25 @@ export class DiskReserve {
     }
   }
 
-  /** Frees the reserve. Returns false if there is none. */
-  release(): boolean {
-    try {
-      unlinkSync(this.#path)
-      return true
-    } catch {
-      return false
-    }
+  get exists(): boolean {
+    return existsSync(this.#path)
+  }
+
+  /** Moves the file of zeros to `path`, in the same directory. Returns its bytes. Throws the error of the disk. */
+  moveTo(path: string): number {
+    renameSync(this.#path, path)
+    return this.#bytes
   }
 
   /** Creates the reserve again. Throws while the disk has less than twice its size free. */
   restore(): void {
     this.probe()
-    if (existsSync(this.#path)) return
+    if (this.exists) return
     if (this.#freeBytes() < 2 * this.#bytes) throw new Error('no space left on the disk')
     try {
       writeFileSync(this.#path, Buffer.alloc(this.#bytes), { mode: 0o600 })
     } catch (error) {
-      this.release() // a partial reserve is useless
+      rmSync(this.#path, { force: true }) // a partial reserve is useless
       throw error
     }
   }

@@ -72,6 +72,10 @@ export class EmbeddedKeeper implements Keeper {
     this.#persistence.assertWritable()
   }
 
+  assertWritableWithReserve(): void {
+    this.#persistence.assertWritableWithReserve()
+  }
+
   /** Checks the data directory and probes the disk. */
   probe(): void {
     this.#persistence.probe()

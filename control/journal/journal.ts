@@ -21,6 +21,7 @@ import { messageOf, systemCodeOf } from '../../shared/errors.ts'
 import { DataDirectoryLost, HeldDirectory } from '../../shared/held-directory.ts'
 import type { Log } from '../../shared/log.ts'
 import { AppendBuffer } from './append-buffer.ts'
+import type { DiskReserve } from './disk-reserve.ts'
 import { GroupCommit, type Waiter } from './group-commit.ts'
 import { FrameBuffer, type FrameKind } from './journal-format.ts'
 import { type LargeFrame, writeLargeFrame } from './large-frame.ts'
@@ -67,7 +68,7 @@ export class Journal {
   #largeBytes = 0
   /** Number of large frames so far. */
   #largeFrames = 0
-  /** Whether a large frame became a segment and the directory has not been synced since. */
+  /** Whether a file was renamed to a segment and the directory has not been synced since. */
   #isRenameUnsynced = false
   /** Number of the newest segment when a sync failed; undefined while the journal is trusted. */
   #distrusted: number | undefined
@@ -196,6 +197,14 @@ export class Journal {
     if (this.isDistrusted) this.#segment.close()
     else this.#unsynced.push(this.#segment)
     this.#segment = segment
+  }
+
+  /** Continues in the file of the reserve, whose space is allocated. Returns false if there is none. */
+  continueInReserve(reserve: DiskReserve): boolean {
+    if (this.isLost || !reserve.exists) return false
+    this.#continueIn(new Segment(this.#dataDir, this.#segment.number + 1, reserve))
+    this.#isRenameUnsynced = true
+    return true
   }
 
   #writeFrames(frames: FrameBuffer): void {

@@ -43,6 +43,8 @@ export interface Keeper extends KeptEvents {
   assertAccepting(): void
   /** Throws 503 if no change can be promised. Called before a change that will be promised to a caller. */
   assertWritable(): void
+  /** As `assertWritable`, for cancels and deletions. These also work while only the disk reserve has space. */
+  assertWritableWithReserve(): void
   /** As `assertAccepting`, after a look at where things are kept. */
   probe(): void
 

@@ -54,7 +54,13 @@ export class Persistence {
 
   constructor(options: PersistenceOptions) {
     this.#options = options
-    this.#disk = new DiskHealth(options.reserve, options.log, () => this.#writeLater(RETRY_MS))
+    const { reserve, journal, log } = options
+    this.#disk = new DiskHealth(
+      reserve,
+      log,
+      () => journal.continueInReserve(reserve),
+      () => this.#writeLater(RETRY_MS),
+    )
     this.#snapshots = new Snapshots(options, { flush: () => this.flush(), carry: (task) => this.#noteChange(task) })
     this.#snapshotTimer = setInterval(() => void this.#snapshots.takeOrLog(), options.intervalMs)
     options.events.flush = () => this.flush()
@@ -121,11 +127,18 @@ export class Persistence {
 
   /** Writes the changes and ends a failure of the disk. Throws while the failure lasts. */
   #writeAndRecover(): void {
+    this.#write(() => {
+      if (this.#disk.recover()) this.onWritableAgain()
+    })
+  }
+
+  /** Writes the changes, then calls `whenWritten`. Throws an error of either, and notes it as one of the disk. */
+  #write(whenWritten?: () => void): void {
     const { journal } = this.#options
     if (journal.isLost) throw journal.fault
     try {
       this.#writeChanged()
-      if (this.#disk.recover()) this.onWritableAgain()
+      whenWritten?.()
     } catch (error) {
       this.#disk.noteFailure(error)
       throw error
@@ -170,8 +183,17 @@ export class Persistence {
 
   /** Throws 503 if the disk does not take writes. Called before a change that will be promised to a caller. */
   assertWritable(): void {
+    this.#assertTrustedAfter(() => this.#writeAndRecover())
+  }
+
+  /** As `assertWritable`, for cancels and deletions, for which the reserve is enough. */
+  assertWritableWithReserve(): void {
+    this.#assertTrustedAfter(() => this.#write())
+  }
+
+  #assertTrustedAfter(write: () => void): void {
     try {
-      this.#writeAndRecover()
+      write()
     } catch (error) {
       throw storageUnavailable(error)
     }
@@ -260,9 +282,9 @@ export class Persistence {
    * the graph from the store in the same turn of the event loop, then waits for `durable`.
    */
   deleteGraph(graph: Graph): void {
-    this.assertWritable()
+    this.assertWritableWithReserve()
     try {
-      this.#options.journal.write('d', encodeRemoval(graph))
+      this.#disk.writeWithReserve(() => this.#options.journal.write('d', encodeRemoval(graph)))
     } catch (error) {
       this.#disk.noteFailure(error)
       throw storageUnavailable(error)

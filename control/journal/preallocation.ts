@@ -19,12 +19,14 @@ let zeros: Uint8Array | undefined
 export class Preallocation {
   readonly #fd: number
   /** End of the preallocated space; 0 if there is none. */
-  #end = 0
+  #end: number
   /** Whether the disk refused a preallocation. */
   #isRefused = false
 
-  constructor(fd: number) {
+  /** `end`: bytes of zeros that the file has already. */
+  constructor(fd: number, end = 0) {
     this.#fd = fd
+    this.#end = end
   }
 
   /** Called after frames were written up to `length`. Preallocates more space if the last is used up. */
@@ -37,6 +39,19 @@ export class Preallocation {
       this.#isRefused = true
       this.truncate(length)
     }
+  }
+
+  /** Removes what follows `length`, but keeps the preallocated space. Throws the error of the disk. */
+  cut(length: number): void {
+    if (length >= this.#end) {
+      this.truncate(length)
+      return
+    }
+    zeros ??= new Uint8Array(PREALLOCATED_BYTES)
+    for (let at = length; at < this.#end; ) {
+      at += writeSync(this.#fd, zeros, 0, Math.min(PREALLOCATED_BYTES, this.#end - at), at)
+    }
+    ftruncateSync(this.#fd, this.#end)
   }
 
   /** Ends the file at `length`. Throws the error of the disk. */

@@ -6,6 +6,7 @@
  */
 import { closeSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
+import type { DiskReserve } from './disk-reserve.ts'
 import { Preallocation } from './preallocation.ts'
 
 /** Number of the first segment of a data directory. */
@@ -29,12 +30,13 @@ export class Segment {
   /** Bytes of frames that are known to be on disk. */
   synced = 0
 
-  /** Creates the file. Throws if it exists or the disk refuses. */
-  constructor(dataDir: string, number: number) {
+  /** Creates the file, or takes that of the reserve. Throws if the file exists or the disk refuses. */
+  constructor(dataDir: string, number: number, reserve?: DiskReserve) {
     this.number = number
     this.path = join(dataDir, segmentName(number))
-    this.fd = openSync(this.path, 'wx', 0o600)
-    this.#preallocation = new Preallocation(this.fd)
+    const zeroBytes = reserve?.moveTo(this.path) ?? 0
+    this.fd = openSync(this.path, zeroBytes > 0 ? 'r+' : 'wx', 0o600)
+    this.#preallocation = new Preallocation(this.fd, zeroBytes)
   }
 
   /** Writes all of `bytes` or nothing. Throws the error of the disk. */
@@ -49,7 +51,7 @@ export class Segment {
       this.#preallocation.extend(this.length)
     } catch (error) {
       this.length = before
-      this.#preallocation.truncate(before)
+      this.#preallocation.cut(before)
       throw error
     }
   }

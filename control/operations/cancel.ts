@@ -13,7 +13,7 @@ import { knownGraph, knownTask, namedTasks, type TaskAddress, type TaskNames } f
 export interface CancelParts {
   readonly store: TaskStore
   readonly scheduler: Scheduler
-  readonly keeper: Pick<Keeper, 'assertWritable' | 'kept'>
+  readonly keeper: Pick<Keeper, 'assertWritableWithReserve' | 'kept'>
 }
 
 /**
@@ -26,7 +26,7 @@ export async function cancelTask(
 ): Promise<CancelledTask[]> {
   const task = knownTask(store, address)
   const hadEnded = task.isTerminal
-  keeper.assertWritable()
+  keeper.assertWritableWithReserve()
   const skipping = scheduler.cancel(task)
   // The status right after the request. The task may have stopped by the time the change is on disk.
   const named = hadEnded ? endedTask(task) : cancelledTask(task)
@@ -99,7 +99,7 @@ async function cancelAll(
   { scheduler, keeper }: CancelParts,
   tasks: readonly Task[],
 ): Promise<ReadonlyMap<Task, TaskStatus>> {
-  keeper.assertWritable()
+  keeper.assertWritableWithReserve()
   const statuses = new Map<Task, TaskStatus>(tasks.map((task) => [task, task.status]))
   const { skipped } = await runCooperatively(scheduler.cancelAll(tasks, (task) => statuses.set(task, task.status)))
   for (const task of await skipped) if (!statuses.has(task)) statuses.set(task, task.status)

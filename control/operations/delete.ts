@@ -7,13 +7,13 @@ import { knownTask, type TaskAddress } from './named-tasks.ts'
 export interface DeleteParts {
   readonly store: TaskStore
   readonly scheduler: Scheduler
-  readonly keeper: Pick<Keeper, 'assertWritable' | 'kept'>
+  readonly keeper: Pick<Keeper, 'assertWritableWithReserve' | 'kept'>
 }
 
 /** Resolves once the deletion is on disk. Throws 404, and 503 if the disk takes no writes. */
 export async function deleteTask({ store, scheduler, keeper }: DeleteParts, address: TaskAddress): Promise<void> {
   const task = knownTask(store, address)
-  keeper.assertWritable()
+  keeper.assertWritableWithReserve()
   scheduler.delete(task)
   await keeper.kept('promise')
 }

@@ -185,6 +185,10 @@ export class SharedKeeper implements Keeper {
     this.assertAccepting()
   }
 
+  assertWritableWithReserve(): void {
+    this.assertAccepting()
+  }
+
   probe(): void {
     this.assertAccepting()
   }

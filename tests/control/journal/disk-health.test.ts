@@ -12,7 +12,9 @@ import { tempDir } from '../../support/temp.ts'
 
 function diskIn(dataDir: string) {
   const calls = { failures: 0, writes: 0 }
-  const health = new DiskHealth(new DiskReserve(dataDir), silentLog(), () => calls.failures++)
+  const reserve = new DiskReserve(dataDir)
+  const useReserve = () => reserve.exists && reserve.moveTo(join(dataDir, 'segment')) > 0
+  const health = new DiskHealth(reserve, silentLog(), useReserve, () => calls.failures++)
   const hasReserve = () => existsSync(join(dataDir, 'reserve'))
   /** Fails as often as the disk is full, then succeeds. */
   const writeFailing = (times: number) => () => {

@@ -16,7 +16,7 @@ const COUNT = 10_000
 const tasksOf = (prefix: string, more: object = {}) =>
   Array.from({ length: COUNT }, (_, i) => ({ id: `${prefix}${i}`, type: 'test', ...more }))
 
-const keeper = { assertWritable: () => {}, kept: async () => {} }
+const keeper = { assertWritableWithReserve: () => {}, kept: async () => {} }
 
 describe('a cancel of a graph', () => {
   function world() {

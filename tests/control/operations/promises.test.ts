@@ -25,7 +25,7 @@ function world() {
   const synced = Promise.withResolvers<void>()
   const disk = { isFull: false }
   const keeper = {
-    assertWritable() {
+    assertWritableWithReserve() {
       if (disk.isFull) throw new ServiceError(503, 'the disk is full')
     },
     kept() {
