@@ -213,6 +213,8 @@ export interface ResourceEnforcement {
   readonly pids_max?: number
   /** Whether pids_max holds, by a pids cgroup. */
   readonly pids_enforced: boolean
+  /** Bytes in the workspace, where asked for, or where the service limits tasks. The launcher watches them. */
+  readonly disk_bytes?: number
   /** Whether a cgroup enforces one of these. */
   readonly cgroup_enforced: boolean
   /** Whether an end for want of memory is told apart, as memory_limit_exceeded. */

@@ -276,6 +276,15 @@ export const serveSettings = {
     range: `0 to ${MAX_PIDS}, 0 for no limit`,
     help: 'Default limits.pids_max of tasks in linux_sandbox. Reserves nothing. Not enforced without a pids cgroup.',
   }),
+  taskDiskBytes: integer({
+    variable: 'SERVICE_RUNTIME_TASK_DISK_BYTES',
+    default: '0',
+    value: 'bytes',
+    min: 0,
+    max: Number.MAX_SAFE_INTEGER,
+    range: `0 to ${Number.MAX_SAFE_INTEGER}, 0 for no limit`,
+    help: 'Default limits.disk_bytes of tasks: what one may allocate in its workspace.',
+  }),
   secretsDir: text({
     variable: 'SERVICE_RUNTIME_SECRETS_DIR',
     value: 'directory',

@@ -218,7 +218,10 @@ export function buildCallerParts(foundation: Foundation, tasks: TaskParts) {
     planSettings: {
       capability_mode: config.defaultCapabilityMode,
       network: config.defaultNetwork,
-      sandbox_pids_max: config.sandboxPidsMax === 0 ? undefined : config.sandboxPidsMax,
+      default_limits: {
+        pids_max: config.sandboxPidsMax === 0 ? undefined : config.sandboxPidsMax,
+        disk_bytes: config.taskDiskBytes === 0 ? undefined : config.taskDiskBytes,
+      },
       access: {
         ...{ runtime: access.token === undefined ? 'open' : 'token', control: config.controlAccess },
         isTokenFilePublic: access.isTokenPublic,

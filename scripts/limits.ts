@@ -251,6 +251,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['`stdout_max_bytes`, `stderr_max_bytes`', ...constant('MAX_INLINE_BYTES', bytes(MAX_INLINE_BYTES)), '400', 'shared/runtime-request/validate.test.ts', 'MAX_INLINE_BYTES'],
     ['Bytes of each output of a task', ...runtime('maxOutputBytes'), 'The task is ended.', 'contract/runtime-output.test.ts', 'past --max-output-bytes a task is ended'],
     ['Processes of a sandbox without `pids_max`', ...runtime('sandboxPidsMax'), 'A fork fails.', 'contract/runtime-machine-full.test.ts', 'has the processes of --sandbox-pids-max and no more'],
+    ['Bytes that a task without `disk_bytes` may allocate in its workspace', '`--task-disk-bytes`', 'none', 'The task is ended.', 'contract/runtime-disk-bytes.test.ts', '--task-disk-bytes limits tasks that ask for nothing'],
     ['Processes of the user that are kept for the service (`ulimit -u`)', ...constant('MAX_RESERVED_PROCESSES', count(MAX_RESERVED_PROCESSES)), 'A fork fails.', 'shared/process-reserve.test.ts', 'MAX_RESERVED_PROCESSES'],
     ['Time for which a launch is retried', ...runtime('launchRetryMs'), 'The task fails.', 'contract/runtime-machine-full.test.ts', 'is not tried again for longer than --launch-retry-ms'],
     ['Directories of removed tasks that wait for the next ones', ...constant('MAX_SPARES', count(MAX_SPARES)), 'More are removed.', 'runtime/store/spare-dirs.test.ts', 'MAX_SPARES'],

@@ -109,7 +109,9 @@ export class Ends {
 
   #storedAsked(task: LiveTask): Asked {
     const { store, records, settings } = this.#options
-    return askedOf(JSON.parse(store.requestOf(task.task_id)) as TaskRequest, records.dirOf(task), settings)
+    const request = JSON.parse(store.requestOf(task.task_id)) as TaskRequest
+    const plan = JSON.parse(task.row.execution_plan) as ExecutionPlan
+    return askedOf(request, plan, records.dirOf(task), settings)
   }
 
   /** Writes down the end of a task. Resolves once it is durable, and then others see it. */

@@ -51,7 +51,7 @@ export function launchPlan(
 ): LaunchPlan {
   const { resource_enforcement, effective_sandbox } = plan
   const { wall_time_ms, cpu_time_sec, memory_bytes } = limits
-  const { pids_max, pids_enforced } = resource_enforcement
+  const { pids_max, pids_enforced, disk_bytes } = resource_enforcement
   // Never both: a limit on address space breaks programs that reserve more than they use.
   const isMemoryByCgroup = resource_enforcement.oom_detection
   const seen = pathsSeen(effective_sandbox, dir)
@@ -69,6 +69,7 @@ export function launchPlan(
     wall_time_ms,
     grace_ms: graceMs,
     max_output_bytes: maxOutputBytes,
+    ...(disk_bytes !== undefined && { disk_bytes }),
     ...(effective_sandbox.profile === 'linux_sandbox' && {
       sandbox: launchSandbox(effective_sandbox, dir, execution.kind === 'script', settings),
     }),
@@ -86,6 +87,7 @@ export function launchPlan(
  * processors, so most tasks have none. A cgroup is needed
  *  - to enforce a limit on memory or processes; in version 1 one hierarchy is enough for the default limit on processes
  *    of a sandbox;
+ *  - to find removed files that count as `disk_bytes` while the task has them open;
  *  - to end processes that could outlive both the launcher and, for want of a pid namespace, the sandbox. Any hierarchy
  *    will do.
  */
@@ -97,7 +99,7 @@ function cgroupFor(
   if (cgroup === undefined) return {}
   const { cgroup_enforced, oom_detection } = resource_enforcement
   const mayOutlive = effective_sandbox.profile === 'linux_sandbox' && !effective_sandbox.namespaces?.pid
-  if (!cgroup_enforced && !mayOutlive) return {}
+  if (!cgroup_enforced && !mayOutlive && resource_enforcement.disk_bytes === undefined) return {}
   const isLimitAsked = cgroup_enforced && (oom_detection || limits.pids_max !== undefined)
   return { cgroup: isLimitAsked || cgroup.version === 2 ? cgroup : oneHierarchyOf(cgroup) }
 }
@@ -183,6 +185,7 @@ export const baseEnvironment = (
 /** The part of a request that says what the end of its task means. */
 export const askedOf = (
   { execution, limits, sandbox }: TaskRequest,
+  { resource_enforcement: { disk_bytes } }: Pick<ExecutionPlan, 'resource_enforcement'>,
   { workspace }: TaskDir,
   { maxOutputBytes }: Pick<LaunchSettings, 'maxOutputBytes'>,
 ): Asked => ({
@@ -190,4 +193,5 @@ export const askedOf = (
   program: execution.kind === 'command' ? execution.program : (execution.interpreter[0] ?? ''),
   workdir: join(workspace, sandbox.workspace_subdir ?? ''),
   max_output_bytes: maxOutputBytes,
+  ...(disk_bytes !== undefined && { disk_bytes }),
 })

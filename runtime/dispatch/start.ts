@@ -82,7 +82,7 @@ export class Starts {
       }
       const values = request.secrets && secrets.values(request.secrets, request.execution)
       if (values !== undefined) this.#writeSecretFiles(task, dir, plan, values)
-      const asked = askedOf(request, dir, settings)
+      const asked = askedOf(request, plan, dir, settings)
       const launcher = host.prepare(
         launchPlan(request, plan, context, settings),
         taskEnvironment(request, plan, context, settings, values),

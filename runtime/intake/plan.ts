@@ -5,7 +5,7 @@
  * 1. the sandbox (`effective-sandbox.ts`): the profile, each namespace, the root;
  * 2. the network and the token (`host-network.ts`): a strict task does not share the network with a service of ours
  *   that has no token, and cannot read the token of this service;
- * 3. the limits (`enforcement.ts`): CPU time, memory, processes.
+ * 3. the limits (`enforcement.ts`): CPU time, memory, processes, disk.
  *
  * A strict task is refused at the first missing capability. Strict are `policy.capability_mode=strict`, the same mode
  * of the service for tasks that name none, and `control_context.requires_strict_sandbox=true`. An adaptive task goes
@@ -16,7 +16,7 @@ import type { CapabilityMode, Network } from '../../shared/contract/runtime-requ
 import type { TaskRequest } from '../../shared/runtime-request/validate.ts'
 import { type CapabilitySet, missing, unavailable, WITHOUT_GROUPS } from './capability-set.ts'
 import { effectiveSandbox } from './effective-sandbox.ts'
-import { enforcementOf } from './enforcement.ts'
+import { type DefaultLimits, enforcementOf } from './enforcement.ts'
 import {
   inWords,
   type OpenService,
@@ -36,8 +36,7 @@ export interface PlanSettings {
   /** Of tasks in `linux_sandbox` that name none. */
   readonly network: Network
   readonly access: ServiceAccess
-  /** `pids_max` for sandboxes that ask for none. Undefined for no limit. */
-  readonly sandbox_pids_max: number | undefined
+  readonly default_limits: DefaultLimits
 }
 
 /** Returns what a task gets. Throws 400 for a strict task that asks for more than there is. */
@@ -63,7 +62,7 @@ export function planTask(request: TaskRequest, capabilities: CapabilitySet, sett
     limits,
     effective_sandbox,
     capabilities,
-    settings.sandbox_pids_max,
+    settings.default_limits,
     shortages,
   )
   const plan = {

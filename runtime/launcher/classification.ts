@@ -50,6 +50,7 @@ export interface Asked {
   readonly workdir: string
   readonly wall_time_ms: number
   readonly max_output_bytes: number
+  readonly disk_bytes?: number
   readonly cpu_time_sec?: number
   readonly memory_bytes?: number
 }
@@ -93,6 +94,7 @@ export function classify(outcome: Outcome, asked: Asked): Classified {
 function errorOf(outcome: Outcome, asked: Asked): TaskError | undefined {
   const error =
     endedByUs(outcome, asked) ??
+    printedTooMuch(outcome, asked) ??
     wroteTooMuch(outcome, asked) ??
     notStarted(outcome, asked) ??
     endedByKernel(outcome, asked) ??
@@ -120,13 +122,21 @@ function endedByUs({ reason, process }: Outcome, { wall_time_ms }: Asked): TaskE
 }
 
 /** Also for a task that exceeded the limit and ended before the launcher noticed. */
-function wroteTooMuch(outcome: Outcome, { max_output_bytes }: Asked): TaskError | undefined {
+function printedTooMuch(outcome: Outcome, { max_output_bytes }: Asked): TaskError | undefined {
   const { reason, stdout_bytes = 0, stderr_bytes = 0 } = outcome
   const isTooMuch = Math.max(stdout_bytes, stderr_bytes) > max_output_bytes
   if (reason !== 'output_limit' && !isTooMuch) return undefined
   const stream = stdout_bytes > max_output_bytes ? 'stdout' : 'stderr'
   const message = `task wrote more than ${max_output_bytes} bytes to ${stream}`
   return { code: 'resource_limit_exceeded', message, details: { stream, max_output_bytes } }
+}
+
+/** Also for a task that exceeded the limit and ended before the launcher noticed. */
+function wroteTooMuch({ reason, disk_bytes: written = 0 }: Outcome, { disk_bytes }: Asked): TaskError | undefined {
+  if (disk_bytes === undefined || (reason !== 'disk_limit' && written <= disk_bytes)) return undefined
+  const message = `task wrote more than disk_bytes (${disk_bytes} bytes) to its workspace`
+  const remedy = 'raise limits.disk_bytes, or let the task write less'
+  return { code: 'resource_limit_exceeded', message, details: { disk_bytes, remedy } }
 }
 
 function notStarted({ ending, oom_kills = 0 }: Outcome, { program, workdir }: Asked): TaskError | undefined {

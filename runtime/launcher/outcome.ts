@@ -19,7 +19,7 @@ export interface LaunchedProcess {
 }
 
 /** Why the launcher ended the task. `none` if the task ended by itself. */
-export const REASONS = ['none', 'wall_time', 'kill', 'output_limit', 'terminated'] as const
+export const REASONS = ['none', 'wall_time', 'kill', 'output_limit', 'disk_limit', 'terminated'] as const
 export type Reason = (typeof REASONS)[number]
 
 export type Ending =
@@ -50,6 +50,8 @@ export interface Outcome {
   readonly oom_kills?: number
   readonly stdout_bytes?: number
   readonly stderr_bytes?: number
+  /** Bytes that the task has allocated in its workspace; absent without a limit. */
+  readonly disk_bytes?: number
   readonly leftovers_killed: number
   readonly leftovers_alive: number
 }
@@ -83,6 +85,7 @@ function outcomeOf(lines: Lines): Outcome {
     ...lines.optional('oom_kills'),
     ...lines.optional('stdout_bytes'),
     ...lines.optional('stderr_bytes'),
+    ...lines.optional('disk_bytes'),
     leftovers_killed: lines.number('leftovers_killed'),
     leftovers_alive: lines.number('leftovers_alive'),
   }

@@ -47,6 +47,8 @@ export interface LaunchPlan {
   readonly give_up_ms?: number
   /** For each of stdout and stderr. */
   readonly max_output_bytes: number
+  /** Bytes that the task may allocate in its workspace, besides those that were there before. */
+  readonly disk_bytes?: number
   /** RLIMIT_CPU, for each process. */
   readonly cpu_time_sec?: number
   /** RLIMIT_AS, for each process. */

@@ -4,12 +4,14 @@
  */
 import { fstatSync } from 'node:fs'
 import { constants } from 'node:os'
+import { join } from 'node:path'
 import type { Subprocess } from 'bun'
 import { systemCodeOf } from '../../shared/errors.ts'
 import { killGroup } from '../../shared/process-group.ts'
 import { KILL_SIGNAL } from '../launcher/kill-signal.ts'
 import type { Ending, LaunchedProcess, Outcome, Reason } from '../launcher/outcome.ts'
 import type { LaunchPlan } from '../launcher/plan.ts'
+import { allocatedBytes } from './disk-use.ts'
 import { attempt } from './fault.ts'
 import { launchedProcess } from './identity.ts'
 import { underLimits } from './limits.ts'
@@ -38,6 +40,9 @@ export interface Listeners {
 /** Milliseconds between two checks of the log sizes and the clock. */
 const LOOK_MS = 200
 
+/** A count of the workspace takes at most this share of the time. */
+const COUNT_SHARE = 20
+
 const DEFAULT_GIVE_UP_MS = 30_000
 
 const TERMINATING = ['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGHUP'] as const
@@ -60,6 +65,9 @@ class Supervision {
   /** End of the present phase, by the monotonic clock. */
   private deadlineMs: number
   private timer: Timer | undefined
+  private nextCountMs = 0
+  /** Bytes that were in the workspace before the program started. */
+  private readonly givenBytes: number
   private readonly gaveUp = Promise.withResolvers<void>()
 
   constructor(
@@ -69,6 +77,7 @@ class Supervision {
     const { plan, program, env, logs } = given
     this.giveUpMs = plan.give_up_ms ?? DEFAULT_GIVE_UP_MS
     this.deadlineMs = this.startedAtMs + plan.wall_time_ms
+    this.givenBytes = this.workspaceBytes()
     for (const signal of MEANINGLESS) process.on(signal, () => {})
     process.on(KILL_SIGNAL, () => this.endBecause('kill'))
     for (const signal of TERMINATING) process.on(signal, () => this.endBecause('terminated'))
@@ -96,7 +105,15 @@ class Supervision {
     const ended = { finished_ms: Date.now(), duration_ms: Math.round(performance.now() - this.startedAtMs) }
     clearTimeout(this.timer)
     const leftovers = await this.endGroup()
-    return { ...this.ending(), reason: this.reason, ...ended, ...this.usage(), ...this.logSizes(), ...leftovers }
+    return {
+      ...this.ending(),
+      reason: this.reason,
+      ...ended,
+      ...this.usage(),
+      ...this.logSizes(),
+      ...this.diskUse(),
+      ...leftovers,
+    }
   }
 
   private get hasEnded(): boolean {
@@ -116,10 +133,33 @@ class Supervision {
     }
     const { stdout_bytes, stderr_bytes } = this.logSizes()
     if (this.phase !== 'killed' && Math.max(stdout_bytes, stderr_bytes) > this.given.plan.max_output_bytes) {
-      if (this.phase === 'running' && !this.hasEnded) this.reason = 'output_limit'
-      this.kill()
+      this.endForWriting('output_limit')
     }
+    if (this.phase !== 'killed' && this.hasFilledDisk(nowMs)) this.endForWriting('disk_limit')
     this.awaitLook()
+  }
+
+  private endForWriting(reason: Reason): void {
+    if (this.phase === 'running' && !this.hasEnded) this.reason = reason
+    this.kill()
+  }
+
+  private workspaceBytes(): number {
+    const { disk_bytes, task_dir } = this.given.plan
+    return disk_bytes === undefined ? 0 : allocatedBytes(join(task_dir, 'workspace'))
+  }
+
+  private hasFilledDisk(nowMs: number): boolean {
+    const { disk_bytes } = this.given.plan
+    if (disk_bytes === undefined || nowMs < this.nextCountMs) return false
+    const isTooMuch = this.workspaceBytes() - this.givenBytes > disk_bytes
+    this.nextCountMs = performance.now() + (performance.now() - nowMs) * COUNT_SHARE
+    return isTooMuch
+  }
+
+  private diskUse(): Pick<Outcome, 'disk_bytes'> {
+    if (this.given.plan.disk_bytes === undefined) return {}
+    return { disk_bytes: Math.max(0, Math.round(this.workspaceBytes() - this.givenBytes)) }
   }
 
   private awaitLook(): void {

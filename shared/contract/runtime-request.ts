@@ -102,6 +102,10 @@ export const ResourceLimits = Type.Object({
     'Processes and threads at a time. Default none; in linux_sandbox that of the service (--sandbox-pids-max), where there is a pids cgroup.',
     [128],
   ),
+  disk_bytes: count(
+    'Bytes that the task may allocate in its workspace, besides its inputs. Default that of the service (--task-disk-bytes).',
+    [1_073_741_824],
+  ),
   stdout_max_bytes: inlineBytes('stdout'),
   stderr_max_bytes: inlineBytes('stderr'),
 })

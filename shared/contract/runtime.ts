@@ -159,6 +159,9 @@ export const ResourceEnforcement = Type.Object({
   memory_enforced: flag('Whether memory_bytes holds: by a memory cgroup, else as address space by RLIMIT_AS.'),
   pids_max: maybe(count('Processes and threads, where asked for, or where the service limits sandboxes.')),
   pids_enforced: flag('Whether pids_max holds, by a pids cgroup.'),
+  disk_bytes: maybe(
+    count('Bytes in the workspace, where asked for, or where the service limits tasks. The launcher watches them.'),
+  ),
   cgroup_enforced: flag('Whether a cgroup enforces one of these.'),
   oom_detection: flag('Whether an end for want of memory is told apart, as memory_limit_exceeded.'),
 })

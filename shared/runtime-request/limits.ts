@@ -8,6 +8,7 @@ export interface Limits {
   readonly cpu_time_sec?: number
   readonly memory_bytes?: number
   readonly pids_max?: number
+  readonly disk_bytes?: number
   readonly stdout_max_bytes: number
   readonly stderr_max_bytes: number
 }

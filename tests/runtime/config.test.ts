@@ -50,6 +50,7 @@ test('the defaults', () => {
     maxOutputBytes: 1_073_741_824,
     sandboxUid: 65_531,
     sandboxPidsMax: 1_024,
+    taskDiskBytes: 0,
     maxKeptFiles: 10_000,
     maxKeptBytes: 10 * 1024 ** 3,
     maxInputFiles: 10_000,

@@ -108,7 +108,7 @@ export function dispatching({ slots = 4 }: DispatchingOptions = {}) {
       capability_mode: 'adaptive',
       network: 'none',
       access: { runtime: 'token', control: 'token' },
-      sandbox_pids_max: undefined,
+      default_limits: { pids_max: undefined, disk_bytes: undefined },
     })
     const text = JSON.stringify(asked)
     makeTaskDir(dirOf(asked.task_id), taskDirContent(asked, text, plan, undefined))

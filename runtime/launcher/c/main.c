@@ -150,7 +150,7 @@ static int serve(const struct arguments *arguments, struct hold *hold, int signa
   if (!is_fault(fault)) fault = record_reserve(&record, dir.fd);
   if (is_fault(fault)) return give_up(arguments, hold, fault, EXIT_NOT_STARTED);
 
-  struct outcome outcome = {.finished_ms = epoch_ms()};
+  struct outcome outcome = {.finished_ms = epoch_ms(), .disk_bytes = ABSENT};
   outcome.fault = launch(arguments, &dir, hold, signal_fd, &record, &outcome);
   if (!hold_await(hold)) {
     record_drop(&record);

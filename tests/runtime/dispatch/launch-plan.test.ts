@@ -32,7 +32,7 @@ function launched(
     capability_mode: 'adaptive',
     network: 'none',
     access: { runtime: 'token', control: 'token' },
-    sandbox_pids_max: sandboxPidsMax,
+    default_limits: { pids_max: sandboxPidsMax, disk_bytes: undefined },
   })
   return {
     ...{ asked, plan },

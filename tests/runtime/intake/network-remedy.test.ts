@@ -9,7 +9,7 @@ import { request } from '../../support/runtime-requests.ts'
 
 const SETTINGS: PlanSettings = {
   ...{ capability_mode: 'adaptive', network: 'none', access: { runtime: 'token', control: 'token' } },
-  sandbox_pids_max: undefined,
+  default_limits: { pids_max: undefined, disk_bytes: undefined },
 }
 const planOf = (sandbox: SandboxPolicy) => planTask(request({ sandbox }), hostWithout(), SETTINGS)
 const none = planOf({ profile: 'linux_sandbox' })

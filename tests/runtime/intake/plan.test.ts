@@ -21,7 +21,12 @@ const strict = { capability_mode: 'strict' } as const
 
 /** A service whose tasks can reach no service of ours that has no token. */
 const closed = { runtime: 'token', control: 'token' } as const
-const ADAPTIVE: PlanSettings = { ...adaptive, network: 'none', access: closed, sandbox_pids_max: undefined }
+const ADAPTIVE: PlanSettings = {
+  ...adaptive,
+  network: 'none',
+  access: closed,
+  default_limits: { pids_max: undefined, disk_bytes: undefined },
+}
 const STRICT: PlanSettings = { ...ADAPTIVE, ...strict }
 const plan = (parts: SubmitTaskRequest, host: CapabilitySet = hostWithout()) => planTask(request(parts), host, ADAPTIVE)
 
@@ -520,7 +525,7 @@ describe('memory', () => {
 
 describe('the processes of a sandbox that asks for no limit', () => {
   const sandboxed: SubmitTaskRequest = { sandbox: { profile: 'linux_sandbox' } }
-  const limited: PlanSettings = { ...ADAPTIVE, sandbox_pids_max: 7 }
+  const limited: PlanSettings = { ...ADAPTIVE, default_limits: { pids_max: 7, disk_bytes: undefined } }
 
   test('are limited as the service has it, and nothing of that is reserved', () => {
     const task = request(sandboxed)

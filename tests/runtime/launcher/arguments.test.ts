@@ -42,6 +42,7 @@ const plan = fc.record(
     grace_ms: fc.nat(),
     give_up_ms: fc.nat(),
     max_output_bytes: count,
+    disk_bytes: count,
     cpu_time_sec: count,
     address_space_bytes: count,
     cgroup,

@@ -27,7 +27,7 @@ const plan = fc.record(
     workdir: text,
     command: fc.tuple(text, fc.array(fc.string())).map(([program, args]): [string, ...string[]] => [program, ...args]),
     ...{ wall_time_ms: count, grace_ms: fc.nat(), give_up_ms: fc.nat(), max_output_bytes: count },
-    ...{ cpu_time_sec: count, address_space_bytes: count },
+    ...{ disk_bytes: count, cpu_time_sec: count, address_space_bytes: count },
   },
   { requiredKeys: ['task_id', 'task_dir', 'workdir', 'command', 'wall_time_ms', 'grace_ms', 'max_output_bytes'] },
 )

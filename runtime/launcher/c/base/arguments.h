@@ -26,6 +26,7 @@ struct arguments {
   int64_t grace_ms;
   int64_t give_up_ms;
   int64_t max_output_bytes;
+  int64_t disk_bytes;
   int64_t cpu_time_sec;
   int64_t address_space_bytes;
   const char *cgroup_v2;

@@ -98,6 +98,10 @@ static int member_fd(const struct cgroup *cgroup) { return cgroup->pids_fd != AB
 
 bool cgroup_is_there(const struct cgroup *cgroup) { return member_fd(cgroup) != ABSENT; }
 
+void cgroup_each_member(const struct cgroup *cgroup, pid_visitor *visit, void *context) {
+  if (cgroup_is_there(cgroup)) for_each_pid(member_fd(cgroup), "cgroup.procs", visit, context);
+}
+
 /* Pidfds open at a time, far below the descriptor limit. */
 #define HELD_AT_ONCE 64
 

@@ -15,6 +15,7 @@ static const char *const REASONS[] = {
   [REASON_WALL_TIME] = "wall_time",
   [REASON_KILL] = "kill",
   [REASON_OUTPUT_LIMIT] = "output_limit",
+  [REASON_DISK_LIMIT] = "disk_limit",
   [REASON_TERMINATED] = "terminated",
 };
 
@@ -103,6 +104,7 @@ static void describe(const struct outcome *outcome, struct text *text) {
   add_if_known(text, "oom_kills", outcome->cgroup_usage.oom_kills);
   add_if_known(text, "stdout_bytes", outcome->stdout_bytes);
   add_if_known(text, "stderr_bytes", outcome->stderr_bytes);
+  add_if_known(text, "disk_bytes", outcome->disk_bytes);
   text_add(text, "leftovers_killed=%ld\n", outcome->leftovers_killed);
   text_add(text, "leftovers_alive=%ld\nend=1\n", outcome->leftovers_alive);
 }

@@ -24,7 +24,7 @@
  *   mount=        path of the failed mount (mount_list_name); absent for other failures, and for a path that is long or has
  *                 control characters
  *   reason=       why the launcher ended the task, the first reason only: none, wall_time, kill (requested by serve),
- *                 output_limit, terminated (any other signal to the launcher). none if the task ended before a signal was sent
+ *                 output_limit, disk_limit, terminated (any other signal to the launcher). none if the task ended before a signal was sent
  *   finished_ms=  when the main process ended or was given up (milliseconds since 1970)
  *   duration_ms=  from start to end, by the monotonic clock; 0 without a process
  *   user_cpu_ms= system_cpu_ms= max_rss_bytes=
@@ -34,6 +34,8 @@
  *                 of the memory cgroup; absent without one, or if the kernel does not report them
  *   stdout_bytes= stderr_bytes=
  *                 sizes of the logs at the end; absent when they were not opened
+ *   disk_bytes=   bytes that the task has allocated in its workspace at the end, at most those of the limit plus one if they
+ *                 could not be counted; with --disk-bytes only
  *   leftovers_killed=  processes that outlived the main process and were killed
  *   leftovers_alive=   processes that could not be killed within --give-up-ms, the main process included
  *   end=1
@@ -54,7 +56,7 @@
 
 enum how { HOW_EXITED, HOW_SIGNALED, HOW_ABANDONED, HOW_NOT_STARTED };
 
-enum reason { REASON_NONE, REASON_WALL_TIME, REASON_KILL, REASON_OUTPUT_LIMIT, REASON_TERMINATED };
+enum reason { REASON_NONE, REASON_WALL_TIME, REASON_KILL, REASON_OUTPUT_LIMIT, REASON_DISK_LIMIT, REASON_TERMINATED };
 
 struct outcome {
   enum how how;
@@ -73,6 +75,8 @@ struct outcome {
   bool is_usage_lost;
   int64_t stdout_bytes;
   int64_t stderr_bytes;
+  /* ABSENT without a limit. */
+  int64_t disk_bytes;
   int64_t leftovers_killed;
   int64_t leftovers_alive;
 };

@@ -16,6 +16,7 @@
 
 #include "base/children.h"
 #include "base/clock.h"
+#include "supervise/disk.h"
 #include "supervise/notify.h"
 #include "supervise/signals.h"
 
@@ -41,6 +42,7 @@ struct loop {
   /* The end of the present phase. */
   int64_t deadline_us;
   int64_t output_look_us;
+  struct disk_watch disk;
   /* When to send `started`; NEVER before the program runs, and after it was sent. */
   int64_t say_started_us;
   struct fault fault;
@@ -81,7 +83,7 @@ static void say_started(struct loop *loop) {
 static void end_because(struct loop *loop, enum reason reason) {
   if (loop->phase != PHASE_RUNNING || has_ended(loop)) return;
   loop->reason = reason;
-  if (reason == REASON_OUTPUT_LIMIT) {
+  if (reason == REASON_OUTPUT_LIMIT || reason == REASON_DISK_LIMIT) {
     kill_task(loop, monotonic_us());
     return;
   }
@@ -112,6 +114,12 @@ static int64_t output_look_in_us(int64_t room_bytes) {
   return full_in_us < MAX_OUTPUT_LOOK_US ? full_in_us : MAX_OUTPUT_LOOK_US;
 }
 
+/* A task that writes too much has no grace period. */
+static void end_for_writing(struct loop *loop, enum reason reason) {
+  end_because(loop, reason);
+  if (loop->phase == PHASE_ASKED) kill_task(loop, monotonic_us());
+}
+
 /* Handles deadlines that have passed. False if KILL does not end the main process. */
 static bool heed_clock(struct loop *loop) {
   int64_t now_us = monotonic_us();
@@ -124,16 +132,17 @@ static bool heed_clock(struct loop *loop) {
   if (now_us >= loop->output_look_us && loop->phase != PHASE_KILLED) {
     int64_t room_bytes = output_room(loop);
     loop->output_look_us = now_us + output_look_in_us(room_bytes);
-    if (room_bytes >= 0) return true;
-    end_because(loop, REASON_OUTPUT_LIMIT);
-    if (loop->phase == PHASE_ASKED) kill_task(loop, now_us);
+    if (room_bytes < 0) end_for_writing(loop, REASON_OUTPUT_LIMIT);
   }
+  if (now_us >= loop->disk.look_us && loop->phase != PHASE_KILLED && disk_watch_step(&loop->disk))
+    end_for_writing(loop, REASON_DISK_LIMIT);
   return true;
 }
 
 static void await_event(struct loop *loop) {
   int64_t next_us = loop->deadline_us < loop->say_started_us ? loop->deadline_us : loop->say_started_us;
   if (loop->phase != PHASE_KILLED && loop->output_look_us < next_us) next_us = loop->output_look_us;
+  if (loop->phase != PHASE_KILLED && loop->disk.look_us < next_us) next_us = loop->disk.look_us;
   struct timespec timeout = timespec_of_us(loop->given->reaper->has_more ? 0 : next_us - monotonic_us());
   struct pollfd events[] = {
     {.fd = loop->signal_fd, .events = POLLIN},
@@ -171,6 +180,7 @@ static void conclude(struct loop *loop, struct outcome *outcome) {
   /* An init that is not reaped yet has reported its usage. */
   if (!reaper->is_empty) usage_add(&outcome->usage, reaper->init_usage);
   outcome->is_usage_lost = outcome->how != HOW_NOT_STARTED && reaper->init_fd != ABSENT && !reaper->is_init_done;
+  outcome->disk_bytes = loop->disk.limit_bytes == ABSENT ? ABSENT : loop->disk.written_bytes;
   outcome->leftovers_killed = reaper->leftovers_killed;
   outcome->leftovers_alive = reaper->leftovers_alive;
 }
@@ -197,6 +207,7 @@ void supervise(struct supervision *supervision, int signal_fd, struct outcome *o
     .output_look_us = supervision->started_us + output_look_in_us(supervision->arguments->max_output_bytes),
     .say_started_us = NEVER,
   };
+  disk_watch_start(&loop.disk, supervision->dir->fd, supervision->cgroup, supervision->arguments->disk_bytes);
   begin(&loop);
 
   while (!supervision->reaper->has_main_ended) {
@@ -209,5 +220,6 @@ void supervise(struct supervision *supervision, int signal_fd, struct outcome *o
     int64_t give_up_us = monotonic_us() + supervision->arguments->give_up_ms * US_PER_MS;
     reaper_kill_all(supervision->reaper, supervision->cgroup, give_up_us);
   }
+  disk_watch_finish(&loop.disk);
   conclude(&loop, outcome);
 }
