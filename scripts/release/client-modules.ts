@@ -6,7 +6,11 @@ import { run } from './run.ts'
 const ROOT = dirname(dirname(import.meta.dir))
 
 /** What programs import, and its source. */
-const ENTRIES = { './client': 'client/entry.ts', './testing': 'client/testing/entry.ts' } as const
+const ENTRIES = {
+  '.': 'client/entry.ts',
+  './client': 'client/entry.ts',
+  './testing': 'client/testing/entry.ts',
+} as const
 
 /** A program that `taskmill/testing` runs. */
 const HEIR = 'client/testing/heir.ts'

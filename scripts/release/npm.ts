@@ -20,7 +20,10 @@ import type { Platform } from './platforms.ts'
 import { run } from './run.ts'
 
 const ROOT = dirname(dirname(import.meta.dir))
-const { name, version, description, license } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+const { name, version, description, license, repository } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+
+/** What runs the modules of the package. Browsers have no version here. */
+const ENGINES = { node: '>=20', bun: '>=1.4' }
 
 /**
  * Name of the package for `platform`. Undefined for `linux-x64`: package managers do not see AVX2, so the executables
@@ -65,7 +68,7 @@ export async function packMain(out: string, platforms: readonly Platform[]): Pro
     copyFileSync(join(ROOT, 'docs/programs.md'), join(aside, 'README.md'))
     const packages = platforms.flatMap((platform) => packageName(platform) ?? [])
     return {
-      ...{ description, type: 'module', exports: CLIENT_EXPORTS },
+      ...{ description, type: 'module', exports: CLIENT_EXPORTS, engines: ENGINES, sideEffects: false },
       bin: Object.fromEntries(Object.keys(PROGRAMS).map((program) => [program, `bin/${program}.js`])),
       ...(packages.length > 0 && { optionalDependencies: Object.fromEntries(packages.map((each) => [each, version])) }),
     }
@@ -78,7 +81,7 @@ async function pack(out: string, own: string, fill: (directory: string) => Promi
     const fields = await fill(aside)
     writeFileSync(
       join(aside, 'package.json'),
-      `${JSON.stringify({ name: own, version, license, ...fields }, null, 2)}\n`,
+      `${JSON.stringify({ name: own, version, license, repository, ...fields }, null, 2)}\n`,
     )
     await run([process.execPath, 'pm', 'pack', '--quiet', '--destination', aside], { cwd: aside })
     const archive = join(out, `npm-${own}-${version}.tgz`)

@@ -59,7 +59,10 @@ const PRINTED = '["graph_ended","ü\\n",["a","b"],true,"not_found"]\n'
 
 test('the package has what it needs, and no dependency', () => {
   const found = JSON.parse(readFileSync(inPackage('package.json'), 'utf8'))
-  expect(found).toMatchObject({ name: 'taskmill', version: manifest.version, type: 'module' })
+  expect(found).toMatchObject({
+    ...{ name: 'taskmill', version: manifest.version, type: 'module', sideEffects: false },
+    ...{ engines: { node: '>=20' }, repository: manifest.repository },
+  })
   expect(Object.keys(found).filter((field) => /dependencies/i.test(field))).toEqual([])
   for (const entry of ['client/entry.js', 'client/entry.d.ts']) {
     expect(importsFrom(entry).filter((path) => !path.startsWith('.'))).toEqual([])
@@ -85,6 +88,13 @@ function importsFrom(entry: string): string[] {
   }
   return found
 }
+
+test('without a subpath it is the client', async () => {
+  const program =
+    "import * as whole from 'taskmill'; import * as client from 'taskmill/client'; console.log(whole.Taskmill === client.Taskmill)"
+  writeFileSync(join(home.path, 'whole.js'), program)
+  expect(await run([process.execPath, 'whole.js'])).toEqual({ exitCode: 0, stdout: 'true\n', stderr: '' })
+})
 
 test('in Bun', async () => {
   await using mill = await startMill()
@@ -177,6 +187,7 @@ export async function use(mill: Taskmill): Promise<TaskRecord> {
 }
 // @ts-expect-error a misspelt field
 export const misspelt: TaskGraph = { tasks: [{ id: 'a', type: 'noop', depend_on: [] }] }
+export const same: typeof Taskmill = (await import('taskmill')).Taskmill
 // @ts-expect-error a misspelt state
 new Taskmill().graphs({ state: 'faild' })
 `
