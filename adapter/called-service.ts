@@ -2,7 +2,7 @@
  * The control service that the client calls, and its token.
  *
  * The address is that of `--url` or `SERVICE_URL`, else of the running services of `taskmill up`, else the default. The
- * services of `taskmill up` get their own token, however their address was found. All others get `SERVICE_TOKEN`.
+ * token is `SERVICE_TOKEN`. Without it the services of `taskmill up` get their own, however their address was found.
  */
 import { ownServices } from './own-services/record.ts'
 import type { Environment } from './own-services/state-dir.ts'
@@ -19,6 +19,6 @@ export interface CalledService {
 export function calledService(given: string | undefined, usual: string, env: Environment): CalledService {
   const own = ownServices(env)
   const url = (given ?? own?.url ?? usual).replace(/\/+$/, '')
-  if (own !== undefined && own.url === url) return { url, token: own.token, isOwn: true }
-  return { url, token: env.SERVICE_TOKEN || undefined, isOwn: false }
+  const isOwn = own !== undefined && own.url === url
+  return { url, token: env.SERVICE_TOKEN || (isOwn ? own.token : undefined), isOwn }
 }

@@ -10,9 +10,9 @@ export interface Caller {
 
 /** `line` is quoted already: a subcommand and its arguments. A token is never printed: the command refers to its variable. */
 export function ownCommand(line: string, { client: { baseUrl }, env }: Caller): string {
-  const { isOwn, url } = calledService(env.SERVICE_URL || undefined, serviceUrlSetting.default!, env)
+  const { url } = calledService(env.SERVICE_URL || undefined, serviceUrlSetting.default!, env)
   const isDefault = baseUrl === url && !env.SERVICE_URL
-  const token = env.SERVICE_TOKEN && !(isOwn && isDefault) ? 'SERVICE_TOKEN="$SERVICE_TOKEN" ' : ''
+  const token = env.SERVICE_TOKEN ? 'SERVICE_TOKEN="$SERVICE_TOKEN" ' : ''
   const address = isDefault ? '' : ` ${commandLine('--url', baseUrl)}`
   return `${token}${commandLine(thisProgram(env.PATH))} ${line}${address}`
 }

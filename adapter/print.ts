@@ -1,5 +1,6 @@
 /** Prints the result of a call: one JSON object on standard output, or with `-o table` text for people. */
 import { messageOf } from '../shared/errors.ts'
+import { writeError, writeOut } from '../shared/standard-output.ts'
 import { visibleJson, visibleLine } from '../shared/visible-text.ts'
 import type { Output } from './common-settings.ts'
 import { type Answer, type Envelope, EXIT, failure } from './envelope.ts'
@@ -26,7 +27,7 @@ export async function printFailure(thrown: unknown, output: Output): Promise<num
 
 /** A sentence on standard error. */
 export async function complain(text: string): Promise<void> {
-  await Bun.write(Bun.stderr, `taskmill: ${visibleLine(text)}\n`).catch(() => {}) // standard error is closed
+  await writeError(`taskmill: ${visibleLine(text)}\n`).catch(() => {}) // standard error is closed
 }
 
 /** One line in a pipe. On a terminal indented, with control characters escaped. */
@@ -54,7 +55,7 @@ async function lookOf(env: Readonly<Record<string, string | undefined>>): Promis
 /** Prints `text`. Returns `exitCode`, or 1 if printing failed. */
 async function print(text: string, exitCode: number): Promise<number> {
   try {
-    await Bun.write(Bun.stdout, text === '' ? '' : `${text}\n`)
+    if (text !== '') await writeOut(`${text}\n`)
     return exitCode
   } catch (error) {
     await complain(`cannot write the answer to standard output: ${messageOf(error)}`)

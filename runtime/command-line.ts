@@ -7,6 +7,7 @@
 import { versionLine } from '../shared/build-info.ts'
 import { messageOf, startFault, UsageError } from '../shared/errors.ts'
 import { describeSettings, readCommandLine } from '../shared/flags.ts'
+import { writeOut } from '../shared/standard-output.ts'
 import { VERSION } from '../shared/version.ts'
 import { serveSettings, serveVariables } from './config.ts'
 import { PORTABLE_LAUNCHER } from './portable/subcommand.ts'
@@ -91,7 +92,7 @@ async function client(name: string, argv: readonly string[]): Promise<number> {
 /** Prints all of `text`. Returns `exitCode`, or 1 if standard output fails. */
 async function print(text: string, exitCode: number): Promise<number> {
   try {
-    await Bun.write(Bun.stdout, `${text}\n`)
+    await writeOut(`${text}\n`)
     return exitCode
   } catch (error) {
     console.error(`taskmill-runtime: cannot write the answer to standard output: ${messageOf(error)}`)

@@ -1,4 +1,5 @@
 /** `taskmill mcp`: an MCP server on standard input and output that forwards to the control service. */
+import { writeError, writeOut } from '../../shared/standard-output.ts'
 import { defineCommand } from './command.ts'
 
 export const mcp = defineCommand({
@@ -12,8 +13,8 @@ export const mcp = defineCommand({
     await runBridge({
       service: findService,
       input: Bun.stdin.stream(),
-      print: async (line) => void (await Bun.write(Bun.stdout, line)),
-      complain: (text) => void Bun.write(Bun.stderr, `taskmill: ${text}\n`),
+      print: writeOut,
+      complain: (text) => void writeError(`taskmill: ${text}\n`),
     })
     return undefined
   },

@@ -1,4 +1,5 @@
 /** `taskmill schema`: the JSON Schema of a graph file, as it is. */
+import { writeOut } from '../../shared/standard-output.ts'
 import { isTerminal } from '../terminal.ts'
 import { defineCommand } from './command.ts'
 
@@ -10,7 +11,7 @@ export const schema = defineCommand({
   ownsOutput: true,
   async run() {
     const { default: graphSchema } = await import('../../shared/contract/graph-schema.json')
-    await Bun.write(Bun.stdout, `${JSON.stringify(graphSchema, null, (await isTerminal()) ? 2 : undefined)}\n`)
+    await writeOut(`${JSON.stringify(graphSchema, null, (await isTerminal()) ? 2 : undefined)}\n`)
     return undefined
   },
 })

@@ -3,6 +3,8 @@ import { UsageError } from '../../shared/errors.ts'
 import { duration, flag, optionalInteger } from '../../shared/flags.ts'
 import { VERSION } from '../../shared/version.ts'
 import { type Answer, EXIT } from '../envelope.ts'
+import type { OwnServices } from '../own-services/record.ts'
+import type { Environment } from '../own-services/state-dir.ts'
 import { defineCommand } from './command.ts'
 import { servicesView } from './services-view.ts'
 
@@ -38,7 +40,11 @@ export const up = defineCommand({
     const answer: Answer = {
       data: { started: isStarted, ...servicesView(services, env) },
       exitCode: EXIT.success,
-      warnings: [...otherVersion(services.version), ...otherUrl(env.SERVICE_URL, services.url)],
+      warnings: [
+        ...otherVersion(services.version),
+        ...otherUrl(env.SERVICE_URL, services.url),
+        ...otherToken(services, env),
+      ],
     }
     if (foreground === undefined) return answer
     await printNow(answer)
@@ -52,6 +58,11 @@ const otherVersion = (version: string): string[] =>
   version === VERSION
     ? []
     : [`the services run version ${version}, and this client is ${VERSION}: taskmill down, then taskmill up`]
+
+const otherToken = ({ token }: OwnServices, { SERVICE_TOKEN: given }: Environment): string[] =>
+  !given || given === token
+    ? []
+    : ['SERVICE_TOKEN is another token than that of these services: unset it, or they refuse the calls of this client']
 
 const otherUrl = (given: string | undefined, url: string): string[] =>
   given === undefined || given === '' || given.replace(/\/+$/, '') === url

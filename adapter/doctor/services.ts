@@ -15,7 +15,7 @@ export async function lookAtServices(env: Environment): Promise<Finding[]> {
     state('control service', controlOf(services), env),
     state('runtime service', runtimeOf(services), env),
   ])
-  return [...states, running(services), token(services, env), ...address(services, env)]
+  return [...states, running(services), token(services, env), ...address(services, env), ...otherToken(services, env)]
 }
 
 function stopped(env: Environment): Finding {
@@ -60,6 +60,11 @@ function token({ token: found }: OwnServices, env: Environment): Finding {
     `the token file ${path} is gone, and the services require it`,
     'taskmill down, then taskmill up.',
   )
+}
+
+function otherToken({ token: own }: OwnServices, { SERVICE_TOKEN: given }: Environment): Finding[] {
+  if (!given || given === own) return []
+  return [wrong('SERVICE_TOKEN', 'the client sends another token than that of these services', 'unset SERVICE_TOKEN')]
 }
 
 function address({ url }: OwnServices, { SERVICE_URL: given }: Environment): Finding[] {

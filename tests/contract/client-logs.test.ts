@@ -248,3 +248,17 @@ function service(answer: (request: Request) => Response): { url: string } & Disp
   const server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: answer })
   return { url: `http://127.0.0.1:${server.port}`, [Symbol.dispose]: () => void server.stop(true) }
 }
+
+test('of a task that wrote nothing, as a table, leave a file as it is to which the shell appends', async () => {
+  const task = script('true')
+  await control.submit([task])
+  await control.ended(task.id)
+  const file = join(temp.path, newId())
+  await Bun.write(file, 'before\n')
+  const command = [await binary('taskmill'), 'logs', task.id, '-o', 'table']
+  const child = Bun.spawn(['/bin/sh', '-c', `exec "$@" >> ${file}`, 'sh', ...command], {
+    env: testEnvironment({ SERVICE_URL: control.url }),
+  })
+  expect(await child.exited).toBe(0)
+  expect(await Bun.file(file).text()).toBe('before\n')
+})

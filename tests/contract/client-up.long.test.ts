@@ -105,6 +105,20 @@ describe('up', () => {
     expect(stderr).toContain(`SERVICE_URL is ${server.url}: unset it`)
   })
 
+  test('SERVICE_TOKEN counts more than the token that up wrote, also without an address', async () => {
+    await using place = await upPlace()
+    const { url } = upData(await place.up())
+    for (const address of [[], ['--url', url]]) {
+      const refused = await place.client(['list', ...address], { env: { SERVICE_TOKEN: 'another' } })
+      expect(refused.envelope.error?.status_code).toBe(401)
+      expect((await place.client(['list', ...address], { env: { SERVICE_TOKEN: '' } })).exitCode).toBe(0)
+    }
+    const { stderr } = await place.client(['up'], { env: { SERVICE_TOKEN: 'another' } })
+    expect(stderr).toContain('SERVICE_TOKEN is another token')
+    const { stdout } = await place.client(['doctor'], { env: { SERVICE_TOKEN: 'another' } })
+    expect(stdout).toContain('unset SERVICE_TOKEN')
+  })
+
   test('several clients at the same time start the services once', async () => {
     await using place = await upPlace()
     const runs = await Promise.all([1, 2, 3].map(() => place.up()))
