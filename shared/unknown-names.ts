@@ -96,7 +96,7 @@ const PARAMETER_SYNONYMS: Synonyms = {
 
 /**
  * Calls `onUnknown`, which may throw, for each field of `value` that `schema` does not know. Checks all objects whose schema
- * names fields; maps belong to the caller. `at` is the path of `value`, empty for a whole request. The nearest name comes
+ * names fields, those in maps too; the names of a map belong to the caller. `at` is the path of `value`, empty for a whole request. The nearest name comes
  * from the same object, else from elsewhere in the request if it is the same name.
  */
 export function eachUnknownField(
@@ -106,8 +106,16 @@ export function eachUnknownField(
   at = '',
   whole = schema,
 ): void {
-  const properties: Record<string, TSchema> | undefined = objectForm(schema).properties
-  if (value === null || typeof value !== 'object' || Array.isArray(value) || !hasNames(properties)) return
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) return
+  const { properties, patternProperties } = objectForm(schema)
+  if (patternProperties !== undefined) {
+    const [member] = Object.values<TSchema>(patternProperties)
+    if (hasNames(objectForm(member!).properties))
+      for (const [name, inner] of Object.entries(value))
+        eachUnknownField(member!, inner, onUnknown, pathOf(at, name), objectForm(member!))
+    return
+  }
+  if (!hasNames(properties)) return
   for (const name in value) {
     if (Object.hasOwn(properties, name)) {
       const member = (value as Record<string, unknown>)[name]
@@ -135,10 +143,11 @@ export function withoutUnknownFields(schema: TSchema, value: unknown): unknown {
   return known
 }
 
-/** The form of `schema` for objects: of several forms the only one with names that forbids others. Else `schema`. */
+/** The form of `schema` for objects: of several forms the only map, or the only one with names that forbids others. Else `schema`. */
 export const objectForm = (schema: TSchema): TSchema =>
   (schema.anyOf as readonly TSchema[] | undefined)?.find(
-    ({ properties, additionalProperties }) => properties !== undefined && additionalProperties === false,
+    ({ properties, patternProperties, additionalProperties }) =>
+      patternProperties !== undefined || (properties !== undefined && additionalProperties === false),
   ) ?? schema
 
 /** An object whose schema names no fields belongs to the caller. */

@@ -64,6 +64,6 @@ export const unknownActionField = (path: string, nearest: string | undefined) =>
   invalidAction(`unknown field ${quoted(path)}${didYouMean(nearest)}`)
 
 function shapeFault(request: Record<string, unknown>): string {
-  const { path, expected, found } = requestCheck.faultOf(request)
-  return `${path}: expected ${expected}${path === 'action' ? `, got ${jsonTypeOf(found)}` : ''}`
+  const { path, text, found } = requestCheck.faultOf(request)
+  return `${path}: ${text}${path === 'action' ? `, got ${jsonTypeOf(found)}` : ''}`
 }

@@ -8,13 +8,13 @@
 import { type TObject, Type } from '@sinclair/typebox'
 import type { ActionKind } from '../../shared/contract/adapter-v1.ts'
 import { type ExecutionKind, SubmitTaskRequest } from '../../shared/contract/runtime-request.ts'
-import { executionFields, placementField } from '../graph/runtime-parameters.ts'
+import { executionFields, placementFields } from '../graph/runtime-parameters.ts'
 import type { Input } from './input-check.ts'
 import { invalidAction } from './request.ts'
 
 /** The fields without the id, which comes from the task, and without `execution`, which has several forms here. */
 const { task_id: _, execution: __, ...requestFields } = SubmitTaskRequest.properties
-const REST = { ...requestFields, ...placementField }
+const REST = { ...requestFields, ...placementFields }
 
 const { program, args, script, interpreter, env } = executionFields
 const ownFields = { command: { program, args, env }, script: { script, interpreter, env } }

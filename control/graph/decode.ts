@@ -147,8 +147,8 @@ function wellShapedPart(task: unknown, at: string, report: Report): TaskInput | 
   const id = idOf(task)
   const part = { ...task }
   while (!isTaskShape(part)) {
-    const { path, expected } = taskCheck.faultOf(part)
-    report(invalidJsonText(`${at}.${path}: expected ${expected}`), id)
+    const { path, text } = taskCheck.faultOf(part)
+    report(invalidJsonText(`${at}.${path}: ${text}`), id)
     delete (part as Record<string, unknown>)[fieldOf(path)]
   }
   for (const name of ['params', 'input', 'when', 'for_each'] as const) {

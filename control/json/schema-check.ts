@@ -6,6 +6,7 @@
 import type { Static, TSchema } from '@sinclair/typebox'
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import { isObject, type JsonObject, withoutNulls } from '../../shared/json.ts'
+import { didYouMean, eachUnknownField, quoted } from '../../shared/unknown-names.ts'
 
 export interface SchemaFault {
   /** The wrong field, such as `action.input` or `args[1]`; empty for the whole value. */
@@ -15,6 +16,8 @@ export interface SchemaFault {
   readonly isOneOf: boolean
   /** The value of the wrong field. */
   readonly found: unknown
+  /** What is wrong: `expected integer`, `unknown field "initial" (did you mean "initial_ms"?)`. */
+  readonly text: string
 }
 
 export class SchemaCheck<T extends TSchema> {
@@ -43,9 +46,21 @@ export class SchemaCheck<T extends TSchema> {
     }
     const { schema, path, found } = named ?? field
     const constants = constantsOf(schema)
-    const expected = constants === undefined ? message.replace(/^Expected /, '') : `one of ${constants.join(', ')}`
-    return { path, found, expected: schema?.expected ?? expected, isOneOf: constants !== undefined }
+    const worded = constants === undefined ? message.replace(/^Expected /, '') : `one of ${constants.join(', ')}`
+    const expected = schema?.expected ?? worded
+    const text = unknownFieldIn(schema, found) ?? `expected ${expected}`
+    return { path, found, expected, isOneOf: constants !== undefined, text }
   }
+}
+
+/** The first field that `schema` does not know, with the one that it probably means. */
+function unknownFieldIn(schema: TSchema | undefined, found: unknown): string | undefined {
+  const texts: string[] = []
+  if (schema !== undefined && isObject(found))
+    eachUnknownField(schema, found, ({ path, nearest }) =>
+      texts.push(`unknown field ${quoted(path)}${didYouMean(nearest)}`),
+    )
+  return texts[0]
 }
 
 /** A place in the value, and the schema for it; undefined where the schema leaves the values open. */

@@ -9,7 +9,7 @@
 import { type Static, type TProperties, Type } from '@sinclair/typebox'
 import { secretMap } from './secrets.ts'
 import { stringMap } from './string-map.ts'
-import { inputMap } from './task-inputs.ts'
+import { inputMap, TaskInput } from './task-inputs.ts'
 
 /** Milliseconds: a year. Longer than any task runs, and far below the limits of kernel timers. */
 export const MAX_WALL_TIME_MS = 365 * 24 * 3_600_000
@@ -211,7 +211,7 @@ export const SubmitTaskRequest = Type.Object(
       }),
     ),
     inputs: Type.Optional(
-      inputMap({
+      inputMap(TaskInput, {
         description:
           'Files and directories of ended tasks that are copied into the workspace before the start: path in the workspace to task and file.',
         examples: [{ 'lib/app.tar': { task_id: 'build-7', file: 'dist/app.tar' } }],

@@ -19,7 +19,7 @@ import {
 } from './answer-schema.ts'
 import { CAPABILITY_MODES, NetworkRules, SANDBOX_PROFILES } from './runtime-request.ts'
 import { RUNTIME_STATUSES } from './runtime-status.ts'
-import { inputMap } from './task-inputs.ts'
+import { inputMap, TaskInput } from './task-inputs.ts'
 
 /** Values of `error.code` of a task. */
 export const TASK_ERROR_CODES = [
@@ -243,7 +243,7 @@ export const TaskStatusResponse = Type.Object(
     waiting_for: maybe(WaitingFor),
     artifacts: Artifacts,
     inputs: maybe(
-      inputMap({ description: 'Files of other tasks, by path in the workspace. With sha256 once copied.' }),
+      inputMap(TaskInput, { description: 'Files of other tasks, by path in the workspace. With sha256 once copied.' }),
     ),
     metadata: textMap('As submitted.'),
   },

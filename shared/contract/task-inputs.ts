@@ -1,5 +1,5 @@
 /** The schema of `inputs`: files of other tasks, in requests and statuses of the runtime service. */
-import { type SchemaOptions, type Static, Type } from '@sinclair/typebox'
+import { type SchemaOptions, type Static, type TSchema, Type } from '@sinclair/typebox'
 import { ANY_NAME } from './string-map.ts'
 
 /** What a task gets from another one. A request may have the fields of a status, so that a status can be submitted again. */
@@ -38,5 +38,16 @@ export const TaskInput = Type.Object(
 )
 export type TaskInput = Static<typeof TaskInput>
 
-export const inputMap = (options: SchemaOptions) =>
-  Type.Record(Type.String({ pattern: ANY_NAME }), TaskInput, { expected: 'object of inputs', ...options })
+/** An input of a task of control, which may say which runtime service has `task_id`. That service does not get the field. */
+export const PlacedTaskInput = Type.Object(
+  {
+    ...TaskInput.properties,
+    runtime: Type.Optional(
+      Type.String({ expected: 'string', description: 'Name of the runtime service that has the task.' }),
+    ),
+  },
+  { additionalProperties: false, expected: TaskInput.expected },
+)
+
+export const inputMap = <T extends TSchema>(input: T, options: SchemaOptions) =>
+  Type.Record(Type.String({ pattern: ANY_NAME }), input, { expected: 'object of inputs', ...options })

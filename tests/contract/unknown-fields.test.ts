@@ -120,8 +120,40 @@ describe('an unknown parameter of a known tool is refused', () => {
       { id: 'build', type: 'runtime', input: { execution: { kind: 'command', progam: 'true' } } },
       'unknown field "execution.progam" in task build (did you mean "execution.program"?)',
     ],
+    [
+      runtime({ inputs: { lib: { task_id: 't', file: 'f', fiel: 'g' } } }),
+      'unknown field "inputs.lib.fiel" in task build (did you mean "inputs.lib.file"?)',
+    ],
+    [
+      runtime({ inputs: { first: { $from: 'x', file: 'f' }, lib: { task_id: 't', file: 'f', sha_256: 'g' } } }),
+      'unknown field "inputs.lib.sha_256" in task build (did you mean "inputs.lib.sha256"?)',
+    ],
+    [
+      runtime({ secrets: { TOKEN: { name: 'a', file: 'b', mode: 3 } } }),
+      'unknown field "secrets.TOKEN.mode" in task build',
+    ],
+    [
+      runtime({ placement: { runtim: 'a' } }),
+      'unknown field "placement.runtim" in task build (did you mean "placement.runtime"?)',
+    ],
   ])('%j', async (task, error) => {
-    expect(await posted('/tasks', { tasks: [task] })).toEqual(refusal(error))
+    const source = { id: 'x', type: 'runtime', tool_name: 'command', params: { program: 'true' } }
+    const tasks = JSON.stringify(task).includes('$from') ? [source, { ...task, depends_on: ['x'] }] : [task]
+    expect(await posted('/tasks', { tasks })).toEqual(refusal(error))
+  })
+
+  test('inputs may name the runtime service of their task', async () => {
+    const inputs = { lib: { task_id: 't', file: 'f', runtime: 'gpu-1', 'x-note': 1 } }
+    const { status, body } = await posted('/tasks?dry_run=true', { tasks: [runtime({ inputs })] })
+    expect({ status, body }).toMatchObject({ status: 200, body: { valid: true } })
+  })
+
+  test.each<[object, string]>([
+    [{ backoff: { initial: 5 } }, 'backoff: unknown field "initial" (did you mean "initial_ms"?)'],
+    [{ cache: { key: 'a', ttl: 5 } }, 'cache: unknown field "ttl" (did you mean "ttl_ms"?)'],
+    [{ secrets: { T: { name: 'a', file: 'b', mode: 3 } } }, 'secrets: unknown field "T.mode"'],
+  ])('of a field with a strict form, which names it: %j', async (more, error) => {
+    expect(await posted('/tasks', { tasks: [noop('a', more)] })).toEqual(refusal(`invalid JSON: tasks[0].${error}`))
   })
 
   test('but not an argument of an MCP tool, nor a name of the caller, nor one in params that input replaces', async () => {
@@ -143,6 +175,10 @@ describe('other doors refuse them too', () => {
     [
       action('runtime.command', { progam: 'ls' }),
       'unknown parameter "progam" of runtime.command (did you mean "program"?)',
+    ],
+    [
+      action('runtime.command', { program: 'ls', inputs: { lib: { task_id: 't', fiel: 'f' } } }),
+      'unknown field "input.inputs.lib.fiel" (did you mean "input.inputs.lib.file"?)',
     ],
     [
       action('runtime.script', { script: 'ls', sandbox: { profil: 'process' } }),

@@ -41,8 +41,15 @@ test('a choice of constants is named', () => {
   const choice = Type.Object({ fruit: Type.Union([Type.Literal('apple'), Type.Literal('pear')]) })
   expect(checkOf(choice).faultOf({ fruit: 'aple' })).toEqual({
     ...{ path: 'fruit', expected: 'one of apple, pear', isOneOf: true, found: 'aple' },
+    text: 'expected one of apple, pear',
   })
   expect(checkOf(schema).faultOf({ name: 1 }).isOneOf).toBe(false)
+})
+
+test('a field that an object does not have is named', () => {
+  const strict = Type.Object({ count: Type.Integer() }, { additionalProperties: false, expected: 'object with count' })
+  const { path, text } = checkOf(Type.Object({ a: strict })).faultOf({ a: { count: 1, cuont: 2 } })
+  expect({ path, text }).toEqual({ path: 'a', text: 'unknown field "cuont" (did you mean "count"?)' })
 })
 
 test('a schema is compiled once, whoever asks for its check', () => {
