@@ -1,5 +1,5 @@
 /** `taskmill graphs`: summaries of graphs, a page at a time. */
-import { GRAPH_STATES } from '../../shared/contract/graph-state.ts'
+import { LISTED_GRAPH_STATES } from '../../shared/contract/graph-state.ts'
 import type { GraphSummary } from '../../shared/contract/graphs.ts'
 import { parseDurationMs } from '../../shared/duration.ts'
 import { integer, list, text, texts } from '../../shared/flags.ts'
@@ -11,7 +11,7 @@ export const graphs = defineCommand({
   summary: 'List graphs, the newest first.',
   usage: '[--state failed] [--label team=web] [--name N] [--since 1h] [--limit 100] [--cursor C]',
   settings: {
-    state: list({ value: GRAPH_STATES.join(','), help: 'Only graphs in one of these states.' }),
+    state: list({ value: LISTED_GRAPH_STATES.join(','), help: 'Only graphs in one of these states.' }),
     label: texts({
       value: 'key=value',
       help: 'Only graphs with all of these labels. One flag may hold several: a=1,b=2. A comma of a value is written \\, where key= follows it.',

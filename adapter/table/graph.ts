@@ -1,5 +1,5 @@
 /** Graphs as text: a list of them, or one with its tasks. Pure. */
-import type { GraphCounts, GraphDetails, GraphSummary } from '../../shared/contract/graphs.ts'
+import type { GraphCounts, GraphDetails, GraphSummary, UnreadableGraph } from '../../shared/contract/graphs.ts'
 import { visibleLine } from '../../shared/visible-text.ts'
 import { alignedFields, alignedRows, type Cell, cutToScreen } from './columns.ts'
 import { textLines } from './general.ts'
@@ -7,17 +7,21 @@ import type { Look } from './look.ts'
 import { taskTable, tookWords } from './tasks.ts'
 import { stateCell, timeAgo, timeTaken } from './words.ts'
 
-export function graphsTable(graphs: readonly GraphSummary[], look: Look): string[] {
+export function graphsTable(graphs: readonly (GraphSummary | UnreadableGraph)[], look: Look): string[] {
   if (graphs.length === 0) return [look.paint('dim', 'no graphs')]
-  const rows = graphs.map((graph): Cell[] => [
-    { text: graph.graph_id },
-    stateCell(graph.state),
-    { text: graph.name ?? '', style: 'bold' },
-    { text: countWords(graph.counts) },
-    { text: tookWords(graph, look.nowMs), isRight: true },
-    { text: timeAgo(graph.created_at, look.nowMs), style: 'dim' },
-    { text: labelWords(graph), style: 'dim' },
-  ])
+  const rows = graphs.map((graph): Cell[] =>
+    'set_aside_at' in graph
+      ? [{ text: graph.graph_id }, { text: graph.state, style: 'red' }, { text: graph.error }]
+      : [
+          { text: graph.graph_id },
+          stateCell(graph.state),
+          { text: graph.name ?? '', style: 'bold' },
+          { text: countWords(graph.counts) },
+          { text: tookWords(graph, look.nowMs), isRight: true },
+          { text: timeAgo(graph.created_at, look.nowMs), style: 'dim' },
+          { text: labelWords(graph), style: 'dim' },
+        ],
+  )
   return alignedRows(['GRAPH', 'STATE', 'NAME', 'TASKS', 'TOOK', 'CREATED', 'LABELS'], rows, look)
 }
 

@@ -9,7 +9,7 @@ import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import { replaceFile } from '../../shared/atomic-file.ts'
 import { isObject, jsonOrUndefined } from '../../shared/json.ts'
 import { BackgroundSync } from '../journal/background-sync.ts'
-import type { Delivery, KeptCallbacks, StoredCallbacks } from '../journal/kept-callbacks.ts'
+import { type Delivery, isDelivery, type KeptCallbacks, type StoredCallbacks } from '../journal/kept-callbacks.ts'
 
 /** The file is rewritten when it has this many lines more than twice the lines that count. */
 const MAX_SPARE_LINES = 10_000
@@ -105,8 +105,3 @@ export class CallbackFile implements KeptCallbacks {
 }
 
 const overLine = (id: string, graphId: string): string => `${JSON.stringify({ over: id, graphId })}\n`
-
-const isDelivery = (entry: unknown): entry is Delivery =>
-  isObject(entry) &&
-  ['id', 'graphId', 'event', 'url', 'body'].every((name) => typeof entry[name] === 'string') &&
-  typeof entry.since === 'number'

@@ -10,7 +10,7 @@ import { IDLE_TIMEOUT_SECONDS, WRITE_TIMEOUT_SECONDS } from '../../shared/http-t
 import { readBody } from '../../shared/request-body.ts'
 import { pathOf, urlOf } from '../../shared/request-url.ts'
 import { TRACE_HEADER } from '../../shared/trace.ts'
-import type { Keeper, NamedGraph } from '../journal/keeper.ts'
+import { type Keeper, type NamedGraph, Unreadable } from '../journal/keeper.ts'
 import { noOwner } from '../journal/no-owner.ts'
 import { MAX_WAIT_MS } from './wait-ms.ts'
 
@@ -47,7 +47,11 @@ export function forwarderOf(
   if (others === undefined) return undefined
   return async (request, named, { traceId, body, waitMs }) => {
     if (others.isHere(named)) return undefined
-    const place = await others.find(named)
+    const place = await others.find(named).catch((error) => {
+      // Whoever has it deleted needs nobody to read it.
+      if (error instanceof Unreadable && request.method === 'DELETE' && 'graphId' in named) return undefined
+      throw error
+    })
     if (place === undefined || place.isHere) return undefined
     const { owner } = place
     if (owner === undefined) throw noOwner('the graph is being taken over by another replica')

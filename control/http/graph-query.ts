@@ -1,6 +1,6 @@
 /** The query of GET /graphs: filter and page. Pure. */
 
-import { GRAPH_STATES } from '../../shared/contract/graph-state.ts'
+import { LISTED_GRAPH_STATES, UNREADABLE } from '../../shared/contract/graph-state.ts'
 import { DEFAULT_PAGE_GRAPHS, MAX_PAGE_GRAPHS } from '../../shared/contract/graphs.ts'
 import { LABEL_NAME } from '../../shared/contract/submission.ts'
 import { badRequest } from '../../shared/errors.ts'
@@ -9,7 +9,10 @@ import { type GraphPageRequest, graphPlaceOf } from '../operations/graph-filter.
 import { invalidCursor, knownValues, limitOf, repeatedValues } from './query-values.ts'
 
 export const graphQuery = {
-  state: repeatable('A state.', GRAPH_STATES),
+  state: repeatable(
+    'A state. unreadable stands alone: graphs in a database whose rows cannot be read.',
+    LISTED_GRAPH_STATES,
+  ),
   name: anyText('The whole name.'),
   label: repeatable('A label as name=value. All of several must match.'),
   since: anyText('Graphs accepted at this time (RFC 3339) or later.'),
@@ -23,9 +26,12 @@ type GraphQuery = QueryOf<typeof graphQuery>
 export function graphPageRequest(query: GraphQuery, url: string): GraphPageRequest {
   const { state, name, since, until, limit, cursor } = query
   const labels = query.label === undefined ? [] : new URL(url).searchParams.getAll('label') // Elysia splits at commas
+  const states = knownValues('state', state, LISTED_GRAPH_STATES)
+  if (states.includes(UNREADABLE) && [...new Set(states), name, query.label, since, until].join('') !== UNREADABLE)
+    throw badRequest(`state=${UNREADABLE} stands alone: nothing else of such graphs can be read`)
   return {
     filter: {
-      states: knownValues('state', state, GRAPH_STATES),
+      states,
       name: nameOf(name),
       labels: repeatedValues('label', labels).map(labelOf),
       since: timeOf('since', since),

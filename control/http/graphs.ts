@@ -2,7 +2,8 @@
 import { Type } from '@sinclair/typebox'
 import type { AnyElysia } from 'elysia'
 import { EVENT_SEQ_HEADER } from '../../shared/contract/events.ts'
-import { CancelGraphResponse, GraphDetails, GraphSummary } from '../../shared/contract/graphs.ts'
+import { UNREADABLE } from '../../shared/contract/graph-state.ts'
+import { CancelGraphResponse, GraphDetails, GraphSummary, UnreadableGraph } from '../../shared/contract/graphs.ts'
 import { RerunRequest, RerunResponse } from '../../shared/contract/rerun.ts'
 import { traceIdOf } from '../../shared/http-service.ts'
 import { described, empty, json } from '../../shared/openapi/route.ts'
@@ -16,6 +17,7 @@ import { MISSING_REPLICAS_HEADER } from '../operations/joined-lines.ts'
 import { listGraphs } from '../operations/list-graphs.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import { rerun } from '../operations/rerun.ts'
+import { unreadableGraphs } from '../operations/unreadable-graphs.ts'
 import { graphPageRequest, graphQuery } from './graph-query.ts'
 import { linesResponse, MISSING_REPLICAS } from './joined-lists.ts'
 import { NEXT_CURSOR_HEADER } from './query-values.ts'
@@ -24,14 +26,16 @@ import { waitQuery, waitSignal } from './wait-ms.ts'
 const section = 'Graphs'
 const params = { id: 'Id of the graph.' }
 const errors = { 404: 'There is no such graph.' }
+const UNREADABLE_GRAPH = 'The rows of the graph in the database cannot be read (see state=unreadable).'
 const EVENT_SEQ = { 'X-Event-Seq': 'A stream of events with this number as after continues without a gap.' }
 
 export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
   app
     .get(
       '/graphs',
-      async ({ query, request, set }): Promise<readonly GraphSummary[] | Response> => {
+      async ({ query, request, set }): Promise<readonly (GraphSummary | UnreadableGraph)[] | Response> => {
         const asked = graphPageRequest(query, urlOf(request))
+        const isUnreadable = asked.filter.states?.includes(UNREADABLE)
         const { others } = parts.keeper
         if (others && request.headers.has(others.hopHeader)) {
           const { adopting } = others // before the page, so that what it lacks is named
@@ -39,9 +43,11 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
           return linesResponse(await graphLines(parts, asked), adopting, position)
         }
         const own = String(parts.eventStreams.position)
-        const { graphs, nextCursor, missing, position } = others
-          ? await joinedGraphs(parts, asked, traceIdOf(set))
-          : { ...(await listGraphs(parts, asked)), missing: [], position: own }
+        const { graphs, nextCursor, missing, position } = isUnreadable
+          ? { ...(await unreadableGraphs(parts, asked)), missing: [], position: own }
+          : others
+            ? await joinedGraphs(parts, asked, traceIdOf(set))
+            : { ...(await listGraphs(parts, asked)), missing: [], position: own }
         set.headers[EVENT_SEQ_HEADER] = position
         if (missing.length > 0) set.headers[MISSING_REPLICAS_HEADER] = missing.join(',')
         if (nextCursor !== undefined) set.headers[NEXT_CURSOR_HEADER] = nextCursor
@@ -54,7 +60,7 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
           'The newest first. Values of one parameter are alternatives, except labels; different parameters must all match.',
         query: graphQuery,
         answers: {
-          200: json(Type.Array(GraphSummary), 'A page of graphs.', {
+          200: json(Type.Array(Type.Union([GraphSummary, UnreadableGraph])), 'A page of graphs.', {
             'X-Next-Cursor': 'The cursor of the next page. Absent on the last page.',
             'X-Missing-Replicas': MISSING_REPLICAS,
             ...EVENT_SEQ,
@@ -77,7 +83,7 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
         params,
         query: waitQuery,
         answers: { 200: json(GraphDetails, 'The graph and its tasks.', EVENT_SEQ) },
-        errors: { 400: 'wait_ms is invalid.', ...errors },
+        errors: { 400: 'wait_ms is invalid.', ...errors, 409: UNREADABLE_GRAPH },
       }),
     )
     .post(
@@ -92,7 +98,7 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
         description: 'Cancels all tasks that have not ended, as the cancel of a task does.',
         params,
         answers: { 202: json(CancelGraphResponse, 'The cancel is on disk.') },
-        errors: { ...errors, 503: 'The service cannot store the cancel.' },
+        errors: { ...errors, 409: UNREADABLE_GRAPH, 503: 'The service cannot store the cancel.' },
       }),
     )
     .post(
@@ -135,7 +141,8 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
       described({
         section,
         summary: 'Delete a graph',
-        description: 'Removes a graph that has ended, with all of its records and files.',
+        description:
+          'Removes a graph that has ended, with all of its records and files. Also one that was set aside as unreadable.',
         params,
         answers: { 204: empty('The graph is removed, on disk too.') },
         errors: { ...errors, 409: 'The graph has not ended.', 503: 'The service cannot store the deletion.' },

@@ -8,6 +8,7 @@
  * A keeper that has nothing to wait for answers in the same turn of the event loop: `kept` then returns undefined, and
  * a caller that goes on at once starts, shows and ends as many tasks as without a keeper.
  */
+import { ServiceError } from '../../shared/errors.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import type { ResultFile, StoredResult } from '../graph/result-file.ts'
 import type { EventFeed } from './event-feed.ts'
@@ -134,6 +135,24 @@ export interface ReplicaRequest {
 /** A graph by its id, or by that of one of its tasks. */
 export type NamedGraph = { readonly graphId: string } | { readonly taskId: string }
 
+/** A graph that nobody can read, and that nobody runs. */
+export interface UnreadableGraph {
+  readonly graphId: string
+  readonly ordinal: number
+  readonly why: string
+  /** When it was set aside: milliseconds since 1970. */
+  readonly at: number
+  /** Ids of tasks that it keeps taken. */
+  readonly taskCount: number
+}
+
+/** 409: the graph was set aside, because its rows in the database cannot be read. */
+export class Unreadable extends ServiceError {
+  constructor(graphId: string, why: string, subject = `graph ${graphId}`) {
+    super(409, `${subject} is unreadable: ${why} (restart a replica that can read it, or DELETE /graphs/${graphId})`)
+  }
+}
+
 export interface OtherReplicas {
   /** The header of a request that came from another replica. It is not sent on. */
   readonly hopHeader: string
@@ -142,7 +161,14 @@ export interface OtherReplicas {
   /** Replicas whose graphs this one is taking over, so that it does not know all of them yet. */
   readonly adopting: readonly number[]
   isHere(named: NamedGraph): boolean
-  /** Adopts the graph if its owner is gone. Undefined if callers find no such graph. Rejects with 503. */
+  /** Graphs that were set aside: the newest below the number `before`. Rejects with 503. */
+  unreadable(before: number, limit: number): Promise<readonly UnreadableGraph[]>
+  /** Removes a graph that was set aside. False if there is no such graph. Rejects with 503. */
+  removeUnreadable(graphId: string): Promise<boolean>
+  /**
+   * Adopts the graph if its owner is gone. Undefined if callers find no such graph. Rejects with 503, and with
+   * `Unreadable`.
+   */
   find(named: NamedGraph): Promise<Place | undefined>
   /**
    * Replicas that nobody has declared dead, this one included, and the numbers of those that are gone and whose graphs

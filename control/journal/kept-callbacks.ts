@@ -1,4 +1,5 @@
 /** What is kept of callbacks: those that wait for delivery, and the ids of those that are over. */
+import { isObject } from '../../shared/json.ts'
 
 /** A callback that waits for delivery. */
 export interface Delivery {
@@ -11,6 +12,12 @@ export interface Delivery {
   /** When the callback became due; milliseconds since 1970. */
   readonly since: number
 }
+
+/** Whether `entry`, read from JSON, is a delivery. */
+export const isDelivery = (entry: unknown): entry is Delivery =>
+  isObject(entry) &&
+  ['id', 'graphId', 'event', 'url', 'body'].every((name) => typeof entry[name] === 'string') &&
+  typeof entry.since === 'number'
 
 export interface StoredCallbacks {
   readonly waiting: Map<string, Delivery>

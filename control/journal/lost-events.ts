@@ -28,6 +28,11 @@ export class LostEvents {
     this.#graphs = new Map(graphs.map((graph) => [graph.ordinal, graph]))
   }
 
+  /** Whether it makes events of the graph with this number. */
+  has(ordinal: number): boolean {
+    return this.#graphs.has(ordinal)
+  }
+
   /** The rows of the changes in `frames` after the number `kept`, in order. Changes of removed tasks have no rows. */
   rowsAfter(kept: number, frames: readonly Frame[]): EventRow[] {
     const rows = frames.flatMap(({ payload }) => {

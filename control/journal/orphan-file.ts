@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { replaceFileNow } from '../../shared/atomic-file.ts'
 import { messageOf, UsageError } from '../../shared/errors.ts'
+import { isObject, type JsonObject } from '../../shared/json.ts'
 import type { Log } from '../../shared/log.ts'
 
 export interface Orphan {
@@ -84,7 +85,10 @@ export class OrphanFile implements OrphanKeeper {
   }
 }
 
-const isOrphan = ({ handle_id, since, runtime }: Orphan): boolean =>
+/** Whether `value`, read from JSON, is an orphan. */
+export const isOrphan = (value: unknown): value is Orphan => isObject(value) && hasFields(value)
+
+const hasFields = ({ handle_id, since, runtime }: JsonObject): boolean =>
   typeof handle_id === 'string' && Number.isFinite(since) && (runtime === undefined || typeof runtime === 'string')
 
 /** None if there is no file. Throws `UsageError` if it is unreadable. */

@@ -230,6 +230,7 @@ export class Replay {
       identity: { graph_id, graph_ordinal, trace_id, created_at, ...options },
     }
     const inputs = yield* decodeTasks(yield* withStoredConditions(body))
+    if (inputs.length === 0) throw refuse('it holds a graph without tasks') // none was ever accepted
     yield* inRanges(inputs.length, (from, to) => {
       for (let i = from; i < to; i++) this.#addTask(inputs[i]!, added, refuse)
     })

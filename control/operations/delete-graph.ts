@@ -7,7 +7,7 @@ import { knownGraph } from './named-tasks.ts'
 
 export interface DeleteGraphParts {
   readonly store: TaskStore
-  readonly keeper: Pick<Keeper, 'deleteGraph' | 'kept'>
+  readonly keeper: Pick<Keeper, 'deleteGraph' | 'kept' | 'others'>
   readonly log: Log
 }
 
@@ -20,6 +20,10 @@ export async function deleteGraph(
   id: string,
   traceId: string,
 ): Promise<void> {
+  if (store.graph(id) === undefined && (await keeper.others?.removeUnreadable(id))) {
+    log.info('graph deleted', { trace_id: traceId, graph_id: id, tasks: 0 })
+    return
+  }
   const graph = knownGraph(store, id)
   if (graph.endedAt === undefined) throw new ServiceError(409, `graph is still running: ${id} (cancel it first)`)
   keeper.deleteGraph(graph)

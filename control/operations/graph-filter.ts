@@ -1,5 +1,5 @@
 /** Selects the graphs of a list, and pages through them with cursors. */
-import type { GraphState } from '../../shared/contract/graph-state.ts'
+import type { LISTED_GRAPH_STATES } from '../../shared/contract/graph-state.ts'
 import { isYieldDue, STEPS_PER_YIELD, type Steps } from '../../shared/steps.ts'
 import type { Graph } from '../graph/graph.ts'
 import { endState, endStateWithin } from '../graph/graph-summary.ts'
@@ -7,7 +7,7 @@ import type { TaskStore } from '../store/tasks.ts'
 
 /** Absent and empty members match all graphs. */
 export interface GraphFilter {
-  readonly states?: readonly GraphState[]
+  readonly states?: readonly (typeof LISTED_GRAPH_STATES)[number][]
   readonly name?: string | undefined
   /** Labels that the graph must have. */
   readonly labels?: readonly (readonly [name: string, value: string])[]

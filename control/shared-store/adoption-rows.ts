@@ -5,7 +5,7 @@
  */
 import type { SQL } from 'bun'
 import { inRanges, runCooperatively, type Steps } from '../../shared/steps.ts'
-import type { NamedGraph } from '../journal/keeper.ts'
+import type { NamedGraph, UnreadableGraph } from '../journal/keeper.ts'
 import { blockOf } from '../journal/number-blocks.ts'
 import type { Database } from './database.ts'
 import type { GraphRows } from './recovered-graphs.ts'
@@ -14,6 +14,9 @@ import { SCHEMA } from './schema-name.ts'
 
 /** Graphs that are adopted with one statement. */
 export const PORTION = 200
+
+/** The owner of graphs whose rows cannot be read. No replica has a negative number. */
+export const SET_ASIDE = -1
 
 /** A graph with all that is kept of it. */
 export interface KeptGraph extends GraphRows {
@@ -24,6 +27,7 @@ export interface KeptGraph extends GraphRows {
   readonly blocks: readonly number[]
   /** Whether a frame says that it has ended. */
   readonly hasEnded: boolean
+  readonly graphId: string
 }
 
 /** A graph that this replica owns. */
@@ -40,6 +44,13 @@ export interface FoundGraph {
   readonly owner: number
   /** Undefined if the owner is gone. */
   readonly address: string | undefined
+}
+
+/** A graph with its id. */
+export interface FoundById extends FoundGraph {
+  readonly graphId: string
+  /** Why its rows cannot be read, if it was set aside. */
+  readonly unreadable: string | undefined
 }
 
 interface Wanted {
@@ -69,7 +80,7 @@ export class AdoptionRows {
           union all
           select (select g.owner from ${schema}.graph g where g.owner > o.owner order by g.owner limit 1)
           from owned o where o.owner is not null)
-        select owner from owned o where owner is not null
+        select owner from owned o where owner > ${SET_ASIDE}
           and not exists (select from ${schema}.replica r where r.id = o.owner and r.state = 'live')`
     })
     return rows.map(({ owner }: { owner: string }) => Number(owner))
@@ -114,6 +125,53 @@ export class AdoptionRows {
     return rows.map(({ ordinal, size }) => ({ ordinal: Number(ordinal), size })).sort((a, b) => a.ordinal - b.ordinal)
   }
 
+  /** The rows of this graph of mine cannot be read: nobody adopts it from now on. Its ids stay taken. */
+  async setAside(ordinal: number, why: string): Promise<void> {
+    await this.#database.repeat(
+      (sql) => sql`
+        with settings as materialized (select ${sql.unsafe(this.#database.settings)})
+        update ${sql(SCHEMA)}.graph set owner = ${SET_ASIDE}, unreadable = ${why.replaceAll('\0', '')},
+          unreadable_at = (extract(epoch from clock_timestamp()) * 1000)::bigint
+        from settings where ordinal = ${ordinal} and owner = ${this.#me.id}`,
+    )
+  }
+
+  /** Graphs that were set aside: those with the highest numbers below `before`. */
+  async unreadable(before: number, limit: number): Promise<UnreadableGraph[]> {
+    const rows: {
+      ordinal: string
+      graph_id: string
+      unreadable: string | null
+      unreadable_at: string
+      tasks: number
+    }[] = await this.#database.soon((sql) => {
+      const schema = sql(SCHEMA)
+      return sql`
+          select ordinal, graph_id, unreadable, unreadable_at,
+            (select count(*)::int from ${schema}.task_id t where t.graph = g.ordinal) as tasks
+          from ${schema}.graph g where owner = ${SET_ASIDE} and ordinal < ${before} order by ordinal desc limit ${limit}`
+    })
+    return rows.map(({ ordinal, graph_id: graphId, unreadable, unreadable_at, tasks }) => {
+      return { ordinal: Number(ordinal), graphId, why: unreadable ?? '', at: Number(unreadable_at), taskCount: tasks }
+    })
+  }
+
+  /** Removes a graph that was set aside, with all that is kept of it. False if there is no such graph. */
+  async removeUnreadable(graphId: string): Promise<boolean> {
+    return await this.#database.repeat((sql) =>
+      sql.begin(async (transaction) => {
+        await transaction.unsafe(`select ${this.#database.settings}`)
+        const schema = transaction(SCHEMA)
+        const [removed] = await transaction`
+          delete from ${schema}.graph where graph_id = ${graphId} and owner = ${SET_ASIDE} returning ordinal`
+        if (removed === undefined) return false
+        for (const table of ['task_id', 'frame', 'result'])
+          await transaction`delete from ${transaction(`${SCHEMA}.${table}`)} where graph = ${removed.ordinal}`
+        return true
+      }),
+    )
+  }
+
   /** The graphs that this replica owns. */
   async owned(): Promise<AdoptedRow[]> {
     const rows: { ordinal: string; size: number }[] = await this.#database.repeat(
@@ -129,19 +187,19 @@ export class AdoptionRows {
     return await this.#database.repeat(async (sql) => {
       const schema = sql(SCHEMA)
       const ordinals = sql.array([...numbers], 'BIGINT')
-      type GraphRow = { ordinal: string; payload: string }
+      type GraphRow = { ordinal: string; graph_id: string; payload: string }
       type FrameRow = { graph: string; number: string; payload: string; ends: boolean; seq: string }
       const [graphs, frames, ids]: [GraphRow[], FrameRow[], IdRow[]] = await Promise.all([
-        sql`select ordinal, payload from ${schema}.graph where ordinal = any(${ordinals}) order by ordinal`,
+        sql`select ordinal, graph_id, payload from ${schema}.graph where ordinal = any(${ordinals}) order by ordinal`,
         sql`select graph, number, payload, ends, seq from ${schema}.frame where graph = any(${ordinals}) order by graph, number`,
         sql`select graph, id from ${schema}.task_id where graph = any(${ordinals})`,
       ])
       const framesOf = Map.groupBy(frames, ({ graph }) => graph)
       const ownIds = await runCooperatively(idsByGraph(ids))
-      return graphs.map(({ ordinal, payload }) => {
+      return graphs.map(({ ordinal, graph_id: graphId, payload }) => {
         const own = framesOf.get(ordinal) ?? []
         return {
-          ordinal: Number(ordinal),
+          ...{ ordinal: Number(ordinal), graphId },
           graph: payload,
           frames: own.map((frame) => frame.payload),
           lastFrame: Number(own.at(-1)?.number ?? 0),
@@ -154,7 +212,7 @@ export class AdoptionRows {
   }
 
   /** Where a graph is, by its id or by that of one of its tasks. Undefined if there is none. */
-  async find(named: NamedGraph): Promise<FoundGraph | undefined> {
+  async find(named: NamedGraph): Promise<FoundById | undefined> {
     const [row] = await this.#database.soon((sql) => {
       const schema = sql(SCHEMA)
       const ordinal =
@@ -162,28 +220,50 @@ export class AdoptionRows {
           ? sql`g.graph_id = ${named.graphId}`
           : sql`g.ordinal = (select t.graph from ${schema}.task_id t where t.id = ${named.taskId})`
       return sql`
-        select g.ordinal, g.owner, r.address from ${schema}.graph g
+        select g.ordinal, g.owner, g.graph_id, g.unreadable, r.address from ${schema}.graph g
         left join ${schema}.replica r on r.id = g.owner and r.state = 'live' where ${ordinal}`
     })
-    if (row === undefined) return undefined
-    return { ordinal: Number(row.ordinal), owner: Number(row.owner), address: row.address ?? undefined }
+    return row === undefined ? undefined : foundIn(row)
   }
 
   /** Of these ids of tasks, those that a graph has, with where it is. */
-  async holders(taskIds: readonly string[]): Promise<(FoundGraph & { readonly taskId: string })[]> {
-    const rows: { id: string; ordinal: string; owner: string; address: string | null }[] = await this.#database.soon(
-      (sql) => {
-        const schema = sql(SCHEMA)
-        return sql`
-          select t.id, g.ordinal, g.owner, r.address from ${schema}.task_id t
-          join ${schema}.graph g on g.ordinal = t.graph
-          left join ${schema}.replica r on r.id = g.owner and r.state = 'live'
-          where t.id = any(${sql.array([...taskIds], 'TEXT')})`
-      },
-    )
-    return rows.map(({ id, ordinal, owner, address }) => {
-      return { taskId: id, ordinal: Number(ordinal), owner: Number(owner), address: address ?? undefined }
+  async holders(taskIds: readonly string[]): Promise<(FoundById & { readonly taskId: string })[]> {
+    const rows: (FoundRow & { id: string })[] = await this.#database.soon((sql) => {
+      const schema = sql(SCHEMA)
+      return sql`
+        select t.id, g.ordinal, g.owner, g.graph_id, g.unreadable, r.address from ${schema}.task_id t
+        join ${schema}.graph g on g.ordinal = t.graph
+        left join ${schema}.replica r on r.id = g.owner and r.state = 'live'
+        where t.id = any(${sql.array([...taskIds], 'TEXT')})`
     })
+    return rows.map((row) => ({ taskId: row.id, ...foundIn(row) }))
+  }
+
+  /** Frees those of these ids of tasks whose graph has no row any more: somebody has deleted the row. */
+  async freeStray(taskIds: readonly string[]): Promise<void> {
+    await this.#database.soon((sql) => {
+      const schema = sql(SCHEMA)
+      return sql`
+        with settings as materialized (select ${sql.unsafe(this.#database.settings)})
+        delete from ${schema}.task_id t using settings where t.id = any(${sql.array([...taskIds], 'TEXT')})
+          and not exists (select from ${schema}.graph g where g.ordinal = t.graph)`
+    })
+  }
+}
+
+interface FoundRow {
+  readonly ordinal: string
+  readonly owner: string
+  readonly graph_id: string
+  readonly unreadable: string | null
+  readonly address: string | null
+}
+
+function foundIn({ ordinal, owner, graph_id: graphId, unreadable, address }: FoundRow): FoundById {
+  const isSetAside = Number(owner) === SET_ASIDE
+  return {
+    ...{ ordinal: Number(ordinal), owner: Number(owner), address: address ?? undefined, graphId },
+    unreadable: isSetAside ? (unreadable ?? '') : undefined,
   }
 }
 

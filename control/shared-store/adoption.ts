@@ -12,7 +12,14 @@
 import { messageOf, stackOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { nextTurn, SLICE_MS } from '../../shared/steps.ts'
-import { type AdoptedRow, type AdoptionRows, type FoundGraph, type KeptGraph, PORTION } from './adoption-rows.ts'
+import {
+  type AdoptedRow,
+  type AdoptionRows,
+  type FoundGraph,
+  type KeptGraph,
+  PORTION,
+  SET_ASIDE,
+} from './adoption-rows.ts'
 import { Looks } from './looks.ts'
 import type { ReplicaRows } from './replica-rows.ts'
 
@@ -28,8 +35,8 @@ export interface AdoptionOptions {
   readonly rows: AdoptionRows
   /** Milliseconds for which turns have followed one another without a gap. */
   readonly steadyMs: () => number
-  /** Builds a graph that `owner` had. */
-  readonly build: (kept: KeptGraph, owner: number) => Promise<void>
+  /** Builds a graph that `owner` had. False if it cannot be read, and was set aside. */
+  readonly build: (kept: KeptGraph, owner: number) => Promise<boolean>
   /** Called after `build`, with some graphs or with one. */
   readonly onBuilt: () => Promise<void>
   /** Has everything kept that was changed so far. */
@@ -100,6 +107,11 @@ export class Adoption {
     }
   }
 
+  /** Tries once more to build what was set aside: this version may know more. */
+  async retrySetAside(): Promise<void> {
+    await this.#during(SET_ASIDE, () => this.#adoptAll(SET_ASIDE, false))
+  }
+
   async #adoptAll(owner: number, isLive: boolean): Promise<void> {
     const { rows, log } = this.#options
     let count = 0
@@ -124,7 +136,7 @@ export class Adoption {
 
   /** Owners of graphs of which some are adopted, perhaps, and not built. */
   get underWay(): number[] {
-    return [...this.#underWay.keys()]
+    return [...this.#underWay.keys()].filter((owner) => owner !== SET_ASIDE)
   }
 
   async #during<T>(owner: number, adopt: () => Promise<T>): Promise<T> {
@@ -197,11 +209,13 @@ export class Adoption {
       for (const kept of some) {
         if (this.#built.has(kept.ordinal)) continue
         this.#built.add(kept.ordinal)
-        await build(kept, owner).catch((error) => {
-          this.#built.delete(kept.ordinal)
-          throw error
-        })
-        this.adoptedTotal++
+        let isBuilt = false
+        try {
+          isBuilt = await build(kept, owner)
+        } finally {
+          if (!isBuilt) this.#built.delete(kept.ordinal)
+        }
+        if (isBuilt) this.adoptedTotal++
         if (performance.now() < sliceEnd) continue
         await nextTurn() // for callers, and for the turns that renew the lease
         sliceEnd = performance.now() + SLICE_MS

@@ -1,6 +1,8 @@
 /** The rows of callbacks: what a turn writes, and what a replica that takes over finds. */
 import type { SQL } from 'bun'
-import type { Delivery, StoredCallbacks } from '../journal/kept-callbacks.ts'
+import type { Log } from '../../shared/log.ts'
+import { isDelivery, type StoredCallbacks } from '../journal/kept-callbacks.ts'
+import { type JsonRow, readable } from './readable-rows.ts'
 import { SCHEMA } from './schema-name.ts'
 import type { AddParameter } from './turn-parameters.ts'
 import type { CallbackState } from './turn-writes.ts'
@@ -22,19 +24,24 @@ export function callbackChanges(callbacks: readonly CallbackState[], replica: nu
  * Gives `replica` the callbacks of these graphs, and those that replicas which are gone had for removed graphs. Returns
  * them, with the ids of callbacks of these graphs that are over.
  */
-export async function takeCallbacks(sql: SQL, replica: number, graphIds: readonly string[]): Promise<StoredCallbacks> {
+export async function takeCallbacks(
+  sql: SQL,
+  replica: number,
+  graphIds: readonly string[],
+  log: Log,
+): Promise<StoredCallbacks> {
   const schema = sql(SCHEMA)
   const ids = sql.array([...graphIds], 'TEXT')
-  const taken: { id: string; delivery: string }[] = await sql`
+  const taken: JsonRow[] = await sql`
     update ${schema}.callback c set replica = ${replica}
     where c.delivery is not null and (c.graph_id = any(${ids})
       or (not exists (select from ${schema}.replica r where r.id = c.replica and r.state = 'live')
         and not exists (select from ${schema}.graph g where g.graph_id = c.graph_id)))
-    returning c.id, c.delivery`
+    returning c.id, c.delivery as json`
   const over: { id: string; graph_id: string }[] = await sql`
     select id, graph_id from ${schema}.callback where delivery is null and graph_id = any(${ids})`
   return {
-    waiting: new Map(taken.map(({ id, delivery }) => [id, JSON.parse(delivery) as Delivery])),
+    waiting: new Map(readable(taken, 'callback', isDelivery, log).map((delivery) => [delivery.id, delivery])),
     over: new Map(over.map(({ id, graph_id }) => [id, graph_id])),
   }
 }

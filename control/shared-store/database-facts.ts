@@ -5,6 +5,7 @@
  */
 import { lookup } from 'node:dns/promises'
 import type { SQL } from 'bun'
+import { SET_ASIDE } from './adoption-rows.ts'
 import { DatabaseFault, databaseFault, silentFault } from './database-fault.ts'
 import { type DatabaseUrl, placeOf } from './database-url.ts'
 import { SCHEMA } from './schema-name.ts'
@@ -38,6 +39,8 @@ export interface DatabaseFacts {
   readonly foreignTables: readonly string[]
   /** Version of our tables. Undefined without them, and for one who may not read it. */
   readonly schemaVersion: number | undefined
+  /** Ids of some graphs that were set aside. */
+  readonly unreadableGraphs: readonly string[]
   readonly mayCreateSchema: boolean
   /** Rights in the schema. Meaningless without it. */
   readonly mayUseSchema: boolean
@@ -92,6 +95,7 @@ async function look(first: SQL, second: SQL): Promise<DatabaseFacts> {
     startedAt: row.started_at,
     systemIdentifier: await textIfAllowed(first, 'select system_identifier::text as text from pg_control_system()'),
     schemaVersion: row.has_schema_version ? await schemaVersion(first) : undefined,
+    unreadableGraphs: row.has_schema_version ? wordsIn((await textIfAllowed(first, UNREADABLE)) ?? '') : [],
     isTransactionPooled,
     roundTripMs: await roundTripMs(first),
   }
@@ -149,6 +153,11 @@ const isResolved = async (hostname: string): Promise<boolean> =>
     () => true,
     () => false,
   ))
+
+/** An earlier version of the schema has no such column, and no such graphs. */
+const UNREADABLE = `
+  select coalesce(string_agg(graph_id, ' '), '') as text from (select graph_id from ${SCHEMA}.graph
+    where owner = ${SET_ASIDE} order by ordinal limit 3) few`
 
 const BACKEND = 'select pg_backend_pid() as pid'
 

@@ -54,6 +54,9 @@ const warning = (code: string, message: string, remedy: string): Found => ({
   ...{ code, severity: 'warning', message, remedy },
 })
 
+export const openFileFinding = (path: string): Finding =>
+  warning('open_file', `other users have rights to ${path}, which has a password`, `chmod 600 ${path}`)
+
 /** Code and remedy of each kind of fault that a first look may end with. */
 const UNREACHED: Readonly<Partial<Record<FaultKind, readonly [code: string, remedy: (url: DatabaseUrl) => string]>>> = {
   away: ['unreachable', () => 'start PostgreSQL, let it listen there (listen_addresses), or correct the address'],
@@ -184,6 +187,16 @@ function ofPrimary({ database }: DatabaseUrl, facts: DatabaseFacts): Found[] {
         'newer_schema',
         `the tables have version ${facts.schemaVersion}, and this program knows ${SCHEMA_VERSION}`,
         'install a newer taskmill-control',
+      ),
+    )
+  }
+  if (facts.unreadableGraphs.length > 0) {
+    const [first] = facts.unreadableGraphs
+    found.push(
+      error(
+        'unreadable_graphs',
+        `the rows of ${facts.unreadableGraphs.join(', ')} cannot be read: nothing of these graphs runs`,
+        `GET /graphs?state=unreadable lists them all, with reasons; repair the rows, or install a newer taskmill-control, and restart a replica; or give one up: DELETE /graphs/${first}`,
       ),
     )
   }

@@ -1,6 +1,8 @@
 /** The rows of orphans: what a turn writes, and what a replica takes over from those that are gone. */
-import type { Orphan } from '../journal/orphan-file.ts'
+import type { Log } from '../../shared/log.ts'
+import { isOrphan, type Orphan } from '../journal/orphan-file.ts'
 import type { Database } from './database.ts'
+import { type JsonRow, readable } from './readable-rows.ts'
 import type { ReplicaRows } from './replica-rows.ts'
 import { SCHEMA } from './schema-name.ts'
 import type { AddParameter } from './turn-parameters.ts'
@@ -29,8 +31,9 @@ export function orphanChanges(orphans: readonly OrphanState[], replica: number, 
 export async function takeOrphans(
   database: Pick<Database, 'settings' | 'soon'>,
   { id, epoch }: Pick<ReplicaRows, 'epoch' | 'id'>,
+  log: Log,
 ): Promise<Orphan[]> {
-  const rows: { payload: string }[] = await database.soon((sql) => {
+  const rows: JsonRow[] = await database.soon((sql) => {
     const schema = sql(SCHEMA)
     return sql`
       with settings as materialized (select ${sql.unsafe(database.settings)}),
@@ -41,15 +44,19 @@ export async function takeOrphans(
       update ${schema}.orphan o set replica = ${id} from portion p, ${schema}.replica r
       where o.handle_id = p.handle_id and r.id = ${id} and r.epoch = ${epoch} and r.state = 'live'
         and (select count(*) from settings) = 1
-      returning o.payload`
+      returning o.handle_id as id, o.payload as json`
   })
-  return rows.map(({ payload }) => JSON.parse(payload) as Orphan)
+  return readable(rows, 'orphan', isOrphan, log)
 }
 
 /** All orphans that this replica is to end. */
-export async function ownOrphans(database: Pick<Database, 'soon'>, { id }: Pick<ReplicaRows, 'id'>): Promise<Orphan[]> {
-  const rows: { payload: string }[] = await database.soon(
-    (sql) => sql`select payload from ${sql(SCHEMA)}.orphan where replica = ${id}`,
+export async function ownOrphans(
+  database: Pick<Database, 'soon'>,
+  { id }: Pick<ReplicaRows, 'id'>,
+  log: Log,
+): Promise<Orphan[]> {
+  const rows: JsonRow[] = await database.soon(
+    (sql) => sql`select handle_id as id, payload as json from ${sql(SCHEMA)}.orphan where replica = ${id}`,
   )
-  return rows.map(({ payload }) => JSON.parse(payload) as Orphan)
+  return readable(rows, 'orphan', isOrphan, log)
 }

@@ -11,7 +11,16 @@ import { type GiveUpRequest, MAX_GIVEN_UP_IDS } from '../../shared/contract/repl
 import { messageOf, ServiceError } from '../../shared/errors.ts'
 import { fetchAsIs } from '../../shared/fetch-as-is.ts'
 import { callerLeftError } from '../../shared/request-body.ts'
-import type { AskedReplica, NamedGraph, OtherReplica, OtherReplicas, Place, ReplicaRequest } from '../journal/keeper.ts'
+import {
+  type AskedReplica,
+  type NamedGraph,
+  type OtherReplica,
+  type OtherReplicas,
+  type Place,
+  type ReplicaRequest,
+  Unreadable,
+  type UnreadableGraph,
+} from '../journal/keeper.ts'
 import { noOwner } from '../journal/no-owner.ts'
 import { checkOf } from '../json/schema-check.ts'
 import type { TaskStore } from '../store/tasks.ts'
@@ -61,14 +70,29 @@ export class Others implements OtherReplicas {
       const found = await rows.adoptions.find(named)
       if (found === undefined) return undefined
       const { owner, address } = found
+      if (found.unreadable !== undefined) throw new Unreadable(found.graphId, found.unreadable)
       if (address === undefined) return { isHere: await takeover.adoptOne(found) }
       // What this replica accepts or removes just now has rows. An adopted graph is perhaps not built yet.
       if (owner === rows.replicas.id && takeover.isOwnNumber(found.ordinal)) return undefined
       if (owner === rows.replicas.id) return { isHere: this.isHere(named) }
       return address === '' ? { isHere: false } : { isHere: false, owner: { id: owner, address } }
     } catch (error) {
+      if (error instanceof Unreadable) throw error
       throw unavailable(messageOf(error), error)
     }
+  }
+
+  async unreadable(before: number, limit: number): Promise<readonly UnreadableGraph[]> {
+    return await this.#options.rows.adoptions.unreadable(before, limit).catch((error) => {
+      throw unavailable(messageOf(error), error)
+    })
+  }
+
+  async removeUnreadable(graphId: string): Promise<boolean> {
+    if (graphId.includes('\0')) return false
+    return await this.#options.rows.adoptions.removeUnreadable(graphId).catch((error) => {
+      throw unavailable(messageOf(error), error)
+    })
   }
 
   /**
@@ -82,7 +106,8 @@ export class Others implements OtherReplicas {
       throw unavailable(messageOf(error), error)
     })
     if (found === undefined) return 'nowhere'
-    const { owner, address } = found
+    const { owner, address, unreadable } = found
+    if (unreadable !== undefined) return 'shown'
     if (address === undefined) return (await takeover.adoptOne(found)) ? 'shown' : 'unsettled'
     if (owner === rows.replicas.id || address === '') return 'unsettled'
     const path =
@@ -174,9 +199,15 @@ export class Others implements OtherReplicas {
     const holders = await rows.adoptions.holders(taskIds).catch((error) => {
       throw unavailable(messageOf(error), error)
     })
+    if (holders.length === 0) {
+      await rows.adoptions.freeStray(taskIds).catch((error) => {
+        throw unavailable(messageOf(error), error)
+      })
+    }
     const byOwner = Map.groupBy(holders, ({ owner }) => owner)
     for (const [owner, held] of byOwner) {
-      const { address, taskId } = held[0]!
+      const { address, taskId, graphId, unreadable } = held[0]!
+      if (unreadable !== undefined) throw new Unreadable(graphId, unreadable, `the graph ${graphId} of task ${taskId}`)
       // Its row is just being removed, or its graph being built: callers would not have come so far otherwise.
       if (owner === rows.replicas.id) throw noOwner(`task ${taskId} is being removed, or taken over, here`)
       if (address === undefined) {

@@ -25,6 +25,8 @@ const WINDOW = 2_000
 const STATES = '['
 
 interface FrameRow {
+  /** The number of its graph. */
+  readonly graph: string
   readonly payload: string
 }
 
@@ -96,7 +98,8 @@ export class PastEvents {
     frames: readonly FrameRow[],
     removals: readonly RemovalRow[],
   ): ServiceEvent[] {
-    const states = frames.filter(({ payload }) => payload.startsWith(STATES))
+    // Those of other graphs have no events here, and may be unreadable.
+    const states = frames.filter(({ graph, payload }) => lost.has(Number(graph)) && payload.startsWith(STATES))
     const rows: EventRow[] = [
       ...lost.rowsAfter(
         after,
@@ -118,7 +121,7 @@ export class PastEvents {
   ): Promise<[frames: readonly FrameRow[], removals: readonly RemovalRow[]]> {
     const frames = await this.#query<FrameRow>(
       (sql) => sql`
-        select f.payload from ${sql(SCHEMA)}.frame f join ${sql(SCHEMA)}.graph g on g.ordinal = f.graph
+        select f.graph, f.payload from ${sql(SCHEMA)}.frame f join ${sql(SCHEMA)}.graph g on g.ordinal = f.graph
         where g.graph_id = ${graphId} and f.seq > ${after}`,
     )
     const removals = await this.#query<RemovalRow>(
@@ -131,7 +134,7 @@ export class PastEvents {
 
   async #between(after: number, upTo: number): Promise<[frames: readonly FrameRow[], removals: readonly RemovalRow[]]> {
     const frames = await this.#query<FrameRow>(
-      (sql) => sql`select payload from ${sql(SCHEMA)}.frame where seq > ${after} and seq <= ${upTo}`,
+      (sql) => sql`select graph, payload from ${sql(SCHEMA)}.frame where seq > ${after} and seq <= ${upTo}`,
     )
     const removals = await this.#query<RemovalRow>(
       (sql) => sql`select seq, graph_id, at from ${sql(SCHEMA)}.removal where seq > ${after} and seq <= ${upTo}`,

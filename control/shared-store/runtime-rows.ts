@@ -5,8 +5,11 @@
  * another, and a look at an unchanged pool reads one row.
  */
 import type { SQL } from 'bun'
+import { isObject } from '../../shared/json.ts'
+import type { Log } from '../../shared/log.ts'
 import type { PoolState } from '../graph/pool-state.ts'
 import { CHANNEL } from './database.ts'
+import { readable } from './readable-rows.ts'
 import { SCHEMA } from './schema-name.ts'
 
 /** The pool after so many changes. */
@@ -31,16 +34,16 @@ interface RuntimeRow {
 }
 
 /** The pool. Undefined if it has not changed since the version `known`. */
-export async function readPool(sql: SQL, known: number): Promise<KeptPool | undefined> {
+export async function readPool(sql: SQL, known: number, log: Log): Promise<KeptPool | undefined> {
   const { version, rows } = await readRows(sql, known)
-  return version === known ? undefined : { version, state: stateOf(rows) }
+  return version === known ? undefined : { version, state: stateOf(rows, log) }
 }
 
 /** Makes a change in the transaction `sql`. Others see it after the commit, which rings them. */
-export async function changePool(sql: SQL, make: (state: PoolState) => PoolState): Promise<KeptPool> {
+export async function changePool(sql: SQL, log: Log, make: (state: PoolState) => PoolState): Promise<KeptPool> {
   await sql`select from ${sql(SCHEMA)}.runtime_pool for update`
   const { version, rows } = await readRows(sql, -1)
-  const state = stateOf(rows)
+  const state = stateOf(rows, log)
   const next = make(state)
   if (next === state) return { version, state }
   await writeRows(sql, rows, rowsOf(next, rows, version + 1))
@@ -65,17 +68,22 @@ async function readRows(sql: SQL, known: number): Promise<{ readonly version: nu
   return { version: Number(found[0].pool_version), rows }
 }
 
-function stateOf(rows: readonly RuntimeRow[]): PoolState {
+function stateOf(rows: readonly RuntimeRow[], log: Log): PoolState {
   const lost = rows.filter(({ losses }) => losses > 0).sort((a, b) => a.version - b.version)
   return {
     added: rows.flatMap(({ name, url, labels }) =>
-      url === undefined ? [] : { name, url, labels: JSON.parse(labels) },
+      url === undefined
+        ? []
+        : { name, url, labels: readable([{ id: name, json: labels }], 'runtime', isLabels, log)[0] ?? {} },
     ),
     draining: rows.flatMap(({ name, isDraining }) => (isDraining ? name : [])),
     removed: rows.flatMap(({ name, removedUrl: url }) => (url === undefined ? [] : { name, url, labels: {} })),
     losses: new Map(lost.map(({ name, losses }) => [name, losses])),
   }
 }
+
+const isLabels = (value: unknown): value is Readonly<Record<string, string>> =>
+  isObject(value) && Object.values(value).every((each) => typeof each === 'string')
 
 /** An unchanged row keeps its version. */
 function rowsOf(state: PoolState, earlier: readonly RuntimeRow[], version: number): RuntimeRow[] {

@@ -5,6 +5,7 @@
  * next turn removes the graph and the answer. So an answer counts only once the owner of its graph shows the graph.
  */
 import { badRequest, messageOf, ServiceError } from '../../shared/errors.ts'
+import { isObject, jsonOrUndefined } from '../../shared/json.ts'
 import { IdempotencyKeys, type KeptKey, type SentKey } from '../journal/idempotency.ts'
 import type { KeptKeys, NamedGraph } from '../journal/keeper.ts'
 import { noOwner } from '../journal/no-owner.ts'
@@ -85,8 +86,11 @@ export class SharedKeys implements KeptKeys {
 
 /** The graph that was accepted with `answer`, by its id or by that of its first task. */
 function graphOf({ answer }: KeptKey): NamedGraph {
-  const { graph_id, task_ids } = JSON.parse(answer) as { graph_id?: string; task_ids: readonly [string] }
-  return graph_id === undefined ? { taskId: task_ids[0] } : { graphId: graph_id }
+  const value = jsonOrUndefined(answer)
+  if (isObject(value) && typeof value.graph_id === 'string') return { graphId: value.graph_id }
+  const first: unknown = isObject(value) && Array.isArray(value.task_ids) ? value.task_ids[0] : undefined
+  if (typeof first === 'string') return { taskId: first }
+  throw new ServiceError(409, 'the answer to the first request with this key is unreadable: use another key')
 }
 
 function answerTo(sent: SentKey, { hash, answer }: KeptKey): string {

@@ -5,6 +5,7 @@
  * before its row is committed: if it was declared dead meanwhile, it would kill an attempt that another replica follows.
  * Living replicas take over the rows of dead ones.
  */
+import type { Log } from '../../shared/log.ts'
 import type { Orphan, OrphanKeeper } from '../journal/orphan-file.ts'
 import type { Database } from './database.ts'
 import { ownOrphans, takeOrphans } from './orphan-rows.ts'
@@ -14,6 +15,7 @@ import type { OrphanState } from './turn-writes.ts'
 export interface SharedOrphansOptions {
   readonly database: Pick<Database, 'settings' | 'soon'>
   readonly replica: Pick<ReplicaRows, 'epoch' | 'id'>
+  readonly log: Log
   /** Writes a state in the next turn. */
   readonly write: (orphan: OrphanState) => void
   /** As `Keeper.kept`. */
@@ -55,11 +57,11 @@ export class SharedOrphans implements OrphanKeeper {
 
   /** Takes over orphans of dead replicas. Returns their number. */
   async look(): Promise<number> {
-    const { database, replica } = this.#options
+    const { database, replica, log } = this.#options
     const isUncertain = this.#isUncertain
     this.#isUncertain = true // until the answer is here
-    const taken = await takeOrphans(database, replica)
-    const own = isUncertain ? await ownOrphans(database, replica) : taken
+    const taken = await takeOrphans(database, replica, log)
+    const own = isUncertain ? await ownOrphans(database, replica, log) : taken
     this.#isUncertain = false
     const found = own.filter(({ handle_id }) => !this.#orphans.has(handle_id))
     for (const orphan of found) this.#orphans.set(orphan.handle_id, orphan)

@@ -3,6 +3,7 @@
  * then. Others are rung, and read it.
  */
 import { messageOf, ServiceError } from '../../shared/errors.ts'
+import type { Log } from '../../shared/log.ts'
 import { type PoolState, UNCHANGED } from '../graph/pool-state.ts'
 import type { PoolKeeper } from '../journal/pool-file.ts'
 import type { Database } from './database.ts'
@@ -15,11 +16,13 @@ const NO_IDLING = `set_config('idle_in_transaction_session_timeout', '${MAX_IDLE
 
 export class SharedPool implements PoolKeeper {
   readonly #database: Pick<Database, 'settings' | 'soon'>
+  readonly #log: Log
   #kept: KeptPool = { version: -1, state: UNCHANGED }
   onChange: () => void = () => {}
 
-  constructor(database: Pick<Database, 'settings' | 'soon'>) {
+  constructor(database: Pick<Database, 'settings' | 'soon'>, log: Log) {
     this.#database = database
+    this.#log = log
   }
 
   get state(): PoolState {
@@ -34,7 +37,7 @@ export class SharedPool implements PoolKeeper {
       kept = await this.#database.soon((sql) =>
         sql.begin(async (transaction) => {
           await transaction.unsafe(`select ${settings}, ${NO_IDLING}`)
-          return await changePool(transaction, (state) => {
+          return await changePool(transaction, this.#log, (state) => {
             // The answer to an earlier try got lost, and it was committed.
             if (wanted !== undefined && Bun.deepEquals(contentOf(state), contentOf(wanted))) return state
             wanted = make(state)
@@ -52,7 +55,7 @@ export class SharedPool implements PoolKeeper {
   /** Reads what others have changed. */
   async look(): Promise<void> {
     const { version } = this.#kept
-    const kept = await this.#database.soon((sql) => readPool(sql, version))
+    const kept = await this.#database.soon((sql) => readPool(sql, version, this.#log))
     if (kept !== undefined) this.#take(kept)
   }
 

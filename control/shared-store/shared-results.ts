@@ -10,6 +10,7 @@ import type { Task } from '../graph/graph.ts'
 import {
   isLargeJson,
   LARGE_RESULT_CHARACTERS,
+  RESULT_FILE_NAME,
   ResultFile,
   SHARED_RESULT_CHARACTERS,
   type StoredResult,
@@ -46,8 +47,7 @@ export class SharedResults implements KeptResults {
 
   /** The name ends with a checksum, and the same name has the same content. */
   async #keep({ graph, position }: Task, attempt: number, json: string): Promise<ResultFile> {
-    const checksum = Bun.hash.crc32(json).toString(16).padStart(8, '0')
-    const name = `${graph.ordinal}-${position}-${attempt}-${checksum}.json`
+    const name = `${graph.ordinal}-${position}-${attempt}-${checksumOf(json)}.json`
     await this.#rows.keepResult(name, graph.ordinal, json)
     return new ResultFile(name)
   }
@@ -55,7 +55,11 @@ export class SharedResults implements KeptResults {
   async read({ name }: ResultFile): Promise<StoredResult> {
     try {
       const json = await this.#rows.readResult(name)
-      return json === undefined ? { lost: `the result is lost: the database has no ${name}` } : { json }
+      if (json === undefined) return { lost: `the result is lost: the database has no ${name}` }
+      const checksum = RESULT_FILE_NAME.exec(name)?.[1]
+      return checksum === undefined || checksum === checksumOf(json)
+        ? { json }
+        : { lost: `the result is lost: ${name} in the database is not what was written` }
     } catch (error) {
       return { lost: `the result cannot be read now: ${messageOf(error)}` }
     }
@@ -69,3 +73,5 @@ export class SharedResults implements KeptResults {
     this.#onUse(name, -1)
   }
 }
+
+const checksumOf = (json: string): string => Bun.hash.crc32(json).toString(16).padStart(8, '0')

@@ -5,6 +5,7 @@
  * both lock the row of the replica.
  */
 import type { SQL } from 'bun'
+import type { Log } from '../../shared/log.ts'
 import type { KeptKey, SentKey } from '../journal/idempotency.ts'
 import type { StoredCallbacks } from '../journal/kept-callbacks.ts'
 import { AdoptionRows } from './adoption-rows.ts'
@@ -31,12 +32,14 @@ export interface SharedRowsOptions extends DatabaseOptions {
 
 export class SharedRows {
   readonly #database: Database
+  readonly #log: Log
   readonly replicas: ReplicaRows
   readonly adoptions: AdoptionRows
   /** The last turn that was committed for certain. */
   #turn = 0
 
   constructor(options: SharedRowsOptions) {
+    this.#log = options.log
     this.#database = new Database({ ...options, onRing: () => this.onRing() })
     this.replicas = new ReplicaRows(this.#database, options.leaseMs, options.lockId)
     this.adoptions = new AdoptionRows(this.#database, this.replicas)
@@ -116,7 +119,7 @@ export class SharedRows {
 
   /** As in `callback-rows.ts`, for this replica. */
   async takeCallbacks(graphIds: readonly string[]): Promise<StoredCallbacks> {
-    return await this.#database.repeat((sql) => takeCallbacks(sql, this.replicas.id, graphIds))
+    return await this.#database.repeat((sql) => takeCallbacks(sql, this.replicas.id, graphIds, this.#log))
   }
 
   close(): Promise<void> {

@@ -1,13 +1,11 @@
 /** The state of runtime services that replicas share: the pool, and the orphans. */
 import { messageOf, stackOf } from '../../shared/errors.ts'
-import type { Log } from '../../shared/log.ts'
 import { Looks } from './looks.ts'
 import { SharedOrphans, type SharedOrphansOptions } from './shared-orphans.ts'
 import { SharedPool } from './shared-pool.ts'
 
 export interface SharedRuntimesOptions extends SharedOrphansOptions {
   readonly leaseMs: number
-  readonly log: Log
 }
 
 export class SharedRuntimes {
@@ -17,7 +15,7 @@ export class SharedRuntimes {
 
   constructor(options: SharedRuntimesOptions) {
     const { database, leaseMs, log } = options
-    this.pool = new SharedPool(database)
+    this.pool = new SharedPool(database, log)
     this.orphans = new SharedOrphans(options)
     this.#looks = new Looks({
       leaseMs,

@@ -68,6 +68,10 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     // Attempts in runtime services that nobody waits for. `replica` ends them.
     `create table ${SCHEMA}.orphan (handle_id text primary key, replica bigint not null, payload text not null)`,
   ],
+  [
+    // Why the graph was set aside, and when (milliseconds since 1970). Counts while `owner` is `SET_ASIDE`.
+    `alter table ${SCHEMA}.graph add column unreadable text, add column unreadable_at bigint`,
+  ],
 ]
 
 /** Version of the schema that this program needs. */

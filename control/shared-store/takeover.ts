@@ -4,7 +4,7 @@
  * Numbers of changes only rise. A graph may have higher numbers than this replica has come to, and they are those of a
  * replica that lives, perhaps. So this one goes on in a new block of numbers then.
  */
-import { UsageError } from '../../shared/errors.ts'
+import { messageOf, UsageError } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { runCooperatively } from '../../shared/steps.ts'
 import type { Graph, Task } from '../graph/graph.ts'
@@ -15,7 +15,7 @@ import { BLOCK, blockOf, type NumberBlocks } from '../journal/number-blocks.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { Adoption } from './adoption.ts'
 import type { FoundGraph, KeptGraph } from './adoption-rows.ts'
-import { recoveredGraph } from './recovered-graphs.ts'
+import { type RecoveredGraph, recoveredGraph } from './recovered-graphs.ts'
 import type { SharedRows } from './shared-rows.ts'
 import type { TurnWriter } from './turn-writer.ts'
 import type { UnkeptWrites } from './unkept-writes.ts'
@@ -70,7 +70,7 @@ export class Takeover {
     this.#adoption = new Adoption({
       ...{ replicas: rows.replicas, rows: rows.adoptions, log },
       steadyMs: () => turns.steadyMs,
-      build: (kept, owner) => this.#adoptIfKnown(kept, owner),
+      build: (kept, owner) => this.#adoptOrSetAside(kept, owner),
       onBuilt: () => this.#adoptCallbacks(),
       settle: async () => turns.kept(),
       isOwnNumber: (ordinal) => this.isOwnNumber(ordinal),
@@ -102,6 +102,7 @@ export class Takeover {
   /** Adopts the graphs of all replicas that are gone. To be called once. */
   async recover(): Promise<RecoveredRows & { readonly callbacks: StoredCallbacks }> {
     await this.#adoption.look()
+    await this.#adoption.retrySetAside()
     const callbacks = await this.#takeCallbacks()
     return { graphCount: this.#options.store.graphCount, toKillRemotely: this.#toKillRemotely, callbacks }
   }
@@ -149,21 +150,33 @@ export class Takeover {
     this.#events.callbacks(graphs, await this.#takeCallbacks())
   }
 
-  /** A start fails with rows that it does not know. Later, the other graphs matter more. */
-  async #adoptIfKnown(kept: KeptGraph, owner: number): Promise<void> {
+  /** Rows that cannot be read cost nobody but their graph. False then. */
+  async #adoptOrSetAside(kept: KeptGraph, owner: number): Promise<boolean> {
+    const { rows, log } = this.#options
+    let recovered: RecoveredGraph
     try {
-      await this.#adopt(kept, owner)
+      recovered = await runCooperatively(this.#recovered(kept, owner)) // pure: what it throws comes from the rows
+      const { id = kept.graphId, ordinal = kept.ordinal } = recovered.graph ?? {}
+      if (id !== kept.graphId || ordinal !== kept.ordinal) throw new Error('its body is that of another graph')
     } catch (error) {
-      if (!(error instanceof UsageError) || this.#events === undefined) throw error
-      this.#options.log.error('a graph cannot be adopted', { graph_ordinal: kept.ordinal, cause: error.message })
+      const cause = messageOf(error)
+      await rows.adoptions.setAside(kept.ordinal, cause)
+      log.error('a graph is unreadable and was set aside', {
+        graph_id: kept.graphId,
+        graph_ordinal: kept.ordinal,
+        cause,
+      })
+      return false
     }
+    await this.#adopt(kept, owner, recovered)
+    return true
   }
 
-  async #adopt(kept: KeptGraph, owner: number): Promise<void> {
+  async #adopt(kept: KeptGraph, owner: number, recovered: RecoveredGraph): Promise<void> {
     this.#options.writes.raise(kept.lastFrame)
-    this.#adoptedBlocks.add(owner)
+    if (owner > 0) this.#adoptedBlocks.add(owner)
     for (const block of kept.blocks) this.#adoptedBlocks.add(block)
-    const { graph, unnumbered, toKillRemotely, cutOff, lastSeq } = await runCooperatively(this.#recovered(kept, owner))
+    const { graph, unnumbered, toKillRemotely, cutOff, lastSeq } = recovered
     this.#adoptedBlocks.add(blockOf(lastSeq))
     if (lastSeq > this.#options.store.seq) await this.#raise()
     if (graph === undefined) {
@@ -184,8 +197,9 @@ export class Takeover {
   }
 
   #recovered(kept: KeptGraph, owner: number) {
-    const refuse = (detail: string) => new UsageError(`graph ${kept.ordinal} in the database: ${detail}`)
-    const failure = { code: 'internal', message: `attempt interrupted: replica ${owner} is gone` } as const
+    const refuse = (detail: string) => new UsageError(detail)
+    const who = owner > 0 ? `replica ${owner}` : 'its replica'
+    const failure = { code: 'internal', message: `attempt interrupted: ${who} is gone` } as const
     return recoveredGraph(kept, refuse, this.#options.onTakeover === 'fail' ? failure : undefined)
   }
 

@@ -6,3 +6,9 @@
  */
 export const GRAPH_STATES = ['running', 'success', 'failed', 'cancelled'] as const
 export type GraphState = (typeof GRAPH_STATES)[number]
+
+/** The state of a graph whose rows in the database cannot be read: it is listed, and nothing else. */
+export const UNREADABLE = 'unreadable'
+
+/** The states of graphs in lists. */
+export const LISTED_GRAPH_STATES = [...GRAPH_STATES, UNREADABLE] as const

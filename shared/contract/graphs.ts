@@ -7,7 +7,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { count, flag, maybe, oneOf, text, textMap, texts, time } from './answer-schema.ts'
 import { CancelledTask, ReusedFrom } from './control.ts'
-import { GRAPH_STATES } from './graph-state.ts'
+import { GRAPH_STATES, UNREADABLE } from './graph-state.ts'
 import { RUN_IFS } from './run-if.ts'
 import { TASK_STATUSES } from './task-status.ts'
 import { Waiting } from './waiting.ts'
@@ -68,6 +68,22 @@ export const GraphSummary = Type.Object(
   { title: 'GraphSummary' },
 )
 export type GraphSummary = Static<typeof GraphSummary>
+
+/** A graph in GET /graphs?state=unreadable. */
+export const UnreadableGraph = Type.Object(
+  {
+    graph_id: text('Id of the graph.'),
+    state: Type.Literal(UNREADABLE, {
+      description:
+        'Its rows in the database are damaged, or of a newer version. Nothing of it runs, and its ids stay taken.',
+    }),
+    error: text('What is wrong with them.'),
+    task_count: count('Ids of tasks that it keeps taken. 0 with scope graph.'),
+    set_aside_at: time('When it was set aside.'),
+  },
+  { title: 'UnreadableGraph' },
+)
+export type UnreadableGraph = Static<typeof UnreadableGraph>
 
 /** A task in GET /graphs/{id}. */
 export const GraphTask = Type.Object(

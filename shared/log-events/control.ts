@@ -159,6 +159,11 @@ export const controlLogEvents = {
     when: 'The file of a result that nobody needs stays.',
     fields: { ...CAUSE, file: 'Name of the file.' },
   },
+  'other users have rights to the file with the password of the database: chmod 600 it': {
+    level: 'warn',
+    when: 'At the start, if an address in --database-file has a password.',
+    fields: { database_file: 'Its path.' },
+  },
   'the database is away': {
     level: 'error',
     when: 'The database does not answer. Requests get 503, and no attempt starts, until it does.',
@@ -210,10 +215,15 @@ export const controlLogEvents = {
     when: 'The replica runs graphs of one that is gone from now on.',
     fields: { replica: 'Number of the one that is gone; 0 for those of an earlier version.', graphs: 'How many.' },
   },
-  'a graph cannot be adopted': {
+  'a graph is unreadable and was set aside': {
     level: 'error',
-    when: 'This version does not know its rows. A newer replica adopts it after this one has ended.',
-    fields: { ...CAUSE, graph_ordinal: 'Number of the graph in the database.' },
+    when: 'Its rows are damaged, or this version does not know them. Nothing of it runs, its ids stay taken, and GET /graphs?state=unreadable lists it. Each replica tries again when it starts; DELETE /graphs/{id} removes it.',
+    fields: { ...CAUSE, graph_id: 'Its id.', graph_ordinal: 'Its number in the database.' },
+  },
+  'a row of the database is unreadable and is left out': {
+    level: 'error',
+    when: 'A callback is not delivered, an abandoned attempt is not ended, or a runtime service has no labels, because its row is damaged. Repair the row, or delete it.',
+    fields: { table: 'Its table: callback, orphan or runtime.', row: 'Its key.' },
   },
   'graphs of other replicas are not adopted': {
     level: 'error',

@@ -109,7 +109,10 @@ describe('a list of graphs', () => {
   })
 
   test.each([
-    ['?state=faild', 'invalid state "faild": expected running, success, failed, cancelled (did you mean "failed"?)'],
+    [
+      '?state=faild',
+      'invalid state "faild": expected running, success, failed, cancelled, unreadable (did you mean "failed"?)',
+    ],
     ['?since=yesterday', 'invalid since "yesterday": expected a time such as 2026-01-31T09:30:00Z'],
     [
       '?until=2026-13-01T00:00:00Z',

@@ -45,6 +45,7 @@ function adoptionThatFailsAt(step: string) {
     build: async ({ ordinal }) => {
       if (ordinal === 12) fail('build')
       built.push(ordinal)
+      return true
     },
     onBuilt: async () => {
       fail('tell')
@@ -82,7 +83,7 @@ test('a removed graph is forgotten once its rows are gone, and not before', asyn
       owned: async () => owned.map((ordinal) => ({ ordinal, size: 1 })),
     } as Partial<AdoptionRows> as AdoptionRows,
     steadyMs: () => 0,
-    build: async ({ ordinal }) => void built.push(ordinal),
+    build: async ({ ordinal }) => built.push(ordinal) > 0,
     onBuilt: async () => {},
     settle: () => settled(),
     isOwnNumber: () => false,
@@ -121,7 +122,7 @@ test('a fault that does not pass is told once', async () => {
       },
     } as Partial<AdoptionRows> as AdoptionRows,
     steadyMs: () => 0,
-    build: async () => {},
+    build: async () => true,
     onBuilt: async () => {},
     settle: async () => {},
     isOwnNumber: () => false,

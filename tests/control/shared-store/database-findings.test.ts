@@ -23,7 +23,7 @@ const WELL: DatabaseFacts = {
     schemaVersion: undefined,
   },
   ...{ mayCreateSchema: true, mayUseSchema: false, closedTables: [], freeConnections: 90, isEncrypted: false },
-  ...{ isTransactionPooled: false, roundTripMs: 0.2 },
+  ...{ isTransactionPooled: false, unreadableGraphs: [], roundTripMs: 0.2 },
 }
 
 const found = (looked: readonly Looked[]) => findingsOf(looked).map(({ code, severity }) => `${severity} ${code}`)

@@ -7,6 +7,7 @@ import { SQL } from 'bun'
 import { type PoolState, withAdded, withDrained, withRemoved } from '../../../control/graph/pool-state.ts'
 import { SharedPool } from '../../../control/shared-store/shared-pool.ts'
 import type { SharedRows } from '../../../control/shared-store/shared-rows.ts'
+import { silentLog } from '../../../shared/log.ts'
 import { startCuttingLink } from '../../support/cutting-link.ts'
 import { mustPostgres } from '../../support/must-postgres.ts'
 import { type Postgres, startPostgres } from '../../support/postgres.ts'
@@ -30,7 +31,7 @@ describe.skipIf(missing !== undefined)(
 
     /** Without the time limit of callers. */
     const poolOn = ({ database }: SharedRows) =>
-      new SharedPool({ settings: database.settings, soon: (work) => database.repeat(work) })
+      new SharedPool({ settings: database.settings, soon: (work) => database.repeat(work) }, silentLog())
 
     test('has what was written, and a look reads what another one changed', async () => {
       const url = postgres.url(await postgres.createDatabase())

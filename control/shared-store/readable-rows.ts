@@ -1,0 +1,24 @@
+/** Rows that hold JSON. One that is damaged costs nobody but itself: it is told, left out, and stays in the database. */
+import { jsonOrUndefined } from '../../shared/json.ts'
+import type { Log } from '../../shared/log.ts'
+
+export interface JsonRow {
+  /** Its key in the table. */
+  readonly id: string
+  readonly json: string
+}
+
+/** The values of those `rows` of `table` whose values are as they should be. */
+export function readable<T>(
+  rows: readonly JsonRow[],
+  table: string,
+  isSound: (value: unknown) => value is T,
+  log: Pick<Log, 'error'>,
+): T[] {
+  return rows.flatMap(({ id, json }) => {
+    const value = jsonOrUndefined(json)
+    if (isSound(value)) return [value]
+    log.error('a row of the database is unreadable and is left out', { table, row: id })
+    return []
+  })
+}
