@@ -48,7 +48,7 @@ import { ProcessRecord } from './mcp-client/process-record.ts'
 import { McpServers } from './mcp-client/servers.ts'
 import { pollCall } from './operations/get.ts'
 import { AddressGuard, type AddressGuards } from './outbound/address-guard.ts'
-import { databaseAddresses } from './shared-store/database-addresses.ts'
+import { databaseAddresses, openDatabaseFile } from './shared-store/database-addresses.ts'
 import type { DatabaseUrl } from './shared-store/database-url.ts'
 import type { SharedKeeper } from './shared-store/shared-keeper.ts'
 import { Counters } from './store/counters.ts'
@@ -92,6 +92,11 @@ export async function buildParts(config: ControlConfig, host: Host): Promise<{ p
   const local = localExecutors({ config, env: host.env, skills, httpGuard: addressGuards.http, secrets, log: host.log })
   const executors = new ExecutorRegistry(local, host.log)
   const databaseUrls = databaseAddresses(config)
+  const openFile = openDatabaseFile(config, databaseUrls)
+  if (openFile !== undefined)
+    host.log.warn('other users have rights to the file with the password of the database: chmod 600 it', {
+      database_file: openFile,
+    })
   const callbackSecret = readSecret(config.callbackSecretFile)
   const mcpConfigs = readMcpConfig(config.mcpConfig, host.env)
   const { keep: keepDataDir, lockFd } = claimDataDirectory(config.dataDir, LOCK_FILES.control)

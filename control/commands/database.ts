@@ -2,7 +2,7 @@
 import { UsageError } from '../../shared/errors.ts'
 import { describeSettings, duration, readCommandLine } from '../../shared/flags.ts'
 import { databaseSettings } from '../config.ts'
-import { databaseAddresses } from '../shared-store/database-addresses.ts'
+import { databaseAddresses, openDatabaseFile } from '../shared-store/database-addresses.ts'
 import { checkDatabase } from '../shared-store/database-check.ts'
 
 export const checkSettings = {
@@ -37,7 +37,7 @@ export async function databaseCommand(
   if (urls.length === 0) {
     throw new UsageError('no database to check: give --database, --database-file or SERVICE_DATABASE_URLS')
   }
-  const report = await checkDatabase(urls, values.timeout)
+  const report = await checkDatabase(urls, values.timeout, openDatabaseFile(values, urls))
   return { text: JSON.stringify(report), exitCode: report.ok ? 0 : 1 }
 }
 

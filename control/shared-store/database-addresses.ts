@@ -1,6 +1,7 @@
 /** The addresses of the database, from the command line, the environment or a file. */
 import { accessSync, constants, readFileSync, statSync } from 'node:fs'
 import { systemCodeOf, UsageError } from '../../shared/errors.ts'
+import { ACCESS_OF_OTHERS } from '../../shared/token.ts'
 import { type DatabaseUrl, parseDatabaseUrls } from './database-url.ts'
 
 /** Bytes of a file with addresses. A larger file is another one. */
@@ -20,6 +21,15 @@ export function databaseAddresses({ database, databaseFile }: AddressSettings): 
       : parseDatabaseUrls(linesOf(databaseFile), databaseFile)
   for (const { caFile, shown } of urls) if (caFile !== undefined) assertReadable(caFile, shown)
   return urls
+}
+
+/** The file of the addresses, if other users have rights to it and an address has a password. */
+export function openDatabaseFile(
+  { databaseFile }: Pick<AddressSettings, 'databaseFile'>,
+  urls: readonly DatabaseUrl[],
+): string | undefined {
+  if (databaseFile === '' || urls.every(({ password }) => password === '')) return undefined
+  return (statSync(databaseFile).mode & ACCESS_OF_OTHERS) === 0 ? undefined : databaseFile
 }
 
 function linesOf(path: string): string[] {

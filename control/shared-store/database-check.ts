@@ -1,7 +1,7 @@
 /** `taskmill-control database check`: looks at each server of a database and tells what must be mended. */
 import { lookAtDatabase } from './database-facts.ts'
 import { databaseFault } from './database-fault.ts'
-import { type Finding, findingsOf, type Looked } from './database-findings.ts'
+import { type Finding, findingsOf, type Looked, openFileFinding } from './database-findings.ts'
 import type { DatabaseUrl } from './database-url.ts'
 
 /** The object that the command prints. */
@@ -23,14 +23,21 @@ interface ServerReport {
   readonly round_trip_ms?: number
 }
 
-/** Looks at all servers at the same time, each for at most `timeoutMs` milliseconds. Changes nothing there. */
-export async function checkDatabase(urls: readonly DatabaseUrl[], timeoutMs: number): Promise<DatabaseReport> {
+/**
+ * Looks at all servers at the same time, each for at most `timeoutMs` milliseconds. Changes nothing there. `openFile` has
+ * passwords, and other users have rights to it.
+ */
+export async function checkDatabase(
+  urls: readonly DatabaseUrl[],
+  timeoutMs: number,
+  openFile?: string,
+): Promise<DatabaseReport> {
   const looked = await Promise.all(
     urls.map(
       async (url): Promise<Looked> => ({ url, facts: await lookAtDatabase(url, timeoutMs).catch(databaseFault) }),
     ),
   )
-  const findings = findingsOf(looked)
+  const findings = [...(openFile === undefined ? [] : [openFileFinding(openFile)]), ...findingsOf(looked)]
   return { ok: findings.every(({ severity }) => severity === 'warning'), servers: looked.map(serverReport), findings }
 }
 

@@ -73,6 +73,25 @@ describe.skipIf(missing !== undefined)(`database check${missing === undefined ? 
     for (const finding of report.findings) expect(finding).toMatchObject({ remedy: expect.stringMatching(/./) })
   })
 
+  test('a file with a password that others may read is told', async () => {
+    using temp = tempDir()
+    const file = join(temp.path, 'database')
+    writeFileSync(file, `${await createUser('in_a_file')}\n`)
+    const codes = async () => {
+      const { stdout } = await run(['check', '--timeout', '30s', '--database-file', file])
+      return (JSON.parse(stdout) as Report).findings.map(({ code, severity }) => `${severity} ${code}`)
+    }
+    for (const mode of [0o644, 0o640]) {
+      chmodSync(file, mode)
+      expect(await codes()).toContain('warning open_file')
+    }
+    chmodSync(file, 0o600)
+    expect(await codes()).not.toContain('warning open_file')
+    writeFileSync(file, `postgres://postgres@127.0.0.1:${postgres.port}/postgres\n`)
+    chmodSync(file, 0o644)
+    expect(await codes()).not.toContain('warning open_file')
+  })
+
   test('the environment of the client library changes nothing', async () => {
     const env = {
       SERVICE_DATABASE_URLS: postgres.url(),
