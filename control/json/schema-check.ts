@@ -53,13 +53,13 @@ export class SchemaCheck<T extends TSchema> {
   }
 }
 
-/** The first field that `schema` does not know, with the one that it probably means. */
+/** The first field that `schema` does not know, with the one that it probably means. A placeholder is no misspelt field. */
 function unknownFieldIn(schema: TSchema | undefined, found: unknown): string | undefined {
   const texts: string[] = []
   if (schema !== undefined && isObject(found))
-    eachUnknownField(schema, found, ({ path, nearest }) =>
-      texts.push(`unknown field ${quoted(path)}${didYouMean(nearest)}`),
-    )
+    eachUnknownField(schema, found, ({ path, nearest }) => {
+      if (!/(?:^|\.)\$/.test(path)) texts.push(`unknown field ${quoted(path)}${didYouMean(nearest)}`)
+    })
   return texts[0]
 }
 
