@@ -123,7 +123,13 @@ export function checkedAnswer(given: JsonObject, unknownFields: UnknownFields): 
   }
   if (answer.who === undefined) throw badRequest(`who is required: the name of whoever answers the ${APPROVAL_TYPE}`)
   const check = checkOf(ApprovalAnswer)
-  if (check.accepts(answer)) return { who: answer.who, ...(answer.why != null && { why: answer.why }) }
-  const { path, expected } = check.faultOf(answer)
-  throw invalidJson(`${path}: expected ${expected}`)
+  if (!check.accepts(answer)) {
+    const { path, expected } = check.faultOf(answer)
+    throw invalidJson(`${path}: expected ${expected}`)
+  }
+  const { who, why } = answer
+  for (const [field, text] of Object.entries({ who, why })) {
+    if (text != null && !text.isWellFormed()) throw badRequest(`${field} has half of a character (a lone surrogate)`)
+  }
+  return { who, ...(why != null && { why }) }
 }

@@ -37,6 +37,9 @@ export interface RerunParts extends SubmitParts {
   readonly resultFiles: Pick<KeptResults, 'share' | 'drop'>
 }
 
+/** What an idempotency key stands for if nothing is asked for, however that is written. */
+const NO_BODY = new Uint8Array()
+
 /**
  * Returns a `RerunResponse` as JSON once the new graph is on disk. `body` is a `RerunRequest`; an empty body stands for
  * the defaults. Throws 404, 400 for an unknown id, 409 if the graph has not ended or has nothing to run, and the errors
@@ -49,7 +52,8 @@ export async function rerun(
   { traceId, key = null, caller }: Submission,
 ): Promise<string> {
   const request = await runCooperatively(decodeRequest(parts, body))
-  return parts.idempotencyKeys.once({ scope: `rerun ${graphId}`, key, body }, async (sent) => {
+  const sentBody = Object.keys(request).length === 0 ? NO_BODY : body
+  return parts.idempotencyKeys.once({ scope: `rerun ${graphId}`, key, body: sentBody }, async (sent) => {
     const source = await runCooperatively(selected(parts, graphId, request))
     const reuse = new ReusedOutcomes(parts, source)
     try {

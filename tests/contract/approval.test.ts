@@ -324,6 +324,8 @@ describe('an answer', () => {
       ['now/approve', { who: 'x'.repeat(MAX_WHO_CHARACTERS + 1) }, `400 invalid JSON: ${who}`],
       ['now/reject', { who: 'ada', why: 'x'.repeat(MAX_WHY_CHARACTERS + 1) }, `400 invalid JSON: ${why}`],
       ['now/reject', { who: 'ada', why: ['no'] }, `400 invalid JSON: ${why}`],
+      ['now/approve', { who: 'ada\ud800' }, '400 who has half of a character (a lone surrogate)'],
+      ['now/approve', { who: 'ada', why: '\udfff' }, '400 why has half of a character (a lone surrogate)'],
       ['now/reject', { who: 'ada', reason: 'no' }, '400 unknown field "reason" (did you mean "why"?)'],
     ] as const) {
       expect(await errorOf(await answer(control, `/tasks/${path}`, body))).toBe(error)

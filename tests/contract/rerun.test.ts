@@ -55,7 +55,7 @@ const ended = (control: Control, id: string): Promise<GraphDetails> =>
     ({ state }) => state !== 'running',
   )
 
-const ask = (control: Control, id: string, body?: object, headers: Record<string, string> = {}) =>
+const ask = (control: Control, id: string, body?: object | null, headers: Record<string, string> = {}) =>
   control.fetch(`/graphs/${id}/rerun`, {
     ...{ method: 'POST', headers },
     ...(body !== undefined && { body: JSON.stringify(body) }),
@@ -242,6 +242,10 @@ describe('a rerun', () => {
       const answer = await (await ask(control, id, {}, key)).text()
       if (first === '') first = answer
       expect(answer).toBe(first)
+      // All of these ask for the same.
+      for (const body of [undefined, null, { from: null }]) {
+        expect(await (await ask(control, id, body, key)).text()).toBe(first)
+      }
       expect((await ask(control, id, { from: ['a'] }, key)).status).toBe(422)
       await ended(control, (JSON.parse(answer) as RerunResponse).graph_id)
       await control.stop(signal)
