@@ -3,6 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { stringMap } from '../../shared/contract/string-map.ts'
 import { checkEnvironment } from '../../shared/runtime-request/execution.ts'
 import { RequestFault } from '../../shared/runtime-request/fault.ts'
+import { ATTEMPT_VARIABLE } from './command.ts'
 import { ExecutionError, invalidInput } from './executor.ts'
 import type { ShellPolicy } from './os/shell-policy.ts'
 
@@ -54,6 +55,9 @@ export function checkCommandInput(tool: string, input: CommandInput, policy: She
     )
   }
   if (env === undefined) return
+  if (Object.hasOwn(env, ATTEMPT_VARIABLE)) {
+    throw invalidInput(`env.${ATTEMPT_VARIABLE} marks the processes of an attempt and cannot be replaced`)
+  }
   try {
     checkEnvironment(env, 'env')
   } catch (error) {

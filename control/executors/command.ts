@@ -29,7 +29,7 @@ export interface Command {
   readonly dir: string | undefined
   /** Default: empty. */
   readonly stdin?: string | undefined
-  /** Variables of its own. They override those of every command, except the name of the attempt. */
+  /** Variables of its own. They override those of every command. The name of the attempt is not among them. */
   readonly env?: Readonly<Record<string, string>> | undefined
   /** `stdout` gets both streams, in the order in which they were written. Readers see them as `output`. */
   readonly mergeStreams?: boolean

@@ -25,7 +25,7 @@ describe.each(TYPES)('a task of type %s', (type, stream) => {
     await using control = await startControl({ env: open })
     const read = await control.run({ type, params: { command: 'cat', stdin: 'one\n{"$from": "x"}\n' } })
     expect(read.result).toMatchObject({ [stream]: 'one\n{"$from": "x"}\n' })
-    const env = { GREETING: 'hi there', LC_ALL: 'C', HOME: '/elsewhere', TASKMILL_ATTEMPT: 'mine', EMPTY: '' }
+    const env = { GREETING: 'hi there', LC_ALL: 'C', HOME: '/elsewhere', EMPTY: '' }
     const task = await control.run({ type, params: { command: 'env', env } })
     const variables = (task.result as Record<string, string>)[stream]!.split('\n')
     expect(variables).toContain('GREETING=hi there')
@@ -44,6 +44,10 @@ describe.each(TYPES)('a task of type %s', (type, stream) => {
     ['a value that is too long', { env: { A: 'x'.repeat(131_072) } }, 'invalid_input', 'env.A has 131074 bytes'],
     ['too much to read', { stdin: 'x'.repeat(1_048_577) }, 'invalid_input', 'stdin: expected at most 1048576 bytes'],
     ['a preloaded library', { env: { LD_PRELOAD: '/x.so' } }, 'denied', 'env.LD_PRELOAD cannot be set unless SERVICE_'],
+    [
+      ...(['another name of the attempt', { env: { TASKMILL_ATTEMPT: 'x' } }, 'invalid_input'] as const),
+      'env.TASKMILL_ATTEMPT marks the processes of an attempt and cannot be replaced',
+    ],
     ['another search path', { env: { PATH: '/x' } }, 'denied', 'env.PATH cannot be set unless SERVICE_SHELL_POLICY'],
   ])('fails with a warning for %s', async (_, params, code, text) => {
     await using control = await startControl()

@@ -57,6 +57,16 @@ describe('a runtime task', () => {
     expect(await (await fetch(logs.stderr)).text()).toBe('err\n')
   })
 
+  test('knows the number of its attempt', async () => {
+    await using pair = await startPair()
+    const script = 'n=$(basename "$TASKMILL_ATTEMPT"); echo $n; [ $n -ge 3 ]'
+    const task = await run(pair, { tool_name: 'script', params: { script }, retry: 5, backoff: { initial_ms: 0 } })
+    expect(task).toMatchObject({ status: 'success', attempt: 3 })
+    expect(resultOf(task).stdout).toBe('3\n')
+    const given = { script: 'echo "$TASKMILL_ATTEMPT"', env: { TASKMILL_ATTEMPT: 'mine' } }
+    expect(resultOf(await run(pair, { tool_name: 'script', params: given })).stdout).toBe('mine\n')
+  })
+
   test('is one of a graph like any other', async () => {
     await using pair = await startPair()
     await pair.control.submit([

@@ -17,6 +17,7 @@ import { shortened } from '../../../shared/runtime-request/text.ts'
 import { withoutUnknownFields } from '../../../shared/unknown-names.ts'
 import { hasPlaceholderName } from '../../graph/placeholders.ts'
 import { type PlacementRule, placementFault, placementRule } from '../../graph/placement.ts'
+import { ATTEMPT_VARIABLE } from '../command.ts'
 import { type ExecutableTask, invalidInput } from '../executor.ts'
 
 /**
@@ -55,12 +56,14 @@ export interface RequestOptions {
   /** Id of the task in the runtime service. */
   readonly runtimeId: string
   readonly defaults: ContextDefaults
+  /** Number of the attempt, for its processes. Absent where nothing is to run. */
+  readonly attempt?: number
 }
 
 /** Throws `invalid_input`. */
 export function runtimeRequest(
   task: Pick<ExecutableTask, 'toolName' | 'input' | 'timeout' | 'secrets'>,
-  { runtimeId, defaults }: RequestOptions,
+  { runtimeId, defaults, attempt }: RequestOptions,
 ): RuntimeRequest {
   const { task_id: _, ...input } = fieldsOf(task.input, 'params')
   const { execution: given, ...rest } = input
@@ -78,7 +81,7 @@ export function runtimeRequest(
   const request = {
     ...rest,
     task_id: runtimeId,
-    execution: { ...execution, kind: kindOf(task.toolName, execution) },
+    execution: { ...withAttempt(execution, secrets, attempt, runtimeId), kind: kindOf(task.toolName, execution) },
     ...(inputs !== undefined && { inputs }),
     ...(limits !== undefined && { limits }),
     ...(secrets !== undefined && { secrets }),
@@ -116,6 +119,17 @@ export function onBehalfOf(input: unknown, defaults: ContextDefaults): string | 
   const isKnown = [tenant, owner].every((name) => name === null || typeof name === 'string')
   if (!isKnown || (isGiven(secrets) && !isObject(secrets))) return undefined
   return JSON.stringify([tenant, owner, sortedNames(secrets as SecretNames | undefined)])
+}
+
+/**
+ * Names the attempt in the environment, unless the caller has given the variable a value. Its last part is the number, as it
+ * is for local commands.
+ */
+function withAttempt(execution: Fields, secrets: unknown, attempt: number | undefined, runtimeId: string): Fields {
+  const env = execution.env ?? {}
+  if (attempt === undefined || !isObject(env)) return execution
+  if ([env, secrets].some((names) => isObject(names) && Object.hasOwn(names, ATTEMPT_VARIABLE))) return execution
+  return { ...execution, env: { ...env, [ATTEMPT_VARIABLE]: `${runtimeId}/${attempt}` } }
 }
 
 function kindOf(toolName: string | undefined, execution: Fields): unknown {

@@ -111,7 +111,9 @@ export class RuntimeExecutor implements Executor {
     const { pool, awayMs, isExpected = () => false } = this.#options
     const { handle } = context
     const id = handle?.id ?? runtimeTaskId(task.id, context.graphId, context.attempt)
-    const request = runtimeRequest(task, { runtimeId: id, defaults: this.#defaultsFor(handle) })
+    const request = runtimeRequest(task, {
+      ...{ runtimeId: id, defaults: this.#defaultsFor(handle), attempt: context.attempt },
+    })
     const { body, owner, placement } = request
     const files = this.#filesOf(request, context)
     if (files !== undefined) this.#files.set(id, files)

@@ -88,6 +88,20 @@ describe('a request', () => {
   })
 })
 
+test('the environment names the attempt, unless the caller has given that variable a value', () => {
+  const envOf = (input: object) => {
+    const task = executableTask({ type: 'runtime', input: { ...ls, ...input } })
+    const { execution, secrets } = runtimeRequest(task, { runtimeId: 'id-1', defaults: NOBODY, attempt: 2 }).body
+    return [(execution as { env?: unknown }).env, secrets]
+  }
+  expect(envOf({})).toEqual([{ TASKMILL_ATTEMPT: 'id-1/2' }, undefined])
+  expect(envOf({ env: { A: 'b' } })).toEqual([{ A: 'b', TASKMILL_ATTEMPT: 'id-1/2' }, undefined])
+  expect(envOf({ env: { TASKMILL_ATTEMPT: 'mine' } })).toEqual([{ TASKMILL_ATTEMPT: 'mine' }, undefined])
+  const secrets = { TASKMILL_ATTEMPT: 'token' }
+  expect(envOf({ secrets })).toEqual([undefined, secrets])
+  expect(envOf({ env: 'odd' })).toEqual(['odd', undefined])
+})
+
 test('any input is made a request of, or refused in words, and stays as it was', () => {
   const fields = [
     'execution',
