@@ -11,7 +11,7 @@ export type ErrorCode = 'unknown' | 'invalid_input' | 'launch_failed' | 'timeout
 
 /** Waits between attempts. */
 export interface Backoff {
-  /** Milliseconds before the second attempt. Default 100. */
+  /** Milliseconds before the second attempt. Default 100. After the tenth attempt each wait is 10 at least. */
   readonly initial_ms?: number | null | undefined
   /** Each further wait is so many times the one before. Default 2. */
   readonly factor?: number | null | undefined
@@ -83,7 +83,7 @@ export interface TaskInput {
   readonly max_parallel?: number | null | undefined
   /** With for_each: true cancels what has not started once one has failed. */
   readonly fail_fast?: boolean | null | undefined
-  /** Further attempts after the first. Default 0. */
+  /** Further attempts after the first, at most 10000. Default 0. */
   readonly retry?: number | null | undefined
   /** Only failures with one of these codes are followed by another attempt. Absent: all failures are. */
   readonly retry_on?: readonly ErrorCode[] | null | undefined

@@ -18,6 +18,7 @@ import { MAX_RESULT_STREAM_BYTES } from '../control/executors/runtime/outcome.ts
 import { MAX_REVIEWED_CHARACTERS } from '../control/executors/runtime/request-review.ts'
 import { MAX_LISTED_SKILLS } from '../control/executors/skills.ts'
 import { MAX_ATTEMPT_RECORDS } from '../control/graph/attempt-record.ts'
+import { MAX_UNDELAYED_ATTEMPTS, MIN_BACKOFF_MS } from '../control/graph/backoff.ts'
 import { MAX_PLACEHOLDERS } from '../control/graph/placeholders.ts'
 import { STREAM_BUFFER_BYTES } from '../control/http/event-stream.ts'
 import { MAX_TAIL_LINES } from '../control/http/logs.ts'
@@ -33,6 +34,7 @@ import { MAX_MESSAGE_BYTES } from '../control/mcp-client/limits.ts'
 import { MAX_RESULTS_CHARACTERS } from '../control/mcp-server/view.ts'
 import { MAX_LOG_FOLLOWERS } from '../control/operations/task-log.ts'
 import { MAX_ADDRESSES } from '../control/outbound/address-guard.ts'
+import { FAILURES_PER_LOG_LINE, LOGGED_FAILURES } from '../control/scheduler/folded-failures.ts'
 import { READY_QUEUE_CAPACITY } from '../control/scheduler/ready-queue.ts'
 import { ANSWER_WITHIN_MS } from '../control/shared-store/unavailable.ts'
 import { MAX_PROGRESS_ENTRIES } from '../control/store/change-task.ts'
@@ -68,6 +70,7 @@ import {
   MAX_LABELS,
   MAX_PARAMETERS,
   MAX_PARAMETERS_CHARACTERS,
+  MAX_RETRY,
   MAX_RETRY_CODES,
   MAX_SUBMIT_WARNINGS,
 } from '../shared/contract/submission.ts'
@@ -181,6 +184,9 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Characters of a JSON Pointer', ...constant('MAX_POINTER_CHARACTERS', count(MAX_POINTER_CHARACTERS)), '400', 'shared/json-pointer.test.ts', 'MAX_POINTER_CHARACTERS'],
     ['Characters of a pattern of `matches`', ...constant('MAX_GLOB_CHARACTERS', count(MAX_GLOB_CHARACTERS)), '400', 'control/graph/when.test.ts', 'MAX_GLOB_CHARACTERS'],
     ['Elements of `for_each`', ...control('maxFanOut'), 'The task fails.', 'contract/for-each.test.ts', '--max-fan-out'],
+    ['`retry` of a task', ...constant('MAX_RETRY', count(MAX_RETRY)), '400', 'contract/limits.test.ts', 'MAX_RETRY,'],
+    ['Failed attempts of a task with a log line each', ...constant('LOGGED_FAILURES', count(LOGGED_FAILURES)), `Then one line for each ${FAILURES_PER_LOG_LINE} failures (\`FAILURES_PER_LOG_LINE\`).`, 'control/scheduler/retries.test.ts', 'LOGGED_FAILURES'],
+    ['Attempts without a wait (`backoff.initial_ms` of 0)', ...constant('MAX_UNDELAYED_ATTEMPTS', count(MAX_UNDELAYED_ATTEMPTS)), `Each further wait is ${MIN_BACKOFF_MS} ms at least (\`MIN_BACKOFF_MS\`).`, 'control/graph/backoff.test.ts', 'MAX_UNDELAYED_ATTEMPTS'],
     ['Codes in `retry_on`', ...constant('MAX_RETRY_CODES', count(MAX_RETRY_CODES)), '400', 'contract/limits.test.ts', 'MAX_RETRY_CODES'],
     ['A wait of `backoff`', ...constant('MAX_BACKOFF_MS', duration(MAX_BACKOFF_MS)), '400', 'contract/limits.test.ts', 'MAX_BACKOFF_MS'],
     ['`factor` of `backoff`', ...constant('MAX_BACKOFF_FACTOR', count(MAX_BACKOFF_FACTOR)), '400', 'contract/limits.test.ts', 'MAX_BACKOFF_FACTOR'],

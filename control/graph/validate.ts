@@ -5,7 +5,7 @@
  * is linear in tasks and dependencies. The checks work in ranges and without recursion.
  */
 import { APPROVAL_TYPE } from '../../shared/contract/approval.ts'
-import type { TaskInput } from '../../shared/contract/submission.ts'
+import { MAX_RETRY, type TaskInput } from '../../shared/contract/submission.ts'
 import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
 import { inRanges, type Steps } from '../../shared/steps.ts'
 import { didYouMean } from '../../shared/unknown-names.ts'
@@ -119,11 +119,14 @@ function reportFields({ id, type, retry, cache }: TaskInput, isIncomplete: boole
   // The id has no UTF-8 form, so it could not be part of a path.
   if (!id.isWellFormed()) report(`task ${id}: id has half of a character (a lone surrogate)`, id)
   if (!type && !isIncomplete) report(`task ${id}: type is required`, id)
-  if (!isRetry(retry)) report(`task ${id}: retry must be a non-negative integer`, id)
+  if (!isCount(retry)) report(`task ${id}: retry must be a non-negative integer`, id)
+  else if (!isRetry(retry)) report(`task ${id}: retry must be at most ${MAX_RETRY}`, id)
   if (!mayCache(type, cache)) report(`task ${id}: cache is not for approvals: somebody has to give each of them`, id)
 }
 
-const isRetry = (retry: TaskInput['retry']): boolean => retry == null || (Number.isSafeInteger(retry) && retry >= 0)
+const isCount = (retry: TaskInput['retry']): boolean => retry == null || (Number.isSafeInteger(retry) && retry >= 0)
+
+const isRetry = (retry: TaskInput['retry']): boolean => isCount(retry) && (retry ?? 0) <= MAX_RETRY
 
 const mayCache = (type: TaskInput['type'], cache: TaskInput['cache']): boolean =>
   cache == null || type !== APPROVAL_TYPE

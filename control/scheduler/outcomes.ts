@@ -22,6 +22,7 @@ import { ConditionQueue, type ConditionQueueOptions } from './condition-queue.ts
 import type { DueQueue } from './due-queue.ts'
 import { EndedTasks } from './ended-tasks.ts'
 import type { FanOuts } from './fan-outs.ts'
+import { foldedFailures } from './folded-failures.ts'
 import type { ReadyQueue } from './ready-queue.ts'
 import type { SkipReport } from './skip-report.ts'
 
@@ -122,10 +123,13 @@ export class Outcomes {
     if (isRetried(task, outcome)) {
       this.#store.apply({ kind: 'attempt-failed', task, at: Date.now(), failure, ...present('output', output) })
       this.#backoffs.add(task, nextBackoffMs(task))
+      const folded = foldedFailures(task.usedAttempts)
+      if (folded === undefined) return
       this.#log.info('attempt failed, will be retried', {
         ...logFieldsOf(task),
         error: failure.message,
         attempts_left: attemptsLeft(task),
+        ...(folded > 0 && { folded }),
       })
       return
     }

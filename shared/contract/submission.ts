@@ -34,6 +34,9 @@ export const When = Type.Object({
   ),
 })
 
+/** Attempts after the first. */
+export const MAX_RETRY = 10_000
+
 /** Codes in `retry_on`. Repeated ones mean nothing. */
 export const MAX_RETRY_CODES = 100
 
@@ -48,7 +51,7 @@ export const Backoff = Type.Object(
     initial_ms: orNull(
       Type.Integer({ minimum: 0, maximum: MAX_BACKOFF_MS }),
       `integer from 0 to ${MAX_BACKOFF_MS}`,
-      'Milliseconds before the second attempt. Default 100.',
+      'Milliseconds before the second attempt. Default 100. After the tenth attempt each wait is 10 at least.',
     ),
     factor: orNull(
       Type.Number({ minimum: 1, maximum: MAX_BACKOFF_FACTOR }),
@@ -117,7 +120,7 @@ export const TaskInput = Type.Object({
     'With for_each: how many run at a time.',
   ),
   fail_fast: orNull(Type.Boolean(), 'boolean', 'With for_each: true cancels what has not started once one has failed.'),
-  retry: orNull(Type.Number(), 'integer', 'Further attempts after the first. Default 0.'),
+  retry: orNull(Type.Number(), 'integer', `Further attempts after the first, at most ${MAX_RETRY}. Default 0.`),
   retry_on: orNull(
     Type.Array(Type.Union(ERROR_CODES.map((code) => Type.Literal(code))), { maxItems: MAX_RETRY_CODES }),
     `array of error codes (${ERROR_CODES.join(', ')})`,

@@ -67,8 +67,12 @@ export const controlLogEvents = {
   },
   'attempt failed, will be retried': {
     level: 'info',
-    when: 'An attempt failed and others are left.',
-    fields: { error, attempts_left: 'Number of attempts that are left.' },
+    when: 'An attempt failed and others are left. After the tenth failure of a task only each hundredth is logged.',
+    fields: {
+      error,
+      attempts_left: 'Number of attempts that are left.',
+      folded: 'Number of failures since the last line that have none.',
+    },
   },
   'task failed': {
     level: 'warn',

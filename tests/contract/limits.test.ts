@@ -16,6 +16,7 @@ import {
   MAX_LABELS,
   MAX_PARAMETERS,
   MAX_PARAMETERS_CHARACTERS,
+  MAX_RETRY,
   MAX_RETRY_CODES,
 } from '../../shared/contract/submission.ts'
 import { type Control, startControl } from '../support/control.ts'
@@ -36,6 +37,7 @@ const inGraph = (fields: object) => ({ ...inTask({}), ...fields })
 
 /** Name of the limit, its number, a submission with so many, and what the refusal of one more names. */
 const LIMITS: readonly [name: string, limit: number, submission: (count: number) => object, names: RegExp][] = [
+  ['MAX_RETRY', MAX_RETRY, (n) => inTask({ retry: n }), /retry must be at most 10000/],
   ['MAX_RETRY_CODES', MAX_RETRY_CODES, (n) => inTask({ retry_on: Array(n).fill('timeout') }), /retry_on/],
   ['MAX_BACKOFF_MS', MAX_BACKOFF_MS, (n) => inTask({ backoff: { initial_ms: n } }), /backoff/],
   ['MAX_BACKOFF_FACTOR', MAX_BACKOFF_FACTOR, (n) => inTask({ backoff: { factor: n } }), /backoff/],

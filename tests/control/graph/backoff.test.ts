@@ -1,7 +1,7 @@
 /** Goal: the waits before attempts are those of the specification and of the task. Method: tables, and a rule for all the rest. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { backoffMs } from '../../../control/graph/backoff.ts'
+import { backoffMs, MAX_UNDELAYED_ATTEMPTS, MIN_BACKOFF_MS } from '../../../control/graph/backoff.ts'
 import type { Backoff } from '../../../shared/contract/submission.ts'
 
 describe('the wait before attempt', () => {
@@ -36,10 +36,19 @@ describe('the wait before attempt', () => {
     expect([1, 2, 3, 4].map((n) => backoffMs(n, backoff))).toEqual(waits)
   })
 
-  test('far away is the longest one, and 0 stays 0', () => {
+  test.each<Backoff>([{ initial_ms: 0 }, { max_ms: 0 }, { initial_ms: 1, factor: 1 }, { jitter: 1 }])(
+    'is never too short after the tenth attempt with %j',
+    (backoff) => {
+      for (const n of [MAX_UNDELAYED_ATTEMPTS + 1, 100, Number.MAX_SAFE_INTEGER]) {
+        expect(backoffMs(n, backoff, 1)).toBe(MIN_BACKOFF_MS)
+      }
+      expect(backoffMs(MAX_UNDELAYED_ATTEMPTS, backoff, 1)).toBeLessThan(MIN_BACKOFF_MS)
+    },
+  )
+
+  test('far away is the longest one', () => {
     const far = Number.MAX_SAFE_INTEGER
     expect(backoffMs(far, { factor: 100, max_ms: 86_400_000 })).toBe(86_400_000)
-    expect(backoffMs(far, { initial_ms: 0, factor: 100 })).toBe(0)
   })
 
   test('is shorter by a part of the jitter', () => {
