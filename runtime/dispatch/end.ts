@@ -8,12 +8,12 @@ import type { Asked } from '../launcher/classification.ts'
 import { explainFault } from '../launcher/faults.ts'
 import type { Outcome } from '../launcher/outcome.ts'
 import type { Change, LiveTask } from '../store/live-task.ts'
-import { readEnd } from '../store/output.ts'
+import { lengthOf, readEnd } from '../store/output.ts'
 import { removeSecretFiles } from '../store/secret-files.ts'
 import { letNobodyPass } from '../store/task-dir.ts'
 import type { TaskStore } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
-import type { Ending } from './ending.ts'
+import type { Ending, OutputLengths } from './ending.ts'
 import type { Force } from './force.ts'
 import type { FlightRecord, Launch, LaunchedPhase } from './in-flight.ts'
 import { endingOf, internal, launchFailed, lost, startedProcess } from './launch-ending.ts'
@@ -75,11 +75,18 @@ export class Ends {
       if (outcome !== undefined) return this.#classified(task, outcome, launch)
       await force.endWhatIsLeft(task)
       const started = process === undefined ? undefined : startedProcess(process)
-      return { ...lost(unfinished(), exitCode), started }
+      return { ...lost(unfinished(), exitCode), started, output: this.#outputNow(task) }
     } catch (error) {
       await force.endWhatIsLeft(task)
-      return internal(unfinished(), `cannot read how the task ended: ${messageOf(error)}`)
+      const ending = internal(unfinished(), `cannot read how the task ended: ${messageOf(error)}`)
+      return { ...ending, output: this.#outputNow(task) }
     }
+  }
+
+  /** Nothing of the task runs any more. */
+  #outputNow(task: LiveTask): OutputLengths {
+    const { stdout_path, stderr_path } = this.#options.records.dirOf(task)
+    return { stdout: lengthOf(stdout_path), stderr: lengthOf(stderr_path) }
   }
 
   #classified(task: LiveTask, outcome: Outcome, launch?: Launch): Ending {

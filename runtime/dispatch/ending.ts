@@ -3,6 +3,7 @@ import type { ErrorInfo, ResourceUsage } from '../../shared/contract/runtime.ts'
 import type { RuntimeEnd } from '../../shared/contract/runtime-status.ts'
 import { hasEvent, type NewEvent } from '../store/events.ts'
 import type { Change, LiveTask } from '../store/live-task.ts'
+import type { EndLength } from '../store/output.ts'
 
 const TIMEOUT_TRIGGERED = 'timeout_triggered'
 
@@ -19,7 +20,14 @@ export interface Ending {
   readonly isTimeout?: boolean
   /** Why the workspace stays as it is, with `outputs`. */
   readonly outputsFault?: ErrorInfo
+  /** Lengths of the output. Absent where no process was started. */
+  readonly output?: OutputLengths
   readonly finishedAt: number
+}
+
+export interface OutputLengths {
+  readonly stdout: EndLength
+  readonly stderr: EndLength
 }
 
 export interface StartedProcess {
@@ -86,7 +94,7 @@ const outputsNotKept = (error: ErrorInfo): NewEvent => ({
   data: { error },
 })
 
-const endPatch = ({ status, error, exitCode, exitSignal, usage, finishedAt }: Ending) => ({
+const endPatch = ({ status, error, exitCode, exitSignal, usage, output, finishedAt }: Ending) => ({
   status,
   finished_at: finishedAt,
   updated_at: finishedAt,
@@ -94,6 +102,8 @@ const endPatch = ({ status, error, exitCode, exitSignal, usage, finishedAt }: En
   exit_signal: exitSignal ?? null,
   error: error === undefined ? null : JSON.stringify(error),
   usage: usage === undefined ? null : JSON.stringify(usage),
+  stdout_bytes: output?.stdout ?? null,
+  stderr_bytes: output?.stderr ?? null,
 })
 
 function endEvent({ status, error, exitCode, exitSignal }: Ending): NewEvent {

@@ -259,6 +259,8 @@ function newRow({ request, plan, reservation, traceId }: NewTask): Omit<TaskRow,
     is_script: request.execution.kind === 'script' ? 1 : 0,
     metadata: Object.keys(request.metadata).length === 0 ? null : JSON.stringify(request.metadata),
     inputs: plannedInputs(request.inputs),
+    stdout_bytes: null,
+    stderr_bytes: null,
   }
 }
 

@@ -5,6 +5,7 @@ import { choice, described, other, wholeNumber } from '../../shared/openapi/rout
 import { invalidInput } from '../refusal.ts'
 import { logStream } from '../store/log-stream.ts'
 import { tailStart } from '../store/log-tail.ts'
+import { unreadableOutput } from '../store/output.ts'
 import { taskDir } from '../store/task-dir.ts'
 import type { TaskStore } from '../store/task-store.ts'
 import { knownTask, params, section, unknownTask } from './known-task.ts'
@@ -23,18 +24,24 @@ export const addLogRoute = (app: AnyElysia, { store, dataDir }: LogRoutes): AnyE
   app.get(
     '/api/v1/tasks/:id/logs',
     async ({ params, query, request }) => {
-      const { task_id } = knownTask(store, params.id)
-      const dir = taskDir(dataDir, task_id)
-      const path = streamOf(query.stream) === 'stdout' ? dir.stdout_path : dir.stderr_path
+      const row = knownTask(store, params.id)
+      const stream = streamOf(query.stream)
+      const path = taskDir(dataDir, row.task_id)[`${stream}_path`]
+      const live = store.liveTask(row.task_id)
+      const length = () => (live?.row ?? row)[`${stream}_bytes`]
       const isFollowing = truthOf('follow', query.follow)
       const { offset, tail, limit } = logRangeOf(query)
-      const from = tail === undefined ? offset : await tailStart(path, tail)
       // No limit while following: output keeps the connection alive, and a closed connection ends it.
       app.server?.timeout(request, isFollowing ? 0 : WRITE_TIMEOUT_SECONDS)
-      const ended = isFollowing ? store.liveTask(task_id)?.ended : undefined
-      return new Response(logStream(path, { from, limit, ended }), {
-        headers: { 'content-type': 'text/plain; charset=utf-8', 'x-log-offset': String(from) },
-      })
+      const ended = isFollowing ? live?.ended : undefined
+      try {
+        const from = tail === undefined ? offset : await tailStart(path, tail, length())
+        return new Response(logStream(path, { from, limit, length, ended }), {
+          headers: { 'content-type': 'text/plain; charset=utf-8', 'x-log-offset': String(from) },
+        })
+      } catch (error) {
+        throw unreadableOutput(error)
+      }
     },
     described({
       section,
@@ -53,7 +60,7 @@ export const addLogRoute = (app: AnyElysia, { store, dataDir }: LogRoutes): AnyE
           'The bytes of the stream, as they are. X-Log-Offset is the position of the first one.',
         ),
       },
-      errors: { 400: 'A parameter is invalid.', ...unknownTask },
+      errors: { 400: 'A parameter is invalid.', ...unknownTask, 503: 'The output cannot be read now.' },
     }),
   )
 

@@ -23,6 +23,8 @@ export type TaskPatch = Partial<
     | 'error'
     | 'usage'
     | 'inputs'
+    | 'stdout_bytes'
+    | 'stderr_bytes'
   >
 >
 

@@ -2,6 +2,7 @@
  * An output file, or a part of it, as a stream: its content, and on request what is appended until the task has ended. A slow reader
  * costs one chunk of memory. All readers share the open file (`shared-log.ts`).
  */
+import type { EndLength } from './output.ts'
 import { SharedLog } from './shared-log.ts'
 
 export interface LogRange {
@@ -9,6 +10,8 @@ export interface LogRange {
   readonly from?: number
   /** Most bytes. Default: all. */
   readonly limit?: number | undefined
+  /** The length of the output, once the task has ended. */
+  readonly length?: () => EndLength
   /** Resolves when nothing more will be written. Undefined for the present content only. */
   readonly ended?: Promise<unknown> | undefined
 }
@@ -16,14 +19,14 @@ export interface LogRange {
 /** The bytes of the plain file at `path`; none when there is no such file. */
 export function logStream(
   path: string,
-  { from = 0, limit = Number.POSITIVE_INFINITY, ended }: LogRange,
+  { from = 0, limit = Number.POSITIVE_INFINITY, length, ended }: LogRange,
 ): ReadableStream<Uint8Array> {
   const log = SharedLog.enter(path)
   if (log === undefined) return new Response('').body ?? new ReadableStream({ start: (stream) => stream.close() })
   if (ended !== undefined) log.follow(path, ended)
 
   let position = from
-  const end = from + limit
+  const end = () => Math.min(from + limit, length?.() ?? Number.POSITIVE_INFINITY)
   let isReleased = false
   /** Ends the wait for more. */
   let stopWaiting = () => {}
@@ -46,7 +49,7 @@ export function logStream(
       // Registered before the read: an append after it ends the wait, and one before it is read.
       const more = hasMore()
       const isLastLook = ended === undefined || log.isComplete
-      const bytes = (await log.read(position)).subarray(0, end - position)
+      const bytes = (await log.read(position)).subarray(0, Math.max(0, end() - position))
       if (isReleased) return
       if (bytes.length > 0) {
         stopWaiting()

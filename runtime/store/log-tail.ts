@@ -1,8 +1,8 @@
 /** Finds the start of the last lines of an output file. */
-import { close, fstat, read } from 'node:fs'
+import { close, read } from 'node:fs'
 import { promisify } from 'node:util'
 import { lastLinesStart } from '../../shared/bounded-output.ts'
-import { openPlainFile } from './output.ts'
+import { type EndLength, openPlainFile, servedSize } from './output.ts'
 
 /** Bytes that are looked through, from the end. Lines that begin earlier are cut. */
 export const MAX_TAIL_BYTES = 16 * 1024 * 1024
@@ -11,15 +11,14 @@ export const MAX_TAIL_BYTES = 16 * 1024 * 1024
 const FIRST_LOOK_BYTES = 64 * 1024
 
 const readAsync = promisify(read)
-const statAsync = promisify(fstat)
 const closeAsync = promisify(close)
 
 /** The position of the last `lines` lines of the plain file at `path`; 0 when there is no such file. */
-export async function tailStart(path: string, lines: number): Promise<number> {
+export async function tailStart(path: string, lines: number, length: EndLength = null): Promise<number> {
   const fd = openPlainFile(path)
   if (fd === undefined) return 0
   try {
-    const { size } = await statAsync(fd)
+    const size = servedSize(fd, length)
     for (let look = FIRST_LOOK_BYTES; ; look *= 4) {
       const from = Math.max(0, size - Math.min(look, MAX_TAIL_BYTES))
       const { bytesRead, buffer } = await readAsync(fd, new Uint8Array(size - from), 0, size - from, from)

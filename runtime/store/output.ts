@@ -1,9 +1,10 @@
 /**
  * The output of a task, as far as its status shows it. A task of the `process` profile can replace its output files by
- * anything, so links are not followed and only plain files are read.
+ * anything, so links are not followed and only plain files are read. Nothing is read past the length that the file had
+ * when its task ended: another task may have got the open file.
  */
-import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
-import { systemCodeOf } from '../../shared/errors.ts'
+import { closeSync, constants, fstatSync, lstatSync, openSync, readSync } from 'node:fs'
+import { messageOf, ServiceError, systemCodeOf } from '../../shared/errors.ts'
 import type { Limits } from '../../shared/runtime-request/limits.ts'
 import { giveOwner } from './closed-path.ts'
 import type { TaskDir } from './task-dir.ts'
@@ -17,15 +18,33 @@ export interface InlineText {
 
 const NOTHING: InlineText = { text: '', truncated: false }
 
+/** The file has content that cannot be had. */
+const UNREADABLE: InlineText = { text: '', truncated: true }
+
+/** The length of an output at the end of its task, in bytes. Null while the task runs, and where it is not known. */
+export type EndLength = number | null
+
 /** The output of a task that printed nothing. */
 export const NO_OUTPUT: Output = { stdout: NOTHING, stderr: NOTHING }
 
-/** The first `maxBytes` of an output, cut at the end of a character. Empty if the file is gone or not a plain file. */
-export function readInline(path: string, maxBytes: number): InlineText {
+/**
+ * The first `maxBytes` of an output, cut at the end of a character. Empty if the file is gone or not a plain file.
+ * Empty and truncated if it cannot be read.
+ */
+export function readInline(path: string, maxBytes: number, length: EndLength): InlineText {
+  try {
+    return readText(path, maxBytes, length)
+  } catch (error) {
+    if (systemCodeOf(error) === undefined) throw error
+    return UNREADABLE
+  }
+}
+
+function readText(path: string, maxBytes: number, endLength: EndLength): InlineText {
   const fd = openPlainFile(path)
   if (fd === undefined) return NOTHING
   try {
-    const { size } = fstatSync(fd)
+    const size = servedSize(fd, endLength)
     if (size === 0) return NOTHING
     const bytes = new Uint8Array(Math.min(size, maxBytes))
     const length = readFully(fd, bytes)
@@ -37,6 +56,10 @@ export function readInline(path: string, maxBytes: number): InlineText {
     closeSync(fd)
   }
 }
+
+/** Bytes of an open output that are served. */
+export const servedSize = (fd: number, length: EndLength): number =>
+  Math.min(fstatSync(fd).size, length ?? Number.POSITIVE_INFINITY)
 
 /** The last `maxBytes` of an output. A character that begins earlier is replaced. Empty as for `readInline`. */
 export function readEnd(path: string, maxBytes: number): string {
@@ -52,9 +75,14 @@ export function readEnd(path: string, maxBytes: number): string {
   }
 }
 
+/** Tries and milliseconds in between for a file with a lease: asked to, most holders give it up at once. */
+const LEASE_TRIES = 3
+const LEASE_PAUSE_MS = 1
+
 /**
  * A descriptor of a plain file, without following a link at the end of its path. Undefined for anything else. A file of
- * ours that the task has closed (`chmod 000`) is made readable again.
+ * ours that the task has closed (`chmod 000`) is made readable again. Throws the error of the system for a file that
+ * cannot be opened.
  */
 export function openPlainFile(path: string): number | undefined {
   let fd = tryOpen(path)
@@ -68,14 +96,33 @@ export function openPlainFile(path: string): number | undefined {
 /** A descriptor of anything that can be opened for reading. */
 function tryOpen(path: string): number | 'closed' | undefined {
   try {
-    // Non-blocking: a task may have put a FIFO here.
-    return openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+    return openUnlessLeased(path)
   } catch (error) {
     const code = systemCodeOf(error) ?? ''
     if (code === 'EACCES') return 'closed'
     if (['ENOENT', 'ELOOP', 'ENXIO', 'ENOTDIR'].includes(code)) return undefined
     throw error
   }
+}
+
+function openUnlessLeased(path: string): number {
+  for (let tries = 1; ; tries++) {
+    try {
+      // Non-blocking: a task may have put a FIFO here, or hold a lease.
+      return openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+    } catch (error) {
+      if (systemCodeOf(error) !== 'EAGAIN' || tries === LEASE_TRIES) throw error
+      Bun.sleepSync(LEASE_PAUSE_MS)
+    }
+  }
+}
+
+/** 503 for an output that cannot be read. Anything else is a defect of ours. */
+export function unreadableOutput(error: unknown): unknown {
+  const code = systemCodeOf(error)
+  if (code === undefined) return error
+  const cause = code === 'EAGAIN' ? 'another process holds a lease on it' : messageOf(error)
+  return new ServiceError(503, `cannot read the output of the task: ${cause} (try again)`, { cause: error })
 }
 
 function readFully(fd: number, bytes: Uint8Array): number {
@@ -94,8 +141,20 @@ export interface Output {
 }
 
 /** What `row` printed so far, within its limits. Nothing for a task that is not known to run. */
-export function readOutput({ status, limits }: TaskRow, { stdout_path, stderr_path }: TaskDir): Output {
+export function readOutput(
+  { status, limits, stdout_bytes, stderr_bytes }: TaskRow,
+  { stdout_path, stderr_path }: TaskDir,
+): Output {
   if (status === 'accepted') return NO_OUTPUT
   const { stdout_max_bytes, stderr_max_bytes } = JSON.parse(limits) as Limits
-  return { stdout: readInline(stdout_path, stdout_max_bytes), stderr: readInline(stderr_path, stderr_max_bytes) }
+  return {
+    stdout: readInline(stdout_path, stdout_max_bytes, stdout_bytes),
+    stderr: readInline(stderr_path, stderr_max_bytes, stderr_bytes),
+  }
+}
+
+/** The present length of a log, in bytes. Null if it cannot be read. */
+export function lengthOf(path: string): EndLength {
+  const status = lstatSync(path, { throwIfNoEntry: false })
+  return status?.isFile() ? status.size : null
 }

@@ -106,7 +106,7 @@ export class SpareDirs {
       await removeTree(dir.workspace)
       mkdirSync(dir.workspace, { mode: 0o700 })
       if (owner !== undefined) chownSync(dir.workspace, owner, owner)
-      if (!isEmptied(dir, owner)) return false
+      if (!isEmptied(dir)) return false
       const spare = this.#nextPath()
       renameSync(dir.task_dir, spare)
       this.#add(owner, spare)
@@ -138,7 +138,7 @@ const isOf = ({ uid }: Stats, owner: Owner): boolean => uid === (owner ?? proces
  * Empties the files of a task, under the names that they have before its start. False when one is missing, or is not as
  * expected.
  */
-function isEmptied(dir: TaskDir, owner: Owner): boolean {
+function isEmptied(dir: TaskDir): boolean {
   const missing = new Set(['request.json', 'stdout.log', 'stderr.log'])
   for (const name of readdirSync(dir.task_dir)) {
     missing.delete(name)
@@ -151,19 +151,19 @@ function isEmptied(dir: TaskDir, owner: Owner): boolean {
         break
       case 'stdout.log':
       case 'stderr.log':
-        if (!isFileEmptied(path, owner, (_fd, status) => !isLogOpen(status))) return false
+        if (!isFileEmptied(path, (_fd, status) => !isLogOpen(status), SHARED_MODES)) return false
         unlinkSync(path)
         closeSync(openSync(path, 'wx', 0o600))
         break
       case 'request.json':
-        if (!isFileEmptied(path, undefined)) return false
+        if (!isFileEmptied(path)) return false
         break
       case 'outcome':
-        if (!isFileEmptied(path, undefined, saysNothingLeft)) return false
+        if (!isFileEmptied(path, saysNothingLeft)) return false
         renameSync(path, `${dir.task_dir}/outcome.new`)
         break
       case 'result.json':
-        if (!isFileEmptied(path, undefined)) return false
+        if (!isFileEmptied(path)) return false
         renameSync(path, `${dir.task_dir}/${RESULT_ASIDE}`)
         break
       default:
@@ -175,12 +175,20 @@ function isEmptied(dir: TaskDir, owner: Owner): boolean {
 
 const FLAGS = constants.O_RDWR | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
+/** Of a log. The group of a sandbox may write it. */
+const SHARED_MODES = [0o600, 0o660]
+
 /** False when the file is not the plain one that the service or the launcher made, or is not `fit`. */
-function isFileEmptied(path: string, owner: Owner, fit: (fd: number, status: Stats) => boolean = () => true): boolean {
+function isFileEmptied(
+  path: string,
+  fit: (fd: number, status: Stats) => boolean = () => true,
+  modes: readonly number[] = [0o600],
+): boolean {
   const fd = openSync(path, FLAGS)
   try {
     const status = fstatSync(fd)
-    const isPlain = status.isFile() && status.nlink === 1 && (status.mode & 0o7777) === 0o600 && isOf(status, owner)
+    const isPlain =
+      status.isFile() && status.nlink === 1 && modes.includes(status.mode & 0o7777) && isOf(status, undefined)
     if (!isPlain || status.size > MAX_EMPTIED_BYTES || !fit(fd, status)) return false
     if (status.size > 0) ftruncateSync(fd)
     return true

@@ -36,6 +36,9 @@ export interface TaskRow {
   readonly metadata: string | null
   /** Null without any. */
   inputs: string | null
+  /** Lengths of the output at the end of the task. Null before, and where they are not known. */
+  stdout_bytes: number | null
+  stderr_bytes: number | null
 }
 
 /** Columns apart from the row: they are long and rarely read. */
@@ -79,6 +82,8 @@ const CHANGING: readonly (keyof TaskRow)[] = [
   'error',
   'usage',
   'inputs',
+  'stdout_bytes',
+  'stderr_bytes',
 ]
 
 const COLUMNS: readonly (keyof TaskRow)[] = [...FIXED, ...CHANGING]

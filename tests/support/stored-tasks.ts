@@ -39,6 +39,8 @@ export const acceptedRow = (task_id: string, more: Partial<TaskRow> = {}): Omit<
   is_script: 0,
   metadata: null,
   inputs: null,
+  stdout_bytes: null,
+  stderr_bytes: null,
   ...more,
 })
 

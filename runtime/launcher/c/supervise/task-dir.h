@@ -26,8 +26,11 @@ struct fault task_dir_lock(int *fd, const struct arguments *arguments);
 /* Opens the directory and holds its lock until the launcher ends. EEXIST if the task ran before. */
 struct fault task_dir_open(struct task_dir *dir, const struct arguments *arguments);
 
-/* Opens the logs. They belong to `owner`, who can then reopen /dev/stdout, or to the service if ABSENT. */
-struct fault task_dir_open_logs(struct task_dir *dir, int64_t owner);
+/*
+ * Opens the logs. They belong to the service, so a sandbox user can neither lease them nor change their mode. `group`, which
+ * may write them, can reopen /dev/stdout. Where it is ABSENT the task has the user of the service.
+ */
+struct fault task_dir_open_logs(struct task_dir *dir, int64_t group);
 
 /* In the child: closes the directory and its copy of the lock, and keeps the logs open. */
 void task_dir_leave(const struct task_dir *dir);
