@@ -11,6 +11,7 @@ import { dns } from 'bun'
 import { isLocalName } from './egress/host.ts'
 import { systemCodeOf } from './errors.ts'
 
+const HOSTS = '/etc/hosts'
 const SETTINGS = '/etc/resolv.conf'
 
 /** macOS has no such file for all of its networks, and its own resolver needs no thread either. */
@@ -28,10 +29,29 @@ export async function systemAddresses(name: string): Promise<readonly string[]> 
   try {
     return (await dns.lookup(name, { backend: BACKEND })).map(({ address }) => address)
   } catch (error) {
-    if (isLocalName(name.toLowerCase())) return LOOPBACK
+    if (isLocalName(name.toLowerCase().replace(/\.$/, ''))) return LOOPBACK
     const code = systemCodeOf(error)?.replace(/^DNS_/, '') ?? 'ENOTFOUND'
     throw Object.assign(new Error(`cannot look up ${JSON.stringify(name)}: ${code}`, { cause: error }), { code })
   }
+}
+
+/**
+ * The addresses of an absolute name, which ends with a dot: no search list makes another name of it. c-ares asks no hosts
+ * file about such a name, so that is read here.
+ */
+export async function absoluteAddresses(name: string): Promise<readonly string[]> {
+  const hosts = await readFile(HOSTS, 'utf8').catch(() => '')
+  const found = hostsAddressesIn(hosts, name.replace(/\.$/, ''))
+  return found.length > 0 ? found : await systemAddresses(name)
+}
+
+/** The addresses of a name in a text such as `/etc/hosts`, in its order. */
+export function hostsAddressesIn(text: string, name: string): string[] {
+  const wanted = name.toLowerCase()
+  return text.split('\n').flatMap((line) => {
+    const [address, ...names] = line.replace(/#.*/, '').trim().split(/\s+/)
+    return names.some((one) => one.toLowerCase() === wanted) ? [address!] : []
+  })
 }
 
 async function followSettings(): Promise<void> {

@@ -64,7 +64,7 @@ export class AddressGuard {
     this.policy = policy
     this.#flag = flag
     const allow = policy === 'public' ? [parseRule('*'), ...exceptions] : undefined
-    this.#egress = { layers: [{ allow, deny: [] }], never: [] }
+    this.#egress = { layers: [{ allow, deny: [] }] }
     this.#addressesOf = addressesOf
   }
 

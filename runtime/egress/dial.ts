@@ -1,12 +1,13 @@
 /**
  * Connects to a host that a task names, if the rules allow it.
  *
- * The name is looked up here, once. Each address is checked, and the connection goes to an address that passed: a second
- * lookup might answer with another (DNS rebinding).
+ * The name is looked up here, once, and as it was checked: without the search list of the system, which would make another
+ * name of it. Each address is checked, and the connection goes to an address that passed: a second lookup might answer with
+ * another (DNS rebinding).
  */
 import { type IpAddress, ipText, parseIp } from '../../shared/egress/ip-address.ts'
 import { systemCodeOf } from '../../shared/errors.ts'
-import { systemAddresses } from '../../shared/system-addresses.ts'
+import { absoluteAddresses } from '../../shared/system-addresses.ts'
 import type { Authority } from '../wire/authority.ts'
 import { Endpoint } from './endpoint.ts'
 import type { RulesInForce } from './rules-in-force.ts'
@@ -34,7 +35,7 @@ export const MAX_LOOKUPS = 256
 export const MAX_TASK_ATTEMPTS = 64
 export const MAX_ATTEMPTS = 1_024
 
-/** The addresses of a name, in the order in which to try them. */
+/** The addresses of a name, in the order in which to try them. The name is absolute: it ends with a dot. */
 export type Resolve = (name: string) => Promise<readonly string[]>
 
 export type Dialed =
@@ -54,7 +55,7 @@ export class Dialer {
   readonly #lookups = new Slots(MAX_LOOKUPS)
   readonly #attempts = new Slots(MAX_ATTEMPTS)
 
-  constructor(resolve: Resolve = systemAddresses, times: DialTimes = DIAL_TIMES) {
+  constructor(resolve: Resolve = absoluteAddresses, times: DialTimes = DIAL_TIMES) {
     this.#resolve = resolve
     this.#times = times
   }
@@ -78,6 +79,8 @@ interface Checked {
   readonly rule: string | undefined
 }
 
+const OWN = { isAllowed: false, reason: { kind: 'never' } } as const
+
 /** Never rejects. */
 async function dial(target: Authority, rules: RulesInForce, lookUp: Resolve, connectTo: ConnectTo): Promise<Dialed> {
   const { host, port } = target
@@ -87,7 +90,7 @@ async function dial(target: Authority, rules: RulesInForce, lookUp: Resolve, con
     const decision = rules.decideName(host.name, port)
     if (!decision.isAllowed) return { kind: 'refused', refusal: decision.reason }
     try {
-      found = (await lookUp(host.name)).slice(0, MAX_ADDRESSES).flatMap((text) => parseIp(text) ?? [])
+      found = (await lookUp(`${host.name}.`)).slice(0, MAX_ADDRESSES).flatMap((text) => parseIp(text) ?? [])
     } catch (error) {
       return { kind: 'failed', why: `the name cannot be looked up (${causeOf(error)})`, rule: decision.rule }
     }
@@ -96,21 +99,30 @@ async function dial(target: Authority, rules: RulesInForce, lookUp: Resolve, con
   const allowed: Checked[] = []
   let refusal: Refusal | undefined
   for (const address of found) {
-    const decision = rules.decideAddress(name, address, port)
+    const decision = rules.isOwn(address, port) ? OWN : rules.decideAddress(name, address, port)
     if (decision.isAllowed) allowed.push({ address, rule: decision.rule })
     else refusal ??= decision.reason
   }
   if (allowed.length === 0) return { kind: 'refused', refusal: refusal! }
-  return await connectToOne(allowed.slice(0, MAX_TRIED_ADDRESSES), port, connectTo)
+  const isOwn = (server: Endpoint, address: IpAddress) => rules.isOwn(address, port, server.localAddress)
+  return await connectToOne(allowed.slice(0, MAX_TRIED_ADDRESSES), port, connectTo, isOwn)
 }
 
-/** Tries one address after the other. */
-async function connectToOne(allowed: readonly Checked[], port: number, connectTo: ConnectTo): Promise<Dialed> {
+/** Tries one address after the other. An address may have become one of this machine since it was checked. */
+async function connectToOne(
+  allowed: readonly Checked[],
+  port: number,
+  connectTo: ConnectTo,
+  isOwn: (server: Endpoint, address: IpAddress) => boolean,
+): Promise<Dialed> {
   let why = ''
   for (const { address, rule } of allowed) {
     const text = ipText(address)
     try {
-      return { kind: 'connected', server: await connectTo(text, port), address: text, rule }
+      const server = await connectTo(text, port)
+      if (!isOwn(server, address)) return { kind: 'connected', server, address: text, rule }
+      server.destroy()
+      return { kind: 'refused', refusal: OWN.reason }
     } catch (error) {
       why = `${text} cannot be connected to (${causeOf(error)})`
     }

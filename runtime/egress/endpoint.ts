@@ -35,6 +35,10 @@ export class Endpoint implements Paced {
     PACE.opened(this)
   }
 
+  get localAddress(): string {
+    return this.#socket.localAddress
+  }
+
   get remoteAddress(): string {
     return this.#socket.remoteAddress
   }

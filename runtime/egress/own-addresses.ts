@@ -1,30 +1,27 @@
 /**
- * The addresses of our own services on this machine, which no rule reaches: a task that can talk to them without a token
- * could have another task run without a sandbox.
+ * The addresses of our own services, which no rule reaches: a task that can talk to them without a token could have another
+ * task run without a sandbox.
  *
- * A port of ours is closed on all addresses of this machine, whichever of them the service listens on.
+ * A port of ours is closed on all addresses of this machine, whichever of them the service listens on. Which addresses these
+ * are is asked at each connection: they change while a service runs.
  */
-import { networkInterfaces } from 'node:os'
-import { classOf } from '../../shared/egress/address-class.ts'
-import { ipText, parseIp } from '../../shared/egress/ip-address.ts'
-import { parseRule, type Rule } from '../../shared/egress/rule.ts'
+import { type IpAddress, isSameAddress, parseIp } from '../../shared/egress/ip-address.ts'
+import { reachedBy } from '../../shared/egress/rules.ts'
+import { isLocalAddress } from '../../shared/local-address.ts'
 import type { ServiceAddress } from '../intake/service-address.ts'
 
-/** Maximum ports of this machine, and addresses of other machines. Callers that say that they are control may add some. */
+/** Maximum ports of this machine, and addresses. Callers that say that they are control may add some. */
 const MAX_PORTS = 64
-const MAX_ELSEWHERE = 256
-
-const LOOPBACK = ['127.0.0.0/8', '[::1]']
+const MAX_SERVICES = 256
 
 export class OwnAddresses {
   readonly #ports = new Set<number>()
-  /** By their texts. */
-  readonly #elsewhere = new Map<string, Rule>()
-  readonly #local: () => readonly string[]
+  readonly #services: ServiceAddress[] = []
+  readonly #isLocal: (address: IpAddress) => boolean
 
-  /** `local` lists the addresses of this machine. */
-  constructor(local: () => readonly string[] = interfaceAddresses) {
-    this.#local = local
+  /** `isLocal` tells addresses of this machine. */
+  constructor(isLocal: (address: IpAddress) => boolean = isLocalAddress) {
+    this.#isLocal = isLocal
   }
 
   /** Closes a port of this machine. */
@@ -32,32 +29,20 @@ export class OwnAddresses {
     if (port > 0 && this.#ports.size < MAX_PORTS) this.#ports.add(port)
   }
 
-  /** Closes the address of a service; one of this machine, or any of them, closes the port of this machine. */
+  /** Closes the address of a service; while that is one of this machine, or any of them, the port of this machine. */
   add({ address, port }: ServiceAddress): void {
-    const text = ipText(address)
-    const isHere = ['loopback', 'unspecified'].includes(classOf(address)) || this.#local().includes(text)
-    if (isHere) this.addPort(port)
-    else if (this.#elsewhere.size < MAX_ELSEWHERE) {
-      const rule = parseRule(`${inBrackets(text)}:${port}`)
-      this.#elsewhere.set(rule.text, rule)
-    }
+    const isKnown = this.#services.some((one) => one.port === port && isSameAddress(one.address, address))
+    if (!isKnown && this.#services.length < MAX_SERVICES) this.#services.push({ address, port })
   }
 
-  /** The rules for a connection to `port`. The interfaces are read each time: they change while a service runs. */
-  rulesFor(port: number): readonly Rule[] {
-    const elsewhere = [...this.#elsewhere.values()].filter((rule) => rule.port === port)
-    if (!this.#ports.has(port)) return elsewhere
-    const hosts = [...LOOPBACK, ...this.#local().map(inBrackets)]
-    return [...elsewhere, ...hosts.map((host) => parseRule(`${host}:${port}`))]
+  /** Whether a connection to `address` may reach a service of ours. `from` is the own address of one that was made. */
+  isOwn(address: IpAddress, port: number, from?: string): boolean {
+    const services = this.#services.filter((one) => one.port === port)
+    const reached = reachedBy(address)
+    if (services.some((one) => reached.some((other) => isSameAddress(one.address, other)))) return true
+    const isOwnPort = this.#ports.has(port) || services.some((one) => this.#isLocal(one.address))
+    if (!isOwnPort) return false
+    const own = from === undefined ? undefined : parseIp(from)
+    return (own !== undefined && isSameAddress(own, address)) || reached.some(this.#isLocal)
   }
 }
-
-const inBrackets = (text: string): string => (text.includes(':') ? `[${text}]` : text)
-
-const interfaceAddresses = (): string[] =>
-  Object.values(networkInterfaces()).flatMap((addresses = []) =>
-    addresses.flatMap(({ address }) => {
-      const found = parseIp(address)
-      return found === undefined ? [] : [ipText(found)]
-    }),
-  )

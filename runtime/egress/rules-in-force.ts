@@ -14,11 +14,11 @@ import type { OwnAddresses } from './own-addresses.ts'
 export class RulesInForce {
   readonly #egress: Egress
   readonly #opaque: Egress
-  readonly #own: Pick<OwnAddresses, 'rulesFor'>
+  readonly #own: Pick<OwnAddresses, 'isOwn'>
 
   /** The bounds come first among the layers. */
-  constructor(layers: readonly RuleLayer[], own: Pick<OwnAddresses, 'rulesFor'>) {
-    this.#egress = { layers, never: [] }
+  constructor(layers: readonly RuleLayer[], own: Pick<OwnAddresses, 'isOwn'>) {
+    this.#egress = { layers }
     this.#opaque = opaquePart(this.#egress)
     this.#own = own
   }
@@ -28,7 +28,12 @@ export class RulesInForce {
   }
 
   decideAddress(name: string | undefined, address: IpAddress, port: number): Decision {
-    return decideAddress({ ...this.#egress, never: this.#own.rulesFor(port) }, { name, address, port })
+    return decideAddress(this.#egress, { name, address, port })
+  }
+
+  /** Whether a connection may reach a service of ours. `from` is the own address of one that was made. */
+  isOwn(address: IpAddress, port: number, from?: string): boolean {
+    return this.#own.isOwn(address, port, from)
   }
 
   /**

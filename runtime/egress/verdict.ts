@@ -8,6 +8,8 @@ import type { ClientHello } from '../wire/client-hello.ts'
 /** Why a connection is refused. */
 export type Refusal =
   | RuleRefusal
+  /** It is a service of ours. */
+  | { readonly kind: 'never' }
   /** TLS asks for another server than the one of the connection. */
   | { readonly kind: 'server_name'; readonly found: string }
   /** The server that is asked for cannot be seen. */

@@ -114,6 +114,28 @@ static struct result proxy_loopback(const struct baits *baits) { return reaches_
 
 static struct result proxy_service(const struct baits *baits) { return reaches_loopback(baits, baits->service_port); }
 
+/* The answer to CONNECT has to be `status`: any other shows that the proxy went further. */
+static struct result answers_only(const struct baits *baits, const char *target, const char *status) {
+  char request[REQUEST_BYTES], answer[64];
+  snprintf(request, sizeof request, "CONNECT %s HTTP/1.1\r\n\r\n", target);
+  ask(baits, request, strlen(request), answer, sizeof answer);
+  answer[strcspn(answer, "\r\n\t")] = '\0';
+  return strncmp(answer, "HTTP/1.1 ", 9) == 0 && strncmp(answer + 9, status, 3) == 0 ? blocked(answer) : opened(answer);
+}
+
+/* The name has every address of the host, also those of interfaces without carrier, and local routes. */
+static struct result proxy_addresses(const struct baits *baits) {
+  char target[64];
+  if (baits->proxy_port == 0) return no_proxy();
+  snprintf(target, sizeof target, "addresses.escape:%d", baits->service_port);
+  return answers_only(baits, target, "403");
+}
+
+/* The name has no address, but one with the search list, which is then refused. */
+static struct result proxy_search(const struct baits *baits) {
+  return baits->proxy_port == 0 ? no_proxy() : answers_only(baits, "search.escape:80", "502");
+}
+
 static struct result proxy_private(const struct baits *baits) {
   static const char *const HOSTS[] = {"10.0.0.1",     "172.16.0.1", "172.17.0.1", "192.168.0.1", "100.64.0.1", "198.18.0.1",
                                       "224.0.0.251", "255.255.255.255", "[fe80::1]",  "[fd00::1]",   "[ff02::1]"};
@@ -192,6 +214,8 @@ static struct result proxy_socks4(const struct baits *baits) {
 static const struct attempt LIST[] = {
   {"proxy_loopback", "has the proxy connect to the host's loopback, in many spellings", proxy_loopback, 0, false},
   {"proxy_service", "has it connect to taskmill's own API", proxy_service, 0, false},
+  {"proxy_addresses", "has it connect to that API at every address of the host", proxy_addresses, 0, false},
+  {"proxy_search", "has it look up another name than it checks, by a search list", proxy_search, 0, false},
   {"proxy_private", "has it connect to private networks", proxy_private, 0, false},
   {"proxy_get", "has it ask taskmill's own API, without a tunnel", proxy_get, 0, false},
   {"proxy_origin", "asks as if the proxy were that API", proxy_origin, 0, false},

@@ -2,9 +2,10 @@
  * A network with rules for the attempts of one sandbox: the proxy of the service, with rules that ask for as much as rules
  * can, and names that all lead to what they must not reach.
  */
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DEFAULT_MAX_CONNECTIONS } from '../../shared/contract/runtime-request.ts'
-import { Dialer, type Resolve } from '../egress/dial.ts'
+import { Dialer, MAX_ADDRESSES, type Resolve } from '../egress/dial.ts'
 import { Egress } from '../egress/egress.ts'
 import { OwnAddresses } from '../egress/own-addresses.ts'
 import type { LaunchEgress } from '../launcher/plan.ts'
@@ -16,8 +17,34 @@ const PORT = 3128
 const METADATA_NAME = 'metadata.google.internal'
 const METADATA_ADDRESS = '169.254.169.254'
 
-/** Nobody else is asked. */
-const resolve: Resolve = async (name) => [name === METADATA_NAME ? METADATA_ADDRESS : '127.0.0.1']
+/** Names of attempts (network-proxy.c): one with every address of the host, and one that only a search list finds. */
+const NAME_OF_ALL = 'addresses.escape'
+const NAME_IN_SEARCH_LIST = 'search.escape'
+
+/** Nobody else is asked. Names with a dot at their end are absolute. */
+const resolve: Resolve = async (name) => {
+  if (name === `${METADATA_NAME}.`) return [METADATA_ADDRESS]
+  if (name === `${NAME_OF_ALL}.`) return hostAddresses()
+  return name === `${NAME_IN_SEARCH_LIST}.` ? [] : ['127.0.0.1']
+}
+
+/** Addresses of this machine by the tables of the kernel, at most as many as a name may have; loopback comes last. */
+function hostAddresses(): string[] {
+  const routes = textOf('/proc/net/fib_trie').matchAll(/\|-- ([\d.]+)((?:\n +\/\d+ .*)+)/g)
+  const v4 = [...routes].flatMap(([, address, kinds]) => (kinds!.includes(' LOCAL') ? [address!] : []))
+  const v6 = [...textOf('/proc/net/if_inet6').matchAll(/^(?!fe80)[0-9a-f]{32}/gm)]
+  const all = new Set([...v4, ...v6.map(([digits]) => digits.match(/.{4}/g)!.join(':'))])
+  const isLoopback = (address: string) => address.startsWith('127.')
+  return [...all].sort((a, b) => Number(isLoopback(a)) - Number(isLoopback(b))).slice(0, MAX_ADDRESSES)
+}
+
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return '' // a kernel without IPv6
+  }
+}
 
 export interface RuledNetwork extends Disposable {
   readonly egress: LaunchEgress
@@ -40,7 +67,9 @@ export function ruledNetwork(directory: string, baits: readonly string[]): Ruled
     onUnkept: () => {},
     onFault: () => {}, // it closes the connection: nothing got through
   })
-  const allow = ['*', ...ports.flatMap((port) => [`127.0.0.1:${port}`, `[::1]:${port}`])]
+  const hosts = new Set(['127.0.0.1', '::1', ...hostAddresses()])
+  const inBrackets = [...hosts].map((host) => (host.includes(':') ? `[${host}]` : host))
+  const allow = ['*', ...ports.flatMap((port) => inBrackets.map((host) => `${host}:${port}`))]
   const socket = proxies.open({
     ...{ task_id: 'escape', ordinal: 0, earlier: [], onEvent: () => {} },
     rules: { allow, deny: [], max_connections: DEFAULT_MAX_CONNECTIONS },

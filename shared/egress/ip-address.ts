@@ -22,6 +22,8 @@ const MAPPED_PREFIX = 0xffffn
 
 export const widthOf = ({ version }: IpAddress): number => (version === 4 ? 32 : 128)
 
+export const isSameAddress = (a: IpAddress, b: IpAddress): boolean => a.version === b.version && a.value === b.value
+
 /** The last 32 bits of `value` as an IPv4 address. */
 export const ipv4 = (value: bigint): IpAddress => ({ version: 4, value: value & 0xffff_ffffn })
 

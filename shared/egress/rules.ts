@@ -15,7 +15,7 @@
  * to an allowed address without another lookup.
  */
 import { type AddressClass, blockOf, embeddedIpv4 } from './address-class.ts'
-import { type IpAddress, isWithin, parseIpv4, parseIpv6 } from './ip-address.ts'
+import { type IpAddress, isSameAddress, isWithin, parseIpv4, parseIpv6 } from './ip-address.ts'
 import { coversAddress, coversName, coversPort, NotARule, parseRule, type Rule } from './rule.ts'
 
 /** Maximum number of rules in a list. Each check reads all of them. */
@@ -29,8 +29,6 @@ export interface RuleLayer {
 
 export interface Egress {
   readonly layers: readonly RuleLayer[]
-  /** Addresses that no rule can allow, such as those that a service itself listens on. */
-  readonly never: readonly Rule[]
 }
 
 export type Decision =
@@ -43,10 +41,9 @@ export type Refusal =
   /** The address is not public, and no rule names it. */
   | { readonly kind: 'class'; readonly addressClass: AddressClass }
   | { readonly kind: 'unlisted' }
-  | { readonly kind: 'never'; readonly rule: string }
 
 /** Allows public addresses and all names. */
-export const PUBLIC_ONLY: Egress = { layers: [{ allow: [parseRule('*')], deny: [] }], never: [] }
+export const PUBLIC_ONLY: Egress = { layers: [{ allow: [parseRule('*')], deny: [] }] }
 
 /** Parses a list of rules, each with `parse`. Throws `NotARule` with the index in its message. */
 export function parseRules(texts: readonly string[], name: string, parse: (text: string) => Rule = parseRule): Rule[] {
@@ -64,7 +61,6 @@ export function parseRules(texts: readonly string[], name: string, parse: (text:
 /** Allows what both allow. The layers of `bounds` come first. */
 export const intersection = (bounds: Egress, rules: Egress): Egress => ({
   layers: [...bounds.layers, ...rules.layers],
-  never: [...bounds.never, ...rules.never],
 })
 
 /** Whether a connection to an address of `name` may be allowed, so that the name may be looked up. */
@@ -76,9 +72,8 @@ export const decideName = (egress: Egress, { name, port }: { name: string; port:
   })
 
 /** `egress` with only its opaque rules: the connections that it allows may hide the name that they are for. */
-export const opaquePart = ({ layers, never }: Egress): Egress => ({
+export const opaquePart = ({ layers }: Egress): Egress => ({
   layers: layers.map(({ allow, deny }) => ({ allow: allow?.filter(({ isOpaque }) => isOpaque), deny })),
-  never,
 })
 
 export interface Target {
@@ -91,8 +86,6 @@ export interface Target {
 export function decideAddress(egress: Egress, { name, address, port }: Target): Decision {
   const reached = reachedBy(address)
   const covers = (rule: Rule) => coversPort(rule, port) && reached.some((one) => coversAddress(rule, one))
-  const never = egress.never.find(covers)
-  if (never !== undefined) return refused({ kind: 'never', rule: never.text })
   const ofName = name === undefined ? undefined : decideName(egress, { name, port })
   if (ofName?.isAllowed === false) return ofName
   const { addressClass, network } = blockOf(address)
@@ -132,12 +125,10 @@ const [ANY_V6, LOOPBACK_V6] = ['::', '::1'].map((text) => parseIpv6(text)!) as [
  * Every address that a connection to `address` may reach: itself, the IPv4 address that it contains, and this machine for
  * the unspecified addresses.
  */
-function reachedBy(address: IpAddress): IpAddress[] {
+export function reachedBy(address: IpAddress): IpAddress[] {
   const embedded = embeddedIpv4(address)
   const reached = embedded === undefined ? [address] : [address, embedded]
-  if (reached.some((one) => isSame(one, ANY_V4))) reached.push(LOOPBACK_V4)
-  if (isSame(address, ANY_V6)) reached.push(LOOPBACK_V6, LOOPBACK_V4)
+  if (reached.some((one) => isSameAddress(one, ANY_V4))) reached.push(LOOPBACK_V4)
+  if (isSameAddress(address, ANY_V6)) reached.push(LOOPBACK_V6, LOOPBACK_V4)
   return reached
 }
-
-const isSame = (a: IpAddress, b: IpAddress): boolean => a.version === b.version && a.value === b.value

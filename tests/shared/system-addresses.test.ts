@@ -5,7 +5,7 @@
 import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { nameServersIn, systemAddresses } from '../../shared/system-addresses.ts'
+import { hostsAddressesIn, nameServersIn, systemAddresses } from '../../shared/system-addresses.ts'
 import { tempDir } from '../support/temp.ts'
 
 const IN_NAMESPACES = ['unshare', '--mount', '--net', 'sh', '-c']
@@ -16,13 +16,14 @@ const isPossible = Bun.spawnSync([...IN_NAMESPACES, 'ip link set lo up']).exitCo
 const HOSTS = '127.0.0.1 localhost\n192.0.2.9 hosted.example hosted\n2001:db8::9 hosted.example\n'
 const SETTINGS = 'nameserver 127.0.0.1\nsearch corp.example\noptions timeout:5 attempts:2\n'
 
-/** What the body of a program prints. It may use `found`, `systemAddresses` and `startDnsServer`. */
+/** What the body of a program prints. It may use `found`, `foundAbsolute` and `startDnsServer`. */
 function printed(body: string, hosts = HOSTS): unknown {
   using dir = tempDir()
   const imported = (name: string, path: string) =>
     `import { ${name} } from ${JSON.stringify(join(import.meta.dir, '../..', path))}\n`
-  const program = `${imported('systemAddresses', 'shared/system-addresses.ts')}${imported('startDnsServer', 'tests/support/dns-server.ts')}
+  const program = `${imported('systemAddresses, absoluteAddresses', 'shared/system-addresses.ts')}${imported('startDnsServer', 'tests/support/dns-server.ts')}
     const found = (name) => systemAddresses(name).catch(({ code }) => code)
+    const foundAbsolute = (name) => absoluteAddresses(name).catch(({ code }) => code)
     ${body}
     process.exit()`
   for (const [name, text] of Object.entries({ 'resolv.conf': SETTINGS, hosts, 'program.ts': program }))
@@ -62,9 +63,32 @@ test.skipIf(!isPossible)('the hosts file, name servers and the search list are a
   })
 })
 
+test.skipIf(!isPossible)(
+  'an absolute name is looked up in the hosts file and at name servers, and never with the search list',
+  () => {
+    const body = `const server = await startDnsServer({
+      'a.example': { a: [['192.0.2.1']] }, 'hosted.example': { a: [['192.0.2.3']] },
+      'short.corp.example': { a: [['192.0.2.4']] }, 'b.example.corp.example': { a: [['192.0.2.5']] } }, 53)
+    const all = {}
+    for (const name of ['a.example.', 'HOSTED.example.', 'hosted.', 'short.', 'b.example.', 'localhost.'])
+      all[name] = await foundAbsolute(name)
+    console.log(JSON.stringify({ ...all, asked: server.asked.filter((name) => name.includes('corp')) }))`
+    expect(printed(body)).toEqual({
+      'a.example.': ['192.0.2.1'],
+      'HOSTED.example.': ['192.0.2.9', '2001:db8::9'],
+      'hosted.': ['192.0.2.9'],
+      'short.': 'ENOTFOUND',
+      'b.example.': 'ENOTFOUND',
+      'localhost.': ['127.0.0.1'],
+      asked: [],
+    })
+  },
+)
+
 test.skipIf(!isPossible)('localhost is this machine without a hosts file, too', () => {
-  const body = `await startDnsServer({}, 53); console.log(JSON.stringify(await found('localhost')))`
-  expect(printed(body, '')).toContain('127.0.0.1')
+  const body = `await startDnsServer({}, 53); 
+    console.log(JSON.stringify([await found('localhost'), await foundAbsolute('localhost.')]))`
+  for (const found of printed(body, '') as string[][]) expect(found).toContain('127.0.0.1')
 })
 
 test.skipIf(!isPossible)('name servers that are written down later are asked', () => {
@@ -84,6 +108,16 @@ test.skipIf(!isPossible)('lookups without an answer do not keep files from being
       while (server.asked.length === 0) await new Promise((resolve) => setTimeout(resolve, 1))
       console.log(JSON.stringify(await Promise.race([readFile(import.meta.path).then(() => 'file'), ...names])))`
   expect(printed(body)).toBe('file')
+})
+
+test.each([
+  ['', []],
+  [
+    '192.0.2.1 a\n192.0.2.2\tb A c\n#192.0.2.3 a\n192.0.2.4 b # a\n192.0.2.5 aa a.b\n \n::1 a',
+    ['192.0.2.1', '192.0.2.2', '::1'],
+  ],
+])('the hosts file %j gives a name %j', (text, addresses) => {
+  expect(hostsAddressesIn(text, 'a')).toEqual(addresses)
 })
 
 test.each([

@@ -54,7 +54,7 @@ export class TestProxy implements AsyncDisposable {
     this.#options = options
     const own = new OwnAddresses()
     for (const port of ownPorts) own.addPort(port)
-    const resolve = async (name: string) => names[name] ?? []
+    const resolve = async (name: string) => names[name.replace(/\.$/, '')] ?? []
     this.egress = new Egress({
       directory: join(this.#dir.path, 'egress'),
       bounds: { allow: bounds.allow?.map(parseAllowRule), deny: (bounds.deny ?? []).map(parseRule) },

@@ -9,11 +9,12 @@ import {
   type Resolve,
 } from '../../../runtime/egress/dial.ts'
 import { RulesInForce } from '../../../runtime/egress/rules-in-force.ts'
+import { parseIp } from '../../../shared/egress/ip-address.ts'
 import { parseRules } from '../../../shared/egress/rules.ts'
 import { TestServer } from '../../support/egress.ts'
 import { until } from '../../support/until.ts'
 
-const NOTHING_OWN = { rulesFor: () => [] }
+const NOTHING_OWN = { isOwn: () => false }
 const rules = (...allow: string[]) => new RulesInForce([{ allow: parseRules(allow, 'allow'), deny: [] }], NOTHING_OWN)
 
 const dialed = async (resolve: Resolve, inForce: RulesInForce, port: number) => {
@@ -21,6 +22,36 @@ const dialed = async (resolve: Resolve, inForce: RulesInForce, port: number) => 
   if (found.kind === 'connected') found.server.destroy()
   return found
 }
+
+test('a name is looked up as it was checked, without a search list', async () => {
+  const asked: string[] = []
+  const resolve = async (name: string) => {
+    asked.push(name)
+    return []
+  }
+  await dialed(resolve, rules('a.example'), 80)
+  expect(asked).toEqual(['a.example.'])
+})
+
+test('a connection that reaches a service of ours only when it is made is ended before it carries a byte', async () => {
+  const received: string[] = []
+  await using server = await TestServer.start((socket) => {
+    socket.on('data', (bytes) => received.push(String(bytes)))
+    socket.on('end', () => socket.end())
+  })
+  const asked: (string | undefined)[] = []
+  const own = {
+    isOwn: (_: unknown, port: number, from?: string) => {
+      asked.push(from)
+      return port === server.port && from !== undefined
+    },
+  }
+  const inForce = new RulesInForce([{ allow: parseRules(['127.0.0.1'], 'allow'), deny: [] }], own)
+  const target = { host: { address: parseIp('127.0.0.1')! }, port: server.port }
+  expect(await new Dialer().forTask(inForce)(target)).toEqual({ kind: 'refused', refusal: { kind: 'never' } })
+  expect(asked).toEqual([undefined, '127.0.0.1'])
+  expect(received).toEqual([])
+})
 
 describe('a name with several addresses', () => {
   test('is connected to at the first that answers', async () => {
@@ -102,7 +133,7 @@ test('lookups that take too long fail, those that wait for them too, and are the
   const next = dial({ host: { name: 'next.example' }, port: 80 })
   await until(
     () => asked.at(-1),
-    (name) => name === 'next.example',
+    (name) => name === 'next.example.',
   )
   expect(await next).toMatchObject({ kind: 'refused' })
   expect(asked).toHaveLength(MAX_TASK_LOOKUPS + 1)

@@ -19,12 +19,10 @@ import { quickestMs } from '../../support/quickest.ts'
 interface Lists {
   readonly allow?: readonly string[] | undefined
   readonly deny?: readonly string[]
-  readonly never?: readonly string[]
 }
 
-const egress = ({ allow, deny = [], never = [] }: Lists): Egress => ({
+const egress = ({ allow, deny = [] }: Lists): Egress => ({
   layers: [{ allow: allow && parseRules(allow, 'allow'), deny: parseRules(deny, 'deny') }],
-  never: parseRules(never, 'never'),
 })
 
 /** The decision about `name=address:port` or `address:port`, in a word. */
@@ -90,14 +88,6 @@ describe('a connection', () => {
     [{ allow: ['*'], deny: ['*:25'] }, 'pypi.org=1.1.1.1:25', 'denied by *:25'],
     [{ allow: ['*'], deny: ['1.1.1.1:443'] }, 'pypi.org=1.1.1.1:443', 'denied by 1.1.1.1:443'],
     [{ allow: ['10.0.0.1'], deny: ['10.0.0.0/8'] }, '10.0.0.1:80', 'denied by 10.0.0.0/8'],
-    [{ allow: ['127.0.0.0/8'], never: ['127.0.0.1:8080'] }, '127.0.0.1:8080', 'never by 127.0.0.1:8080'],
-    [{ allow: ['127.0.0.0/8'], never: ['127.0.0.1:8080'] }, '127.0.0.1:8081', 'allowed by 127.0.0.0/8'],
-    [{ allow: undefined, never: ['127.0.0.1:8080'] }, '0.0.0.0:8080', 'never by 127.0.0.1:8080'],
-    [{ allow: undefined, never: ['127.0.0.1:8080'] }, ':::8080', 'never by 127.0.0.1:8080'],
-    [{ allow: undefined, never: ['[::1]:8080'] }, ':::8080', 'never by [::1]:8080'],
-    [{ allow: undefined, never: ['127.0.0.1:8080'] }, '::ffff:0.0.0.0:8080', 'never by 127.0.0.1:8080'],
-    [{ allow: undefined, never: ['127.0.0.1:8080'] }, 'x.example=64:ff9b::7f00:1:8080', 'never by 127.0.0.1:8080'],
-    [{ allow: ['203.0.113.9'], never: ['203.0.113.9'] }, '203.0.113.9:80', 'never by 203.0.113.9'],
   ])('%j to %s: %s', (lists, target, expected) => {
     expect(verdict(egress(lists), target)).toBe(expected)
   })
@@ -156,7 +146,7 @@ const hosts = fc.oneof(
 )
 const rule = fc.tuple(hosts, fc.constantFrom('', '', ':80', ':443')).map((parts) => parts.join(''))
 const list = fc.array(rule, { maxLength: 6 })
-const anyRules = fc.record({ allow: fc.option(list, { nil: undefined }), deny: list, never: list }).map(egress)
+const anyRules = fc.record({ allow: fc.option(list, { nil: undefined }), deny: list }).map(egress)
 const targets = fc
   .record({ name: fc.option(names, { nil: undefined }), address: addresses, port: ports })
   .map(({ address, ...rest }) => ({ ...rest, address: parseIp(address)! }))
@@ -218,7 +208,7 @@ test('connections that may be opaque are those under opaque rules, in every laye
     deny: deny.map(parseRule),
   })
   const isOpaque = (layers: ReturnType<typeof layer>[], name: string) =>
-    decideName(opaquePart({ layers, never: [] }), { name, port: 22 }).isAllowed
+    decideName(opaquePart({ layers }), { name, port: 22 }).isAllowed
   const rules = layer(['a.example:22 opaque', 'b.example', '*.c.example opaque'], ['x.c.example'])
   const names = ['a.example', 'b.example', 'y.c.example', 'x.c.example']
   expect(names.map((name) => isOpaque([rules], name))).toEqual([true, false, true, false])
