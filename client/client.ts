@@ -34,8 +34,8 @@ import {
 } from './log-reader.ts'
 import { type GraphReference, graphPath, type TaskReference, taskPath } from './references.ts'
 
-/** Milliseconds for which the service holds an answer back: its limit. */
-const MAX_WAIT_MS = 60_000
+/** Milliseconds for which the client asks the service to hold an answer back. Most proxies cut a silent request at 60 s. */
+const MAX_WAIT_MS = 50_000
 
 export interface SubmitOptions extends CallOptions {
   /**
@@ -43,7 +43,7 @@ export interface SubmitOptions extends CallOptions {
    * again whatever became of the first try.
    */
   readonly idempotencyKey?: string | undefined
-  /** Milliseconds, at most 60000: the answer comes when all tasks have ended, or after this time. */
+  /** The answer comes when all tasks have ended, or after these milliseconds, at most 50000. */
   readonly waitMs?: number | undefined
 }
 
@@ -99,7 +99,8 @@ export class Taskmill {
 
   /** Submits a graph. Returns once it is on disk. */
   submit(graph: TaskGraph, options: SubmitOptions = {}): Promise<SubmitResponse> {
-    const { idempotencyKey, waitMs, timeoutMs = this.#connection.timeoutMs, ...call } = options
+    const { idempotencyKey, timeoutMs = this.#connection.timeoutMs, waitMs: asked, ...call } = options
+    const waitMs = asked === undefined ? undefined : Math.min(asked, MAX_WAIT_MS)
     return this.#json({
       ...{ ...call, method: 'POST', path: '/tasks', body: graph, query: { wait_ms: waitMs } },
       ...{ headers: keyHeader(idempotencyKey), isRepeatable: idempotencyKey !== undefined },

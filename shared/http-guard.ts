@@ -4,7 +4,8 @@
  * Access is open on loopback, so the danger is a web page in the user's browser. A page can send requests to any address
  * and, if its own name resolves to 127.0.0.1 (DNS rebinding), even read the answers. But it cannot choose `Host`, `Origin`
  * and `Sec-Fetch-Site`. So the `Host` of a request has to be a name that no stranger can own, and its `Origin` the same
- * host. If a token is set, all requests need it except probes and page shells. A request with the token passes all checks.
+ * host. If a token is set, all requests need it except probes, page shells and their assets. A request with the token passes
+ * all checks, and probes and assets need none.
  */
 import { ServiceError } from './errors.ts'
 import { Expected, list, type Setting } from './flags.ts'
@@ -36,19 +37,23 @@ export function hostNames(setting: Parameters<typeof list>[0]): Setting<readonly
   }
 }
 
-/** Paths without any check: liveness and readiness probes. */
+/** Liveness and readiness probes. */
 const PROBES: ReadonlySet<string> = new Set(['/health', '/healthz', '/readyz'])
+
+/** Scripts and style sheets of the pages. They are the same for everybody. */
+const ASSETS = '/assets/'
+
+/**
+ * Whether `path` is served without any check. Browsers send `Origin` with module scripts, and behind a proxy that rewrites
+ * `Host` the two differ.
+ */
+const isPublic = (path: string): boolean => PROBES.has(path) || path.startsWith(ASSETS)
 
 /** Paths without a token: pages without data. */
 const PAGE_SHELLS: ReadonlySet<string> = new Set(['/', '/docs', '/openapi.json'])
 
-/** Scripts and style sheets of these pages, which have no data either. */
-const ASSETS = '/assets/'
-
-const isPageShell = (path: string): boolean => PAGE_SHELLS.has(path) || path.startsWith(ASSETS)
-
 /** Whether `path` needs no token where the others do. */
-export const isWithoutToken = (path: string): boolean => PROBES.has(path) || isPageShell(path)
+export const isWithoutToken = (path: string): boolean => isPublic(path) || PAGE_SHELLS.has(path)
 
 /** Names outside the public DNS, which no web page can have. */
 const LOCAL_SUFFIXES = ['.local', '.localhost', '.internal', '.svc']
@@ -66,11 +71,11 @@ export function createGuard({ token, tokenFile, allowedHosts, listeningHost }: G
   let lastHost: string | undefined
 
   return (request, path) => {
-    if (PROBES.has(path)) return
+    if (isPublic(path)) return
     const { headers } = request
     if (token !== undefined) {
       if (isBearerOf(headers.get('authorization'), token)) return
-      if (!isPageShell(path)) {
+      if (!PAGE_SHELLS.has(path)) {
         throw new ServiceError(401, `a token is needed: send Authorization: Bearer <token>${whereToken}`, {
           headers: { 'www-authenticate': 'Bearer' },
         })

@@ -79,7 +79,7 @@ async function preparePage(): Promise<Page> {
       ...{ vary: 'accept-encoding', etag: `"${hash}"` },
     }
     assets.set(file, { headers, plain, zipped: new Uint8Array(await promisify(gzip)(plain)) })
-    return `/assets/${file}`
+    return `assets/${file}` // relative: a proxy may serve the page below a path
   }
   const paths = {
     script: await add('dashboard.js', script, 'text/javascript'),

@@ -107,15 +107,15 @@ export function referencePage(
 <body>
 <div class="page">
 <nav aria-label="Contents">
-<form action="/docs" role="search"><label for="q">Search</label><input id="q" name="q" type="search" value="${search}"></form>
+<form action="docs" role="search"><label for="q">Search</label><input id="q" name="q" type="search" value="${search}"></form>
 ${sections.map(contentsOf)}
 ${schemas.length === 0 ? NOTHING : html`<h2>Schemas</h2><ul>${schemas.map(([name]) => html`<li>${schemaLink(name)}</li>`)}</ul>`}
 </nav>
 <main>
 <h1>${title}</h1>
-<p class="quiet">Version ${version}. <a href="/openapi.json">openapi.json</a></p>
+<p class="quiet">Version ${version}. <a href="openapi.json">openapi.json</a></p>
 <p>${description}</p>
-${words.length === 0 ? NOTHING : html`<p>${entries.length} entries have “${search}”. <a href="/docs">Show all</a></p>`}
+${words.length === 0 ? NOTHING : html`<p>${entries.length} entries have “${search}”. <a href="docs">Show all</a></p>`}
 ${sections.map((section) => html`<h2>${section.name}</h2>${section.entries.map((entry) => article(entry, origin))}`)}
 ${schemas.length === 0 ? NOTHING : html`<h2>Schemas</h2>${schemas.map(schemaArticle)}`}
 </main>

@@ -34,6 +34,19 @@ const refusal =
     Response.json({ error: `refused ${status}` }, { status, headers: { 'x-trace-id': 'abc', ...headers } })
 const healthy = () => Response.json({ status: 'ok', version: 'v1.0.0', uptime: '1s' })
 
+test('a request is held for at most 50 s, so that proxies do not cut it', async () => {
+  const asked: (string | null)[] = []
+  const fetch = (to: string | URL | Request) => {
+    asked.push(new URL(String(to)).searchParams.get('wait_ms'))
+    return Promise.resolve(Response.json({ graph_id: 'g', state: 'success', status: 'success' }))
+  }
+  const client = new Taskmill({ url: 'http://127.0.0.1:1', fetch: fetch as typeof globalThis.fetch })
+  await client.submit(GRAPH, { waitMs: 60_000 })
+  await client.submit(GRAPH, { waitMs: 100 })
+  await client.wait('g')
+  expect(asked).toEqual(['50000', '100', '50000'])
+})
+
 describe('a lost answer', () => {
   test('of a submission with a key is asked for again, and there is one graph', async () => {
     await using mill = await startMill()

@@ -123,6 +123,59 @@ describe.skipIf(withoutChromium !== undefined)(
       },
     )
 
+    test.each(['abort', 'refuse', 'throw'] as const)(
+      'a page whose script does not start says so: %s',
+      async (fault) => {
+        const page = await browser.open('about:blank')
+        await page.route('**/assets/dashboard-*.js', (route) => {
+          if (fault === 'abort') return route.abort()
+          return route.fulfill(
+            fault === 'refuse'
+              ? { status: 403, json: { error: 'no' } }
+              : { contentType: 'text/javascript', body: 'throw new Error("broken")' },
+          )
+        })
+        await page.goto(control.url)
+        await page.getByText('The page has not started').waitFor()
+        await page.unroute('**/assets/dashboard-*.js')
+        await page.reload()
+        await page.locator('.stream.live').waitFor()
+        expect(await page.locator('.start-fault').count()).toBe(0)
+        await page.context().close()
+        browser.complaints.splice(0)
+      },
+    )
+
+    test('a page whose script never arrives says so after a while', async () => {
+      const page = await browser.open('about:blank')
+      await page.route('**/assets/dashboard-*.js', () => {}) // never answered
+      await page.goto(control.url, { waitUntil: 'commit' })
+      const fault = page.locator('.start-fault')
+      await page.locator('.top .brand').waitFor()
+      await fault.waitFor({ state: 'hidden' })
+      const passTime = `document.getAnimations().forEach((animation) => animation.finish())`
+      await until(
+        () => page.evaluate(passTime).then(() => fault.isVisible()),
+        (isVisible) => isVisible,
+      )
+      await page.context().close()
+      browser.complaints.splice(0)
+    })
+
+    test('a stream of events that fails is told of, and no longer once it works', async () => {
+      const page = await browser.open('about:blank')
+      await page.route('**/events?*', (route) => route.fulfill({ status: 502, body: '<h1>Bad Gateway</h1>' }))
+      await page.goto(control.url)
+      const alert = page.getByRole('alert').filter({ hasText: 'the stream of events fails' })
+      await alert.waitFor()
+      expect(await alert.textContent()).toContain('status 502')
+      expect(await violations(page)).toEqual([])
+      await page.unroute('**/events?*')
+      await page.locator('.stream.live').waitFor()
+      await alert.waitFor({ state: 'detached' })
+      await closed(page)
+    })
+
     test('the drawing follows each task, and the list follows each graph', async () => {
       using gate = new Gate()
       const { page } = await openGraph([gate.task('first'), { id: 'then', type: 'noop', depends_on: ['first'] }], {

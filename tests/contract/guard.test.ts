@@ -39,6 +39,16 @@ describe('without a token', () => {
     expect(await post([`Origin: http://${host}`, 'Sec-Fetch-Site: same-origin'])).toBe(202)
   })
 
+  test('scripts and style sheets go to whoever asks: module scripts carry the Origin of the page', async () => {
+    await using control = await startControl()
+    const page = await (await control.fetch('/')).text()
+    const lines = ['Host: 127.0.0.1:1', 'Origin: http://taskmill.example.com', 'Sec-Fetch-Site: same-origin']
+    const names = [...page.matchAll(/"(assets\/[^"]+)"/g)].map(([, name]) => name!)
+    expect(names).toHaveLength(3)
+    for (const name of names) expect(await rawStatus(control, `GET /${name} HTTP/1.1`, lines)).toBe(200)
+    expect(await rawStatus(control, 'GET /tasks HTTP/1.1', lines)).toBe(403)
+  })
+
   test('a request without a Host, or with an empty one, reaches the route of its path and no other', async () => {
     await using control = await startControl()
     await control.submit([{ id: 'a', type: 'noop' }])

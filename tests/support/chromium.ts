@@ -22,9 +22,11 @@ export class TestBrowser implements AsyncDisposable {
     this.#browser = browser
   }
 
-  static async start(): Promise<TestBrowser> {
+  /** `localNames`: names of hosts that lead to this machine. */
+  static async start(localNames: readonly string[] = []): Promise<TestBrowser> {
+    const rules = localNames.map((name) => `MAP ${name} 127.0.0.1`).join()
     // Tests run as root, as which chromium has no sandbox.
-    const args = ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage']
+    const args = ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', `--host-resolver-rules=${rules}`]
     return new TestBrowser(await chromium.launch({ executablePath: EXECUTABLE, args }))
   }
 

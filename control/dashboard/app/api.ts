@@ -1,6 +1,6 @@
-/** The requests of the page to control. Streams use `fetch` too, because EventSource cannot send a token. */
+/** The requests of the page to control, all relative to its address. Streams use `fetch` too, because EventSource cannot send a token. */
 import type { RequestKey } from '../model/request-key.ts'
-import { takeEarly } from './early-work.ts'
+import { addressOf, takeEarly } from './early-work.ts'
 import { tokenHeaders } from './token.ts'
 
 /** An answer that is an error, with the text of the service. Status 0: there was no answer. */
@@ -19,13 +19,16 @@ export const whenUnauthorized = (ask: () => void): void => {
   onUnauthorized = ask
 }
 
+/** The address of the service as commands name it, without a final slash. */
+export const serviceUrl = (): string => new URL('.', location.href).href.replace(/\/$/, '')
+
 /** Returns the answer without reading its body. Throws `ApiError`, also if the service cannot be reached. */
 export async function request(path: string, init: RequestInit = {}): Promise<Response> {
   const headers = { ...init.headers, ...tokenHeaders() }
   const early = init.method === undefined ? takeEarly(path) : undefined
   let response: Response
   try {
-    response = await (early ?? fetch(path, { ...init, headers }))
+    response = await (early ?? fetch(addressOf(path), { ...init, headers }))
   } catch (error) {
     if (init.signal?.aborted) throw error
     throw new ApiError(0, 'the service cannot be reached')
@@ -74,9 +77,8 @@ export const positionOf = (response: Response): string => response.headers.get('
 async function errorText(response: Response): Promise<string> {
   const text = await response.text()
   try {
-    const { error } = JSON.parse(text) as { error?: string }
-    return error ?? text
+    return (JSON.parse(text) as { error: string }).error
   } catch {
-    return text.slice(0, 500) || `status ${response.status}`
+    return `the answer has status ${response.status} and is not that of taskmill: is a proxy between?`
   }
 }

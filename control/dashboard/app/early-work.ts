@@ -1,6 +1,9 @@
 /** What `early.ts` does for the script of the page: it asks for what the page reads first, and sees when its frame is painted. */
 import { tokenHeaders } from './token.ts'
 
+/** The address of a path of the service, from the address of the page: a proxy may serve both below a path. */
+export const addressOf = (path: string): string => `.${path}`
+
 /** Graphs of one page of the list. */
 const PAGE_SIZE = 100
 
@@ -20,9 +23,19 @@ interface EarlyWork {
 /** Both scripts of the page see it. */
 const shared = globalThis as { taskmillEarly?: EarlyWork }
 
+/** Shows the fault of a script that does not arrive or fails before the page has started. */
+export function watchStart(): void {
+  const onFault = (event: Event) => {
+    if (event.target instanceof Element && event.target.localName !== 'script') return
+    document.querySelector('.start-fault')?.classList.add('now')
+  }
+  addEventListener('error', onFault, true) // a script that did not arrive: its event does not bubble
+  addEventListener('unhandledrejection', onFault)
+}
+
 export function beginEarly(paths: readonly string[]): void {
   const answers = paths.map((path): [string, Promise<Response>] => {
-    const answer = fetch(path, { headers: tokenHeaders() })
+    const answer = fetch(addressOf(path), { headers: tokenHeaders() })
     answer.catch(() => {}) // the caller of takeEarly handles the error
     return [path, answer]
   })

@@ -3,8 +3,9 @@
  * what that place shows is asked for.
  */
 import { placeOf } from '../model/place.ts'
-import { beginEarly, graphPath, LIST_PATH } from './early-work.ts'
+import { beginEarly, graphPath, LIST_PATH, watchStart } from './early-work.ts'
 
+watchStart()
 const place = placeOf(location.hash)
 document.documentElement.className = `at-${place.at}`
 beginEarly([...(place.at === 'graph' ? [graphPath(place.graphId)] : []), LIST_PATH])

@@ -1,8 +1,9 @@
 /** The page of a service without graphs: three ways to submit the first graph. */
+import { serviceUrl } from './api.ts'
 import { CopyLine } from './parts.tsx'
 
 export function Empty() {
-  const origin = location.origin
+  const url = serviceUrl()
   return (
     <div class="empty">
       <h1>No graphs yet</h1>
@@ -12,15 +13,15 @@ export function Empty() {
       </p>
       <h2>With curl</h2>
       <CopyLine
-        text={`curl -s ${origin}/tasks -d '{"name": "first", "scope": "graph", "tasks": [
+        text={`curl -s ${url}/tasks -d '{"name": "first", "scope": "graph", "tasks": [
   {"id": "system", "type": "shell", "params": {"command": "uname", "args": ["-sr"]}},
   {"id": "rest", "type": "sleep", "params": {"duration_ms": 3000}, "depends_on": ["system"]}
 ]}'`}
       />
       <h2>From an agent</h2>
-      <CopyLine text={`claude mcp add --transport http taskmill ${origin}/mcp`} />
+      <CopyLine text={`claude mcp add --transport http taskmill ${url}/mcp`} />
       <p>Other hosts take the URL as it is:</p>
-      <CopyLine text={`{"mcpServers": {"taskmill": {"type": "http", "url": "${origin}/mcp"}}}`} />
+      <CopyLine text={`{"mcpServers": {"taskmill": {"type": "http", "url": "${url}/mcp"}}}`} />
       <h2>Here</h2>
       <p>
         <a class="button primary" href="#/submit">

@@ -2,6 +2,7 @@
 import { StyledText } from '../log/styled-text.tsx'
 import { type GraphPlace, hashOf } from '../model/place.ts'
 import type { RootCause } from '../model/wire.ts'
+import { serviceUrl } from './api.ts'
 import { CopyLine, Id } from './parts.tsx'
 import { StateIcon } from './state-icon.tsx'
 
@@ -13,8 +14,8 @@ const MAX_TAIL_LINES = 20
 
 export function FailureCard({ cause, place }: { cause: RootCause; place: GraphPlace }) {
   const { task_id, error, tail, remedy, skipped, try_next } = cause
-  const { origin } = location
-  const address = origin === CLIENT_DEFAULT ? '' : ` --url ${origin}`
+  const url = serviceUrl()
+  const address = url === CLIENT_DEFAULT ? '' : ` --url ${url}`
   return (
     <section class="failure-card" aria-label="What failed first">
       <h2>

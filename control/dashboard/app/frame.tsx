@@ -4,13 +4,13 @@
  */
 import type { ComponentChildren } from 'preact'
 import { hashOf, type Place } from '../model/place.ts'
-import type { LiveState } from './live.ts'
+import type { Live, LiveState } from './live.ts'
 
 const LIVE_WORDS: Readonly<Record<LiveState, string>> = { live: 'live', connecting: 'connecting …', paused: 'paused' }
 
 export interface FrameProps {
   readonly at: Place['at']
-  readonly live: LiveState
+  readonly live: Live
   /** How full the service is, in the bar on top. */
   readonly capacity?: ComponentChildren
   /** The list of graphs. Absent where there is none. */
@@ -43,10 +43,15 @@ export const Frame = ({ at, live, capacity, list, hasTitle, onSearch, children, 
       <a class="button primary small" href="#/submit">
         Submit
       </a>
-      <span class={`stream ${live}`} role="status">
-        {LIVE_WORDS[live]}
+      <span class={`stream ${live.state}`} role="status">
+        {LIVE_WORDS[live.state]}
       </span>
     </header>
+    {live.fault !== undefined && (
+      <p class="note fault" role="alert">
+        The page shows no changes: the stream of events fails ({live.fault}). Trying again.
+      </p>
+    )}
     <div class="below">
       {list}
       <main tabIndex={-1}>{children}</main>
@@ -100,11 +105,19 @@ export const UnreadList = () => (
 /** What is beside the list where no graph is open. */
 export const Welcome = ({ children }: { children?: ComponentChildren }) => <div class="welcome">{children}</div>
 
+/** Seen when the page does not start: at once after a fault of a script, else after half a minute (`style.css`). */
+export const StartFault = () => (
+  <p class="start-fault" role="alert">
+    The page has not started: its script did not arrive, or failed. Reload it. Behind a proxy, requests below{' '}
+    <code>assets/</code> have to reach the service.
+  </p>
+)
+
 /** The page before anything is read. */
 export const Shell = () => (
   <Frame
     at="graphs"
-    live="connecting"
+    live={{ state: 'connecting' }}
     hasTitle
     list={
       <ListFrame query="">

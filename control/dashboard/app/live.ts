@@ -7,9 +7,16 @@
 import { EventText } from '../model/event-text.ts'
 import type { StreamEvent } from '../model/wire.ts'
 import { ApiError, request, textOf } from './api.ts'
+import { faultOf } from './fault.ts'
 
 /** `paused`: the page is hidden. */
 export type LiveState = 'connecting' | 'live' | 'paused'
+
+/** Whether events come, and why not. */
+export interface Live {
+  readonly state: LiveState
+  readonly fault?: string | undefined
+}
 
 export interface Following {
   readonly path: string
@@ -17,7 +24,8 @@ export interface Following {
   readonly after: () => string
   /** Called at most once per frame, with all events since the last call. */
   readonly onEvents: (events: StreamEvent[]) => void
-  readonly onState: (state: LiveState) => void
+  /** `fault`: why no events come, in words. */
+  readonly onState: (state: LiveState, fault?: string) => void
 }
 
 /** Milliseconds between the hiding of the page and the end of the stream. */
@@ -25,6 +33,12 @@ const CLOSE_AFTER_HIDDEN_MS = 15_000
 
 /** Milliseconds without a byte until the stream counts as broken. The service sends a comment every 15 s. */
 const SILENCE_MS = 40_000
+
+/** Milliseconds for the first byte. The service sends it at once. */
+const FIRST_BYTE_MS = 10_000
+
+/** Failures one after the other from which the page tells: a restart of the service is none. */
+const TOLD_FAILURES = 3
 
 const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 5_000
@@ -74,18 +88,33 @@ export function followEvents({ path, after, onEvents, onState }: Following): () 
       setTimeout(resolve, ms)
     })
 
+  let failures = 0
+  let isLive = false
+  const onLive = () => {
+    if (isLive) return
+    isLive = true
+    failures = 0
+    onState('live')
+  }
+
+  /** Returns when the stream ends. Throws why there is none. */
   const connect = async () => {
+    isLive = false
     connection = new AbortController()
     const signal = AbortSignal.any([stopped.signal, connection.signal])
-    let silence = setTimeout(() => connection.abort(), SILENCE_MS)
+    const silent = () => {
+      failures = TOLD_FAILURES
+      connection.abort(new Error('nothing arrives on it; does a proxy hold it back?'))
+    }
+    let silence = setTimeout(silent, FIRST_BYTE_MS)
     try {
       flush()
       const response = await request(`${path}?after=${after()}`, { signal })
-      onState('live')
       const reader = new EventText()
       for await (const chunk of textOf(response)) {
+        onLive()
         clearTimeout(silence)
-        silence = setTimeout(() => connection.abort(), SILENCE_MS)
+        silence = setTimeout(silent, SILENCE_MS)
         take(reader.push(chunk))
       }
     } finally {
@@ -102,15 +131,18 @@ export function followEvents({ path, after, onEvents, onState }: Following): () 
         })
         continue
       }
-      onState('connecting')
+      if (failures === 0) onState('connecting')
       const openedAt = performance.now()
+      let fault = 'it ended'
       try {
         await connect()
       } catch (error) {
         if (error instanceof ApiError && (error.status === 401 || error.status === 404)) return
+        fault = faultOf(error).message
       }
       if (stopped.signal.aborted || isPaused) continue
-      onState('connecting')
+      failures++
+      onState('connecting', failures < TOLD_FAILURES ? undefined : fault)
       pauseMs = performance.now() - openedAt > 2_000 ? FIRST_PAUSE_MS : Math.min(pauseMs * 2, LONGEST_PAUSE_MS)
       await pause(pauseMs)
     }

@@ -5,5 +5,6 @@ import { endEarly, framePainted } from './early-work.ts'
 
 void framePainted().then(() => {
   render(<App />, document.body)
+  document.querySelector('.start-fault')?.remove()
   endEarly()
 })

@@ -8,7 +8,7 @@ import { useCallback, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { StreamEvent } from '../model/wire.ts'
 import { request } from './api.ts'
 import { type Fault, faultOf } from './fault.ts'
-import { followEvents, type LiveState } from './live.ts'
+import { type Following, followEvents, type Live } from './live.ts'
 import { mark } from './marks.ts'
 
 const FIRST_PAUSE_MS = 500
@@ -37,7 +37,7 @@ export interface Source<S extends Sequenced> {
 export interface Followed<S extends Sequenced> {
   readonly state: S | undefined
   readonly fault: Fault | undefined
-  readonly live: LiveState
+  readonly live: Live
   /** Time of the last read, in milliseconds since 1970. */
   readonly readAt: number
   readonly refresh: () => void
@@ -49,7 +49,7 @@ const positionIn = ({ seq, position = String(seq) }: Sequenced): string => posit
 export function useFollowed<S extends Sequenced>(source: Source<S>, sessionKey: number): Followed<S> {
   const { path, events: eventsPath, read, after, renewed } = source
   const [known, setKnown] = useState<{ path: string | undefined; state?: S; fault?: Fault }>({ path })
-  const [live, setLive] = useState<LiveState>('connecting')
+  const [live, setLive] = useState<Live>({ state: 'connecting' })
   const [reads, setReads] = useState(0)
   const [readAt, setReadAt] = useState(0)
   const position = useRef('0')
@@ -72,6 +72,7 @@ export function useFollowed<S extends Sequenced>(source: Source<S>, sessionKey: 
         if (state.isBehind) refresh()
         return state
       })
+    const onState: Following['onState'] = (state, fault) => setLive({ state, fault })
     const readOnce = async () => {
       const fresh = await read(await request(path, { signal: gone.signal }))
       if (gone.signal.aborted) return
@@ -83,7 +84,7 @@ export function useFollowed<S extends Sequenced>(source: Source<S>, sessionKey: 
       })
       setReadAt(Date.now())
       if (eventsPath === undefined) return
-      stop = followEvents({ path: eventsPath, after: () => position.current, onEvents, onState: setLive })
+      stop = followEvents({ path: eventsPath, after: () => position.current, onEvents, onState })
     }
     const readUntilDone = async () => {
       for (let pauseMs = FIRST_PAUSE_MS; !gone.signal.aborted; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {

@@ -81,10 +81,10 @@ const appWith = (token: string | undefined) =>
     guard: createGuard({ token, allowedHosts: [], listeningHost: '127.0.0.1' }),
   })
 
-const EXEMPT = new Set(['/health', '/readyz'])
+const EXEMPT = new Set(['/health', '/readyz', '/assets/x'])
 
 /** Paths that need no token. */
-const OPEN = new Set(['/', '/assets/x', '/openapi.json', '/docs'])
+const OPEN = new Set(['/', '/openapi.json', '/docs'])
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
 /** Every path of the app, with values for its parameters, and one that it does not have. */
