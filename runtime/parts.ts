@@ -17,6 +17,7 @@ import { Force } from './dispatch/force.ts'
 import { InFlight } from './dispatch/in-flight.ts'
 import { Inputs } from './dispatch/inputs.ts'
 import { KillSender, Kills } from './dispatch/kill.ts'
+import { LateSubmissions } from './dispatch/late-submissions.ts'
 import { baseEnvironment, type LaunchSettings } from './dispatch/launch-plan.ts'
 import { LauncherRecords } from './dispatch/launcher-records.ts'
 import { Networks } from './dispatch/networks.ts'
@@ -210,10 +211,11 @@ export function buildCallerParts(foundation: Foundation, tasks: TaskParts) {
   const { path: dataDir } = data
   const readiness = new Readiness(commit, directory, dataDir)
   const spares = new SpareDirs(dataDir)
+  const late = new LateSubmissions()
   const { sandbox } = tasks.settings
   const submissions = new Submissions({
     ...tasks,
-    ...{ directory, spares, readiness, store, capabilities, dataDir, sandbox, log },
+    ...{ late, directory, spares, readiness, store, capabilities, dataDir, sandbox, log },
     looks: new PathLooks(() => startThread('look')),
     planSettings: {
       capability_mode: config.defaultCapabilityMode,
@@ -240,7 +242,7 @@ export function buildCallerParts(foundation: Foundation, tasks: TaskParts) {
     retentionSecs: config.stagedRetentionSecs,
     intervalMs: config.gcIntervalMs,
   })
-  return { readiness, submissions, retention, stagedRetention }
+  return { readiness, late, submissions, retention, stagedRetention }
 }
 
 export function buildApp(

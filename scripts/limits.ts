@@ -15,7 +15,9 @@ import { MOVE_STALL_MS } from '../control/executors/runtime/bundle-relay.ts'
 import { MAX_MOVES, MAX_REMEMBERED_BUNDLES } from '../control/executors/runtime/file-moves.ts'
 import { MAX_KEPT_BYTES } from '../control/executors/runtime/live-log.ts'
 import { MAX_RESULT_STREAM_BYTES } from '../control/executors/runtime/outcome.ts'
+import { SILENT_AFTER_MS } from '../control/executors/runtime/pulse.ts'
 import { MAX_REVIEWED_CHARACTERS } from '../control/executors/runtime/request-review.ts'
+import { SUBMISSION_LEASE_MS } from '../control/executors/runtime/service.ts'
 import { MAX_LISTED_SKILLS } from '../control/executors/skills.ts'
 import { MAX_ATTEMPT_RECORDS } from '../control/graph/attempt-record.ts'
 import { MAX_UNDELAYED_ATTEMPTS, MIN_BACKOFF_MS } from '../control/graph/backoff.ts'
@@ -39,6 +41,7 @@ import { READY_QUEUE_CAPACITY } from '../control/scheduler/ready-queue.ts'
 import { ANSWER_WITHIN_MS } from '../control/shared-store/unavailable.ts'
 import { MAX_PROGRESS_ENTRIES } from '../control/store/change-task.ts'
 import { serveSettings } from '../runtime/config.ts'
+import { BAR_MS, MAX_BARRED_IDS } from '../runtime/dispatch/late-submissions.ts'
 import { MAX_OVERTAKEN } from '../runtime/dispatch/waiting-queue.ts'
 import { MAX_KEPT_CONNECTIONS } from '../runtime/egress/kept-use.ts'
 import { MAX_NETWORK_EVENTS } from '../runtime/egress/report.ts'
@@ -241,11 +244,15 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Skills that are listed', ...constant('MAX_LISTED_SKILLS', count(MAX_LISTED_SKILLS)), 'The first ones are listed; all run.', 'control/executors/skills.test.ts', 'MAX_LISTED_SKILLS'],
     ['Bytes of each stream of a runtime task in its result', ...constant('MAX_RESULT_STREAM_BYTES', bytes(MAX_RESULT_STREAM_BYTES)), 'The rest is in the log.', 'control/executors/runtime/outcome.test.ts', 'MAX_RESULT_STREAM_BYTES'],
     ['Time for which the runtime service may be away', ...control('runtimeAwayTimeout'), 'Its attempts fail.', 'contract/runtime-tasks-restart.long.test.ts', 'a runtime service that stays away fails the attempt'],
+    ['Silence of the runtime service', ...constant('SILENT_AFTER_MS', duration(SILENT_AFTER_MS)), 'It counts as away.', 'contract/runtime-silent.test.ts', 'its attempts say so'],
+    ['Time after a submission in which the runtime service accepts it', ...constant('SUBMISSION_LEASE_MS', duration(SUBMISSION_LEASE_MS)), 'It is refused, and sent again.', 'control/executors/runtime/service.test.ts', 'SUBMISSION_LEASE_MS'],
   ]),
   'The runtime service': limits([
     ['Bytes of a body', ...runtime('maxBodyBytes'), '413', 'contract/runtime-errors.test.ts', 'above --max-body-bytes, not at it'],
     ['Tasks that run', ...runtime('maxRunningTasks'), 'They wait.', 'runtime/ledger/ledger.test.ts', '--max-running-tasks'],
     ['Tasks that wait', ...runtime('maxQueuedTasks'), '429', 'contract/runtime-dry-run.test.ts', 'a queue that is full'],
+    ['Barred ids', ...constant('MAX_BARRED_IDS', count(MAX_BARRED_IDS)), 'Further kills bar nothing, and say so.', 'runtime/dispatch/late-submissions.test.ts', 'MAX_BARRED_IDS'],
+    ['Time for which an id is barred', ...constant('BAR_MS', duration(BAR_MS)), 'It may be submitted.', 'runtime/dispatch/late-submissions.test.ts', 'BAR_MS'],
     ['Tasks that may overtake one that waits', ...constant('MAX_OVERTAKEN', count(MAX_OVERTAKEN)), 'Its turn comes.', 'runtime/dispatch/waiting-queue.test.ts', 'MAX_OVERTAKEN'],
     ['Quotas of tenants', ...constant('MAX_QUOTAS', count(MAX_QUOTAS)), 'The start is refused.', 'runtime/ledger/quotas.test.ts', 'MAX_QUOTAS'],
     ['Characters of a task id', ...constant('MAX_TASK_ID_CHARACTERS', count(MAX_TASK_ID_CHARACTERS)), '400', 'shared/runtime-request/validate.test.ts', 'MAX_TASK_ID_CHARACTERS'],

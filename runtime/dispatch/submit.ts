@@ -28,6 +28,7 @@ import type { TaskStore } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import { type Inputs, plannedInputs } from './inputs.ts'
+import type { LateSubmissions } from './late-submissions.ts'
 import type { SandboxSettings } from './launch-plan.ts'
 import type { Networks } from './networks.ts'
 import { checkRootIsShown, realRootOf } from './rootfs-checks.ts'
@@ -40,6 +41,7 @@ export interface SubmissionsOptions {
   readonly ledger: Ledger
   readonly dispatcher: Dispatcher
   readonly starts: Starts
+  readonly late: Pick<LateSubmissions, 'check'>
   readonly networks: Pick<Networks, 'forget'>
   readonly capabilities: CapabilitySet
   readonly planSettings: PlanSettings
@@ -73,10 +75,14 @@ export class Submissions {
     this.#isStopping = true
   }
 
-  /** The id of the task that `body` describes, once it is durable. Throws a `Refusal`, or 503. */
-  async submit(body: Uint8Array, traceId: string): Promise<string> {
+  /**
+   * The id of the task that `body` describes, once it is durable. `notAfter` is the time until which it may be accepted
+   * (`LateSubmissions`). Throws a `Refusal`, or 503.
+   */
+  async submit(body: Uint8Array, traceId: string, notAfter?: string): Promise<string> {
     const { request, rootfs } = await this.#decode(body)
     const { plan, asking, startsNow } = this.#check(request, rootfs)
+    this.#options.late.check(request.task_id, notAfter)
     const { store, dispatcher, starts, networks, totals, readiness, log } = this.#options
     const { task_id } = request
     const row = newRow({ request, plan, reservation: asking.reservation, traceId })

@@ -3,19 +3,21 @@ import type { AnyElysia } from 'elysia'
 import { RuntimeHealth } from '../../shared/contract/runtime-info.ts'
 import { described, json } from '../../shared/openapi/route.ts'
 import { VERSION } from '../../shared/version.ts'
+import type { LateSubmissions } from '../dispatch/late-submissions.ts'
 import type { Readiness } from '../store/readiness.ts'
 
 export interface HealthRoutes {
   readonly readiness: Readiness
+  readonly late: Pick<LateSubmissions, 'bar' | 'clock'>
 }
 
 const section = 'The service'
 
-export const addHealthRoutes = (app: AnyElysia, { readiness }: HealthRoutes): AnyElysia =>
+export const addHealthRoutes = (app: AnyElysia, { readiness, late }: HealthRoutes): AnyElysia =>
   app
     .get(
       '/healthz',
-      (): RuntimeHealth => ({ status: 'ok', version: VERSION }),
+      (): RuntimeHealth => ({ status: 'ok', version: VERSION, clock: late.clock }),
       described({
         section,
         summary: 'Check that the service lives',

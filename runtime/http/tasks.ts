@@ -10,13 +10,16 @@ import {
 } from '../../shared/contract/runtime.ts'
 import { SubmitTaskRequest } from '../../shared/contract/runtime-request.ts'
 import { hasEnded, RUNTIME_STATUSES, type RuntimeStatus } from '../../shared/contract/runtime-status.ts'
+import { BAR_HEADER, NOT_AFTER_HEADER } from '../../shared/contract/submission-lease.ts'
 import { parseIp } from '../../shared/egress/ip-address.ts'
+import { ServiceError } from '../../shared/errors.ts'
 import { headerText } from '../../shared/header-text.ts'
 import { traceIdOf } from '../../shared/http-service.ts'
 import { WRITE_TIMEOUT_SECONDS } from '../../shared/http-time-limits.ts'
 import { anyText, choice, described, empty, json, wholeNumber } from '../../shared/openapi/route.ts'
 import { readBody } from '../../shared/request-body.ts'
 import type { Kills } from '../dispatch/kill.ts'
+import { barredTask, type LateSubmissions } from '../dispatch/late-submissions.ts'
 import type { Retention } from '../dispatch/retention.ts'
 import type { Submissions } from '../dispatch/submit.ts'
 import type { WaitingQueue } from '../dispatch/waiting-queue.ts'
@@ -42,6 +45,7 @@ const MAX_PAGE = 1_000
 export interface TaskRoutes {
   readonly submissions: Pick<Submissions, 'submit' | 'dryRun'>
   readonly kills: Pick<Kills, 'kill'>
+  readonly late: Pick<LateSubmissions, 'bar' | 'clock'>
   readonly retention: Pick<Retention, 'delete'>
   readonly queue: Pick<WaitingQueue<LiveTask>, 'waitsFor'>
   readonly store: TaskStore
@@ -58,7 +62,7 @@ const EXAMPLE = { execution: { kind: 'script', script: 'echo hello' }, limits: {
 
 export const addTaskRoutes = (
   app: AnyElysia,
-  { submissions, kills, retention, queue, store, dataDir, maxBodyBytes, own }: TaskRoutes,
+  { submissions, kills, late, retention, queue, store, dataDir, maxBodyBytes, own }: TaskRoutes,
 ): AnyElysia => {
   const known = (id: string): TaskRow => knownTask(store, id)
   const waitingFor = ({ status, task_id }: TaskRow) => {
@@ -70,6 +74,11 @@ export const addTaskRoutes = (
     const dir = taskDir(dataDir, row.task_id)
     return { ...statusResponse(row, dir, readOutput(row, dir)), ...waitingFor(row) }
   }
+  const barIfUnknown = (id: string): void => {
+    if (store.get(id) !== undefined) return
+    if (store.has(id)) throw new ServiceError(503, `task ${id} is just being accepted (try again)`)
+    if (late.bar(id)) throw barredTask(id)
+  }
   return app
     .post(
       '/api/v1/tasks',
@@ -79,7 +88,11 @@ export const addTaskRoutes = (
         const control = controlAddress(request, app.server?.requestIP(request)?.address)
         if (control !== undefined) own.add(control)
         if (isDryRun) return { execution_plan: await submissions.dryRun(body), fits: true }
-        const task_id = await submissions.submit(body, traceIdOf(set))
+        const task_id = await submissions.submit(
+          body,
+          traceIdOf(set),
+          request.headers.get(NOT_AFTER_HEADER) ?? undefined,
+        )
         return { task_id, handle_id: task_id, status: 'accepted' }
       },
       described({
@@ -92,6 +105,8 @@ export const addTaskRoutes = (
         headers: {
           'X-Service-Control-Port':
             'The port of the control service that calls. No task with network rules reaches it.',
+          'X-Service-Not-After':
+            'Until when the task may be accepted: clock of GET /healthz, "+", and milliseconds since then.',
         },
         body: SubmitTaskRequest,
         example: EXAMPLE,
@@ -100,7 +115,7 @@ export const addTaskRoutes = (
         },
         errors: {
           400: 'The request is invalid, the host cannot do what it asks for, or it exceeds the capacity or the quota.',
-          409: 'There is a task with this id.',
+          409: 'There is a task with this id, X-Service-Not-After is over, or a kill has barred the id.',
           413: 'The body is too large.',
           429: 'The queue is full.',
           503: 'The service cannot store the task.',
@@ -178,6 +193,7 @@ export const addTaskRoutes = (
     .post(
       '/api/v1/tasks/:id/kill',
       async ({ params, request, set }) => {
+        if (request.headers.get(BAR_HEADER) === 'true') barIfUnknown(params.id)
         known(params.id)
         await kills.kill({ taskId: params.id, owner: claimedOwner(request), traceId: traceIdOf(set) })
         return statusOf(known(params.id))
@@ -187,7 +203,10 @@ export const addTaskRoutes = (
         summary: 'Kill a task',
         description: 'The task gets SIGTERM, then SIGKILL. The answer is its present status, usually still running.',
         params,
-        headers: owner,
+        headers: {
+          ...owner,
+          'X-Service-Bar': 'true: later submissions of the id are refused for a minute if there is no such task.',
+        },
         answers: { 200: json(TaskStatusResponse, 'The kill survives a crash of the service.') },
         errors: {
           403: 'The owner is missing or another one.',

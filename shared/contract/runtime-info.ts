@@ -12,6 +12,7 @@ export const CAPABILITY_SNAPSHOT_VERSION = 'v1'
 export const RuntimeHealth = Type.Object({
   status: oneOf(['ok', 'ready'], 'ok: it lives; ready: it can take tasks.'),
   version: text('Version of the build.'),
+  clock: maybe(text('A reading of its clock, for X-Service-Not-After. Absent in /readyz and in older versions.')),
 })
 export type RuntimeHealth = Static<typeof RuntimeHealth>
 

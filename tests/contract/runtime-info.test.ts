@@ -46,7 +46,7 @@ test.each(['/healthz', '/readyz', '/api/v1/runtime/info', '/api/v1/runtime/capab
 test('liveness is { status: ok, version }, readiness { status: ready, version }, with the version of the info', async () => {
   const { version } = await info()
   expect(version).not.toBe('')
-  expect(await runtime.json<RuntimeHealth>('/healthz')).toEqual({ status: 'ok', version })
+  expect(await runtime.json<RuntimeHealth>('/healthz')).toEqual({ status: 'ok', version, clock: expect.any(String) })
   expect(await runtime.json<RuntimeHealth>('/readyz')).toEqual({ status: 'ready', version })
 })
 

@@ -11,7 +11,7 @@ import type { Log } from '../../../shared/log.ts'
 import { newTraceId } from '../../../shared/trace.ts'
 import type { Orphan, OrphanKeeper } from '../../journal/orphan-file.ts'
 import { type Outcome, RetryQueue } from './retry-queue.ts'
-import { isAway, type RuntimeService } from './service.ts'
+import { isAway, type RuntimeService, SUBMISSION_LEASE_MS } from './service.ts'
 
 /** Finds a runtime service by its name; undefined if it is not in the pool. */
 export type FindRuntime<K extends keyof RuntimeService> = (name: string) => Pick<RuntimeService, K> | undefined
@@ -25,8 +25,8 @@ const GIVE_UP_AFTER_MS = 7 * 24 * 3_600_000
 /** Milliseconds of the longest pause between two rounds. */
 const MAX_PAUSE_MS = 5_000
 
-/** Milliseconds after which an unanswered request can no longer arrive. */
-const ARRIVED_AFTER_MS = 2_000
+/** Milliseconds after which an unanswered submission is no longer accepted, where a kill cannot bar it. */
+const ARRIVED_AFTER_MS = SUBMISSION_LEASE_MS + 1_000
 
 export class Orphans {
   readonly #find: FindRuntime<'kill'>
@@ -116,8 +116,8 @@ export class Orphans {
     const service = this.#find(runtimeOf(orphan))
     if (service === undefined) return 'away'
     try {
-      await service.kill(handle_id, owner, newTraceId())
-      this.#log.info('ended in the runtime service what nobody waits for', { handle_id })
+      const wasThere = await service.kill(handle_id, owner, newTraceId())
+      if (wasThere) this.#log.info('ended in the runtime service what nobody waits for', { handle_id })
       this.#refusals.delete(handle_id)
       return 'done'
     } catch (error) {

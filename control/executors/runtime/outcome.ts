@@ -120,6 +120,20 @@ export function failureOf(error: CallFailed, at = ''): ExecutionError {
 export const isRefusal = ({ statusCode, body }: CallFailed): boolean =>
   statusCode > 0 && (statusCode < 500 || refusalIn(body).code !== '')
 
+/** Whether a submission came later than it may be accepted. */
+export const isLate = (error: CallFailed): boolean => hasDetail(error, 'refused_as', 'late')
+
+/** Whether a kill has barred the id of a submission. */
+export const isOfBarred = (error: CallFailed): boolean => hasDetail(error, 'refused_as', 'barred')
+
+/** Whether a kill found no task, and no submission of the id is accepted from now on. */
+export const isBarred = (error: CallFailed): boolean => hasDetail(error, 'barred', true)
+
+function hasDetail(error: CallFailed, name: string, value: unknown): boolean {
+  const details = refusedDetails(error)
+  return isObject(details) && details[name] === value
+}
+
 /** Whether the runtime service does not know the route, as its version is too old. */
 export const lacksRoute = ({ statusCode, body }: CallFailed): boolean =>
   statusCode === 404 && refusalIn(body).message?.startsWith('not found: ') === true

@@ -3,7 +3,9 @@ import type { RuntimeLabels } from '../../../shared/contract/runtime-names.ts'
 import { CallFailed } from '../../../shared/http-client.ts'
 import { isoTime } from '../../../shared/iso-time.ts'
 import type { RuntimeEntry } from '../../../shared/runtime-entry.ts'
+import { newTraceId } from '../../../shared/trace.ts'
 import { type Need, type Offer, type PlaceableRuntime, sumOf, without } from '../../graph/placement.ts'
+import { Pulse } from './pulse.ts'
 import { RemoteCapacity, type RemoteCapacityNow } from './remote-capacity.ts'
 import { RemoteLogs } from './remote-logs.ts'
 import { RemoteQueue } from './remote-queue.ts'
@@ -23,6 +25,7 @@ export class PoolMember implements PlaceableRuntime {
   readonly logs: RemoteLogs
   readonly queue: RemoteQueue
   readonly capacity: RemoteCapacity
+  readonly pulse: Pulse
   labels: RuntimeLabels
   readonly #url: string
   /** Whether `--runtime-url` names it. */
@@ -47,6 +50,11 @@ export class PoolMember implements PlaceableRuntime {
     this.logs = new RemoteLogs(this.service)
     this.queue = new RemoteQueue(this.service)
     this.capacity = new RemoteCapacity(this.service)
+    this.pulse = new Pulse({
+      ping: (timeoutMs) => this.service.ping(timeoutMs, newTraceId()),
+      onSilent: (fault) => this.noteAway(fault),
+      onAnswer: () => this.noteBack(),
+    })
   }
 
   /** As it was added, with user and password of its address. */

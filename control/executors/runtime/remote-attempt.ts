@@ -17,12 +17,12 @@ import { isMissingBundle } from '../../../shared/runtime-request/inputs.ts'
 import { unlessAborted } from '../../../shared/unless-aborted.ts'
 import { ExecutionError, type ExecutorContext, type StopReason } from '../executor.ts'
 import type { AttemptFiles } from './attempt-files.ts'
-import { failureOf, isRefusal, refusedDetails } from './outcome.ts'
+import { failureOf, isOfBarred, isRefusal, refusedDetails } from './outcome.ts'
 import type { Placing } from './placing.ts'
 import type { RuntimePool } from './pool.ts'
 import type { Away, PoolMember } from './pool-member.ts'
 import { RetryBudget } from './retry-budget.ts'
-import { isAway } from './service.ts'
+import { isAway, SUBMISSION_LEASE_MS } from './service.ts'
 import { stoppedError } from './stopped-error.ts'
 
 /** Milliseconds that a stopped attempt waits for an unreachable service. */
@@ -72,6 +72,8 @@ export class RemoteAttempt {
   /** Fires when the attempt is stopped, or its runtime service is lost. */
   readonly #over = new AbortController()
   #isLost = false
+  /** `performance.now()` of the last submission. One of an earlier process was sent before this attempt was made. */
+  #sentMs = performance.now()
   #leave: () => void = () => {}
 
   constructor(options: RemoteAttemptOptions) {
@@ -115,10 +117,16 @@ export class RemoteAttempt {
     this.#leave()
     this.#runtime = runtime
     this.#losses = losses
-    this.#leave = this.#options.pool.enter(runtime, losses, () => {
+    const { pool } = this.#options
+    const leave = pool.enter(runtime, losses, () => {
       this.#isLost = true
       this.#over.abort()
     })
+    const unwatch = pool.get(runtime)?.pulse.watch()
+    this.#leave = () => {
+      leave()
+      unwatch?.()
+    }
   }
 
   /** Waits until the runtime service of an earlier run is in the pool again. */
@@ -131,6 +139,7 @@ export class RemoteAttempt {
       const member = pool.get(runtime)
       if (member === undefined) continue
       away.delete(id)
+      this.#enter(runtime, this.#losses)
       return member
     }
     if (this.#over.signal.aborted) throw stoppedError()
@@ -156,12 +165,15 @@ export class RemoteAttempt {
         await this.#recordPlace(member, false)
         if (signal.aborted) throw stoppedError()
       }
+      const silence = member.pulse.silentFor(awayMs)
+      const over = AbortSignal.any([signal, silence.signal])
       try {
-        this.#sending = this.#send(member, request, signal)
-        await unlessAborted(this.#sending, signal, stoppedError)
+        this.#sending = this.#send(member, request, over)
+        await unlessAborted(this.#sending, over, stoppedError)
         break
       } catch (error) {
         if (signal.aborted) throw stoppedError()
+        if (silence.signal.aborted) throw this.#lostTouch(noAnswer(member), awayMs)
         if (!(error instanceof CallFailed)) throw error
         if (this.#whereabouts === 'not sent') {
           const isMissing = files !== undefined && isMissingBundle(refusedDetails(error))
@@ -176,6 +188,8 @@ export class RemoteAttempt {
         this.#noteAway(member, error)
         budget ??= new RetryBudget(awayMs, signal)
         if (!(await budget.pause())) throw signal.aborted ? stoppedError() : this.#lostTouch(error, awayMs)
+      } finally {
+        silence.release()
       }
     }
     this.#noteBack(member)
@@ -220,10 +234,15 @@ export class RemoteAttempt {
     let refusal: CallFailed | undefined
     try {
       if (!isOpen) refusal = new CallFailed(...NO_NEW_ONES)
-      else await service.submit(body, context.traceId, pool.controlPort)
+      else {
+        const onSend = () => {
+          this.#sentMs = performance.now()
+        }
+        await service.submit(body, context.traceId, { controlPort: pool.controlPort, signal, onSend })
+      }
     } catch (error) {
       if (!(error instanceof CallFailed)) throw error
-      if (error.statusCode === 409) return
+      if (error.statusCode === 409 && !isOfBarred(error)) return
       const isUnsent = !error.wasSent && !mayBeThere
       if (!isRefusal(error) && !isUnsent) throw error
       refusal = error
@@ -238,8 +257,20 @@ export class RemoteAttempt {
     throw refusal
   }
 
-  /** Waits for the end of the task, without a limit of time. */
-  async #follow(member: PoolMember, awayMs: number, signal?: AbortSignal): Promise<TaskStatusResponse> {
+  /** Waits for the end of the task, without a limit of time while its service answers. */
+  async #follow(member: PoolMember, awayMs: number, stop?: AbortSignal): Promise<TaskStatusResponse> {
+    const silence = member.pulse.silentFor(awayMs)
+    const signal = stop === undefined ? silence.signal : AbortSignal.any([stop, silence.signal])
+    try {
+      return await this.#askUntilEnd(member, awayMs, signal)
+    } catch (error) {
+      throw silence.signal.aborted && !stop?.aborted ? this.#lostTouch(noAnswer(member), awayMs) : error
+    } finally {
+      silence.release()
+    }
+  }
+
+  async #askUntilEnd(member: PoolMember, awayMs: number, signal: AbortSignal): Promise<TaskStatusResponse> {
     const { id, context, away } = this.#options
     const { service } = member
     let budget: RetryBudget | undefined
@@ -260,37 +291,47 @@ export class RemoteAttempt {
         else if (!isLook && performance.now() - askedAt < UNHELD_PAUSE_MS) await pause(UNHELD_PAUSE_MS, signal)
         isFirstLook = false
       } catch (error) {
-        if (signal?.aborted) throw stoppedError()
+        if (signal.aborted) throw stoppedError()
         if (!isAway(error)) throw this.#forgotten(member, error as CallFailed)
         this.#noteAway(member, error)
         budget ??= new RetryBudget(awayMs, signal)
-        if (!(await budget.pause())) throw signal?.aborted ? stoppedError() : this.#lostTouch(error, awayMs)
+        if (!(await budget.pause())) throw signal.aborted ? stoppedError() : this.#lostTouch(error, awayMs)
       }
     }
   }
 
-  /** Kills the task; leaves it running if only control stops. */
+  /**
+   * Kills the task; leaves it running if only control stops. If the service does not answer, returns once no submission can
+   * be accepted any more.
+   */
   async #stop(reason: StopReason): Promise<RemoteEnd> {
-    if (reason === 'interrupted') throw stoppedError()
-    await this.#sent()
-    if (this.#whereabouts === 'not sent') throw stoppedError()
+    if (reason === 'interrupted' || this.#whereabouts === 'not sent') throw stoppedError()
     const { id, owner, context, pool } = this.#options
     const member = pool.get(this.#runtime)
     if (member === undefined) {
       this.#kill()
+      await this.#lapsed()
       throw stoppedError()
     }
     const budget = new RetryBudget(STOP_AWAY_MS)
+    let hasWaited = false
     for (;;) {
       try {
-        await member.service.kill(id, owner, context.traceId)
-        break
+        if (await member.service.kill(id, owner, context.traceId, budget.leftMs)) break
+        throw stoppedError() // it is not there, and never will be
       } catch (error) {
-        const isGone = error instanceof CallFailed && error.statusCode === 404 && this.#whereabouts === 'taken'
         if (isAway(error) && !this.#isLost && (await budget.pause())) continue
-        if (!isGone) {
+        const { statusCode } = error as CallFailed
+        const isUnknown = statusCode === 404
+        if (isUnknown && this.#whereabouts !== 'taken' && !hasWaited) {
+          hasWaited = true
+          await this.#sent()
+          continue
+        }
+        if (!isUnknown || this.#whereabouts !== 'taken') {
           this.#kill() // a request in progress may arrive later
           this.#killOnArrival()
+          await this.#lapsed()
         }
         throw failureOf(error as CallFailed)
       }
@@ -298,9 +339,14 @@ export class RemoteAttempt {
     return { status: await this.#follow(member, STOP_AWAY_MS), member }
   }
 
+  /** Resolves once the service accepts no submission that was sent. */
+  async #lapsed(): Promise<void> {
+    if (this.#whereabouts !== 'taken') await pause(this.#sentMs + SUBMISSION_LEASE_MS - performance.now(), undefined)
+  }
+
   /**
-   * Waits for a submission in progress. A kill that overtakes it would find nothing, and the task would run after its
-   * cancel.
+   * Waits for a submission in progress to a service of an earlier version, where a kill that overtakes it finds nothing and
+   * bars nothing.
    */
   async #sent(): Promise<void> {
     if (this.#whereabouts === 'taken' || this.#sending === undefined) return
@@ -381,6 +427,9 @@ const NO_NEW_ONES = [
   'the runtime service takes no new tasks',
   { statusCode: 503, fault: 'it takes no new tasks' },
 ] as const
+
+const noAnswer = ({ service }: PoolMember) =>
+  new CallFailed(`cannot reach the runtime service at ${service.url}: it does not answer`, { fault: 'no answer' })
 
 /** Sleeps. Throws when `signal` fires. */
 async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {

@@ -11,6 +11,11 @@ export class RetryBudget {
     this.#signal = signal
   }
 
+  /** Milliseconds, above 0 also when the time is used up. */
+  get leftMs(): number {
+    return Math.max(1, this.#until - performance.now())
+  }
+
   /** Waits before the next call. False if the time is used up or the signal has fired: no further call. */
   async pause(): Promise<boolean> {
     const left = this.#until - performance.now()

@@ -218,8 +218,8 @@ export class RuntimeExecutor implements Executor {
     const details = new Map<string, string | undefined>()
     const asked = new Map<PoolMember, string[]>()
     for (const { id, runtime = DEFAULT_RUNTIME } of handles) {
-      const away = this.#away.get(id)
       const member = this.#options.pool.get(runtime)
+      const away = this.#away.get(id) ?? member?.away
       const moving = this.#files.get(id)?.waiting
       if (moving !== undefined) details.set(id, moving)
       else if (away !== undefined) details.set(id, awayText(runtime, away))

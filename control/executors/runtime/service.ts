@@ -1,14 +1,17 @@
 /** Client of the runtime service. */
 import { BUNDLE_TYPE, type BundleSummary, isSha256, type StagedFile } from '../../../shared/contract/file-bundles.ts'
 import type { DryRunResponse, TaskStatusResponse } from '../../../shared/contract/runtime.ts'
+import type { RuntimeHealth } from '../../../shared/contract/runtime-info.ts'
+import { BAR_HEADER, NOT_AFTER_HEADER } from '../../../shared/contract/submission-lease.ts'
 import type { TaskNetwork } from '../../../shared/contract/task-network.ts'
 import { headerValue } from '../../../shared/header-text.ts'
 import { CallFailed, ServiceClient } from '../../../shared/http-client.ts'
 import { isObject } from '../../../shared/json.ts'
 import type { TaskFiles } from '../../../shared/runtime-request/inputs.ts'
 import { networkIn } from './network-check.ts'
-import { lacksRoute } from './outcome.ts'
+import { isBarred, isLate, lacksRoute } from './outcome.ts'
 import { statusFault } from './status-check.ts'
+import { stoppedError } from './stopped-error.ts'
 
 /** Timeout in milliseconds of a call that is not a long poll. */
 const CALL_TIMEOUT_MS = 15_000
@@ -16,6 +19,18 @@ const CALL_TIMEOUT_MS = 15_000
 /** The same of a call that walks over files, and of one that reads them all. */
 const WALK_TIMEOUT_MS = 60_000
 const DIGEST_TIMEOUT_MS = 10 * 60_000
+
+/**
+ * Milliseconds after the sending of a submission until which the service may accept it. After that, a submission without
+ * an answer is known not to be there, unless the service has it already.
+ */
+export const SUBMISSION_LEASE_MS = 5_000
+
+/** Milliseconds for which a reading of the clock of the service is used: clocks drift apart by less than 0.1 % of that. */
+const READING_LIFETIME_MS = 60_000
+
+/** Times that a submission is sent which the service finds late: it was suspended, restarted, or had its clock set. */
+const MAX_LATE = 3
 
 /** Milliseconds of a long poll. Proxies cut longer ones. */
 const HOLD_MS = 20_000
@@ -45,6 +60,18 @@ export interface OpenLog {
   readonly stream: ReadableStream<Uint8Array>
 }
 
+export interface SubmitOptions {
+  readonly controlPort: number | undefined
+  readonly signal: AbortSignal
+  readonly onSend: () => void
+}
+
+interface ClockReading {
+  /** `performance.now()` when it had come. */
+  readonly readMs: number
+  readonly text: string | undefined
+}
+
 export interface RuntimeServiceOptions {
   readonly url: string
   readonly token: string | undefined
@@ -52,6 +79,7 @@ export interface RuntimeServiceOptions {
 
 export class RuntimeService {
   readonly #url: string
+  #clock: ClockReading | undefined
   #client: ServiceClient
 
   constructor(options: RuntimeServiceOptions) {
@@ -79,11 +107,47 @@ export class RuntimeService {
     }
   }
 
-  /** Submits a task of a control service that listens on a port. Throws `CallFailed`, like all further methods. */
-  async submit(request: object, traceId: string, controlPort?: number): Promise<void> {
+  /**
+   * Submits a task of a control service that listens on a port. Calls `onSend` right before each request: the service
+   * accepts it at most `SUBMISSION_LEASE_MS` later, except a service of an earlier version. Sends nothing once `signal` has
+   * fired. Throws `CallFailed`, like all further methods.
+   */
+  async submit(request: object, traceId: string, { controlPort, signal, onSend }: SubmitOptions): Promise<void> {
     const body = new TextEncoder().encode(JSON.stringify(request))
-    const headers = { ...trace(traceId), ...asControl(controlPort) }
-    await this.#client.call({ method: 'POST', path: TASKS, body, headers, timeoutMs: CALL_TIMEOUT_MS })
+    for (let late = 1; ; late++) {
+      const clock = await this.#readClock(traceId, signal)
+      if (signal.aborted) throw stoppedError()
+      onSend()
+      const headers = { ...trace(traceId), ...asControl(controlPort), ...notAfter(clock) }
+      try {
+        await this.#client.call({ method: 'POST', path: TASKS, body, headers, timeoutMs: CALL_TIMEOUT_MS })
+        return
+      } catch (error) {
+        if (!(error instanceof CallFailed) || !isLate(error)) throw error
+        this.#clock = undefined
+        if (late >= MAX_LATE) throw new CallFailed(error.message, { statusCode: 503, fault: 'it accepts too late' })
+      }
+    }
+  }
+
+  /** A reading of the clock of the service that is not old. Without text from a service of an earlier version. */
+  async #readClock(traceId: string, signal: AbortSignal): Promise<ClockReading> {
+    if (this.#clock !== undefined && performance.now() - this.#clock.readMs < READING_LIFETIME_MS) return this.#clock
+    try {
+      return await this.ping(CALL_TIMEOUT_MS, traceId, signal)
+    } catch (error) {
+      if (isAway(error)) throw error
+      return { readMs: performance.now(), text: undefined } // the submission shows what is wrong
+    }
+  }
+
+  /** Whether the service answers at all. */
+  async ping(timeoutMs: number, traceId: string, signal?: AbortSignal): Promise<ClockReading> {
+    const headers = trace(traceId)
+    const answer = await this.#client.call({ method: 'GET', path: '/healthz', headers, timeoutMs, signal })
+    const { clock } = answer as Partial<RuntimeHealth>
+    this.#clock = { readMs: performance.now(), text: typeof clock === 'string' ? clock : undefined }
+    return this.#clock
   }
 
   /** The plan that `submit` would answer with. The service stores nothing. */
@@ -225,9 +289,20 @@ export class RuntimeService {
     throw new CallFailed(`the runtime service at ${this.url} did not say that it has the bundle`, { statusCode: 200 })
   }
 
-  async kill(id: string, owner: string | undefined, traceId: string): Promise<void> {
-    const headers = { ...trace(traceId), ...asOwner(owner) }
-    await this.#client.call({ method: 'POST', path: `${TASKS}/${id}/kill`, headers, timeoutMs: CALL_TIMEOUT_MS })
+  /**
+   * Kills a task. If the service does not know it, a submission that is on its way is refused when it arrives. Returns
+   * whether there is such a task. Throws a 404 if there is none, and the service may still accept one.
+   */
+  async kill(id: string, owner: string | undefined, traceId: string, timeoutMs = CALL_TIMEOUT_MS): Promise<boolean> {
+    const headers = { ...trace(traceId), ...asOwner(owner), [BAR_HEADER]: 'true' }
+    const path = `${TASKS}/${id}/kill`
+    try {
+      await this.#client.call({ method: 'POST', path, headers, timeoutMs })
+      return true
+    } catch (error) {
+      if (error instanceof CallFailed && isBarred(error)) return false
+      throw error
+    }
   }
 
   /** Removes an ended task with its files. */
@@ -256,6 +331,12 @@ const clientOf = (options: RuntimeServiceOptions): ServiceClient =>
     },
     options,
   )
+
+/** From the arrival of the reading on, which was made before: the service counts at least as long. */
+const notAfter = ({ text, readMs }: ClockReading) =>
+  text === undefined
+    ? {}
+    : { [NOT_AFTER_HEADER]: `${text}+${Math.ceil(performance.now() - readMs + SUBMISSION_LEASE_MS)}` }
 
 const trace = (traceId: string) => ({ 'x-trace-id': traceId })
 

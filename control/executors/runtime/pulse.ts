@@ -1,0 +1,97 @@
+/**
+ * Whether a runtime service answers, while attempts are there.
+ *
+ * A service that is stopped, or cut off without a word, still accepts connections, and a long poll would notice that only
+ * after half a minute. So it is asked every second whether it lives. Its silence is counted in the time in which this
+ * process runs: one that was stopped itself must not conclude that others are away.
+ */
+import { CallFailed } from '../../../shared/http-client.ts'
+import { isAway } from './service.ts'
+
+/** Milliseconds between two questions. */
+export const PULSE_MS = 1_000
+
+/** Milliseconds of silence after which a service counts as away. */
+export const SILENT_AFTER_MS = 2_000
+
+/** Milliseconds for the answer to one question. */
+const ANSWER_MS = 2_000
+
+export interface PulseOptions {
+  /** Throws `CallFailed`. */
+  readonly ping: (timeoutMs: number) => Promise<unknown>
+  readonly onSilent: (fault: string) => void
+  readonly onAnswer: () => void
+}
+
+interface Patience {
+  readonly ms: number
+  readonly over: AbortController
+}
+
+export class Pulse {
+  readonly #options: PulseOptions
+  readonly #patiences = new Set<Patience>()
+  #watchers = 0
+  #timer: Timer | undefined
+  #silentMs = 0
+  #tickedAt = 0
+  #isAsking = false
+  #fault = 'no answer'
+
+  constructor(options: PulseOptions) {
+    this.#options = options
+  }
+
+  /** Asks until all who called this have called the result. */
+  watch(): () => void {
+    if (this.#watchers++ === 0) {
+      this.#silentMs = 0
+      this.#tickedAt = performance.now()
+      this.#timer = setInterval(() => this.#tick(), PULSE_MS)
+      this.#timer.unref()
+    }
+    let isWatching = true
+    return () => {
+      if (!isWatching) return
+      isWatching = false
+      if (--this.#watchers === 0) clearInterval(this.#timer)
+    }
+  }
+
+  /** A signal that fires once a watched service has been silent for `ms`, and a function that lets go of it. */
+  silentFor(ms: number): { readonly signal: AbortSignal; readonly release: () => void } {
+    const patience: Patience = { ms: Math.max(ms, SILENT_AFTER_MS), over: new AbortController() }
+    this.#patiences.add(patience)
+    if (this.#silentMs >= patience.ms) patience.over.abort()
+    return { signal: patience.over.signal, release: () => this.#patiences.delete(patience) }
+  }
+
+  #tick(): void {
+    const now = performance.now()
+    this.#silentMs += Math.min(now - this.#tickedAt, 2 * PULSE_MS)
+    this.#tickedAt = now
+    if (this.#silentMs >= SILENT_AFTER_MS) this.#options.onSilent(this.#fault)
+    for (const { ms, over } of [...this.#patiences]) if (this.#silentMs >= ms) over.abort()
+    if (!this.#isAsking) void this.#ask()
+  }
+
+  async #ask(): Promise<void> {
+    this.#isAsking = true
+    try {
+      await this.#options.ping(ANSWER_MS)
+      this.#answered()
+    } catch (error) {
+      if (!(error instanceof CallFailed)) this.#fault = String(error)
+      else if (isAway(error)) this.#fault = error.fault
+      else this.#answered()
+    } finally {
+      this.#isAsking = false
+    }
+  }
+
+  #answered(): void {
+    this.#silentMs = 0
+    this.#options.onAnswer()
+  }
+}
