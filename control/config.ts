@@ -98,7 +98,7 @@ export const controlSettings = {
     value: 'number',
     min: 1,
     max: 100_000_000,
-    help: 'Maximum number of stored tasks. Beyond it, the oldest ended graphs are removed. A graph with live tasks is never removed.',
+    help: 'Maximum number of stored tasks. Beyond it, the oldest ended graphs are removed. A graph with live tasks is never removed. With a database, all replicas count together.',
   }),
   eventHistory: integer({
     default: '100000',

@@ -52,7 +52,7 @@ import { databaseAddresses, openDatabaseFile } from './shared-store/database-add
 import type { DatabaseUrl } from './shared-store/database-url.ts'
 import type { SharedKeeper } from './shared-store/shared-keeper.ts'
 import { Counters } from './store/counters.ts'
-import { Retention } from './store/retention.ts'
+import { Retention, type SharedRoom } from './store/retention.ts'
 import { TaskStore } from './store/tasks.ts'
 import type { Tracing } from './tracing/tracing.ts'
 
@@ -234,15 +234,20 @@ async function sharedStorage(
     signal: signals.duringStart,
   })
   const { store, keeper, recovered } = await signals.unlessStopped(opening)
-  const storage = { store, keeper, shared: keeper, ...storeParts(config, store, log) }
+  const storage = { store, keeper, shared: keeper, ...storeParts(config, store, log, keeper.room) }
   // Processes that an earlier run of this data directory left are found by their environment.
   const nothing = { cutBytes: 0, processes: [], toForget: [], hasJournal: true }
   return { storage, earlierRun: { ...nothing, ...recovered } }
 }
 
-const storeParts = ({ retention: retentionMs, maxStoredTasks }: ControlConfig, store: TaskStore, log: Log) => ({
+const storeParts = (
+  { retention: retentionMs, maxStoredTasks }: ControlConfig,
+  store: TaskStore,
+  log: Log,
+  room?: SharedRoom,
+) => ({
   counters: new Counters(store),
-  retention: new Retention({ store, retentionMs, maxStoredTasks, log }),
+  retention: new Retention({ store, retentionMs, maxStoredTasks, room, log }),
 })
 
 /** Its code is loaded only if there is an endpoint. Throws `UsageError`. */

@@ -25,7 +25,7 @@ export interface KeptGraph extends GraphRows {
   readonly lastFrame: number
   /** Blocks of the numbers of its changes. */
   readonly blocks: readonly number[]
-  /** Whether a frame says that it has ended. */
+  /** Whether a frame says when it has ended. */
   readonly hasEnded: boolean
   readonly graphId: string
 }
@@ -188,10 +188,10 @@ export class AdoptionRows {
       const schema = sql(SCHEMA)
       const ordinals = sql.array([...numbers], 'BIGINT')
       type GraphRow = { ordinal: string; graph_id: string; payload: string }
-      type FrameRow = { graph: string; number: string; payload: string; ends: boolean; seq: string }
+      type FrameRow = { graph: string; number: string; payload: string; ended_at: string | null; seq: string }
       const [graphs, frames, ids]: [GraphRow[], FrameRow[], IdRow[]] = await Promise.all([
         sql`select ordinal, graph_id, payload from ${schema}.graph where ordinal = any(${ordinals}) order by ordinal`,
-        sql`select graph, number, payload, ends, seq from ${schema}.frame where graph = any(${ordinals}) order by graph, number`,
+        sql`select graph, number, payload, ended_at, seq from ${schema}.frame where graph = any(${ordinals}) order by graph, number`,
         sql`select graph, id from ${schema}.task_id where graph = any(${ordinals})`,
       ])
       const framesOf = Map.groupBy(frames, ({ graph }) => graph)
@@ -204,7 +204,7 @@ export class AdoptionRows {
           frames: own.map((frame) => frame.payload),
           lastFrame: Number(own.at(-1)?.number ?? 0),
           blocks: [...new Set(own.map(({ seq }) => blockOf(Number(seq))))],
-          hasEnded: own.some(({ ends }) => ends),
+          hasEnded: own.some(({ ended_at }) => ended_at !== null),
           ownIds: ownIds.get(ordinal) ?? new Set(),
         }
       })

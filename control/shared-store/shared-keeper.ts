@@ -15,6 +15,7 @@ import { encodeExpansion, type StoredFanOut } from '../journal/journaled-expansi
 import type { SubmissionExtras } from '../journal/journaled-graph.ts'
 import type { Keeper, KeptEvents, Purpose, ReplicaView } from '../journal/keeper.ts'
 import type { Change } from '../store/change.ts'
+import type { SharedRoom } from '../store/retention.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { keepSubmitted, submissionOf } from './graph-submission.ts'
 import { Others } from './others.ts'
@@ -89,6 +90,7 @@ export class SharedKeeper implements Keeper {
       write: (orphan) => this.#note(() => this.#writes.addOrphan(orphan)),
       kept: () => this.kept('kill'),
     })
+    rows.stored = () => ({ all: store.taskCount, ended: store.endedTaskCount })
     rows.onRing = () => {
       this.#takeover.ring()
       this.runtimes.ring()
@@ -166,6 +168,11 @@ export class SharedKeeper implements Keeper {
   #writeSoon(): void {
     if (this.#writes.isFull) this.flush()
     else this.#turns.writeSoon()
+  }
+
+  /** What limits the tasks of all replicas. */
+  get room(): SharedRoom {
+    return this.#rows.storedTasks
   }
 
   get replica(): ReplicaView {

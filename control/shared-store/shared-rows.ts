@@ -8,11 +8,13 @@ import type { SQL } from 'bun'
 import type { Log } from '../../shared/log.ts'
 import type { KeptKey, SentKey } from '../journal/idempotency.ts'
 import type { StoredCallbacks } from '../journal/kept-callbacks.ts'
+import type { TaskNumbers } from '../store/task-count.ts'
 import { AdoptionRows } from './adoption-rows.ts'
 import { sweepCallbacks, takeCallbacks } from './callback-rows.ts'
 import { Database, type DatabaseOptions, Settled } from './database.ts'
 import { ReplicaRows } from './replica-rows.ts'
 import { SCHEMA } from './schema-name.ts'
+import { StoredTasks } from './stored-tasks.ts'
 import { writeTurn } from './turn-statement.ts'
 import type { TurnWrites } from './turn-writes.ts'
 
@@ -35,6 +37,9 @@ export class SharedRows {
   readonly #log: Log
   readonly replicas: ReplicaRows
   readonly adoptions: AdoptionRows
+  readonly storedTasks: StoredTasks
+  /** The tasks that this replica stores. */
+  stored: () => TaskNumbers = () => ({ all: 0, ended: 0 })
   /** The last turn that was committed for certain. */
   #turn = 0
 
@@ -42,6 +47,7 @@ export class SharedRows {
     this.#log = options.log
     this.#database = new Database({ ...options, onRing: () => this.onRing() })
     this.replicas = new ReplicaRows(this.#database, options.leaseMs, options.lockId)
+    this.storedTasks = new StoredTasks(this.#database)
     this.adoptions = new AdoptionRows(this.#database, this.replicas)
   }
 
@@ -61,11 +67,12 @@ export class SharedRows {
   async turn(writes: TurnWrites): Promise<void> {
     const number = this.#turn + 1
     const { id, epoch, leaseMs } = this.replicas
-    const turn = { id, epoch, number, leaseMs, settings: this.#database.settings }
+    const turn = { id, epoch, number, leaseMs, settings: this.#database.settings, stored: this.stored() }
     const characters = [...writes.graphs, ...writes.frames].reduce((sum, { payload }) => sum + payload.length, 0)
-    const isDone = await this.#database.repeat((sql) => writeTurn(sql, turn, writes), { characters })
-    if (!isDone) await this.#database.repeat((sql) => this.#assertCommitted(sql, number))
+    const others = await this.#database.repeat((sql) => writeTurn(sql, turn, writes), { characters })
+    if (others === undefined) await this.#database.repeat((sql) => this.#assertCommitted(sql, number))
     this.#turn = number
+    if (others !== undefined) this.storedTasks.told(others)
   }
 
   /** The fence let no turn `number` pass: an earlier try was committed, or the replica is fenced. */

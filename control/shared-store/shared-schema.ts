@@ -72,6 +72,14 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     // Why the graph was set aside, and when (milliseconds since 1970). Counts while `owner` is `SET_ASIDE`.
     `alter table ${SCHEMA}.graph add column unreadable text, add column unreadable_at bigint`,
   ],
+  [
+    // Tasks that the replica stores, and those of them whose graphs have ended.
+    `alter table ${SCHEMA}.replica add column stored_tasks bigint not null default 0,
+       add column ended_tasks bigint not null default 0`,
+    // In the frame with which the graph ended: when that was, and its tasks.
+    `alter table ${SCHEMA}.frame add column ended_at bigint, add column tasks int`,
+    `create index frame_ended_at on ${SCHEMA}.frame (ended_at, graph) include (tasks) where ended_at is not null`,
+  ],
 ]
 
 /** Version of the schema that this program needs. */

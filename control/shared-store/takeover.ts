@@ -191,7 +191,8 @@ export class Takeover {
       this.#options.noteTask(task)
     }
     for (const numbered of unnumbered) this.#options.noteNumbered(numbered(this.#options.store.nextSeq(), Date.now()))
-    if (graph.endedAt !== undefined && !kept.hasEnded) this.#options.writes.addFrame(graph, encodeStates([]))
+    if (kept.hasEnded) this.#options.writes.noteEnded(graph)
+    else if (graph.endedAt !== undefined) this.#options.writes.addFrame(graph, encodeStates([]))
     if (this.#events === undefined) this.#toKillRemotely.push(...toKillRemotely)
     else this.#events.adopted(graph, toKillRemotely)
   }

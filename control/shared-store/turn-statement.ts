@@ -6,6 +6,7 @@
  * so each connection prepares it once.
  */
 import type { SQL } from 'bun'
+import type { TaskNumbers } from '../store/task-count.ts'
 import { callbackChanges } from './callback-rows.ts'
 import { orphanChanges } from './orphan-rows.ts'
 import { resultChanges } from './result-rows.ts'
@@ -22,28 +23,39 @@ export interface TurnOf {
   readonly leaseMs: number
   /** Comes first in each transaction. */
   readonly settings: string
+  /** The tasks that the replica stores. */
+  readonly stored: TaskNumbers
 }
 
-/** False if nothing was written: the replica has lost its lease, or an earlier try of this turn was committed. */
-export async function writeTurn(sql: SQL, turn: TurnOf, writes: TurnWrites): Promise<boolean> {
+/**
+ * The numbers of tasks of the other replicas. Undefined if nothing was written: the replica has lost its lease, or an
+ * earlier try of this turn was committed.
+ */
+export async function writeTurn(sql: SQL, turn: TurnOf, writes: TurnWrites): Promise<TaskNumbers | undefined> {
   const values: unknown[] = []
   const add: AddParameter = (value) => `$${values.push(value)}`
   const [row] = await sql.unsafe(statementOf(turn, writes, add), values)
-  return row.done === 1
+  return row.done === 1 ? { all: Number(row.stored), ended: Number(row.ended) } : undefined
 }
 
-function statementOf({ id, epoch, number, leaseMs, settings }: TurnOf, writes: TurnWrites, add: AddParameter): string {
+function statementOf(
+  { id, epoch, number, leaseMs, settings, stored }: TurnOf,
+  writes: TurnWrites,
+  add: AddParameter,
+): string {
   const { graphs, frames } = writes
   const turn = add(number)
+  const me = add(id)
   const graphRows = graphs.map(({ ordinal, id: graph_id, payload, taskIds: task_ids }) => {
     return { ordinal, graph_id, payload, task_ids }
   })
-  const frameRows = frames.map(({ ordinal, ...frame }) => ({ graph: ordinal, ...frame }))
+  const frameRows = frames.map(({ ordinal, endedAt: ended_at, ...frame }) => ({ graph: ordinal, ended_at, ...frame }))
   return `
     with settings as materialized (select ${settings}),
     fence as (
-      update ${SCHEMA}.replica set turn = ${turn}, lease_until = clock_timestamp() + ${add(leaseMs)} * interval '1 ms'
-      where id = ${add(id)} and epoch = ${add(epoch)} and state = 'live' and turn = ${turn} - 1
+      update ${SCHEMA}.replica set turn = ${turn}, lease_until = clock_timestamp() + ${add(leaseMs)} * interval '1 ms',
+        stored_tasks = ${add(stored.all)}, ended_tasks = ${add(stored.ended)}
+      where id = ${me} and epoch = ${add(epoch)} and state = 'live' and turn = ${turn} - 1
         and (select count(*) from settings) = 1
       returning id),
     graphs as materialized (select x.*, fence.id as owner
@@ -52,10 +64,13 @@ function statementOf({ id, epoch, number, leaseMs, settings }: TurnOf, writes: T
       select ordinal, graph_id, payload, owner from graphs),
     t as (insert into ${SCHEMA}.task_id (id, graph)
       select x.id, ordinal from graphs, json_array_elements_text(task_ids) x (id)),
-    f as (insert into ${SCHEMA}.frame (graph, number, payload, seq, changes, ends)
+    f as (insert into ${SCHEMA}.frame (graph, number, payload, seq, changes, ends, ended_at, tasks)
       select x.* from json_to_recordset(${add(frameRows)}::json)
-        x (graph bigint, number bigint, payload text, seq bigint, changes int, ends boolean), fence)${answers(graphs, add)}${deletions(writes, add)}${resultChanges(writes, add)}${callbackChanges(writes.callbacks, id, add)}${orphanChanges(writes.orphans, id, add)}${removalChanges(writes.removals, add)}
-    select count(*)::int as done from fence`
+        x (graph bigint, number bigint, payload text, seq bigint, changes int, ends boolean,
+          ended_at bigint, tasks int), fence)${answers(graphs, add)}${deletions(writes, add)}${resultChanges(writes, add)}${callbackChanges(writes.callbacks, id, add)}${orphanChanges(writes.orphans, id, add)}${removalChanges(writes.removals, add)}
+    select (select count(*)::int from fence) as done, coalesce(sum(stored_tasks), 0) as stored,
+      coalesce(sum(ended_tasks), 0) as ended
+    from ${SCHEMA}.replica where state = 'live' and id <> ${me}`
 }
 
 /** Answers to requests that may be repeated. */

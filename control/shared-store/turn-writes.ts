@@ -34,8 +34,11 @@ export interface NewFrame {
   readonly seq: number
   /** Number of its changes. */
   readonly changes: number
-  /** Whether the graph has ended with it. */
+  /** Whether the graph has ended with it, or before. */
   readonly ends: boolean
+  /** In the first frame with `ends`: when the graph ended (milliseconds since 1970), and its tasks. */
+  readonly endedAt?: number
+  readonly tasks?: number
 }
 
 /** A callback that is to be delivered, or is over. */

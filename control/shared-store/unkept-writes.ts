@@ -44,6 +44,7 @@ export class UnkeptWrites {
   /** By id. */
   #orphans = new Map<string, OrphanState>()
   #number = 0
+  readonly #ended = new WeakSet<Graph>()
 
   /** Whether a turn has nothing to write. */
   get isEmpty(): boolean {
@@ -89,10 +90,19 @@ export class UnkeptWrites {
     return waiting
   }
 
+  /** A frame tells already when `graph` ended. */
+  noteEnded(graph: Graph): void {
+    this.#ended.add(graph)
+  }
+
   /** Adds a frame of `graph` after the states of its tasks so far. */
   addFrame(graph: Graph, payload: string): void {
-    const ends = graph.endedAt !== undefined
-    this.#frames.push({ ordinal: graph.ordinal, number: ++this.#number, payload, ends, seq: 0, changes: 0 })
+    const { ordinal, endedAt, visible: tasks } = graph
+    const ends = endedAt !== undefined
+    const isEnd = ends && !this.#ended.has(graph)
+    if (isEnd) this.noteEnded(graph)
+    const frame = { ordinal, number: ++this.#number, payload, ends, seq: 0, changes: 0 }
+    this.#frames.push({ ...frame, ...(isEnd && { endedAt, tasks }) })
   }
 
   /** The graph was refused, although a turn under way may keep it: the next one removes it, and its key. */

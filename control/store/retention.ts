@@ -3,11 +3,15 @@
  *
  * A graph is removed as a whole. The retention time begins with the end of its last task. A live graph is never
  * removed. Ended graphs are in the order of their ends, so a sweep looks only at the first ones.
+ *
+ * Services that share a database share `maxStoredTasks`, too: a takeover then changes nothing. The oldest graphs of all go,
+ * and each service removes its own among them, soon: until then, more tasks are stored.
  */
 import { ServiceError } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Graph } from '../graph/graph.ts'
 import type { Change } from './change.ts'
+import type { TaskNumbers } from './task-count.ts'
 import type { TaskStore } from './tasks.ts'
 
 /** Maximum milliseconds between two sweeps. */
@@ -16,13 +20,40 @@ const SLOWEST_SWEEP_MS = 60_000
 /** Sweeps per retention time. A graph is removed at most one sweep interval late. */
 const SWEEPS_PER_RETENTION = 20
 
+/** Shortest milliseconds between two looks for the oldest graphs of all. */
+const LOOK_MS = 100
+
+/** The last graph that has to go: with it, all that ended before, and those with lower numbers that ended with it. */
+export interface LastToGo {
+  /** Milliseconds since 1970. */
+  readonly endedAt: number
+  readonly ordinal: number
+}
+
+/** The tasks of all services that share the limit. */
+export interface SharedRoom {
+  /** Those of the other services. */
+  readonly others: TaskNumbers
+  /** Called when the numbers may have changed. */
+  onChange: () => void
+  /**
+   * The last graph of any service that must go, so that `count` more tasks fit into `max`. Undefined if none has to, or
+   * can. Rejects if that is unknown now.
+   */
+  lastToGo(count: number, max: number): Promise<LastToGo | undefined>
+}
+
 export interface RetentionOptions {
   readonly store: TaskStore
   /** Milliseconds that a graph is kept after its end. 0 keeps it for ever. */
   readonly retentionMs: number
   readonly maxStoredTasks: number
+  /** Absent: no other service shares the limit. */
+  readonly room?: SharedRoom | undefined
   readonly log: Log
 }
+
+const NO_TASKS: TaskNumbers = { all: 0, ended: 0 }
 
 export class Retention {
   readonly #options: RetentionOptions
@@ -31,14 +62,16 @@ export class Retention {
   /** The end of the last graph in `#ended`. */
   #lastEnd = 0
   #isSorted = true
+  #isLooking = false
   readonly #timer: Timer | undefined
 
   constructor(options: RetentionOptions) {
     this.#options = options
-    const { store, retentionMs } = options
+    const { store, retentionMs, room } = options
     const ended = [...store.graphs].filter((graph) => graph.endedAt !== undefined)
     for (const graph of ended.sort((a, b) => a.endedAt! - b.endedAt!)) this.#add(graph)
     store.watch((change) => this.#note(change))
+    if (room !== undefined) room.onChange = () => this.#removeOldestOfAll()
     if (retentionMs === 0) return
     this.sweep()
     const intervalMs = Math.min(Math.max(1, retentionMs / SWEEPS_PER_RETENTION), SLOWEST_SWEEP_MS)
@@ -86,19 +119,55 @@ export class Retention {
   /** Removes the oldest ended graphs until `count` more tasks fit. Throws 413 as `checkSize`, 503 as `ensureRoom`. */
   makeRoom(count: number, now = Date.now()): void {
     this.checkSize(count)
-    const { store, maxStoredTasks } = this.#options
-    if (store.taskCount + count <= maxStoredTasks) return
+    if (this.#fits(count)) return
     this.ensureRoom(count)
+    if (this.#others.ended > 0) {
+      this.#removeOldestOfAll(count)
+      return
+    }
     for (const graph of this.#oldest) {
-      if (store.taskCount + count <= maxStoredTasks) return
+      if (this.#fits(count)) return
       this.#retire(graph, now)
+    }
+  }
+
+  get #others(): TaskNumbers {
+    return this.#options.room?.others ?? NO_TASKS
+  }
+
+  #fits(count: number): boolean {
+    const { store, maxStoredTasks } = this.#options
+    return store.taskCount + this.#others.all + count <= maxStoredTasks
+  }
+
+  /** Removes what is among the oldest graphs of all, if those leave no room for `count` more tasks. */
+  #removeOldestOfAll(count = 0): void {
+    if (this.#isLooking || this.#fits(count)) return
+    this.#isLooking = true
+    void this.#removeUpToLast(count)
+      .catch(() => {}) // the next turn looks again
+      .finally(() =>
+        setTimeout(() => {
+          this.#isLooking = false
+        }, LOOK_MS).unref(),
+      )
+  }
+
+  async #removeUpToLast(count: number): Promise<void> {
+    const { room, maxStoredTasks } = this.#options
+    const last = await room?.lastToGo(count, maxStoredTasks)
+    if (last === undefined) return
+    for (const graph of this.#oldest) {
+      if (graph.endedAt! > last.endedAt) return
+      if (graph.endedAt! < last.endedAt || graph.ordinal <= last.ordinal) this.#retire(graph, Date.now())
     }
   }
 
   /** Throws 503 if the tasks of live graphs leave no room for `count` more. Removes nothing. */
   ensureRoom(count: number): void {
     const { store, maxStoredTasks } = this.#options
-    const held = store.taskCount - store.endedTaskCount
+    const { all, ended } = this.#others
+    const held = store.taskCount - store.endedTaskCount + all - ended
     if (held + count <= maxStoredTasks) return
     const more = `${count} more ${count === 1 ? 'task' : 'tasks'}`
     const text = `no room for ${more}: graphs that have not ended hold ${held} of at most ${maxStoredTasks}`

@@ -1,6 +1,12 @@
 /** The number of stored tasks: those of accepted graphs that were not deleted or retired. */
 import type { Graph } from '../graph/graph.ts'
 
+/** Stored tasks, and those of them whose graphs have ended. */
+export interface TaskNumbers {
+  readonly all: number
+  readonly ended: number
+}
+
 export class TaskCount {
   all = 0
   /** Tasks of graphs that have ended. */

@@ -80,7 +80,8 @@ withPostgres(missing === undefined ? 'the lock of an earlier replica' : `the loc
     const { promise: committing, resolve: commit } = Promise.withResolvers<void>()
     const { promise: executed, resolve: isExecuted } = Promise.withResolvers<void>()
     const last = sql.begin(async (transaction) => {
-      const turn = { id, epoch, number: 1, leaseMs: 60_000, settings: `set_config('lock_timeout', '0', true)` }
+      const settings = `set_config('lock_timeout', '0', true)`
+      const turn = { id, epoch, number: 1, leaseMs: 60_000, settings, stored: { all: 0, ended: 0 } }
       await writeTurn(transaction, turn, writes({ graphs: [graph(7)] }))
       isExecuted()
       await committing

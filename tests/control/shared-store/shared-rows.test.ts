@@ -159,7 +159,7 @@ withPostgres(missing === undefined ? 'turns' : `turns (${missing})`, () => {
     await using rows = await replica(await postgres.createDatabase())
     for (const [i, payload] of texts.entries()) {
       const key = { scope: 'a "scope"', key: `key ${i} \ud800 '"\\`, hash: 'h', answer: payload, at: 5 }
-      const frames = [{ ...frameOf(i, 1), payload, seq: 2 ** 53 - 1, ends: true }]
+      const frames = [{ ...frameOf(i, 1), payload, seq: 2 ** 53 - 1, ends: true, endedAt: 5, tasks: 1 }]
       await rows.turn({ ...nothing, graphs: [{ ...graphOf(i, []), payload, key }], frames })
       expect(await rows.adoptions.kept([i])).toMatchObject([{ graph: payload, frames: [payload], hasEnded: true }])
       expect(await rows.answer(key)).toEqual(key)
