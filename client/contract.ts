@@ -59,7 +59,7 @@ export interface GraphCallback {
 
 /** A submitted task. */
 export interface TaskInput {
-  /** Non-empty and unique within the graph. */
+  /** Non-empty, unique within the graph, and of at most 2048 bytes. */
   readonly id: string
   /** The executor: a category (os), a legacy type (shell, file, http ...), or approval: a task that waits until somebody approves or rejects it. */
   readonly type: string

@@ -76,6 +76,7 @@ import {
   MAX_RETRY,
   MAX_RETRY_CODES,
   MAX_SUBMIT_WARNINGS,
+  MAX_TASK_ID_BYTES,
 } from '../shared/contract/submission.ts'
 import { flagName, type Settings } from '../shared/flags.ts'
 import { MAX_GLOB_CHARACTERS } from '../shared/glob.ts'
@@ -162,6 +163,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Time for receiving a request', ...constant('READ_TIMEOUT_SECONDS', `${READ_TIMEOUT_SECONDS} s`), 'The connection is closed. Bun counts in steps of 4 s.', 'contract/time-limits.long.test.ts', 'read: 15 s for the whole request'],
     ['Time for sending an answer', ...constant('WRITE_TIMEOUT_SECONDS', `${WRITE_TIMEOUT_SECONDS} s`), 'The connection is closed.', 'contract/time-limits.long.test.ts', 'one that does not read its answer'],
     ['Fields beside `tasks`, and fields of one task', ...constant('MAX_FIELDS', count(MAX_FIELDS)), '400', 'control/graph/decode.test.ts', 'MAX_FIELDS'],
+    ['Bytes of the id of a task', ...constant('MAX_TASK_ID_BYTES', count(MAX_TASK_ID_BYTES)), '400', 'contract/submit.test.ts', 'MAX_TASK_ID_BYTES'],
     ['Levels of nesting of `params` and `input`, also with the values of references', ...constant('MAX_JSON_DEPTH', count(MAX_JSON_DEPTH)), '400', 'control/graph/decode.test.ts', 'MAX_JSON_DEPTH'],
     ['`wait_ms`', ...constant('MAX_WAIT_MS', duration(MAX_WAIT_MS)), '400', 'contract/graphs.test.ts', 'is refused for wait_ms=%s'],
     ['Tasks of a page', ...constant('MAX_PAGE_TASKS', count(MAX_PAGE_TASKS)), '400', 'contract/list-tasks.test.ts', '1001'],

@@ -5,7 +5,7 @@
  * is linear in tasks and dependencies. The checks work in ranges and without recursion.
  */
 import { APPROVAL_TYPE } from '../../shared/contract/approval.ts'
-import { MAX_RETRY, type TaskInput } from '../../shared/contract/submission.ts'
+import { MAX_RETRY, MAX_TASK_ID_BYTES, type TaskInput } from '../../shared/contract/submission.ts'
 import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
 import { inRanges, type Steps } from '../../shared/steps.ts'
 import { didYouMean } from '../../shared/unknown-names.ts'
@@ -21,6 +21,9 @@ import {
 import { LEGACY_OS_TYPES, normalizeTool } from './normalize.ts'
 import { findCycle } from './order.ts'
 import { type Report, refuse } from './report.ts'
+
+/** Characters of an id that is too long in its error text. */
+const SHOWN_ID = 40
 
 /** Maximum ids of a cycle in its error text. */
 const MAX_CYCLE_IDS = 8
@@ -118,11 +121,18 @@ function reportFields({ id, type, retry, cache }: TaskInput, isIncomplete: boole
   }
   // The id has no UTF-8 form, so it could not be part of a path.
   if (!id.isWellFormed()) report(`task ${id}: id has half of a character (a lone surrogate)`, id)
+  const bytes = Buffer.byteLength(id)
+  if (bytes > MAX_TASK_ID_BYTES)
+    report(`task ${id.slice(0, SHOWN_ID)}...: id has ${bytes} bytes, at most ${MAX_TASK_ID_BYTES} are allowed`, id)
   if (!type && !isIncomplete) report(`task ${id}: type is required`, id)
   if (!isCount(retry)) report(`task ${id}: retry must be a non-negative integer`, id)
   else if (!isRetry(retry)) report(`task ${id}: retry must be at most ${MAX_RETRY}`, id)
   if (!mayCache(type, cache)) report(`task ${id}: cache is not for approvals: somebody has to give each of them`, id)
 }
+
+/** A character has at most three bytes, or two of them have four. */
+const isShort = (id: string): boolean =>
+  id.length * 3 <= MAX_TASK_ID_BYTES || Buffer.byteLength(id) <= MAX_TASK_ID_BYTES
 
 const isCount = (retry: TaskInput['retry']): boolean => retry == null || (Number.isSafeInteger(retry) && retry >= 0)
 
@@ -136,7 +146,7 @@ const hasId = (task: TaskInput): task is ValidTask => !!task.id
 /** Whether a task of the right shape has all required fields. */
 export function hasFields(task: TaskInput): task is ValidTask {
   const { id, type, retry, cache } = task
-  return !!id && id.isWellFormed() && !!type && isRetry(retry) && mayCache(type, cache)
+  return !!id && id.isWellFormed() && isShort(id) && !!type && isRetry(retry) && mayCache(type, cache)
 }
 
 interface Ids {

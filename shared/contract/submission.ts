@@ -20,6 +20,9 @@ const orNull = <T extends TSchema>(schema: T, expected: string, description: str
 /** The limit of the specification's `int64`, as exact as JavaScript can compare. */
 const INT64_MAX = 2 ** 63
 
+/** Bytes of the id of a task in UTF-8. A key of an index in PostgreSQL has at most 2,704. */
+export const MAX_TASK_ID_BYTES = 2_048
+
 /** The condition of a task. `control/graph/when.ts` checks the rest. */
 export const When = Type.Object({
   $from: Type.String({ expected: 'string', description: 'Id of a task that this one depends on.' }),
@@ -75,7 +78,7 @@ export type Backoff = Immutable<Static<typeof Backoff>>
 
 /** A submitted task. Later checks cover empty `id` and `type`, and the rules for `retry`. */
 export const TaskInput = Type.Object({
-  id: orNull(Type.String(), 'string', 'Non-empty and unique within the graph.'),
+  id: orNull(Type.String(), 'string', `Non-empty, unique within the graph, and of at most ${MAX_TASK_ID_BYTES} bytes.`),
   type: orNull(
     Type.String(),
     'string',

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { ErrorResponse } from '../../shared/contract/control.ts'
 import type { SubmitResponse } from '../../shared/contract/submission.ts'
+import { MAX_TASK_ID_BYTES } from '../../shared/contract/submission.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { until } from '../support/until.ts'
 import { Gate } from './gate.ts'
@@ -187,6 +188,14 @@ describe('check 3: every task needs a non-empty id and type', () => {
     const error = 'task a\ud800: id has half of a character (a lone surrogate)'
     expect(await refused('{"tasks": [{"id": "a\\ud800", "type": "noop"}]}')).toContain(error)
     expect(await refused({ tasks: [noop('a\ud800')] })).toContain(error)
+  })
+
+  test('an id longer than MAX_TASK_ID_BYTES is refused, and its length told', async () => {
+    const longest = Array.from({ length: MAX_TASK_ID_BYTES / 4 }, (_, i) => String.fromCodePoint(0x1_0000 + i)).join('')
+    const text = `id has ${MAX_TASK_ID_BYTES + 1} bytes, at most ${MAX_TASK_ID_BYTES} are allowed`
+    expect(await refused({ tasks: [noop(`${longest}x`)] })).toContain(text)
+    const accepted = await control.post({ tasks: [noop(longest)] })
+    expect([accepted.status, await accepted.json()]).toMatchObject([202, { task_ids: [longest] }])
   })
 
   test.each([{}, { type: '' }, { type: null }])('a task without type is named: %j', async (type) => {

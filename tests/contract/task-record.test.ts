@@ -1,6 +1,7 @@
 /** The task record of GET /tasks/{id} and GET /tasks. Source: spec, Resources A; contract, Task record. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { TaskRecord } from '../../shared/contract/control.ts'
+import { MAX_TASK_ID_BYTES } from '../../shared/contract/submission.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { until } from '../support/until.ts'
 import { Gate } from './gate.ts'
@@ -238,7 +239,7 @@ describe('ids with odd characters', () => {
   })
 
   test('a long id is as good as a short one', async () => {
-    const id = 'x'.repeat(4000)
+    const id = 'x'.repeat(MAX_TASK_ID_BYTES)
     await control.submit([{ id, type: 'noop' }])
     expect((await control.ended(id)).status).toBe('success')
   })
