@@ -12,6 +12,7 @@ import type { BunRequest } from 'bun'
 import type { AnyElysia, InternalRoute } from 'elysia'
 import { mapResponse } from 'elysia/adapter/bun/handler'
 import { parseQueryFromURL } from 'elysia/parse-query'
+import { httpTimesOf, isTimingHook } from './http-service.ts'
 
 /** What hooks and handlers get. */
 interface RouteContext {
@@ -86,9 +87,10 @@ function jsonResponse(json: string, { headers, status }: RouteContext['set']): R
 const isPlain = (answer: unknown): boolean =>
   typeof answer === 'object' && answer !== null && (answer.constructor === Object || answer.constructor === Array)
 
-function inOnePass(app: AppEvents, { path: route, handler, hooks }: InternalRoute): RouteHandler {
-  const { query: querySchema, beforeHandle = [], afterResponse = [] } = hooks as RouteHooks
-  const onRequest = app.event.request ?? []
+function inOnePass(app: AppEvents, { method, path: route, handler, hooks }: InternalRoute): RouteHandler {
+  const { query: querySchema, beforeHandle = [], afterResponse: all = [] } = hooks as RouteHooks
+  const afterResponse = all.filter(({ fn }) => !isTimingHook(fn))
+  const onRequest = (app.event.request ?? []).filter(({ fn }) => !isTimingHook(fn))
   const handle = handler as Step
 
   const queryOf = (request: Request): RouteContext['query'] => {
@@ -135,7 +137,7 @@ function inOnePass(app: AppEvents, { path: route, handler, hooks }: InternalRout
     }
   }
 
-  return (request) => {
+  const answerTo = (request: BunRequest): Response | Promise<Response> => {
     const set = { headers: {}, status: 200 }
     const context: RouteContext = { request, params: request.params, query: queryOf(request), route, set }
     try {
@@ -144,5 +146,15 @@ function inOnePass(app: AppEvents, { path: route, handler, hooks }: InternalRout
     } catch (error) {
       return app.handleError(context, error, false)
     }
+  }
+
+  const timed = httpTimesOf(app)?.timerOf(method, route)
+  if (timed === undefined) return answerTo
+  return (request) => {
+    const startedAt = performance.now()
+    const answer = answerTo(request)
+    if (answer instanceof Promise) void answer.then(({ status }) => timed(startedAt, status))
+    else timed(startedAt, answer.status)
+    return answer
   }
 }

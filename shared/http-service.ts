@@ -6,6 +6,7 @@ import { type AnyElysia, Elysia } from 'elysia'
 import { ServiceError } from './errors.ts'
 import type { Guard } from './http-guard.ts'
 import { READ_TIMEOUT_SECONDS, WRITE_TIMEOUT_SECONDS } from './http-time-limits.ts'
+import { HttpTimes } from './http-times.ts'
 import type { Log } from './log.ts'
 import { QuerySchemas } from './query-schemas.ts'
 import { bodyTooLarge, CALLER_GONE } from './request-body.ts'
@@ -35,11 +36,37 @@ type ResponseSettings = { headers: Record<string, string | number | undefined> }
 /** The trace id of the request that `set` belongs to. */
 export const traceIdOf = (set: ResponseSettings): string => String(set.headers[TRACE_HEADER])
 
+const times = new WeakMap<object, HttpTimes>()
+
+/** How long requests to the routes of an app take. Undefined for an app that `httpService` did not make. */
+export const httpTimesOf = (app: object): HttpTimes | undefined => times.get(app)
+
+const timingHooks = new WeakSet<object>()
+
+/** Whether a hook times requests that Elysia answers itself. Those that `http-routes.ts` answers are timed there. */
+export const isTimingHook = (hook: object): boolean => timingHooks.has(hook)
+
+function addTimes(app: AnyElysia): void {
+  const all = new HttpTimes()
+  const startedAt = new WeakMap<Request, number>()
+  const begin = ({ request }: { request: Request }) => {
+    startedAt.set(request, performance.now())
+  }
+  const end = ({ request, route, set }: { request: Request; route: string; set: { status?: number | string } }) => {
+    const beganAt = startedAt.get(request) // absent for requests that `http-routes.ts` times, whose errors come here
+    if (route && beganAt !== undefined) all.timerOf(request.method, route)(beganAt, Number(set.status ?? 200))
+  }
+  for (const hook of [begin, end]) timingHooks.add(hook)
+  app.onRequest(begin as () => void).onAfterResponse(end as (context: object) => void)
+  times.set(app, all)
+}
+
 /** An Elysia app with our limits and errors. Add routes to it, then call `refuseOtherMethods`. */
 export function httpService(options: HttpServiceOptions) {
   const { log, guard, errorBody, maxBodyBytes, unknownFields, limitsItsBody = () => false } = options
   const app: AnyElysia = new Elysia({ normalize: false, strictPath: true })
   const queries = new QuerySchemas(app)
+  addTimes(app)
   app
     .onRequest(({ request, set }) => {
       const hasBody = request.method !== 'GET' && request.method !== 'HEAD'

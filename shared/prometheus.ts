@@ -38,13 +38,19 @@ export interface Sample {
  * The samples of a histogram. `counts` has one count for each bucket of the ascending `bounds`, and one for the values above
  * all of them.
  */
-export function histogramSamples(bounds: readonly number[], counts: readonly number[], sum: number): Sample[] {
+export function histogramSamples(
+  bounds: readonly number[],
+  counts: readonly number[],
+  sum: number,
+  labels?: Sample['labels'],
+): Sample[] {
   let total = 0
+  const ofAll = labels && { labels }
   const buckets = [...bounds.map(String), '+Inf'].map((le, i): Sample => {
     total += counts[i] ?? 0
-    return { suffix: '_bucket', labels: { le }, value: total }
+    return { suffix: '_bucket', labels: { ...labels, le }, value: total }
   })
-  return [...buckets, { suffix: '_sum', value: sum }, { suffix: '_count', value: total }]
+  return [...buckets, { suffix: '_sum', value: sum, ...ofAll }, { suffix: '_count', value: total, ...ofAll }]
 }
 
 export const TEXT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'

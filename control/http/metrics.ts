@@ -2,7 +2,11 @@
 import type { AnyElysia } from 'elysia'
 import { MetricsResponse } from '../../shared/contract/control.ts'
 import { ADDRESS_CLASSES } from '../../shared/egress/address-class.ts'
+import { TASK_SECONDS } from '../../shared/histogram.ts'
+import { httpTimesOf } from '../../shared/http-service.ts'
+import { type HttpTimes, httpTimesMetric } from '../../shared/http-times.ts'
 import { described, json } from '../../shared/openapi/route.ts'
+import { processMetrics } from '../../shared/process-metrics.ts'
 import {
   type Metric,
   measured,
@@ -31,7 +35,8 @@ export const addMetricsRoute = (app: AnyElysia, counters: Counters, parts: Metri
       if (type === 'application/json') return asJson(counters)
       const isOpenMetrics = type === 'application/openmetrics-text'
       set.headers['content-type'] = isOpenMetrics ? OPENMETRICS_TYPE : TEXT_TYPE
-      return renderMetrics(measured(CONTROL_METRICS, { ...parts, counters }), isOpenMetrics)
+      const httpTimes = httpTimesOf(app)!
+      return renderMetrics(measured(CONTROL_METRICS, { ...parts, counters, httpTimes }), isOpenMetrics)
     },
     described({
       section: 'The service',
@@ -54,6 +59,7 @@ const refusals = (purpose: string, { refusedByClass }: AddressGuard) =>
 
 interface Sources extends MetricParts {
   readonly counters: Counters
+  readonly httpTimes: HttpTimes
 }
 
 export const CONTROL_METRICS: readonly Metric<Sources>[] = [
@@ -82,6 +88,13 @@ export const CONTROL_METRICS: readonly Metric<Sources>[] = [
     type: 'gauge',
     help: 'Tasks that have started and not ended, those between two attempts among them.',
     samples: ({ counters }) => [{ value: counters.tasksRunning }],
+  },
+  {
+    name: 'service_control_task_duration_seconds',
+    type: 'histogram',
+    help: 'Seconds from the start of the first attempt of a task to its end, for tasks that have started.',
+    labels: { le: TASK_SECONDS.join(', ') },
+    samples: ({ counters }) => counters.taskSeconds.samples(),
   },
   {
     name: 'service_control_queue_length',
@@ -184,4 +197,6 @@ export const CONTROL_METRICS: readonly Metric<Sources>[] = [
     ],
   },
   ...REPLICA_METRICS,
+  httpTimesMetric('service_control'),
+  ...processMetrics('service_control'),
 ]

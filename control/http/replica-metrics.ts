@@ -1,5 +1,5 @@
 /** Metrics of a replica on a database. Without one, they are absent. */
-import { histogramSamples, type Metric } from '../../shared/prometheus.ts'
+import type { Metric } from '../../shared/prometheus.ts'
 import type { Keeper } from '../journal/keeper.ts'
 import type { TaskStore } from '../store/tasks.ts'
 
@@ -19,15 +19,13 @@ export const REPLICA_METRICS: readonly Metric<ReplicaSources>[] = [
     name: 'service_control_replica_turn_duration_seconds',
     type: 'histogram',
     help: 'With a database: how long turns took, one round trip and one commit each.',
-    samples: ({ keeper: { replica } }) =>
-      replica && histogramSamples(replica.turnSeconds.bounds, replica.turnSeconds.counts, replica.turnSeconds.sum),
+    samples: ({ keeper: { replica } }) => replica?.turnSeconds.samples(),
   },
   {
     name: 'service_control_replica_turns_total',
     type: 'counter',
     help: 'With a database: turns that were committed, those without changes too.',
-    samples: ({ keeper: { replica } }) =>
-      replica && [{ value: replica.turnSeconds.counts.reduce((sum, count) => sum + count, 0) }],
+    samples: ({ keeper: { replica } }) => replica && [{ value: replica.turnSeconds.count }],
   },
   {
     name: 'service_control_replica_adopted_graphs_total',

@@ -9,6 +9,7 @@
  * a caller that goes on at once starts, shows and ends as many tasks as without a keeper.
  */
 import { ServiceError } from '../../shared/errors.ts'
+import type { Histogram } from '../../shared/histogram.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import type { ResultFile, StoredResult } from '../graph/result-file.ts'
 import type { EventFeed } from './event-feed.ts'
@@ -98,7 +99,7 @@ export interface ReplicaView {
   /** Why the others cannot reach it at the address that it has registered. Undefined if they can. */
   readonly addressFault: string | undefined
   /** How long its turns took, in seconds. `counts` has one more for turns above all bounds. */
-  readonly turnSeconds: { readonly bounds: readonly number[]; readonly counts: readonly number[]; readonly sum: number }
+  readonly turnSeconds: Histogram
 }
 
 /** Where a request goes on to. */

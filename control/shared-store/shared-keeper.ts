@@ -179,7 +179,7 @@ export class SharedKeeper implements Keeper {
     const { id, epoch } = this.#rows.replicas
     const { leaseLeftMs, times } = this.#turns
     const { adoptedTotal, fencedTotal } = this.#takeover
-    const counted = { turnSeconds: times.histogram, adoptedTotal, fencedTotal }
+    const counted = { turnSeconds: times, adoptedTotal, fencedTotal }
     return { id, epoch, leaseMsLeft: Math.floor(leaseLeftMs), ...counted, addressFault: this.#address.fault }
   }
 

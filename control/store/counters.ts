@@ -1,5 +1,7 @@
 /** Counts of changes since the service started, for metrics. Recovered tasks count when they end. */
+
 import type { TaskStatus, TerminalStatus } from '../../shared/contract/task-status.ts'
+import { Histogram, TASK_SECONDS } from '../../shared/histogram.ts'
 import type { Change } from './change.ts'
 import type { TaskStore } from './tasks.ts'
 
@@ -7,6 +9,8 @@ export class Counters {
   tasksTotal = 0
   /** Tasks that have started and not ended, including those in backoff. */
   tasksRunning = 0
+  /** From the first start of a task to its end. */
+  readonly taskSeconds = new Histogram(TASK_SECONDS)
   readonly byType = new Map<string, number>()
   readonly ended: Record<TerminalStatus, number> = {
     success: 0,
@@ -41,7 +45,9 @@ export class Counters {
         break
       case 'ended':
         this.ended[change.ending.status]++
-        if (before !== 'pending') this.tasksRunning--
+        if (before === 'pending') break
+        this.tasksRunning--
+        this.taskSeconds.add(Math.max(0, change.at - (change.task.startedAt ?? change.at)) / 1_000)
     }
   }
 }

@@ -1,6 +1,7 @@
 /** Counters since the start of the service, for its metrics. */
 import type { ErrorInfo, ResourceUsage } from '../../shared/contract/runtime.ts'
 import { RUNTIME_STATUSES, type RuntimeStatus } from '../../shared/contract/runtime-status.ts'
+import { Histogram, TASK_SECONDS } from '../../shared/histogram.ts'
 import type { TaskRow } from '../store/tasks.ts'
 
 /** Upper bounds of the histogram of durations, in milliseconds: from the cost of a process to an hour. */
@@ -10,9 +11,10 @@ export class Totals {
   /** Tasks that entered each status. */
   readonly byStatus = Object.fromEntries(RUNTIME_STATUSES.map((status) => [status, 0])) as Record<RuntimeStatus, number>
   readonly errorsByCode = new Map<string, number>()
-  /** Tasks by duration: the first bound that is not exceeded has the same index; the last entry counts longer ones. */
-  readonly durations = new Array<number>(DURATION_BOUNDS_MS.length + 1).fill(0)
-  durationSumMs = 0
+  /** From start to end, in milliseconds. */
+  readonly durationsMs = new Histogram(DURATION_BOUNDS_MS)
+  /** The same in seconds. */
+  readonly durations = new Histogram(TASK_SECONDS)
 
   accepted(): void {
     this.byStatus.accepted++
@@ -30,8 +32,7 @@ export class Totals {
     }
     if (usage === null) return
     const { duration_ms } = JSON.parse(usage) as ResourceUsage
-    const bucket = DURATION_BOUNDS_MS.findIndex((bound) => duration_ms <= bound)
-    this.durations[bucket < 0 ? DURATION_BOUNDS_MS.length : bucket]!++
-    this.durationSumMs += duration_ms
+    this.durationsMs.add(duration_ms)
+    this.durations.add(duration_ms / 1_000)
   }
 }

@@ -2,15 +2,12 @@
 import type { AnyElysia } from 'elysia'
 import { TASK_ERROR_CODES } from '../../shared/contract/runtime.ts'
 import type { Capacity, ResourcesSnapshot } from '../../shared/contract/runtime-info.ts'
+import { TASK_SECONDS } from '../../shared/histogram.ts'
+import { httpTimesOf } from '../../shared/http-service.ts'
+import { type HttpTimes, httpTimesMetric } from '../../shared/http-times.ts'
 import { described, other } from '../../shared/openapi/route.ts'
-import {
-  histogramSamples,
-  type Metric,
-  measured,
-  OPENMETRICS_TYPE,
-  preferredType,
-  renderMetrics,
-} from '../../shared/prometheus.ts'
+import { processMetrics } from '../../shared/process-metrics.ts'
+import { type Metric, measured, OPENMETRICS_TYPE, preferredType, renderMetrics } from '../../shared/prometheus.ts'
 import { DURATION_BOUNDS_MS, type Totals } from '../dispatch/totals.ts'
 import type { EgressTotals } from '../egress/egress.ts'
 
@@ -31,7 +28,10 @@ export const addMetricsRoute = (app: AnyElysia, { totals, networks, resources }:
       const isOpenMetrics = preferred === 'application/openmetrics-text'
       set.headers['content-type'] = isOpenMetrics ? OPENMETRICS_TYPE : TEXT
       return renderMetrics(
-        measured(RUNTIME_METRICS, { totals, network: networks.totals, resources: resources() }),
+        measured(RUNTIME_METRICS, {
+          ...{ totals, network: networks.totals, resources: resources() },
+          httpTimes: httpTimesOf(app)!,
+        }),
         isOpenMetrics,
       )
     },
@@ -48,6 +48,7 @@ interface Measured {
   readonly totals: Totals
   readonly network: EgressTotals
   readonly resources: ResourcesSnapshot
+  readonly httpTimes: HttpTimes
 }
 
 const UNITS: Readonly<Record<keyof Capacity, string>> = {
@@ -92,9 +93,16 @@ export const RUNTIME_METRICS: readonly Metric<Measured>[] = [
   {
     name: 'service_runtime_task_duration_ms',
     type: 'histogram',
-    help: 'Milliseconds from the start of a task to its end.',
+    help: 'Milliseconds from the start of a task to its end. Queries use service_runtime_task_duration_seconds.',
     labels: { le: DURATION_BOUNDS_MS.join(', ') },
-    samples: ({ totals }) => histogramSamples(DURATION_BOUNDS_MS, totals.durations, totals.durationSumMs),
+    samples: ({ totals }) => totals.durationsMs.samples(),
+  },
+  {
+    name: 'service_runtime_task_duration_seconds',
+    type: 'histogram',
+    help: 'Seconds from the start of a task to its end.',
+    labels: { le: TASK_SECONDS.join(', ') },
+    samples: ({ totals }) => totals.durations.samples(),
   },
   {
     name: 'service_runtime_queue_length',
@@ -127,4 +135,7 @@ export const RUNTIME_METRICS: readonly Metric<Measured>[] = [
   ...amounts('capacity', 'What there is'),
   ...amounts('reserved', 'What running tasks have reserved'),
   ...amounts('available', 'What is left'),
+  httpTimesMetric('service_runtime'),
+  // All names begin alike, as the specification demands.
+  ...processMetrics('service_runtime', 'service_runtime_process'),
 ]

@@ -79,6 +79,28 @@ describe('metrics', () => {
     expect((await control.metrics()).by_type).toEqual({ os: 4 })
   })
 
+  test('time tasks and requests, by route and kind of answer', async () => {
+    await using control = await startControl()
+    await control.submit([
+      noop('a'),
+      { id: 'b', type: 'shell', params: { command: 'ls', args: ['/no/such'] } },
+      noop('c', 'b'),
+    ])
+    await control.allEnded()
+    for (const path of ['/tasks/a', '/tasks/none', '/tasks?graph_id=none', '/nowhere']) await control.fetch(path)
+    const text = await (await control.fetch('/metrics', { headers: { accept: 'text/plain' } })).text()
+    expect(text).toContain('service_control_task_duration_seconds_count 2\n') // c has not started
+    const count = (method: string, route: string, status: string) =>
+      `service_control_http_request_duration_seconds_count{method="${method}",route="${route}",status="${status}"} `
+    expect(text).toContain(`${count('GET', '/tasks/{id}', '2xx')}1\n`)
+    expect(text).toContain(`${count('GET', '/tasks/{id}', '4xx')}1\n`)
+    expect(text).toContain(`${count('POST', '/tasks', '2xx')}1\n`)
+    expect(text).toContain(count('GET', '/tasks', '2xx'))
+    expect(text).not.toContain('nowhere')
+    expect(text).toMatch(/^service_control_build_info\{version="[\d.]+",commit="\w+/m)
+    expect(text).toMatch(/^process_resident_memory_bytes [1-9]\d{6,}$/m)
+  })
+
   test('do not count refused graphs', async () => {
     await using control = await startControl()
     expect((await control.post({ tasks: [noop('a'), noop('b', 'ghost')] })).status).toBe(400)

@@ -25,7 +25,7 @@ const queries = dashboard.panels.flatMap(({ title, targets = [] }) => targets.ma
 
 /** Names of our metrics in an expression, each with the labels that it is asked by. */
 const usesIn = (expr: string) =>
-  [...expr.matchAll(/\b(service_\w+?)(_bucket|_sum|_count)?(?:\{([^}]*)\})?(?=[^\w])/g)].map(
+  [...expr.matchAll(/\b((?:service|process)_\w+?)(_bucket|_sum|_count)?(?:\{([^}]*)\})?(?=[^\w])/g)].map(
     ([, name, suffix, filter = '']) => ({
       name: name!,
       isOfHistogram: suffix !== undefined,
@@ -66,6 +66,7 @@ test('every metric is on the dashboard', () => {
   const shown = new Set(queries.flatMap(([, expr]) => usesIn(`${expr} `).map(({ name }) => name)))
   const derived = METRICS.filter(({ name }) => name.includes('_available_')).map(({ name }) => name)
   expect(METRICS.map(({ name }) => name).filter((name) => !shown.has(name) && !derived.includes(name))).toEqual([
+    'service_runtime_task_duration_ms', // the same in seconds is shown
     'service_runtime_reserved_task_slots', // equals the running tasks
   ])
 })
