@@ -98,7 +98,7 @@ export async function* walkEntry(source: OpenDirectory, name: Buffer, as: Buffer
   if (kind === 'symlink') throw new CopyFault('is a symlink, which is not followed')
   if (kind === 'other') throw new CopyFault('is neither a file nor a directory')
   if (kind === 'file') return yield* fileStep(source, name, as, settings)
-  using directory = openChild(source, name)
+  using directory = source.child(name)
   if (directory === undefined) throw new CopyFault('was replaced meanwhile')
   yield* walkDirectory(directory, as, settings)
 }
@@ -148,7 +148,7 @@ export async function* walkDirectory(top: OpenDirectory, as: Buffer, settings: W
       if (kind === 'file') yield* fileStep(level.source, name, name, settings)
       else if (kind === 'directory') {
         if (levels.length > MAX_LEVELS) throw new CopyFault(`is more than ${MAX_LEVELS} directories deep`)
-        const inner = openChild(level.source, name)
+        const inner = level.source.child(name)
         if (inner === undefined) throw new CopyFault(REMOVED)
         entered = enter(inner, name)
       }
@@ -182,7 +182,7 @@ async function* fileStep(
     if (!status.isFile()) throw new CopyFault('was replaced meanwhile')
     if (status.uid !== sourceUid && sourceUid !== process.getuid?.()) throw new CopyFault('has a file of another user')
     amount.addFile(status.size)
-    return { status, fd: readable(itself) }
+    return { status, fd: openToRead(itself) }
   })
   if (opened === undefined) throw new CopyFault(REMOVED)
   const { status, fd } = opened
@@ -193,23 +193,8 @@ async function* fileStep(
   }
 }
 
-function readable(path: string): number {
-  try {
-    return openToRead(path)
-  } catch (error) {
-    throw faultOf(error)
-  }
-}
-
-function openChild(source: OpenDirectory, name: Buffer): OpenDirectory | undefined {
-  try {
-    return source.child(name)
-  } catch (error) {
-    throw faultOf(error)
-  }
-}
-
-function faultOf(error: unknown): unknown {
+/** The `CopyFault` for what a task did to its files. */
+export function sourceFault(error: unknown): unknown {
   const code = systemCodeOf(error) ?? ''
   if (code === 'EACCES' || code === 'EPERM')
     return new CopyFault('cannot be read by the service: its mode forbids that')

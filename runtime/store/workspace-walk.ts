@@ -3,7 +3,15 @@ import { namesOfFile, WHOLE_WORKSPACE } from '../../shared/runtime-request/input
 import { openTop } from './matching-files.ts'
 import { OpenDirectory } from './open-directory.ts'
 import type { TaskDir } from './task-dir.ts'
-import { CopyFault, MISSING, type TreeWalk, type WalkSettings, walkDirectory, walkEntry } from './tree-walk.ts'
+import {
+  CopyFault,
+  MISSING,
+  sourceFault,
+  type TreeWalk,
+  type WalkSettings,
+  walkDirectory,
+  walkEntry,
+} from './tree-walk.ts'
 
 /** The steps get the name `as`. Throws `CopyFault`. */
 export async function* walkWorkspace(
@@ -12,6 +20,14 @@ export async function* walkWorkspace(
   as: Buffer,
   settings: Omit<WalkSettings, 'sourceUid'>,
 ): TreeWalk {
+  try {
+    yield* walkPath(path, file, as, settings)
+  } catch (error) {
+    throw sourceFault(error)
+  }
+}
+
+async function* walkPath(path: string, file: string, as: Buffer, settings: Omit<WalkSettings, 'sourceUid'>): TreeWalk {
   using workspace = openTop(path, false)
   if (workspace === undefined) throw new CopyFault(MISSING)
   const withUid = { ...settings, sourceUid: workspace.status.uid }

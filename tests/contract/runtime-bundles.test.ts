@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { BundleSummary } from '../../shared/contract/file-bundles.ts'
+import { asOrdinaryUser } from '../support/ordinary-user.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { refused, script } from '../support/runtime-tasks.ts'
 import { canMount, smallDisk } from '../support/small-disk.ts'
@@ -298,4 +299,61 @@ test('a task that is removed meanwhile, and one whose files are read', async () 
     code: 'not_found',
     details: { field: 'inputs', missing_task: 'held' },
   })
+})
+
+const closedBy = [
+  ['chmod 000 .', '.', 'all files in the workspace'],
+  ['chmod 400 .', '.', 'all files in the workspace'],
+  ['chmod 000 d', 'd/in', 'd/in'],
+  ['chmod 000 d', '.', 'all files in the workspace'],
+  ['chmod 400 d', 'd', 'd'],
+  ['chmod 000 d/in', 'd/in', 'd/in'],
+] as const
+
+test('of files whose mode forbids the service to read them is refused, in tasks that take them too', async () => {
+  await using runtime = await startRuntime({
+    ...(process.getuid?.() === 0 ? await asOrdinaryUser() : {}),
+    flags: ['--result-retention-secs', '3600'],
+  })
+  for (const [i, [close, file]] of closedBy.entries()) {
+    const id = `closed-${i}`
+    const made = `mkdir d && echo in > d/in && echo told && ${close}`
+    const task = await runtime.run({ task_id: id, ...script(made) })
+    expect(task).toMatchObject({ status: 'success', stdout: 'told\n' })
+    for (const only of ['', 'size', 'digest']) {
+      const [status, code, message] = await errorOf(await bundleOf(file, only, runtime, id))
+      expect([close, file, only, status, code]).toEqual([close, file, only, 400, 'invalid_input'])
+      expect(message).toEndWith('cannot be read by the service: its mode forbids that')
+    }
+    const taking = await runtime.run({ ...script('true'), inputs: { in: { task_id: id, file } } })
+    expect(taking).toMatchObject({
+      ...{
+        status: 'failed',
+        error: { code: 'invalid_input', message: expect.stringContaining('its mode forbids that') },
+      },
+    })
+    expect(await (await runtime.fetch(`/api/v1/tasks/${id}/logs?stream=stdout`)).text()).toBe('told\n')
+    const removed = await runtime.fetch(`/api/v1/tasks/${id}`, { method: 'DELETE' })
+    expect(removed.status).toBe(204)
+    await until(
+      () => existsSync(join(runtime.dataDir, 'tasks', id)),
+      (isThere) => !isThere,
+    )
+  }
+})
+
+test('a directory that its task has closed keeps its outputs, and goes by retention', async () => {
+  await using runtime = await startRuntime({
+    ...(process.getuid?.() === 0 ? await asOrdinaryUser() : {}),
+    flags: ['--result-retention-secs', '1', '--gc-interval-ms', '100'],
+  })
+  const task = await runtime.run({
+    ...{ task_id: 'closed', ...script('mkdir -p d/e && echo kept > d/e/a && chmod 000 d/e d .'), outputs: ['d/**'] },
+  })
+  expect(task).toMatchObject({ status: 'success', artifacts: expect.anything() })
+  await until(
+    () => existsSync(join(runtime.dataDir, 'tasks', 'closed')),
+    (isThere) => !isThere,
+  )
+  expect((await runtime.fetch('/api/v1/tasks/closed')).status).toBe(404)
 })
