@@ -137,7 +137,7 @@ function placeOf(request: Request, after: string | undefined, isShared: boolean)
 function positionOf(name: string, text: string, isShared: boolean): number | Positions {
   const positions = isShared ? positionsIn(text) : undefined
   if (positions !== undefined) return positions
-  if (/^\d{1,15}$/.test(text)) return Number(text)
+  if (/^\d{1,16}$/.test(text)) return Number(text)
   throw badRequest(`invalid ${name} ${JSON.stringify(text)}: expected the id of an event, or 0`)
 }
 

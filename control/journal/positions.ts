@@ -19,7 +19,7 @@ export const positionsText = (positions: Positions): string =>
 
 /** Undefined if the text is no id of an event. */
 export function positionsIn(text: string): Positions | undefined {
-  if (text.length > MAX_POSITIONS * 16 || !/^[1-9]\d{0,14}(-[1-9]\d{0,14})*$/.test(text)) return undefined
+  if (text.length > MAX_POSITIONS * 17 || !/^[1-9]\d{0,15}(-[1-9]\d{0,15})*$/.test(text)) return undefined
   const numbers = text.split('-').map(Number)
   if (numbers.length > MAX_POSITIONS) return undefined
   return new Map(numbers.map((number) => (number < BLOCK ? [number, undefined] : [blockOf(number), number])))

@@ -39,7 +39,7 @@ export const graphCursor = ({ createdAt, ordinal }: GraphPlace): string => `${cr
 
 /** Undefined if the text is not a cursor. */
 export function graphPlaceOf(cursor: string): GraphPlace | undefined {
-  const match = /^(\d{1,15})-(\d{1,15})$/.exec(cursor)
+  const match = /^(\d{1,15})-(\d{1,16})$/.exec(cursor)
   return match === null ? undefined : { createdAt: Number(match[1]), ordinal: Number(match[2]) }
 }
 

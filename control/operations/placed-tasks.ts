@@ -26,7 +26,7 @@ export const sharedCursor = ({ createdAt, ordinal, position }: SharedPlace): str
 
 /** Undefined if the text is not a cursor. */
 export function sharedPlaceOf(cursor: string): SharedPlace | undefined {
-  const [, createdAt, ordinal, position] = /^(\d{1,15})-(\d{1,15})-(\d{1,9})$/.exec(cursor) ?? []
+  const [, createdAt, ordinal, position] = /^(\d{1,15})-(\d{1,16})-(\d{1,9})$/.exec(cursor) ?? []
   if (position === undefined) return undefined
   return { createdAt: Number(createdAt), ordinal: Number(ordinal), position: Number(position) }
 }

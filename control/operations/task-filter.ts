@@ -39,7 +39,7 @@ export const cursorOf = ({ graph, position }: Task): string => `${graph.ordinal}
 
 /** Undefined if the text is not a cursor. */
 export function placeOf(cursor: string): Place | undefined {
-  const match = /^(\d{1,15})-(\d{1,9})$/.exec(cursor)
+  const match = /^(\d{1,16})-(\d{1,9})$/.exec(cursor)
   return match === null ? undefined : { ordinal: Number(match[1]), position: Number(match[2]) }
 }
 

@@ -5,7 +5,7 @@ import { markDatabase } from '../journal/database-mark.ts'
 import { EventHistory } from '../journal/event-history.ts'
 import { findHistory } from '../journal/found-history.ts'
 import { segmentNumbersIn } from '../journal/journal-reader.ts'
-import { BLOCK } from '../journal/number-blocks.ts'
+import { startOf } from '../journal/number-blocks.ts'
 import { hasSnapshot } from '../journal/snapshot-writer.ts'
 import { TaskStore } from '../store/tasks.ts'
 import { mayPass } from './database.ts'
@@ -67,7 +67,7 @@ export async function openShared(options: OpenSharedOptions): Promise<OpenedShar
     )
     for (const replica of rows.replicas.predecessors)
       log.info('the killed replica of this data directory was declared dead', { replica })
-    const first = rows.replicas.id * BLOCK
+    const first = startOf(rows.replicas.id)
     const store = new TaskStore({ lastSeq: first, lastOrdinal: first })
     const found = findHistory(dataDir)
     const history = new EventHistory({ dataDir, found, kept: undefined, lastSeq: first, maxEvents, log })

@@ -14,7 +14,7 @@ import type { Graph } from '../graph/graph.ts'
 import type { EventRange } from '../journal/event-reader.ts'
 import { type EventRow, eventsOf, isOfGraph, rangeOf } from '../journal/event-rows.ts'
 import { LostEvents } from '../journal/lost-events.ts'
-import { BLOCK } from '../journal/number-blocks.ts'
+import { BLOCK, FIRST_SMALL, LARGE_BLOCKS, SMALL_BLOCK } from '../journal/number-blocks.ts'
 import type { Database } from './database.ts'
 import { SCHEMA } from './schema-name.ts'
 
@@ -149,7 +149,8 @@ export class PastEvents {
         select min(seq) as first, max(seq) as last from (
           select seq from ${sql(SCHEMA)}.frame where seq > ${after} and seq <= ${upTo}
           union all select seq from ${sql(SCHEMA)}.removal where seq > ${after} and seq <= ${upTo}) numbered
-        group by seq / ${BLOCK} order by 1`,
+        group by case when seq < ${FIRST_SMALL} then seq / ${BLOCK} else ${LARGE_BLOCKS} + (seq - ${FIRST_SMALL}) / ${SMALL_BLOCK} end
+        order by 1`,
     )
     return rows.map(({ first, last }) => ({ first: Number(first), last: Number(last) }))
   }

@@ -4,14 +4,12 @@
  * A replica is one run of a service. Its row has the lease, which ends by itself in the clock of the database.
  */
 import { UsageError } from '../../shared/errors.ts'
+import { MAX_BLOCK } from '../journal/number-blocks.ts'
 import { CHANNEL, type Database } from './database.ts'
 import { SCHEMA } from './schema-name.ts'
 
 /** Replicas register one after the other. */
 const REGISTRATION_LOCK = 7_204_312
-
-/** Blocks of one database. Numbers of later ones would have more digits than cursors of lists may. */
-const MAX_BLOCKS = 99_999
 
 /** A replica, as others see it. */
 export interface OtherReplica {
@@ -141,6 +139,6 @@ export class ReplicaRows {
 }
 
 function checkedBlock(block: number): number {
-  if (block <= MAX_BLOCKS) return block
-  throw new UsageError(`the database has had ${MAX_BLOCKS} replicas and takeovers: make a new one`)
+  if (block <= MAX_BLOCK) return block
+  throw new UsageError(`the database has had ${MAX_BLOCK} replicas and takeovers: make a new one`)
 }

@@ -213,6 +213,7 @@ export class SharedKeeper implements Keeper {
   #encode(): void {
     this.events.written(this.#writes.encode())
     this.#ownHistory.trim()
+    this.#takeover.makeRoomForNumbers()
   }
 
   onWritableAgain(callback: () => void): void {

@@ -11,7 +11,7 @@ import type { Graph, Task } from '../graph/graph.ts'
 import type { NumberedChange } from '../journal/event-rows.ts'
 import { encodeStates } from '../journal/journaled-state.ts'
 import type { StoredCallbacks } from '../journal/kept-callbacks.ts'
-import { BLOCK, blockOf, type NumberBlocks } from '../journal/number-blocks.ts'
+import { blockOf, isHalfUsed, type NumberBlocks, startOf } from '../journal/number-blocks.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { Adoption } from './adoption.ts'
 import type { FoundGraph, KeptGraph } from './adoption-rows.ts'
@@ -59,6 +59,7 @@ export class Takeover {
   readonly #adoptedBlocks = new Set<number>()
   /** Undefined while the replica starts. */
   #events: TakeoverEvents | undefined
+  #isRaising = false
   readonly #toKillRemotely: Task[] = []
   /** Adopted graphs whose callbacks are to be adopted, too. */
   readonly #withCallbacks: Graph[] = []
@@ -204,10 +205,22 @@ export class Takeover {
     return recoveredGraph(kept, refuse, this.#options.onTakeover === 'fail' ? failure : undefined)
   }
 
+  /** Goes on in a new block before this one is full. To be called after changes. */
+  makeRoomForNumbers(): void {
+    const { seq, ordinal } = this.#options.store
+    if (this.#isRaising || (!isHalfUsed(seq) && !isHalfUsed(ordinal))) return
+    this.#isRaising = true
+    void this.#raise()
+      .catch(() => {}) // the next change tries again
+      .finally(() => {
+        this.#isRaising = false
+      })
+  }
+
   /** Numbers of changes go on above all that any replica has given. */
   async #raise(): Promise<void> {
     const block = await this.#options.rows.replicas.nextBlock()
     this.#blocks.add(block)
-    this.#options.store.raise(block * BLOCK)
+    this.#options.store.raise(startOf(block))
   }
 }

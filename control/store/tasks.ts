@@ -55,9 +55,15 @@ export class TaskStore {
     return this.#seq
   }
 
-  /** Changes get numbers above `seq` from now on. */
-  raise(seq: number): void {
-    this.#seq = Math.max(this.#seq, seq)
+  /** The number of the last graph. */
+  get ordinal(): number {
+    return this.#ordinal
+  }
+
+  /** Changes and graphs get numbers above `number` from now on. */
+  raise(number: number): void {
+    this.#seq = Math.max(this.#seq, number)
+    this.#ordinal = Math.max(this.#ordinal, number)
   }
 
   /** Number of tasks in accepted graphs that were not deleted or retired. */

@@ -21,7 +21,7 @@ describe('the id of an event', () => {
   })
 
   test('has few characters, and nothing else in it', () => {
-    for (const text of ['', '0', '-', '1-', '01', '1--2', '1_2', ' 1', 'x', '1234567890123456'])
+    for (const text of ['', '0', '-', '1-', '01', '1--2', '1_2', ' 1', 'x', '12345678901234567'])
       expect(positionsIn(text)).toBeUndefined()
     const many = (count: number) =>
       positionsText(new Map(Array.from({ length: count }, (_, i) => [i + 1, at(i + 1, 1)])))
