@@ -34,6 +34,7 @@ import { RuntimePool } from './executors/runtime/pool.ts'
 import type { PoolMember } from './executors/runtime/pool-member.ts'
 import { RemoteRemovals } from './executors/runtime/remote-removals.ts'
 import { RuntimeExecutor } from './executors/runtime/runtime.ts'
+import type { Kept, RuntimeServiceOptions } from './executors/runtime/service.ts'
 import { SkillsDirectory } from './executors/skills.ts'
 import { raiseFormat } from './journal/data-format.ts'
 import { refuseDatabaseDirectory } from './journal/database-mark.ts'
@@ -106,7 +107,9 @@ export async function buildParts(config: ControlConfig, host: Host): Promise<{ p
     [...filesWithInput(config.dataDir), ownTokenPath(config.dataDir), join(config.dataDir, CALLBACKS_FILE)],
     host.log,
   )
-  const runtime = runtimeParts(config, access.token, host)
+  let keeper: Keeper | undefined // nothing is sent before there is one
+  const kept: Kept = (purpose) => keeper!.kept(purpose)
+  const runtime = runtimeParts(config, { token: access.token, kept }, host)
   if (databaseUrls.length === 0) {
     runtime.pool.keepIn(new PoolFile(config.dataDir))
     runtime.orphans.keepIn(new OrphanFile({ dataDir: config.dataDir, log: host.log }))
@@ -121,6 +124,7 @@ export async function buildParts(config: ControlConfig, host: Host): Promise<{ p
     runtime.pool.keepIn(storage.shared.runtimes.pool)
     runtime.orphans.keepIn(storage.shared.runtimes.orphans)
   }
+  keeper = storage.keeper
   storage.store.onForgotten = (task) => executors.get(task.type)?.forget?.(task)
   const callbacks = new Callbacks({
     ...{ store: storage.store, keeper: storage.keeper, dataDir: config.dataDir, log: host.log },
@@ -317,17 +321,21 @@ function secretsFlags(config: ControlConfig, env: Host['env']): string[] {
 }
 
 /** The executor of `runtime` tasks. `token` is the one that callers of this service send. */
-function runtimeParts(config: ControlConfig, token: string | undefined, { env, log }: Host) {
+function runtimeParts(
+  config: ControlConfig,
+  { token, kept }: Pick<RuntimeServiceOptions, 'token' | 'kept'>,
+  { env, log }: Host,
+) {
   const { SERVICE_RUNTIME_TOKEN, SERVICE_RUNTIME_TENANT, SERVICE_RUNTIME_OWNER } = env
   const { dataDir, runtimeUrl: configured, runtimeAwayTimeout: awayMs } = config
   const itsToken = SERVICE_RUNTIME_TOKEN || token
   const pool = new RuntimePool({
-    ...{ configured: withDefault(configured, config.withRuntime), token: itsToken, log },
+    ...{ configured: withDefault(configured, config.withRuntime), token: itsToken, kept, log },
     ...(config.withRuntime && { started: DEFAULT_RUNTIME }),
   })
   const find = (name: string) => pool.get(name)?.service
   const orphans = new Orphans({ find, log })
-  const removals = new RemoteRemovals({ dataDir, find, log })
+  const removals = new RemoteRemovals({ dataDir, find, kept, log })
   const child = config.withRuntime
     ? new RuntimeChild({
         ...{ service: pool.get()!.service, dataDir, env, log, token: itsToken },

@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { checkSettings } from '../control/commands/database.ts'
 import { controlSettings, controlVariables } from '../control/config.ts'
+import { MESSAGE_ORDER, type MessageOrder } from '../control/executors/runtime/message-order.ts'
 import { CONTROL_METRICS } from '../control/http/metrics.ts'
 import { serveSettings, serveVariables } from '../runtime/config.ts'
 import { RUNTIME_METRICS } from '../runtime/http/metrics.ts'
@@ -16,6 +17,7 @@ import { describedControl, describedRuntime } from './described-apps.ts'
 import { eventsTable } from './events-table.ts'
 import { graphFileSchema } from './graph-schema.ts'
 import { limitsTables } from './limits-page.ts'
+import { markdownTable } from './markdown-table.ts'
 import { contextTable, logTable, metricsTable } from './operations-tables.ts'
 import { routesTable } from './routes-table.ts'
 import { replaceSection, sectionOf, settingsTable } from './settings-table.ts'
@@ -30,6 +32,7 @@ const OPERATIONS = join(ROOT, 'docs/operations.md')
 const HTTP = join(ROOT, 'docs/http.md')
 const RUNTIME = join(ROOT, 'docs/runtime.md')
 const LIMITS = join(ROOT, 'docs/limits.md')
+const DESIGN = join(ROOT, 'docs/design.md')
 const README = join(ROOT, 'README.md')
 const RESULTS = join(ROOT, 'bench/results')
 
@@ -88,6 +91,18 @@ export function currentOperationsPage(): string {
   )
 }
 
+/** docs/design.md with the messages to runtime services that follow a commit. */
+export function currentDesignPage(): string {
+  const rows = Object.entries<MessageOrder>(MESSAGE_ORDER)
+    .filter(([, { after }]) => after !== undefined)
+    .map(([message, { after, commit, why }]) => [`\`${message}\``, `\`${after}\``, commit, why])
+  const table = markdownTable(
+    ['message', 'follows `kept(…)`', 'what that commit holds', 'what it would do before'],
+    rows,
+  )
+  return replaceSection(readFileSync(DESIGN, 'utf8'), 'messages to runtime services', table)
+}
+
 /** README.md with what the newest report of the bench says in short; without a report as it is. */
 export function currentReadme(): string {
   const readme = readFileSync(README, 'utf8')
@@ -109,5 +124,6 @@ if (import.meta.main) {
   writeFileSync(OPERATIONS, currentOperationsPage())
   writeFileSync(HTTP, currentHttpPage())
   writeFileSync(RUNTIME, currentRuntimePage())
+  writeFileSync(DESIGN, currentDesignPage())
   writeFileSync(LIMITS, currentLimitsPage())
 }

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import manifest from '../package.json'
 import { contractTypes } from '../scripts/contract-types.ts'
 import {
+  currentDesignPage,
   currentExecutorsPage,
   currentGraphSchema,
   currentHttpPage,
@@ -23,6 +24,10 @@ test('the tables of docs/settings.md are those that parse the command line (else
 
 test('README.md quotes the newest report of the bench (else: bun run docs)', () => {
   expect(readFileSync(join(ROOT, 'README.md'), 'utf8')).toBe(currentReadme())
+})
+
+test('the messages of docs/design.md are those that wait for a commit (else: bun run docs)', () => {
+  expect(readFileSync(join(ROOT, 'docs/design.md'), 'utf8')).toBe(currentDesignPage())
 })
 
 test('the example of docs/executors.md is the one that is run (else: bun run docs)', () => {

@@ -81,11 +81,11 @@ export class EmbeddedKeeper implements Keeper {
     this.#persistence.probe()
   }
 
-  /** Changes are written to the journal before an attempt or a caller acts on them, and synced before a promise. */
+  /** Changes are written to the journal before an attempt, a kill or a caller acts on them, and synced before a promise. */
   kept(purpose: Purpose): Promise<void> | undefined {
     if (purpose === 'promise') return this.#persistence.durable()
     if (purpose === 'act') this.#persistence.flushOrThrow()
-    else if (purpose === 'show') this.#persistence.flush()
+    else this.#persistence.flush()
     return undefined
   }
 

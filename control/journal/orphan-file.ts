@@ -30,8 +30,6 @@ export interface OrphanKeeper {
   add(orphan: Orphan): void
   /** These were killed or given up. Called after each round, perhaps with none. */
   remove(orphans: readonly Orphan[]): void
-  /** Resolves once all orphans are kept here, and by no other replica. Undefined: they are. Rejects if that is unknown. */
-  mayKill(): Promise<void> | undefined
 }
 
 export const ORPHANS_FILE = 'orphans.json'
@@ -70,8 +68,6 @@ export class OrphanFile implements OrphanKeeper {
     }
     this.#write(hasChanged)
   }
-
-  mayKill(): undefined {}
 
   #write(hasChanged: boolean): void {
     this.#isUnwritten ||= hasChanged

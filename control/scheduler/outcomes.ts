@@ -92,7 +92,7 @@ export class Outcomes {
     else this.failed(task, { failure: rejection(answer), result: answer, isFinal: true })
   }
 
-  take({ task, handle, output }: Attempt, outcome: AttemptOutcome): void {
+  take({ task, output }: Attempt, outcome: AttemptOutcome): void {
     switch (outcome.kind) {
       case 'success':
         this.#end(
@@ -106,7 +106,7 @@ export class Outcomes {
         this.#interrupted(task, 'the attempt was interrupted by the stop of the service', task.handle !== undefined)
         break
       case 'unrecorded':
-        this.#interrupted(task, 'the attempt did not begin: it could not be put on record', handle !== undefined)
+        this.#interrupted(task, 'the attempt did not begin: it could not be put on record', task.handle !== undefined)
         break
       case 'failure':
         this.failed(task, outcome, output)

@@ -88,7 +88,6 @@ export class SharedKeeper implements Keeper {
     this.runtimes = new SharedRuntimes({
       ...{ database: rows.database, replica: rows.replicas, leaseMs, log },
       write: (orphan) => this.#note(() => this.#writes.addOrphan(orphan)),
-      kept: () => this.kept('kill'),
     })
     rows.stored = () => ({ all: store.taskCount, ended: store.endedTaskCount })
     rows.onRing = () => {

@@ -18,8 +18,6 @@ export interface SharedOrphansOptions {
   readonly log: Log
   /** Writes a state in the next turn. */
   readonly write: (orphan: OrphanState) => void
-  /** As `Keeper.kept`. */
-  readonly kept: () => Promise<void> | undefined
 }
 
 export class SharedOrphans implements OrphanKeeper {
@@ -49,10 +47,6 @@ export class SharedOrphans implements OrphanKeeper {
       this.#orphans.delete(id)
       this.#options.write({ id, orphan: undefined })
     }
-  }
-
-  mayKill(): Promise<void> | undefined {
-    return this.#options.kept()
   }
 
   /** Takes over orphans of dead replicas. Returns their number. */

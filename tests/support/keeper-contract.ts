@@ -151,7 +151,7 @@ export function describeKeeper(name: string, newPlace: () => Promise<KeeperPlace
       expect(found((await place.open()).store)).toEqual(['kept'])
     })
 
-    test.each(['act', 'show', 'promise'] as const)(
+    test.each(['act', 'kill', 'show', 'promise'] as const)(
       'keeps all changes so far before it lets one %s',
       async (purpose) => {
         await using place = await newPlace()

@@ -101,11 +101,6 @@ export class Orphans {
   }
 
   async #end(orphan: Orphan): Promise<Outcome> {
-    try {
-      await this.#keeper!.mayKill()
-    } catch {
-      return 'away' // perhaps another replica has taken the graph over, and follows the attempt
-    }
     const outcome = await this.#kill(orphan)
     if (outcome === 'done') this.#left.push(orphan)
     return outcome

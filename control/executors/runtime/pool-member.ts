@@ -9,7 +9,7 @@ import { Pulse } from './pulse.ts'
 import { RemoteCapacity, type RemoteCapacityNow } from './remote-capacity.ts'
 import { RemoteLogs } from './remote-logs.ts'
 import { RemoteQueue } from './remote-queue.ts'
-import { RuntimeService } from './service.ts'
+import { RuntimeService, type RuntimeServiceOptions } from './service.ts'
 
 /** Since when a runtime service does not answer (milliseconds since 1970), and why, in a few words. */
 export interface Away {
@@ -41,12 +41,16 @@ export class PoolMember implements PlaceableRuntime {
   #asked: Promise<RemoteCapacityNow> | undefined
   #placedMeanwhile: Need = NOTHING
 
-  constructor({ name, url, labels }: RuntimeEntry, token: string | undefined, isConfigured: boolean) {
+  constructor(
+    { name, url, labels }: RuntimeEntry,
+    { token, kept }: Pick<RuntimeServiceOptions, 'token' | 'kept'>,
+    isConfigured: boolean,
+  ) {
     this.name = name
     this.labels = labels
     this.isConfigured = isConfigured
     this.#url = url
-    this.service = new RuntimeService({ url, token })
+    this.service = new RuntimeService({ url, token, kept })
     this.logs = new RemoteLogs(this.service)
     this.queue = new RemoteQueue(this.service)
     this.capacity = new RemoteCapacity(this.service)

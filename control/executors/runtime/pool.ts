@@ -26,10 +26,10 @@ import {
 } from '../../graph/pool-state.ts'
 import type { PoolKeeper } from '../../journal/pool-file.ts'
 import { PoolMember } from './pool-member.ts'
+import type { RuntimeServiceOptions } from './service.ts'
 
-export interface RuntimePoolOptions extends PoolFlags {
-  /** Of all runtime services. */
-  readonly token: string | undefined
+/** `token` is that of all runtime services. */
+export interface RuntimePoolOptions extends PoolFlags, Pick<RuntimeServiceOptions, 'token' | 'kept'> {
   readonly log: Log
 }
 
@@ -213,7 +213,7 @@ export class RuntimePool {
   /** The earlier member, unless its address has changed. */
   #member(entry: PooledEntry, earlier: PoolMember | undefined): PoolMember {
     const isKept = earlier?.entry.url === entry.url && earlier.isConfigured === entry.isConfigured
-    const member = isKept ? earlier : new PoolMember(entry, this.#options.token, entry.isConfigured)
+    const member = isKept ? earlier : new PoolMember(entry, this.#options, entry.isConfigured)
     if (!isSame(member.labels, entry.labels)) member.labels = entry.labels
     member.isDraining = entry.isDraining
     return member

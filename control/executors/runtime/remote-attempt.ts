@@ -162,8 +162,7 @@ export class RemoteAttempt {
         const next = placing.next(signal)
         member = next instanceof Promise ? await next : next
         this.#enter(member.name, this.#options.pool.lossesOf(member.name))
-        await this.#recordPlace(member, false)
-        if (signal.aborted) throw stoppedError()
+        this.#recordPlace(member, false)
       }
       const silence = member.pulse.silentFor(awayMs)
       const over = AbortSignal.any([signal, silence.signal])
@@ -199,19 +198,18 @@ export class RemoteAttempt {
   }
 
   /** Records where the attempt goes, with the hashes of its inputs until it is there. */
-  #recordPlace({ name }: PoolMember, isTaken: boolean): Promise<void> | undefined {
+  #recordPlace({ name }: PoolMember, isTaken: boolean): void {
     const { id, owner, context, files } = this.#options
     const bundles = isTaken ? undefined : files?.pins
     const losses = this.#losses > 0 && { losses: this.#losses }
     context.handOver({ id, isTaken, owner, runtime: name, ...losses, ...(bundles !== undefined && { bundles }) })
-    return isTaken ? undefined : context.begin()
   }
 
   /** The request as the service gets it, which has all that it needs. */
   async #withFiles(member: PoolMember, request: object, signal: AbortSignal): Promise<object> {
     const { files } = this.#options
     if (files === undefined) return request
-    if (await files.pin(member, signal)) await this.#recordPlace(member, false)
+    if (await files.pin(member, signal)) this.#recordPlace(member, false)
     await files.bring(member, signal)
     return files.requestFor(member, request)
   }
@@ -238,7 +236,9 @@ export class RemoteAttempt {
         const onSend = () => {
           this.#sentMs = performance.now()
         }
-        await service.submit(body, context.traceId, { controlPort: pool.controlPort, signal, onSend })
+        await service.submit(body, context.traceId, {
+          ...{ begin: () => context.begin(), controlPort: pool.controlPort, signal, onSend },
+        })
       }
     } catch (error) {
       if (!(error instanceof CallFailed)) throw error

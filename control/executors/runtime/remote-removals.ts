@@ -1,8 +1,9 @@
 /**
  * Removes ended tasks from runtime services after they were deleted, replaced or retired in control.
  *
- * Callers never wait for a removal. If a removal is given up, the retention of its runtime service removes the task.
- * Unfinished removals are on disk (`removal-file.ts`) and continue after a restart. Each runtime service has a queue, so
+ * Callers never wait for a removal. If a removal is given up, the retention of its runtime service removes the task. A
+ * removal is noted and sent once the end of its task is kept (`message-order.ts`). Unfinished removals are on disk
+ * (`removal-file.ts`) and continue after a restart. Each runtime service has a queue, so
  * that one that is away delays no other.
  */
 import { join } from 'node:path'
@@ -11,10 +12,11 @@ import { messageOf } from '../../../shared/errors.ts'
 import type { CallFailed } from '../../../shared/http-client.ts'
 import type { Log } from '../../../shared/log.ts'
 import { newTraceId } from '../../../shared/trace.ts'
+import { MESSAGE_ORDER } from './message-order.ts'
 import type { FindRuntime } from './orphans.ts'
 import { type OpenRemovals, type Removal, RemovalFile } from './removal-file.ts'
-import { type Outcome, RetryQueue } from './retry-queue.ts'
-import { isAway } from './service.ts'
+import { type Outcome, RetryQueue, sleep } from './retry-queue.ts'
+import { isAway, type Kept } from './service.ts'
 
 /** Maximum unfinished removals of a runtime service. The oldest are given up first. */
 export const MAX_REMOVALS = 200_000
@@ -28,11 +30,15 @@ const PARALLEL_CALLS = 4
 /** Maximum milliseconds between two rounds. */
 const MAX_PAUSE_MS = 30_000
 
+/** Milliseconds between two questions whether the end of a task is kept. */
+const KEPT_PAUSE_MS = 1_000
+
 const FILE = 'runtime-drops.jsonl'
 
 export interface RemoteRemovalsOptions {
   readonly dataDir: string
   readonly find: FindRuntime<'remove'>
+  readonly kept: Kept
   readonly log: Log
   /** Default: `MAX_REMOVALS`. */
   readonly maxRemovals?: number
@@ -43,6 +49,10 @@ export class RemoteRemovals {
   readonly #file: RemovalFile
   /** By name of the runtime service. */
   readonly #queues = new Map<string, RetryQueue<Removal>>()
+  /** Those that were added in this turn of the event loop. */
+  #added: Removal[] = []
+  /** How many wait for their commit. */
+  #waiting = 0
   /** Statuses of refusals that were logged. */
   readonly #warned = new Set<number>()
 
@@ -72,7 +82,7 @@ export class RemoteRemovals {
 
   /** Number of unfinished removals. */
   get size(): number {
-    return this.#open().size
+    return this.#open().size + this.#waiting
   }
 
   #open(): OpenRemovals {
@@ -88,11 +98,25 @@ export class RemoteRemovals {
     for (const queue of this.#queues.values()) queue.start()
   }
 
-  /** Schedules the removal of `tasks` of `owner`. A few are in the file before the caller's answer leaves. */
+  /**
+   * Schedules the removal of `tasks` of `owner`, which are gone by a change that the caller makes in this turn of the event
+   * loop. A few are in the file before the answer leaves that promises the change.
+   */
   add(tasks: readonly Pick<Removal, 'id' | 'runtime'>[], owner: string | undefined): void {
     const since = Date.now()
+    if (this.#added.length === 0 && tasks.length > 0) queueMicrotask(() => void this.#noteKept())
+    this.#waiting += tasks.length
     for (const { id, runtime } of tasks) {
-      const removal = { id, owner, since, ...(runtime !== undefined && { runtime }) }
+      this.#added.push({ id, owner, since, ...(runtime !== undefined && { runtime }) })
+    }
+  }
+
+  async #noteKept(): Promise<void> {
+    const removals = this.#added
+    this.#added = []
+    while (!(await this.#areKept())) await sleep(KEPT_PAUSE_MS)
+    this.#waiting -= removals.length
+    for (const removal of removals) {
       const name = runtimeOf(removal)
       let queue = this.#queues.get(name)
       if (queue === undefined) {
@@ -101,6 +125,16 @@ export class RemoteRemovals {
       }
       queue.add(removal)
       this.#file.append(removal)
+    }
+  }
+
+  /** False while the keeper cannot tell. */
+  async #areKept(): Promise<boolean> {
+    try {
+      await this.#options.kept(MESSAGE_ORDER.remove.after)
+      return true
+    } catch {
+      return false
     }
   }
 

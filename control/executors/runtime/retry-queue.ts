@@ -179,4 +179,4 @@ export class RetryQueue<T extends Retried> {
 }
 
 /** A sleep that does not keep the process alive. */
-const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms).unref())
+export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms).unref())

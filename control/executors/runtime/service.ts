@@ -1,13 +1,16 @@
-/** Client of the runtime service. */
+/** Client of the runtime service. It sends no message before the commit that this follows (`message-order.ts`). */
 import { BUNDLE_TYPE, type BundleSummary, isSha256, type StagedFile } from '../../../shared/contract/file-bundles.ts'
 import type { DryRunResponse, TaskStatusResponse } from '../../../shared/contract/runtime.ts'
 import type { RuntimeHealth } from '../../../shared/contract/runtime-info.ts'
 import { BAR_HEADER, NOT_AFTER_HEADER } from '../../../shared/contract/submission-lease.ts'
 import type { TaskNetwork } from '../../../shared/contract/task-network.ts'
+import { messageOf } from '../../../shared/errors.ts'
 import { headerValue } from '../../../shared/header-text.ts'
 import { CallFailed, ServiceClient } from '../../../shared/http-client.ts'
 import { isObject } from '../../../shared/json.ts'
 import type { TaskFiles } from '../../../shared/runtime-request/inputs.ts'
+import type { Keeper } from '../../journal/keeper.ts'
+import { MESSAGE_ORDER } from './message-order.ts'
 import { networkIn } from './network-check.ts'
 import { isBarred, isLate, lacksRoute } from './outcome.ts'
 import { statusFault } from './status-check.ts'
@@ -61,6 +64,8 @@ export interface OpenLog {
 }
 
 export interface SubmitOptions {
+  /** Has what the submission follows kept. Undefined: it is. */
+  readonly begin: () => Promise<void> | undefined
   readonly controlPort: number | undefined
   readonly signal: AbortSignal
   readonly onSend: () => void
@@ -75,15 +80,22 @@ interface ClockReading {
 export interface RuntimeServiceOptions {
   readonly url: string
   readonly token: string | undefined
+  /** As `Keeper.kept`. */
+  readonly kept: Kept
 }
+
+/** As `Keeper.kept`. */
+export type Kept = Keeper['kept']
 
 export class RuntimeService {
   readonly #url: string
   #clock: ClockReading | undefined
+  readonly #kept: Kept
   #client: ServiceClient
 
   constructor(options: RuntimeServiceOptions) {
     this.#url = options.url
+    this.#kept = options.kept
     this.#client = clientOf(options)
   }
 
@@ -108,14 +120,17 @@ export class RuntimeService {
   }
 
   /**
-   * Submits a task of a control service that listens on a port. Calls `onSend` right before each request: the service
+   * Submits a task of a control service that listens on a port. Before each request it
+   * waits for `begin`, and calls `onSend`: the service
    * accepts it at most `SUBMISSION_LEASE_MS` later, except a service of an earlier version. Sends nothing once `signal` has
-   * fired. Throws `CallFailed`, like all further methods.
+   * fired. Throws what `begin` throws, and `CallFailed`, like all further methods.
    */
-  async submit(request: object, traceId: string, { controlPort, signal, onSend }: SubmitOptions): Promise<void> {
+  async submit(request: object, traceId: string, { begin, controlPort, signal, onSend }: SubmitOptions): Promise<void> {
     const body = new TextEncoder().encode(JSON.stringify(request))
     for (let late = 1; ; late++) {
       const clock = await this.#readClock(traceId, signal)
+      const begun = begin()
+      if (begun !== undefined) await begun
       if (signal.aborted) throw stoppedError()
       onSend()
       const headers = { ...trace(traceId), ...asControl(controlPort), ...notAfter(clock) }
@@ -294,6 +309,7 @@ export class RuntimeService {
    * whether there is such a task. Throws a 404 if there is none, and the service may still accept one.
    */
   async kill(id: string, owner: string | undefined, traceId: string, timeoutMs = CALL_TIMEOUT_MS): Promise<boolean> {
+    await this.#follow('kill')
     const headers = { ...trace(traceId), ...asOwner(owner), [BAR_HEADER]: 'true' }
     const path = `${TASKS}/${id}/kill`
     try {
@@ -302,6 +318,16 @@ export class RuntimeService {
     } catch (error) {
       if (error instanceof CallFailed && isBarred(error)) return false
       throw error
+    }
+  }
+
+  /** Resolves once what a message follows is kept. Throws `CallFailed` while that is impossible. */
+  async #follow(message: 'kill'): Promise<void> {
+    try {
+      await this.#kept(MESSAGE_ORDER[message].after)
+    } catch (error) {
+      const fault = `it is not asked yet: ${messageOf(error)}`
+      throw new CallFailed(`the runtime service at ${this.url}: ${fault}`, { wasSent: false, fault })
     }
   }
 
@@ -320,7 +346,7 @@ const asControl = (port: number | undefined) => (port === undefined ? {} : { 'x-
 
 const asOwner = (owner: string | undefined) => (owner === undefined ? {} : { 'x-service-owner': headerValue(owner) })
 
-const clientOf = (options: RuntimeServiceOptions): ServiceClient =>
+const clientOf = (options: Pick<RuntimeServiceOptions, 'url' | 'token'>): ServiceClient =>
   new ServiceClient(
     {
       name: 'runtime',

@@ -68,7 +68,7 @@ const parts = {
   callbacks: new Callbacks({
     ...{ store, keeper, dataDir: dir.path, guard: addressGuards.callbacks, secret: undefined, log },
   }),
-  runtimePool: new RuntimePool({ configured: [], token: undefined, log }),
+  runtimePool: new RuntimePool({ configured: [], token: undefined, kept: () => undefined, log }),
   ...{ listSkills: async () => [], unknownFields: 'refuse' as const, maxBodyBytes: 1024, maxFanOut: 10, log },
   tracing: undefined,
   stopping,

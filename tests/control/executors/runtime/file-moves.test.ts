@@ -22,7 +22,11 @@ function member(name: string, fetch: (request: Request, url: URL) => Response | 
     fetch: (request) => fetch(request, new URL(request.url)),
   })
   servers.push(server)
-  return new PoolMember({ name, url: `http://127.0.0.1:${server.port}`, labels: {} }, undefined, true)
+  return new PoolMember(
+    { name, url: `http://127.0.0.1:${server.port}`, labels: {} },
+    { token: undefined, kept: () => undefined },
+    true,
+  )
 }
 
 /** A source that says what it is asked for, and a target that keeps each bundle until it is told to go on. */

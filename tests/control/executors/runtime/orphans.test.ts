@@ -6,6 +6,7 @@ import { expect, test } from 'bun:test'
 import { Orphans } from '../../../../control/executors/runtime/orphans.ts'
 import { RuntimeService } from '../../../../control/executors/runtime/service.ts'
 import { type Orphan, OrphanFile, type OrphanKeeper } from '../../../../control/journal/orphan-file.ts'
+import { CallFailed } from '../../../../shared/http-client.ts'
 import { memoryLog } from '../../../support/memory-log.ts'
 import { watchSyncs } from '../../../support/syncs.ts'
 import { tempDir } from '../../../support/temp.ts'
@@ -24,7 +25,7 @@ function killsAnsweredBy(answer: (id: string) => number) {
       return Response.json({}, { status: answer(id) })
     },
   })
-  const service = new RuntimeService({ url: server.url.href, token: undefined })
+  const service = new RuntimeService({ url: server.url.href, token: undefined, kept: () => undefined })
   const { log, lines } = memoryLog()
   const orphans = new Orphans({ find: () => service, log })
   orphans.keepIn(new OrphanFile({ dataDir: dir.path, log }))
@@ -158,21 +159,22 @@ test('what the disk did not take is written by a later round', async () => {
   await world.allEnded()
 })
 
-test('nothing is killed before it is kept, and what another replica leaves is killed, once', async () => {
+test('nothing is killed before that may be, and what another replica leaves is killed, once', async () => {
   const kills: string[] = []
   const { log } = memoryLog()
-  const orphans = new Orphans({ find: () => ({ kill: async (id) => kills.push(id) > 0 }), log })
   const removed: string[] = []
   const tries: PromiseWithResolvers<void>[] = []
+  const kill = async (id: string) => {
+    tries.push(Promise.withResolvers<void>())
+    await tries.at(-1)!.promise
+    return kills.push(id) > 0
+  }
+  const orphans = new Orphans({ find: () => ({ kill }), log })
   const keeper: OrphanKeeper = {
     found: [],
     onFound: () => {},
     add: () => {},
     remove: (some) => removed.push(...some.map(({ handle_id }) => handle_id)),
-    mayKill: () => {
-      tries.push(Promise.withResolvers<void>())
-      return tries.at(-1)!.promise
-    },
   }
   orphans.keepIn(keeper)
   const orphan = { handle_id: 'mine', is_taken: true, since: Date.now() }
@@ -183,7 +185,7 @@ test('nothing is killed before it is kept, and what another replica leaves is ki
       (length) => length === count,
     )
   await tried(1)
-  tries[0]!.reject(new Error('another replica has taken over'))
+  tries[0]!.reject(new CallFailed('another replica has taken over, perhaps'))
   await tried(2) // after a pause
   expect([kills, removed]).toEqual([[], []])
   keeper.onFound([orphan, { ...orphan, handle_id: 'left' }])

@@ -15,10 +15,10 @@ function served(clock: () => string | undefined, answer: (nth: number) => Respon
       return answer(seen.length)
     },
   })
-  const service = new RuntimeService({ url: server.url.href, token: undefined })
+  const service = new RuntimeService({ url: server.url.href, token: undefined, kept: () => undefined })
   let sent = 0
   const submit = (signal = new AbortController().signal) =>
-    service.submit({}, 'trace', { controlPort: undefined, signal, onSend: () => sent++ })
+    service.submit({}, 'trace', { begin: () => undefined, controlPort: undefined, signal, onSend: () => sent++ })
   return { seen, submit, sent: () => sent, [Symbol.asyncDispose]: () => server.stop(true) }
 }
 
