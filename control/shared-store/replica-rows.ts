@@ -105,13 +105,19 @@ export class ReplicaRows {
     })
   }
 
-  /** Declares others dead whose lease is over. Returns their numbers. */
+  /**
+   * Declares others dead whose lease is over. Returns their numbers. One whose row is locked comes later: it writes a turn,
+   * or a session that nobody ends has the lock, and the others must not wait for that.
+   */
   async buryLate(): Promise<number[]> {
     const rows = await this.#database.soon(
       (sql) => sql`
-        with settings as materialized (select ${sql.unsafe(this.#database.settings)})
-        update ${sql(SCHEMA)}.replica r set state = 'dead', epoch = epoch + 1 from settings
-        where r.state = 'live' and r.lease_until < clock_timestamp() and r.id <> ${this.id} returning r.id`,
+        with settings as materialized (select ${sql.unsafe(this.#database.settings)}),
+        late as (
+          select r.id from ${sql(SCHEMA)}.replica r
+          where r.state = 'live' and r.lease_until < clock_timestamp() and r.id <> ${this.id} for update skip locked)
+        update ${sql(SCHEMA)}.replica r set state = 'dead', epoch = epoch + 1 from settings, late
+        where r.id = late.id returning r.id`,
     )
     return rows.map(({ id }: { id: string }) => Number(id))
   }
@@ -132,8 +138,9 @@ export class ReplicaRows {
     await this.#database.repeat((sql) => {
       const schema = sql(SCHEMA)
       return sql`
-        delete from ${schema}.replica r where state <> 'live' and lease_until < clock_timestamp() - interval '1 day'
-          and not exists (select from ${schema}.graph g where g.owner = r.id)`
+        delete from ${schema}.replica where id in (
+          select id from ${schema}.replica r where state <> 'live' and lease_until < clock_timestamp() - interval '1 day'
+            and not exists (select from ${schema}.graph g where g.owner = r.id) for update skip locked)`
     })
   }
 }

@@ -3,7 +3,7 @@
  * Method: a real server behind a link that is cut before a request arrives, or before its answer does.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import type { Socket } from 'bun'
+import { type Socket, SQL } from 'bun'
 import { PORTION } from '../../../control/shared-store/adoption-rows.ts'
 import { InUse } from '../../../control/shared-store/database.ts'
 import { parseDatabaseUrls } from '../../../control/shared-store/database-url.ts'
@@ -239,6 +239,39 @@ withPostgres(missing === undefined ? 'turns' : `turns (${missing})`, () => {
     expect(await adoptAll(many[1]!, false)).toEqual([7])
     expect(await many[0]!.adoptions.ownersGone()).toEqual([])
     for (const rows of many) await rows.close()
+  })
+
+  test('a session that has locked the row of one replica keeps no other one from being buried, or removed', async () => {
+    const database = await postgres.createDatabase()
+    await using me = await replica(database)
+    const [locked, late] = [await replica(database), await replica(database)]
+    await using _ = locked
+    await using __ = late
+    const ids = `(${locked.replicas.id}, ${late.replicas.id})`
+    const makeLate = `update taskmill.replica set lease_until = clock_timestamp() - interval '2 days' where id in ${ids}`
+    await postgres.run(makeLate, database)
+    const session = new SQL(postgres.url(database), { database, max: 1 })
+    const { promise: over, resolve: end } = Promise.withResolvers<void>()
+    const { promise: isLocked, resolve: hasLocked } = Promise.withResolvers<void>()
+    const frozen = session.begin(async (sql) => {
+      await sql`select id from taskmill.replica where id = ${locked.replicas.id} for update`
+      hasLocked()
+      await over
+    })
+    await isLocked
+    const left = async () => {
+      const rows = await postgres.run(`select id::int from taskmill.replica where id in ${ids} order by id`, database)
+      return rows.map(({ id }) => id)
+    }
+    expect(await me.replicas.buryLate()).toEqual([late.replicas.id])
+    await me.replicas.sweep()
+    expect(await left()).toEqual([locked.replicas.id])
+    end()
+    await frozen
+    await session.close()
+    expect(await me.replicas.buryLate()).toEqual([locked.replicas.id])
+    await me.replicas.sweep()
+    expect(await left()).toEqual([])
   })
 
   test('a replica of an earlier version is waited for, and buried once its lease is over', async () => {
