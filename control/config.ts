@@ -32,6 +32,16 @@ const addresses = (setting: Omit<Setting<readonly string[]>, 'parse' | 'absent' 
   parse: (given: string): readonly string[] => given.split(',').map((address) => address.trim()),
 })
 
+/** A text of a certain form. */
+const named = (
+  form: RegExp,
+  setting: Omit<Setting<string>, 'parse' | 'absent'> & { range: string },
+): Setting<string> => ({
+  ...setting,
+  parse: (given) => (form.test(given) ? given : new Expected(setting.range)),
+  absent: '',
+})
+
 /** Which PostgreSQL, for the service and for `database check`. */
 export const databaseSettings = {
   database: addresses({
@@ -42,6 +52,13 @@ export const databaseSettings = {
   databaseFile: text({
     value: 'file',
     help: 'File with the addresses, one a line. Lines that begin with # are comments. --database and its variable are ignored.',
+  }),
+  databaseSchema: named(/^[a-z_][a-z0-9_]{0,62}$/, {
+    variable: 'SERVICE_DATABASE_SCHEMA',
+    default: 'taskmill',
+    value: 'name',
+    range: '1 to 63 of a-z, 0-9 and _',
+    help: 'Schema of the database that holds the tables. A database may hold several clusters, each with a schema of its own.',
   }),
 }
 
@@ -229,6 +246,12 @@ export const controlSettings = {
   }),
   ...logFileSettings,
   ...databaseSettings,
+  cluster: named(/^[\w.-]{1,63}$/, {
+    variable: 'SERVICE_CLUSTER',
+    value: 'name',
+    range: '1 to 63 letters, digits, dots, hyphens and underscores',
+    help: 'With --database: name of the cluster that this replica belongs to. The first replica with a name gives it to the schema of the database, which then refuses all others.',
+  }),
   lease: duration({
     default: '10s',
     minMs: 1_000,

@@ -51,6 +51,7 @@ import { pollCall } from './operations/get.ts'
 import { AddressGuard, type AddressGuards } from './outbound/address-guard.ts'
 import { databaseAddresses, openDatabaseFile } from './shared-store/database-addresses.ts'
 import type { DatabaseUrl } from './shared-store/database-url.ts'
+import { useSchema } from './shared-store/schema-name.ts'
 import type { SharedKeeper } from './shared-store/shared-keeper.ts'
 import { Counters } from './store/counters.ts'
 import { Retention, type SharedRoom } from './store/retention.ts'
@@ -230,11 +231,12 @@ async function sharedStorage(
   { access, ...database }: SharedStorageOptions,
   { signals, log, onStarting }: Host,
 ): Promise<Storage> {
-  const { dataDir, lease: leaseMs, databaseTimeout: timeoutMs, eventHistory: maxEvents, onTakeover } = config
+  const { dataDir, lease: leaseMs, databaseTimeout: timeoutMs, eventHistory: maxEvents, onTakeover, cluster } = config
   onStarting(access.address)
   const { openShared } = await import('./shared-store/open-shared.ts')
+  useSchema(config.databaseSchema)
   const opening = openShared({
-    ...{ ...database, leaseMs, timeoutMs, dataDir, maxEvents, onTakeover, token: access.token, log },
+    ...{ ...database, leaseMs, timeoutMs, dataDir, maxEvents, onTakeover, cluster, token: access.token, log },
     signal: signals.duringStart,
   })
   const { store, keeper, recovered } = await signals.unlessStopped(opening)

@@ -4,6 +4,7 @@ import { describeSettings, duration, readCommandLine } from '../../shared/flags.
 import { databaseSettings } from '../config.ts'
 import { databaseAddresses, openDatabaseFile } from '../shared-store/database-addresses.ts'
 import { checkDatabase } from '../shared-store/database-check.ts'
+import { useSchema } from '../shared-store/schema-name.ts'
 
 export const checkSettings = {
   ...databaseSettings,
@@ -37,6 +38,7 @@ export async function databaseCommand(
   if (urls.length === 0) {
     throw new UsageError('no database to check: give --database, --database-file or SERVICE_DATABASE_URLS')
   }
+  useSchema(values.databaseSchema)
   const report = await checkDatabase(urls, values.timeout, openDatabaseFile(values, urls))
   return { text: JSON.stringify(report), exitCode: report.ok ? 0 : 1 }
 }

@@ -9,7 +9,7 @@ import { SET_ASIDE } from './adoption-rows.ts'
 import { DatabaseFault, databaseFault, silentFault } from './database-fault.ts'
 import { type DatabaseUrl, placeOf } from './database-url.ts'
 import { SCHEMA } from './schema-name.ts'
-import { TABLES_THERE } from './shared-schema.ts'
+import { tablesThere } from './shared-schema.ts'
 import { closeSql, openSql } from './sql-client.ts'
 
 export interface DatabaseFacts {
@@ -77,7 +77,7 @@ export async function lookAtDatabase(url: DatabaseUrl, timeoutMs: number): Promi
 }
 
 async function look(first: SQL, second: SQL): Promise<DatabaseFacts> {
-  const [row] = await first.unsafe(QUESTIONS).simple()
+  const [row] = await first.unsafe(questions()).simple()
   const isTransactionPooled = await shareConnection(first, second)
   return {
     ...{ versionNumber: Number(row.version_number), version: String(row.version).split(' ')[0]! },
@@ -95,7 +95,7 @@ async function look(first: SQL, second: SQL): Promise<DatabaseFacts> {
     startedAt: row.started_at,
     systemIdentifier: await textIfAllowed(first, 'select system_identifier::text as text from pg_control_system()'),
     schemaVersion: row.has_schema_version ? await schemaVersion(first) : undefined,
-    unreadableGraphs: row.has_schema_version ? wordsIn((await textIfAllowed(first, UNREADABLE)) ?? '') : [],
+    unreadableGraphs: row.has_schema_version ? wordsIn((await textIfAllowed(first, unreadable())) ?? '') : [],
     isTransactionPooled,
     roundTripMs: await roundTripMs(first),
   }
@@ -155,7 +155,7 @@ const isResolved = async (hostname: string): Promise<boolean> =>
   ))
 
 /** An earlier version of the schema has no such column, and no such graphs. */
-const UNREADABLE = `
+const unreadable = (): string => `
   select coalesce(string_agg(graph_id, ' '), '') as text from (select graph_id from ${SCHEMA}.graph
     where owner = ${SET_ASIDE} order by ordinal limit 3) few`
 
@@ -165,7 +165,7 @@ const BACKEND = 'select pg_backend_pid() as pid'
  * Functions and settings that PostgreSQL 10 has already, so that older versions are told about rather than failing. A row of
  * pg_stat_replication has no state for users without pg_monitor.
  */
-const QUESTIONS = `
+const questions = (): string => `
 select current_setting('server_version_num')::int as version_number,
   current_setting('server_version') as version,
   pg_is_in_recovery() as is_standby,
@@ -183,7 +183,7 @@ select current_setting('server_version_num')::int as version_number,
   to_regnamespace('${SCHEMA}') is not null as has_schema,
   exists (select from pg_class where relnamespace = to_regnamespace('${SCHEMA}') and relname = 'schema_version')
     as has_schema_version,
-  coalesce((${TABLES_THERE}), '') as tables,
+  coalesce((${tablesThere()}), '') as tables,
   has_database_privilege(current_database(), 'CREATE') as may_create_schema,
   coalesce((select bool_and(has_schema_privilege(oid, 'USAGE') and has_schema_privilege(oid, 'CREATE'))
     from pg_namespace where nspname = '${SCHEMA}'), false) as may_use_schema,

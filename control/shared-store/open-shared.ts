@@ -32,6 +32,8 @@ export interface OpenSharedOptions {
   /** Minimum number of past events to keep. */
   readonly maxEvents: number
   readonly onTakeover: OnTakeover
+  /** The name of the cluster; empty for none. */
+  readonly cluster: string
   /** The token that callers of all replicas send. */
   readonly token: string | undefined
   readonly log: Log
@@ -52,7 +54,14 @@ export async function openShared(options: OpenSharedOptions): Promise<OpenedShar
     const text = 'has graphs of a service without --database, which it would not see'
     throw new UsageError(`the data directory ${dataDir} ${text}: give another with --data-dir`)
   }
-  const rows = new SharedRows({ urls, leaseMs, answerMs: leaseMs / ANSWERS_PER_LEASE, lockId, log })
+  const rows = new SharedRows({
+    urls,
+    leaseMs,
+    answerMs: leaseMs / ANSWERS_PER_LEASE,
+    lockId,
+    cluster: options.cluster,
+    log,
+  })
   let keeper: SharedKeeper | undefined
   try {
     await reached(rows.open(timeoutMs), options)

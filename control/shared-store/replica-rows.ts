@@ -3,6 +3,7 @@
  *
  * A replica is one run of a service. Its row has the lease, which ends by itself in the clock of the database.
  */
+import type { SQL } from 'bun'
 import { UsageError } from '../../shared/errors.ts'
 import { MAX_BLOCK } from '../journal/number-blocks.ts'
 import { CHANNEL, type Database } from './database.ts'
@@ -23,10 +24,17 @@ export interface LiveReplica extends OtherReplica {
   readonly leaseMs: number
 }
 
+export interface ReplicaRowsOptions {
+  readonly leaseMs: number
+  readonly lockId?: string | undefined
+  readonly cluster?: string
+}
+
 export class ReplicaRows {
   readonly #database: Database
   readonly leaseMs: number
   readonly #lockId: string | undefined
+  readonly #cluster: string
   /** The number of this replica: higher than that of every one before it. */
   id = 0
   epoch = 0
@@ -34,10 +42,11 @@ export class ReplicaRows {
   readonly predecessors = new Set<number>()
 
   /** `lockId` is that of the data directory, as of `lockIdOf`. */
-  constructor(database: Database, leaseMs: number, lockId?: string) {
+  constructor(database: Database, { leaseMs, lockId, cluster = '' }: ReplicaRowsOptions) {
     this.#database = database
     this.leaseMs = leaseMs
     this.#lockId = lockId
+    this.#cluster = cluster
   }
 
   /**
@@ -54,6 +63,7 @@ export class ReplicaRows {
         const table = transaction(`${SCHEMA}.replica`)
         await transaction.unsafe(`select ${this.#database.settings}`)
         await transaction.unsafe(`select pg_advisory_xact_lock(${REGISTRATION_LOCK})`)
+        await this.#joinCluster(transaction)
         if (mayBury) {
           await transaction`
             update ${table} set state = 'dead', epoch = epoch + 1
@@ -75,6 +85,22 @@ export class ReplicaRows {
         this.epoch = Number(row.epoch)
         return undefined
       }),
+    )
+  }
+
+  /** Throws `UsageError` if the schema belongs to another cluster. */
+  async #joinCluster(transaction: SQL): Promise<void> {
+    const table = transaction(`${SCHEMA}.cluster`)
+    const [kept] = await transaction`select name from ${table}`
+    const name: string = kept?.name ?? ''
+    if (name === this.#cluster) return
+    if (name === '') {
+      await transaction`insert into ${table} (name) values (${this.#cluster})`
+      return
+    }
+    const own = this.#cluster === '' ? 'no cluster' : `the cluster ${this.#cluster}`
+    throw new UsageError(
+      `the schema ${SCHEMA} of the database belongs to the cluster ${name}, and this service to ${own}: give --cluster ${name}, or another database, or --database-schema`,
     )
   }
 

@@ -30,6 +30,8 @@ export interface SharedRowsOptions extends DatabaseOptions {
   readonly leaseMs: number
   /** The lock of the data directory. Undefined: nothing shows that an earlier replica of the directory has ended. */
   readonly lockId?: string | undefined
+  /** The name of the cluster. Absent or empty: it has none. */
+  readonly cluster?: string
 }
 
 export class SharedRows {
@@ -46,7 +48,7 @@ export class SharedRows {
   constructor(options: SharedRowsOptions) {
     this.#log = options.log
     this.#database = new Database({ ...options, onRing: () => this.onRing() })
-    this.replicas = new ReplicaRows(this.#database, options.leaseMs, options.lockId)
+    this.replicas = new ReplicaRows(this.#database, options)
     this.storedTasks = new StoredTasks(this.#database)
     this.adoptions = new AdoptionRows(this.#database, this.replicas)
   }

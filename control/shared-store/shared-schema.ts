@@ -15,7 +15,7 @@ const SCHEMA_LOCK = 7_204_311
  * A graph is a row, with its frames in rows of their own. Both are only inserted and deleted: PostgreSQL would keep the
  * earlier version of each row that is updated. `replica` is updated at each turn and stays small.
  */
-const MIGRATIONS: readonly (readonly string[])[] = [
+const migrations = (): readonly (readonly string[])[] => [
   [
     `create table ${SCHEMA}.replica (
        id bigint generated always as identity primary key, epoch int not null default 1, state text not null default 'live',
@@ -80,13 +80,17 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     `alter table ${SCHEMA}.frame add column ended_at bigint, add column tasks int`,
     `create index frame_ended_at on ${SCHEMA}.frame (ended_at, graph) include (tasks) where ended_at is not null`,
   ],
+  [
+    // The name of the cluster. No row: it has none.
+    `create table ${SCHEMA}.cluster (name text not null)`,
+  ],
 ]
 
 /** Version of the schema that this program needs. */
-export const SCHEMA_VERSION = MIGRATIONS.length
+export const SCHEMA_VERSION = migrations().length
 
 /** Some tables and views in the schema, with spaces between them, for a schema without `schema_version`. */
-export const TABLES_THERE = `
+export const tablesThere = (): string => `
   select string_agg(relname, ' ') from (select relname from pg_class
     where relnamespace = (select oid from pg_namespace where nspname = '${SCHEMA}') and relkind in ('r', 'p', 'v', 'm', 'f')
     order by relname limit 3) as few`
@@ -107,7 +111,7 @@ export async function makeTables(sql: SQL, settings: string): Promise<void> {
       await transaction.unsafe(`create table ${SCHEMA}.schema_version (version int not null)`)
       await transaction.unsafe(`insert into ${SCHEMA}.schema_version values (0)`)
     }
-    for (const statement of MIGRATIONS.slice(version).flat()) await transaction.unsafe(statement)
+    for (const statement of migrations().slice(version).flat()) await transaction.unsafe(statement)
     await transaction.unsafe(`update ${SCHEMA}.schema_version set version = ${SCHEMA_VERSION}`)
   })
 }
@@ -121,7 +125,7 @@ async function foundSchema(sql: SQL): Promise<{ readonly isThere: boolean; reado
     select exists (select from pg_namespace where nspname = '${SCHEMA}') as is_there,
       exists (select from pg_class c join pg_namespace n on n.oid = c.relnamespace
         where n.nspname = '${SCHEMA}' and c.relname = 'schema_version') as has_version,
-      (${TABLES_THERE}) as tables`)
+      (${tablesThere()}) as tables`)
   if (!found.has_version && found.tables !== null) throw foreign(`it has ${found.tables.replaceAll(' ', ', ')}`)
   if (!found.has_version) return { isThere: found.is_there, version: 0 }
   const [row] = await sql.unsafe(`select version::text from ${SCHEMA}.schema_version`)
