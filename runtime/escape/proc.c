@@ -60,6 +60,18 @@ static struct result read_init(const struct baits *baits) {
   return open_of_init(NAMES, COUNT_OF(NAMES), O_RDONLY);
 }
 
+/* It was started with paths of the host. */
+static struct result read_command(const struct baits *baits) {
+  (void)baits;
+  char line[4096];
+  if (!has_own_init()) return not_applicable("PID 1 is the host's own: the bait stands for it");
+  int fd = open("/proc/1/cmdline", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return refused();
+  ssize_t got = read(fd, line, sizeof line);
+  close(fd);
+  return got > 0 && memchr(line, '/', (size_t)got) != NULL ? opened("it has paths") : blocked("it has none");
+}
+
 static struct result read_bait(const struct baits *baits) {
   static const char *const NAMES[] = {"environ", "mem", "root", "cwd", "fd", "maps"};
   if (baits->pid <= 0) return not_applicable("no process was laid out");
@@ -111,6 +123,7 @@ static const struct attempt LIST[] = {
   {"kernel_memory", "opens the memory or the log of the kernel", read_memory, 0, false},
   {"init_directories", "enters the root, directory or files of PID 1", enter_init, 0, false},
   {"init_secrets", "opens the environment or the memory of PID 1", read_init, 0, false},
+  {"init_command", "reads the command line of PID 1", read_command, 0, false},
   {"host_process_files", "opens files of a process of the host", read_bait, 0, false},
   {"launcher_program", "opens the program of the launcher for writing", overwrite_launcher, 0, false},
   {"host_processes", "looks for processes that are not its own", see_others, 0, false},

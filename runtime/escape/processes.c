@@ -93,6 +93,17 @@ static struct result change_bait(const struct baits *baits) {
   return refused();
 }
 
+/* To what they are. */
+static struct result change_init(const struct baits *baits) {
+  (void)baits;
+  if (!has_own_init()) return not_applicable("PID 1 is the host's own: the bait stands for it");
+  struct rlimit limit;
+  if (prlimit(1, RLIMIT_CPU, NULL, &limit) == 0 && prlimit(1, RLIMIT_CPU, &limit, NULL) == 0) return opened("it sets a limit");
+  if (setpriority(PRIO_PROCESS, 1, 0) == 0 || setpriority(PRIO_PGRP, 1, 0) == 0) return opened("it sets its priority");
+  struct sched_param none = {.sched_priority = 0};
+  return judged(syscall(SYS_sched_setscheduler, 1, SCHED_OTHER, &none));
+}
+
 static struct result compare(const struct baits *baits) {
   pid_t pid = victim(baits);
   if (pid <= 0) return not_applicable("no process was laid out");
@@ -109,6 +120,7 @@ static const struct attempt LIST[] = {
   {"read_memory", "reads the memory of another process", read_memory, 0, false},
   {"take_descriptor", "takes a descriptor out of another process", take_descriptor, 0, false},
   {"change_host_process", "reads or sets limits and priority of a process of the host", change_bait, 0, false},
+  {"change_init", "sets limits and priority of PID 1 of its namespace", change_init, 0, false},
   {"compare", "compares what processes share, to guess addresses", compare, 0, false},
 };
 

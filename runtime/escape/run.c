@@ -70,8 +70,11 @@ struct result attempt_run(const struct attempt *attempt, const struct baits *bai
   pid_t pid = -1;
   if (pipe2(answer, O_CLOEXEC) == 0) {
     pid = fork_patiently();
+    int error = errno;
     if (pid == 0) attempt_in_child(attempt, baits, answer[1]);
     close(answer[1]);
+    if (pid < 0) close(answer[0]);
+    errno = error;
   }
   if (pid < 0) {
     char detail[DETAIL_BYTES];

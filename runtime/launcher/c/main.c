@@ -66,6 +66,7 @@
 #include "base/clock.h"
 #include "base/complaint.h"
 #include "base/descriptors.h"
+#include "base/setproctitle.h"
 #include "sandbox/cgroup.h"
 #include "sandbox/probe.h"
 #include "server/fork-server.h"
@@ -75,6 +76,8 @@
 #include "supervise/signals.h"
 #include "supervise/supervise.h"
 #include "supervise/task-dir.h"
+
+extern char **environ;
 
 static int refuse_usage(const struct text *complaint) {
   complain_of_usage(complaint);
@@ -175,6 +178,7 @@ static int serve(const struct arguments *arguments, struct hold *hold, int signa
 int main(int argc, char **argv) {
   /* With SIGCHLD ignored, the kernel would drop exit statuses. A task inherits ignored signals. */
   signals_by_default();
+  setproctitle_find(argv, environ);
   if (argc > 1 && probe_is_wanted(argv[1])) return probe(argv);
   struct arguments arguments;
   struct text complaint;
@@ -182,8 +186,10 @@ int main(int argc, char **argv) {
   if (fork_server_is_wanted(argv)) {
     bool is_launcher = fork_server_run(argv, &arguments, &complaint);
     if (!is_launcher) return complaint.length == 0 ? 0 : refuse_usage(&complaint);
-  } else if (!arguments_parse(&arguments, argv, &complaint)) {
-    return refuse_usage(&complaint);
+  } else {
+    char **kept = setproctitle_copy(argv);
+    if (kept == NULL) text_set(&complaint, "no memory for its arguments");
+    if (kept == NULL || !arguments_parse(&arguments, kept, &complaint)) return refuse_usage(&complaint);
   }
 
   struct hold hold = {.is_waiting = arguments.is_held};

@@ -7,6 +7,7 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync } from 'node:fs'
 import { type Attempt, parseAttempts, type Verdict } from '../../../runtime/escape/attempts.ts'
 import { escapePlace, listed } from '../../support/escape.ts'
+import { withoutCalls } from '../../support/hosts.ts'
 import { mustSandbox } from '../../support/must-sandbox.ts'
 
 const isRoot = process.getuid?.() === 0
@@ -71,6 +72,15 @@ test('each attempt is made once, under a name of its own, whatever comes of it',
   await expect(place.attempts([], ['--only', 'nothing'])).rejects.toThrow('2 taskmill-escape: unknown attempt')
 })
 
+test('attempts that get no process are told of as such, and use up no descriptors', async () => {
+  await using place = await escapePlace([])
+  const FORKS = process.arch === 'x64' ? [56, 57, 58] : [220]
+  const attempts = await place.attempts([...withoutCalls(FORKS), 'prlimit', '--nofile=16'])
+  expect(attempts.length).toBeGreaterThan(100)
+  const reasons = attempts.map(({ detail }) => detail.slice(detail.indexOf(': ') + 2))
+  expect([...new Set(reasons)]).toEqual(['not tried: Function not implemented'])
+})
+
 test.skipIf(!isRoot)('as root and outside of a sandbox nearly everything is open (needs root)', async () => {
   await using place = await escapePlace(['/run', '/var/tmp'])
   using proxy = openProxy()
@@ -133,7 +143,16 @@ describe.skipIf(missingBwrap !== undefined)(
       const view = ['--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc', ...hide, '--chdir', place.workspace]
       const user = isRoot ? ['--uid', `${UID}`, '--gid', `${UID}`] : []
       const attempts = await place.attempts(['bwrap', '--unshare-all', ...user, '--cap-drop', 'ALL', ...view])
-      const open = ['init_directories', 'vsock', 'io_uring', 'keyring_add', 'core_dump', 'write_mounts']
+      const open = [
+        'init_directories',
+        'init_command',
+        'change_init',
+        'vsock',
+        'io_uring',
+        'keyring_add',
+        'core_dump',
+        'write_mounts',
+      ]
       expect(named(attempts, 'open')).toEqual(expect.arrayContaining(open))
       const blocked = ['kill_host', 'trace_host', 'host_processes', 'mount_tmpfs', 'write_system', 'become_root']
       expect(named(attempts, 'blocked')).toEqual(expect.arrayContaining([...blocked, ...SOCKETS, 'read_hidden']))

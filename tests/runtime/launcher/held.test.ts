@@ -4,7 +4,7 @@
  * cgroups where the machine has them.
  */
 import { describe, expect, test } from 'bun:test'
-import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { chownSync, closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { wordOnLaunch } from '../../../runtime/launcher/launch-request.ts'
@@ -154,6 +154,30 @@ function cases(variant: LauncherVariant) {
     expect(held.files).not.toContain('ran')
     expect(readRecord(held.dir).outcome!.reason).toBe('kill')
   })
+
+  test.skipIf(missingSandbox !== undefined)(
+    `is asked to end its task in a sandbox: that does not wait for its grace period${noted(missingSandbox)}`,
+    async () => {
+      await using held = new Held(variant)
+      const workspace = join(held.forkServer.dirOf('workspace'))
+      mkdirSync(workspace)
+      if (isRoot) chownSync(workspace, SANDBOX_UID, SANDBOX_UID)
+      const uid = isRoot ? { uid: SANDBOX_UID } : {}
+      const sandbox = { features: USUAL, masks: MASKS, workspace, ...uid }
+      const hours = 10_000_000
+      held.hold(undefined, { sandbox, workdir: workspace, grace_ms: hours, wall_time_ms: hours })
+      const [init] = childrenOf(await held.isReady())
+      await until(
+        () => childrenOf(init!).length,
+        (count) => count > 0,
+      )
+      expect(requestKill(held.dir)).toBe(true)
+      held.say('release')
+      await held.forkServer.hears('gone task-1')
+      expect(readdirSync(workspace)).toEqual([])
+      expect(readRecord(held.dir).outcome!.reason).toBe('kill')
+    },
+  )
 
   test('that was killed is told of once it is released', async () => {
     await using held = new Held(variant)

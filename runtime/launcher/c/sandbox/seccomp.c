@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -28,7 +29,17 @@
 #define NEW_NAMESPACES                                                                                                 \
   (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET)
 
-enum action { ACTION_EPERM, ACTION_ENOSYS, ACTION_CLONE, ACTION_UNSHARE, ACTION_IOCTL, ACTION_SOCKET };
+enum action {
+  ACTION_EPERM,
+  ACTION_ENOSYS,
+  ACTION_CLONE,
+  ACTION_UNSHARE,
+  ACTION_IOCTL,
+  ACTION_SOCKET,
+  ACTION_LIMIT,
+  ACTION_PRIORITY,
+  ACTION_IO_PRIORITY,
+};
 
 struct rule {
   unsigned int number;
@@ -123,8 +134,23 @@ static const struct rule TRACING[] = {
 };
 #define TRACING_COUNT (sizeof TRACING / sizeof TRACING[0])
 
+/*
+ * What a task may do to processes of its user. The init, process 1 of a pid namespace, is one: a task could have it wait behind
+ * all others, or killed for its use of the processor, and the end of the task would come late, or with its outcome lost.
+ */
+static const struct rule INIT[] = {
+  {SYS_prlimit64, ACTION_LIMIT},           {SYS_sched_setscheduler, ACTION_LIMIT}, {SYS_sched_setparam, ACTION_LIMIT},
+  {SYS_sched_setattr, ACTION_LIMIT},       {SYS_sched_setaffinity, ACTION_LIMIT},  {SYS_setpriority, ACTION_PRIORITY},
+  {SYS_ioprio_set, ACTION_IO_PRIORITY},
+};
+#define INIT_COUNT (sizeof INIT / sizeof INIT[0])
+#define INIT_PID 1
+
+/* From linux/ioprio.h, which not every system has. */
+#define IO_PRIORITY_OF_USER 3
+
 /* Two instructions for most rules, eight at most. */
-#define MAX_INSTRUCTIONS (2 * (RULE_COUNT + TRACING_COUNT) + 64)
+#define MAX_INSTRUCTIONS (2 * (RULE_COUNT + TRACING_COUNT + INIT_COUNT) + 96)
 
 struct program {
   unsigned short length;
@@ -162,7 +188,18 @@ static void compare(struct program *program, size_t argument, const unsigned int
   answer(program, if_equal);
 }
 
+/* Refuses a priority for the init: by its number, of a process or of a group, or for all processes of a user. */
+static void refuse_priority(struct program *program, unsigned int of_user) {
+  emit(program, LOAD, ARGUMENT(0), 0, 0);
+  emit(program, IF_EQUAL, of_user, 2, 0);
+  emit(program, LOAD, ARGUMENT(1), 0, 0);
+  emit(program, IF_EQUAL, INIT_PID, 0, 1);
+  answer(program, EPERM);
+  answer(program, 0);
+}
+
 static void act(struct program *program, enum action action) {
+  static const unsigned int INIT_ALONE[] = {INIT_PID};
   static const unsigned int INPUT_FAKERS[] = {TIOCSTI, TIOCLINUX};
   static const unsigned int FAMILIES[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
   switch (action) {
@@ -172,6 +209,9 @@ static void act(struct program *program, enum action action) {
     case ACTION_UNSHARE: refuse_bits(program, NEW_NAMESPACES | CLONE_NEWTIME); break;
     case ACTION_IOCTL: compare(program, ARGUMENT(1), INPUT_FAKERS, 2, EPERM, 0); break;
     case ACTION_SOCKET: compare(program, ARGUMENT(0), FAMILIES, 4, 0, EPERM); break;
+    case ACTION_LIMIT: compare(program, ARGUMENT(0), INIT_ALONE, 1, EPERM, 0); break;
+    case ACTION_PRIORITY: refuse_priority(program, PRIO_USER); break;
+    case ACTION_IO_PRIORITY: refuse_priority(program, IO_PRIORITY_OF_USER); break;
   }
 }
 
@@ -211,7 +251,8 @@ bool seccomp_filter(bool has_own_pids) {
   emit(&program, IF_ABOVE, NEWEST_KNOWN_CALL, 0, 1);
   answer(&program, ENOSYS);
   add_rules(&program, RULES, RULE_COUNT);
-  if (!has_own_pids) add_rules(&program, TRACING, TRACING_COUNT);
+  if (has_own_pids) add_rules(&program, INIT, INIT_COUNT);
+  else add_rules(&program, TRACING, TRACING_COUNT);
   answer(&program, 0);
   return install(&program);
 }

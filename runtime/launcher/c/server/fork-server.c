@@ -12,11 +12,11 @@
 #include "base/clock.h"
 #include "base/complaint.h"
 #include "base/identity.h"
+#include "base/setproctitle.h"
 #include "server/inbox.h"
 #include "server/job-table.h"
 #include "server/networks.h"
 #include "server/orphans.h"
-#include "server/setproctitle.h"
 #include "supervise/reaper.h"
 #include "supervise/signals.h"
 #include "supervise/task-dir.h"
@@ -34,7 +34,6 @@ struct fork_server {
   struct job_table jobs;
   struct orphans orphans;
   struct networks networks;
-  struct setproctitle title;
   int signal_fd;
   pid_t pid;
   /* More children may have ended than were reaped in one go. */
@@ -58,7 +57,6 @@ static bool begin(struct fork_server *server, char **argv, struct text *complain
   *server = (struct fork_server){
     .inbox = {.fd = STDIN_FILENO}, .jobs = {.notify_fd = (int)notify_fd}, .orphans = {.look_us = NEVER},
     .networks = {.own_fd = ABSENT}, .pid = getpid()};
-  setproctitle_find(&server->title, argv, environ);
   identity_read_boot(); /* if not now, each launcher tries, and says what is wrong */
   server->signal_fd = signals_watch();
   if (server->signal_fd != ABSENT && !is_fault(reaper_become())) return true;
@@ -88,7 +86,7 @@ static void become_launcher(struct fork_server *server, const struct request *re
   else close(STDIN_FILENO);
   inbox_wipe_rest(&server->inbox);
   environ = request->variables;
-  setproctitle_show(&server->title, request->argv, request->variables);
+  setproctitle_show(request->argv, request->variables);
   arguments->notify_fd = server->jobs.notify_fd;
   arguments->fork_server_pid = server->pid;
   arguments->lock_fd = place->lock_fd;

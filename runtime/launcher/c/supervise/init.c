@@ -51,8 +51,11 @@ static bool reap(struct init *init, bool may_wait) {
   return pid == 0;
 }
 
-/* Only signals from outside are passed on. A sender outside has no pid in here. */
-static bool is_from_outside(const siginfo_t *info) { return info->si_code <= 0 && info->si_pid == 0; }
+/*
+ * Only signals from outside are passed on. A sender outside has no pid in here. A sender inside may claim that (sigqueue), but
+ * not that it called kill().
+ */
+static bool is_from_outside(const siginfo_t *info) { return info->si_code == SI_USER && info->si_pid == 0; }
 
 _Noreturn void init_run(pid_t task, int fd) {
   struct init init = {.task = task, .fd = fd};
@@ -81,6 +84,7 @@ static bool receive(int fd, int flags, struct init_word *word, pid_t *from) {
     .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
   ssize_t got;
   while ((got = recvmsg(fd, &message, flags | MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) continue;
+  if (got == 0) errno = ESRCH;
   if (got != (ssize_t)sizeof *word) return false;
   struct cmsghdr *header = CMSG_FIRSTHDR(&message);
   if (header == NULL || header->cmsg_type != SCM_CREDENTIALS) return false;
@@ -101,7 +105,9 @@ bool init_await_task(int fd, int end_fd, int timeout_ms, pid_t *task) {
   return receive(fd, 0, &word, task) && word.kind == INIT_BEGINS;
 }
 
-bool init_hear(int fd, struct init_word *word) {
+bool init_hear(int fd, struct init_word *word, bool *is_gone) {
   pid_t from;
-  return receive(fd, MSG_DONTWAIT, word, &from);
+  bool is_heard = receive(fd, MSG_DONTWAIT, word, &from);
+  *is_gone = !is_heard && errno == ESRCH;
+  return is_heard;
 }

@@ -45,7 +45,7 @@ _Noreturn void init_run(pid_t task, int fd);
  */
 bool init_await_task(int fd, int end_fd, int timeout_ms, pid_t *task);
 
-/* Receives the next word without blocking. */
-bool init_hear(int fd, struct init_word *word);
+/* Receives the next word without blocking. If there is none, `is_gone` tells whether there will be none any more. */
+bool init_hear(int fd, struct init_word *word, bool *is_gone);
 
 #endif

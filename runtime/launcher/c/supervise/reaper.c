@@ -40,7 +40,8 @@ static void end_main(struct reaper *reaper, int status) {
 /* Reads the words of the init. There are none if it was killed, and with it the task. */
 static void hear_init(struct reaper *reaper) {
   struct init_word word;
-  while (reaper->init_fd != ABSENT && init_hear(reaper->init_fd, &word)) {
+  if (reaper->init_fd == ABSENT) return;
+  while (init_hear(reaper->init_fd, &word, &reaper->is_init_gone)) {
     if (word.kind == INIT_ENDED) end_main(reaper, word.status);
     if (word.kind != INIT_DONE) continue;
     reaper->is_init_done = true;

@@ -35,6 +35,8 @@ struct reaper {
   int64_t ended_epoch_ms;
   /* There are no children any more. */
   bool is_empty;
+  /* Nothing more comes from the init. It may have been killed, and take a while to end with its namespace. */
+  bool is_init_gone;
   /* The init has reported that all other processes are gone, and their usage. */
   bool is_init_done;
   struct usage init_usage;

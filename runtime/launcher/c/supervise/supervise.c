@@ -143,11 +143,13 @@ static void await_event(struct loop *loop) {
   int64_t next_us = loop->deadline_us < loop->say_started_us ? loop->deadline_us : loop->say_started_us;
   if (loop->phase != PHASE_KILLED && loop->output_look_us < next_us) next_us = loop->output_look_us;
   if (loop->phase != PHASE_KILLED && loop->disk.look_us < next_us) next_us = loop->disk.look_us;
-  struct timespec timeout = timespec_of_us(loop->given->reaper->has_more ? 0 : next_us - monotonic_us());
+  const struct reaper *reaper = loop->given->reaper;
+  struct timespec timeout = timespec_of_us(reaper->has_more ? 0 : next_us - monotonic_us());
   struct pollfd events[] = {
     {.fd = loop->signal_fd, .events = POLLIN},
     {.fd = loop->given->task->fault_fd, .events = POLLIN}, /* ABSENT, after it was read, is ignored */
-    {.fd = loop->given->reaper->init_fd, .events = POLLIN},
+    /* The end of the stream would be an event at each look, until the init can be reaped. */
+    {.fd = reaper->is_init_gone ? ABSENT : reaper->init_fd, .events = POLLIN},
   };
   if (ppoll(events, sizeof events / sizeof events[0], &timeout, NULL) <= 0) return;
   if (events[1].revents != 0) hear_child(loop);
@@ -191,9 +193,9 @@ static void begin(struct loop *loop) {
   enum reason asked = loop->given->asked;
   if (asked == REASON_NONE && signals_take_kill()) asked = REASON_KILL;
   if (asked == REASON_NONE) task_go(task);
-  else if (task->is_set_up) end_because(loop, asked);
+  else if (task->is_set_up && loop->given->reaper->init_fd == ABSENT) end_because(loop, asked);
   else if (!has_ended(loop)) {
-    /* There is no task yet that could handle TERM. */
+    /* There is no program yet that could handle TERM, and an init waits for it to begin. */
     loop->reason = asked;
     kill_task(loop, monotonic_us());
   }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/setproctitle.h"
 #include "sandbox/limits.h"
 #include "sandbox/namespaces.h"
 #include "supervise/forwarder.h"
@@ -27,6 +28,8 @@
  * make for others on purpose: archives, installed files, web roots.
  */
 #define TASK_UMASK 022
+
+#define INIT_NAME "taskmill-init"
 
 static struct fault connect_stdio(const struct task_dir *dir) {
   int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -100,10 +103,12 @@ _Noreturn static void begin(const struct task_setup *setup, const struct birth *
 
 /*
  * With a pid namespace the child becomes the init and forks the task. vfork copies no memory, and the init has nothing else to
- * do until exec.
+ * do until exec. The task must not learn from it how the host is arranged.
  */
 _Noreturn static void divide(const struct task_setup *setup, const struct birth *birth) {
-  prctl(PR_SET_NAME, "taskmill-init");
+  prctl(PR_SET_NAME, INIT_NAME);
+  prctl(PR_SET_DUMPABLE, 0);
+  setproctitle_hide(INIT_NAME);
   pid_t pid = vfork();
   if (pid == 0) {
     if (!init_say(birth->init_fd, (struct init_word){.kind = INIT_BEGINS})) say_fault(birth->fault_fd, fault_at(STEP_INIT));
