@@ -8,7 +8,13 @@
 import { setImmediate } from 'node:timers/promises'
 import { CHUNK_END, ChunkedBody, chunkStart, LAST_CHUNK, MAX_PIECES } from '../wire/chunked-body.ts'
 import { answerHead, forwardedHead } from '../wire/http-forward.ts'
-import { type BodyLength, bodyLengthOf, isUpgrade, type PlainTarget, type RequestHead } from '../wire/http-request.ts'
+import {
+  type BodyLength,
+  bodyLengthOf,
+  type PlainTarget,
+  type RequestHead,
+  websocketKey,
+} from '../wire/http-request.ts'
 import { Malformed } from '../wire/malformed.ts'
 import type { Endpoint } from './endpoint.ts'
 import { gatherAnswerHead } from './gather.ts'
@@ -36,7 +42,7 @@ export async function exchange(head: RequestHead, target: PlainTarget, sides: Si
   const { client, server, sent } = sides
   const text = Buffer.from(forwardedHead(head, target), 'latin1')
   const length = bodyLengthOf(head)
-  const isUpgradeAsked = isUpgrade(head)
+  const key = websocketKey(head)
   // A client that leaves ends its request, even while nobody reads from it.
   void client.closed.then(() => server.destroy())
   if (!sent(text.length) || !(await server.write(text))) return { isAnswered: false }
@@ -46,7 +52,7 @@ export async function exchange(head: RequestHead, target: PlainTarget, sides: Si
   })
   let isAnswered = false
   const serverFault = await faultOf(
-    answer(isUpgradeAsked, sides, body, () => {
+    answer(key, sides, body, () => {
       isAnswered = true
     }),
   )
@@ -71,7 +77,7 @@ async function faultOf(work: Promise<unknown>): Promise<string | undefined> {
 
 /** Passes the answer back, if there is one. Calls `onAnswer` before the client gets any of it. Throws `Malformed`. */
 async function answer(
-  isUpgradeAsked: boolean,
+  key: string | undefined,
   sides: Sides,
   body: Promise<unknown>,
   onAnswer: () => void,
@@ -80,7 +86,7 @@ async function answer(
   for (;;) {
     const text = await gatherAnswerHead(server)
     if (text === undefined) return
-    const head = answerHead(text, isUpgradeAsked)
+    const head = answerHead(text, key)
     onAnswer()
     if (!received(text.length) || !(await client.writeText(head.text))) return
     if (head.status === SWITCHING_PROTOCOLS) {

@@ -5,7 +5,7 @@
  * can become another request that was not checked.
  */
 import { type Authority, authorityText } from './authority.ts'
-import { bodyLengthOf, type Header, isUpgrade, listOf, type PlainTarget, type RequestHead } from './http-request.ts'
+import { bodyLengthOf, type Header, listOf, type PlainTarget, type RequestHead, websocketKey } from './http-request.ts'
 import { Malformed } from './malformed.ts'
 
 const HTTP_PORT = 80
@@ -42,7 +42,7 @@ export function forwardedHead(head: RequestHead, target: PlainTarget): string {
     ...(length !== 'chunked' && head.headers.some(({ key }) => key === 'content-length')
       ? [`Content-Length: ${length}`]
       : []),
-    ...(isUpgrade(head) ? ['Connection: Upgrade', 'Upgrade: websocket'] : ['Connection: close']),
+    ...(websocketKey(head) === undefined ? ['Connection: close'] : ['Connection: Upgrade', 'Upgrade: websocket']),
   ]
   return `${lines.join('\r\n')}\r\n\r\n`
 }
@@ -57,18 +57,34 @@ export interface AnswerHead {
 
 const SWITCHING_PROTOCOLS = 101
 
-/** The head of an answer; `text` is what comes before the empty line, as Latin-1. Throws `Malformed`. */
-export function answerHead(text: string, isUpgradeAsked: boolean): AnswerHead {
+/**
+ * The head of an answer; `text` is what comes before the empty line, as Latin-1. `key` is that of a request for a WebSocket.
+ * Throws `Malformed`.
+ */
+export function answerHead(text: string, key: string | undefined): AnswerHead {
   const lines = text.split('\r\n')
   const status = Number(/^HTTP\/1\.[01] ([1-5]\d\d)(?: |$)/.exec(lines[0]!)?.[1])
   if (Number.isNaN(status)) throw new Malformed('an answer that is none of HTTP/1')
   if (status === SWITCHING_PROTOCOLS) {
-    if (!isUpgradeAsked) throw new Malformed('another protocol, which was not asked for')
+    if (key === undefined) throw new Malformed('another protocol, which was not asked for')
+    if (!isWebsocket(lines, key)) throw new Malformed('an answer to a request for a WebSocket that is none')
     return { status, text: `${text}\r\n\r\n` }
   }
   if (status < 200) return { status, text: `${text}\r\n\r\n` }
   const kept = lines.filter((line, i) => i === 0 || !/^(?:connection|keep-alive|proxy-connection)[ \t]*:/i.test(line))
   return { status, text: `${[...kept, 'Connection: close'].join('\r\n')}\r\n\r\n` }
+}
+
+/** Whether a server speaks WebSocket, and means this request: it has computed the answer to the key. Source: RFC 6455, 4.1. */
+function isWebsocket(lines: readonly string[], key: string): boolean {
+  const accept = new Bun.CryptoHasher('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64')
+  const valuesOf = (name: string) =>
+    lines.flatMap((line) => (line.toLowerCase().startsWith(`${name}:`) ? [line.slice(name.length + 1).trim()] : []))
+  return (
+    valuesOf('upgrade').join().toLowerCase() === 'websocket' &&
+    /(?:^|,)[ \t]*upgrade[ \t]*(?:,|$)/i.test(valuesOf('connection').join()) &&
+    valuesOf('sec-websocket-accept').join() === accept
+  )
 }
 
 const OWN_ANSWERS = {

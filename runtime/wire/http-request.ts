@@ -137,10 +137,17 @@ export function bodyLengthOf(head: RequestHead): BodyLength {
   return Number(length)
 }
 
-/** Whether the request asks for a WebSocket. */
-export const isUpgrade = (head: RequestHead): boolean =>
-  head.method === 'GET' &&
-  head.minorVersion === 1 &&
-  listOf(head, 'connection').includes('upgrade') &&
-  listOf(head, 'upgrade').join() === 'websocket' &&
-  bodyLengthOf(head) === 0
+/** 16 bytes in base64. Source: RFC 6455, 4.1. */
+const WEBSOCKET_KEY = /^[A-Za-z0-9+/]{21}[AQgw]==$/
+
+/** The key of a request for a WebSocket. Undefined for other requests. */
+export function websocketKey(head: RequestHead): string | undefined {
+  const keys = valuesOf(head, 'sec-websocket-key')
+  const isAsked =
+    head.method === 'GET' &&
+    head.minorVersion === 1 &&
+    listOf(head, 'connection').includes('upgrade') &&
+    listOf(head, 'upgrade').join() === 'websocket' &&
+    bodyLengthOf(head) === 0
+  return isAsked && keys.length === 1 && WEBSOCKET_KEY.test(keys[0]!) ? keys[0] : undefined
+}

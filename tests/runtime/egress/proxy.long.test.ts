@@ -8,6 +8,10 @@ import { answering, type ProxyOptions, TestProxy, TestServer } from '../../suppo
 import { until } from '../../support/until.ts'
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi'
+/** A request for a WebSocket, and an answer that agrees to it: the example of RFC 6455, 1.3. */
+const ASKING = ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==']
+const AGREED =
+  'HTTP/1.1 101 x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n'
 const CONNECTED = 'HTTP/1.1 200 Connection established\r\n\r\n'
 
 const echo = (socket: import('node:net').Socket) => void socket.pipe(socket)
@@ -163,18 +167,29 @@ describe('an allowed connection', () => {
 
   test('becomes a WebSocket once the server agrees', async () => {
     await using at = await proxied((socket, server) => {
-      socket.once('data', () => socket.write('HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n'))
+      socket.once('data', () => socket.write(AGREED))
       socket.on(
         'data',
         (bytes) => server.received.endsWith('ping') && bytes.toString().endsWith('ping') && socket.end('pong'),
       )
     })
     const client = at.proxy.client()
-    client.write(at.get('a.example', 'Connection: Upgrade', 'Upgrade: websocket'))
-    await client.upTo('Connection: Upgrade\r\n\r\n')
+    client.write(at.get('a.example', ...ASKING))
+    expect(await client.upTo('\r\n\r\n')).toBe(AGREED)
     client.write('ping')
     client.socket.end()
     expect(await client.rest()).toBe('pong')
+  })
+
+  test('becomes nothing else, and carries no other request, whatever the server agrees to', async () => {
+    const without = (name: string) => AGREED.replace(new RegExp(`${name}: .*\\r\\n`), '')
+    for (const answer of ['Connection', 'Upgrade', 'Sec-WebSocket-Accept'].map(without)) {
+      await using at = await proxied((socket) => void socket.once('data', () => socket.write(answer)))
+      const client = at.proxy.client()
+      client.write(at.get('a.example', ...ASKING) + at.get('b.example'))
+      expect(await client.rest()).toContain('sent an answer to a request for a WebSocket that is none')
+      expect(at.server.received).not.toContain('b.example')
+    }
   })
 
   test('is passed on as slowly as it is read', async () => {
@@ -443,7 +458,7 @@ describe('a request that others may read differently is refused, and nothing of 
     await using at = await proxied(answering(OK))
     const second = at.get('b.example')
     expect(await at.proxy.exchange(at.get('a.example') + second)).toEndWith('\r\n\r\nhi')
-    const upgrade = at.get('a.example', 'Connection: Upgrade', 'Upgrade: websocket')
+    const upgrade = at.get('a.example', ...ASKING)
     expect(await at.proxy.exchange(upgrade + second)).toEndWith('\r\n\r\nhi')
     expect(at.server.received.match(/GET/g)).toHaveLength(2)
     expect(at.server.received).not.toContain('b.example')

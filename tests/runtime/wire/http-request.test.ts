@@ -6,14 +6,18 @@ import { answerHead, forwardedHead } from '../../../runtime/wire/http-forward.ts
 import {
   bodyLengthOf,
   connectTarget,
-  isUpgrade,
   MAX_HEADERS,
   plainTarget,
   readRequestHead,
   tunnelledTarget,
+  websocketKey,
 } from '../../../runtime/wire/http-request.ts'
 import { Malformed } from '../../../runtime/wire/malformed.ts'
 import { hostOf } from '../../../shared/egress/host.ts'
+
+/** The example of RFC 6455, 1.3. */
+const KEY = 'dGhlIHNhbXBsZSBub25jZQ=='
+const ACCEPT = 's3pPLMBiTxaQ9kYGzzhZRbK+xOo='
 
 const head = (...lines: string[]) => readRequestHead(lines.join('\r\n'))
 const get = (target: string, ...headers: string[]) => head(`GET ${target} HTTP/1.1`, ...headers)
@@ -202,16 +206,22 @@ describe('what is sent on', () => {
   })
 
   test('asks for a WebSocket, and for nothing else', () => {
-    const asking = ['Host: a.example', 'Connection: keep-alive, Upgrade', 'Upgrade: WebSocket', 'Sec-WebSocket-Key: x']
-    expect(isUpgrade(get('/', ...asking))).toBe(true)
-    expect(forwarded(...asking).slice(2)).toEqual([
-      ...['Sec-WebSocket-Key: x', 'Connection: Upgrade', 'Upgrade: websocket', '', ''],
+    const keyed = `Sec-WebSocket-Key: ${KEY}`
+    const unkeyed = ['Host: a.example', 'Connection: keep-alive, Upgrade', 'Upgrade: WebSocket']
+    expect(websocketKey(get('/', ...unkeyed, keyed))).toBe(KEY)
+    expect(forwarded(...unkeyed, keyed).slice(2)).toEqual([
+      ...[keyed, 'Connection: Upgrade', 'Upgrade: websocket', '', ''],
     ])
     for (const upgrade of ['h2c', 'websocket, h2c', 'TLS/1.0', '']) {
-      expect(isUpgrade(get('/', 'Connection: Upgrade', `Upgrade: ${upgrade}`))).toBe(false)
+      expect(websocketKey(get('/', 'Connection: Upgrade', `Upgrade: ${upgrade}`, keyed))).toBeUndefined()
     }
-    expect(isUpgrade(get('/', ...asking, 'Content-Length: 1'))).toBe(false)
-    expect(isUpgrade(get('/', 'Upgrade: websocket'))).toBe(false)
+    expect(websocketKey(get('/', ...unkeyed, keyed, 'Content-Length: 1'))).toBeUndefined()
+    expect(websocketKey(get('/', 'Upgrade: websocket', keyed))).toBeUndefined()
+    for (const keys of [[], ['x'], [''], [KEY, KEY], [KEY.slice(1)], [`${KEY}=`]]) {
+      const headers = keys.map((key) => `Sec-WebSocket-Key: ${key}`)
+      expect(websocketKey(get('/', ...unkeyed, ...headers))).toBeUndefined()
+    }
+    expect(forwarded(...unkeyed).slice(2)).toEqual(['Connection: close', '', ''])
   })
 
   test('reads as it was understood, whatever was sent', () => {
@@ -240,23 +250,33 @@ describe('what is sent on', () => {
 
 describe('the head of an answer', () => {
   test('is passed on, and says that it is the last', () => {
-    expect(answerHead('HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nKEEP-ALIVE: x\r\nA: b', false)).toEqual({
+    expect(answerHead('HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nKEEP-ALIVE: x\r\nA: b', undefined)).toEqual({
       ...{ status: 200, text: 'HTTP/1.1 200 OK\r\nA: b\r\nConnection: close\r\n\r\n' },
     })
-    expect(answerHead('HTTP/1.0 404', false).text).toBe('HTTP/1.0 404\r\nConnection: close\r\n\r\n')
-    expect(answerHead('HTTP/1.1 100 Continue', false)).toEqual({ status: 100, text: 'HTTP/1.1 100 Continue\r\n\r\n' })
+    expect(answerHead('HTTP/1.0 404', undefined).text).toBe('HTTP/1.0 404\r\nConnection: close\r\n\r\n')
+    expect(answerHead('HTTP/1.1 100 Continue', undefined)).toEqual({
+      status: 100,
+      text: 'HTTP/1.1 100 Continue\r\n\r\n',
+    })
   })
 
-  test('changes the protocol only if that was asked for', () => {
-    const text = 'HTTP/1.1 101 x\r\nConnection: Upgrade\r\nUpgrade: websocket'
-    expect(answerHead(text, true)).toEqual({ status: 101, text: `${text}\r\n\r\n` })
-    expect(() => answerHead(text, false)).toThrow(Malformed)
+  test('changes the protocol only to a WebSocket that was asked for', () => {
+    const head = (...headers: string[]) => ['HTTP/1.1 101 x', ...headers].join('\r\n')
+    const whole = ['Connection: keep-alive, upgrade', 'UPGRADE: WebSocket', `Sec-WebSocket-Accept: ${ACCEPT}`]
+    expect(answerHead(head(...whole), KEY)).toEqual({ status: 101, text: `${head(...whole)}\r\n\r\n` })
+    expect(() => answerHead(head(...whole), undefined)).toThrow(Malformed)
+    expect(() => answerHead(head(...whole), KEY.replace('d', 'e'))).toThrow(Malformed)
+    for (let i = 0; i < whole.length; i++)
+      expect(() => answerHead(head(...whole.toSpliced(i, 1)), KEY)).toThrow(Malformed)
+    for (const more of ['Upgrade: h2c', `Sec-WebSocket-Accept: ${ACCEPT}`]) {
+      expect(() => answerHead(head(...whole, more), KEY)).toThrow(Malformed)
+    }
   })
 
   test.each(['', 'hello', 'HTTP/2 200', 'HTTP/1.1 600 x', 'HTTP/1.1 20 x', 'HTTP/1.1 2000 x', 'ICY 200 OK'])(
     'is not %j',
     (text) => {
-      expect(() => answerHead(text, true)).toThrow(Malformed)
+      expect(() => answerHead(text, KEY)).toThrow(Malformed)
     },
   )
 })
