@@ -78,7 +78,8 @@ export class TaskmillError extends Error {
 /** The error of an answer that is no success. `text` is its body. */
 export function refusal(call: string, { status, headers }: Response, text: string): TaskmillError {
   const said = errorIn(text)
-  const remedy = status === 401 ? ' (pass a token, or set SERVICE_TOKEN)' : ''
+  const isWrong = said?.startsWith('the token is wrong')
+  const remedy = status !== 401 ? '' : ` (${isWrong ? 'correct the token' : 'pass a token'}, or set SERVICE_TOKEN)`
   return new TaskmillError(`${call} answered ${status}${said === undefined ? '' : `: ${said}`}${remedy}`, {
     ...{ code: codeOf(status), status, retryAfterMs: retryAfterMs(headers.get('retry-after')) },
     traceId: headers.get('x-trace-id') ?? undefined,

@@ -14,7 +14,7 @@ export interface CalledService {
   readonly tokenVariable: string
 }
 
-type FaultKind = 'refused' | 'unresolved' | 'closed' | 'other'
+type FaultKind = 'refused' | 'unresolved' | 'closed' | 'no-http' | 'other'
 
 interface ConnectionFault {
   readonly kind: FaultKind
@@ -24,6 +24,8 @@ interface ConnectionFault {
 const REFUSED: ConnectionFault = { kind: 'refused', text: 'connection refused' }
 const CLOSED: ConnectionFault = { kind: 'closed', text: 'the connection was closed before the answer was complete' }
 
+const NO_HTTP: ConnectionFault = { kind: 'no-http', text: 'what listens there speaks no HTTP' }
+
 /** Faults by the error codes of the system and of Bun. */
 const FAULTS: Readonly<Record<string, ConnectionFault>> = {
   ECONNREFUSED: REFUSED,
@@ -31,6 +33,8 @@ const FAULTS: Readonly<Record<string, ConnectionFault>> = {
   ENOENT: { kind: 'refused', text: 'there is no such socket' },
   ECONNRESET: CLOSED,
   ConnectionClosed: CLOSED,
+  Malformed_HTTP_Response: NO_HTTP,
+  EPROTO: { kind: 'no-http', text: 'what listens there speaks no TLS' },
   ENOTFOUND: { kind: 'unresolved', text: 'no such host' },
   EAI_AGAIN: { kind: 'unresolved', text: 'the resolver is unavailable, try again' },
   ENETUNREACH: { kind: 'other', text: 'network unreachable' },
@@ -79,5 +83,5 @@ export function faultText(error: unknown, { service, timeoutMs }: FaultContext =
 
 function remedyFor(kind: FaultKind, { start, urlVariable, urlFlag }: CalledService): string | undefined {
   if (kind === 'refused') return `is it running? start it with ${start}, or set ${urlVariable}`
-  return kind === 'unresolved' ? `check ${urlVariable} or ${urlFlag}` : undefined
+  return kind === 'unresolved' || kind === 'no-http' ? `check ${urlVariable} or ${urlFlag}` : undefined
 }

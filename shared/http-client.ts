@@ -26,6 +26,7 @@ export const MAX_ACTION_ANSWER_BYTES = 4 * MAX_ANSWER_BYTES
 const NO_CONTENT = 204
 
 const UNAUTHORIZED = 401
+const NOT_FOUND = 404
 
 /** Characters of the address of a redirect in an error. */
 const MAX_SHOWN_LOCATION = 200
@@ -117,11 +118,13 @@ export class ServiceClient {
   readonly shownUrl: string
   readonly #fetch: ReturnType<typeof createFetch>
   readonly #service: CalledService
+  readonly #hasToken: boolean
 
   constructor(service: CalledService, { url, token }: { url: string; token: string | undefined }) {
     this.#service = service
     this.baseUrl = url.replace(/\/+$/, '')
     this.shownUrl = shownUrl(this.baseUrl)
+    this.#hasToken = Boolean(token)
     const headers = { ...(token && { authorization: `Bearer ${token}` }) }
     const { origin, socket } = fetchTarget(this.baseUrl)
     const send = (to: string, init: RequestAsIs) => fetchAsIs(to, { ...init, ...socket })
@@ -232,14 +235,15 @@ export class ServiceClient {
   ): CallFailed {
     const value = jsonOrUndefined(text)
     const reason = isObject(value) && 'error' in value ? errorText(value.error) : ''
-    const said = reason === '' ? '' : `: ${reason}`
     const remedy = this.#remedyFor(answer.statusCode, headers)
-    return new CallFailed(`${method} ${path} answered ${answer.statusCode}${said}${remedy}`, answer)
+    if (reason !== '') return new CallFailed(`${reason}${remedy}`, answer)
+    const doubt = answer.statusCode === NOT_FOUND ? `: is this the ${this.#service.name} service?` : ''
+    return new CallFailed(`${method} ${this.shownUrl}${path} answered ${answer.statusCode}${remedy}${doubt}`, answer)
   }
 
   #remedyFor(status: number, headers: Headers): string {
     const { tokenVariable, urlVariable } = this.#service
-    if (status === UNAUTHORIZED) return ` (set ${tokenVariable})`
+    if (status === UNAUTHORIZED) return ` (${this.#hasToken ? 'correct' : 'set'} ${tokenVariable})`
     const to = status > 299 && status < 400 ? headers.get('location') : null
     if (to === null) return ''
     const shown = shownUrl(to.slice(0, MAX_SHOWN_LOCATION))

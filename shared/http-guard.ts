@@ -74,9 +74,12 @@ export function createGuard({ token, tokenFile, allowedHosts, listeningHost }: G
     if (isPublic(path)) return
     const { headers } = request
     if (token !== undefined) {
-      if (isBearerOf(headers.get('authorization'), token)) return
+      const given = bearerIn(headers.get('authorization'))
+      if (given !== undefined && isEqual(given, token)) return
       if (!PAGE_SHELLS.has(path)) {
-        throw new ServiceError(401, `a token is needed: send Authorization: Bearer <token>${whereToken}`, {
+        const fault =
+          given === undefined ? 'a token is needed: send Authorization: Bearer <token>' : 'the token is wrong'
+        throw new ServiceError(401, `${fault}${whereToken}`, {
           headers: { 'www-authenticate': 'Bearer' },
         })
       }
@@ -142,10 +145,11 @@ const withPort = (authority: string): string => {
   return `${plainName(hostOf(authority))}:${port ?? ''}`
 }
 
+const bearerIn = (authorization: string | null): string | undefined =>
+  /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1]
+
 /** Compares in constant time. */
-function isBearerOf(authorization: string | null, token: string): boolean {
-  const given = /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1]
-  if (given === undefined) return false
+function isEqual(given: string, token: string): boolean {
   const digest = (text: string) => new Bun.CryptoHasher('sha256').update(text).digest()
   return crypto.timingSafeEqual(digest(given), digest(token))
 }

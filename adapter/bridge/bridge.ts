@@ -225,5 +225,5 @@ class Bridge {
 function refusalText(url: string, status: number, body: Message | undefined): string {
   const text =
     typeof body?.error === 'string' ? body.error : 'an answer that is no MCP message: is this the control service?'
-  return `${url} answered ${status}: ${text}${status === 401 ? ' (set SERVICE_TOKEN)' : ''}`
+  return `${url} answered ${status}: ${text}${status === 401 ? ' (check SERVICE_TOKEN)' : ''}`
 }

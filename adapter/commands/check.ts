@@ -3,7 +3,7 @@ import type { GraphDryRun } from '../../shared/contract/graph-dry-run.ts'
 import type { ServiceClient } from '../../shared/http-client.ts'
 import { type Answer, EXIT } from '../envelope.ts'
 import { defineCommand } from './command.ts'
-import { graphOf, graphSettings } from './graph-argument.ts'
+import { type GivenGraph, graphOf, graphSettings, inFile } from './graph-argument.ts'
 
 export const check = defineCommand({
   summary:
@@ -12,17 +12,21 @@ export const check = defineCommand({
   settings: graphSettings,
   maxArguments: 1,
   async run({ values, positionals, client }) {
-    const { bytes } = await graphOf(positionals, values)
+    const graph = await graphOf(positionals, values)
     const { withScope } = await import('../follow/graph-file.ts')
-    return checked(client, withScope(bytes)) // the file is judged, not which ids the service has
+    return checked(client, { ...graph, bytes: withScope(graph.bytes) }) // the file is judged, not which ids the service has
   },
 })
 
 /** The answer of a dry run. */
-export async function checked(client: ServiceClient, graph: Uint8Array): Promise<Answer> {
-  const data = (await client.call({ method: 'POST', path: '/tasks?dry_run=true', body: graph })) as GraphDryRun
+export async function checked(client: ServiceClient, graph: GivenGraph): Promise<Answer> {
+  const call = client.call({ method: 'POST', path: '/tasks?dry_run=true', body: graph.bytes })
+  const found = (await inFile(graph, call)) as GraphDryRun
+  const data = { ...found, errors: found.errors.map((fault) => ({ ...fault, message: graph.said(fault.message) })) }
+  const { scriptHints } = await import('../graph-file/script-hints.ts')
   return {
     data,
+    warnings: scriptHints(graph.bytes),
     exitCode: data.valid ? EXIT.success : EXIT.error,
     table: async (look) => (await import('../table/dry-run.ts')).dryRunTable(data, look),
   }

@@ -1,5 +1,7 @@
 /** The task graph of a subcommand, from a file or standard input, in JSON or YAML. */
 import { choice, texts } from '../../shared/flags.ts'
+import { CallFailed } from '../../shared/http-client.ts'
+import { isObject, jsonOrUndefined } from '../../shared/json.ts'
 import { readInput } from '../../shared/request-input.ts'
 import { fileOf, fileSetting } from './file-argument.ts'
 
@@ -23,6 +25,17 @@ export interface GivenGraph {
   readonly bytes: Uint8Array
   /** The name of the source, for people. */
   readonly name: string
+  /** What the service says about the graph, in the terms of its file. */
+  readonly said: (message: string) => string
+}
+
+/** Resolves as `call` does. A refusal is told in the terms of the file. */
+export async function inFile<T>({ said }: GivenGraph, call: Promise<T>): Promise<T> {
+  try {
+    return await call
+  } catch (error) {
+    throw error instanceof CallFailed && error.statusCode === 400 ? new CallFailed(said(error.message), error) : error
+  }
 }
 
 /**
@@ -39,10 +52,24 @@ export async function graphOf(
   const bytes = await readInput(file, 'a task graph')
   const name = file === '' || file === '-' ? 'standard input' : file
   const isYaml = values.format === 'yaml' || (values.format === 'auto' && /\.ya?ml$/i.test(file))
-  return { bytes: withParameters(isYaml ? await readYaml(bytes, name) : bytes, parameters, name), name }
+  if (!isYaml) {
+    const graph = withParameters(bytes, parameters, name)
+    return { bytes: graph, name, said: (message) => message + whereTasksAre(message, graph) }
+  }
+  const { jsonOfYaml, refusalInYaml } = await import('../graph-file/yaml.ts')
+  const text = new TextDecoder().decode(bytes)
+  const json = new TextEncoder().encode(await jsonOfYaml(text, name))
+  const said = (message: string) => refusalInYaml(message, text, name) + whereTasksAre(message, json)
+  return { bytes: withParameters(json, parameters, name), name, said }
 }
 
-async function readYaml(bytes: Uint8Array, name: string): Promise<Uint8Array> {
-  const { jsonOfYaml } = await import('../graph-file/yaml.ts')
-  return new TextEncoder().encode(await jsonOfYaml(new TextDecoder().decode(bytes), name))
+/** What other systems call the list of tasks. */
+const NAMES_OF_TASKS = ['steps', 'jobs', 'nodes', 'stages', 'task']
+
+/** A hint for a graph whose tasks have another name. The text of the service for a graph without tasks is fixed. */
+function whereTasksAre(message: string, graph: Uint8Array): string {
+  if (message !== 'task graph is empty') return ''
+  const fields = jsonOrUndefined(new TextDecoder().decode(graph))
+  const found = NAMES_OF_TASKS.find((name) => isObject(fields) && Object.hasOwn(fields, name))
+  return found === undefined ? '' : ` (it has "${found}": the list of tasks is "tasks")`
 }

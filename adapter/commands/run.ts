@@ -4,7 +4,7 @@ import { CallFailed, type ServiceClient } from '../../shared/http-client.ts'
 import { submitted } from '../warnings.ts'
 import { defineCommand } from './command.ts'
 import { followSettings } from './follow-settings.ts'
-import { graphOf, graphSettings } from './graph-argument.ts'
+import { graphOf, graphSettings, inFile } from './graph-argument.ts'
 
 export const run = defineCommand({
   summary:
@@ -14,9 +14,10 @@ export const run = defineCommand({
   maxArguments: 1,
   heedsInterruption: true,
   async run({ values, positionals, client, env, interruption }) {
-    const { bytes, name } = await graphOf(positionals, values)
+    const graph = await graphOf(positionals, values)
+    const { bytes, name } = graph
     const { expectationsIn, withScope } = await import('../follow/graph-file.ts')
-    const answer = await submit(client, [withScope(bytes), bytes], interruption)
+    const answer = await inFile(graph, submit(client, [withScope(bytes), bytes], interruption))
     const { graph_id: graphId, accepted } = answer as SubmitResponse
     const { showGraph } = await import('../follow/show.ts')
     const tasks = accepted === 1 ? 'the task' : `the ${accepted} tasks`

@@ -3,7 +3,7 @@ import { flag } from '../../shared/flags.ts'
 import { submitted } from '../warnings.ts'
 import { checked } from './check.ts'
 import { defineCommand } from './command.ts'
-import { graphOf, graphSettings } from './graph-argument.ts'
+import { graphOf, graphSettings, inFile } from './graph-argument.ts'
 
 export const submit = defineCommand({
   summary: 'Submit a task graph: {"tasks": [{"id", "type", ...}]}.',
@@ -14,8 +14,8 @@ export const submit = defineCommand({
   },
   maxArguments: 1,
   async run({ values, positionals, client }) {
-    const { bytes } = await graphOf(positionals, values)
-    if (values.dryRun) return checked(client, bytes)
-    return submitted(await client.call({ method: 'POST', path: '/tasks', body: bytes }))
+    const graph = await graphOf(positionals, values)
+    if (values.dryRun) return checked(client, graph)
+    return submitted(await inFile(graph, client.call({ method: 'POST', path: '/tasks', body: graph.bytes })))
   },
 })

@@ -12,6 +12,35 @@ export interface KeyFault {
   readonly message: string
 }
 
+/** Where a value stands; the first line and column are 1. */
+export interface Place {
+  readonly line: number
+  readonly column: number
+}
+
+/** The key or item on the way to a value, and where its own value begins. */
+interface Step {
+  readonly column: number
+  readonly isItem: boolean
+  key: string | number
+  /** Whether all steps up to this one lead to the place that is looked for. */
+  leads: boolean
+}
+
+/**
+ * Where the value at `path` stands in `text`, or the innermost value around it that has a line of its own: a mapping in
+ * brackets is one place. Undefined if there is none.
+ */
+export function placeInYaml(text: string, path: readonly (string | number)[]): Place | undefined {
+  const scan = new KeyScan(text, path)
+  try {
+    scan.run()
+  } catch (thrown) {
+    if (!(thrown instanceof Found || thrown instanceof GivenUp)) throw thrown
+  }
+  return scan.place
+}
+
 /** The first fault of `text`; undefined if there is none. */
 export function yamlKeyFault(text: string): KeyFault | undefined {
   try {
@@ -62,7 +91,15 @@ class KeyScan {
   /** Lines further to the right than this continue a plain scalar. Undefined: there is none. */
   #plainIndent: number | undefined
 
-  constructor(text: string) {
+  /** The steps to the current node, the innermost last. */
+  readonly #steps: Step[] = []
+  readonly #wanted: readonly (string | number)[]
+  #depth = 0
+  /** The innermost place so far on the way to the wanted one. */
+  place: Place | undefined
+
+  constructor(text: string, wanted: readonly (string | number)[] = []) {
+    this.#wanted = wanted
     this.#lines = text.replace(/^\ufeff/, '').split(/\r\n|\n|\r/)
   }
 
@@ -90,7 +127,9 @@ class KeyScan {
     while (/^-(\s|$)/.test(line.slice(at))) {
       this.#leave(at)
       dash = at
+      const begin = at
       at += 1 + line.slice(at + 1).search(/\S|$/)
+      this.#step(begin, undefined, at)
     }
     if (/^\?(\s|$)/.test(line.slice(at))) throw new GivenUp()
     const key = this.#keyAt(line, at)
@@ -102,7 +141,25 @@ class KeyScan {
     this.#leave(at)
     if (this.#mappings.at(-1)?.column !== at) this.#mappings.push({ column: at, keys: new Map() })
     if (key.text !== undefined) this.#note(this.#mappings.at(-1)!.keys, key.text)
+    this.#step(at, key.text ?? '', key.end + line.slice(key.end).search(/\S|$/))
     this.#value(line, key.end, at)
+  }
+
+  /** Enters the item or the key at `column`, whose value begins at `valueAt` of the current line. */
+  #step(column: number, key: string | undefined, valueAt: number): void {
+    const isItem = key === undefined
+    const isInside = (step: Step) => step.column < column || (step.column === column && (isItem || !step.isItem))
+    while (this.#steps.length > 0 && !isInside(this.#steps.at(-1)!)) this.#steps.pop()
+    const last = this.#steps.at(-1)
+    if (last?.column === column && last.isItem === isItem) {
+      last.key = isItem ? Number(last.key) + 1 : key
+    } else this.#steps.push({ column, isItem, key: key ?? 0, leads: false })
+    const depth = this.#steps.length
+    const step = this.#steps[depth - 1]!
+    step.leads = (this.#steps[depth - 2]?.leads ?? true) && this.#wanted[depth - 1] === step.key
+    if (!step.leads || depth <= this.#depth) return
+    this.#depth = depth
+    this.place = { line: this.#row + 1, column: valueAt + 1 }
   }
 
   /** Leaves the mappings that are further to the right. */
@@ -113,12 +170,12 @@ class KeyScan {
   #note(keys: Keys, key: string): void {
     const first = keys.get(key)
     if (first !== undefined && key !== MERGE) {
-      throw this.#found(`the key ${JSON.stringify(key)} is given twice (first on line ${first})`)
+      throw this.#fault(`the key ${JSON.stringify(key)} is given twice (first on line ${first})`)
     }
     keys.set(key, this.#row + 1)
   }
 
-  #found(message: string): Found {
+  #fault(message: string): Found {
     return new Found({ line: this.#row + 1, message })
   }
 
@@ -148,7 +205,7 @@ class KeyScan {
   }
 
   #checkTag(property: string): void {
-    if (property.startsWith('!') && !KNOWN_TAGS.has(property)) throw this.#found(`the tag ${property} is not supported`)
+    if (property.startsWith('!') && !KNOWN_TAGS.has(property)) throw this.#fault(`the tag ${property} is not supported`)
   }
 
   /** Skips the value at `at`. Its lines are further to the right than `indent`. */

@@ -8,7 +8,7 @@
 import { CallFailed } from '../../shared/http-client.ts'
 import { isObject } from '../../shared/json.ts'
 import { jsonFault, MAX_JSON_BYTES } from './json-fault.ts'
-import { yamlKeyFault } from './yaml-keys.ts'
+import { placeInYaml, yamlKeyFault } from './yaml-keys.ts'
 
 /** `name` is the file in errors. Throws `CallFailed`. */
 export async function jsonOfYaml(text: string, name: string): Promise<string> {
@@ -25,6 +25,26 @@ export async function jsonOfYaml(text: string, name: string): Promise<string> {
   return JSON.stringify(value)
 }
 
+/** Characters of a value in an error. */
+const MAX_SHOWN_VALUE = 60
+
+/**
+ * A refusal of the service in the terms of the file: `invalid JSON: tasks[0].timeout: expected …` names the line, the column
+ * and the value. Another text stays as it is.
+ */
+export function refusalInYaml(message: string, text: string, name: string): string {
+  const [, at, detail] = /^invalid JSON: ([^\s:]+): (.*)$/s.exec(message) ?? []
+  if (at === undefined) return message
+  const path = Array.from(at.matchAll(/\[(\d+)\]|([^.[\]]+)/g), ([, index, key]) => (index ? Number(index) : key!))
+  const place = placeInYaml(text, path)
+  const where = place === undefined ? '' : ` line ${place.line}, column ${place.column}:`
+  const value = JSON.stringify(valueAt(Bun.YAML.parse(text), path))?.slice(0, MAX_SHOWN_VALUE)
+  return `${name}:${where} ${at}: ${detail}${value === undefined || /\bgot\b/.test(detail!) ? '' : `, got ${value}`}`
+}
+
+const valueAt = (value: unknown, path: readonly (string | number)[]): unknown =>
+  path.reduce<unknown>((inner, key) => (inner as Readonly<Record<string, unknown>> | undefined | null)?.[key], value)
+
 async function parsed(text: string, name: string): Promise<unknown> {
   try {
     return Bun.YAML.parse(text)
@@ -32,7 +52,7 @@ async function parsed(text: string, name: string): Promise<unknown> {
     if (error instanceof RangeError) throw new CallFailed(`${name}: values are nested too deeply`)
     const { line, column, message } = await placeOfFault(text, error as Error)
     const place = line === undefined ? '' : ` line ${line}, column ${column}:`
-    throw new CallFailed(`${name}:${place} ${message}`)
+    throw new CallFailed(`${name}:${place} invalid YAML: ${message}`)
   }
 }
 

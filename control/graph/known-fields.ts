@@ -87,6 +87,10 @@ const TASK_SYNONYMS: Synonyms = {
 
 /** Names of the fields of a graph in other systems. */
 const GRAPH_SYNONYMS: Synonyms = {
+  steps: 'tasks',
+  jobs: 'tasks',
+  nodes: 'tasks',
+  stages: 'tasks',
   graph_name: 'name',
   title: 'name',
   parameters: 'params',

@@ -80,7 +80,7 @@ export class TaskIds {
       if (isTaken(holder)) {
         this.#tasks.put(holder)
         this.unclaim(graph, i)
-        throw new ServiceError(409, takenText(task.id))
+        throw new ServiceError(409, takenText(holder))
       }
       this.#replacedBy(graph).set(task.id, holder)
       this.addInGraph(holder)
@@ -90,7 +90,7 @@ export class TaskIds {
   /** Why no graph can claim `id` now; undefined if one can. */
   whyTaken(id: string): string | undefined {
     const holder = this.#tasks.get(id)
-    return holder !== undefined && !holder.graph.isRetired && isTaken(holder) ? takenText(id) : undefined
+    return holder !== undefined && !holder.graph.isRetired && isTaken(holder) ? takenText(holder) : undefined
   }
 
   #replacedBy(graph: Graph): Map<string, Task> {
@@ -152,4 +152,5 @@ export class TaskIds {
 /** The graph of `holder` is being submitted, or the task has not ended. */
 const isTaken = (holder: Task): boolean => !holder.graph.isAccepted || !holder.isTerminal
 
-const takenText = (id: string): string => `task already active: ${id}`
+const takenText = ({ id, graph }: Task): string =>
+  `task already active: ${id} (in graph ${graph.id}; "scope": "graph" gives the tasks of a graph ids of their own)`

@@ -141,7 +141,7 @@ export const TaskInput = Type.Object({
   ),
   timeout: orNull(
     Type.Integer({ minimum: -INT64_MAX, maximum: INT64_MAX }),
-    'integer',
+    'integer of milliseconds (30000)',
     'Milliseconds for each attempt; 0, negative or absent: no timeout.',
   ),
   secrets: orNull(

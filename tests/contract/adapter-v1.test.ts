@@ -230,7 +230,7 @@ describe('POST /adapters/actions', () => {
     const action = { action_id: id, action: { kind: 'noop' } }
     const response = await post('actions', action)
     expect(response.status).toBe(409)
-    expect(await response.json()).toEqual({ error: `task already active: ${id}` })
+    expect(await response.json()).toEqual({ error: expect.stringContaining(`task already active: ${id} (in graph `) })
     gate.open()
     await control.ended(id)
     expect((await taken('actions', action)).accepted).toBe(1)

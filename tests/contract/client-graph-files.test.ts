@@ -68,11 +68,11 @@ describe('YAML', () => {
       const { exitCode, envelope } = await client([command, path])
       expect({ exitCode, error: envelope.error }).toEqual({
         exitCode: 1,
-        error: { message: `${path}: line 4, column 4: Unexpected token`, status_code: 0, body: '' },
+        error: { message: `${path}: line 4, column 4: invalid YAML: Unexpected token`, status_code: 0, body: '' },
       })
     }
     const { envelope } = await client(['check', '--format', 'yaml'], 'tasks: [')
-    expect(envelope.error?.message).toMatch(/^standard input: line 1, column \d+: Unexpected token$/)
+    expect(envelope.error?.message).toMatch(/^standard input: line 1, column \d+: invalid YAML: Unexpected token$/)
   })
 })
 

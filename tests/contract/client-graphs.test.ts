@@ -217,7 +217,7 @@ describe('wait', () => {
     const { exitCode, envelope } = await client(['wait', 'some/thing'])
     expect({ exitCode, message: envelope.error?.message }).toEqual({
       exitCode: 1,
-      message: 'GET /tasks/some%2Fthing answered 404: task not found: some/thing',
+      message: 'task not found: some/thing',
     })
   })
 })

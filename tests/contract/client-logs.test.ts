@@ -93,7 +93,7 @@ describe('of a task that has ended', () => {
     expect({ exitCode, stdout, stderr }).toEqual({
       exitCode: 1,
       stdout: '',
-      stderr: `taskmill: GET /tasks/${encodeURIComponent(id)} answered 404: task not found: ${id} (${missing}: expected GRAPH_ID/TASK_ID)\n`,
+      stderr: `taskmill: task not found: ${id} (${missing}: expected GRAPH_ID/TASK_ID)\n`,
     })
     expect((await client(['get', id])).envelope.error?.message).toContain(missing)
   })

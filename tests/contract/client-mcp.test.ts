@@ -157,7 +157,7 @@ test('SERVICE_TOKEN is sent, and asked for when it is missing', async () => {
   await using without = await startBridge(control.url)
   expect((await without.request({ id: 1, ...initialize })).error).toEqual({
     code: -32000,
-    message: `${control.url}/mcp answered 401: a token is needed: send Authorization: Bearer <token> (set SERVICE_TOKEN)`,
+    message: `${control.url}/mcp answered 401: a token is needed: send Authorization: Bearer <token> (check SERVICE_TOKEN)`,
   })
 })
 

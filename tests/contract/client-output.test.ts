@@ -122,7 +122,7 @@ describe('-o table', () => {
     expect({ exitCode, stdout, stderr }).toEqual({
       exitCode: 1,
       stdout: '',
-      stderr: 'taskmill: GET /tasks/nobody answered 404: task not found: nobody\n',
+      stderr: 'taskmill: task not found: nobody\n',
     })
   })
 

@@ -115,6 +115,8 @@ describe('with a token', () => {
     const refused = await control.fetch('/tasks')
     expect([refused.status, refused.headers.get('www-authenticate')]).toEqual([401, 'Bearer'])
     expect(await refused.json()).toEqual({ error: 'a token is needed: send Authorization: Bearer <token>' })
+    const wrong = await control.fetch('/tasks', { headers: { authorization: 'Bearer sesame-43' } })
+    expect([wrong.status, await wrong.json()]).toEqual([401, { error: 'the token is wrong' }])
     expect((await control.post(graph)).status).toBe(401)
     expect((await control.fetch('/no/such/path')).status).toBe(401)
     expect((await control.fetch('/health')).status).toBe(200)

@@ -107,7 +107,10 @@ describeReplicas('replicas', (cluster) => {
       const { graph_id } = await first.submit([noop('a'), sleep('held')])
       await second.ended('a')
       const refused = await second.post({ tasks: [noop('b'), noop('held')] })
-      expect([refused.status, await refused.json()]).toEqual([409, { error: 'task already active: held' }])
+      expect([refused.status, await refused.json()]).toEqual([
+        409,
+        { error: expect.stringContaining('task already active: held (in graph ') },
+      ])
       expect((await second.fetch('/tasks/b')).status).toBe(404)
       const { graph_id: next } = await second.submit([echo('a', 'again')])
       expect(await json(first, '/tasks/a?wait_ms=10000')).toMatchObject([200, { graph_id: next }])

@@ -35,7 +35,7 @@ test('a service that answers 503: exit code 1, its answer, and why on standard e
   })
   const { exitCode, stdout, stderr } = await health(`http://127.0.0.1:${server.port}`)
   expect({ exitCode, body: JSON.parse(stdout) }).toEqual({ exitCode: 1, body: answer })
-  expect(stderr).toBe('taskmill-runtime: GET /readyz answered 503: the data directory takes no write\n')
+  expect(stderr).toBe('taskmill-runtime: the data directory takes no write\n')
 })
 
 test('nobody there: exit code 1, and what to do', async () => {

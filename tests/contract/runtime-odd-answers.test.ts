@@ -75,10 +75,10 @@ test('a refused token is told with the variable that has it', async () => {
   await using runtime = serviceThatAnswers(() => new Response(null, { status: 401 }))
   await using control = await startControl({ flags: ['--runtime-url', `locked=${runtime.url}`] })
   expect(await listedIn(control)).toMatchObject([
-    { reason: 'GET /api/v1/runtime/resources answered 401 (set SERVICE_RUNTIME_TOKEN)' },
+    { reason: `GET ${runtime.url}/api/v1/runtime/resources answered 401 (set SERVICE_RUNTIME_TOKEN)` },
   ])
   const { error } = await control.run({ type: 'runtime', params: { program: '/bin/true' } })
-  expect(error).toBe('runtime locked: POST /api/v1/tasks answered 401 (set SERVICE_RUNTIME_TOKEN)')
+  expect(error).toBe(`runtime locked: POST ${runtime.url}/api/v1/tasks answered 401 (set SERVICE_RUNTIME_TOKEN)`)
 })
 
 test('the password in an address is in no error, list, result, log or file', async () => {

@@ -139,8 +139,8 @@ describe('check 1: the body must be valid JSON', () => {
     ['{"tasks":[{"id":"a","type":"noop","params":1e400}]}', 'tasks[0].params: a number is out of range'],
     ['{"tasks":[{"id":"a","type":"mcp","input":{"a":[-1e400]}}]}', 'tasks[0].input: a number is out of range'],
     ['{"params":{"a":1e999},"tasks":[{"id":"a","type":"noop"}]}', 'params: a number is out of range'],
-    [{ tasks: [noop('a', { timeout: '250' })] }, 'tasks[0].timeout: expected integer'],
-    [{ tasks: [noop('a', { timeout: true })] }, 'tasks[0].timeout: expected integer'],
+    [{ tasks: [noop('a', { timeout: '250' })] }, 'tasks[0].timeout: expected integer of milliseconds (30000)'],
+    [{ tasks: [noop('a', { timeout: true })] }, 'tasks[0].timeout: expected integer of milliseconds (30000)'],
     [
       { tasks: [noop('a'), noop('b'), noop('c'), noop('d', { depends_on: 'a' })] },
       'tasks[3].depends_on: expected array of strings',
@@ -153,7 +153,7 @@ describe('check 1: the body must be valid JSON', () => {
 
   test('a fractional timeout is of the wrong type', async () => {
     expect(await refused({ tasks: [noop('a', { timeout: 2.5 })] })).toBe(
-      'invalid JSON: tasks[0].timeout: expected integer',
+      'invalid JSON: tasks[0].timeout: expected integer of milliseconds (30000)',
     )
   })
 
@@ -168,7 +168,7 @@ describe('check 1: the body must be valid JSON', () => {
       expect(shown).toBe(BigInt.asIntN(64, shown))
     }
     expect(await refused('{"tasks":[{"id":"a","type":"noop","timeout":9223372036854779904}]}')).toBe(
-      'invalid JSON: tasks[0].timeout: expected integer',
+      'invalid JSON: tasks[0].timeout: expected integer of milliseconds (30000)',
     )
   })
 })
@@ -363,7 +363,7 @@ describe('an id that is in use', () => {
     for (const id of ['held', 'waiting']) {
       const response = await control.post({ tasks: [noop('bystander'), noop(id)] })
       expect(response.status).toBe(409)
-      expect(await response.json()).toEqual({ error: `task already active: ${id}` })
+      expect(await response.json()).toEqual({ error: expect.stringContaining(`task already active: ${id} (in graph `) })
     }
     expect(await refused({ tasks: [noop('held'), { id: 'bystander', type: 'nope' }] })).toContain('unknown task type')
     expect((await control.fetch('/tasks/bystander')).status).toBe(404)

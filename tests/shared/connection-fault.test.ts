@@ -18,7 +18,7 @@ test.each([
   ['EAI_AGAIN', 'the resolver is unavailable, try again', ' (check ITS_URL or --its-url)', true],
   ['ECONNRESET', 'the connection was closed before the answer was complete', '', false],
   ['ConnectionClosed', 'the connection was closed before the answer was complete', '', false],
-  ['EPROTO', 'what EPROTO means', '', false],
+  ['EHOSTDOWN', 'what EHOSTDOWN means', '', false],
 ])('%s, bare or wrapped', (code, text, remedy, isBeforeConnection) => {
   for (const error of [coded(code), new Error('wrapped', { cause: coded(code) })]) {
     expect(faultText(error)).toBe(text)

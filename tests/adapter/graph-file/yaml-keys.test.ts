@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { yamlKeyFault } from '../../../adapter/graph-file/yaml-keys.ts'
+import { placeInYaml, yamlKeyFault } from '../../../adapter/graph-file/yaml-keys.ts'
 
 const twice = (key: string, first: number) => `the key ${JSON.stringify(key)} is given twice (first on line ${first})`
 
@@ -141,6 +141,45 @@ const plainValue = (value: Node): unknown =>
     : isMapping(value)
       ? Object.fromEntries(value.entries.map(([key, inner]) => [key, plainValue(inner)]))
       : value.map(plainValue)
+
+describe('the place of a value', () => {
+  const text = `# graph
+name: n
+tasks:
+- id: a
+  depends_on: b
+- {id: b,
+   timeout: 30s}
+-
+  "id": c
+  params:
+    args:
+      - one
+      - two: 2
+  script: |
+    tasks:
+      - id: x
+  timeout: 30s
+other: 1
+`
+  test.each<[(string | number)[], number, number]>([
+    [['tasks'], 3, 7],
+    [['tasks', 0, 'depends_on'], 5, 15],
+    [['tasks', 1, 'timeout'], 6, 3],
+    [['tasks', 2, 'id'], 9, 9],
+    [['tasks', 2, 'params', 'args', 1, 'two'], 13, 14],
+    [['tasks', 2, 'script'], 14, 11],
+    [['tasks', 2, 'timeout'], 17, 12],
+    [['other', 'deeper'], 18, 8],
+  ])('%j is in line %d, column %d', (path, line, column) => {
+    expect(placeInYaml(text, path)).toEqual({ line, column })
+  })
+
+  test('is unknown for what is not there', () => {
+    expect(placeInYaml(text, ['nope'])).toBeUndefined()
+    expect(placeInYaml('? key\n: value', ['key'])).toBeUndefined()
+  })
+})
 
 describe('random values', () => {
   test('without a key given twice have no fault, and with one have it', () => {

@@ -79,10 +79,10 @@ tasks:
 
 describe('refused', () => {
   test.each([
-    ['tasks:\n  - id: a\n    type: noop\n   bad: indent\n', 'g.yaml: line 4, column 4: Unexpected token'],
-    ['a:\n\t- b', /^g\.yaml: line 2, column 2: Tab characters/],
-    ['a: 1\nb: *nope', 'g.yaml: line 2, column 4: Unresolved alias'],
-    ['a: "unclosed', /^g\.yaml: line 1, column \d+: Unexpected EOF$/],
+    ['tasks:\n  - id: a\n    type: noop\n   bad: indent\n', 'g.yaml: line 4, column 4: invalid YAML: Unexpected token'],
+    ['a:\n\t- b', /^g\.yaml: line 2, column 2: invalid YAML: Tab characters/],
+    ['a: 1\nb: *nope', 'g.yaml: line 2, column 4: invalid YAML: Unresolved alias'],
+    ['a: "unclosed', /^g\.yaml: line 1, column \d+: invalid YAML: Unexpected EOF$/],
     [
       'tasks:\n- id: a\n  params: {}\n  params: {}',
       'g.yaml: line 4: the key "params" is given twice (first on line 3)',
