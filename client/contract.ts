@@ -268,8 +268,8 @@ export interface GraphDryRun {
 
 /** Why a task does not execute. Absent while it executes, and once it has ended. */
 export interface Waiting {
-  /** dependencies: other tasks must end first, most in success. concurrency: no slot is free. backoff: another attempt follows. runtime: the runtime service has it queued, or is away. approval: somebody has to approve or reject it. */
-  readonly reason: 'dependencies' | 'concurrency' | 'backoff' | 'runtime' | 'approval'
+  /** dependencies: other tasks must end first, most in success. concurrency: no slot is free. backoff: another attempt follows. runtime: the runtime service has it queued, or is away. approval: somebody has to approve or reject it. storage: control cannot write, as on a full disk. */
+  readonly reason: 'dependencies' | 'concurrency' | 'backoff' | 'runtime' | 'approval' | 'storage'
   /** Ids of dependencies that have not ended, at most 10. */
   readonly tasks?: readonly string[]
   /** When the backoff ends, or the time for an approval. */

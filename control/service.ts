@@ -100,7 +100,7 @@ export class ControlService {
     const stopping = this.#stopping.signal
     const eventStreams = new EventStreams({
       ...{ store, events, history, numbers, stopping, log },
-      waiting: new WaitingEvents({ store, scheduler, executors }),
+      waiting: new WaitingEvents({ store, scheduler, executors, keeper }),
       maxStreams: this.#config.maxEventStreams,
     })
     const parts: OperationParts = {

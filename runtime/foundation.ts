@@ -7,6 +7,7 @@ import { resolve } from 'node:path'
 import { advertisedHost } from '../shared/advertised-url.ts'
 import { claimDataDirectory, type DataDirectory } from '../shared/data-directory.ts'
 import { LOCK_FILES } from '../shared/directory-lock.ts'
+import { DiskReserve } from '../shared/disk-reserve.ts'
 import { messageOf, UsageError } from '../shared/errors.ts'
 import { HeldDirectory } from '../shared/held-directory.ts'
 import { isLoopback } from '../shared/http-guard.ts'
@@ -96,7 +97,7 @@ function openStorage(dataDir: string, log: Log) {
   const db = openDatabase(dataDir)
   const sync = new WalSync(databasePath(dataDir))
   const directory = new DirectoryGuard(new HeldDirectory(dataDir), sync.fd, log)
-  const commit = new GroupCommit(db, sync, directory, log)
+  const commit = new GroupCommit({ db, sync, directory, reserve: new DiskReserve(dataDir), log })
   return { db, commit, directory, store: new TaskStore(db, commit) }
 }
 

@@ -5,9 +5,10 @@
  * continues in the reserve with outcomes of running tasks, cancels and deletions. The failure ends when the journal was
  * written and the reserve exists again.
  */
+
+import type { DiskReserve } from '../../shared/disk-reserve.ts'
 import { messageOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
-import type { DiskReserve } from './disk-reserve.ts'
 
 /** Milliseconds between a refused write, for which the reserve was not enough, and the next attempt to write. */
 export const RETRY_MS = 500

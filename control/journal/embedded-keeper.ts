@@ -1,8 +1,9 @@
 /** Keeps accepted work in the data directory: in the journal, the state file, and files of results and past events. */
+
+import { DiskReserve } from '../../shared/disk-reserve.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import type { TaskStore } from '../store/tasks.ts'
-import { DiskReserve } from './disk-reserve.ts'
 import { EventFeed } from './event-feed.ts'
 import { EventHistory } from './event-history.ts'
 import type { EventNumbers } from './event-numbers.ts'
@@ -62,6 +63,10 @@ export class EmbeddedKeeper implements Keeper {
       isStateFileBehind: segments !== undefined,
     })
     for (const numbered of unnumbered) this.#persistence.noteNumbered(numbered(store.nextSeq(), Date.now()))
+  }
+
+  get fault(): string | undefined {
+    return this.#persistence.fault
   }
 
   assertAccepting(): void {

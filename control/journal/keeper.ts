@@ -41,6 +41,9 @@ export interface Keeper extends KeptEvents {
   /** The other ones; absent without a database. */
   readonly others?: OtherReplicas
 
+  /** Why no change can be kept now. Absent while changes can be, and on a database: reads are refused there as well. */
+  readonly fault?: string | undefined
+
   /** Throws 503 if no graph can be promised. Uses only known facts. */
   assertAccepting(): void
   /** Throws 503 if no change can be promised. Called before a change that will be promised to a caller. */

@@ -6,11 +6,13 @@
  * something wait for `durable` or `appendGraph`. A snapshot replaces the journal at intervals if something changed, and
  * when the journal is large (`snapshots.ts`).
  */
+
+import type { DiskReserve } from '../../shared/disk-reserve.ts'
+import { messageOf } from '../../shared/errors.ts'
 import { runCooperatively } from '../../shared/steps.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import type { Change } from '../store/change.ts'
 import { DiskHealth, RETRY_MS } from './disk-health.ts'
-import type { DiskReserve } from './disk-reserve.ts'
 import type { EventFeed } from './event-feed.ts'
 import { type NumberedChange, outcomeOf } from './event-rows.ts'
 import { encodeExpansion, type StoredFanOut } from './journaled-expansion.ts'
@@ -179,6 +181,12 @@ export class Persistence {
       this.#writeChanged()
       if (this.#disk.failure !== undefined) throw this.#disk.failure
     }
+  }
+
+  /** Why changes cannot be written; undefined if they can. */
+  get fault(): string | undefined {
+    const fault = this.#disk.failure ?? this.#options.journal.fault
+    return fault && `control cannot write to its data directory: ${messageOf(fault)}`
   }
 
   /** Throws 503 if the disk does not take writes. Called before a change that will be promised to a caller. */

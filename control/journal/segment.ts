@@ -6,7 +6,7 @@
  */
 import { closeSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import type { DiskReserve } from './disk-reserve.ts'
+import type { DiskReserve } from '../../shared/disk-reserve.ts'
 import { Preallocation } from './preallocation.ts'
 
 /** Number of the first segment of a data directory. */

@@ -18,7 +18,7 @@ import { type WaitingNow, type WaitingParts, waitingNow } from './waiting.ts'
 
 export interface GetGraphParts extends WaitingParts {
   readonly store: TaskStore
-  readonly keeper: Pick<Keeper, 'kept'>
+  readonly keeper: Pick<Keeper, 'kept' | 'fault'>
   readonly resultFiles: ResultReader
   /** Fires when the service stops: callers that wait are answered then. */
   readonly stopping: AbortSignal

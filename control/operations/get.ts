@@ -16,13 +16,13 @@ import { isElsewhere, type WaitingNow, type WaitingParts, waitingHere, waitingNo
 
 export interface GetParts extends WaitingParts {
   readonly store: TaskStore
-  readonly keeper: Pick<Keeper, 'kept'>
+  readonly keeper: Pick<Keeper, 'kept' | 'fault'>
 }
 
 /** The parts that the record of a call needs. */
 export interface CallParts {
   readonly store: TaskStore
-  readonly keeper: Pick<Keeper, 'kept'>
+  readonly keeper: Pick<Keeper, 'kept' | 'fault'>
   readonly resultFiles: ResultReader
 }
 

@@ -88,10 +88,14 @@ export class WaitingEvents {
     return waiting === undefined ? event : { ...event, waiting }
   }
 
-  /** Asks other services about their watched tasks. Returns the changes since the last call. */
+  /**
+   * Asks other services about their watched tasks. While no change can be written, also explains the other watched tasks
+   * that execute. Returns the changes since the last call.
+   */
   async look(isWatched: (task: Task) => boolean): Promise<Reason[]> {
-    const { scheduler, executors } = this.#parts
-    const mayWait = (task: Task) => mayBeDelegated(executors, task)
+    const { scheduler, executors, keeper } = this.#parts
+    const hasReason = (task: Task) => this.#reasons.get(task)?.waiting !== undefined
+    const mayWait = (task: Task) => keeper.fault !== undefined || hasReason(task) || mayBeDelegated(executors, task)
     const tasks = new Set([...scheduler.executing].filter((task) => mayWait(task) && isWatched(task)))
     for (const task of this.#reasons.keys()) if (!tasks.has(task)) this.#reasons.delete(task)
     if (tasks.size === 0) return []

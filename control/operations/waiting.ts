@@ -8,11 +8,13 @@ import type { ExecutorRegistry } from '../executors/registry.ts'
 import type { Handle } from '../graph/cold-fields.ts'
 import type { Task } from '../graph/graph.ts'
 import { waitingOf } from '../graph/waiting.ts'
+import type { Keeper } from '../journal/keeper.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 
 export interface WaitingParts {
   readonly scheduler: Pick<Scheduler, 'slotUse'>
   readonly executors: Pick<ExecutorRegistry, 'get'>
+  readonly keeper: Pick<Keeper, 'fault'>
 }
 
 /** Why a task waits now. Undefined if it executes or has ended. Only for the tasks of the query. */
@@ -42,7 +44,18 @@ export async function waitingNow(
 export const waitingHere = (parts: WaitingParts, task: Task): Waiting | undefined =>
   task.isTerminal ? undefined : waitingFor(parts, task, undefined)
 
-function waitingFor({ scheduler, executors }: WaitingParts, task: Task, elsewhere: string | undefined) {
+function waitingFor(parts: WaitingParts, task: Task, elsewhere: string | undefined): Waiting | undefined {
+  const waiting = waitingUnstored(parts, task, elsewhere)
+  const { fault } = parts.keeper
+  // An attempt may execute, or may have ended: neither can be told for certain before it is written.
+  const isHidden = fault !== undefined && !task.isTerminal && (waiting ?? HELD).reason === HELD.reason
+  return isHidden ? { reason: 'storage', detail: fault } : waiting
+}
+
+/** The reason of tasks that would start if changes could be written. */
+const HELD = { reason: 'concurrency' } satisfies Waiting
+
+function waitingUnstored({ scheduler, executors }: WaitingParts, task: Task, elsewhere: string | undefined) {
   const detail = isElsewhere(task) ? elsewhere : waitsHere(executors, task)
   if (detail !== undefined) return { reason: 'runtime' as const, detail }
   return waitingOf(task, scheduler.slotUse, Date.now())

@@ -6,6 +6,9 @@
  * If its transaction or its sync fails, the change is undone and its promise rejects. A *fact*, such as the end of a
  * process, has happened even if the disk does not take it. It is kept and retried until it is written.
  *
+ * On a full disk the end of a task uses the disk reserve (`shared/disk-reserve.ts`), not before: a task that still runs
+ * could take its space. From then on requests are refused until the reserve exists again.
+ *
  * A later sync does not write the data that a failed sync has lost, even if it succeeds. So after a failure SQLite
  * moves its log into the database and syncs that.
  *
@@ -13,11 +16,12 @@
  * ever, because only the next service can know what is kept.
  */
 import type { Database } from 'bun:sqlite'
+import type { DiskReserve } from '../../shared/disk-reserve.ts'
 import { messageOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import type { DirectoryGuard } from './directory-guard.ts'
 import { isDamage, isDiskFault, unavailable } from './disk-fault.ts'
-import { factsOf, type PendingChange, type RequestHooks, refuse } from './pending-change.ts'
+import { type FactHooks, factsOf, isFact, type PendingChange, type RequestHooks, refuse } from './pending-change.ts'
 import { inTransaction } from './transaction.ts'
 import { UnhurriedFacts } from './unhurried-facts.ts'
 import type { Sync } from './wal-sync.ts'
@@ -25,11 +29,22 @@ import type { Sync } from './wal-sync.ts'
 /** Milliseconds between two attempts while the disk takes nothing. Every new request attempts at once. */
 export const RETRY_MS = 500
 
+export interface GroupCommitOptions {
+  readonly db: Database
+  readonly sync: Sync
+  readonly directory: Pick<DirectoryGuard, 'look' | 'lost'>
+  readonly reserve: Pick<DiskReserve, 'release' | 'restore'>
+  readonly log: Log
+}
+
 export class GroupCommit {
   readonly #db: Database
   readonly #sync: Sync
   readonly #directory: Pick<DirectoryGuard, 'look' | 'lost'>
+  readonly #reserve: Pick<DiskReserve, 'release' | 'restore'>
   readonly #log: Log
+  /** Whether the reserve was released and does not exist again. */
+  #isReserveUsed = false
   #waiting: PendingChange[] = []
   readonly #unhurried = new UnhurriedFacts(() => this.flush())
   /** Committed but not synced: a power cut would lose them. */
@@ -44,11 +59,12 @@ export class GroupCommit {
   /** Called when writes succeed again after a failure. */
   onRecovered: () => void = () => {}
 
-  constructor(db: Database, sync: Sync, directory: Pick<DirectoryGuard, 'look' | 'lost'>, log: Log) {
-    this.#db = db
-    this.#sync = sync
-    this.#directory = directory
-    this.#log = log
+  constructor(options: GroupCommitOptions) {
+    this.#db = options.db
+    this.#sync = options.sync
+    this.#directory = options.directory
+    this.#reserve = options.reserve
+    this.#log = options.log
   }
 
   /** Why nothing can be written at the moment. Undefined when all is well. */
@@ -60,13 +76,13 @@ export class GroupCommit {
    * Durable when it resolves. Undone when it rejects, with 503 if the disk is to blame. `undo` takes back a committed
    * `apply`. On a failing disk that may happen long after the rejection; then `undone` is called.
    */
-  request(apply: () => void, undo: () => void, { meanwhile, undone }: RequestHooks = {}): Promise<void> {
-    return this.#add({ apply, undo, undone, meanwhile })
+  request(apply: () => void, undo: () => void, { meanwhile, undone, usesReserve }: RequestHooks = {}): Promise<void> {
+    return this.#add({ apply, undo, undone, meanwhile, usesReserve })
   }
 
   /** Durable when it resolves. Never rejects because of the disk. */
-  fact(apply: () => void, meanwhile?: () => void): Promise<void> {
-    return this.#add({ apply, meanwhile })
+  fact(apply: () => void, { meanwhile, usesReserve }: FactHooks = {}): Promise<void> {
+    return this.#add({ apply, meanwhile, usesReserve })
   }
 
   /** A fact that nobody waits for. It may be held back a little, and is dropped if `isMoot` by then. */
@@ -84,8 +100,8 @@ export class GroupCommit {
 
   #flushUrgent(): void {
     if (this.#waiting.length === 0) return
-    const changes = this.#waiting
-    this.#waiting = []
+    const changes = this.#hasReserve() ? this.#waiting.splice(0) : this.#takeForReserve()
+    if (changes.length === 0) return
     const lost = this.#directory.look()
     if (lost !== undefined) {
       this.#waiting = factsOf(changes)
@@ -121,7 +137,7 @@ export class GroupCommit {
     this.#synced(changes)
   }
 
-  #add(change: Pick<PendingChange, 'apply' | 'undo' | 'undone' | 'meanwhile'>): Promise<void> {
+  #add(change: Pick<PendingChange, 'apply' | 'undo' | 'undone' | 'meanwhile' | 'usesReserve'>): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     this.#waiting.push({ ...change, resolve, reject })
     this.#schedule()
@@ -245,11 +261,39 @@ export class GroupCommit {
   }
 
   #keepFacts(changes: readonly PendingChange[], error: unknown): void {
-    const facts = factsOf(changes)
-    for (const fact of facts) fact.hasFailed = true
-    this.#waiting.unshift(...facts)
+    const isReserveReleased = changes.some(({ usesReserve }) => usesReserve) && this.#reserve.release()
+    if (isReserveReleased) this.#isReserveUsed = true
+    const kept = changes.filter((change) => isFact(change) || (isReserveReleased && change.usesReserve))
+    for (const change of kept) change.hasFailed = true
+    this.#waiting.unshift(...kept)
     this.#waitForDisk(error)
-    refuse(changes, error)
+    refuse(
+      changes.filter((change) => !kept.includes(change)),
+      error,
+    )
+    if (isReserveReleased) this.#flushUrgent()
+  }
+
+  /** Takes the changes that the reserve is for. Refuses the other requests; the other facts wait, so nothing new starts. */
+  #takeForReserve(): readonly PendingChange[] {
+    const others = this.#waiting.filter(({ usesReserve }) => !usesReserve)
+    const taken = this.#waiting.filter(({ usesReserve }) => usesReserve)
+    this.#waiting = factsOf(others)
+    refuse(others, this.#fault)
+    return taken
+  }
+
+  /** Creates a used reserve again, if the disk has space for it. */
+  #hasReserve(): boolean {
+    if (!this.#isReserveUsed) return true
+    try {
+      this.#reserve.restore()
+      this.#isReserveUsed = false
+      return true
+    } catch (error) {
+      this.#waitForDisk(error)
+      return false
+    }
   }
 
   #waitForDisk(error: unknown): void {
@@ -257,7 +301,8 @@ export class GroupCommit {
     this.#fault = error
     this.#retry ??= setTimeout(() => {
       this.#retry = undefined
-      if (this.#waiting.length === 0) this.unhurriedFact(() => this.#writeProbe())
+      // A probe would use up the space of the reserve.
+      if (this.#waiting.length === 0 && this.#hasReserve()) this.unhurriedFact(() => this.#writeProbe())
       this.flush()
     }, RETRY_MS)
   }
@@ -276,7 +321,7 @@ export class GroupCommit {
 
   /** A write succeeded. All is well, unless another change failed meanwhile. */
   #isWritable(): void {
-    if (this.#fault === undefined || this.#waiting.some(({ hasFailed }) => hasFailed)) return
+    if (this.#fault === undefined || this.#waiting.some(({ hasFailed }) => hasFailed) || !this.#hasReserve()) return
     this.#fault = undefined
     clearTimeout(this.#retry)
     this.#retry = undefined

@@ -12,14 +12,18 @@ export interface PendingChange {
   readonly meanwhile?: (() => void) | undefined
   readonly resolve: () => void
   readonly reject: (error: unknown) => void
+  /** Whether the change may use the disk reserve. */
+  readonly usesReserve?: boolean | undefined
   /** Whether the disk refused the change, which has to be written again. */
   hasFailed?: true
 }
 
-export type RequestHooks = Pick<PendingChange, 'meanwhile' | 'undone'>
+export type FactHooks = Pick<PendingChange, 'meanwhile' | 'usesReserve'>
+export type RequestHooks = Pick<PendingChange, 'meanwhile' | 'undone' | 'usesReserve'>
 
-export const factsOf = (changes: readonly PendingChange[]): PendingChange[] =>
-  changes.filter(({ undo }) => undo === undefined)
+export const isFact = ({ undo }: PendingChange): boolean => undo === undefined
+
+export const factsOf = (changes: readonly PendingChange[]): PendingChange[] => changes.filter(isFact)
 
 /** Answers the requests among `changes` with 503. */
 export function refuse(changes: readonly PendingChange[], error: unknown): void {

@@ -147,7 +147,7 @@ export class TaskStore {
 
   /** Changes a task. Resolves when the change is durable. `meanwhile` is called during the sync. */
   change(task: LiveTask, change: Change, meanwhile?: () => void): Promise<void> {
-    return this.#commit.fact(this.#applied(task, change), meanwhile)
+    return this.#commit.fact(this.#applied(task, change), { meanwhile })
   }
 
   /** The same when nobody waits for it. If the task ends soon, the change is written with its end. */
@@ -187,10 +187,10 @@ export class TaskStore {
     const row = changed(task.row, change.patch, now)
     const events = withEvents(task.events, change.events, now)
     task.isEnding = true
-    await this.#commit.fact(
-      () => endTask(this.#db, row, events),
-      () => meanwhile?.(row),
-    )
+    await this.#commit.fact(() => endTask(this.#db, row, events), {
+      meanwhile: () => meanwhile?.(row),
+      usesReserve: true,
+    })
     beforeSeen?.(row)
     this.#live.delete(task.task_id)
     task.end(row)
@@ -226,7 +226,7 @@ export class TaskStore {
           isTakenBack = true
           if (!hasTask(this.#db, task_id)) insertTask(this.#db, row, texts)
         },
-        { undone: keep },
+        { undone: keep, usesReserve: true }, // it frees the space of the files of the task
       )
       beforeFree()
       keep()
@@ -244,12 +244,17 @@ export class TaskStore {
     return request
   }
 
-  /** Each write stores the latest state of a task, so the order of writes does not matter. */
+  /**
+   * Each write stores the latest state of a task, so the order of writes does not matter. The end of a task has all of it,
+   * and may be written before this.
+   */
   #applied(task: LiveTask, { patch, events }: Change): () => void {
     const now = Date.now()
     task.row = changed(task.row, patch, now)
     task.events = withEvents(task.events, events, now)
-    return () => this.#update(task)
+    return () => {
+      if (!task.isEnding) this.#update(task)
+    }
   }
 
   #update(task: LiveTask): void {

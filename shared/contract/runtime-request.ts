@@ -103,7 +103,7 @@ export const ResourceLimits = Type.Object({
     [128],
   ),
   disk_bytes: count(
-    'Bytes that the task may allocate in its workspace, besides its inputs. Default that of the service (--task-disk-bytes).',
+    'Bytes that it may allocate in its workspace, besides inputs. Default --task-disk-bytes.',
     [1_073_741_824],
   ),
   stdout_max_bytes: inlineBytes('stdout'),

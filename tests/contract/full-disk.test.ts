@@ -3,9 +3,12 @@
  * built services on a small file system, which a task keeps full.
  */
 import { describe, expect, test } from 'bun:test'
-import { writeFileSync } from 'node:fs'
+import { existsSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startControl } from '../support/control.ts'
+import { EventStreamClient } from '../support/event-stream.ts'
+import { startRuntime } from '../support/runtime.ts'
+import { refused, script, waitFor } from '../support/runtime-tasks.ts'
 import { canMount, smallDisk } from '../support/small-disk.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
@@ -56,5 +59,71 @@ describe.skipIf(!canMount)('on a disk that a task keeps full (needs root, to mou
       ['after', 'skipped'],
       ['sleeper', 'cancelled'],
     ])
+  })
+
+  test('tasks that run or are ready say why nothing goes on, in records and streams, until there is space', async () => {
+    using dir = tempDir()
+    using disk = smallDisk(join(dir.path, 'disk'), 2 * 1024 * 1024)
+    await using control = await startControl({
+      dataDir: join(disk.path, 'data'),
+      flags: [...NO_SNAPSHOT, '--max-concurrency', '1'],
+    })
+    const { graph_id } = await control.submit([
+      { id: 'runs', type: 'sleep', params: { duration_ms: 600_000 } },
+      { id: 'ready', type: 'noop' },
+      { id: 'later', type: 'noop', depends_on: ['ready'] },
+    ])
+    await control.reached('runs', 'running')
+    await using stream = await EventStreamClient.open(`${control.url}/graphs/${graph_id}/events`)
+    disk.fill()
+    await until(
+      () =>
+        control.post({ scope: 'graph', tasks: [{ id: 'x', type: 'noop', params: { message: 'x'.repeat(50_000) } }] }),
+      ({ status }) => status === 503,
+    )
+    const storage = {
+      reason: 'storage' as const,
+      detail: expect.stringMatching(/^control cannot write to its data directory: .*ENOSPC/),
+    }
+    for (const id of ['runs', 'ready']) expect((await control.get(id)).waiting).toEqual(storage)
+    expect((await control.get('later')).waiting).toEqual({ reason: 'dependencies', tasks: ['ready'] })
+    const told = await stream.once((events) => events.some(({ event }) => event === 'task_waiting'))
+    expect(told.at(-1)).toMatchObject({ event: 'task_waiting', task_id: 'runs', waiting: storage })
+
+    disk.free()
+    const after = await stream.once(
+      (events) => events.at(-1)?.event === 'task_waiting' && !('waiting' in events.at(-1)!),
+    )
+    expect(after.at(-1)).toMatchObject({ event: 'task_waiting', task_id: 'runs' })
+    expect(await control.get('runs')).not.toHaveProperty('waiting')
+    expect((await control.get('ready')).waiting?.reason).toBe('concurrency')
+  })
+
+  test('a runtime task that fills it is killed, tells its end and can be deleted, and then the service goes on', async () => {
+    using dir = tempDir()
+    using disk = smallDisk(join(dir.path, 'disk'), 8 * 1024 * 1024)
+    const dataDir = join(disk.path, 'data')
+    await using runtime = await startRuntime({ dataDir })
+    const go = join(dir.path, 'go')
+    const ends = await runtime.script(`echo on; ${waitFor(go)}; exit 7`)
+    await runtime.printed(ends)
+    const filler = await runtime.script(
+      'trap "" TERM; echo on; while :; do cat /dev/zero >> big; sleep 0.001; done 2>/dev/null',
+    )
+    await runtime.printed(filler)
+    await until(
+      () => statfsSync(dataDir).bavail,
+      (blocks) => blocks === 0,
+    )
+    expect((await runtime.kill(filler)).status).toBe(200)
+    expect(await runtime.ended(filler)).toMatchObject({ status: 'cancelled' })
+    writeFileSync(go, '')
+    expect(await runtime.ended(ends)).toMatchObject({ status: 'failed', exit_code: 7 })
+    // What is free now is for ends and deletions alone.
+    expect((await refused(await runtime.post(script('true')))).slice(0, 2)).toEqual([503, 'unavailable'])
+    const deletion = await runtime.fetch(`/api/v1/tasks/${filler}`, { method: 'DELETE' })
+    expect(deletion.status).toBe(204)
+    expect(await runtime.runScript('echo next')).toMatchObject({ status: 'success', stdout: 'next\n' })
+    expect(existsSync(join(dataDir, 'reserve'))).toBe(true)
   })
 })

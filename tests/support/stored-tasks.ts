@@ -8,7 +8,7 @@ import { TaskStore } from '../../runtime/store/task-store.ts'
 import type { TaskRow } from '../../runtime/store/tasks.ts'
 import { type Sync, WalSync } from '../../runtime/store/wal-sync.ts'
 import { silentLog } from '../../shared/log.ts'
-import { HELD } from './held.ts'
+import { HELD, NO_RESERVE } from './held.ts'
 import { tempDir } from './temp.ts'
 
 /** An accepted task that nothing has happened to. */
@@ -49,7 +49,10 @@ export function storedTasks(syncThrough: (sync: Sync) => Sync = (sync) => sync) 
   const temp = tempDir()
   mkdirSync(tasksDir(temp.path))
   const db = openDatabase(temp.path)
-  const commit = new GroupCommit(db, syncThrough(new WalSync(databasePath(temp.path))), HELD, silentLog())
+  const commit = new GroupCommit({
+    ...{ db, directory: HELD, reserve: NO_RESERVE, log: silentLog() },
+    sync: syncThrough(new WalSync(databasePath(temp.path))),
+  })
   const store = new TaskStore(db, commit)
   return {
     ...{ path: temp.path, db, commit, store },

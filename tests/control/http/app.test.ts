@@ -62,7 +62,7 @@ const parts = {
     resultFiles,
     eventStreams: new EventStreams({
       ...{ store, events, history, numbers, stopping, maxStreams: 1_000, log },
-      waiting: new WaitingEvents({ store, scheduler, executors }),
+      waiting: new WaitingEvents({ store, scheduler, executors, keeper }),
     }),
   },
   callbacks: new Callbacks({

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { DiskHealth } from '../../../control/journal/disk-health.ts'
-import { DiskReserve } from '../../../control/journal/disk-reserve.ts'
+import { DiskReserve } from '../../../shared/disk-reserve.ts'
 import { silentLog } from '../../../shared/log.ts'
 import { tempDir } from '../../support/temp.ts'
 

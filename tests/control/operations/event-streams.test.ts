@@ -29,7 +29,7 @@ test('a stream whose past cannot be read ends', async () => {
         throw new Error(FAULT)
       },
     },
-    waiting: new WaitingEvents({ store, scheduler, executors: new ExecutorRegistry() }),
+    waiting: new WaitingEvents({ store, scheduler, executors: new ExecutorRegistry(), keeper: {} }),
   })
   const { promise: ended, resolve: end } = Promise.withResolvers<void>()
   const sink = { begin: () => {}, send: () => {}, isFull: false, drained: async () => true, end }

@@ -9,7 +9,7 @@ import { tasksDir } from '../../../runtime/store/task-dir.ts'
 import { TaskStore } from '../../../runtime/store/task-store.ts'
 import { WalSync } from '../../../runtime/store/wal-sync.ts'
 import { silentLog } from '../../../shared/log.ts'
-import { HELD } from '../../support/held.ts'
+import { HELD, NO_RESERVE } from '../../support/held.ts'
 import { tempDir } from '../../support/temp.ts'
 
 /** What schema 1 was, with two tasks. */
@@ -46,7 +46,13 @@ test('a database of schema 1 keeps its tasks and their events', () => {
   old.close()
   for (const _ of ['the first start', 'the next one']) {
     using db = openDatabase(dir.path)
-    const commit = new GroupCommit(db, new WalSync(databasePath(dir.path)), HELD, silentLog())
+    const commit = new GroupCommit({
+      db,
+      sync: new WalSync(databasePath(dir.path)),
+      directory: HELD,
+      reserve: NO_RESERVE,
+      log: silentLog(),
+    })
     const store = new TaskStore(db, commit)
     expect(store.events('ended')).toEqual([
       { seq: 1, event_type: 'accepted', timestamp: 1000, message: 'taken in', data: {} },

@@ -7,7 +7,7 @@ import { GroupCommit } from '../../../runtime/store/group-commit.ts'
 import { type Sync, WalSync } from '../../../runtime/store/wal-sync.ts'
 import { DataDirectoryLost } from '../../../shared/held-directory.ts'
 import { silentLog } from '../../../shared/log.ts'
-import { HELD } from '../../support/held.ts'
+import { HELD, NO_RESERVE } from '../../support/held.ts'
 import { type TempDir, tempDir } from '../../support/temp.ts'
 import { until } from '../../support/until.ts'
 
@@ -19,7 +19,13 @@ beforeEach(() => {
   temp = tempDir()
   db = openDatabase(temp.path)
   db.run('create table numbers (n integer primary key, bytes blob)')
-  commit = new GroupCommit(db, new WalSync(databasePath(temp.path)), HELD, silentLog())
+  commit = new GroupCommit({
+    db,
+    sync: new WalSync(databasePath(temp.path)),
+    directory: HELD,
+    reserve: NO_RESERVE,
+    log: silentLog(),
+  })
 })
 afterEach(() => {
   emptyDisk()
@@ -105,7 +111,13 @@ describe('a lost data directory', () => {
         return left >= 0 ? undefined : lost
       },
     }
-    commit = new GroupCommit(db, new WalSync(databasePath(temp.path)), directory, silentLog())
+    commit = new GroupCommit({
+      db,
+      sync: new WalSync(databasePath(temp.path)),
+      directory,
+      reserve: NO_RESERVE,
+      log: silentLog(),
+    })
     return lost
   }
   const remove = (n: number) => () => void db.query('delete from numbers where n = ?').run(n)
@@ -163,7 +175,7 @@ describe('a full disk', () => {
   test('is not over because a sync succeeds that was under way', async () => {
     let recovered = 0
     const sync = new HeldSync()
-    commit = new GroupCommit(db, sync, HELD, silentLog())
+    commit = new GroupCommit({ db, sync, directory: HELD, reserve: NO_RESERVE, log: silentLog() })
     commit.onRecovered = () => recovered++
     const early = commit.fact(insert(1))
     commit.flush()
@@ -196,7 +208,7 @@ describe('a full disk', () => {
     const done: string[] = []
     fillDisk()
     const refused = commit.request(insert(1), () => {}, { meanwhile: () => done.push('request') })
-    const fact = commit.fact(insert(2), () => done.push('fact'))
+    const fact = commit.fact(insert(2), { meanwhile: () => done.push('fact') })
     expect(await refused.catch((error: unknown) => error)).toMatchObject({ status: 503 })
     expect(done).toEqual([])
     emptyDisk()
@@ -249,7 +261,7 @@ class HeldSync implements Sync {
 describe('a sync', () => {
   const held = () => {
     const sync = new HeldSync()
-    commit = new GroupCommit(db, sync, HELD, silentLog())
+    commit = new GroupCommit({ db, sync, directory: HELD, reserve: NO_RESERVE, log: silentLog() })
     const ended: string[] = []
     const note = (name: string, promise: Promise<void>) => {
       promise.then(
@@ -287,10 +299,7 @@ describe('a sync', () => {
       '1',
       commit.request(insert(1), () => {}, { meanwhile: () => done.push(['1', committed()]) }),
     )
-    note(
-      '2',
-      commit.fact(insert(2), () => done.push(['2', committed()])),
-    )
+    note('2', commit.fact(insert(2), { meanwhile: () => done.push(['2', committed()]) }))
     expect(done).toEqual([])
     await turn()
     const both: [string, number[]][] = [

@@ -8,7 +8,7 @@ import { TaskStore } from '../../../runtime/store/task-store.ts'
 import type { TaskRow } from '../../../runtime/store/tasks.ts'
 import { WalSync } from '../../../runtime/store/wal-sync.ts'
 import { silentLog } from '../../../shared/log.ts'
-import { HELD } from '../../support/held.ts'
+import { HELD, NO_RESERVE } from '../../support/held.ts'
 import { acceptedRow } from '../../support/stored-tasks.ts'
 import { type TempDir, tempDir } from '../../support/temp.ts'
 import { until } from '../../support/until.ts'
@@ -20,7 +20,13 @@ let store: TaskStore
 
 const open = () => {
   db = openDatabase(temp.path)
-  commit = new GroupCommit(db, new WalSync(databasePath(temp.path)), HELD, silentLog())
+  commit = new GroupCommit({
+    db,
+    sync: new WalSync(databasePath(temp.path)),
+    directory: HELD,
+    reserve: NO_RESERVE,
+    log: silentLog(),
+  })
   store = new TaskStore(db, commit)
 }
 beforeEach(() => {
@@ -87,7 +93,13 @@ describe('a task that is being accepted', () => {
       if (isBroken) commit.unhurriedFact(broken) // fails with the undo, which is rolled back
       broken()
     }
-    commit = new GroupCommit(db, { later, now: broken }, HELD, silentLog())
+    commit = new GroupCommit({
+      db,
+      sync: { later, now: broken },
+      directory: HELD,
+      reserve: NO_RESERVE,
+      log: silentLog(),
+    })
     store = new TaskStore(db, commit)
     const heard: string[] = []
     const nothingLeft = Promise.withResolvers<void>()

@@ -1,13 +1,13 @@
 /**
- * Reserved disk space for outcomes, cancels and deletions.
+ * Reserved disk space for what must be written although the disk is full, such as outcomes of tasks.
  *
- * `<data-dir>/reserve` is a file of zeros. When the disk is full, the file becomes the next segment of the journal. Its
- * blocks are never free meanwhile: a task that writes all the time would take them first. Nothing new is accepted or
- * started until the disk has space for another such file.
+ * `<data-dir>/reserve` is a file of zeros. In control it becomes the next segment of the journal: its blocks are never
+ * free meanwhile, when a task that writes all the time would take them. The runtime service removes it, because a
+ * database cannot take it over. Nothing new is accepted or started until the disk has space for another such file.
  */
 import { existsSync, renameSync, rmSync, statfsSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { messageOf, systemCodeOf } from '../../shared/errors.ts'
+import { messageOf, systemCodeOf } from './errors.ts'
 
 /** Bytes of the reserve: the outcomes of a thousand attempts, without large results. */
 const RESERVE_BYTES = 256 * 1024
@@ -37,6 +37,13 @@ export class DiskReserve {
 
   get exists(): boolean {
     return existsSync(this.#path)
+  }
+
+  /** Removes the file, which frees its space. Returns false if there is none. */
+  release(): boolean {
+    const { exists } = this
+    if (exists) rmSync(this.#path, { force: true })
+    return exists
   }
 
   /** Moves the file of zeros to `path`, in the same directory. Returns its bytes. Throws the error of the disk. */
