@@ -21,6 +21,7 @@ import { unreadableGraphs } from '../operations/unreadable-graphs.ts'
 import { graphPageRequest, graphQuery } from './graph-query.ts'
 import { linesResponse, MISSING_REPLICAS } from './joined-lists.ts'
 import { NEXT_CURSOR_HEADER } from './query-values.ts'
+import { LINKS_OF_GRAPH } from './tasks.ts'
 import { waitQuery, waitSignal } from './wait-ms.ts'
 
 const section = 'Graphs'
@@ -120,7 +121,7 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
         },
         body: RerunRequest,
         example: { from: ['build'] },
-        answers: { 202: json(RerunResponse, 'The new graph is accepted.') },
+        answers: { 202: { ...json(RerunResponse, 'The new graph is accepted.'), links: LINKS_OF_GRAPH } },
         errors: {
           ...errors,
           400: 'The body is invalid, or names an unknown task.',

@@ -20,7 +20,7 @@ export const MAX_TAIL_LINES = 100_000
 const logQuery = {
   stream: choice(LOG_STREAMS, 'Default stdout.'),
   follow: choice(
-    ['true', 'attempt', 'false'],
+    ['true', 'attempt', 'false', '1', '0', ''],
     'true: continue until the task has ended. attempt: until the attempt has ended. Default false.',
   ),
   tail: wholeNumber(0, MAX_TAIL_LINES, 'Begin with this many last lines. Default: all that is kept.'),

@@ -7,7 +7,7 @@ import {
   RuntimeRemoval,
   RuntimesResponse,
 } from '../../shared/contract/runtimes.ts'
-import { choice, described, json } from '../../shared/openapi/route.ts'
+import { described, json, truth } from '../../shared/openapi/route.ts'
 import { readBody } from '../../shared/request-body.ts'
 import { MISSING_REPLICAS_HEADER } from '../operations/joined-lines.ts'
 import { addRuntime, drainRuntime, listRuntimes, type RuntimesParts, removeRuntime } from '../operations/runtimes.ts'
@@ -84,8 +84,7 @@ export function addRuntimeRoutes(app: AnyElysia, parts: RuntimesParts): void {
         summary: 'Remove a runtime service',
         params,
         query: {
-          lost: choice(
-            ['true', 'false'],
+          lost: truth(
             'true: its machine is gone for good. Its attempts fail with external_failure, retryable; if it comes back, they are ended there.',
           ),
         },

@@ -9,7 +9,7 @@ import { GraphDryRun } from '../../shared/contract/graph-dry-run.ts'
 import { SubmitResponse, TaskGraph } from '../../shared/contract/submission.ts'
 import { traceIdOf } from '../../shared/http-service.ts'
 import { WRITE_TIMEOUT_SECONDS } from '../../shared/http-time-limits.ts'
-import { choice, described, empty, json } from '../../shared/openapi/route.ts'
+import { described, empty, json, truth } from '../../shared/openapi/route.ts'
 import { readBody } from '../../shared/request-body.ts'
 import { urlOf } from '../../shared/request-url.ts'
 import { nextTurn, runCooperatively } from '../../shared/steps.ts'
@@ -28,6 +28,14 @@ import { NEXT_CURSOR_HEADER, truthOf } from './query-values.ts'
 import { TASK_PLACES, type TaskPlace } from './task-places.ts'
 import { graphTaskQuery, joinedListRequest, MAX_PAGE_TASKS, taskListRequest, taskQuery } from './task-query.ts'
 import { waitMsOf, waitQuery, waitSignal } from './wait-ms.ts'
+
+/** What the id of an accepted graph is good for. */
+export const LINKS_OF_GRAPH = Object.fromEntries(
+  ['Read a graph', 'Cancel a graph', 'List the tasks of a graph'].map((summary) => [
+    summary,
+    { parameter: 'id', field: 'graph_id' },
+  ]),
+)
 
 const section = 'Tasks'
 
@@ -82,13 +90,13 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
         },
         query: {
           ...waitQuery,
-          dry_run: choice(['true', 'false'], 'Only check the graph: answer 200 and store nothing. Default false.'),
+          dry_run: truth('Only check the graph: answer 200 and store nothing. Default false.'),
         },
         body: TaskGraph,
         example: EXAMPLE,
         answers: {
           200: json(GraphDryRun, 'The findings of a dry run.'),
-          202: json(SubmitResponse, 'The graph is accepted.'),
+          202: { ...json(SubmitResponse, 'The graph is accepted.'), links: LINKS_OF_GRAPH },
         },
         errors: {
           400: 'The graph fails a check. Nothing is stored.',

@@ -1,7 +1,7 @@
 /** /api/v1/tasks/{id}/logs: the output of a task, whole or in parts, also while it is written. */
 import type { AnyElysia } from 'elysia'
 import { WRITE_TIMEOUT_SECONDS } from '../../shared/http-time-limits.ts'
-import { choice, described, other, wholeNumber } from '../../shared/openapi/route.ts'
+import { choice, described, other, truth, wholeNumber } from '../../shared/openapi/route.ts'
 import { invalidInput } from '../refusal.ts'
 import { logStream } from '../store/log-stream.ts'
 import { tailStart } from '../store/log-tail.ts'
@@ -49,7 +49,7 @@ export const addLogRoute = (app: AnyElysia, { store, dataDir }: LogRoutes): AnyE
       params,
       query: {
         stream: choice(STREAMS, 'Default stdout.'),
-        follow: choice(['true', 'false'], 'Continue until the task has ended. Default false.'),
+        follow: truth('Continue until the task has ended. Default false.'),
         offset: wholeNumber(0, Number.MAX_SAFE_INTEGER, 'Begin with this byte. Default 0. Not together with tail.'),
         tail: wholeNumber(0, MAX_TAIL_LINES, 'Begin with so many of the last lines.'),
         limit: wholeNumber(1, Number.MAX_SAFE_INTEGER, 'At most so many bytes. Default: all.'),

@@ -16,7 +16,7 @@ import { ServiceError } from '../../shared/errors.ts'
 import { headerText } from '../../shared/header-text.ts'
 import { traceIdOf } from '../../shared/http-service.ts'
 import { WRITE_TIMEOUT_SECONDS } from '../../shared/http-time-limits.ts'
-import { anyText, choice, described, empty, json, wholeNumber } from '../../shared/openapi/route.ts'
+import { anyText, choice, described, empty, json, truth, wholeNumber } from '../../shared/openapi/route.ts'
 import { readBody } from '../../shared/request-body.ts'
 import type { Kills } from '../dispatch/kill.ts'
 import { barredTask, type LateSubmissions } from '../dispatch/late-submissions.ts'
@@ -100,7 +100,7 @@ export const addTaskRoutes = (
         summary: 'Submit a task',
         description: 'Answers once the task is on disk.',
         query: {
-          dry_run: choice(['true', 'false'], 'Only check: answer with the plan or the refusal, and keep nothing.'),
+          dry_run: truth('Only check: answer with the plan or the refusal, and keep nothing.'),
         },
         headers: {
           'X-Service-Control-Port':
@@ -111,7 +111,13 @@ export const addTaskRoutes = (
         body: SubmitTaskRequest,
         example: EXAMPLE,
         answers: {
-          200: json(Type.Union([SubmitTaskResponse, DryRunResponse]), 'The task is accepted, or would be.'),
+          200: {
+            ...json(Type.Union([SubmitTaskResponse, DryRunResponse]), 'The task is accepted, or would be.'),
+            links: {
+              'Read a task': { parameter: 'id', field: 'task_id' },
+              'Kill a task': { parameter: 'id', field: 'task_id' },
+            },
+          },
         },
         errors: {
           400: 'The request is invalid, the host cannot do what it asks for, or it exceeds the capacity or the quota.',

@@ -34,31 +34,37 @@ const optionalText = (description: string) => Type.Optional(Type.String({ expect
 
 const { depends_on, retry, timeout, secrets } = TaskInput.properties
 
-export const AgentAction = Type.Object({
-  kind: optionalText('The action kind or an alias, in upper or lower case. Required.'),
-  tool_name: optionalText('For mcp.call: the tool, as server/tool. For cli.run: the skill.'),
-  input: Type.Optional(
-    Type.Object({}, { expected: 'object', description: 'Parameters, by the input_schema of the action kind.' }),
-  ),
-  depends_on,
-  retry,
-  timeout,
-  secrets,
-})
+export const AgentAction = Type.Object(
+  {
+    kind: optionalText('The action kind or an alias, in upper or lower case. Required.'),
+    tool_name: optionalText('For mcp.call: the tool, as server/tool. For cli.run: the skill.'),
+    input: Type.Optional(
+      Type.Object({}, { expected: 'object', description: 'Parameters, by the input_schema of the action kind.' }),
+    ),
+    depends_on,
+    retry,
+    timeout,
+    secrets,
+  },
+  { needs: ['kind'] },
+)
 
-export const AgentActionRequest = Type.Object({
-  adapter: optionalText('Program that sends the request, such as codex. Default generic.'),
-  agent_id: optionalText('Id of the agent. Stored with the task.'),
-  session_id: optionalText('Id of the session. Stored with the task.'),
-  action_id: optionalText('Id of the task. Generated if absent.'),
-  metadata: Type.Optional(
-    stringMap({
-      expected: 'object of strings',
-      description: 'Annotations of the task.',
-    }),
-  ),
-  action: Type.Optional(AgentAction),
-})
+export const AgentActionRequest = Type.Object(
+  {
+    adapter: optionalText('Program that sends the request, such as codex. Default generic.'),
+    agent_id: optionalText('Id of the agent. Stored with the task.'),
+    session_id: optionalText('Id of the session. Stored with the task.'),
+    action_id: optionalText('Id of the task. Generated if absent.'),
+    metadata: Type.Optional(
+      stringMap({
+        expected: 'object of strings',
+        description: 'Annotations of the task.',
+      }),
+    ),
+    action: Type.Optional(AgentAction),
+  },
+  { needs: ['action'] },
+)
 export type AgentActionRequest = Static<typeof AgentActionRequest>
 
 /** How a request was translated. Ids that were not given are empty. */

@@ -6,14 +6,21 @@ import { TaskInput } from './submission.ts'
 import { TASK_STATUSES } from './task-status.ts'
 
 /** The body of POST /mcp/call. A `null` means absent. */
-export const McpCallRequest = Type.Object({
-  id: Type.Optional(Type.String({ expected: 'string', description: 'Id of the task. Without one, an id is made.' })),
-  tool_name: Type.Optional(
-    Type.String({ expected: 'string', description: 'The tool, as server/tool. Required.', examples: ['builtin/echo'] }),
-  ),
-  input: Type.Optional(Type.Unknown({ description: 'Arguments of the tool.' })),
-  timeout: TaskInput.properties.timeout,
-})
+export const McpCallRequest = Type.Object(
+  {
+    id: Type.Optional(Type.String({ expected: 'string', description: 'Id of the task. Without one, an id is made.' })),
+    tool_name: Type.Optional(
+      Type.String({
+        expected: 'string',
+        description: 'The tool, as server/tool. Required.',
+        examples: ['builtin/echo'],
+      }),
+    ),
+    input: Type.Optional(Type.Unknown({ description: 'Arguments of the tool.' })),
+    timeout: TaskInput.properties.timeout,
+  },
+  { needs: ['tool_name'] },
+)
 export type McpCallRequest = Static<typeof McpCallRequest>
 
 /** One entry of GET /mcp/tools. */

@@ -201,7 +201,7 @@ export const SubmitTaskRequest = Type.Object(
       examples: ['build-7'],
     }),
     execution: Type.Optional(
-      Type.Object(ExecutionSpec.properties, { expected: 'object', description: 'What is run. Required.' }),
+      Type.Object(ExecutionSpec.properties, { expected: 'object', description: 'What is run.', needs: ['kind'] }),
     ),
     secrets: Type.Optional(
       secretMap({
@@ -227,6 +227,6 @@ export const SubmitTaskRequest = Type.Object(
     control_context: part(ControlContext.properties, 'On whose behalf.'),
     metadata: textMap('Kept with the task by the runtime service.', [{ purpose: 'nightly' }]),
   },
-  { title: 'SubmitTaskRequest' },
+  { title: 'SubmitTaskRequest', needs: ['execution'] },
 )
 export type SubmitTaskRequest = Static<typeof SubmitTaskRequest>

@@ -77,80 +77,91 @@ export const Backoff = Type.Object(
 export type Backoff = Immutable<Static<typeof Backoff>>
 
 /** A submitted task. Later checks cover empty `id` and `type`, and the rules for `retry`. */
-export const TaskInput = Type.Object({
-  id: orNull(Type.String(), 'string', `Non-empty, unique within the graph, and of at most ${MAX_TASK_ID_BYTES} bytes.`),
-  type: orNull(
-    Type.String(),
-    'string',
-    'The executor: a category (os), a legacy type (shell, file, http ...), or approval: a task that waits until somebody approves or rejects it.',
-  ),
-  tool_name: orNull(Type.String(), 'string', 'The tool of the category: shell, file, http, dns, tcp, sleep, noop.'),
-  params: Type.Optional(
-    Type.Unknown({
-      description:
-        'Parameters of the executor. In them {"$from": task id, "path", "default", "as"} is a value of the record of a task before this one (path: JSON Pointer, default /result; as: text, json, lines), {"$param": name} a parameter of the graph, {"$literal": value} value itself.',
-    }),
-  ),
-  input: Type.Optional(Type.Unknown({ description: 'The same as params; counts where both are given.' })),
-  depends_on: orNull(
-    Type.Array(Type.String()),
-    'array of strings',
-    'Ids of tasks of this graph that must succeed first; see run_if.',
-  ),
-  run_if: orNull(
-    Type.Union(RUN_IFS.map((runIf) => Type.Literal(runIf))),
-    RUN_IFS.map((runIf) => `"${runIf}"`).join(', '),
-    'When to run: success (default): once all dependencies have succeeded. failed: once all have ended, if one failed. always: once all have ended. Otherwise the task is skipped.',
-  ),
-  when: orNull(
-    When,
-    'object with $from, and one of equals, not, in, matches',
-    'A condition on a value of a task that this one depends on, such as {"$from": "choose", "path": "/result/stdout", "equals": "yes"}. Tested once run_if lets the task run. If it is not met, the task is skipped.',
-  ),
-  continue_on_error: orNull(
-    Type.Boolean(),
-    'boolean',
-    'true: if the task fails, its dependents run as after a success, and the graph does not count as failed.',
-  ),
-  for_each: orNull(
-    Type.Union([Type.Array(Type.Unknown()), Type.Record(Type.String(), Type.Unknown())]),
-    'list, or object with $from, $param or $literal',
-    'A list, or {"$from": "list", "as": "lines"}: the task runs once for each element. In params, {"$item": JSON Pointer} is the element ("") or a value in it, {"$index": true} its index, both with "as": "text" as a text. The result is the list of the results.',
-  ),
-  max_parallel: orNull(
-    Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
-    'integer of at least 1',
-    'With for_each: how many run at a time.',
-  ),
-  fail_fast: orNull(Type.Boolean(), 'boolean', 'With for_each: true cancels what has not started once one has failed.'),
-  retry: orNull(Type.Number(), 'integer', `Further attempts after the first, at most ${MAX_RETRY}. Default 0.`),
-  retry_on: orNull(
-    Type.Array(Type.Union(ERROR_CODES.map((code) => Type.Literal(code))), { maxItems: MAX_RETRY_CODES }),
-    `array of error codes (${ERROR_CODES.join(', ')})`,
-    'Only failures with one of these codes are followed by another attempt. Absent: all failures are.',
-  ),
-  backoff: orNull(
-    Backoff,
-    `object of initial_ms and max_ms (integers from 0 to ${MAX_BACKOFF_MS}), factor (1 to ${MAX_BACKOFF_FACTOR}) and jitter (0 to 1)`,
-    'The waits between attempts.',
-  ),
-  cache: orNull(
-    Cache,
-    `object of key (string of 1 to ${MAX_CACHE_KEY_CHARACTERS} characters) and ttl_ms (integer from 0 to ${MAX_CACHE_TTL_MS})`,
-    'Take over the outcome of an earlier success of the same type, tool and key instead of being executed.',
-  ),
-  timeout: orNull(
-    Type.Integer({ minimum: -INT64_MAX, maximum: INT64_MAX }),
-    'integer of milliseconds (30000)',
-    'Milliseconds for each attempt; 0, negative or absent: no timeout.',
-  ),
-  secrets: orNull(
-    secretMap({ maxProperties: MAX_SECRETS }),
-    `object of at most ${MAX_SECRETS} secrets, each a name (a string, no placeholder) or an object with name and file`,
-    'Variables of a shell, cli-skills or runtime task whose values the service has: {"TOKEN": "name of a secret"}. A runtime task may have {"name", "file"}: the value in a file, and its path in the variable.',
-  ),
-  annotations: orNull(stringMap(), 'object of strings', 'Kept with the task, unread.'),
-})
+export const TaskInput = Type.Object(
+  {
+    id: orNull(
+      Type.String({ notEmpty: true }),
+      'string',
+      `Non-empty, unique within the graph, and of at most ${MAX_TASK_ID_BYTES} bytes.`,
+    ),
+    type: orNull(
+      Type.String({ notEmpty: true }),
+      'string',
+      'The executor: a category (os), a legacy type (shell, file, http ...), or approval: a task that waits until somebody approves or rejects it.',
+    ),
+    tool_name: orNull(Type.String(), 'string', 'The tool of the category: shell, file, http, dns, tcp, sleep, noop.'),
+    params: Type.Optional(
+      Type.Unknown({
+        description:
+          'Parameters of the executor. In them {"$from": task id, "path", "default", "as"} is a value of the record of a task before this one (path: JSON Pointer, default /result; as: text, json, lines), {"$param": name} a parameter of the graph, {"$literal": value} value itself.',
+      }),
+    ),
+    input: Type.Optional(Type.Unknown({ description: 'The same as params; counts where both are given.' })),
+    depends_on: orNull(
+      Type.Array(Type.String()),
+      'array of strings',
+      'Ids of tasks of this graph that must succeed first; see run_if.',
+    ),
+    run_if: orNull(
+      Type.Union(RUN_IFS.map((runIf) => Type.Literal(runIf))),
+      RUN_IFS.map((runIf) => `"${runIf}"`).join(', '),
+      'When to run: success (default): once all dependencies have succeeded. failed: once all have ended, if one failed. always: once all have ended. Otherwise the task is skipped.',
+    ),
+    when: orNull(
+      When,
+      'object with $from, and one of equals, not, in, matches',
+      'A condition on a value of a task that this one depends on, such as {"$from": "choose", "path": "/result/stdout", "equals": "yes"}. Tested once run_if lets the task run. If it is not met, the task is skipped.',
+    ),
+    continue_on_error: orNull(
+      Type.Boolean(),
+      'boolean',
+      'true: if the task fails, its dependents run as after a success, and the graph does not count as failed.',
+    ),
+    for_each: orNull(
+      Type.Union([Type.Array(Type.Unknown()), Type.Record(Type.String(), Type.Unknown())]),
+      'list, or object with $from, $param or $literal',
+      'A list, or {"$from": "list", "as": "lines"}: the task runs once for each element. In params, {"$item": JSON Pointer} is the element ("") or a value in it, {"$index": true} its index, both with "as": "text" as a text. The result is the list of the results.',
+    ),
+    max_parallel: orNull(
+      Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
+      'integer of at least 1',
+      'With for_each: how many run at a time.',
+    ),
+    fail_fast: orNull(
+      Type.Boolean(),
+      'boolean',
+      'With for_each: true cancels what has not started once one has failed.',
+    ),
+    retry: orNull(Type.Number(), 'integer', `Further attempts after the first, at most ${MAX_RETRY}. Default 0.`),
+    retry_on: orNull(
+      Type.Array(Type.Union(ERROR_CODES.map((code) => Type.Literal(code))), { maxItems: MAX_RETRY_CODES }),
+      `array of error codes (${ERROR_CODES.join(', ')})`,
+      'Only failures with one of these codes are followed by another attempt. Absent: all failures are.',
+    ),
+    backoff: orNull(
+      Backoff,
+      `object of initial_ms and max_ms (integers from 0 to ${MAX_BACKOFF_MS}), factor (1 to ${MAX_BACKOFF_FACTOR}) and jitter (0 to 1)`,
+      'The waits between attempts.',
+    ),
+    cache: orNull(
+      Cache,
+      `object of key (string of 1 to ${MAX_CACHE_KEY_CHARACTERS} characters) and ttl_ms (integer from 0 to ${MAX_CACHE_TTL_MS})`,
+      'Take over the outcome of an earlier success of the same type, tool and key instead of being executed.',
+    ),
+    timeout: orNull(
+      Type.Integer({ minimum: -INT64_MAX, maximum: INT64_MAX }),
+      'integer of milliseconds (30000)',
+      'Milliseconds for each attempt; 0, negative or absent: no timeout.',
+    ),
+    secrets: orNull(
+      secretMap({ maxProperties: MAX_SECRETS }),
+      `object of at most ${MAX_SECRETS} secrets, each a name (a string, no placeholder) or an object with name and file`,
+      'Variables of a shell, cli-skills or runtime task whose values the service has: {"TOKEN": "name of a secret"}. A runtime task may have {"name", "file"}: the value in a file, and its path in the variable.',
+    ),
+    annotations: orNull(stringMap(), 'object of strings', 'Kept with the task, unread.'),
+  },
+  { needs: ['id', 'type'] },
+)
 export type TaskInput = Static<typeof TaskInput>
 
 export const MAX_GRAPH_NAME_CHARACTERS = 200
@@ -211,7 +222,7 @@ export type GraphFields = Static<typeof GraphFields>
 /** The body of POST /tasks. */
 export const TaskGraph = Type.Object(
   { tasks: orNull(Type.Array(TaskInput), 'array', 'At least one task.'), ...GraphFields.properties },
-  { title: 'TaskGraph' },
+  { title: 'TaskGraph', needs: ['tasks'] },
 )
 
 /** Warnings in one answer. Further tasks fail with the same text when they run. */

@@ -1,6 +1,7 @@
 /** The OpenAPI 3.1 document of a service, made from the descriptions of its routes. Pure. */
 import type { TSchema } from '@sinclair/typebox'
 import { isWithoutToken } from '../http-guard.ts'
+import { FREE_FIELDS } from '../unknown-names.ts'
 import { VERSION } from '../version.ts'
 import { publicSchema } from './public-schema.ts'
 import type { Answer, DescribedRoute, RouteDescription } from './route.ts'
@@ -24,6 +25,9 @@ export interface Response {
   readonly description: string
   readonly headers?: Readonly<Record<string, { readonly description: string; readonly schema: Schema }>>
   readonly content?: Readonly<Record<string, Media>>
+  readonly links?: Readonly<
+    Record<string, { readonly operationId: string; readonly parameters: Readonly<Record<string, string>> }>
+  >
 }
 
 export interface Parameter {
@@ -48,6 +52,7 @@ export interface Operation {
 export interface OpenApiDocument {
   readonly openapi: '3.1.0'
   readonly info: { readonly title: string; readonly version: string; readonly description: string }
+  readonly servers: readonly { readonly url: string; readonly description: string }[]
   readonly security: readonly object[]
   readonly tags: readonly { readonly name: string }[]
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
@@ -75,6 +80,7 @@ export function openApiDocument(
   return {
     openapi: '3.1.0',
     info: { title, version: VERSION, description },
+    servers: [{ url: '.', description: 'The service that this document comes from, also below a path of a proxy.' }],
     security: [{}, { token: [] }],
     tags: [...sections].map((name) => ({ name })),
     paths,
@@ -91,9 +97,13 @@ export function openApiDocument(
 class NamedSchemas {
   readonly all: Record<string, Schema> = {}
 
-  /** The schema, or a reference to it if it has a name. Schemas inside it are treated alike. */
-  referTo(schema: TSchema): Schema {
-    return publicSchema(schema, (inner, form) => {
+  /**
+   * The schema, or a reference to it if it has a name. Schemas inside it are treated alike. With `isRequest` it says that
+   * unknown fields are refused.
+   */
+  referTo(schema: TSchema, isRequest = false): Schema {
+    return publicSchema(schema, (inner, plainForm) => {
+      const form = (schema: Schema) => demanding(schema, isRequest ? closed(plainForm(schema)) : plainForm(schema))
       const { title } = inner
       if (typeof title !== 'string') return form(inner)
       if (!(title in this.all)) {
@@ -102,6 +112,34 @@ class NamedSchemas {
       }
       return { $ref: `#/components/schemas/${title}` }
     })
+  }
+}
+
+/** `form` with the rules of `schema` that a later check has. */
+function demanding({ needs, notEmpty }: Schema, form: Schema): Schema {
+  const { required = [] } = form as { required?: readonly string[] }
+  return {
+    ...form,
+    ...(needs !== undefined && { required: [...required, ...(needs as readonly string[])] }),
+    ...(notEmpty === true && { minLength: 1 }),
+  }
+}
+
+/** Names that callers may choose in any object of a request, and those that only a request and its tasks may have. */
+const OWN_NAMES = { '^x[-_]': {} }
+const OWN_FIELDS = Object.fromEntries(FREE_FIELDS.map((name) => [name, {}]))
+
+/** An object that names its fields refuses others, but for those that belong to the caller. */
+function closed(form: Schema): Schema {
+  const { properties = {}, additionalProperties, type } = form as { properties?: object } & Schema
+  if (type !== 'object' || additionalProperties !== undefined || Object.keys(properties).length === 0) return form
+  const isOfCaller =
+    'tasks' in properties || 'depends_on' in properties || 'action' in properties || 'execution' in properties
+  return {
+    ...form,
+    properties: isOfCaller ? { ...OWN_FIELDS, ...properties } : properties,
+    patternProperties: OWN_NAMES,
+    additionalProperties: false,
   }
 }
 
@@ -123,7 +161,9 @@ function operation(route: RouteDescription, { path, schemas, error }: Around): O
     ...(isWithoutToken(path) && { security: [] }),
     ...(parameters.length > 0 && { parameters }),
     ...(route.body !== undefined && { requestBody: { required: true, content: bodyOf(route, schemas) } }),
-    ...(route.bodyType !== undefined && { requestBody: { required: true, content: { [route.bodyType]: {} } } }),
+    ...(route.bodyType !== undefined && {
+      requestBody: { required: true, content: { [route.bodyType]: { schema: bytesOf(route.bodyType) } } },
+    }),
     responses: {
       ...Object.fromEntries(
         Object.entries(route.answers).map(([status, answer]) => [status, response(answer, schemas)]),
@@ -135,7 +175,7 @@ function operation(route: RouteDescription, { path, schemas, error }: Around): O
 }
 
 const bodyOf = ({ body, example }: RouteDescription, schemas: NamedSchemas) => ({
-  'application/json': { schema: schemas.referTo(body!), ...(example !== undefined && { example }) },
+  'application/json': { schema: schemas.referTo(body!, true), ...(example !== undefined && { example }) },
 })
 
 function parametersOf(route: RouteDescription, schemas: NamedSchemas): Parameter[] {
@@ -156,7 +196,11 @@ function parametersOf(route: RouteDescription, schemas: NamedSchemas): Parameter
   return [...inPath, ...inQuery, ...inHeader]
 }
 
-function response({ description, schema, type, otherType, headers }: Answer, schemas: NamedSchemas): Response {
+/** A body that is no JSON: a text, or bytes. */
+const bytesOf = (type: string): Schema =>
+  type.startsWith('text/') ? { type: 'string' } : { type: 'string', format: 'binary', contentMediaType: type }
+
+function response({ description, schema, type, otherType, headers, links }: Answer, schemas: NamedSchemas): Response {
   return {
     description,
     ...(headers !== undefined && {
@@ -166,9 +210,17 @@ function response({ description, schema, type, otherType, headers }: Answer, sch
     }),
     ...(type !== undefined && {
       content: {
-        [type]: { schema: schema === undefined ? { type: 'string' } : schemas.referTo(schema) },
-        ...(otherType !== undefined && { [otherType]: { schema: { type: 'string' } } }),
+        [type]: { schema: schema === undefined ? bytesOf(type) : schemas.referTo(schema) },
+        ...(otherType !== undefined && { [otherType]: { schema: bytesOf(otherType) } }),
       },
+    }),
+    ...(links !== undefined && {
+      links: Object.fromEntries(
+        Object.entries(links).map(([summary, { parameter, field }]) => [
+          operationName(summary),
+          { operationId: operationName(summary), parameters: { [parameter]: `$response.body#/${field}` } },
+        ]),
+      ),
     }),
   }
 }

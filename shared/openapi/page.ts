@@ -193,7 +193,7 @@ interface Field {
 
 /** The fields of a schema at every depth: `limits.pids_max`, `tasks[].id`. Named schemas are only referred to. */
 function fieldsOf(schema: Schema, at = ''): Field[] {
-  if (schema.items !== undefined) return fieldsOf(schema.items as Schema, `${at}[]`)
+  if (typeof schema.items === 'object') return fieldsOf(schema.items as Schema, `${at}[]`)
   const required = new Set(schema.required as readonly string[] | undefined)
   return Object.entries((schema.properties ?? {}) as Readonly<Record<string, Schema>>).flatMap(([name, property]) => {
     const path = at === '' ? name : `${at}.${name}`
@@ -212,13 +212,14 @@ function fieldTable(schema: Schema): Html {
 
 /** The type of a value in a few words. */
 function typeOf(schema: Schema): Html {
-  const { $ref, type, items, enum: values, minimum, maximum, anyOf, format, additionalProperties } = schema
+  const { $ref, type, items, prefixItems, enum: values, minimum, maximum, anyOf, format, additionalProperties } = schema
   if (typeof $ref === 'string') return schemaLink($ref.slice($ref.lastIndexOf('/') + 1))
   if ('const' in schema) return html`<code>${JSON.stringify(schema.const)}</code>`
   if (Array.isArray(values)) return html`${values.map((value, i) => html`${i === 0 ? '' : ', '}<code>${value}</code>`)}`
   if (Array.isArray(anyOf)) {
     return html`${(anyOf as readonly Schema[]).map((one, i) => html`${i === 0 ? '' : ' or '}${typeOf(one)}`)}`
   }
+  if (Array.isArray(prefixItems)) return html`array of ${prefixItems.length} values`
   if (type === 'array') return html`array of ${typeOf((items ?? {}) as Schema)}`
   if (type === 'object' && typeof additionalProperties === 'object') {
     return html`object of ${typeOf(additionalProperties as Schema)}`

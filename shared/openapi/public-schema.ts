@@ -4,8 +4,11 @@
  */
 import type { TSchema } from '@sinclair/typebox'
 
-/** Keywords that complete our error texts. */
-const PRIVATE = new Set(['missing', 'expected', 'value'])
+/**
+ * Keywords that complete our error texts, and rules that a later check has, with a text of its own: the fields that an object
+ * `needs`, and texts that are `notEmpty`.
+ */
+const PRIVATE = new Set(['missing', 'expected', 'value', 'needs', 'notEmpty'])
 
 /** Keywords whose value is data, not a schema. */
 const DATA = new Set(['default', 'examples', 'enum', 'const', 'required'])
@@ -40,6 +43,7 @@ type FormOf = (schema: Json) => Json
 
 function publicForm(schema: Json, formOf: FormOf): Json {
   const { type, description, anyOf, patternProperties, ...rest } = schema
+  if (Array.isArray(rest.items)) return tuple(schema, rest.items, formOf)
   return {
     ...(type !== undefined && { type }),
     ...(description !== undefined && { description }),
@@ -51,6 +55,12 @@ function publicForm(schema: Json, formOf: FormOf): Json {
     ...(patternProperties !== undefined && anyName(patternProperties as Record<string, Json>, formOf)),
     ...(anyOf !== undefined && alternatives(anyOf as Json[], formOf)),
   }
+}
+
+/** A list of a fixed length. TypeBox writes it as draft 7 of JSON Schema does. */
+function tuple(schema: Json, items: readonly Json[], formOf: FormOf): Json {
+  const { items: _, additionalItems: __, ...rest } = schema
+  return { ...publicForm(rest, formOf), prefixItems: items.map(formOf), items: false }
 }
 
 function publicValue(keyword: string, value: unknown, formOf: FormOf): unknown {

@@ -19,6 +19,8 @@ export interface Answer {
   readonly otherType?: string
   /** Headers besides `X-Trace-ID`: name to a sentence. */
   readonly headers?: Readonly<Record<string, string>>
+  /** Routes that take a field of the body as a parameter of their path: summary to the parameter and the field. */
+  readonly links?: Readonly<Record<string, { readonly parameter: string; readonly field: string }>>
 }
 
 export interface RouteDescription<Q extends TProperties = TProperties> {
@@ -79,6 +81,9 @@ export const repeatable = (description: string, values?: readonly string[]) =>
 /** A query parameter with one of a few values, which the route checks. */
 export const choice = (values: readonly string[], description: string) =>
   Type.Optional(Type.String({ description, value: oneOf(values) }))
+
+/** A query parameter that is true, also without a value, or false. */
+export const truth = (description: string) => choice(['true', 'false', '1', '0', ''], description)
 
 /** A query parameter with any text. */
 export const anyText = (description: string) => Type.Optional(Type.String({ description }))

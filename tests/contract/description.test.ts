@@ -339,7 +339,7 @@ test('parameters that are true or false are described as such', async () => {
   }
   const schemaOf = (path: string, method: string, name: string) =>
     paths[path]?.[method]?.parameters.find((parameter) => parameter.name === name)?.schema
-  const flag = { type: 'string', enum: ['true', 'false'] }
+  const flag = { type: 'string', enum: ['true', 'false', '1', '0', ''] }
   expect(schemaOf('/tasks', 'post', 'dry_run')).toEqual(flag)
   expect(schemaOf('/runtimes/{name}', 'delete', 'lost')).toEqual(flag)
 })

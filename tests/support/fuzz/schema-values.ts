@@ -49,7 +49,7 @@ type Inner = (schema: unknown, name?: string) => fc.Arbitrary<Json>
 function objectsOf(schema: Schema, inner: Inner, name: string): fc.Arbitrary<Json> {
   const properties = Object.entries((schema.properties ?? {}) as Record<string, Schema>)
   if (properties.length === 0) {
-    const values = inner(schema.additionalProperties ?? {}, name)
+    const values = inner(schema.additionalProperties || {}, name)
     return fc.dictionary(fc.constantFrom('a', 'B', 'p', 'team', '__proto__'), values, { maxKeys: 3 })
   }
   const required = new Set((schema.required ?? []) as string[])
