@@ -161,7 +161,11 @@ describe('GET /mcp/tools, POST /mcp/call, GET /mcp/tasks/{id}', () => {
     ['nothing', 'null', 'tool_name is required'],
     ['a tool_name that is no text', { tool_name: 1 }, 'invalid JSON: tool_name: expected string, got number'],
     ['an id that is no text', { tool_name: 'echo', id: {} }, 'invalid JSON: id: expected string, got object'],
-    ['half a timeout', { tool_name: 'echo', timeout: 1.5 }, 'invalid JSON: timeout: expected integer, got number'],
+    [
+      'half a timeout',
+      { tool_name: 'echo', timeout: 1.5 },
+      'invalid JSON: timeout: expected integer of milliseconds (30000), got number',
+    ],
     ['a list', [], 'invalid JSON: expected object with a tool_name, got array'],
     [
       'deep input',
