@@ -51,6 +51,22 @@ export class DatabaseFault extends Error {
   }
 }
 
+/** What a fault says of the database, for people. */
+const WORDS: Readonly<Partial<Record<FaultKind, string>>> = {
+  away: 'the database is not reached',
+  'read-only': 'the database takes no writes',
+  'wrong-password': 'the database refuses the password',
+  'not-allowed': 'the database does not allow this',
+  'no-database': 'the database does not exist',
+  'too-many-connections': 'the database has no connection left',
+  full: 'the database is full',
+  contended: 'the database waits for a lock that somebody holds',
+}
+
+/** `the database is full: could not extend file ...`. Undefined for one that says nothing, which is silent. */
+export const wordsOf = ({ kind, message }: DatabaseFault): string | undefined =>
+  kind === 'silent' ? undefined : `${WORDS[kind] ?? 'the database refuses this'}: ${message}`
+
 const BY_STATE: Readonly<Record<string, FaultKind>> = {
   '25006': 'read-only',
   '28P01': 'wrong-password',

@@ -40,6 +40,10 @@ export interface DatabaseOptions {
 export interface RepeatOptions {
   /** Whether a failed query may be repeated now. Default: always. */
   readonly mayRepeat?: () => boolean
+  /** Whether a fault may pass. Default: `mayPass`. */
+  readonly passes?: (fault: DatabaseFault) => boolean
+  /** Called with each fault after which the query is repeated. */
+  readonly onFault?: (fault: DatabaseFault) => void
   /** Characters that the query sends. */
   readonly characters?: number
 }
@@ -75,8 +79,12 @@ export class Database {
   /** Runs `work` for a caller who waits, at most `limitMs` milliseconds. What is still under way then is forgotten. */
   async soon<T>(work: (sql: SQL) => Promise<T>, limitMs = ANSWER_WITHIN_MS): Promise<T> {
     const { promise: late, reject } = Promise.withResolvers<never>()
-    const timer = setTimeout(() => reject(silentFault(limitMs)), limitMs)
-    const working = this.repeat(work, within(limitMs))
+    let last: DatabaseFault | undefined
+    const timer = setTimeout(() => reject(last ?? silentFault(limitMs)), limitMs)
+    const onFault = (fault: DatabaseFault) => {
+      last = fault
+    }
+    const working = this.repeat(work, { ...within(limitMs), onFault })
     working.catch(() => {}) // perhaps nobody waits any more
     try {
       return await Promise.race([working, late])
@@ -88,7 +96,7 @@ export class Database {
   /** Repeats `work` while it fails for a reason that may pass. Rejects with `InUse`, or with a `DatabaseFault`. */
   async repeat<T>(
     work: (sql: SQL) => Promise<T>,
-    { mayRepeat = () => true, characters = 0 }: RepeatOptions = {},
+    { mayRepeat = () => true, passes = mayPass, onFault, characters = 0 }: RepeatOptions = {},
   ): Promise<T> {
     const pauses = new GrowingPause(PAUSES)
     for (;;) {
@@ -98,7 +106,8 @@ export class Database {
         if (error instanceof Settled || error instanceof UsageError) throw error
         const fault = databaseFault(error)
         if (fault.kind === 'in-use') throw new InUse(fault.message, { cause: fault })
-        if (!mayPass(fault) || this.#isClosed || !mayRepeat()) throw fault
+        if (!passes(fault) || this.#isClosed || !mayRepeat()) throw fault
+        onFault?.(fault)
         await Bun.sleep(pauses.next())
       }
     }
@@ -140,3 +149,11 @@ const PASSES: ReadonlySet<DatabaseFault['kind']> = new Set([
 
 /** Whether a query may succeed later that failed with `fault`. */
 export const mayPass = ({ kind }: DatabaseFault): boolean => PASSES.has(kind)
+
+/** Faults of rights and addresses: at a start they are mistakes, and later somebody changes them and changes them back. */
+const CHANGED: ReadonlySet<DatabaseFault['kind']> = new Set([
+  ...(['wrong-password', 'not-allowed', 'no-database', 'no-tls', 'untrusted'] as const),
+])
+
+/** As `mayPass`, for a replica whose queries have succeeded before. */
+export const mayPassAgain = (fault: DatabaseFault): boolean => mayPass(fault) || CHANGED.has(fault.kind)

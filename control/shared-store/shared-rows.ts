@@ -11,7 +11,8 @@ import type { StoredCallbacks } from '../journal/kept-callbacks.ts'
 import type { TaskNumbers } from '../store/task-count.ts'
 import { AdoptionRows } from './adoption-rows.ts'
 import { sweepCallbacks, takeCallbacks } from './callback-rows.ts'
-import { Database, type DatabaseOptions, Settled } from './database.ts'
+import { Database, type DatabaseOptions, mayPassAgain, Settled } from './database.ts'
+import type { DatabaseFault } from './database-fault.ts'
 import { ReplicaRows } from './replica-rows.ts'
 import { SCHEMA } from './schema-name.ts'
 import { StoredTasks } from './stored-tasks.ts'
@@ -65,14 +66,18 @@ export class SharedRows {
     return this.#database.open(timeoutMs)
   }
 
-  /** Resolves when `writes` are committed. Rejects with `InUse`, and then nothing was written, or with `Fenced`. */
-  async turn(writes: TurnWrites): Promise<void> {
+  /**
+   * Resolves when `writes` are committed. Calls `onFault` before each repetition. Rejects with `InUse`, and then nothing was
+   * written, or with `Fenced`.
+   */
+  async turn(writes: TurnWrites, onFault?: (fault: DatabaseFault) => void): Promise<void> {
     const number = this.#turn + 1
     const { id, epoch, leaseMs } = this.replicas
     const turn = { id, epoch, number, leaseMs, settings: this.#database.settings, stored: this.stored() }
     const characters = [...writes.graphs, ...writes.frames].reduce((sum, { payload }) => sum + payload.length, 0)
-    const others = await this.#database.repeat((sql) => writeTurn(sql, turn, writes), { characters })
-    if (others === undefined) await this.#database.repeat((sql) => this.#assertCommitted(sql, number))
+    const options = { passes: mayPassAgain, ...(onFault && { onFault }) }
+    const others = await this.#database.repeat((sql) => writeTurn(sql, turn, writes), { ...options, characters })
+    if (others === undefined) await this.#database.repeat((sql) => this.#assertCommitted(sql, number), options)
     this.#turn = number
     if (others !== undefined) this.storedTasks.told(others)
   }

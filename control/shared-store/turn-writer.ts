@@ -12,6 +12,7 @@ import { Histogram } from '../../shared/histogram.ts'
 import type { Log } from '../../shared/log.ts'
 import { nextTurn } from '../../shared/steps.ts'
 import { InUse } from './database.ts'
+import { type DatabaseFault, type FaultKind, wordsOf } from './database-fault.ts'
 import { Fenced, type SharedRows } from './shared-rows.ts'
 import { ANSWER_WITHIN_MS, CHARACTERS_PER_MS, unavailable } from './unavailable.ts'
 import type { Turn, UnkeptWrites } from './unkept-writes.ts'
@@ -52,6 +53,10 @@ export class TurnWriter {
   #steadySince = now()
   /** Why nothing can be kept; undefined while the database answers. */
   #fault: string | undefined
+  /** What the database has said since it was there last. Undefined: nothing. */
+  #cause: string | undefined
+  /** Kinds of faults that it has told since. */
+  readonly #told = new Set<FaultKind>()
   #isLost = false
   #isStopped = false
   /** Seconds of each turn. */
@@ -160,7 +165,7 @@ export class TurnWriter {
     const limitMs = ANSWER_WITHIN_MS + charactersOf(turn) / CHARACTERS_PER_MS
     const late = setTimeout(() => this.#goAway(turn, waiting, limitMs), limitMs)
     try {
-      const refused = await this.#commit(turn)
+      const refused = await this.#commit(turn, (fault) => this.#noteFault(fault))
       const wasAway = elapsedSince(this.#confirmedAt) > this.#options.leaseMs / 2
       if (wasAway) this.#steadySince = beganAt
       this.#confirmedAt = beganAt
@@ -181,7 +186,10 @@ export class TurnWriter {
   }
 
   /** Commits a turn. Returns the errors of graphs that the database refuses, by their numbers. */
-  async #commit({ graphs, writes }: Turn): Promise<ReadonlyMap<number, Error>> {
+  async #commit(
+    { graphs, writes }: Turn,
+    onFault: (fault: DatabaseFault) => void,
+  ): Promise<ReadonlyMap<number, Error>> {
     const refused = new Map<number, Error>()
     const nothing = {
       frames: [],
@@ -194,15 +202,15 @@ export class TurnWriter {
       removals: [],
     }
     try {
-      await this.#options.rows.turn({ ...writes, graphs: graphs.map(({ graph }) => graph) })
+      await this.#options.rows.turn({ ...writes, graphs: graphs.map(({ graph }) => graph) }, onFault)
       return refused
     } catch (error) {
       if (error instanceof Fenced || graphs.length === 0) throw error
     }
-    await this.#options.rows.turn({ ...writes, graphs: [] })
+    await this.#options.rows.turn({ ...writes, graphs: [] }, onFault)
     for (const { graph } of graphs) {
       try {
-        await this.#options.rows.turn({ ...nothing, graphs: [graph] })
+        await this.#options.rows.turn({ ...nothing, graphs: [graph] }, onFault)
       } catch (error) {
         if (error instanceof Fenced) throw error
         refused.set(graph.ordinal, error instanceof InUse ? error : unavailable(messageOf(error)))
@@ -216,7 +224,7 @@ export class TurnWriter {
    * is certain. The next turn then removes its graphs with their keys, before anything else is answered.
    */
   #goAway({ graphs }: Turn, waiting: PromiseWithResolvers<void>, limitMs: number): void {
-    const fault = `the database has not answered for ${(limitMs / 1_000).toFixed(1)} s`
+    const fault = this.#cause ?? `the database has not answered for ${(limitMs / 1_000).toFixed(1)} s`
     if (this.#fault === undefined) this.#options.log.error('the database is away', { cause: fault })
     this.#fault = fault
     waiting.reject(unavailable(fault))
@@ -229,7 +237,19 @@ export class TurnWriter {
     for (const { reject } of this.#writes.takeGraphs()) reject(unavailable(fault))
   }
 
+  /** While the database is away, each kind of fault is logged once. */
+  #noteFault(fault: DatabaseFault): void {
+    this.#cause = wordsOf(fault) ?? this.#cause
+    if (this.#fault !== undefined && this.#cause !== undefined) {
+      this.#fault = this.#cause
+      if (!this.#told.has(fault.kind)) this.#options.log.error('the database is away', { cause: this.#cause })
+    }
+    this.#told.add(fault.kind)
+  }
+
   #comeBack(): void {
+    this.#cause = undefined
+    this.#told.clear()
     if (this.#fault === undefined) return
     this.#fault = undefined
     this.#options.log.info('the database is back')

@@ -170,7 +170,7 @@ export const controlLogEvents = {
   },
   'the database is away': {
     level: 'error',
-    when: 'The database does not answer. Requests get 503, and no attempt starts, until it does.',
+    when: 'The database does not answer, or keeps nothing: `cause` is what it says. Each kind of cause is logged once. Requests get 503, and no attempt starts, until it keeps something again.',
     fields: CAUSE,
   },
   'cannot keep the last changes in the database': {
