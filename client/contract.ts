@@ -519,6 +519,13 @@ export interface GraphSummary {
   readonly task_count: number
   /** Tasks per state; zeros are left out. */
   readonly counts: GraphCounts
+  /** Of the tasks that have not ended: how many wait for what, zeros left out. Absent if none does. */
+  readonly waiting?: {
+    /** Tasks that wait until somebody approves or rejects them. */
+    readonly approval?: number
+    /** Tasks between two attempts. */
+    readonly backoff?: number
+  }
   /** When it was accepted. */
   readonly created_at: string
   /** When its first task started. */
@@ -609,6 +616,13 @@ export interface GraphDetails {
   readonly task_count: number
   /** Tasks per state; zeros are left out. */
   readonly counts: GraphCounts
+  /** Of the tasks that have not ended: how many wait for what, zeros left out. Absent if none does. */
+  readonly waiting?: {
+    /** Tasks that wait until somebody approves or rejects them. */
+    readonly approval?: number
+    /** Tasks between two attempts. */
+    readonly backoff?: number
+  }
   /** When it was accepted. */
   readonly created_at: string
   /** When its first task started. */

@@ -1,7 +1,7 @@
 /** Summarizes a graph: its state, the number of its tasks in each state, its times. Pure. */
 
 import type { GraphState } from '../../shared/contract/graph-state.ts'
-import type { GraphCounts, GraphSummary } from '../../shared/contract/graphs.ts'
+import type { GraphCounts, GraphSummary, WaitingCounts } from '../../shared/contract/graphs.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { isoTime } from '../../shared/iso-time.ts'
 import { inRanges, type Steps } from '../../shared/steps.ts'
@@ -51,6 +51,7 @@ const isMeant = ({ status, continuesOnError, skipStanding, childOf }: Task): boo
 export interface GraphTotals {
   readonly taskCount: number
   readonly counts: GraphCounts
+  readonly waiting: WaitingCounts
   readonly state: GraphState
   /**
    * Start of the first task without a reused outcome; undefined until then. All times are in milliseconds since 1970.
@@ -62,6 +63,7 @@ export function* graphTotals(graph: Graph): Steps<GraphTotals> {
   const { tasks } = graph
   const byStatus: { [S in TaskStatus]?: number } = {}
   const meant: GraphCounts = {}
+  const waiting: WaitingCounts = {}
   const hasMeant = graph.hasRules || graph.expansions !== undefined
   let taskCount = 0
   let startedAt = Number.POSITIVE_INFINITY
@@ -72,6 +74,8 @@ export function* graphTotals(graph: Graph): Steps<GraphTotals> {
       if (hasMeant && isMeant(task)) meant[task.status] = (meant[task.status] ?? 0) + 1
       taskCount++
       byStatus[task.status] = (byStatus[task.status] ?? 0) + 1
+      if (task.status === 'pending' && task.askedAt !== undefined) waiting.approval = (waiting.approval ?? 0) + 1
+      if (task.status === 'running' && task.isBackingOff) waiting.backoff = (waiting.backoff ?? 0) + 1
       if (task.startedAt !== undefined && task.startedAt < startedAt && task.reusedFrom === undefined)
         startedAt = task.startedAt
     }
@@ -81,6 +85,7 @@ export function* graphTotals(graph: Graph): Steps<GraphTotals> {
     ...{
       taskCount,
       counts,
+      waiting,
       state: graph.endedAt === undefined ? 'running' : stateOf(counts, meant),
     },
     startedAt: startedAt === Number.POSITIVE_INFINITY ? undefined : startedAt,
@@ -96,7 +101,7 @@ export function* graphSummary(graph: Graph): Steps<GraphSummary> {
   return summaryOf(graph, yield* graphTotals(graph))
 }
 
-export function summaryOf(graph: Graph, { taskCount, counts, state, startedAt }: GraphTotals): GraphSummary {
+export function summaryOf(graph: Graph, { taskCount, counts, waiting, state, startedAt }: GraphTotals): GraphSummary {
   const { endedAt, options } = graph
   return {
     graph_id: graph.id,
@@ -106,6 +111,7 @@ export function summaryOf(graph: Graph, { taskCount, counts, state, startedAt }:
     state,
     task_count: taskCount,
     counts,
+    ...(Object.keys(waiting).length > 0 && { waiting }),
     created_at: isoTime(graph.createdAt),
     ...(startedAt !== undefined && { started_at: isoTime(startedAt) }),
     ...(endedAt !== undefined && { finished_at: isoTime(endedAt) }),

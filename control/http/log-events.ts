@@ -63,7 +63,11 @@ const encoder = new TextEncoder()
 
 const eventText = (event: string, data: string): Uint8Array => encoder.encode(`event: ${event}\ndata: ${data}\n\n`)
 
-function beginText({ status, attempt, offset, isTruncated }: TaskLog): Uint8Array {
-  const begin: LogBegin = { status, ...(attempt > 0 && { attempt }), offset, truncated: isTruncated }
+function beginText({ status, attempt, offset, linesBefore, isTruncated }: TaskLog): Uint8Array {
+  const begin: LogBegin = {
+    ...{ status, ...(attempt > 0 && { attempt }), offset },
+    ...(linesBefore !== undefined && { lines_before: linesBefore }),
+    truncated: isTruncated,
+  }
   return eventText(LOG_BEGIN, JSON.stringify(begin))
 }

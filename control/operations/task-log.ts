@@ -48,6 +48,8 @@ export interface TaskLog {
   readonly attempt: number
   /** The position of the first byte in the output of that attempt. */
   readonly offset: number
+  /** The lines before that position. Undefined where they are not here. */
+  readonly linesBefore: number | undefined
   /** Whether output was cut off before the first bytes were read. */
   readonly isTruncated: boolean
   /**
@@ -79,7 +81,13 @@ export async function openTaskLog(
   if (reader.signal.aborted) leave()
   else reader.signal.addEventListener('abort', leave, { once: true })
   const kept = parts.keeper.kept('show')
-  const head = { status: task.status, attempt: log.attempt, offset: log.offset, isTruncated: log.isTruncated }
+  const head = {
+    status: task.status,
+    attempt: log.attempt,
+    offset: log.offset,
+    isTruncated: log.isTruncated,
+    linesBefore: log.linesBefore,
+  }
   await kept
   return {
     ...head,
@@ -106,6 +114,7 @@ class TaskLogReader {
   #readAttempt = 0
   /** The position of the first byte. */
   offset: number
+  linesBefore: number | undefined
   isTruncated = false
 
   constructor(parts: TaskLogParts, task: Task, request: TaskLogRequest, { signal, traceId }: Reader) {
@@ -172,7 +181,7 @@ class TaskLogReader {
     const source = output[stream] ?? (stream === 'stdout' ? output.output : undefined)
     if (source === undefined) return
     let position = startIn(source.read(0), start)
-    this.#startedAt(position)
+    this.#startedAt(position, source.read(0))
     while (!this.#ends.aborted) {
       const isComplete = source.isComplete
       const bytes = source.read(position)
@@ -192,8 +201,11 @@ class TaskLogReader {
     return this.#readAttempt !== 0 || asked < attempt ? FIRST_BYTE : this.#start
   }
 
-  #startedAt(offset: number): void {
+  /** `bytes`: those of the source from its beginning, where they are known. */
+  #startedAt(offset: number, bytes?: Uint8Array): void {
     this.offset = this.#leftOut + offset
+    const isKnown = bytes !== undefined && this.#leftOut === 0
+    this.linesBefore = this.offset === 0 ? 0 : isKnown ? linesIn(bytes.subarray(0, offset)) : undefined
     this.#start = FIRST_BYTE
   }
 
@@ -258,9 +270,17 @@ class TaskLogReader {
       this.#start = { offset: at - bytes.length }
       return
     }
-    this.#startedAt(at)
+    this.#startedAt(at, bytes)
     for (; at < bytes.length; at += CHUNK_BYTES) yield bytes.subarray(at, at + CHUNK_BYTES)
   }
+}
+
+const NEWLINE = 10
+
+function linesIn(bytes: Uint8Array): number {
+  let count = 0
+  for (let at = bytes.indexOf(NEWLINE); at >= 0; at = bytes.indexOf(NEWLINE, at + 1)) count++
+  return count
 }
 
 const FIRST_BYTE: LogStart = { offset: 0 }

@@ -18,6 +18,8 @@ export interface LogBegin {
   readonly attempt?: number
   /** The position of the first byte in the output of that attempt. */
   readonly offset: number
+  /** Lines before that position. Absent if unknown: where another service has the output, and its beginning is left out. */
+  readonly lines_before?: number
   /** Whether the task has written more than is kept. */
   readonly truncated: boolean
 }

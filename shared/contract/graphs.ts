@@ -46,6 +46,16 @@ export const GraphCounts = Type.Partial(
 )
 export type GraphCounts = Static<typeof GraphCounts>
 
+/** Tasks of a graph that wait for what takes long. */
+export const WaitingCounts = Type.Partial(
+  Type.Object({
+    approval: count('Tasks that wait until somebody approves or rejects them.'),
+    backoff: count('Tasks between two attempts.'),
+  }),
+  { description: 'Of the tasks that have not ended: how many wait for what, zeros left out. Absent if none does.' },
+)
+export type WaitingCounts = Static<typeof WaitingCounts>
+
 /** A graph in GET /graphs. */
 export const GraphSummary = Type.Object(
   {
@@ -59,6 +69,7 @@ export const GraphSummary = Type.Object(
     ),
     task_count: count('Tasks that were not deleted.'),
     counts: GraphCounts,
+    waiting: maybe(WaitingCounts),
     created_at: time('When it was accepted.'),
     started_at: maybe(time('When its first task started.')),
     finished_at: maybe(time('When its last task ended.')),

@@ -428,7 +428,7 @@ describe.skipIf(withoutChromium !== undefined)(
         { body: { scope: 'graph' } },
       )
       await page.locator('.box.look-asking', { hasText: 'sure' }).click()
-      await page.getByText('Nothing runs: sure waits for approval: step step').waitFor()
+      await page.getByText('Nothing of this graph runs: sure waits for approval: step step').waitFor()
       const card = page.getByRole('region', { name: 'Approval' })
       await card.getByText('<b>not bold</b>').waitFor()
       await card.getByText(/left to answer/).waitFor()
@@ -457,6 +457,162 @@ describe.skipIf(withoutChromium !== undefined)(
       await page.getByRole('button', { name: 'Reject the task' }).click()
       await page.getByText('rejected by Ada').first().waitFor()
       await page.locator('.box.look-success', { hasText: 'done' }).waitFor()
+      await closed(page)
+    })
+
+    test('a graph that waits for a person or for its next attempt looks so in the list, also as it changes', async () => {
+      const page = await browser.open(`${control.url}/#/graphs`)
+      await page.locator('.stream.live').waitFor()
+      const submit = async (name: string, task: object) => {
+        const response = await control.post({ name, scope: 'graph', tasks: [{ id: 'only', ...task }] })
+        return ((await response.json()) as { graph_id: string }).graph_id
+      }
+      const asks = await submit('asks-somebody', { type: 'approval' })
+      const retries = await submit('tries-again', {
+        ...{
+          type: 'shell',
+          params: { script: 'exit 1' },
+          retry: 1,
+          backoff: { initial_ms: 3_600_000, max_ms: 3_600_000 },
+        },
+      })
+      const row = (name: string) => page.locator('.graph-row', { hasText: name })
+      const looks = async () => {
+        await row('asks-somebody').locator('.look-asking').waitFor()
+        await row('asks-somebody').getByText('waits for approval, 0 of 1 task').waitFor()
+        await row('tries-again').locator('.look-backoff').waitFor()
+        await row('tries-again').getByText('waits to retry, 0 of 1 task').waitFor()
+      }
+      await looks()
+      await page.reload()
+      await looks()
+      expect(await violations(page)).toEqual([])
+      const body = JSON.stringify({ who: 'Ada' })
+      await control.fetch(`/graphs/${asks}/tasks/only/approve`, { method: 'POST', body })
+      await row('asks-somebody').locator('.look-success').waitFor()
+      await row('tries-again').click()
+      await page.locator('.graph-state', { hasText: 'waits to retry' }).waitFor()
+      await page
+        .getByText(/^Nothing of this graph runs: only tries again in (59 m \d+ s|1 h 00 m): attempt 2 of 2 follows/)
+        .waitFor()
+      await control.fetch(`/graphs/${retries}/cancel`, { method: 'POST' })
+      await page.locator('.graph-state', { hasText: 'cancelled' }).waitFor()
+      await closed(page)
+    })
+
+    test('in a window of 1024 pixels the open task covers neither the failure card nor the failed box', async () => {
+      const { page } = await openGraph(
+        [
+          { id: 'sound', type: 'noop' },
+          { id: 'broken', type: 'shell', params: { script: 'echo its last words; exit 1' }, depends_on: ['sound'] },
+        ],
+        { body: { scope: 'graph' } },
+      )
+      await page.setViewportSize({ width: 1024, height: 768 })
+      await page.locator('.failure-card', { hasText: 'its last words' }).waitFor()
+      await box(page, 'broken').click()
+      await page.locator('.task-panel').waitFor()
+      const ends = async (name: string) => {
+        const { x, width } = (await page.locator(name).boundingBox())!
+        return x + width
+      }
+      const panel = (await page.locator('.task-panel').boundingBox())!
+      expect(panel.width).toBeGreaterThan(350)
+      expect(await ends('.failure-card')).toBeLessThanOrEqual(panel.x)
+      expect(await ends('.box.look-failed')).toBeLessThanOrEqual(panel.x)
+      expect(await violations(page)).toEqual([])
+      await page.keyboard.press('Escape')
+      await page.locator('.graph-list').waitFor()
+      await closed(page)
+    })
+
+    test('a fast log has the numbers of its lines and its order, and is followed until one scrolls up', async () => {
+      using dir = tempDir()
+      const script = `seq -f 'line %g of the output' 9000; until [ -e ${dir.path}/go ]; do sleep 0.05; done
+        seq -f 'line %g of the output' 9001 9423; echo the warning >&2; until [ -e ${dir.path}/end ]; do sleep 0.05; done`
+      const { page } = await openGraph([{ id: 'fast', type: 'shell', params: { script } }], {
+        ...{ body: { scope: 'graph' }, query: '?task=fast&tab=log' },
+      })
+      const numbered = (text: string, number: string) =>
+        page.locator('.log-line', { hasText: text }).locator('.number', { hasText: number }).waitFor()
+      await numbered('line 9000 of', '9000')
+      expect(await page.getByRole('button', { name: 'Follow' }).count()).toBe(0)
+      await page.reload() // what comes first is not the first line now
+      await numbered('line 9000 of', '9000')
+      await Bun.write(`${dir.path}/go`, '')
+      await numbered('line 9423 of', '9423')
+      await numbered('the warning', '1')
+      const last = page.locator('.log-line').last()
+      expect(await last.textContent()).toContain('the warning')
+      expect(await page.getByRole('button', { name: 'Follow' }).count()).toBe(0)
+      expect(await last.isVisible()).toBe(true)
+      await page.locator('.log-lines').hover()
+      await page.mouse.wheel(0, -2_000)
+      await page.getByRole('button', { name: 'Follow' }).click()
+      await page.getByRole('button', { name: 'Follow' }).waitFor({ state: 'detached' })
+      await Bun.write(`${dir.path}/end`, '')
+      await page.locator('.box.look-success').waitFor()
+      await closed(page)
+    })
+
+    test('what waits for a task with children is drawn behind them, and a group says what most of its tasks are', async () => {
+      const { page } = await openGraph(
+        [
+          { id: 'each', type: 'noop', for_each: [1, 2, 3] },
+          { id: 'after', type: 'noop', depends_on: ['each'] },
+          ...Array.from({ length: 1_000 }, (_, index) => ({
+            ...{ id: `leaf-${index}`, type: 'noop', depends_on: ['after'] },
+            ...(index === 0 && { run_if: 'failed' }),
+          })),
+        ],
+        { body: { scope: 'graph' } },
+      )
+      const group = page.locator('.box.group', { hasText: 'leaf' })
+      await group.getByText('1,000 tasks').waitFor()
+      await page.locator('.graph-state', { hasText: 'skipped' }).waitFor()
+      await page.locator('.box.group.look-success', { hasText: 'leaf' }).waitFor()
+      const isCut = `(() => {
+        const { clientWidth, scrollWidth } = document.querySelector('.box.group .type')
+        return scrollWidth > clientWidth
+      })()`
+      expect(await page.evaluate(isCut)).toBe(false)
+      const child = (await box(page, 'each[2]').boundingBox())!
+      expect((await box(page, 'after').boundingBox())!.x).toBeGreaterThan(child.x + child.width)
+      await page.locator('.graph-state', { hasText: '1,004 of 1,005 done, 1 skipped' }).waitFor()
+      await closed(page)
+    })
+
+    test('each view marks its first frame for measurements', async () => {
+      const { page, graphId } = await openGraph([{ id: 'one', type: 'noop' }], { body: { scope: 'graph' } })
+      await page.locator('.box.look-success').waitFor()
+      for (const view of ['graph', 'map', 'waterfall', 'table', 'table&state=success']) {
+        await page.goto('about:blank')
+        await page.goto(`${control.url}/#/graphs/${graphId}?view=${view}`)
+        const marks = `['taskmill:data', 'taskmill:drawn'].map((name) => performance.getEntriesByName(name).length)`
+        await until(
+          () => page.evaluate(marks) as Promise<number[]>,
+          ([data, drawn]) => data === 1 && drawn === 1,
+        )
+      }
+      await closed(page)
+    })
+
+    test('a task that waits for a slot says so in a sentence, and times have one form', async () => {
+      await using small = await startControl({ flags: ['--max-concurrency', '1'] })
+      using gate = new Gate()
+      await small.post({ name: 'in-the-way', tasks: [gate.task('in-the-way')] })
+      const { page } = await openGraph([{ id: 'held', type: 'noop' }], { from: small })
+      await page
+        .getByText('Nothing of this graph runs: held waits: 1 of 1 slots are taken (--max-concurrency).')
+        .waitFor()
+      await page.locator('.graph-row', { hasText: 'in-the-way' }).click()
+      await page.locator('.box.look-running .time', { hasText: /^\d+ s$/ }).waitFor()
+      await page
+        .locator('.graph-row .time', { hasText: /^\d+ s$/ })
+        .first()
+        .waitFor()
+      gate.open()
+      await page.locator('.box.look-success').waitFor()
       await closed(page)
     })
 

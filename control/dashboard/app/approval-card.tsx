@@ -1,7 +1,7 @@
 /** What a task asks that waits for an approval, and the two answers. Each opens a form for a name and a reason. */
 import { useState } from 'preact/hooks'
 import type { TaskRecord } from '../../../shared/contract/control.ts'
-import { durationText } from '../model/amounts.ts'
+import { remainingText } from '../model/amounts.ts'
 import type { Waiting } from '../model/wire.ts'
 import { request } from './api.ts'
 import { Dialog, Note } from './parts.tsx'
@@ -47,9 +47,7 @@ export function ApprovalCard({ id, path, record, waiting, now }: ApprovalCardPro
         <button type="button" class="danger" onClick={() => setAsked('reject')}>
           Reject …
         </button>
-        {leftMs !== undefined && (
-          <span class="quiet">{durationText(Math.ceil(leftMs / 1_000) * 1_000)} left to answer</span>
-        )}
+        {leftMs !== undefined && <span class="quiet">{remainingText(leftMs)} left to answer</span>}
       </p>
       {asked !== undefined && <AnswerForm id={id} path={path} verb={asked} onClose={() => setAsked(undefined)} />}
     </section>

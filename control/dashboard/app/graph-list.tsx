@@ -1,7 +1,8 @@
 /** The list of graphs, newest first, each with a bar of the states of its tasks. */
 import { useLayoutEffect } from 'preact/hooks'
-import { clockText, countText, durationText, timeText } from '../model/amounts.ts'
-import { endedCount } from '../model/counts.ts'
+import { durationText, elapsedText, timeText } from '../model/amounts.ts'
+import { doneText, graphLook } from '../model/counts.ts'
+import { LOOK_WORDS } from '../model/looks.ts'
 import { search } from '../model/search.ts'
 import type { GraphSummary } from '../model/wire.ts'
 import { ListFrame, UnreadList } from './frame.tsx'
@@ -27,8 +28,11 @@ export const shownGraphs = (graphs: readonly GraphSummary[], query: string): rea
   query.trim() === '' ? graphs : search(graphs, query, searchText, graphs.length)
 
 /** The text that a search matches: name, id, state and labels. */
-export const searchText = ({ name, graph_id, state, labels }: GraphSummary): string =>
-  [name ?? '', graph_id, state, ...Object.entries(labels ?? {}).map(([key, value]) => `${key}=${value}`)].join(' ')
+export function searchText(graph: GraphSummary): string {
+  const { name, graph_id, state, labels } = graph
+  const words = [name ?? '', graph_id, state, LOOK_WORDS[graphLook(graph)]]
+  return [...words, ...Object.entries(labels ?? {}).map(([key, value]) => `${key}=${value}`)].join(' ')
+}
 
 export function GraphListView({ state, graphs, query, onQuery, selectedId, now }: GraphListProps) {
   const { list, fault, loadOlder } = state
@@ -62,7 +66,9 @@ export function GraphListView({ state, graphs, query, onQuery, selectedId, now }
 }
 
 function Row({ graph, isSelected, now }: { graph: GraphSummary; isSelected: boolean; now: number }) {
-  const { graph_id, name, state, counts, task_count, created_at } = graph
+  const { graph_id, name, counts, task_count, created_at } = graph
+  const look = graphLook(graph)
+  const isHeld = look === 'asking' || look === 'backoff'
   return (
     <a
       class="graph-row"
@@ -70,7 +76,7 @@ function Row({ graph, isSelected, now }: { graph: GraphSummary; isSelected: bool
       aria-current={isSelected ? 'page' : undefined}
     >
       <span class="graph-row-top">
-        <StateIcon look={state} />
+        <StateIcon look={look} />
         {name === undefined ? (
           <Id text={graph_id} />
         ) : (
@@ -85,7 +91,8 @@ function Row({ graph, isSelected, now }: { graph: GraphSummary; isSelected: bool
       </span>
       <span class="graph-row-bottom">
         <span>
-          {countText(endedCount(counts))} of {countText(task_count)} {task_count === 1 ? 'task' : 'tasks'}
+          {isHeld && `${LOOK_WORDS[look]}, `}
+          {doneText(counts, task_count, task_count === 1 ? 'task' : 'tasks')}
         </span>
         <Ago time={created_at} now={now} />
       </span>
@@ -94,7 +101,7 @@ function Row({ graph, isSelected, now }: { graph: GraphSummary; isSelected: bool
 }
 
 export function timeOf(graph: GraphSummary, now: number): string {
-  if (graph.state === 'running') return clockText(now - Date.parse(graph.started_at ?? graph.created_at))
+  if (graph.state === 'running') return elapsedText(now - Date.parse(graph.started_at ?? graph.created_at))
   if (graph.duration_ms !== undefined) return durationText(graph.duration_ms)
   return graph.finished_at === undefined
     ? ''

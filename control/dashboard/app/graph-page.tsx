@@ -4,8 +4,8 @@ import { useCallback, useMemo, useState } from 'preact/hooks'
 import type { RerunResponse } from '../../../shared/contract/rerun.ts'
 import { GraphView } from '../graph-view/graph-view.tsx'
 import { HeatMap } from '../heat-map/heat-map.tsx'
-import { agoText, countText, durationText, timeText } from '../model/amounts.ts'
-import { endedCount } from '../model/counts.ts'
+import { agoText, countText, durationText, remainingText, timeText } from '../model/amounts.ts'
+import { doneText, endedCount, graphLook } from '../model/counts.ts'
 import { criticalPath } from '../model/critical-path.ts'
 import type { GraphWatch } from '../model/graph-watch.ts'
 import { hasEnded, LOOK_WORDS, waitingSentence } from '../model/looks.ts'
@@ -182,11 +182,12 @@ interface HeadProps {
 function Head({ watch, now, onCancel, onRerun }: HeadProps) {
   const { summary } = watch
   const { graph_id, name, state, counts, task_count, labels } = summary
+  const look = graphLook(summary)
   const left = useTimeLeft(summary, now)
   return (
     <header class="graph-head">
       <div class="graph-title">
-        <StateIcon look={state} />
+        <StateIcon look={look} />
         <h1>{name ?? <Id text={graph_id} />}</h1>
         <CopyButton text={graph_id} label="Copy id" />
         {state === 'running' && (
@@ -201,11 +202,9 @@ function Head({ watch, now, onCancel, onRerun }: HeadProps) {
         )}
       </div>
       <p class="graph-state" role="status">
-        <strong>{LOOK_WORDS[state]}</strong>
+        <strong>{LOOK_WORDS[look]}</strong>
         <span>{timeOf(summary, now)}</span>
-        <span>
-          {countText(endedCount(counts))} of {countText(task_count)} done
-        </span>
+        <span>{doneText(counts, task_count)}</span>
         {left !== undefined && <span class="quiet">{left}</span>}
         <span class="quiet" title={timeText(summary.created_at)}>
           submitted {agoText(summary.created_at, now)}
@@ -232,9 +231,7 @@ function useTimeLeft({ name, state, created_at, started_at }: GraphSummary, now:
   if (times.length === 0) return undefined
   const usual = times.sort((a, b) => a - b)[Math.floor(times.length / 2)]!
   const leftMs = usual - (now - Date.parse(started_at ?? created_at))
-  return leftMs > 0
-    ? `about ${durationText(Math.ceil(leftMs / 1_000) * 1_000)} left`
-    : `longer than the usual ${durationText(usual)}`
+  return leftMs > 0 ? `about ${remainingText(leftMs)} left` : `longer than the usual ${durationText(usual)}`
 }
 
 /** One sentence if nothing runs although the graph has not ended. */
@@ -249,7 +246,7 @@ function WhyStill({ watch, now }: { watch: GraphWatch; now: number }) {
   if (held === undefined) return null
   return (
     <Note kind="quiet">
-      Nothing runs: {held.id} {waitingSentence(held, now)}.
+      Nothing of this graph runs: {held.id} {waitingSentence(held, now)}.
     </Note>
   )
 }

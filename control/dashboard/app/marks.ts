@@ -4,6 +4,8 @@
  * long.
  */
 
+import { useLayoutEffect } from 'preact/hooks'
+
 /** `data`: the answer of the service is read. `drawn`: the first frame that shows it is painted. */
 type Moment = 'taskmill:data' | 'taskmill:drawn'
 
@@ -11,6 +13,9 @@ export function mark(moment: Moment): void {
   performance.clearMarks(moment)
   performance.mark(moment)
 }
+
+/** Marks the first frame of a view. Called from it. */
+export const useMarkDrawn = (): void => useLayoutEffect(markDrawn, [])
 
 /** Marks the moment after the next frame. Called from a layout effect. */
 export const markDrawn = (): void => void requestAnimationFrame(() => setTimeout(() => mark('taskmill:drawn')))

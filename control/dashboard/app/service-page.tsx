@@ -2,7 +2,7 @@
 
 import type { CapacityResponse } from '../../../shared/contract/capacity.ts'
 import type { HealthResponse, MetricsResponse } from '../../../shared/contract/control.ts'
-import { countText } from '../model/amounts.ts'
+import { countText, elapsedText, uptimeMs } from '../model/amounts.ts'
 import { CapacityPanel } from './capacity.tsx'
 import { Note } from './parts.tsx'
 import { useJson } from './use-json.ts'
@@ -25,7 +25,7 @@ export function ServicePage({ now, capacity }: { now: number; capacity: Capacity
           </div>
           <div class="fact">
             <dt>Up for</dt>
-            <dd>{health.uptime}</dd>
+            <dd>{elapsedText(uptimeMs(health.uptime))}</dd>
           </div>
         </dl>
       )}

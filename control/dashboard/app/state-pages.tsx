@@ -7,6 +7,7 @@ import type { GraphPlace } from '../model/place.ts'
 import type { GraphTask } from '../model/wire.ts'
 import { request } from './api.ts'
 import { type Fault, faultOf } from './fault.ts'
+import { useMarkDrawn } from './marks.ts'
 import { Note } from './parts.tsx'
 import { ROW_HEIGHT, StateFilter, TaskRow } from './task-table.tsx'
 import { Windowed } from './windowed.tsx'
@@ -26,6 +27,7 @@ export interface StatePagesProps {
 
 export function StatePages({ watch, place, state, now }: StatePagesProps) {
   const path = `/graphs/${encodeURIComponent(watch.summary.graph_id)}/tasks?status=${state}&limit=${PAGE_SIZE}`
+  useMarkDrawn()
   const { tasks, fault, loadMore, refresh } = usePages(path)
   return (
     <div class="task-table">

@@ -8,6 +8,7 @@ import { type GraphPlace, hashOf } from '../model/place.ts'
 import { search } from '../model/search.ts'
 import { waitingOf } from '../model/waiting.ts'
 import type { GraphTask } from '../model/wire.ts'
+import { useMarkDrawn } from './marks.ts'
 import { Id } from './parts.tsx'
 import { StateIcon } from './state-icon.tsx'
 import { useTypedDistantTask } from './use-distant-task.ts'
@@ -16,6 +17,7 @@ import { Windowed } from './windowed.tsx'
 export const ROW_HEIGHT = 36
 
 export function TaskTable({ watch, place, now }: { watch: GraphWatch; place: GraphPlace; now: number }) {
+  useMarkDrawn()
   const [query, setQuery] = useState('')
   const { state } = place
   const distant = useTypedDistantTask(watch, query)

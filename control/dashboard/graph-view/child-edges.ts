@@ -1,15 +1,37 @@
 /**
  * The edges of the drawing. Pure.
  *
- * Children of a task that runs for each element of a list have no edges in the graph. In the drawing they hang on their task, so
- * that many of them share a box beside it.
+ * Children of a task that runs for each element of a list have no edges in the graph. In the drawing they hang on their task, and
+ * what waits for that task comes after them: it waits for all of them.
  */
 import type { GraphTask } from '../model/wire.ts'
 
 type Edges = readonly (readonly [from: string, to: string])[]
 
+/** Edges from the children of one task. With more, only its first child has edges: it keeps the others out of the way. */
+const MAX_CHILD_EDGES = 1_000
+
 /** The same edges where there are no children. */
 export function withChildEdges(tasks: readonly Pick<GraphTask, 'id' | 'parent'>[], edges: Edges): Edges {
-  const more = tasks.flatMap(({ id, parent }): [string, string][] => (parent === undefined ? [] : [[parent, id]]))
-  return more.length === 0 ? edges : [...edges, ...more]
+  const childrenOf = new Map<string, string[]>()
+  for (const { id, parent } of tasks) {
+    if (parent === undefined) continue
+    const children = childrenOf.get(parent)
+    if (children === undefined) childrenOf.set(parent, [id])
+    else children.push(id)
+  }
+  if (childrenOf.size === 0) return edges
+  const after = Map.groupBy(
+    edges.filter(([from]) => childrenOf.has(from)),
+    ([from]) => from,
+  )
+  const more = [...childrenOf].flatMap(([parent, children]): [string, string][] => {
+    const next = after.get(parent) ?? []
+    const before = children.length * next.length > MAX_CHILD_EDGES ? children.slice(0, 1) : children
+    return [
+      ...children.map((child): [string, string] => [parent, child]),
+      ...next.flatMap(([, to]) => before.map((child): [string, string] => [child, to])),
+    ]
+  })
+  return [...edges, ...more]
 }

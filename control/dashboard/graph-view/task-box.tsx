@@ -4,7 +4,7 @@
  */
 import { memo } from 'preact/compat'
 import { StateBar } from '../app/parts.tsx'
-import { clockText, durationText, idParts } from '../model/amounts.ts'
+import { countText, durationText, elapsedText, idParts } from '../model/amounts.ts'
 import { countsOf } from '../model/counts.ts'
 import { endMs } from '../model/critical-path.ts'
 import { LOOK_WORDS, lookOf, typeWord, workWord, worstLook } from '../model/looks.ts'
@@ -83,7 +83,7 @@ export function GroupBox({ label, tasks, ...place }: GroupBoxProps) {
       <span class="id">
         <span class="head">{label}</span>
       </span>
-      <span class="type">{tasks.length} tasks</span>
+      <span class="type">{countText(tasks.length)} tasks</span>
       <StateBar counts={countsOf(tasks)} total={tasks.length} />
     </button>
   )
@@ -91,6 +91,6 @@ export function GroupBox({ label, tasks, ...place }: GroupBoxProps) {
 
 function timeOf(task: GraphTask, now: number): string {
   if (task.started_at === undefined) return ''
-  if (task.finished_at === undefined) return clockText(endMs(task, now) - Date.parse(task.started_at))
+  if (task.finished_at === undefined) return elapsedText(endMs(task, now) - Date.parse(task.started_at))
   return durationText(task.duration_ms ?? Date.parse(task.finished_at) - Date.parse(task.started_at))
 }

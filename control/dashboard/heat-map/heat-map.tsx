@@ -4,6 +4,7 @@
  */
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useMarkDrawn } from '../app/marks.ts'
 import { StateIcon } from '../app/state-icon.tsx'
 import { countText } from '../model/amounts.ts'
 import type { GraphWatch } from '../model/graph-watch.ts'
@@ -18,6 +19,7 @@ export interface HeatMapProps {
 }
 
 export function HeatMap({ watch, place, onSelect }: HeatMapProps) {
+  useMarkDrawn()
   const { tasks, indexOf, summary } = watch
   const [frame, width] = useWidth()
   const [cursor, setCursor] = useState(0)

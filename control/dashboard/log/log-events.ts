@@ -1,12 +1,15 @@
 /** Reads a followed log from a stream of server-sent events, in chunks of text as they come. Pure. */
-import { LOG_BYTES } from '../../../shared/contract/followed-log.ts'
+import { LOG_BEGIN, LOG_BYTES, type LogBegin } from '../../../shared/contract/followed-log.ts'
 
 const EVENT_END = '\n\n'
 const BYTES_BEGIN = `event: ${LOG_BYTES}\ndata: `
+const BEGIN_BEGIN = `event: ${LOG_BEGIN}\ndata: `
 
 export class LogEvents {
   readonly #decoder = new TextDecoder()
   #rest = ''
+  /** Lines of the output before the first that comes. Undefined: unknown. */
+  linesBefore: number | undefined
 
   /** The output that `chunk` completes. A character whose bytes are in two events is whole. */
   push(chunk: string): string {
@@ -16,6 +19,8 @@ export class LogEvents {
     if (end < 0) return ''
     let output = ''
     for (const event of text.slice(0, end).split(EVENT_END)) {
+      if (event.startsWith(BEGIN_BEGIN))
+        this.linesBefore = (JSON.parse(event.slice(BEGIN_BEGIN.length)) as LogBegin).lines_before
       if (event.startsWith(BYTES_BEGIN)) output += this.#decoder.decode(bytesOf(event.slice(BYTES_BEGIN.length)), MORE)
     }
     return output

@@ -4,8 +4,10 @@ import { AnsiReader, type StyledLine } from './ansi.ts'
 export type StreamName = 'stdout' | 'stderr'
 
 export interface LogLine {
-  /** Counted from the first line that the page received. */
-  readonly number: number
+  /** Counted from the first line that the page received, over both streams. */
+  readonly key: number
+  /** Of the line in its stream. Undefined: unknown. */
+  readonly number: number | undefined
   readonly stream: StreamName
   readonly pieces: StyledLine
 }
@@ -16,9 +18,13 @@ export const MAX_LINES = 5_000
 /** Characters of one line; the rest of it is left out. */
 export const MAX_LINE_CHARACTERS = 20_000
 
+/** Of the last line of a stream while it has no end. */
+const UNFINISHED_KEYS = { stdout: -1, stderr: -2 } as const
+
 export class LogLines {
   #lines: LogLine[] = []
-  #next = 1
+  #nextKey = 1
+  readonly #next: Record<StreamName, number | undefined> = { stdout: 1, stderr: 1 }
   #dropped = 0
   readonly #readers = { stdout: new AnsiReader(), stderr: new AnsiReader() }
   readonly #rest = { stdout: '', stderr: '' }
@@ -28,7 +34,14 @@ export class LogLines {
     const unfinished = (['stdout', 'stderr'] as const).flatMap((stream): LogLine[] =>
       this.#rest[stream] === ''
         ? []
-        : [{ number: this.#next, stream, pieces: new AnsiReader().line(cut(this.#rest[stream])) }],
+        : [
+            {
+              key: UNFINISHED_KEYS[stream],
+              number: this.#next[stream],
+              stream,
+              pieces: new AnsiReader().line(cut(this.#rest[stream])),
+            },
+          ],
     )
     return unfinished.length === 0 ? this.#lines : [...this.#lines, ...unfinished]
   }
@@ -38,13 +51,13 @@ export class LogLines {
     return this.#dropped
   }
 
-  /** Forgets a stream that is about to come again from its beginning. */
-  restart(stream: StreamName): void {
+  /** Forgets a stream that is about to come, perhaps again. `linesBefore`: lines of it that do not come, if known. */
+  restart(stream: StreamName, linesBefore: number | undefined): void {
     this.#lines = this.#lines.filter((line) => line.stream !== stream)
     this.#rest[stream] = ''
     this.#readers[stream] = new AnsiReader()
     this.#dropped = 0
-    if (this.#lines.length === 0) this.#next = 1
+    this.#next[stream] = linesBefore === undefined ? undefined : linesBefore + 1
   }
 
   push(stream: StreamName, chunk: string): void {
@@ -52,15 +65,22 @@ export class LogLines {
     // A line without an end must not grow for ever; what it has beyond the limit is not shown anyway.
     this.#rest[stream] = parts.pop()!.slice(0, MAX_LINE_CHARACTERS + 1)
     const added = parts.slice(-MAX_LINES)
-    this.#next += parts.length - added.length
+    this.#advance(stream, parts.length - added.length)
     const lines = added.map((text) => ({
-      number: this.#next++,
+      ...{ key: this.#nextKey++, number: this.#advance(stream, 1) },
       stream,
       pieces: this.#readers[stream].line(cut(text)),
     }))
     const all = [...this.#lines, ...lines]
     this.#lines = all.slice(-MAX_LINES)
     this.#dropped += parts.length - added.length + all.length - this.#lines.length
+  }
+
+  /** The number of the next line. `by` lines come. */
+  #advance(stream: StreamName, by: number): number | undefined {
+    const number = this.#next[stream]
+    if (number !== undefined) this.#next[stream] = number + by
+    return number
   }
 }
 

@@ -3,7 +3,7 @@
  * sequence; all output is text.
  */
 
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { EVENT_STREAM } from '../../../shared/contract/followed-log.ts'
 import { ApiError, textOf as chunksOf, request } from '../app/api.ts'
 import { countText } from '../model/amounts.ts'
@@ -12,6 +12,13 @@ import { type LogLine, LogLines, MAX_LINES, type StreamName, textOf } from './lo
 import { StyledPieces } from './styled-text.tsx'
 
 const STREAMS = ['stdout', 'stderr'] as const
+
+/**
+ * The two streams come over two connections. What a program complains about follows what it said, so stderr is shown once
+ * stdout has been silent for this many milliseconds, or at the latest after the other.
+ */
+const STDOUT_PAUSE_MS = 100
+const STDERR_HELD_MS = 2_000
 
 /** Milliseconds until a broken stream is opened again. */
 const AGAIN_MS = 1_000
@@ -23,12 +30,15 @@ const NEAR_END_PX = 24
 const SILENCE_MS = 40_000
 
 interface LogReader {
-  onBegin(): void
+  /** The service answers. */
+  onOpen(): void
+  /** `linesBefore`: lines that are left out, if known. */
+  onBegin(linesBefore: number | undefined): void
   onText(text: string): void
 }
 
 /** Reads until the log ends. Throws if the connection breaks, or is too silent. */
-async function readLog(path: string, gone: AbortSignal, { onBegin, onText }: LogReader): Promise<void> {
+async function readLog(path: string, gone: AbortSignal, { onOpen, onBegin, onText }: LogReader): Promise<void> {
   const silence = new AbortController()
   let timer: ReturnType<typeof setTimeout> | undefined
   const heard = () => {
@@ -40,11 +50,15 @@ async function readLog(path: string, gone: AbortSignal, { onBegin, onText }: Log
     heard()
     const signal = AbortSignal.any([gone, silence.signal])
     const response = await request(path, { signal, headers: { accept: EVENT_STREAM } })
-    onBegin()
+    onOpen()
+    let hasBegun = false
     for await (const chunk of chunksOf(response)) {
       heard()
       const text = events.push(chunk)
-      if (text !== '') onText(text)
+      if (text === '') continue
+      if (!hasBegun) onBegin(events.linesBefore)
+      hasBegun = true
+      onText(text)
     }
   } finally {
     clearTimeout(timer)
@@ -79,17 +93,46 @@ function useLog(path: string, version: unknown): Reading {
         })
       })
     }
+    const held = { stderr: '', since: 0, silentFrom: Number.POSITIVE_INFINITY, isStdoutOver: false }
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const release = () => {
+      clearTimeout(timer)
+      if (held.stderr === '' || gone.signal.aborted) return
+      const due = Math.min(held.since + STDERR_HELD_MS, held.silentFrom + STDOUT_PAUSE_MS)
+      const waitMs = held.isStdoutOver ? 0 : due - performance.now()
+      if (waitMs > 0) {
+        timer = setTimeout(release, waitMs)
+        return
+      }
+      log.push('stderr', held.stderr)
+      held.stderr = ''
+      show()
+    }
+    const take = (stream: StreamName, text: string) => {
+      if (stream === 'stdout') {
+        log.push(stream, text)
+        held.silentFrom = performance.now()
+        show()
+        return
+      }
+      if (held.stderr === '') held.since = performance.now()
+      held.stderr += text
+      release()
+    }
     const read = async (stream: StreamName): Promise<void> => {
       for (;;) {
         try {
           // Requests no more lines than the page keeps, because a log may have many megabytes.
           const query = `stream=${stream}&follow=true&tail=${MAX_LINES}`
           await readLog(`${path}?${query}`, gone.signal, {
-            onBegin: () => log.restart(stream),
-            onText: (text) => {
-              log.push(stream, text)
-              show()
+            onOpen: () => {
+              if (stream === 'stdout') held.silentFrom = Math.min(held.silentFrom, performance.now())
             },
+            onBegin: (linesBefore) => {
+              if (stream === 'stderr') held.stderr = ''
+              log.restart(stream, linesBefore)
+            },
+            onText: (text) => take(stream, text),
           })
           break
         } catch (error) {
@@ -103,12 +146,15 @@ function useLog(path: string, version: unknown): Reading {
         }
       }
       open--
+      if (stream === 'stdout') held.isStdoutOver = true
+      release()
       show()
     }
     setReading({ lines: [], dropped: 0, isReading: true })
     for (const stream of STREAMS) void read(stream)
     return () => {
       gone.abort()
+      clearTimeout(timer)
       cancelAnimationFrame(frame)
     }
   }, [path, version])
@@ -131,12 +177,16 @@ export function LogView({ path, version, name }: { path: string; version: unknow
     const needle = query.toLowerCase()
     return needle === ''
       ? []
-      : shown.filter((line) => textOf(line).toLowerCase().includes(needle)).map(({ number }) => number)
+      : shown.filter((line) => textOf(line).toLowerCase().includes(needle)).map(({ key }) => key)
   }, [shown, query])
   const current = found[foundAt % Math.max(1, found.length)]
 
-  useEffect(() => {
-    if (isFollowing && box.current !== null) box.current.scrollTop = box.current.scrollHeight
+  /** Where the log was scrolled to last, and how high it was then. */
+  const last = useRef({ top: 0, height: 0 })
+  useLayoutEffect(() => {
+    if (!isFollowing || box.current === null) return
+    box.current.scrollTop = box.current.scrollHeight
+    last.current = { top: box.current.scrollTop, height: box.current.scrollHeight }
   }, [shown, isFollowing, wraps])
   useEffect(() => {
     if (current === undefined) return
@@ -147,7 +197,11 @@ export function LogView({ path, version, name }: { path: string; version: unknow
   const onScroll = () => {
     const element = box.current
     if (element === null) return
-    setIsFollowing(element.scrollHeight - element.scrollTop - element.clientHeight < NEAR_END_PX)
+    const { scrollTop: top, scrollHeight: height, clientHeight } = element
+    // The log may have grown since it was scrolled to its end, or shrunk: only who scrolls up stops following.
+    if (height - top - clientHeight < NEAR_END_PX) setIsFollowing(true)
+    else if (top < last.current.top && height >= last.current.height) setIsFollowing(false)
+    last.current = { top, height }
   }
   const has = (stream: StreamName) => lines.some((line) => line.stream === stream)
   return (
@@ -191,7 +245,7 @@ export function LogView({ path, version, name }: { path: string; version: unknow
       </div>
       <div
         ref={box}
-        class={`log-lines${wraps ? ' wraps' : ''}`}
+        class={`log-lines${wraps ? ' wraps' : ''}${isFollowing ? ' follows' : ''}`}
         onScroll={onScroll}
         // biome-ignore lint/a11y/noNoninteractiveTabindex: a log that scrolls has to be reached by keyboard
         tabIndex={0}
@@ -200,17 +254,10 @@ export function LogView({ path, version, name }: { path: string; version: unknow
         aria-live="off"
       >
         {(dropped > 0 || lines.length >= MAX_LINES) && (
-          <p class="log-note">
-            The page shows the newest {countText(MAX_LINES)} lines, numbered from the first that it read. Download has
-            all of them.
-          </p>
+          <p class="log-note">The page shows the newest {countText(MAX_LINES)} lines. Download has all of them.</p>
         )}
-        {shown.map(({ number, stream, pieces }) => (
-          <div
-            key={`${stream} ${number}`}
-            data-line={number}
-            class={`log-line ${stream}${number === current ? ' found' : ''}`}
-          >
+        {shown.map(({ key, number, stream, pieces }) => (
+          <div key={key} data-line={key} class={`log-line ${stream}${key === current ? ' found' : ''}`}>
             <span class="number" aria-hidden="true">
               {number}
             </span>

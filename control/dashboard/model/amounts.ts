@@ -3,13 +3,13 @@
  * costs a page some 20 ms before its first frame.
  */
 
-/** `85 ms`, `4.2 s`, `3 m 07 s`, `2 h 05 m`, `3 d 4 h`. */
+/** `85 ms`, `4.2 s`, `7 s`, `3 m 07 s`, `2 h 05 m`, `3 d 4 h`. */
 export function durationText(ms: number): string {
   if (!Number.isFinite(ms)) return ''
   const positive = Math.max(0, ms)
   if (positive < 1_000) return `${Math.round(positive)} ms`
   const seconds = positive / 1_000
-  if (seconds < 10) return `${seconds.toFixed(1)} s`
+  if (seconds < 10) return `${Number(seconds.toFixed(1))} s`
   if (seconds < 60) return `${Math.floor(seconds)} s`
   const minutes = Math.floor(seconds / 60)
   if (minutes < 60) return `${minutes} m ${two(Math.floor(seconds % 60))} s`
@@ -17,13 +17,17 @@ export function durationText(ms: number): string {
   return hours < 24 ? `${hours} h ${two(minutes % 60)} m` : `${Math.floor(hours / 24)} d ${hours % 24} h`
 }
 
-/** Time that passes, without parts that would flicker: `0:42`, `1:03:07`. */
-export function clockText(ms: number): string {
-  const seconds = Math.max(0, Math.floor(ms / 1_000))
-  const minutes = Math.floor(seconds / 60)
-  const rest = two(seconds % 60)
-  return minutes < 60 ? `${minutes}:${rest}` : `${Math.floor(minutes / 60)}:${two(minutes % 60)}:${rest}`
-}
+/** Time that passes, in the same form without parts that would flicker: `0 s`, `42 s`, `3 m 07 s`. */
+export const elapsedText = (ms: number): string => (ms < 1_000 ? '0 s' : durationText(Math.floor(ms / 1_000) * 1_000))
+
+/** Milliseconds of an uptime of the service: `42s`, `1h0m3s`. */
+export const uptimeMs = (text: string): number =>
+  [...text.matchAll(/(\d+)([hms])/g)].reduce((sum, [, count, unit]) => sum + Number(count) * UNIT_MS[unit as 'h'], 0)
+
+const UNIT_MS = { h: 3_600_000, m: 60_000, s: 1_000 } as const
+
+/** Time that is left, in whole seconds. */
+export const remainingText = (ms: number): string => elapsedText(Math.ceil(ms / 1_000) * 1_000)
 
 /** `just now`, `42 s ago`, `3 m ago`, `5 h ago`, `2 d ago`. */
 export function agoText(time: string, nowMs: number): string {

@@ -2,24 +2,29 @@
  * The list of graphs in the page: the answer of `GET /graphs`, and every event since.
  *
  * An event tells the new status of a task, not its old one. For graphs that were accepted since, the list remembers the
- * status of each task that has changed. For others it takes the status that a task most often comes from; the end of
- * the graph brings its exact counts.
+ * status of each task that has changed, and whether it waits for an approval or its next attempt. For others it takes the
+ * status that a task most often comes from; the end of the graph brings its exact counts.
  */
-import { moved } from './counts.ts'
-import type { Counts, GraphState, GraphSummary, GraphTask, StreamEvent } from './wire.ts'
+import { moved, waited } from './counts.ts'
+import type { Counts, GraphState, GraphSummary, GraphTask, StreamEvent, Waiting, WaitingCounts } from './wire.ts'
 
 export interface GraphList {
   /** Newest first. */
   readonly graphs: readonly GraphSummary[]
   /** Cursor of the next page of older graphs. */
   readonly nextCursor: string | undefined
-  /** The last known status of tasks of graphs that run: by graph, then by task. */
-  readonly statuses: ReadonlyMap<string, ReadonlyMap<string, GraphTask['status']>>
+  /** The last known state of tasks of graphs that run: by graph, then by task. */
+  readonly statuses: ReadonlyMap<string, ReadonlyMap<string, Known>>
   /** Number of the last event seen. Not a number while the events are those of several replicas: each has numbers of its own. */
   readonly seq: number
   /** A stream of events continues after it. */
   readonly position: string
   readonly isBehind: boolean
+}
+
+interface Known {
+  readonly status: GraphTask['status']
+  readonly wait: keyof WaitingCounts | undefined
 }
 
 /** Maximum graphs in the page. The oldest are dropped when events add more. */
@@ -77,7 +82,7 @@ export function listAfterEvents(list: GraphList, events: readonly StreamEvent[])
     } else if (event.kind === 'task_changed' && graph !== undefined) {
       if (!copied.has(graph_id)) statuses.set(graph_id, new Map(statuses.get(graph_id)))
       copied.add(graph_id)
-      byId.set(graph_id, afterTask(graph, event, statuses.get(graph_id) as Map<string, GraphTask['status']>))
+      byId.set(graph_id, afterTask(graph, event, statuses.get(graph_id) as Map<string, Known>))
     } else if (event.kind === 'graph_ended' && graph !== undefined) {
       byId.set(graph_id, endedGraph(graph, event))
       statuses.delete(graph_id)
@@ -108,14 +113,32 @@ const acceptedGraph = (event: StreamEvent): GraphSummary => {
   }
 }
 
-function afterTask(graph: GraphSummary, event: StreamEvent, statuses: Map<string, GraphTask['status']>): GraphSummary {
+function afterTask(graph: GraphSummary, event: StreamEvent, statuses: Map<string, Known>): GraphSummary {
   if (graph.state !== 'running') return graph
   const id = String(event.task_id)
   const to = event.status as GraphTask['status']
-  const from = statuses.get(id) ?? likelyBefore(to, graph.counts)
-  statuses.set(id, to)
+  const before = statuses.get(id)
+  const wait = waitOf(event)
+  statuses.set(id, { status: to, wait })
+  const waitBefore = before === undefined ? likelyWait(event, graph.waiting) : before.wait
+  const from = before?.status ?? (waitBefore === 'approval' ? 'pending' : likelyBefore(to, graph.counts))
+  let { waiting } = graph
+  if (wait !== waitBefore && waitBefore !== undefined) waiting = waited(waiting, waitBefore, -1)
+  if (wait !== waitBefore && wait !== undefined) waiting = waited(waiting, wait, 1)
   const started_at = graph.started_at ?? (event.started_at as string | undefined)
-  return { ...graph, counts: moved(graph.counts, from, to), ...(started_at != null && { started_at }) }
+  return { ...graph, counts: moved(graph.counts, from, to), waiting, ...(started_at != null && { started_at }) }
+}
+
+const waitOf = ({ waiting }: StreamEvent): keyof WaitingCounts | undefined => {
+  const reason = (waiting as Waiting | undefined)?.reason
+  return reason === 'approval' || reason === 'backoff' ? reason : undefined
+}
+
+/** What a task most likely waited for before an event that ends the wait. */
+function likelyWait(event: StreamEvent, waiting: WaitingCounts = {}): keyof WaitingCounts | undefined {
+  if (waitOf(event) !== undefined) return undefined
+  if (event.type === 'approval' && (waiting.approval ?? 0) > 0) return 'approval'
+  return Number(event.attempt ?? 0) > 1 && (waiting.backoff ?? 0) > 0 ? 'backoff' : undefined
 }
 
 /** The status that a task most likely had before `to`, among those with a count. */
@@ -133,6 +156,7 @@ function endedGraph(graph: GraphSummary, event: StreamEvent): GraphSummary {
     ...graph,
     state: event.state as GraphState,
     counts: (event.counts ?? graph.counts) as Counts,
+    waiting: undefined,
     finished_at: event.at,
     duration_ms: Math.max(0, Date.parse(event.at) - Date.parse(started)),
   }

@@ -4,7 +4,7 @@
  * Each event names the number of the event before it in the stream. If that is not the last event seen, events are
  * missing, and the page reads the graph again. So it does when tasks appear that it does not have: the children of a task.
  */
-import { countsOf, endedCount, moved } from './counts.ts'
+import { countsOf, endedCount, moved, waitingCounts } from './counts.ts'
 import { hasEnded } from './looks.ts'
 import type { GraphDetails, GraphState, GraphSummary, GraphTask, RootCause, StreamEvent, Waiting } from './wire.ts'
 
@@ -79,20 +79,20 @@ export function afterEvents(watch: GraphWatch, events: readonly StreamEvent[]): 
       haveTasksChanged = true
     } else if (event.kind === 'graph_ended') {
       const counts = (event.counts ?? summary.counts) as GraphSummary['counts']
-      summary = { ...summary, state: event.state as GraphState, counts, finished_at: event.at }
+      summary = { ...summary, state: event.state as GraphState, counts, waiting: undefined, finished_at: event.at }
     } else if (event.kind === 'graph_removed') isRemoved = true
   }
   if (haveTasksChanged) summary = { ...summary, ...startOf(summary, tasks) }
   if (haveTasksChanged && !watch.isTruncated) {
-    summary = { ...summary, counts: countsOf(tasks) }
+    summary = { ...summary, counts: countsOf(tasks), waiting: waitingCounts(tasks) }
     countChildren(tasks, indexOf)
   }
   return { ...watch, summary, tasks, seq, isBehind, isRemoved }
 }
 
 /** The graph with counts that are newer than those it has. A graph with more tasks than the page has needs them. */
-export const withCounts = (watch: GraphWatch, { counts, state }: GraphSummary): GraphWatch =>
-  watch.summary.state === 'running' ? { ...watch, summary: { ...watch.summary, counts, state } } : watch
+export const withCounts = (watch: GraphWatch, { counts, state, waiting }: GraphSummary): GraphWatch =>
+  watch.summary.state === 'running' ? { ...watch, summary: { ...watch.summary, counts, state, waiting } } : watch
 
 /** The graph with data that only `GET /graphs/{id}` has: why it failed, and why tasks wait. */
 export function withReasons(watch: GraphWatch, detail: GraphDetails): GraphWatch {
@@ -102,7 +102,8 @@ export function withReasons(watch: GraphWatch, detail: GraphDetails): GraphWatch
     if (fresh?.waiting === undefined || fresh.status !== task.status) return task
     return { ...task, waiting: fresh.waiting }
   })
-  return { ...watch, tasks, rootCause: detail.root_cause ?? watch.rootCause }
+  const summary = watch.isTruncated ? watch.summary : { ...watch.summary, waiting: waitingCounts(tasks) }
+  return { ...watch, summary, tasks, rootCause: detail.root_cause ?? watch.rootCause }
 }
 
 /**

@@ -1,5 +1,6 @@
 /** Looks of tasks: one for each status, and a few more. */
 import { isMeantEnd } from '../../../shared/contract/run-if.ts'
+import { remainingText } from './amounts.ts'
 import type { GraphTask } from './wire.ts'
 
 /**
@@ -58,19 +59,22 @@ export function waitingSentence(task: GraphTask, nowMs: number): string | undefi
   if (waiting === undefined || hasEnded(task.status)) return undefined
   const { reason, tasks, until, detail } = waiting
   if (reason === 'approval') return `waits for approval${detail === undefined ? '' : `: ${shortLine(detail)}`}`
-  if (detail !== undefined) return detail
   if (reason === 'dependencies') {
+    if (detail !== undefined) return `waits: ${detail}`
     const names = tasks ?? []
     if (names.length === 0) return 'waits for other tasks'
     return `waits for ${names.slice(0, 3).join(', ')}${names.length > 3 ? ` and ${names.length - 3} more` : ''}`
   }
-  if (reason === 'concurrency') return 'waits for a free slot'
-  if (reason === 'runtime') return 'waits for the runtime service'
+  const why = detail?.replace(/^waiting (?=for)/, '')
+  if (reason === 'concurrency') return why === undefined ? 'waits for a free slot' : `waits: ${why}`
+  if (reason === 'runtime')
+    return `waits ${why === undefined ? 'for the runtime service' : `at its runtime service: ${why}`}`
   if (reason === 'backoff') {
-    const seconds = until === undefined ? Number.NaN : Math.max(0, Math.ceil((Date.parse(until) - nowMs) / 1000))
-    return Number.isFinite(seconds) ? `tries again in ${seconds} s` : 'waits for its next attempt'
+    const leftMs = until === undefined ? Number.NaN : Math.max(0, Date.parse(until) - nowMs)
+    const when = Number.isNaN(leftMs) ? 'waits for its next attempt' : `tries again in ${remainingText(leftMs)}`
+    return detail === undefined ? when : `${when}: ${detail}`
   }
-  return `waits: ${reason}`
+  return `waits: ${detail ?? reason}`
 }
 
 /** Characters of a message in a sentence. */
@@ -81,7 +85,7 @@ function shortLine(text: string): string {
   return line.length <= MAX_LINE_CHARACTERS ? line : `${line.slice(0, MAX_LINE_CHARACTERS - 1)}…`
 }
 
-/** Looks in the order of urgency, for the look of several tasks. */
+/** Looks in the order of urgency, for the look of several tasks of which some have not ended or failed. */
 const WORST_FIRST = [
   'failed',
   'asking',
@@ -89,18 +93,16 @@ const WORST_FIRST = [
   'backoff',
   'cancelling',
   'pending',
-  'cancelled',
-  'skipped',
-  'tolerated',
-  'unneeded',
-  'success',
 ] as const satisfies readonly Look[]
 
-/** The most urgent look of several tasks. */
+/** The most urgent look of several tasks. Of tasks that have ended without a failure, the look of most. */
 export function worstLook(tasks: readonly Looking[]): Look {
   if (tasks.length === 1) return lookOf(tasks[0]!)
-  const looks = new Set(tasks.map(lookOf))
+  const counts = new Map<Look, number>()
+  for (const task of tasks) counts.set(lookOf(task), (counts.get(lookOf(task)) ?? 0) + 1)
+  const looks = new Set(counts.keys())
   const isAlarming = looks.has('failed') || looks.has('asking')
   if (looks.has('pending') && looks.has('success') && !isAlarming) return 'running'
-  return WORST_FIRST.find((look) => looks.has(look)) ?? 'pending'
+  const urgent = WORST_FIRST.find((look) => looks.has(look))
+  return urgent ?? [...counts].reduce((most, one) => (one[1] > most[1] ? one : most), ['pending', 0] as const)[0]
 }

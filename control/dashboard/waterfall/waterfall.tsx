@@ -1,5 +1,6 @@
 /** The waterfall of a graph: when each task waited (light) and ran (full), and the critical path. */
 import { useMemo } from 'preact/hooks'
+import { useMarkDrawn } from '../app/marks.ts'
 import { Id } from '../app/parts.tsx'
 import { StateIcon } from '../app/state-icon.tsx'
 import { Windowed } from '../app/windowed.tsx'
@@ -24,6 +25,7 @@ export function Waterfall({
   selectedId: string | undefined
   onSelect: (taskId: string) => void
 }) {
+  useMarkDrawn()
   const { rows, totalMs, ticks } = useMemo(
     () => waterfallOf(watch.summary, watch.tasks, watch.edges, now),
     [watch.summary, watch.tasks, watch.edges, now],

@@ -89,11 +89,26 @@ test('the newest lines stay, and their numbers', () => {
   expect([log.lines[0]!.number, textOf(log.lines[0]!)]).toEqual([8, '7'])
 })
 
+test('lines have the numbers of their streams, if they are known', () => {
+  const log = new LogLines()
+  log.restart('stdout', 4_999)
+  log.restart('stderr', undefined)
+  log.push('stdout', 'a\nb\nc')
+  log.push('stderr', 'd\n')
+  expect(log.lines.map(({ number, pieces }) => [textOf({ pieces }), number])).toEqual([
+    ['a', 5_000],
+    ['b', 5_001],
+    ['d', undefined],
+    ['c', 5_002],
+  ])
+  expect(new Set(log.lines.map(({ key }) => key)).size).toBe(4)
+})
+
 test('a stream that comes again takes the place of what was there', () => {
   const log = new LogLines()
   log.push('stdout', '\x1b[31mone\nhal')
   log.push('stderr', 'kept\n')
-  log.restart('stdout')
+  log.restart('stdout', 0)
   log.push('stdout', 'one\nhalf\n')
   expect(log.lines.map(({ stream, pieces }) => `${stream} ${textOf({ pieces })}`)).toEqual([
     'stderr kept',

@@ -43,7 +43,7 @@ test('the children of a fan-out are one box until it is opened', () => {
   expect(opened.edges.length).toBe(2 * MIN_FAN_OUT)
 })
 
-test('the children of a task for each element hang on it, however many, and stand apart from what waits for it', () => {
+test('the children of a task for each element hang on it, however many, and what waits for it comes after them', () => {
   for (const count of [MIN_FAN_OUT, 9_998]) {
     const children = Array.from({ length: count }, (_, i) => ({ id: `map[${i}]`, parent: 'map' }))
     const tasks = [{ id: 'map' }, ...children, { id: 'end' }]
@@ -57,6 +57,7 @@ test('the children of a task for each element hang on it, however many, and stan
     expect(between.toSorted()).toEqual([
       [0, 1],
       [0, 2],
+      [1, 2],
     ])
   }
   const plain = [['a', 'b']] as const

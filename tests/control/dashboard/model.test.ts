@@ -4,11 +4,12 @@ import fc from 'fast-check'
 import {
   agoText,
   bytesText,
-  clockText,
   countText,
   durationText,
+  elapsedText,
   idParts,
   timeText,
+  uptimeMs,
 } from '../../../control/dashboard/model/amounts.ts'
 import { barParts } from '../../../control/dashboard/model/counts.ts'
 import { criticalPath } from '../../../control/dashboard/model/critical-path.ts'
@@ -39,7 +40,14 @@ test.each([
 ])('%d ms is %s', (ms, text) => expect(durationText(ms)).toBe(text))
 
 test('times that pass, times ago, bytes', () => {
-  expect([clockText(42_900), clockText(3_787_000)]).toEqual(['0:42', '1:03:07'])
+  expect([20, 4_950, 42_900, 98_200, 3_787_000].map(elapsedText)).toEqual([
+    '0 s',
+    '4 s',
+    '42 s',
+    '1 m 38 s',
+    '1 h 03 m',
+  ])
+  expect(['42s', '2m5s', '1h0m3s'].map(uptimeMs)).toEqual([42_000, 125_000, 3_603_000])
   const ago = (seconds: number) => agoText(time(0), seconds * 1_000)
   expect([2, 42, 190, 7_300, 200_000].map(ago)).toEqual(['just now', '42 s ago', '3 m ago', '2 h ago', '2 d ago'])
   expect([900, 65_536, 1.5 * 2 ** 30].map(bytesText)).toEqual(['900 B', '64 KiB', '1.5 GiB'])
@@ -131,7 +139,13 @@ test('why a task waits, in words', () => {
   expect(waits({ reason: 'dependencies', tasks: ['a', 'b', 'c', 'd'] })).toBe('waits for a, b, c and 1 more')
   expect(waits({ reason: 'concurrency' })).toBe('waits for a free slot')
   expect(waits({ reason: 'backoff', until: time(3) })).toBe('tries again in 3 s')
-  expect(waits({ reason: 'runtime', detail: 'waiting for memory_bytes' })).toBe('waiting for memory_bytes')
+  const detail = 'attempt 2 of 3 follows'
+  expect(waits({ reason: 'backoff', until: time(98), detail })).toBe('tries again in 1 m 38 s: attempt 2 of 3 follows')
+  expect(waits({ reason: 'concurrency', detail: '24 of 24 slots are taken' })).toBe('waits: 24 of 24 slots are taken')
+  expect(waits({ reason: 'runtime', detail: 'waiting for pids' })).toBe('waits at its runtime service: for pids')
+  expect(waits({ reason: 'runtime', detail: 'default does not answer' })).toBe(
+    'waits at its runtime service: default does not answer',
+  )
   expect(waits({ reason: 'approval' })).toBe('waits for approval')
   expect(waits({ reason: 'approval', detail: `go\n  on ${'x'.repeat(90)}` })).toBe(
     `waits for approval: go on ${'x'.repeat(73)}…`,
@@ -162,6 +176,8 @@ test('of several tasks, the one that needs attention gives the look', () => {
   const lookOfAll = (...statuses: GraphTask['status'][]) => worstLook(statuses.map((status) => ({ status })))
   expect(lookOfAll('success', 'failed', 'running')).toBe('failed')
   expect(lookOfAll('success', 'pending')).toBe('running')
-  expect(lookOfAll('success', 'skipped')).toBe('skipped')
+  expect(lookOfAll('success', 'skipped', 'success')).toBe('success')
+  expect(lookOfAll('success', 'skipped', 'skipped')).toBe('skipped')
+  expect(lookOfAll('success', 'skipped', 'pending')).toBe('running')
   expect(lookOfAll('success', 'success')).toBe('success')
 })

@@ -1,6 +1,7 @@
 /** Goal: what the page shows is what the service has: each event once, in order, and a gap is noticed. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { doneText, graphLook } from '../../../control/dashboard/model/counts.ts'
 import { EventText } from '../../../control/dashboard/model/event-text.ts'
 import { listAfterEvents, listOf, MAX_LISTED_GRAPHS } from '../../../control/dashboard/model/graph-list.ts'
 import { afterEvents, type GraphWatch, watchOf, withCounts } from '../../../control/dashboard/model/graph-watch.ts'
@@ -134,6 +135,23 @@ test('the list counts the tasks of a graph as they change', () => {
   const after = listAfterEvents(list, [ended(15, { counts: { failed: 1, skipped: 1, success: 1 } })])
   expect(after.graphs[0]).toMatchObject({ state: 'failed', counts: { failed: 1, skipped: 1, success: 1 } })
   expect(listAfterEvents(after, [{ ...ended(16), kind: 'graph_removed' }]).graphs).toEqual([])
+})
+
+test('the list knows what waits for a person or for its next attempt', () => {
+  const waiting = { approval: 1, backoff: 1 }
+  const list = listOf([summary('g', { counts: { pending: 1, running: 2 }, waiting })], undefined, '10')
+  const shown = (events: readonly StreamEvent[]) => listAfterEvents(list, events).graphs[0]!
+  const answered = { ...changed(11, 'a', 'success'), type: 'approval' }
+  expect(shown([answered])).toMatchObject({ waiting: { backoff: 1 } })
+  const again = { ...changed(12, 'b', 'running'), attempt: 2 }
+  expect(shown([answered, again]).waiting).toBeUndefined()
+  const more = { ...changed(13, 'c', 'running'), attempt: 1, waiting: { reason: 'backoff' } }
+  expect(shown([answered, again, more, more])).toMatchObject({ waiting: { backoff: 1 } })
+  expect(graphLook(shown([answered]))).toBe('running')
+  expect(graphLook(summary('g', { counts: { running: 1, pending: 1 }, waiting: { backoff: 1 } }))).toBe('backoff')
+  expect(graphLook(summary('g', { counts: { running: 1, pending: 1 }, waiting: { approval: 1 } }))).toBe('asking')
+  expect(graphLook(summary('g', { state: 'success' }))).toBe('success')
+  expect(doneText({ success: 4, skipped: 3 }, 7)).toBe('4 of 7 done, 3 skipped')
 })
 
 test('of a graph whose tasks are not known, no count falls below zero and no task appears or goes', () => {
