@@ -91,7 +91,7 @@ export interface TaskInput {
   readonly backoff?: Backoff | null | undefined
   /** Take over the outcome of an earlier success of the same type, tool and key instead of being executed. */
   readonly cache?: Cache | null | undefined
-  /** Milliseconds for each attempt; 0, negative or absent: no timeout. */
+  /** Milliseconds for each attempt, without its time in the queue of a runtime service; 0, negative or absent: no timeout. */
   readonly timeout?: number | null | undefined
   /** Variables of a shell, cli-skills or runtime task whose values the service has: {"TOKEN": "name of a secret"}. A runtime task may have {"name", "file"}: the value in a file, and its path in the variable. */
   readonly secrets?: Readonly<Record<string, string | {

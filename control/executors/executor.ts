@@ -65,6 +65,13 @@ export interface ExecutorContext {
   handOver(handle: Handle | undefined): void
   /** Call it if an attempt from before a restart is still running. Its timeout counts again from then on. */
   goesOn(): void
+  /**
+   * Call it when the attempt goes to another service and waits in its queue: its timeout does not count until `works`, or
+   * until `goesOn` if that service does not have it.
+   */
+  waits(): void
+  /** Call it when the work has started. `startedAt`: when, in milliseconds since 1970. The timeout counts from then on. */
+  works(startedAt: number): void
   /** Records a process of the attempt. If the service is killed, its next start ends the process. */
   startedProcess(pid: number): void
   /** Offers the output of the attempt to readers while the attempt executes. The last call counts. */

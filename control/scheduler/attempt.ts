@@ -102,6 +102,8 @@ export class Attempt implements ExecutorContext {
   /** What the attempt waited for when its time was over. */
   #waitedFor: string | undefined
   #timer: Timer | undefined
+  /** Whether the timeout does not count, because the work has not started. */
+  #isWaiting = false
 
   /** Whether the input could not be resolved. Then the executor was not called. */
   #isUncalled = false
@@ -269,14 +271,32 @@ export class Attempt implements ExecutorContext {
   }
 
   goesOn(): void {
-    if (this.#timer === undefined || this.#stopReason !== undefined) return
+    const { timeout = 0 } = this.task
+    this.#isWaiting = false
+    if (timeout <= 0 || this.#stopReason !== undefined) return
     clearTimeout(this.#timer)
     this.#stopAfter(Math.max(0, this.#timeLeftMs))
   }
 
+  waits(): void {
+    this.#isWaiting = true
+    clearTimeout(this.#timer)
+  }
+
+  /** A clock of another machine may be wrong. So no more counts than has passed here. */
+  works(startedAt: number): void {
+    const { timeout = 0, attemptStartedAt = 0 } = this.task
+    this.#isWaiting = false
+    if (timeout <= 0 || this.#stopReason !== undefined) return
+    clearTimeout(this.#timer)
+    const now = Date.now()
+    const workedMs = Math.max(0, Math.min(now - startedAt, now - attemptStartedAt))
+    this.#stopAfter(Math.max(0, timeout - workedMs))
+  }
+
   #startTimer(): void {
     const { timeout = 0 } = this.task
-    if (timeout <= 0) return
+    if (timeout <= 0 || this.#isWaiting) return
     this.#stopAfter(this.handle === undefined ? timeout : Math.max(0, this.#timeLeftMs) + FIRST_LOOK_MS)
   }
 

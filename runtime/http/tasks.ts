@@ -9,7 +9,12 @@ import {
   TaskStatusResponse,
 } from '../../shared/contract/runtime.ts'
 import { SubmitTaskRequest } from '../../shared/contract/runtime-request.ts'
-import { hasEnded, RUNTIME_STATUSES, type RuntimeStatus } from '../../shared/contract/runtime-status.ts'
+import {
+  hasEnded,
+  RUNTIME_STATUSES,
+  type RuntimeStatus,
+  WAIT_FOR_HEADER,
+} from '../../shared/contract/runtime-status.ts'
 import { BAR_HEADER, NOT_AFTER_HEADER } from '../../shared/contract/submission-lease.ts'
 import { parseIp } from '../../shared/egress/ip-address.ts'
 import { ServiceError } from '../../shared/errors.ts'
@@ -167,10 +172,12 @@ export const addTaskRoutes = (
       async ({ params, query, request }) => {
         const row = known(params.id)
         const waitMs = waitOf(query.wait_ms)
-        if (waitMs === 0 || hasEnded(row.status)) return statusOf(row)
+        const isForStart = request.headers.get(WAIT_FOR_HEADER) === 'start'
+        const isThere = hasEnded(row.status) || (isForStart && row.started_at !== null)
+        if (waitMs === 0 || isThere) return statusOf(row)
         app.server?.timeout(request, Math.ceil(waitMs / 1000) + WRITE_TIMEOUT_SECONDS)
         const task = store.liveTask(row.task_id)
-        const hasEndedNow = await endedWithin(task, waitMs, request.signal)
+        const hasEndedNow = await endedWithin(task, waitMs, request.signal, isForStart)
         return (hasEndedNow ? task?.finalStatus : undefined) ?? statusOf(known(params.id))
       },
       described({
@@ -178,6 +185,7 @@ export const addTaskRoutes = (
         summary: 'Read a task',
         params,
         query: { wait_ms: wholeNumber(0, MAX_WAIT_MS, 'Milliseconds to wait for the end of the task. Default 0.') },
+        headers: { 'X-Service-Wait-For': 'start: wait_ms also ends when the process of the task was started.' },
         answers: { 200: json(TaskStatusResponse, 'The status of the task, with the beginning of its output.') },
         errors: { 400: 'wait_ms is invalid.', ...unknownTask },
       }),
@@ -259,12 +267,18 @@ function claimedOwner(request: Request): string | null {
   return owner === null ? null : headerText(owner)
 }
 
-/** Whether the task has ended. False after `ms`, or when the caller is gone. */
-async function endedWithin(task: LiveTask | undefined, ms: number, gone: AbortSignal): Promise<boolean> {
+/** Whether the task has ended. False after `ms`, when the caller is gone, or with `isForStart` when the task was started. */
+async function endedWithin(
+  task: LiveTask | undefined,
+  ms: number,
+  gone: AbortSignal,
+  isForStart: boolean,
+): Promise<boolean> {
   const late = Promise.withResolvers<undefined>()
   const giveUp = () => late.resolve(undefined)
   const timer = setTimeout(giveUp, ms)
   gone.addEventListener('abort', giveUp, { once: true })
+  if (isForStart) void task?.started.then(giveUp)
   const row = await Promise.race([task?.ended, late.promise])
   clearTimeout(timer)
   return row !== undefined

@@ -55,19 +55,30 @@ export class LiveTask {
   readonly reservation: Reservation
   /** The status of the ended task as JSON. Encoded once for all waiting callers. */
   finalStatus: string | undefined
+  readonly #started = Promise.withResolvers<void>()
   readonly #ended = Promise.withResolvers<TaskRow>()
   constructor(row: TaskRow, events: string) {
     this.row = row
     this.events = events
     this.tenant = row.tenant ?? undefined
     this.reservation = JSON.parse(row.reservation) as Reservation
+    this.change(row)
   }
   get task_id(): string {
     return this.row.task_id
   }
+  /** Resolves once its process was started. */
+  get started(): Promise<void> {
+    return this.#started.promise
+  }
   /** Resolves with the last row once the end is durable. */
   get ended(): Promise<TaskRow> {
     return this.#ended.promise
+  }
+  /** Called by the store only. */
+  change(row: TaskRow): void {
+    this.row = row
+    if (row.started_at !== null) this.#started.resolve()
   }
   /** Called by the store only. */
   end(row: TaskRow): void {

@@ -250,7 +250,7 @@ export class TaskStore {
    */
   #applied(task: LiveTask, { patch, events }: Change): () => void {
     const now = Date.now()
-    task.row = changed(task.row, patch, now)
+    task.change(changed(task.row, patch, now))
     task.events = withEvents(task.events, events, now)
     return () => {
       if (!task.isEnding) this.#update(task)

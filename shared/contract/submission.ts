@@ -151,7 +151,7 @@ export const TaskInput = Type.Object(
     timeout: orNull(
       Type.Integer({ minimum: -INT64_MAX, maximum: INT64_MAX }),
       'integer of milliseconds (30000)',
-      'Milliseconds for each attempt; 0, negative or absent: no timeout.',
+      'Milliseconds for each attempt, without its time in the queue of a runtime service; 0, negative or absent: no timeout.',
     ),
     secrets: orNull(
       secretMap({ maxProperties: MAX_SECRETS }),

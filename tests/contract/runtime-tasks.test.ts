@@ -9,6 +9,7 @@ import type { TaskStatusResponse } from '../../shared/contract/runtime.ts'
 import { startControl } from '../support/control.ts'
 import { freePort } from '../support/free-port.ts'
 import { type Pair, startPair } from '../support/pair.ts'
+import { waitFor } from '../support/runtime-tasks.ts'
 import { TOKEN } from '../support/token-runtime.ts'
 import { until } from '../support/until.ts'
 
@@ -374,6 +375,44 @@ describe('the timeout of a runtime task', () => {
     expect(here.runtime?.error).toMatchObject({ code: 'timeout', retryable: true })
     expect(there.status).toBe('cancelled')
     await pair.isQuiet()
+  })
+
+  test('does not count its time in the queue there', async () => {
+    await using pair = await startPair({ runtimeFlags: ['--max-running-tasks', '1'] })
+    await pair.script('holds', `echo; ${waitFor(pair.file('go'))}`)
+    await pair.running('holds')
+    await pair.script('waits', 'true', { timeout: 5_000 })
+    await pair.script('slow', 'sleep 600', { timeout: 100 })
+    const { task_id } = await pair.there('waits', ({ status }) => status === 'accepted')
+    await pair.there('slow', ({ status }) => status === 'accepted')
+    const queuedAt = Date.parse((await pair.runtime.get(task_id)).created_at)
+    await until(
+      () => Date.now() - queuedAt,
+      (ms) => ms > 6_000,
+    )
+    expect((await pair.control.get('slow')).waiting?.detail).toStartWith('runtime default: waiting for ')
+    await Bun.write(pair.file('go'), '')
+    expect((await pair.ended('waits')).here).toMatchObject({ status: 'success', attempt: 1 })
+    expect((await pair.ended('slow')).here).toMatchObject({ error: 'task timed out after 100ms' })
+  })
+
+  test('does not count it either over a kill of control, and counts from the start', async () => {
+    await using pair = await startPair({ runtimeFlags: ['--max-running-tasks', '1'] })
+    await pair.script('holds', `echo; ${waitFor(pair.file('go'))}`)
+    await pair.running('holds')
+    await pair.script('waits', 'echo; sleep 600', { timeout: 2_000 })
+    const { task_id } = await pair.there('waits', ({ status }) => status === 'accepted')
+    await pair.stopControl('SIGKILL')
+    await pair.startControl()
+    const queuedAt = Date.parse((await pair.runtime.get(task_id)).created_at)
+    await until(
+      () => Date.now() - queuedAt,
+      (ms) => ms > 4_000,
+    )
+    expect((await pair.control.get('waits')).status).toBe('running')
+    await Bun.write(pair.file('go'), '')
+    await pair.running('waits')
+    expect((await pair.ended('waits')).here).toMatchObject({ attempt: 1, error: 'task timed out after 2000ms' })
   })
 
   test('is for each attempt', async () => {

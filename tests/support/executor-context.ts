@@ -27,6 +27,8 @@ export function testContext(more: Partial<ExecutorContext> = {}): TestContext {
     handle: undefined,
     handOver: (handle) => void calls.push(`handOver ${handle?.id}${handle?.isTaken ? ' taken' : ''}`),
     goesOn: () => void calls.push('goesOn'),
+    waits: () => void calls.push('waits'),
+    works: () => void calls.push('works'),
     traceId: 'trace',
     log: silentLog(),
     attemptId: `${SERVICE}/${++attempts}`,

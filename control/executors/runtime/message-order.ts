@@ -48,6 +48,8 @@ export const MESSAGE_ORDER = {
   queued: READ,
   resources: READ,
   waitFor: READ,
+  waitForStart: READ,
+  tellsStart: READ,
   openLog: READ,
   network: READ,
   bundleSize: READ,

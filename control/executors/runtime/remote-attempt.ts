@@ -45,6 +45,8 @@ export interface RemoteAttemptOptions {
   readonly id: string
   readonly owner: string | undefined
   readonly context: ExecutorContext
+  /** Whether the task has a timeout, which counts from the start of its process. */
+  readonly hasTimeout: boolean
   /** Milliseconds that the service may be unreachable before the attempt fails. */
   readonly awayMs: number
   /** While the attempt has no contact to its service, holds since when and why, by id. */
@@ -161,6 +163,7 @@ export class RemoteAttempt {
       if (member === undefined) {
         const next = placing.next(signal)
         member = next instanceof Promise ? await next : next
+        context.waits()
         this.#enter(member.name, this.#options.pool.lossesOf(member.name))
         this.#recordPlace(member, false)
       }
@@ -179,6 +182,7 @@ export class RemoteAttempt {
           if (isMissing && ++restaged <= MAX_RESTAGED) continue
           this.#leave()
           placing.refused(member, error)
+          context.goesOn() // it waits for a place
           context.handOver(undefined)
           member = undefined
           continue
@@ -271,8 +275,10 @@ export class RemoteAttempt {
   }
 
   async #askUntilEnd(member: PoolMember, awayMs: number, signal: AbortSignal): Promise<TaskStatusResponse> {
-    const { id, context, away } = this.#options
+    const { id, context, away, hasTimeout } = this.#options
     const { service } = member
+    const { traceId } = context
+    let awaitsStart = hasTimeout ? undefined : false
     let budget: RetryBudget | undefined
     // After a restart the task may have ended already. If not, its timeout must not wait for a long poll.
     let isFirstLook = context.handle !== undefined
@@ -280,13 +286,24 @@ export class RemoteAttempt {
       const askedAt = performance.now()
       const isLook = isFirstLook || away.has(id) // a long poll would notice the return of the service late
       try {
-        const status = isLook
-          ? await service.look(id, context.traceId, signal)
-          : await service.waitFor(id, context.traceId, signal)
+        if (awaitsStart === undefined) {
+          awaitsStart = await service.tellsStart(traceId, signal)
+          if (awaitsStart)
+            context.waits() // the answer tells whether it was started
+          else if (!isFirstLook) context.works(Date.now())
+        }
+        let status: TaskStatusResponse
+        if (isLook) status = await service.look(id, traceId, signal)
+        else if (awaitsStart) status = await service.waitForStart(id, traceId, signal)
+        else status = await service.waitFor(id, traceId, signal)
         this.#noteBack(member)
         budget = undefined
         if (hasEnded(status.status)) return status
-        if (isFirstLook) context.goesOn()
+        if (awaitsStart && status.status === 'running') {
+          awaitsStart = false
+          context.works(Date.parse(status.started_at ?? '') || Date.now())
+        } else if (awaitsStart) context.waits()
+        else if (isFirstLook) context.goesOn()
         // Do not flood a service that ignores wait_ms.
         else if (!isLook && performance.now() - askedAt < UNHELD_PAUSE_MS) await pause(UNHELD_PAUSE_MS, signal)
         isFirstLook = false

@@ -128,6 +128,7 @@ export class RuntimeExecutor implements Executor {
       this.#placings.set(id, placing)
       const attempt = new RemoteAttempt({
         ...{ pool, placing, files, id, owner, context, awayMs, away: this.#away },
+        hasTimeout: (task.timeout ?? 0) > 0,
         killRemote: (runtime, isTaken) => this.#killRemote({ id, owner, isTaken, runtime }),
       })
       const { status, member } = await attempt.run(body)

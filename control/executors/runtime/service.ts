@@ -2,6 +2,7 @@
 import { BUNDLE_TYPE, type BundleSummary, isSha256, type StagedFile } from '../../../shared/contract/file-bundles.ts'
 import type { DryRunResponse, TaskStatusResponse } from '../../../shared/contract/runtime.ts'
 import type { RuntimeHealth } from '../../../shared/contract/runtime-info.ts'
+import { WAIT_FOR_HEADER } from '../../../shared/contract/runtime-status.ts'
 import { BAR_HEADER, NOT_AFTER_HEADER } from '../../../shared/contract/submission-lease.ts'
 import type { TaskNetwork } from '../../../shared/contract/task-network.ts'
 import { messageOf } from '../../../shared/errors.ts'
@@ -191,7 +192,7 @@ export class RuntimeService {
 
   /** The present status of a task. Throws `CallFailed`, with status 200 if the answer is not the status of a task. */
   look(id: string, traceId: string, signal?: AbortSignal): Promise<TaskStatusResponse> {
-    return this.#statusWithin(0, id, traceId, signal)
+    return this.#statusWithin(0, id, trace(traceId), signal)
   }
 
   /** The queued tasks. */
@@ -206,19 +207,29 @@ export class RuntimeService {
 
   /** Long poll: the status of a task when it has ended, or after `HOLD_MS`. */
   waitFor(id: string, traceId: string, signal?: AbortSignal): Promise<TaskStatusResponse> {
-    return this.#statusWithin(HOLD_MS, id, traceId, signal)
+    return this.#statusWithin(HOLD_MS, id, trace(traceId), signal)
+  }
+
+  /** The same when the process of the task was started. */
+  waitForStart(id: string, traceId: string, signal?: AbortSignal): Promise<TaskStatusResponse> {
+    return this.#statusWithin(HOLD_MS, id, { ...trace(traceId), [WAIT_FOR_HEADER]: 'start' }, signal)
+  }
+
+  /** Whether the service tells of a start. Those of earlier versions do not. */
+  async tellsStart(traceId: string, signal: AbortSignal): Promise<boolean> {
+    return (await this.#readClock(traceId, signal)).text !== undefined
   }
 
   async #statusWithin(
     ms: number,
     id: string,
-    traceId: string,
+    headers: Readonly<Record<string, string>>,
     signal: AbortSignal | undefined,
   ): Promise<TaskStatusResponse> {
     const answer = await this.#client.call({
       method: 'GET',
       path: `${TASKS}/${id}?wait_ms=${ms}`,
-      headers: trace(traceId),
+      headers,
       timeoutMs: ms + CALL_TIMEOUT_MS,
       signal,
     })

@@ -43,6 +43,8 @@ const SEND: { readonly [M in Message]: (at: World) => unknown } = {
   queued: ({ service }) => service.queued(60_000),
   resources: ({ service }) => service.resources(60_000),
   waitFor: ({ service }) => service.waitFor('a', 't'),
+  waitForStart: ({ service }) => service.waitForStart('a', 't'),
+  tellsStart: ({ service }) => service.tellsStart('t', NO_SIGNAL),
   openLog: ({ service }) => service.openLog('a', { stream: 'stdout' }, 't', NO_SIGNAL),
   network: ({ service }) => service.network('a', 't', NO_SIGNAL),
   bundleSize: ({ service }) => service.bundleSize(FILES, 't', NO_SIGNAL),
