@@ -23,6 +23,7 @@ import { shownUrl } from '../shared/shown-url.ts'
 import { unknownFieldsSetting } from '../shared/unknown-fields-setting.ts'
 import { addresses, rules } from './intake/egress-settings.ts'
 import { CONTROL_ACCESS } from './intake/host-network.ts'
+import type { UidRange } from './intake/uid-range.ts'
 import { parseTenantQuotas, QUOTA_FORM, type TenantQuotas } from './ledger/quotas.ts'
 
 const HOUR_MS = 3_600_000
@@ -34,6 +35,17 @@ const MAX_PIDS = 4_194_304
 
 /** The highest user id. 2³² - 1 means no user. */
 const MAX_UID = 2 ** 32 - 2
+
+function uidRangeOf(given: string): UidRange | Expected {
+  const [first, last] = (/^(\d{1,10})-(\d{1,10})$/.exec(given) ?? []).slice(1).map(Number)
+  return first !== undefined && last !== undefined && first >= 1 && first <= last && last <= MAX_UID
+    ? { first, last }
+    : new Expected(`two whole numbers from 1 to ${MAX_UID}, the smaller one first, such as 65600-69695`)
+}
+
+/** The user ids that sandboxes may have. */
+export const uidRange = ({ sandboxUid, sandboxUids }: Pick<ServeConfig, 'sandboxUid' | 'sandboxUids'>): UidRange =>
+  sandboxUid === undefined ? sandboxUids : { first: sandboxUid, last: sandboxUid }
 
 const paths = (help: string): Setting<readonly string[]> => ({
   help,
@@ -260,12 +272,19 @@ export const serveSettings = {
     max: CENTURY_SECS,
     help: 'How long a staged file is kept after its last use. One that a waiting task needs stays.',
   }),
-  sandboxUid: integer({
-    default: '65531',
+  sandboxUids: {
+    default: '65600-69695',
+    value: 'first-last',
+    range: `1 to ${MAX_UID}`,
+    parse: uidRangeOf,
+    absent: { first: 0, last: 0 },
+    help: 'User ids of tasks in linux_sandbox when the service runs as root: one for each sandbox that runs, never shared by two, nor by two services of this host. Never root. Pick ids that own no file and no process of the host: files of unmapped users and of squashing file servers belong to 65534 (nobody).',
+  } satisfies Setting<UidRange>,
+  sandboxUid: optionalInteger({
     value: 'uid',
     min: 1,
     max: MAX_UID,
-    help: 'User id of tasks in linux_sandbox when the service runs as root. Never root. Tasks without a pid namespace get the id below it (above it, if that is root). Pick ids that own no file and no process of the host: files of unmapped users and of squashing file servers belong to 65534 (nobody).',
+    help: 'The same as --sandbox-uids with a single id: sandboxes run one at a time.',
   }),
   sandboxPidsMax: integer({
     variable: 'SERVICE_RUNTIME_SANDBOX_PIDS_MAX',

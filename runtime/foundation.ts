@@ -18,10 +18,11 @@ import { openSecrets, type SecretsDirectory } from '../shared/secrets-directory.
 import { type ServiceAccess, serviceAccess } from '../shared/service-access.ts'
 import { serviceIdOf } from '../shared/service-id.ts'
 import type { StopSignals } from '../shared/stop-signals.ts'
-import type { ServeConfig } from './config.ts'
+import { type ServeConfig, uidRange } from './config.ts'
 import { capabilitySet } from './host/capabilities.ts'
 import { cgroupCapabilities } from './host/cgroup-capabilities.ts'
 import { findSandboxPaths } from './host/sandbox-paths.ts'
+import { SandboxUids, TRIAL } from './host/sandbox-uids.ts'
 import { DEFAULT_CGROUP_ROOT, leaveCgroups, TaskCgroups } from './host/task-cgroups.ts'
 import { userGroups } from './host/user-groups.ts'
 import { chooseLauncher, type LauncherProgram } from './launcher/embedded.ts'
@@ -77,9 +78,12 @@ function beginSandboxTrial(config: ServeConfig, dataDir: string, secrets: Secret
   keepPrivate(dataDir, databaseFiles(dataDir), log)
   const launcher = launcherProgram(dataDir)
   const isRoot = process.getuid?.() === 0
-  const sandboxUid = isRoot ? config.sandboxUid : undefined
-  const tried = trySandbox({ launcher, sandboxUid, isSandboxDisabled: config.disableLinuxSandbox })
-  return { launcher, isRoot, sandboxUid, paths, tried }
+  const uids = isRoot ? new SandboxUids(uidRange(config)) : undefined
+  const sandboxUid = uids?.forTrial()
+  const tried = trySandbox({ launcher, sandboxUid, isSandboxDisabled: config.disableLinuxSandbox }).finally(() =>
+    uids?.release(TRIAL),
+  )
+  return { launcher, isRoot, uids, paths, tried }
 }
 
 /** Throws `UsageError` when the launcher cannot be put into the data directory, or cannot run there. */

@@ -24,7 +24,7 @@ import { Networks } from './dispatch/networks.ts'
 import { Outputs } from './dispatch/outputs.ts'
 import { ResultFiles } from './dispatch/result-files.ts'
 import { Retention } from './dispatch/retention.ts'
-import { type SandboxUser, type SandboxUsers, unfencedUid } from './dispatch/sandbox-user.ts'
+import { SandboxUsers } from './dispatch/sandbox-users.ts'
 import { StagedRetention, stagedForTasks } from './dispatch/staged-retention.ts'
 import { Starts } from './dispatch/start.ts'
 import { Submissions } from './dispatch/submit.ts'
@@ -65,7 +65,8 @@ export function buildTaskParts(foundation: Foundation) {
   const { path: dataDir } = data
   const { store } = storage
   const settings = launchSettings(foundation)
-  const ledger = new Ledger(findCapacity(config).capacity, config.tenantQuota)
+  const users = foundation.trial.uids && new SandboxUsers(foundation.trial.uids, log)
+  const ledger = new Ledger(findCapacity(config).capacity, config.tenantQuota, () => users?.hasFree ?? true)
   const queue = new WaitingQueue<LiveTask>(ledger)
   const complaints = ofDataDir(() => new Complaints(join(dataDir, 'launchers.log')))
   const notifications = ofDataDir(
@@ -86,13 +87,12 @@ export function buildTaskParts(foundation: Foundation) {
   const secrets = new Secrets(foundation.secrets)
   const ends = new Ends({ store, records, force, results, settings, networks, totals, log })
   const starts = new Starts({
-    ...{ host: launchers, settings, cgroups, capabilities, store, records, ends, force, secrets, networks },
+    ...{ host: launchers, settings, cgroups, capabilities, store, records, ends, force, secrets, networks, users },
   })
   const discards = new Discards({ dataDir, retryMs: config.gcIntervalMs, log })
   const keptLimits = { files: config.maxKeptFiles, bytes: config.maxKeptBytes }
   const outputs = new Outputs({ ...storage, discards, dataDir, limits: keptLimits, log })
   const inputLimits = { files: config.maxInputFiles, bytes: config.maxInputBytes }
-  const { users } = settings.sandbox
   const holds = new FileHolds()
   const staged = new StagedFiles({
     ...{ dataDir, directory: storage.directory, needed: () => stagedForTasks(store.live) },
@@ -102,7 +102,22 @@ export function buildTaskParts(foundation: Foundation) {
   const bundles = new Bundles({ store, holds, dataDir, limits: inputLimits })
   const dispatcher = new Dispatcher({
     ...storage,
-    ...{ ledger, queue, inFlight, records, starts, ends, force, results, inputs, outputs, networks, totals, log },
+    ...{
+      ledger,
+      queue,
+      inFlight,
+      records,
+      starts,
+      ends,
+      force,
+      results,
+      inputs,
+      outputs,
+      networks,
+      users,
+      totals,
+      log,
+    },
     bootId: bootId(),
     graceMs: config.terminationGraceMs,
     retryMs: config.launchRetryMs,
@@ -110,6 +125,7 @@ export function buildTaskParts(foundation: Foundation) {
   const killSender = new KillSender(records, log)
   const kills = new Kills({ store, queue, inFlight, dispatcher, records, force, sender: killSender, log })
   launchers.onServerEnd = () => dispatcher.serverEnded()
+  if (users !== undefined) users.onFree = () => dispatcher.startWhatFits()
   storage.commit.onRecovered = () => dispatcher.startWhatFits()
   return {
     ...{
@@ -161,22 +177,14 @@ function ownAddresses({ config, access }: Foundation): OwnAddresses {
   return own
 }
 
-/** Where no task has a pid namespace, another user would hide nothing. */
-const sandboxUsers = (uid: number, hasPidNamespaces: boolean): SandboxUsers => ({
-  usual: userOf(uid),
-  unfenced: userOf(hasPidNamespaces ? unfencedUid(uid) : uid),
-})
-
-const userOf = (uid: number): SandboxUser => ({ uid, name: serviceUser(uid) })
-
 function launchSettings({ config, env, trial, capabilities }: Foundation): LaunchSettings {
-  const { sandboxUid, paths } = trial
+  const { isRoot, paths } = trial
   return {
     graceMs: config.terminationGraceMs,
     maxOutputBytes: config.maxOutputBytes,
     baseEnvironment: baseEnvironment(env, serviceUser(process.getuid?.())),
     sandbox: {
-      users: sandboxUid === undefined ? undefined : sandboxUsers(sandboxUid, capabilities.namespaces.pid.isAvailable),
+      hasUsers: isRoot,
       canFilter: capabilities.seccomp.isAvailable,
       ...paths,
     },

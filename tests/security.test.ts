@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { controlSettings } from '../control/config.ts'
 import { serveSettings } from '../runtime/config.ts'
+import type { UidRange } from '../runtime/intake/uid-range.ts'
 import { isLoopback } from '../shared/http-guard.ts'
 import { expectNamedTests, rowsOf } from './support/named-tests.ts'
 
@@ -26,5 +27,6 @@ test('both services listen on loopback unless told otherwise', () => {
 
 test('the user of sandboxes is not the overflow uid, to which files of unmapped users seem to belong', () => {
   const overflowUid = 65534 // unless an administrator changes kernel.overflowuid
-  expect([0, overflowUid, overflowUid + 1]).not.toContain(serveSettings.sandboxUid.default)
+  const { first, last } = serveSettings.sandboxUids.parse(serveSettings.sandboxUids.default) as UidRange
+  for (const uid of [0, overflowUid, overflowUid + 1]) expect(uid >= first && uid <= last).toBe(false)
 })

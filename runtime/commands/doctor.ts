@@ -8,11 +8,12 @@ import { rmSync } from 'node:fs'
 import type { DoctorReport } from '../../shared/contract/doctor-report.ts'
 import { UsageError } from '../../shared/errors.ts'
 import { describeSettings, flag, readCommandLine, type SettingValues } from '../../shared/flags.ts'
-import { serveSettings } from '../config.ts'
+import { serveSettings, uidRange } from '../config.ts'
 import { capabilitySet, namedCapabilities } from '../host/capabilities.ts'
 import { findCapacity } from '../host/capacity.ts'
 import { ownDir, removeLeftDirs } from '../host/own-dirs.ts'
 import { platformOf } from '../host/platform.ts'
+import { SandboxUids } from '../host/sandbox-uids.ts'
 import { userGroups } from '../host/user-groups.ts'
 import { chooseLauncher, type LauncherProgram, launcherHash } from '../launcher/embedded.ts'
 import { tryCapabilities } from '../launcher/trial.ts'
@@ -21,10 +22,10 @@ import { escapeSettings } from './escape-settings.ts'
 import { Interrupted, interruptible } from './interruption.ts'
 import { ownCgroups } from './own-cgroups.ts'
 
-const { cgroupRoot, disableCgroup, disableLinuxSandbox, sandboxUid } = serveSettings
+const { cgroupRoot, disableCgroup, disableLinuxSandbox, sandboxUid, sandboxUids } = serveSettings
 const { maxRunningTasks, capacityMemoryBytes, capacityPids } = serveSettings
 const doctorSettings = {
-  ...{ cgroupRoot, disableCgroup, disableLinuxSandbox, sandboxUid },
+  ...{ cgroupRoot, disableCgroup, disableLinuxSandbox, sandboxUid, sandboxUids },
   ...{ maxRunningTasks, capacityMemoryBytes, capacityPids },
   json: flag({ help: 'Print the report as one JSON object.' }),
   ...escapeSettings,
@@ -76,7 +77,11 @@ async function look(
       capabilitySet({
         ...{ isLauncherNative: launcher?.isNative === true, isRoot, own_groups: userGroups() },
         ...(await tryCapabilities({
-          ...{ launcher, cgroups: cgroups.tasks, sandboxUid: isRoot ? values.sandboxUid : undefined },
+          ...{
+            launcher,
+            cgroups: cgroups.tasks,
+            sandboxUid: isRoot ? new SandboxUids(uidRange(values)).forTrial() : undefined,
+          },
           ...{ isSandboxDisabled: values.disableLinuxSandbox, signal },
         })),
       }),

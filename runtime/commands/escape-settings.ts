@@ -2,7 +2,7 @@
 import { flag, text } from '../../shared/flags.ts'
 import { serveSettings } from '../config.ts'
 
-const { sandboxUid, sandboxMask, sandboxExpose } = serveSettings
+const { sandboxUid, sandboxUids, sandboxMask, sandboxExpose } = serveSettings
 
 export const escapeSettings = {
   escape: flag({
@@ -12,5 +12,5 @@ export const escapeSettings = {
     value: 'directory',
     help: 'With --escape: the rootfs of the sandbox, as with sandbox.chroot. Default: the read-only host view.',
   }),
-  ...{ sandboxUid, sandboxMask, sandboxExpose },
+  ...{ sandboxUid, sandboxUids, sandboxMask, sandboxExpose },
 }

@@ -8,11 +8,13 @@ import { realpathSync, rmSync, statSync } from 'node:fs'
 import { NAMESPACES } from '../../shared/contract/runtime-request.ts'
 import { messageOf, UsageError } from '../../shared/errors.ts'
 import type { SettingValues } from '../../shared/flags.ts'
+import { uidRange } from '../config.ts'
 import type { Verdict } from '../escape/attempts.ts'
 import { type Escapes, NoSandbox, tryToEscape } from '../escape/escape.ts'
 import type { HostNetwork } from '../escape/host-network.ts'
 import { ownDir } from '../host/own-dirs.ts'
 import { findSandboxPaths } from '../host/sandbox-paths.ts'
+import { SandboxUids } from '../host/sandbox-uids.ts'
 import { chooseLauncher, type LauncherProgram } from '../launcher/embedded.ts'
 import type { SandboxFeature } from '../launcher/plan.ts'
 import type { SandboxCapabilities } from '../launcher/sandbox-capabilities.ts'
@@ -36,7 +38,7 @@ export async function doctorEscape(
   const home = ownDir('doctor')
   try {
     const launcher = launcherIn(home)
-    const uid = process.getuid?.() === 0 ? values.sandboxUid : undefined
+    const uid = process.getuid?.() === 0 ? new SandboxUids(uidRange(values)).forTrial() : undefined
     const isSandboxDisabled = values.disableLinuxSandbox
     const sandbox = {
       features: featuresOf(await trySandbox({ launcher, sandboxUid: uid, isSandboxDisabled, signal })),

@@ -36,6 +36,7 @@ import type { LauncherRecords } from './launcher-records.ts'
 import type { Networks } from './networks.ts'
 import type { Outputs } from './outputs.ts'
 import type { ResultFiles } from './result-files.ts'
+import type { SandboxUsers } from './sandbox-users.ts'
 import type { PreparedLaunch, Starts } from './start.ts'
 import type { Totals } from './totals.ts'
 import type { WaitingQueue } from './waiting-queue.ts'
@@ -64,6 +65,8 @@ export interface DispatcherOptions {
   readonly inputs: Pick<Inputs, 'fill'>
   readonly outputs: Pick<Outputs, 'reduce'>
   readonly networks: Pick<Networks, 'close'>
+  /** Undefined where tasks have the user of the service. */
+  readonly users: SandboxUsers | undefined
   readonly totals: Pick<Totals, 'started'>
   readonly bootId: string
   /** Milliseconds between TERM and KILL. */
@@ -75,7 +78,12 @@ export interface DispatcherOptions {
 
 /** The change that is recorded with a reservation, before the launch. */
 export interface Reserved {
-  readonly patch: { readonly launch_boot_id: string | null; readonly reserved_at: number; readonly released_at: null }
+  readonly patch: {
+    readonly launch_boot_id: string | null
+    readonly reserved_at: number
+    readonly released_at: null
+    readonly sandbox_uid: number | null
+  }
   readonly events: readonly NewEvent[]
 }
 
@@ -105,16 +113,21 @@ export class Dispatcher {
    */
   reserve(asking: Asking & { readonly task_id: string }, hasInputs: boolean): Reserved {
     const now = Date.now()
-    const { task_id, tenant, reservation } = asking
-    this.#options.ledger.reserve({ task_id, tenant, reservation, reserved_at: isoTime(now) })
+    const { task_id, tenant, reservation, isSandboxed = false } = asking
+    this.#options.ledger.reserve({ task_id, tenant, reservation, reserved_at: isoTime(now), isSandboxed })
+    const sandbox_uid = (isSandboxed ? this.#options.users?.take(task_id) : undefined) ?? null
     return {
-      patch: { launch_boot_id: hasInputs ? null : this.#options.bootId, reserved_at: now, released_at: null },
+      patch: {
+        ...{ launch_boot_id: hasInputs ? null : this.#options.bootId, reserved_at: now, released_at: null },
+        sandbox_uid,
+      },
       events: [{ event_type: 'resource_reserved', message: 'resources reserved', data: reservation, timestamp: now }],
     }
   }
 
   /** Releases the reservation of a task that is not launched after all. */
   giveBack(taskId: string): void {
+    this.#options.users?.giveBack(taskId)
     this.#options.ledger.release(taskId)
     this.startWhatFits()
   }
@@ -202,8 +215,9 @@ export class Dispatcher {
 
   /** Takes over a task that an earlier service launched, and whose launcher may be alive. */
   adopt(task: LiveTask, isLauncherAlive: boolean): FlightRecord {
-    const { inFlight, records } = this.#options
+    const { inFlight, records, users } = this.#options
     const record = inFlight.add(task)
+    users?.restore(task)
     const isAlive = () => records.isLauncherAlive(task) ?? record.phase.name !== 'forced'
     const launch = new Launch(new AdoptedLauncher(isAlive, isLauncherAlive), undefined)
     record.adopted(launch)
@@ -295,13 +309,14 @@ export class Dispatcher {
    * the end when it is durable.
    */
   async #end(record: FlightRecord, found: Ending): Promise<void> {
-    const { ledger, inFlight, outputs, networks, ends, totals } = this.#options
+    const { ledger, inFlight, outputs, networks, ends, users, records, totals } = this.#options
     const { task } = record
     if (found.started !== undefined && task.row.started_at === null) totals.started()
     record.ending()
     ends.removeSecrets(task) // first: no pattern keeps a file with a secret
     const used = networks.close(task, found)
     const ending = task.outputs === null ? used : await outputs.reduce(task, used, () => ends.closeDirectory(task))
+    await users?.takeBack(task, records.dirOf(task), found.isOver === true)
     ledger.release(task.task_id)
     inFlight.remove(record)
     const written = ends.writeDown(task, endChange(task, ending))

@@ -152,7 +152,7 @@ export class Ends {
     const { records, settings, log } = this.#options
     const plan = task.row.execution_plan
     if (!plan.includes('"mount":false')) return // most tasks: their plan is not parsed for this
-    if (!needsPassage(JSON.parse(plan) as ExecutionPlan, settings.sandbox.users)) return
+    if (!needsPassage(JSON.parse(plan) as ExecutionPlan, settings.sandbox.hasUsers)) return
     try {
       letNobodyPass(records.dirOf(task))
     } catch (error) {

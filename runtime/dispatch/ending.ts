@@ -20,6 +20,8 @@ export interface Ending {
   readonly isTimeout?: boolean
   /** Why the workspace stays as it is, with `outputs`. */
   readonly outputsFault?: ErrorInfo
+  /** The launcher says that no process is left. */
+  readonly isOver?: boolean
   /** Lengths of the output. Absent where no process was started. */
   readonly output?: OutputLengths
   readonly finishedAt: number

@@ -4,7 +4,6 @@
  * They are checked when the task is submitted, and copied when it has its reservation, before it is written down that it is
  * about to be launched. So a crash during the copy leaves a task that waits, and its next copy begins anew.
  */
-import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import type { TaskInput } from '../../shared/contract/task-inputs.ts'
 import { messageOf } from '../../shared/errors.ts'
 import {
@@ -27,9 +26,8 @@ import type { Copied } from '../store/tree-copy.ts'
 import type { Discards } from './discards.ts'
 import { cancelledBeforeStart, type Ending } from './ending.ts'
 import type { FileHolds } from './file-holds.ts'
-import type { SandboxUsers } from './sandbox-user.ts'
+import type { SandboxUsers } from './sandbox-users.ts'
 import type { Starts } from './start.ts'
-import { workspaceOwner } from './task-dir-content.ts'
 
 export interface InputsOptions {
   readonly store: Pick<TaskStore, 'get' | 'liveTask' | 'requestOf'>
@@ -39,8 +37,8 @@ export interface InputsOptions {
   readonly staged: Pick<StagedFiles, 'use' | 'open'>
   /** Absolute. */
   readonly dataDir: string
-  /** The user of tasks in a sandbox, if that is not the user of the service. */
-  readonly users: SandboxUsers | undefined
+  /** Undefined where tasks have the user of the service. */
+  readonly users: Pick<SandboxUsers, 'of'> | undefined
   readonly limits: { readonly files: number; readonly bytes: number }
 }
 
@@ -94,7 +92,7 @@ export class Inputs {
       {
         dir: taskDir(dataDir, task.task_id),
         workspaceSubdir: sandbox.workspace_subdir ?? '',
-        owner: workspaceOwner(JSON.parse(task.row.execution_plan) as ExecutionPlan, users),
+        owner: users?.of(task.task_id),
         clone: cloneFile,
         discard: (path) => discards.take(task.task_id, path),
         ...{ limits, check },

@@ -26,6 +26,7 @@ export function endingOf(outcome: Outcome, asked: Asked): Ending {
     usage,
     started: hasStarted && outcome.process !== undefined ? startedProcess(outcome.process) : undefined,
     isTimeout: outcome.reason === 'wall_time',
+    isOver: outcome.leftovers_alive === 0,
     output: { stdout: outcome.stdout_bytes ?? null, stderr: outcome.stderr_bytes ?? null },
     finishedAt: outcome.finished_ms,
   }

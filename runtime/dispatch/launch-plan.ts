@@ -13,7 +13,6 @@ import type { Asked } from '../launcher/classification.ts'
 import type { LaunchPlan, LaunchSandbox } from '../launcher/plan.ts'
 import type { TaskDir } from '../store/task-dir.ts'
 import { EGRESS_PORT, proxyEnvironment } from './proxy-environment.ts'
-import { type SandboxUsers, sandboxUser } from './sandbox-user.ts'
 
 /** The settings that all tasks of a service share. */
 export interface LaunchSettings {
@@ -26,8 +25,8 @@ export interface LaunchSettings {
 
 /** The settings that all sandboxes of a service share. */
 export interface SandboxSettings extends SandboxPaths {
-  /** The users of tasks in a sandbox; undefined where the service is not root, and its own user is used. */
-  readonly users: SandboxUsers | undefined
+  /** Whether each sandbox has a user of its own: the service is root. */
+  readonly hasUsers: boolean
   readonly canFilter: boolean
 }
 
@@ -39,6 +38,8 @@ export interface LaunchContext {
   readonly dirId: string | undefined
   /** Value of TASKMILL_TASK in the environment of its processes. */
   readonly mark: string
+  /** The user of its sandbox. Absent where that is the user of the service. */
+  readonly uid?: number | undefined
   /** The socket of its proxy. Absent for a task whose network has no rules. */
   readonly egressSocket?: string | undefined
 }
@@ -46,7 +47,7 @@ export interface LaunchContext {
 export function launchPlan(
   { task_id, execution, limits, sandbox }: TaskRequest,
   plan: ExecutionPlan,
-  { dir, dirId, cgroup, egressSocket }: LaunchContext,
+  { dir, dirId, cgroup, uid, egressSocket }: LaunchContext,
   { graceMs, maxOutputBytes, sandbox: settings }: LaunchSettings,
 ): LaunchPlan {
   const { resource_enforcement, effective_sandbox } = plan
@@ -71,7 +72,7 @@ export function launchPlan(
     max_output_bytes: maxOutputBytes,
     ...(disk_bytes !== undefined && { disk_bytes }),
     ...(effective_sandbox.profile === 'linux_sandbox' && {
-      sandbox: launchSandbox(effective_sandbox, dir, execution.kind === 'script', settings),
+      sandbox: launchSandbox(effective_sandbox, dir, execution.kind === 'script', uid, settings),
     }),
     ...(egressSocket !== undefined && { egress: { socket: egressSocket, port: EGRESS_PORT } }),
     ...(cpu_time_sec !== undefined && { cpu_time_sec }),
@@ -126,13 +127,13 @@ function launchSandbox(
   planned: PlannedSandbox,
   dir: TaskDir,
   hasScript: boolean,
-  { users, canFilter, masks, exposed }: SandboxSettings,
+  uid: number | undefined,
+  { canFilter, masks, exposed }: SandboxSettings,
 ): LaunchSandbox {
   const { namespaces, rootfs } = planned
-  const user = sandboxUser(planned, users)
   return {
     features: [...NAMESPACES.filter((name) => namespaces?.[name]), ...(canFilter ? (['seccomp'] as const) : [])],
-    ...(user !== undefined && { uid: user.uid }),
+    ...(uid !== undefined && { uid }),
     ...(namespaces?.mount && {
       ...(rootfs !== undefined && { rootfs }),
       ...{ masks, exposed },
@@ -151,17 +152,16 @@ const NO_SECRETS: SecretValues = { variables: {}, files: [] }
 export function taskEnvironment(
   { execution, sandbox }: TaskRequest,
   { effective_sandbox }: ExecutionPlan,
-  { dir, mark, egressSocket }: LaunchContext,
-  { baseEnvironment, sandbox: { users } }: LaunchSettings,
+  { dir, mark, uid, egressSocket }: LaunchContext,
+  { baseEnvironment }: LaunchSettings,
   { variables, files }: SecretValues = NO_SECRETS,
 ): Record<string, string> {
   const { workspace } = pathsSeen(effective_sandbox, dir)
   const workdir = join(workspace, sandbox.workspace_subdir ?? '')
-  const user = sandboxUser(effective_sandbox, users)
   const pathOf = ({ names }: SecretFile) => fromWorkdir(effective_sandbox, workdir, join(workspace, ...names))
   return {
     ...baseEnvironment,
-    ...(user !== undefined && { USER: user.name }),
+    ...(uid !== undefined && { USER: String(uid) }),
     HOME: workspace,
     ...(egressSocket !== undefined && proxyEnvironment({ ...execution.env, ...variables })),
     ...execution.env,

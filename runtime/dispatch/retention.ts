@@ -28,7 +28,7 @@ import type { PlannedTask } from '../store/tasks.ts'
 import type { FileHolds } from './file-holds.ts'
 import type { SandboxSettings } from './launch-plan.ts'
 import type { ResultFiles } from './result-files.ts'
-import { keepsItsFiles, workspaceOwner } from './task-dir-content.ts'
+import { keepsItsFiles } from './task-dir-content.ts'
 
 /** Tasks of one slice, whose rows are removed in one transaction. More would make others wait. */
 const SLICE_TASKS = 50
@@ -39,7 +39,7 @@ export interface RetentionOptions {
   readonly results: Pick<ResultFiles, 'drop'>
   readonly holds: FileHolds
   readonly spares: SpareDirs
-  readonly sandbox: Pick<SandboxSettings, 'users' | 'exposed'>
+  readonly sandbox: Pick<SandboxSettings, 'exposed'>
   readonly dataDir: string
   readonly retentionSecs: number
   readonly intervalMs: number
@@ -175,7 +175,7 @@ export class Retention {
     const plan = JSON.parse(execution_plan) as ExecutionPlan
     if (!keepsItsFiles(plan, sandbox.exposed) || holds.isListed(task_id) || hasLauncher(dir.task_dir, true))
       return false
-    return await spares.keep(dir, workspaceOwner(plan, sandbox.users))
+    return await spares.keep(dir)
   }
 
   /** The new path of the directory. Undefined where it cannot be moved, or is gone. */

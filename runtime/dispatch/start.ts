@@ -10,10 +10,11 @@ import type { TaskCgroups } from '../host/task-cgroups.ts'
 import type { CapabilitySet } from '../intake/capability-set.ts'
 import type { Asked, TaskError } from '../launcher/classification.ts'
 import type { LauncherHost, PreparedLauncher } from '../launcher/launcher-host.ts'
+import { handOver } from '../store/handed-files.ts'
 import type { LiveTask } from '../store/live-task.ts'
 import { writeSecretFiles } from '../store/secret-files.ts'
 import type { Secrets } from '../store/secrets.ts'
-import { isWorkspaceOf, letPass, makeTaskDir, type TaskDir, taskDirId } from '../store/task-dir.ts'
+import { hasWorkspace, letPass, makeTaskDir, type TaskDir, taskDirId } from '../store/task-dir.ts'
 import type { TaskStore } from '../store/task-store.ts'
 import type { Ends } from './end.ts'
 import type { Ending } from './ending.ts'
@@ -24,7 +25,8 @@ import { refusalOf } from './launch-refusal.ts'
 import type { LauncherRecords } from './launcher-records.ts'
 import { lostCapability, planWithoutLostDefault } from './lost-capability.ts'
 import type { Networks } from './networks.ts'
-import { needsPassage, taskDirContent, workspaceOwner } from './task-dir-content.ts'
+import type { SandboxUsers } from './sandbox-users.ts'
+import { needsPassage, taskDirContent } from './task-dir-content.ts'
 
 export interface StartsOptions {
   readonly host: LauncherHost
@@ -38,6 +40,8 @@ export interface StartsOptions {
   readonly force: Pick<Force, 'markOf'>
   readonly secrets: Secrets
   readonly networks: Pick<Networks, 'open'>
+  /** Undefined where tasks have the user of the service. */
+  readonly users: Pick<SandboxUsers, 'of'> | undefined
 }
 
 /** All that a launch needs, or why there will be none. */
@@ -62,7 +66,7 @@ export class Starts {
    * request is read, and the directory of the task is checked. Never throws.
    */
   prepare(task: LiveTask, given?: TaskRequest): PreparedLaunch {
-    const { host, settings, cgroups, capabilities, store, records, force, secrets, networks } = this.#options
+    const { host, settings, cgroups, capabilities, store, records, force, secrets, networks, users } = this.#options
     try {
       const request = given ?? (JSON.parse(store.requestOf(task.task_id)) as TaskRequest)
       task.outputs = request.outputs ?? null
@@ -75,13 +79,15 @@ export class Starts {
         // Its inputs were just copied.
         if (request.inputs === undefined) this.#remakeUnlessUsable(dir, request, plan)
       }
+      const uid = users?.of(task.task_id)
+      if (uid !== undefined) handOver(dir, request.sandbox.workspace_subdir ?? '', uid)
       const context = {
         ...{ dir, dirId: taskDirId(dir.task_dir) },
         ...{ cgroup: cgroups?.forTask(task.task_id), mark: force.markOf(task.task_id) },
-        egressSocket: networks.open(task, plan),
+        ...{ uid, egressSocket: networks.open(task, plan) },
       }
       const values = request.secrets && secrets.values(request.secrets, request.execution)
-      if (values !== undefined) this.#writeSecretFiles(task, dir, plan, values)
+      if (values !== undefined) this.#writeSecretFiles(task, dir, uid, values)
       const asked = askedOf(request, plan, dir, settings)
       const launcher = host.prepare(
         launchPlan(request, plan, context, settings),
@@ -100,9 +106,9 @@ export class Starts {
   }
 
   /** The task notes the files once they are there: what stands in their place otherwise is not ours to remove. */
-  #writeSecretFiles(task: LiveTask, dir: TaskDir, plan: ExecutionPlan, { files }: SecretValues): void {
+  #writeSecretFiles(task: LiveTask, dir: TaskDir, uid: number | undefined, { files }: SecretValues): void {
     if (files.length === 0) return
-    writeSecretFiles(dir, files, workspaceOwner(plan, this.#options.settings.sandbox.users))
+    writeSecretFiles(dir, files, uid)
     task.secretFiles = files.map(({ names }) => names)
   }
 
@@ -123,15 +129,13 @@ export class Starts {
   }
 
   /**
-   * A task that waited is launched from the database: its directory may be gone, or never have reached the disk. After
-   * a restart the user of sandboxes may have changed, and the new user cannot work in the old workspace.
+   * A task that waited is launched from the database: its directory may be gone, or never have reached the disk.
    */
   #remakeUnlessUsable(dir: TaskDir, request: TaskRequest, plan: ExecutionPlan): void {
     const { records, settings } = this.#options
-    const { users } = settings.sandbox
-    if (existsSync(dir.request_path) && isWorkspaceOf(dir, workspaceOwner(plan, users))) return
-    makeTaskDir(dir, taskDirContent(request, JSON.stringify(request), plan, users))
-    if (needsPassage(plan, users)) letPass(records.dataDir, dir)
+    if (existsSync(dir.request_path) && hasWorkspace(dir)) return
+    makeTaskDir(dir, taskDirContent(request, JSON.stringify(request)))
+    if (needsPassage(plan, settings.sandbox.hasUsers)) letPass(records.dataDir, dir)
   }
 }
 

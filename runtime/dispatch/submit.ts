@@ -33,7 +33,7 @@ import type { SandboxSettings } from './launch-plan.ts'
 import type { Networks } from './networks.ts'
 import { checkRootIsShown, realRootOf } from './rootfs-checks.ts'
 import { discardLaunch, type PreparedLaunch, type Starts } from './start.ts'
-import { needsPassage, taskDirContent, workspaceOwner } from './task-dir-content.ts'
+import { needsPassage, taskDirContent } from './task-dir-content.ts'
 import type { Totals } from './totals.ts'
 
 export interface SubmissionsOptions {
@@ -111,7 +111,7 @@ export class Submissions {
       else dispatcher.launch(task, prepared)
       totals.accepted()
       readiness.accepted()
-      this.#stockSoon(plan)
+      this.#stockSoon()
       log.info('task accepted', { trace_id: traceId, task_id })
       return task_id
     } catch (error) {
@@ -160,7 +160,8 @@ export class Submissions {
     inputs.check(request)
     if (rootfs !== undefined) checkRootIsShown(plan, rootfs, sandbox)
     const { tenant } = request.control_context
-    const asking = { tenant, reservation: reservationFor(request.limits) }
+    const isSandboxed = plan.effective_sandbox.profile === 'linux_sandbox'
+    const asking = { tenant, reservation: reservationFor(request.limits), isSandboxed }
     ledger.ensureCanEverFit(asking)
 
     // While others wait a task goes to the end of the queue, however little it asks for.
@@ -200,10 +201,10 @@ export class Submissions {
   }
 
   /** Makes a directory for the next task while this one runs. */
-  #stockSoon(plan: ExecutionPlan): void {
-    const { sandbox, directory, spares } = this.#options
+  #stockSoon(): void {
+    const { directory, spares } = this.#options
     setImmediate(() => {
-      if (directory.look() === undefined) spares.stock(workspaceOwner(plan, sandbox.users))
+      if (directory.look() === undefined) spares.stock()
     })
   }
 
@@ -212,8 +213,8 @@ export class Submissions {
     directory.ensure()
     const dir = taskDir(dataDir, request.task_id)
     try {
-      makeTaskDir(dir, taskDirContent(request, text, plan, sandbox.users), spares)
-      if (needsPassage(plan, sandbox.users)) letPass(dataDir, dir)
+      makeTaskDir(dir, taskDirContent(request, text), spares)
+      if (needsPassage(plan, sandbox.hasUsers)) letPass(dataDir, dir)
     } catch (error) {
       throw unavailable(error)
     }
@@ -267,6 +268,7 @@ function newRow({ request, plan, reservation, traceId }: NewTask): Omit<TaskRow,
     inputs: plannedInputs(request.inputs),
     stdout_bytes: null,
     stderr_bytes: null,
+    sandbox_uid: null,
   }
 }
 

@@ -1,34 +1,15 @@
-/** The initial content and the owner of a task directory. Pure. */
+/** The initial content of a task directory, and who reaches it. Pure. */
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import { hiddenEnv } from '../../shared/hidden-env.ts'
 import type { TaskRequest } from '../../shared/runtime-request/validate.ts'
 import type { TaskDirContent } from '../store/task-dir.ts'
-import { type SandboxUsers, sandboxUser } from './sandbox-user.ts'
 
-/**
- * `text` is the request as stored in the database, with the values of `env`, which the file does not have. `users`
- * are those of tasks in a sandbox, where they are not the user of the service.
- */
-export function taskDirContent(
-  request: TaskRequest,
-  text: string,
-  plan: ExecutionPlan,
-  users: SandboxUsers | undefined,
-): TaskDirContent {
-  const owner = workspaceOwner(plan, users)
-  return {
-    request: withoutSecrets(request, text),
-    script: request.execution.kind === 'script' ? request.execution.script : undefined,
-    workspaceSubdir: request.sandbox.workspace_subdir ?? '',
-    ...(owner !== undefined && { owner }),
-  }
-}
-
-/** The user of the task, where that is not the user of the service. */
-export const workspaceOwner = (
-  { effective_sandbox }: ExecutionPlan,
-  users: SandboxUsers | undefined,
-): number | undefined => sandboxUser(effective_sandbox, users)?.uid
+/** `text` is the request as stored in the database, with the values of `env`, which the file does not have. */
+export const taskDirContent = (request: TaskRequest, text: string): TaskDirContent => ({
+  request: withoutSecrets(request, text),
+  script: request.execution.kind === 'script' ? request.execution.script : undefined,
+  workspaceSubdir: request.sandbox.workspace_subdir ?? '',
+})
 
 function withoutSecrets(request: TaskRequest, text: string): string {
   const { execution } = request
@@ -39,8 +20,10 @@ function withoutSecrets(request: TaskRequest, text: string): string {
 /**
  * Whether another user reaches the workspace by its path on the host, which is the only way without a mount namespace.
  */
-export const needsPassage = ({ effective_sandbox }: ExecutionPlan, users: SandboxUsers | undefined): boolean =>
-  sandboxUser(effective_sandbox, users) !== undefined && !effective_sandbox.namespaces?.mount
+export const needsPassage = (
+  { effective_sandbox: { profile, namespaces } }: ExecutionPlan,
+  hasUsers: boolean,
+): boolean => hasUsers && profile === 'linux_sandbox' && !namespaces?.mount
 
 /**
  * Whether no process outside of a task can have got an open file of it. The process profile promises nothing of that kind:

@@ -7,6 +7,7 @@
  *
  * Which tasks compete with a waiting task:
  *  - held by the capacity of the runtime: all that came later;
+ *  - held because no user is free for its sandbox: none, as the others are no sandboxes;
  *  - held by the quota of its tenant: later tasks of that tenant. Others take nothing from it, so they are not counted,
  *    and never have to wait for it. The same holds for tasks that wait behind such a task.
  *
@@ -69,13 +70,13 @@ export class WaitingQueue<T extends WaitingTask> {
 
   /** Behind all that wait. */
   add(task: T): void {
-    const { task_id, tenant, reservation } = task
+    const { task_id, tenant, reservation, isSandboxed = false } = task
     if (this.#standing.has(task_id)) throw new Error(`task ${task_id} waits already`)
     const lane = tenant !== undefined && this.#ledger.quotas.has(tenant) ? tenant : undefined
-    const key = JSON.stringify([reservation.task_slots, reservation.memory_bytes, reservation.pids, lane])
+    const key = JSON.stringify([reservation.task_slots, reservation.memory_bytes, reservation.pids, isSandboxed, lane])
     let alike = this.#kinds.get(key)
     if (alike === undefined) {
-      alike = new AlikeTasks({ tenant: lane, reservation }, lane)
+      alike = new AlikeTasks({ tenant: lane, reservation, isSandboxed }, lane)
       this.#kinds.set(key, alike)
     }
     const ticket = this.#nextTicket++

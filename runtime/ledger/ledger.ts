@@ -18,6 +18,8 @@ import { insufficientResources, type Shortfall } from './shortfall.ts'
 export interface Asking {
   readonly tenant?: string | undefined
   readonly reservation: Reservation
+  /** Whether it needs a user of its own, where the service has such. */
+  readonly isSandboxed?: boolean
 }
 
 export interface LiveReservation extends Asking {
@@ -27,9 +29,10 @@ export interface LiveReservation extends Asking {
 }
 
 /**
- * What keeps a task from starting now: the quota of its tenant (and perhaps the capacity too), or the capacity alone.
+ * What keeps a task from starting now: the quota of its tenant (and perhaps the capacity too), the capacity alone, or that
+ * no user is free for its sandbox.
  */
-export type Hold = 'quota' | 'capacity'
+export type Hold = 'quota' | 'capacity' | 'user'
 
 /** A resource that a task has to wait for. */
 export interface Shortage {
@@ -52,8 +55,11 @@ export class Ledger {
   readonly #live = new Map<string, LiveReservation>()
   readonly #shares = new Map<string, TenantShare>()
   #reserved = NOTHING
+  readonly #hasUser: () => boolean
 
-  constructor(capacity: Capacity, quotas: TenantQuotas = new Map()) {
+  /** `hasUser`: whether a user is free for another sandbox. */
+  constructor(capacity: Capacity, quotas: TenantQuotas = new Map(), hasUser = () => true) {
+    this.#hasUser = hasUser
     this.capacity = capacity
     this.quotas = quotas
     this.#limits = limitsOf(capacity)
@@ -87,10 +93,11 @@ export class Ledger {
   }
 
   /** The cause that keeps a task from starting now, or null. */
-  holdOn({ tenant, reservation }: Asking): Hold | null {
+  holdOn({ tenant, reservation, isSandboxed }: Asking): Hold | null {
     const quota = this.#quotaOf(tenant)
     if (quota !== undefined && shortOf(reservation, quota, this.reservedBy(tenant!)) !== null) return 'quota'
-    return shortOf(reservation, this.#limits, this.#reserved) === null ? null : 'capacity'
+    if (shortOf(reservation, this.#limits, this.#reserved) !== null) return 'capacity'
+    return isSandboxed && !this.#hasUser() ? 'user' : null
   }
 
   #quotaOf(tenant: string | undefined): Amounts | undefined {

@@ -12,7 +12,7 @@ import { messageOf, systemCodeOf, UsageError } from '../../shared/errors.ts'
 import { tasksDir } from './task-dir.ts'
 
 /** Raised by one with every entry of `MIGRATIONS`. */
-const SCHEMA_VERSION = 4
+const SCHEMA_VERSION = 5
 
 /**
  * Migrations, one for each schema version. They never change, so that every old database can be opened.
@@ -22,7 +22,7 @@ const SCHEMA_VERSION = 4
  * so that a queued task can start even if its directory is gone. `events` are the events of the task in their order,
  * each as `[event_type, timestamp, message, data]`; before schema 2 they were rows. `inputs`, since schema 3, are the
  * inputs of a task as its status shows them. `stdout_bytes` and `stderr_bytes`, since schema 4, are the lengths of the output
- * at the end of the task. A reservation is live from
+ * at the end of the task. `sandbox_uid`, since schema 5, is the user of its sandbox. A reservation is live from
  * `reserved_at` until `released_at`, and is kept for audit. `probe` is written to check whether the database takes a
  * write.
  */
@@ -89,6 +89,7 @@ const MIGRATIONS: readonly string[] = [
   alter table tasks add column stdout_bytes integer;
   alter table tasks add column stderr_bytes integer;
   `,
+  'alter table tasks add column sandbox_uid integer',
 ]
 
 export const databasePath = (dataDir: string): string => join(dataDir, 'runtime.db')

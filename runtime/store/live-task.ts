@@ -1,5 +1,5 @@
 /** A task that has not ended, in memory, and its changes. Only `TaskStore` applies them. */
-import type { Reservation } from '../../shared/contract/runtime.ts'
+import type { ExecutionPlan, Reservation } from '../../shared/contract/runtime.ts'
 import { type NewEvent, withEvents } from './events.ts'
 import type { TaskRow } from './tasks.ts'
 
@@ -25,6 +25,7 @@ export type TaskPatch = Partial<
     | 'inputs'
     | 'stdout_bytes'
     | 'stderr_bytes'
+    | 'sandbox_uid'
   >
 >
 
@@ -53,6 +54,8 @@ export class LiveTask {
   /** The tenant whose quota the reservation counts against. */
   readonly tenant: string | undefined
   readonly reservation: Reservation
+  /** Whether it runs in a sandbox, as far as its plan says. */
+  readonly isSandboxed: boolean
   /** The status of the ended task as JSON. Encoded once for all waiting callers. */
   finalStatus: string | undefined
   readonly #started = Promise.withResolvers<void>()
@@ -62,6 +65,7 @@ export class LiveTask {
     this.events = events
     this.tenant = row.tenant ?? undefined
     this.reservation = JSON.parse(row.reservation) as Reservation
+    this.isSandboxed = isSandboxed(row.execution_plan)
     this.change(row)
   }
   get task_id(): string {
@@ -86,6 +90,9 @@ export class LiveTask {
     this.#ended.resolve(row)
   }
 }
+
+const isSandboxed = (plan: string): boolean =>
+  plan.includes('"linux_sandbox"') && (JSON.parse(plan) as ExecutionPlan).effective_sandbox.profile === 'linux_sandbox'
 
 /** The row and the events of a task, with the promised change. */
 export function withPromised({ row, events, promised }: LiveTask): Pick<LiveTask, 'row' | 'events'> {

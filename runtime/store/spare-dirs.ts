@@ -15,7 +15,6 @@
  * task could not share an open file in another way.
  */
 import {
-  chownSync,
   closeSync,
   constants,
   fstatSync,
@@ -36,7 +35,7 @@ import { makeSpareDir, RESULT_ASIDE, SPARE_MARK, type TaskDir, taskDirAt, tasksD
 /** Maximum waiting directories: more than a busy service removes at once. Each takes seven inodes and 8 KiB. */
 export const MAX_SPARES = 2_000
 
-/** Maximum directories of an owner that are made ahead: for as many tasks that come at once. */
+/** Maximum directories that are made ahead: for as many tasks that come at once. */
 export const MAX_STOCKED = 4
 
 /** Maximum bytes of a file that is emptied. Truncating a larger one would hold up requests. */
@@ -48,16 +47,12 @@ const MAX_DIRECTORY_BYTES = 4096
 /** The end of an outcome that left no process (outcome.h). */
 const NOTHING_LEFT = '\nleftovers_alive=0\nend=1\n'
 
-/** The user of workspace and output; undefined where that is the user of the service. */
-type Owner = number | undefined
-
 export class SpareDirs {
   readonly #tasksDir: string
   /** Prefix of the names. Directories that an earlier service left are strays. */
   readonly #prefix = `${SPARE_MARK}${crypto.randomUUID().slice(0, 8)}-`
-  readonly #spares = new Map<Owner, string[]>()
+  readonly #spares: string[] = []
   readonly #maxSpares: number
-  #count = 0
   #last = 0
 
   constructor(dataDir: string, maxSpares = MAX_SPARES) {
@@ -70,11 +65,10 @@ export class SpareDirs {
     return name.startsWith(this.#prefix)
   }
 
-  /** Moves a directory to the path of a task. False when there is none for this owner, or the path is taken. */
-  take({ task_dir }: TaskDir, owner: Owner): boolean {
-    const spare = this.#spares.get(owner)?.pop()
+  /** Moves a directory to the path of a task. False when there is none, or the path is taken. */
+  take({ task_dir }: TaskDir): boolean {
+    const spare = this.#spares.pop()
     if (spare === undefined) return false
-    this.#count--
     try {
       renameSync(spare, task_dir)
       return true
@@ -83,13 +77,13 @@ export class SpareDirs {
     }
   }
 
-  /** Makes a directory for the next task of this owner, unless enough of them wait. Never throws. */
-  stock(owner: Owner): void {
-    if ((this.#spares.get(owner)?.length ?? 0) >= MAX_STOCKED) return
+  /** Makes a directory for the next task, unless enough of them wait. Never throws. */
+  stock(): void {
+    if (this.#spares.length >= MAX_STOCKED) return
     const spare = this.#nextPath()
     try {
-      makeSpareDir(taskDirAt(spare), owner)
-      this.#add(owner, spare)
+      makeSpareDir(taskDirAt(spare))
+      this.#spares.push(spare)
     } catch {
       // the task that needs one makes it, or says why there can be none
     }
@@ -99,17 +93,16 @@ export class SpareDirs {
    * Empties and keeps the directory of an ended task, which frees its name. False when it has to be removed instead; part
    * of it may be empty then.
    */
-  async keep(dir: TaskDir, owner: Owner): Promise<boolean> {
-    if (this.#count >= this.#maxSpares) return false
+  async keep(dir: TaskDir): Promise<boolean> {
+    if (this.#spares.length >= this.#maxSpares) return false
     try {
-      if (!isUsual(lstatSync(dir.task_dir), undefined) || !isUsual(lstatSync(dir.workspace), owner)) return false
+      if (!isUsual(lstatSync(dir.task_dir)) || !isUsual(lstatSync(dir.workspace))) return false
       await removeTree(dir.workspace)
       mkdirSync(dir.workspace, { mode: 0o700 })
-      if (owner !== undefined) chownSync(dir.workspace, owner, owner)
       if (!isEmptied(dir)) return false
       const spare = this.#nextPath()
       renameSync(dir.task_dir, spare)
-      this.#add(owner, spare)
+      this.#spares.push(spare)
       return true
     } catch {
       return false // the task left something odd, or the disk is full: to remove it either works or says why
@@ -119,20 +112,13 @@ export class SpareDirs {
   #nextPath(): string {
     return `${this.#tasksDir}/${this.#prefix}${++this.#last}`
   }
-
-  #add(owner: Owner, spare: string): void {
-    const spares = this.#spares.get(owner)
-    if (spares === undefined) this.#spares.set(owner, [spare])
-    else spares.push(spare)
-    this.#count++
-  }
 }
 
 /** Whether a directory has the rights that it was made with, and never had many entries. */
-const isUsual = (status: Stats, owner: Owner): boolean =>
-  status.isDirectory() && (status.mode & 0o7777) === 0o700 && isOf(status, owner) && status.size <= MAX_DIRECTORY_BYTES
+const isUsual = (status: Stats): boolean =>
+  status.isDirectory() && (status.mode & 0o7777) === 0o700 && isOurs(status) && status.size <= MAX_DIRECTORY_BYTES
 
-const isOf = ({ uid }: Stats, owner: Owner): boolean => uid === (owner ?? process.getuid?.())
+const isOurs = ({ uid }: Stats): boolean => uid === process.getuid?.()
 
 /**
  * Empties the files of a task, under the names that they have before its start. False when one is missing, or is not as
@@ -187,8 +173,7 @@ function isFileEmptied(
   const fd = openSync(path, FLAGS)
   try {
     const status = fstatSync(fd)
-    const isPlain =
-      status.isFile() && status.nlink === 1 && modes.includes(status.mode & 0o7777) && isOf(status, undefined)
+    const isPlain = status.isFile() && status.nlink === 1 && modes.includes(status.mode & 0o7777) && isOurs(status)
     if (!isPlain || status.size > MAX_EMPTIED_BYTES || !fit(fd, status)) return false
     if (status.size > 0) ftruncateSync(fd)
     return true

@@ -2,12 +2,11 @@
  * The directory of a task, `<dataDir>/tasks/<task_id>/`: its request, result, output and workspace. Directories beside it
  * whose names begin with `+` are empty and wait for tasks (spare-dirs.ts).
  *
- * Its mode is 0700. Workspace and script of a task that runs as another user belong to that user, who cannot reach the
- * rest.
+ * Its mode is 0700. Workspace and script of a task that runs as another user belong to that user while it runs
+ * (handed-files.ts), who cannot reach the rest.
  */
 import {
   chmodSync,
-  chownSync,
   closeSync,
   constants,
   fstatSync,
@@ -72,23 +71,21 @@ export interface TaskDirContent {
   readonly script: string | undefined
   /** Relative to the workspace. Empty for the workspace itself. */
   readonly workspaceSubdir: string
-  /** User and group of workspace and script. Absent where that is the service's. */
-  readonly owner?: number
 }
 
 /** A supply of used directories. */
 export interface Spares {
   /** Moves a directory with a workspace and empty files to the path of a task. False when there is none. */
-  readonly take: (dir: TaskDir, owner: number | undefined) => boolean
+  readonly take: (dir: TaskDir) => boolean
   /** Makes a directory for a task to come, unless enough of them wait. Never throws. */
-  readonly stock: (owner: number | undefined) => void
+  readonly stock: () => void
 }
 
 const NO_SPARES: Spares = { take: () => false, stock: () => {} }
 
 /** Makes a directory that waits at this path, with all files that each task will have. When that fails nothing of it is left. */
-export function makeSpareDir(dir: TaskDir, owner: number | undefined): void {
-  makeTaskDir(dir, { request: '', script: undefined, workspaceSubdir: '', ...(owner !== undefined && { owner }) })
+export function makeSpareDir(dir: TaskDir): void {
+  makeTaskDir(dir, { request: '', script: undefined, workspaceSubdir: '' })
   try {
     for (const name of ['outcome.new', RESULT_ASIDE]) writeFile(`${dir.task_dir}/${name}`, '', 'wx')
   } catch (error) {
@@ -99,21 +96,18 @@ export function makeSpareDir(dir: TaskDir, owner: number | undefined): void {
 
 /** Makes the directory with all that a launch needs. When that fails nothing of it is left. */
 export function makeTaskDir(dir: TaskDir, content: TaskDirContent, spares: Spares = NO_SPARES): void {
-  const { request, script, workspaceSubdir, owner } = content
-  const isSpare = spares.take(dir, owner)
+  const { request, script, workspaceSubdir } = content
+  const isSpare = spares.take(dir)
   // A directory of this name belongs to no task: the caller has checked that the id is free.
   if (!isSpare && !tryMkdir(dir.task_dir)) {
     removeTaskDirNow(dir)
     mkdirSync(dir.task_dir, { mode: 0o700 })
   }
   try {
-    if (!isSpare) makeDirectory(dir.workspace, owner)
-    makeSubdirs(dir.workspace, workspaceSubdir, owner)
+    if (!isSpare) mkdirSync(dir.workspace, { mode: 0o700 })
+    makeSubdirs(dir.workspace, workspaceSubdir)
     writeFile(dir.request_path, request, isSpare ? EMPTY_FILE : 'wx')
-    if (script !== undefined) {
-      writeFile(dir.script_path, script, 'wx', 0o700)
-      if (owner !== undefined) chownSync(dir.script_path, owner, owner)
-    }
+    if (script !== undefined) writeFile(dir.script_path, script, 'wx', 0o700)
     if (isSpare) return
     writeFile(dir.stdout_path, '', 'wx')
     writeFile(dir.stderr_path, '', 'wx')
@@ -141,22 +135,16 @@ function writeWhole(fd: number, text: string): void {
 }
 
 /** Nothing else uses the directory yet. */
-function makeSubdirs(workspace: string, subdir: string, owner: number | undefined): void {
+function makeSubdirs(workspace: string, subdir: string): void {
   let path = workspace
   for (const name of subdir.split('/').filter((part) => part !== '' && part !== '.')) {
     path = join(path, name)
-    makeDirectory(path, owner)
+    mkdirSync(path, { mode: 0o700 })
   }
 }
 
-function makeDirectory(path: string, owner: number | undefined): void {
-  mkdirSync(path, { mode: 0o700 })
-  if (owner !== undefined) chownSync(path, owner, owner)
-}
-
-/** Whether the workspace exists and `owner` can work in it. Undefined stands for the user of the service. */
-export const isWorkspaceOf = ({ workspace }: TaskDir, owner: number | undefined): boolean =>
-  lstatSync(workspace, { throwIfNoEntry: false })?.uid === (owner ?? process.getuid?.())
+export const hasWorkspace = ({ workspace }: TaskDir): boolean =>
+  lstatSync(workspace, { throwIfNoEntry: false })?.isDirectory() === true
 
 /** Lets another user reach its workspace. On the way that user can neither list nor read anything. */
 export function letPass(dataDir: string, { task_dir }: TaskDir): void {

@@ -39,6 +39,8 @@ export interface TaskRow {
   /** Lengths of the output at the end of the task. Null before, and where they are not known. */
   stdout_bytes: number | null
   stderr_bytes: number | null
+  /** The user of its sandbox, from its reservation on. Null where it has that of the service. */
+  sandbox_uid: number | null
 }
 
 /** Columns apart from the row: they are long and rarely read. */
@@ -84,6 +86,7 @@ const CHANGING: readonly (keyof TaskRow)[] = [
   'inputs',
   'stdout_bytes',
   'stderr_bytes',
+  'sandbox_uid',
 ]
 
 const COLUMNS: readonly (keyof TaskRow)[] = [...FIXED, ...CHANGING]

@@ -100,6 +100,11 @@ export const runtimeLogEvents = {
     when: 'A task with outputs has ended, or the copy of its inputs. It is tried again after --gc-interval-ms.',
     fields: CAUSE,
   },
+  'the user of a sandbox cannot be given back': {
+    level: 'error',
+    when: 'Something that the task has left cannot be taken from its user, which no other sandbox gets until the next start.',
+    fields: { ...CAUSE, uid: 'Its id' },
+  },
   'cannot close the directory of a task': {
     level: 'warn',
     when: 'The sandbox user keeps its access to the directory of a task that has ended.',

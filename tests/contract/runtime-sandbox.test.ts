@@ -20,7 +20,7 @@ import { missingCgroups } from '../support/cgroups.ts'
 import { asOrdinaryUser, ORDINARY_UID } from '../support/ordinary-user.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { command, refused, script } from '../support/runtime-tasks.ts'
-import { missingSandbox, SANDBOX_UID, testRootfs } from '../support/sandboxes.ts'
+import { missingSandbox, testRootfs } from '../support/sandboxes.ts'
 import { gone, noProcessesOf } from '../support/task-processes.ts'
 import { tempDir } from '../support/temp.ts'
 
@@ -30,12 +30,18 @@ const sandbox = { profile: 'linux_sandbox' } as const
 const STRICT = { policy: { capability_mode: 'strict' } } as const
 const lines = (text: string | undefined): string[] => (text ?? '').split('\n').filter((line) => line !== '')
 
+/** Of --sandbox-uids. */
+const expectOwnUid = (text: string | undefined) => {
+  expect(Number(text)).toBeGreaterThanOrEqual(65_600)
+  expect(Number(text)).toBeLessThanOrEqual(69_695)
+}
+
 const why = missingSandbox === undefined ? '' : ` (skipped: ${missingSandbox})`
 const skip = missingSandbox !== undefined
 
-const settings: readonly (readonly [string, number, Parameters<typeof startRuntime>[0]])[] = isRoot
+const settings: readonly (readonly [string, number | undefined, Parameters<typeof startRuntime>[0]])[] = isRoot
   ? [
-      ['as root', SANDBOX_UID, {}],
+      ['as root', undefined, {}],
       ['as an ordinary user', ORDINARY_UID, await asOrdinaryUser()],
     ]
   : [['as an ordinary user', process.getuid?.() ?? 0, {}]]
@@ -52,7 +58,7 @@ describe.skipIf(skip).each([...settings])(`a service %s${why}`, (_, uid, options
     const { task_id, artifacts } = await runtime.runScript('echo secret', bare)
     const log = `../../${task_id}/stdout.log`
     const task = await runtime.runScript(`cat ${log}; echo forged > ${log}`, bare)
-    if (uid !== SANDBOX_UID) return // tasks of a user's service have that user's rights
+    if (uid !== undefined) return // tasks of a user's service have that user's rights
     expect((await runtime.get(task_id)).stdout).toBe('secret\n')
     expect(task).toMatchObject({ status: 'failed', stdout: '' })
     expect(statSync(artifacts.task_dir).mode & 0o777).toBe(0o700)
@@ -87,8 +93,10 @@ describe.skipIf(skip).each([...settings])(`a service %s${why}`, (_, uid, options
     const { task_dir, script_path } = task.artifacts
     const workspace = join(task_dir, 'workspace')
     expect(task).toMatchObject({ status: 'success', stderr: '' })
-    expect(lines(task.stdout)).toEqual([workspace, workspace, script_path!, String(uid), 'made'])
-    expect(statSync(join(workspace, 'file')).uid).toBe(uid)
+    const [, , , own] = lines(task.stdout)
+    expect(lines(task.stdout)).toEqual([workspace, workspace, script_path!, String(uid ?? own), 'made'])
+    if (uid === undefined) expectOwnUid(own)
+    expect(statSync(join(workspace, 'file')).uid).toBe(uid ?? 0) // it is the service's again
   })
 
   test('workspace_subdir is the working directory, and can be written', async () => {
@@ -256,15 +264,14 @@ describe.skipIf(skip || missingCgroups !== undefined)(
   },
 )
 
-const whyNoUid = isRoot ? why : ' (skipped: --sandbox-uid is for a service of root)'
+const whyNoUid = isRoot ? why : ' (skipped: sandboxes of root have users of their own)'
 test.skipIf(skip || !isRoot)(
-  `a task that waits while --sandbox-uid changes works as the new user${whyNoUid}`,
+  `a task keeps its user over a restart with other users, and one that waits gets a new one${whyNoUid}`,
   async () => {
-    const FORMER_UID = 65_534
     using data = tempDir()
     const dataDir = join(data.path, 'data')
     const one = ['--max-running-tasks', '1']
-    const first = await startRuntime({ dataDir, flags: [...one, '--sandbox-uid', String(FORMER_UID)] })
+    const first = await startRuntime({ dataDir, flags: one })
     const running = await first.script('echo ready; until [ -e go ]; do sleep 0.02; done; id -u; echo x > file', {
       sandbox,
     })
@@ -273,13 +280,16 @@ test.skipIf(skip || !isRoot)(
       sandbox: { ...sandbox, workspace_subdir: 'sub' },
     })
     const ofWaiting = (await first.get(waiting)).artifacts
-    expect(statSync(join(ofWaiting.task_dir, 'workspace')).uid).toBe(FORMER_UID)
+    expect(statSync(join(ofWaiting.task_dir, 'workspace')).uid).toBe(0)
     await first.stop()
     await first.dispose()
-    await using second = await startRuntime({ dataDir, flags: one })
+    await using second = await startRuntime({ dataDir, flags: [...one, '--sandbox-uids', '69700-69799'] })
     writeFileSync(join(artifacts.task_dir, 'workspace/go'), '')
-    expect(await second.ended(running)).toMatchObject({ status: 'success', stdout: `ready\n${FORMER_UID}\n` })
-    expect(await second.ended(waiting)).toMatchObject({ status: 'success', stdout: `${SANDBOX_UID}\nx\n` })
+    expect(await second.ended(running)).toMatchObject({ status: 'success' })
+    expectOwnUid(lines((await second.get(running)).stdout)[1])
+    const { status, stdout } = await second.ended(waiting)
+    expect(status).toBe('success')
+    expect(stdout).toMatch(/^697\d\d\nx\n$/)
     expect(await second.eventTypes(waiting)).toEqual([
       ...['submitted', 'accepted', 'planned', 'resource_reserved', 'started', 'resource_released', 'finished'],
     ])
@@ -294,8 +304,10 @@ describe.skipIf(skip || !isRoot)(`root without its rights${why}`, () => {
       'id -u; grep -E "NoNewPrivs|Seccomp:|CapBnd" /proc/self/status; pwd; echo x > file; cat file',
       { sandbox },
     )
+    const [own] = lines(task.stdout)
+    expectOwnUid(own)
     expect(lines(task.stdout)).toEqual([
-      ...[String(SANDBOX_UID), 'CapBnd:\t0000000000000000', 'NoNewPrivs:\t1', 'Seccomp:\t2'],
+      ...[own!, 'CapBnd:\t0000000000000000', 'NoNewPrivs:\t1', 'Seccomp:\t2'],
       ...[join(task.artifacts.task_dir, 'workspace'), 'x'],
     ])
     const { degraded, effective_sandbox, fallback_reasons } = task.execution_plan

@@ -73,7 +73,7 @@ export function dispatching({ slots = 4 }: DispatchingOptions = {}) {
     graceMs: GRACE_MS,
     maxOutputBytes: 1_000_000,
     baseEnvironment: baseEnvironment(process.env, 'test'),
-    sandbox: { users: undefined, canFilter: false, masks: [], exposed: [] },
+    sandbox: { hasUsers: false, canFilter: false, masks: [], exposed: [] },
   }
   const inFlight = new InFlight()
   const records = new LauncherRecords(dataDir)
@@ -86,9 +86,22 @@ export function dispatching({ slots = 4 }: DispatchingOptions = {}) {
   const { host } = launchers
   const secrets = new Secrets(new SecretsDirectory(''))
   const capabilities = hostWithout()
-  const starts = new Starts({ host, settings, cgroups, capabilities, store, records, ends, force, secrets, networks })
+  const starts = new Starts({
+    host,
+    settings,
+    cgroups,
+    capabilities,
+    store,
+    records,
+    ends,
+    force,
+    secrets,
+    networks,
+    users: undefined,
+  })
   const dispatcher = new Dispatcher({
     ...{ store, commit, ledger, queue, inFlight, records, starts, ends, force, results, networks, totals, log },
+    users: undefined,
     inputs: { fill: async () => ({ change: { patch: {}, events: [] } }) },
     outputs: { reduce: async (_, ending) => ending },
     directory: HELD,
@@ -111,7 +124,7 @@ export function dispatching({ slots = 4 }: DispatchingOptions = {}) {
       default_limits: { pids_max: undefined, disk_bytes: undefined },
     })
     const text = JSON.stringify(asked)
-    makeTaskDir(dirOf(asked.task_id), taskDirContent(asked, text, plan, undefined))
+    makeTaskDir(dirOf(asked.task_id), taskDirContent(asked, text))
     const row = acceptedRow(asked.task_id, {
       execution_plan: JSON.stringify(plan),
       reservation: '{"task_slots":1}',

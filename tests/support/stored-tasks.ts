@@ -41,6 +41,7 @@ export const acceptedRow = (task_id: string, more: Partial<TaskRow> = {}): Omit<
   inputs: null,
   stdout_bytes: null,
   stderr_bytes: null,
+  sandbox_uid: null,
   ...more,
 })
 

@@ -12,20 +12,23 @@ import type { SubmitTaskRequest } from '../../../shared/contract/runtime-request
 import { hostWithout, type Part } from '../../support/capabilities.ts'
 import { request } from '../../support/runtime-requests.ts'
 
-const USERS = { usual: { uid: 65_531, name: 'sandbox' }, unfenced: { uid: 65_530, name: 'unfenced' } }
-
 const settings: LaunchSettings = {
   graceMs: 500,
   maxOutputBytes: 1_000,
   baseEnvironment: { PATH: '/bin', USER: 'service' },
-  sandbox: { users: USERS, canFilter: true, masks: ['/run', '/data'], exposed: ['/run/x'] },
+  sandbox: { hasUsers: true, canFilter: true, masks: ['/run', '/data'], exposed: ['/run/x'] },
 }
 const dir = taskDir('/data', 'task-1')
 const context = { dir, dirId: '7:9', cgroup: { version: 2, path: '/cgroup' } as const, mark: 'mark' }
 
 function launched(
   parts: SubmitTaskRequest,
-  { lacking = [] as Part[], given = settings, sandboxPidsMax = undefined as number | undefined } = {},
+  {
+    lacking = [] as Part[],
+    given = settings,
+    uid = 65_531 as number | null,
+    sandboxPidsMax = undefined as number | undefined,
+  } = {},
 ) {
   const asked = request({ task_id: 'task-1', ...parts })
   const plan = planTask(asked, hostWithout(...lacking), {
@@ -34,10 +37,12 @@ function launched(
     access: { runtime: 'token', control: 'token' },
     default_limits: { pids_max: sandboxPidsMax, disk_bytes: undefined },
   })
+  const isSandboxed = plan.effective_sandbox.profile === 'linux_sandbox'
+  const all = { ...context, uid: isSandboxed ? (uid ?? undefined) : undefined }
   return {
     ...{ asked, plan },
-    launch: launchPlan(asked, plan, context, given),
-    env: taskEnvironment(asked, plan, context, given),
+    launch: launchPlan(asked, plan, all, given),
+    env: taskEnvironment(asked, plan, all, given),
   }
 }
 
@@ -60,7 +65,7 @@ describe('a launcher', () => {
       ...{ uid: 65_531, masks: ['/run', '/data'], exposed: ['/run/x'] },
       ...{ workspace: dir.workspace, script: dir.script_path },
     })
-    expect(env).toMatchObject({ HOME: dir.workspace, USER: 'sandbox' })
+    expect(env).toMatchObject({ HOME: dir.workspace, USER: '65531' })
   })
 
   test('with a rootfs finds workspace and script there', () => {
@@ -74,8 +79,7 @@ describe('a launcher', () => {
   })
 
   test('of who is not root names no user', () => {
-    const given = { ...settings, sandbox: { ...settings.sandbox, users: undefined } }
-    const { launch, env } = launched({ sandbox }, { given })
+    const { launch, env } = launched({ sandbox }, { uid: null })
     expect(launch.sandbox).not.toHaveProperty('uid')
     expect(launch.sandbox).not.toHaveProperty('script')
     expect(env.USER).toBe('service')
@@ -137,19 +141,15 @@ describe('a sandbox that asks for no limit on processes', () => {
 
 describe('the directory of a task', () => {
   test.each([
-    // profile, lacking, users of sandboxes: owner, whether others pass
-    ['process', [], USERS, undefined, false],
-    ['linux_sandbox', [], USERS, 65_531, false],
-    ['linux_sandbox', [], undefined, undefined, false],
-    ['linux_sandbox', ['mount'], USERS, 65_531, true],
-    ['linux_sandbox', ['mount'], undefined, undefined, false],
-    ['linux_sandbox', ['user'], USERS, 65_531, false],
-    ['linux_sandbox', ['pid'], USERS, 65_530, false],
-    ['linux_sandbox', ['linux_sandbox'], USERS, undefined, false],
-  ] as const)('of %s without %p belongs to whom it should: %p', (profile, lacking, users, owner, isPassed) => {
+    // profile, lacking, whether sandboxes have users: whether others pass
+    ['process', [], true, false],
+    ['linux_sandbox', [], true, false],
+    ['linux_sandbox', ['mount'], true, true],
+    ['linux_sandbox', ['mount'], false, false],
+    ['linux_sandbox', ['linux_sandbox'], true, false],
+  ] as const)('of %s without %p lets its user pass if it has to: %p', (profile, lacking, hasUsers, isPassed) => {
     const { asked, plan } = launched({ ...SCRIPT, sandbox: { profile } }, { lacking: [...lacking] })
-    const content = taskDirContent(asked, 'text', plan, users)
-    expect([content.owner, needsPassage(plan, users)]).toEqual([owner, isPassed])
-    expect(content).toMatchObject({ request: 'text', script: 'true', workspaceSubdir: '' })
+    expect(needsPassage(plan, hasUsers)).toBe(isPassed)
+    expect(taskDirContent(asked, 'text')).toMatchObject({ request: 'text', script: 'true', workspaceSubdir: '' })
   })
 })

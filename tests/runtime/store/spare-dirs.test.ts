@@ -7,6 +7,7 @@ import { ptr } from 'bun:ffi'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import {
   chmodSync,
+  chownSync,
   existsSync,
   linkSync,
   lstatSync,
@@ -64,7 +65,7 @@ const namesIn = (path: string) => readdirSync(path).sort()
 
 test('the next task gets it, with nothing of the one before', async () => {
   const inodes = inodesOf(old)
-  expect(await spares.keep(old, undefined)).toBe(true)
+  expect(await spares.keep(old)).toBe(true)
   expect(existsSync(old.task_dir)).toBe(false)
   const [name, ...none] = readdirSync(tasksDir(temp.path))
   expect([spares.has(name!), none]).toEqual([true, []])
@@ -92,7 +93,7 @@ test('the next task gets it, with nothing of the one before', async () => {
 test.skipIf(libc === null)('what a task wrote beside the content of its files is gone', async () => {
   const paths = [old.workspace, old.stdout_path, old.stderr_path]
   for (const path of paths) expect(libc!.setxattr(text(path), text('user.mine'), text('secret'), 6, 0)).toBe(0)
-  expect(await spares.keep(old, undefined)).toBe(true)
+  expect(await spares.keep(old)).toBe(true)
   makeTaskDir(old, { ...CONTENT, request: 'next' }, spares)
   for (const path of paths) expect(libc!.listxattr(text(path), null, 0)).toBe(0n)
 })
@@ -101,7 +102,7 @@ test('what was in the workspace, and a script, are gone', async () => {
   mkdirSync(join(old.workspace, 'deep/er'), { recursive: true })
   writeFileSync(join(old.workspace, 'deep/er/file'), 'old')
   writeFileSync(old.script_path, 'old')
-  expect(await spares.keep(old, undefined)).toBe(true)
+  expect(await spares.keep(old)).toBe(true)
   makeTaskDir(old, { ...CONTENT, request: 'next' }, spares)
   expect(readdirSync(old.workspace)).toEqual([])
   expect(existsSync(old.script_path)).toBe(false)
@@ -110,11 +111,11 @@ test('what was in the workspace, and a script, are gone', async () => {
 test('a task that was never launched leaves one, too', async () => {
   rmSync(join(old.task_dir, 'outcome'))
   rmSync(old.result_path)
-  expect(await spares.keep(old, undefined)).toBe(true)
+  expect(await spares.keep(old)).toBe(true)
 })
 
 test('one that was made ahead is as one of a removed task', async () => {
-  expect(await spares.keep(old, undefined)).toBe(true)
+  expect(await spares.keep(old)).toBe(true)
   const [kept] = readdirSync(tasksDir(temp.path))
   const contentOf = (dir: string) =>
     ['.', ...readdirSync(dir)].sort().map((name) => {
@@ -122,16 +123,16 @@ test('one that was made ahead is as one of a removed task', async () => {
       return { name, mode, uid, gid, size: name === 'workspace' || name === '.' ? 0 : size }
     })
   const content = contentOf(join(tasksDir(temp.path), kept!))
-  expect(spares.take(old, undefined)).toBe(true)
-  spares.stock(undefined)
+  expect(spares.take(old)).toBe(true)
+  spares.stock()
   const next = taskDir(temp.path, 'next')
-  expect(spares.take(next, undefined)).toBe(true)
+  expect(spares.take(next)).toBe(true)
   expect(contentOf(next.task_dir)).toEqual(content)
-  expect(spares.take(next, undefined)).toBe(false)
+  expect(spares.take(next)).toBe(false)
 })
 
 test('a few are made ahead, and no more', () => {
-  for (let i = 0; i < 10; i++) spares.stock(undefined)
+  for (let i = 0; i < 10; i++) spares.stock()
   const names = readdirSync(tasksDir(temp.path)).filter((name) => spares.has(name))
   expect(names).toHaveLength(4)
 })
@@ -139,20 +140,14 @@ test('a few are made ahead, and no more', () => {
 test('none is made ahead where there is no place, and the next task gets none', () => {
   const away = join(temp.path, 'away')
   renameSync(tasksDir(temp.path), away)
-  spares.stock(undefined)
+  spares.stock()
   renameSync(away, tasksDir(temp.path))
   expect(readdirSync(tasksDir(temp.path))).toEqual(['old'])
-  expect(spares.take(taskDir(temp.path, 'next'), undefined)).toBe(false)
-})
-
-test('a task with another user does not get it', async () => {
-  expect(await spares.keep(old, undefined)).toBe(true)
-  expect(spares.take(old, 12_345)).toBe(false)
-  expect(spares.take(old, undefined)).toBe(true)
+  expect(spares.take(taskDir(temp.path, 'next'))).toBe(false)
 })
 
 test('a directory that is in the way of a task is not merged with it', async () => {
-  expect(await spares.keep(old, undefined)).toBe(true)
+  expect(await spares.keep(old)).toBe(true)
   mkdirSync(old.task_dir)
   writeFileSync(join(old.task_dir, 'stray'), '')
   makeTaskDir(old, { ...CONTENT, request: 'next' }, spares)
@@ -193,8 +188,8 @@ test.each(Object.entries(ODD))('it is not kept with %s', async (_, change) => {
   writeFileSync(outside, 'mine')
   if (_.includes('second name')) rmSync(outside)
   change(old, outside)
-  expect(await spares.keep(old, undefined)).toBe(false)
-  expect(spares.take(old, undefined)).toBe(false)
+  expect(await spares.keep(old)).toBe(false)
+  expect(spares.take(old)).toBe(false)
   if (!_.includes('second name')) expect(readFileSync(outside, 'utf8')).toBe('mine')
 })
 
@@ -205,15 +200,16 @@ test('no more are kept than MAX_SPARES, which is 3 here', async () => {
     makeTaskDir(dir, { ...CONTENT, request: name })
     return dir
   }
-  for (let i = 0; i < 3; i++) expect(await spares.keep(ended(`task-${i}`), undefined)).toBe(true)
+  for (let i = 0; i < 3; i++) expect(await spares.keep(ended(`task-${i}`))).toBe(true)
   const last = ended('last')
-  expect(await spares.keep(last, undefined)).toBe(false)
+  expect(await spares.keep(last)).toBe(false)
   makeTaskDir(taskDir(temp.path, 'next'), { ...CONTENT, request: 'next' }, spares)
-  expect(await spares.keep(last, undefined)).toBe(true)
+  expect(await spares.keep(last)).toBe(true)
 })
 
-test('it is not kept with the user of another task', async () => {
-  expect(await spares.keep(old, 12_345)).toBe(false)
+test.skipIf(process.getuid?.() !== 0)('it is not kept with the user of a task', async () => {
+  chownSync(old.workspace, 12_345, 12_345)
+  expect(await spares.keep(old)).toBe(false)
 })
 
 test('it is not kept while somebody reads its output', async () => {
@@ -222,7 +218,7 @@ test('it is not kept while somebody reads its output', async () => {
   const follower = { ended: new Promise(() => {}) }
   const reader = logStream(old.stdout_path, follower).getReader()
   await reader.read()
-  expect(await spares.keep(old, undefined)).toBe(false)
+  expect(await spares.keep(old)).toBe(false)
   await reader.cancel()
-  expect(await spares.keep(old, undefined)).toBe(true)
+  expect(await spares.keep(old)).toBe(true)
 })

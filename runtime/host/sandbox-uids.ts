@@ -1,0 +1,139 @@
+/**
+ * The user ids of sandboxes, where the service is root: one for each sandbox that runs, never shared by two.
+ *
+ * A user may end its processes, read their memory, and owns the user namespaces that it made. So two sandboxes with one user
+ * would be at each other's mercy wherever a namespace does not keep them apart.
+ *
+ * Services of one host share the range. Each id has a lock file in `/run`, which a service takes (flock) when it needs one more
+ * id, and keeps until it ends. Sandboxes outlive their service, so an id that a process of the host bears is not taken either.
+ */
+import { closeSync, mkdirSync, openSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { tryLock } from '../../shared/directory-lock.ts'
+import type { UidRange } from '../intake/uid-range.ts'
+import { readText } from './read-text.ts'
+
+const LOCKS = '/run/taskmill-sandbox-uids'
+
+/** Milliseconds until ids that others held are tried again. */
+const RETRY_MS = 1_000
+
+/** The holder of the id of a sandbox that is tried. No task has this name. */
+export const TRIAL = '+trial'
+
+export class SandboxUids {
+  readonly #range: UidRange
+  readonly #locks: string
+  /** Descriptors of the lock files of this service, by id. Undefined where there can be no locks. */
+  readonly #claimed = new Map<number, number | undefined>()
+  /** Claimed and in no use; the one that is free the longest comes first. */
+  readonly #free: number[] = []
+  readonly #held = new Map<string, number>()
+  #next: number
+  #retryMs = 0
+
+  constructor(range: UidRange, locks = LOCKS) {
+    this.#range = range
+    this.#locks = locks
+    this.#next = range.first
+  }
+
+  /** Whether a sandbox could start. Claims one more id if need be. */
+  get hasFree(): boolean {
+    return this.#free.length > 0 || this.#claimOne()
+  }
+
+  /** The id of a sandbox that has one: from `take` to `release`. */
+  of(holder: string): number | undefined {
+    return this.#held.get(holder)
+  }
+
+  /** Throws if none is free. Callers check before. */
+  take(holder: string): number {
+    const uid = this.hasFree ? this.#free.shift() : undefined
+    if (uid === undefined) throw new Error(`no user id is free for ${holder} (--sandbox-uids)`)
+    this.#held.set(holder, uid)
+    return uid
+  }
+
+  /**
+   * For the sandbox that is tried at the start, until `release(TRIAL)`. Where others have all ids, as after the restart of a
+   * service with a single one, it has the first for a moment, in a pid namespace of its own.
+   */
+  forTrial(): number {
+    return this.hasFree ? this.take(TRIAL) : this.#range.first
+  }
+
+  /** A sandbox of an earlier service runs on with its id, whether that is in the range or not. */
+  restore(holder: string, uid: number): void {
+    const free = this.#free.indexOf(uid)
+    if (free >= 0) this.#free.splice(free, 1)
+    if (!this.#claimed.has(uid)) this.#claim(uid)
+    this.#held.set(holder, uid)
+  }
+
+  /** Nothing bears the id any more. */
+  release(holder: string): void {
+    const uid = this.#held.get(holder)
+    if (uid === undefined) return
+    this.#held.delete(holder)
+    if (this.#claimed.has(uid) && this.#isInRange(uid)) this.#free.push(uid)
+  }
+
+  #isInRange(uid: number): boolean {
+    return uid >= this.#range.first && uid <= this.#range.last
+  }
+
+  #claimOne(): boolean {
+    if (performance.now() < this.#retryMs) return false
+    let borne: ReadonlySet<number> | undefined
+    for (; this.#next <= this.#range.last; this.#next++) {
+      const uid = this.#next
+      if (this.#claimed.has(uid) || !this.#claim(uid)) continue
+      borne ??= uidsOfProcesses()
+      if (!borne.has(uid)) {
+        this.#free.push(uid)
+        this.#next++
+        return true
+      }
+      this.#unclaim(uid)
+    }
+    this.#next = this.#range.first
+    this.#retryMs = performance.now() + RETRY_MS
+    return false
+  }
+
+  /** False if another service has it. */
+  #claim(uid: number): boolean {
+    let fd: number | undefined
+    try {
+      mkdirSync(this.#locks, { mode: 0o700, recursive: true })
+      fd = openSync(join(this.#locks, String(uid)), 'a', 0o600)
+    } catch {
+      // A host without a writable /run has one service: those of a container, or of a test.
+    }
+    if (fd !== undefined && !tryLock(fd)) {
+      closeSync(fd)
+      return false
+    }
+    this.#claimed.set(uid, fd)
+    return true
+  }
+
+  #unclaim(uid: number): void {
+    const fd = this.#claimed.get(uid)
+    if (fd !== undefined) closeSync(fd)
+    this.#claimed.delete(uid)
+  }
+}
+
+/** All user ids that processes of this host have: real, effective, saved, and that of the file system. */
+export function uidsOfProcesses(): ReadonlySet<number> {
+  const uids = new Set<number>()
+  for (const name of readdirSync('/proc')) {
+    if (!/^\d+$/.test(name)) continue
+    const line = /^Uid:\t(.*)$/m.exec(readText(`/proc/${name}/status`) ?? '')?.[1]
+    for (const uid of line?.split('\t') ?? []) uids.add(Number(uid))
+  }
+  return uids
+}
