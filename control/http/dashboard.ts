@@ -7,7 +7,7 @@
  */
 import type { AnyElysia } from 'elysia'
 import { ServiceError } from '../../shared/errors.ts'
-import { described, other } from '../../shared/openapi/route.ts'
+import { described, empty, other } from '../../shared/openapi/route.ts'
 
 const section = 'The dashboard'
 
@@ -20,7 +20,7 @@ const SECURITY_HEADERS = {
 }
 
 interface Asset {
-  readonly headers: Readonly<Record<string, string>>
+  readonly headers: Readonly<Record<string, string>> & { readonly etag: string }
   readonly plain: Uint8Array<ArrayBuffer>
   readonly zipped: Uint8Array<ArrayBuffer>
 }
@@ -53,17 +53,28 @@ export function addDashboardRoutes(app: AnyElysia): void {
         if (asset === undefined) throw new ServiceError(404, `not found: GET /assets/${params.name}`)
         const isZipped = /\bgzip\b/.test(request.headers.get('accept-encoding') ?? '')
         const headers = { ...SECURITY_HEADERS, ...asset.headers, ...(isZipped && { 'content-encoding': 'gzip' }) }
+        if (names(request.headers.get('if-none-match'), asset.headers.etag)) {
+          return new Response(null, { status: 304, headers: { ...SECURITY_HEADERS, ...asset.headers } })
+        }
         return new Response(isZipped ? asset.zipped : asset.plain, { headers })
       },
       described({
         section,
         summary: 'Read a file of the dashboard',
         params: { name: 'Name of the file, which has a hash of its content.' },
-        answers: { 200: { ...other('text/javascript', 'The script, or the style sheet.'), otherType: 'text/css' } },
+        headers: { 'If-None-Match': 'ETags of copies that the caller has, with commas between them, or `*`.' },
+        answers: {
+          200: { ...other('text/javascript', 'The script, or the style sheet.'), otherType: 'text/css' },
+          304: empty('The caller has the file: `If-None-Match` names its ETag.'),
+        },
         errors: { 404: 'There is no such file. Another version of the service may have had it.' },
       }),
     )
 }
+
+/** Whether `If-None-Match` names the ETag. The comparison is weak. Source: RFC 9110, section 13.1.2. */
+const names = (ifNoneMatch: string | null, etag: string): boolean =>
+  ifNoneMatch?.trim() === '*' || ifNoneMatch?.match(/"[^"]*"/g)?.includes(etag) === true
 
 async function preparePage(): Promise<Page> {
   // In modules of their own, so that a start does not load them.

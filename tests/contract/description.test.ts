@@ -219,6 +219,7 @@ describe('real answers of control', () => {
     const names = [...String(page).matchAll(/"assets\/([^"]+)"/g)].map(([, name]) => name!)
     expect(names.length).toBe(3)
     for (const name of [...names, 'none']) await service.ask('GET /assets/{name}', { values: { name } })
+    await service.ask('GET /assets/{name}', { values: { name: names[0]! }, headers: { 'if-none-match': '*' } })
   })
 
   test('that refuse', async () => {

@@ -53,6 +53,21 @@ test('the scripts are small, and all files may be kept for ever', async () => {
   }
 })
 
+test('a file that the caller has is not sent again', async () => {
+  const [path] = (await assetsOf()) as [string]
+  const { headers } = await get(path)
+  const etag = headers.get('etag')!
+  for (const same of [etag, `W/${etag}`, `"a,b", W/"c" ,${etag}`, '*', ' * ']) {
+    const response = await get(path, { 'if-none-match': same, 'accept-encoding': 'gzip' })
+    expect([same, response.status, await response.text()]).toEqual([same, 304, ''])
+    for (const name of ['etag', 'cache-control', 'vary']) expect(response.headers.get(name)).toBe(headers.get(name))
+    expect(response.headers.get('content-encoding')).toBeNull()
+  }
+  for (const other of ['', '"other"', etag.slice(1, -1), `"x${etag.slice(1)}`, '"*"']) {
+    expect([other, (await get(path, { 'if-none-match': other })).status]).toEqual([other, 200])
+  }
+})
+
 test('a file of another version is not found', async () => {
   const response = await get('/assets/dashboard-0123456789abcdef.js')
   expect(response.status).toBe(404)
