@@ -14,6 +14,9 @@ import { isDecodable, isWithoutHost, pathOf } from './request-url.ts'
 import { TRACE_HEADER, TRACE_PARENT_HEADER, traceIdFrom } from './trace.ts'
 import type { UnknownFields } from './unknown-names.ts'
 
+/** `Retry-After` by status. What is full (429) takes longer to have room than what is away or busy (503). */
+const RETRY_AFTER_SECONDS: Readonly<Record<number, number>> = { 429: 5, 503: 1 }
+
 export type ErrorBody = (error: ServiceError) => unknown
 
 export interface HttpServiceOptions {
@@ -97,7 +100,7 @@ export function httpService(options: HttpServiceOptions) {
     .onError(({ code, error, set, request }) => {
       const refusal = asServiceError(code, error, request)
       set.status = refusal.status
-      Object.assign(set.headers, refusal.headers)
+      Object.assign(set.headers, retryAfter(refusal.status), refusal.headers)
       set.headers['content-type'] = 'application/json'
       logRefusal(log, refusal, request, traceIdOf(set))
       return errorBody(refusal)
@@ -133,6 +136,10 @@ export function refuseOtherMethods(app: AnyElysia): void {
     })
   }
 }
+
+/** When a caller may ask again, unless the refusal says so itself. */
+const retryAfter = (status: number): { readonly 'retry-after'?: string } =>
+  status in RETRY_AFTER_SECONDS ? { 'retry-after': String(RETRY_AFTER_SECONDS[status]) } : {}
 
 /** The path of a route up to its first parameter. */
 function fixedPartOf(route: string): string {

@@ -2,4 +2,4 @@
 import { ServiceError } from '../../shared/errors.ts'
 
 export const noOwner = (why: string, cause?: unknown): ServiceError =>
-  new ServiceError(503, `${why}; try again`, { headers: { 'retry-after': '1' }, cause })
+  new ServiceError(503, `${why}; try again`, { cause })

@@ -152,7 +152,7 @@ interface Around {
 function operation(route: RouteDescription, { path, schemas, error }: Around): Operation {
   const parameters = parametersOf(route, schemas)
   const ofRoute = route.errorSchema === undefined ? error : { anyOf: [schemas.referTo(route.errorSchema), error] }
-  const refusals = Object.entries(route.errors ?? {}).map(([status, when]) => [status, refusal(when, ofRoute)])
+  const refusals = Object.entries(route.errors ?? {}).map(([status, when]) => [status, refusal(when, ofRoute, status)])
   return {
     operationId: operationName(route.summary),
     tags: [route.section],
@@ -225,8 +225,16 @@ function response({ description, schema, type, otherType, headers, links }: Answ
   }
 }
 
-const refusal = (description: string, error: Schema): Response => ({
+const RETRY_AFTER = {
+  'Retry-After': {
+    description: 'Seconds after which a caller may ask again.',
+    schema: { type: 'integer', minimum: 0 },
+  },
+}
+
+const refusal = (description: string, error: Schema, status = 'default'): Response => ({
   description,
+  ...((status === '429' || status === '503') && { headers: RETRY_AFTER }),
   content: { 'application/json': { schema: error } },
 })
 

@@ -246,8 +246,9 @@ describe('the queue', () => {
     await reached(runtime, running, 'running')
     const waiting = [await runtime.submit(SLEEP), await runtime.submit(SLEEP)]
     const before = [await runtime.resources(), readdirSync(join(runtime.dataDir, 'tasks')).toSorted()]
-    const [status, code] = await refused(await runtime.post({ task_id: 'too-many', ...SLEEP }))
-    expect([status, code]).toEqual([429, 'resource_limit_exceeded'])
+    const full = await runtime.post({ task_id: 'too-many', ...SLEEP })
+    expect(full.headers.get('retry-after')).toBe('5')
+    expect((await refused(full)).slice(0, 2)).toEqual([429, 'resource_limit_exceeded'])
     expect([await runtime.resources(), readdirSync(join(runtime.dataDir, 'tasks')).toSorted()]).toEqual(before)
     expect((await runtime.fetch('/api/v1/tasks/too-many')).status).toBe(404)
 

@@ -60,6 +60,14 @@ get('/refused', () => {
   throw refusal()
 })
 get('/refused/later', () => later(undefined).then(() => Promise.reject(refusal())))
+for (const status of [429, 503]) {
+  get(`/refused/${status}`, () => {
+    throw new ServiceError(status, 'refused')
+  })
+}
+get('/refused/itself', () => {
+  throw new ServiceError(503, 'refused', { headers: { 'retry-after': '9' } })
+})
 get('/defect', () => {
   throw new TypeError('a defect')
 })
@@ -127,6 +135,14 @@ test('all routes are answered in one pass, but for those with parameters that ma
   )
   const declared = app.routes.filter(({ method }) => method !== 'ALL').map(({ method, path }) => `${method} ${path}`)
   expect(answered.sort()).toEqual(declared.filter((name) => name !== 'GET /repeated').sort())
+})
+
+test.each([
+  ['429', '5'],
+  ['503', '1'],
+  ['itself', '9'],
+])('/refused/%s says when to ask again', async (name, seconds) => {
+  expect((await fetch(`${server.url}/refused/${name}`)).headers.get('retry-after')).toBe(seconds)
 })
 
 test('what a handler returns is answered in the same turn of the event loop', () => {

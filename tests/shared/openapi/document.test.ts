@@ -50,6 +50,14 @@ describe.each(['control', 'runtime'] as const)('the document of %s', (name) => {
     expect(documents[name].servers.map(({ url }) => url)).toEqual(['.'])
   })
 
+  test('names Retry-After where a caller may ask again', () => {
+    const refusals = operationsOf(documents[name]).flatMap(({ responses }) =>
+      ['429', '503'].flatMap((status) => responses[status] ?? []),
+    )
+    expect(refusals.length).toBeGreaterThan(0)
+    for (const { headers } of refusals) expect(Object.keys(headers ?? {})).toEqual(['Retry-After'])
+  })
+
   test('has a schema for each body', () => {
     const bodies = operationsOf(documents[name]).flatMap(({ requestBody, responses }) =>
       [requestBody, ...Object.values(responses)].flatMap((each) => Object.values(each?.content ?? {})),
