@@ -12,6 +12,7 @@ import {
   type RuntimeLabels,
 } from './contract/runtime-names.ts'
 import { isObject } from './json.ts'
+import { shownUrl } from './shown-url.ts'
 import { plainSocketUrl } from './socket-address.ts'
 
 export interface RuntimeEntry {
@@ -98,11 +99,19 @@ export function runtimeEntries(text: string): readonly RuntimeEntry[] | string {
     if (entries.has(entry.name)) {
       return `a name for each runtime service, as in gpu-1=http://10.0.0.7:18080: two are called ${entry.name}`
     }
+    const twin = twinOf(entry, [...entries.values()])
+    if (twin !== undefined) {
+      return `one name for each address: ${twin.name} and ${entry.name} are both at ${shownUrl(entry.url)}`
+    }
     entries.set(entry.name, entry)
     if (entries.size > MAX_RUNTIMES) return `at most ${MAX_RUNTIMES} runtime services`
   }
   return entries.size === 0 ? 'at least one address' : [...entries.values()]
 }
+
+/** One of `entries` with the address of `entry` under another name: a runtime service that would count as two. */
+export const twinOf = <E extends RuntimeEntry>({ name, url }: RuntimeEntry, entries: readonly E[]): E | undefined =>
+  entries.find((each) => each.name !== name && shownUrl(each.url) === shownUrl(url))
 
 /** Neither an address nor a label has spaces. */
 const BETWEEN_ENTRIES = /[\s\0]+/

@@ -7,7 +7,7 @@
 import { MAX_RUNTIMES, type RuntimeLabels } from '../../shared/contract/runtime-names.ts'
 import { ServiceError } from '../../shared/errors.ts'
 import { nearestName } from '../../shared/nearest-name.ts'
-import type { RuntimeEntry } from '../../shared/runtime-entry.ts'
+import { type RuntimeEntry, twinOf } from '../../shared/runtime-entry.ts'
 import { shownUrl } from '../../shared/shown-url.ts'
 import { didYouMean } from '../../shared/unknown-names.ts'
 
@@ -61,7 +61,7 @@ export const isRemoved = ({ name, url }: RuntimeEntry, { removed }: PoolState): 
 
 /**
  * With another runtime service, or with other labels for a known one. `attempts` is the number of attempts of that name.
- * Throws 409.
+ * Throws 409, also for an address under another name; earlier versions let such twins in, and those stay.
  */
 export function withAdded(flags: PoolFlags, state: PoolState, entry: RuntimeEntry, attempts: number): PoolState {
   const { name, url, labels } = entry
@@ -81,6 +81,10 @@ export function withAdded(flags: PoolFlags, state: PoolState, entry: RuntimeEntr
       409,
       `runtime ${name} is at ${shownUrl(known.url)} and has ${attemptsText(attempts)}: wait for them, or remove it with lost=true if its machine is gone for good`,
     )
+  }
+  const twin = isKnownUrl ? undefined : twinOf(entry, [...entries.values()])
+  if (twin !== undefined) {
+    throw new ServiceError(409, `runtime ${twin.name} is at ${url} already: use that name, or remove it first`)
   }
   if (known === undefined && entries.size >= MAX_RUNTIMES) {
     throw new ServiceError(409, `there are ${MAX_RUNTIMES} runtime services already: remove one first`)

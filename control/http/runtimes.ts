@@ -70,7 +70,7 @@ export function addRuntimeRoutes(app: AnyElysia, parts: RuntimesParts): void {
         },
         errors: {
           400: 'The body is invalid.',
-          409: 'The name is set by --runtime-url, or has attempts at another address; or there are too many.',
+          409: 'The name is set by --runtime-url, or has attempts at another address; another name has the address; or there are too many.',
           413: 'The body is too large.',
           ...NOT_STORED,
         },

@@ -121,6 +121,20 @@ describe('a change of the pool', () => {
     expect(there).toMatchObject({ status: 201, answer: { url: socket, configured: true } })
   })
 
+  test('to an address that another name has is refused, however it is written', async () => {
+    await using control = await startControl({ flags: ['--runtime-url', 'a=http://127.0.0.1/r'] })
+    await ask(control, 'POST', '/runtimes', GPU)
+    for (const [name, url, other] of [
+      ['gpu-2', 'HTTP://127.0.0.1:1/', 'gpu-1'],
+      ['gpu-2', 'http://127.0.0.1:80/r', 'a'],
+    ]) {
+      const { status, answer } = await ask(control, 'POST', '/runtimes', { name, url })
+      expect([status, answer.error]).toEqual([409, expect.stringContaining(`runtime ${other} is at http://127.0.0.1`)])
+    }
+    expect((await ask(control, 'POST', '/runtimes', GPU)).status).toBe(200)
+    expect(await namesIn(control)).toEqual(['a', 'gpu-1'])
+  })
+
   test('of an address is logged, because two runtime services may have one name', async () => {
     await using control = await startControl()
     await ask(control, 'POST', '/runtimes', GPU)
@@ -147,9 +161,9 @@ describe('a change of the pool', () => {
     const authorized = (method: string, path: string, more: object) =>
       control.fetch(path, { method, headers: { authorization: 'Bearer sesame' }, body: JSON.stringify(more) })
     for (let i = 1; i < 256; i++) {
-      expect((await authorized('POST', '/runtimes', { ...GPU, name: `r${i}` })).status).toBe(201)
+      expect((await authorized('POST', '/runtimes', { name: `r${i}`, url: `http://127.0.0.1:${i}` })).status).toBe(201)
     }
-    const refused = await authorized('POST', '/runtimes', GPU)
+    const refused = await authorized('POST', '/runtimes', { ...GPU, url: 'http://127.0.0.1:256' })
     expect([refused.status, await refused.json()]).toEqual([
       409,
       { error: 'there are 256 runtime services already: remove one first' },

@@ -83,7 +83,7 @@ describeReplicas('runtime services in a database', (cluster) => {
     const added = await Promise.all(
       names.map((name, i) =>
         until(
-          () => ask(i % 2 === 0 ? first : second, 'POST', '/runtimes', { ...GPU, name }),
+          () => ask(i % 2 === 0 ? first : second, 'POST', '/runtimes', { name, url: `http://127.0.0.1:${i + 1}` }),
           ({ status }) => status !== 503, // a slow disk makes some wait too long; what was asked for is done all the same
         ),
       ),

@@ -42,6 +42,17 @@ describe('--runtime-url', () => {
     expect(runtimeEntries(' ')).toBe('at least one address')
   })
 
+  test.each([
+    'a=http://h:1 b=http://h:1',
+    'a=http://h:80/base b=HTTP://H/base/,gpu',
+    'a=http://ada:secret@h b=http://h',
+    'a=unix:/run/r.sock b=unix:///run/r.sock',
+  ])('has no address under two names: %s', (text) => {
+    const fault = runtimeEntries(text)
+    expect(fault).toStartWith('one name for each address: a and b are both at ')
+    expect(fault).not.toContain('secret')
+  })
+
   test('of any text is entries or what is expected', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {

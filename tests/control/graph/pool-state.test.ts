@@ -51,6 +51,19 @@ describe('the pool', () => {
     expect(() => withRemoved(flags, UNCHANGED, 'own', lost)).toThrow('is started by --with-runtime')
   })
 
+  test('has each address under one name; twins of an earlier version stay, and are added again', () => {
+    const state = withAdded(flags, UNCHANGED, entry('g'), 0)
+    const remedy = 'already: use that name, or remove it first'
+    expect(() => withAdded(flags, state, entry('h', 'g'), 0)).toThrow(`runtime g is at http://g:1 ${remedy}`)
+    expect(() => withAdded(flags, state, entry('h', 'f'), 0)).toThrow(`runtime f is at http://f:1 ${remedy}`)
+    const both = withAdded(flags, state, entry('h'), 0)
+    expect(() => withAdded(flags, both, entry('h', 'g'), 0)).toThrow(remedy)
+    expect(seen(withAdded(flags, withRemoved(flags, state, 'g', kept), entry('h', 'g'), 0))).toHaveLength(3)
+    const twins = { ...UNCHANGED, added: [entry('g'), entry('h', 'g')] }
+    expect(withAdded(flags, twins, entry('h', 'g'), 0)).toBe(twins)
+    expect(withAdded(flags, twins, entry('h', 'g', { gpu: '' }), 0).added[1]).toEqual(entry('h', 'g', { gpu: '' }))
+  })
+
   test('names the nearest one to whoever misspells a name', () => {
     const state = withAdded(flags, UNCHANGED, entry('gpu-1'), 0)
     expect(() => withDrained(flags, state, 'gpu1', true)).toThrow('no runtime is named gpu1 (did you mean "gpu-1"?)')
