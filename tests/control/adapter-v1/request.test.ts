@@ -46,7 +46,10 @@ describe('a request', () => {
     ['{"action":{"kind":"noop","depends_on":"a"}}', 'invalid JSON: action.depends_on: expected array of strings'],
     ['{"action":{"kind":"noop","depends_on":[1]}}', 'invalid JSON: action.depends_on: expected array of strings'],
     ['{"action":{"kind":"noop","retry":"1"}}', 'invalid JSON: action.retry: expected integer'],
-    ['{"action":{"kind":"noop","timeout":2.5}}', 'invalid JSON: action.timeout: expected integer of milliseconds (30000)'],
+    [
+      '{"action":{"kind":"noop","timeout":2.5}}',
+      'invalid JSON: action.timeout: expected integer of milliseconds (30000)',
+    ],
     ['{"adapter":1,"action":{"kind":"noop"}}', 'invalid JSON: adapter: expected string'],
     ['{"agent_id":{},"action":{"kind":"noop"}}', 'invalid JSON: agent_id: expected string'],
     ['{"session_id":true,"action":{"kind":"noop"}}', 'invalid JSON: session_id: expected string'],
