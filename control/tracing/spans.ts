@@ -13,6 +13,9 @@ const MAX_NAME_CHARACTERS = 256
 /** Spans within the service, which are neither client nor server. */
 const KIND_INTERNAL = 1
 
+/** Spans of requests to other services, below which the spans of these belong. */
+const KIND_CLIENT = 3
+
 const STATUS_ERROR = 2
 
 type Value = { readonly stringValue: string } | { readonly intValue: string }
@@ -72,7 +75,7 @@ export function attemptSpan(task: Task, at: number, ending: AttemptEnding, conte
   return {
     ...{ traceId: context.traceId, spanId: attemptSpanId(graph.id, id, attempt), flags: SAMPLED },
     parentSpanId: parent === undefined ? graphSpanId(graph.id) : attemptSpanId(graph.id, parent.id, parent.attempt),
-    ...{ name: toolName === undefined ? type : `${type}.${nameOf(toolName)}`, kind: KIND_INTERNAL },
+    ...{ name: toolName === undefined ? type : `${type}.${nameOf(toolName)}`, kind: kindOf(task) },
     ...times(attemptStartedAt, at),
     attributes: attributes({
       'taskmill.graph.id': graph.id,
@@ -88,6 +91,10 @@ export function attemptSpan(task: Task, at: number, ending: AttemptEnding, conte
       ending.status === 'failed' ? { code: STATUS_ERROR, message: (error ?? '').slice(0, MAX_ERROR_CHARACTERS) } : {},
   }
 }
+
+/** `mcp.poll` reads what this service keeps. */
+const kindOf = ({ type, toolName }: Task): number =>
+  (type === 'os' && toolName === 'http') || (type === 'mcp' && toolName !== 'poll') ? KIND_CLIENT : KIND_INTERNAL
 
 const nameOf = (name: string): string => name.slice(0, MAX_NAME_CHARACTERS)
 

@@ -89,6 +89,21 @@ test('a graph, its attempts, children and approvals are one trace', async () => 
   )
 })
 
+test('attempts that ask other services are of kind CLIENT', async () => {
+  await using collector = startCollector()
+  await using control = await startControl(traced(collector.url))
+  const { url } = control
+  await control.submit([
+    { id: 'http', type: 'http', params: { url: `${url}/health` } },
+    { id: 'failed', type: 'http', params: { url: `${url}/nowhere` } },
+    { id: 'call', type: 'mcp', tool_name: 'echo', params: { a: 1 } },
+    { id: 'poll', type: 'mcp', tool_name: 'poll', params: { handle_id: 'none' } },
+    noop('noop'),
+  ])
+  const kinds = Object.entries(named(await collector.has(6))).map(([name, { kind }]) => `${name}: ${kind}`)
+  expect(kinds.toSorted()).toEqual(['call 1: 3', 'failed 1: 3', 'graph: 1', 'http 1: 3', 'noop 1: 1', 'poll 1: 1'])
+})
+
 describe('a caller', () => {
   test('that sends a traceparent is the parent, and finds its trace in the logs', async () => {
     await using collector = startCollector()
