@@ -51,7 +51,6 @@ import { pollCall } from './operations/get.ts'
 import { AddressGuard, type AddressGuards } from './outbound/address-guard.ts'
 import { databaseAddresses, openDatabaseFile } from './shared-store/database-addresses.ts'
 import type { DatabaseUrl } from './shared-store/database-url.ts'
-import { useSchema } from './shared-store/schema-name.ts'
 import type { SharedKeeper } from './shared-store/shared-keeper.ts'
 import { Counters } from './store/counters.ts'
 import { Retention, type SharedRoom } from './store/retention.ts'
@@ -233,7 +232,10 @@ async function sharedStorage(
 ): Promise<Storage> {
   const { dataDir, lease: leaseMs, databaseTimeout: timeoutMs, eventHistory: maxEvents, onTakeover, cluster } = config
   onStarting(access.address)
-  const { openShared } = await import('./shared-store/open-shared.ts')
+  const [{ openShared }, { useSchema }] = await Promise.all([
+    import('./shared-store/open-shared.ts'),
+    import('./shared-store/schema-name.ts'),
+  ])
   useSchema(config.databaseSchema)
   const opening = openShared({
     ...{ ...database, leaseMs, timeoutMs, dataDir, maxEvents, onTakeover, cluster, token: access.token, log },

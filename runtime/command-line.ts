@@ -7,7 +7,6 @@
 import { versionLine } from '../shared/build-info.ts'
 import { messageOf, startFault, UsageError } from '../shared/errors.ts'
 import { describeSettings, readCommandLine } from '../shared/flags.ts'
-import { writeOut } from '../shared/standard-output.ts'
 import { VERSION } from '../shared/version.ts'
 import { serveSettings, serveVariables } from './config.ts'
 import { PORTABLE_LAUNCHER } from './portable/subcommand.ts'
@@ -91,6 +90,7 @@ async function client(name: string, argv: readonly string[]): Promise<number> {
 
 /** Prints all of `text`. Returns `exitCode`, or 1 if standard output fails. */
 async function print(text: string, exitCode: number): Promise<number> {
+  const { writeOut } = await import('../shared/standard-output.ts')
   try {
     await writeOut(`${text}\n`)
     return exitCode

@@ -17,7 +17,7 @@ import {
 } from '../../shared/contract/runtime-status.ts'
 import { BAR_HEADER, NOT_AFTER_HEADER } from '../../shared/contract/submission-lease.ts'
 import { parseIp } from '../../shared/egress/ip-address.ts'
-import { ServiceError } from '../../shared/errors.ts'
+import { messageOf, ServiceError } from '../../shared/errors.ts'
 import { headerText } from '../../shared/header-text.ts'
 import { traceIdOf } from '../../shared/http-service.ts'
 import { WRITE_TIMEOUT_SECONDS } from '../../shared/http-time-limits.ts'
@@ -147,6 +147,7 @@ export const addTaskRoutes = (
         return {
           tasks: page.map((row) => ({ ...summaryResponse(row, taskDir(dataDir, row.task_id)), ...waitingFor(row) })),
           ...(rows.length > limit && { next_cursor: String(page.at(-1)!.ordinal) }),
+          ...(store.fault !== undefined && { storage_fault: messageOf(store.fault) }),
         }
       },
       described({

@@ -92,6 +92,11 @@ export class TaskStore {
     return this.#live.has(id) || this.#arriving.has(id) || this.#leaving.has(id) || hasTask(this.#db, id)
   }
 
+  /** Why nothing can be written now; undefined if changes can be. */
+  get fault(): unknown {
+    return this.#commit.fault
+  }
+
   /** Writes the visible changes of live tasks before a caller is told of them. */
   expose(): void {
     this.#commit.flush()

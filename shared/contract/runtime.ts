@@ -293,5 +293,10 @@ export type TaskSummary = Static<typeof TaskSummary>
 export const TaskListResponse = Type.Object({
   tasks: Type.Array(TaskSummary),
   next_cursor: maybe(text('The cursor of the next page; absent on the last.')),
+  storage_fault: maybe(
+    text(
+      'Why the service cannot write, as on a full disk. Until it can, no task starts and no end is told. Absent otherwise.',
+    ),
+  ),
 })
 export type TaskListResponse = Static<typeof TaskListResponse>

@@ -5,6 +5,7 @@
 import { describe, expect, test } from 'bun:test'
 import { existsSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { TaskListResponse } from '../../shared/contract/runtime.ts'
 import { startControl } from '../support/control.ts'
 import { EventStreamClient } from '../support/event-stream.ts'
 import { startRuntime } from '../support/runtime.ts'
@@ -125,5 +126,40 @@ describe.skipIf(!canMount)('on a disk that a task keeps full (needs root, to mou
     expect(deletion.status).toBe(204)
     expect(await runtime.runScript('echo next')).toMatchObject({ status: 'success', stdout: 'next\n' })
     expect(existsSync(join(dataDir, 'reserve'))).toBe(true)
+  })
+
+  test('a task of a runtime service that cannot write says so', async () => {
+    using dir = tempDir()
+    using disk = smallDisk(join(dir.path, 'disk'), 8 * 1024 * 1024)
+    await using runtime = await startRuntime({ dataDir: join(disk.path, 'data') })
+    await using control = await startControl({ flags: ['--runtime-url', runtime.url] })
+    const go = join(dir.path, 'go')
+    await control.submit([{ id: 'there', type: 'runtime.script', params: { script: `echo on; ${waitFor(go)}` } }])
+    const { tasks } = await until(
+      () => runtime.json<TaskListResponse>('/api/v1/tasks'),
+      (list) => list.tasks.length === 1,
+    )
+    await runtime.printed(tasks[0]!.task_id)
+    const other = await runtime.script(`echo on; ${waitFor(join(dir.path, 'other'))}`)
+    await runtime.printed(other)
+    disk.fill()
+    writeFileSync(join(dir.path, 'other'), '')
+    await runtime.ended(other) // in the space of the reserve
+    expect(await runtime.json<TaskListResponse>('/api/v1/tasks')).toMatchObject({ storage_fault: expect.any(String) })
+    const { waiting } = await until(
+      () => control.get('there'),
+      ({ waiting }) => waiting !== undefined,
+    )
+    expect(waiting).toEqual({
+      reason: 'runtime',
+      detail: expect.stringMatching(/^runtime \w+: the service cannot write to its data directory: ./),
+    })
+    disk.free()
+    await until(
+      () => control.get('there'),
+      (task) => task.waiting === undefined,
+    )
+    writeFileSync(go, '')
+    expect((await control.ended('there')).status).toBe('success')
   })
 })

@@ -227,10 +227,11 @@ export class RuntimeExecutor implements Executor {
       else if (member !== undefined) asked.set(member, [...(asked.get(member) ?? []), id])
     }
     const look = async ([{ name, queue }, ids]: [PoolMember, readonly string[]]) => {
-      const queued = await queue.look()
+      const waitsFor = await queue.look()
       for (const id of ids) {
-        if (queued === undefined) details.set(id, undefined)
-        else if (queued.has(id)) details.set(id, `runtime ${name}: ${queued.get(id)}`)
+        const detail = waitsFor?.(id)
+        if (waitsFor === undefined) details.set(id, undefined)
+        else if (detail !== undefined) details.set(id, `runtime ${name}: ${detail}`)
       }
     }
     await Promise.all([...asked].map(look))
