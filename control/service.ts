@@ -58,7 +58,7 @@ export class ControlService {
   }
 
   #newScheduler(): Scheduler {
-    const { executors, serviceId, storage } = this.#parts
+    const { executors, serviceId, storage, tracing } = this.#parts
     const { store, keeper, retention } = storage
     const { results } = keeper
     return new Scheduler({
@@ -68,6 +68,7 @@ export class ControlService {
       log: this.#host.log,
       abandonAfterMs: this.#abandonAfterMs,
       serviceId,
+      isTracing: tracing !== undefined,
       flushOrThrow: () => keeper.kept('act'),
       mayKill: () => keeper.kept('kill'),
       flush: () => keeper.flush(),

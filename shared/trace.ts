@@ -19,6 +19,12 @@ export function traceIdFrom(header: string | null, traceParent: string | null = 
   return traceParent !== null && parseTraceParent(traceParent) !== undefined ? traceParent : newTraceId()
 }
 
+/** What a request hands on, by the names of the headers of W3C Trace Context. */
+export interface TraceHeaders {
+  readonly traceparent: string
+  readonly tracestate?: string
+}
+
 const TRACE_PARENT = /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-[\x21-\x7e]*)?$/
 
 /** The characters of a `traceparent` of this and later versions. */

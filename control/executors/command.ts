@@ -9,11 +9,23 @@ import { existsSync, statSync } from 'node:fs'
 import { constants } from 'node:os'
 import type { BoundedText } from '../../shared/bounded-output.ts'
 import { messageOf, systemCodeOf } from '../../shared/errors.ts'
+import { isObject } from '../../shared/json.ts'
 import { type Ending, type ProcessGroup, startGroup } from '../../shared/process-group.ts'
+import type { TraceHeaders } from '../../shared/trace.ts'
 import { ExecutionError, type ExecutorContext, throwIfStopped } from './executor.ts'
 
 /** Its value names the attempt, in all processes of it. */
 export const ATTEMPT_VARIABLE = 'TASKMILL_ATTEMPT'
+
+/** The trace of an attempt, as variables. None if one of `given` has its own. Source: OpenTelemetry, context propagation. */
+export function traceVariables(trace: TraceHeaders | undefined, ...given: readonly unknown[]): Record<string, string> {
+  const isOwn = given.some(
+    (names) => isObject(names) && ['TRACEPARENT', 'TRACESTATE'].some((name) => Object.hasOwn(names, name)),
+  )
+  if (trace === undefined || isOwn) return {}
+  const { traceparent, tracestate } = trace
+  return { TRACEPARENT: traceparent, ...(tracestate !== undefined && { TRACESTATE: tracestate }) }
+}
 
 /** Settings of all commands of the service. */
 export interface CommandOptions {
@@ -57,7 +69,7 @@ export async function runCommand(
   throwIfStopped(context, what)
   await context.begin()
   throwIfStopped(context, what)
-  const group = launch(command, options, context.attemptId)
+  const group = launch(command, options, context)
   context.showOutput(
     group.stderr === undefined ? { output: group.stdout } : { stdout: group.stdout, stderr: group.stderr },
   )
@@ -89,14 +101,18 @@ function checkDir({ command, dir }: Command): void {
   throw new ExecutionError('launch_failed', `cannot start ${command[0]}: the working directory ${dir} ${fault}`)
 }
 
-function launch({ dir, stdin, env, ...output }: Command, options: CommandOptions, attemptId: string): ProcessGroup {
+function launch(
+  { dir, stdin, env, ...output }: Command,
+  options: CommandOptions,
+  { attemptId, trace }: ExecutorContext,
+): ProcessGroup {
   try {
     return startGroup({
       ...output,
       ...(dir !== undefined && { cwd: dir }),
       ...(stdin !== undefined && { stdin }),
       killGraceMs: options.killGraceMs,
-      env: { ...options.env, ...env, [ATTEMPT_VARIABLE]: attemptId },
+      env: { ...options.env, ...traceVariables(trace, env), ...env, [ATTEMPT_VARIABLE]: attemptId },
     })
   } catch (error) {
     const cause = LAUNCH_FAULTS[systemCodeOf(error) ?? ''] ?? messageOf(error)

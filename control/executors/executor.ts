@@ -14,6 +14,7 @@ import type { TaskNetwork } from '../../shared/contract/task-network.ts'
 import type { OpenLog } from '../../shared/log.ts'
 import type { SecretNames } from '../../shared/runtime-request/secrets.ts'
 import type { SecretsDirectory } from '../../shared/secrets-directory.ts'
+import type { TraceHeaders } from '../../shared/trace.ts'
 import type { Handle } from '../graph/cold-fields.ts'
 
 /** Why an attempt is stopped from outside. `interrupted`: the service stops. */
@@ -43,6 +44,8 @@ export interface ExecutorContext {
   /** 1-based. */
   readonly attempt: number
   readonly traceId: string
+  /** What to hand on to services and programs that trace, too. Undefined if there is no trace. */
+  readonly trace: TraceHeaders | undefined
   /** A log whose lines carry the trace id, task id and attempt. */
   readonly log: OpenLog
   /** Unique name of this attempt within the service. Its processes have it in their environment as TASKMILL_ATTEMPT. */

@@ -141,7 +141,11 @@ export class McpExecutor implements Executor {
   #send(call: McpCall, context: ExecutorContext): unknown {
     const { signal } = context
     try {
-      const answer = this.#options.servers.call(call, { signal, onProgress: progressOf(context) })
+      const answer = this.#options.servers.call(call, {
+        signal,
+        onProgress: progressOf(context),
+        trace: () => context.trace,
+      })
       return answer instanceof Promise ? answer.then(resultOf).catch(fail) : answer
     } catch (error) {
       return fail(error)

@@ -7,6 +7,7 @@
  * - A cancelled request is closed once the server has been told, even if the server ignores that.
  */
 import { isObject, jsonOrUndefined } from '../../shared/json.ts'
+import type { TraceHeaders } from '../../shared/trace.ts'
 import { answerFault, isAnswer } from './answer-fault.ts'
 import { boundedBody } from './bounded-body.ts'
 
@@ -53,7 +54,7 @@ export class BoundedFetch {
     const signal = init.signal ? AbortSignal.any([init.signal, controller.signal]) : controller.signal
     try {
       // The timeout of the task limits the wait. Bun alone would give up after five minutes.
-      const response = await fetch(url, { ...init, signal, timeout: false } as RequestInit)
+      const response = await fetch(url, { ...init, ...traced(init, sent), signal, timeout: false } as RequestInit)
       const isResumption = init.method === 'GET' && new Headers(init.headers).has('last-event-id')
       if (isResumption && response.status === METHOD_NOT_ALLOWED) {
         this.#mayResume = false
@@ -139,7 +140,18 @@ export class BoundedFetch {
 interface Message {
   readonly id?: unknown
   readonly method?: string
-  readonly params?: { readonly requestId?: unknown }
+  readonly params?: { readonly requestId?: unknown; readonly _meta?: Partial<TraceHeaders> }
+}
+
+/** The headers with the trace that a call names in `_meta`. Those of the configuration of the server count more. */
+function traced(init: RequestInit, message: Message | undefined): { readonly headers?: Headers } {
+  const { traceparent, tracestate } = message?.params?._meta ?? {}
+  if (traceparent === undefined) return {}
+  const headers = new Headers(init.headers)
+  if (headers.has('traceparent') || headers.has('tracestate')) return {}
+  headers.set('traceparent', traceparent)
+  if (tracestate !== undefined) headers.set('tracestate', tracestate)
+  return { headers }
 }
 
 function asMessage(body: unknown): Message | undefined {

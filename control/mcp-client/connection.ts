@@ -7,6 +7,7 @@
  * one.
  */
 import type { Client, Tool, Transport } from '@modelcontextprotocol/client'
+import type { TraceHeaders } from '../../shared/trace.ts'
 import { VERSION } from '../../shared/version.ts'
 import { isWithinDepth, MAX_JSON_DEPTH } from '../json/depth.ts'
 import { BoundedFetch } from './bounded-fetch.ts'
@@ -52,6 +53,8 @@ export interface CallOptions {
   /** Cancels the call. The server is told. */
   readonly signal: AbortSignal
   readonly onProgress: (progress: Progress) => void
+  /** The trace that the call belongs to. The server gets it in `_meta`, over HTTP also as headers. */
+  readonly trace?: () => TraceHeaders | undefined
 }
 
 export interface ToolResult {
@@ -181,11 +184,16 @@ export class McpConnection {
   }
 
   /** Resolves with the answer of the tool, which may be a failure. Throws `McpFault`. */
-  async call(tool: string, args: Record<string, unknown>, { signal, onProgress }: CallOptions): Promise<ToolResult> {
+  async call(
+    tool: string,
+    args: Record<string, unknown>,
+    { signal, onProgress, trace }: CallOptions,
+  ): Promise<ToolResult> {
     this.#openCalls++
+    const meta = trace?.()
     try {
       const { content, structuredContent, isError } = await this.#client.callTool(
-        { name: tool, arguments: args },
+        { name: tool, arguments: args, ...(meta && { _meta: { ...meta } }) },
         { signal, timeout: NEVER_MS, onprogress: onProgress },
       )
       const result = {

@@ -6,6 +6,7 @@
  */
 import { stackOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
+import type { TraceHeaders } from '../../shared/trace.ts'
 import {
   ExecutionError,
   type Executor,
@@ -26,6 +27,7 @@ import type { AttemptOutput } from '../graph/attempt-record.ts'
 import type { Handle } from '../graph/cold-fields.ts'
 import type { Failure } from '../graph/failure.ts'
 import type { Task } from '../graph/graph.ts'
+import { traceHeadersOf } from '../tracing/trace-context.ts'
 
 export type AttemptOutcome =
   | { readonly kind: 'success'; readonly result: unknown }
@@ -49,6 +51,8 @@ export interface AttemptHost {
   readonly abandonAfterMs: number
   /** Identifies the data directory, so that attempts of other directories are not confused with ours. */
   readonly serviceId: string
+  /** Whether attempts have spans. */
+  readonly isTracing: boolean
   /**
    * Has all changes kept, or throws or rejects. Then the attempt must not act. Returns a promise only if that takes time.
    */
@@ -140,6 +144,11 @@ export class Attempt implements ExecutorContext {
 
   get traceId(): string {
     return this.task.graph.traceId
+  }
+
+  get trace(): TraceHeaders | undefined {
+    const { graph, id } = this.task
+    return traceHeadersOf({ graph, id, attempt: this.attempt }, this.#host.isTracing)
   }
 
   get log(): Log {

@@ -48,6 +48,8 @@ export interface SchedulerOptions {
   readonly abandonAfterMs: number
   /** Identifies the data directory, so that attempts of other directories are not confused with ours. */
   readonly serviceId: string
+  /** Whether attempts have spans. Default: false. */
+  readonly isTracing?: boolean
   /**
    * Has all changes so far kept, or throws or rejects. Called before an attempt acts. Call `startAgain` once that works
    * again. Returns a promise only if it takes time.
@@ -111,6 +113,7 @@ export class Scheduler {
     log,
     abandonAfterMs,
     serviceId,
+    isTracing = false,
     flushOrThrow,
     mayKill,
     flush,
@@ -165,7 +168,8 @@ export class Scheduler {
       ...{ store, executors, maxConcurrency, log, flush, ready: this.#ready, outcomes: this.#outcomes },
       ...{ cache: this.cache, shareResult },
       host: {
-        ...{ log, abandonAfterMs, serviceId, flushOrThrow, ...(mayKill && { mayKill }), ...reportsTo(store, flush) },
+        ...{ log, abandonAfterMs, serviceId, isTracing, flushOrThrow, ...(mayKill && { mayKill }) },
+        ...reportsTo(store, flush),
         resolveInput: (task, signal) => inputs.resolve(task, signal),
       },
       toKeep: toKeep ?? ((_task, result) => result),

@@ -4,8 +4,7 @@
  * All of it follows from the graph, so that a restart of the service goes on with the same trace: the trace of the caller
  * is in the trace id of the graph, and the other ids are made of the ids of graph, task and attempt.
  */
-import { createHash } from 'node:crypto'
-import { parseTraceParent } from '../../shared/trace.ts'
+import { parseTraceParent, type TraceHeaders } from '../../shared/trace.ts'
 
 export interface TraceContext {
   /** 32 hex digits. */
@@ -34,4 +33,23 @@ export const attemptSpanId = (graphId: string, taskId: string, attempt: number):
   digest([graphId, taskId, String(attempt)]).slice(0, 16)
 
 /** Of the parts as JSON: they may contain any character. */
-const digest = (parts: readonly string[]): string => createHash('sha256').update(JSON.stringify(parts)).digest('hex')
+const digest = (parts: readonly string[]): string =>
+  new Bun.CryptoHasher('sha256').update(JSON.stringify(parts)).digest('hex')
+
+interface TracedAttempt {
+  readonly graph: { readonly id: string; readonly traceId: string }
+  readonly id: string
+  readonly attempt: number
+}
+
+/**
+ * The trace that an attempt hands on to what it calls: its own span if there will be one, else the span of the caller.
+ * Undefined without either.
+ */
+export function traceHeadersOf({ graph, id, attempt }: TracedAttempt, isTracing: boolean): TraceHeaders | undefined {
+  const caller = parseTraceParent(graph.traceId)
+  if (isTracing && caller?.isSampled !== false) {
+    return { traceparent: `00-${traceContextOf(graph).traceId}-${attemptSpanId(graph.id, id, attempt)}-01` }
+  }
+  return caller && { traceparent: graph.traceId }
+}

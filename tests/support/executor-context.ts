@@ -30,6 +30,7 @@ export function testContext(more: Partial<ExecutorContext> = {}): TestContext {
     waits: () => void calls.push('waits'),
     works: () => void calls.push('works'),
     traceId: 'trace',
+    trace: undefined,
     log: silentLog(),
     attemptId: `${SERVICE}/${++attempts}`,
     begin() {

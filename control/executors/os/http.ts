@@ -124,7 +124,9 @@ async function request(
   context: ExecutorContext,
 ): Promise<HttpResult> {
   const first = requestOf(params, root)
-  const { url, method } = first
+  const { url, method, headers } = first
+  const isTraced = ['traceparent', 'tracestate'].some((name) => headers.has(name))
+  for (const [name, value] of Object.entries((!isTraced && context.trace) || {})) headers.set(name, value)
   await context.begin()
   try {
     const response = await follow(first, guard, context.signal)

@@ -14,10 +14,11 @@ import { isGiven, isObject } from '../../../shared/json.ts'
 import type { TaskFiles } from '../../../shared/runtime-request/inputs.ts'
 import { type SecretNames, sortedNames } from '../../../shared/runtime-request/secrets.ts'
 import { shortened } from '../../../shared/runtime-request/text.ts'
+import type { TraceHeaders } from '../../../shared/trace.ts'
 import { withoutUnknownFields } from '../../../shared/unknown-names.ts'
 import { hasPlaceholderName } from '../../graph/placeholders.ts'
 import { type PlacementRule, placementFault, placementRule } from '../../graph/placement.ts'
-import { ATTEMPT_VARIABLE } from '../command.ts'
+import { ATTEMPT_VARIABLE, traceVariables } from '../command.ts'
 import { type ExecutableTask, invalidInput } from '../executor.ts'
 
 /**
@@ -58,12 +59,14 @@ export interface RequestOptions {
   readonly defaults: ContextDefaults
   /** Number of the attempt, for its processes. Absent where nothing is to run. */
   readonly attempt?: number
+  /** The trace of the attempt, for its processes. */
+  readonly trace?: TraceHeaders | undefined
 }
 
 /** Throws `invalid_input`. */
 export function runtimeRequest(
   task: Pick<ExecutableTask, 'toolName' | 'input' | 'timeout' | 'secrets'>,
-  { runtimeId, defaults, attempt }: RequestOptions,
+  { runtimeId, defaults, attempt, trace }: RequestOptions,
 ): RuntimeRequest {
   const { task_id: _, ...input } = fieldsOf(task.input, 'params')
   const { execution: given, ...rest } = input
@@ -78,10 +81,14 @@ export function runtimeRequest(
   const { inputs, inputPlaces } = inputsOf(rest.inputs)
   const context = contextOf(rest.control_context, defaults)
   const { owner } = (context ?? {}) as Fields
+  const variables = {
+    ...(attempt !== undefined && { [ATTEMPT_VARIABLE]: `${runtimeId}/${attempt}` }),
+    ...traceVariables(trace, execution.env, secrets),
+  }
   const request = {
     ...rest,
     task_id: runtimeId,
-    execution: { ...withAttempt(execution, secrets, attempt, runtimeId), kind: kindOf(task.toolName, execution) },
+    execution: { ...withVariables(execution, secrets, variables), kind: kindOf(task.toolName, execution) },
     ...(inputs !== undefined && { inputs }),
     ...(limits !== undefined && { limits }),
     ...(secrets !== undefined && { secrets }),
@@ -122,14 +129,15 @@ export function onBehalfOf(input: unknown, defaults: ContextDefaults): string | 
 }
 
 /**
- * Names the attempt in the environment, unless the caller has given the variable a value. Its last part is the number, as it
- * is for local commands.
+ * Names the attempt and its trace in the environment, but for variables that the caller has given a value. The last part of
+ * the name of the attempt is its number, as it is for local commands.
  */
-function withAttempt(execution: Fields, secrets: unknown, attempt: number | undefined, runtimeId: string): Fields {
+function withVariables(execution: Fields, secrets: unknown, variables: Readonly<Record<string, string>>): Fields {
   const env = execution.env ?? {}
-  if (attempt === undefined || !isObject(env)) return execution
-  if ([env, secrets].some((names) => isObject(names) && Object.hasOwn(names, ATTEMPT_VARIABLE))) return execution
-  return { ...execution, env: { ...env, [ATTEMPT_VARIABLE]: `${runtimeId}/${attempt}` } }
+  if (!isObject(env)) return execution
+  const isGivenIn = (names: unknown, name: string) => isObject(names) && Object.hasOwn(names, name)
+  const added = Object.entries(variables).filter(([name]) => ![env, secrets].some((names) => isGivenIn(names, name)))
+  return added.length === 0 ? execution : { ...execution, env: { ...env, ...Object.fromEntries(added) } }
 }
 
 function kindOf(toolName: string | undefined, execution: Fields): unknown {

@@ -112,7 +112,8 @@ export class RuntimeExecutor implements Executor {
     const { handle } = context
     const id = handle?.id ?? runtimeTaskId(task.id, context.graphId, context.attempt)
     const request = runtimeRequest(task, {
-      ...{ runtimeId: id, defaults: this.#defaultsFor(handle), attempt: context.attempt },
+      ...{ runtimeId: id, defaults: this.#defaultsFor(handle) },
+      ...{ attempt: context.attempt, trace: context.trace },
     })
     const { body, owner, placement } = request
     const files = this.#filesOf(request, context)

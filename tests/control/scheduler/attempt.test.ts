@@ -26,6 +26,7 @@ const HOST: AttemptHost = {
   log: silentLog(),
   abandonAfterMs: 60_000,
   serviceId: 'test',
+  isTracing: false,
   flushOrThrow: () => {},
   resolveInput: async ({ input }) => input,
   startedProcess: () => {},

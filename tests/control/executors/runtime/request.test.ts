@@ -102,6 +102,21 @@ test('the environment names the attempt, unless the caller has given that variab
   expect(envOf({ env: 'odd' })).toEqual(['odd', undefined])
 })
 
+test('the environment names the trace, unless the caller has given it one', () => {
+  const trace = { traceparent: 'parent', tracestate: 'a=b' }
+  const envOf = (input: object) => {
+    const task = executableTask({ type: 'runtime', input: { ...ls, ...input } })
+    const { execution } = runtimeRequest(task, { runtimeId: 'id-1', defaults: NOBODY, trace }).body
+    return (execution as { env?: unknown }).env
+  }
+  const variables = { TRACEPARENT: 'parent', TRACESTATE: 'a=b' }
+  expect(envOf({})).toEqual(variables)
+  expect(envOf({ env: { A: 'b' } })).toEqual({ A: 'b', ...variables })
+  for (const env of [{ TRACEPARENT: 'mine' }, { TRACESTATE: 'mine' }]) expect(envOf({ env })).toEqual(env)
+  expect(envOf({ secrets: { TRACEPARENT: 'token' } })).toBeUndefined()
+  expect(envOf({ env: 'odd' })).toBe('odd')
+})
+
 test('any input is made a request of, or refused in words, and stays as it was', () => {
   const fields = [
     'execution',
