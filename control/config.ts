@@ -117,6 +117,21 @@ export const controlSettings = {
     max: 100_000_000,
     help: 'Maximum number of stored tasks. Beyond it, the oldest ended graphs are removed. A graph with live tasks is never removed. With a database, all replicas count together.',
   }),
+  maxStoredBytes: integer({
+    default: String(64 * 1024 * 1024 * 1024),
+    value: 'bytes',
+    min: 0,
+    max: 1024 ** 5,
+    range: '0 is no limit',
+    help: 'Bytes of results and resolved inputs beyond which the oldest ended graphs are removed. The graph that ended last stays, and so do graphs with live tasks. With a database, each replica counts its own graphs.',
+  }),
+  maxGraphResultBytes: integer({
+    default: String(1024 * 1024 * 1024),
+    value: 'bytes',
+    min: 1024,
+    max: 1024 ** 5,
+    help: 'Maximum bytes of results and resolved inputs that one graph stores. A task with a larger one fails.',
+  }),
   eventHistory: integer({
     default: '100000',
     value: 'number',

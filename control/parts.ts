@@ -249,13 +249,13 @@ async function sharedStorage(
 }
 
 const storeParts = (
-  { retention: retentionMs, maxStoredTasks }: ControlConfig,
+  { retention: retentionMs, maxStoredTasks, maxStoredBytes }: ControlConfig,
   store: TaskStore,
   log: Log,
   room?: SharedRoom,
 ) => ({
   counters: new Counters(store),
-  retention: new Retention({ store, retentionMs, maxStoredTasks, room, log }),
+  retention: new Retention({ store, retentionMs, maxStoredTasks, maxStoredBytes, room, log }),
 })
 
 /** Its code is loaded only if there is an endpoint. Throws `UsageError`. */

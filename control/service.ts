@@ -83,13 +83,14 @@ export class ControlService {
       keepJson: (task, pieces) => results.keepJson(task, pieces),
       maxCachedOutcomes: this.#config.maxCachedOutcomes,
       shareResult: (file) => results.share(file),
+      maxGraphResultBytes: this.#config.maxGraphResultBytes,
     })
   }
 
   #newApp(): ReturnType<typeof controlApp> {
     const { access, addressGuards, callbacks, executors, listSkills, mcp, runtime, storage, tracing } = this.#parts
     const { log, startedAt } = this.#host
-    const { maxBodyBytes, maxFanOut, unknownFields } = this.#config
+    const { maxBodyBytes, maxFanOut, maxGraphResultBytes, unknownFields } = this.#config
     const { store, keeper, retention, counters } = storage
     const { keys: idempotencyKeys, results: resultFiles, events, history, numbers } = keeper
     const scheduler = this.#scheduler
@@ -107,6 +108,7 @@ export class ControlService {
     const parts: OperationParts = {
       ...{ store, scheduler, executors, keeper, retention, readiness, idempotencyKeys, resultFiles, eventStreams },
       ...{ addressGuards, callbacks, listSkills, mcpServers: mcp.servers, unknownFields, maxBodyBytes, maxFanOut },
+      maxGraphResultBytes,
       ...{ stopping, log },
       runtimePool: runtime.pool,
       tracing,

@@ -176,6 +176,8 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
   ]),
   'Graphs and tasks': limits([
     ['Stored tasks', ...control('maxStoredTasks'), 'The oldest ended graphs are removed; 503 if live graphs leave no room; 413 for a graph with more', 'control/store/retention.test.ts', '--max-stored-tasks'],
+    ['Bytes of stored results and inputs', ...control('maxStoredBytes'), 'The oldest ended graphs are removed.', 'control/store/retention.test.ts', 'maxStoredBytes'],
+    ['Bytes of the results and inputs of a graph', ...control('maxGraphResultBytes'), 'The task fails.', 'contract/graph-bytes.test.ts', '--max-graph-result-bytes'],
     ['Age of an ended graph', ...control('retention'), 'It is removed.', 'control/store/retention.test.ts', 'lets go of a graph that ended a retention ago'],
     ['Attempts at the same time', ...control('maxConcurrency'), 'Tasks wait.', 'contract/scheduling.test.ts', '--max-concurrency 2 runs two at once and never three'],
     ['Ready tasks in the queue', ...constant('READY_QUEUE_CAPACITY', count(READY_QUEUE_CAPACITY)), 'More stay pending, and enter in order.', 'control/scheduler/ready-queue.test.ts', 'READY_QUEUE_CAPACITY'],

@@ -83,6 +83,8 @@ export class Graph {
   isRetired = false
   /** Number of tasks that are not deleted. */
   visible = 0
+  /** Bytes of the results and resolved inputs of its tasks (`stored-bytes.ts`). */
+  storedBytes = 0
   /** Sequence number of the change that accepted the graph; 0 for a recovered graph. */
   acceptedSeq = 0
   /** Whether callers see the graph. False while the graph is being submitted. */

@@ -9,7 +9,7 @@ import { jsonDigest } from '../json/pieces.ts'
 import { isLargeJson } from './result-file.ts'
 
 /** The digest of a large input. */
-interface DigestOfInput {
+export interface DigestOfInput {
   /** `sha256:` and the hexadecimal hash of the JSON text. */
   readonly $digest: string
   /** Bytes of the JSON text. */

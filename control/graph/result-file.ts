@@ -12,10 +12,15 @@ export const SHARED_RESULT_CHARACTERS = 4 * 1024
 /** A reference to a result in a file of the data directory. */
 export class ResultFile {
   constructor(readonly name: string) {}
+
+  /** Bytes of the file. 0 for a name of an earlier version, which does not tell. */
+  get bytes(): number {
+    return Number(RESULT_FILE_NAME.exec(this.name)?.[2] ?? 0)
+  }
 }
 
-/** Names of result files: graph, position, attempt, checksum. No other file is opened or removed. */
-export const RESULT_FILE_NAME = /^\d+-\d+-\d+(?:-([0-9a-f]{8}))?\.json$/
+/** Names of result files: graph, position, attempt, checksum, bytes. No other file is opened or removed. */
+export const RESULT_FILE_NAME = /^\d+-\d+-\d+(?:-([0-9a-f]{8})(?:-(\d{1,15}))?)?\.json$/
 
 /** A result from a file as JSON text, or the reason why it is lost. */
 export type StoredResult = { readonly json: string } | { readonly lost: string }
@@ -24,9 +29,13 @@ export type StoredResult = { readonly json: string } | { readonly lost: string }
 const SCALAR_CHARACTERS = 4
 
 /** Whether `value` has about `limit` characters or more as JSON. Stops counting at the limit. */
-export function isLargeJson(value: unknown, limit = LARGE_RESULT_CHARACTERS): boolean {
-  if (typeof value === 'string') return value.length + 2 >= limit
-  if (value === null || typeof value !== 'object') return SCALAR_CHARACTERS >= limit
+export const isLargeJson = (value: unknown, limit = LARGE_RESULT_CHARACTERS): boolean =>
+  aboutCharacters(value, limit) >= limit
+
+/** Characters of `value` as JSON, about. Stops counting at `limit`. */
+export function aboutCharacters(value: unknown, limit = Number.POSITIVE_INFINITY): number {
+  if (typeof value === 'string') return value.length + 2
+  if (value === null || typeof value !== 'object') return SCALAR_CHARACTERS
   let characters = 0
   let open: unknown[] | undefined // most results are flat and need none
   for (let next: unknown = value; next !== undefined; next = open?.pop()) {
@@ -34,7 +43,7 @@ export function isLargeJson(value: unknown, limit = LARGE_RESULT_CHARACTERS): bo
     else if (next === null || typeof next !== 'object') characters += SCALAR_CHARACTERS
     else if (Array.isArray(next)) {
       characters += next.length
-      if (characters + next.length >= limit) return true
+      if (characters + next.length >= limit) return characters + next.length
       open ??= []
       for (const element of next) open.push(element ?? null)
     } else {
@@ -48,7 +57,7 @@ export function isLargeJson(value: unknown, limit = LARGE_RESULT_CHARACTERS): bo
         } else characters += SCALAR_CHARACTERS
       }
     }
-    if (characters >= limit) return true
+    if (characters >= limit) break
   }
-  return false
+  return characters
 }

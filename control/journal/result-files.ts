@@ -1,13 +1,13 @@
 /**
  * `<data-dir>/results/`: large results, and large inputs with values of other tasks, one file each.
  *
- * A file is synced before the state that names it is written. Its name ends with the checksum of its content, which
- * every read verifies. Names of earlier versions have no checksum; then the content must be JSON. A name begins with the
- * graph, the position of the task and the attempt. A restart may change positions, so another task may have that name with
- * the same content: then the number of the attempt is raised until no file has the name. A task and its reused
+ * A file is synced before the state that names it is written. Its name ends with the checksum of its content, which every
+ * read verifies, and the bytes. Names of earlier versions lack the bytes, or both; then the content must be JSON. A name
+ * begins with the graph, the position of the task and the attempt. A restart may change positions, so another task may have
+ * that name with the same content: then the number of the attempt is raised until no file has the name. A task and its reused
  * outcome in a rerun share a file. A result in pieces is written under another name first, as its checksum is known only
- * then. After the last task has dropped a file, the next snapshot removes it, because the
- * state file and the journal no longer name it. A start removes unused files that a crash left.
+ * then. After the last task has dropped a file, the next snapshot removes it, because the state file and the journal no
+ * longer name it. A start removes unused files that a crash left.
  */
 import { mkdirSync, readdirSync, unlinkSync } from 'node:fs'
 import { open, readFile, rename, unlink } from 'node:fs/promises'
@@ -112,7 +112,7 @@ export class ResultFiles {
   }
 
   async #write(task: Place, attempt: number, json: Uint8Array): Promise<ResultFile> {
-    const { file, name } = await this.#newFile(task, attempt, checksumOf(json))
+    const { file, name } = await this.#newFile(task, attempt, `${checksumOf(json)}-${json.length}`)
     try {
       try {
         await file.writeFile(json)
@@ -130,10 +130,10 @@ export class ResultFiles {
 
   async #writePieces(task: Task, pieces: readonly string[]): Promise<ResultFile> {
     const unfinished = join(this.#directory, `large-${++this.#inPieces}.new`)
-    const checksum = await writeText(unfinished, pieces)
+    const { checksum, bytes } = await writeText(unfinished, pieces)
     let path = unfinished
     try {
-      const { file, name } = await this.#newFile(task, task.attempt, hexOf(checksum))
+      const { file, name } = await this.#newFile(task, task.attempt, `${hexOf(checksum)}-${bytes}`)
       await file.close() // it stays empty: it keeps others from taking the name
       path = join(this.#directory, name)
       await rename(unfinished, path)
@@ -146,9 +146,9 @@ export class ResultFiles {
   }
 
   /** Opens a new file for the attempt of a task, or for the next one without a file of that name. */
-  async #newFile({ graph, position }: Place, attempt: number, checksum: string) {
+  async #newFile({ graph, position }: Place, attempt: number, content: string) {
     for (let number = attempt; ; number++) {
-      const name = `${graph.ordinal}-${position}-${number}-${checksum}.json`
+      const name = `${graph.ordinal}-${position}-${number}-${content}.json`
       const file = await openNew(join(this.#directory, name))
       if (file !== undefined) return { file, name }
     }

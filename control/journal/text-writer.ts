@@ -8,20 +8,25 @@ import { type FileHandle, open, unlink } from 'node:fs/promises'
 const PART_CHARACTERS = 256 * 1024
 
 /**
- * Writes `pieces`, one behind the other, to the new file `path` and syncs it. Returns the checksum (CRC-32) of its bytes.
- * Throws the error of the disk and removes the file.
+ * Writes `pieces`, one behind the other, to the new file `path` and syncs it. Returns the checksum (CRC-32) and the
+ * number of its bytes. Throws the error of the disk and removes the file.
  */
-export async function writeText(path: string, pieces: readonly string[]): Promise<number> {
+export async function writeText(
+  path: string,
+  pieces: readonly string[],
+): Promise<{ readonly checksum: number; readonly bytes: number }> {
   const file = await open(path, 'wx', 0o600)
   try {
     let checksum = 0
+    let bytes = 0
     for (const part of partsOf(pieces)) {
-      const bytes = Buffer.from(part)
-      checksum = Bun.hash.crc32(bytes, checksum)
-      await writeAll(file, bytes)
+      const encoded = Buffer.from(part)
+      checksum = Bun.hash.crc32(encoded, checksum)
+      bytes += encoded.length
+      await writeAll(file, encoded)
     }
     await file.datasync()
-    return checksum
+    return { checksum, bytes }
   } catch (error) {
     await unlink(path).catch(() => {}) // the next start removes a file that stays
     throw error

@@ -9,6 +9,7 @@ import {
   type TaskInput,
 } from '../../shared/contract/submission.ts'
 import { inRanges, type Steps } from '../../shared/steps.ts'
+import { ChildInputs } from '../graph/child-inputs.ts'
 import { checkGraphShape, type DecodedGraph, decodeGraph } from '../graph/decode.ts'
 import { type FanOutTasks, knownList, reviewFanOuts } from '../graph/fan-out-review.ts'
 import { reportHiddenValues } from '../graph/hidden-env.ts'
@@ -24,6 +25,8 @@ export interface GraphCheckParts extends Reviewer {
   readonly retention: Pick<Retention, 'checkSize'>
   /** Children that a task with `for_each` may have. Without it, nobody is warned of more. */
   readonly maxFanOut?: number
+  /** Bytes of results and resolved inputs that a graph may store. Without it, nobody is warned of more. */
+  readonly maxGraphResultBytes?: number
 }
 
 /** A graph as the body of POST /tasks. The journal stores this body. */
@@ -82,20 +85,34 @@ export function* checkGraph<R extends Reviewable>(
   const submitted = { fields: decoded.fields, inputs: reviewed.inputs }
   const tasks = withKnownInputs(reviewed.tasks, reviewed.inputs, known)
   const warnings = yield* reviewGraph(parts, submitted, tasks, report, missingSecrets)
-  for (const warning of fanOutWarnings(fanOuts, params, parts.maxFanOut)) {
+  for (const warning of yield* fanOutWarnings(fanOuts, params, parts)) {
     if (warnings.length < MAX_SUBMIT_WARNINGS) warnings.push(warning)
   }
   return { decoded, checked, reviewed, known, fanOuts, warnings }
 }
 
-/** A warning for each task whose list is known to be too long. */
-function fanOutWarnings(
+/** A warning for each task whose list is known to be too long, or whose children are known to get more than a graph may store. */
+function* fanOutWarnings(
   fanOuts: FanOutTasks,
   params: DecodedGraph['options']['params'],
-  maxFanOut = Number.POSITIVE_INFINITY,
-): SubmitWarning[] {
-  return [...fanOuts.values()].flatMap((task) => {
-    const { length } = knownList(task, params) ?? []
-    return length <= maxFanOut ? [] : { task_id: task.id, message: tooLongText(length, maxFanOut) }
-  })
+  { maxFanOut = Number.POSITIVE_INFINITY, maxGraphResultBytes = Number.POSITIVE_INFINITY }: Partial<GraphCheckParts>,
+): Steps<SubmitWarning[]> {
+  const warnings: SubmitWarning[] = []
+  const inputs = new ChildInputs(params)
+  for (const task of fanOuts.values()) {
+    const list = knownList(task, params)
+    if (list === undefined) continue
+    const { length } = list
+    if (length > maxFanOut) {
+      warnings.push({ task_id: task.id, message: tooLongText(length, maxFanOut) })
+      continue
+    }
+    const bytes = yield* inputs.bytes(task, list)
+    if (bytes <= maxGraphResultBytes) continue
+    const message =
+      `for_each: the inputs of its ${length} children have at least ${bytes} bytes together, but a graph may store ` +
+      `${maxGraphResultBytes} bytes of results and inputs (--max-graph-result-bytes): what does not fit fails`
+    warnings.push({ task_id: task.id, message })
+  }
+  return warnings
 }

@@ -38,6 +38,8 @@ export interface OperationParts {
   readonly maxBodyBytes: number
   /** Children that a task with `for_each` may have. */
   readonly maxFanOut: number
+  /** Bytes of results and resolved inputs that a graph may store. */
+  readonly maxGraphResultBytes: number
   /** Fires when the service stops: callers that wait are answered then. */
   readonly stopping: AbortSignal
   readonly log: Log

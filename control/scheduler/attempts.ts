@@ -10,12 +10,14 @@ import type { ExecutorRegistry } from '../executors/registry.ts'
 import { missingSourceOf } from '../executors/runtime/outcome.ts'
 import { type AttemptOutput, attemptOutput } from '../graph/attempt-record.ts'
 import type { Handle } from '../graph/cold-fields.ts'
+import type { Failure } from '../graph/failure.ts'
 import type { Task } from '../graph/graph.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import type { SlotUse } from '../graph/waiting.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { Attempt, type AttemptHost, type AttemptOutcome, KILL_RETRY_MS } from './attempt.ts'
 import { Fifo } from './fifo.ts'
+import type { GraphRoom } from './graph-room.ts'
 import type { OutcomeCache } from './outcome-cache.ts'
 import { isRetried, logFieldsOf, type Outcomes } from './outcomes.ts'
 import type { ReadyQueue } from './ready-queue.ts'
@@ -34,6 +36,8 @@ export interface AttemptsOptions {
   readonly shareResult: (file: ResultFile) => void
   readonly flush: () => void
   readonly toKeep: (task: Task, result: unknown) => unknown
+  /** Bounds what the results of a graph take. */
+  readonly room: GraphRoom
   /** Called after the outcome of an attempt was applied. Its consequences are queued. */
   readonly onEnd: () => void
   /** Called with an error that is a defect of the service. */
@@ -51,6 +55,7 @@ export class Attempts {
   readonly #shareResult: (file: ResultFile) => void
   readonly #flush: () => void
   readonly #toKeep: (task: Task, result: unknown) => unknown
+  readonly #room: GraphRoom
   readonly #onEnd: () => void
   readonly #onDefect: (error: unknown) => void
   readonly #slots: Slots
@@ -73,6 +78,7 @@ export class Attempts {
     this.#shareResult = options.shareResult
     this.#flush = options.flush
     this.#toKeep = options.toKeep
+    this.#room = options.room
     this.#onEnd = options.onEnd
     this.#onDefect = options.onDefect
     this.#slots = new Slots(options.maxConcurrency)
@@ -176,11 +182,21 @@ export class Attempts {
     const isNotLast = outcome.kind === 'failure' && isRetried(task, outcome)
     if (isNotLast || task.attempts !== undefined) attempt.output = outputOf(outcome)
     const isKept = 'result' in outcome && !isNotLast
+    const bytes = isKept ? this.#room.bytesOf(task.graph, outcome.result) : 0
+    const fault = this.#room.faultOf(task.graph, 'the result', bytes)
+    if (fault !== undefined) {
+      this.#attemptEnded(attempt, task, withoutResult(outcome, fault))
+      return
+    }
     const result = isKept ? this.#toKeep(task, outcome.result) : undefined
     if (result instanceof Promise) {
       this.#slots.take(attempt)
+      const release = this.#room.reserve(task.graph, bytes)
       result
-        .then((kept) => this.#attemptEnded(attempt, task, { ...outcome, result: kept } as AttemptOutcome))
+        .then((kept) => {
+          release()
+          this.#attemptEnded(attempt, task, { ...outcome, result: kept } as AttemptOutcome)
+        })
         .catch((error) => this.#onDefect(error))
       return
     }
@@ -204,6 +220,20 @@ export class Attempts {
     if (task.status === 'pending' && outcome.kind === 'unrecorded') this.#held.push(task)
     if (attempt.hasBegun) this.#flush() // prevents that a crash repeats the attempt
     this.#onEnd()
+  }
+}
+
+/** The outcome of an attempt whose result is not kept because of `fault`. A failure keeps its own code. */
+function withoutResult(outcome: AttemptOutcome, fault: Failure): AttemptOutcome {
+  switch (outcome.kind) {
+    case 'success':
+      return { kind: 'failure', failure: fault, isFinal: true }
+    case 'failure': {
+      const { result: _, failure, ...rest } = outcome
+      return { ...rest, failure: { ...failure, message: `${failure.message}; ${fault.message}` } }
+    }
+    default:
+      return { kind: outcome.kind }
   }
 }
 

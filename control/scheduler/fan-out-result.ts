@@ -6,9 +6,11 @@
  * megabytes is made. All of it works in steps.
  */
 import { isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
-import type { Task, TaskExpansion } from '../graph/graph.ts'
+import type { Failure } from '../graph/failure.ts'
+import type { Graph, Task, TaskExpansion } from '../graph/graph.ts'
 import { isLargeJson, LARGE_RESULT_CHARACTERS, ResultFile, type StoredResult } from '../graph/result-file.ts'
 import { jsonText } from '../json/pieces.ts'
+import type { GraphRoom } from './graph-room.ts'
 
 /** Characters of JSON that the results of all children may have together. Each child keeps its own result. */
 export const MAX_FAN_OUT_RESULT_CHARACTERS = 64 * 1024 * 1024
@@ -17,18 +19,22 @@ export interface FanOutResultOptions {
   readonly readResult: (file: ResultFile) => Promise<StoredResult>
   /** Writes the pieces of a JSON text to a file. Undefined if that fails. */
   readonly keepJson: (task: Task, pieces: readonly string[]) => Promise<ResultFile | undefined>
+  readonly room: GraphRoom
 }
 
 export type FanOutResult =
   | { readonly value: unknown }
-  /** The results have too many characters. */
-  | { readonly tooLarge: true }
+  /** The results have too many characters, or more than the graph may store. */
+  | { readonly tooLarge: Failure }
   /** The result of this child is lost. */
   | { readonly lost: string }
 
 export async function fanOutResult(expansion: TaskExpansion, options: FanOutResultOptions): Promise<FanOutResult> {
   const small = await runCooperatively(smallResult(expansion))
-  return small === undefined ? await largeResult(expansion, options) : { value: small }
+  if (small === undefined) return await largeResult(expansion, options)
+  const { graph } = expansion.parent
+  const tooLarge = options.room.faultOf(graph, 'the list of results', options.room.bytesOf(graph, small))
+  return tooLarge === undefined ? { value: small } : { tooLarge }
 }
 
 /** Undefined if the array is large. */
@@ -45,8 +51,9 @@ function* smallResult(expansion: TaskExpansion): Steps<unknown[] | undefined> {
 
 async function largeResult(
   expansion: TaskExpansion,
-  { readResult, keepJson }: FanOutResultOptions,
+  { readResult, keepJson, room }: FanOutResultOptions,
 ): Promise<FanOutResult> {
+  const { graph } = expansion.parent
   const texts: string[] = []
   let characters = 1
   for (let i = 0; i < expansion.count; i++) {
@@ -61,12 +68,21 @@ async function largeResult(
       text = await runCooperatively(jsonText(result))
     }
     characters += text.length + 1
-    if (characters > MAX_FAN_OUT_RESULT_CHARACTERS) return { tooLarge: true }
+    if (characters > MAX_FAN_OUT_RESULT_CHARACTERS) return { tooLarge: tooLargeFault(graph, expansion.count) }
+    const tooLarge = room.faultOf(graph, 'the list of results', characters)
+    if (tooLarge !== undefined) return { tooLarge }
     texts.push(text)
   }
   const file = await keepJson(expansion.parent, piecesOf(texts))
   return { value: file ?? (await runCooperatively(valuesOf(texts))) }
 }
+
+const tooLargeFault = ({ id }: Graph, count: number): Failure => ({
+  code: 'resource_limit_exceeded',
+  message:
+    `the results of ${count} children have more than ${MAX_FAN_OUT_RESULT_CHARACTERS} characters as JSON together: ` +
+    `read them one by one, at /graphs/${id}/tasks/`,
+})
 
 function* valuesOf(texts: readonly string[]): Steps<unknown[]> {
   const values: unknown[] = []

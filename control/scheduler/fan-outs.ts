@@ -13,12 +13,12 @@ import { Expansion } from '../graph/expansion.ts'
 import type { Failure } from '../graph/failure.ts'
 import { isReferenceToList } from '../graph/fan-out.ts'
 import { fanOutFailure } from '../graph/fan-out-outcome.ts'
-import { type Graph, newChildren, type Task, type TaskExpansion } from '../graph/graph.ts'
+import { newChildren, type Task, type TaskExpansion } from '../graph/graph.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import type { Ending } from '../store/change.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { type FanOutListOptions, fanOutList } from './fan-out-list.ts'
-import { type FanOutResultOptions, fanOutResult, MAX_FAN_OUT_RESULT_CHARACTERS } from './fan-out-result.ts'
+import { type FanOutResultOptions, fanOutResult } from './fan-out-result.ts'
 import { Fifo } from './fifo.ts'
 
 /** Milliseconds before a journal that did not take a list is asked again. */
@@ -253,7 +253,7 @@ function stopIfFailed(expansion: TaskExpansion, { id, status }: Task): void {
 }
 
 function endingOf(
-  { parent, count }: TaskExpansion,
+  { parent }: TaskExpansion,
   failure: Failure | undefined,
   made: Awaited<ReturnType<typeof fanOutResult>> | undefined,
 ): Exclude<Ending, { readonly status: 'skipped' }> {
@@ -266,16 +266,9 @@ function endingOf(
     return { status: 'failed', failure, error: failure.message, ...result }
   }
   if ('value' in made) return { status: 'success', result: made.value }
-  const fault: Failure =
-    'lost' in made
-      ? { code: 'internal', message: made.lost }
-      : { code: 'resource_limit_exceeded', message: tooLargeText(parent.graph, count) }
+  const fault: Failure = 'lost' in made ? { code: 'internal', message: made.lost } : made.tooLarge
   return { status: 'failed', failure: fault, error: fault.message }
 }
-
-const tooLargeText = ({ id }: Graph, count: number): string =>
-  `the results of ${count} children have more than ${MAX_FAN_OUT_RESULT_CHARACTERS} characters as JSON together: ` +
-  `read them one by one, at /graphs/${id}/tasks/`
 
 const fieldsOf = ({ id, graph }: Task, error: unknown) => ({
   ...{ trace_id: graph.traceId, graph_id: graph.id, task_id: id, cause: messageOf(error) },

@@ -15,12 +15,13 @@ import type { Task } from '../graph/graph.ts'
 import { parameterBytes } from '../graph/parameters.ts'
 import { fill, findPlaceholders, type Place, type Placeholder, type Places, pathText } from '../graph/placeholders.ts'
 import { elementInForm, placeOf, type Reference, referencedValue } from '../graph/references.ts'
-import { digestToKeep, isKeptWhole } from '../graph/resolved-input.ts'
+import { type DigestOfInput, digestToKeep, isKeptWhole } from '../graph/resolved-input.ts'
 import { ResolvedSize } from '../graph/resolved-size.ts'
-import type { ResultFile } from '../graph/result-file.ts'
+import { aboutCharacters, type ResultFile } from '../graph/result-file.ts'
 import { referencedSecretsFault } from '../graph/task-secrets.ts'
 import { isWithinDepth, MAX_JSON_DEPTH } from '../json/depth.ts'
 import type { TaskStore } from '../store/tasks.ts'
+import type { GraphRoom } from './graph-room.ts'
 import { parsedResult, type ReadResult, ReferencedRecord } from './referenced-record.ts'
 
 export interface InputResolverOptions {
@@ -30,6 +31,8 @@ export interface InputResolverOptions {
   /** Writes a large input to a file. Undefined if that fails. */
   readonly keepInput: (task: Task, input: unknown) => Promise<ResultFile | undefined>
   readonly readResult: ReadResult
+  /** Bounds what the inputs of a graph take. */
+  readonly room: GraphRoom
 }
 
 export class InputResolver {
@@ -41,7 +44,7 @@ export class InputResolver {
 
   /**
    * Resolves the input of `task`. Returns a promise if a value is in a file or large. Throws `invalid_input`, or
-   * `cancelled` after `signal` has fired.
+   * `resource_limit_exceeded` if its graph may not store it, or `cancelled` after `signal` has fired.
    */
   resolve(task: Task, signal: AbortSignal): unknown {
     const { resolvedInput, inputFile } = task
@@ -143,18 +146,30 @@ export class InputResolver {
     const digest = runCooperatively(digestToKeep(input))
     if (digest !== undefined)
       return this.#notedLarge(task, { input, digest, isLasting: !places.some(isReference) }, signal)
+    this.#options.room.checkInput(task.graph, aboutCharacters(input))
     this.#options.store.apply({ kind: 'input-resolved', task, at: Date.now(), input })
     return input
   }
 
   async #notedLarge(task: Task, { input, digest, isLasting }: LargeInput, signal: AbortSignal): Promise<unknown> {
-    const { store, keepInput } = this.#options
-    const kept = await digest
-    const file = isLasting ? undefined : await keepInput(task, input)
+    const { store } = this.#options
+    const kept = (await digest)!
+    const file = isLasting ? undefined : await this.#kept(task, input, kept.length)
     if (!signal.aborted)
       store.apply({ kind: 'input-resolved', task, at: Date.now(), input: kept, ...(file && { file }) })
     else if (file !== undefined) store.onResultDropped(file)
     return input
+  }
+
+  async #kept(task: Task, input: unknown, bytes: number): Promise<ResultFile | undefined> {
+    const { keepInput, room } = this.#options
+    room.checkInput(task.graph, bytes)
+    const release = room.reserve(task.graph, bytes)
+    try {
+      return await keepInput(task, input)
+    } finally {
+      release()
+    }
   }
 
   /** The value of `reference` in the field `field` of `task`. Throws `invalid_input`. */
@@ -195,7 +210,7 @@ interface Filling {
 
 interface LargeInput {
   readonly input: unknown
-  readonly digest: unknown
+  readonly digest: DigestOfInput | Promise<DigestOfInput | undefined>
   /** Whether all values come from the graph itself, so that no file is needed. */
   readonly isLasting: boolean
 }

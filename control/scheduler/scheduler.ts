@@ -30,6 +30,7 @@ import type { AttemptHost } from './attempt.ts'
 import { Attempts } from './attempts.ts'
 import { DueQueue } from './due-queue.ts'
 import { type FanOutHost, FanOuts } from './fan-outs.ts'
+import { GraphRoom } from './graph-room.ts'
 import { InputResolver, type InputResolverOptions } from './input-resolver.ts'
 import { DEFAULT_MAX_CACHED, OutcomeCache } from './outcome-cache.ts'
 import { Outcomes } from './outcomes.ts'
@@ -81,6 +82,8 @@ export interface SchedulerOptions {
   readonly maxCachedOutcomes?: number
   /** Called with a result in a file that a second task refers to from now on. */
   readonly shareResult?: (file: ResultFile) => void
+  /** Bytes of results and resolved inputs that one graph may store. Default: no limit. */
+  readonly maxGraphResultBytes?: number
 }
 
 export class Scheduler {
@@ -128,8 +131,10 @@ export class Scheduler {
     keepJson = async () => undefined,
     maxCachedOutcomes = DEFAULT_MAX_CACHED,
     shareResult = () => {},
+    maxGraphResultBytes = Number.POSITIVE_INFINITY,
   }: SchedulerOptions) {
-    const inputs = new InputResolver({ store, keepInput, readResult, maxReferenceBytes })
+    const room = new GraphRoom(maxGraphResultBytes)
+    const inputs = new InputResolver({ store, keepInput, readResult, maxReferenceBytes, room })
     this.#onFault = onFault ?? (() => {})
     this.#store = store
     this.#log = log
@@ -143,7 +148,7 @@ export class Scheduler {
     })
     const ready = { push: (task: Task) => this.#queueFor(task).push(task) }
     this.#fanOuts = new FanOuts({
-      ...{ store, log, maxFanOut, roomFor, recordFanOut, readResult, keepJson },
+      ...{ store, log, maxFanOut, roomFor, recordFanOut, readResult, keepJson, room },
       valueAt: (task, reference, field) => inputs.valueOf(task, reference, field),
       onChild: (child) => ready.push(child),
       cancel: (child, reason) => this.#cancel(child, undefined, reason),
@@ -166,7 +171,7 @@ export class Scheduler {
     this.#arrivals = new Arrivals((task) => this.#outcomes.arrived(task))
     this.#attempts = new Attempts({
       ...{ store, executors, maxConcurrency, log, flush, ready: this.#ready, outcomes: this.#outcomes },
-      ...{ cache: this.cache, shareResult },
+      ...{ cache: this.cache, shareResult, room },
       host: {
         ...{ log, abandonAfterMs, serviceId, isTracing, flushOrThrow, ...(mayKill && { mayKill }) },
         ...reportsTo(store, flush),

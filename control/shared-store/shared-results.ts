@@ -45,9 +45,9 @@ export class SharedResults implements KeptResults {
     return await this.#keep(task, task.attempt, pieces.join(''))
   }
 
-  /** The name ends with a checksum, and the same name has the same content. */
+  /** The name ends with a checksum and the bytes, and the same name has the same content. */
   async #keep({ graph, position }: Task, attempt: number, json: string): Promise<ResultFile> {
-    const name = `${graph.ordinal}-${position}-${attempt}-${checksumOf(json)}.json`
+    const name = `${graph.ordinal}-${position}-${attempt}-${checksumOf(json)}-${Buffer.byteLength(json)}.json`
     await this.#rows.keepResult(name, graph.ordinal, json)
     return new ResultFile(name)
   }

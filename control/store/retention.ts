@@ -1,11 +1,11 @@
 /**
- * Retention: removes graphs that ended long ago, and the oldest ended graphs when there are too many tasks.
+ * Retention: removes graphs that ended long ago, and the oldest ended graphs when there are too many tasks or bytes.
  *
  * A graph is removed as a whole. The retention time begins with the end of its last task. A live graph is never
  * removed. Ended graphs are in the order of their ends, so a sweep looks only at the first ones.
  *
  * Services that share a database share `maxStoredTasks`, too: a takeover then changes nothing. The oldest graphs of all go,
- * and each service removes its own among them, soon: until then, more tasks are stored.
+ * and each service removes its own among them, soon: until then, more tasks are stored. Bytes are of each service alone.
  */
 import { ServiceError } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
@@ -48,6 +48,8 @@ export interface RetentionOptions {
   /** Milliseconds that a graph is kept after its end. 0 keeps it for ever. */
   readonly retentionMs: number
   readonly maxStoredTasks: number
+  /** Bytes of results and resolved inputs. 0 or absent: no limit. */
+  readonly maxStoredBytes?: number
   /** Absent: no other service shares the limit. */
   readonly room?: SharedRoom | undefined
   readonly log: Log
@@ -63,6 +65,8 @@ export class Retention {
   #lastEnd = 0
   #isSorted = true
   #isLooking = false
+  /** Graphs will be removed because of their bytes. */
+  #isFreeing = false
   readonly #timer: Timer | undefined
 
   constructor(options: RetentionOptions) {
@@ -72,6 +76,7 @@ export class Retention {
     for (const graph of ended.sort((a, b) => a.endedAt! - b.endedAt!)) this.#add(graph)
     store.watch((change) => this.#note(change))
     if (room !== undefined) room.onChange = () => this.#removeOldestOfAll()
+    this.#freeBytes()
     if (retentionMs === 0) return
     this.sweep()
     const intervalMs = Math.min(Math.max(1, retentionMs / SWEEPS_PER_RETENTION), SLOWEST_SWEEP_MS)
@@ -82,6 +87,24 @@ export class Retention {
     const graph = 'task' in change ? change.task.graph : change.graph
     if (change.kind === 'graph-retired' || graph.visible === 0) this.#ended.delete(graph)
     else if (graph.endedAt !== undefined) this.#add(graph)
+    if (this.#hasTooManyBytes && !this.#isFreeing) {
+      this.#isFreeing = true
+      queueMicrotask(() => this.#freeBytes()) // other watchers are told of this change first
+    }
+  }
+
+  get #hasTooManyBytes(): boolean {
+    const { store, maxStoredBytes = 0 } = this.#options
+    return maxStoredBytes > 0 && store.storedBytes > maxStoredBytes && this.#ended.size > 1
+  }
+
+  /** Removes the oldest ended graphs. The last one stays, whatever its size: somebody may wait for its results. */
+  #freeBytes(): void {
+    this.#isFreeing = false
+    for (const graph of this.#oldest) {
+      if (!this.#hasTooManyBytes) return
+      this.#retire(graph, Date.now())
+    }
   }
 
   #add(graph: Graph): void {

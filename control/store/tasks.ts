@@ -11,6 +11,7 @@ import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { inRanges, isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
 import type { Graph, Task, TaskExpansion } from '../graph/graph.ts'
 import { ResultFile } from '../graph/result-file.ts'
+import { storedBytes } from '../graph/stored-bytes.ts'
 import type { Change, TaskChange } from './change.ts'
 import { changeTask } from './change-task.ts'
 import { TaskCount } from './task-count.ts'
@@ -32,6 +33,7 @@ export class TaskStore {
   #seq: number
   #ordinal: number
   readonly #count = new TaskCount()
+  #storedBytes = 0
 
   /** `lastSeq` and `lastOrdinal` are the highest numbers of earlier runs. */
   constructor({ lastSeq = 0, lastOrdinal = 0 }: { lastSeq?: number; lastOrdinal?: number } = {}) {
@@ -74,6 +76,11 @@ export class TaskStore {
   /** The part of `taskCount` that is in ended graphs. */
   get endedTaskCount(): number {
     return this.#count.ofEndedGraphs
+  }
+
+  /** Bytes of the results and resolved inputs of graphs that were not retired. */
+  get storedBytes(): number {
+    return this.#storedBytes
   }
 
   /** Accepted graphs, in the order of their acceptance. */
@@ -216,7 +223,10 @@ export class TaskStore {
       return
     }
     const { inputFile } = change.task
+    const isStoring = change.kind === 'ended' || change.kind === 'input-resolved'
+    const before = isStoring ? storedBytes(change.task) : 0
     changeTask(change)
+    if (isStoring) this.#countBytes(change.task.graph, storedBytes(change.task) - before)
     if (change.kind === 'approval-asked') this.#askWaiters.notify(change.task)
     if (change.kind === 'expanded') this.#addChildren(change.expansion, change.children)
     if (change.kind !== 'ended') return
@@ -264,6 +274,11 @@ export class TaskStore {
     task.graph.visible--
   }
 
+  #countBytes(graph: Graph, more: number): void {
+    graph.storedBytes += more
+    if (!graph.isRetired) this.#storedBytes += more
+  }
+
   /** Frees the id and the result of a hidden task without a running attempt. The last task frees the graph. */
   #forget(task: Task): void {
     this.#ids.release(task)
@@ -271,6 +286,7 @@ export class TaskStore {
     if (task.result instanceof ResultFile) this.onResultDropped(task.result)
     if (task.inputFile !== undefined) this.onResultDropped(task.inputFile)
     if (task.isTerminal && task.reusedFrom === undefined) this.onForgotten(task)
+    this.#countBytes(task.graph, -storedBytes(task))
     task.result = undefined
     task.resolvedInput = undefined
     task.inputFile = undefined
@@ -294,6 +310,7 @@ export class TaskStore {
   #retire(graph: Graph): void {
     this.#count.add(graph, -graph.visible)
     graph.isRetired = true
+    this.#storedBytes -= graph.storedBytes
     void runCooperatively(this.#free(graph.tasks))
   }
 
@@ -320,6 +337,7 @@ export class TaskStore {
 
   #addRecovered(task: Task): void {
     const { graph } = task
+    this.#countBytes(graph, storedBytes(task))
     if (!task.isDeleted) {
       if (graph.isScoped || task.isReplaced || task.childOf !== undefined) this.#ids.addInGraph(task)
       else this.#ids.add(task)

@@ -39,7 +39,7 @@ test('the output of a command that fails is kept whole, that of an attempt which
   const task = await control.run({ type: 'shell', retry: 2, params: { script } })
   expect(task).toMatchObject({ status: 'failed', attempt: 3, result: { exit_code: 3 } })
   expect((task.result as { stdout: string }).stdout.length).toBe(300_000)
-  expect(resultFiles(control.dataDir)).toEqual([expect.stringMatching(/^1-0-3-[0-9a-f]{8}\.json$/)])
+  expect(resultFiles(control.dataDir)).toEqual([expect.stringMatching(/^1-0-3-[0-9a-f]{8}-\d+\.json$/)])
 })
 
 test('a file goes with the record of its task, and stays while the task is replaced', async () => {

@@ -1,5 +1,6 @@
-/** `--retention` and `--max-stored-tasks` of the built service. */
+/** `--retention`, `--max-stored-tasks` and `--max-stored-bytes` of the built service. */
 import { expect, test } from 'bun:test'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { startControl } from '../support/control.ts'
 import { tempDir } from '../support/temp.ts'
@@ -80,4 +81,28 @@ test('a small graph with more tasks than are ever kept is 413 too', async () => 
   await using control = await startControl({ flags: ['--max-stored-tasks', '2'] })
   const response = await control.post({ tasks: ['a', 'b', 'c'].map((id) => ({ id, type: 'noop' })) })
   expect(response.status).toBe(413)
+})
+
+test('beyond --max-stored-bytes the oldest ended graphs go, with their files, also at a start with less', async () => {
+  using dir = tempDir()
+  const options = (maxBytes: number) => ({
+    dataDir: join(dir.path, 'data'),
+    flags: ['--max-stored-bytes', String(maxBytes), '--persist-interval', '20ms'],
+  })
+  const echo = (id: string) => ({ id, type: 'mcp', tool_name: 'echo', params: { message: 'x'.repeat(100_000) } })
+  const filesOf = () => readdirSync(join(dir.path, 'data', 'results')).length
+  {
+    await using control = await startControl(options(250_000))
+    for (const id of ['first', 'second', 'third']) await control.run(echo(id))
+    await until(
+      () => listedIds(control),
+      (ids) => ids.length === 2,
+    )
+    expect(await listedIds(control)).toEqual(['second', 'third'])
+    await until(filesOf, (count) => count === 2)
+    await control.stop('SIGKILL')
+  }
+  await using control = await startControl(options(150_000))
+  expect(await listedIds(control)).toEqual(['third'])
+  await until(filesOf, (count) => count === 1)
 })

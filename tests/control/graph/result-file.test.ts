@@ -1,7 +1,7 @@
 /** When a result is large: the estimate never calls a small one large, and looks no further than it has to. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { isLargeJson, RESULT_FILE_NAME } from '../../../control/graph/result-file.ts'
+import { isLargeJson, RESULT_FILE_NAME, ResultFile } from '../../../control/graph/result-file.ts'
 
 test('the limit is about where JSON.stringify says it is', () => {
   fc.assert(
@@ -25,11 +25,15 @@ test('deep values are no recursion', () => {
   expect(isLargeJson(deep, 1_000_000)).toBe(false)
 })
 
-test('names of files are numbers and a checksum', () => {
-  expect(['1-0-1.json', '12-345-6.json', '1-0-1-0123abcd.json'].every((name) => RESULT_FILE_NAME.test(name))).toBe(true)
+test('names of files are numbers and a checksum, and tell the bytes', () => {
   expect(
-    ['../1-0-1.json', '1-0-1.json/x', '1-0.json', '1-0-1.json\n', '1-0-1-123.json'].some((name) =>
-      RESULT_FILE_NAME.test(name),
+    ['1-0-1.json', '12-345-6.json', '1-0-1-0123abcd.json', '1-0-1-0123abcd-70000.json'].map((name) =>
+      RESULT_FILE_NAME.test(name) ? new ResultFile(name).bytes : undefined,
+    ),
+  ).toEqual([0, 0, 0, 70_000])
+  expect(
+    ['../1-0-1.json', '1-0-1.json/x', '1-0.json', '1-0-1.json\n', '1-0-1-123.json', '1-0-1-0123abcd-.json'].some(
+      (name) => RESULT_FILE_NAME.test(name),
     ),
   ).toBe(false)
 })

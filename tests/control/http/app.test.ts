@@ -70,6 +70,7 @@ const parts = {
   }),
   runtimePool: new RuntimePool({ configured: [], token: undefined, kept: () => undefined, log }),
   ...{ listSkills: async () => [], unknownFields: 'refuse' as const, maxBodyBytes: 1024, maxFanOut: 10, log },
+  maxGraphResultBytes: 1024,
   tracing: undefined,
   stopping,
 }

@@ -5,16 +5,18 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Graph } from '../../../control/graph/graph.ts'
+import { ResultFile } from '../../../control/graph/result-file.ts'
+import { storedBytes } from '../../../control/graph/stored-bytes.ts'
 import { Retention } from '../../../control/store/retention.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import { silentLog } from '../../../shared/log.ts'
-import { runSync } from '../../../shared/steps.ts'
+import { nextTurn, runSync } from '../../../shared/steps.ts'
 import { acceptGraph, acceptScoped } from '../../support/graph.ts'
 import { until } from '../../support/until.ts'
 
 const HOUR_MS = 3_600_000
 
-function world(options: { retentionMs?: number; maxStoredTasks?: number } = {}) {
+function world(options: { retentionMs?: number; maxStoredTasks?: number; maxStoredBytes?: number } = {}) {
   const store = new TaskStore()
   // The timer of a retention of hours does not come round within a test.
   const retention = new Retention({ store, retentionMs: HOUR_MS, maxStoredTasks: 1_000, log: silentLog(), ...options })
@@ -26,10 +28,10 @@ function world(options: { retentionMs?: number; maxStoredTasks?: number } = {}) 
   return { store, retention, accept, [Symbol.dispose]: () => retention.stop() }
 }
 
-function end(store: TaskStore, graph: Graph, at: number): void {
+function end(store: TaskStore, graph: Graph, at: number, result: unknown = { ok: true }): void {
   for (const task of graph.tasks) {
     store.apply({ kind: 'attempt-started', task, at })
-    store.apply({ kind: 'ended', task, at, ending: { status: 'success', result: { ok: true } } })
+    store.apply({ kind: 'ended', task, at, ending: { status: 'success', result } })
   }
 }
 
@@ -95,6 +97,55 @@ test('a retention of 0 keeps for ever', () => {
   expect(ids(w.store)).toEqual(['a'])
 })
 
+describe('bytes', () => {
+  const KIB = 'x'.repeat(1_022)
+  const file = new ResultFile('1-0-1-00000000-2048.json')
+
+  test('beyond maxStoredBytes let the graphs go that ended first, and never one that lives or ended last', async () => {
+    using w = world({ maxStoredBytes: 4_096 })
+    const { store, accept } = w
+    const [live, a, b, c, d] = [accept('live1', 'live2'), accept('a'), accept('b'), accept('c'), accept('d')]
+    store.apply({ kind: 'attempt-started', task: live.tasks[0]!, at: 5 })
+    store.apply({ kind: 'ended', task: live.tasks[0]!, at: 5, ending: { status: 'success', result: KIB } })
+    end(store, b, 10, KIB)
+    end(store, a, 20, file)
+    await nextTurn()
+    expect([ids(store), store.storedBytes]).toEqual([['live1', 'live2', 'a', 'b', 'c', 'd'], 4_096])
+    end(store, c, 30, KIB)
+    await nextTurn()
+    expect([ids(store), store.storedBytes]).toEqual([['live1', 'live2', 'a', 'c', 'd'], 4_096])
+    end(store, d, 40, new ResultFile('1-0-1-00000000-10000.json'))
+    await nextTurn()
+    expect([ids(store), store.storedBytes]).toEqual([['live1', 'live2', 'd'], 11_024])
+  })
+
+  test('are freed when records are deleted, and 0 is no limit', async () => {
+    using w = world({ maxStoredBytes: 0 })
+    const graph = w.accept('a', 'b')
+    end(w.store, graph, 1, file)
+    end(w.store, w.accept('c'), 2, file)
+    await nextTurn()
+    expect([ids(w.store), w.store.storedBytes]).toEqual([['a', 'b', 'c'], 6_144])
+    w.store.apply({ kind: 'deleted', task: graph.tasks[0]!, at: 3 })
+    expect([graph.storedBytes, w.store.storedBytes]).toEqual([2_048, 4_096])
+    w.store.apply({ kind: 'graph-retired', graph, at: 4 })
+    expect(w.store.storedBytes).toBe(2_048)
+  })
+
+  test('of an input count until the task has ended; an outcome that was taken over counts nothing', () => {
+    using w = world()
+    const [a, b] = w.accept('a', 'b').tasks
+    for (const task of [a!, b!]) w.store.apply({ kind: 'attempt-started', task, at: 1 })
+    w.store.apply({ kind: 'input-resolved', task: a!, at: 1, input: KIB, file })
+    expect(w.store.storedBytes).toBe(1_024 + 2_048)
+    w.store.apply({ kind: 'ended', task: a!, at: 2, ending: { status: 'success', result: KIB } })
+    expect(w.store.storedBytes).toBe(2 * 1_024)
+    const reusedFrom = { graph_id: 'g', task_id: 't' }
+    w.store.apply({ kind: 'ended', task: b!, at: 2, ending: { status: 'success', result: file, reusedFrom } })
+    expect(w.store.storedBytes).toBe(2 * 1_024)
+  })
+})
+
 describe('room', () => {
   test('is made by letting go of the graphs that ended first', () => {
     using w = world({ maxStoredTasks: 5 })
@@ -155,7 +206,7 @@ describe('the number of tasks of ended graphs', () => {
     { weight: 1, arbitrary: fc.constant({ kind: 'sweep' as const }) },
   )
 
-  test('is that of a count over all graphs, whatever happens to them', () => {
+  test('is that of a count over all graphs, whatever happens to them, and so are the bytes', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
         using w = world({ maxStoredTasks: 8, retentionMs: 10 })
@@ -173,7 +224,7 @@ describe('the number of tasks of ended graphs', () => {
           else if (each.kind === 'start' && task.status === 'pending')
             store.apply({ kind: 'attempt-started', task, at })
           else if (each.kind === 'end' && task.status === 'running')
-            store.apply({ kind: 'ended', task, at, ending: { status: 'success', result: null } })
+            store.apply({ kind: 'ended', task, at, ending: { status: 'success', result: 'x'.repeat(at) } })
         }
         for (const [at, each] of steps.entries()) {
           try {
@@ -184,6 +235,8 @@ describe('the number of tasks of ended graphs', () => {
           const graphs = [...store.graphs].filter(({ isRetired }) => !isRetired)
           const count = (counted: readonly Graph[]) => counted.reduce((sum, { visible }) => sum + visible, 0)
           expect(store.taskCount).toBe(count(graphs))
+          const bytes = graphs.flatMap(({ tasks }) => tasks.map(storedBytes)).reduce((sum, each) => sum + each, 0)
+          expect(store.storedBytes).toBe(bytes)
           expect(store.endedTaskCount).toBe(count(graphs.filter(({ endedAt }) => endedAt !== undefined)))
         }
       }),
