@@ -32,7 +32,7 @@ import {
 } from './journaled-graph.ts'
 import { decodeStates, type JournaledChanges, type JournaledState } from './journaled-state.ts'
 import type { Mentions } from './mentions.ts'
-import { ReplayedGraphs } from './replayed-graphs.ts'
+import { ReplayedGraphs, type ToldState } from './replayed-graphs.ts'
 import { isKnownToService, type StoredTask, withoutState, withStoredWhen } from './stored-task.ts'
 
 /** Thrown if the state file was edited: the tasks of a graph are not adjacent, or a task is there twice. */
@@ -64,6 +64,8 @@ export class Replay {
 
   /** For each graph the tasks with reused outcomes for which the journal has no number. */
   readonly #unnumberedReuse = new Map<number, Set<string>>()
+  /** The state that an earlier start gave to a task and told, by graph and task. */
+  readonly #told = new Map<number, Map<string, ToldState>>()
   /** Graphs that were accepted or have ended, and those for which the journal has the number of that change. */
   readonly accepted = { graphs: new Set<number>(), numbered: new Set<number>() }
   readonly ended = { graphs: new Set<number>(), numbered: new Set<number>() }
@@ -77,7 +79,8 @@ export class Replay {
   /** Attempts that were cut off fail with `failure`; without one they run again. */
   constructor(idempotencyKeys: KeptKey[], collections: GcSchedule, mentions?: Mentions, failure?: Failure) {
     this.built = new ReplayedGraphs({
-      ...{ removed: this.#deleted, untoldReuse: this.#unnumberedReuse, ended: this.ended.graphs, failure },
+      ...{ removed: this.#deleted, untoldReuse: this.#unnumberedReuse, told: this.#told },
+      ...{ ended: this.ended.graphs, failure },
     })
     this.idempotencyKeys = idempotencyKeys
     this.#collections = collections
@@ -187,12 +190,16 @@ export class Replay {
     return highest
   }
 
-  #applyChange({ kind, graph_ordinal, id = '' }: JournaledChange): void {
+  #applyChange({ kind, graph_ordinal, seq, id = '', state }: JournaledChange): void {
     if (kind === 'accepted') this.accepted.numbered.add(graph_ordinal)
     else if (kind === 'ended') this.ended.numbered.add(graph_ordinal)
     else if (kind === 'removed') this.#deleted.add(graph_ordinal)
     else if (kind === 'reused') this.#unnumberedReuse.get(graph_ordinal)?.delete(id)
     else if (kind === 'deleted') this.#noteDeleted(graph_ordinal, id)
+    else if (kind === 'recovered' && state !== undefined) {
+      const ofGraph = this.#told.get(graph_ordinal) ?? new Map<string, ToldState>()
+      this.#told.set(graph_ordinal, ofGraph.set(id, { seq, status: state.status }))
+    }
   }
 
   /** A start that deletes a child with its parent writes the deletion, but no state. */

@@ -3,7 +3,7 @@
  *
  * A crash leaves attempts that other services go on with, processes, and changes of which nobody was told.
  */
-import { isTerminal } from '../../shared/contract/task-status.ts'
+import { isTerminal, type TaskStatus } from '../../shared/contract/task-status.ts'
 import type { ProcessIdentity } from '../../shared/processes.ts'
 import type { Steps } from '../../shared/steps.ts'
 import type { Failure } from '../graph/failure.ts'
@@ -13,11 +13,19 @@ import { deletedWithParents } from './recovered-fan-outs.ts'
 import { recoverGraph } from './recovered-graph.ts'
 import type { StoredTask } from './stored-task.ts'
 
+/** What an earlier start told of a task, with the number of that event. */
+export interface ToldState {
+  readonly seq: number
+  readonly status: TaskStatus
+}
+
 interface ReplayedGraphsOptions {
   /** Numbers of graphs that were removed with all of their tasks. */
   readonly removed: ReadonlySet<number>
   /** For each graph the tasks with reused outcomes for which the journal has no number. */
   readonly untoldReuse: ReadonlyMap<number, ReadonlySet<string>>
+  /** By graph and task. A state of the task with a higher number came later. */
+  readonly told: ReadonlyMap<number, ReadonlyMap<string, ToldState>>
   /** Gets the numbers of graphs that may have ended just now. */
   readonly ended: Set<number>
   /** Attempts that were cut off fail with this. Undefined: they run again. */
@@ -32,8 +40,8 @@ export class ReplayedGraphs {
   readonly toForget: Task[] = []
   readonly processes: ProcessIdentity[] = []
   /**
-   * Tasks whose state differs from the disk, or whose reuse has no event yet: a crash interrupted their attempts, or
-   * came before the events of a rerun.
+   * Tasks whose state differs from the disk and was not told by an earlier start, or whose reuse has no event yet: a crash
+   * interrupted their attempts, or came before the events of a rerun.
    */
   readonly changed: Task[] = []
   /** Children that are deleted because their parents are, and of which nobody was told. */
@@ -57,7 +65,7 @@ export class ReplayedGraphs {
     refuse: (detail: string) => Error,
     keepsGone = false,
   ): Steps<Graph | undefined> {
-    const { removed, untoldReuse, ended, failure } = this.#options
+    const { removed, untoldReuse, told, ended, failure } = this.#options
     const cutOff = new Set(failure === undefined ? [] : stored.filter(isCutOff).map(({ id }) => id))
     const entries =
       cutOff.size === 0 ? stored : stored.map((entry) => (cutOff.has(entry.id) ? failedEntry(entry, failure!) : entry))
@@ -82,8 +90,10 @@ export class ReplayedGraphs {
       }
       const isUntold = untoldReuse.get(ordinal)?.has(task.id) === true
       if (task.status === entry.status && !isUntold) return
-      this.changed.push(task)
       if (task.isTerminal && !isUntold) ended.add(ordinal)
+      const before = told.get(ordinal)?.get(task.id)
+      const isTold = before?.status === task.status && before.seq > task.seq
+      if (isUntold || !isTold) this.changed.push(task)
     })
     yield
     for (const { id, status } of deletedWithParents(entries)) {

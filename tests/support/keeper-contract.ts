@@ -251,6 +251,26 @@ export function describeKeeper(name: string, newPlace: () => Promise<KeeperPlace
       expect(await keeper.results.read(new ResultFile('1-2-3-00000000.json'))).toHaveProperty('lost')
     })
 
+    test('tells once what a start made of a cancelled attempt, however many starts follow', async () => {
+      await using place = await newPlace()
+      const first = await place.open()
+      const { tasks } = await submit(first, { tasks: [{ id: 'a', type: 'test' }] })
+      start(first, tasks[0]!)
+      first.store.apply({ kind: 'cancel-requested', task: tasks[0]!, at: Date.now() })
+      await first.keeper.kept('promise')
+      for (let starts = 0; starts < 2; starts++) {
+        await place.kill()
+        await (await place.open()).keeper.kept('promise')
+      }
+      await place.kill()
+      const { keeper } = await place.open()
+      await keeper.events.settle()
+      const told: ServiceEvent[] = []
+      for await (const some of keeper.history.read({ after: 0, upTo: keeper.history.last })) told.push(...some)
+      const statuses = told.map((event) => ('status' in event ? event.status : event.event))
+      expect(statuses).toEqual(['graph_accepted', 'cancelling', 'cancelled', 'graph_ended'])
+    })
+
     test('tells listeners of each change once it is kept, in order, and again from its history', async () => {
       await using place = await newPlace()
       const open = await place.open()

@@ -54,6 +54,38 @@ test('what a start made of an interrupted attempt is told as it was, though the 
 })
 
 test.each([
+  ['was being cancelled', true, 'cancelled'],
+  ['was interrupted', false, 'pending'],
+])('what one start told of a task that %s, the next one does not tell again', async (_, isCancelling, status) => {
+  await using w = durableStore()
+  const { store, persistence } = w
+  const tasks = [{ id: 'a', type: 'test' }]
+  const graph = graphOf(tasks)
+  runSync(store.claim(graph))
+  await persistence.appendGraph(graph, new TextEncoder().encode(JSON.stringify({ tasks })))
+  store.apply({ kind: 'graph-accepted', graph })
+  const task = graph.tasks[0]!
+  store.apply({ kind: 'attempt-started', task, at: 1_000 })
+  if (isCancelling) store.apply({ kind: 'cancel-requested', task, at: 1_500 })
+  persistence.flush()
+  /** What a start tells, and keeps, before it is killed. */
+  const start = async (): Promise<readonly (string | undefined)[][]> => {
+    using copy = crashedCopy([w.dir], (name) => isStateFile(name) || name.startsWith('events-'))
+    const told = (await recover(copy.path)).history.unnumbered.map((change) => change(store.nextSeq(), 2_000))
+    for (const change of told) persistence.noteNumbered(change)
+    persistence.flush()
+    return told.map((change) => [change.kind, 'moment' in change ? change.moment.status : undefined])
+  }
+  const ends = isCancelling ? [['ended', undefined]] : []
+  expect(await start()).toEqual([['recovered', status], ...ends])
+  expect(await start()).toEqual([])
+  if (isCancelling) return
+  store.apply({ kind: 'attempt-started', task, at: 3_000 }) // what changes after that is told
+  persistence.flush()
+  expect((await start()).map(([kind]) => kind)).toEqual(['recovered'])
+})
+
+test.each([
   ['has not changed since: its present state', 99, { status: 'success', finished_at: '1970-01-01T00:00:00.002Z' }],
   ['changed since: it was pending', 1, { status: 'pending', finished_at: undefined }],
 ])('in a journal of an earlier version, of a task that %s', (_, seq, state) => {
