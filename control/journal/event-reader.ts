@@ -92,7 +92,10 @@ async function partIn(block: Block, range: EventRange): Promise<(EventPart & { b
   for (const { payload } of segment.frames) {
     const { first, last } = rangeIn(payload) ?? { first: 0, last: 0 }
     if (last <= seq) continue
-    if (first > upTo) break
+    if (first > upTo) {
+      seq = upTo // a number without an event
+      break
+    }
     for (const event of eventsOf(rowsIn(payload, range))) if (event.seq > seq && event.seq <= upTo) events.push(event)
     seq = Math.min(last, upTo)
   }

@@ -1,23 +1,29 @@
 /**
- * The history of a replica: its own past events, which are in its data directory, behind those of the replicas before it,
- * which are in the database.
+ * The history of a replica: its own events, which are in its data directory, and those of other replicas whose graphs it has
+ * adopted, which are in the database.
+ *
+ * The number of an event tells whose it is. Own events are read from the data directory also if their graphs are removed by
+ * now, as long as they are kept there.
  */
 import type { ServiceEvent } from '../../shared/contract/events.ts'
-import type { EventHistory } from '../journal/event-history.ts'
 import type { EventRange } from '../journal/event-reader.ts'
 import type { KeptEvents } from '../journal/keeper.ts'
+import { startOf } from '../journal/number-blocks.ts'
 import type { PastEvents } from './past-events.ts'
 
 export class SharedHistory {
   readonly #own: KeptEvents['history']
-  readonly #past: PastEvents
-  /** Events up to this number are read from the database. */
+  readonly #past: Pick<PastEvents, 'oldest' | 'read'>
+  readonly #blocks: () => readonly number[]
+  /** Own events up to this number are read from the database if the data directory has them no more. */
   #recovered: number
   #oldest: number
 
-  constructor(own: EventHistory, past: PastEvents) {
+  /** `blocks`: those of the own numbers, in rising order. */
+  constructor(own: KeptEvents['history'], past: Pick<PastEvents, 'oldest' | 'read'>, blocks: () => readonly number[]) {
     this.#own = own
     this.#past = past
+    this.#blocks = blocks
     this.#recovered = own.last
     this.#oldest = own.last
   }
@@ -42,8 +48,17 @@ export class SharedHistory {
   }
 
   async *read(range: EventRange): AsyncGenerator<readonly ServiceEvent[]> {
-    const { after, upTo } = range
-    if (after < this.#recovered) yield* this.#past.read({ ...range, upTo: Math.min(upTo, this.#recovered) })
-    if (upTo > this.#recovered) yield* this.#own.read({ ...range, after: Math.max(after, this.#recovered) })
+    const { upTo } = range
+    let { after } = range
+    for (const block of this.#blocks()) {
+      const first = Math.min(upTo, Math.max(startOf(block), Math.min(this.#own.oldest, this.#recovered)))
+      const last = Math.min(upTo, startOf(block + 1)) // which no event has
+      if (after < first) yield* this.#past.read({ ...range, after, upTo: first })
+      after = Math.max(after, first)
+      const newest = Math.min(last, this.#own.last)
+      if (after < newest) yield* this.#own.read({ ...range, after, upTo: newest })
+      after = Math.max(after, last)
+    }
+    if (after < upTo) yield* this.#past.read({ ...range, after })
   }
 }

@@ -83,6 +83,7 @@ export class SharedKeeper implements Keeper {
       ...{ rows, store, writes: this.#writes, turns: this.#turns, onTakeover: options.onTakeover, log },
       noteTask: (task) => this.#note(() => this.#writes.addTask(task)),
       noteNumbered: (change) => this.#noteNumbered(change),
+      encode: () => this.#encode(),
     })
     this.others = new Others({ rows, store, token, takeover: this.#takeover })
     this.runtimes = new SharedRuntimes({
@@ -100,7 +101,7 @@ export class SharedKeeper implements Keeper {
     this.keys = new SharedKeys({ rows, turns: this.#turns, others: this.others })
     this.#ownHistory = history
     this.#past = new PastEvents(rows.database, () => store.graphs)
-    this.history = new SharedHistory(history, this.#past)
+    this.history = new SharedHistory(history, this.#past, () => this.#takeover.blocks.own)
     this.events = new EventFeed({ history, numbers: { use: () => {} }, sync: async () => this.kept('show') })
     this.events.flush = () => this.#encode()
     store.onResultDropped = (file) => this.results.drop(file)

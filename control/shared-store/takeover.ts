@@ -47,6 +47,8 @@ export interface TakeoverOptions {
   /** Has the newest state of a task kept. */
   readonly noteTask: (task: Task) => void
   readonly noteNumbered: (change: NumberedChange) => void
+  /** Encodes the changes so far: no frame has numbers of two blocks. */
+  readonly encode: () => void
   readonly log: Log
 }
 
@@ -220,6 +222,7 @@ export class Takeover {
   /** Numbers of changes go on above all that any replica has given. */
   async #raise(): Promise<void> {
     const block = await this.#options.rows.replicas.nextBlock()
+    this.#options.encode()
     this.#blocks.add(block)
     this.#options.store.raise(startOf(block))
   }

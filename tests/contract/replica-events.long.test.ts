@@ -6,7 +6,7 @@ import { expect, test } from 'bun:test'
 import type { ServiceEvent } from '../../shared/contract/events.ts'
 import type { Control } from '../support/control.ts'
 import { EventStreamClient } from '../support/event-stream.ts'
-import { answered, describeReplicas, healthOf, LONG_LEASE } from '../support/replicas.ts'
+import { answered, describeReplicas, healthOf, LONG_LEASE, owns } from '../support/replicas.ts'
 import { until } from '../support/until.ts'
 
 const noop = (id: string) => ({ id, type: 'os', tool_name: 'noop' })
@@ -166,6 +166,32 @@ describeReplicas('the events of all replicas', (cluster) => {
       (count) => count === 2,
       { patienceMs: 50_000 },
     )
+  })
+
+  test('of a replica that lives are all there after it has taken over graphs, also those of removed graphs', async () => {
+    using each = await cluster()
+    const [first, second] = await Promise.all([each.replica(), each.replica()])
+    await using _ = first
+    await using __ = second
+    await using client = await open(first)
+    await until(
+      () => client.lastId,
+      (id) => id !== undefined,
+    )
+    const { lastId } = client
+    const [removed] = await endAt([first], 'removed')
+    await client.once((all) => endsIn(all).includes(removed!))
+    expect((await first.fetch(`/graphs/${removed}`, { method: 'DELETE' })).status).toBe(204)
+    await second.submit([held('ask')])
+    await second.stop('SIGKILL')
+    await owns(first, 1)
+    const [last] = await endAt([first], 'last')
+    await using resumed = await open(first, lastId)
+    const isOver = (all: readonly ServiceEvent[]) =>
+      endsIn(all).includes(last!) || all.some(({ event }) => event === 'reset')
+    const all = await until(() => resumed.events, isOver, { patienceMs: 50_000 })
+    expect(all.filter(({ event }) => event === 'reset')).toEqual([])
+    expect(endsIn(all)).toEqual([removed!, last!])
   })
 
   test('begin with the present state of all graphs when the past of one replica is gone', async () => {

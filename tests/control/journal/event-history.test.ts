@@ -60,6 +60,17 @@ test('is read from any number, over files and restarts', async () => {
   await history.close()
 })
 
+test('is read up to a number that no event has', async () => {
+  using dir = tempDir()
+  const history = open(dir.path, 0)
+  history.append(rows(1, 3))
+  history.append(rows(7, 9))
+  for (const upTo of [3, 4, 6]) expect(await numbersIn(history, 1, upTo)).toEqual([2, 3])
+  expect(await numbersIn(history, 4, 6)).toEqual([])
+  expect(await numbersIn(history, 4)).toEqual([7, 8, 9])
+  await history.close()
+})
+
 test('is read of one graph', async () => {
   using dir = tempDir()
   const history = open(dir.path, 0)
