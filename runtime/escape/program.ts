@@ -5,6 +5,9 @@ import linuxX64 from './bin/taskmill-escape-linux-x64' with { type: 'file' }
 
 const EMBEDDED: Readonly<Record<string, string>> = { 'linux-x64': linuxX64, 'linux-arm64': linuxArm64 }
 
+/** Its name in a workspace. */
+export const PROGRAM = 'taskmill-escape'
+
 /** Readable and executable for every user, because the task may have another uid. */
 const MODE = 0o555
 

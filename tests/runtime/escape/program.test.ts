@@ -6,7 +6,7 @@
 import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync } from 'node:fs'
 import { type Attempt, parseAttempts, type Verdict } from '../../../runtime/escape/attempts.ts'
-import { escapePlace, listed } from '../../support/escape.ts'
+import { type EscapePlace, escapePlace, listed } from '../../support/escape.ts'
 import { withoutCalls } from '../../support/hosts.ts'
 import { mustSandbox } from '../../support/must-sandbox.ts'
 
@@ -33,6 +33,12 @@ const THROUGH_PROXY = [
   ...listed().flatMap(({ name }) => (name.startsWith('proxy_') ? [name] : [])),
   ...['metadata_named', 'metadata_trailing_dot'],
 ]
+
+const ON_NEIGHBOUR = ['kill_neighbour', 'trace_neighbour', 'neighbour_files']
+
+/** Who keeps the baits, as a process of another sandbox. */
+const neighbourOf = ({ baits }: EscapePlace) =>
+  baits.list.flatMap((bait) => (bait.startsWith('pid=') ? ['--bait', `neighbour=${bait.slice('pid='.length)}`] : []))
 
 /** A proxy that lets everything through. It makes no connection. */
 function openProxy() {
@@ -85,12 +91,13 @@ test.skipIf(!isRoot)('as root and outside of a sandbox nearly everything is open
   await using place = await escapePlace(['/run', '/var/tmp'])
   using proxy = openProxy()
   const before = readdirSync(place.workspace)
-  const attempts = await place.attempts([], proxy.bait)
+  const attempts = await place.attempts([], [...proxy.bait, ...neighbourOf(place)])
   const open = named(attempts, 'open')
   expect(open.length).toBeGreaterThan(attempts.length * 0.6)
   expect(open).toEqual(expect.arrayContaining([...OPEN_TO_ALL, ...SOCKETS]))
   expect(open).toEqual(expect.arrayContaining([...NETWORK_OF_ROOT, ...NETWORK_OF_HOST, ...THROUGH_PROXY]))
   const ofRoot = ['read_shadow', 'kill_host', 'trace_host', 'take_descriptor', 'host_process_files', 'write_system']
+  expect(open).toEqual(expect.arrayContaining(ON_NEIGHBOUR))
   expect(open).toEqual(
     expect.arrayContaining([...ofRoot, 'become_other', 'capabilities', 'no_new_privs', 'disk_quota']),
   )
@@ -103,14 +110,26 @@ test.skipIf(!isRoot)('as root and outside of a sandbox nearly everything is open
 
 test.skipIf(!isRoot)('as a user it finds open what a user may (needs root to become one)', async () => {
   await using place = await escapePlace(['/var/tmp'])
-  const attempts = await place.attempts(['setpriv', `--reuid=${UID}`, `--regid=${UID}`, '--clear-groups'])
+  const asUser = ['setpriv', `--reuid=${UID}`, `--regid=${UID}`, '--clear-groups']
+  const attempts = await place.attempts(asUser, neighbourOf(place))
   expect(named(attempts, 'open')).toEqual(expect.arrayContaining([...OPEN_TO_ALL, ...SOCKETS, 'no_new_privs']))
   const blocked = ['read_shadow', 'kill_host', 'trace_host', 'become_root', 'write_system', 'mknod_block', 'reboot']
   expect(named(attempts, 'blocked')).toEqual(expect.arrayContaining([...blocked, ...NETWORK_OF_ROOT, 'mount_tmpfs']))
+  expect(named(attempts, 'blocked')).toEqual(expect.arrayContaining(ON_NEIGHBOUR))
   expect(named(attempts, 'open')).toEqual(expect.arrayContaining(NETWORK_OF_HOST))
   expect(named(attempts, 'not_applicable')).toEqual(
     expect.arrayContaining(listed().flatMap(({ name }) => (name.startsWith('proxy_') ? [name] : []))),
   )
+})
+
+test('a lease on a log is open to its owner, and to nobody else', async () => {
+  await using place = await escapePlace([])
+  const lease = async (...around: string[]) => {
+    const logged = ['sh', '-c', '"$@" > log; cat log', 'sh', ...around]
+    return (await place.attempts(logged, ['--only', 'lease_output'])).map(({ verdict }) => verdict)
+  }
+  expect(await lease()).toEqual(['open'])
+  if (isRoot) expect(await lease('setpriv', `--reuid=${UID}`, '--clear-groups')).toEqual(['blocked'])
 })
 
 test('limits are gone past where nobody keeps them, by a little', async () => {
