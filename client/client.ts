@@ -4,6 +4,7 @@
  * Every method throws `TaskmillError` if the call fails, `TypeError` for an argument that cannot be right, and the reason of
  * the given signal once that fires. A call is tried again where that is safe (`connection.ts`).
  */
+import { refusalOfFailures, unmeantFailures } from '../shared/certain-failures.ts'
 import { isTerminal } from '../shared/contract/task-status.ts'
 import { type Call, type CallOptions, Connection, type ConnectionOptions, type Query } from './connection.ts'
 import type {
@@ -54,6 +55,8 @@ export interface WaitOptions {
 }
 
 export interface RunOptions extends WaitOptions {
+  /** Submits the graph also if it is certain to fail. */
+  readonly force?: boolean | undefined
   readonly idempotencyKey?: string | undefined
   readonly traceId?: string | undefined
 }
@@ -114,8 +117,12 @@ export class Taskmill {
     return this.#json({ ...call, isRepeatable: true })
   }
 
-  /** Submits a graph, and returns it when it has ended. A failure of a task is no error: see `state` of the graph. */
-  async run(graph: TaskGraph, { idempotencyKey, traceId, ...wait }: RunOptions = {}): Promise<GraphDetails> {
+  /**
+   * Submits a graph, and returns it when it has ended. A failure of a task is no error: see `state` of the graph. A graph that
+   * is certain to fail is not submitted (`invalid`), unless `force` is true.
+   */
+  async run(graph: TaskGraph, { idempotencyKey, traceId, force, ...wait }: RunOptions = {}): Promise<GraphDetails> {
+    if (force !== true) await this.#refuseFailures(graph, { traceId, signal: wait.signal })
     const submitted = await this.submit(graph, { idempotencyKey, traceId, signal: wait.signal })
     return this.wait(submitted, wait)
   }
@@ -229,6 +236,19 @@ export class Taskmill {
   /** Whether the service lives, and accepts graphs. */
   health(options: CallOptions = {}): Promise<HealthResponse> {
     return this.#get('/health', options)
+  }
+
+  async #refuseFailures(graph: TaskGraph, call: CallOptions): Promise<void> {
+    const query = { dry_run: true, brief: true }
+    const asked: Call = { ...call, method: 'POST', path: '/tasks', body: graph, query, isRepeatable: true }
+    const found = await this.#json<Partial<GraphDryRun>>(asked).catch((error: unknown) => {
+      // The submission tells of any other refusal, and an older service has no such dry run.
+      if (error instanceof TaskmillError && error.status >= 400 && error.status < 500) return undefined
+      throw error
+    })
+    const isMeant = (id: string) => graph.tasks.find((task) => task.id === id)?.annotations?.expect === 'failed'
+    const refusal = refusalOfFailures(unmeantFailures(found?.errors, isMeant), 'correct it, or pass force: true')
+    if (refusal !== undefined) throw new TaskmillError(refusal, { code: 'invalid', wasSent: false })
   }
 
   async #json<T>(call: Call): Promise<T> {

@@ -238,19 +238,21 @@ export interface ExecutionPlan {
 
 /** A fault of a graph. */
 export interface GraphFault {
-  /** The error that a submission with this fault alone would get. */
+  /** The error that a submission with this fault alone would get, or with fails the task. */
   readonly message: string
   /** Id of the task with the fault. */
   readonly task_id?: string
+  /** A submission is accepted, with a warning, but the task is certain to fail, and the graph with it. */
+  readonly fails?: true
 }
 
 /** The answer of a dry run. */
 export interface GraphDryRun {
-  /** Whether a submission would be accepted. */
+  /** Whether a submission would be accepted, and the graph can succeed as far as is known. */
   readonly valid: boolean
   /** The faults of the graph, in the order of the checks. */
   readonly errors: readonly GraphFault[]
-  /** Tasks that are certain to fail. */
+  /** Tasks that fail if they run, but need not succeed for the graph to succeed. */
   readonly warnings: readonly SubmitWarning[]
   /** Ids of the tasks; the tasks of a wave depend on tasks of earlier waves only. Empty if ids or dependencies have a fault. */
   readonly waves: readonly (readonly string[])[]

@@ -71,6 +71,7 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
 
 /** What the client shares. All of it runs in browsers, and none of it has a dependency. */
 const CLIENT_PARTS = [
+  'shared/certain-failures.ts',
   'shared/contract/task-status.ts',
   'shared/growing-pause.ts',
   'shared/socket-address.ts',

@@ -1,5 +1,5 @@
 /** `taskmill check`: the faults of a graph and the order of its tasks, without a submission. */
-import type { GraphDryRun } from '../../shared/contract/graph-dry-run.ts'
+import type { GraphDryRun, GraphFault } from '../../shared/contract/graph-dry-run.ts'
 import type { ServiceClient } from '../../shared/http-client.ts'
 import { type Answer, EXIT } from '../envelope.ts'
 import { defineCommand } from './command.ts'
@@ -22,12 +22,28 @@ export const check = defineCommand({
 export async function checked(client: ServiceClient, graph: GivenGraph): Promise<Answer> {
   const call = client.call({ method: 'POST', path: '/tasks?dry_run=true', body: graph.bytes })
   const found = (await inFile(graph, call)) as GraphDryRun
-  const data = { ...found, errors: found.errors.map((fault) => ({ ...fault, message: graph.said(fault.message) })) }
+  const data = await asMeant(graph, found)
   const { scriptHints } = await import('../graph-file/script-hints.ts')
   return {
     data,
     warnings: scriptHints(graph.bytes),
     exitCode: data.valid ? EXIT.success : EXIT.error,
     table: async (look) => (await import('../table/dry-run.ts')).dryRunTable(data, look),
+  }
+}
+
+/** The findings in the terms of the file. Failures that its annotations expect are no faults. */
+async function asMeant({ bytes, said }: GivenGraph, found: GraphDryRun): Promise<GraphDryRun> {
+  const { expectationsIn } = await import('../follow/graph-file.ts')
+  const expectations = expectationsIn(bytes)
+  const isMeant = ({ fails, task_id = '' }: GraphFault) =>
+    fails === true && expectations.get(task_id)?.expect === 'failed'
+  const errors = found.errors.filter((fault) => !isMeant(fault))
+  const meant = found.errors.filter(isMeant)
+  return {
+    ...found,
+    valid: errors.length === 0,
+    errors: errors.map((fault) => ({ ...fault, message: said(fault.message) })),
+    warnings: [...found.warnings, ...meant.map(({ task_id = '', message }) => ({ task_id, message }))],
   }
 }

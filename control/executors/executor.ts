@@ -222,7 +222,8 @@ export interface InputReview {
   /** The parameters of a tool. Undefined accepts any parameter. */
   parametersOf?(toolName: string | undefined): ToolParameters | undefined
   /**
-   * Throws the `ExecutionError` that every attempt would fail with. The task is accepted, with a warning in the answer.
+   * Throws the `ExecutionError` that every attempt would fail with, whatever happens meanwhile. The task is accepted, with a
+   * warning in the answer; a dry run has an error.
    */
   checkInput?(toolName: string | undefined, input: unknown, secrets?: SecretNames): void
   /** The fault of an input with which the submission is refused, as an error of the task. Undefined if it has none. */

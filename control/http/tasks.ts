@@ -7,6 +7,7 @@ import { CancelResponse, TaskRecord } from '../../shared/contract/control.ts'
 import { EVENT_SEQ_HEADER } from '../../shared/contract/events.ts'
 import { GraphDryRun } from '../../shared/contract/graph-dry-run.ts'
 import { SubmitResponse, TaskGraph } from '../../shared/contract/submission.ts'
+import { badRequest } from '../../shared/errors.ts'
 import { traceIdOf } from '../../shared/http-service.ts'
 import { WRITE_TIMEOUT_SECONDS } from '../../shared/http-time-limits.ts'
 import { described, empty, json, truth } from '../../shared/openapi/route.ts'
@@ -61,9 +62,12 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
       async ({ request, query, set }) => {
         waitMsOf(query.wait_ms) // refuses it before the graph is stored
         const isDryRun = truthOf('dry_run', query.dry_run)
+        const isBrief = truthOf('brief', query.brief)
+        if (isBrief && !isDryRun) throw badRequest('brief means nothing without dry_run')
         const body = await readBody(app, request, parts.maxBodyBytes)
         if (isDryRun) {
-          const found = await dryRun(parts, { body }, { traceId: traceIdOf(set), signal: request.signal })
+          const call = { traceId: traceIdOf(set), signal: request.signal, isBrief }
+          const found = await dryRun(parts, { body }, call)
           return runCooperatively(dryRunJson(found))
         }
         const key = request.headers.get('idempotency-key')
@@ -91,6 +95,7 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
         query: {
           ...waitQuery,
           dry_run: truth('Only check the graph: answer 200 and store nothing. Default false.'),
+          brief: truth('With dry_run: leave waves, critical_path and runtime empty. Default false.'),
         },
         body: TaskGraph,
         example: EXAMPLE,

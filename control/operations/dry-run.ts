@@ -33,11 +33,16 @@ export type ExaminedGraph = { readonly body: Uint8Array } | { readonly graph: Gr
 export async function dryRun(
   parts: DryRunParts,
   examined: ExaminedGraph,
-  call: { readonly traceId: string; readonly signal: AbortSignal },
+  call: {
+    readonly traceId: string
+    readonly signal: AbortSignal
+    /** Only the faults and warnings: no order of the tasks, no plans. */
+    readonly isBrief?: boolean
+  },
 ): Promise<GraphDryRun> {
   const encoded = { body: NO_BODY, ...examined }
   const faults = new Faults()
-  const { tasks, known, ...found } = await runCooperatively(examine(parts, encoded, faults))
+  const { tasks, known, ...found } = await runCooperatively(examine(parts, encoded, faults, call.isBrief === true))
   const plans = await planTasks(parts.executors, { tasks, known }, call)
   return {
     valid: faults.list.length === 0,
@@ -57,14 +62,19 @@ class Faults {
   /** A set, because a task may name an unknown dependency twice. */
   readonly #reported = new Set<string>()
 
-  readonly report: Report = (message, taskId) => {
+  readonly report: Report = (message, taskId) => this.#add(message, taskId)
+
+  /** As `report`, for a task that a submission accepts. */
+  readonly reportFailure: Report = (message, taskId) => this.#add(message, taskId, { fails: true })
+
+  #add(message: string, taskId: string | undefined, more: Pick<GraphFault, 'fails'> = {}): void {
     if (taskId !== undefined && this.#reported.has(message)) return
     if (this.list.length === MAX_DRY_RUN_ERRORS) {
       this.isTruncated = true
       return
     }
     this.#reported.add(message)
-    this.list.push({ message, ...(taskId !== undefined && { task_id: taskId }) })
+    this.list.push({ message, ...(taskId !== undefined && { task_id: taskId }), ...more })
   }
 }
 
@@ -76,11 +86,16 @@ interface Examined extends Pick<GraphDryRun, 'warnings' | 'waves' | 'critical_pa
 
 const NOTHING: Examined = { tasks: [], known: NO_PLACEHOLDERS, warnings: [], waves: [], critical_path: [] }
 
-function* examine(parts: DryRunParts, encoded: EncodedGraph, { report }: Faults): Steps<Examined> {
+function* examine(
+  parts: DryRunParts,
+  encoded: EncodedGraph,
+  { report, reportFailure }: Faults,
+  isBrief: boolean,
+): Steps<Examined> {
   try {
     const { decoded, checked, reviewed, known, warnings } = yield* checkGraph(parts, encoded, {
       report,
-      missingSecrets: 'report',
+      reportFailure,
       *toReview({ incomplete }, { tasks }) {
         const reviewable: { inputs: ValidTask[]; tasks: ReviewedTask[] } = { inputs: [], tasks: [] }
         yield* inRanges(tasks.length, (from, to) => {
@@ -94,8 +109,9 @@ function* examine(parts: DryRunParts, encoded: EncodedGraph, { report }: Faults)
       },
     })
     yield* checkClaim(parts, decoded, checked, report)
-    const order = checked.edges === undefined ? NO_ORDER : yield* orderOf(checked.tasks, checked.edges)
-    return { tasks: reviewed.inputs, known, warnings, ...order }
+    const hasOrder = !isBrief && checked.edges !== undefined
+    const order = hasOrder ? yield* orderOf(checked.tasks, checked.edges) : NO_ORDER
+    return { tasks: isBrief ? [] : reviewed.inputs, known, warnings, ...order }
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error
     report(error.message) // the body is not a graph, or has too many tasks: nothing else can be checked

@@ -2,12 +2,7 @@
  * Checks a submitted graph before its ids are claimed. Submissions and dry runs make the same checks in the same order,
  * and differ in the handling of faults (`graph/report.ts`).
  */
-import {
-  type GraphFields,
-  MAX_SUBMIT_WARNINGS,
-  type SubmitWarning,
-  type TaskInput,
-} from '../../shared/contract/submission.ts'
+import type { GraphFields, SubmitWarning, TaskInput } from '../../shared/contract/submission.ts'
 import { inRanges, type Steps } from '../../shared/steps.ts'
 import { ChildInputs } from '../graph/child-inputs.ts'
 import { checkGraphShape, type DecodedGraph, decodeGraph } from '../graph/decode.ts'
@@ -16,10 +11,11 @@ import { reportHiddenValues } from '../graph/hidden-env.ts'
 import { type KnownInputs, NO_PLACEHOLDERS, reviewPlaceholders } from '../graph/placeholder-review.ts'
 import { mentionsPlaceholderInSteps } from '../graph/placeholders.ts'
 import type { Report } from '../graph/report.ts'
+import { spareTasks } from '../graph/spare-tasks.ts'
 import { type CheckedTasks, checkTasks, type ValidTask } from '../graph/validate.ts'
 import { tooLongText } from '../scheduler/fan-out-list.ts'
 import type { Retention } from '../store/retention.ts'
-import { type MissingSecrets, type ReviewedTask, type Reviewer, reviewGraph, withKnownInputs } from './review.ts'
+import { addFailure, type ReviewedTask, type Reviewer, reviewGraph, withKnownInputs } from './review.ts'
 
 export interface GraphCheckParts extends Reviewer {
   readonly retention: Pick<Retention, 'checkSize'>
@@ -49,8 +45,8 @@ export interface Reviewable {
 
 export interface Checking<R extends Reviewable> {
   readonly report: Report
-  /** Default: a missing secret is a warning. */
-  readonly missingSecrets?: MissingSecrets
+  /** Gets the tasks that are certain to fail, and the graph with them. Default: warnings tell of them. */
+  readonly reportFailure?: Report
   /** The tasks to review. Called after the structure of the graph was checked. */
   toReview(decoded: DecodedGraph, checked: CheckedTasks, known: KnownInputs): Steps<R>
 }
@@ -68,7 +64,7 @@ export interface GraphCheckFindings<R extends Reviewable> {
 export function* checkGraph<R extends Reviewable>(
   parts: GraphCheckParts,
   { body, graph }: EncodedGraph,
-  { report, missingSecrets, toReview }: Checking<R>,
+  { report, reportFailure, toReview }: Checking<R>,
 ): Steps<GraphCheckFindings<R>> {
   const checkSize = (count: number) => parts.retention.checkSize(count)
   const decoded = yield* graph === undefined
@@ -84,27 +80,27 @@ export function* checkGraph<R extends Reviewable>(
   const reviewed = yield* toReview(decoded, checked, known)
   const submitted = { fields: decoded.fields, inputs: reviewed.inputs }
   const tasks = withKnownInputs(reviewed.tasks, reviewed.inputs, known)
-  const warnings = yield* reviewGraph(parts, submitted, tasks, report, missingSecrets)
-  for (const warning of yield* fanOutWarnings(fanOuts, params, parts)) {
-    if (warnings.length < MAX_SUBMIT_WARNINGS) warnings.push(warning)
-  }
+  const failures = reportFailure && { spare: yield* spareTasks(checked, params), report: reportFailure }
+  const warnings = yield* reviewGraph(parts, submitted, tasks, report, failures)
+  for (const { task_id, message } of yield* failingFanOuts(fanOuts, params, parts))
+    addFailure({ warnings, failures }, task_id, message)
   return { decoded, checked, reviewed, known, fanOuts, warnings }
 }
 
-/** A warning for each task whose list is known to be too long, or whose children are known to get more than a graph may store. */
-function* fanOutWarnings(
+/** The error of each task whose list is known to be too long, or whose children are known to get more than a graph may store. */
+function* failingFanOuts(
   fanOuts: FanOutTasks,
   params: DecodedGraph['options']['params'],
   { maxFanOut = Number.POSITIVE_INFINITY, maxGraphResultBytes = Number.POSITIVE_INFINITY }: Partial<GraphCheckParts>,
 ): Steps<SubmitWarning[]> {
-  const warnings: SubmitWarning[] = []
+  const errors: SubmitWarning[] = []
   const inputs = new ChildInputs(params)
   for (const task of fanOuts.values()) {
     const list = knownList(task, params)
     if (list === undefined) continue
     const { length } = list
     if (length > maxFanOut) {
-      warnings.push({ task_id: task.id, message: tooLongText(length, maxFanOut) })
+      errors.push({ task_id: task.id, message: tooLongText(length, maxFanOut) })
       continue
     }
     const bytes = yield* inputs.bytes(task, list)
@@ -112,7 +108,7 @@ function* fanOutWarnings(
     const message =
       `for_each: the inputs of its ${length} children have at least ${bytes} bytes together, but a graph may store ` +
       `${maxGraphResultBytes} bytes of results and inputs (--max-graph-result-bytes): what does not fit fails`
-    warnings.push({ task_id: task.id, message })
+    errors.push({ task_id: task.id, message })
   }
-  return warnings
+  return errors
 }

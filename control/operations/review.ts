@@ -1,6 +1,6 @@
 /**
  * Reviews a graph that passed all checks, before its ids are claimed. Reports unknown fields and parameters, and warns
- * of tasks that are certain to fail.
+ * of tasks that are certain to fail. A dry run reports those without which the graph cannot succeed.
  *
  * Only submissions are reviewed. Graphs on disk were accepted earlier and keep their unknown fields.
  */
@@ -66,13 +66,13 @@ export function* reviewGraph(
   { fields, inputs }: Submitted,
   tasks: readonly ReviewedTask[],
   report: Report,
-  missingSecrets: MissingSecrets = 'warn',
+  failures?: ReportedFailures,
 ): Steps<SubmitWarning[]> {
   if (reviewer.unknownFields === 'refuse') {
     for (const fault of graphFieldFaults(fields)) report(fault)
     yield* inRanges(tasks.length, (from, to) => reportTaskFields(reviewer, inputs, tasks, report, from, to))
   }
-  const findings = newFindings(reviewer, report, missingSecrets)
+  const findings = newFindings(reviewer, report, failures)
   yield* inRanges(tasks.length, (from, to) => reviewInputs(reviewer, tasks, findings, from, to))
   return findings.warnings
 }
@@ -96,8 +96,12 @@ function reportTaskFields(
   }
 }
 
-/** What a review does with a secret that is missing. A submission warns, because the secret may be there in time. */
-export type MissingSecrets = 'warn' | 'report'
+/** What a review does with tasks that are certain to fail, other than to warn of them. */
+export interface ReportedFailures {
+  /** Ids of the tasks of which it warns all the same (`graph/spare-tasks.ts`). */
+  readonly spare: ReadonlySet<string>
+  readonly report: Report
+}
 
 /** Collects the findings of a review. */
 export interface ReviewFindings {
@@ -105,14 +109,16 @@ export interface ReviewFindings {
   /** At most `MAX_SUBMIT_WARNINGS`. */
   readonly warnings: SubmitWarning[]
   readonly secrets: SecretsReview
-  readonly missingSecrets: MissingSecrets
+  /** Undefined: all failures are warnings. */
+  readonly failures: ReportedFailures | undefined
 }
 
-export const newFindings = (
-  { executors }: Reviewer,
-  report: Report,
-  missingSecrets: MissingSecrets = 'warn',
-): ReviewFindings => ({ report, warnings: [], secrets: new SecretsReview(executors), missingSecrets })
+export const newFindings = ({ executors }: Reviewer, report: Report, failures?: ReportedFailures): ReviewFindings => ({
+  report,
+  warnings: [],
+  secrets: new SecretsReview(executors),
+  failures,
+})
 
 /** Reports wrong secrets and unknown parameters of the tasks `from` to `to`, and adds warnings. */
 export function reviewInputs(
@@ -122,7 +128,7 @@ export function reviewInputs(
   from: number,
   to: number,
 ): void {
-  const { report, warnings } = findings
+  const { report, warnings, failures } = findings
   for (let i = from; i < to; i++) {
     const { id, type, toolName, input, secrets, isPartial } = tasks[i]!
     const executor = executors.get(type)
@@ -135,32 +141,37 @@ export function reviewInputs(
       report(`task ${id}: params.${fault}`, id)
       continue
     }
-    if (isPartial || executor.checkInput === undefined || warnings.length === MAX_SUBMIT_WARNINGS) continue
+    if (isPartial || executor.checkInput === undefined) continue
+    if (failures === undefined && warnings.length === MAX_SUBMIT_WARNINGS) continue
     try {
       executor.checkInput(toolName, input, secrets)
     } catch (error) {
       if (!(error instanceof ExecutionError)) throw error
-      warn(warnings, id, error.message)
+      addFailure(findings, id, error.message)
     }
   }
 }
 
-function warn(warnings: SubmitWarning[], task_id: string, message: string): void {
-  if (warnings.length < MAX_SUBMIT_WARNINGS)
-    warnings.push({ task_id, message: message.slice(0, MAX_WARNING_CHARACTERS) })
+/** Warns of a task that is certain to fail, or reports it. */
+export function addFailure(
+  { warnings, failures }: Pick<ReviewFindings, 'warnings' | 'failures'>,
+  task_id: string,
+  text: string,
+): void {
+  const message = text.slice(0, MAX_WARNING_CHARACTERS)
+  if (failures !== undefined && !failures.spare.has(task_id)) failures.report(`task ${task_id}: ${message}`, task_id)
+  else if (warnings.length < MAX_SUBMIT_WARNINGS) warnings.push({ task_id, message })
 }
 
 /** Reports what is wrong with the secrets of a task, and which of them are missing. False if the task cannot have them. */
-function areSecretsSound(task: ReviewedTask, { report, warnings, secrets, missingSecrets }: ReviewFindings): boolean {
+function areSecretsSound(task: ReviewedTask, findings: ReviewFindings): boolean {
+  const { report, secrets } = findings
   const fault = secrets.faultOf(task)
   if (fault !== undefined) {
     report(fault, task.id)
     return false
   }
-  for (const text of secrets.missing(task)) {
-    if (missingSecrets === 'report') report(`task ${task.id}: ${text}`, task.id)
-    else warn(warnings, task.id, text)
-  }
+  for (const text of secrets.missing(task)) addFailure(findings, task.id, text)
   return true
 }
 

@@ -11,8 +11,13 @@ export const MAX_DRY_RUN_ERRORS = 1_000
 export const MAX_DRY_RUN_PLANS = 100
 
 export const GraphFault = Type.Object({
-  message: text('The error that a submission with this fault alone would get.'),
+  message: text('The error that a submission with this fault alone would get, or with fails the task.'),
   task_id: maybe(text('Id of the task with the fault.')),
+  fails: maybe(
+    Type.Literal(true, {
+      description: 'A submission is accepted, with a warning, but the task is certain to fail, and the graph with it.',
+    }),
+  ),
 })
 export type GraphFault = Immutable<Static<typeof GraphFault>>
 
@@ -24,12 +29,14 @@ export type TaskPlan = Immutable<Static<typeof TaskPlan>>
 
 export const GraphDryRun = Type.Object(
   {
-    valid: flag('Whether a submission would be accepted.'),
+    valid: flag('Whether a submission would be accepted, and the graph can succeed as far as is known.'),
     errors: Type.Array(GraphFault, {
       maxItems: MAX_DRY_RUN_ERRORS,
       description: 'The faults of the graph, in the order of the checks.',
     }),
-    warnings: Type.Array(SubmitWarning, { description: 'Tasks that are certain to fail.' }),
+    warnings: Type.Array(SubmitWarning, {
+      description: 'Tasks that fail if they run, but need not succeed for the graph to succeed.',
+    }),
     waves: Type.Array(texts('Ids of tasks.'), {
       description:
         'Ids of the tasks; the tasks of a wave depend on tasks of earlier waves only. Empty if ids or dependencies have a fault.',

@@ -76,7 +76,7 @@ const submittedGraph = Type.Object({
 export const SubmitGraphAnswer = Type.Object({
   ...Type.Partial(submittedGraph).properties,
   ...Type.Partial(WaitAnswer).properties,
-  valid: maybe(flag('Of a dry run: whether the graph would be accepted.')),
+  valid: maybe(flag('Of a dry run: whether the graph would be accepted and can succeed.')),
   errors: maybe(Type.Array(GraphFault, { description: 'Of a dry run: the faults of the graph.' })),
   waves: maybe(
     Type.Array(texts('Ids of tasks.'), { description: 'Of a dry run: the tasks in the order of their start.' }),

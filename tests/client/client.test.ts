@@ -42,9 +42,28 @@ describe('graphs', () => {
 
   test('whose tasks fail are no errors', async () => {
     await using mill = await startMill()
-    const tasks = [{ id: 'a', type: 'shell', params: { command: 'false' } }, noop('b', { depends_on: ['a'] })]
+    const tasks = [
+      { id: 'a', type: 'shell', params: { command: 'cat', args: ['/nothing'] } },
+      noop('b', { depends_on: ['a'] }),
+    ]
     const ended = await mill.client.run({ scope: 'graph', tasks })
     expect(ended).toMatchObject({ state: 'failed', counts: { failed: 1, skipped: 1 }, root_cause: { task_id: 'a' } })
+  })
+
+  test('are not run if they are certain to fail, unless that is meant or forced', async () => {
+    await using mill = await startMill()
+    const { client } = mill
+    const doomed = (more: object = {}) => ({
+      scope: 'graph' as const,
+      tasks: [{ id: 'a', type: 'shell', params: { command: 'rm' }, ...more }],
+    })
+    const refused = await failureOf(client.run(doomed()))
+    expect(refused).toMatchObject({ code: 'invalid', status: 0, wasSent: false })
+    expect(refused.message).toMatch(/^nothing was submitted, .*: task a: .*rm.*: correct it, or pass force: true$/)
+    expect(await Array.fromAsync(client.graphs())).toEqual([])
+    expect((await client.run(doomed(), { force: true })).state).toBe('failed')
+    expect((await client.run(doomed({ annotations: { expect: 'failed' } }))).state).toBe('failed')
+    expect((await client.run(doomed({ continue_on_error: true }))).state).toBe('success')
   })
 
   test('submit can wait, and a dry run stores nothing', async () => {

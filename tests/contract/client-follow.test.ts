@@ -67,10 +67,12 @@ describe('run', () => {
     expect(one?.envelope.data?.graph_id).not.toBe(two?.envelope.data?.graph_id)
   })
 
-  test('a service that knows no scope gets the graph as it is', async () => {
+  test('a service that knows no dry run and no scope gets the graph as it is', async () => {
     const bodies: string[] = []
     using server = foreignServer(async (request) => {
       if (request.method === 'GET') return Response.json({ ...endedGraph, tasks: [] })
+      if (new URL(request.url).search !== '')
+        return Response.json({ error: 'unknown query parameter "dry_run"' }, { status: 400 })
       bodies.push(await request.text())
       if (bodies.length > 1) return Response.json({ accepted: 1, task_ids: ['a'], graph_id: 'g' }, { status: 202 })
       return Response.json({ error: 'unknown field "scope" in graph' }, { status: 400 })
@@ -126,9 +128,57 @@ describe('run', () => {
       exitCode: 1,
       message: 'task graph is empty',
     })
-    const warned = await client(['run'], { stdin: graphOf({ id: 'a', type: 'shell', params: {} }) })
-    expect(warned.exitCode).toBe(1)
+    const tolerated = { id: 'a', type: 'shell', params: {}, continue_on_error: true }
+    const warned = await client(['run'], { stdin: graphOf(tolerated) })
+    expect(warned.exitCode).toBe(0)
     expect(warned.stderr).toContain('taskmill: task a will fail: ')
+  })
+
+  describe('a graph that is certain to fail', () => {
+    const denied = (id: string, more: object = {}) => ({ id, type: 'shell', params: { command: 'rm' }, ...more })
+    const named = async (name: string) => (await control.fetch(`/graphs?name=${name}`)).json()
+
+    test('is refused with what check says, and submitted with --force', async () => {
+      const graph = {
+        name: 'doomed',
+        tasks: [denied('a'), { id: 'b', type: 'sleep', params: { duration_ms: 'long' } }],
+      }
+      const stdin = JSON.stringify(graph)
+      const checked = await client(['check'], { stdin })
+      expect([checked.exitCode, checked.envelope.data]).toMatchObject([
+        1,
+        { valid: false, errors: ['a', 'b'].map((task_id) => ({ task_id, fails: true })) },
+      ])
+      const refused = await client(['run'], { stdin })
+      const { errors } = checked.envelope.data as { errors: { message: string }[] }
+      expect([refused.exitCode, refused.envelope]).toEqual([
+        1,
+        {
+          ok: false,
+          error: {
+            message: `nothing was submitted, because the graph is certain to fail: ${errors[0]!.message} (and 1 more): correct it, or submit it as it is with --force`,
+            ...{ status_code: 0, body: '' },
+          },
+          data: { errors },
+        },
+      ])
+      expect(await named('doomed')).toEqual([])
+      const forced = await client(['run', '--force'], { stdin })
+      expect([forced.exitCode, forced.envelope.data?.state]).toEqual([1, 'failed'])
+      expect(forced.stderr).toContain('taskmill: task a will fail: ')
+      expect(await named('doomed')).toHaveLength(1)
+    })
+
+    test('is run if its file says that it is meant to fail', async () => {
+      const stdin = graphOf(denied('a', { annotations: { expect: 'failed' } }))
+      const checked = await client(['check'], { stdin })
+      expect([checked.exitCode, checked.envelope.data]).toMatchObject([
+        0,
+        { valid: true, errors: [], warnings: [{ task_id: 'a', message: expect.stringContaining('rm') }] },
+      ])
+      const { exitCode, envelope } = await client(['run'], { stdin })
+      expect([exitCode, envelope.data?.state]).toEqual([0, 'failed'])
+    })
   })
 })
 

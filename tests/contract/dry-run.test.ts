@@ -65,6 +65,47 @@ test('faults of references and parameters are among them, in a graph of an agent
   expect(data.errors).toEqual(errors.slice(1))
 })
 
+test('a command that is not allowed and arguments of a wrong type are errors, which a submission warns of', async () => {
+  await using control = await startControl()
+  const shell = (id: string, params: object, more: object = {}) => ({ id, type: 'shell', params, ...more })
+  const tasks = [
+    shell('denied', { command: 'rm' }),
+    shell('wrong', { command: 'echo', args: 'x' }),
+    shell('spare', { command: 'rm' }, { continue_on_error: true }),
+    noop('after', 'denied'),
+  ]
+  const { valid, errors, warnings } = await dryRun(control, { tasks })
+  expect([valid, errors, warnings]).toEqual([
+    false,
+    [
+      { message: expect.stringMatching(/^task denied: .*rm/), task_id: 'denied', fails: true },
+      { message: expect.stringMatching(/^task wrong: .*args/), task_id: 'wrong', fails: true },
+    ],
+    [{ task_id: 'spare', message: expect.stringContaining('rm') }],
+  ])
+  const accepted = await control.post({ tasks })
+  expect([accepted.status, await accepted.json()]).toMatchObject([
+    202,
+    { warnings: ['denied', 'wrong', 'spare'].map((task_id) => ({ task_id })) },
+  ])
+})
+
+test('a brief one tells the faults alone', async () => {
+  await using control = await startControl()
+  const brief = async (graph: object) => {
+    const response = await control.fetch('/tasks?dry_run=true&brief=true', {
+      method: 'POST',
+      body: JSON.stringify(graph),
+    })
+    return [response.status, await response.json()]
+  }
+  const nothing = { warnings: [], waves: [], critical_path: [], runtime: {} }
+  expect(await brief(GRAPH)).toEqual([200, { valid: true, errors: [], ...nothing }])
+  expect(await brief(FAULTY)).toEqual([200, { ...(await dryRun(control, FAULTY)), ...nothing }])
+  const alone = await control.fetch('/tasks?brief=true', { method: 'POST', body: JSON.stringify(GRAPH) })
+  expect([alone.status, await alone.json()]).toEqual([400, { error: 'brief means nothing without dry_run' }])
+})
+
 test('another value than true or false is refused, and nothing is stored', async () => {
   await using control = await startControl()
   const response = await control.fetch('/tasks?dry_run=maybe', { method: 'POST', body: JSON.stringify(GRAPH) })
@@ -136,9 +177,9 @@ describe('the plan of a runtime task', () => {
 
   test('is that of the runtime service, or its refusal; then nothing is there', async () => {
     await using pair = await startPair()
-    const { valid, runtime, warnings } = await dryRun(pair.control, graph)
-    expect(valid).toBe(true)
-    expect(warnings).toEqual([{ task_id: 'wrong', message: 'execution.program is required for command tasks' }])
+    const { valid, errors, runtime, warnings } = await dryRun(pair.control, graph)
+    const message = 'task wrong: execution.program is required for command tasks'
+    expect([valid, errors, warnings]).toEqual([false, [{ task_id: 'wrong', message, fails: true }], []])
     expect(Object.keys(runtime)).toEqual(['fits', 'large', 'wrong'])
     expect(runtime.fits?.execution_plan).toMatchObject({
       requested_sandbox: { profile: 'process' },
@@ -166,7 +207,7 @@ describe('the plan of a runtime task', () => {
   test('is an error while the runtime service is away', async () => {
     await using pair = await startPair()
     await pair.stopRuntime('SIGTERM')
-    const { valid, runtime } = await dryRun(pair.control, graph)
+    const { valid, runtime } = await dryRun(pair.control, { tasks: graph.tasks.filter(({ id }) => id !== 'wrong') })
     expect(valid).toBe(true)
     expect(runtime.fits).toEqual({ error: expect.stringContaining('cannot reach the runtime service at') })
   })

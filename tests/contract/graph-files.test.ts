@@ -220,11 +220,11 @@ describe('a graph is refused', () => {
   })
 })
 
-test('a check shows the plan of a task whose files are not there yet, and warns of what cannot be meant', async () => {
+test('a check shows the plan of a task whose files are not there yet, and an error for what cannot be meant', async () => {
   const tasks = [BUILD, use('b', { a: from('x') }), use('c', { a: from('x'), 'a/b': from('y') })]
   const response = await control.fetch('/tasks?dry_run=true', { method: 'POST', body: JSON.stringify({ tasks }) })
   const checked = (await response.json()) as GraphDryRun
-  expect(checked.errors).toEqual([])
+  expect(checked.errors).toEqual([{ task_id: 'c', message: 'task c: inputs."a/b" lies within inputs.a', fails: true }])
   expect(Object.keys(checked.runtime!.b!)).toEqual(['execution_plan'])
   const submitted = await control.post({ scope: 'graph', tasks })
   const { warnings, graph_id } = (await submitted.json()) as { warnings: object[]; graph_id: string }

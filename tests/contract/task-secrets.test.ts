@@ -389,8 +389,8 @@ describe('a missing secret is told of before', () => {
     expect(await answer.json()).toMatchObject({
       valid: false,
       errors: [
-        { task_id: 'here', message: `task here: secrets.A: ${missing('none')}` },
-        { task_id: 'here', message: `task here: secrets.C: ${missing('gone')}` },
+        { task_id: 'here', message: `task here: secrets.A: ${missing('none')}`, fails: true },
+        { task_id: 'here', message: `task here: secrets.C: ${missing('gone')}`, fails: true },
       ],
       warnings: [],
       runtime: { there: { error: `secrets.A: ${missing('none')}` } },

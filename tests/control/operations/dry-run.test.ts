@@ -39,7 +39,7 @@ function world(...more: Executor[]) {
     ...{ serviceId: 'test', flushOrThrow: () => {}, flush: () => {} },
   })
   const parts = {
-    ...{ store, scheduler, executors, log, unknownFields: 'refuse' as const },
+    ...{ store, scheduler, executors, log, unknownFields: 'refuse' as const, maxFanOut: 2 },
     callbacks: {
       check: ({ url }: GraphCallback, report: Report) => {
         if (url.includes('@')) report('callback.url: expected an address without user and password')
@@ -147,8 +147,9 @@ describe('a dry run and a submission', () => {
         const body = JSON.stringify(graph)
         const { valid, errors } = await dry(body)
         const refusal = await refusalOf(body)
-        expect(valid).toBe(refusal === undefined)
-        expect(errors[0]?.message).toBe(refusal as string)
+        const refusing = errors.filter(({ fails }) => fails !== true)
+        expect(refusing.length === 0).toBe(refusal === undefined)
+        expect(refusing[0]?.message).toBe(refusal as string)
         expect(errors.length > 0).toBe(!valid)
         if (valid) accepted++
       }),
@@ -241,7 +242,7 @@ describe('a dry run', () => {
         task('right', { depends_on: ['middle'] }),
         task('middle', { depends_on: ['first'] }),
         task('first'),
-        { id: 'nap', type: 'sleep', params: { duration_ms: 'long' } },
+        { id: 'nap', type: 'sleep', params: { duration_ms: 'long' }, continue_on_error: true },
       ]),
     )
     expect(found).toEqual({
@@ -252,6 +253,53 @@ describe('a dry run', () => {
       critical_path: ['first', 'middle', 'right', 'last'],
       runtime: {},
     })
+  })
+
+  const nap = (id: string, more: object = {}) => ({ id, type: 'sleep', params: { duration_ms: 'long' }, ...more })
+  const $from = { $from: 'a' }
+
+  test.each<[string, object, object?]>([
+    ['certain to fail', nap('b')],
+    ['certain to fail after another', nap('b', { depends_on: ['a'] })],
+    ['certain to fail with the value of a parameter', nap('b', { params: { duration_ms: { $param: 'p' } } })],
+    ['certain to fail for each element', nap('b', { for_each: [1, 2] })],
+    [
+      'with a list that is too long',
+      { ...task('b'), for_each: [1, 2, 3] },
+      { message: expect.stringContaining('has 3 elements') },
+    ],
+  ])('has an error for a task that is %s; a submission accepts it', async (_, doomed, fault = {}) => {
+    const { dry, refusalOf } = world()
+    const body = textOf([task('a'), doomed], { params: { p: 'long' } })
+    expect(await dry(body)).toMatchObject({
+      ...{ valid: false, warnings: [] },
+      errors: [
+        { message: expect.stringMatching(/^task b: .*(duration_ms|for_each)/), task_id: 'b', fails: true, ...fault },
+      ],
+    })
+    expect(await refusalOf(body)).toBeUndefined()
+  })
+
+  test.each([
+    ['may fail', { continue_on_error: true }],
+    ['runs only after a failure', { run_if: 'failed', depends_on: ['a'] }],
+    ['runs on a condition', { when: { ...$from, equals: 1 }, depends_on: ['a'] }],
+    ['may take over an outcome', { cache: { key: 'k' } }],
+    ['has a list that is not known', { for_each: $from, depends_on: ['a'] }],
+  ])('warns of a task that is certain to fail but %s', async (_, more) => {
+    const { valid, errors, warnings } = await world().dry(textOf([task('a'), nap('b', more)]))
+    expect([valid, errors, warnings.map(({ task_id }) => task_id)]).toEqual([true, [], ['b']])
+  })
+
+  test('says nothing of parameters that are not known yet', async () => {
+    const later = nap('b', { params: { duration_ms: $from }, depends_on: ['a'] })
+    expect(await world().dry(textOf([task('a'), later]))).toMatchObject({ valid: true, errors: [], warnings: [] })
+  })
+
+  test('finds an error behind more warnings than it shows', async () => {
+    const tolerated = Array.from({ length: 101 }, (_, i) => nap(`t${i}`, { continue_on_error: true }))
+    const { errors, warnings } = await world().dry(textOf([...tolerated, nap('last')]))
+    expect([errors.map(({ task_id }) => task_id), warnings.length]).toEqual([['last'], 100])
   })
 
   test('names at most 1,000 faults', async () => {
