@@ -3,17 +3,17 @@
  * tasks that changed again since, and a start from a copy of the files.
  */
 import { expect, test } from 'bun:test'
+import type { Task } from '../../../control/graph/graph.ts'
 import { eventsOf } from '../../../control/journal/event-rows.ts'
 import { LostEvents } from '../../../control/journal/lost-events.ts'
 import { recover } from '../../../control/journal/recovery.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import { runSync } from '../../../shared/steps.ts'
-import { crashedCopy, durableStore, isStateFile } from '../../support/durable-store.ts'
+import { crashedCopy, type DurableStore, durableStore, isStateFile } from '../../support/durable-store.ts'
 import { acceptGraph, graphOf } from '../../support/graph.ts'
 
-test('what a start made of an interrupted attempt is told as it was, though the task ended since', async () => {
-  await using w = durableStore()
-  const { store, persistence } = w
+/** A task whose attempt has started. */
+async function begunTask({ store, persistence }: DurableStore): Promise<Task> {
   const tasks = [{ id: 'a', type: 'test' }]
   const graph = graphOf(tasks)
   runSync(store.claim(graph))
@@ -21,23 +21,32 @@ test('what a start made of an interrupted attempt is told as it was, though the 
   store.apply({ kind: 'graph-accepted', graph })
   const task = graph.tasks[0]!
   store.apply({ kind: 'attempt-started', task, at: 1_000 })
+  return task
+}
+
+/** What a start finds after a kill. */
+async function foundIn(dir: string) {
+  using copy = crashedCopy([dir], (name) => isStateFile(name) || name.startsWith('events-'))
+  return (await recover(copy.path)).history
+}
+
+test('what a start made of an interrupted attempt is told as it was, though the task ended since', async () => {
+  await using w = durableStore()
+  const { store, persistence } = w
+  const task = await begunTask(w)
   persistence.flush()
-  const found = async () => {
-    using copy = crashedCopy([w.dir], (name) => isStateFile(name) || name.startsWith('events-'))
-    return (await recover(copy.path)).history
-  }
-  for (const numbered of (await found()).unnumbered) persistence.noteNumbered(numbered(store.nextSeq(), 2_000))
+  for (const numbered of (await foundIn(w.dir)).unnumbered) persistence.noteNumbered(numbered(store.nextSeq(), 2_000))
   persistence.flush()
   store.apply({ kind: 'ended', task, at: 3_000, ending: { status: 'success', result: 1 } })
   persistence.flush()
 
-  const { lost, unnumbered } = await found()
+  const { lost, unnumbered } = await foundIn(w.dir)
   expect(unnumbered).toEqual([])
   const told = eventsOf(lost).map((event) => ('status' in event ? { ...event, seq: undefined } : event.event))
   const at = (ms: number) => new Date(ms).toISOString()
   const same = {
     event: 'task_changed',
-    graph_id: graph.id,
+    graph_id: task.graph.id,
     task_id: 'a',
     type: 'test',
     attempt: 1,
@@ -59,19 +68,13 @@ test.each([
 ])('what one start told of a task that %s, the next one does not tell again', async (_, isCancelling, status) => {
   await using w = durableStore()
   const { store, persistence } = w
-  const tasks = [{ id: 'a', type: 'test' }]
-  const graph = graphOf(tasks)
-  runSync(store.claim(graph))
-  await persistence.appendGraph(graph, new TextEncoder().encode(JSON.stringify({ tasks })))
-  store.apply({ kind: 'graph-accepted', graph })
-  const task = graph.tasks[0]!
-  store.apply({ kind: 'attempt-started', task, at: 1_000 })
+  const task = await begunTask(w)
   if (isCancelling) store.apply({ kind: 'cancel-requested', task, at: 1_500 })
   persistence.flush()
   /** What a start tells, and keeps, before it is killed. */
   const start = async (): Promise<readonly (string | undefined)[][]> => {
-    using copy = crashedCopy([w.dir], (name) => isStateFile(name) || name.startsWith('events-'))
-    const told = (await recover(copy.path)).history.unnumbered.map((change) => change(store.nextSeq(), 2_000))
+    const { unnumbered } = await foundIn(w.dir)
+    const told = unnumbered.map((change) => change(store.nextSeq(), 2_000))
     for (const change of told) persistence.noteNumbered(change)
     persistence.flush()
     return told.map((change) => [change.kind, 'moment' in change ? change.moment.status : undefined])
