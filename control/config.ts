@@ -4,7 +4,7 @@ import { choice, duration, Expected, flag, integer, type Setting, type SettingVa
 import { hostNames } from '../shared/http-guard.ts'
 import { LOG_LEVELS } from '../shared/log.ts'
 import { logFileSettings } from '../shared/log-file-settings.ts'
-import { type RuntimeEntry, runtimeEntries } from '../shared/runtime-entry.ts'
+import { isRuntimeName, type RuntimeEntry, runtimeEntries } from '../shared/runtime-entry.ts'
 import { unknownFieldsSetting } from '../shared/unknown-fields-setting.ts'
 
 const HOUR_MS = 3_600_000
@@ -22,6 +22,25 @@ const runtimeServices = (setting: {
   parse(given) {
     const entries = runtimeEntries(given)
     return typeof entries === 'string' ? new Expected(entries) : entries
+  },
+  absent: [],
+})
+
+/** Files by the name of a runtime service. */
+const filesByRuntime = (setting: {
+  help: string
+}): Setting<readonly { readonly name: string; readonly path: string }[]> => ({
+  ...setting,
+  value: 'name=file',
+  repeatable: true,
+  separator: '\0', // paths may have commas
+  parse(given) {
+    const files = given.split('\0').map((each) => {
+      const [, name = '', path = ''] = /^([^=]*)=(.+)$/s.exec(each) ?? []
+      return { name, path }
+    })
+    const isFile = files.every(({ name }) => isRuntimeName(name))
+    return isFile ? files : new Expected('the name of a runtime service and a file, as in gpu-1=FILE')
   },
   absent: [],
 })
@@ -168,6 +187,9 @@ export const controlSettings = {
     default: 'http://127.0.0.1:18080',
     help: 'A runtime service, which runs tasks of type runtime: its base URL (unix:/path for a Unix socket), or name=URL, then its labels: gpu-1=http://10.0.0.7:18080,gpu,zone=a. Without a name it is called default. In the variable, spaces separate several. With a database, address and labels count at this replica; what callers add, drain and remove counts at all.',
   }),
+  runtimeTokenFile: filesByRuntime({
+    help: 'File with the token of one runtime service of --runtime-url, by its name: gpu-1=/etc/taskmill/gpu-1.token. The others get that of SERVICE_RUNTIME_TOKEN.',
+  }),
   withRuntime: flag({
     help: 'Start taskmill-runtime as the runtime service default if none answers at its --runtime-url, restart it when it exits, and stop it with this service. The executable comes from the directory of this one, else from PATH. It uses the same data directory. If no token is set, it gets its own, in runtime-token of that directory.',
   }),
@@ -295,7 +317,7 @@ export type ControlConfig = SettingValues<typeof controlSettings>
 export const controlVariables = {
   SERVICE_TOKEN: 'The token itself. Ignored with --token-file.',
   SERVICE_RUNTIME_TOKEN:
-    'The token that the runtime service requires. Default: the token of this service. If that is not set either, a runtime service started by --with-runtime gets its own token, in runtime-token of the data directory.',
+    'The token that the runtime services of --runtime-url require. Those that are added or register get only the token that is given with them. Default: the token of this service. If that is not set either, a runtime service started by --with-runtime gets its own token, in runtime-token of the data directory.',
   SERVICE_RUNTIME_TENANT: 'control_context.tenant for runtime tasks that do not set it.',
   SERVICE_RUNTIME_OWNER: 'control_context.owner for runtime tasks that do not set it.',
   SERVICE_SHELL_POLICY:

@@ -9,6 +9,7 @@ import { advertisedHost } from '../shared/advertised-url.ts'
 import { DEFAULT_RUNTIME } from '../shared/contract/runtime-names.ts'
 import { claimDataDirectory } from '../shared/data-directory.ts'
 import { LOCK_FILES, lockIdOf } from '../shared/directory-lock.ts'
+import { UsageError } from '../shared/errors.ts'
 import { ensureListenable, type ListenAddress } from '../shared/listen.ts'
 import type { Log } from '../shared/log.ts'
 import { runtimeLogFile } from '../shared/log-file.ts'
@@ -20,6 +21,7 @@ import { serviceIdOf } from '../shared/service-id.ts'
 import { socketPathOf } from '../shared/socket-address.ts'
 import { runSync } from '../shared/steps.ts'
 import type { StopSignals } from '../shared/stop-signals.ts'
+import { isTokenFilePublic, readTokenFile } from '../shared/token.ts'
 import { CALLBACKS_FILE, Callbacks } from './callbacks/callbacks.ts'
 import { readSecret } from './callbacks/secret.ts'
 import { type ControlConfig, controlSettings } from './config.ts'
@@ -42,7 +44,7 @@ import { EmbeddedKeeper } from './journal/embedded-keeper.ts'
 import { EventNumbers } from './journal/event-numbers.ts'
 import type { Keeper } from './journal/keeper.ts'
 import { OrphanFile } from './journal/orphan-file.ts'
-import { PoolFile } from './journal/pool-file.ts'
+import { POOL_FILE, PoolFile } from './journal/pool-file.ts'
 import { filesWithInput, type Recovered, recover } from './journal/recovery.ts'
 import { type McpServerConfig, readMcpConfig } from './mcp-client/config.ts'
 import { ProcessRecord } from './mcp-client/process-record.ts'
@@ -104,7 +106,11 @@ export async function buildParts(config: ControlConfig, host: Host): Promise<{ p
   await ensureListenable(access.address, 'addr') // before anything but the lock is written
   keepPrivate(
     config.dataDir,
-    [...filesWithInput(config.dataDir), ownTokenPath(config.dataDir), join(config.dataDir, CALLBACKS_FILE)],
+    [
+      ...filesWithInput(config.dataDir),
+      ownTokenPath(config.dataDir),
+      ...[CALLBACKS_FILE, POOL_FILE].map((name) => join(config.dataDir, name)),
+    ],
     host.log,
   )
   let keeper: Keeper | undefined // nothing is sent before there is one
@@ -287,11 +293,12 @@ function mcpParts(
 }
 
 /** Files that hold secrets of this service, which no task gets. */
-const ownFiles = ({ tokenFile, callbackSecretFile, mcpConfig, databaseFile }: ControlConfig) => ({
+const ownFiles = ({ tokenFile, runtimeTokenFile, callbackSecretFile, mcpConfig, databaseFile }: ControlConfig) => ({
   'token-file': tokenFile,
   'callback-secret-file': callbackSecretFile,
   'mcp-config': mcpConfig,
   'database-file': databaseFile,
+  ...Object.fromEntries(runtimeTokenFile.map(({ name, path }) => [`runtime-token-file ${name}`, path])),
 })
 
 /** Names under which other replicas reach this one. */
@@ -331,10 +338,11 @@ function runtimeParts(
   { env, log }: Host,
 ) {
   const { SERVICE_RUNTIME_TOKEN, SERVICE_RUNTIME_TENANT, SERVICE_RUNTIME_OWNER } = env
-  const { dataDir, runtimeUrl: configured, runtimeAwayTimeout: awayMs } = config
+  const { dataDir, runtimeAwayTimeout: awayMs } = config
+  const configured = withTokens(withDefault(config.runtimeUrl, config.withRuntime), config.runtimeTokenFile, log)
   const itsToken = SERVICE_RUNTIME_TOKEN || token
   const pool = new RuntimePool({
-    ...{ configured: withDefault(configured, config.withRuntime), token: itsToken, kept, log },
+    ...{ configured, token: itsToken, kept, log },
     ...(config.withRuntime && { started: DEFAULT_RUNTIME }),
   })
   const find = (name: string) => pool.get(name)?.service
@@ -342,7 +350,7 @@ function runtimeParts(
   const removals = new RemoteRemovals({ dataDir, find, kept, log })
   const child = config.withRuntime
     ? new RuntimeChild({
-        ...{ service: pool.get()!.service, dataDir, env, log, token: itsToken },
+        ...{ service: pool.get()!.service, dataDir, env, log, token: pool.get()!.entry.token ?? itsToken },
         hasControlToken: token !== undefined,
         controlAddr: portOnly(config.addr),
         flags: ['--unknown-fields', config.unknownFields, ...logFlags(config), ...secretsFlags(config, env)],
@@ -363,4 +371,21 @@ const portOnly = (addr: string): string | undefined =>
 function withDefault(configured: readonly RuntimeEntry[], isStarted: boolean): readonly RuntimeEntry[] {
   if (!isStarted || configured.some(({ name }) => name === DEFAULT_RUNTIME)) return configured
   return [runtimeEntry(controlSettings.runtimeUrl.default!) as RuntimeEntry, ...configured]
+}
+
+/** With the tokens of `--runtime-token-file`. Throws `UsageError`. */
+function withTokens(
+  configured: readonly RuntimeEntry[],
+  files: ControlConfig['runtimeTokenFile'],
+  log: Log,
+): readonly RuntimeEntry[] {
+  const tokens = new Map<string, string>()
+  for (const { name, path } of files) {
+    const fault = tokens.has(name) ? 'has two' : configured.some((each) => each.name === name) ? undefined : 'is none'
+    if (fault !== undefined)
+      throw new UsageError(`--runtime-token-file: one for each name of --runtime-url, ${name} ${fault}`)
+    tokens.set(name, readTokenFile(path, '--runtime-token-file'))
+    isTokenFilePublic(path, log)
+  }
+  return configured.map((entry) => ({ ...entry, token: tokens.get(entry.name) }))
 }

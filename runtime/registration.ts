@@ -26,7 +26,10 @@ const ANSWER_MS = 10_000
 export interface RegistrationOptions {
   /** Base URL of the control service. */
   readonly controlUrl: string
+  /** The token that control requires. */
   readonly token: string | undefined
+  /** The token that this service requires. */
+  readonly ownToken: string | undefined
   readonly name: string
   /** Base URL of this service, as control reaches it. */
   readonly url: string
@@ -71,10 +74,10 @@ export class Registration {
   }
 
   async #register(): Promise<void> {
-    const { name, url, labels, log } = this.#options
+    const { name, url, labels, ownToken, log } = this.#options
     let pauseMs = EVERY_MS
     try {
-      const body = new TextEncoder().encode(JSON.stringify({ name, url, labels }))
+      const body = new TextEncoder().encode(JSON.stringify({ name, url, labels, token: ownToken }))
       const headers = { 'x-trace-id': newTraceId() }
       await this.#client.call({ method: 'POST', path: '/runtimes', body, headers, timeoutMs: ANSWER_MS })
       if (this.#isStopped) return

@@ -68,9 +68,10 @@ function registrationOf({ config, env, access, log }: Foundation, listening: str
   const { register: controlUrl, advertise, runtimeId, label: labels } = config
   if (controlUrl === '') return undefined
   bypassProxyForLoopback(process.env)
-  const token = env.SERVICE_CONTROL_TOKEN || access.token
+  const { token: ownToken } = access
+  const token = env.SERVICE_CONTROL_TOKEN || ownToken
   const name = registeredName(runtimeId)
-  return new Registration({ controlUrl, token, name, url: advertisedUrl(advertise, listening), labels, log })
+  return new Registration({ controlUrl, token, ownToken, name, url: advertisedUrl(advertise, listening), labels, log })
 }
 
 /** Takes over the tasks of an earlier service, and ends the remains of others. */

@@ -20,6 +20,8 @@ export interface RuntimeEntry {
   /** Without a slash at the end. */
   readonly url: string
   readonly labels: RuntimeLabels
+  /** Its own token; empty for none. Undefined: the token that control has for those of `--runtime-url`. */
+  readonly token?: string | undefined
 }
 
 const name = new RegExp(RUNTIME_NAME)

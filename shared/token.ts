@@ -2,15 +2,29 @@
 import { readFileSync, statSync } from 'node:fs'
 import { systemCodeOf, UsageError } from './errors.ts'
 import type { Log } from './log.ts'
+import { isToken, TOKEN_RULE } from './token-form.ts'
 
 /** The token in `tokenFile`, else `variable`, else undefined. Throws `UsageError`. */
 export function readToken(tokenFile: string, variable: string | undefined): string | undefined {
-  const [token, source] = tokenFile === '' ? [variable ?? '', 'SERVICE_TOKEN'] : [readTokenFile(tokenFile), tokenFile]
-  if (token === '' && tokenFile === '') return undefined
-  if (!/^[\x21-\x7e]{1,4096}$/.test(token)) {
-    throw new UsageError(`the token in ${source} must be 1 to 4096 visible ASCII characters without spaces`)
+  if (tokenFile !== '') return readTokenFile(tokenFile, '--token-file')
+  return variable ? checkedToken(variable, 'SERVICE_TOKEN') : undefined
+}
+
+/** The token in the file that `flag` names. Throws `UsageError`. */
+export function readTokenFile(path: string, flag: string): string {
+  try {
+    return checkedToken(readFileSync(path, 'utf8').trim(), path)
+  } catch (error) {
+    if (error instanceof UsageError) throw error
+    throw new UsageError(
+      `cannot read the token file ${path}: ${systemCodeOf(error) ?? error} (give another with ${flag})`,
+    )
   }
-  return token
+}
+
+function checkedToken(token: string, source: string): string {
+  if (isToken(token)) return token
+  throw new UsageError(`the token in ${source} must be ${TOKEN_RULE}`)
 }
 
 /** Mode bits of the group and of all others. */
@@ -29,14 +43,4 @@ export function isTokenFilePublic(tokenFile: string, log: Log): boolean {
   if ((mode & ACCESS_OF_OTHERS) !== 0)
     log.warn('other users have rights to the token file: chmod 600 it', { token_file: tokenFile })
   return (mode & READ_BY_OTHERS) !== 0
-}
-
-function readTokenFile(path: string): string {
-  try {
-    return readFileSync(path, 'utf8').trim()
-  } catch (error) {
-    throw new UsageError(
-      `cannot read the token file ${path}: ${systemCodeOf(error) ?? error} (give another with --token-file)`,
-    )
-  }
 }

@@ -1,9 +1,10 @@
 /** `taskmill runtimes`: lists, adds, drains and removes the runtime services of control. */
 import type { PooledRuntime, RuntimesResponse } from '../../shared/contract/runtimes.ts'
 import { UsageError } from '../../shared/errors.ts'
-import { flag, texts } from '../../shared/flags.ts'
+import { flag, text, texts } from '../../shared/flags.ts'
 import { nearestName } from '../../shared/nearest-name.ts'
 import { runtimeLabels } from '../../shared/runtime-entry.ts'
+import { readToken } from '../../shared/token.ts'
 import { EXIT, success } from '../envelope.ts'
 import { defineCommand } from './command.ts'
 
@@ -30,20 +31,26 @@ const SYNONYMS = {
 
 export const runtimes = defineCommand({
   summary: 'List, add, drain and remove the runtime services that run tasks.',
-  usage: '[list] | add NAME URL [--label gpu --label zone=a] | drain NAME | undrain NAME | remove NAME [--lost]',
+  usage:
+    '[list] | add NAME URL [--label gpu --label zone=a] [--token-file FILE] | drain NAME | undrain NAME | remove NAME [--lost]',
   settings: {
     label: texts({
       value: 'key=value',
       help: 'With add: a label. gpu is the label gpu without a value. One flag may hold several: gpu,zone=a.',
+    }),
+    tokenFile: text({
+      value: 'file',
+      help: 'With add: file with the token that the runtime service requires. Without it, control sends none, or the one that it has for this address.',
     }),
     lost: flag({
       help: 'With remove: its machine is gone for good. Its attempts fail and may be retried; if it comes back, they are ended there.',
     }),
   },
   maxArguments: 3,
-  async run({ values: { label, lost }, positionals, client }) {
+  async run({ values: { label, tokenFile, lost }, positionals, client }) {
     const { verb, name, url } = askedFor(positionals)
     if (label.length > 0 && verb !== 'add') throw new UsageError(`--label belongs to runtimes add, not to ${verb}`)
+    if (tokenFile !== '' && verb !== 'add') throw new UsageError(`--token-file belongs to runtimes add, not to ${verb}`)
     if (lost && verb !== 'remove') throw new UsageError(`--lost belongs to runtimes remove, not to ${verb}`)
     const path = `/runtimes/${encodeURIComponent(name)}`
     if (verb === 'list') {
@@ -55,7 +62,8 @@ export const runtimes = defineCommand({
       }
     }
     if (verb === 'add') {
-      const body = new TextEncoder().encode(JSON.stringify({ name, url, labels: labelsOf(label) }))
+      const token = readToken(tokenFile, undefined)
+      const body = new TextEncoder().encode(JSON.stringify({ name, url, labels: labelsOf(label), token }))
       return success((await client.call({ method: 'POST', path: '/runtimes', body })) as PooledRuntime)
     }
     if (verb === 'remove')

@@ -47,8 +47,8 @@ export function pooledEntries({ configured, started }: PoolFlags, state: PoolSta
   const draining = new Set(state.draining)
   const entries = new Map<string, PooledEntry>()
   const add = (entry: RuntimeEntry, isConfigured: boolean) => {
-    const { name, url, labels } = entry
-    entries.set(name, { name, url, labels, isConfigured, isDraining: draining.has(name) })
+    const { name, url, labels, token } = entry
+    entries.set(name, { name, url, labels, token, isConfigured, isDraining: draining.has(name) })
   }
   for (const entry of configured) if (entry.name === started || !isRemoved(entry, state)) add(entry, true)
   for (const entry of state.added) if (!entries.has(entry.name)) add(entry, false)
@@ -60,15 +60,18 @@ export const isRemoved = ({ name, url }: RuntimeEntry, { removed }: PoolState): 
   removed.some((each) => each.name === name && each.url === shownUrl(url))
 
 /**
- * With another runtime service, or with other labels for a known one. `attempts` is the number of attempts of that name.
+ * With another runtime service, or with other labels or another token for a known one, which keeps its token if `given` has
+ * none. The token of `--runtime-url` counts for those that it names. `attempts` is the number of attempts of that name.
  * Throws 409, also for an address under another name; earlier versions let such twins in, and those stay.
  */
-export function withAdded(flags: PoolFlags, state: PoolState, entry: RuntimeEntry, attempts: number): PoolState {
-  const { name, url, labels } = entry
+export function withAdded(flags: PoolFlags, state: PoolState, given: RuntimeEntry, attempts: number): PoolState {
+  const { name, url, labels } = given
   const entries = pooledEntries(flags, state)
   const known = entries.get(name)
   const isKnownUrl = known !== undefined && shownUrl(known.url) === url
-  if (isKnownUrl && isSame(known.labels, labels)) return state
+  const entry = { ...given, token: given.token ?? (isKnownUrl ? known.token : '') }
+  const hasToken = known?.isConfigured === true || known?.token === entry.token
+  if (isKnownUrl && hasToken && isSame(known.labels, labels)) return state
   const isReturning = isRemoved(entry, state)
   const own = isReturning
     ? flags.configured.find((each) => each.name === name && shownUrl(each.url) === url)
@@ -126,7 +129,7 @@ export function withRemoved(
   return {
     added: state.added.filter((each) => each.name !== name),
     draining: state.draining.filter((each) => each !== name),
-    removed: isConfigured ? [...state.removed, { ...entry, ...entryOf(entry) }] : state.removed,
+    removed: isConfigured ? [...state.removed, entryOf(entry)] : state.removed,
     losses: isLost ? withLoss(state, name) : state.losses,
   }
 }
@@ -145,7 +148,7 @@ export function withFile(state: PoolState, file: PoolState): PoolState {
   }
 }
 
-/** Address without user and password: a password stays where it was written. */
+/** Without token, user and password: they stay where they were written. */
 const entryOf = ({ name, url, labels }: RuntimeEntry): RuntimeEntry => ({ name, url: shownUrl(url), labels })
 
 /** Forgets the oldest losses beyond `MAX_LOST`, but none of a name in the pool. */

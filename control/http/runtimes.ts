@@ -61,7 +61,7 @@ export function addRuntimeRoutes(app: AnyElysia, parts: RuntimesParts): void {
         section,
         summary: 'Add a runtime service',
         description:
-          'Control sends it tasks, and its token with them. The same name and address again replaces the labels.',
+          'Control sends it tasks, with the token that is given here and no other. The same name and address again replaces the labels, and the token if there is one.',
         body: RuntimeRegistration,
         example: { name: 'gpu-1', url: 'http://10.0.0.7:18080', labels: { gpu: '' } },
         answers: {

@@ -5,6 +5,7 @@ import { replaceFileNow } from '../../shared/atomic-file.ts'
 import { messageOf, UsageError } from '../../shared/errors.ts'
 import { isObject } from '../../shared/json.ts'
 import { isRuntimeName, type RuntimeEntry, runtimeLabelsFault, runtimeUrlOf } from '../../shared/runtime-entry.ts'
+import { isToken } from '../../shared/token-form.ts'
 import { type PoolState, UNCHANGED } from '../graph/pool-state.ts'
 import { storageUnavailable } from './storage-errors.ts'
 
@@ -81,12 +82,14 @@ function stateIn(value: unknown): PoolState {
 function entriesIn(value: unknown): RuntimeEntry[] {
   if (!Array.isArray(value)) throw new Error('it does not hold what it should')
   return value.map((entry) => {
-    const { name, url, labels } = isObject(entry) ? entry : {}
+    const { name, url, labels, token } = isObject(entry) ? entry : {}
     const isName = typeof name === 'string' && isRuntimeName(name)
     if (!isName || typeof url !== 'string' || runtimeUrlOf(url) === undefined) throw new Error('an entry is no runtime')
     const fault = runtimeLabelsFault(`labels of ${name}`, labels)
     if (fault !== undefined) throw new Error(fault)
-    return { name, url, labels: labels as RuntimeEntry['labels'] }
+    const isOwn = typeof token === 'string' && (token === '' || isToken(token))
+    if (token !== undefined && !isOwn) throw new Error(`the token of ${name} is none`)
+    return { name, url, labels: labels as RuntimeEntry['labels'], ...(isOwn && { token }) }
   })
 }
 

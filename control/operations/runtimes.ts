@@ -15,6 +15,7 @@ import { isRuntimeName, type RuntimeEntry, runtimeLabelsFault, runtimeUrlOf } fr
 import { shownUrl } from '../../shared/shown-url.ts'
 import { socketPathOf } from '../../shared/socket-address.ts'
 import { runSync } from '../../shared/steps.ts'
+import { isToken, TOKEN_RULE } from '../../shared/token-form.ts'
 import { didYouMean, FREE_FIELDS, firstUnknown, quoted, type UnknownFields } from '../../shared/unknown-names.ts'
 import type { RuntimePool } from '../executors/runtime/pool.ts'
 import type { PoolMember } from '../executors/runtime/pool-member.ts'
@@ -51,7 +52,7 @@ export async function listRuntimes(
   return { runtimes, missing: elsewhere.missing }
 }
 
-/** Adds the runtime service that `body` describes, or gives a known one other labels. Throws 400, 409 and 503. */
+/** Adds the runtime service that `body` describes, or gives a known one other labels or another token. Throws 400, 409 and 503. */
 export async function addRuntime(
   parts: RuntimesParts,
   body: Uint8Array,
@@ -119,7 +120,7 @@ function registrationIn(body: Uint8Array, unknownFields: UnknownFields, pool: Ru
   if (unknown !== undefined) {
     throw badRequest(`unknown field ${quoted(unknown)}${didYouMean(nearestName(unknown, FIELDS))}`)
   }
-  const { name, url, labels = {} } = given
+  const { name, url, labels = {}, token } = given
   if (typeof name !== 'string' || !isRuntimeName(name)) throw badRequest(`name: expected ${RUNTIME_NAME_RULE}`)
   const base = typeof url === 'string' ? runtimeUrlOf(url) : undefined
   // Only the flag may name a socket of this machine, where other services listen, too.
@@ -129,5 +130,7 @@ function registrationIn(body: Uint8Array, unknownFields: UnknownFields, pool: Ru
   }
   const fault = runtimeLabelsFault('labels', labels)
   if (fault !== undefined) throw badRequest(fault)
-  return { name, url: base, labels: labels as RuntimeLabels }
+  if (token !== undefined && !(typeof token === 'string' && isToken(token)))
+    throw badRequest(`token: expected ${TOKEN_RULE}`)
+  return { name, url: base, labels: labels as RuntimeLabels, token }
 }

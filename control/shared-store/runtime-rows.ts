@@ -25,6 +25,8 @@ interface RuntimeRow {
   /** Undefined for a name of `--runtime-url`, and for a removed name whose losses are remembered. */
   readonly url: string | undefined
   readonly labels: string
+  /** As in a `RuntimeEntry`. Replicas of an earlier version write none. */
+  readonly token: string | undefined
   /** The address at which a runtime service of `--runtime-url` was removed. */
   readonly removedUrl: string | undefined
   readonly isDraining: boolean
@@ -55,13 +57,15 @@ export async function changePool(sql: SQL, log: Log, make: (state: PoolState) =>
 async function readRows(sql: SQL, known: number): Promise<{ readonly version: number; readonly rows: RuntimeRow[] }> {
   const schema = sql(SCHEMA)
   const found = await sql`
-    select p.version as pool_version, r.name, r.position, r.url, r.labels, r.removed_url, r.is_draining, r.losses, r.version
+    select p.version as pool_version, r.name, r.position, r.url, r.labels, r.token, r.removed_url, r.is_draining, r.losses,
+      r.version
     from ${schema}.runtime_pool p left join ${schema}.runtime r on p.version <> ${known} order by r.position, r.version`
   const rows: RuntimeRow[] = []
-  for (const { name, position, url, labels, removed_url, is_draining, losses, version } of found) {
+  for (const { name, position, url, labels, token, removed_url, is_draining, losses, version } of found) {
     if (name === null) continue
     rows.push({
-      ...{ name, position: Number(position), url: url ?? undefined, labels, removedUrl: removed_url ?? undefined },
+      ...{ name, position: Number(position), url: url ?? undefined, labels, token: token ?? undefined },
+      removedUrl: removed_url ?? undefined,
       ...{ isDraining: is_draining, losses, version: Number(version) },
     })
   }
@@ -71,10 +75,10 @@ async function readRows(sql: SQL, known: number): Promise<{ readonly version: nu
 function stateOf(rows: readonly RuntimeRow[], log: Log): PoolState {
   const lost = rows.filter(({ losses }) => losses > 0).sort((a, b) => a.version - b.version)
   return {
-    added: rows.flatMap(({ name, url, labels }) =>
+    added: rows.flatMap(({ name, url, labels, token }) =>
       url === undefined
         ? []
-        : { name, url, labels: readable([{ id: name, json: labels }], 'runtime', isLabels, log)[0] ?? {} },
+        : { name, url, labels: readable([{ id: name, json: labels }], 'runtime', isLabels, log)[0] ?? {}, token },
     ),
     draining: rows.flatMap(({ name, isDraining }) => (isDraining ? name : [])),
     removed: rows.flatMap(({ name, removedUrl: url }) => (url === undefined ? [] : { name, url, labels: {} })),
@@ -99,7 +103,7 @@ function rowsOf(state: PoolState, earlier: readonly RuntimeRow[], version: numbe
     const isNew = entry !== undefined && row?.url === undefined
     const made = {
       ...{ name, position: isNew ? ++last : (row?.position ?? 0), url: entry?.url },
-      ...{ labels: JSON.stringify(entry?.labels ?? {}), removedUrl: removed.get(name) },
+      ...{ labels: JSON.stringify(entry?.labels ?? {}), token: entry?.token, removedUrl: removed.get(name) },
       ...{ isDraining: draining.has(name), losses: state.losses.get(name) ?? 0, version: row?.version ?? version },
     }
     return row !== undefined && Bun.deepEquals(row, made) ? row : { ...made, version }
@@ -112,12 +116,13 @@ async function writeRows(sql: SQL, earlier: readonly RuntimeRow[], later: readon
   const gone = earlier.filter(({ name }) => !names.has(name)).map(({ name }) => name)
   const written = later.filter((row) => !earlier.includes(row))
   await sql`delete from ${schema}.runtime where name = any(${sql.array(gone, 'TEXT')})`
-  for (const { name, position, url, labels, removedUrl, isDraining, losses, version } of written) {
+  for (const { name, position, url, labels, token, removedUrl, isDraining, losses, version } of written) {
     await sql`
-      insert into ${schema}.runtime (name, position, url, labels, removed_url, is_draining, losses, version)
-      values (${name}, ${position}, ${url ?? null}, ${labels}, ${removedUrl ?? null}, ${isDraining}, ${losses}, ${version})
+      insert into ${schema}.runtime (name, position, url, labels, token, removed_url, is_draining, losses, version)
+      values (${name}, ${position}, ${url ?? null}, ${labels}, ${token ?? null}, ${removedUrl ?? null}, ${isDraining},
+        ${losses}, ${version})
       on conflict (name) do update set position = excluded.position, url = excluded.url, labels = excluded.labels,
-        removed_url = excluded.removed_url, is_draining = excluded.is_draining, losses = excluded.losses,
-        version = excluded.version`
+        token = excluded.token, removed_url = excluded.removed_url, is_draining = excluded.is_draining,
+        losses = excluded.losses, version = excluded.version`
   }
 }

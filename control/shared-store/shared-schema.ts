@@ -84,6 +84,10 @@ const migrations = (): readonly (readonly string[])[] => [
     // The name of the cluster. No row: it has none.
     `create table ${SCHEMA}.cluster (name text not null)`,
   ],
+  [
+    // The token of an added runtime service; empty for none. Null for those of the version before, which have that of all.
+    `alter table ${SCHEMA}.runtime add column token text`,
+  ],
 ]
 
 /** Version of the schema that this program needs. */

@@ -1,11 +1,12 @@
 /** The pool of runtime services: its routes at control, and what they answer. */
 import { type Static, Type } from '@sinclair/typebox'
+import { TOKEN_RULE } from '../token-form.ts'
 import { count, flag, type Immutable, text, textMap } from './answer-schema.ts'
 import { RuntimeCapacity } from './capacity.ts'
 import { RUNTIME_LABEL_RULE, RUNTIME_LABEL_VALUE_RULE, RUNTIME_NAME_RULE } from './runtime-names.ts'
 import { stringMap } from './string-map.ts'
 
-/** Bytes of the body of POST /runtimes: 64 labels, each character escaped, and an address. */
+/** Bytes of the body of POST /runtimes: 64 labels, each character escaped, an address and a token. */
 export const MAX_RUNTIME_BODY_BYTES = 128 * 1024
 
 /** The body of POST /runtimes. */
@@ -26,6 +27,13 @@ export const RuntimeRegistration = Type.Object(
         expected: 'object of strings',
         description: `At most 64 labels. Names have ${RUNTIME_LABEL_RULE}; values ${RUNTIME_LABEL_VALUE_RULE}.`,
         examples: [{ gpu: '', zone: 'a' }],
+      }),
+    ),
+    token: Type.Optional(
+      Type.Union([Type.String(), Type.Null()], {
+        expected: 'string',
+        description: `The token that it requires: ${TOKEN_RULE}. Control sends it no other one, and shows it nowhere. Absent: none, or the one that it has at this address.`,
+        writeOnly: true,
       }),
     ),
   },

@@ -74,6 +74,39 @@ describeReplicas('runtime services in a database', (cluster) => {
     expect(existsSync(join(first.dataDir, 'runtimes.json'))).toBe(false)
   })
 
+  test('the token that is given at one replica is used by all, and a row without one has the common token', async () => {
+    const sent: (string | null)[] = []
+    await using service = Bun.serve({
+      ...{ port: 0, hostname: '127.0.0.1' },
+      fetch({ headers }) {
+        sent.push(headers.get('authorization'))
+        return new Response(null, { status: 401 })
+      },
+    })
+    using each = await cluster()
+    const env = { SERVICE_RUNTIME_TOKEN: 'common' }
+    const flags = [...each.flags, ...NOBODY, ...LONG_LEASE]
+    await using first = await startControl({ flags, env })
+    await using second = await startControl({ flags, env })
+    const entry = { name: 'gpu-1', url: `http://127.0.0.1:${service.port}` }
+    const calledWith = (authorization: string | null) =>
+      until(
+        async () => {
+          sent.length = 0
+          await listed(second)
+          return [...sent]
+        },
+        (seen) => seen.length > 0 && seen.every((each) => each === authorization),
+      )
+    expect((await ask(first, 'POST', '/runtimes', entry)).status).toBe(201)
+    await calledWith(null)
+    expect((await ask(first, 'POST', '/runtimes', { ...entry, token: 'own' })).status).toBe(200)
+    await calledWith('Bearer own')
+    await each.server.run('update taskmill.runtime set token = null', each.database) // as of an earlier version
+    expect((await ask(first, 'POST', '/runtimes', { ...entry, labels: { gpu: '' } })).status).toBe(200)
+    await calledWith('Bearer common')
+  })
+
   test('changes of two replicas at the same moment all stay', async () => {
     using each = await cluster()
     const [first, second] = await Promise.all([each.replica(LONG_LEASE), each.replica(LONG_LEASE)])

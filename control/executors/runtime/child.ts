@@ -149,7 +149,7 @@ export class RuntimeChild {
   #ownToken(): OwnToken {
     const { service, dataDir } = this.#options
     const own = ownRuntimeToken(dataDir)
-    service.authorize(own.token)
+    service.authorize(own)
     return own
   }
 

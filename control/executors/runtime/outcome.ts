@@ -102,8 +102,7 @@ export function failureOf(error: CallFailed, at = ''): ExecutionError {
     return new ExecutionError('external_failure', at + error.message, { cause: error, retryable: true })
   }
   const { code, message, details } = refusalIn(error.body)
-  const remedy = error.statusCode === 401 ? ' (set SERVICE_RUNTIME_TOKEN to the token of the runtime service)' : ''
-  const text = message === undefined ? error.message : message + remedy
+  const text = message === undefined || error.statusCode === 401 ? error.message : message // which has a remedy
   return new ExecutionError(CODE_OF_REFUSAL[code] ?? 'external_failure', at + text, {
     cause: error,
     source: SOURCE,

@@ -28,6 +28,8 @@ export class PoolMember implements PlaceableRuntime {
   readonly pulse: Pulse
   labels: RuntimeLabels
   readonly #url: string
+  #token: string | undefined
+  readonly #commonToken: string | undefined
   /** Whether `--runtime-url` names it. */
   readonly isConfigured: boolean
   /** Whether it takes no new tasks. */
@@ -42,15 +44,17 @@ export class PoolMember implements PlaceableRuntime {
   #placedMeanwhile: Need = NOTHING
 
   constructor(
-    { name, url, labels }: RuntimeEntry,
-    { token, kept }: Pick<RuntimeServiceOptions, 'token' | 'kept'>,
+    { name, url, labels, token }: RuntimeEntry,
+    { token: commonToken, kept }: Pick<RuntimeServiceOptions, 'token' | 'kept'>,
     isConfigured: boolean,
   ) {
     this.name = name
     this.labels = labels
     this.isConfigured = isConfigured
     this.#url = url
-    this.service = new RuntimeService({ url, token, kept })
+    this.#token = token
+    this.#commonToken = commonToken
+    this.service = new RuntimeService({ url, kept, ...this.#authority })
     this.logs = new RemoteLogs(this.service)
     this.queue = new RemoteQueue(this.service)
     this.capacity = new RemoteCapacity(this.service)
@@ -64,7 +68,20 @@ export class PoolMember implements PlaceableRuntime {
   /** As it was added, with user and password of its address. */
   get entry(): RuntimeEntry {
     const { name, labels } = this
-    return { name, url: this.#url, labels }
+    return { name, url: this.#url, labels, token: this.#token }
+  }
+
+  /** Sets the token of further calls, as a `RuntimeEntry` has it. */
+  authorize(token: string | undefined): void {
+    this.#token = token
+    this.service.authorize(this.#authority)
+  }
+
+  /** One that a caller added gets no token that was not given with it: whoever may add one would get that of all. */
+  get #authority(): Pick<RuntimeServiceOptions, 'token' | 'tokenSource'> {
+    if (this.#token === undefined) return { token: this.#commonToken }
+    const tokenSource = this.isConfigured ? '--runtime-token-file' : 'its token with taskmill runtimes add --token-file'
+    return { token: this.#token, tokenSource }
   }
 
   /** The base URL, without a slash at its end, and without user and password. */

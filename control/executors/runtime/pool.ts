@@ -28,7 +28,7 @@ import type { PoolKeeper } from '../../journal/pool-file.ts'
 import { PoolMember } from './pool-member.ts'
 import type { RuntimeServiceOptions } from './service.ts'
 
-/** `token` is that of all runtime services. */
+/** `token` is that of all runtime services without one of their own. */
 export interface RuntimePoolOptions extends PoolFlags, Pick<RuntimeServiceOptions, 'token' | 'kept'> {
   readonly log: Log
 }
@@ -153,8 +153,8 @@ export class RuntimePool {
   }
 
   /**
-   * Adds a runtime service, or gives a known one other labels. Rejects with 409 if the name is taken by another address
-   * while attempts are there, 503 if the change cannot be kept.
+   * Adds a runtime service, or gives a known one other labels or another token. Rejects with 409 if the name is taken by
+   * another address while attempts are there, or the address by another name; 503 if the change cannot be kept.
    */
   add(entry: RuntimeEntry, attempts: KnownAttempts): Promise<PooledEntry> {
     return this.#change(entry.name, (state) =>
@@ -215,6 +215,7 @@ export class RuntimePool {
     const isKept = earlier?.entry.url === entry.url && earlier.isConfigured === entry.isConfigured
     const member = isKept ? earlier : new PoolMember(entry, this.#options, entry.isConfigured)
     if (!isSame(member.labels, entry.labels)) member.labels = entry.labels
+    if (member.entry.token !== entry.token) member.authorize(entry.token)
     member.isDraining = entry.isDraining
     return member
   }

@@ -81,6 +81,8 @@ interface ClockReading {
 export interface RuntimeServiceOptions {
   readonly url: string
   readonly token: string | undefined
+  /** What has the token, for the error of a refused one. Default: the variable with the token of all. */
+  readonly tokenSource?: string | undefined
   /** As `Keeper.kept`. */
   readonly kept: Kept
 }
@@ -101,8 +103,8 @@ export class RuntimeService {
   }
 
   /** Sets the token of further calls. */
-  authorize(token: string): void {
-    this.#client = clientOf({ url: this.#url, token })
+  authorize({ token, tokenSource }: Pick<RuntimeServiceOptions, 'token' | 'tokenSource'>): void {
+    this.#client = clientOf({ url: this.#url, token, tokenSource })
   }
 
   /** The base URL, without a trailing slash, and without user and password. */
@@ -357,14 +359,14 @@ const asControl = (port: number | undefined) => (port === undefined ? {} : { 'x-
 
 const asOwner = (owner: string | undefined) => (owner === undefined ? {} : { 'x-service-owner': headerValue(owner) })
 
-const clientOf = (options: Pick<RuntimeServiceOptions, 'url' | 'token'>): ServiceClient =>
+const clientOf = (options: Omit<RuntimeServiceOptions, 'kept'>): ServiceClient =>
   new ServiceClient(
     {
       name: 'runtime',
       start: 'taskmill-control --with-runtime or taskmill-runtime serve',
       urlVariable: 'SERVICE_RUNTIME_URL',
       urlFlag: '--runtime-url',
-      tokenVariable: 'SERVICE_RUNTIME_TOKEN',
+      tokenVariable: options.tokenSource ?? 'SERVICE_RUNTIME_TOKEN',
     },
     options,
   )

@@ -64,6 +64,22 @@ describe('the pool', () => {
     expect(withAdded(flags, twins, entry('h', 'g', { gpu: '' }), 0).added[1]).toEqual(entry('h', 'g', { gpu: '' }))
   })
 
+  test('has the token that was given with one, and none that was not', () => {
+    const tokenIn = (state: PoolState, name: string) => pooledEntries(flags, state).get(name)?.token
+    const given = withAdded(flags, UNCHANGED, { ...entry('g'), token: 'one' }, 0)
+    expect(tokenIn(given, 'g')).toBe('one')
+    expect(withAdded(flags, given, entry('g'), 0)).toBe(given)
+    expect(tokenIn(withAdded(flags, given, entry('g', 'g', { gpu: '' }), 0), 'g')).toBe('one')
+    expect(tokenIn(withAdded(flags, given, { ...entry('g'), token: 'two' }, 0), 'g')).toBe('two')
+    expect(tokenIn(withAdded(flags, given, entry('g', 'elsewhere'), 0), 'g')).toBe('')
+    expect(tokenIn(withAdded(flags, UNCHANGED, entry('h'), 0), 'h')).toBe('')
+    const earlier = { ...UNCHANGED, added: [entry('g')] } // of a version without tokens
+    expect(tokenIn(withAdded(flags, earlier, entry('g', 'g', { gpu: '' }), 0), 'g')).toBeUndefined()
+    const own = { ...flags, configured: [{ ...entry('f'), token: 'of-the-flag' }] }
+    expect(withAdded(own, UNCHANGED, { ...entry('f'), token: 'one' }, 0)).toBe(UNCHANGED)
+    expect(withRemoved(own, UNCHANGED, 'f', kept).removed).toEqual([entry('f')])
+  })
+
   test('names the nearest one to whoever misspells a name', () => {
     const state = withAdded(flags, UNCHANGED, entry('gpu-1'), 0)
     expect(() => withDrained(flags, state, 'gpu1', true)).toThrow('no runtime is named gpu1 (did you mean "gpu-1"?)')
@@ -95,7 +111,12 @@ describe('the pool', () => {
       losses: new Map([['x', 2]]),
     }
     expect(withFile(shared, file)).toEqual({
-      ...{ added: [entry('g'), entry('h')], draining: ['g', 'h'], removed: [], losses: new Map([['x', 2]]) },
+      ...{
+        added: [{ ...entry('g'), token: '' }, entry('h')],
+        draining: ['g', 'h'],
+        removed: [],
+        losses: new Map([['x', 2]]),
+      },
     })
   })
 })
