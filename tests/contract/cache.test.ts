@@ -154,7 +154,6 @@ describe('a task with the key of an earlier success', () => {
       { key: 'x'.repeat(MAX_CACHE_KEY_CHARACTERS + 1) },
       { key: 'k', ttl_ms: -1 },
       { key: 'k', ttl_ms: MAX_CACHE_TTL_MS + 1 },
-      { key: 'k', ttl: 1 },
     ]) {
       const response = await control.post({ tasks: [{ id: 'a', type: 'noop', cache }] })
       expect([response.status, ((await response.json()) as { error: string }).error]).toEqual([
@@ -162,6 +161,11 @@ describe('a task with the key of an earlier success', () => {
         expect.stringContaining(expected),
       ])
     }
+    const misspelt = await control.post({ tasks: [{ id: 'a', type: 'noop', cache: { key: 'k', ttl: 1 } }] })
+    expect([misspelt.status, await misspelt.json()]).toEqual([
+      400,
+      { error: 'invalid JSON: tasks[0].cache: unknown field "ttl" (did you mean "ttl_ms"?)' },
+    ])
     const approval = await control.post({ tasks: [{ id: 'a', type: 'approval', cache: { key: 'k' } }] })
     expect([approval.status, await approval.json()]).toEqual([
       400,
