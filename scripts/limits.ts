@@ -89,6 +89,7 @@ import { MAX_TASK_ID_CHARACTERS } from '../shared/runtime-request/validate.ts'
 import { MAX_SECRET_BYTES } from '../shared/secrets-directory.ts'
 import { SOCKET_PATH_BYTES } from '../shared/socket-file.ts'
 import { MAX_TAIL_BYTES } from '../shared/text-tail.ts'
+import { MAX_TRACE_STATE_CHARACTERS } from '../shared/trace.ts'
 
 export interface Limit {
   /** The thing that has a limit. */
@@ -210,6 +211,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Warnings of a submission', ...constant('MAX_SUBMIT_WARNINGS', count(MAX_SUBMIT_WARNINGS)), 'The first ones are named.', 'contract/unknown-fields.test.ts', 'MAX_SUBMIT_WARNINGS'],
     ['Characters of a runtime task that are checked at submission', ...constant('MAX_REVIEWED_CHARACTERS', count(MAX_REVIEWED_CHARACTERS)), 'Faults show when it runs.', 'control/executors/runtime/request-review.test.ts', 'MAX_REVIEWED_CHARACTERS'],
     ['Characters of the `message` of an approval', ...constant('MAX_APPROVAL_MESSAGE_CHARACTERS', count(MAX_APPROVAL_MESSAGE_CHARACTERS)), 'The task fails.', 'contract/approval.test.ts', 'MAX_APPROVAL_MESSAGE_CHARACTERS'],
+    ['Characters of a `tracestate`', ...constant('MAX_TRACE_STATE_CHARACTERS', count(MAX_TRACE_STATE_CHARACTERS)), 'It is dropped.', 'contract/trace-context.test.ts', 'is dropped, and the traceparent kept'],
     ['Characters of `who`', ...constant('MAX_WHO_CHARACTERS', count(MAX_WHO_CHARACTERS)), '400', 'contract/approval.test.ts', 'MAX_WHO_CHARACTERS'],
     ['Characters of `why`', ...constant('MAX_WHY_CHARACTERS', count(MAX_WHY_CHARACTERS)), '400', 'contract/approval.test.ts', 'MAX_WHY_CHARACTERS'],
     ['Bytes of an answer to an approval', ...constant('MAX_APPROVAL_ANSWER_BYTES', bytes(MAX_APPROVAL_ANSWER_BYTES)), '413', 'contract/approval.test.ts', 'MAX_APPROVAL_ANSWER_BYTES'],

@@ -11,7 +11,15 @@ import type { Log } from './log.ts'
 import { QuerySchemas } from './query-schemas.ts'
 import { bodyTooLarge, CALLER_GONE } from './request-body.ts'
 import { isDecodable, isWithoutHost, pathOf } from './request-url.ts'
-import { TRACE_HEADER, TRACE_PARENT_HEADER, traceIdFrom } from './trace.ts'
+import {
+  parseTraceParent,
+  type RequestTrace,
+  TRACE_HEADER,
+  TRACE_PARENT_HEADER,
+  TRACE_STATE_HEADER,
+  traceIdFrom,
+  traceStateFrom,
+} from './trace.ts'
 import type { UnknownFields } from './unknown-names.ts'
 
 /** `Retry-After` by status. What is full (429) takes longer to have room than what is away or busy (503). */
@@ -38,6 +46,13 @@ type ResponseSettings = { headers: Record<string, string | number | undefined> }
 
 /** The trace id of the request that `set` belongs to. */
 export const traceIdOf = (set: ResponseSettings): string => String(set.headers[TRACE_HEADER])
+
+/** The trace of `request`, which `set` belongs to. */
+export function traceOf(set: ResponseSettings, { headers }: Request): RequestTrace {
+  const traceId = traceIdOf(set)
+  const isOfCaller = parseTraceParent(traceId) !== undefined && headers.get(TRACE_PARENT_HEADER) === traceId
+  return isOfCaller ? { traceId, traceState: traceStateFrom(headers.get(TRACE_STATE_HEADER)) } : { traceId }
+}
 
 const times = new WeakMap<object, HttpTimes>()
 

@@ -5,8 +5,9 @@
 
 export const TRACE_HEADER = 'x-trace-id'
 
-/** The header of W3C Trace Context. */
+/** The headers of W3C Trace Context. */
 export const TRACE_PARENT_HEADER = 'traceparent'
+export const TRACE_STATE_HEADER = 'tracestate'
 
 const ACCEPTABLE = /^[\x21-\x7e]{1,128}$/
 
@@ -23,6 +24,31 @@ export function traceIdFrom(header: string | null, traceParent: string | null = 
 export interface TraceHeaders {
   readonly traceparent: string
   readonly tracestate?: string
+}
+
+/** The trace that a request belongs to. */
+export interface RequestTrace {
+  readonly traceId: string
+  /** Its `tracestate`, where its `traceparent` is the trace id. */
+  readonly traceState?: string | undefined
+}
+
+/** Characters of a `tracestate` that is kept. W3C Trace Context asks for at least as many. */
+export const MAX_TRACE_STATE_CHARACTERS = 512
+
+/** W3C Trace Context, section 3.3.1: members as `key=value`, some of which may be empty. */
+const TRACE_STATE_MEMBER =
+  /^[ \t]*([a-z0-9][a-z0-9_*/@-]{0,255}=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e])?[ \t]*$/
+
+const MAX_TRACE_STATE_MEMBERS = 32
+
+/** The `tracestate` of a request with a valid `traceparent`. Undefined for one that is malformed, empty or too long. */
+export function traceStateFrom(header: string | null): string | undefined {
+  if (!header || header.length > MAX_TRACE_STATE_CHARACTERS) return undefined
+  const members = header.split(',')
+  return members.length <= MAX_TRACE_STATE_MEMBERS && members.every((member) => TRACE_STATE_MEMBER.test(member))
+    ? header
+    : undefined
 }
 
 const TRACE_PARENT = /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-[\x21-\x7e]*)?$/

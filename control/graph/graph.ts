@@ -38,6 +38,7 @@ export interface GraphIdentity {
   readonly id: string
   readonly ordinal: number
   readonly traceId: string
+  readonly traceState?: string | undefined
   readonly createdAt: number
   readonly options?: GraphOptions
 }
@@ -55,6 +56,8 @@ export class Graph {
   /** Number of the graph in the order in which its data directory accepted them. */
   readonly ordinal: number
   readonly traceId: string
+  /** The `tracestate` of the request with a `traceparent`, which its tasks hand on. Undefined for most graphs. */
+  readonly traceState: string | undefined
   /** Milliseconds since 1970. Set again when the graph is written to disk: lists are in the order of these times. */
   createdAt: number
   /** The submitted fields beside the tasks. */
@@ -90,10 +93,14 @@ export class Graph {
   /** Whether callers see the graph. False while the graph is being submitted. */
   isAccepted = false
 
-  constructor({ id, ordinal, traceId, createdAt, options = NO_GRAPH_OPTIONS }: GraphIdentity, edges: Edges) {
+  constructor(
+    { id, ordinal, traceId, traceState, createdAt, options = NO_GRAPH_OPTIONS }: GraphIdentity,
+    edges: Edges,
+  ) {
     this.id = id
     this.ordinal = ordinal
     this.traceId = traceId
+    this.traceState = traceState
     this.createdAt = createdAt
     this.options = options
     this.#edges = edges

@@ -6,7 +6,7 @@ import {
   AdapterTools,
   AgentActionRequest,
 } from '../../shared/contract/adapter-v1.ts'
-import { traceIdOf } from '../../shared/http-service.ts'
+import { traceOf } from '../../shared/http-service.ts'
 import { described, json } from '../../shared/openapi/route.ts'
 import { readBody } from '../../shared/request-body.ts'
 import { actOnce, translateAction } from '../operations/act.ts'
@@ -57,7 +57,7 @@ export function addAdapterRoutes(app: AnyElysia, parts: OperationParts): AnyElys
       async ({ set, request }) => {
         const body = await readBody(app, request, maxBodyBytes)
         const key = request.headers.get('idempotency-key')
-        const answer = await actOnce(parts, body, { traceId: traceIdOf(set), key, caller: request })
+        const answer = await actOnce(parts, body, { ...traceOf(set, request), key, caller: request })
         set.status = 202
         return answer
       },

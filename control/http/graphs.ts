@@ -5,7 +5,7 @@ import { EVENT_SEQ_HEADER } from '../../shared/contract/events.ts'
 import { UNREADABLE } from '../../shared/contract/graph-state.ts'
 import { CancelGraphResponse, GraphDetails, GraphSummary, UnreadableGraph } from '../../shared/contract/graphs.ts'
 import { RerunRequest, RerunResponse } from '../../shared/contract/rerun.ts'
-import { traceIdOf } from '../../shared/http-service.ts'
+import { traceIdOf, traceOf } from '../../shared/http-service.ts'
 import { described, empty, json } from '../../shared/openapi/route.ts'
 import { readBody } from '../../shared/request-body.ts'
 import { urlOf } from '../../shared/request-url.ts'
@@ -108,7 +108,7 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
         const body = await readBody(app, request, parts.maxBodyBytes)
         const key = request.headers.get('idempotency-key')
         set.status = 202
-        return rerun(parts, params.id, body, { traceId: traceIdOf(set), key, caller: request })
+        return rerun(parts, params.id, body, { ...traceOf(set, request), key, caller: request })
       },
       described({
         section,

@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import type { AnyElysia } from 'elysia'
 import { MAX_TOOL_WAIT_MS } from '../../shared/contract/mcp-limits.ts'
-import { traceIdOf } from '../../shared/http-service.ts'
+import { traceIdOf, traceOf } from '../../shared/http-service.ts'
 import { WRITE_TIMEOUT_SECONDS } from '../../shared/http-time-limits.ts'
 import { described, empty, json } from '../../shared/openapi/route.ts'
 import { readBody } from '../../shared/request-body.ts'
@@ -51,8 +51,8 @@ export function addMcpEndpoint(app: AnyElysia, parts: OperationParts): AnyElysia
       handler ??= load()
       const { serve } = await handler
       // The protocol handler answers a body that is not JSON. It would take invalid UTF-8 for other characters.
-      if (body === undefined) return serve(withBody(request, NOT_JSON), undefined, traceIdOf(set))
-      return serve(request.url === urlOf(request) ? request : withBody(request, bytes), body, traceIdOf(set))
+      if (body === undefined) return serve(withBody(request, NOT_JSON), undefined, traceOf(set, request))
+      return serve(request.url === urlOf(request) ? request : withBody(request, bytes), body, traceOf(set, request))
     },
     described({
       section: 'MCP server',

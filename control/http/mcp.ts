@@ -2,7 +2,7 @@
 import type { AnyElysia } from 'elysia'
 import { HandleRecord, McpCallRequest, McpTools } from '../../shared/contract/mcp.ts'
 import { badRequest } from '../../shared/errors.ts'
-import { traceIdOf } from '../../shared/http-service.ts'
+import { traceOf } from '../../shared/http-service.ts'
 import { isObject, jsonTypeOf, withoutNulls } from '../../shared/json.ts'
 import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
 import { described, json } from '../../shared/openapi/route.ts'
@@ -42,7 +42,7 @@ export function addMcpRoutes(app: AnyElysia, parts: OperationParts): AnyElysia {
         const call = await runCooperatively(
           decodeCall(await readBody(app, request, parts.maxBodyBytes), parts.unknownFields),
         )
-        const handle = await callTool(parts, call, { traceId: traceIdOf(set), caller: request })
+        const handle = await callTool(parts, call, { ...traceOf(set, request), caller: request })
         set.status = 202
         return handle
       },

@@ -8,7 +8,7 @@ import { EVENT_SEQ_HEADER } from '../../shared/contract/events.ts'
 import { GraphDryRun } from '../../shared/contract/graph-dry-run.ts'
 import { SubmitResponse, TaskGraph } from '../../shared/contract/submission.ts'
 import { badRequest } from '../../shared/errors.ts'
-import { traceIdOf } from '../../shared/http-service.ts'
+import { traceIdOf, traceOf } from '../../shared/http-service.ts'
 import { WRITE_TIMEOUT_SECONDS } from '../../shared/http-time-limits.ts'
 import { described, empty, json, truth } from '../../shared/openapi/route.ts'
 import { readBody } from '../../shared/request-body.ts'
@@ -72,7 +72,7 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
         }
         const key = request.headers.get('idempotency-key')
         set.status = 202
-        const submission = { traceId: traceIdOf(set), key, caller: request }
+        const submission = { ...traceOf(set, request), key, caller: request }
         try {
           return await submitAndWait(parts, { body }, submission, () => waitSignal(app, request, query.wait_ms))
         } catch (error) {

@@ -14,6 +14,8 @@ export interface JournaledGraph {
   readonly graph_ordinal: number
   readonly graph_id: string
   readonly trace_id: string
+  /** Absent in files of earlier versions. */
+  readonly trace_state?: string
   readonly created_at: string
   readonly body: unknown
   /** The key that was sent with the submission, and its answer. */
@@ -39,6 +41,7 @@ export function encodeGraph(
     graph_ordinal: graph.ordinal,
     graph_id: graph.id,
     trace_id: graph.traceId,
+    ...(graph.traceState !== undefined && { trace_state: graph.traceState }),
     created_at: isoTime(graph.createdAt),
     ...(idempotency && { idempotency }),
   }

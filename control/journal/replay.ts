@@ -215,7 +215,7 @@ export class Replay {
   }
 
   *#addGraph(graph: JournaledGraph, refuse: (detail: string) => Error): Steps<void> {
-    const { graph_ordinal, graph_id, trace_id, created_at, idempotency, body } = graph
+    const { graph_ordinal, graph_id, trace_id, trace_state, created_at, idempotency, body } = graph
     if (this.#revoked.has(graph_ordinal)) return
     if (idempotency !== undefined) this.idempotencyKeys.push(idempotency)
     // A task that the state file lacks, of a graph that it has, was deleted before the file was written.
@@ -225,6 +225,7 @@ export class Replay {
     const graphOptions = optionsIn(body)
     const isScoped = graphOptions.scope === 'graph'
     const options = {
+      ...(trace_state !== undefined && { trace_state }),
       ...(graphOptions !== NO_GRAPH_OPTIONS && { graph: graphOptions }),
       ...(isScoped && { scope: 'graph' as const }),
     }
@@ -356,7 +357,7 @@ interface AddedGraph {
   readonly isKnown: boolean
   readonly outcomes: ReadonlyMap<string, object>
   /** Fields of the graph in the entry of each task. */
-  readonly identity: Pick<StoredTask, 'graph_id' | 'trace_id' | 'created_at' | 'graph' | 'scope'> & {
+  readonly identity: Pick<StoredTask, 'graph_id' | 'trace_id' | 'trace_state' | 'created_at' | 'graph' | 'scope'> & {
     readonly graph_ordinal: number
   }
 }

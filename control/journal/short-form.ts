@@ -69,6 +69,7 @@ export function restJson(entry: StoredTask, { created_at }: ShortHead): string {
   rest.graph_id = undefined
   rest.graph_ordinal = undefined
   rest.trace_id = undefined
+  rest.trace_state = undefined
   rest.graph = undefined
   rest.scope = undefined
   rest.updated_at = undefined

@@ -24,6 +24,8 @@ export interface StoredExtras {
   /** Number of the graph in the order of acceptance. Never reused within a data directory. */
   readonly graph_ordinal: number
   readonly trace_id: string
+  /** Absent in files of earlier versions. */
+  readonly trace_state?: string
   /** The options of the graph. In the state file, only the first entry of each graph has them. */
   readonly graph?: GraphOptions
   readonly interrupted_attempts?: number
@@ -96,6 +98,7 @@ export function storedTask(store: TaskStore, task: Task, isFirst: boolean): Stor
   if (task.expansion !== undefined && !task.isTerminal) entry.fan_out = storedFanOut(task.expansion)
   addProgress(entry, task)
   entry.trace_id = graph.traceId
+  if (graph.traceState !== undefined) entry.trace_state = graph.traceState
   if (graph.isScoped) entry.scope = 'graph'
   if (isFirst && graph.options !== NO_GRAPH_OPTIONS) entry.graph = graph.options
   if (settled.length > 0) entry.settled_dependencies = settled

@@ -5,6 +5,7 @@
  * tasks. A failed tool call is an answer with `isError`, so that the model reads it. Protocol errors are for malformed
  * calls.
  */
+
 import {
   CLIENT_CAPABILITIES_META_KEY,
   type ClientCapabilities,
@@ -19,6 +20,7 @@ import {
 import { ServiceError, stackOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { publicSchema } from '../../shared/openapi/public-schema.ts'
+import type { RequestTrace } from '../../shared/trace.ts'
 import { VERSION } from '../../shared/version.ts'
 import { NotFound } from '../operations/named-tasks.ts'
 import type { OperationParts } from '../operations/parts.ts'
@@ -39,15 +41,15 @@ const INSTRUCTIONS = `Runs graphs of tasks: programs, files, HTTP requests, tool
 
 export interface McpHandler {
   /** `body` is the parsed body of `request`; undefined if it is not JSON, and then `request` still has it. */
-  serve(request: Request, body: unknown, traceId: string): Promise<Response>
+  serve(request: Request, body: unknown, trace: RequestTrace): Promise<Response>
 }
 
 export function createHandler(parts: OperationParts): McpHandler {
-  const traceIds = new WeakMap<Request, string>()
+  const traces = new WeakMap<Request, RequestTrace>()
   const handler = createMcpHandler(
     ({ requestInfo }) => {
-      const traceId = (requestInfo && traceIds.get(requestInfo)) ?? ''
-      return serverFor(parts, traceId, parts.log.with({ trace_id: traceId }))
+      const trace = (requestInfo && traces.get(requestInfo)) ?? { traceId: '' }
+      return serverFor(parts, trace, parts.log.with({ trace_id: trace.traceId }))
     },
     {
       keepAliveMs: KEEP_ALIVE_MS,
@@ -57,8 +59,8 @@ export function createHandler(parts: OperationParts): McpHandler {
     },
   )
   return {
-    serve(request, body, traceId) {
-      traceIds.set(request, traceId)
+    serve(request, body, trace) {
+      traces.set(request, trace)
       return handler.fetch(request, body === undefined ? {} : { parsedBody: body })
     },
   }
@@ -82,7 +84,7 @@ const listed = TOOLS.map(({ name, title, description, input, answer, isReadOnly 
 
 const byName = new Map(TOOLS.map((tool) => [tool.name, tool]))
 
-function serverFor(parts: OperationParts, traceId: string, log: Log): Server {
+function serverFor(parts: OperationParts, trace: RequestTrace, log: Log): Server {
   const server = new Server(
     { name: 'taskmill', title: 'taskmill', version: VERSION },
     {
@@ -98,18 +100,18 @@ function serverFor(parts: OperationParts, traceId: string, log: Log): Server {
       const names = [...byName.keys()].join(', ')
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, `unknown tool "${params.name}" (available: ${names})`)
     }
-    return callTool(tool, params.arguments, parts, { traceId, log, context })
+    return callTool(tool, params.arguments, parts, { trace, log, context })
   })
   return server
 }
 
 interface Call {
-  readonly traceId: string
+  readonly trace: RequestTrace
   readonly log: Log
   readonly context: ServerContext
 }
 
-async function callTool(tool: Tool, given: unknown, parts: OperationParts, { traceId, log, context }: Call) {
+async function callTool(tool: Tool, given: unknown, parts: OperationParts, { trace, log, context }: Call) {
   const { signal, notify, _meta } = context.mcpReq
   const progressToken = _meta?.progressToken
   const report = (progress: number, total: number, message: string) => {
@@ -119,7 +121,7 @@ async function callTool(tool: Tool, given: unknown, parts: OperationParts, { tra
   }
   try {
     const answer = await tool.run(checkToolInput(tool.input, given, parts.unknownFields), parts, {
-      ...{ signal, traceId, report },
+      ...{ signal, report, ...trace },
       ...askerIn(context),
     })
     if (answer instanceof NeedsAnswers) return inputRequired({ inputRequests: formsFor(answer) })

@@ -3,6 +3,7 @@ import type { Static, TObject } from '@sinclair/typebox'
 import { badRequest } from '../../shared/errors.ts'
 import { isObject, jsonTypeOf, withoutNulls } from '../../shared/json.ts'
 import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
+import type { RequestTrace } from '../../shared/trace.ts'
 import { didYouMean, FREE_FIELDS, firstUnknown, quoted, type UnknownFields } from '../../shared/unknown-names.ts'
 import { MAX_JSON_DEPTH, valueFault } from '../json/depth.ts'
 import { checkOf } from '../json/schema-check.ts'
@@ -10,9 +11,10 @@ import type { OperationParts } from '../operations/parts.ts'
 import type { Waiter } from '../operations/wait.ts'
 import type { Asker } from './question.ts'
 
-export interface ToolContext extends Waiter, Asker {
-  readonly traceId: string
-}
+export interface ToolContext extends Waiter, Asker, RequestTrace {}
+
+/** The trace of the graph that a call submits. */
+export const traceIn = ({ traceId, traceState }: ToolContext): RequestTrace => ({ traceId, traceState })
 
 export interface Tool<I extends TObject = TObject> {
   readonly name: string

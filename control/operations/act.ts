@@ -47,7 +47,7 @@ export interface Acted {
 export async function act(
   parts: ActParts,
   action: SubmittedAction,
-  origin: Pick<Origin, 'traceId' | 'sent' | 'caller'>,
+  origin: Omit<Origin, 'reuse' | 'answerOf'>,
 ): Promise<Acted> {
   const { encoded, translated, answer } = await runCooperatively(readAction(parts, action))
   const answerOf = ({ graph, warnings }: CheckedGraph) => answer(graph.submittedCount, warnings)
@@ -63,7 +63,7 @@ export async function act(
 export const actOnce = (
   parts: ActParts & { readonly idempotencyKeys: KeptKeys },
   body: Uint8Array,
-  { key, ...origin }: Pick<Origin, 'traceId' | 'caller'> & { readonly key: string | null },
+  { key, ...origin }: Omit<Origin, 'reuse' | 'answerOf' | 'sent'> & { readonly key: string | null },
 ): Promise<string> =>
   parts.idempotencyKeys.once(
     { scope: 'actions', key, body },

@@ -1,6 +1,8 @@
 /** Calls a tool of an MCP server: a graph of one task, whose id is the handle of the call. */
+
 import type { HandleRecord, McpCallRequest } from '../../shared/contract/mcp.ts'
 import { runCooperatively } from '../../shared/steps.ts'
+import type { RequestTrace } from '../../shared/trace.ts'
 import type { Task } from '../graph/graph.ts'
 import { handleRecord } from '../graph/handle.ts'
 import { literalInput } from '../graph/literal-input.ts'
@@ -15,8 +17,7 @@ export interface CallToolParts extends SubmitParts {
 
 export type ToolCall = McpCallRequest & { readonly tool_name: string }
 
-export interface CallOrigin {
-  readonly traceId: string
+export interface CallOrigin extends RequestTrace {
   readonly caller: { readonly signal: AbortSignal }
 }
 

@@ -2,10 +2,12 @@
  * Accepts a graph for every verb that submits one: decodes and checks it, claims its ids, writes it to disk and starts
  * it. If a check fails, the whole graph is refused.
  */
+
 import type { SubmitWarning } from '../../shared/contract/submission.ts'
 import { ServiceError } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { inRanges, runCooperatively, type Steps } from '../../shared/steps.ts'
+import type { RequestTrace } from '../../shared/trace.ts'
 import type { Callbacks } from '../callbacks/callbacks.ts'
 import { createGraph, Graph, type GraphIdentity } from '../graph/graph.ts'
 import type { GraphOptions } from '../graph/graph-options.ts'
@@ -33,8 +35,7 @@ export interface IntakeParts extends GraphCheckParts {
 }
 
 /** The request that a graph comes from. */
-export interface Origin {
-  readonly traceId: string
+export interface Origin extends RequestTrace {
   /** The idempotency key of the caller. */
   readonly sent?: SentKey | undefined
   /** Outcomes that some tasks of the graph already have. */
@@ -79,11 +80,12 @@ export interface AcceptedGraph extends CheckedGraph {
 export async function takeInGraph(
   parts: IntakeParts,
   encoded: EncodedGraph,
-  { traceId, sent, reuse, answerOf, caller }: Origin,
+  { traceId, traceState, sent, reuse, answerOf, caller }: Origin,
 ): Promise<AcceptedGraph> {
   const { store, scheduler, keeper, retention, readiness, log } = parts
+  const trace = { traceId, traceState }
   const checked =
-    checkSmall(parts, encoded, traceId) ?? (await runCooperatively(check(parts, encoded, { traceId, reuse })))
+    checkSmall(parts, encoded, trace) ?? (await runCooperatively(check(parts, encoded, { ...trace, reuse })))
   const { graph, ids, warnings, reused } = checked
   const answer = answerOf?.(checked) ?? ''
   try {
@@ -113,13 +115,13 @@ export async function takeInGraph(
 function checkSmall(
   parts: IntakeParts,
   { body, graph: value }: EncodedGraph,
-  traceId: string,
+  trace: RequestTrace,
 ): CheckedGraph | undefined {
   const { store, executors } = parts
   const valid = value === undefined ? smallGraph(body, executors.types) : undefined
   if (valid === undefined) return undefined
   reportHiddenValues(valid.tasks, refuse, 0, valid.tasks.length)
-  const graph = new Graph(newIdentity(store, traceId, valid.options), valid.edges)
+  const graph = new Graph(newIdentity(store, trace, valid.options), valid.edges)
   graph.add(valid.tasks, 0, valid.tasks.length)
   const findings = newFindings(parts, refuse)
   reviewInputs(parts, graph.tasks, findings, 0, graph.tasks.length)
@@ -130,13 +132,13 @@ function checkSmall(
 function* check(
   parts: IntakeParts,
   encoded: EncodedGraph,
-  { traceId, reuse }: Pick<Origin, 'traceId' | 'reuse'>,
+  { reuse, ...trace }: RequestTrace & Pick<Origin, 'reuse'>,
 ): Steps<CheckedGraph> {
   const { store } = parts
   const { reviewed, warnings } = yield* checkGraph(parts, encoded, {
     report: refuse,
     *toReview({ options }, { tasks, edges }, known) {
-      const graph = yield* createGraph({ tasks, edges: edges! }, newIdentity(store, traceId, options))
+      const graph = yield* createGraph({ tasks, edges: edges! }, newIdentity(store, trace, options))
       yield* inRanges(known.size === 0 ? 0 : tasks.length, (from, to) => {
         for (let i = from; i < to; i++) if (known.has(tasks[i]!)) graph.tasks[i]!.hasPlaceholders = true
       })
@@ -149,10 +151,15 @@ function* check(
   return { graph, reused, ids: yield* idList(graph.tasks, ({ id }) => id), warnings }
 }
 
-const newIdentity = (store: TaskStore, traceId: string, options: GraphOptions): GraphIdentity => ({
+const newIdentity = (
+  store: TaskStore,
+  { traceId, traceState }: RequestTrace,
+  options: GraphOptions,
+): GraphIdentity => ({
   id: crypto.randomUUID(),
   ordinal: store.nextOrdinal(),
   traceId,
+  traceState,
   createdAt: Date.now(),
   options,
 })

@@ -49,7 +49,7 @@ export async function rerun(
   parts: RerunParts,
   graphId: string,
   body: Uint8Array,
-  { traceId, key = null, caller }: Submission,
+  { traceId, traceState, key = null, caller }: Submission,
 ): Promise<string> {
   const request = await runCooperatively(decodeRequest(parts, body))
   const sentBody = Object.keys(request).length === 0 ? NO_BODY : body
@@ -59,7 +59,7 @@ export async function rerun(
     try {
       const encoded = await runCooperatively(encodeTasks(source))
       const answerOf = (checked: CheckedGraph) => answer(checked, reuse.ids)
-      return (await takeInGraph(parts, encoded, { traceId, sent, caller, reuse, answerOf })).answer
+      return (await takeInGraph(parts, encoded, { traceId, traceState, sent, caller, reuse, answerOf })).answer
     } catch (error) {
       reuse.release()
       throw error

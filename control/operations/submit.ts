@@ -1,5 +1,6 @@
 /** Submits a graph of tasks. If a graph is repeated with the same idempotency key, it gets the first answer. */
 import type { SubmitResponse } from '../../shared/contract/submission.ts'
+import type { RequestTrace } from '../../shared/trace.ts'
 import type { Task } from '../graph/graph.ts'
 import type { KeptKeys } from '../journal/keeper.ts'
 import type { TaskStore } from '../store/tasks.ts'
@@ -13,8 +14,7 @@ export interface SubmitParts extends IntakeParts {
 /** The body of a request, or the graph as a value. */
 export type SubmittedGraph = { readonly body: Uint8Array } | { readonly graph: GraphInput }
 
-export interface Submission {
-  readonly traceId: string
+export interface Submission extends RequestTrace {
   /** The idempotency key of the caller. */
   readonly key?: string | null | undefined
   readonly caller?: { readonly signal: AbortSignal }
@@ -67,12 +67,12 @@ export class Submitted {
 export async function submit(
   parts: SubmitParts,
   submitted: SubmittedGraph,
-  { traceId, key = null, caller }: Submission,
+  { traceId, traceState, key = null, caller }: Submission,
 ): Promise<Submitted> {
   const encoded = 'body' in submitted ? submitted : { ...submitted, body: encode(submitted.graph) }
   let accepted: AcceptedGraph | undefined
   const json = await parts.idempotencyKeys.once({ scope: 'tasks', key, body: encoded.body }, async (sent) => {
-    accepted = await takeInGraph(parts, encoded, { traceId, sent, caller, answerOf })
+    accepted = await takeInGraph(parts, encoded, { traceId, traceState, sent, caller, answerOf })
     return accepted.answer
   })
   return new Submitted(parts.store, json, accepted)

@@ -4,7 +4,7 @@
  * All of it follows from the graph, so that a restart of the service goes on with the same trace: the trace of the caller
  * is in the trace id of the graph, and the other ids are made of the ids of graph, task and attempt.
  */
-import { parseTraceParent, type TraceHeaders } from '../../shared/trace.ts'
+import { parseTraceParent, type RequestTrace, type TraceHeaders } from '../../shared/trace.ts'
 
 export interface TraceContext {
   /** 32 hex digits. */
@@ -37,7 +37,7 @@ const digest = (parts: readonly string[]): string =>
   new Bun.CryptoHasher('sha256').update(JSON.stringify(parts)).digest('hex')
 
 interface TracedAttempt {
-  readonly graph: { readonly id: string; readonly traceId: string }
+  readonly graph: RequestTrace & { readonly id: string }
   readonly id: string
   readonly attempt: number
 }
@@ -48,8 +48,9 @@ interface TracedAttempt {
  */
 export function traceHeadersOf({ graph, id, attempt }: TracedAttempt, isTracing: boolean): TraceHeaders | undefined {
   const caller = parseTraceParent(graph.traceId)
-  if (isTracing && caller?.isSampled !== false) {
-    return { traceparent: `00-${traceContextOf(graph).traceId}-${attemptSpanId(graph.id, id, attempt)}-01` }
-  }
-  return caller && { traceparent: graph.traceId }
+  const hasSpan = isTracing && caller?.isSampled !== false
+  if (caller === undefined && !hasSpan) return undefined
+  const { traceId, traceState } = graph
+  const own = () => `00-${traceContextOf(graph).traceId}-${attemptSpanId(graph.id, id, attempt)}-01`
+  return { traceparent: hasSpan ? own() : traceId, ...(traceState !== undefined && { tracestate: traceState }) }
 }

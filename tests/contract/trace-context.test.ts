@@ -3,11 +3,12 @@
  * HTTP server, MCP servers, programs.
  */
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startCollector } from '../support/collector.ts'
-import type { Control } from '../support/control.ts'
+import { type Control, startControl } from '../support/control.ts'
 import { oddServer, startMcpControl } from '../support/mcp.ts'
+import { connectClient } from '../support/mcp-client.ts'
 import { startMcpHttpServer } from '../support/mcp-http-server.ts'
 import { startPair } from '../support/pair.ts'
 import { tempDir } from '../support/temp.ts'
@@ -15,6 +16,8 @@ import { tempDir } from '../support/temp.ts'
 setDefaultTimeout(60_000)
 
 const PARENT = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
+
+const STATE = 'rojo=00f067aa0ba902b7,congo=t61rcWkgMzE'
 
 type Trace = Readonly<Record<string, unknown>>
 
@@ -97,16 +100,16 @@ async function calledWith(headers: Record<string, string>, env: Record<string, s
 
 describe('without a collector', () => {
   test.each([PARENT, PARENT.replace(/01$/, '00')])('the caller is the parent of what tasks call: %s', async (given) => {
-    const trace = { traceparent: given }
-    expect(await calledWith({ traceparent: given })).toEqual({
+    const trace = { traceparent: given, tracestate: STATE }
+    expect(await calledWith(trace)).toEqual({
       ...{ http: trace, own: { traceparent: 'mine' } },
-      ...{ shell: `${given}|\n`, shellOwn: 'mine|\n' },
+      ...{ shell: `${given}|${STATE}\n`, shellOwn: 'mine|\n' },
       ...{ odd: trace, web: [trace, trace], fixed: [{ traceparent: 'fixed' }, trace] },
     })
   })
 
   test('nothing is handed on for a caller that does not trace', async () => {
-    expect(await calledWith({ 'x-trace-id': 'mine', traceparent: PARENT })).toEqual({
+    expect(await calledWith({ 'x-trace-id': 'mine', traceparent: PARENT, tracestate: STATE })).toEqual({
       ...{ http: {}, own: { traceparent: 'mine' }, shell: '|\n', shellOwn: 'mine|\n' },
       ...{ odd: {}, web: [{}, {}], fixed: [{ traceparent: 'fixed' }, {}] },
     })
@@ -122,24 +125,76 @@ describe('without a collector', () => {
   })
 })
 
-describe('with a collector', () => {
-  test.each([{}, { traceparent: PARENT }])('the attempt is the parent of what it calls: %j', async (headers) => {
-    await using collector = startCollector()
-    const got = await calledWith(headers, { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url })
-    const spans = new Map(
-      (await collector.has(8)).map(({ traceId, spanId, attributes }) => [
-        attributes['taskmill.task.id'],
-        `00-${traceId}-${spanId}-01`,
-      ]),
-    )
-    const of = (id: string) => ({ traceparent: spans.get(id) })
-    expect(new Set(spans.values()).size).toBe(8)
-    expect(got).toEqual({
-      ...{ http: of('http'), own: { traceparent: 'mine' } },
-      ...{ shell: `${spans.get('shell')}|\n`, shellOwn: 'mine|\n' },
-      ...{ odd: of('odd'), web: [of('web'), of('web')], fixed: [{ traceparent: 'fixed' }, of('fixed')] },
-    })
+describe('the tracestate of a caller', () => {
+  const script = 'while [ ! -e go ]; do sleep 0.01; done; echo "$TRACEPARENT|$TRACESTATE"'
+  const output = async (control: Control, id: string) => ((await control.ended(id)).result as { stdout: string }).stdout
+  const open = { env: { SERVICE_SHELL_POLICY: 'open' } }
+  const caller = { traceparent: PARENT, tracestate: STATE }
+  const expected = `${PARENT}|${STATE}\n`
+
+  test.each(['SIGKILL', 'SIGTERM'] as const)('outlives a restart after %s', async (signal) => {
+    using temp = tempDir()
+    const options = { ...open, dataDir: join(temp.path, 'data'), cwd: temp.path }
+    const waiting = { id: 'later', type: 'shell', params: { script }, depends_on: ['gate'] }
+    for (let run = 1; run <= 2; run++) {
+      await using control = await startControl(options)
+      if (run === 1) await control.submit([{ id: 'gate', type: 'shell', params: { script } }, waiting], caller)
+      await control.reached('gate', 'running')
+      await control.stop(signal)
+    }
+    writeFileSync(join(temp.path, 'go'), '')
+    await using control = await startControl(options)
+    expect(await output(control, 'later')).toBe(expected)
   })
+
+  test('comes with actions, reruns, and graphs of MCP hosts', async () => {
+    await using control = await startControl(open)
+    const params = { script: 'echo "$TRACEPARENT|$TRACESTATE"' }
+    const action = { action_id: 'act', action: { kind: 'shell', input: params } }
+    const init = (body: unknown) => ({ method: 'POST', headers: caller, body: JSON.stringify(body) })
+    expect((await control.fetch('/adapters/actions', init(action))).status).toBe(202)
+    expect(await output(control, 'act')).toBe(expected)
+
+    const { graph_id } = await control.submit([{ id: 'again', type: 'shell', params }])
+    expect(await output(control, 'again')).toBe('|\n')
+    expect((await control.fetch(`/graphs/${graph_id}/rerun`, init({ from: ['again'] }))).status).toBe(202)
+    expect(await output(control, 'again')).toBe(expected)
+
+    await using host = await connectClient(control.url, 'auto', caller)
+    expect((await host.call('submit_graph', { tasks: [{ id: 'host', type: 'shell', params }] })).isError).toBe(false)
+    expect(await output(control, 'host')).toBe(expected)
+  })
+
+  test.each(['Malformed', `a=${'x'.repeat(511)}`])('is dropped, and the traceparent kept: %s', async (tracestate) => {
+    await using control = await startControl(open)
+    const params = { script: 'echo "$TRACEPARENT|$TRACESTATE"' }
+    await control.submit([{ id: 'a', type: 'shell', params }], { ...caller, tracestate })
+    expect(await output(control, 'a')).toBe(`${PARENT}|\n`)
+  })
+})
+
+describe('with a collector', () => {
+  test.each([{}, { traceparent: PARENT }, { traceparent: PARENT, tracestate: STATE }])(
+    'the attempt is the parent of what it calls: %j',
+    async (headers) => {
+      await using collector = startCollector()
+      const got = await calledWith(headers, { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url })
+      const spans = new Map(
+        (await collector.has(8)).map(({ traceId, spanId, attributes }) => [
+          attributes['taskmill.task.id'],
+          `00-${traceId}-${spanId}-01`,
+        ]),
+      )
+      const { tracestate = '' } = headers as { tracestate?: string }
+      const of = (id: string) => ({ traceparent: spans.get(id), ...(tracestate && { tracestate }) })
+      expect(new Set(spans.values()).size).toBe(8)
+      expect(got).toEqual({
+        ...{ http: of('http'), own: { traceparent: 'mine' } },
+        ...{ shell: `${spans.get('shell')}|${tracestate}\n`, shellOwn: 'mine|\n' },
+        ...{ odd: of('odd'), web: [of('web'), of('web')], fixed: [{ traceparent: 'fixed' }, of('fixed')] },
+      })
+    },
+  )
 
   test('a caller that does not record its trace stays the parent', async () => {
     await using collector = startCollector()

@@ -1,7 +1,7 @@
 /** Goal: a caller's trace id is kept where it is harmless. Method: random headers against the rule in other words. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { newTraceId, parseTraceParent, traceIdFrom } from '../../shared/trace.ts'
+import { newTraceId, parseTraceParent, traceIdFrom, traceStateFrom } from '../../shared/trace.ts'
 
 const FRESH = /^[0-9a-f]{16}$/
 
@@ -33,6 +33,29 @@ describe('a trace id', () => {
     const ids = Array.from({ length: 2_000 }, newTraceId)
     for (const id of ids) expect(id).toMatch(FRESH)
     expect(new Set(ids).size).toBe(ids.length)
+  })
+})
+
+describe('a tracestate', () => {
+  const value = (length: number) => `a=${'x'.repeat(length)}`
+  test.each([
+    'rojo=00f067aa0ba902b7',
+    'rojo=1,congo=t61rcWkgMzE',
+    'a=1 ,\tb=2, ,c= 3',
+    'tenant@system=x',
+    'a-b_c*d/e=!"#$',
+    value(256),
+    Array(32).fill('a=1').join(),
+    `${value(253)},${value(254)}`, // 512 characters
+  ])('is kept: %s', (header) => {
+    expect(traceStateFrom(header)).toBe(header)
+  })
+
+  test.each([
+    ...[null, '', 'a', 'a=', '=1', 'A=1', 'a=b=c', 'a=é', 'a b=1', 'a=1,b'],
+    ...[value(257), Array(33).fill('a=1').join(), `${value(254)},${value(254)}`],
+  ])('is dropped: %s', (header) => {
+    expect(traceStateFrom(header)).toBeUndefined()
   })
 })
 

@@ -8,7 +8,7 @@ import { rerun } from '../../operations/rerun.ts'
 import { waitForTasks } from '../../operations/wait.ts'
 import { waitElsewhere } from '../../operations/wait-elsewhere.ts'
 import type { TaskStore } from '../../store/tasks.ts'
-import { defineTool } from '../tool.ts'
+import { defineTool, traceIn } from '../tool.ts'
 import { waitAnswer } from '../view.ts'
 
 export const rerunGraphTool = defineTool({
@@ -25,7 +25,7 @@ export const rerunGraphTool = defineTool({
   ): Promise<RerunGraphAnswer> {
     const ids = from && idsIn(parts.store, source, from)
     const body = new TextEncoder().encode(JSON.stringify({ from: ids, params }))
-    const answer = await rerun(parts, source, body, { traceId: context.traceId, key: idempotency_key })
+    const answer = await rerun(parts, source, body, { ...traceIn(context), key: idempotency_key })
     const { accepted, task_ids, graph_id, reused, warnings } = JSON.parse(answer) as RerunResponse
     const elsewhere = await waitElsewhere(parts, graph_id, wait_ms, context) // a repeated call may name one of another replica,
     const graph = parts.store.graph(graph_id) // or one that is gone

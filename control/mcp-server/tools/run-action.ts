@@ -5,7 +5,7 @@ import { RunActionInput } from '../../../shared/contract/mcp-inputs.ts'
 import { MAX_SHOWN_TASKS } from '../../../shared/contract/mcp-limits.ts'
 import { act } from '../../operations/act.ts'
 import { waitForTasks } from '../../operations/wait.ts'
-import { defineTool } from '../tool.ts'
+import { defineTool, traceIn } from '../tool.ts'
 import { waitAnswer } from '../view.ts'
 
 export const runActionTool = defineTool({
@@ -34,7 +34,7 @@ export const runActionTool = defineTool({
         ...(secrets !== undefined && { secrets }),
       },
     }
-    const { tasks, kind: understoodAs, warnings } = await act(parts, { request }, { traceId: context.traceId })
+    const { tasks, kind: understoodAs, warnings } = await act(parts, { request }, traceIn(context))
     const submitted = {
       accepted: tasks.length,
       task_ids: tasks.slice(0, MAX_SHOWN_TASKS).map(({ address }) => address),

@@ -8,7 +8,7 @@ import { submit } from '../../operations/submit.ts'
 import { waitForTasks } from '../../operations/wait.ts'
 import { waitElsewhere } from '../../operations/wait-elsewhere.ts'
 import { dryRunView } from '../dry-run-view.ts'
-import { defineTool } from '../tool.ts'
+import { defineTool, traceIn } from '../tool.ts'
 import { waitAnswer } from '../view.ts'
 
 export const submitGraphTool = defineTool({
@@ -20,7 +20,7 @@ export const submitGraphTool = defineTool({
   answer: SubmitGraphAnswer,
   async run({ wait_ms = 0, dry_run = false, idempotency_key, ...graph }, parts, context): Promise<SubmitGraphAnswer> {
     if (dry_run) return dryRunView(await dryRun(parts, { graph }, context))
-    const given = await submit(parts, { graph }, { traceId: context.traceId, key: idempotency_key })
+    const given = await submit(parts, { graph }, { ...traceIn(context), key: idempotency_key })
     const { accepted, task_ids, graph_id, warnings } = given.response()
     const addresses = task_ids
       .slice(0, MAX_SHOWN_TASKS)
