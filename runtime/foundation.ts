@@ -32,6 +32,7 @@ import { makeTasksDir } from './store/data-dir.ts'
 import { databaseFiles, databasePath, openDatabase } from './store/database.ts'
 import { DirectoryGuard } from './store/directory-guard.ts'
 import { GroupCommit } from './store/group-commit.ts'
+import { taskDir } from './store/task-dir.ts'
 import { TaskStore } from './store/task-store.ts'
 import { WalSync } from './store/wal-sync.ts'
 
@@ -78,7 +79,9 @@ function beginSandboxTrial(config: ServeConfig, dataDir: string, secrets: Secret
   keepPrivate(dataDir, databaseFiles(dataDir), log)
   const launcher = launcherProgram(dataDir)
   const isRoot = process.getuid?.() === 0
-  const uids = isRoot ? new SandboxUids(uidRange(config)) : undefined
+  const uids = isRoot
+    ? new SandboxUids(uidRange(config), { dataDir, taskDirOf: (id) => taskDir(dataDir, id).task_dir, log })
+    : undefined
   const sandboxUid = uids?.forTrial()
   const tried = trySandbox({ launcher, sandboxUid, isSandboxDisabled: config.disableLinuxSandbox }).finally(() =>
     uids?.release(TRIAL),

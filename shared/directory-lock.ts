@@ -69,6 +69,10 @@ export function isDirectoryLocked(directory: string, name: LockFile): boolean {
   }
 }
 
+/** Whether the lock that the process `pid` took is held, by that process or by one that has inherited it. */
+export const isHeldSince = (directory: string, name: LockFile, pid: number): boolean =>
+  isDirectoryLocked(directory, name) && holderOf(join(directory, name)) === pid
+
 /**
  * Calls `work` while holding the lock of the directory, if the lock file exists and is free. No service of that kind can
  * start there meanwhile. Returns whether `work` was called.

@@ -16,7 +16,8 @@ const LOOK_MS = 1_000
 export class SandboxUsers {
   readonly #uids: SandboxUids
   readonly #log: Log
-  /** Called when a user is free again. */
+  #look: Timer | undefined
+  /** Called when a user is free again, or may be. */
   onFree = (): void => {}
 
   constructor(uids: SandboxUids, log: Log) {
@@ -24,8 +25,14 @@ export class SandboxUsers {
     this.#log = log
   }
 
+  /** If not, `onFree` is called when it is worth to look again: who else has the ids does not say when it ends. */
   get hasFree(): boolean {
-    return this.#uids.hasFree
+    if (this.#uids.hasFree) return true
+    this.#look ??= setTimeout(() => {
+      this.#look = undefined
+      this.onFree()
+    }, LOOK_MS).unref()
+    return false
   }
 
   of(taskId: string): number | undefined {

@@ -6,10 +6,14 @@
  *
  * Services of one host share the range. Each id has a lock file in `/run`, which a service takes (flock) when it needs one more
  * id, and keeps until it ends. Sandboxes outlive their service, so an id that a process of the host bears is not taken either.
+ * Nor is one that a process is about to get: the lock file names the task, whose launcher holds the lock of its directory, and
+ * the data directory, whose lock the fork server holds until it has started what a killed service asked for.
  */
-import { closeSync, mkdirSync, openSync, readdirSync } from 'node:fs'
+import { closeSync, constants, ftruncateSync, mkdirSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { tryLock } from '../../shared/directory-lock.ts'
+import { isHeldSince, LOCK_FILES, tryLock } from '../../shared/directory-lock.ts'
+import { messageOf } from '../../shared/errors.ts'
+import type { Log } from '../../shared/log.ts'
 import type { UidRange } from '../intake/uid-range.ts'
 import { readText } from './read-text.ts'
 
@@ -21,6 +25,20 @@ const RETRY_MS = 1_000
 /** The holder of the id of a sandbox that is tried. No task has this name. */
 export const TRIAL = '+trial'
 
+/** The service that starts sandboxes. */
+export interface UidUser {
+  readonly dataDir: string
+  readonly taskDirOf: (taskId: string) => string
+  readonly log: Log
+}
+
+/** What a lock file says: who may be about to start a sandbox with this id. */
+interface Use {
+  readonly pid: number
+  readonly data_dir: string
+  readonly task_dir: string
+}
+
 export class SandboxUids {
   readonly #range: UidRange
   readonly #locks: string
@@ -31,9 +49,13 @@ export class SandboxUids {
   readonly #held = new Map<string, number>()
   #next: number
   #retryMs = 0
+  readonly #user: UidUser | undefined
+  #isWarned = false
 
-  constructor(range: UidRange, locks = LOCKS) {
+  /** `user` is absent where sandboxes end before their starter. */
+  constructor(range: UidRange, user?: UidUser, locks = LOCKS) {
     this.#range = range
+    this.#user = user
     this.#locks = locks
     this.#next = range.first
   }
@@ -52,7 +74,7 @@ export class SandboxUids {
   take(holder: string): number {
     const uid = this.hasFree ? this.#free.shift() : undefined
     if (uid === undefined) throw new Error(`no user id is free for ${holder} (--sandbox-uids)`)
-    this.#held.set(holder, uid)
+    this.#hold(holder, uid)
     return uid
   }
 
@@ -69,7 +91,32 @@ export class SandboxUids {
     const free = this.#free.indexOf(uid)
     if (free >= 0) this.#free.splice(free, 1)
     if (!this.#claimed.has(uid)) this.#claim(uid)
+    this.#hold(holder, uid)
+  }
+
+  #hold(holder: string, uid: number): void {
     this.#held.set(holder, uid)
+    const fd = this.#claimed.get(uid)
+    if (fd === undefined || this.#user === undefined || holder === TRIAL) return
+    const { dataDir, taskDirOf } = this.#user
+    const use: Use = { pid: process.pid, data_dir: dataDir, task_dir: taskDirOf(holder) }
+    try {
+      ftruncateSync(fd)
+      writeSync(fd, JSON.stringify(use))
+    } catch (error) {
+      this.#warn(error)
+    }
+  }
+
+  #warn(error: unknown): void {
+    if (this.#isWarned) return
+    this.#isWarned = true
+    this.#user?.log.warn(
+      'user ids of sandboxes are not locked: give other services of this host other --sandbox-uids',
+      {
+        cause: messageOf(error),
+      },
+    )
   }
 
   /** Nothing bears the id any more. */
@@ -91,7 +138,7 @@ export class SandboxUids {
       const uid = this.#next
       if (this.#claimed.has(uid) || !this.#claim(uid)) continue
       borne ??= uidsOfProcesses()
-      if (!borne.has(uid)) {
+      if (!borne.has(uid) && !this.#isPromised(uid)) {
         this.#free.push(uid)
         this.#next++
         return true
@@ -109,8 +156,8 @@ export class SandboxUids {
     try {
       mkdirSync(this.#locks, { mode: 0o700, recursive: true })
       fd = openSync(join(this.#locks, String(uid)), 'a', 0o600)
-    } catch {
-      // A host without a writable /run has one service: those of a container, or of a test.
+    } catch (error) {
+      this.#warn(error) // most hosts without a writable /run are containers with one service
     }
     if (fd !== undefined && !tryLock(fd)) {
       closeSync(fd)
@@ -120,10 +167,40 @@ export class SandboxUids {
     return true
   }
 
+  /** Whether another service, which has ended, may still start a sandbox with the id that we claimed. */
+  #isPromised(uid: number): boolean {
+    if (this.#claimed.get(uid) === undefined) return false
+    const use = useIn(join(this.#locks, String(uid)))
+    return use !== undefined && (isHeldSince(use.data_dir, LOCK_FILES.runtime, use.pid) || isLocked(use.task_dir))
+  }
+
   #unclaim(uid: number): void {
     const fd = this.#claimed.get(uid)
     if (fd !== undefined) closeSync(fd)
     this.#claimed.delete(uid)
+  }
+}
+
+function useIn(path: string): Use | undefined {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')) as Use
+  } catch {
+    return undefined // no task has had it, or the machine was stopped meanwhile
+  }
+}
+
+/** Whether a launcher holds the directory of its task. */
+function isLocked(directory: string): boolean {
+  let fd: number
+  try {
+    fd = openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY)
+  } catch {
+    return false // the task is gone
+  }
+  try {
+    return !tryLock(fd)
+  } finally {
+    closeSync(fd)
   }
 }
 

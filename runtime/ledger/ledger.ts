@@ -36,7 +36,7 @@ export type Hold = 'quota' | 'capacity' | 'user'
 
 /** A resource that a task has to wait for. */
 export interface Shortage {
-  readonly resource: Resource
+  readonly resource: Resource | 'sandbox_uid'
   /** The tenant whose quota is used up. Absent where it is the capacity. */
   readonly tenant?: string
 }
@@ -84,12 +84,13 @@ export class Ledger {
   }
 
   /** The resource that is short of what a task asks for now, or null. */
-  shortageOf({ tenant, reservation }: Asking): Shortage | null {
+  shortageOf({ tenant, reservation, isSandboxed }: Asking): Shortage | null {
     const quota = this.#quotaOf(tenant)
     const lacking = quota === undefined ? null : shortOf(reservation, quota, this.reservedBy(tenant!))
     if (lacking !== null) return { resource: lacking, tenant: tenant! }
     const missing = shortOf(reservation, this.#limits, this.#reserved)
-    return missing === null ? null : { resource: missing }
+    if (missing !== null) return { resource: missing }
+    return isSandboxed && !this.#hasUser() ? { resource: 'sandbox_uid' } : null
   }
 
   /** The cause that keeps a task from starting now, or null. */

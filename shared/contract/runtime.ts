@@ -198,8 +198,8 @@ export type Reservation = Static<typeof Reservation>
 /** What an accepted task waits for. */
 export const WaitingFor = Type.Object({
   resource: oneOf(
-    ['task_slots', 'memory_bytes', 'pids', 'turn'],
-    'What is short of its reservation. turn: there is room, but a task that came earlier starts first.',
+    ['task_slots', 'memory_bytes', 'pids', 'sandbox_uid', 'turn'],
+    'What is short of its reservation. sandbox_uid: no user id of --sandbox-uids is free for its sandbox. turn: there is room, but a task that came earlier starts first.',
   ),
   tenant: maybe(text('The tenant whose quota is used up. Absent where it is the capacity of the runtime.')),
 })

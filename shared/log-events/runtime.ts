@@ -100,6 +100,11 @@ export const runtimeLogEvents = {
     when: 'A task with outputs has ended, or the copy of its inputs. It is tried again after --gc-interval-ms.',
     fields: CAUSE,
   },
+  'user ids of sandboxes are not locked: give other services of this host other --sandbox-uids': {
+    level: 'warn',
+    when: 'A root service cannot write /run/taskmill-sandbox-uids, so no other service knows which ids it has.',
+    fields: CAUSE,
+  },
   'the user of a sandbox cannot be given back': {
     level: 'error',
     when: 'Something that the task has left cannot be taken from its user, which no other sandbox gets until the next start.',

@@ -6,11 +6,13 @@ import { expect, test } from 'bun:test'
 import { lstatSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readText } from '../../runtime/host/read-text.ts'
+import { uidsOfProcesses } from '../../runtime/host/sandbox-uids.ts'
 import { ownUid } from '../support/ordinary-user.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { command } from '../support/runtime-tasks.ts'
 import { missingSandbox } from '../support/sandboxes.ts'
 import { tempDir } from '../support/temp.ts'
+import { until } from '../support/until.ts'
 
 const isRoot = process.getuid?.() === 0
 const why = isRoot ? (missingSandbox === undefined ? '' : ` (skipped: ${missingSandbox})`) : ' (skipped: needs root)'
@@ -82,7 +84,7 @@ test.skipIf(skip)(`one user: sandboxes run one at a time, other tasks beside the
   expect(await uidOf(runtime, first)).toBe(UID)
   const second = await runtime.script('id -u', { sandbox })
   expect((await runtime.run({ ...command('/bin/true') })).status).toBe('success')
-  expect((await runtime.get(second)).status).toBe('accepted')
+  expect(await runtime.get(second)).toMatchObject({ status: 'accepted', waiting_for: { resource: 'sandbox_uid' } })
   await tell(runtime, first)
   expect(await runtime.ended(second)).toMatchObject({ status: 'success', stdout: `${UID}\n` })
 })
@@ -110,3 +112,14 @@ test.skipIf(skip)(
     expect(await second.ended(next)).toMatchObject({ status: 'success', stdout: `${uid}\n` })
   },
 )
+
+test.skipIf(skip)(`a user that a process of the host has is waited for, and the status says so${why}`, async () => {
+  const UID = ownUid(86_000)
+  const foreign = Bun.spawn(['setpriv', `--reuid=${UID}`, '--clear-groups', 'sleep', '1000'])
+  await until(uidsOfProcesses, (uids) => uids.has(UID))
+  await using runtime = await startRuntime({ flags: ['--sandbox-uid', String(UID)] })
+  const task = await runtime.script('id -u', { sandbox })
+  expect(await runtime.get(task)).toMatchObject({ status: 'accepted', waiting_for: { resource: 'sandbox_uid' } })
+  foreign.kill('SIGKILL')
+  expect(await runtime.ended(task)).toMatchObject({ status: 'success', stdout: `${UID}\n` })
+})

@@ -52,6 +52,7 @@ function viewOf(answer: unknown): QueueView {
 
 function detailOf({ resource, tenant }: Readonly<Record<string, unknown>>): string {
   if (resource === 'turn') return 'waiting for its turn'
+  if (resource === 'sandbox_uid') return 'waiting for a free user id for its sandbox (--sandbox-uids)'
   const whose = typeof tenant === 'string' ? ` of the quota of tenant ${JSON.stringify(tenant)}` : ''
   return `waiting for ${String(resource)}${whose}`
 }

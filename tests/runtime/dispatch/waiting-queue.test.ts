@@ -25,8 +25,9 @@ class Scene {
     capacity: ConstructorParameters<typeof Ledger>[0],
     quotas: ConstructorParameters<typeof Ledger>[1] = new Map(),
     maxOvertaken = MAX_OVERTAKEN,
+    hasUser = true,
   ) {
-    this.ledger = new Ledger(capacity, quotas)
+    this.ledger = new Ledger(capacity, quotas, () => hasUser)
     this.queue = new WaitingQueue(this.ledger, maxOvertaken)
   }
 
@@ -302,6 +303,13 @@ describe('what a waiting task waits for', () => {
     const scene = new Scene({ task_slots: 4 }, quotas).add(task('runs', 0, 't'), task('waits', 0, 't'))
     expect(scene.start()).toEqual(['runs'])
     expect(scene.queue.waitsFor('waits')).toEqual({ resource: 'task_slots', tenant: 't' })
+  })
+
+  test('is a user for its sandbox', () => {
+    const scene = new Scene({ task_slots: 4 }, new Map(), MAX_OVERTAKEN, false)
+    scene.add({ ...task('waits'), isSandboxed: true }, task('other'))
+    expect(scene.start()).toEqual(['other'])
+    expect(scene.queue.waitsFor('waits')).toEqual({ resource: 'sandbox_uid' })
   })
 
   test('is its turn where there is room for it', () => {
