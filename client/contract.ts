@@ -91,8 +91,10 @@ export interface TaskInput {
   readonly backoff?: Backoff | null | undefined
   /** Take over the outcome of an earlier success of the same type, tool and key instead of being executed. */
   readonly cache?: Cache | null | undefined
-  /** Milliseconds for each attempt, without its time in the queue of a runtime service; 0, negative or absent: no timeout. */
+  /** Milliseconds for each attempt, from the start of its work; 0, negative or absent: no timeout. */
   readonly timeout?: number | null | undefined
+  /** Milliseconds that each attempt may wait for a slot, and for or in a runtime service; 0, negative or absent: any time. */
+  readonly queue_timeout?: number | null | undefined
   /** Variables of a shell, cli-skills or runtime task whose values the service has: {"TOKEN": "name of a secret"}. A runtime task may have {"name", "file"}: the value in a file, and its path in the variable. */
   readonly secrets?: Readonly<Record<string, string | {
     /** Name of the secret. */
@@ -387,6 +389,8 @@ export interface TaskRecord {
   readonly cache?: Cache
   /** Milliseconds for each attempt; 0 or less: no limit. */
   readonly timeout?: number
+  /** Milliseconds that each attempt may wait before its work starts; 0 or less: no limit. */
+  readonly queue_timeout?: number
   /** As submitted: names, never values. */
   readonly secrets?: Readonly<Record<string, string | {
     /** Name of the secret. */

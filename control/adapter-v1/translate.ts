@@ -68,7 +68,7 @@ export function* translate(request: DecodedRequest, options: TranslateOptions): 
 
 /** The single task of an action. Placeholders in its input are data, because there are no other tasks to refer to. */
 function* taskOf(request: DecodedRequest, resolved: ResolvedKind, options: TranslateOptions): Steps<TaskInput> {
-  const { depends_on, retry, timeout, secrets } = request.action
+  const { depends_on, retry, timeout, queue_timeout, secrets } = request.action
   const { input, ...tool } = toolOf(request, resolved, options)
   return {
     id: request.action_id || options.newTaskId,
@@ -77,6 +77,7 @@ function* taskOf(request: DecodedRequest, resolved: ResolvedKind, options: Trans
     ...(depends_on !== undefined && { depends_on }),
     ...(retry !== undefined && { retry }),
     ...(timeout !== undefined && { timeout }),
+    ...(queue_timeout !== undefined && { queue_timeout }),
     ...(secrets !== undefined && { secrets }),
   }
 }
@@ -147,12 +148,13 @@ function* graphOf(
   { action }: DecodedRequest,
   { inputs, unknownFields }: TranslateOptions,
 ): Steps<Pick<Translation, 'tasks' | 'options'>> {
-  const { depends_on, retry, timeout, secrets } = action
+  const { depends_on, retry, timeout, queue_timeout, secrets } = action
   // These fields belong to a single task. To drop them silently would ignore the caller's request.
   for (const [field, isMeant] of [
     ['depends_on', (depends_on ?? []).length > 0],
     ['retry', (retry ?? 0) !== 0],
     ['timeout', (timeout ?? 0) > 0],
+    ['queue_timeout', (queue_timeout ?? 0) > 0],
     ['secrets', secrets != null],
   ] as const) {
     if (isMeant) throw invalidAction(`action.${field} cannot be given for task_graph.submit: give it to its tasks`)

@@ -68,10 +68,9 @@ export interface ExecutorContext {
   handOver(handle: Handle | undefined): void
   /** Call it if an attempt from before a restart is still running. Its timeout counts again from then on. */
   goesOn(): void
-  /**
-   * Call it when the attempt goes to another service and waits in its queue: its timeout does not count until `works`, or
-   * until `goesOn` if that service does not have it.
-   */
+  /** Whether it matters when the work starts: the task has a timeout, or a bound of its wait. */
+  readonly isTimed: boolean
+  /** Call it when the attempt of an executor that `startsLater` waits, again or since a restart. */
   waits(): void
   /** Call it when the work has started. `startedAt`: when, in milliseconds since 1970. The timeout counts from then on. */
   works(startedAt: number): void
@@ -153,6 +152,11 @@ export interface HandingOver {
    * earlier.
    */
   readonly boundsItsStop?: boolean
+  /**
+   * An attempt waits at first, for a place or in the queue of the remote service. Its timeout does not count before it
+   * calls `works` or `goesOn`, and until then it may be stopped because it waits for too long.
+   */
+  readonly startsLater?: boolean
   /**
    * Kills a delegated attempt that nobody follows, at once or as soon as the remote service is reachable. Must not
    * throw.

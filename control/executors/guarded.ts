@@ -39,6 +39,7 @@ export function guarded(executor: Executor, log: Log): Executor {
     type: executor.type,
     execute: (task, context) => executor.execute(task, context),
     ...(executor.boundsItsStop !== undefined && { boundsItsStop: executor.boundsItsStop }),
+    ...(executor.startsLater !== undefined && { startsLater: executor.startsLater }),
     ...(executor.resultSoFar && { resultSoFar: async (handle, call) => executor.resultSoFar?.(handle, call) }),
     ...(executor.readLog && { readLog: executor.readLog.bind(executor) }),
     ...(executor.readNetwork && { readNetwork: async (handle, call) => executor.readNetwork!(handle, call) }),

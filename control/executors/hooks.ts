@@ -29,6 +29,7 @@ export function runnable(executor: AnyExecutor): Executor {
 const executing = (executor: AnyExecutor, execute: Execute): Executor => ({
   ...{ type: executor.type, execute },
   ...(executor.boundsItsStop !== undefined && { boundsItsStop: executor.boundsItsStop }),
+  ...(executor.startsLater !== undefined && { startsLater: executor.startsLater }),
   ...(executor.killRemote && { killRemote: (task, handle) => executor.killRemote?.(task, handle) }),
   ...(executor.resultSoFar && { resultSoFar: async (handle, call) => executor.resultSoFar?.(handle, call) }),
   ...(executor.waitingFor && { waitingFor: async (handles) => executor.waitingFor!(handles) }),

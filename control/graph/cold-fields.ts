@@ -21,6 +21,8 @@ export interface TaskOptions<Expansion = unknown> {
   readonly retry: number
   /** Milliseconds. */
   readonly timeout: number | undefined
+  /** Milliseconds. */
+  readonly queueTimeout: number | undefined
   readonly annotations: Readonly<Record<string, string>> | undefined
   readonly secrets: SecretNames | undefined
   readonly rule: RunRule | undefined
@@ -34,6 +36,7 @@ export interface TaskOptions<Expansion = unknown> {
 const NO_OPTIONS: TaskOptions<never> = {
   retry: 0,
   timeout: undefined,
+  queueTimeout: undefined,
   annotations: undefined,
   secrets: undefined,
   rule: undefined,
@@ -44,17 +47,18 @@ const NO_OPTIONS: TaskOptions<never> = {
 }
 
 export function taskOptions(task: ValidTask): TaskOptions<never> {
-  const { retry, timeout, annotations, secrets } = task
+  const { retry, timeout, queue_timeout, annotations, secrets } = task
   const rule = runRule(task)
   const retries = retryRule(task)
   const fan = fanOut(task)
   const cache = cacheOf(task)
   const hasRules = rule !== undefined || retries !== undefined || fan !== undefined || cache !== undefined
-  const isPlain = !hasRules && secrets == null
+  const isPlain = !hasRules && secrets == null && queue_timeout == null
   if (isPlain && !retry && timeout == null && annotations == null) return NO_OPTIONS
   return {
     retry: retry ?? 0,
     timeout: timeout == null ? undefined : asInt64(timeout),
+    queueTimeout: queue_timeout == null ? undefined : asInt64(queue_timeout),
     annotations: annotations ?? undefined,
     secrets: secrets ?? undefined,
     rule,

@@ -301,6 +301,11 @@ export class Task extends TaskState<TaskExpansion> {
     return this.#options.timeout
   }
 
+  /** Milliseconds that an attempt may wait before its work starts, as submitted. Undefined, 0 and negative: any time. */
+  get queueTimeout(): number | undefined {
+    return this.#options.queueTimeout
+  }
+
   get annotations(): Readonly<Record<string, string>> | undefined {
     return this.#options.annotations
   }

@@ -62,6 +62,7 @@ const TASK_SYNONYMS: Synonyms = {
   parameters: 'params',
   deadline: 'timeout',
   timeout_seconds: 'timeout',
+  schedule_to_start_timeout: 'queue_timeout',
   kind: 'type',
   name: 'id',
   task_id: 'id',

@@ -64,6 +64,7 @@ function recordOf(
   if (retries?.backoff !== undefined) record.backoff = retries.backoff
   if (task.cache !== undefined) record.cache = task.cache
   if (task.timeout !== undefined) record.timeout = task.timeout
+  if (task.queueTimeout !== undefined) record.queue_timeout = task.queueTimeout
   if (task.secrets !== undefined) record.secrets = task.secrets
   if (task.annotations !== undefined) record.annotations = task.annotations
   record.graph_id = task.graph.id

@@ -227,9 +227,9 @@ export class TaskState<Expansion> {
     return this.attempt - this.interruptedAttempts
   }
 
-  /** Undefined until the task has started. A skipped task never starts. */
+  /** Undefined until the first attempt, which may end before it starts. A skipped task has none. */
   get runStatus(): RunStatus | undefined {
-    if (this.startedAt === undefined) return undefined
+    if (this.startedAt === undefined && this.attempt === 0) return undefined
     switch (this.status) {
       case 'pending':
         return 'accepted'

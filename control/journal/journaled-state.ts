@@ -71,6 +71,7 @@ export type HiddenRecord = Pick<
   | 'retry_on'
   | 'backoff'
   | 'timeout'
+  | 'queue_timeout'
   | 'secrets'
   | 'annotations'
   | 'graph_id'
@@ -254,7 +255,7 @@ function restOf(task: Task): Rest {
 
 function hiddenRecord(task: Task): HiddenRecord {
   const { type, tool_name, params, input, retry, retry_on, backoff, timeout, ...more } = wholeRecord(task)
-  const { secrets, annotations, graph_id, created_at, parent, index } = more
+  const { queue_timeout, secrets, annotations, graph_id, created_at, parent, index } = more
   return {
     ...{ type, retry, graph_id, created_at, trace_id: task.graph.traceId },
     ...(tool_name !== undefined && { tool_name }),
@@ -263,6 +264,7 @@ function hiddenRecord(task: Task): HiddenRecord {
     ...(retry_on !== undefined && { retry_on: [...retry_on] }),
     ...(backoff !== undefined && { backoff }),
     ...(timeout !== undefined && { timeout }),
+    ...(queue_timeout !== undefined && { queue_timeout }),
     ...(secrets !== undefined && { secrets }),
     ...(annotations !== undefined && { annotations }),
     ...(parent !== undefined && { parent, index: index! }),

@@ -67,7 +67,8 @@ function timesOf({ graph }: Task, { created_at, updated_at, started_at, finished
     createdAt: created_at === isoTime(graph.createdAt) ? graph.createdAt : timeOf(created_at),
     updatedAt,
     startedAt,
-    attemptStartedAt: runtime?.started_at === started_at ? startedAt : (timeOf(runtime?.started_at) ?? startedAt),
+    attemptStartedAt:
+      runtime === undefined || runtime.started_at === started_at ? startedAt : timeOf(runtime.started_at),
     finishedAt: finished_at === updated_at ? updatedAt : timeOf(finished_at),
   }
 }

@@ -50,7 +50,7 @@ export function rowStart(task: Task, { created_at }: ShortHead): string {
   const at = task.updatedAt ?? task.createdAt
   const since = (ms: number | undefined): Ms => (ms === undefined ? null : at - ms)
   const { startedAt, finishedAt } = task
-  const attemptStartedAt = task.runStatus === undefined ? startedAt : (task.attemptStartedAt ?? startedAt)
+  const attemptStartedAt = task.runStatus === undefined ? startedAt : task.attemptStartedAt
   return `[${JSON.stringify(task.id)},${task.seq},${at - created_at},${since(startedAt)},${since(attemptStartedAt)},${since(finishedAt)}`
 }
 

@@ -28,6 +28,7 @@ import type { Handle } from '../graph/cold-fields.ts'
 import type { Failure } from '../graph/failure.ts'
 import type { Task } from '../graph/graph.ts'
 import { traceHeadersOf } from '../tracing/trace-context.ts'
+import { waitedTooLong } from './queue-waits.ts'
 
 export type AttemptOutcome =
   | { readonly kind: 'success'; readonly result: unknown }
@@ -67,6 +68,10 @@ export interface AttemptHost {
   startedProcess(task: Task, pid: number): void
   handedOver(task: Task, handle: Handle | undefined): void
   progress(task: Task, attempt: number, message?: string, data?: unknown): void
+  /** The attempt waits for its work to start. */
+  waits(task: Task): void
+  /** The work has started. */
+  works(task: Task): void
   /** Gives the slot of the attempt back while it waits for another service. */
   standBy(task: Task): void
   /** Resolves once the attempt has a slot again. */
@@ -103,12 +108,11 @@ export class Attempt implements ExecutorContext {
   readonly #host: AttemptHost
   #controller: AbortController | undefined
   #stopReason: StopReason | undefined
-  /** What the attempt waited for when its time was over. */
-  #waitedFor: string | undefined
+  /** Whether its work had not started when it was to wait no longer, and what it waited for then. */
+  #late: { readonly waiting: string | undefined } | undefined
   #timer: Timer | undefined
   /** Whether the timeout does not count, because the work has not started. */
-  #isWaiting = false
-
+  #isWaiting: boolean
   /** Whether the input could not be resolved. Then the executor was not called. */
   #isUncalled = false
   #giveUp: (() => void) | undefined
@@ -120,6 +124,7 @@ export class Attempt implements ExecutorContext {
     this.#host = host
     this.attempt = task.attempt
     this.handle = task.handle
+    this.#isWaiting = executor.startsLater === true
   }
 
   /**
@@ -222,7 +227,6 @@ export class Attempt implements ExecutorContext {
     const isFirst = this.#stopReason === undefined
     if (isFirst) {
       this.#stopReason = reason
-      if (reason === 'timeout') this.#waitedFor = this.#executor.waitingHere?.(this.task)
       this.#controller?.abort(reason)
     }
     const isBounded = this.#executor.boundsItsStop === true && reason !== 'interrupted'
@@ -279,9 +283,15 @@ export class Attempt implements ExecutorContext {
     }, uncalled)
   }
 
+  get isTimed(): boolean {
+    const { timeout = 0, queueTimeout = 0 } = this.task
+    return timeout > 0 || queueTimeout > 0
+  }
+
   goesOn(): void {
     const { timeout = 0 } = this.task
     this.#isWaiting = false
+    this.#host.works(this.task)
     if (timeout <= 0 || this.#stopReason !== undefined) return
     clearTimeout(this.#timer)
     this.#stopAfter(Math.max(0, this.#timeLeftMs))
@@ -290,12 +300,14 @@ export class Attempt implements ExecutorContext {
   waits(): void {
     this.#isWaiting = true
     clearTimeout(this.#timer)
+    this.#host.waits(this.task)
   }
 
   /** A clock of another machine may be wrong. So no more counts than has passed here. */
   works(startedAt: number): void {
     const { timeout = 0, attemptStartedAt = 0 } = this.task
     this.#isWaiting = false
+    this.#host.works(this.task)
     if (timeout <= 0 || this.#stopReason !== undefined) return
     clearTimeout(this.#timer)
     const now = Date.now()
@@ -325,6 +337,13 @@ export class Attempt implements ExecutorContext {
   #stopAfter(ms: number): void {
     const now = Math.min(ms, MAX_TIMER_MS)
     this.#timer = setTimeout(() => (ms > now ? this.#stopAfter(ms - now) : this.#timeOut()), now)
+  }
+
+  /** Stops the executor, because the work has not started in time. */
+  waitedTooLong(): void {
+    if (this.#stopReason !== undefined) return
+    this.#late = { waiting: this.#executor.waitingHere?.(this.task) }
+    this.#timeOut()
   }
 
   /** A process that was stopped for long may have lost the attempt to another replica. */
@@ -372,9 +391,9 @@ export class Attempt implements ExecutorContext {
   }
 
   #timedOut(result: unknown, tail: string | undefined): AttemptOutcome {
-    const waited = this.#waitedFor === undefined ? '' : `: ${this.#waitedFor}`
-    const message = `task timed out after ${this.task.timeout}ms${waited}`
-    const failure: Failure = { code: 'timeout', message, retryable: true }
+    const message = `task timed out after ${this.task.timeout}ms`
+    const ofWork: Failure = { code: 'timeout', message, retryable: true }
+    const failure = this.#late === undefined ? ofWork : waitedTooLong(this.#late.waiting)
     return { kind: 'failure', failure, ...outputOf(result, tail) }
   }
 }

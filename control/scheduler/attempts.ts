@@ -165,6 +165,7 @@ export class Attempts {
       return
     }
     if (this.#log.debugging) this.#log.debug('attempt started', logFieldsOf(task))
+    if (executor.startsLater !== true) this.#host.works(task)
     const attempt = new Attempt(task, executor, this.#host)
     const outcome = this.#slots.run(attempt)
     if (outcome instanceof Promise)

@@ -78,6 +78,12 @@ export class Outcomes {
     this.failed(task, { failure, isFinal: true })
   }
 
+  /** The next attempt fails before it starts. */
+  missed(task: Task, failure: Failure): void {
+    this.#store.apply({ kind: 'attempt-started', task, at: Date.now(), isMissed: true })
+    this.failed(task, { failure })
+  }
+
   /** Ends a task that was not executed with the outcome of `source`. `result` is that of `source`. */
   reused(task: Task, source: Task, result: unknown): void {
     this.#store.apply({ kind: 'attempt-started', task, at: Date.now() })

@@ -34,6 +34,7 @@ import { GraphRoom } from './graph-room.ts'
 import { InputResolver, type InputResolverOptions } from './input-resolver.ts'
 import { DEFAULT_MAX_CACHED, OutcomeCache } from './outcome-cache.ts'
 import { Outcomes } from './outcomes.ts'
+import { QueueWaits, waitedTooLong } from './queue-waits.ts'
 import { ReadyQueue } from './ready-queue.ts'
 import { reportsTo } from './reports.ts'
 import { SkipReport } from './skip-report.ts'
@@ -90,7 +91,10 @@ export class Scheduler {
   readonly #store: TaskStore
   readonly #log: Log
   readonly #onFault: (fault: string) => void
-  readonly #ready = new ReadyQueue()
+  /** How long an attempt of an earlier run waits begins only when its service says that it does. */
+  readonly #ready = new ReadyQueue((task) => {
+    if (task.handle === undefined) this.#queueWaits.begin(task)
+  })
   readonly #turns = new Turns(
     () => this.#step(),
     (error) => this.#break(error),
@@ -98,6 +102,10 @@ export class Scheduler {
   /** Tasks that wait for their next attempt. They hold no slots. */
   readonly #backoffs = new DueQueue<Task>(
     (task) => this.#ready.push(task),
+    () => this.#turns.take(),
+  )
+  readonly #queueWaits = new QueueWaits(
+    (task) => this.#waitedTooLong(task),
     () => this.#turns.take(),
   )
   readonly #approvals: Approvals
@@ -138,6 +146,11 @@ export class Scheduler {
     this.#onFault = onFault ?? (() => {})
     this.#store = store
     this.#log = log
+    store.watch((change) => {
+      const { kind } = change
+      const isNoWait = kind === 'ended' || kind === 'attempt-failed' || kind === 'attempt-interrupted'
+      if (isNoWait || (kind === 'deleted' && change.task.neverRuns)) this.#queueWaits.end(change.task)
+    })
     this.#approvals = new Approvals({
       resolveInput: (task, signal) => inputs.resolve(task, signal),
       onAsked: (task) => store.apply({ kind: 'approval-asked', task, at: Date.now() }),
@@ -176,6 +189,8 @@ export class Scheduler {
         ...{ log, abandonAfterMs, serviceId, isTracing, flushOrThrow, ...(mayKill && { mayKill }) },
         ...reportsTo(store, flush),
         resolveInput: (task, signal) => inputs.resolve(task, signal),
+        waits: (task) => this.#queueWaits.begin(task),
+        works: (task) => this.#queueWaits.end(task),
       },
       toKeep: toKeep ?? ((_task, result) => result),
       onEnd: () => this.#turns.take(),
@@ -354,6 +369,7 @@ export class Scheduler {
     this.#approvals.stop()
     this.#fanOuts.stop()
     this.#backoffs.stop()
+    this.#queueWaits.stop()
     const interrupt = setTimeout(() => this.interrupt(), graceMs)
     await this.#attempts.idle()
     clearTimeout(interrupt)
@@ -370,15 +386,27 @@ export class Scheduler {
     const hasFanned = this.#fanOuts.step()
     const hasArrived = this.#arrivals.step()
     const hasQueued = this.#backoffs.step()
+    const hasWaited = this.#queueWaits.step()
     const hasAsked = this.#approvals.step()
     const hasStarted = this.#attempts.startNext()
-    return hasTold || hasFanned || hasArrived || hasQueued || hasAsked || hasStarted
+    return hasTold || hasFanned || hasArrived || hasQueued || hasWaited || hasAsked || hasStarted
   }
 
   /** What `task` waits in, now that only its list, its answer or a free slot stands in its way. */
   #queueFor(task: Task): { push(task: Task): void } {
     if (task.fanOut !== undefined) return this.#fanOuts
     return isApproval(task) ? this.#approvals : this.#ready
+  }
+
+  /** Ends an attempt whose work has not started in time. It may be without a slot, and so not exist yet. */
+  #waitedTooLong(task: Task): void {
+    const attempt = this.#attempts.of(task)
+    if (attempt !== undefined) {
+      attempt.waitedTooLong()
+      return
+    }
+    this.#ready.withdraw(task)
+    this.#outcomes.missed(task, waitedTooLong())
   }
 
   /** Stops for good after a defect. */
@@ -389,6 +417,7 @@ export class Scheduler {
     this.#fanOuts.stop()
     this.#approvals.stop()
     this.#backoffs.stop()
+    this.#queueWaits.stop()
     this.#log.error('the scheduler has stopped because of a defect: no task is started any more', {
       cause: stackOf(error),
     })

@@ -21,9 +21,14 @@ export function changeTask(change: AttemptChange): void {
     case 'attempt-started':
       if (task.status !== 'running') moveTo(task, 'running')
       task.isBackingOff = false
+      task.failure = undefined
+      if (change.isMissed) {
+        task.attempt++
+        task.attemptStartedAt = undefined
+        break
+      }
       task.isConditionMet = false
       task.startedAt ??= task.askedAt ?? at
-      task.failure = undefined
       if (task.handle !== undefined) break // the attempt of an earlier run continues
       task.attempt++
       task.attemptStartedAt = task.askedAt ?? at

@@ -41,8 +41,11 @@ export type Change =
   | { readonly kind: 'condition-met'; readonly task: Task; readonly at: number }
   /** An approval waits for the answer of a caller from now on. */
   | { readonly kind: 'approval-asked'; readonly task: Task; readonly at: number }
-  /** An attempt begins to execute. An approval that was asked for: it is about to end. */
-  | { readonly kind: 'attempt-started'; readonly task: Task; readonly at: number }
+  /**
+   * An attempt begins to execute. An approval that was asked for: it is about to end. `isMissed`: it will never execute,
+   * because it has waited for too long.
+   */
+  | { readonly kind: 'attempt-started'; readonly task: Task; readonly at: number; readonly isMissed?: true }
   /** The placeholders in the input were replaced by values. `input` is what the record keeps, `file` a large input. */
   | {
       readonly kind: 'input-resolved'

@@ -57,6 +57,8 @@ export class Tracing {
   #changed(change: Change): void {
     switch (change.kind) {
       case 'attempt-started':
+        if (!change.isMissed) this.#open.add(change.task)
+        break
       case 'expanded':
         this.#open.add(change.task)
         break

@@ -32,7 +32,7 @@ export type ActionKind = (typeof ACTION_KINDS)[number]
 
 const optionalText = (description: string) => Type.Optional(Type.String({ expected: 'string', description }))
 
-const { depends_on, retry, timeout, secrets } = TaskInput.properties
+const { depends_on, retry, timeout, queue_timeout, secrets } = TaskInput.properties
 
 export const AgentAction = Type.Object(
   {
@@ -44,6 +44,7 @@ export const AgentAction = Type.Object(
     depends_on,
     retry,
     timeout,
+    queue_timeout,
     secrets,
   },
   { needs: ['kind'] },

@@ -93,6 +93,11 @@ export const TaskRecord = Type.Object(
     backoff: maybe(Backoff),
     cache: maybe(Cache),
     timeout: maybe(Type.Integer({ description: 'Milliseconds for each attempt; 0 or less: no limit.' })),
+    queue_timeout: maybe(
+      Type.Integer({
+        description: 'Milliseconds that each attempt may wait before its work starts; 0 or less: no limit.',
+      }),
+    ),
     secrets: maybe(secretMap({ description: 'As submitted: names, never values.' })),
     annotations: maybe(textMap('As submitted.')),
     graph_id: text('Id of its graph.'),

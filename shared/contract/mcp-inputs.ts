@@ -40,7 +40,7 @@ const taskIds = Type.Optional(
 
 const graphId = (description: string) => Type.Optional(filledText(description))
 
-const { retry, timeout, secrets } = TaskInput.properties
+const { retry, timeout, queue_timeout, secrets } = TaskInput.properties
 
 export const SubmitGraphInput = Type.Object({
   tasks: Type.Array(
@@ -130,6 +130,7 @@ export const RunActionInput = Type.Object({
   action_id: Type.Optional(Type.String({ expected: 'string', description: 'Id of the task. Generated if absent.' })),
   retry,
   timeout,
+  queue_timeout,
   secrets,
   metadata: Type.Optional(
     stringMap({ expected: 'object of strings', description: 'Stored as annotations of the task.' }),

@@ -151,7 +151,12 @@ export const TaskInput = Type.Object(
     timeout: orNull(
       Type.Integer({ minimum: -INT64_MAX, maximum: INT64_MAX }),
       'integer of milliseconds (30000)',
-      'Milliseconds for each attempt, without its time in the queue of a runtime service; 0, negative or absent: no timeout.',
+      'Milliseconds for each attempt, from the start of its work; 0, negative or absent: no timeout.',
+    ),
+    queue_timeout: orNull(
+      Type.Integer({ minimum: -INT64_MAX, maximum: INT64_MAX }),
+      'integer of milliseconds (30000)',
+      'Milliseconds that each attempt may wait for a slot, and for or in a runtime service; 0, negative or absent: any time.',
     ),
     secrets: orNull(
       secretMap({ maxProperties: MAX_SECRETS }),

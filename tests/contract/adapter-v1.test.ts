@@ -161,7 +161,10 @@ describe('POST /adapters/actions', () => {
     const action_id = newId()
     const audit = { adapter: 'Codex', agent_id: 'agent-1', session_id: 'session-1', action_id, metadata: { pr: '12' } }
     const input = { command: 'echo', args: ['hi'] }
-    const answer = await taken('actions', { ...audit, action: { kind: 'Bash', input, retry: 1, timeout: 5_000 } })
+    const answer = await taken('actions', {
+      ...audit,
+      action: { kind: 'Bash', input, retry: 1, timeout: 5_000, queue_timeout: 6_000 },
+    })
     const annotations = {
       adapter_schema: 'adapter.v1',
       adapter: 'codex',
@@ -171,7 +174,16 @@ describe('POST /adapters/actions', () => {
       action_id,
       pr: '12',
     }
-    const task = { id: action_id, type: 'os', tool_name: 'shell', input, retry: 1, timeout: 5_000, annotations }
+    const task = {
+      id: action_id,
+      type: 'os',
+      tool_name: 'shell',
+      input,
+      retry: 1,
+      timeout: 5_000,
+      queue_timeout: 6_000,
+      annotations,
+    }
     expect(answer).toEqual({
       accepted: 1,
       task_ids: [action_id],

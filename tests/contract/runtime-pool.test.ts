@@ -152,12 +152,14 @@ describe('a runtime service', () => {
     expect(failed.runtime?.error).toMatchObject({ code: 'external_failure', retryable: true })
   })
 
-  test('that is none: the error of the timeout says what the task waited for', async () => {
+  test('that is none: the error of the queue_timeout says what the task waited for, and the timeout does not count', async () => {
     await using pool = await startPool(TWO)
     const params = { script: 'true', placement: { runtime: 'gpu-9' } }
-    const { error, runtime } = await pool.control.run({ type: 'runtime.script', timeout: 300, params })
-    expect(error).toBe('task timed out after 300ms: no runtime is named gpu-9')
-    expect(runtime?.error).toMatchObject({ code: 'timeout', retryable: true })
+    const bounds = { timeout: 10, queue_timeout: 1_000 }
+    const { error, runtime } = await pool.control.run({ type: 'runtime.script', ...bounds, params })
+    expect(error).toBe('task waited longer than queue_timeout')
+    const details = { waiting: 'no runtime is named gpu-9' }
+    expect(runtime?.error).toMatchObject({ code: 'timeout', retryable: true, details })
     const slow = { script: 'sleep 60' }
     const late = await pool.control.run({ type: 'runtime.script', timeout: 1_000, params: slow })
     expect(late.error).toBe('task timed out after 1000ms')

@@ -18,7 +18,15 @@ const failing = (id: string, more: object = {}) => ({ id, type: 'os', tool_name:
 describe('fields of a task', () => {
   test('that succeeded', async () => {
     const { graph_id } = await control.submit([
-      { id: 'good', type: 'os', tool_name: 'noop', input: { message: 'hi' }, timeout: 5000, retry: 2 },
+      {
+        id: 'good',
+        type: 'os',
+        tool_name: 'noop',
+        input: { message: 'hi' },
+        timeout: 5000,
+        queue_timeout: 6000,
+        retry: 2,
+      },
     ])
     const task = await control.ended('good')
     expect(task).toMatchObject({
@@ -29,6 +37,7 @@ describe('fields of a task', () => {
       input: { message: 'hi' },
       retry: 2,
       timeout: 5000,
+      queue_timeout: 6000,
       graph_id,
       status: 'success',
       run_status: 'success',

@@ -27,6 +27,7 @@ export function testContext(more: Partial<ExecutorContext> = {}): TestContext {
     handle: undefined,
     handOver: (handle) => void calls.push(`handOver ${handle?.id}${handle?.isTaken ? ' taken' : ''}`),
     goesOn: () => void calls.push('goesOn'),
+    isTimed: false,
     waits: () => void calls.push('waits'),
     works: () => void calls.push('works'),
     traceId: 'trace',

@@ -89,7 +89,15 @@ export function describeKeeper(name: string, newPlace: () => Promise<KeeperPlace
       const params = { __proto__x: 'é\u0000😀"\\{}', list: [1, null] }
       const tasks = [
         { id: 'a', type: 'test', params, annotations: { team: 'x' } },
-        { id: 'b', type: 'test', depends_on: ['a'], retry: 2, timeout: 5_000, run_if: 'always' as const },
+        {
+          id: 'b',
+          type: 'test',
+          depends_on: ['a'],
+          retry: 2,
+          timeout: 5_000,
+          queue_timeout: 6_000,
+          run_if: 'always' as const,
+        },
       ]
       const graph = await submit(first, { tasks, params: { day: 'monday' } })
       await place.kill()
@@ -99,7 +107,13 @@ export function describeKeeper(name: string, newPlace: () => Promise<KeeperPlace
       expect([again.traceId, again.createdAt, again.options]).toEqual(['trace', graph.createdAt, graph.options])
       const [a, b] = again.tasks
       expect([a!.params, a!.annotations]).toEqual([params, { team: 'x' }])
-      expect([b!.dependsOn, b!.retry, b!.timeout, b!.runIf]).toEqual([['a'], 2, 5_000, 'always'])
+      expect([b!.dependsOn, b!.retry, b!.timeout, b!.queueTimeout, b!.runIf]).toEqual([
+        ['a'],
+        2,
+        5_000,
+        6_000,
+        'always',
+      ])
       expect(again.tasks.map(({ status }) => status)).toEqual(['pending', 'pending'])
     })
 

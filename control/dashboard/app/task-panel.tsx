@@ -154,6 +154,9 @@ function Overview({
         {record?.timeout !== undefined && record.timeout > 0 && (
           <Fact name="Time limit">{durationText(record.timeout)}</Fact>
         )}
+        {record?.queue_timeout !== undefined && record.queue_timeout > 0 && (
+          <Fact name="Wait limit">{durationText(record.queue_timeout)}</Fact>
+        )}
         {progress !== undefined && <Fact name="Progress">{progress}</Fact>}
         {task.run_if !== undefined && <Fact name="Runs">{RUN_IF_WORDS[task.run_if]}</Fact>}
         {record?.when !== undefined && (

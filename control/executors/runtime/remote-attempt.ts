@@ -45,8 +45,6 @@ export interface RemoteAttemptOptions {
   readonly id: string
   readonly owner: string | undefined
   readonly context: ExecutorContext
-  /** Whether the task has a timeout, which counts from the start of its process. */
-  readonly hasTimeout: boolean
   /** Milliseconds that the service may be unreachable before the attempt fails. */
   readonly awayMs: number
   /** While the attempt has no contact to its service, holds since when and why, by id. */
@@ -163,7 +161,6 @@ export class RemoteAttempt {
       if (member === undefined) {
         const next = placing.next(signal)
         member = next instanceof Promise ? await next : next
-        context.waits()
         this.#enter(member.name, this.#options.pool.lossesOf(member.name))
         this.#recordPlace(member, false)
       }
@@ -182,7 +179,7 @@ export class RemoteAttempt {
           if (isMissing && ++restaged <= MAX_RESTAGED) continue
           this.#leave()
           placing.refused(member, error)
-          context.goesOn() // it waits for a place
+          context.waits() // for a place
           context.handOver(undefined)
           member = undefined
           continue
@@ -275,10 +272,10 @@ export class RemoteAttempt {
   }
 
   async #askUntilEnd(member: PoolMember, awayMs: number, signal: AbortSignal): Promise<TaskStatusResponse> {
-    const { id, context, away, hasTimeout } = this.#options
+    const { id, context, away } = this.#options
     const { service } = member
     const { traceId } = context
-    let awaitsStart = hasTimeout ? undefined : false
+    let awaitsStart = context.isTimed ? undefined : false
     let budget: RetryBudget | undefined
     // After a restart the task may have ended already. If not, its timeout must not wait for a long poll.
     let isFirstLook = context.handle !== undefined
@@ -288,9 +285,7 @@ export class RemoteAttempt {
       try {
         if (awaitsStart === undefined) {
           awaitsStart = await service.tellsStart(traceId, signal)
-          if (awaitsStart)
-            context.waits() // the answer tells whether it was started
-          else if (!isFirstLook) context.works(Date.now())
+          if (!awaitsStart && !isFirstLook) context.works(Date.now())
         }
         let status: TaskStatusResponse
         if (isLook) status = await service.look(id, traceId, signal)

@@ -74,6 +74,7 @@ const PARAMETERS: ReadonlyMap<string, ToolParameters> = new Map(
 export class RuntimeExecutor implements Executor {
   readonly type = 'runtime'
   readonly boundsItsStop = true
+  readonly startsLater = true
   readonly #options: RuntimeExecutorOptions
   /** Attempts without contact to their services, by id. */
   readonly #away = new Map<string, Away>()
@@ -129,7 +130,6 @@ export class RuntimeExecutor implements Executor {
       this.#placings.set(id, placing)
       const attempt = new RemoteAttempt({
         ...{ pool, placing, files, id, owner, context, awayMs, away: this.#away },
-        hasTimeout: (task.timeout ?? 0) > 0,
         killRemote: (runtime, isTaken) => this.#killRemote({ id, owner, isTaken, runtime }),
       })
       const { status, member } = await attempt.run(body)

@@ -17,7 +17,7 @@ export const runActionTool = defineTool({
   answer: RunActionAnswer,
   isDestructive: true,
   async run(
-    { kind, input, tool_name, action_id, retry, timeout, secrets, metadata, wait_ms = 10_000 },
+    { kind, input, tool_name, action_id, retry, timeout, queue_timeout, secrets, metadata, wait_ms = 10_000 },
     parts,
     context,
   ): Promise<RunActionAnswer> {
@@ -31,6 +31,7 @@ export const runActionTool = defineTool({
         ...(tool_name !== undefined && { tool_name }),
         ...(retry !== undefined && { retry }),
         ...(timeout !== undefined && { timeout }),
+        ...(queue_timeout !== undefined && { queue_timeout }),
         ...(secrets !== undefined && { secrets }),
       },
     }

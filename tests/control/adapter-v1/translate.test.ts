@@ -72,10 +72,10 @@ describe('an action becomes a task', () => {
     }
   })
 
-  test('with depends_on, retry and timeout as they are, and without those that are null', () => {
-    const given = { depends_on: ['b'], retry: 2, timeout: 100 }
+  test('with depends_on, retry and the limits of time as they are, and without those that are null', () => {
+    const given = { depends_on: ['b'], retry: 2, timeout: 100, queue_timeout: 200 }
     expect(tasksOf(act('noop', {}, given))[0]).toMatchObject(given)
-    const nulls = tasksOf(act('noop', {}, { depends_on: null, retry: null, timeout: null }))[0]!
+    const nulls = tasksOf(act('noop', {}, { depends_on: null, retry: null, timeout: null, queue_timeout: null }))[0]!
     expect(Object.keys(nulls).sort()).toEqual(['annotations', 'id', 'input', 'tool_name', 'type'])
   })
 
@@ -196,14 +196,17 @@ describe('an action is refused', () => {
     expect(refusal(() => translation(act('task_graph.submit', input)))).toBe(`invalid JSON: ${detail}`)
   })
 
-  test.each([{ depends_on: ['a'] }, { retry: 1 }, { timeout: 1 }])('task_graph.submit with %j of its own', (field) => {
-    const input = SAMPLES['task_graph.submit'].input
-    expect(refusal(() => translation(act('task_graph.submit', input, field)))).toBe(
-      `invalid adapter action: action.${Object.keys(field)[0]} cannot be given for task_graph.submit: give it to its tasks`,
-    )
-    const unused = { depends_on: [], retry: 0, timeout: 0 }
-    expect(tasksOf(act('task_graph.submit', input, unused))).toHaveLength(1)
-  })
+  test.each([{ depends_on: ['a'] }, { retry: 1 }, { timeout: 1 }, { queue_timeout: 1 }])(
+    'task_graph.submit with %j of its own',
+    (field) => {
+      const input = SAMPLES['task_graph.submit'].input
+      expect(refusal(() => translation(act('task_graph.submit', input, field)))).toBe(
+        `invalid adapter action: action.${Object.keys(field)[0]} cannot be given for task_graph.submit: give it to its tasks`,
+      )
+      const unused = { depends_on: [], retry: 0, timeout: 0, queue_timeout: 0 }
+      expect(tasksOf(act('task_graph.submit', input, unused))).toHaveLength(1)
+    },
+  )
 
   test('an input that is nested deeper than the limit', () => {
     const nested = (levels: number) => `{"a":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}}`

@@ -42,6 +42,7 @@ const anyTask = fc.record(
     depends_on: oneOf(undefined, [], null, ['a'], ['b', 'a'], ['a', 'a'], ['h'], [1], 'a'),
     retry: oneOf(undefined, 0, 3, null, -1, 0.5, 2 ** 60, '1'),
     timeout: oneOf(undefined, 0, 5, -1, null, 'soon'),
+    queue_timeout: oneOf(undefined, 0, 5, -1, null, 0.5),
     params: oneOf(
       undefined,
       null,

@@ -125,7 +125,7 @@ describe('a state in the journal', () => {
 
   test('of a deleted task that goes on elsewhere has all that a restart needs to submit it again', () => {
     const fields = {
-      ...{ params: { script: 'true' }, secrets: { A: 'a', B: { name: 'b', file: 'c' } } },
+      ...{ params: { script: 'true' }, secrets: { A: 'a', B: { name: 'b', file: 'c' } }, queue_timeout: 9 },
       ...{ retry: 2, retry_on: ['timeout' as const], backoff: { initial_ms: 1 }, timeout: 7, annotations: { x: 'y' } },
     }
     const [task] = graphOf([{ id: 'a', type: 'runtime.script', ...fields }]).tasks

@@ -32,6 +32,8 @@ const HOST: AttemptHost = {
   startedProcess: () => {},
   handedOver: () => {},
   progress: () => {},
+  waits: () => {},
+  works: () => {},
   standBy: () => {},
   resume: async () => {},
 }

@@ -1,6 +1,7 @@
 /** Goal: nothing that is ready is lost, doubled or overtaken. Method: random pushes and shifts beside a plain array. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import type { Task } from '../../../control/graph/graph.ts'
 import { Fifo } from '../../../control/scheduler/fifo.ts'
 import { READY_QUEUE_CAPACITY, ReadyQueue } from '../../../control/scheduler/ready-queue.ts'
 import { graphOf } from '../../support/graph.ts'
@@ -40,6 +41,24 @@ describe('the ready queue', () => {
       return queue.length
     })
     expect(lengths).toEqual([1_024, 1_024, 1_023, 1_022])
+  })
+
+  test('gives a withdrawn task once it is pushed again, behind the others', () => {
+    const [a, b, c] = tasks as [Task, Task, Task]
+    const pushed: Task[] = []
+    const queue = new ReadyQueue((task) => pushed.push(task))
+    for (const task of [a, b, c]) queue.push(task)
+    queue.withdraw(a)
+    queue.push(a)
+    queue.withdraw(a)
+    queue.withdraw(c)
+    expect(queue.length).toBe(1)
+    queue.push(a)
+    expect(queue.length).toBe(2)
+    expect([queue.shift(), queue.shift(), queue.shift()]).toEqual([b, a, undefined])
+    queue.push(c)
+    expect([queue.length, queue.shift(), queue.length]).toEqual([1, c, 0])
+    expect(pushed).toEqual([a, b, c, a, a, c])
   })
 })
 
