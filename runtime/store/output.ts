@@ -155,6 +155,10 @@ export function readOutput(
 
 /** The present length of a log, in bytes. Null if it cannot be read. */
 export function lengthOf(path: string): EndLength {
-  const status = lstatSync(path, { throwIfNoEntry: false })
-  return status?.isFile() ? status.size : null
+  try {
+    const status = lstatSync(path)
+    return status.isFile() ? status.size : null
+  } catch {
+    return null // a task of the `process` profile can put anything in the place of its directory
+  }
 }
