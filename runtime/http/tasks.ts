@@ -43,6 +43,10 @@ import { truthOf, wholeNumberOf } from './query-values.ts'
 /** Longest wait of `?wait_ms=N`. A client that wants to wait longer asks again. */
 export const MAX_WAIT_MS = 60_000
 
+/** A kill waits that long for the acceptance of its task, which takes a sync of the disk: so many looks, and the pause between. */
+const ACCEPTANCE_TRIES = 200
+const ACCEPTANCE_PAUSE_MS = 5
+
 /** Tasks per page. */
 const DEFAULT_PAGE = 100
 const MAX_PAGE = 1_000
@@ -79,10 +83,12 @@ export const addTaskRoutes = (
     const dir = taskDir(dataDir, row.task_id)
     return { ...statusResponse(row, dir, readOutput(row, dir)), ...waitingFor(row) }
   }
-  const barIfUnknown = (id: string): void => {
-    if (store.get(id) !== undefined) return
-    if (store.has(id)) throw new ServiceError(503, `task ${id} is just being accepted (try again)`)
-    if (late.bar(id)) throw barredTask(id)
+  const barIfUnknown = async (id: string): Promise<void> => {
+    for (let tries = 0; store.get(id) === undefined && store.has(id); tries++) {
+      if (tries === ACCEPTANCE_TRIES) throw new ServiceError(503, `task ${id} is just being accepted (try again)`)
+      await Bun.sleep(ACCEPTANCE_PAUSE_MS)
+    }
+    if (store.get(id) === undefined && late.bar(id)) throw barredTask(id)
   }
   return app
     .post(
@@ -208,7 +214,7 @@ export const addTaskRoutes = (
     .post(
       '/api/v1/tasks/:id/kill',
       async ({ params, request, set }) => {
-        if (request.headers.get(BAR_HEADER) === 'true') barIfUnknown(params.id)
+        if (request.headers.get(BAR_HEADER) === 'true') await barIfUnknown(params.id)
         known(params.id)
         await kills.kill({ taskId: params.id, owner: claimedOwner(request), traceId: traceIdOf(set) })
         return statusOf(known(params.id))

@@ -105,6 +105,7 @@ test.skipIf(!isPossible)('a task reaches no service of ours by an address that n
         client.socket.destroy()
       }
     console.log(JSON.stringify(answers))
+    await proxy[Symbol.asyncDispose]()
     process.exit()`
   const { stdout, stderr } = Bun.spawnSync([
     ...IN_NETWORK,
