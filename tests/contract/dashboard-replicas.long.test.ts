@@ -57,7 +57,7 @@ describe.skipIf(missing !== undefined)(
       expect(violations).toEqual([])
 
       await third.post({ name: 'inherited', tasks: [{ id: 'ask', type: 'approval', params: { message: 'ok?' } }] })
-      await row('inherited').locator('.look-running').waitFor()
+      await row('inherited').locator('.look-asking').waitFor()
       await third.stop('SIGKILL')
       await panel.getByText(third.url).waitFor({ state: 'detached' })
       const reject = { method: 'POST', body: '{"who":"ada"}' }

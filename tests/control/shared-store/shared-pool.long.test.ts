@@ -45,7 +45,12 @@ describe.skipIf(missing !== undefined)(
       await second.look()
       expect(second.state).toEqual(first.state)
       expect(second.state).toEqual({
-        ...{ added: ['b', 'c', 'a'].map(entry), draining: ['b'], removed: [], losses: new Map([['a', 1]]) },
+        ...{
+          added: ['b', 'c', 'a'].map((name) => ({ ...entry(name), token: '' })),
+          draining: ['b'],
+          removed: [],
+          losses: new Map([['a', 1]]),
+        },
       })
       let changes = 0
       second.onChange = () => changes++
