@@ -354,7 +354,7 @@ describeReplicas('replicas', (cluster) => {
       [
         "insert into taskmill.replica (address, lease_until) values ('http://earlier', clock_timestamp() + interval '1 hour')",
         'update taskmill.graph set owner = 0',
-        'update taskmill.frame set ends = false',
+        'update taskmill.frame set ends = false, ended_at = null, tasks = null',
       ],
       each.database,
     )
