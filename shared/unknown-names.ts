@@ -104,7 +104,7 @@ export function eachUnknownField(
   value: unknown,
   onUnknown: (unknown: UnknownName) => void,
   at = '',
-  whole = schema,
+  whole = objectForm(schema),
 ): void {
   if (value === null || typeof value !== 'object' || Array.isArray(value)) return
   const { properties, patternProperties } = objectForm(schema)

@@ -26,10 +26,11 @@ export class QueueWaits {
     }, wake)
   }
 
-  /** `task` waits, maybe already. */
+  /** `task` waits, maybe already. One that was cancelled during a backoff is queued once more, and waits for nothing. */
   begin(task: Task): void {
     const { queueTimeout = 0 } = task
-    if (queueTimeout > 0 && !this.#due.has(task)) this.#due.set(task, this.#queue.add(task, queueTimeout))
+    if (queueTimeout > 0 && !this.#due.has(task) && !task.isTerminal && !task.neverRuns)
+      this.#due.set(task, this.#queue.add(task, queueTimeout))
   }
 
   /** The work has started, or never will. */

@@ -38,6 +38,11 @@ export interface TurnWriterOptions {
   readonly log: Log
 }
 
+interface Cause {
+  readonly kind: FaultKind
+  readonly text: string
+}
+
 export class TurnWriter {
   readonly #options: TurnWriterOptions
   readonly #writes: UnkeptWrites
@@ -54,7 +59,7 @@ export class TurnWriter {
   /** Why nothing can be kept; undefined while the database answers. */
   #fault: string | undefined
   /** What the database has said since it was there last. Undefined: nothing. */
-  #cause: string | undefined
+  #cause: Cause | undefined
   /** Kinds of faults that it has told since. */
   readonly #told = new Set<FaultKind>()
   #isLost = false
@@ -224,8 +229,9 @@ export class TurnWriter {
    * is certain. The next turn then removes its graphs with their keys, before anything else is answered.
    */
   #goAway({ graphs }: Turn, waiting: PromiseWithResolvers<void>, limitMs: number): void {
-    const fault = this.#cause ?? `the database has not answered for ${(limitMs / 1_000).toFixed(1)} s`
-    if (this.#fault === undefined) this.#options.log.error('the database is away', { cause: fault })
+    const silent = `the database has not answered for ${(limitMs / 1_000).toFixed(1)} s`
+    const fault = this.#cause?.text ?? silent
+    if (this.#fault === undefined) this.#tell(this.#cause ?? { kind: 'silent', text: silent })
     this.#fault = fault
     waiting.reject(unavailable(fault))
     this.#next?.reject(unavailable(fault))
@@ -237,14 +243,19 @@ export class TurnWriter {
     for (const { reject } of this.#writes.takeGraphs()) reject(unavailable(fault))
   }
 
-  /** While the database is away, each kind of fault is logged once. */
   #noteFault(fault: DatabaseFault): void {
-    this.#cause = wordsOf(fault) ?? this.#cause
-    if (this.#fault !== undefined && this.#cause !== undefined) {
-      this.#fault = this.#cause
-      if (!this.#told.has(fault.kind)) this.#options.log.error('the database is away', { cause: this.#cause })
-    }
-    this.#told.add(fault.kind)
+    const text = wordsOf(fault)
+    if (text !== undefined) this.#cause = { kind: fault.kind, text }
+    if (this.#fault === undefined || this.#cause === undefined) return
+    this.#fault = this.#cause.text
+    this.#tell(this.#cause)
+  }
+
+  /** While the database is away, each kind of fault is logged once. */
+  #tell({ kind, text }: Cause): void {
+    if (this.#told.has(kind)) return
+    this.#told.add(kind)
+    this.#options.log.error('the database is away', { cause: text })
   }
 
   #comeBack(): void {

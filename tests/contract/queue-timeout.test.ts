@@ -76,6 +76,20 @@ describe('the wait for a slot', () => {
     }
   })
 
+  test('is over for a task that is cancelled during its backoff', async () => {
+    await using control = await startControl({ env: { SERVICE_SHELL_POLICY: 'open' } })
+    const retried = (initial_ms: number) => ({ queue_timeout: 50, retry: 1, backoff: { initial_ms } })
+    await control.submit([shell('cancelled', 'false', retried(500)), shell('later', 'false', retried(700))])
+    await until(
+      async () => (await control.get('cancelled')).waiting?.reason,
+      (reason) => reason === 'backoff',
+    )
+    expect((await control.fetch('/tasks/cancelled/cancel', { method: 'POST' })).status).toBe(202)
+    expect(await control.ended('later')).toMatchObject({ status: 'failed', attempt: 2 })
+    expect(await control.get('cancelled')).toMatchObject({ status: 'cancelled', attempt: 1 })
+    expect(await control.run(shell('last', 'true'))).toMatchObject({ status: 'success' })
+  })
+
   test('is of each attempt anew, and uses up a retry', async () => {
     using dir = tempDir()
     const go = join(dir.path, 'go')

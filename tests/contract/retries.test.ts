@@ -70,6 +70,7 @@ describe('a graph is refused for', () => {
     ['a wait that is too long', { backoff: { max_ms: 86_400_001 } }, `backoff: expected ${limits}`],
     ['a factor below 1', { backoff: { factor: 0.5 } }, `backoff: expected ${limits}`],
     ['a jitter above 1', { backoff: { jitter: 1.1 } }, `backoff: expected ${limits}`],
+    ['an unknown field that nothing is like', { backoff: { zzz: 5 } }, 'backoff: unknown field "zzz"'],
     ['an unknown field', { backoff: { initial: 5 } }, 'backoff: unknown field "initial" (did you mean "initial_ms"?)'],
   ])('%s', async (_, more, error) => {
     await using control = await startControl()

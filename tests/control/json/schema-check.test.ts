@@ -37,6 +37,13 @@ test('a schema without words is named by the checker', () => {
   })
 })
 
+test('an unknown field of the only object among several forms is named', () => {
+  const count = Type.Object({ count: Type.Integer() }, { additionalProperties: false })
+  const nullable = Type.Union([count, Type.Null()], { expected: 'object with count' })
+  const { text } = checkOf(Type.Object({ a: nullable })).faultOf({ a: { zzz: 1 } })
+  expect(text).toBe('unknown field "zzz"')
+})
+
 test('a choice of constants is named', () => {
   const choice = Type.Object({ fruit: Type.Union([Type.Literal('apple'), Type.Literal('pear')]) })
   expect(checkOf(choice).faultOf({ fruit: 'aple' })).toEqual({

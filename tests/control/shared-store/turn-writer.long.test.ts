@@ -3,9 +3,11 @@
  * database of the test that answers when it is told to. Takes as long as an answer may take.
  */
 import { expect, test } from 'bun:test'
+import { DatabaseFault } from '../../../control/shared-store/database-fault.ts'
 import { TurnWriter } from '../../../control/shared-store/turn-writer.ts'
 import { UnkeptWrites } from '../../../control/shared-store/unkept-writes.ts'
 import { silentLog } from '../../../shared/log.ts'
+import { memoryLog } from '../../support/memory-log.ts'
 import { graph } from '../../support/shared-rows.ts'
 import { until } from '../../support/until.ts'
 
@@ -47,6 +49,34 @@ test('what is asked to be kept as soon as the database is back is kept, also aft
     )
     turns[1]!.resolve()
     expect(await kept).toBe('kept')
+  } finally {
+    writer.stop()
+  }
+})
+
+test('each kind of fault is logged once, also one that was there before the database counted as away', async () => {
+  const begun = Promise.withResolvers<(kind: 'contended' | 'away') => void>()
+  const rows = {
+    turn(_: unknown, onFault?: (fault: DatabaseFault) => void) {
+      begun.resolve((kind) => onFault?.(new DatabaseFault(kind, 'said so', undefined)))
+      return new Promise<void>(() => {})
+    },
+  }
+  const { lines, log } = memoryLog()
+  const writes = new UnkeptWrites()
+  const writer = new TurnWriter({ rows, writes, encode: () => {}, leaseMs: 60_000, log })
+  try {
+    const under = writes.addGraph(graph(1)).promise.catch((error) => error)
+    writer.run(true)
+    const fail = await begun.promise
+    fail('contended')
+    fail('away')
+    expect(await under).toMatchObject({ status: 503 })
+    for (const kind of ['contended', 'away', 'contended'] as const) fail(kind)
+    expect(lines().map(({ cause }) => cause)).toEqual([
+      'the database is not reached: said so',
+      'the database waits for a lock that somebody holds: said so',
+    ])
   } finally {
     writer.stop()
   }
