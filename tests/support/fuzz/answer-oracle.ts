@@ -35,11 +35,11 @@ export class AnswerOracle {
     if (SERVER_REFUSALS.has(status) && body === '' && type === undefined) return
     if (!headers.has('x-trace-id')) throw new Error(`${status} without X-Trace-ID: ${body}`)
     if (request.method === 'HEAD') return
-    const description = this.#routes.get(request.route ?? '')?.description
-    const answer = this.#routeIsThat(request) ? description?.answers[status] : undefined
+    const description = this.#routeOf(request)?.description
+    const answer = description?.answers[status]
     if (answer === undefined) {
       if (status < 400) {
-        if (this.#routeIsThat(request)) throw new Error(`${status} is not described: ${body}`)
+        if (description !== undefined) throw new Error(`${status} is not described: ${body}`)
         return
       }
       const isDescribed = description?.errors?.[status] !== undefined
@@ -59,9 +59,9 @@ export class AnswerOracle {
     }
   }
 
-  /** Whether the route of the plan gets the request: another method has another route. */
-  #routeIsThat({ route, method }: PlannedRequest): boolean {
-    return route?.split(' ')[0] === method
+  /** The route that gets the request: with a faulty method it is another one than that of the plan, or none. */
+  #routeOf({ route, method }: PlannedRequest): DescribedRoute | undefined {
+    return this.#routes.get(`${method} ${route?.split(' ')[1]}`)
   }
 }
 
