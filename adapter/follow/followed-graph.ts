@@ -112,7 +112,7 @@ export class FollowedGraph {
 
   #explain({ task_id, waiting }: { readonly task_id: string } & Explained): void {
     const task = this.#tasks.get(task_id)
-    if (task !== undefined) task.state = { ...task.state, waiting }
+    if (task !== undefined) this.#set(task_id, { ...task.state, waiting }, { type: '', parent: task.parent })
   }
 
   #delete(id: string): void {

@@ -72,9 +72,9 @@ export function addDashboardRoutes(app: AnyElysia): void {
     )
 }
 
-/** Whether `If-None-Match` names the ETag. The comparison is weak. Source: RFC 9110, section 13.1.2. */
+/** Whether `If-None-Match` names the ETag `W/"..."`. The comparison is weak. Source: RFC 9110, section 13.1.2. */
 const names = (ifNoneMatch: string | null, etag: string): boolean =>
-  ifNoneMatch?.trim() === '*' || ifNoneMatch?.match(/"[^"]*"/g)?.includes(etag) === true
+  ifNoneMatch?.trim() === '*' || ifNoneMatch?.match(/"[^"]*"/g)?.includes(etag.slice('W/'.length)) === true
 
 async function preparePage(): Promise<Page> {
   // In modules of their own, so that a start does not load them.
@@ -87,7 +87,7 @@ async function preparePage(): Promise<Page> {
     const file = name.replace('.', `-${hash}.`)
     const headers = {
       ...{ 'content-type': `${type}; charset=utf-8`, 'cache-control': 'public, max-age=31536000, immutable' },
-      ...{ vary: 'accept-encoding', etag: `"${hash}"` },
+      ...{ vary: 'accept-encoding', etag: `W/"${hash}"` }, // weak: the same for both encodings
     }
     assets.set(file, { headers, plain, zipped: new Uint8Array(await promisify(gzip)(plain)) })
     return `assets/${file}` // relative: a proxy may serve the page below a path

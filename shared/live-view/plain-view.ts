@@ -22,13 +22,13 @@ export class PlainView implements LiveView {
     const isQuiet = ({ parent, phase }: TaskProgress) => parent !== undefined && crowded.has(parent) && QUIET.has(phase)
     const news = tasks.filter((task) => !isQuiet(task) && stateOf(task) !== (this.#last.get(task.id) ?? 'waiting'))
     const when = (task: TaskProgress) => {
-      const { endMs, startMs, phase, attempt } = task
-      const isStart = phase === 'running' && attempt === 1 && tenthsOf(task) === ''
+      const { id, endMs, startMs, phase, attempt } = task
+      const isStart = phase === 'running' && attempt === 1 && tenthsOf(task) === '' && !this.#last.has(id)
       return (isStart ? startMs : endMs) ?? nowMs
     }
     for (const task of news.sort((a, b) => when(a) - when(b))) {
-      this.#last.set(task.id, stateOf(task))
       this.#write(when(task), `${task.id}: ${stateOf(task)}`)
+      this.#last.set(task.id, stateOf(task))
     }
     if (notice !== '' && notice !== this.#lastNotice) this.#write(nowMs, notice)
     this.#lastNotice = notice
@@ -56,8 +56,10 @@ function tenthsOf({ phase, children }: TaskProgress): string {
 }
 
 function stateOf(task: TaskProgress): string {
-  const { phase, attempt, reason, isReused, detail } = task
+  const { phase, attempt, reason, isReused, detail, startMs } = task
   if (phase === 'asking') return detail || phase
+  // What waits although it has started says why; one that has not started yet has no line.
+  if (phase === 'waiting') return startMs !== undefined && detail ? `waiting: ${detail}` : phase
   const words = isToleratedFailure(task) ? `${phase}, tolerated` : phase
   const tries = isReused ? ' (reused)' : attempt > 1 ? ` (attempt ${attempt})` : ''
   return `${words}${tries}${reason === '' ? tenthsOf(task) : `: ${reason}`}`

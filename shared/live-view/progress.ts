@@ -89,7 +89,8 @@ function phaseOf(state: TaskState | undefined): Phase {
     case 'pending':
       return state.waiting?.reason === 'approval' ? 'asking' : 'waiting'
     case 'running':
-      return state.run_status === 'accepted' ? 'retrying' : 'running'
+      if (state.run_status === 'accepted') return 'retrying'
+      return state.waiting?.reason === undefined ? 'running' : 'waiting' // for a place in a runtime service, or for a disk
     case 'cancelling':
       return 'running'
     default:

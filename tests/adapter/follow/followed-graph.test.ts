@@ -157,8 +157,9 @@ describe('a followed graph', () => {
     const graph = followed([{ id: 'a', status: 'running' }, { id: 'b' }])
     for (const task_id of ['a', 'gone']) graph.apply('task_waiting', { task_id, waiting })
     expect(shown(graph).map(({ detail }) => detail)).toEqual([words, ''])
+    expect(shown(graph)[0]!.phase).toBe(waiting === undefined ? 'running' : 'waiting')
     graph.apply('task_waiting', { task_id: 'a' })
-    expect(shown(graph)[0]!.detail).toBe('')
+    expect(shown(graph)[0]).toMatchObject({ detail: '', phase: 'running' })
   })
 
   test('an end that the rules of the graph provide for is tolerated', () => {

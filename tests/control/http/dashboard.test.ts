@@ -57,13 +57,14 @@ test('a file that the caller has is not sent again', async () => {
   const [path] = (await assetsOf()) as [string]
   const { headers } = await get(path)
   const etag = headers.get('etag')!
-  for (const same of [etag, `W/${etag}`, `"a,b", W/"c" ,${etag}`, '*', ' * ']) {
+  expect(etag).toStartWith('W/"') // both encodings have it
+  for (const same of [etag, etag.slice('W/'.length), `"a,b", W/"c" ,${etag}`, '*', ' * ']) {
     const response = await get(path, { 'if-none-match': same, 'accept-encoding': 'gzip' })
     expect([same, response.status, await response.text()]).toEqual([same, 304, ''])
     for (const name of ['etag', 'cache-control', 'vary']) expect(response.headers.get(name)).toBe(headers.get(name))
     expect(response.headers.get('content-encoding')).toBeNull()
   }
-  for (const other of ['', '"other"', etag.slice(1, -1), `"x${etag.slice(1)}`, '"*"']) {
+  for (const other of ['', '"other"', etag.slice('W/"'.length, -1), `"x${etag.slice('W/"'.length)}`, '"*"']) {
     expect([other, (await get(path, { 'if-none-match': other })).status]).toEqual([other, 200])
   }
 })

@@ -34,6 +34,17 @@ test('a line for each change, in the order of the times', () => {
 `)
 })
 
+test('a task that waits in the queue of a runtime service says for what', () => {
+  const { plain, text } = view()
+  const queued = { phase: 'waiting', startMs: 10, attempt: 1, detail: 'runtime r: waiting for task_slots' } as const
+  plain.show({ nowMs: 1_000, tasks: [task('a', queued), task('b', { detail: 'after a' })] })
+  plain.show({ nowMs: 2_000, tasks: [task('a', { phase: 'running', startMs: 10, attempt: 1 }), task('b')] })
+  expect(text()).toBe(`title
+  1.00s  a: waiting: runtime r: waiting for task_slots
+  2.00s  a: running
+`)
+})
+
 test('a failure that the graph tolerates says so', () => {
   const { plain, text } = view()
   plain.show({ nowMs: 0, tasks: [task('a', { phase: 'failed', attempt: 2, isTolerated: true, reason: 'no' })] })
