@@ -8,12 +8,16 @@ import type { Metric, Sample } from './prometheus.ts'
 /** Seconds. */
 const BOUNDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30]
 
+/** The others, which callers can make up, are one series. */
+const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE'])
+
 export class HttpTimes {
   /** By method and route, then by the first digit of the status. */
   readonly #routes = new Map<string, { readonly labels: Labels; readonly byKind: Histogram[] }>()
 
   /** Counts an answer of a route, such as `GET /tasks/:id`, to a request that arrived at `startedAt` of `performance.now()`. */
-  timerOf(method: string, route: string): (startedAt: number, status: number) => void {
+  timerOf(asked: string, route: string): (startedAt: number, status: number) => void {
+    const method = METHODS.has(asked) ? asked : 'other'
     const key = `${method} ${route}`
     const known = this.#routes.get(key)
     const byKind = known?.byKind ?? []
@@ -42,7 +46,7 @@ export const httpTimesMetric = <S extends { readonly httpTimes: HttpTimes }>(pre
   type: 'histogram',
   help: 'Seconds from the arrival of a request to the beginning of its answer, by route. Requests for no route are not counted.',
   labels: {
-    method: 'GET, POST, ...',
+    method: 'GET, POST, ..., other',
     route: 'as in /openapi.json',
     status: '2xx, 3xx, 4xx, 5xx',
     le: BOUNDS.join(', '),

@@ -12,7 +12,7 @@ import { EventStream, KeepAlive } from './event-stream.ts'
 import { JoinedEvents } from './joined-events.ts'
 import { ownPart, PartStream, partHeaders } from './replica-events.ts'
 import type { StreamLimits } from './stream-limits.ts'
-import { TASK_PLACES } from './task-places.ts'
+import { graphErrors, TASK_PLACES } from './task-places.ts'
 
 const section = 'Events'
 
@@ -102,7 +102,11 @@ export function addEventRoutes(app: AnyElysia, parts: OperationParts, limits: St
           'The events of the graph and of its tasks. The stream ends when the graph is removed. A client that resumes after that gets what is kept of its past.',
         params: { id: 'Id of the graph.' },
         query: { after, until },
-        ...{ headers, answers, errors: { ...errors, 404: 'There is no such graph, and no later event of it.' } },
+        ...{
+          headers,
+          answers,
+          errors: { ...graphErrors('There is no such graph, and no later event of it.'), ...errors },
+        },
       }),
     )
   for (const { path, noun, params, errors: unknown, addressIn } of TASK_PLACES) {
@@ -115,7 +119,7 @@ export function addEventRoutes(app: AnyElysia, parts: OperationParts, limits: St
         description: 'The events of the task. The stream ends when the task or its graph is removed.',
         params,
         query: { after, until },
-        ...{ headers, answers, errors: { ...errors, ...unknown } },
+        ...{ headers, answers, errors: { ...unknown, ...errors } },
       }),
     )
   }

@@ -21,13 +21,13 @@ import { unreadableGraphs } from '../operations/unreadable-graphs.ts'
 import { graphPageRequest, graphQuery } from './graph-query.ts'
 import { linesResponse, MISSING_REPLICAS } from './joined-lists.ts'
 import { NEXT_CURSOR_HEADER } from './query-values.ts'
+import { graphErrors } from './task-places.ts'
 import { LINKS_OF_GRAPH } from './tasks.ts'
 import { waitQuery, waitSignal } from './wait-ms.ts'
 
 const section = 'Graphs'
 const params = { id: 'Id of the graph.' }
-const errors = { 404: 'There is no such graph.' }
-const UNREADABLE_GRAPH = 'The rows of the graph in the database cannot be read (see state=unreadable).'
+const errors = graphErrors('There is no such graph.')
 const EVENT_SEQ = { 'X-Event-Seq': 'A stream of events with this number as after continues without a gap.' }
 
 export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
@@ -84,7 +84,7 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
         params,
         query: waitQuery,
         answers: { 200: json(GraphDetails, 'The graph and its tasks.', EVENT_SEQ) },
-        errors: { 400: 'wait_ms is invalid.', ...errors, 409: UNREADABLE_GRAPH },
+        errors: { 400: 'wait_ms is invalid.', ...errors },
       }),
     )
     .post(
@@ -99,7 +99,7 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
         description: 'Cancels all tasks that have not ended, as the cancel of a task does.',
         params,
         answers: { 202: json(CancelGraphResponse, 'The cancel is on disk.') },
-        errors: { ...errors, 409: UNREADABLE_GRAPH, 503: 'The service cannot store the cancel.' },
+        errors: { ...errors, 503: 'The service cannot store the cancel.' },
       }),
     )
     .post(

@@ -7,7 +7,7 @@ export interface TaskPlace {
   readonly noun: string
   /** Descriptions of the parameters in `path`. */
   readonly params: Readonly<Record<string, string>>
-  readonly errors: { readonly 404: string }
+  readonly errors: GraphErrors
   addressIn(params: PathParams): TaskAddress
 }
 
@@ -17,6 +17,15 @@ interface PathParams {
   readonly task_id?: string
 }
 
+/** The errors of every route that finds a graph, or a task of it. */
+export const graphErrors = (unknown: string) => ({
+  404: unknown,
+  409: 'The rows of the graph in the database cannot be read (see GET /graphs?state=unreadable).',
+  503: 'Another replica is taking the graph over. Try again.',
+})
+
+type GraphErrors = Readonly<ReturnType<typeof graphErrors>>
+
 const taskId = 'Id of the task, percent-encoded.'
 
 /** Every route of a task exists in each of them. */
@@ -25,14 +34,14 @@ export const TASK_PLACES: readonly TaskPlace[] = [
     path: '/tasks/:id',
     noun: 'a task',
     params: { id: taskId },
-    errors: { 404: 'There is no such task.' },
+    errors: graphErrors('There is no such task.'),
     addressIn: ({ id }) => ({ id }),
   },
   {
     path: '/graphs/:id/tasks/:task_id',
     noun: 'a task of a graph',
     params: { id: 'Id of the graph.', task_id: taskId },
-    errors: { 404: 'There is no such graph, or no such task in it.' },
+    errors: graphErrors('There is no such graph, or no such task in it.'),
     addressIn: ({ id: graphId, task_id: id = '' }) => ({ id, graphId }),
   },
 ]

@@ -26,7 +26,7 @@ import { AcceptedElsewhere, submitAndWait } from '../operations/submit-and-wait.
 import { forwarderOf } from './forwarding.ts'
 import { linesResponse, MISSING_REPLICAS } from './joined-lists.ts'
 import { NEXT_CURSOR_HEADER, truthOf } from './query-values.ts'
-import { TASK_PLACES, type TaskPlace } from './task-places.ts'
+import { graphErrors, TASK_PLACES, type TaskPlace } from './task-places.ts'
 import { graphTaskQuery, joinedListRequest, MAX_PAGE_TASKS, taskListRequest, taskQuery } from './task-query.ts'
 import { waitMsOf, waitQuery, waitSignal } from './wait-ms.ts'
 
@@ -156,7 +156,10 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
         params: { id: 'Id of the graph.' },
         query: graphTaskQuery,
         answers: { 200: json(Type.Array(TaskRecord), 'The records of the tasks.', listHeaders) },
-        errors: { 400: 'A parameter is invalid. The message lists the valid values.', 404: 'There is no such graph.' },
+        errors: {
+          400: 'A parameter is invalid. The message lists the valid values.',
+          ...graphErrors('There is no such graph.'),
+        },
       }),
     )
   for (const place of TASK_PLACES) addRoutesOfTask(app, parts, place)

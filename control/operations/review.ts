@@ -134,14 +134,17 @@ export function reviewInputs(
     const executor = executors.get(type)
     if (executor === undefined) continue
     if (secrets !== undefined && !areSecretsSound(tasks[i]!, findings)) continue
-    if (unknownFields === 'refuse' && input !== undefined)
-      reportParameters(executor.parametersOf?.(toolName), input, id, report)
+    const isKnown =
+      unknownFields === 'ignore' ||
+      input === undefined ||
+      areKnown(executor.parametersOf?.(toolName), input, id, report)
     const fault = isPartial ? undefined : executor.inputFault?.(toolName, input)
     if (fault !== undefined) {
       report(`task ${id}: params.${fault}`, id)
       continue
     }
-    if (isPartial || executor.checkInput === undefined) continue
+    // The executor would tell of unknown parameters once more.
+    if (isPartial || !isKnown || executor.checkInput === undefined) continue
     if (failures === undefined && warnings.length === MAX_SUBMIT_WARNINGS) continue
     try {
       executor.checkInput(toolName, input, secrets)
@@ -175,10 +178,14 @@ function areSecretsSound(task: ReviewedTask, findings: ReviewFindings): boolean 
   return true
 }
 
-function reportParameters(parameters: ToolParameters | undefined, input: unknown, id: string, report: Report): void {
-  if (parameters === undefined) return
+/** Reports unknown parameters. */
+function areKnown(parameters: ToolParameters | undefined, input: unknown, id: string, report: Report): boolean {
+  let areAll = true
+  if (parameters === undefined) return areAll
   eachUnknownField(parameters.schema, input, ({ at, path, nearest }) => {
+    areAll = false
     const subject = at === '' ? `parameter ${quoted(path)} of ${parameters.label}` : `field ${quoted(path)}`
     report(`unknown ${subject} in task ${id}${didYouMean(nearest)}`, id)
   })
+  return areAll
 }

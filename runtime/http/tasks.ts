@@ -23,6 +23,7 @@ import { traceIdOf } from '../../shared/http-service.ts'
 import { WRITE_TIMEOUT_SECONDS } from '../../shared/http-time-limits.ts'
 import { anyText, choice, described, empty, json, truth, wholeNumber } from '../../shared/openapi/route.ts'
 import { readBody } from '../../shared/request-body.ts'
+import { isTaskId } from '../../shared/runtime-request/validate.ts'
 import type { Kills } from '../dispatch/kill.ts'
 import { barredTask, type LateSubmissions } from '../dispatch/late-submissions.ts'
 import type { Retention } from '../dispatch/retention.ts'
@@ -88,7 +89,8 @@ export const addTaskRoutes = (
       if (tries === ACCEPTANCE_TRIES) throw new ServiceError(503, `task ${id} is just being accepted (try again)`)
       await Bun.sleep(ACCEPTANCE_PAUSE_MS)
     }
-    if (store.get(id) === undefined && late.bar(id)) throw barredTask(id)
+    // No submission can have another id, and what is kept of a bar stays short.
+    if (isTaskId(id) && store.get(id) === undefined && late.bar(id)) throw barredTask(id)
   }
   return app
     .post(

@@ -81,7 +81,8 @@ function validateRequest(given: SubmitTaskRequest, newTaskId: string): TaskReque
   }
 }
 
-const isTaskId = (id: string): boolean =>
+/** Whether a task may have this id. */
+export const isTaskId = (id: string): boolean =>
   /^[A-Za-z0-9._-]+$/.test(id) && id.length <= MAX_TASK_ID_CHARACTERS && id !== '.' && id !== '..'
 
 function validTaskId(id: string): string {

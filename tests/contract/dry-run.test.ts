@@ -90,6 +90,14 @@ test('a command that is not allowed and arguments of a wrong type are errors, wh
   ])
 })
 
+test('an unknown field inside of inputs is one error', async () => {
+  await using pair = await startPair()
+  const inputs = { lib: { task_id: 'x', file: 'y', foo: 1 } }
+  const tasks = [{ id: 'a', type: 'runtime.command', params: { program: 'true', inputs } }]
+  const { errors } = await dryRun(pair.control, { tasks })
+  expect(errors).toEqual([{ message: 'unknown field "inputs.lib.foo" in task a', task_id: 'a' }])
+})
+
 test('a brief one tells the faults alone', async () => {
   await using control = await startControl()
   const brief = async (graph: object) => {

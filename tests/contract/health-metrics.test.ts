@@ -87,6 +87,7 @@ describe('metrics', () => {
       noop('c', 'b'),
     ])
     await control.allEnded()
+    for (const method of ['PROPFIND', 'PURGE', 'PATCH']) await control.fetch('/tasks', { method })
     for (const path of ['/tasks/a', '/tasks/none', '/tasks?graph_id=none', '/nowhere']) await control.fetch(path)
     const text = await (await control.fetch('/metrics', { headers: { accept: 'text/plain' } })).text()
     expect(text).toContain('service_control_task_duration_seconds_count 2\n') // c has not started
@@ -96,6 +97,7 @@ describe('metrics', () => {
     expect(text).toContain(`${count('GET', '/tasks/{id}', '4xx')}1\n`)
     expect(text).toContain(`${count('POST', '/tasks', '2xx')}1\n`)
     expect(text).toContain(count('GET', '/tasks', '2xx'))
+    expect(text).toContain(`${count('other', '/tasks', '4xx')}3\n`) // callers can make up methods
     expect(text).not.toContain('nowhere')
     expect(text).toMatch(/^service_control_build_info\{version="[\d.]+",commit="\w+/m)
     expect(text).toMatch(/^process_resident_memory_bytes [1-9]\d{6,}$/m)

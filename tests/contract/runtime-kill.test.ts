@@ -313,3 +313,12 @@ test('a kill that is 200 is on disk before it is answered: of a task that runs, 
   }
   expect(existsSync(ran)).toBe(false)
 })
+
+test('a kill bars the id of a task that is unknown, if it can be the id of one', async () => {
+  const barred = async (id: string) => {
+    const response = await runtime.kill(id, { 'x-service-bar': 'true' })
+    return [response.status, ((await response.json()) as { error: { details: unknown } }).error.details]
+  }
+  expect(await barred('a'.repeat(128))).toEqual([404, { barred: true }])
+  for (const id of ['a'.repeat(129), 'a%20b']) expect(await barred(id)).toEqual([404, null])
+})
