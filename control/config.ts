@@ -6,6 +6,7 @@ import { LOG_LEVELS } from '../shared/log.ts'
 import { logFileSettings } from '../shared/log-file-settings.ts'
 import { isRuntimeName, type RuntimeEntry, runtimeEntries } from '../shared/runtime-entry.ts'
 import { unknownFieldsSetting } from '../shared/unknown-fields-setting.ts'
+import { MOST_ELEMENTS } from './graph/fan-out.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -222,7 +223,7 @@ export const controlSettings = {
     default: '10000',
     value: 'number',
     min: 1,
-    max: 100_000,
+    max: MOST_ELEMENTS,
     help: 'Maximum number of elements of a list for which a task runs (for_each). The task fails with a longer one.',
   }),
   secretsDir: text({

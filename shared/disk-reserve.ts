@@ -12,8 +12,8 @@ import { messageOf, systemCodeOf } from './errors.ts'
 /** Bytes of the reserve: the outcomes of a thousand attempts, without large results. */
 const RESERVE_BYTES = 256 * 1024
 
-/** Maximum share of the free space. It limits the reserve of a small disk. */
-const SHARE_OF_FREE = 1 / 8
+/** Maximum share of the disk. It limits the reserve of a small one. */
+const SHARE_OF_DISK = 1 / 8
 
 /** Bytes that a probe writes: one block of most file systems. */
 const PROBE_BYTES = 4096
@@ -27,7 +27,8 @@ export class DiskReserve {
     this.#dataDir = dataDir
     this.#path = join(dataDir, 'reserve')
     rmSync(this.#path, { force: true }) // of an earlier run, perhaps of another size
-    this.#bytes = Math.min(RESERVE_BYTES, Math.floor(this.#freeBytes() * SHARE_OF_FREE))
+    const { blocks, bsize } = statfsSync(dataDir)
+    this.#bytes = Math.min(RESERVE_BYTES, Math.floor(blocks * bsize * SHARE_OF_DISK))
     try {
       this.restore()
     } catch {

@@ -2,8 +2,10 @@
 import { Type } from '@sinclair/typebox'
 import type { AnyElysia } from 'elysia'
 import { MAX_TOOL_WAIT_MS } from '../../shared/contract/mcp-limits.ts'
+import { ServiceError } from '../../shared/errors.ts'
 import { traceIdOf, traceOf } from '../../shared/http-service.ts'
 import { WRITE_TIMEOUT_SECONDS } from '../../shared/http-time-limits.ts'
+import { isObject } from '../../shared/json.ts'
 import { described, empty, json } from '../../shared/openapi/route.ts'
 import { readBody } from '../../shared/request-body.ts'
 import { urlOf } from '../../shared/request-url.ts'
@@ -31,7 +33,7 @@ export function addMcpEndpoint(app: AnyElysia, parts: OperationParts): AnyElysia
     if (forward === undefined) return undefined
     for (const subject of subjectsOf(body)) {
       if (parts.keeper.others?.isHere(subject)) return undefined
-      const answer = await forward(request, subject, options)
+      const answer = await forward(request, subject, options).catch((error) => toolError(body, error))
       if (answer !== undefined) return answer
     }
     return undefined
@@ -74,6 +76,14 @@ export function addMcpEndpoint(app: AnyElysia, parts: OperationParts): AnyElysia
       errorSchema: JsonRpcMessage,
     }),
   )
+}
+
+/** The answer to a call of a tool whose graph no replica can show now. A plain error would look like a broken connection. */
+function toolError(body: unknown, error: unknown): Response {
+  if (!(error instanceof ServiceError) || !isObject(body) || body.id == null) throw error
+  // Only the newest revision of the protocol knows `resultType`, and demands it.
+  const result = { resultType: 'complete', content: [{ type: 'text', text: error.message }], isError: true }
+  return Response.json({ jsonrpc: '2.0', id: body.id, result })
 }
 
 const NOT_JSON = new Uint8Array()

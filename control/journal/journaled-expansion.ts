@@ -6,6 +6,7 @@
  */
 import { parseJson } from '../../shared/json-bytes.ts'
 import type { Steps } from '../../shared/steps.ts'
+import { MOST_ELEMENTS } from '../graph/fan-out.ts'
 import type { Task } from '../graph/graph.ts'
 import { jsonText } from '../json/pieces.ts'
 
@@ -34,6 +35,6 @@ export const decodeExpansion = (payload: Uint8Array): JournaledExpansion => pars
 /** Whether a stored value has the form of a fan-out. */
 export function isStoredFanOut(value: unknown): value is StoredFanOut {
   const { count, items } = (value ?? {}) as Partial<StoredFanOut>
-  const isCount = Number.isSafeInteger(count) && count! >= 0
+  const isCount = Number.isSafeInteger(count) && count! >= 0 && count! <= MOST_ELEMENTS
   return isCount && (items === undefined || (Array.isArray(items) && items.length === count))
 }

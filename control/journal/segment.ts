@@ -34,8 +34,8 @@ export class Segment {
   constructor(dataDir: string, number: number, reserve?: DiskReserve) {
     this.number = number
     this.path = join(dataDir, segmentName(number))
-    const zeroBytes = reserve?.moveTo(this.path) ?? 0
-    this.fd = openSync(this.path, zeroBytes > 0 ? 'r+' : 'wx', 0o600)
+    const zeroBytes = reserve?.moveTo(this.path)
+    this.fd = openSync(this.path, zeroBytes === undefined ? 'wx' : 'r+', 0o600)
     this.#preallocation = new Preallocation(this.fd, zeroBytes)
   }
 

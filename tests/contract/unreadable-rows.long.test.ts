@@ -6,6 +6,7 @@ import { expect, test } from 'bun:test'
 import { builtProgram } from '../../scripts/build.ts'
 import type { Control } from '../support/control.ts'
 import { freePort } from '../support/free-port.ts'
+import { connectClient } from '../support/mcp-client.ts'
 import { answered, type Cluster, describeReplicas, LONG_LEASE, owns } from '../support/replicas.ts'
 import { testEnvironment } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -29,6 +30,10 @@ const DAMAGES: readonly (readonly [what: string, statement: string])[] = [
   ['states that are no JSON', framed(`'[{"id":'`)],
   ['states of another form', framed(`'[5]'`)],
   ['a list of children without its task', framed(`'{"task":"none"}'`)],
+  [
+    'a list of more children than there can be', // it is that of bad-8
+    framed(`'{"graph_ordinal":' || ordinal || ',"id":"bad-8","count":2000000000}'`),
+  ],
   ['states of a task that is not there', framed(`'[{"id":"none","seq":1,"graph_ordinal":1}]'`)],
 ]
 
@@ -91,6 +96,10 @@ describeReplicas('rows that cannot be read', (newCluster) => {
       expect([answer.status, await answer.text()]).toEqual([409, expect.stringContaining('is unreadable')])
     }
     expect((await control.fetch(`/graphs/${bad[0]}/cancel`, { method: 'POST' })).status).toBe(409)
+    await using mcp = await connectClient(control.url)
+    expect(await mcp.call('get_graph', { graph_id: bad[0] })).toMatchObject({
+      ...{ isError: true, text: expect.stringContaining(`DELETE /graphs/${bad[0]}`) },
+    })
     const taken = await control.post({ tasks: [noop('bad-0')] })
     expect([taken.status, await taken.text()]).toEqual([409, expect.stringContaining(`DELETE /graphs/${bad[0]}`)])
     const { exitCode, finding } = await check(each)
