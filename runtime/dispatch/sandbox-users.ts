@@ -6,7 +6,7 @@ import { messageOf } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { removeIpcObjects } from '../host/ipc-objects.ts'
 import { type SandboxUids, uidsOfProcesses } from '../host/sandbox-uids.ts'
-import { takeBack, takeShared } from '../store/handed-files.ts'
+import { removeShared, takeBack } from '../store/handed-files.ts'
 import type { LiveTask } from '../store/live-task.ts'
 import type { TaskDir } from '../store/task-dir.ts'
 
@@ -62,7 +62,7 @@ export class SandboxUsers {
     try {
       const { namespaces } = (JSON.parse(row.execution_plan) as ExecutionPlan).effective_sandbox
       await takeBack(dir, uid)
-      if (!namespaces?.mount) await takeShared(uid)
+      if (!namespaces?.mount) await removeShared(uid)
       if (!namespaces?.ipc) removeIpcObjects(uid)
       this.#release(task_id, uid, isCertain && namespaces?.pid === true)
     } catch (error) {

@@ -28,7 +28,7 @@ const FIRST_PAUSE_MS = 10
 const DISTURBED: readonly string[] = ['ENOENT', 'ENOTDIR', 'ENOTEMPTY', 'EEXIST', 'ELOOP']
 
 /** Removes `path` and all below it, if it is there. A task may have replaced its directory by anything. */
-export const removeTree = (path: string): Promise<void> => untilUndisturbed(() => removeOnce(path))
+export const removeTree = (path: string | Buffer): Promise<void> => untilUndisturbed(() => removeOnce(path))
 
 /** Tries `remove` again, after growing pauses, while others change what it removes. */
 export async function untilUndisturbed(remove: () => Promise<void>): Promise<void> {
@@ -42,7 +42,7 @@ export async function untilUndisturbed(remove: () => Promise<void>): Promise<voi
   }
 }
 
-async function removeOnce(path: string): Promise<void> {
+async function removeOnce(path: string | Buffer): Promise<void> {
   if (!(await isDirectory(path))) return await rm(path, { force: true })
   try {
     await removeDirectory(path, false)
@@ -52,7 +52,7 @@ async function removeOnce(path: string): Promise<void> {
   }
 }
 
-async function isDirectory(path: string): Promise<boolean> {
+async function isDirectory(path: string | Buffer): Promise<boolean> {
   try {
     return (await lstat(path)).isDirectory()
   } catch (error) {
@@ -63,7 +63,7 @@ async function isDirectory(path: string): Promise<boolean> {
 
 const isClosed = (error: unknown): boolean => ['EACCES', 'EPERM'].includes(systemCodeOf(error) ?? '')
 
-async function removeDirectory(path: string, isToOpen: boolean): Promise<void> {
+async function removeDirectory(path: string | Buffer, isToOpen: boolean): Promise<void> {
   try {
     await flatten(path, isToOpen)
   } catch (error) {
@@ -74,7 +74,7 @@ async function removeDirectory(path: string, isToOpen: boolean): Promise<void> {
 }
 
 /** Leaves no directory deeper than `MAX_LEVEL`, and with `isToOpen` none that is closed. */
-async function flatten(top: string, isToOpen: boolean): Promise<void> {
+async function flatten(top: string | Buffer, isToOpen: boolean): Promise<void> {
   using root = Directory.open(Buffer.from(top))
   const prefix = `moved-${crypto.randomUUID()}-`
   /** Directories that are still to be read, as names from the top. */
