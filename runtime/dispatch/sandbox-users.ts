@@ -3,6 +3,7 @@
  */
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import { messageOf } from '../../shared/errors.ts'
+import { GrowingPause } from '../../shared/growing-pause.ts'
 import type { Log } from '../../shared/log.ts'
 import { removeIpcObjects } from '../host/ipc-objects.ts'
 import { type SandboxUids, uidsOfProcesses } from '../host/sandbox-uids.ts'
@@ -10,8 +11,23 @@ import { removeShared, takeBack } from '../store/handed-files.ts'
 import type { LiveTask } from '../store/live-task.ts'
 import type { TaskDir } from '../store/task-dir.ts'
 
-/** Milliseconds until the service looks again whether a process of an ended task is gone. */
+/** Milliseconds until the service looks again whether a user is free. */
 const LOOK_MS = 1_000
+
+/** The same for a user whose task has ended, but not its processes, or whose files could not be taken back. */
+const LOOK_PAUSES = { firstMs: LOOK_MS, longestMs: 10_000 }
+
+/** The user of a task that has ended. */
+interface LeftUser {
+  readonly task_id: string
+  readonly uid: number
+  readonly dir: TaskDir
+  readonly namespaces: ExecutionPlan['effective_sandbox']['namespaces']
+  /** Whether no process can have it. */
+  readonly isGone: boolean
+  readonly pauses: GrowingPause
+  isFaultLogged?: true
+}
 
 export class SandboxUsers {
   readonly #uids: SandboxUids
@@ -53,27 +69,41 @@ export class SandboxUsers {
   }
 
   /**
-   * Nothing of the task runs any more as far as its launcher knows. Resolves when its files belong to the service again. Its
-   * user is given back then, or once no process has it. Never rejects.
+   * Nothing of the task runs any more as far as its launcher knows. Resolves when its files belong to the service again, or
+   * that failed, and is tried again. Its user is given back then, or once no process has it. Never rejects.
    */
   async takeBack({ task_id, row }: LiveTask, dir: TaskDir, isCertain: boolean): Promise<void> {
-    const uid = this.#uids.of(task_id)
+    const uid = this.#uids.leave(task_id)
     if (uid === undefined) return
-    try {
-      const { namespaces } = (JSON.parse(row.execution_plan) as ExecutionPlan).effective_sandbox
-      await takeBack(dir, uid)
-      if (!namespaces?.mount) await removeShared(uid)
-      if (!namespaces?.ipc) removeIpcObjects(uid)
-      this.#release(task_id, uid, isCertain && namespaces?.pid === true)
-    } catch (error) {
-      this.#log.error('the user of a sandbox cannot be given back', { task_id, uid, cause: messageOf(error) })
-    }
+    const { namespaces } = (JSON.parse(row.execution_plan) as ExecutionPlan).effective_sandbox
+    const isGone = isCertain && namespaces?.pid === true
+    await this.#tryToFree({ task_id, uid, dir, namespaces, isGone, pauses: new GrowingPause(LOOK_PAUSES) }, true)
   }
 
-  #release(taskId: string, uid: number, isGone: boolean): void {
-    if (isGone || !uidsOfProcesses().has(uid)) {
-      this.#uids.release(taskId)
+  async #tryToFree(user: LeftUser, isFirst: boolean): Promise<void> {
+    const { task_id, uid, pauses } = user
+    let isFree = false
+    try {
+      isFree = user.isGone || !uidsOfProcesses().has(uid)
+      // What a process leaves that has outlived its task is taken back after its end.
+      if (isFirst || isFree) await this.#takeAll(user)
+    } catch (error) {
+      isFree = false
+      if (!user.isFaultLogged) {
+        this.#log.error('the user of a sandbox cannot be given back', { task_id, uid, cause: messageOf(error) })
+      }
+      user.isFaultLogged = true
+    }
+    if (isFree) {
+      this.#uids.free(uid)
       this.onFree()
-    } else setTimeout(() => this.#release(taskId, uid, false), LOOK_MS).unref()
+    } else setTimeout(() => void this.#tryToFree(user, false), pauses.next()).unref()
+  }
+
+  async #takeAll({ uid, dir, namespaces }: LeftUser): Promise<void> {
+    await takeBack(dir, uid)
+    if (!this.#uids.isOurs(uid)) return // of the host, the rest is that of a sandbox of another service
+    if (!namespaces?.mount) await removeShared(uid)
+    if (!namespaces?.ipc) removeIpcObjects(uid)
   }
 }

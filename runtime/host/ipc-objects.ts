@@ -4,6 +4,9 @@ import { readText } from './read-text.ts'
 
 const IPC_RMID = 0
 
+/** In the mode of a segment that is removed once no process has it attached. */
+const SHM_DEST = 0o1000
+
 /** After the key. Its name varies: shmid, msqid, semid. */
 const ID_COLUMN = 1
 
@@ -33,7 +36,8 @@ function objectsOf(kind: string, uid: number): number[] {
   const [head = '', ...lines] = (readText(`/proc/sysvipc/${kind}`) ?? '').trimEnd().split('\n')
   const columns = head.trim().split(/\s+/)
   return lines
-    .map((line) => line.trim().split(/\s+/).map(Number))
-    .filter((values) => ['uid', 'cuid'].some((name) => values[columns.indexOf(name)] === uid))
-    .map((values) => values[ID_COLUMN]!)
+    .map((line) => line.trim().split(/\s+/))
+    .filter((values) => ['uid', 'cuid'].some((name) => Number(values[columns.indexOf(name)]) === uid))
+    .filter((values) => (Number.parseInt(values[columns.indexOf('perms')]!, 8) & SHM_DEST) === 0)
+    .map((values) => Number(values[ID_COLUMN]))
 }

@@ -65,7 +65,7 @@ export class SandboxUids {
     return this.#free.length > 0 || this.#claimOne()
   }
 
-  /** The id of a sandbox that has one: from `take` to `release`. */
+  /** The id of a sandbox that has one: from `take` to `leave`. */
   of(holder: string): number | undefined {
     return this.#held.get(holder)
   }
@@ -86,7 +86,10 @@ export class SandboxUids {
     return this.hasFree ? this.take(TRIAL) : this.#range.first
   }
 
-  /** A sandbox of an earlier service runs on with its id, whether that is in the range or not. */
+  /**
+   * A sandbox of an earlier service has this id, whether that is in the range or not. If it ended meanwhile, another service
+   * may have claimed the id.
+   */
   restore(holder: string, uid: number): void {
     const free = this.#free.indexOf(uid)
     if (free >= 0) this.#free.splice(free, 1)
@@ -119,11 +122,26 @@ export class SandboxUids {
     )
   }
 
-  /** Nothing bears the id any more. */
-  release(holder: string): void {
+  /** Whether all that bears the id is ours: no other service has claimed it. */
+  isOurs(uid: number): boolean {
+    return this.#claimed.has(uid)
+  }
+
+  /** The sandbox has ended. Nobody gets its id before `free`, whoever gets its name. */
+  leave(holder: string): number | undefined {
     const uid = this.#held.get(holder)
-    if (uid === undefined) return
     this.#held.delete(holder)
+    return uid
+  }
+
+  /** For a sandbox that nothing is left of. */
+  release(holder: string): void {
+    const uid = this.leave(holder)
+    if (uid !== undefined) this.free(uid)
+  }
+
+  /** Nothing bears the id any more, which its sandbox has left. */
+  free(uid: number): void {
     if (this.#claimed.has(uid) && this.#isInRange(uid)) this.#free.push(uid)
   }
 

@@ -107,7 +107,7 @@ export const runtimeLogEvents = {
   },
   'the user of a sandbox cannot be given back': {
     level: 'error',
-    when: 'Something that the task has left cannot be taken from its user, which no other sandbox gets until the next start.',
+    when: 'Something that the task has left cannot be taken from its user. It is tried again, and no other sandbox gets the user before.',
     fields: { ...CAUSE, uid: 'Its id' },
   },
   'cannot close the directory of a task': {
