@@ -63,9 +63,6 @@ export function listSource(forEach: unknown): ListSource | string {
   }
 }
 
-/** Elements of the longest list that `--max-fan-out` can allow. */
-export const MOST_ELEMENTS = 100_000
-
 /** Whether the list is the value of another task. */
 export const isReferenceToList = (forEach: unknown): boolean => isObject(forEach) && Object.hasOwn(forEach, '$from')
 

@@ -4,9 +4,9 @@
  * The frame is on disk before the first child starts. So a restart runs the same children for the same elements, whatever
  * became of the task that the list comes from.
  */
+import { MOST_ELEMENTS } from '../../shared/contract/fan-out.ts'
 import { parseJson } from '../../shared/json-bytes.ts'
 import type { Steps } from '../../shared/steps.ts'
-import { MOST_ELEMENTS } from '../graph/fan-out.ts'
 import type { Task } from '../graph/graph.ts'
 import { jsonText } from '../json/pieces.ts'
 
