@@ -55,7 +55,7 @@ export interface WaitOptions {
 }
 
 export interface RunOptions extends WaitOptions {
-  /** Submits the graph also if it is certain to fail. */
+  /** Submits the graph even if it is certain to fail. */
   readonly force?: boolean | undefined
   readonly idempotencyKey?: string | undefined
   readonly traceId?: string | undefined
@@ -246,8 +246,8 @@ export class Taskmill {
       if (error instanceof TaskmillError && error.status >= 400 && error.status < 500) return undefined
       throw error
     })
-    const isMeant = (id: string) => graph.tasks.find((task) => task.id === id)?.annotations?.expect === 'failed'
-    const refusal = refusalOfFailures(unmeantFailures(found?.errors, isMeant), 'correct it, or pass force: true')
+    const expectOf = (id: string) => graph.tasks.find((task) => task.id === id)?.annotations?.expect
+    const refusal = refusalOfFailures(unmeantFailures(found?.errors, expectOf), 'correct it, or pass force: true')
     if (refusal !== undefined) throw new TaskmillError(refusal, { code: 'invalid', wasSent: false })
   }
 

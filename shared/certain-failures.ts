@@ -7,11 +7,14 @@ export interface CertainFailure {
   readonly fails?: true | undefined
 }
 
+/** Whether the annotation `expect` of a task says that it does not succeed: one that is meant to be skipped never runs. */
+export const isMeant = (expect: unknown): boolean => expect === 'failed' || expect === 'skipped'
+
 /** The faults of tasks that are certain to fail, and the graph with them, without being meant to. */
 export const unmeantFailures = <F extends CertainFailure>(
   errors: readonly F[] | undefined,
-  isMeant: (taskId: string) => boolean,
-): F[] => (errors ?? []).filter(({ fails, task_id = '' }) => fails === true && !isMeant(task_id))
+  expectOf: (taskId: string) => unknown,
+): F[] => (errors ?? []).filter(({ fails, task_id = '' }) => fails === true && !isMeant(expectOf(task_id)))
 
 /** Why a graph with these faults was not submitted; undefined without any. */
 export function refusalOfFailures([first, ...others]: readonly CertainFailure[], remedy: string): string | undefined {

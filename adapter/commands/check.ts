@@ -1,4 +1,5 @@
 /** `taskmill check`: the faults of a graph and the order of its tasks, without a submission. */
+import { isMeant } from '../../shared/certain-failures.ts'
 import type { GraphDryRun, GraphFault } from '../../shared/contract/graph-dry-run.ts'
 import type { ServiceClient } from '../../shared/http-client.ts'
 import { type Answer, EXIT } from '../envelope.ts'
@@ -36,10 +37,10 @@ export async function checked(client: ServiceClient, graph: GivenGraph): Promise
 async function asMeant({ bytes, said }: GivenGraph, found: GraphDryRun): Promise<GraphDryRun> {
   const { expectationsIn } = await import('../follow/graph-file.ts')
   const expectations = expectationsIn(bytes)
-  const isMeant = ({ fails, task_id = '' }: GraphFault) =>
-    fails === true && expectations.get(task_id)?.expect === 'failed'
-  const errors = found.errors.filter((fault) => !isMeant(fault))
-  const meant = found.errors.filter(isMeant)
+  const isNoFault = ({ fails, task_id = '' }: GraphFault) =>
+    fails === true && isMeant(expectations.get(task_id)?.expect)
+  const errors = found.errors.filter((fault) => !isNoFault(fault))
+  const meant = found.errors.filter(isNoFault)
   return {
     ...found,
     valid: errors.length === 0,

@@ -18,7 +18,7 @@ export const run = defineCommand({
   usage: '[FILE] [--set name=value] [--force] [--timeout 10m]',
   settings: {
     ...graphSettings,
-    force: flag({ help: 'Submit the graph also if it is certain to fail.' }),
+    force: flag({ help: 'Submit the graph even if it is certain to fail.' }),
     ...followSettings,
   },
   maxArguments: 1,
@@ -54,7 +54,7 @@ async function refuseFailures(
     throw error
   })
   const { errors } = found as Partial<GraphDryRun>
-  const failures = unmeantFailures(errors, (id) => expectations.get(id)?.expect === 'failed')
+  const failures = unmeantFailures(errors, (id) => expectations.get(id)?.expect)
   const told = failures.map((fault) => ({ ...fault, message: said(fault.message) }))
   const refusal = refusalOfFailures(told, 'correct it, or submit it as it is with --force')
   if (refusal !== undefined) throw new PartialFailure(refusal, {}, { errors: told })

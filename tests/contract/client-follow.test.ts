@@ -179,6 +179,17 @@ describe('run', () => {
       const { exitCode, envelope } = await client(['run'], { stdin })
       expect([exitCode, envelope.data?.state]).toEqual([0, 'failed'])
     })
+
+    test('is run if its file says that another failure skips the task', async () => {
+      const stdin = graphOf(
+        denied('a', { annotations: { expect: 'failed' } }),
+        denied('b', { depends_on: ['a'], annotations: { expect: 'skipped' } }),
+      )
+      const checked = await client(['check'], { stdin })
+      expect([checked.exitCode, checked.envelope.data?.errors]).toEqual([0, []])
+      const { exitCode, envelope } = await client(['run'], { stdin })
+      expect([exitCode, envelope.data?.tasks]).toMatchObject([0, [{ status: 'failed' }, { status: 'skipped' }]])
+    })
   })
 })
 
