@@ -2,7 +2,9 @@
  * Resolves an argument of a subcommand to a task, a graph, or a task in a graph (`GRAPH_ID/TASK_ID`), tried in this
  * order. A task of a scoped graph is known only within its graph.
  */
-import { CallFailed } from '../shared/http-client.ts'
+import type { GraphDetails } from '../shared/contract/graphs.ts'
+import { CallFailed, type ServiceClient } from '../shared/http-client.ts'
+import { PartialFailure } from './envelope.ts'
 
 export interface Address {
   readonly kind: 'task' | 'graph'
@@ -52,13 +54,25 @@ async function atFirst<T>(
 export const atAddress = <T>(argument: string, call: (address: Address) => Promise<T>) =>
   atFirst(argument, addressesOf(argument), call)
 
-/** Calls `call` at the possible addresses of tasks. */
-export const atTask = <T>(argument: string, call: (address: Address) => Promise<T>) =>
+/** Calls `call` at the possible addresses of tasks. If `argument` names a graph, the failure lists its tasks. */
+export const atTask = <T>(argument: string, client: ServiceClient, call: (address: Address) => Promise<T>) =>
   atFirst(
     argument,
     addressesOf(argument).filter(({ kind }) => kind === 'task'),
     call,
-  )
+  ).catch(async (error: unknown) => {
+    throw await withTasksOf(argument, client, error)
+  })
+
+async function withTasksOf(id: string, client: ServiceClient, error: unknown): Promise<unknown> {
+  if (!(error instanceof CallFailed && error.statusCode === NOT_FOUND)) return error
+  const path = `/graphs/${encodeURIComponent(id)}`
+  const graph = (await client.call({ method: 'GET', path }).catch(() => undefined)) as GraphDetails | undefined
+  if (!Array.isArray(graph?.tasks)) return error
+  const tasks = graph.tasks.map((task) => ({ id: task.id, status: task.status }))
+  const example = tasks[0] === undefined ? '' : `, such as ${id}/${tasks[0].id}`
+  return new PartialFailure(`${id} is a graph: name one of its tasks${example}`, error, { graph_id: id, tasks })
+}
 
 /** Adds the missing part to the error `unknown`, if the argument has the form `/TASK_ID` or `GRAPH_ID/`. */
 function explained(argument: string, unknown: CallFailed): CallFailed {

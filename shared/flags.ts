@@ -230,7 +230,7 @@ function canonicalArgv(argv: readonly string[], settings: Settings): CanonicalAr
     else if (name === 'version') asked ??= 'version'
     else {
       const named = byName.get(name)
-      if (named === undefined) throw unknownFlag(name, byName.keys())
+      if (named === undefined) throw unknownFlag(token.replace(/=.*/s, ''), name, byName.keys())
       const { fullName, setting } = named
       let value = inline
       if (value === undefined && setting.isSwitch) value = 'true'
@@ -252,11 +252,9 @@ function canonicalArgv(argv: readonly string[], settings: Settings): CanonicalAr
   return { asked, canonical: [...given, '--', ...positionals], names: [...flags.keys()] }
 }
 
-function unknownFlag(name: string, known: Iterable<string>): UsageError {
+function unknownFlag(flag: string, name: string, known: Iterable<string>): UsageError {
   const nearest = nearestName(name, [...known, 'help', 'version'])
-  return new UsageError(
-    `unknown flag --${name} (${nearest === undefined ? 'see --help' : `did you mean --${nearest}?`})`,
-  )
+  return new UsageError(`unknown flag ${flag} (${nearest === undefined ? 'see --help' : `did you mean --${nearest}?`})`)
 }
 
 /** The table as lines for `--help`: the flag, its sentence, then its variable, default and range. */

@@ -236,7 +236,9 @@ export class ServiceClient {
     const value = jsonOrUndefined(text)
     const reason = isObject(value) && 'error' in value ? errorText(value.error) : ''
     const remedy = this.#remedyFor(answer.statusCode, headers)
-    if (reason !== '') return new CallFailed(`${reason}${remedy}`, answer)
+    // Our other services have the same words for a path that they do not have.
+    const isUnknownPath = reason.startsWith(`not found: ${method} `)
+    if (reason !== '' && !isUnknownPath) return new CallFailed(`${reason}${remedy}`, answer)
     const doubt = answer.statusCode === NOT_FOUND ? `: is this the ${this.#service.name} service?` : ''
     return new CallFailed(`${method} ${this.shownUrl}${path} answered ${answer.statusCode}${remedy}${doubt}`, answer)
   }

@@ -20,7 +20,7 @@ export const answerCommand = (verb: 'approve' | 'reject', summary: string) =>
       const id = onlyIdOf(positionals, 'task id')
       const answer: ApprovalAnswer = { who: who || userName(env), ...(why !== '' && { why }) }
       const body = new TextEncoder().encode(JSON.stringify(answer))
-      const { answer: record } = await atTask(id, ({ path }) =>
+      const { answer: record } = await atTask(id, client, ({ path }) =>
         client.call({ method: 'POST', path: `${path}/${verb}`, body }),
       )
       return shown('task', record, { client, env })

@@ -5,6 +5,7 @@ import { parseDurationMs } from '../../shared/duration.ts'
 import { integer, list, text, texts } from '../../shared/flags.ts'
 import { EXIT } from '../envelope.ts'
 import { defineCommand } from './command.ts'
+import { inFlags } from './in-flags.ts'
 import { labelsIn } from './label-flags.ts'
 
 export const graphs = defineCommand({
@@ -31,7 +32,7 @@ export const graphs = defineCommand({
     if (since !== '') query.set('since', timeOf(since))
     if (until !== '') query.set('until', timeOf(until))
     if (cursor !== '') query.set('cursor', cursor)
-    const { body, headers } = await client.list({ method: 'GET', path: `/graphs?${query}` })
+    const { body, headers } = await inFlags(client.list({ method: 'GET', path: `/graphs?${query}` }))
     const next = headers.get('x-next-cursor')
     return {
       data: { graphs: body, ...(next !== null && { next_cursor: next }) },

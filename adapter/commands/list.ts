@@ -3,6 +3,7 @@ import type { TaskRecord } from '../../shared/contract/control.ts'
 import { integer, list as listOf, text } from '../../shared/flags.ts'
 import { EXIT } from '../envelope.ts'
 import { defineCommand } from './command.ts'
+import { inFlags } from './in-flags.ts'
 
 /** `run` gives a graph ids of its own, so its tasks are not in the list of the service. */
 const NONE = 'no tasks here; those of taskmill run: taskmill graphs, then taskmill list --graph GRAPH_ID'
@@ -25,7 +26,7 @@ export const list = defineCommand({
     if (cursor !== '') query.set('cursor', cursor)
     // Below its graph are also tasks that the list of the service leaves out: with ids of the graph, or replaced.
     const path = graph === '' ? '/tasks' : `/graphs/${encodeURIComponent(graph)}/tasks`
-    const { body: tasks, headers } = await client.list({ method: 'GET', path: `${path}?${query}` })
+    const { body: tasks, headers } = await inFlags(client.list({ method: 'GET', path: `${path}?${query}` }))
     const next = headers.get('x-next-cursor')
     return {
       data: { tasks, ...(next !== null && { next_cursor: next }) },

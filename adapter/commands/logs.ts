@@ -1,8 +1,7 @@
 /** `taskmill logs`: the output of a task. With `--follow` it is shown on standard error while the task writes it. */
-import type { GraphDetails } from '../../shared/contract/graphs.ts'
 import { messageOf } from '../../shared/errors.ts'
 import { flag, optionalInteger } from '../../shared/flags.ts'
-import { CallFailed, type ServiceClient } from '../../shared/http-client.ts'
+import { CallFailed } from '../../shared/http-client.ts'
 import { atTask } from '../addresses.ts'
 import { EXIT, Interrupted, PartialFailure } from '../envelope.ts'
 import { defineCommand } from './command.ts'
@@ -19,10 +18,10 @@ export const logs = defineCommand({
   heedsInterruption: true,
   async run({ values: { follow, tail }, positionals, client, interruption }) {
     const id = onlyIdOf(positionals, 'task id')
-    const { address } = await atTask(id, ({ path }) =>
+    const { address } = await atTask(id, client, ({ path }) =>
       client.call({ method: 'GET', path, signal: interruption }),
-    ).catch(async (error: unknown) => {
-      throw interruption.aborted ? interruption.reason : await withTasksOf(id, client, error)
+    ).catch((error: unknown) => {
+      throw interruption.aborted ? interruption.reason : error
     })
     const { path } = address
     const taskId = decodeURIComponent(path.slice(path.lastIndexOf('/') + 1))
@@ -50,14 +49,3 @@ export const logs = defineCommand({
     }
   },
 })
-
-/** `error`, or a failure that lists the tasks of the graph if `id` names one. */
-async function withTasksOf(id: string, client: ServiceClient, error: unknown): Promise<unknown> {
-  if (!(error instanceof CallFailed && error.statusCode === 404)) return error
-  const path = `/graphs/${encodeURIComponent(id)}`
-  const graph = (await client.call({ method: 'GET', path }).catch(() => undefined)) as GraphDetails | undefined
-  if (!Array.isArray(graph?.tasks)) return error
-  const tasks = graph.tasks.map((task) => ({ id: task.id, status: task.status }))
-  const example = tasks[0] === undefined ? '' : `, such as ${id}/${tasks[0].id}`
-  return new PartialFailure(`${id} is a graph: name one of its tasks${example}`, error, { graph_id: id, tasks })
-}

@@ -11,7 +11,7 @@ export const network = defineCommand({
   settings: {},
   maxArguments: 1,
   async run({ positionals, client }) {
-    const { answer } = await atTask(onlyIdOf(positionals, 'task id'), ({ path }) =>
+    const { answer } = await atTask(onlyIdOf(positionals, 'task id'), client, ({ path }) =>
       client.call({ method: 'GET', path: `${path}/network` }),
     )
     const data = answer as TaskNetwork

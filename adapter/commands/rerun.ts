@@ -6,6 +6,7 @@ import { defineCommand } from './command.ts'
 import { followSettings } from './follow-settings.ts'
 import { parameterSetting } from './graph-argument.ts'
 import { onlyIdOf } from './ids.ts'
+import { inFlags } from './in-flags.ts'
 
 export const rerun = defineCommand({
   summary:
@@ -30,7 +31,7 @@ export const rerun = defineCommand({
     const request: RerunRequest = { ...(isNamed && { from }), ...(set.length > 0 && { params }) }
     const path = `/graphs/${encodeURIComponent(source)}/rerun`
     const body = new TextEncoder().encode(JSON.stringify(request))
-    const answer = await client.call({ method: 'POST', path, body, signal }).catch((error: unknown) => {
+    const answer = await inFlags(client.call({ method: 'POST', path, body, signal })).catch((error: unknown) => {
       throw signal.aborted ? signal.reason : error
     })
     if (!follow) return submitted(answer)

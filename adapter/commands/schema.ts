@@ -1,4 +1,5 @@
 /** `taskmill schema`: the JSON Schema of a graph file, as it is. */
+import { messageOf } from '../../shared/errors.ts'
 import { writeOut } from '../../shared/standard-output.ts'
 import { isTerminal } from '../terminal.ts'
 import { defineCommand } from './command.ts'
@@ -11,7 +12,10 @@ export const schema = defineCommand({
   ownsOutput: true,
   async run() {
     const { default: graphSchema } = await import('../../shared/contract/graph-schema.json')
-    await writeOut(`${JSON.stringify(graphSchema, null, (await isTerminal()) ? 2 : undefined)}\n`)
+    const text = `${JSON.stringify(graphSchema, null, (await isTerminal()) ? 2 : undefined)}\n`
+    await writeOut(text).catch((error: unknown) => {
+      throw new Error(`cannot write the schema to standard output: ${messageOf(error)}`)
+    })
     return undefined
   },
 })

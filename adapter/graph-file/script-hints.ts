@@ -4,17 +4,20 @@ import { isObject, jsonOrUndefined } from '../../shared/json.ts'
 /** Hints for people, at most. */
 const MAX_HINTS = 20
 
-/** A sentence for each task whose script has several lines, and no `set -e` before the second one. */
+/** Types whose tasks may have a shell script. */
+const SCRIPT_TYPES: ReadonlySet<unknown> = new Set(['runtime', 'runtime.script', 'os', 'os.shell', 'shell'])
+
+/** A sentence for each task whose script has several commands, and no `set -e` before the second one. */
 export function scriptHints(graph: Uint8Array): string[] {
   const value = jsonOrUndefined(new TextDecoder().decode(graph))
   const tasks = isObject(value) && Array.isArray(value.tasks) ? value.tasks : []
   return tasks
+    .filter((task) => isObject(task) && SCRIPT_TYPES.has(task.type))
     .flatMap((task) => {
-      const script = isObject(task) ? shellScriptOf(task.input ?? task.params) : undefined
+      const script = shellScriptOf(task.input ?? task.params)
       const lines = script === undefined ? 0 : linesAfterAFault(script)
-      const id = isObject(task) ? String(task.id) : ''
       return lines > 1
-        ? [`task ${id}: its script has ${lines} lines and goes on after one that fails: begin it with set -e`]
+        ? [`task ${task.id}: its script has ${lines} lines and goes on after one that fails: begin it with set -e`]
         : []
     })
     .slice(0, MAX_HINTS)
@@ -32,9 +35,14 @@ function shellScriptOf(params: unknown): string | undefined {
   return isShell && !flags.some((flag) => /^-[a-z]*e/.test(flag)) ? script : undefined
 }
 
-/** The number of lines with commands; 0 if the first of them ends the script after a fault. */
+/** The number of lines with commands; 0 if the first one ends the script after a fault, or if lines may be one command. */
 function linesAfterAFault(script: string): number {
   const joined = script.replace(/\\\n/g, ' ').replace(/(&&|\|\||\|)[ \t]*\n\s*/g, '$1 ')
   const lines = joined.split('\n').filter((line) => /^\s*[^\s#]/.test(line))
-  return /^\s*set\s+(?:-[a-z]*e|-o\s+errexit)/.test(lines[0] ?? '') ? 0 : lines.length
+  const [first = ''] = lines
+  const isStrict = /^\s*set\s(?:[^;&|#]*\s)?(?:-[A-Za-z]*e[A-Za-z]*|errexit)(?![^\s;&|])/.test(first)
+  const isOneCommand = /^\s*(?:if|for|while|case)\b/.test(first) || joined.includes('<<') || lines.some(hasOpenQuote)
+  return isStrict || isOneCommand ? 0 : lines.length
 }
+
+const hasOpenQuote = (line: string): boolean => /["']/.test(line.replace(/\\.|'[^']*'|"(?:\\.|[^"\\])*"/g, ''))

@@ -28,11 +28,15 @@ interface Step {
 }
 
 /**
- * Where the value at `path` stands in `text`, or the innermost value around it that has a line of its own: a mapping in
- * brackets is one place. Undefined if there is none.
+ * Where the value at `path` stands in `text`, or its key, or the innermost value around it that is found. Items of a list in
+ * brackets are not. Undefined if there is none.
  */
-export function placeInYaml(text: string, path: readonly (string | number)[]): Place | undefined {
-  const scan = new KeyScan(text, path)
+export function placeInYaml(
+  text: string,
+  path: readonly (string | number)[],
+  of: 'value' | 'key' = 'value',
+): Place | undefined {
+  const scan = new KeyScan(text, path, of)
   try {
     scan.run()
   } catch (thrown) {
@@ -74,7 +78,13 @@ interface FlowFrame {
   readonly keys: Keys | undefined
   /** The last scalar that may turn out to be a key. */
   candidate: string | undefined
+  /** Where that scalar begins. */
+  candidateAt: Place | undefined
   isQuoted: boolean
+  /** Number of wanted steps that lead to this collection. Undefined: they lead elsewhere. */
+  readonly depth: number | undefined
+  /** The current key, or the index of the current item. */
+  step: string | number
 }
 
 /** A key may stand for a merge any number of times. */
@@ -94,12 +104,14 @@ class KeyScan {
   /** The steps to the current node, the innermost last. */
   readonly #steps: Step[] = []
   readonly #wanted: readonly (string | number)[]
+  readonly #of: 'value' | 'key'
   #depth = 0
   /** The innermost place so far on the way to the wanted one. */
   place: Place | undefined
 
-  constructor(text: string, wanted: readonly (string | number)[] = []) {
+  constructor(text: string, wanted: readonly (string | number)[] = [], of: 'value' | 'key' = 'value') {
     this.#wanted = wanted
+    this.#of = of
     this.#lines = text.replace(/^\ufeff/, '').split(/\r\n|\n|\r/)
   }
 
@@ -157,9 +169,18 @@ class KeyScan {
     const depth = this.#steps.length
     const step = this.#steps[depth - 1]!
     step.leads = (this.#steps[depth - 2]?.leads ?? true) && this.#wanted[depth - 1] === step.key
-    if (!step.leads || depth <= this.#depth) return
+    if (step.leads) this.#found(depth, this.#placeAt(column), this.#placeAt(valueAt))
+  }
+
+  /** The first `depth` wanted steps lead to this key or item, and this value. */
+  #found(depth: number, key: Place, value: Place): void {
+    if (depth <= this.#depth) return
     this.#depth = depth
-    this.place = { line: this.#row + 1, column: valueAt + 1 }
+    this.place = this.#of === 'key' && depth === this.#wanted.length ? key : value
+  }
+
+  #placeAt(column: number): Place {
+    return { line: this.#row + 1, column: column + 1 }
   }
 
   /** Leaves the mappings that are further to the right. */
@@ -260,10 +281,13 @@ class KeyScan {
     const frame = frames.at(-1)
     if (character === '[' || character === '{') {
       if (frame !== undefined) frame.candidate = undefined
-      frames.push({ keys: character === '{' ? new Map() : undefined, candidate: undefined, isQuoted: false })
+      const depth = frame === undefined ? this.#depthOfSteps() : this.#depthWithin(frame)
+      const keys = character === '{' ? new Map<string, number>() : undefined
+      frames.push({ keys, candidate: undefined, candidateAt: undefined, isQuoted: false, depth, step: keys ? '' : 0 })
     } else if (character === ']' || character === '}') frames.pop()
-    else if (character === ',') frame!.candidate = undefined
-    else if (character === ':' && (frame!.isQuoted || /^:([\s,[\]{}]|$)/.test(line.slice(at)))) this.#flowColon(frame!)
+    else if (character === ',') this.#flowComma(frame!)
+    else if (character === ':' && (frame!.isQuoted || /^:([\s,[\]{}]|$)/.test(line.slice(at))))
+      this.#flowColon(frame!, at + 1 + line.slice(at + 1).search(/\S|$/))
     else if (character === '#' && /\s/.test(line[at - 1] ?? ' ')) return line.length
     else if (character === '"' || character === "'") return this.#flowQuoted(line, at, frame!)
     else if (/\s/.test(character)) return at + 1
@@ -271,14 +295,36 @@ class KeyScan {
     return at + 1
   }
 
-  #flowColon(frame: FlowFrame): void {
-    if (frame.keys !== undefined && frame.candidate !== undefined) this.#note(frame.keys, frame.candidate)
+  /** Number of wanted steps that lead to the current node; undefined if they lead elsewhere. */
+  #depthOfSteps(): number | undefined {
+    return (this.#steps.at(-1)?.leads ?? true) ? this.#steps.length : undefined
+  }
+
+  /** The same for the current value in a collection in brackets. */
+  #depthWithin({ depth, step }: FlowFrame): number | undefined {
+    return depth !== undefined && this.#wanted[depth] === step ? depth + 1 : undefined
+  }
+
+  #flowComma(frame: FlowFrame): void {
+    frame.candidate = undefined
+    if (frame.keys === undefined) frame.step = Number(frame.step) + 1
+  }
+
+  /** `valueAt` is where the value of the key begins in the current line. */
+  #flowColon(frame: FlowFrame, valueAt: number): void {
+    if (frame.keys !== undefined && frame.candidate !== undefined) {
+      this.#note(frame.keys, frame.candidate)
+      frame.step = frame.candidate
+      const depth = this.#depthWithin(frame)
+      if (depth !== undefined) this.#found(depth, frame.candidateAt!, this.#placeAt(valueAt))
+    }
     frame.candidate = undefined
     frame.isQuoted = false
   }
 
   #flowQuoted(line: string, at: number, frame: FlowFrame): number {
     const row = this.#row
+    frame.candidateAt = this.#placeAt(at)
     const end = this.#skipQuoted(at)
     frame.isQuoted = true
     frame.candidate = row === this.#row ? line.slice(at + 1, end - 1) : undefined
@@ -294,6 +340,7 @@ class KeyScan {
     ]
     frame.isQuoted = false
     frame.candidate = text.startsWith('*') ? undefined : text
+    frame.candidateAt = this.#placeAt(at)
     return at + text.length
   }
 }

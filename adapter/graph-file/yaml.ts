@@ -30,16 +30,19 @@ const MAX_SHOWN_VALUE = 60
 
 /**
  * A refusal of the service in the terms of the file: `invalid JSON: tasks[0].timeout: expected …` names the line, the column
- * and the value. Another text stays as it is.
+ * and the value, or those of the key if that is unknown. Another text stays as it is.
  */
 export function refusalInYaml(message: string, text: string, name: string): string {
   const [, at, detail] = /^invalid JSON: ([^\s:]+): (.*)$/s.exec(message) ?? []
   if (at === undefined) return message
   const path = Array.from(at.matchAll(/\[(\d+)\]|([^.[\]]+)/g), ([, index, key]) => (index ? Number(index) : key!))
-  const place = placeInYaml(text, path)
+  const [, unknownKey] = /^unknown field "([^"]+)"/.exec(detail!) ?? []
+  const place =
+    unknownKey === undefined ? placeInYaml(text, path) : placeInYaml(text, [...path, ...unknownKey.split('.')], 'key')
   const where = place === undefined ? '' : ` line ${place.line}, column ${place.column}:`
   const value = JSON.stringify(valueAt(Bun.YAML.parse(text), path))?.slice(0, MAX_SHOWN_VALUE)
-  return `${name}:${where} ${at}: ${detail}${value === undefined || /\bgot\b/.test(detail!) ? '' : `, got ${value}`}`
+  const isShown = value !== undefined && unknownKey === undefined && !/\bgot\b/.test(detail!)
+  return `${name}:${where} ${at}: ${detail}${isShown ? `, got ${value}` : ''}`
 }
 
 const valueAt = (value: unknown, path: readonly (string | number)[]): unknown =>

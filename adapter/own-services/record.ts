@@ -3,8 +3,8 @@
  *
  * Everything is in `up` of the state directory: `services.json` says where the services are and which process they are,
  * `data` holds their data and the token. The file stays when they have ended: the next start takes the same ports, so
- * that the configurations of agents remain right. A process counts only while it is the one that was started, so a
- * token never goes to a stranger who has the port now.
+ * that the configurations of agents remain right. A process counts only while it is the one that was started. The token of
+ * `up` is sent only to the process that `up` started; `SERVICE_TOKEN` goes to whichever address is called.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

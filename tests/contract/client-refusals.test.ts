@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { join } from 'node:path'
 import { runClient } from '../support/client.ts'
 import { type Control, startControl } from '../support/control.ts'
+import { startRuntime } from '../support/runtime.ts'
 import { type TempDir, tempDir } from '../support/temp.ts'
 
 setDefaultTimeout(60_000)
@@ -34,6 +35,18 @@ describe('a graph in YAML', () => {
   test.each([
     ['depends_on: b', 'line 5, column 17', 'depends_on: expected array of strings, got "b"'],
     ['timeout: 30s', 'line 5, column 14', 'timeout: expected integer of milliseconds (30000), got "30s"'],
+    [
+      'backoff:\n      initail_ms: 3',
+      'line 6, column 7',
+      'backoff: unknown field "initail_ms" (did you mean "initial_ms"?)',
+    ],
+    [
+      'backoff: {initail_ms: 3}',
+      'line 5, column 15',
+      'backoff: unknown field "initail_ms" (did you mean "initial_ms"?)',
+    ],
+    ['cache: {key: k, tll_ms: 3}', 'line 5, column 21', 'cache: unknown field "tll_ms" (did you mean "ttl_ms"?)'],
+    ['secrets: {T: {nmae: s}}', 'line 5, column 19', 'secrets: unknown field "T.nmae" (did you mean "T.name"?)'],
     [
       ...(['annotations:\n      why: 7', 'line 5, column 17'] as const),
       'annotations: expected object of strings, got {"why":7}',
@@ -85,16 +98,19 @@ test('cancel says that a task, or a graph, had ended before', async () => {
   }
 })
 
-test('logs of a graph lists its tasks', async () => {
-  const tasks = [noop(), noop()]
-  const { graph_id } = await control.submit(tasks)
-  for (const { id } of tasks) await control.ended(id)
-  const { exitCode, envelope } = await client(['logs', graph_id])
-  expect(exitCode).toBe(1)
-  const message = `${graph_id} is a graph: name one of its tasks, such as ${graph_id}/${tasks[0]!.id}`
-  expect(envelope.error).toMatchObject({ message, status_code: 404 })
-  expect(envelope.data).toEqual({ graph_id, tasks: tasks.map(({ id }) => ({ id, status: 'success' })) })
-})
+test.each(['logs', 'network', 'approve --who ada', 'reject --who ada'])(
+  '%s of a graph lists its tasks',
+  async (command) => {
+    const tasks = [noop(), noop()]
+    const { graph_id } = await control.submit(tasks)
+    for (const { id } of tasks) await control.ended(id)
+    const { exitCode, envelope } = await client([...command.split(' '), graph_id])
+    expect(exitCode).toBe(1)
+    const message = `${graph_id} is a graph: name one of its tasks, such as ${graph_id}/${tasks[0]!.id}`
+    expect(envelope.error).toMatchObject({ message, status_code: 404 })
+    expect(envelope.data).toEqual({ graph_id, tasks: tasks.map(({ id }) => ({ id, status: 'success' })) })
+  },
+)
 
 test('a token that is wrong is called wrong, and one that is missing is asked for', async () => {
   await using locked = await startControl({ env: { SERVICE_TOKEN: 'sesame-42' } })
@@ -107,6 +123,25 @@ test('a token that is wrong is called wrong, and one that is missing is asked fo
 
 test('a time may be a duration before now', async () => {
   expect((await client(['graphs', '--since', '1h', '--until', '30m'])).exitCode).toBe(0)
+})
+
+test('what the service says of its parameters is told in flags', async () => {
+  const times = 'expected a duration before now (1h), or a time such as 2026-01-31T09:30:00Z'
+  for (const name of ['since', 'until'])
+    expect(await messageOf(['graphs', `--${name}`, 'yesterday'])).toBe(`invalid ${name} "yesterday": ${times}`)
+  const cursor = 'invalid cursor "zzz": expected data.next_cursor of an earlier answer'
+  for (const command of ['graphs', 'list']) expect(await messageOf([command, '--cursor', 'zzz'])).toBe(cursor)
+  const { graph_id } = await control.submit([noop()])
+  expect((await client(['wait', graph_id])).exitCode).toBe(0)
+  const nothing = `nothing to run: all tasks of graph ${graph_id} succeeded (name tasks with --from)`
+  expect(await messageOf(['rerun', graph_id])).toBe(nothing)
+})
+
+test('another service of ours is no control service', async () => {
+  await using runtime = await startRuntime()
+  const { envelope } = await runClient(['graphs'], { url: runtime.url })
+  const message = `GET ${runtime.url}/graphs?limit=100 answered 404: is this the control service?`
+  expect(envelope.error).toMatchObject({ message, status_code: 404 })
 })
 
 test('no request is told to a person where the service gave a reason', async () => {
@@ -134,8 +169,8 @@ test.each([
 })
 
 describe('check hints at a script that goes on after a fault', () => {
-  const hintsOf = async (params: object) =>
-    (await client(['check'], JSON.stringify({ tasks: [{ id: 'a', type: 'runtime.script', params }] }))).stderr
+  const hintsOf = async (params: object, type = 'runtime.script') =>
+    (await client(['check'], JSON.stringify({ tasks: [{ id: 'a', type, params }] }))).stderr
 
   test.each([
     ['two lines', { script: 'make\ntar -cf a.tar a\n' }, 2],
@@ -143,6 +178,9 @@ describe('check hints at a script that goes on after a fault', () => {
     ['two lines for bash', { script: '#!/usr/bin/env bash\nmake\ntar -cf a.tar a' }, 2],
     ['a late set -e', { script: 'cd x\nset -e\nmake' }, 3],
     ['two lines and an interpreter', { script: 'make\nls', interpreter: ['/bin/bash'] }, 2],
+    ['options without -e', { script: 'set -u -o pipefail\nmake\nls' }, 3],
+    ['set -E', { script: 'set -E\nmake' }, 2],
+    ['quotes that are closed', { script: `echo "it's" 'a "b"' \\"\nls # done` }, 2],
   ])('%s', async (_, params, lines) => {
     const hint = `its script has ${lines} lines and goes on after one that fails: begin it with set -e`
     expect(await hintsOf(params)).toContain(`taskmill: task a: ${hint}\n`)
@@ -152,6 +190,13 @@ describe('check hints at a script that goes on after a fault', () => {
     ['one line', { script: 'make && ls\n' }],
     ['set -eu', { script: '# build\nset -eu\nmake\nls' }],
     ['set -o errexit', { script: '\nset -o errexit\nmake\nls' }],
+    ['set -u -e', { script: 'set -u -e\nmake\nls' }],
+    ['errexit after another option', { script: 'set -o pipefail -o errexit\nmake\nls' }],
+    ['set -euo', { script: 'set -euo pipefail; cd x\nmake' }],
+    ['a here-document', { script: 'cat > f <<EOF\na\nb\nEOF' }],
+    ['a text of several lines', { script: "awk '\n{ print $1 }\n' f" }],
+    ['an if', { script: 'if test -e f\nthen rm f\nfi' }],
+    ['a for', { script: 'for f in *\ndo rm $f\ndone' }],
     ['lines that are one command', { script: 'make &&\n  ls \\\n  -l' }],
     ['an interpreter with -e', { script: 'make\nls', interpreter: ['/bin/sh', '-eu'] }],
     ['a shebang with -e', { script: '#!/bin/sh -e\nmake\nls' }],
@@ -159,5 +204,11 @@ describe('check hints at a script that goes on after a fault', () => {
     ['another interpreter', { script: 'import os\nprint(1)', interpreter: ['/usr/bin/python3'] }],
   ])('not %s', async (_, params) => {
     expect(await hintsOf(params)).not.toContain('set -e')
+  })
+
+  test('only of tasks that run scripts', async () => {
+    const params = { script: 'make\nls' }
+    for (const type of ['shell', 'os.shell', 'runtime']) expect(await hintsOf(params, type)).toContain('set -e')
+    for (const type of ['mcp', 'noop', 'cli-skills']) expect(await hintsOf(params, type)).not.toContain('set -e')
   })
 })

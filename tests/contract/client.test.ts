@@ -597,6 +597,10 @@ describe('standard output', () => {
       exitCode: 1,
       stderr: expect.stringContaining('cannot write the answer to standard output'),
     })
+    expect(await shell('"$1" schema > /dev/full')).toEqual({
+      ...{ exitCode: 1, stdout: '' },
+      stderr: expect.stringMatching(/^taskmill: cannot write the schema to standard output: ENOSPC/),
+    })
   })
 
   test('that nobody reads any more ends the client without a trace of ours', async () => {

@@ -165,7 +165,8 @@ describe('a letter', () => {
 describe('a mistake', () => {
   test.each<[string[], string]>([
     [['--bogus'], 'unknown flag --bogus (see --help)'],
-    [['-bogus=1'], 'unknown flag --bogus (see --help)'],
+    [['-bogus=1'], 'unknown flag -bogus (see --help)'],
+    [['-f', 'g.json'], 'unknown flag -f (see --help)'],
     [['--fileRoot', '/'], 'unknown flag --fileRoot (did you mean --file-root?)'],
     [['--no-verbose'], 'unknown flag --no-verbose (did you mean --verbose?)'],
     [['--max-concurency', '3'], 'unknown flag --max-concurency (did you mean --max-concurrency?)'],

@@ -160,19 +160,35 @@ tasks:
     tasks:
       - id: x
   timeout: 30s
+  flow: {a: [x, {b: 2}], "c": 3}
 other: 1
 `
   test.each<[(string | number)[], number, number]>([
     [['tasks'], 3, 7],
     [['tasks', 0, 'depends_on'], 5, 15],
-    [['tasks', 1, 'timeout'], 6, 3],
+    [['tasks', 1], 6, 3],
+    [['tasks', 1, 'timeout'], 7, 13],
+    [['tasks', 2, 'flow', 'a', 1, 'b'], 18, 21],
+    [['tasks', 2, 'flow', 'a', 1, 'none'], 18, 13],
+    [['tasks', 2, 'flow', 'c'], 18, 31],
     [['tasks', 2, 'id'], 9, 9],
     [['tasks', 2, 'params', 'args', 1, 'two'], 13, 14],
     [['tasks', 2, 'script'], 14, 11],
     [['tasks', 2, 'timeout'], 17, 12],
-    [['other', 'deeper'], 18, 8],
+    [['other', 'deeper'], 19, 8],
   ])('%j is in line %d, column %d', (path, line, column) => {
     expect(placeInYaml(text, path)).toEqual({ line, column })
+  })
+
+  test.each<[(string | number)[], number, number]>([
+    [['name'], 2, 1],
+    [['tasks', 2, 'id'], 9, 3],
+    [['tasks', 2, 'params', 'args', 1, 'two'], 13, 9],
+    [['tasks', 1, 'timeout'], 7, 4],
+    [['tasks', 2, 'flow', 'c'], 18, 26],
+    [['tasks', 2, 'flow', 'none'], 18, 9],
+  ])('the key of %j is in line %d, column %d', (path, line, column) => {
+    expect(placeInYaml(text, path, 'key')).toEqual({ line, column })
   })
 
   test('is unknown for what is not there', () => {
