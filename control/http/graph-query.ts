@@ -28,7 +28,7 @@ export function graphPageRequest(query: GraphQuery, url: string): GraphPageReque
   const labels = query.label === undefined ? [] : new URL(url).searchParams.getAll('label') // Elysia splits at commas
   const states = knownValues('state', state, LISTED_GRAPH_STATES)
   if (states.includes(UNREADABLE) && [...new Set(states), name, query.label, since, until].join('') !== UNREADABLE)
-    throw badRequest(`state=${UNREADABLE} stands alone: nothing else of such graphs can be read`)
+    throw badRequest(`state=${UNREADABLE} cannot be combined with other filters`)
   return {
     filter: {
       states,

@@ -63,7 +63,7 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
         waitMsOf(query.wait_ms) // refuses it before the graph is stored
         const isDryRun = truthOf('dry_run', query.dry_run)
         const isBrief = truthOf('brief', query.brief)
-        if (isBrief && !isDryRun) throw badRequest('brief means nothing without dry_run')
+        if (isBrief && !isDryRun) throw badRequest('brief requires dry_run=true')
         const body = await readBody(app, request, parts.maxBodyBytes)
         if (isDryRun) {
           const call = { traceId: traceIdOf(set), signal: request.signal, isBrief }

@@ -53,7 +53,7 @@ export class LateSubmissions {
     if (notAfter === undefined) return
     const [, instance, monotonic, wall, ms] = NOT_AFTER.exec(notAfter) ?? []
     if (instance === undefined) {
-      throw invalidInput('X-Service-Not-After is no time: send clock of GET /healthz, "+" and milliseconds')
+      throw invalidInput('invalid X-Service-Not-After: expected CLOCK+MILLISECONDS, with CLOCK from GET /healthz')
     }
     const { monotonicMs, wallMs } = this.#now()
     const passedMs = Math.max(monotonicMs - Number(monotonic), wallMs - Number(wall))

@@ -295,7 +295,7 @@ export const TaskListResponse = Type.Object({
   next_cursor: maybe(text('The cursor of the next page; absent on the last.')),
   storage_fault: maybe(
     text(
-      'Why the service cannot write, as on a full disk. Until it can, no task starts and no end is told. Absent otherwise.',
+      'Why the service cannot write, as on a full disk. Until it can, no task starts, and no end of a task is reported. Absent otherwise.',
     ),
   ),
 })

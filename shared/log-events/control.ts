@@ -428,12 +428,12 @@ export const controlLogEvents = {
     when: 'A kill was refused or repeated for too long.',
     fields: { ...CAUSE, handle_id },
   },
-  'ended in the runtime service what nobody waits for': {
+  'ended an abandoned attempt in the runtime service': {
     level: 'info',
     when: 'A kill that had waited for the runtime service was carried out.',
     fields: { handle_id },
   },
-  'the runtime service does not end what nobody waits for': {
+  'the runtime service refuses to end an abandoned attempt': {
     level: 'error',
     when: 'A kill was refused. It is repeated; the line comes again only with another cause.',
     fields: { ...CAUSE, handle_id },

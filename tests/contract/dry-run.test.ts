@@ -111,7 +111,7 @@ test('a brief one tells the faults alone', async () => {
   expect(await brief(GRAPH)).toEqual([200, { valid: true, errors: [], ...nothing }])
   expect(await brief(FAULTY)).toEqual([200, { ...(await dryRun(control, FAULTY)), ...nothing }])
   const alone = await control.fetch('/tasks?brief=true', { method: 'POST', body: JSON.stringify(GRAPH) })
-  expect([alone.status, await alone.json()]).toEqual([400, { error: 'brief means nothing without dry_run' }])
+  expect([alone.status, await alone.json()]).toEqual([400, { error: 'brief requires dry_run=true' }])
 })
 
 test('another value than true or false is refused, and nothing is stored', async () => {

@@ -62,7 +62,7 @@ export function waited(waiting: WaitingCounts = {}, kind: keyof WaitingCounts, b
   return Object.keys(next).length === 0 ? undefined : next
 }
 
-/** The look of a graph. One whose tasks only wait for a person, or for their next attempts, is not running. */
+/** The look of a graph. One approval that waits is enough for `asking`. `backoff` means that nothing executes. */
 export function graphLook({ state, counts, waiting = {} }: Pick<GraphSummary, 'state' | 'counts' | 'waiting'>): Look {
   if (state !== 'running') return state
   if ((waiting.approval ?? 0) > 0) return 'asking'

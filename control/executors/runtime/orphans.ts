@@ -112,7 +112,7 @@ export class Orphans {
     if (service === undefined) return 'away'
     try {
       const wasThere = await service.kill(handle_id, owner, newTraceId())
-      if (wasThere) this.#log.info('ended in the runtime service what nobody waits for', { handle_id })
+      if (wasThere) this.#log.info('ended an abandoned attempt in the runtime service', { handle_id })
       this.#refusals.delete(handle_id)
       return 'done'
     } catch (error) {
@@ -132,7 +132,7 @@ export class Orphans {
   #refused(handle_id: string, cause: string): void {
     if (this.#refusals.get(handle_id) === cause) return
     this.#refusals.set(handle_id, cause)
-    this.#log.error('the runtime service does not end what nobody waits for', { handle_id, cause })
+    this.#log.error('the runtime service refuses to end an abandoned attempt', { handle_id, cause })
   }
 }
 

@@ -77,7 +77,10 @@ export class PoolMember implements PlaceableRuntime {
     this.service.authorize(this.#authority)
   }
 
-  /** One that a caller added gets no token that was not given with it: whoever may add one would get that of all. */
+  /**
+   * An added service gets only the token given with it. With the common token, whoever may add a service would learn that of
+   * all others.
+   */
   get #authority(): Pick<RuntimeServiceOptions, 'token' | 'tokenSource'> {
     if (this.#token === undefined) return { token: this.#commonToken }
     const tokenSource = this.isConfigured ? '--runtime-token-file' : 'its token with taskmill runtimes add --token-file'
