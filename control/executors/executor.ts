@@ -116,6 +116,8 @@ export interface ForgottenTask extends ExecutableTask {
   readonly graph: { readonly id: string }
   /** The number of the last attempt; 0 for a task that never started. */
   readonly attempt: number
+  /** When the first attempt started, in milliseconds since 1970. Undefined if all missed their start. */
+  readonly startedAt: number | undefined
   /** The handle of the last attempt. Undefined if the remote service does not have it. */
   readonly handle: Handle | undefined
   /** Records of the last attempts, newest last. Undefined for a task with a single attempt. */

@@ -6,6 +6,7 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, rmSync } from 'node:fs'
 import { type Pair, startPair } from '../support/pair.ts'
+import { waitFor } from '../support/runtime-tasks.ts'
 import { until } from '../support/until.ts'
 
 setDefaultTimeout(60_000)
@@ -29,6 +30,33 @@ test('a deleted task: 204, and its files go, those of its earlier attempts too',
     () => existsSync(there.artifacts.task_dir),
     (exists) => !exists,
   )
+})
+
+test('a deleted task with attempts that missed their start: only the others are asked for', async () => {
+  await using pair = await startPair({
+    controlFlags: ['--max-concurrency', '1'],
+    controlEnv: { SERVICE_SHELL_POLICY: 'open' },
+    runtimeFlags: ['--log-level', 'debug'], // answers other than errors, too
+  })
+  await pair.control.submit([{ id: 'holds', type: 'shell', params: { script: waitFor(pair.file('go')) } }])
+  const missing = { queue_timeout: 5, backoff: { max_ms: 10 } }
+  await pair.script('never', 'true', { ...missing, retry: 20 })
+  await pair.script('late', 'exit 3', { ...missing, queue_timeout: 300, retry: 30, retry_on: ['timeout'] })
+  expect(await pair.control.ended('never')).toMatchObject({ status: 'failed', attempt: 21 })
+  await until(
+    () => pair.control.get('late'),
+    ({ attempt }) => attempt! > 11,
+  )
+  await Bun.write(pair.file('go'), '')
+  await pair.ended('late')
+  await remove(pair, 'never')
+  await remove(pair, 'late')
+  await noneThere(pair)
+  const removals = await until(
+    () => pair.runtime.log.filter(({ method }) => method === 'DELETE'),
+    ({ length }) => length > 0,
+  )
+  expect(removals.map(({ status }) => status)).toEqual([204])
 })
 
 test('a deleted task whose runtime service is away: 204 at once, and it goes once both are back', async () => {

@@ -11,6 +11,7 @@ import { DEFAULT_RUNTIME } from '../../../shared/contract/runtime-names.ts'
 import { EXECUTION_KINDS } from '../../../shared/contract/runtime-request.ts'
 import type { TaskNetwork } from '../../../shared/contract/task-network.ts'
 import { CallFailed } from '../../../shared/http-client.ts'
+import { isoTime } from '../../../shared/iso-time.ts'
 import { isObject } from '../../../shared/json.ts'
 import type { SecretNames } from '../../../shared/runtime-request/secrets.ts'
 import type { Handle } from '../../graph/cold-fields.ts'
@@ -248,13 +249,22 @@ export class RuntimeExecutor implements Executor {
     return onBehalfOf(input, this.#defaultsFor(handle))
   }
 
-  /** Each attempt was a separate task in a runtime service. Records of attempts say where the earlier ones were. */
+  /**
+   * Each attempt was a separate task in a runtime service. Records of attempts say where the last ones were. An attempt
+   * that missed its start was nowhere.
+   */
   forget(task: ForgottenTask): void {
-    const { attempt, attempts = [], handle, graph } = task
+    const { attempt, attempts = [], handle, graph, startedAt } = task
+    if (startedAt === undefined) return
     const owner = handle?.owner ?? ownerOf(task, this.#options.defaults)
-    const places = new Map(attempts.map((record) => [record.attempt, record.placed_on]))
+    const records = new Map(attempts.map((record) => [record.attempt, record]))
+    const first = attempts.find(({ started_at }) => started_at === isoTime(startedAt))?.attempt ?? 1
     const removals: { readonly id: string; readonly runtime?: string | undefined }[] = []
-    for (let i = 1; i < attempt; i++) removals.push({ id: runtimeTaskId(task.id, graph.id, i), runtime: places.get(i) })
+    for (let i = first; i < attempt; i++) {
+      const record = records.get(i)
+      if (record !== undefined && record.started_at === undefined) continue
+      removals.push({ id: runtimeTaskId(task.id, graph.id, i), runtime: record?.placed_on })
+    }
     if (handle !== undefined) removals.push(handle)
     this.#options.removals.add(removals, owner)
   }
