@@ -8,29 +8,30 @@ setDefaultTimeout(60_000)
 /** A service that takes every task and gives `status` for it. */
 const runtimeThatSays = (status: object) => runtimeThatAnswers(() => status)
 
-/** A service that takes every task and asks `answer` for each status. Nothing is queued there. */
-function runtimeThatAnswers(answer: () => object) {
+/** A service that takes every task and asks `answer` for each status and more. Nothing is queued there. */
+function runtimeThatAnswers(answer: (path: string) => object) {
   const server = Bun.serve({
     port: 0,
     hostname: '127.0.0.1',
     fetch: ({ method, url }) => {
       if (method === 'POST') return Response.json({}, { status: 202 })
-      return Response.json(new URL(url).pathname === '/api/v1/tasks' ? [] : answer())
+      const { pathname } = new URL(url)
+      return Response.json(pathname === '/api/v1/tasks' ? [] : answer(pathname))
     },
   })
   return { url: `http://127.0.0.1:${server.port}`, [Symbol.asyncDispose]: () => server.stop(true) }
 }
 
 /** A service that answers each request with `answer`, and what it was asked. */
-function serviceThatAnswers(answer: (path: string) => Response) {
+function serviceThatAnswers(answer: (path: string, search: string) => Response) {
   const asked: string[] = []
   const server = Bun.serve({
     port: 0,
     hostname: '127.0.0.1',
     fetch({ method, url }) {
-      const { pathname } = new URL(url)
+      const { pathname, search } = new URL(url)
       asked.push(`${method} ${pathname}`)
-      return answer(pathname)
+      return answer(pathname, search)
     },
   })
   return { asked, url: `http://127.0.0.1:${server.port}`, [Symbol.asyncDispose]: () => server.stop(true) }
@@ -100,6 +101,12 @@ test('the password in an address is in no error, list, result, log or file', asy
   expect(JSON.stringify(told)).not.toContain('correct-horse')
 })
 
+/** Control pauses only after an answer that came at once, and a busy machine may hold one up. */
+function usualPauseOf(asked: readonly number[]): number {
+  const pauses = asked.slice(1).map((at, i) => at - asked[i]!)
+  return pauses.toSorted((a, b) => a - b)[2]!
+}
+
 test('a service that answers held requests at once is asked a few times a second', async () => {
   const asked: number[] = []
   await using runtime = runtimeThatAnswers(() => {
@@ -108,7 +115,33 @@ test('a service that answers held requests at once is asked a few times a second
   })
   await using control = await startControl({ flags: ['--runtime-url', runtime.url] })
   expect((await control.run({ type: 'runtime', params: { program: '/bin/true' } })).status).toBe('success')
-  const pauses = asked.slice(1).map((at, i) => at - asked[i]!)
-  // Control pauses only after an answer that came at once, and a busy machine may hold one up.
-  expect(pauses.toSorted((a, b) => a - b)[2]!).toBeGreaterThan(150)
+  expect(usualPauseOf(asked)).toBeGreaterThan(150)
+})
+
+test.each([{ timeout: 60_000 }, { queue_timeout: 60_000 }])(
+  'the same while a task with %j waits there',
+  async (limit) => {
+    const asked: number[] = []
+    await using runtime = runtimeThatAnswers((path) => {
+      if (path === '/healthz') return { clock: '1' }
+      asked.push(performance.now())
+      return { status: asked.length < 6 ? 'accepted' : 'success' }
+    })
+    await using control = await startControl({ flags: ['--runtime-url', runtime.url] })
+    expect((await control.run({ type: 'runtime', params: { program: '/bin/true' }, ...limit })).status).toBe('success')
+    expect(usualPauseOf(asked)).toBeGreaterThan(150)
+  },
+)
+
+test('a service whose proxy cuts long polls at once is asked a few times a second', async () => {
+  const asked: number[] = []
+  await using runtime = serviceThatAnswers((path, search) => {
+    if (!/tasks.+/.test(path)) return Response.json({})
+    asked.push(performance.now())
+    if (asked.length > 12) return Response.json({ status: 'success' })
+    return search === '?wait_ms=0' ? Response.json({ status: 'running' }) : new Response(null, { status: 504 })
+  })
+  await using control = await startControl({ flags: ['--runtime-url', runtime.url] })
+  expect((await control.run({ type: 'runtime', params: { program: '/bin/true' } })).status).toBe('success')
+  expect(asked.at(-1)! - asked[0]!).toBeGreaterThan(1_000)
 })

@@ -294,14 +294,16 @@ export class RemoteAttempt {
         this.#noteBack(member)
         budget = undefined
         if (hasEnded(status.status)) return status
-        if (awaitsStart && status.status === 'running') {
+        const isStart = awaitsStart && status.status === 'running'
+        if (isStart) {
           awaitsStart = false
           context.works(Date.parse(status.started_at ?? '') || Date.now())
         } else if (awaitsStart) context.waits()
         else if (isFirstLook) context.goesOn()
-        // Do not flood a service that ignores wait_ms.
-        else if (!isLook && performance.now() - askedAt < UNHELD_PAUSE_MS) await pause(UNHELD_PAUSE_MS, signal)
+        // Do not flood a service that ignores wait_ms, or whose proxy cuts long polls at once and lets looks through.
+        const isUnheld = !isFirstLook && !isStart && performance.now() - askedAt < UNHELD_PAUSE_MS
         isFirstLook = false
+        if (isUnheld) await pause(UNHELD_PAUSE_MS, signal)
       } catch (error) {
         if (signal.aborted) throw stoppedError()
         if (!isAway(error)) throw this.#forgotten(member, error as CallFailed)
