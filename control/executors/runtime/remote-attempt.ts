@@ -350,6 +350,7 @@ export class RemoteAttempt {
         throw failureOf(error as CallFailed)
       }
     }
+    if (!wasThere) throw stoppedError() // and it never will be
     return { status: await this.#follow(member, STOP_AWAY_MS), member }
   }
 
