@@ -4,6 +4,7 @@
  */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { isTerminal } from '../../shared/contract/task-status.ts'
+import { startControl } from '../support/control.ts'
 import { type Pair, startPair } from '../support/pair.ts'
 import { until } from '../support/until.ts'
 
@@ -117,4 +118,30 @@ test('a short stop harms nothing', async () => {
   pair.runtime.process.kill('SIGCONT')
   const { here } = await pair.ended('a')
   expect(here).toMatchObject({ status: 'success', attempt: 1, result: { stdout: '\ndone\n' } })
+})
+
+test.each([
+  ['says that it lives after 2.5 s, and holds its statuses', 2_500],
+  ['says that it lives only once, and gives its statuses at once', 60_000],
+])('a service that %s is there', async (_, laterMs) => {
+  const beganAt = performance.now()
+  const isOver = () => performance.now() - beganAt > 7_000
+  const kills: string[] = []
+  let pings = 0
+  using server = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    async fetch({ method, url }) {
+      const { pathname } = new URL(url)
+      if (pathname.endsWith('/kill')) kills.push(pathname)
+      if (method === 'POST') return Response.json({}, { status: 202 })
+      if (pathname === '/healthz') await Bun.sleep(pings++ === 0 ? 0 : laterMs)
+      else if (laterMs === 2_500) await until(isOver, (is) => is)
+      return Response.json({ status: isOver() ? 'success' : 'running' })
+    },
+  })
+  const flags = ['--runtime-url', server.url.href, '--runtime-away-timeout', '4s']
+  await using control = await startControl({ flags })
+  expect(await control.run({ type: 'runtime', params: { program: '/bin/true' } })).toMatchObject({ status: 'success' })
+  expect(kills).toEqual([])
 })

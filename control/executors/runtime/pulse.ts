@@ -2,8 +2,9 @@
  * Whether a runtime service answers, while attempts are there.
  *
  * A service that is stopped, or cut off without a word, still accepts connections, and a long poll would notice that only
- * after half a minute. So it is asked every second whether it lives. Its silence is counted in the time in which this
- * process runs: one that was stopped itself must not conclude that others are away.
+ * after half a minute. So it is asked every second whether it lives, also while earlier questions have no answer yet: a
+ * busy service answers late. Its silence is counted in the time in which this process runs: one that was stopped itself must
+ * not conclude that others are away.
  */
 import { CallFailed } from '../../../shared/http-client.ts'
 import { isAway } from './service.ts'
@@ -14,8 +15,8 @@ export const PULSE_MS = 1_000
 /** Milliseconds of silence after which a service counts as away. */
 export const SILENT_AFTER_MS = 2_000
 
-/** Milliseconds for the answer to one question. */
-const ANSWER_MS = 2_000
+/** Milliseconds for the answer to one question. An answer after that time does not count. */
+const ANSWER_MS = 10_000
 
 export interface PulseOptions {
   /** Throws `CallFailed`. */
@@ -23,6 +24,8 @@ export interface PulseOptions {
   readonly onSilent: (fault: string) => void
   readonly onAnswer: () => void
 }
+
+const NO_ANSWER = 'no answer'
 
 interface Patience {
   readonly ms: number
@@ -36,8 +39,7 @@ export class Pulse {
   #timer: Timer | undefined
   #silentMs = 0
   #tickedAt = 0
-  #isAsking = false
-  #fault = 'no answer'
+  #fault = NO_ANSWER
 
   constructor(options: PulseOptions) {
     this.#options = options
@@ -73,25 +75,24 @@ export class Pulse {
     this.#tickedAt = now
     if (this.#silentMs >= SILENT_AFTER_MS) this.#options.onSilent(this.#fault)
     for (const { ms, over } of [...this.#patiences]) if (this.#silentMs >= ms) over.abort()
-    if (!this.#isAsking) void this.#ask()
+    void this.#ask()
   }
 
   async #ask(): Promise<void> {
-    this.#isAsking = true
     try {
       await this.#options.ping(ANSWER_MS)
-      this.#answered()
+      this.answered()
     } catch (error) {
       if (!(error instanceof CallFailed)) this.#fault = String(error)
       else if (isAway(error)) this.#fault = error.fault
-      else this.#answered()
-    } finally {
-      this.#isAsking = false
+      else this.answered()
     }
   }
 
-  #answered(): void {
+  /** To be called with each other answer of the service, too. A service may be slow to say that it lives. */
+  answered(): void {
     this.#silentMs = 0
+    this.#fault = NO_ANSWER
     this.#options.onAnswer()
   }
 }

@@ -329,10 +329,10 @@ export class RemoteAttempt {
     }
     const budget = new RetryBudget(STOP_AWAY_MS)
     let hasWaited = false
-    for (;;) {
+    let wasThere: boolean | undefined
+    while (wasThere === undefined) {
       try {
-        if (await member.service.kill(id, owner, context.traceId, budget.leftMs)) break
-        throw stoppedError() // it is not there, and never will be
+        wasThere = await member.service.kill(id, owner, context.traceId, budget.leftMs)
       } catch (error) {
         if (isAway(error) && !this.#isLost && (await budget.pause())) continue
         const { statusCode } = error as CallFailed
@@ -402,8 +402,8 @@ export class RemoteAttempt {
 
   #noteBack(member: PoolMember): void {
     const { id, context, away } = this.#options
+    member.pulse.answered()
     if (!away.delete(id)) return
-    member.noteBack()
     context.log.info('the runtime service is back', { handle_id: id, runtime: member.name })
   }
 
