@@ -80,7 +80,9 @@ export function refusal(call: string, { status, headers }: Response, text: strin
   const said = errorIn(text)
   const isWrong = said?.startsWith('the token is wrong')
   const remedy = status !== 401 ? '' : ` (${isWrong ? 'correct the token' : 'pass a token'}, or set SERVICE_TOKEN)`
-  return new TaskmillError(`${call} answered ${status}${said === undefined ? '' : `: ${said}`}${remedy}`, {
+  const isUnknownPath = status === 404 && (said?.startsWith('not found: ') ?? true)
+  const doubt = isUnknownPath ? ': is this the control service?' : ''
+  return new TaskmillError(`${call} answered ${status}${said === undefined ? '' : `: ${said}`}${remedy}${doubt}`, {
     ...{ code: codeOf(status), status, retryAfterMs: retryAfterMs(headers.get('retry-after')) },
     traceId: headers.get('x-trace-id') ?? undefined,
   })

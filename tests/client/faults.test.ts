@@ -195,6 +195,17 @@ describe('a service', () => {
     expect(error.message).toContain(text)
     expect(error.message).toContain('is this the control service?')
   })
+
+  test.each([
+    ['a page', 'none'],
+    ['our own path', JSON.stringify({ error: 'not found: GET /graphs' })],
+    ['a path of another service of ours', JSON.stringify({ error: { message: 'not found: GET /graphs' } })],
+  ])('that does not know the path is asked whether it is the service: %s', async (_, body) => {
+    using server = serverOf(() => new Response(body, { status: 404 }))
+    const error = await failureOf(Array.fromAsync(new Taskmill({ url: server.url }).graphs()))
+    expect(error).toMatchObject({ code: 'not_found', status: 404 })
+    expect(error.message).toMatch(/^GET \/graphs answered 404.*: is this the control service\?$/)
+  })
 })
 
 /** A server that takes requests and says nothing. */
