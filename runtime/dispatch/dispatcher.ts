@@ -31,6 +31,7 @@ import { type Force, isOverdue } from './force.ts'
 import { type FlightRecord, type InFlight, Launch } from './in-flight.ts'
 import type { Inputs } from './inputs.ts'
 import { startedProcess } from './launch-ending.ts'
+import { refusalOf } from './launch-refusal.ts'
 import { LaunchRetries } from './launch-retries.ts'
 import type { LauncherRecords } from './launcher-records.ts'
 import type { Networks } from './networks.ts'
@@ -213,29 +214,40 @@ export class Dispatcher {
     if (ending !== undefined) await this.#end(record, ending)
   }
 
-  /** Takes over a task that an earlier service launched, and whose launcher may be alive. */
-  adopt(task: LiveTask, isLauncherAlive: boolean): FlightRecord {
+  /**
+   * Takes over a task that an earlier service launched, and whose launcher may be alive. `waitAgain` is called where its launch
+   * came to nothing and its reservation has no user for another one.
+   */
+  adopt(task: LiveTask, isLauncherAlive: boolean, waitAgain: () => void): FlightRecord {
     const { inFlight, records, users } = this.#options
     const record = inFlight.add(task)
     users?.restore(task)
     const isAlive = () => records.isLauncherAlive(task) ?? record.phase.name !== 'forced'
     const launch = new Launch(new AdoptedLauncher(isAlive, isLauncherAlive), undefined)
     record.adopted(launch)
-    this.#inBackground(task, this.#endAdopted(record, launch, isLauncherAlive))
+    this.#inBackground(task, this.#endAdopted(record, launch, isLauncherAlive, waitAgain))
     return record
   }
 
   /** A launcher that was alive, ended and never began was held when the earlier service was killed. */
-  async #endAdopted(record: FlightRecord, launch: Launch, wasAlive: boolean): Promise<void> {
+  async #endAdopted(record: FlightRecord, launch: Launch, wasAlive: boolean, waitAgain: () => void): Promise<void> {
     await launch.over
-    const wasHeld = wasAlive && record.phase.name === 'launched' && !this.#options.records.hasBegun(record.task)
-    const ending = wasHeld ? await this.#retries.runAgain(record) : await this.#endingOfAdopted(record, launch)
+    const { ledger, inFlight, records, starts, users, retryMs } = this.#options
+    const { task } = record
+    const wasHeld = wasAlive && record.phase.name === 'launched' && !records.hasBegun(task)
+    const first = wasHeld ? undefined : await starts.finish(record, launch)
+    const isToLaunch = first === undefined || (retryMs > 0 && refusalOf(first) !== undefined)
+    if (isToLaunch && users?.lacks(task)) {
+      record.ending()
+      ledger.release(task.task_id)
+      inFlight.remove(record)
+      waitAgain()
+      return this.startWhatFits()
+    }
+    const ending = await (first === undefined
+      ? this.#retries.runAgain(record)
+      : this.#retries.afterFirst(record, first, performance.now()))
     if (ending !== undefined) await this.#end(record, ending)
-  }
-
-  async #endingOfAdopted(record: FlightRecord, launch: Launch): Promise<Ending | undefined> {
-    const first = await this.#options.starts.finish(record, launch)
-    return await this.#retries.afterFirst(record, first, performance.now())
   }
 
   /** The way back: what launchers and their fork server say about a task. */

@@ -27,7 +27,7 @@ export interface RecoveryOptions {
   readonly store: TaskStore
   readonly ledger: Ledger
   readonly dispatcher: Pick<Dispatcher, 'add' | 'adopt' | 'endKilled' | 'giveUp'>
-  readonly records: Pick<LauncherRecords, 'hasBegun' | 'isLauncherAlive'>
+  readonly records: Pick<LauncherRecords, 'hasBegun' | 'isLauncherAlive' | 'remove'>
   readonly ends: Pick<Ends, 'fromOutcome' | 'removeSecrets'>
   readonly kills: Pick<KillSender, 'send'>
   readonly networks: Pick<Networks, 'adopt'>
@@ -50,22 +50,26 @@ export function recoverTasks(options: RecoveryOptions): Recovered {
   const found: Recovered = { waiting: 0, running: 0, ended: 0 }
   const withSecrets = new Set(options.store.liveWithSecrets)
   for (const task of [...options.store.live]) {
-    found[takeUpSafely(options, task, withSecrets.has(task))]++
+    found[safely(options, task, () => takeUp(options, task, withSecrets.has(task)))]++
   }
   return found
 }
 
 /** A task that cannot be taken up must not keep the others, and the service, from going on. */
-function takeUpSafely(options: RecoveryOptions, task: LiveTask, hasSecrets: boolean): keyof Recovered {
+function safely(options: RecoveryOptions, task: LiveTask, work: () => keyof Recovered): keyof Recovered {
   try {
-    if (hasSecrets) task.secretFiles = secretFilesOf(options.store.requestOf(task.task_id))
-    return task.row.launch_boot_id === null ? waitAgain(options, task) : takeUp(options, task)
+    return work()
   } catch (error) {
     const cause = messageOf(error)
     options.log.error('a task of an earlier service cannot be taken up', { task_id: task.task_id, cause })
     options.dispatcher.giveUp(task, `the task could not be taken up after a restart: ${cause}`)
     return 'ended'
   }
+}
+
+function takeUp(options: RecoveryOptions, task: LiveTask, hasSecrets: boolean): keyof Recovered {
+  if (hasSecrets) task.secretFiles = secretFilesOf(options.store.requestOf(task.task_id))
+  return task.row.launch_boot_id === null ? waitAgain(options, task) : takeUpLaunched(options, task)
 }
 
 function secretFilesOf(request: string): readonly (readonly string[])[] {
@@ -97,22 +101,26 @@ function waitAgain({ ledger, dispatcher, store, ends }: RecoveryOptions, task: L
   return 'ended'
 }
 
-function takeUp(options: RecoveryOptions, task: LiveTask): keyof Recovered {
+/** A task whose launch has come to nothing. */
+function putBack(options: RecoveryOptions, task: LiveTask): keyof Recovered {
+  options.records.remove(task) // no launcher starts a task that has an outcome
+  options.store.note(task, { patch: { launch_boot_id: null, released_at: Date.now() }, events: [notStarted(task)] })
+  return waitAgain(options, task)
+}
+
+function takeUpLaunched(options: RecoveryOptions, task: LiveTask): keyof Recovered {
   const { store, ledger, dispatcher, records, kills, networks, bootId } = options
   const { tenant, reservation, task_id } = task
   // Checked before the outcome: once the lock is free, no launcher writes one. If it cannot be checked, the launcher may live.
   const isAlive = records.isLauncherAlive(task) ?? true
   const mayWait = task.row.launch_boot_id === bootId || task.row.kill_requested_at !== null
-  if (!isAlive && mayWait && !records.hasBegun(task)) {
-    store.note(task, { patch: { launch_boot_id: null, released_at: Date.now() }, events: [notStarted(task)] })
-    return waitAgain(options, task)
-  }
+  if (!isAlive && mayWait && !records.hasBegun(task)) return putBack(options, task)
   const { reserved_at, updated_at } = task.row
   ledger.restore({ task_id, tenant, reservation, reserved_at: isoTime(reserved_at ?? updated_at) })
   const found = isAlive ? 'running' : wasRefused(options, task) ? 'waiting' : 'ended'
   networks.adopt(task)
   store.note(task, { patch: {}, events: [recovered(found)] })
-  const record = dispatcher.adopt(task, isAlive)
+  const record = dispatcher.adopt(task, isAlive, () => safely(options, task, () => putBack(options, task)))
   if (task.row.kill_requested_at !== null) kills.send(record)
   return found
 }

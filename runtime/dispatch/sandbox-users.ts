@@ -63,6 +63,11 @@ export class SandboxUsers {
     if (sandbox_uid !== null) this.#uids.restore(task_id, sandbox_uid)
   }
 
+  /** Whether a launch of a task needs a user that the task does not have: it was reserved by a service without users. */
+  lacks({ task_id, isSandboxed }: LiveTask): boolean {
+    return isSandboxed && this.#uids.of(task_id) === undefined
+  }
+
   /** For a task that was never launched, and whose files go. */
   giveBack(taskId: string): void {
     this.#uids.release(taskId)

@@ -3,11 +3,15 @@
  * Source: contract 0, --sandbox-uids; architecture 4.
  */
 import { expect, test } from 'bun:test'
-import { existsSync, lstatSync, readdirSync, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, lstatSync, openSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readText } from '../../runtime/host/read-text.ts'
 import { uidsOfProcesses } from '../../runtime/host/sandbox-uids.ts'
+import { openDatabase } from '../../runtime/store/database.ts'
+import { tryLock } from '../../shared/directory-lock.ts'
+import { bootId } from '../../shared/processes.ts'
 import { ownUid } from '../support/ordinary-user.ts'
+import { writeRefusal } from '../support/refused-launch.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { command } from '../support/runtime-tasks.ts'
 import { missingSandbox } from '../support/sandboxes.ts'
@@ -149,3 +153,32 @@ test.skipIf(skip)(`a user that a process of the host has is waited for, and the 
   foreign.kill('SIGKILL')
   expect(await runtime.ended(task)).toMatchObject({ status: 'success', stdout: `${UID}\n` })
 })
+
+test.skipIf(skip).each(['held', 'refused'] as const)(
+  `a launch of a service that gave sandboxes no users, and that was %s, waits for one${why}`,
+  async (how) => {
+    const UID = ownUid(91_000)
+    using data = tempDir()
+    const options = { dataDir: join(data.path, 'data'), flags: ['--sandbox-uid', String(UID)] }
+    const before = await startRuntime(options)
+    const first = await before.script(UNTIL_TOLD, { sandbox })
+    await before.printed(first)
+    const second = await before.script('id -u', { sandbox })
+    const { task_dir } = (await before.get(second)).artifacts
+    await before.stop()
+    await before.dispose()
+    using db = openDatabase(options.dataDir)
+    db.run(`update tasks set launch_boot_id = ?, reserved_at = created_at where task_id = ?`, [bootId(), second])
+    const launcher = openSync(task_dir, 'r')
+    if (how === 'held') expect(tryLock(launcher)).toBe(true)
+    else writeRefusal(task_dir)
+    await using after = await startRuntime(options)
+    closeSync(launcher)
+    await until(
+      () => after.get(second),
+      ({ waiting_for }) => waiting_for?.resource === 'sandbox_uid',
+    )
+    await tell(after, first)
+    expect(await after.ended(second)).toMatchObject({ status: 'success', stdout: `${UID}\n` })
+  },
+)

@@ -4,23 +4,16 @@
  */
 import { expect, test } from 'bun:test'
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { constants } from 'node:os'
 import { join } from 'node:path'
 import type { SubmitTaskRequest } from '../../../shared/contract/runtime-request.ts'
 import { tryLock } from '../../../shared/directory-lock.ts'
 import { bootId } from '../../../shared/processes.ts'
 import { dispatching } from '../../support/dispatching.ts'
+import { writeRefusal } from '../../support/refused-launch.ts'
 import { until } from '../../support/until.ts'
 
 const HELLO: SubmitTaskRequest = { execution: { kind: 'command', program: '/bin/echo', args: ['once'] } }
 const LAUNCHED = { launch_boot_id: bootId(), reserved_at: 2_000 }
-
-/** What a launcher writes down that was refused a process. */
-function writeRefusal(taskDir: string): void {
-  const outcome = ['version=1', 'how=launch_failed', 'step=fork', `errno=${constants.errno.EAGAIN}`, 'reason=none']
-  const numbers = ['finished_ms=3000', 'duration_ms=0', 'leftovers_killed=0', 'leftovers_alive=0', 'end=1']
-  writeFileSync(join(taskDir, 'outcome'), `${[...outcome, ...numbers].join('\n')}\n`)
-}
 
 test('a launch that is refused after the restart is tried again once its launcher is gone', async () => {
   await using at = dispatching()
