@@ -14,6 +14,7 @@ import type { TaskRequest } from '../../shared/runtime-request/validate.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { insufficientResources } from '../ledger/shortfall.ts'
 import type { NewEvent } from '../store/events.ts'
+import { takeBackUnused } from '../store/handed-files.ts'
 import type { LiveTask } from '../store/live-task.ts'
 import type { TaskStore } from '../store/task-store.ts'
 import type { Dispatcher } from './dispatcher.ts'
@@ -27,7 +28,7 @@ export interface RecoveryOptions {
   readonly store: TaskStore
   readonly ledger: Ledger
   readonly dispatcher: Pick<Dispatcher, 'add' | 'adopt' | 'endKilled' | 'giveUp'>
-  readonly records: Pick<LauncherRecords, 'hasBegun' | 'isLauncherAlive' | 'remove'>
+  readonly records: Pick<LauncherRecords, 'dirOf' | 'hasBegun' | 'isLauncherAlive' | 'remove'>
   readonly ends: Pick<Ends, 'fromOutcome' | 'removeSecrets'>
   readonly kills: Pick<KillSender, 'send'>
   readonly networks: Pick<Networks, 'adopt'>
@@ -81,8 +82,10 @@ function secretFilesOf(request: string): readonly (readonly string[])[] {
 }
 
 /** A task that waits for its turn, which may never come: the capacity may have become smaller. */
-function waitAgain({ ledger, dispatcher, store, ends }: RecoveryOptions, task: LiveTask): keyof Recovered {
-  ends.removeSecrets(task) // the earlier service may have been about to launch it
+function waitAgain({ ledger, dispatcher, store, records, ends }: RecoveryOptions, task: LiveTask): keyof Recovered {
+  // The earlier service may have been about to launch it.
+  ends.removeSecrets(task)
+  takeBackUnused(records.dirOf(task)) // its user goes to other tasks while it waits
   const { reserved_at, released_at } = task.row
   // The machine had refused its launch, so it waited with a reservation until the earlier service ended.
   if (reserved_at !== null && released_at === null) {

@@ -32,7 +32,6 @@ export function handOver({ workspace, script_path }: TaskDir, workspaceSubdir: s
  * files of others are left in it: from then on a file of the service is a result of the task.
  */
 export async function takeBack({ script_path, workspace }: TaskDir, uid: number): Promise<void> {
-  const ownerOf = (path: string) => lstatSync(path, { throwIfNoEntry: false })?.uid
   if (ownerOf(script_path) === uid) lchownSync(script_path, 0, 0)
   if (ownerOf(workspace) === uid) {
     await runCooperatively(walk(workspace, removeForeign(uid)))
@@ -41,6 +40,14 @@ export async function takeBack({ script_path, workspace }: TaskDir, uid: number)
   if (ownerOf(workspace) !== 0) return // gone, or of the next task with this id
   await runCooperatively(walk(workspace, take(uid)))
 }
+
+/** The same for a task that has not run: what lies in a workspace of the service is out of reach. */
+export function takeBackUnused({ script_path, workspace }: TaskDir): void {
+  if (process.getuid?.() !== 0) return
+  for (const path of [script_path, workspace]) if (ownerOf(path) !== undefined) lchownSync(path, 0, 0)
+}
+
+const ownerOf = (path: string): number | undefined => lstatSync(path, { throwIfNoEntry: false })?.uid
 
 type Visit = (path: Buffer, status: Stats) => void
 

@@ -3,12 +3,22 @@
  * Method: a real store, launcher and dispatcher; the lock and the outcome of the earlier launch are made by the test.
  */
 import { expect, test } from 'bun:test'
-import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  lchownSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import type { SubmitTaskRequest } from '../../../shared/contract/runtime-request.ts'
 import { tryLock } from '../../../shared/directory-lock.ts'
 import { bootId } from '../../../shared/processes.ts'
 import { dispatching } from '../../support/dispatching.ts'
+import { ownUid } from '../../support/ordinary-user.ts'
 import { writeRefusal } from '../../support/refused-launch.ts'
 import { until } from '../../support/until.ts'
 
@@ -78,5 +88,18 @@ test.each([{}, LAUNCHED])(
     writeFileSync(join(workspace, 'd', 'other'), '')
     expect(at.recover()).toEqual({ waiting: 1, running: 0, ended: 0 })
     expect(readdirSync(join(workspace, 'd'))).toEqual(['other'])
+  },
+)
+
+const isRoot = process.getuid?.() === 0
+test.skipIf(!isRoot).each([{}, LAUNCHED])(
+  `the user of a launch that came to nothing loses the files of the task that waits${isRoot ? '' : ' (skipped: needs root)'}: %j`,
+  async (more) => {
+    await using at = dispatching()
+    await at.accept({ task_id: 'task-1', execution: { kind: 'script', script: 'true' } }, more)
+    const { workspace, script_path } = at.dirOf('task-1')
+    for (const path of [workspace, script_path]) lchownSync(path, ownUid(55_000), ownUid(55_000))
+    expect(at.recover()).toEqual({ waiting: 1, running: 0, ended: 0 })
+    expect([workspace, script_path].map((path) => lstatSync(path).uid)).toEqual([0, 0])
   },
 )
