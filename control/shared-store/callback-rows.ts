@@ -22,10 +22,11 @@ export function callbackChanges(callbacks: readonly CallbackState[], replica: nu
 
 /**
  * Gives `replica` the callbacks of these graphs, and those that replicas which are gone had for removed graphs. Returns
- * them, with the ids of callbacks of these graphs that are over.
+ * them, with the ids of callbacks of these graphs that are over. A locked row is left out: its session may have no end.
  */
 export async function takeCallbacks(
   sql: SQL,
+  settings: string,
   replica: number,
   graphIds: readonly string[],
   log: Log,
@@ -33,10 +34,14 @@ export async function takeCallbacks(
   const schema = sql(SCHEMA)
   const ids = sql.array([...graphIds], 'TEXT')
   const taken: JsonRow[] = await sql`
-    update ${schema}.callback c set replica = ${replica}
-    where c.delivery is not null and (c.graph_id = any(${ids})
-      or (not exists (select from ${schema}.replica r where r.id = c.replica and r.state = 'live')
-        and not exists (select from ${schema}.graph g where g.graph_id = c.graph_id)))
+    with settings as materialized (select ${sql.unsafe(settings)}),
+    waiting as (
+      select c.id from ${schema}.callback c
+      where c.delivery is not null and (c.graph_id = any(${ids})
+        or (not exists (select from ${schema}.replica r where r.id = c.replica and r.state = 'live')
+          and not exists (select from ${schema}.graph g where g.graph_id = c.graph_id)))
+      for update skip locked)
+    update ${schema}.callback c set replica = ${replica} from settings, waiting w where c.id = w.id
     returning c.id, c.delivery as json`
   const over: { id: string; graph_id: string }[] = await sql`
     select id, graph_id from ${schema}.callback where delivery is null and graph_id = any(${ids})`
@@ -47,9 +52,10 @@ export async function takeCallbacks(
 }
 
 /** Removes callbacks that are over, of graphs that are gone. */
-export async function sweepCallbacks(sql: SQL): Promise<void> {
+export async function sweepCallbacks(sql: SQL, settings: string): Promise<void> {
   const schema = sql(SCHEMA)
   await sql`
-    delete from ${schema}.callback c
+    with settings as materialized (select ${sql.unsafe(settings)})
+    delete from ${schema}.callback c using settings
     where c.delivery is null and not exists (select from ${schema}.graph g where g.graph_id = c.graph_id)`
 }

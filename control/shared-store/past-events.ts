@@ -37,12 +37,12 @@ interface RemovalRow {
 }
 
 export class PastEvents {
-  readonly #database: Pick<Database, 'repeat'>
+  readonly #database: Pick<Database, 'once' | 'repeat' | 'settings'>
   readonly #graphs: () => Iterable<Graph>
   #reading: Promise<unknown> = Promise.resolve()
 
   /** `graphs` gives those that this replica has. Events of others are left out. */
-  constructor(database: Pick<Database, 'repeat'>, graphs: () => Iterable<Graph>) {
+  constructor(database: Pick<Database, 'once' | 'repeat' | 'settings'>, graphs: () => Iterable<Graph>) {
     this.#database = database
     this.#graphs = graphs
   }
@@ -60,11 +60,15 @@ export class PastEvents {
     return Number(row?.seq ?? 0)
   }
 
-  /** Removes what is not among the newest `maxEvents`. Other events go with their graphs. */
+  /**
+   * Removes what is not among the newest `maxEvents`. Other events go with their graphs. The next sweep makes up for one
+   * that fails.
+   */
   async sweep(maxEvents: number): Promise<void> {
-    await this.#query(
+    await this.#database.once(
       (sql) => sql`
-        delete from ${sql(SCHEMA)}.removal where seq <= (
+        with settings as materialized (select ${sql.unsafe(this.#database.settings)})
+        delete from ${sql(SCHEMA)}.removal using settings where seq <= (
           select seq from ${sql(SCHEMA)}.removal order by seq desc offset ${maxEvents} limit 1)`,
     )
   }

@@ -107,7 +107,9 @@ export class ReplicaRows {
   /** Others reach this replica at `address` from now on. */
   async reachableAt(address: string): Promise<void> {
     await this.#database.repeat(
-      (sql) => sql`update ${sql(SCHEMA)}.replica set address = ${address} where id = ${this.id}`,
+      (sql) => sql`
+        with settings as materialized (select ${sql.unsafe(this.#database.settings)})
+        update ${sql(SCHEMA)}.replica set address = ${address} from settings where id = ${this.id}`,
     )
   }
 
@@ -152,8 +154,9 @@ export class ReplicaRows {
   async release(): Promise<void> {
     await this.#database.once(
       (sql) => sql`
-        with gone as (
-          update ${sql(SCHEMA)}.replica set state = 'gone'
+        with settings as materialized (select ${sql.unsafe(this.#database.settings)}),
+        gone as (
+          update ${sql(SCHEMA)}.replica set state = 'gone' from settings
           where id = ${this.id} and epoch = ${this.epoch} and state = 'live' returning id)
         select pg_notify(${CHANNEL}, '') from gone`,
     )

@@ -103,12 +103,15 @@ export class SharedRows {
 
   /**
    * Removes answers from before `at` (milliseconds since 1970), callbacks that nobody needs, and replicas that are long
-   * gone.
+   * gone. The next sweep makes up for one that fails.
    */
   async sweep(at: number): Promise<void> {
-    await this.#database.repeat(async (sql) => {
-      await sql`delete from ${sql(SCHEMA)}.answer where at < ${at}`
-      await sweepCallbacks(sql)
+    const { settings } = this.#database
+    await this.#database.once(async (sql) => {
+      await sql`
+        with settings as materialized (select ${sql.unsafe(settings)})
+        delete from ${sql(SCHEMA)}.answer using settings where at < ${at}`
+      await sweepCallbacks(sql, settings)
     })
     await this.replicas.sweep()
   }
@@ -133,7 +136,8 @@ export class SharedRows {
 
   /** As in `callback-rows.ts`, for this replica. */
   async takeCallbacks(graphIds: readonly string[]): Promise<StoredCallbacks> {
-    return await this.#database.repeat((sql) => takeCallbacks(sql, this.replicas.id, graphIds, this.#log))
+    const { settings } = this.#database
+    return await this.#database.repeat((sql) => takeCallbacks(sql, settings, this.replicas.id, graphIds, this.#log))
   }
 
   close(): Promise<void> {

@@ -5,8 +5,8 @@
 import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { SQL } from 'bun'
 import { startControl } from '../support/control.ts'
+import { lockedRows } from '../support/locked-rows.ts'
 import { describeReplicas } from '../support/replicas.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
@@ -103,20 +103,9 @@ describeReplicas('a database that refuses turns', (newCluster) => {
   test('a row that another session has locked is told, and passes', async () => {
     await using stack = new AsyncDisposableStack()
     const at = await started(stack)
-    const session = new SQL(at.server.url(at.database), { database: at.database, max: 1 })
-    stack.defer(() => session.close())
-    const over = Promise.withResolvers<void>()
-    const isLocked = Promise.withResolvers<void>()
-    const holding = session.begin(async (sql) => {
-      await sql`select id from taskmill.replica for update`
-      isLocked.resolve()
-      await over.promise
-    })
-    stack.defer(() => over.resolve()) // else the session waits for its transaction when something fails
-    await isLocked.promise
+    const session = stack.use(await lockedRows(at.server, at.database, 'select from taskmill.replica for update'))
     await isTold(at, /the database waits for a lock that somebody holds: canceling statement due to lock timeout/)
-    over.resolve()
-    await holding
+    await session.end()
     await isBack(at)
   })
 })

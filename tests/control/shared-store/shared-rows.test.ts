@@ -3,13 +3,15 @@
  * Method: a real server behind a link that is cut before a request arrives, or before its answer does.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type Socket, SQL } from 'bun'
+import type { Socket } from 'bun'
 import { PORTION } from '../../../control/shared-store/adoption-rows.ts'
 import { InUse } from '../../../control/shared-store/database.ts'
 import { parseDatabaseUrls } from '../../../control/shared-store/database-url.ts'
+import { PastEvents } from '../../../control/shared-store/past-events.ts'
 import { Fenced, SharedRows } from '../../../control/shared-store/shared-rows.ts'
 import type { TurnWrites } from '../../../control/shared-store/turn-writes.ts'
 import { silentLog } from '../../../shared/log.ts'
+import { lockedRows } from '../../support/locked-rows.ts'
 import { mustPostgres } from '../../support/must-postgres.ts'
 import { type Postgres, startPostgres } from '../../support/postgres.ts'
 
@@ -250,15 +252,8 @@ withPostgres(missing === undefined ? 'turns' : `turns (${missing})`, () => {
     const ids = `(${locked.replicas.id}, ${late.replicas.id})`
     const makeLate = `update taskmill.replica set lease_until = clock_timestamp() - interval '2 days' where id in ${ids}`
     await postgres.run(makeLate, database)
-    const session = new SQL(postgres.url(database), { database, max: 1 })
-    const { promise: over, resolve: end } = Promise.withResolvers<void>()
-    const { promise: isLocked, resolve: hasLocked } = Promise.withResolvers<void>()
-    const frozen = session.begin(async (sql) => {
-      await sql`select id from taskmill.replica where id = ${locked.replicas.id} for update`
-      hasLocked()
-      await over
-    })
-    await isLocked
+    const lock = `select id from taskmill.replica where id = ${locked.replicas.id} for update`
+    await using session = await lockedRows(postgres, database, lock)
     const left = async () => {
       const rows = await postgres.run(`select id::int from taskmill.replica where id in ${ids} order by id`, database)
       return rows.map(({ id }) => id)
@@ -266,12 +261,39 @@ withPostgres(missing === undefined ? 'turns' : `turns (${missing})`, () => {
     expect(await me.replicas.buryLate()).toEqual([late.replicas.id])
     await me.replicas.sweep()
     expect(await left()).toEqual([locked.replicas.id])
-    end()
-    await frozen
-    await session.close()
+    await session.end()
     expect(await me.replicas.buryLate()).toEqual([locked.replicas.id])
     await me.replicas.sweep()
     expect(await left()).toEqual([])
+  })
+
+  test('a session that has locked other rows holds up neither callbacks of gone replicas, nor any later query', async () => {
+    const database = await postgres.createDatabase()
+    await using me = await replica(database)
+    for (const id of ['locked', 'free'])
+      await postgres.run(
+        `insert into taskmill.callback values ('${id}', 'gone', 99, '{"id":"${id}","graphId":"gone","event":"graph_ended","url":"http://x","body":"{}","since":1}')`,
+        database,
+      )
+    await postgres.run(`insert into taskmill.callback values ('over', 'gone', 99)`, database)
+    await postgres.run(`insert into taskmill.answer values ('tasks', 'k', 'h', '{}', 1)`, database)
+    await postgres.run(`insert into taskmill.removal values (1, 'gone', 1), (2, 'gone', 1)`, database)
+    const past = new PastEvents(me.database, () => [])
+    const swept = () => Promise.all([me.sweep(2), past.sweep(1)].map((one) => one.catch(String)))
+    const at = async (table: string, where: string) =>
+      await lockedRows(postgres, database, `select from taskmill.${table} where ${where} for update`)
+    {
+      await using _ = await at('callback', `id in ('locked', 'over')`)
+      await using __ = await at('removal', 'seq = 1')
+      expect([...(await me.takeCallbacks([])).waiting.keys()]).toEqual(['free'])
+      const lockTimeout = expect.stringContaining('lock timeout')
+      expect(await swept()).toEqual([lockTimeout, lockTimeout])
+      await using ___ = await at('replica', `id = ${me.replicas.id}`)
+      expect(await me.replicas.release().catch(String)).toEqual(lockTimeout)
+    }
+    expect([...(await me.takeCallbacks([])).waiting.keys()]).toEqual(['locked'])
+    expect(await swept()).toEqual([undefined, undefined])
+    expect(await me.answer({ scope: 'tasks', key: 'k', hash: 'h' })).toBeUndefined()
   })
 
   test('a replica of an earlier version is waited for, and buried once its lease is over', async () => {
