@@ -47,11 +47,7 @@ export function forwarderOf(
   if (others === undefined) return undefined
   return async (request, named, { traceId, body, waitMs }) => {
     if (others.isHere(named)) return undefined
-    const place = await others.find(named).catch((error) => {
-      // Whoever has it deleted needs nobody to read it.
-      if (error instanceof Unreadable && request.method === 'DELETE' && 'graphId' in named) return undefined
-      throw error
-    })
+    const place = await others.find(named)
     if (place === undefined || place.isHere) return undefined
     const { owner } = place
     if (owner === undefined) throw noOwner('the graph is being taken over by another replica')
@@ -81,7 +77,11 @@ export function addForwarding(app: AnyElysia, parts: ForwardingParts): void {
     const query = new URLSearchParams(request.url.includes('?') ? request.url.slice(request.url.indexOf('?')) : '')
     const named = namedIn(route, params, query)
     if (named === undefined) return undefined
-    return forward(request, named, { traceId: traceIdOf(set), waitMs: waitMsIn(query) })
+    return forward(request, named, { traceId: traceIdOf(set), waitMs: waitMsIn(query) }).catch((error) => {
+      // Whoever deletes the graph needs nobody to read it.
+      if (error instanceof Unreadable && request.method === 'DELETE' && route === '/graphs/:id') return undefined
+      throw error
+    })
   })
 }
 

@@ -71,13 +71,17 @@ export class Others implements OtherReplicas {
       if (found === undefined) return undefined
       const { owner, address } = found
       if (found.unreadable !== undefined) throw new Unreadable(found.graphId, found.unreadable)
-      if (address === undefined) return { isHere: await takeover.adoptOne(found) }
+      if (address === undefined) {
+        const isAdopted = await takeover.adoptOne(found)
+        if (isAdopted && !this.isHere(named)) return await this.find(named) // it was set aside
+        return { isHere: isAdopted }
+      }
       // What this replica accepts or removes just now has rows. An adopted graph is perhaps not built yet.
       if (owner === rows.replicas.id && takeover.isOwnNumber(found.ordinal)) return undefined
       if (owner === rows.replicas.id) return { isHere: this.isHere(named) }
       return address === '' ? { isHere: false } : { isHere: false, owner: { id: owner, address } }
     } catch (error) {
-      if (error instanceof Unreadable) throw error
+      if (error instanceof ServiceError) throw error
       throw unavailable(messageOf(error), error)
     }
   }
