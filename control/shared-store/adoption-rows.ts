@@ -131,7 +131,7 @@ export class AdoptionRows {
       (sql) => sql`
         with settings as materialized (select ${sql.unsafe(this.#database.settings)})
         update ${sql(SCHEMA)}.graph set owner = ${SET_ASIDE}, unreadable = ${why.replaceAll('\0', '')},
-          unreadable_at = (extract(epoch from clock_timestamp()) * 1000)::bigint
+          unreadable_at = coalesce(unreadable_at, (extract(epoch from clock_timestamp()) * 1000)::bigint)
         from settings where ordinal = ${ordinal} and owner = ${this.#me.id}`,
     )
   }
@@ -156,14 +156,19 @@ export class AdoptionRows {
     })
   }
 
-  /** Removes a graph that was set aside, with all that is kept of it. False if there is no such graph. */
+  /**
+   * Removes a graph that was set aside, with all that is kept of it. False if there is no such graph. One whose row is
+   * locked is perhaps being repaired, so no statement waits for it: it would be removed long after the request.
+   */
   async removeUnreadable(graphId: string): Promise<boolean> {
-    return await this.#database.repeat((sql) =>
+    return await this.#database.soon((sql) =>
       sql.begin(async (transaction) => {
         await transaction.unsafe(`select ${this.#database.settings}`)
         const schema = transaction(SCHEMA)
         const [removed] = await transaction`
-          delete from ${schema}.graph where graph_id = ${graphId} and owner = ${SET_ASIDE} returning ordinal`
+          delete from ${schema}.graph where ordinal in (
+            select ordinal from ${schema}.graph where graph_id = ${graphId} and owner = ${SET_ASIDE} for update nowait)
+          returning ordinal`
         if (removed === undefined) return false
         for (const table of ['task_id', 'frame', 'result'])
           await transaction`delete from ${transaction(`${SCHEMA}.${table}`)} where graph = ${removed.ordinal}`

@@ -117,8 +117,7 @@ export class Adoption {
     let count = 0
     for (let after = 0; !this.#looks.isStopped; ) {
       const adopted = await this.#surely(() => rows.adopt({ owner, after, isLive }))
-      await this.#buildAll(adopted, owner)
-      count += adopted.length
+      count += await this.#buildAll(adopted, owner)
       if (adopted.length < PORTION) break
       after = adopted.at(-1)!.ordinal
     }
@@ -187,16 +186,19 @@ export class Adoption {
     })
   }
 
-  async #buildAll(adopted: readonly AdoptedRow[], owner: number): Promise<void> {
-    if (adopted.length === 0) return
-    await this.#surely(async () => {
-      await this.#build(adopted, owner)
+  /** How many of them were built. */
+  async #buildAll(adopted: readonly AdoptedRow[], owner: number): Promise<number> {
+    if (adopted.length === 0) return 0
+    return await this.#surely(async () => {
+      const count = await this.#build(adopted, owner)
       await this.#options.onBuilt()
+      return count
     })
   }
 
-  async #build(adopted: readonly AdoptedRow[], owner: number): Promise<void> {
-    if (adopted.length === 0) return
+  async #build(adopted: readonly AdoptedRow[], owner: number): Promise<number> {
+    if (adopted.length === 0) return 0
+    let count = 0
     const { rows, build } = this.#options
     const reads = readsOf(adopted)
     let sliceEnd = performance.now() + SLICE_MS
@@ -215,12 +217,16 @@ export class Adoption {
         } finally {
           if (!isBuilt) this.#built.delete(kept.ordinal)
         }
-        if (isBuilt) this.adoptedTotal++
+        if (isBuilt) {
+          count++
+          this.adoptedTotal++
+        }
         if (performance.now() < sliceEnd) continue
         await nextTurn() // for callers, and for the turns that renew the lease
         sliceEnd = performance.now() + SLICE_MS
       }
     }
+    return count
   }
 }
 

@@ -104,8 +104,8 @@ export class Takeover {
 
   /** Adopts the graphs of all replicas that are gone. To be called once. */
   async recover(): Promise<RecoveredRows & { readonly callbacks: StoredCallbacks }> {
+    await this.#adoption.retrySetAside() // before others are set aside: once is enough
     await this.#adoption.look()
-    await this.#adoption.retrySetAside()
     const callbacks = await this.#takeCallbacks()
     return { graphCount: this.#options.store.graphCount, toKillRemotely: this.#toKillRemotely, callbacks }
   }

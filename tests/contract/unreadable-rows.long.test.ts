@@ -6,6 +6,7 @@ import { expect, test } from 'bun:test'
 import { builtProgram } from '../../scripts/build.ts'
 import type { Control } from '../support/control.ts'
 import { freePort } from '../support/free-port.ts'
+import { lockedRows } from '../support/locked-rows.ts'
 import { connectClient } from '../support/mcp-client.ts'
 import { answered, type Cluster, describeReplicas, LONG_LEASE, owns } from '../support/replicas.ts'
 import { testEnvironment } from '../support/service.ts'
@@ -86,6 +87,11 @@ describeReplicas('rows that cannot be read', (newCluster) => {
         expect.objectContaining({ msg: 'a graph is unreadable and was set aside', graph_id: graph.graph_id }),
       )
     }
+    for (const msg of ['a graph is unreadable and was set aside', 'graphs adopted'])
+      expect([msg, control.log.filter((line) => line.msg === msg).length]).toEqual([
+        ...[msg, msg === 'graphs adopted' ? 1 : bad.length],
+      ])
+    expect(control.log).toContainEqual(expect.objectContaining({ msg: 'graphs adopted', graphs: 1 }))
     expect(await (await control.fetch('/graphs')).json()).toMatchObject([{ graph_id: good }])
     const first = await control.fetch('/graphs?state=unreadable&limit=1')
     const second = await control.fetch(`/graphs?state=unreadable&cursor=${first.headers.get('x-next-cursor')}`)
@@ -100,11 +106,22 @@ describeReplicas('rows that cannot be read', (newCluster) => {
     expect(await mcp.call('get_graph', { graph_id: bad[0] })).toMatchObject({
       ...{ isError: true, text: expect.stringContaining(`DELETE /graphs/${bad[0]}`) },
     })
+    for (const path of ['/tasks/bad-0', `/graphs/${bad[0]}/tasks/bad-0`])
+      expect([path, (await control.fetch(path, { method: 'DELETE' })).status]).toEqual([path, 409])
     const taken = await control.post({ tasks: [noop('bad-0')] })
     expect([taken.status, await taken.text()]).toEqual([409, expect.stringContaining(`DELETE /graphs/${bad[0]}`)])
     const { exitCode, finding } = await check(each)
     expect([exitCode, finding?.message]).toEqual([1, expect.stringContaining('cannot be read')])
 
+    {
+      await using later = await each.replica(LONG_LEASE)
+      expect(await unreadable(later)).toEqual(listed)
+      expect(later.log.filter(({ msg }) => msg === 'graphs adopted')).toEqual([])
+    }
+    {
+      await using _ = await lockedRows(each.server, each.database, `update taskmill.graph set payload = payload`)
+      expect((await control.fetch(`/graphs/${bad[0]}`, { method: 'DELETE' })).status).toBe(503)
+    }
     for (const id of bad) expect((await control.fetch(`/graphs/${id}`, { method: 'DELETE' })).status).toBe(204)
     expect(await unreadable(control)).toEqual([])
     expect((await control.fetch(`/graphs/${bad[0]}`)).status).toBe(404)
