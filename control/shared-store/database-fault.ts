@@ -10,6 +10,8 @@ export type FaultKind =
   | 'away'
   /** No answer in time. */
   | 'silent'
+  /** Too many queries of this process hang there, so that it sends no further one. */
+  | 'stranded'
   /** It refuses writes: a standby. */
   | 'read-only'
   | 'wrong-password'
@@ -54,6 +56,7 @@ export class DatabaseFault extends Error {
 /** What a fault says of the database, for people. */
 const WORDS: Readonly<Partial<Record<FaultKind, string>>> = {
   away: 'the database is not reached',
+  stranded: 'the database leaves queries without an answer',
   'read-only': 'the database takes no writes',
   'wrong-password': 'the database refuses the password',
   'not-allowed': 'the database does not allow this',

@@ -144,7 +144,7 @@ function within(ms: number): Pick<RepeatOptions, 'mayRepeat'> {
 
 /** Faults that pass: the query is repeated. */
 const PASSES: ReadonlySet<DatabaseFault['kind']> = new Set([
-  ...(['away', 'silent', 'read-only', 'too-many-connections', 'full', 'contended'] as const),
+  ...(['away', 'silent', 'stranded', 'read-only', 'too-many-connections', 'full', 'contended'] as const),
 ])
 
 /** Whether a query may succeed later that failed with `fault`. */

@@ -9,7 +9,7 @@
  *
  * Bun has no time limit for queries, so each has a timer here. A query that ends by it may hang at the server for ever: a
  * commit waits for a synchronous standby that is gone, and nothing of ours ends that. So whoever opens a pool first counts
- * the queries of this process that are still executed there. With `MAX_STRANDED` of them the server counts as silent.
+ * the queries of this process that are still executed there. With `MAX_STRANDED` of them the server gets no further one.
  * Otherwise the tries of one query would use up the connections of the server within minutes.
  */
 import type { SQL } from 'bun'
@@ -117,7 +117,7 @@ export class Servers {
         if (url.isPreparing) this.#options.onOpened?.(sql)
         return sql
       }
-      throw new DatabaseFault('silent', `${row.stranded} earlier queries hang at ${url.shown}`, undefined)
+      throw new DatabaseFault('stranded', `${row.stranded} earlier queries hang at ${url.shown}`, undefined)
     } catch (error) {
       void closeSql(sql)
       throw error

@@ -45,6 +45,19 @@ const FAULTS: readonly (readonly [fault: string, begin: readonly string[], end: 
     [`alter role ${ROLE} password 'first'`],
     /the database refuses the password: password authentication failed/,
   ],
+  [
+    'a database that ends no query',
+    [
+      `create function public.hang() returns trigger language plpgsql as $$ begin
+         perform pg_sleep(3600); return null; end $$`,
+      'create trigger hang before update on taskmill.replica execute function public.hang()',
+    ],
+    [
+      `create or replace function public.hang() returns trigger language plpgsql as $$ begin return null; end $$`,
+      END_SESSIONS,
+    ],
+    /the database leaves queries without an answer: 3 earlier queries hang at/,
+  ],
 ]
 
 describeReplicas('a database that refuses turns', (newCluster) => {
