@@ -62,6 +62,18 @@ const named = (
   absent: '',
 })
 
+/** What PostgreSQL takes for a name in quotes only: the words of `pg_get_keywords()` with the category R or T. */
+const RESERVED = `
+  all analyse analyze and any array as asc asymmetric authorization binary both case cast check collate collation
+  column concurrently constraint create cross current_catalog current_date current_role current_schema current_time
+  current_timestamp current_user default deferrable desc distinct do else end except false fetch for foreign freeze
+  from full grant group having ilike in initially inner intersect into is isnull join lateral leading left like limit
+  localtime localtimestamp natural not notnull null offset on only or order outer overlaps placing primary references
+  returning right select session_user similar some symmetric system_user table tablesample then to trailing true union
+  unique user using variadic verbose when where window with`
+
+const SCHEMA_NAME = new RegExp(`^(?!pg_|(${RESERVED.trim().replaceAll(/\s+/g, '|')})$)[a-z_][a-z0-9_]{0,62}$`)
+
 /** Which PostgreSQL, for the service and for `database check`. */
 export const databaseSettings = {
   database: addresses({
@@ -73,11 +85,11 @@ export const databaseSettings = {
     value: 'file',
     help: 'File with the addresses, one a line. Lines that begin with # are comments. --database and its variable are ignored.',
   }),
-  databaseSchema: named(/^[a-z_][a-z0-9_]{0,62}$/, {
+  databaseSchema: named(SCHEMA_NAME, {
     variable: 'SERVICE_DATABASE_SCHEMA',
     default: 'taskmill',
     value: 'name',
-    range: '1 to 63 of a-z, 0-9 and _',
+    range: '1 to 63 of a-z, 0-9 and _, no reserved word of PostgreSQL',
     help: 'Schema of the database that holds the tables. A database may hold several clusters, each with a schema of its own.',
   }),
 }

@@ -49,6 +49,8 @@ describeReplicas('several clusters on one database', (cluster) => {
       ['--cluster', 'a b'],
       ['--database-schema', 'Mill'],
       ['--database-schema', 'a"b'],
+      ['--database-schema', 'user'],
+      ['--database-schema', 'pg_mill'],
     ])
       expect(await refused(each, flags)).toContain(flags[0]!)
   })
