@@ -3,7 +3,8 @@
  *
  * Items are tried in rounds, in the order in which they came. An item that is added during a round is tried in it.
  * While the service is away a round ends with the first failure, and the pauses between rounds grow; a new item does
- * not cut such a pause short. The owner of a queue writes its items to disk.
+ * not cut such a pause short. The item that failed then comes last: it may be the only one that gets no answer. The owner
+ * of a queue writes its items to disk.
  */
 import { stackOf } from '../../../shared/errors.ts'
 import { GrowingPause } from '../../../shared/growing-pause.ts'
@@ -42,7 +43,7 @@ const FIRST_PAUSE_MS = 100
 
 export class RetryQueue<T extends Retried> {
   readonly #options: RetryQueueOptions<T>
-  /** In the order of arrival. */
+  /** In the order in which they are tried. */
   readonly #items = new Map<string, T>()
   /** Items that were given up beyond the maximum, and not reported yet. */
   #excess: T[] = []
@@ -135,6 +136,10 @@ export class RetryQueue<T extends Retried> {
         isAway ||= outcome === 'away'
         isAnyDone ||= outcome === 'done'
         if (outcome === 'done' || outcome === 'abandoned') this.#remove(id, item)
+        else if (outcome === 'away' && this.#items.get(id) === item) {
+          this.#items.delete(id)
+          this.#items.set(id, item)
+        }
       }
     }
     await Promise.all(Array.from({ length: parallel }, lane))

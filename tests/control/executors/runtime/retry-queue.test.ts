@@ -37,3 +37,24 @@ test.each(Array.from({ length: LATEST }, (_, microtasks) => microtasks))(
     expect(tried).toEqual(['first', 'late'])
   },
 )
+
+test('an item that finds the service away in each round keeps no other one from its turn', async () => {
+  const left = new Set(['hangs', 'second', 'third'])
+  const items = [...left].map((id) => ({ id, since: Date.now() }))
+  const queue = new RetryQueue(items, {
+    idOf: ({ id }) => id,
+    attempt: async ({ id }) => {
+      if (id === 'hangs' && left.size > 1) return 'away'
+      left.delete(id)
+      return 'done'
+    },
+    afterRound: () => {},
+    onGivenUp: () => {},
+    ...{ log: silentLog(), maxItems: 10, giveUpAfterMs: 60_000, parallel: 1, maxPauseMs: 100 },
+  })
+  queue.start()
+  await until(
+    () => left.size,
+    (size) => size === 0,
+  )
+})
