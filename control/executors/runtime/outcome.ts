@@ -116,8 +116,11 @@ export function failureOf(error: CallFailed, at = ''): ExecutionError {
  * Whether the runtime service refused a request, so that it does not have the task. A proxy may answer 502, 503 or 504
  * after it has sent the request on.
  */
-export const isRefusal = ({ statusCode, body }: CallFailed): boolean =>
-  statusCode > 0 && (statusCode < 500 || refusalIn(body).code !== '')
+export const isRefusal = (error: CallFailed): boolean =>
+  error.statusCode > 0 && (error.statusCode < 500 || isOfService(error))
+
+/** Whether a refusal is from the runtime service, not from a proxy. */
+export const isOfService = ({ body }: CallFailed): boolean => refusalIn(body).code !== ''
 
 /** Whether a submission came later than it may be accepted. */
 export const isLate = (error: CallFailed): boolean => hasDetail(error, 'refused_as', 'late')

@@ -7,13 +7,13 @@ import { BAR_HEADER, NOT_AFTER_HEADER } from '../../../shared/contract/submissio
 import type { TaskNetwork } from '../../../shared/contract/task-network.ts'
 import { messageOf } from '../../../shared/errors.ts'
 import { headerValue } from '../../../shared/header-text.ts'
-import { CallFailed, ServiceClient } from '../../../shared/http-client.ts'
+import { type Call, CallFailed, ServiceClient } from '../../../shared/http-client.ts'
 import { isObject } from '../../../shared/json.ts'
 import type { TaskFiles } from '../../../shared/runtime-request/inputs.ts'
 import type { Keeper } from '../../journal/keeper.ts'
 import { MESSAGE_ORDER } from './message-order.ts'
 import { networkIn } from './network-check.ts'
-import { isBarred, isLate, lacksRoute } from './outcome.ts'
+import { isBarred, isLate, isOfService, lacksRoute } from './outcome.ts'
 import { statusFault } from './status-check.ts'
 import { stoppedError } from './stopped-error.ts'
 
@@ -179,10 +179,23 @@ export class RuntimeService {
     throw new CallFailed(`the runtime service at ${this.url} answered a dry run without a plan`, { statusCode: 200 })
   }
 
+  /**
+   * A call about a task that the service may have. A refusal without a code is not from the service: a proxy that has lost it
+   * answers 404 itself, and the task goes on. So the service is away.
+   */
+  async #callFor(call: Call): Promise<object> {
+    try {
+      return await this.#client.call(call)
+    } catch (error) {
+      if (!(error instanceof CallFailed) || error.statusCode < 300 || isOfService(error)) throw error
+      throw new CallFailed(error.message, { fault: error.fault })
+    }
+  }
+
   /** Whether the service knows the task. */
   async has(id: string, traceId: string): Promise<boolean> {
     try {
-      await this.#client.call({
+      await this.#callFor({
         ...{ method: 'GET', path: `${TASKS}/${id}`, headers: trace(traceId), timeoutMs: CALL_TIMEOUT_MS },
       })
       return true
@@ -228,7 +241,7 @@ export class RuntimeService {
     headers: Readonly<Record<string, string>>,
     signal: AbortSignal | undefined,
   ): Promise<TaskStatusResponse> {
-    const answer = await this.#client.call({
+    const answer = await this.#callFor({
       method: 'GET',
       path: `${TASKS}/${id}?wait_ms=${ms}`,
       headers,
@@ -326,7 +339,7 @@ export class RuntimeService {
     const headers = { ...trace(traceId), ...asOwner(owner), [BAR_HEADER]: 'true' }
     const path = `${TASKS}/${id}/kill`
     try {
-      await this.#client.call({ method: 'POST', path, headers, timeoutMs })
+      await this.#callFor({ method: 'POST', path, headers, timeoutMs })
       return true
     } catch (error) {
       if (error instanceof CallFailed && isBarred(error)) return false
@@ -347,7 +360,7 @@ export class RuntimeService {
   /** Removes an ended task with its files. */
   async remove(id: string, owner: string | undefined, traceId: string): Promise<void> {
     const headers = { ...trace(traceId), ...asOwner(owner) }
-    await this.#client.call({ method: 'DELETE', path: `${TASKS}/${id}`, headers, timeoutMs: CALL_TIMEOUT_MS })
+    await this.#callFor({ method: 'DELETE', path: `${TASKS}/${id}`, headers, timeoutMs: CALL_TIMEOUT_MS })
   }
 }
 

@@ -22,7 +22,8 @@ function killsAnsweredBy(answer: (id: string) => number) {
     fetch({ url }) {
       const id = new URL(url).pathname.split('/').at(-2)!
       kills.push(id)
-      return Response.json({}, { status: answer(id) })
+      const status = answer(id)
+      return Response.json({ error: { code: 'test', message: `refused as ${status}` } }, { status })
     },
   })
   const service = new RuntimeService({ url: server.url.href, token: undefined, kept: () => undefined })

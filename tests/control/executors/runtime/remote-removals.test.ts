@@ -32,7 +32,8 @@ function world(answer: (id: string) => number | Promise<number>) {
       load.most = Math.max(load.most, ++load.now)
       const status = await answer(id)
       load.now--
-      return status === 204 ? new Response(null, { status }) : Response.json({}, { status })
+      const refusal = { error: { code: 'test', message: 'answer of a test' } }
+      return status === 204 ? new Response(null, { status }) : Response.json(refusal, { status })
     },
   })
   const service = new RuntimeService({ url: server.url.href, token: undefined, kept: () => undefined })
