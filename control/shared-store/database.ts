@@ -137,7 +137,7 @@ async function assertDurable(sql: SQL): Promise<void> {
 }
 
 /** Repeats a query for at most `ms` milliseconds. */
-function within(ms: number): Pick<RepeatOptions, 'mayRepeat'> {
+export function within(ms: number): Pick<RepeatOptions, 'mayRepeat'> {
   const until = performance.now() + ms
   return { mayRepeat: () => performance.now() < until }
 }

@@ -9,7 +9,7 @@ import { startOf } from '../journal/number-blocks.ts'
 import { hasSnapshot } from '../journal/snapshot-writer.ts'
 import { TaskStore } from '../store/tasks.ts'
 import { mayPass } from './database.ts'
-import { databaseFault } from './database-fault.ts'
+import { databaseFault, wordsOf } from './database-fault.ts'
 import type { DatabaseUrl } from './database-url.ts'
 import { importDirectory } from './directory-import.ts'
 import { registered } from './registration.ts'
@@ -65,11 +65,18 @@ export async function openShared(options: OpenSharedOptions): Promise<OpenedShar
   let keeper: SharedKeeper | undefined
   try {
     await reached(rows.open(timeoutMs), options)
-    await registered({
-      ...{ rows: rows.replicas, leaseMs, signal: options.signal },
+    let told: string | undefined
+    const registering = registered({
+      ...{ rows: rows.replicas, leaseMs, timeoutMs, signal: options.signal },
+      onFault: (fault) => {
+        const cause = wordsOf(fault) ?? fault.message
+        if (cause !== told) log.warn('this replica is not registered yet', { cause })
+        told = cause
+      },
       onWaiting: ({ id, address }) =>
         log.info('a replica of an earlier version is active', { replica: id, url: address }),
     })
+    await reached(registering, options)
     markDatabase(
       dataDir,
       urls.map(({ place }) => place),
@@ -95,12 +102,12 @@ export async function openShared(options: OpenSharedOptions): Promise<OpenedShar
 /** What `opening` rejects with, for the person who started the service. */
 async function reached(
   opening: Promise<void>,
-  { urls, timeoutMs }: Pick<OpenSharedOptions, 'urls' | 'timeoutMs'>,
+  { urls, timeoutMs, signal }: Pick<OpenSharedOptions, 'urls' | 'timeoutMs' | 'signal'>,
 ): Promise<void> {
   try {
     await opening
   } catch (error) {
-    if (error instanceof UsageError) throw error
+    if (error instanceof UsageError || signal.aborted) throw error
     const fault = databaseFault(error)
     const place = fault.place ?? urls.map((url) => url.place).join(', ')
     const text = `${place}: ${fault.message} (taskmill-control database check tells more)`

@@ -6,7 +6,7 @@
 import type { SQL } from 'bun'
 import { UsageError } from '../../shared/errors.ts'
 import { MAX_BLOCK } from '../journal/number-blocks.ts'
-import { CHANNEL, type Database } from './database.ts'
+import { CHANNEL, type Database, type RepeatOptions } from './database.ts'
 import { SCHEMA } from './schema-name.ts'
 
 /** Replicas register one after the other. */
@@ -55,36 +55,41 @@ export class ReplicaRows {
    *
    * Replicas with the same lock are declared dead before the end of their leases: their processes have ended. A turn of such
    * a process that the server still executes has locked the row, so this waits for it. A turn that the server gets later
-   * finds the replica dead.
+   * finds the replica dead. `options` limit how long that may take, as somebody else may have locked the row for ever.
    */
-  async register(mayBury: boolean): Promise<OtherReplica | undefined> {
-    return await this.#database.repeat((sql) =>
-      sql.begin(async (transaction) => {
-        const table = transaction(`${SCHEMA}.replica`)
-        await transaction.unsafe(`select ${this.#database.settings}`)
-        await transaction.unsafe(`select pg_advisory_xact_lock(${REGISTRATION_LOCK})`)
-        await this.#joinCluster(transaction)
-        if (mayBury) {
-          await transaction`
+  async register(
+    mayBury: boolean,
+    options?: Pick<RepeatOptions, 'mayRepeat' | 'onFault'>,
+  ): Promise<OtherReplica | undefined> {
+    return await this.#database.repeat(
+      (sql) =>
+        sql.begin(async (transaction) => {
+          const table = transaction(`${SCHEMA}.replica`)
+          await transaction.unsafe(`select ${this.#database.settings}`)
+          await transaction.unsafe(`select pg_advisory_xact_lock(${REGISTRATION_LOCK})`)
+          await this.#joinCluster(transaction)
+          if (mayBury) {
+            await transaction`
             update ${table} set state = 'dead', epoch = epoch + 1
             where state = 'live' and not is_sharing and lease_until < clock_timestamp()`
-        }
-        if (this.#lockId !== undefined) {
-          const ended: { id: string }[] = await transaction`
+          }
+          if (this.#lockId !== undefined) {
+            const ended: { id: string }[] = await transaction`
             update ${table} set state = 'dead', epoch = epoch + 1
             where state = 'live' and lock_id = ${this.#lockId} returning id`
-          for (const { id } of ended) this.predecessors.add(Number(id))
-        }
-        const [active] = await transaction`select id, address from ${table} where state = 'live' and not is_sharing`
-        if (active !== undefined) return { id: Number(active.id), address: active.address }
-        const [row] = await transaction`
+            for (const { id } of ended) this.predecessors.add(Number(id))
+          }
+          const [active] = await transaction`select id, address from ${table} where state = 'live' and not is_sharing`
+          if (active !== undefined) return { id: Number(active.id), address: active.address }
+          const [row] = await transaction`
           insert into ${table} (address, lease_until, is_sharing, lock_id)
           values ('', clock_timestamp() + ${this.leaseMs} * interval '1 ms', true, ${this.#lockId ?? null})
           returning id, epoch`
-        this.id = checkedBlock(Number(row.id))
-        this.epoch = Number(row.epoch)
-        return undefined
-      }),
+          this.id = checkedBlock(Number(row.id))
+          this.epoch = Number(row.epoch)
+          return undefined
+        }),
+      options,
     )
   }
 

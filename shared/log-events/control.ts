@@ -194,6 +194,11 @@ export const controlLogEvents = {
     when: 'A start with the data directory of a replica that had a lease: its process has ended, so nobody waits for its lease.',
     fields: { replica: 'Number of the earlier replica.' },
   },
+  'this replica is not registered yet': {
+    level: 'warn',
+    when: 'Somebody has locked the row of a killed replica, or the database is away. The start tries again until --database-timeout.',
+    fields: CAUSE,
+  },
   'this replica is registered': {
     level: 'info',
     when: 'The replica has its lease, and the graphs of replicas that were gone.',

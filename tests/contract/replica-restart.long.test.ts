@@ -9,8 +9,10 @@ import { join } from 'node:path'
 import type { Control } from '../support/control.ts'
 import { startControl } from '../support/control.ts'
 import { startCuttingLink } from '../support/cutting-link.ts'
+import { lockedRows } from '../support/locked-rows.ts'
 import { mustPostgres } from '../support/must-postgres.ts'
 import { type Postgres, startPostgres } from '../support/postgres.ts'
+import { spawnService } from '../support/service.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 
@@ -80,6 +82,32 @@ withPostgres(missing === undefined ? 'a killed replica' : `a killed replica (${m
     expect(tasks.filter(({ status }) => status !== 'success')).toEqual([])
     const found = new Set(tasks.map(({ id }) => id))
     expect(accepted.filter((id) => !found.has(id))).toEqual([])
+  })
+
+  test('waits for --database-timeout, and says why, while somebody has locked its row', async () => {
+    using temp = tempDir()
+    const database = await postgres.createDatabase()
+    const options = {
+      dataDir: join(temp.path, 'data'),
+      flags: ['--database', postgres.url(database), '--lease', '6s', '--database-timeout', '3s'],
+    }
+    const killed = await startControl(options)
+    await killed.stop('SIGKILL')
+    await killed.dispose()
+    const locked = /the database waits for a lock that somebody holds/
+    {
+      await using _ = await lockedRows(postgres, database, 'select from taskmill.replica for update')
+      await using stack = new AsyncDisposableStack()
+      const start = await spawnService('taskmill-control', ['--addr', '127.0.0.1:0'], options)
+      stack.defer(start.dispose)
+      expect(await start.process.exited).toBe(1)
+      await start.allLogged
+      expect(await start.stderr).toContain('no database within 3 s (--database-timeout)')
+      const told = start.log.filter(({ msg }) => msg === 'this replica is not registered yet')
+      expect(told).toEqual([expect.objectContaining({ cause: expect.stringMatching(locked) })])
+    }
+    await using control = await startControl(options)
+    expect(control.log.filter(({ msg }) => msg === KILLED)).toHaveLength(1)
   })
 
   test('changes nothing with what it had sent and the server gets only after its restart', async () => {

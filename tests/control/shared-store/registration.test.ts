@@ -22,7 +22,7 @@ async function askedUntilRegistered(
         return await answer(asked.length, mayBury)
       },
     },
-    ...{ leaseMs: LEASE_MS, signal: new AbortController().signal },
+    ...{ leaseMs: LEASE_MS, timeoutMs: 1_000, onFault: () => {}, signal: new AbortController().signal },
     onWaiting: ({ id }) => void told.push(id),
   })
   return { asked, told }
@@ -67,6 +67,8 @@ test('a stop ends the wait', async () => {
     rows: { register: async () => active(1) },
     ...{
       leaseMs: LEASE_MS,
+      timeoutMs: 1_000,
+      onFault: () => {},
       signal: controller.signal,
       onWaiting: () => controller.abort(new Error('stopped')),
     },
