@@ -11,7 +11,7 @@ import type { Log } from '../../shared/log.ts'
 import { type DatabaseFault, databaseFault, silentFault } from './database-fault.ts'
 import type { DatabaseUrl } from './database-url.ts'
 import { Servers } from './servers.ts'
-import { makeTables } from './shared-schema.ts'
+import { keptVersion, makeTables, SCHEMA_VERSION } from './shared-schema.ts'
 import { ANSWER_WITHIN_MS } from './unavailable.ts'
 
 /** Pauses between two tries of a query. */
@@ -44,31 +44,37 @@ export interface RepeatOptions {
   readonly passes?: (fault: DatabaseFault) => boolean
   /** Called with each fault after which the query is repeated. */
   readonly onFault?: (fault: DatabaseFault) => void
-  /** Characters that the query sends. */
-  readonly characters?: number
+  /** Milliseconds that a try may take beyond those of other queries. Default: 0. */
+  readonly extraMs?: number
 }
 
 export class Database {
   /** For a select that comes first in each transaction that writes. */
   readonly settings: string
+  readonly #log: Log
   readonly #servers: Servers
   #isClosed = false
 
   constructor(options: DatabaseOptions) {
     const { onRing } = options
+    this.#log = options.log
     this.#servers = new Servers({ ...options, ...(onRing && { onOpened: (sql) => listen(sql, onRing) }) })
     this.settings = this.#servers.settings
   }
 
   /**
-   * Makes the tables. Rejects with a `DatabaseFault`, after `timeoutMs` if it may pass, or with `UsageError` for a
-   * database that would lose what it has confirmed.
+   * Makes or migrates the tables. Rejects with a `DatabaseFault`, after `timeoutMs` if it may pass, or with `UsageError`
+   * for a database that would lose what it has confirmed. A migration of large tables has these milliseconds for itself.
    */
   async open(timeoutMs: number): Promise<void> {
-    await this.repeat(async (sql) => {
+    const limit = within(timeoutMs)
+    const version = await this.repeat(async (sql) => {
       await assertDurable(sql)
-      await makeTables(sql, this.settings)
-    }, within(timeoutMs))
+      return await keptVersion(sql)
+    }, limit)
+    if (version === SCHEMA_VERSION) return
+    this.#log.info('the tables of the database are made or migrated', { version, wanted: SCHEMA_VERSION })
+    await this.repeat((sql) => makeTables(sql, this.settings), { ...limit, extraMs: timeoutMs })
   }
 
   /** Runs `work` once. */
@@ -96,12 +102,12 @@ export class Database {
   /** Repeats `work` while it fails for a reason that may pass. Rejects with `InUse`, or with a `DatabaseFault`. */
   async repeat<T>(
     work: (sql: SQL) => Promise<T>,
-    { mayRepeat = () => true, passes = mayPass, onFault, characters = 0 }: RepeatOptions = {},
+    { mayRepeat = () => true, passes = mayPass, onFault, extraMs = 0 }: RepeatOptions = {},
   ): Promise<T> {
     const pauses = new GrowingPause(PAUSES)
     for (;;) {
       try {
-        return await this.#servers.use(work, characters)
+        return await this.#servers.use(work, extraMs)
       } catch (error) {
         if (error instanceof Settled || error instanceof UsageError) throw error
         const fault = databaseFault(error)

@@ -17,7 +17,6 @@ import type { Log } from '../../shared/log.ts'
 import { DatabaseFault, databaseFault, silentFault } from './database-fault.ts'
 import type { DatabaseUrl } from './database-url.ts'
 import { closeSql, openSql } from './sql-client.ts'
-import { CHARACTERS_PER_MS } from './unavailable.ts'
 
 /** Connections of a replica: one for turns, the others for look-ups. */
 const MAX_CONNECTIONS = 4
@@ -55,12 +54,12 @@ export class Servers {
     this.settings = settingsOf(Math.ceil(options.answerMs * LOCKS_PER_ANSWER))
   }
 
-  /** Runs `work`, which sends so many `characters`. Throws `DatabaseFault`, and whatever else `work` throws. */
-  async use<T>(work: (sql: SQL) => Promise<T>, characters = 0): Promise<T> {
+  /** Runs `work`, which may take `extraMs` longer than others. Throws `DatabaseFault`, and whatever else `work` throws. */
+  async use<T>(work: (sql: SQL) => Promise<T>, extraMs = 0): Promise<T> {
     const pool = this.#open()
     const sql = await pool
     try {
-      return await this.#inTime(work(sql), characters)
+      return await this.#inTime(work(sql), extraMs)
     } catch (error) {
       const fault = databaseFault(error)
       if (USELESS.has(fault.kind)) this.#discard(pool, sql, fault)
@@ -124,8 +123,8 @@ export class Servers {
     }
   }
 
-  async #inTime<T>(work: PromiseLike<T>, characters = 0): Promise<T> {
-    const answerMs = Math.ceil(this.#options.answerMs + characters / CHARACTERS_PER_MS)
+  async #inTime<T>(work: PromiseLike<T>, extraMs = 0): Promise<T> {
+    const answerMs = Math.ceil(this.#options.answerMs + extraMs)
     const { promise: silence, reject } = Promise.withResolvers<never>()
     const timer = setTimeout(() => reject(silentFault(answerMs)), answerMs)
     try {

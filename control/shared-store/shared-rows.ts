@@ -18,6 +18,7 @@ import { SCHEMA } from './schema-name.ts'
 import { StoredTasks } from './stored-tasks.ts'
 import { writeTurn } from './turn-statement.ts'
 import type { TurnWrites } from './turn-writes.ts'
+import { CHARACTERS_PER_MS } from './unavailable.ts'
 
 /** Milliseconds for reading a large result. A task that needs it fails without it. */
 const RESULT_WITHIN_MS = 10_000
@@ -76,7 +77,8 @@ export class SharedRows {
     const turn = { id, epoch, number, leaseMs, settings: this.#database.settings, stored: this.stored() }
     const characters = [...writes.graphs, ...writes.frames].reduce((sum, { payload }) => sum + payload.length, 0)
     const options = { passes: mayPassAgain, ...(onFault && { onFault }) }
-    const others = await this.#database.repeat((sql) => writeTurn(sql, turn, writes), { ...options, characters })
+    const extraMs = characters / CHARACTERS_PER_MS
+    const others = await this.#database.repeat((sql) => writeTurn(sql, turn, writes), { ...options, extraMs })
     if (others === undefined) await this.#database.repeat((sql) => this.#assertCommitted(sql, number), options)
     this.#turn = number
     if (others !== undefined) this.storedTasks.told(others)
@@ -123,7 +125,7 @@ export class SharedRows {
         with settings as materialized (select ${sql.unsafe(this.#database.settings)})
         insert into ${sql(SCHEMA)}.result (name, graph, json) select ${name}, ${ordinal}, ${json} from settings
         on conflict (name) do nothing`,
-      { characters: json.length },
+      { extraMs: json.length / CHARACTERS_PER_MS },
     )
   }
 

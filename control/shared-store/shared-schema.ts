@@ -99,11 +99,15 @@ export const tablesThere = (): string => `
     where relnamespace = (select oid from pg_namespace where nspname = '${SCHEMA}') and relkind in ('r', 'p', 'v', 'm', 'f')
     order by relname limit 3) as few`
 
-/** Makes or migrates the tables. `settings` come first in each transaction. Throws `UsageError` for a newer or a foreign schema. */
+/** The version of the tables, 0 if there are none. Throws `UsageError` for a newer or a foreign schema. */
+export async function keptVersion(sql: SQL): Promise<number> {
+  const { version } = await foundSchema(sql)
+  assertNotNewer(version)
+  return version
+}
+
+/** Makes or migrates the tables. `settings` come first in the transaction. Throws `UsageError` as `keptVersion`. */
 export async function makeTables(sql: SQL, settings: string): Promise<void> {
-  const found = await foundSchema(sql)
-  assertNotNewer(found.version)
-  if (found.version === SCHEMA_VERSION) return
   await sql.begin(async (transaction) => {
     await transaction.unsafe(`select ${settings}`)
     await transaction.unsafe(`select pg_advisory_xact_lock(${SCHEMA_LOCK})`)

@@ -194,6 +194,11 @@ export const controlLogEvents = {
     when: 'A start with the data directory of a replica that had a lease: its process has ended, so nobody waits for its lease.',
     fields: { replica: 'Number of the earlier replica.' },
   },
+  'the tables of the database are made or migrated': {
+    level: 'info',
+    when: 'A start on a database without tables, or with those of an earlier version. Large tables take some time.',
+    fields: { version: 'The version of the tables; 0 for none.', wanted: 'The version that this program needs.' },
+  },
   'this replica is not registered yet': {
     level: 'warn',
     when: 'Somebody has locked the row of a killed replica, or the database is away. The start tries again until --database-timeout.',

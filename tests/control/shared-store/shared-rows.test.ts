@@ -9,9 +9,11 @@ import { InUse } from '../../../control/shared-store/database.ts'
 import { parseDatabaseUrls } from '../../../control/shared-store/database-url.ts'
 import { PastEvents } from '../../../control/shared-store/past-events.ts'
 import { Fenced, SharedRows } from '../../../control/shared-store/shared-rows.ts'
+import { SCHEMA_VERSION } from '../../../control/shared-store/shared-schema.ts'
 import type { TurnWrites } from '../../../control/shared-store/turn-writes.ts'
 import { silentLog } from '../../../shared/log.ts'
 import { lockedRows } from '../../support/locked-rows.ts'
+import { memoryLog } from '../../support/memory-log.ts'
 import { mustPostgres } from '../../support/must-postgres.ts'
 import { type Postgres, startPostgres } from '../../support/postgres.ts'
 
@@ -294,6 +296,27 @@ withPostgres(missing === undefined ? 'turns' : `turns (${missing})`, () => {
     expect([...(await me.takeCallbacks([])).waiting.keys()]).toEqual(['locked'])
     expect(await swept()).toEqual([undefined, undefined])
     expect(await me.answer({ scope: 'tasks', key: 'k', hash: 'h' })).toBeUndefined()
+  })
+
+  test('a migration may take longer than a query', async () => {
+    const database = await postgres.createDatabase()
+    await postgres.run(
+      `create function public.slow() returns event_trigger language plpgsql as $$ begin perform pg_sleep(0.3); end $$`,
+      database,
+    )
+    await postgres.run(
+      `create event trigger slow on ddl_command_start when tag in ('CREATE INDEX') execute function public.slow()`,
+      database,
+    )
+    const urls = parseDatabaseUrls([postgres.url(database)], 'test')
+    const { log, lines } = memoryLog()
+    const rows = new SharedRows({ urls, leaseMs: 3_000, answerMs: 1_000, log })
+    await rows.open(30_000)
+    await rows.open(30_000)
+    expect(lines()).toMatchObject([
+      { msg: 'the tables of the database are made or migrated', version: 0, wanted: SCHEMA_VERSION },
+    ])
+    await rows.close()
   })
 
   test('a replica of an earlier version is waited for, and buried once its lease is over', async () => {
