@@ -2,12 +2,16 @@
  * The growing end of a log at the runtime service: one connection for all its followers.
  *
  * The last bytes stay in memory, so followers that read at about the same pace share them. A follower that has fallen
- * behind reads the missing part by itself.
+ * behind reads the missing part by itself. A connection may have died without a word, so a silent one is given up, and its
+ * followers look for themselves.
  */
 import { GrowthWaiters } from '../../../shared/growth-waiters.ts'
 
 /** Bytes that are kept for followers that have not read them yet. */
 export const MAX_KEPT_BYTES = 1024 * 1024
+
+/** Milliseconds without a byte after which a connection is given up. A shorter time costs more requests per silent log. */
+export const SILENT_LOG_MS = 20_000
 
 interface Chunk {
   readonly position: number
@@ -18,6 +22,7 @@ export class LiveLog {
   readonly #chunks: Chunk[] = []
   readonly #waiters = new GrowthWaiters()
   readonly #connection = new AbortController()
+  readonly #silence: Timer
   #start: number
   #end: number
   #followers = 0
@@ -30,15 +35,19 @@ export class LiveLog {
     start: number,
     open: (signal: AbortSignal) => Promise<ReadableStream<Uint8Array>>,
     onOver: (log: LiveLog) => void,
+    silentMs: number = SILENT_LOG_MS,
   ) {
     this.#start = start
     this.#end = start
     this.#onOver = onOver
+    this.#silence = setTimeout(() => this.#giveUp(), silentMs)
+    this.#silence.unref()
     void this.#receive(open).then((state) => this.#over(state))
   }
 
   #over(state: 'complete' | 'lost'): void {
     this.state = state
+    clearTimeout(this.#silence)
     this.#onOver(this)
     this.#waiters.tell()
   }
@@ -53,6 +62,7 @@ export class LiveLog {
   }
 
   #push(bytes: Uint8Array): void {
+    this.#silence.refresh()
     this.#chunks.push({ position: this.#end, bytes })
     this.#end += bytes.length
     while (this.#chunks.length > 1 && this.#end - this.#chunks[1]!.position >= MAX_KEPT_BYTES) {
@@ -84,7 +94,10 @@ export class LiveLog {
 
   /** Disconnects after the last one. */
   leave(): void {
-    if (--this.#followers > 0 || this.state !== 'growing') return
+    if (--this.#followers === 0 && this.state === 'growing') this.#giveUp()
+  }
+
+  #giveUp(): void {
     this.#connection.abort()
     this.#over('lost')
   }

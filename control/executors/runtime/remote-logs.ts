@@ -41,13 +41,15 @@ export interface RemoteLogRequest extends Pick<LogRequest, 'stream' | 'start' | 
 
 export class RemoteLogs {
   readonly #service: Pick<RuntimeService, 'openLog'>
+  readonly #silentMs: number | undefined
   readonly #live = new Map<string, LiveLog>()
   /** Number of present reads, and the reads that wait for their turn. */
   #reading = 0
   readonly #queue: (() => void)[] = []
 
-  constructor(service: Pick<RuntimeService, 'openLog'>) {
+  constructor(service: Pick<RuntimeService, 'openLog'>, silentMs?: number) {
     this.#service = service
+    this.#silentMs = silentMs
   }
 
   /** Yields the bytes of a log. Throws `CallFailed`. */
@@ -114,6 +116,7 @@ export class RemoteLogs {
         position,
         async (signal) => (await this.#service.openLog(id, range, traceId, signal)).stream,
         (over) => this.#live.get(key) === over && this.#live.delete(key),
+        this.#silentMs,
       )
       this.#live.set(key, live)
     }
