@@ -60,6 +60,23 @@ describe('the ready queue', () => {
     expect([queue.length, queue.shift(), queue.length]).toEqual([1, c, 0])
     expect(pushed).toEqual([a, b, c, a, a, c])
   })
+
+  test('keeps nothing of a million places that were given up', () => {
+    const queue = new ReadyQueue()
+    const waiting = tasks.slice(0, 1_000)
+    for (const task of waiting) queue.push(task)
+    const begunAt = performance.now()
+    for (let round = 0; round < 1_000; round++) {
+      for (const task of waiting) {
+        queue.withdraw(task)
+        queue.push(task)
+      }
+    }
+    const endedAt = performance.now()
+    expect(queue.shift()).toBe(waiting[0])
+    expect(performance.now() - endedAt).toBeLessThan((endedAt - begunAt) / 20)
+    expect(queue.length).toBe(999)
+  })
 })
 
 describe('a queue without a bound', () => {
