@@ -111,6 +111,8 @@ export class Attempt implements ExecutorContext {
   /** Whether its work had not started when it was to wait no longer, and what it waited for then. */
   #late: { readonly waiting: string | undefined } | undefined
   #timer: Timer | undefined
+  /** Number of limits that count no longer. */
+  #endedLimits = 0
   /** Whether the timeout does not count, because the work has not started. */
   #isWaiting: boolean
   /** Whether the input could not be resolved. Then the executor was not called. */
@@ -204,7 +206,7 @@ export class Attempt implements ExecutorContext {
   }
 
   settled(): void {
-    clearTimeout(this.#timer)
+    this.#endLimit()
   }
 
   progress(message?: string, data?: unknown): void {
@@ -290,29 +292,39 @@ export class Attempt implements ExecutorContext {
 
   goesOn(): void {
     const { timeout = 0 } = this.task
-    this.#isWaiting = false
-    this.#host.works(this.task)
-    if (timeout <= 0 || this.#stopReason !== undefined) return
-    clearTimeout(this.#timer)
-    this.#stopAfter(Math.max(0, this.#timeLeftMs))
+    this.#endWait()
+    if (timeout > 0 && this.#stopReason === undefined) this.#stopAfter(Math.max(0, this.#timeLeftMs))
   }
 
   waits(): void {
+    if (this.#late !== undefined) return // it ends as soon as it may be killed
     this.#isWaiting = true
-    clearTimeout(this.#timer)
+    this.#endLimit()
     this.#host.waits(this.task)
   }
 
   /** A clock of another machine may be wrong. So no more counts than has passed here. */
   works(startedAt: number): void {
     const { timeout = 0, attemptStartedAt = 0 } = this.task
-    this.#isWaiting = false
-    this.#host.works(this.task)
+    this.#endWait()
     if (timeout <= 0 || this.#stopReason !== undefined) return
-    clearTimeout(this.#timer)
     const now = Date.now()
     const workedMs = Math.max(0, Math.min(now - startedAt, now - attemptStartedAt))
     this.#stopAfter(Math.max(0, timeout - workedMs))
+  }
+
+  #endWait(): void {
+    this.#isWaiting = false
+    this.#host.works(this.task)
+    this.#endLimit()
+  }
+
+  /** Ends the limit that counts, also one that is over while nobody can tell yet whether the attempt may be killed. */
+  #endLimit(): void {
+    if (this.#stopReason !== undefined) return
+    if (this.#timer !== undefined) clearTimeout(this.#timer)
+    this.#late = undefined
+    this.#endedLimits++
   }
 
   #startTimer(): void {
@@ -349,17 +361,23 @@ export class Attempt implements ExecutorContext {
   /** A process that was stopped for long may have lost the attempt to another replica. */
   #timeOut(): void {
     const owned = this.#host.mayKill?.()
-    if (owned === undefined) this.stop('timeout')
-    else
-      owned.then(
-        () => this.stop('timeout'),
-        () => this.#stopAfter(KILL_RETRY_MS),
-      )
+    if (owned === undefined) {
+      this.stop('timeout')
+      return
+    }
+    const endedLimits = this.#endedLimits
+    const ifOver = (act: () => void) => () => {
+      if (endedLimits === this.#endedLimits) act()
+    }
+    owned.then(
+      ifOver(() => this.stop('timeout')),
+      ifOver(() => this.#stopAfter(KILL_RETRY_MS)),
+    )
   }
 
   #succeeded(answer: unknown): AttemptOutcome {
     const result = copyResult(answer)
-    if (this.#timer !== undefined) clearTimeout(this.#timer)
+    this.#endLimit()
     if (this.#isUnrecorded) return { kind: 'unrecorded' }
     if (this.#stopReason !== undefined) return this.#stopped('value' in result ? result.value : undefined)
     const fault = this.#fault ?? ('fault' in result ? result.fault : undefined)
@@ -368,7 +386,7 @@ export class Attempt implements ExecutorContext {
   }
 
   #failed(error: unknown): AttemptOutcome {
-    clearTimeout(this.#timer)
+    this.#endLimit()
     if (this.#isUnrecorded) return { kind: 'unrecorded' }
     const { failure, result, tail, isBroken, isFinal = this.#isUncalled } = copyFailure(error)
     if (this.#stopReason !== undefined) return this.#stopped(result, tail)

@@ -10,7 +10,8 @@ import {
   type StopReason,
   throwIfStopped,
 } from '../../../control/executors/executor.ts'
-import { Attempt, type AttemptHost } from '../../../control/scheduler/attempt.ts'
+import type { Task } from '../../../control/graph/graph.ts'
+import { Attempt, type AttemptHost, KILL_RETRY_MS } from '../../../control/scheduler/attempt.ts'
 import type { TaskInput } from '../../../shared/contract/submission.ts'
 import { silentLog } from '../../../shared/log.ts'
 import { nextTurn } from '../../../shared/steps.ts'
@@ -511,5 +512,97 @@ describe('a timeout of an attempt that another service may have', () => {
     expect(attempt.signal.aborted).toBe(false)
     asked[1]!.resolve()
     expect(await outcome).toMatchObject({ kind: 'failure', failure: { code: 'timeout' } })
+  })
+
+  /** An attempt whose work does not start in time, while nobody can tell whether it is ours. */
+  function lateAttempt(task: TaskInput = {}) {
+    const asked: PromiseWithResolvers<void>[] = []
+    const waits: Task[] = []
+    const mayKill = () => {
+      const answer = Promise.withResolvers<void>()
+      asked.push(answer)
+      return answer.promise
+    }
+    const host = { ...HOST, mayKill, waits: (waiting: Task) => waits.push(waiting) }
+    const executor = { ...executorOf(untilStopped()), startsLater: true }
+    const attempt = new Attempt(taskOf({ queue_timeout: 1, ...task }), executor, host)
+    attempt.task.attempt = 1
+    attempt.task.attemptStartedAt = Date.now()
+    const outcome = attempt.run()
+    attempt.waitedTooLong()
+    return { attempt, outcome, asked, waits }
+  }
+
+  const STARTS: [string, (attempt: Attempt) => void][] = [
+    ['starts', (attempt) => attempt.works(Date.now())],
+    ['goes on', (attempt) => attempt.goesOn()],
+  ]
+
+  test.each(STARTS)('because of its wait kills no work that %s before the answer', async (_, start) => {
+    const { attempt, outcome, asked } = lateAttempt()
+    start(attempt)
+    asked[0]!.resolve()
+    await nextTurn()
+    expect(attempt.signal.aborted).toBe(false)
+    attempt.stop('cancelled')
+    expect(await outcome).toMatchObject({ kind: 'stopped' })
+  })
+
+  test.each(STARTS)('because of its wait is not tried again once the work %s', async (_, start) => {
+    const { attempt, outcome, asked } = lateAttempt()
+    asked[0]!.reject(new Error('away'))
+    await nextTurn()
+    start(attempt)
+    await timerOf(KILL_RETRY_MS + 50)
+    expect([asked.length, attempt.signal.aborted]).toEqual([1, false])
+    attempt.stop('cancelled')
+    expect(await outcome).toMatchObject({ kind: 'stopped' })
+  })
+
+  test.each(STARTS)('of work that %s late has its own text', async (_, start) => {
+    const { attempt, outcome, asked } = lateAttempt({ timeout: 50 })
+    start(attempt)
+    asked[0]!.reject(new Error('away'))
+    await until(
+      () => asked.length,
+      (count) => count === 2,
+    )
+    asked[1]!.resolve()
+    expect(await outcome).toMatchObject({ failure: { message: 'task timed out after 50ms' } })
+  })
+
+  test('because of its wait is tried again, whatever the attempt waits for next', async () => {
+    const { attempt, outcome, asked, waits } = lateAttempt()
+    asked[0]!.reject(new Error('away'))
+    await nextTurn()
+    attempt.waits()
+    await until(
+      () => asked.length,
+      (count) => count === 2,
+    )
+    asked[1]!.resolve()
+    expect(await outcome).toMatchObject({ failure: { message: 'task waited longer than queue_timeout' } })
+    expect(waits).toEqual([])
+  })
+
+  test('does not count once the outcome is certain', async () => {
+    const asked = Promise.withResolvers<void>()
+    const ended = Promise.withResolvers<string>()
+    let hasAsked = false
+    const mayKill = () => {
+      hasAsked = true
+      return asked.promise
+    }
+    const attempt = attemptOf(() => ended.promise, { timeout: 1 }, { mayKill })
+    const outcome = attempt.run()
+    await until(
+      () => hasAsked,
+      (has) => has,
+    )
+    attempt.settled()
+    asked.resolve()
+    await nextTurn()
+    ended.resolve('done')
+    expect(await outcome).toEqual({ kind: 'success', result: 'done' })
   })
 })
