@@ -23,7 +23,8 @@ export interface FanOutResultOptions {
 }
 
 export type FanOutResult =
-  | { readonly value: unknown }
+  /** The value counts as stored until `release` is called: other lists of the graph are made at the same time. */
+  | { readonly value: unknown; readonly release: () => void }
   /** The results have too many characters, or more than the graph may store. */
   | { readonly tooLarge: Failure }
   /** The result of this child is lost. */
@@ -33,8 +34,9 @@ export async function fanOutResult(expansion: TaskExpansion, options: FanOutResu
   const small = await runCooperatively(smallResult(expansion))
   if (small === undefined) return await largeResult(expansion, options)
   const { graph } = expansion.parent
-  const tooLarge = options.room.faultOf(graph, 'the list of results', options.room.bytesOf(graph, small))
-  return tooLarge === undefined ? { value: small } : { tooLarge }
+  const bytes = options.room.bytesOf(graph, small)
+  const tooLarge = options.room.faultOf(graph, 'the list of results', bytes)
+  return tooLarge === undefined ? { value: small, release: options.room.reserve(graph, bytes) } : { tooLarge }
 }
 
 /** Undefined if the array is large. */
@@ -73,8 +75,9 @@ async function largeResult(
     if (tooLarge !== undefined) return { tooLarge }
     texts.push(text)
   }
+  const release = room.reserve(graph, characters)
   const file = await keepJson(expansion.parent, piecesOf(texts))
-  return { value: file ?? (await runCooperatively(valuesOf(texts))) }
+  return { value: file ?? (await runCooperatively(valuesOf(texts))), release }
 }
 
 const tooLargeFault = ({ id }: Graph, count: number): Failure => ({

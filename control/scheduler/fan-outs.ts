@@ -232,6 +232,7 @@ export class FanOuts {
     let failure: Failure | undefined
     let made: Awaited<ReturnType<typeof fanOutResult>> | undefined
     do {
+      if (made !== undefined && 'value' in made) made.release()
       failure = fanOutFailure(expansion)
       made = parent.status === 'running' ? await fanOutResult(expansion, this.#options) : undefined
       if (made !== undefined && 'value' in made && made.value instanceof ResultFile) files.push(made.value)
@@ -243,6 +244,7 @@ export class FanOuts {
       this.#options.onEnd(parent, ending)
       this.#options.wake()
     }
+    if (made !== undefined && 'value' in made) made.release()
     for (const file of files) if (file !== kept) this.#options.store.onResultDropped(file)
   }
 }

@@ -152,21 +152,17 @@ export class InputResolver {
   }
 
   async #notedLarge(task: Task, { input, digest, isLasting }: LargeInput, signal: AbortSignal): Promise<unknown> {
-    const { store } = this.#options
+    const { store, keepInput, room } = this.#options
     const kept = (await digest)!
-    const file = isLasting ? undefined : await this.#kept(task, input, kept.length)
-    if (!signal.aborted)
-      store.apply({ kind: 'input-resolved', task, at: Date.now(), input: kept, ...(file && { file }) })
-    else if (file !== undefined) store.onResultDropped(file)
-    return input
-  }
-
-  async #kept(task: Task, input: unknown, bytes: number): Promise<ResultFile | undefined> {
-    const { keepInput, room } = this.#options
+    const bytes = isLasting ? 0 : kept.length
     room.checkInput(task.graph, bytes)
     const release = room.reserve(task.graph, bytes)
     try {
-      return await keepInput(task, input)
+      const file = isLasting ? undefined : await keepInput(task, input)
+      if (!signal.aborted)
+        store.apply({ kind: 'input-resolved', task, at: Date.now(), input: kept, ...(file && { file }) })
+      else if (file !== undefined) store.onResultDropped(file)
+      return input
     } finally {
       release()
     }

@@ -5,6 +5,7 @@
 import { expect, test } from 'bun:test'
 import { ResultFile, type StoredResult } from '../../../control/graph/result-file.ts'
 import type { SchedulerOptions } from '../../../control/scheduler/scheduler.ts'
+import { nextTurn } from '../../../shared/steps.ts'
 import { task, World } from '../../support/scheduler-world.ts'
 
 /** A world where results of children are in files, and the files that were dropped. */
@@ -44,6 +45,26 @@ test('the file of a result that is kept is not dropped', async () => {
   await world.over()
   expect(world.task('map')).toMatchObject({ status: 'success', result: new ResultFile('list') })
   expect(dropped).toEqual([])
+})
+
+test('lists that are made at the same time count together', async () => {
+  const fileOf = (text: string) => new ResultFile(`1-1-1-00000000-${text.length}.json`)
+  const maps = Array.from({ length: 8 }, (_, i) => task(`map${i}`, { turns: 1 }, { for_each: [1, 2] }))
+  for (const isLarge of [false, true]) {
+    const world = new World({
+      ...(isLarge && { toKeep: async (_, result) => fileOf(JSON.stringify(result)) }),
+      readResult: async ({ bytes }): Promise<StoredResult> => ({ json: JSON.stringify('x'.repeat(bytes - 2)) }),
+      keepJson: async (_, pieces) => {
+        await nextTurn() // all of them are being written
+        return fileOf(pieces.join(''))
+      },
+      maxGraphResultBytes: 640,
+    })
+    const graph = world.submit(maps)
+    await world.over()
+    expect(graph.storedBytes).toBeLessThanOrEqual(640)
+    expect(graph.storedBytes).toBeGreaterThan(550)
+  }
 })
 
 test('the deletion of a child while the result is read fails the task, with null in its place', async () => {

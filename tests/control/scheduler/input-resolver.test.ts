@@ -3,8 +3,13 @@
  * memory; files of results that are read on demand.
  */
 import { expect, test } from 'bun:test'
+import type { Task } from '../../../control/graph/graph.ts'
 import { ResultFile } from '../../../control/graph/result-file.ts'
+import { GraphRoom } from '../../../control/scheduler/graph-room.ts'
+import { InputResolver } from '../../../control/scheduler/input-resolver.ts'
+import { TaskStore } from '../../../control/store/tasks.ts'
 import { nextTurn } from '../../../shared/steps.ts'
+import { acceptGraph } from '../../support/graph.ts'
 import { World } from '../../support/scheduler-world.ts'
 import { until } from '../../support/until.ts'
 
@@ -114,4 +119,33 @@ test('values of parameters and references count together, before an input is mad
   expect(world.task('many').errorText).toBe(`input.values[67]: ${text}`)
   expect(world.task('fits').status).toBe('success')
   expect(world.task('both').errorText).toBe(`input.values[0]: ${text}`)
+})
+
+test('a large input counts without a gap from its writing on', async () => {
+  const large = 'x'.repeat(70 * 1024)
+  const store = new TaskStore()
+  const reader = (id: string) => ({
+    id,
+    type: 'test',
+    depends_on: ['source'],
+    input: { $from: 'source', path: '/result' },
+  })
+  const { tasks } = acceptGraph(store, [{ id: 'source', type: 'test' }, reader('first'), reader('second')])
+  const [source, first, second] = tasks as [Task, Task, Task]
+  Object.assign(source, { status: 'success', result: large })
+  const { signal } = new AbortController()
+  let other: unknown
+  const resolver = new InputResolver({
+    ...{ store, maxReferenceBytes: 100 * 1024, room: new GraphRoom(100 * 1024) },
+    readResult: async () => ({ lost: 'there is no file' }),
+    keepInput: () => {
+      const written = nextTurn().then(() => new ResultFile(`1-1-1-00000000-${large.length}.json`))
+      void written.then(() => {
+        other = resolver.resolve(second, signal)
+      })
+      return written
+    },
+  })
+  expect(await resolver.resolve(first, signal)).toBe(large)
+  await expect(other as Promise<unknown>).rejects.toThrow('--max-graph-result-bytes')
 })
