@@ -123,10 +123,9 @@ export class RuntimeService {
   }
 
   /**
-   * Submits a task of a control service that listens on a port. Before each request it
-   * waits for `begin`, and calls `onSend`: the service
-   * accepts it at most `SUBMISSION_LEASE_MS` later, except a service of an earlier version. Sends nothing once `signal` has
-   * fired. Throws what `begin` throws, and `CallFailed`, like all further methods.
+   * Submits a task of a control service that listens on `controlPort`. Before each request it waits for `begin`, and calls
+   * `onSend`. The service accepts the request at most `SUBMISSION_LEASE_MS` later, except a service of an earlier version.
+   * Sends nothing once `signal` has fired. Throws what `begin` throws, and `CallFailed`, like all further methods.
    */
   async submit(request: object, traceId: string, { begin, controlPort, signal, onSend }: SubmitOptions): Promise<void> {
     const body = new TextEncoder().encode(JSON.stringify(request))
