@@ -529,7 +529,7 @@ export interface GraphSummary {
   readonly waiting?: {
     /** Tasks that wait until somebody approves or rejects them. */
     readonly approval?: number
-    /** Tasks between two attempts. */
+    /** Tasks whose pause between two attempts is not over. */
     readonly backoff?: number
   }
   /** When it was accepted. */
@@ -626,7 +626,7 @@ export interface GraphDetails {
   readonly waiting?: {
     /** Tasks that wait until somebody approves or rejects them. */
     readonly approval?: number
-    /** Tasks between two attempts. */
+    /** Tasks whose pause between two attempts is not over. */
     readonly backoff?: number
   }
   /** When it was accepted. */

@@ -26,7 +26,7 @@ export interface GraphFindings {
 /** `now` is in milliseconds since 1970. */
 export function* examineGraph(graph: Graph, now: number): Steps<GraphFindings> {
   const { tasks } = graph
-  const totals = yield* graphTotals(graph)
+  const totals = yield* graphTotals(graph, now)
   const edges = graph.edges ?? (yield* edgesByName(graph.submitted))
   const order = yield* dependencyOrder(edges)
   const path = yield* criticalPath(edges, order, (position) => durationHere(tasks[position]!, now))

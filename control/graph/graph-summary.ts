@@ -6,6 +6,7 @@ import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { isoTime } from '../../shared/iso-time.ts'
 import { inRanges, type Steps } from '../../shared/steps.ts'
 import type { Graph, Task } from './graph.ts'
+import { endOfBackoff } from './waiting.ts'
 
 type EndState = Exclude<GraphState, 'running'>
 
@@ -59,7 +60,8 @@ export interface GraphTotals {
   readonly startedAt: number | undefined
 }
 
-export function* graphTotals(graph: Graph): Steps<GraphTotals> {
+/** `now` is in milliseconds since 1970. */
+export function* graphTotals(graph: Graph, now = Date.now()): Steps<GraphTotals> {
   const { tasks } = graph
   const byStatus: { [S in TaskStatus]?: number } = {}
   const meant: GraphCounts = {}
@@ -75,7 +77,8 @@ export function* graphTotals(graph: Graph): Steps<GraphTotals> {
       taskCount++
       byStatus[task.status] = (byStatus[task.status] ?? 0) + 1
       if (task.status === 'pending' && task.askedAt !== undefined) waiting.approval = (waiting.approval ?? 0) + 1
-      if (task.status === 'running' && task.isBackingOff) waiting.backoff = (waiting.backoff ?? 0) + 1
+      if (task.status === 'running' && task.isBackingOff && endOfBackoff(task, now) !== undefined)
+        waiting.backoff = (waiting.backoff ?? 0) + 1
       if (task.startedAt !== undefined && task.startedAt < startedAt && task.reusedFrom === undefined)
         startedAt = task.startedAt
     }

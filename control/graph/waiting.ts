@@ -21,8 +21,8 @@ export interface SlotUse {
 export function waitingOf(task: Task, slots: SlotUse, now: number): Waiting | undefined {
   if (task.status === 'pending') return onDependencies(task) ?? onAnswer(task) ?? onSiblings(task) ?? onSlot(slots)
   if (task.status !== 'running' || !task.isBackingOff) return undefined
-  const until = endOfBackoff(task)
-  if (until === undefined || until <= now) return onSlot(slots)
+  const until = endOfBackoff(task, now)
+  if (until === undefined) return onSlot(slots)
   const { attempt, usedAttempts, retry } = task
   const last = attempt + retry + 1 - usedAttempts
   return { reason: 'backoff', until: isoTime(until), detail: `attempt ${attempt + 1} of ${last} follows` }
@@ -77,8 +77,8 @@ function onSlot({ taken, count, hold }: SlotUse): Waiting {
   return { reason: 'concurrency', detail }
 }
 
-/** The end of the last attempt plus the backoff, in milliseconds since 1970. */
-function endOfBackoff(task: Task): number | undefined {
-  const failedAt = Date.parse(task.attempts?.at(-1)?.finished_at ?? '')
-  return Number.isNaN(failedAt) ? undefined : failedAt + nextBackoffMs(task)
+/** The end of the last attempt plus the backoff, in milliseconds since 1970. Undefined once that is over. */
+export function endOfBackoff(task: Task, now: number): number | undefined {
+  const until = Date.parse(task.attempts?.at(-1)?.finished_at ?? '') + nextBackoffMs(task)
+  return until > now ? until : undefined
 }

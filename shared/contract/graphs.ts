@@ -50,7 +50,7 @@ export type GraphCounts = Static<typeof GraphCounts>
 export const WaitingCounts = Type.Partial(
   Type.Object({
     approval: count('Tasks that wait until somebody approves or rejects them.'),
-    backoff: count('Tasks between two attempts.'),
+    backoff: count('Tasks whose pause between two attempts is not over.'),
   }),
   { description: 'Of the tasks that have not ended: how many wait for what, zeros left out. Absent if none does.' },
 )

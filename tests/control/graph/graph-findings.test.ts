@@ -6,11 +6,12 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Graph, Task } from '../../../control/graph/graph.ts'
 import { examineGraph } from '../../../control/graph/graph-findings.ts'
-import { endState, graphSummary } from '../../../control/graph/graph-summary.ts'
+import { endState, graphSummary, graphTotals } from '../../../control/graph/graph-summary.ts'
 import { graphTask } from '../../../control/graph/graph-task.ts'
 import { commandsAfterFailure, failureTail } from '../../../control/graph/root-cause.ts'
 import { MAX_GRAPH_EDGES, MAX_GRAPH_ERROR_CHARACTERS, MAX_GRAPH_TASKS } from '../../../shared/contract/graphs.ts'
 import { TASK_STATUSES, type TaskStatus } from '../../../shared/contract/task-status.ts'
+import { isoTime } from '../../../shared/iso-time.ts'
 import { runSync } from '../../../shared/steps.ts'
 import { graphOf, taskIn, taskOf } from '../../support/graph.ts'
 
@@ -62,6 +63,13 @@ describe('the summary of a graph', () => {
     const { task_count, counts } = runSync(graphSummary(graph))
     expect(task_count).toBe(TASK_STATUSES.length + 1)
     expect(counts).toEqual({ pending: 1, running: 1, success: 2, failed: 1, skipped: 1, cancelling: 1, cancelled: 1 })
+  })
+
+  test('counts a task as in its backoff until that is over', () => {
+    const graph = graphWith(['running', 'running', 'pending'])
+    Object.assign(graph.tasks[0]!, { attempt: 1, isBackingOff: true, attempts: [{ finished_at: isoTime(AT) }] })
+    const waitingAt = (at: number) => runSync(graphTotals(graph, at)).waiting
+    expect([waitingAt(AT + 99), waitingAt(AT + 100)]).toEqual([{ backoff: 1 }, {}])
   })
 
   test('has the times of its first start and its last end', () => {
