@@ -61,12 +61,8 @@ test('the children of a task with for_each store no more than --max-graph-result
   for (const { error, runtime, attempt } of failed) {
     expect([error, runtime?.error?.code, attempt]).toEqual([expect.stringMatching(FULL), 'resource_limit_exceeded', 1])
   }
-  expect(warnings).toEqual([
-    {
-      task_id: 'map',
-      message: `for_each: the inputs of its 20 children have at least ${20 * 40 * (6 * KIB + 2)} bytes together, but a graph may store ${MAX_BYTES} bytes of results and inputs (--max-graph-result-bytes): what does not fit fails`,
-    },
-  ])
+  // Of inputs as large as these, only digests are kept.
+  expect(warnings).toBeUndefined()
   // Another graph has room of its own.
   const other = await run(control, [wide({ for_each: ['x'.repeat(6 * KIB)] })])
   expect([other.graph.state, other.warnings]).toEqual(['success', undefined])
@@ -81,6 +77,23 @@ test('small results and small inputs count as well', async () => {
   expect(succeeded).toBeGreaterThan(45)
   expect(succeeded * 20 * KIB).toBeLessThanOrEqual(MAX_BYTES)
   expect(graph.counts.failed).toBe(61 - succeeded)
+})
+
+test('a submission is warned of the inputs that are certain to be kept, and of no others', async () => {
+  await using control = await startControl({ env: { SERVICE_SHELL_POLICY: 'open' }, flags: FLAGS })
+  const map = { id: 'map', type: 'shell', params: { script: { $param: 'text' } }, for_each: Array(20).fill(0) }
+  const dryRun = async (text: string) => {
+    const body = JSON.stringify({ scope: 'graph', tasks: [map], params: { text } })
+    return (await control.fetch('/tasks?dry_run=true', { method: 'POST', body })).json()
+  }
+  const [small, large] = ['#'.repeat(60 * KIB), '#'.repeat(100 * KIB)]
+  const message = `for_each: the inputs of its 20 children have at least ${20 * (60 * KIB + 2)} bytes together, but a graph may store ${MAX_BYTES} bytes of results and inputs (--max-graph-result-bytes): what does not fit fails`
+  expect(await dryRun(small)).toMatchObject({ valid: false, errors: [{ message: `task map: ${message}` }] })
+  const failed = await run(control, [map], { params: { text: small } })
+  expect(failed).toMatchObject({ graph: { state: 'failed' }, warnings: [{ message }] })
+  expect(await dryRun(large)).toMatchObject({ valid: true, warnings: [] })
+  const { graph, warnings } = await run(control, [map], { params: { text: large } })
+  expect([graph.counts, warnings]).toEqual([{ success: 21 }, undefined])
 })
 
 test('a large input with values of other tasks counts while it is kept', async () => {
