@@ -13,6 +13,8 @@ interface Expandable<T> {
   readonly graph: { readonly tasks: readonly T[] }
   readonly position: number
   readonly status: TaskStatus
+  readonly isBackingOff: boolean
+  readonly isDeleted: boolean
   readonly startedAt: number | undefined
   readonly fanOut: FanOut | undefined
 }
@@ -57,10 +59,12 @@ export class Expansion<T extends Expandable<T>> {
     return this.parent.fanOut?.max_parallel ?? Number.POSITIVE_INFINITY
   }
 
-  /** Whether `child`, which has not ended, is cancelled because of `stop`. */
+  /** Whether `child`, which has not ended, is not to start: it is cancelled because of `stop`, or deleted with the parent. */
   stops(child: T): boolean {
-    if (this.stop === undefined) return false
-    return this.parent.status === 'cancelling' || (child.status === 'pending' && child.startedAt === undefined)
+    if (this.stop === undefined && !this.parent.isDeleted) return false
+    if (this.parent.status === 'cancelling') return true
+    // A child whose first attempts were missed (`queue_timeout`) is running, but has not started.
+    return child.startedAt === undefined && (child.status === 'pending' || child.isBackingOff)
   }
 
   child(index: number): T {

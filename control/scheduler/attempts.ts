@@ -140,13 +140,15 @@ export class Attempts {
     if (task === undefined) return false
     const isWanted = !task.isDeleted || task.goesOnElsewhere
     const mayStart = (task.status === 'pending' && isWanted) || (task.status === 'running' && task.isBackingOff)
-    if (mayStart && task.childOf?.stops(task) !== true) this.#start(task)
+    // A child that is about to be cancelled or deleted has left the queue. So its clock ends here.
+    if (mayStart && task.childOf?.stops(task) === true) this.#host.works(task)
+    else if (mayStart) this.#start(task)
     return true
   }
 
-  /** Gives the task an earlier outcome of its key, before its first attempt; false if it has to be executed. */
+  /** Gives the task an earlier outcome of its key, when its first attempt starts; false if it has to be executed. */
   #takeOver(task: Task): boolean {
-    if (task.cache === undefined || task.attempt > 0) return false
+    if (task.cache === undefined || task.startedAt !== undefined) return false
     const source = this.#cache.find(task, Date.now())
     if (source === undefined) return false
     const { result } = source

@@ -201,6 +201,7 @@ export class FanOuts {
     const { parent, count } = expansion
     if (parent.isDeleted && expansion.deleted < count) {
       const child = expansion.child(expansion.deleted++)
+      if (child.isBackingOff && expansion.stops(child)) this.#options.cancel(child, '') // without its record it would go on
       if (!child.isDeleted) this.#options.delete(child)
       return true
     }

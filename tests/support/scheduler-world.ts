@@ -58,7 +58,10 @@ export class World {
 
   #childOf(id: string): Task | undefined {
     const parents = this.graphs.filter(({ expansions }) => expansions !== undefined)
-    return parents.map((graph) => this.store.taskIn(graph, id)).find((child) => child !== undefined)
+    const isIt = (task: Task) => task.id === id // for one that was deleted
+    return parents
+      .map((graph) => this.store.taskIn(graph, id) ?? graph.tasks.find(isIt))
+      .find((child) => child !== undefined)
   }
 
   get isOver(): boolean {

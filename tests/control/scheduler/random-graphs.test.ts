@@ -16,6 +16,21 @@ import type { Script } from '../../support/scripted-executor.ts'
 
 type ScriptedTask = TaskInput & { id: string; depends_on: string[]; input: Script; retry: number }
 
+/** What a task waits for, and how long it does. */
+const randomWaits = fc.record({
+  queue_timeout: fc.constantFrom(0, 1, 1, 2, 5),
+  retry: fc.nat(2),
+  backoff: fc.record({ initial_ms: fc.nat(2) }),
+  cache: fc.constantFrom(null, { key: 'a' }, { key: 'b' }),
+  fanOut: fc.option(
+    fc.record({
+      for_each: fc.array(fc.constant(0), { maxLength: 12 }),
+      max_parallel: fc.integer({ min: 1, max: 12 }),
+      fail_fast: fc.constant(true),
+    }),
+  ),
+})
+
 const randomScript = fc.record({
   turns: fc.nat(3),
   outcomes: fc.oneof(
@@ -97,6 +112,12 @@ class Run {
     for (const id of started.dependsOn ?? []) {
       const dependency = taskIn(started.graph, id)
       if (dependency.status !== 'success') this.faults.push(`${started.id} ran while ${id} was ${dependency.status}`)
+    }
+    const parent = started.childOf?.parent
+    if (parent !== undefined && executor.startsOf(started.id).length === 1) {
+      const failed = parent.fanOut?.fail_fast && siblingsOf(started).find(({ status }) => status === 'failed')
+      if (failed) this.faults.push(`${started.id} started after ${failed.id} had failed`)
+      if (parent.isDeleted) this.faults.push(`${started.id} started after ${parent.id} was deleted`)
     }
     for (const interference of this.#interferences) {
       if (interference.isInside && interference.afterStarts === executor.starts.length) this.#interfere(interference)
@@ -206,6 +227,16 @@ class Run {
   }
 }
 
+const siblingsOf = ({ childOf, graph }: Task): Task[] => graph.tasks.filter((each) => each.childOf === childOf)
+
+/** How many attempts of `task` were missed, or not needed. */
+function unstartedOf({ attempt, attempts, startedAt, reusedFrom }: Task): number {
+  const missed =
+    attempts?.filter(({ started_at }) => started_at === undefined).length ??
+    (attempt > 0 && startedAt === undefined ? 1 : 0)
+  return missed + (reusedFrom === undefined ? 0 : 1)
+}
+
 describe('random graphs', () => {
   const concurrency = fc.integer({ min: 1, max: 6 })
 
@@ -267,6 +298,35 @@ describe('random graphs', () => {
         run.expectSound()
       }),
       { numRuns: 8 },
+    )
+  })
+
+  test('lose no attempt, no place and no child where tasks wait for too long', async () => {
+    const scripted = scriptedGraphs({ maxGraphs: 3, maxTasks: 12, maxRetry: 0 })
+    const waits = fc.array(randomWaits, { minLength: 12, maxLength: 12 })
+    const doings = interferences('cancel', 'delete')
+    await fc.assert(
+      fc.asyncProperty(scripted, waits, concurrency, doings, async (graphs, waits, limit, doings) => {
+        const waiting = graphs.map((tasks) =>
+          tasks.map((each, i) => {
+            const { fanOut, cache, ...rules } = waits[i]!
+            return { ...each, ...rules, ...(fanOut ?? { cache }) }
+          }),
+        )
+        const run = await new Run(waiting, limit, doings).toItsEnd()
+        const { executor, scheduler, counters } = run.world
+        expect(run.faults).toEqual([])
+        expect([executor.executing, counters.tasksRunning, scheduler.queueLength]).toEqual([0, 0, 0])
+        for (const each of run.world.graphs.flatMap(({ tasks }) => tasks)) {
+          if (each.fanOut !== undefined && each.childOf === undefined) continue
+          if (each.isDeleted) continue // its record has no attempts
+          const { id, status, attempt, retry } = each
+          expect({ id, starts: executor.startsOf(id).length }).toEqual({ id, starts: attempt - unstartedOf(each) })
+          if (status === 'failed') expect({ id, attempt }).toEqual({ id, attempt: retry + 1 })
+        }
+      }),
+      // The clocks are real, so a smaller graph would tell nothing.
+      { numRuns: 150, endOnFailure: true },
     )
   })
 
