@@ -13,7 +13,7 @@ import { MAX_SLEEP_MS } from '../control/executors/os/sleep.ts'
 import { MAX_CONNECT_MS } from '../control/executors/os/tcp.ts'
 import { MOVE_STALL_MS } from '../control/executors/runtime/bundle-relay.ts'
 import { MAX_MOVES, MAX_REMEMBERED_BUNDLES } from '../control/executors/runtime/file-moves.ts'
-import { MAX_KEPT_BYTES } from '../control/executors/runtime/live-log.ts'
+import { MAX_KEPT_BYTES, SILENT_LOG_MS } from '../control/executors/runtime/live-log.ts'
 import { MAX_RESULT_STREAM_BYTES } from '../control/executors/runtime/outcome.ts'
 import { SILENT_AFTER_MS } from '../control/executors/runtime/pulse.ts'
 import { MAX_REVIEWED_CHARACTERS } from '../control/executors/runtime/request-review.ts'
@@ -227,6 +227,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Past events', ...control('eventHistory'), 'A stream resumed from an older one begins with the present state.', 'contract/events.test.ts', 'that is gone gives a reset with the present state'],
     ['Logs that are followed', ...constant('MAX_LOG_FOLLOWERS', count(MAX_LOG_FOLLOWERS)), '503', 'control/operations/task-log.test.ts', 'MAX_LOG_FOLLOWERS'],
     ['Bytes of the live log of a runtime task in memory', ...constant('MAX_KEPT_BYTES', bytes(MAX_KEPT_BYTES)), 'The end is kept.', 'control/executors/runtime/live-log.test.ts', 'MAX_KEPT_BYTES'],
+    ['Silence of the connection of a followed log of a runtime task', ...constant('SILENT_LOG_MS', duration(SILENT_LOG_MS)), 'The log is read anew from there on.', 'control/executors/runtime/remote-logs.test.ts', 'a connection that has died'],
     ['Characters of the `url` of a callback', ...constant('MAX_CALLBACK_URL_CHARACTERS', count(MAX_CALLBACK_URL_CHARACTERS)), '400', 'contract/limits.test.ts', 'MAX_CALLBACK_URL_CHARACTERS'],
     ['Wait for a database that does not answer', ...constant('ANSWER_WITHIN_MS', duration(ANSWER_WITHIN_MS)), '503', 'contract/database-away.long.test.ts', 'ANSWER_WITHIN_MS'],
     ['Callbacks that wait', ...constant('MAX_WAITING', count(MAX_WAITING)), 'The oldest are given up.', 'control/callbacks/deliveries.test.ts', 'for more than may wait, the oldest are given up'],
