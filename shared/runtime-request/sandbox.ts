@@ -10,10 +10,14 @@ import {
 import { MAX_PATH_BYTES } from './execution.ts'
 import { requestFault } from './fault.ts'
 import { validRules } from './network-rules.ts'
+import { namesIn } from './secrets.ts'
 import { checkText, isBlank, shortened } from './text.ts'
 
 /** Bytes of `workspace_subdir`, which is appended to another path. */
 export const MAX_SUBDIR_BYTES = 1024
+
+/** Names in it: far fewer than the directories below each other that can be counted for `disk_bytes`. */
+export const MAX_SUBDIR_NAMES = 128
 
 /** Bytes of one name in it: NAME_MAX in Linux. */
 const MAX_NAME_BYTES = 255
@@ -81,10 +85,13 @@ function checkSubdir(subdir: string): void {
   const path = 'sandbox.workspace_subdir'
   checkText(path, subdir)
   if (subdir.startsWith('/')) throw requestFault(`${path} must be relative`)
-  const names = subdir.split('/')
+  const names = namesIn(subdir)
   if (names.includes('..')) throw requestFault(`${path} cannot contain parent traversal`)
   const bytes = Buffer.byteLength(subdir)
   if (bytes > MAX_SUBDIR_BYTES) throw requestFault(`${path} has ${bytes} bytes (at most ${MAX_SUBDIR_BYTES})`)
+  if (names.length > MAX_SUBDIR_NAMES) {
+    throw requestFault(`${path} has ${names.length} names (at most ${MAX_SUBDIR_NAMES})`)
+  }
   const long = names.find((name) => Buffer.byteLength(name) > MAX_NAME_BYTES)
   if (long !== undefined) {
     throw requestFault(`${path}: ${shortened(long)} is longer than the ${MAX_NAME_BYTES} bytes of a file name`)

@@ -368,6 +368,7 @@ const FAULTS: Readonly<Record<string, readonly [parts: object, message: string][
       { sandbox: { workspace_subdir: 'a/'.repeat(MAX_SUBDIR_BYTES / 2 + 1) } },
       'sandbox.workspace_subdir has 1026 bytes (at most 1024)',
     ],
+    [{ sandbox: { workspace_subdir: 'd/./'.repeat(129) } }, 'sandbox.workspace_subdir has 129 names (at most 128)'],
     [
       { sandbox: { workspace_subdir: `a/${'ü'.repeat(128)}` } },
       `sandbox.workspace_subdir: "${'ü'.repeat(64)}..." is longer than the 255 bytes of a file name`,
