@@ -132,8 +132,15 @@ function printedTooMuch(outcome: Outcome, { max_output_bytes }: Asked): TaskErro
 }
 
 /** Also for a task that exceeded the limit and ended before the launcher noticed. */
-function wroteTooMuch({ reason, disk_bytes: written = 0 }: Outcome, { disk_bytes }: Asked): TaskError | undefined {
-  if (disk_bytes === undefined || (reason !== 'disk_limit' && written <= disk_bytes)) return undefined
+function wroteTooMuch(outcome: Outcome, { disk_bytes }: Asked): TaskError | undefined {
+  const { reason, disk_bytes: written = 0, disk_too_deep } = outcome
+  if (disk_bytes === undefined) return undefined
+  if (disk_too_deep !== undefined) {
+    const message = 'workspace has directories more than 256 deep, which cannot be counted for disk_bytes'
+    const remedy = 'let the task, and the tasks of its inputs, make directories less deep'
+    return { code: 'resource_limit_exceeded', message, details: { disk_bytes, remedy } }
+  }
+  if (reason !== 'disk_limit' && written <= disk_bytes) return undefined
   const message = `task wrote more than disk_bytes (${disk_bytes} bytes) to its workspace`
   const remedy = 'raise limits.disk_bytes, or let the task write less'
   return { code: 'resource_limit_exceeded', message, details: { disk_bytes, remedy } }

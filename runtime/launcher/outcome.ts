@@ -52,6 +52,8 @@ export interface Outcome {
   readonly stderr_bytes?: number
   /** Bytes that the task has allocated in its workspace; absent without a limit. */
   readonly disk_bytes?: number
+  /** 1 if directories of the workspace were too deep to be counted; absent otherwise. */
+  readonly disk_too_deep?: number
   readonly leftovers_killed: number
   readonly leftovers_alive: number
 }
@@ -86,6 +88,7 @@ function outcomeOf(lines: Lines): Outcome {
     ...lines.optional('stdout_bytes'),
     ...lines.optional('stderr_bytes'),
     ...lines.optional('disk_bytes'),
+    ...lines.optional('disk_too_deep'),
     leftovers_killed: lines.number('leftovers_killed'),
     leftovers_alive: lines.number('leftovers_alive'),
   }

@@ -11,7 +11,7 @@ import { killGroup } from '../../shared/process-group.ts'
 import { KILL_SIGNAL } from '../launcher/kill-signal.ts'
 import type { Ending, LaunchedProcess, Outcome, Reason } from '../launcher/outcome.ts'
 import type { LaunchPlan } from '../launcher/plan.ts'
-import { allocatedBytes } from './disk-use.ts'
+import { type DiskUse, diskUse, freeBytes } from './disk-use.ts'
 import { attempt } from './fault.ts'
 import { launchedProcess } from './identity.ts'
 import { underLimits } from './limits.ts'
@@ -66,6 +66,9 @@ class Supervision {
   private deadlineMs: number
   private timer: Timer | undefined
   private nextCountMs = 0
+  /** Free bytes of the file system at the last count, and by how much they may shrink until the next one is due. */
+  private freeBytes = 0
+  private toleratedBytes = 0
   /** Bytes that were in the workspace before the program started. */
   private readonly givenBytes: number
   private readonly gaveUp = Promise.withResolvers<void>()
@@ -77,7 +80,7 @@ class Supervision {
     const { plan, program, env, logs } = given
     this.giveUpMs = plan.give_up_ms ?? DEFAULT_GIVE_UP_MS
     this.deadlineMs = this.startedAtMs + plan.wall_time_ms
-    this.givenBytes = this.workspaceBytes()
+    this.givenBytes = this.workspaceUse().bytes
     for (const signal of MEANINGLESS) process.on(signal, () => {})
     process.on(KILL_SIGNAL, () => this.endBecause('kill'))
     for (const signal of TERMINATING) process.on(signal, () => this.endBecause('terminated'))
@@ -111,7 +114,7 @@ class Supervision {
       ...ended,
       ...this.usage(),
       ...this.logSizes(),
-      ...this.diskUse(),
+      ...this.writtenAtEnd(),
       ...leftovers,
     }
   }
@@ -144,22 +147,34 @@ class Supervision {
     this.kill()
   }
 
-  private workspaceBytes(): number {
+  private workspaceUse(): DiskUse {
     const { disk_bytes, task_dir } = this.given.plan
-    return disk_bytes === undefined ? 0 : allocatedBytes(join(task_dir, 'workspace'))
+    return disk_bytes === undefined ? { bytes: 0, isTooDeep: false } : diskUse(join(task_dir, 'workspace'))
   }
 
   private hasFilledDisk(nowMs: number): boolean {
-    const { disk_bytes } = this.given.plan
-    if (disk_bytes === undefined || nowMs < this.nextCountMs) return false
-    const isTooMuch = this.workspaceBytes() - this.givenBytes > disk_bytes
-    this.nextCountMs = performance.now() + (performance.now() - nowMs) * COUNT_SHARE
-    return isTooMuch
+    const { disk_bytes, task_dir } = this.given.plan
+    if (disk_bytes === undefined || !this.isTimeToCount(nowMs, disk_bytes)) return false
+    this.freeBytes = freeBytes(task_dir)
+    const { bytes, isTooDeep } = this.workspaceUse()
+    const endMs = performance.now()
+    this.nextCountMs = Math.max(this.nextCountMs, endMs) + (endMs - nowMs) * COUNT_SHARE
+    return isTooDeep || bytes - this.givenBytes > disk_bytes
   }
 
-  private diskUse(): Pick<Outcome, 'disk_bytes'> {
+  /** As is_time_to_count of disk.c. */
+  private isTimeToCount(nowMs: number, diskBytes: number): boolean {
+    const isDue = nowMs >= this.nextCountMs
+    if (!isDue && this.freeBytes - freeBytes(this.given.plan.task_dir) <= this.toleratedBytes) return false
+    this.toleratedBytes = isDue ? diskBytes : this.toleratedBytes * 2
+    return true
+  }
+
+  private writtenAtEnd(): Pick<Outcome, 'disk_bytes' | 'disk_too_deep'> {
     if (this.given.plan.disk_bytes === undefined) return {}
-    return { disk_bytes: Math.max(0, Math.round(this.workspaceBytes() - this.givenBytes)) }
+    const { bytes, isTooDeep } = this.workspaceUse()
+    const disk_bytes = Math.max(0, Math.round(bytes - this.givenBytes))
+    return { disk_bytes, ...(isTooDeep && { disk_too_deep: 1 }) }
   }
 
   private awaitLook(): void {

@@ -56,6 +56,18 @@ test.skipIf(missingSandbox !== undefined)(`a removed file counts while the task 
   expect(await runtime.runScript(hidden, { limits, sandbox: { profile: 'linux_sandbox' } })).toMatchObject(EXCEEDED)
 })
 
+test('directories that are too deep to be counted are an error of their own', async () => {
+  const deep = await runtime.runScript(`mkdir -p $(printf 'd/%.0s' $(seq 300))`, { limits: { disk_bytes: 64 * MIB } })
+  const message = 'workspace has directories more than 256 deep, which cannot be counted for disk_bytes'
+  expect(deep).toMatchObject({ status: 'failed', error: { code: 'resource_limit_exceeded', message } })
+  const below = await runtime.post({ ...script('true'), limits, sandbox: { workspace_subdir: 'd/'.repeat(300) } })
+  expect(await refused(below)).toMatchObject([
+    400,
+    'invalid_input',
+    'sandbox.workspace_subdir has 300 names (at most 128)',
+  ])
+})
+
 test('inputs do not count', async () => {
   const source = await runtime.runScript('head -c 3000000 /dev/zero > large', { outputs: ['large'] })
   const inputs = { 'in.bin': { task_id: source.task_id, file: 'large' } }

@@ -136,6 +136,22 @@ describe('an outcome means', () => {
       },
     ],
     [
+      'directories too deep to be counted',
+      { ...exited(0), disk_bytes: 3, disk_too_deep: 1 },
+      { disk_bytes: 10 },
+      {
+        exit_code: 0,
+        error: {
+          code: 'resource_limit_exceeded',
+          message: 'workspace has directories more than 256 deep, which cannot be counted for disk_bytes',
+          details: {
+            disk_bytes: 10,
+            remedy: 'let the task, and the tasks of its inputs, make directories less deep',
+          },
+        },
+      },
+    ],
+    [
       'its memory before it began',
       { ending: { how: 'sandbox_setup_failed', step: 'init', errno: 3 }, oom_kills: 1 },
       { memory_bytes: 1 },

@@ -2,9 +2,22 @@
  * Goal: a task allocates no more in its workspace than --disk-bytes, whatever it does to hide it.
  * Method: launchers run small scripts that write to a workspace.
  */
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { constants } from 'node:os'
-import { compiledOnly, describeLaunchers, type LauncherVariant, run, sh } from '../../support/launchers.ts'
+import { join } from 'node:path'
+import { missingCgroups, testCgroups } from '../../support/cgroups.ts'
+import {
+  compiledOnly,
+  describeLaunchers,
+  type LauncherVariant,
+  launch,
+  rootTest,
+  run,
+  sh,
+  shippedLauncher,
+} from '../../support/launchers.ts'
+import { until } from '../../support/until.ts'
 
 setDefaultTimeout(60_000)
 
@@ -66,8 +79,111 @@ describeLaunchers('the limit on the workspace', (launcher) => {
     expect([ended.ending, ended.reason]).toEqual([{ how: 'exited', exit_code: 0 }, 'none'])
   })
 
-  compiledOnly(launcher)('counts a tree that is too deep to be walked as too much', async () => {
-    const script = 'i=0; while [ $i -lt 300 ]; do mkdir d && cd d || exit 1; i=$((i + 1)); done; exec sleep 600'
-    expect(await write(launcher, script, 100_000_000)).toMatchObject(KILLED)
+  compiledOnly(launcher)('leaves the mode that a task sets while such a directory is counted', async () => {
+    const script = `mkdir shut; touch shut/file; perl -e 'link "shut/file", "shut/$_" or die for 1 .. 20_000'; chmod 000 shut
+      until [ $(stat -c %a shut) = 700 ]; do :; done
+      chmod 750 shut
+      for i in $(seq 300); do [ $(stat -c %a shut) = 750 ] || exit 9; done`
+    const ended = await write(launcher, script, 100_000_000, owner)
+    expect([ended.ending, ended.reason]).toEqual([{ how: 'exited', exit_code: 0 }, 'none'])
+  })
+
+  test.each([
+    ['too deep to be counted', 'exec sleep 600', KILLED],
+    ['too deep, of a task that may end before anybody looks', '', {}],
+  ])('tells of directories that are %s', async (_, then, expected) => {
+    const script = `mkdir -p $(printf 'd/%.0s' $(seq 300)); ${then}`
+    const ended = await write(launcher, script, 100_000_000)
+    expect(ended).toMatchObject({ ...expected, disk_too_deep: 1 })
+    expect(ended.disk_bytes).toBeLessThan(100_000_000)
+  })
+})
+
+/** Hundredths of a second for which the launcher has used a processor. */
+function ticksOf(launcherPid: number): number {
+  const fields = readFileSync(`/proc/${launcherPid}/stat`, 'utf8').split(') ')[1]!.split(' ')
+  return Number(fields[11]) + Number(fields[12])
+}
+
+describeLaunchers('a task that fills the disk', (launcher) => {
+  test('is ended although the count of its many files is not due', async () => {
+    const script = `mkdir ../task/workspace; cd ../task/workspace; touch file; perl -e 'link "file", $_ or die for 1 .. 60_000'; echo made
+      until [ -e go ]; do sleep 0.05; done
+      fallocate -l 200M big; sleep 1.5; rm big`
+    await using task = launch(launcher, { command: sh(script), disk_bytes: 64 * KIB * KIB })
+    await task.printed('made\n')
+    const { launcher_pid } = await task.started()
+    // A count of all files takes ticks, and after it the launcher rests.
+    const madeTicks = ticksOf(launcher_pid)
+    await until(
+      () => ticksOf(launcher_pid),
+      (ticks) => ticks > madeTicks + 3,
+    )
+    const ticksNow = async () => {
+      const before = ticksOf(launcher_pid)
+      await Bun.sleep(50)
+      return ticksOf(launcher_pid) - before
+    }
+    await until(ticksNow, (ticks) => ticks === 0)
+    writeFileSync(join(task.dir, 'workspace/go'), '')
+    expect(await task.outcome()).toMatchObject(KILLED)
+  })
+})
+
+const whyNoGroups = missingCgroups === undefined ? '' : ` (skipped: ${missingCgroups})`
+
+describe.skipIf(missingCgroups !== undefined)(`removed files${whyNoGroups}`, () => {
+  const { mmap, read, exit } = { x64: { mmap: 9, read: 0, exit: 60 }, arm64: { mmap: 222, read: 63, exit: 93 } }[
+    process.arch as 'x64' | 'arm64'
+  ]
+
+  /** Runs a command in an empty workspace, with a control group. */
+  async function writeIn(program: string, script: string, options: { wall_time_ms?: number } = {}) {
+    await using groups = testCgroups()
+    const make = 'mkdir ../task/workspace; cd ../task/workspace; ulimit -S -n $(ulimit -H -n); exec "$@"'
+    const flag = program.endsWith('perl') ? '-e' : '-c'
+    const command: [string, ...string[]] = ['/bin/sh', '-c', make, 'sh', program, flag, script]
+    return await run(shippedLauncher, {
+      command,
+      cgroup: groups.tasks.forTask('task-1')!,
+      disk_bytes: LIMIT,
+      ...options,
+    })
+  }
+
+  test('count while a process has them open', async () => {
+    expect(
+      await writeIn('/bin/sh', 'exec 3> big; rm big; head -c 2000000 /dev/zero >&3; exec sleep 600'),
+    ).toMatchObject(KILLED)
+  })
+
+  rootTest('count while a process has them mapped', async () => {
+    const script = `
+      open my $file, "+>", "big"; truncate $file, 1 << 22;
+      my $address = syscall(${mmap}, 0, 1 << 22, 3, 1, fileno $file, 0);
+      unlink "big"; close $file;
+      open my $zero, "<", "/dev/zero"; syscall(${read}, fileno $zero, $address, 2_000_000); sleep 600`
+    expect(await writeIn('/usr/bin/perl', script)).toMatchObject(KILLED)
+  })
+
+  test.skipIf(!existsSync('/usr/bin/python3'))('count while a thread outlives the main one with them', async () => {
+    const script = [
+      'import ctypes, os, threading, time',
+      'file = os.open("big", os.O_CREAT | os.O_WRONLY); os.unlink("big")',
+      'threading.Thread(target=lambda: (time.sleep(0.1), os.write(file, bytes(2000000)), time.sleep(600))).start()',
+      `ctypes.CDLL(None).syscall(${exit}, 0)`,
+    ].join('\n')
+    expect(await writeIn('/usr/bin/python3', script)).toMatchObject(KILLED)
+  })
+
+  test('do not keep the launcher from its deadlines, however many processes have them open', async () => {
+    const script = `
+      for (1 .. 1024) { open my $file, ">", "some" or die $!; push @files, $file; unlink "some" }
+      use POSIX; for (1 .. 18_000) { defined POSIX::dup(fileno $files[-1]) or last }
+      for (1 .. 60) { fork or do { sleep 600; exit } }
+      $| = 1; print "ready"; sleep 600`
+    const ended = await writeIn('/usr/bin/perl', script, { wall_time_ms: 4000 })
+    expect([ended.stdout, ended.reason]).toEqual(['ready', 'wall_time'])
+    expect(ended.duration_ms).toBeLessThan(5000)
   })
 })

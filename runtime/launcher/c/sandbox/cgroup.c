@@ -98,8 +98,8 @@ static int member_fd(const struct cgroup *cgroup) { return cgroup->pids_fd != AB
 
 bool cgroup_is_there(const struct cgroup *cgroup) { return member_fd(cgroup) != ABSENT; }
 
-void cgroup_each_member(const struct cgroup *cgroup, pid_visitor *visit, void *context) {
-  if (cgroup_is_there(cgroup)) for_each_pid(member_fd(cgroup), "cgroup.procs", visit, context);
+void cgroup_each_thread(const struct cgroup *cgroup, pid_visitor *visit, void *context) {
+  if (cgroup_is_there(cgroup)) for_each_pid(member_fd(cgroup), cgroup->is_v2 ? "cgroup.threads" : "tasks", visit, context);
 }
 
 /* Pidfds open at a time, far below the descriptor limit. */

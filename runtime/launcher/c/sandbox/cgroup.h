@@ -45,8 +45,8 @@ int cgroup_birth_fd(const struct cgroup *cgroup);
 /* Moves the caller into the cgroups. */
 struct fault cgroup_join(const struct cgroup *cgroup);
 
-/* Visits the pid of every member. */
-void cgroup_each_member(const struct cgroup *cgroup, pid_visitor *visit, void *context);
+/* Visits the id of every thread of every member. */
+void cgroup_each_thread(const struct cgroup *cgroup, pid_visitor *visit, void *context);
 
 /* Signals every member. False if `main_pid` is none: it may have left the cgroup. */
 bool cgroup_signal(const struct cgroup *cgroup, int signal, pid_t main_pid);

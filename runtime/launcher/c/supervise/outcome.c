@@ -105,6 +105,7 @@ static void describe(const struct outcome *outcome, struct text *text) {
   add_if_known(text, "stdout_bytes", outcome->stdout_bytes);
   add_if_known(text, "stderr_bytes", outcome->stderr_bytes);
   add_if_known(text, "disk_bytes", outcome->disk_bytes);
+  if (outcome->is_disk_too_deep) text_add(text, "disk_too_deep=1\n");
   text_add(text, "leftovers_killed=%ld\n", outcome->leftovers_killed);
   text_add(text, "leftovers_alive=%ld\nend=1\n", outcome->leftovers_alive);
 }

@@ -34,8 +34,8 @@
  *                 of the memory cgroup; absent without one, or if the kernel does not report them
  *   stdout_bytes= stderr_bytes=
  *                 sizes of the logs at the end; absent when they were not opened
- *   disk_bytes=   bytes that the task has allocated in its workspace at the end, at most those of the limit plus one if they
- *                 could not be counted; with --disk-bytes only
+ *   disk_bytes=   bytes that the task has allocated in its workspace at the end; with --disk-bytes only
+ *   disk_too_deep=1  directories of the workspace were too deep to be counted; absent otherwise
  *   leftovers_killed=  processes that outlived the main process and were killed
  *   leftovers_alive=   processes that could not be killed within --give-up-ms, the main process included
  *   end=1
@@ -77,6 +77,7 @@ struct outcome {
   int64_t stderr_bytes;
   /* ABSENT without a limit. */
   int64_t disk_bytes;
+  bool is_disk_too_deep;
   int64_t leftovers_killed;
   int64_t leftovers_alive;
 };

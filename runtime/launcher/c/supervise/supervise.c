@@ -183,6 +183,7 @@ static void conclude(struct loop *loop, struct outcome *outcome) {
   if (!reaper->is_empty) usage_add(&outcome->usage, reaper->init_usage);
   outcome->is_usage_lost = outcome->how != HOW_NOT_STARTED && reaper->init_fd != ABSENT && !reaper->is_init_done;
   outcome->disk_bytes = loop->disk.limit_bytes == ABSENT ? ABSENT : loop->disk.written_bytes;
+  outcome->is_disk_too_deep = loop->disk.is_too_deep;
   outcome->leftovers_killed = reaper->leftovers_killed;
   outcome->leftovers_alive = reaper->leftovers_alive;
 }
