@@ -1,5 +1,5 @@
 /**
- * Goal: a proxy that has lost its runtime service for a while, and answers 404 itself, ends and doubles nothing.
+ * Goal: a proxy that has lost its runtime service for a while, and answers itself, ends and doubles nothing.
  * Method: real services, and a proxy between them that loses the runtime service when a test wants it.
  */
 import { expect, setDefaultTimeout, test } from 'bun:test'
@@ -10,7 +10,7 @@ import { until } from '../support/until.ts'
 
 setDefaultTimeout(60_000)
 
-const AWAY = /^runtime \S+ is away since \S+ \(it answered 404\)$/
+const AWAY = /^runtime \S+ is away since \S+ \(it answered \d+\)$/
 
 /** A proxy before the service at `target()`, which need not be there yet. */
 function losingProxy(target: () => string) {
@@ -20,6 +20,7 @@ function losingProxy(target: () => string) {
     own: [] as string[],
     /** Whether it loses the service after it has sent the next submission on, and before the answer. */
     isLostOnSubmission: false,
+    ownStatus: 404,
     lose: () => loss.abort(),
     find: () => {
       loss = new AbortController()
@@ -35,7 +36,7 @@ function losingProxy(target: () => string) {
       const { pathname, search } = new URL(url)
       const own = () => {
         proxy.own.push(`${method} ${pathname}`)
-        return new Response('404 page not found\n', { status: 404 })
+        return new Response('page not found\n', { status: proxy.ownStatus })
       }
       if (loss.signal.aborted) return own()
       const { signal } = loss
@@ -67,11 +68,12 @@ async function startBehindProxy() {
   }
 }
 
-test('its attempts go on', async () => {
+test.each([404, 401, 200])('its attempts go on while it answers %d', async (status) => {
   await using world = await startBehindProxy()
   const { pair, proxy } = world
   await pair.script('a', `echo; ${waitFor(pair.file('go'))}`)
   await pair.running('a')
+  proxy.ownStatus = status
   proxy.lose()
   await until(
     () => pair.control.get('a'),

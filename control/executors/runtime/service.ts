@@ -179,14 +179,14 @@ export class RuntimeService {
   }
 
   /**
-   * A call about a task that the service may have. A refusal without a code is not from the service: a proxy that has lost it
-   * answers 404 itself, and the task goes on. So the service is away.
+   * A call about a task that the service may have. A failure without the code of a refusal is not from the service: a proxy
+   * that has lost it answers 404 itself, and the task goes on. So the service is away.
    */
   async #callFor(call: Call): Promise<object> {
     try {
       return await this.#client.call(call)
     } catch (error) {
-      if (!(error instanceof CallFailed) || error.statusCode < 300 || isOfService(error)) throw error
+      if (!(error instanceof CallFailed) || error.statusCode === 0 || isOfService(error)) throw error
       throw new CallFailed(error.message, { fault: error.fault })
     }
   }
