@@ -144,4 +144,5 @@ test('a service whose proxy cuts long polls at once is asked a few times a secon
   await using control = await startControl({ flags: ['--runtime-url', runtime.url] })
   expect((await control.run({ type: 'runtime', params: { program: '/bin/true' } })).status).toBe('success')
   expect(asked.at(-1)! - asked[0]!).toBeGreaterThan(1_000)
+  expect(control.log.filter(({ level }) => level === 'warn')).toEqual([])
 })

@@ -272,7 +272,7 @@ export class RemoteAttempt {
   }
 
   async #askUntilEnd(member: PoolMember, awayMs: number, signal: AbortSignal): Promise<TaskStatusResponse> {
-    const { id, context, away } = this.#options
+    const { id, context } = this.#options
     const { service } = member
     const { traceId } = context
     let awaitsStart = context.isTimed ? undefined : false
@@ -281,7 +281,7 @@ export class RemoteAttempt {
     let isFirstLook = context.handle !== undefined
     for (;;) {
       const askedAt = performance.now()
-      const isLook = isFirstLook || away.has(id) // a long poll would notice the return of the service late
+      const isLook = isFirstLook || budget !== undefined // a long poll would notice the return of the service late
       try {
         if (awaitsStart === undefined) {
           awaitsStart = await service.tellsStart(traceId, signal)
@@ -307,8 +307,8 @@ export class RemoteAttempt {
       } catch (error) {
         if (signal.aborted) throw stoppedError()
         if (!isAway(error)) throw this.#forgotten(member, error as CallFailed)
-        this.#noteAway(member, error)
-        budget ??= new RetryBudget(awayMs, signal)
+        if (budget === undefined) budget = new RetryBudget(awayMs, signal)
+        else this.#noteAway(member, error) // one long poll that a proxy has cut is no absence
         if (!(await budget.pause())) throw signal.aborted ? stoppedError() : this.#lostTouch(error, awayMs)
       }
     }
