@@ -146,3 +146,17 @@ test('a service whose proxy cuts long polls at once is asked a few times a secon
   expect(asked.at(-1)! - asked[0]!).toBeGreaterThan(1_000)
   expect(control.log.filter(({ level }) => level === 'warn')).toEqual([])
 })
+
+test.each([500, 520, 524])(
+  'a proxy that answers %d may have sent the submission on: the service is asked',
+  async (status) => {
+    await using runtime = serviceThatAnswers((path) => {
+      if (path === '/api/v1/tasks') return new Response(null, { status })
+      return Response.json({ status: 'success' })
+    })
+    await using control = await startControl({ flags: ['--runtime-url', runtime.url] })
+    const task = await control.run({ type: 'runtime', params: { program: '/bin/true' } })
+    expect(task).toMatchObject({ status: 'success', attempt: 1 })
+    expect(runtime.asked.filter((request) => request === 'POST /api/v1/tasks').length).toBe(1)
+  },
+)

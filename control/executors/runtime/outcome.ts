@@ -113,7 +113,7 @@ export function failureOf(error: CallFailed, at = ''): ExecutionError {
 }
 
 /**
- * Whether the runtime service refused a request, so that it does not have the task. A proxy may answer 502, 503 or 504
+ * Whether the runtime service refused a request, so that it does not have the task. A proxy may answer any status from 500 on
  * after it has sent the request on.
  */
 export const isRefusal = (error: CallFailed): boolean =>

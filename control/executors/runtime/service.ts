@@ -392,11 +392,12 @@ const notAfter = ({ text, readMs }: ClockReading) =>
 const trace = (traceId: string) => ({ 'x-trace-id': traceId })
 
 /**
- * Whether the service is unreachable or temporarily refuses, so that the call may be repeated. Rethrows other errors
- * than `CallFailed`.
+ * Whether the service is unreachable or temporarily refuses, so that the call may be repeated. A proxy has more statuses for
+ * that (500, 520 to 524). Rethrows other errors than `CallFailed`.
  */
 export function isAway(error: unknown): error is CallFailed {
   if (!(error instanceof CallFailed)) throw error
   const { statusCode } = error
-  return statusCode === 0 || statusCode === 502 || statusCode === 503 || statusCode === 504
+  const isOfProxy = statusCode >= 500 && !isOfService(error)
+  return isOfProxy || statusCode === 0 || statusCode === 502 || statusCode === 503 || statusCode === 504
 }
