@@ -42,7 +42,7 @@ export interface BridgeOptions {
   /** Prints one line. */
   readonly print: (line: string) => Promise<void>
   /** Prints a line for people. */
-  readonly complain: (text: string) => void
+  readonly complain: (text: string) => Promise<void>
 }
 
 /** Resolves at the end of the input, once all requests are answered. Throws if a line is too long or cannot be printed. */
@@ -128,7 +128,8 @@ class Bridge {
   #refuseAll(ids: Iterable<Id>, text: string): void {
     const [...waiting] = ids
     for (const id of waiting) this.refuse(id, CODES.unreachable, text)
-    if (waiting.length === 0) this.#options.complain(text)
+    if (waiting.length > 0) return
+    this.#printing = this.#printing.then(() => this.#options.complain(text)).catch(() => {}) // nobody reads it
   }
 
   /** Resolves when all answers are printed, at the latest after `LAST_ANSWERS_MS`. */

@@ -14,7 +14,7 @@ export const mcp = defineCommand({
       service: findService,
       input: Bun.stdin.stream(),
       print: writeOut,
-      complain: (text) => void writeError(`taskmill: ${text}\n`),
+      complain: (text) => writeError(`taskmill: ${text}\n`),
     })
     return undefined
   },
