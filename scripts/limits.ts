@@ -227,7 +227,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Past events', ...control('eventHistory'), 'A stream resumed from an older one begins with the present state.', 'contract/events.test.ts', 'that is gone gives a reset with the present state'],
     ['Logs that are followed', ...constant('MAX_LOG_FOLLOWERS', count(MAX_LOG_FOLLOWERS)), '503', 'control/operations/task-log.test.ts', 'MAX_LOG_FOLLOWERS'],
     ['Bytes of the live log of a runtime task in memory', ...constant('MAX_KEPT_BYTES', bytes(MAX_KEPT_BYTES)), 'The end is kept.', 'control/executors/runtime/live-log.test.ts', 'MAX_KEPT_BYTES'],
-    ['Silence of the connection of a followed log of a runtime task', ...constant('SILENT_LOG_MS', duration(SILENT_LOG_MS)), 'The log is read anew from there on.', 'control/executors/runtime/remote-logs.test.ts', 'a connection that has died'],
+    ['Silence of the connection of a followed log of a runtime task', ...constant('SILENT_LOG_MS', duration(SILENT_LOG_MS)), 'The log is read anew from there on.', 'control/executors/runtime/remote-logs.test.ts', 'has died without a word'],
     ['Characters of the `url` of a callback', ...constant('MAX_CALLBACK_URL_CHARACTERS', count(MAX_CALLBACK_URL_CHARACTERS)), '400', 'contract/limits.test.ts', 'MAX_CALLBACK_URL_CHARACTERS'],
     ['Wait for a database that does not answer', ...constant('ANSWER_WITHIN_MS', duration(ANSWER_WITHIN_MS)), '503', 'contract/database-away.long.test.ts', 'ANSWER_WITHIN_MS'],
     ['Callbacks that wait', ...constant('MAX_WAITING', count(MAX_WAITING)), 'The oldest are given up.', 'control/callbacks/deliveries.test.ts', 'for more than may wait, the oldest are given up'],

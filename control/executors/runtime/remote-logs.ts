@@ -77,7 +77,12 @@ export class RemoteLogs {
         await pause(pauses.next(), signal)
         continue
       }
-      if (isLastLook) return
+      if (isLastLook) {
+        if (untilOver?.() !== false) return
+        isLastLook = false // a proxy may have ended the connection
+        await pause(pauses.next(), signal)
+        continue
+      }
       const live = this.#enter(id, stream, position, traceId)
       if (live === undefined) {
         await pause(pauses.next(), signal)

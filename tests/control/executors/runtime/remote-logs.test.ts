@@ -1,14 +1,20 @@
 /** Goal: a reader of a log sees all of it and its end, whatever becomes of a connection. */
 import { expect, test } from 'bun:test'
 import { RemoteLogs } from '../../../../control/executors/runtime/remote-logs.ts'
+import { until } from '../../../support/until.ts'
 
-test('a follower does not wait for a connection that has died without a word', async () => {
+test.each([
+  ['has died without a word', () => new ReadableStream<Uint8Array>()],
+  ['a proxy has ended', () => new Blob([]).stream()],
+])('a follower sees what comes after a connection that %s', async (_, followed) => {
   let output = 'first\n'
+  let pages = 0
   let isOver = false
   const logs = new RemoteLogs(
     {
       async openLog(_, { offset = 0, follow }) {
-        const stream = follow ? new ReadableStream<Uint8Array>() : new Blob([output.slice(offset)]).stream()
+        if (!follow) pages++
+        const stream = follow ? followed() : new Blob([output.slice(offset)]).stream()
         return { offset, stream }
       },
     },
@@ -24,6 +30,10 @@ test('a follower does not wait for a connection that has died without a word', a
   }
   expect(await next()).toBe('first\n')
   const second = next()
+  await until(
+    () => pages,
+    (count) => count > 1,
+  )
   output += 'second\n'
   expect(await second).toBe('second\n')
   const last = next()
