@@ -251,7 +251,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Skills that are listed', ...constant('MAX_LISTED_SKILLS', count(MAX_LISTED_SKILLS)), 'The first ones are listed; all run.', 'control/executors/skills.test.ts', 'MAX_LISTED_SKILLS'],
     ['Bytes of each stream of a runtime task in its result', ...constant('MAX_RESULT_STREAM_BYTES', bytes(MAX_RESULT_STREAM_BYTES)), 'The rest is in the log.', 'control/executors/runtime/outcome.test.ts', 'MAX_RESULT_STREAM_BYTES'],
     ['Time for which the runtime service may be away', ...control('runtimeAwayTimeout'), 'Its attempts fail.', 'contract/runtime-tasks-restart.long.test.ts', 'a runtime service that stays away fails the attempt'],
-    ['Silence of the runtime service', ...constant('SILENT_AFTER_MS', duration(SILENT_AFTER_MS)), 'It counts as away.', 'contract/runtime-silent.test.ts', 'its attempts say so'],
+    ['Silence of the runtime service', ...constant('SILENT_AFTER_MS', duration(SILENT_AFTER_MS)), 'It counts as away.', 'contract/runtime-silent.long.test.ts', 'its attempts say so'],
     ['Time after a submission in which the runtime service accepts it', ...constant('SUBMISSION_LEASE_MS', duration(SUBMISSION_LEASE_MS)), 'It is refused, and sent again.', 'control/executors/runtime/service.test.ts', 'SUBMISSION_LEASE_MS'],
   ]),
   'The runtime service': limits([

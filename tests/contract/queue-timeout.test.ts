@@ -23,7 +23,8 @@ describe('the wait for a slot', () => {
   test('ends the task before it starts, for good', async () => {
     using dir = tempDir()
     const [go, ran] = [join(dir.path, 'go'), join(dir.path, 'ran')]
-    const options = { ...ONE_SLOT, dataDir: join(dir.path, 'data') }
+    const flags = [...ONE_SLOT.flags, '--shutdown-timeout', '0s']
+    const options = { ...ONE_SLOT, flags, dataDir: join(dir.path, 'data') }
     let late: object
     {
       await using control = await startControl(options)
@@ -59,12 +60,12 @@ describe('the wait for a slot', () => {
     const go = join(dir.path, 'go')
     await using control = await startControl(ONE_SLOT)
     await control.submit([
-      shell('holds', waitFor(go), { queue_timeout: 10_000 }),
-      shell('next', 'true', { depends_on: ['holds'], queue_timeout: 10_000 }),
+      shell('holds', waitFor(go), { queue_timeout: 3_000 }),
+      shell('next', 'true', { depends_on: ['holds'], queue_timeout: 3_000 }),
     ])
     await control.reached('holds', 'running')
     await control.submit([
-      shell('late', 'true', { queue_timeout: 10_500 }),
+      shell('late', 'true', { queue_timeout: 3_500 }),
       shell('any', 'true', { queue_timeout: 0 }),
       shell('long', 'true', { queue_timeout: 2 ** 60 }),
     ])
@@ -153,9 +154,9 @@ describe('the wait for a runtime service', () => {
 
   test('counts anew after a restart of control, and not for what runs there', async () => {
     await using pair = await startPair(ONE_THERE)
-    await pair.script('runs', `echo; ${waitFor(pair.file('go'))}`, { queue_timeout: 10_000 })
+    await pair.script('runs', `echo; ${waitFor(pair.file('go'))}`, { queue_timeout: 3_000 })
     await pair.running('runs')
-    await pair.script('late', 'true', { queue_timeout: 10_500 })
+    await pair.script('late', 'true', { queue_timeout: 3_500 })
     await pair.there('late', ({ status }) => status === 'accepted')
     await pair.stopControl('SIGKILL')
     await pair.startControl()

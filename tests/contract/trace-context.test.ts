@@ -134,7 +134,8 @@ describe('the tracestate of a caller', () => {
 
   test.each(['SIGKILL', 'SIGTERM'] as const)('outlives a restart after %s', async (signal) => {
     using temp = tempDir()
-    const options = { ...open, dataDir: join(temp.path, 'data'), cwd: temp.path }
+    const flags = ['--shutdown-timeout', '0s']
+    const options = { ...open, flags, dataDir: join(temp.path, 'data'), cwd: temp.path }
     const waiting = { id: 'later', type: 'shell', params: { script }, depends_on: ['gate'] }
     for (let run = 1; run <= 2; run++) {
       await using control = await startControl(options)
