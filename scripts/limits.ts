@@ -245,7 +245,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Addresses of a name that are looked at', ...constant('MAX_ADDRESSES', count(MAX_ADDRESSES)), 'The others are not tried.', 'control/outbound/pinned-fetch.test.ts', 'MAX_ADDRESSES'],
     ['`duration_ms` of a sleep task', ...constant('MAX_SLEEP_MS', duration(MAX_SLEEP_MS)), 'The task fails.', 'contract/executors-sleep-noop.test.ts', '600_001'],
     ['`timeout_ms` of a tcp task', ...constant('MAX_CONNECT_MS', duration(MAX_CONNECT_MS)), 'The task fails.', 'contract/executors-dns-tcp.test.ts', '60_001'],
-    ['Bytes of a message of an MCP server', ...constant('MAX_MESSAGE_BYTES', bytes(MAX_MESSAGE_BYTES)), 'The call fails.', 'contract/executors-mcp-odd-servers.test.ts', 'so does an answer that is larger than a message may be'],
+    ['Bytes of a message of an MCP server', ...constant('MAX_MESSAGE_BYTES', bytes(MAX_MESSAGE_BYTES)), 'The call fails.', 'contract/executors-mcp-odd-servers.long.test.ts', 'so does an answer that is larger than a message may be'],
     ['MCP servers', ...constant('MAX_SERVERS', count(MAX_SERVERS)), 'The start is refused.', 'control/mcp-client/config.test.ts', 'MAX_SERVERS'],
     ['Bytes of `--mcp-config`', ...constant('MAX_CONFIG_BYTES', bytes(MAX_CONFIG_BYTES)), 'The start is refused.', 'control/mcp-client/config.test.ts', 'MAX_CONFIG_BYTES'],
     ['Skills that are listed', ...constant('MAX_LISTED_SKILLS', count(MAX_LISTED_SKILLS)), 'The first ones are listed; all run.', 'control/executors/skills.test.ts', 'MAX_LISTED_SKILLS'],
