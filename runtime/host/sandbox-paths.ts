@@ -4,8 +4,8 @@
  * Determined once. Hidden are the places of sockets, keys and the files of other tasks: a read-only view does not
  * prevent a task from connecting to a socket.
  */
-import { realpathSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { realpathSync, statSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
 import { UsageError } from '../../shared/errors.ts'
 
 /** On any host. /tmp is missing here because each task has its own. */
@@ -53,7 +53,9 @@ export function findSandboxPaths({
   return {
     masks: counted(
       '--sandbox-mask',
-      [...DEFAULT_MASKS, dataDir, ...ownMask(tokenFile), ...ownMask(secretsDir), ...sandboxMask].map(realPath),
+      [...DEFAULT_MASKS, ownPlace(dataDir), ...ownMask(tokenFile), ...ownMask(secretsDir), ...sandboxMask].map(
+        realPath,
+      ),
     ),
     exposed: counted('--sandbox-expose', [
       ...sandboxExpose.map(realPath),
@@ -61,6 +63,22 @@ export function findSandboxPaths({
     ]),
   }
 }
+
+/**
+ * The data directory, or the outermost directory above it that no other user may enter: a task of a root service has a user
+ * of its own, which would not come to its workspace below that. A hidden directory has none of its rights.
+ */
+function ownPlace(dataDir: string): string {
+  let place = dataDir
+  if (process.getuid?.() !== 0 || OF_EACH_TASK.test(dataDir)) return place
+  for (let above = dirname(dataDir); above !== '/'; above = dirname(above)) {
+    if ((statSync(above).mode & 0o001) === 0) place = above
+  }
+  return place
+}
+
+/** Each task has these of its own, with the directories that lead to its workspace. */
+const OF_EACH_TASK = new RegExp(`^(${['/tmp', ...DEFAULT_MASKS].join('|')})/`)
 
 /**
  * The token file or the secrets of the service: a task that runs as the user of the service could read them, and with

@@ -7,8 +7,10 @@ import {
   existsSync,
   lstatSync,
   mkdirSync,
+  mkdtempSync,
   readFileSync,
   realpathSync,
+  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -339,4 +341,16 @@ test.skipIf(skip)(`--sandbox-mask hides, --sandbox-expose shows${why}`, async ()
   await using runtime = await startRuntime({ flags })
   const task = await runtime.runScript(`cat ${tree.path}/key ${tree.path}/public/text`, { sandbox })
   expect(task.stdout).toBe('shown\n')
+})
+
+test.skipIf(skip || !isRoot)(`the data directory may lie where only root may enter${why}`, async () => {
+  // Not below /tmp or a home directory, which are hidden as a whole.
+  const closed = mkdtempSync('/srv/taskmill-')
+  try {
+    await using runtime = await startRuntime({ dataDir: join(closed, 'inner/data') })
+    const task = await runtime.runScript('touch here && ls "$PWD"', { sandbox })
+    expect([task.status, task.stdout]).toEqual(['success', 'here\n'])
+  } finally {
+    rmSync(closed, { recursive: true, force: true })
+  }
 })
