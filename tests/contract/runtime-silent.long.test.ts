@@ -20,21 +20,22 @@ const endedSoon = (pair: Pair, id: string) =>
     { patienceMs: 25_000 },
   )
 
-test('a task that is cancelled while its submission waits there never runs', async () => {
-  await using pair = await startPair()
+/** A stopped runtime service with the submission of `late` in a socket: its task has no other place to wait in. */
+async function submittedToStopped(): Promise<Pair> {
+  const pair = await startPair()
   await pair.script('first', 'true')
   await pair.ended('first')
   pair.runtime.process.kill('SIGSTOP')
   await pair.script('late', `echo >> ${pair.file('ran')}; sleep 600`)
   await until(
     () => pair.control.get('late'),
-    ({ handle_id }) => handle_id !== undefined,
+    ({ handle_id, waiting }) => handle_id !== undefined && AWAY.test(waiting?.detail ?? ''),
   )
-  // The request is in a socket of the runtime service: its task has no other place to wait in.
-  await until(
-    () => pair.control.get('late'),
-    ({ waiting }) => AWAY.test(waiting?.detail ?? ''),
-  )
+  return pair
+}
+
+test('a task that is cancelled while its submission waits there never runs', async () => {
+  await using pair = await submittedToStopped()
   await pair.control.fetch('/tasks/late/cancel', { method: 'POST' })
   expect((await pair.control.ended('late')).status).toBe('cancelled')
   pair.runtime.process.kill('SIGCONT')
@@ -49,15 +50,7 @@ test('a task that is cancelled while its submission waits there never runs', asy
 })
 
 test('the same when control is killed before and after the cancel', async () => {
-  await using pair = await startPair()
-  await pair.script('first', 'true')
-  await pair.ended('first')
-  pair.runtime.process.kill('SIGSTOP')
-  await pair.script('late', `echo >> ${pair.file('ran')}; sleep 600`)
-  await until(
-    () => pair.control.get('late'),
-    ({ waiting }) => AWAY.test(waiting?.detail ?? ''),
-  )
+  await using pair = await submittedToStopped()
   await pair.stopControl('SIGKILL')
   await pair.startControl()
   await pair.control.fetch('/tasks/late/cancel', { method: 'POST' })
