@@ -7,6 +7,7 @@
 import { realpathSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { UsageError } from '../../shared/errors.ts'
+import { isWithin } from '../../shared/is-within.ts'
 
 /** On any host. /tmp is missing here because each task has its own. */
 export const DEFAULT_MASKS = ['/run', '/home', '/root', '/var/tmp'] as const
@@ -66,11 +67,11 @@ export function findSandboxPaths({
 
 /**
  * The data directory, or the outermost directory above it that no other user may enter: a task of a root service has a user
- * of its own, which would not come to its workspace below that. A hidden directory has none of its rights.
+ * of its own, which could not enter that to reach its workspace. The task sees an empty directory in its place.
  */
 function ownPlace(dataDir: string): string {
   let place = dataDir
-  if (process.getuid?.() !== 0 || OF_EACH_TASK.test(dataDir)) return place
+  if (process.getuid?.() !== 0 || OF_EACH_TASK.some((place) => isWithin(dataDir, place))) return place
   for (let above = dirname(dataDir); above !== '/'; above = dirname(above)) {
     if ((statSync(above).mode & 0o001) === 0) place = above
   }
@@ -78,7 +79,7 @@ function ownPlace(dataDir: string): string {
 }
 
 /** Each task has these of its own, with the directories that lead to its workspace. */
-const OF_EACH_TASK = new RegExp(`^(${['/tmp', ...DEFAULT_MASKS].join('|')})/`)
+const OF_EACH_TASK = ['/tmp', ...DEFAULT_MASKS]
 
 /**
  * The token file or the secrets of the service: a task that runs as the user of the service could read them, and with
