@@ -71,7 +71,7 @@ docs: node_modules
 # The only C: the launcher, and what tries to escape from it. What is built of it is checked in; scripts/launcher-tools
 # says what it takes to build it again.
 launcher:
-	@scripts/launcher-tools make -s -B -C runtime/launcher record
+	@scripts/launcher-tools make -s -B -C runtime/launch record
 	@scripts/launcher-tools make -s -B -C runtime/escape record
 
 launcher-check:

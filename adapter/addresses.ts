@@ -3,7 +3,7 @@
  * order. A task of a scoped graph is known only within its graph.
  */
 import type { GraphDetails } from '../shared/contract/graphs.ts'
-import { CallFailed, type ServiceClient } from '../shared/http-client.ts'
+import { CallFailed, type ServiceClient } from '../shared/http/client.ts'
 import { PartialFailure } from './envelope.ts'
 
 export interface Address {

@@ -1,6 +1,7 @@
 /** The client of the control service, for all subcommands. */
-import type { CalledService } from '../shared/connection-fault.ts'
-import { httpUrl, ServiceClient } from '../shared/http-client.ts'
+
+import { httpUrl, ServiceClient } from '../shared/http/client.ts'
+import type { CalledService } from '../shared/http/connection-fault.ts'
 
 /** The setting `--url` of every subcommand. */
 export const serviceUrlSetting = httpUrl({

@@ -1,8 +1,9 @@
 /** Calls the subcommand, prints its JSON object to standard output, exits. Help goes to standard error. */
-import { BUILD_INFO } from '../shared/build-info.ts'
-import { messageOf, UsageError } from '../shared/errors.ts'
-import { readCommandLine } from '../shared/flags.ts'
-import { bypassProxyForLoopback } from '../shared/proxy.ts'
+
+import { messageOf, UsageError } from '../shared/contract/errors.ts'
+import { bypassProxyForLoopback } from '../shared/http/proxy.ts'
+import { BUILD_INFO } from '../shared/process/build-info.ts'
+import { readCommandLine } from '../shared/settings/flags.ts'
 import { calledService } from './called-service.ts'
 import { controlClient } from './client.ts'
 import { act } from './commands/act.ts'

@@ -1,5 +1,5 @@
 /** The settings of every subcommand. */
-import { choice } from '../shared/flags.ts'
+import { choice } from '../shared/settings/flags.ts'
 import { serviceUrlSetting } from './client.ts'
 
 export const commonSettings = {

@@ -1,6 +1,6 @@
 /** The JSON object that each call prints, and the exit codes. Source: spec, Client output envelopes. */
-import { messageOf, UsageError } from '../shared/errors.ts'
-import { CallFailed } from '../shared/http-client.ts'
+import { messageOf, UsageError } from '../shared/contract/errors.ts'
+import { CallFailed } from '../shared/http/client.ts'
 import type { Look } from './table/look.ts'
 
 export interface Failure {

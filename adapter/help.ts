@@ -1,6 +1,7 @@
 /** The texts of `--help`. Pure. */
-import { describeSettings, type Settings } from '../shared/flags.ts'
-import { VERSION } from '../shared/version.ts'
+
+import { VERSION } from '../shared/process/version.ts'
+import { describeSettings, type Settings } from '../shared/settings/flags.ts'
 import { commonSettings } from './common-settings.ts'
 
 interface Described {

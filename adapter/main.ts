@@ -1,5 +1,5 @@
 /** The executable of the client. It tells its version before it loads any subcommand. */
-import { BUILD_INFO } from '../shared/build-info.ts'
+import { BUILD_INFO } from '../shared/process/build-info.ts'
 import { success } from './envelope.ts'
 import { outputBeforeFlags, printAnswer } from './print.ts'
 

@@ -1,7 +1,7 @@
 /** Prints the result of a call: one JSON object on standard output, or with `-o table` text for people. */
-import { messageOf } from '../shared/errors.ts'
-import { writeError, writeOut } from '../shared/standard-output.ts'
-import { visibleJson, visibleLine } from '../shared/visible-text.ts'
+import { messageOf } from '../shared/contract/errors.ts'
+import { writeError, writeOut } from '../shared/process/standard-output.ts'
+import { visibleJson, visibleLine } from '../shared/text/visible-text.ts'
 import type { Output } from './common-settings.ts'
 import { type Answer, type Envelope, EXIT, failure } from './envelope.ts'
 import type { Look } from './table/look.ts'
@@ -42,8 +42,8 @@ async function tableText({ data, table }: Pick<Answer, 'data' | 'table'>): Promi
 }
 
 async function lookOf(env: Readonly<Record<string, string | undefined>>): Promise<Look> {
-  const { colours, noColours } = await import('../shared/live-view/palette.ts')
-  const { sizeOf } = await import('../shared/live-view/screen.ts')
+  const { colours, noColours } = await import('../shared/text/live-view/palette.ts')
+  const { sizeOf } = await import('../shared/text/live-view/screen.ts')
   const isShown = await isTerminal()
   return {
     paint: isShown && env.TERM !== 'dumb' && !env.NO_COLOR ? colours : noColours,

@@ -1,8 +1,9 @@
 /** Probes an address: a ready service, something else, or nothing. `fetch`, not ofetch: redirects and errors are results. */
-import { readBounded } from '../shared/bounded-output.ts'
-import { faultText, neverConnected } from '../shared/connection-fault.ts'
-import { isObject, jsonOrUndefined } from '../shared/json.ts'
-import { fetchTarget } from '../shared/socket-address.ts'
+
+import { faultText, neverConnected } from '../shared/http/connection-fault.ts'
+import { fetchTarget } from '../shared/http/socket-address.ts'
+import { readBounded } from '../shared/streams/bounded-output.ts'
+import { isObject, jsonOrUndefined } from '../shared/text/json.ts'
 
 export interface Target {
   /** Without a final slash. */

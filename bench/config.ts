@@ -1,5 +1,13 @@
 /** The settings of the bench. */
-import { Expected, flag, list, optionalInteger, type Setting, type SettingValues, text } from '../shared/flags.ts'
+import {
+  Expected,
+  flag,
+  list,
+  optionalInteger,
+  type Setting,
+  type SettingValues,
+  text,
+} from '../shared/settings/flags.ts'
 
 /** A server of `--server` or `--command`: its name in the table, and the text after the `=`. */
 export interface NamedServer {

@@ -1,6 +1,6 @@
 /** Flushes the disk, so that syncs of one measurement do not wait for writes of an earlier one. */
 import { closeSync, openSync } from 'node:fs'
-import { loadLibc } from '../shared/libc.ts'
+import { loadLibc } from '../shared/process/libc.ts'
 
 /**
  * Writes all that waits to be written to the file system of `dir`. Nothing else happens meanwhile. The program `sync` would

@@ -10,7 +10,7 @@ import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { constants, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { SpawnOptions, Subprocess } from 'bun'
-import { allPids, isZombie, markedProcesses, processStat } from '../shared/processes.ts'
+import { allPids, isZombie, markedProcesses, processStat } from '../shared/process/processes.ts'
 
 const END_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 

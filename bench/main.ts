@@ -3,8 +3,8 @@
  */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { UsageError } from '../shared/errors.ts'
-import { describeSettings, readCommandLine } from '../shared/flags.ts'
+import { UsageError } from '../shared/contract/errors.ts'
+import { describeSettings, readCommandLine } from '../shared/settings/flags.ts'
 import { both } from './both/suite.ts'
 import { type BenchConfig, benchSettings } from './config.ts'
 import { control } from './control/suite.ts'

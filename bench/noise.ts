@@ -10,7 +10,7 @@
 import { FFIType } from 'bun:ffi'
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { loadLibc } from '../shared/libc.ts'
+import { loadLibc } from '../shared/process/libc.ts'
 import { childrenOf, cpuMs, descendantsCpuMs, orZero } from './process-stats.ts'
 
 /** Shares of the CPU time of all cores, 0 to 1. */

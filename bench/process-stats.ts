@@ -1,7 +1,7 @@
 /** Reads figures of a process from Linux: memory from `status` and `smaps_rollup`, CPU time from its CPU clock. */
 import { FFIType } from 'bun:ffi'
 import { readdirSync, readFileSync } from 'node:fs'
-import { loadLibc } from '../shared/libc.ts'
+import { loadLibc } from '../shared/process/libc.ts'
 
 const libc = loadLibc({ clock_gettime: { args: [FFIType.i32, FFIType.ptr], returns: FFIType.i32 } })!
 

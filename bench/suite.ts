@@ -5,7 +5,7 @@
  * from round to round, so that a machine that becomes slower or busier affects all of them alike. A turn of all servers
  * that others disturbed (noise.ts) is repeated a few times, and the quietest counts.
  */
-import { messageOf, UsageError } from '../shared/errors.ts'
+import { messageOf, UsageError } from '../shared/contract/errors.ts'
 import type { BenchConfig } from './config.ts'
 import { settleDisk } from './disk.ts'
 import type { Generator } from './generator.ts'

@@ -4,8 +4,9 @@
  * Every method throws `TaskmillError` if the call fails, `TypeError` for an argument that cannot be right, and the reason of
  * the given signal once that fires. A call is tried again where that is safe (`connection.ts`).
  */
-import { refusalOfFailures, unmeantFailures } from '../shared/certain-failures.ts'
+
 import { isTerminal } from '../shared/contract/task-status.ts'
+import { refusalOfFailures, unmeantFailures } from '../shared/http/certain-failures.ts'
 import { type Call, type CallOptions, Connection, type ConnectionOptions, type Query } from './connection.ts'
 import type {
   ApprovalAnswer,

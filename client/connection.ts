@@ -4,8 +4,8 @@
  * A request is tried again if it cannot have been executed (no connection, or the service said that it takes nothing now),
  * and a request that may be repeated also if its answer was lost.
  */
-import { GrowingPause } from '../shared/growing-pause.ts'
-import { fetchTarget, plainSocketUrl } from '../shared/socket-address.ts'
+import { GrowingPause } from '../shared/http/growing-pause.ts'
+import { fetchTarget, plainSocketUrl } from '../shared/http/socket-address.ts'
 import { pause } from '../shared/streams/pause.ts'
 import { chunksOf, type OpenStream, type StreamSource } from '../shared/streams/source.ts'
 import { refusal, TaskmillError, unreachable } from './errors.ts'

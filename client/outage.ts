@@ -1,5 +1,5 @@
 /** Goes on waiting while the service is away: with growing pauses, up to a limit. */
-import { GrowingPause } from '../shared/growing-pause.ts'
+import { GrowingPause } from '../shared/http/growing-pause.ts'
 import type { Patience } from '../shared/streams/followed-log.ts'
 import { pause } from '../shared/streams/pause.ts'
 import { TaskmillError } from './errors.ts'

@@ -1,10 +1,11 @@
 /**
  * Reads the command line and the environment, and does what they ask for. What that needs is loaded only then.
  */
-import { versionLine } from '../shared/build-info.ts'
-import { startFault, UsageError } from '../shared/errors.ts'
-import { describeSettings, readCommandLine } from '../shared/flags.ts'
-import { VERSION } from '../shared/version.ts'
+
+import { startFault, UsageError } from '../shared/contract/errors.ts'
+import { versionLine } from '../shared/process/build-info.ts'
+import { VERSION } from '../shared/process/version.ts'
+import { describeSettings, readCommandLine } from '../shared/settings/flags.ts'
 import { controlSettings, controlVariables } from './config.ts'
 
 const startedAt = performance.now()

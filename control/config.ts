@@ -1,12 +1,22 @@
 /** Every setting of the control service, once: flag, variable, default, unit, range and a sentence. */
-import { baseUrl } from '../shared/base-url-setting.ts'
+
 import { MOST_ELEMENTS } from '../shared/contract/fan-out.ts'
-import { choice, duration, Expected, flag, integer, type Setting, type SettingValues, text } from '../shared/flags.ts'
-import { hostNames } from '../shared/http-guard.ts'
-import { LOG_LEVELS } from '../shared/log.ts'
-import { logFileSettings } from '../shared/log-file-settings.ts'
-import { isRuntimeName, type RuntimeEntry, runtimeEntries } from '../shared/runtime-entry.ts'
-import { unknownFieldsSetting } from '../shared/unknown-fields-setting.ts'
+import { hostNames } from '../shared/http/guard.ts'
+import { LOG_LEVELS } from '../shared/logs/log.ts'
+import { baseUrl } from '../shared/settings/base-url-setting.ts'
+import {
+  choice,
+  duration,
+  Expected,
+  flag,
+  integer,
+  type Setting,
+  type SettingValues,
+  text,
+} from '../shared/settings/flags.ts'
+import { logFileSettings } from '../shared/settings/log-file-settings.ts'
+import { isRuntimeName, type RuntimeEntry, runtimeEntries } from '../shared/settings/runtime-entry.ts'
+import { unknownFieldsSetting } from '../shared/settings/unknown-fields-setting.ts'
 
 const HOUR_MS = 3_600_000
 

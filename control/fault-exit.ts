@@ -1,6 +1,6 @@
 /** Ends the service after a defect of its own: changes in memory reach the disk as far as they can, then the process exits. */
-import type { Log } from '../shared/log.ts'
-import type { Keeper } from './journal/keeper.ts'
+import type { Log } from '../shared/logs/log.ts'
+import type { Keeper } from './log/keeper.ts'
 
 /** The service could not do its work any more; a service manager should start it again. */
 export const FAULT_EXIT_CODE = 1

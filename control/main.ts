@@ -1,5 +1,5 @@
 /** The executable of the control service. It tells its version before it loads anything else. */
-import { versionLine } from '../shared/build-info.ts'
+import { versionLine } from '../shared/process/build-info.ts'
 
 const [first, second] = process.argv.slice(2)
 if (first === '--version' && second === undefined) console.log(versionLine('taskmill-control'))

@@ -1,7 +1,7 @@
 /** Runs the service in this process. */
-import type { ListenAddress } from '../shared/listen.ts'
-import { bypassProxyForLoopback } from '../shared/proxy.ts'
-import { startService } from '../shared/service-process.ts'
+import type { ListenAddress } from '../shared/http/listen.ts'
+import { bypassProxyForLoopback } from '../shared/http/proxy.ts'
+import { startService } from '../shared/process/service-process.ts'
 import type { ControlConfig } from './config.ts'
 import { StartingServer } from './http/starting.ts'
 import { buildParts } from './parts.ts'

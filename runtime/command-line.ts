@@ -4,10 +4,11 @@
  * `serve` is the service. The client subcommands print its response on standard output and errors on standard error. The
  * modules of a role are loaded only when it runs. Threads of `serve` make calls that may never return (host/threads.ts).
  */
-import { versionLine } from '../shared/build-info.ts'
-import { messageOf, startFault, UsageError } from '../shared/errors.ts'
-import { describeSettings, readCommandLine } from '../shared/flags.ts'
-import { VERSION } from '../shared/version.ts'
+
+import { messageOf, startFault, UsageError } from '../shared/contract/errors.ts'
+import { versionLine } from '../shared/process/build-info.ts'
+import { VERSION } from '../shared/process/version.ts'
+import { describeSettings, readCommandLine } from '../shared/settings/flags.ts'
 import { serveSettings, serveVariables } from './config.ts'
 import { PORTABLE_LAUNCHER } from './portable/subcommand.ts'
 
@@ -37,7 +38,7 @@ async function serveThread(): Promise<void> {
   ])
   if (ownRole() === 'look') servePathChecks(lookAt)
   else {
-    const { removeIfAbandoned } = await import('./launcher/abandoned-cgroups.ts')
+    const { removeIfAbandoned } = await import('./launch/abandoned-cgroups.ts')
     servePathChecks((group, ask) => !ask(group) && removeIfAbandoned(group))
   }
 }
@@ -74,7 +75,7 @@ async function serve(argv: readonly string[]): Promise<number | undefined> {
   else if (asked === 'version') console.log(versionLine('taskmill-runtime'))
   else if (positionals.length > 0) throw new UsageError(`unexpected argument "${positionals[0]}" (see serve --help)`)
   else {
-    const { serve } = await import('./serve.ts')
+    const { serve } = await import('./serve/serve.ts')
     return await serve(values, process.env)
   }
   return 0
@@ -90,7 +91,7 @@ async function client(name: string, argv: readonly string[]): Promise<number> {
 
 /** Prints all of `text`. Returns `exitCode`, or 1 if standard output fails. */
 async function print(text: string, exitCode: number): Promise<number> {
-  const { writeOut } = await import('../shared/standard-output.ts')
+  const { writeOut } = await import('../shared/process/standard-output.ts')
   try {
     await writeOut(`${text}\n`)
     return exitCode

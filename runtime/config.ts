@@ -1,9 +1,11 @@
 /** All settings of `taskmill-runtime serve`: flag, variable, default, unit, range and help text. */
 
-import { baseUrl } from '../shared/base-url-setting.ts'
 import type { RuntimeLabels } from '../shared/contract/runtime-names.ts'
 import { CAPABILITY_MODES, NETWORKS } from '../shared/contract/runtime-request.ts'
 import { parseAllowRule, parseRule } from '../shared/egress/rule.ts'
+import { shownUrl } from '../shared/http/shown-url.ts'
+import { LOG_LEVELS } from '../shared/logs/log.ts'
+import { baseUrl } from '../shared/settings/base-url-setting.ts'
 import {
   choice,
   Expected,
@@ -15,16 +17,14 @@ import {
   type SettingValues,
   text,
   texts,
-} from '../shared/flags.ts'
-import { LOG_LEVELS } from '../shared/log.ts'
-import { logFileSettings } from '../shared/log-file-settings.ts'
-import { baseUrlOf, runtimeLabels } from '../shared/runtime-entry.ts'
-import { shownUrl } from '../shared/shown-url.ts'
-import { unknownFieldsSetting } from '../shared/unknown-fields-setting.ts'
-import { addresses, rules } from './intake/egress-settings.ts'
-import { CONTROL_ACCESS } from './intake/host-network.ts'
-import type { UidRange } from './intake/uid-range.ts'
+} from '../shared/settings/flags.ts'
+import { logFileSettings } from '../shared/settings/log-file-settings.ts'
+import { baseUrlOf, runtimeLabels } from '../shared/settings/runtime-entry.ts'
+import { unknownFieldsSetting } from '../shared/settings/unknown-fields-setting.ts'
 import { parseTenantQuotas, QUOTA_FORM, type TenantQuotas } from './ledger/quotas.ts'
+import { addresses, rules } from './plan/egress-settings.ts'
+import { CONTROL_ACCESS } from './plan/host-network.ts'
+import type { UidRange } from './plan/uid-range.ts'
 
 const HOUR_MS = 3_600_000
 const CENTURY_SECS = 100 * 366 * 24 * 3_600

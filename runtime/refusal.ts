@@ -1,6 +1,7 @@
 /** A request that the runtime service refuses. `onError` turns it into the body `{"error": {code, message, details}}`. */
+
+import { ServiceError } from '../shared/contract/errors.ts'
 import type { RefusalCode } from '../shared/contract/runtime.ts'
-import { ServiceError } from '../shared/errors.ts'
 
 const STATUS: Readonly<Record<RefusalCode, number>> = {
   invalid_input: 400,

@@ -69,7 +69,7 @@ export async function compile(entry: string, outfile: string, options: CompileOp
   if ((await compiler.exited) !== 0) throw new Error(`cannot build ${entry}:\n${stdout}${stderr}`)
 }
 
-/** The constants of `shared/build-info.ts`. */
+/** The constants of `shared/process/build-info.ts`. */
 function constants(target: string | undefined): string[] {
   const build = target?.replace(/^bun-/, '') ?? `${process.platform}-${process.arch}`
   const values = { TASKMILL_COMMIT: commitOfSources(), TASKMILL_BUILD: build }

@@ -1,7 +1,7 @@
 /** The apps of both services, for their descriptions alone: routes are added and never called, so they get no parts. */
 import { type ControlAppOptions, controlApp } from '../control/http/app.ts'
 import { type RuntimeAppOptions, runtimeApp } from '../runtime/http/app.ts'
-import { silentLog } from '../shared/log.ts'
+import { silentLog } from '../shared/logs/log.ts'
 
 const log = silentLog()
 const guard = () => {}

@@ -10,8 +10,8 @@ import { approvalParams } from '../control/executors/approval.ts'
 import { actionInputs } from '../control/operations/action-inputs.ts'
 import { APPROVAL_TYPE } from '../shared/contract/approval.ts'
 import { TaskGraph, TaskInput } from '../shared/contract/submission.ts'
-import { inFull, publicSchema } from '../shared/openapi/public-schema.ts'
-import { FREE_FIELDS } from '../shared/unknown-names.ts'
+import { inFull, publicSchema } from '../shared/http/openapi/public-schema.ts'
+import { FREE_FIELDS } from '../shared/request/unknown-names.ts'
 
 type Schema = Readonly<Record<string, unknown>>
 

@@ -14,9 +14,9 @@ import { readdirSync, readlinkSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import { membersOf, namesBelow, treeOf } from '../runtime/host/cgroup-files.ts'
 import { DEFAULT_CGROUP_ROOT } from '../runtime/host/task-cgroups.ts'
-import { LOCK_FILES } from '../shared/directory-lock.ts'
-import { allPids } from '../shared/processes.ts'
-import { serviceIdOf } from '../shared/service-id.ts'
+import { LOCK_FILES } from '../shared/files/directory-lock.ts'
+import { allPids } from '../shared/process/processes.ts'
+import { serviceIdOf } from '../shared/process/service-id.ts'
 import { homesOfServices } from './service-cgroups.ts'
 
 /** Name prefix of cgroups that tests make without a service. Their names end with the pid of the test. */

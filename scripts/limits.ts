@@ -27,10 +27,12 @@ import { MAX_TAIL_LINES } from '../control/http/logs.ts'
 import { MAX_MCP_BODY_BYTES } from '../control/http/mcp-endpoint.ts'
 import { MAX_PAGE_TASKS } from '../control/http/task-query.ts'
 import { MAX_WAIT_MS } from '../control/http/wait-ms.ts'
-import { KEY_LIFETIME_MS, MAX_KEYS } from '../control/journal/idempotency.ts'
-import { MAX_POSITIONS } from '../control/journal/positions.ts'
 import { MAX_FIELDS } from '../control/json/body.ts'
 import { MAX_JSON_DEPTH } from '../control/json/depth.ts'
+import { MAX_POINTER_CHARACTERS } from '../control/json/json-pointer.ts'
+import { KEY_LIFETIME_MS, MAX_KEYS } from '../control/log/idempotency.ts'
+import { MAX_POSITIONS } from '../control/log/positions.ts'
+import { ANSWER_WITHIN_MS } from '../control/log/postgres/unavailable.ts'
 import { MAX_CONFIG_BYTES, MAX_SERVERS } from '../control/mcp-client/config.ts'
 import { MAX_MESSAGE_BYTES } from '../control/mcp-client/limits.ts'
 import { MAX_RESULTS_CHARACTERS } from '../control/mcp-server/view.ts'
@@ -38,20 +40,19 @@ import { MAX_LOG_FOLLOWERS } from '../control/operations/task-log.ts'
 import { MAX_ADDRESSES } from '../control/outbound/address-guard.ts'
 import { FAILURES_PER_LOG_LINE, LOGGED_FAILURES } from '../control/scheduler/folded-failures.ts'
 import { READY_QUEUE_CAPACITY } from '../control/scheduler/ready-queue.ts'
-import { ANSWER_WITHIN_MS } from '../control/shared-store/unavailable.ts'
 import { MAX_PROGRESS_ENTRIES } from '../control/store/change-task.ts'
 import { serveSettings } from '../runtime/config.ts'
-import { BAR_MS, MAX_BARRED_IDS } from '../runtime/dispatch/late-submissions.ts'
-import { MAX_OVERTAKEN } from '../runtime/dispatch/waiting-queue.ts'
 import { MAX_KEPT_CONNECTIONS } from '../runtime/egress/kept-use.ts'
 import { MAX_NETWORK_EVENTS } from '../runtime/egress/report.ts'
 import { SPARE_SESSIONS } from '../runtime/egress/task-proxy.ts'
+import { MAX_LISTED } from '../runtime/files/directory-list.ts'
 import { LOOK_TIMEOUT_MS, MAX_LOOKS } from '../runtime/host/path-looks.ts'
 import { MAX_SANDBOX_PATHS } from '../runtime/host/sandbox-paths.ts'
-import { MAX_HELD } from '../runtime/launcher/fork-server.ts'
+import { MAX_HELD } from '../runtime/launch/fork-server.ts'
 import { MAX_QUOTAS } from '../runtime/ledger/quotas.ts'
-import { MAX_LISTED } from '../runtime/store/directory-list.ts'
 import { MAX_SPARES, MAX_STOCKED } from '../runtime/store/spare-dirs.ts'
+import { BAR_MS, MAX_BARRED_IDS } from '../runtime/tasks/late-submissions.ts'
+import { MAX_OVERTAKEN } from '../runtime/tasks/waiting-queue.ts'
 import {
   MAX_APPROVAL_ANSWER_BYTES,
   MAX_APPROVAL_MESSAGE_CHARACTERS,
@@ -78,18 +79,17 @@ import {
   MAX_SUBMIT_WARNINGS,
   MAX_TASK_ID_BYTES,
 } from '../shared/contract/submission.ts'
-import { flagName, type Settings } from '../shared/flags.ts'
-import { MAX_GLOB_CHARACTERS } from '../shared/glob.ts'
-import { READ_TIMEOUT_SECONDS, WRITE_TIMEOUT_SECONDS } from '../shared/http-time-limits.ts'
-import { MAX_POINTER_CHARACTERS } from '../shared/json-pointer.ts'
-import { MAX_RESERVED_PROCESSES } from '../shared/process-reserve.ts'
-import { MAX_STRING_BYTES, MAX_STRINGS_BYTES } from '../shared/runtime-request/execution.ts'
-import { MAX_MAP_ENTRIES, MAX_MAP_VALUE_CHARACTERS } from '../shared/runtime-request/text.ts'
-import { MAX_TASK_ID_CHARACTERS } from '../shared/runtime-request/validate.ts'
-import { MAX_SECRET_BYTES } from '../shared/secrets-directory.ts'
-import { SOCKET_PATH_BYTES } from '../shared/socket-file.ts'
-import { MAX_TAIL_BYTES } from '../shared/text-tail.ts'
-import { MAX_TRACE_STATE_CHARACTERS } from '../shared/trace.ts'
+import { MAX_SECRET_BYTES } from '../shared/files/secrets-directory.ts'
+import { SOCKET_PATH_BYTES } from '../shared/files/socket-file.ts'
+import { READ_TIMEOUT_SECONDS, WRITE_TIMEOUT_SECONDS } from '../shared/http/time-limits.ts'
+import { MAX_TRACE_STATE_CHARACTERS } from '../shared/logs/trace.ts'
+import { MAX_RESERVED_PROCESSES } from '../shared/process/process-reserve.ts'
+import { MAX_STRING_BYTES, MAX_STRINGS_BYTES } from '../shared/request/execution.ts'
+import { MAX_MAP_ENTRIES, MAX_MAP_VALUE_CHARACTERS } from '../shared/request/text.ts'
+import { MAX_TASK_ID_CHARACTERS } from '../shared/request/validate.ts'
+import { flagName, type Settings } from '../shared/settings/flags.ts'
+import { MAX_GLOB_CHARACTERS } from '../shared/text/glob.ts'
+import { MAX_TAIL_BYTES } from '../shared/text/text-tail.ts'
 
 export interface Limit {
   /** The thing that has a limit. */
@@ -170,8 +170,8 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Tasks of a page', ...constant('MAX_PAGE_TASKS', count(MAX_PAGE_TASKS)), '400', 'contract/list-tasks.test.ts', '1001'],
     ['Graphs of a page', ...constant('MAX_PAGE_GRAPHS', count(MAX_PAGE_GRAPHS)), '400', 'contract/graphs.test.ts', '1001'],
     ['Lines of the tail of a log', ...constant('MAX_TAIL_LINES', count(MAX_TAIL_LINES)), '400', 'contract/logs.test.ts', 'tail=100001'],
-    ['Idempotency keys that are kept', ...constant('MAX_KEYS', count(MAX_KEYS)), 'The oldest are forgotten.', 'control/journal/idempotency.test.ts', 'MAX_KEYS'],
-    ['Age of an idempotency key', ...constant('KEY_LIFETIME_MS', duration(KEY_LIFETIME_MS)), 'It is forgotten.', 'control/journal/idempotency.test.ts', 'KEY_LIFETIME_MS'],
+    ['Idempotency keys that are kept', ...constant('MAX_KEYS', count(MAX_KEYS)), 'The oldest are forgotten.', 'control/log/idempotency.test.ts', 'MAX_KEYS'],
+    ['Age of an idempotency key', ...constant('KEY_LIFETIME_MS', duration(KEY_LIFETIME_MS)), 'It is forgotten.', 'control/log/idempotency.test.ts', 'KEY_LIFETIME_MS'],
     ['Entries in the answer of a cancel', ...constant('MAX_CANCELLED_ENTRIES', count(MAX_CANCELLED_ENTRIES)), '`truncated`', 'contract/graphs-cancel-delete.test.ts', 'MAX_CANCELLED_ENTRIES'],
     ['Characters of results in an answer of an MCP tool', ...constant('MAX_RESULTS_CHARACTERS', characters(MAX_RESULTS_CHARACTERS)), 'A pointer to the rest', 'control/mcp-server/view.test.ts', 'MAX_RESULTS_CHARACTERS'],
   ]),
@@ -222,7 +222,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
   'Watching, logs and callbacks': limits([
     ['Open event streams', ...control('maxEventStreams'), '503', 'contract/events.test.ts', 'a stream too many gets 503'],
     ['Bytes of events that wait for a client', ...constant('STREAM_BUFFER_BYTES', bytes(STREAM_BUFFER_BYTES)), 'After `--slow-client-timeout` the stream ends with `lagging`.', 'contract/event-clients.test.ts', 'a client that reads nothing is told that it lags and cut'],
-    ['Positions in the id of an event of several replicas', ...constant('MAX_POSITIONS', count(MAX_POSITIONS)), '400', 'control/journal/positions.test.ts', 'MAX_POSITIONS'],
+    ['Positions in the id of an event of several replicas', ...constant('MAX_POSITIONS', count(MAX_POSITIONS)), '400', 'control/log/positions.test.ts', 'MAX_POSITIONS'],
     ['Time for which a client may read nothing', ...control('slowClientTimeout'), 'It is cut off.', 'contract/logs.test.ts', 'one who reads nothing for --slow-client-timeout is cut off'],
     ['Past events', ...control('eventHistory'), 'A stream resumed from an older one begins with the present state.', 'contract/events.test.ts', 'that is gone gives a reset with the present state'],
     ['Logs that are followed', ...constant('MAX_LOG_FOLLOWERS', count(MAX_LOG_FOLLOWERS)), '503', 'control/operations/task-log.test.ts', 'MAX_LOG_FOLLOWERS'],
@@ -258,24 +258,24 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Bytes of a body', ...runtime('maxBodyBytes'), '413', 'contract/runtime-errors.test.ts', 'above --max-body-bytes, not at it'],
     ['Tasks that run', ...runtime('maxRunningTasks'), 'They wait.', 'runtime/ledger/ledger.test.ts', '--max-running-tasks'],
     ['Tasks that wait', ...runtime('maxQueuedTasks'), '429', 'contract/runtime-dry-run.test.ts', 'a queue that is full'],
-    ['Barred ids', ...constant('MAX_BARRED_IDS', count(MAX_BARRED_IDS)), 'Further kills bar nothing, and say so.', 'runtime/dispatch/late-submissions.test.ts', 'MAX_BARRED_IDS'],
-    ['Time for which an id is barred', ...constant('BAR_MS', duration(BAR_MS)), 'It may be submitted.', 'runtime/dispatch/late-submissions.test.ts', 'BAR_MS'],
-    ['Tasks that may overtake one that waits', ...constant('MAX_OVERTAKEN', count(MAX_OVERTAKEN)), 'Its turn comes.', 'runtime/dispatch/waiting-queue.test.ts', 'MAX_OVERTAKEN'],
+    ['Barred ids', ...constant('MAX_BARRED_IDS', count(MAX_BARRED_IDS)), 'Further kills bar nothing, and say so.', 'runtime/tasks/late-submissions.test.ts', 'MAX_BARRED_IDS'],
+    ['Time for which an id is barred', ...constant('BAR_MS', duration(BAR_MS)), 'It may be submitted.', 'runtime/tasks/late-submissions.test.ts', 'BAR_MS'],
+    ['Tasks that may overtake one that waits', ...constant('MAX_OVERTAKEN', count(MAX_OVERTAKEN)), 'Its turn comes.', 'runtime/tasks/waiting-queue.test.ts', 'MAX_OVERTAKEN'],
     ['Quotas of tenants', ...constant('MAX_QUOTAS', count(MAX_QUOTAS)), 'The start is refused.', 'runtime/ledger/quotas.test.ts', 'MAX_QUOTAS'],
-    ['Characters of a task id', ...constant('MAX_TASK_ID_CHARACTERS', count(MAX_TASK_ID_CHARACTERS)), '400', 'shared/runtime-request/validate.test.ts', 'MAX_TASK_ID_CHARACTERS'],
-    ['`wall_time_ms`', ...constant('MAX_WALL_TIME_MS', duration(MAX_WALL_TIME_MS)), '400', 'shared/runtime-request/validate.test.ts', 'MAX_WALL_TIME_MS'],
-    ['Bytes of an argument or a variable', ...constant('MAX_STRING_BYTES', count(MAX_STRING_BYTES)), '400', 'shared/runtime-request/validate.test.ts', 'MAX_STRING_BYTES'],
-    ['Bytes of all arguments and variables', ...constant('MAX_STRINGS_BYTES', count(MAX_STRINGS_BYTES)), '400', 'shared/runtime-request/validate.test.ts', 'MAX_STRINGS_BYTES'],
-    ['Entries of `metadata` and `labels`', ...constant('MAX_MAP_ENTRIES', count(MAX_MAP_ENTRIES)), '400', 'shared/runtime-request/validate.test.ts', 'MAX_MAP_ENTRIES'],
-    ['Characters of one of their values', ...constant('MAX_MAP_VALUE_CHARACTERS', count(MAX_MAP_VALUE_CHARACTERS)), '400', 'shared/runtime-request/validate.test.ts', 'MAX_MAP_VALUE_CHARACTERS'],
-    ['`stdout_max_bytes`, `stderr_max_bytes`', ...constant('MAX_INLINE_BYTES', bytes(MAX_INLINE_BYTES)), '400', 'shared/runtime-request/validate.test.ts', 'MAX_INLINE_BYTES'],
+    ['Characters of a task id', ...constant('MAX_TASK_ID_CHARACTERS', count(MAX_TASK_ID_CHARACTERS)), '400', 'shared/request/validate.test.ts', 'MAX_TASK_ID_CHARACTERS'],
+    ['`wall_time_ms`', ...constant('MAX_WALL_TIME_MS', duration(MAX_WALL_TIME_MS)), '400', 'shared/request/validate.test.ts', 'MAX_WALL_TIME_MS'],
+    ['Bytes of an argument or a variable', ...constant('MAX_STRING_BYTES', count(MAX_STRING_BYTES)), '400', 'shared/request/validate.test.ts', 'MAX_STRING_BYTES'],
+    ['Bytes of all arguments and variables', ...constant('MAX_STRINGS_BYTES', count(MAX_STRINGS_BYTES)), '400', 'shared/request/validate.test.ts', 'MAX_STRINGS_BYTES'],
+    ['Entries of `metadata` and `labels`', ...constant('MAX_MAP_ENTRIES', count(MAX_MAP_ENTRIES)), '400', 'shared/request/validate.test.ts', 'MAX_MAP_ENTRIES'],
+    ['Characters of one of their values', ...constant('MAX_MAP_VALUE_CHARACTERS', count(MAX_MAP_VALUE_CHARACTERS)), '400', 'shared/request/validate.test.ts', 'MAX_MAP_VALUE_CHARACTERS'],
+    ['`stdout_max_bytes`, `stderr_max_bytes`', ...constant('MAX_INLINE_BYTES', bytes(MAX_INLINE_BYTES)), '400', 'shared/request/validate.test.ts', 'MAX_INLINE_BYTES'],
     ['Bytes of each output of a task', ...runtime('maxOutputBytes'), 'The task is ended.', 'contract/runtime-output.test.ts', 'past --max-output-bytes a task is ended'],
     ['Processes of a sandbox without `pids_max`', ...runtime('sandboxPidsMax'), 'A fork fails.', 'contract/runtime-machine-full.test.ts', 'has the processes of --sandbox-pids-max and no more'],
     ['Bytes that a task without `disk_bytes` may allocate in its workspace', '`--task-disk-bytes`', 'none', 'The task is ended.', 'contract/runtime-disk-bytes.test.ts', '--task-disk-bytes limits tasks that ask for nothing'],
     ['Processes of the user that are kept for the service (`ulimit -u`)', ...constant('MAX_RESERVED_PROCESSES', count(MAX_RESERVED_PROCESSES)), 'A fork fails.', 'shared/process-reserve.test.ts', 'MAX_RESERVED_PROCESSES'],
     ['Time for which a launch is retried', ...runtime('launchRetryMs'), 'The task fails.', 'contract/runtime-machine-full.test.ts', 'is not tried again for longer than --launch-retry-ms'],
     ['Directories of removed tasks that wait for the next ones', ...constant('MAX_SPARES', count(MAX_SPARES)), 'More are removed.', 'runtime/store/spare-dirs.test.ts', 'MAX_SPARES'],
-    ['Launches that are held while their acceptance is being synced', ...constant('MAX_HELD', count(MAX_HELD)), 'More are set up after the sync.', 'runtime/launcher/held-by-service.test.ts', 'MAX_HELD'],
+    ['Launches that are held while their acceptance is being synced', ...constant('MAX_HELD', count(MAX_HELD)), 'More are set up after the sync.', 'runtime/launch/held-by-service.test.ts', 'MAX_HELD'],
     ['Directories that are made ahead for each user of tasks', ...constant('MAX_STOCKED', count(MAX_STOCKED)), 'More are made when a task needs one.', 'runtime/store/spare-dirs.test.ts', 'a few are made ahead, and no more'],
     ['Files that a task with outputs keeps', ...runtime('maxKeptFiles'), 'The task fails.', 'contract/runtime-outputs.test.ts', '--max-kept-files'],
     ['Bytes that a task with outputs keeps', ...runtime('maxKeptBytes'), 'The task fails.', 'contract/runtime-outputs.test.ts', '--max-kept-bytes'],

@@ -1,6 +1,6 @@
 /** The metrics and log messages of a service as Markdown tables, from their declarations. */
-import type { LogEvents } from '../shared/log-events/event.ts'
-import type { Metric } from '../shared/prometheus.ts'
+import type { LogEvents } from '../shared/logs/events/event.ts'
+import type { Metric } from '../shared/logs/prometheus.ts'
 import { markdownTable } from './markdown-table.ts'
 
 export const metricsTable = (metrics: readonly Pick<Metric<never>, 'name' | 'type' | 'help' | 'labels'>[]): string =>

@@ -12,7 +12,7 @@
 import { chmodSync, copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { VERSION } from '../shared/version.ts'
+import { VERSION } from '../shared/process/version.ts'
 import { compile, PROGRAMS } from './build.ts'
 import { archive } from './release/archives.ts'
 import { bundledPackages, thirdPartyLicenses } from './release/bundled.ts'

@@ -1,12 +1,13 @@
 /** The routes of a service as a Markdown table, from their descriptions. */
 import type { TSchema } from '@sinclair/typebox'
-import type { Answer, DescribedRoute } from '../shared/openapi/route.ts'
+import type { Answer, DescribedRoute } from '../shared/http/openapi/route.ts'
 import { markdownTable } from './markdown-table.ts'
 
 /** Throws if a route is not described. */
 export function routesTable(routes: readonly DescribedRoute[]): string {
   const rows = routes.map(({ method, path, description }) => {
-    if (description === undefined) throw new Error(`${method} ${path} is not described (see shared/openapi/route.ts)`)
+    if (description === undefined)
+      throw new Error(`${method} ${path} is not described (see shared/http/openapi/route.ts)`)
     const { summary, query = {}, answers, errors = {} } = description
     const parameters = Object.keys(query).map((name) => `\`${name}\``)
     const given = Object.entries(answers).map(([status, answer]) => `${status}${bodyOf(answer)}`)

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { CONTROLLERS, treeOf } from '../runtime/host/cgroup-files.ts'
 import { ownCgroup } from '../runtime/host/own-cgroup.ts'
 import { DEFAULT_CGROUP_ROOT } from '../runtime/host/task-cgroups.ts'
-import { serviceIdOf } from '../shared/service-id.ts'
+import { serviceIdOf } from '../shared/process/service-id.ts'
 
 /** For each hierarchy: the cgroups below which our services create theirs by default. */
 export function homesOfServices(): string[][] {

@@ -1,5 +1,5 @@
 /** The settings of a program as a Markdown table, from the table that parses them. */
-import { flagName, type Settings } from '../shared/flags.ts'
+import { flagName, type Settings } from '../shared/settings/flags.ts'
 import { markdownTable } from './markdown-table.ts'
 
 export function settingsTable(settings: Settings, variables: Readonly<Record<string, string>> = {}): string {

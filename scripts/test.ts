@@ -16,7 +16,7 @@
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { allPids } from '../shared/processes.ts'
+import { allPids } from '../shared/process/processes.ts'
 import { allCgroups, leftCgroups } from './left-cgroups.ts'
 
 const ROOT = dirname(import.meta.dir)
@@ -31,9 +31,9 @@ const { selection, rest } = splitArguments(process.argv.slice(2))
 
 /** Pure rules, and what both Linux and macOS do in the same way. */
 const PORTABLE = [
-  ...['shared/contract', 'shared/egress', 'shared/live-view', 'shared/streams'],
+  ...['shared/contract', 'shared/egress', 'shared/text/live-view', 'shared/streams'],
   ...['adapter/bridge', 'adapter/follow', 'adapter/graph-file', 'adapter/host-file', 'adapter/table', 'model'],
-  ...['control/adapter-v1', 'control/graph', 'control/json', 'control/store', 'runtime/ledger', 'runtime/wire'],
+  ...['control/adapter-v1', 'control/graph', 'control/json', 'control/store', 'runtime/ledger', 'runtime/egress/wire'],
 ].map((folder) => `./tests/${folder}/`)
 
 /** Tests that kill services at random moments. */

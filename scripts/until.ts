@@ -1,5 +1,5 @@
 /** Polls for a condition, often at first and for a long time. */
-import { isZombie, processStat } from '../shared/processes.ts'
+import { isZombie, processStat } from '../shared/process/processes.ts'
 
 /** Long enough for a busy machine; a condition that is true comes true long before. */
 const PATIENCE_MS = 20_000

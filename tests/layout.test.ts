@@ -27,8 +27,7 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['scheduler', 'adapter-v1'],
     ['executors'],
     ['mcp-client', 'callbacks', 'tracing'],
-    ['shared-store'],
-    ['journal'],
+    ['log'],
     ['store'],
     ['graph', 'config.ts'],
     ['json', 'outbound'],
@@ -36,16 +35,16 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   runtime: [
     ['main.ts'],
     ['command-line.ts'],
-    ['serve.ts', 'commands'],
-    ['parts.ts', 'registration.ts'],
-    ['http', 'foundation.ts'],
-    ['dispatch', 'escape'],
+    ['commands'],
+    ['serve'],
+    ['http'],
+    ['tasks', 'escape'],
     ['portable', 'egress'],
-    ['launcher'],
-    ['store', 'host'],
+    ['launch'],
+    ['store'],
+    ['files', 'host'],
     ['config.ts'],
-    ['intake', 'ledger'],
-    ['wire'],
+    ['plan', 'ledger'],
     ['refusal.ts'],
   ],
   adapter: [
@@ -71,10 +70,10 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
 
 /** What the client shares. All of it runs in browsers, and none of it has a dependency. */
 const CLIENT_PARTS = [
-  'shared/certain-failures.ts',
+  'shared/http/certain-failures.ts',
   'shared/contract/task-status.ts',
-  'shared/growing-pause.ts',
-  'shared/socket-address.ts',
+  'shared/http/growing-pause.ts',
+  'shared/http/socket-address.ts',
   'shared/streams',
 ]
 
@@ -91,7 +90,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'examples/demo-cluster': ['examples', 'shared', 'scripts', 'client/testing'],
   'examples/executors': ['examples/executors', 'shared', 'control/executors'],
   bench: ['bench', 'shared', 'scripts'],
-  'bench/sandbox': ['bench', 'shared', 'scripts', 'runtime/launcher/arguments.ts'],
+  'bench/sandbox': ['bench', 'shared', 'scripts', 'runtime/launch/arguments.ts'],
 }
 
 const sources = [
@@ -162,7 +161,7 @@ test('no files import each other in a circle, not even types', () => {
 })
 
 test("arrows within the launcher's C never turn back", () => {
-  const root = join(ROOT, 'runtime/launcher/c')
+  const root = join(ROOT, 'runtime/launch/c')
   const step = (file: string) => C_STEPS.indexOf(file.split('/')[0]!)
   const files = [...new Bun.Glob('**/*.[ch]').scanSync({ cwd: root })]
   const wrong = files.flatMap((file) => {

@@ -24,7 +24,9 @@ function loadedBy(entry: string): { readonly files: readonly string[]; readonly 
 test('a service tells its version before it loads anything else', () => {
   for (const program of ['control', 'runtime']) {
     const { files, modules } = loadedBy(`${program}/main.ts`)
-    expect(files).toEqual(['package.json', `${program}/main.ts`, 'shared/build-info.ts', 'shared/version.ts'].sort())
+    expect(files).toEqual(
+      ['package.json', `${program}/main.ts`, 'shared/process/build-info.ts', 'shared/process/version.ts'].sort(),
+    )
     expect(modules).toEqual([])
   }
 })
@@ -47,7 +49,7 @@ const SLOW_MODULES = [
 
 test.each([
   ['control', 'control/serve.ts'],
-  ['the runtime service', 'runtime/serve.ts'],
+  ['the runtime service', 'runtime/serve/serve.ts'],
   ['the client', 'adapter/command-line.ts'],
 ])('%s starts without slow modules', (_, entry) => {
   expect(loadedBy(entry).modules.filter((name) => SLOW_MODULES.includes(name))).toEqual([])
@@ -69,6 +71,6 @@ test.each([
 })
 
 test('control loads what speaks to PostgreSQL only for a database', () => {
-  const found = loadedBy('control/serve.ts').files.filter((file) => file.startsWith('control/shared-store/'))
-  expect(found).toEqual(['control/shared-store/database-addresses.ts', 'control/shared-store/database-url.ts'])
+  const found = loadedBy('control/serve.ts').files.filter((file) => file.startsWith('control/log/postgres/'))
+  expect(found).toEqual(['control/log/postgres/database-addresses.ts', 'control/log/postgres/database-url.ts'])
 })

@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'bun:test'
 import { controlSettings } from '../control/config.ts'
 import { serveSettings } from '../runtime/config.ts'
-import type { UidRange } from '../runtime/intake/uid-range.ts'
-import { isLoopback } from '../shared/http-guard.ts'
+import type { UidRange } from '../runtime/plan/uid-range.ts'
+import { isLoopback } from '../shared/http/guard.ts'
 import { expectNamedTests, rowsOf } from './support/named-tests.ts'
 
 const rows = rowsOf('security.md', 'attacks')

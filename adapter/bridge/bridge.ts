@@ -7,11 +7,12 @@
  *
  * It calls `fetch`, not ofetch, because answers are streams without an end and bodies go through unparsed.
  */
-import { readBounded } from '../../shared/bounded-output.ts'
-import { faultText } from '../../shared/connection-fault.ts'
-import { jsonOrUndefined } from '../../shared/json.ts'
-import { LineSplitter, LineTooLong } from '../../shared/line-splitter.ts'
-import { fetchTarget } from '../../shared/socket-address.ts'
+
+import { faultText } from '../../shared/http/connection-fault.ts'
+import { fetchTarget } from '../../shared/http/socket-address.ts'
+import { readBounded } from '../../shared/streams/bounded-output.ts'
+import { LineSplitter, LineTooLong } from '../../shared/streams/line-splitter.ts'
+import { jsonOrUndefined } from '../../shared/text/json.ts'
 import type { CalledService } from '../called-service.ts'
 import { controlService } from '../client.ts'
 import { eventData } from './events.ts'

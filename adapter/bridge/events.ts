@@ -1,5 +1,5 @@
 /** Reads server-sent events from a stream. */
-import { EventSplitter } from '../../shared/server-sent-events.ts'
+import { EventSplitter } from '../../shared/streams/server-sent-events.ts'
 
 /** The data of each event as it arrives. Throws `LineTooLong`. */
 export async function* eventData(stream: ReadableStream<Uint8Array>, maxBytes: number): AsyncGenerator<string> {

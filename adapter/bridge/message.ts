@@ -1,5 +1,5 @@
 /** JSON-RPC messages as far as the bridge needs them: ids, and the headers of the HTTP request. Pure. */
-import { isObject, jsonOrUndefined } from '../../shared/json.ts'
+import { isObject, jsonOrUndefined } from '../../shared/text/json.ts'
 
 export type Id = string | number
 

@@ -1,6 +1,6 @@
 /** `taskmill act`: submits an action, which the service validates. `taskmill wait` gives the results of its tasks. */
-import { MAX_ACTION_ANSWER_BYTES } from '../../shared/http-client.ts'
-import { readInput } from '../../shared/request-input.ts'
+import { MAX_ACTION_ANSWER_BYTES } from '../../shared/http/client.ts'
+import { readInput } from '../../shared/request/request-input.ts'
 import { submitted } from '../warnings.ts'
 import { defineCommand } from './command.ts'
 import { fileOf, fileSetting } from './file-argument.ts'

@@ -1,7 +1,7 @@
 /** The common part of `taskmill approve` and `taskmill reject`: the answer to a task that waits for an approval. */
 import type { ApprovalAnswer } from '../../shared/contract/approval.ts'
-import { UsageError } from '../../shared/errors.ts'
-import { text } from '../../shared/flags.ts'
+import { UsageError } from '../../shared/contract/errors.ts'
+import { text } from '../../shared/settings/flags.ts'
 import { atTask } from '../addresses.ts'
 import { defineCommand } from './command.ts'
 import { onlyIdOf } from './ids.ts'

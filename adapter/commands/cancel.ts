@@ -1,7 +1,7 @@
 /** `taskmill cancel`: cancels tasks and graphs. With `--wait` it returns once they have ended. */
 import type { CancelledTask, CancelResponse } from '../../shared/contract/control.ts'
 import type { CancelGraphResponse } from '../../shared/contract/graphs.ts'
-import { flag } from '../../shared/flags.ts'
+import { flag } from '../../shared/settings/flags.ts'
 import { atAddress } from '../addresses.ts'
 import { type Answer, PartialFailure, success } from '../envelope.ts'
 import { defineCommand } from './command.ts'

@@ -1,7 +1,8 @@
 /** `taskmill check`: the faults of a graph and the order of its tasks, without a submission. */
-import { isMeant } from '../../shared/certain-failures.ts'
+
 import type { GraphDryRun, GraphFault } from '../../shared/contract/graph-dry-run.ts'
-import type { ServiceClient } from '../../shared/http-client.ts'
+import { isMeant } from '../../shared/http/certain-failures.ts'
+import type { ServiceClient } from '../../shared/http/client.ts'
 import { type Answer, EXIT } from '../envelope.ts'
 import { defineCommand } from './command.ts'
 import { type GivenGraph, graphOf, graphSettings, inFile } from './graph-argument.ts'

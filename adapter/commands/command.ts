@@ -1,6 +1,7 @@
 /** The interface of subcommands. A subcommand returns its answer or throws. Only `command-line.ts` prints and exits. */
-import type { Settings, SettingValues } from '../../shared/flags.ts'
-import type { ServiceClient } from '../../shared/http-client.ts'
+
+import type { ServiceClient } from '../../shared/http/client.ts'
+import type { Settings, SettingValues } from '../../shared/settings/flags.ts'
 import type { CalledService } from '../called-service.ts'
 import type { Answer } from '../envelope.ts'
 

@@ -1,5 +1,5 @@
 /** `taskmill doctor`: looks at everything that `taskmill up` needs, and says what to do about what is wrong. */
-import { VERSION } from '../../shared/version.ts'
+import { VERSION } from '../../shared/process/version.ts'
 import { type Answer, EXIT } from '../envelope.ts'
 import { defineCommand } from './command.ts'
 

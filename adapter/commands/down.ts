@@ -1,7 +1,7 @@
 /** `taskmill down`: ends the services that `taskmill up` started. */
 import type { CapacityResponse } from '../../shared/contract/capacity.ts'
-import { duration } from '../../shared/flags.ts'
-import type { ServiceClient } from '../../shared/http-client.ts'
+import type { ServiceClient } from '../../shared/http/client.ts'
+import { duration } from '../../shared/settings/flags.ts'
 import { controlClient } from '../client.ts'
 import { type Answer, success } from '../envelope.ts'
 import { lastServices, ownServices, unrecordedControl } from '../own-services/record.ts'

@@ -1,5 +1,5 @@
 /** One call for each id of a subcommand. */
-import { CallFailed } from '../../shared/http-client.ts'
+import { CallFailed } from '../../shared/http/client.ts'
 
 /** Calls `each` for every id, also after a failure. Returns the first failure, if there is one. */
 export async function callEach(

@@ -3,8 +3,8 @@
  * and starts what is missing if a flag allows it. Otherwise it fails with the reason and hints.
  */
 import type { HealthResponse } from '../../shared/contract/control.ts'
-import { duration, flag, type Setting, text } from '../../shared/flags.ts'
-import { httpUrl } from '../../shared/http-client.ts'
+import { httpUrl } from '../../shared/http/client.ts'
+import { duration, flag, type Setting, text } from '../../shared/settings/flags.ts'
 import { type Answer, EXIT, PartialFailure, success } from '../envelope.ts'
 import { probe } from '../probe.ts'
 import type { Service, ServiceState } from '../start/bring-up.ts'

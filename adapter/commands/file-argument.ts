@@ -1,6 +1,6 @@
 /** The file of a subcommand: its argument, or `--file`. */
-import { UsageError } from '../../shared/errors.ts'
-import { text } from '../../shared/flags.ts'
+import { UsageError } from '../../shared/contract/errors.ts'
+import { text } from '../../shared/settings/flags.ts'
 
 export const fileSetting = text({
   value: 'file',

@@ -1,5 +1,5 @@
 /** The settings of subcommands that follow a graph. */
-import { duration } from '../../shared/flags.ts'
+import { duration } from '../../shared/settings/flags.ts'
 
 const DAY_MS = 86_400_000
 

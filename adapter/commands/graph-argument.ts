@@ -1,8 +1,9 @@
 /** The task graph of a subcommand, from a file or standard input, in JSON or YAML. */
-import { choice, texts } from '../../shared/flags.ts'
-import { CallFailed } from '../../shared/http-client.ts'
-import { isObject, jsonOrUndefined } from '../../shared/json.ts'
-import { readInput } from '../../shared/request-input.ts'
+
+import { CallFailed } from '../../shared/http/client.ts'
+import { readInput } from '../../shared/request/request-input.ts'
+import { choice, texts } from '../../shared/settings/flags.ts'
+import { isObject, jsonOrUndefined } from '../../shared/text/json.ts'
 import { fileOf, fileSetting } from './file-argument.ts'
 
 export const parameterSetting = texts({

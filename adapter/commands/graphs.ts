@@ -1,8 +1,8 @@
 /** `taskmill graphs`: summaries of graphs, a page at a time. */
 import { LISTED_GRAPH_STATES } from '../../shared/contract/graph-state.ts'
 import type { GraphSummary } from '../../shared/contract/graphs.ts'
-import { parseDurationMs } from '../../shared/duration.ts'
-import { integer, list, text, texts } from '../../shared/flags.ts'
+import { parseDurationMs } from '../../shared/settings/duration.ts'
+import { integer, list, text, texts } from '../../shared/settings/flags.ts'
 import { EXIT } from '../envelope.ts'
 import { defineCommand } from './command.ts'
 import { inFlags } from './in-flags.ts'

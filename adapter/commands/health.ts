@@ -1,5 +1,5 @@
 /** `taskmill health`: the answer of GET /health, or of GET /readyz with `--ready`. */
-import { flag } from '../../shared/flags.ts'
+import { flag } from '../../shared/settings/flags.ts'
 import { success } from '../envelope.ts'
 import { defineCommand } from './command.ts'
 

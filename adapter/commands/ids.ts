@@ -1,6 +1,6 @@
 /** The ids of a subcommand, from its arguments and `--task-ids`. */
-import { UsageError } from '../../shared/errors.ts'
-import { list } from '../../shared/flags.ts'
+import { UsageError } from '../../shared/contract/errors.ts'
+import { list } from '../../shared/settings/flags.ts'
 
 export const idsSetting = list({ value: 'a,b', help: 'Ids, in addition to the arguments.' })
 

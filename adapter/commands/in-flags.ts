@@ -1,5 +1,5 @@
 /** Refusals of the service in the words of the command line. */
-import { CallFailed } from '../../shared/http-client.ts'
+import { CallFailed } from '../../shared/http/client.ts'
 
 /** What the service says, and what to write on the command line. */
 const WORDS: readonly (readonly [service: string, client: string])[] = [

@@ -1,10 +1,10 @@
 /** `taskmill install-mcp`: prints the configuration for an agent's host, and with `--write` puts it into the host's file. */
 import { homedir } from 'node:os'
 import { isAbsolute, resolve } from 'node:path'
-import { UsageError } from '../../shared/errors.ts'
-import { choice, flag, text } from '../../shared/flags.ts'
-import { socketPathOf } from '../../shared/socket-address.ts'
-import { visibleJson } from '../../shared/visible-text.ts'
+import { UsageError } from '../../shared/contract/errors.ts'
+import { socketPathOf } from '../../shared/http/socket-address.ts'
+import { choice, flag, text } from '../../shared/settings/flags.ts'
+import { visibleJson } from '../../shared/text/visible-text.ts'
 import { type Answer, success } from '../envelope.ts'
 import {
   type Entry,

@@ -1,6 +1,6 @@
 /** Finds a subcommand by its name. */
-import { UsageError } from '../../shared/errors.ts'
-import { nearestName } from '../../shared/nearest-name.ts'
+import { UsageError } from '../../shared/contract/errors.ts'
+import { nearestName } from '../../shared/text/nearest-name.ts'
 import type { Command, Commands } from './command.ts'
 
 /** Throws `UsageError` with the nearest name. */

@@ -1,6 +1,6 @@
 /** `taskmill list`: the records of tasks, a page at a time. */
 import type { TaskRecord } from '../../shared/contract/control.ts'
-import { integer, list as listOf, text } from '../../shared/flags.ts'
+import { integer, list as listOf, text } from '../../shared/settings/flags.ts'
 import { EXIT } from '../envelope.ts'
 import { defineCommand } from './command.ts'
 import { inFlags } from './in-flags.ts'

@@ -1,7 +1,7 @@
 /** `taskmill logs`: the output of a task. With `--follow` it is shown on standard error while the task writes it. */
-import { messageOf } from '../../shared/errors.ts'
-import { flag, optionalInteger } from '../../shared/flags.ts'
-import { CallFailed } from '../../shared/http-client.ts'
+import { messageOf } from '../../shared/contract/errors.ts'
+import { CallFailed } from '../../shared/http/client.ts'
+import { flag, optionalInteger } from '../../shared/settings/flags.ts'
 import { atTask } from '../addresses.ts'
 import { EXIT, Interrupted, PartialFailure } from '../envelope.ts'
 import { defineCommand } from './command.ts'

@@ -1,5 +1,5 @@
 /** `taskmill mcp`: an MCP server on standard input and output that forwards to the control service. */
-import { writeError, writeOut } from '../../shared/standard-output.ts'
+import { writeError, writeOut } from '../../shared/process/standard-output.ts'
 import { defineCommand } from './command.ts'
 
 export const mcp = defineCommand({

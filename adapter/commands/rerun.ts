@@ -1,6 +1,6 @@
 /** `taskmill rerun`: runs a graph again as a new one, which keeps the outcomes of the tasks that succeeded. */
 import type { RerunRequest, RerunResponse } from '../../shared/contract/rerun.ts'
-import { flag, list } from '../../shared/flags.ts'
+import { flag, list } from '../../shared/settings/flags.ts'
 import { submitted } from '../warnings.ts'
 import { defineCommand } from './command.ts'
 import { followSettings } from './follow-settings.ts'

@@ -1,10 +1,10 @@
 /** `taskmill run`: submits a graph and follows it to its end, for people and for scripts. */
 
-import { refusalOfFailures, unmeantFailures } from '../../shared/certain-failures.ts'
 import type { GraphDryRun } from '../../shared/contract/graph-dry-run.ts'
 import type { SubmitResponse } from '../../shared/contract/submission.ts'
-import { flag } from '../../shared/flags.ts'
-import { CallFailed, type ServiceClient } from '../../shared/http-client.ts'
+import { refusalOfFailures, unmeantFailures } from '../../shared/http/certain-failures.ts'
+import { CallFailed, type ServiceClient } from '../../shared/http/client.ts'
+import { flag } from '../../shared/settings/flags.ts'
 import { PartialFailure } from '../envelope.ts'
 import type { Expectation } from '../follow/expectation.ts'
 import { submitted } from '../warnings.ts'

@@ -1,10 +1,11 @@
 /** `taskmill runtimes`: lists, adds, drains and removes the runtime services of control. */
+
+import { UsageError } from '../../shared/contract/errors.ts'
 import type { PooledRuntime, RuntimesResponse } from '../../shared/contract/runtimes.ts'
-import { UsageError } from '../../shared/errors.ts'
-import { flag, text, texts } from '../../shared/flags.ts'
-import { nearestName } from '../../shared/nearest-name.ts'
-import { runtimeLabels } from '../../shared/runtime-entry.ts'
-import { readToken } from '../../shared/token.ts'
+import { readToken } from '../../shared/http/token.ts'
+import { flag, text, texts } from '../../shared/settings/flags.ts'
+import { runtimeLabels } from '../../shared/settings/runtime-entry.ts'
+import { nearestName } from '../../shared/text/nearest-name.ts'
 import { EXIT, success } from '../envelope.ts'
 import { defineCommand } from './command.ts'
 

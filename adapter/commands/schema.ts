@@ -1,6 +1,6 @@
 /** `taskmill schema`: the JSON Schema of a graph file, as it is. */
-import { messageOf } from '../../shared/errors.ts'
-import { writeOut } from '../../shared/standard-output.ts'
+import { messageOf } from '../../shared/contract/errors.ts'
+import { writeOut } from '../../shared/process/standard-output.ts'
 import { isTerminal } from '../terminal.ts'
 import { defineCommand } from './command.ts'
 

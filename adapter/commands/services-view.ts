@@ -1,7 +1,7 @@
 /** The services that `taskmill up` started, as `up` and `status` print them. */
 
-import { runtimeLogFile } from '../../shared/log-file.ts'
-import { socketPathOf } from '../../shared/socket-address.ts'
+import { socketPathOf } from '../../shared/http/socket-address.ts'
+import { runtimeLogFile } from '../../shared/logs/log-file.ts'
 import { type OwnServices, ownPaths } from '../own-services/record.ts'
 import type { Environment } from '../own-services/state-dir.ts'
 import { commandLine, thisProgram } from '../shell-words.ts'

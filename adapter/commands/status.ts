@@ -1,5 +1,5 @@
 /** `taskmill status`: whether the services of `taskmill up` run and are ready. For tasks there is `taskmill get`. */
-import { UsageError } from '../../shared/errors.ts'
+import { UsageError } from '../../shared/contract/errors.ts'
 import { type Answer, EXIT } from '../envelope.ts'
 import { type OwnServices, ownServices } from '../own-services/record.ts'
 import { type Probe, probe } from '../probe.ts'

@@ -1,5 +1,5 @@
 /** `taskmill submit`: sends a task graph. The service validates it. */
-import { flag } from '../../shared/flags.ts'
+import { flag } from '../../shared/settings/flags.ts'
 import { submitted } from '../warnings.ts'
 import { checked } from './check.ts'
 import { defineCommand } from './command.ts'

@@ -1,6 +1,6 @@
 /** `taskmill translate`: shows the task graph of an action without submitting it. */
-import { MAX_ACTION_ANSWER_BYTES } from '../../shared/http-client.ts'
-import { readInput } from '../../shared/request-input.ts'
+import { MAX_ACTION_ANSWER_BYTES } from '../../shared/http/client.ts'
+import { readInput } from '../../shared/request/request-input.ts'
 import { success } from '../envelope.ts'
 import { defineCommand } from './command.ts'
 import { fileOf, fileSetting } from './file-argument.ts'

@@ -1,7 +1,7 @@
 /** `taskmill up`: starts both services in the background, or finds those that it started before. */
-import { UsageError } from '../../shared/errors.ts'
-import { duration, flag, optionalInteger } from '../../shared/flags.ts'
-import { VERSION } from '../../shared/version.ts'
+import { UsageError } from '../../shared/contract/errors.ts'
+import { VERSION } from '../../shared/process/version.ts'
+import { duration, flag, optionalInteger } from '../../shared/settings/flags.ts'
 import { type Answer, EXIT } from '../envelope.ts'
 import type { OwnServices } from '../own-services/record.ts'
 import type { Environment } from '../own-services/state-dir.ts'

@@ -1,5 +1,5 @@
 /** `taskmill version`: the same as `--version`. */
-import { BUILD_INFO } from '../../shared/build-info.ts'
+import { BUILD_INFO } from '../../shared/process/build-info.ts'
 import { success } from '../envelope.ts'
 import { defineCommand } from './command.ts'
 

@@ -1,6 +1,6 @@
 /** Whether both services are there, in the version of this client. */
-import { findSibling, siblingNotFound } from '../../shared/sibling.ts'
-import { VERSION } from '../../shared/version.ts'
+import { findSibling, siblingNotFound } from '../../shared/process/sibling.ts'
+import { VERSION } from '../../shared/process/version.ts'
 import { PROGRAMS } from '../start/up.ts'
 import { type Finding, fine, wrong } from './finding.ts'
 import { runProgram } from './program.ts'

@@ -1,8 +1,8 @@
 /** The state directory, the room on its disk, and the token. */
 import { accessSync, constants, lstatSync, statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { messageOf } from '../../shared/errors.ts'
-import { ACCESS_OF_OTHERS } from '../../shared/token.ts'
+import { messageOf } from '../../shared/contract/errors.ts'
+import { ACCESS_OF_OTHERS } from '../../shared/http/token.ts'
 import { ownPaths } from '../own-services/record.ts'
 import { type Environment, stateDirPath } from '../own-services/state-dir.ts'
 import { tokenFileFault } from '../own-services/token-file.ts'

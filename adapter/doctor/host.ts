@@ -1,7 +1,7 @@
 /** What this host lets the runtime service enforce: its own `doctor` tries it. */
 import type { DoctorReport } from '../../shared/contract/doctor-report.ts'
-import { isObject, jsonOrUndefined } from '../../shared/json.ts'
-import { findSibling } from '../../shared/sibling.ts'
+import { findSibling } from '../../shared/process/sibling.ts'
+import { isObject, jsonOrUndefined } from '../../shared/text/json.ts'
 import { type Finding, fine, wrong } from './finding.ts'
 import { runProgram } from './program.ts'
 

@@ -1,5 +1,5 @@
 /** Runs one of our executables to its end. */
-import { messageOf } from '../../shared/errors.ts'
+import { messageOf } from '../../shared/contract/errors.ts'
 
 /** Milliseconds for `doctor` of the runtime service, which tries a sandbox. Others take some hundredths of that. */
 const LIMIT_MS = 60_000

@@ -1,5 +1,5 @@
 /** The services of `taskmill up`, their ports, and what leads the client elsewhere. */
-import { VERSION } from '../../shared/version.ts'
+import { VERSION } from '../../shared/process/version.ts'
 import { lastServices, type OwnServices, ownPaths, ownServices, unrecordedControl } from '../own-services/record.ts'
 import type { Environment } from '../own-services/state-dir.ts'
 import { probe, type Target } from '../probe.ts'

@@ -1,5 +1,5 @@
 /** Annotations of tasks for people: the title of a task, and its expected end. Pure. */
-import type { ShownTask } from '../../shared/live-view/progress.ts'
+import type { ShownTask } from '../../shared/text/live-view/progress.ts'
 
 /** Affects the output and the exit code of `run` and `watch`, not the execution of the task. */
 export type Expectation = Partial<Pick<ShownTask, 'title' | 'expect' | 'attempts'>>

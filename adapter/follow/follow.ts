@@ -3,7 +3,7 @@
  * service it resumes after the last event. A service without events is polled with `wait_ms`.
  */
 import type { GraphDetails } from '../../shared/contract/graphs.ts'
-import { CallFailed, type ServiceClient } from '../../shared/http-client.ts'
+import { CallFailed, type ServiceClient } from '../../shared/http/client.ts'
 import { eventStream } from '../../shared/streams/event-stream.ts'
 import type { FollowedGraph } from './followed-graph.ts'
 import { Outage } from './outage.ts'

@@ -6,14 +6,14 @@ import type { GraphState } from '../../shared/contract/graph-state.ts'
 import type { GraphCounts, GraphDetails } from '../../shared/contract/graphs.ts'
 import { isMeantEnd } from '../../shared/contract/run-if.ts'
 import { isTerminal, type TaskStatus } from '../../shared/contract/task-status.ts'
-import { isObject } from '../../shared/json.ts'
+import { isObject } from '../../shared/text/json.ts'
 import {
   type GraphProgress,
   type ShownTask,
   type TaskProgress,
   type TaskState,
   taskProgress,
-} from '../../shared/live-view/progress.ts'
+} from '../../shared/text/live-view/progress.ts'
 import { type WaitingReason, waitingWords } from '../table/waiting.ts'
 import { type Expectation, expectationOf } from './expectation.ts'
 

@@ -1,5 +1,5 @@
 /** The file of a graph, as `run` reads and sends it. Pure. */
-import { isObject, jsonOrUndefined } from '../../shared/json.ts'
+import { isObject, jsonOrUndefined } from '../../shared/text/json.ts'
 import { type Expectation, expectationOf } from './expectation.ts'
 
 /**

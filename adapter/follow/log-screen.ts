@@ -1,5 +1,5 @@
 /** Shows output of tasks on standard error: unchanged in a pipe, with control characters escaped on a terminal. */
-import { visibleLine, visibleLines } from '../../shared/visible-text.ts'
+import { visibleLine, visibleLines } from '../../shared/text/visible-text.ts'
 
 export interface LogScreen {
   show(chunk: Uint8Array): void

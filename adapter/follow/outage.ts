@@ -1,10 +1,11 @@
 /**
  * Retries while the service is unreachable: with growing pauses, a notice for people, and a time limit.
  */
-import { faultText } from '../../shared/connection-fault.ts'
-import { GrowingPause } from '../../shared/growing-pause.ts'
-import { CallFailed } from '../../shared/http-client.ts'
-import { unlessAborted } from '../../shared/unless-aborted.ts'
+
+import { CallFailed } from '../../shared/http/client.ts'
+import { faultText } from '../../shared/http/connection-fault.ts'
+import { GrowingPause } from '../../shared/http/growing-pause.ts'
+import { unlessAborted } from '../../shared/process/unless-aborted.ts'
 
 const PAUSES = { firstMs: 100, longestMs: 3_000 }
 

@@ -1,6 +1,7 @@
 /** Reads the output of a task, both streams at the same time. */
-import { BoundedOutput } from '../../shared/bounded-output.ts'
-import type { ServiceClient } from '../../shared/http-client.ts'
+
+import type { ServiceClient } from '../../shared/http/client.ts'
+import { BoundedOutput } from '../../shared/streams/bounded-output.ts'
 import { followedLog } from '../../shared/streams/followed-log.ts'
 import { type LogStreamRequest, logStream } from '../../shared/streams/log-stream.ts'
 import { Outage } from './outage.ts'

@@ -1,9 +1,9 @@
 /** Values of parameters, as `--set` gives them. Pure. */
-import { UsageError } from '../../shared/errors.ts'
-import { CallFailed } from '../../shared/http-client.ts'
-import { isObject, jsonOrUndefined } from '../../shared/json.ts'
-import { nearestName } from '../../shared/nearest-name.ts'
-import { didYouMean } from '../../shared/unknown-names.ts'
+import { UsageError } from '../../shared/contract/errors.ts'
+import { CallFailed } from '../../shared/http/client.ts'
+import { didYouMean } from '../../shared/request/unknown-names.ts'
+import { isObject, jsonOrUndefined } from '../../shared/text/json.ts'
+import { nearestName } from '../../shared/text/nearest-name.ts'
 import { jsonFault, MAX_JSON_BYTES } from './json-fault.ts'
 
 export type ParameterValues = ReadonlyMap<string, unknown>

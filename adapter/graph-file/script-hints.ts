@@ -1,5 +1,5 @@
 /** Finds shell scripts of a graph that go on after a line that failed, so that only the last line decides. Pure. */
-import { isObject, jsonOrUndefined } from '../../shared/json.ts'
+import { isObject, jsonOrUndefined } from '../../shared/text/json.ts'
 
 /** Hints for people, at most. */
 const MAX_HINTS = 20

@@ -5,8 +5,8 @@
  * itself, aliases that expand to more than a graph may have, numbers that are no JSON or too large to be exact, a key that is
  * given twice.
  */
-import { CallFailed } from '../../shared/http-client.ts'
-import { isObject } from '../../shared/json.ts'
+import { CallFailed } from '../../shared/http/client.ts'
+import { isObject } from '../../shared/text/json.ts'
 import { jsonFault, MAX_JSON_BYTES } from './json-fault.ts'
 import { placeInYaml, yamlKeyFault } from './yaml-keys.ts'
 

@@ -5,8 +5,8 @@
  * entry, the file is refused.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { messageOf } from '../../shared/errors.ts'
-import { isObject } from '../../shared/json.ts'
+import { messageOf } from '../../shared/contract/errors.ts'
+import { isObject } from '../../shared/text/json.ts'
 import { HostFileFault } from './fault.ts'
 import { type Member, type ObjectPlace, objectAt, type PlainJson, plainJson, skipSpace } from './jsonc.ts'
 

@@ -5,8 +5,8 @@
  * than the file with the table, as after an inline table, the file is refused.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { messageOf } from '../../shared/errors.ts'
-import { isObject } from '../../shared/json.ts'
+import { messageOf } from '../../shared/contract/errors.ts'
+import { isObject } from '../../shared/text/json.ts'
 import { HostFileFault } from './fault.ts'
 
 type Table = Record<string, unknown>

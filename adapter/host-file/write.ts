@@ -22,9 +22,9 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { syncDirectoryNow } from '../../shared/atomic-file.ts'
-import { messageOf } from '../../shared/errors.ts'
-import { isWithin } from '../../shared/is-within.ts'
+import { messageOf } from '../../shared/contract/errors.ts'
+import { syncDirectoryNow } from '../../shared/files/atomic-file.ts'
+import { isWithin } from '../../shared/files/is-within.ts'
 import { HostFileFault } from './fault.ts'
 
 /** Bytes of a file. Hosts that keep histories in it have some megabytes. */

@@ -8,11 +8,17 @@
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { replaceFileNow } from '../../shared/atomic-file.ts'
-import { isDirectoryLocked, LOCK_FILES } from '../../shared/directory-lock.ts'
-import { isObject, jsonOrUndefined } from '../../shared/json.ts'
-import { identify, isProcessIdentity, isStillThere, isThere, type ProcessIdentity } from '../../shared/processes.ts'
-import { socketPathOf } from '../../shared/socket-address.ts'
+import { replaceFileNow } from '../../shared/files/atomic-file.ts'
+import { isDirectoryLocked, LOCK_FILES } from '../../shared/files/directory-lock.ts'
+import { socketPathOf } from '../../shared/http/socket-address.ts'
+import {
+  identify,
+  isProcessIdentity,
+  isStillThere,
+  isThere,
+  type ProcessIdentity,
+} from '../../shared/process/processes.ts'
+import { isObject, jsonOrUndefined } from '../../shared/text/json.ts'
 import { type Environment, privateDir, serviceDir, stateDirPath } from './state-dir.ts'
 
 /** Version of the form of `services.json`. */

@@ -5,7 +5,7 @@
 import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
-import { tryLock } from '../../shared/directory-lock.ts'
+import { tryLock } from '../../shared/files/directory-lock.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 

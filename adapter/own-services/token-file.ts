@@ -1,6 +1,6 @@
 /** The file with the token of the services that `taskmill up` started. */
 import { lstatSync } from 'node:fs'
-import { ACCESS_OF_OTHERS } from '../../shared/token.ts'
+import { ACCESS_OF_OTHERS } from '../../shared/http/token.ts'
 
 export interface TokenFileFault {
   readonly what: string

@@ -6,8 +6,9 @@
  *
  * Only the last probe counts: a service that another client started meanwhile is ready, though our own start failed.
  */
-import { formatDuration } from '../../shared/duration.ts'
-import { startAddress } from '../../shared/start-address.ts'
+
+import { startAddress } from '../../shared/http/start-address.ts'
+import { formatDuration } from '../../shared/settings/duration.ts'
 import { type Environment, onePerUser } from '../own-services/state-dir.ts'
 import { type Probe, probe, type Target } from '../probe.ts'
 import type { Attempt, StartedBy } from './attempt.ts'

@@ -5,7 +5,7 @@
  * with its data. The port is published on loopback only. Inside the container the service has to listen on all addresses,
  * which a variable tells it.
  */
-import type { StartAddress } from '../../shared/start-address.ts'
+import type { StartAddress } from '../../shared/http/start-address.ts'
 import { commandLine } from '../shell-words.ts'
 import { type Attempt, failed, lastLines } from './attempt.ts'
 import type { Docker } from './docker.ts'

@@ -5,9 +5,10 @@
  * group, because wrappers and plug-ins run below it. Commands under way end with the client. A process that docker
  * leaves behind on purpose (podman's monitor of a container) may keep the output open; we do not wait for it.
  */
-import { formatDuration } from '../../shared/duration.ts'
-import { messageOf } from '../../shared/errors.ts'
-import { endGroup, STRAY_OUTPUT_MS } from '../../shared/process-group.ts'
+
+import { messageOf } from '../../shared/contract/errors.ts'
+import { endGroup, STRAY_OUTPUT_MS } from '../../shared/process/process-group.ts'
+import { formatDuration } from '../../shared/settings/duration.ts'
 import { plainLines } from './attempt.ts'
 
 export type Program = 'docker' | 'docker-compose'

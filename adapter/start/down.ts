@@ -6,11 +6,11 @@
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { formatDuration } from '../../shared/duration.ts'
-import { GrowingPause } from '../../shared/growing-pause.ts'
-import { jsonOrUndefined } from '../../shared/json.ts'
-import { signalIf } from '../../shared/pidfd.ts'
-import { isProcessIdentity, isStillThere, type ProcessIdentity } from '../../shared/processes.ts'
+import { GrowingPause } from '../../shared/http/growing-pause.ts'
+import { signalIf } from '../../shared/process/pidfd.ts'
+import { isProcessIdentity, isStillThere, type ProcessIdentity } from '../../shared/process/processes.ts'
+import { formatDuration } from '../../shared/settings/duration.ts'
+import { jsonOrUndefined } from '../../shared/text/json.ts'
 import { isRunning, ownPaths, type ServicesRecord } from '../own-services/record.ts'
 import type { Environment } from '../own-services/state-dir.ts'
 

@@ -4,7 +4,7 @@
  * Their log goes to standard error. Ctrl-C reaches only the client, because the services lead a session of their own; the
  * client passes it on. So they end in their order, and a second Ctrl-C has its meaning, too.
  */
-import { signalIf } from '../../shared/pidfd.ts'
+import { signalIf } from '../../shared/process/pidfd.ts'
 import { isRunning, type ServicesRecord } from '../own-services/record.ts'
 import type { Environment } from '../own-services/state-dir.ts'
 import type { DetachedProcess } from './detached.ts'

@@ -1,7 +1,8 @@
 /** Shell commands that help with a missing service, with explanations as comments. */
-import { findSibling, siblingNotFound } from '../../shared/sibling.ts'
-import { fetchTarget } from '../../shared/socket-address.ts'
-import { isLoopback, startAddress } from '../../shared/start-address.ts'
+
+import { fetchTarget } from '../../shared/http/socket-address.ts'
+import { isLoopback, startAddress } from '../../shared/http/start-address.ts'
+import { findSibling, siblingNotFound } from '../../shared/process/sibling.ts'
 import type { Environment } from '../own-services/state-dir.ts'
 import type { Probe, Target } from '../probe.ts'
 import { commandLine, quoted, thisProgram } from '../shell-words.ts'

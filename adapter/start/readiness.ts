@@ -1,5 +1,5 @@
 /** Waits until a service that was started is ready. */
-import { GrowingPause } from '../../shared/growing-pause.ts'
+import { GrowingPause } from '../../shared/http/growing-pause.ts'
 import { PROBE_TIMEOUT_MS, type Probe, probe, type Target } from '../probe.ts'
 
 /** Milliseconds between two probes of a service that starts: short first for quick starts, longer for slow ones. */

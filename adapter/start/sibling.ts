@@ -6,9 +6,9 @@
  */
 import { closeSync, existsSync, openSync, renameSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { messageOf } from '../../shared/errors.ts'
-import { findSibling, siblingNotFound } from '../../shared/sibling.ts'
-import type { StartAddress } from '../../shared/start-address.ts'
+import { messageOf } from '../../shared/contract/errors.ts'
+import type { StartAddress } from '../../shared/http/start-address.ts'
+import { findSibling, siblingNotFound } from '../../shared/process/sibling.ts'
 import { type Environment, serviceDir } from '../own-services/state-dir.ts'
 import { commandLine } from '../shell-words.ts'
 import { type Attempt, failed } from './attempt.ts'

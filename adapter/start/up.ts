@@ -6,14 +6,14 @@
  * `taskmill down` still finds them.
  */
 import { closeSync, ftruncateSync, openSync } from 'node:fs'
-import { formatDuration } from '../../shared/duration.ts'
-import { messageOf } from '../../shared/errors.ts'
-import { madeToken } from '../../shared/made-token.ts'
-import { findSibling, siblingNotFound } from '../../shared/sibling.ts'
-import { socketPathOf, socketUrl } from '../../shared/socket-address.ts'
-import { MAX_SOCKET_PATH_BYTES } from '../../shared/socket-file.ts'
-import { unlessAborted } from '../../shared/unless-aborted.ts'
-import { VERSION } from '../../shared/version.ts'
+import { messageOf } from '../../shared/contract/errors.ts'
+import { MAX_SOCKET_PATH_BYTES } from '../../shared/files/socket-file.ts'
+import { madeToken } from '../../shared/http/made-token.ts'
+import { socketPathOf, socketUrl } from '../../shared/http/socket-address.ts'
+import { findSibling, siblingNotFound } from '../../shared/process/sibling.ts'
+import { unlessAborted } from '../../shared/process/unless-aborted.ts'
+import { VERSION } from '../../shared/process/version.ts'
+import { formatDuration } from '../../shared/settings/duration.ts'
 import {
   lastServices,
   makeOwnPaths,

@@ -1,6 +1,6 @@
 /** Rows of cells as lines with aligned columns. Pure. */
-import { cut, fit, type Style } from '../../shared/live-view/palette.ts'
-import { visibleLine } from '../../shared/visible-text.ts'
+import { cut, fit, type Style } from '../../shared/text/live-view/palette.ts'
+import { visibleLine } from '../../shared/text/visible-text.ts'
 import type { Look } from './look.ts'
 
 export interface Cell {

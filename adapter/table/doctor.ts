@@ -1,5 +1,5 @@
 /** `-o table` of `taskmill doctor`. Pure. */
-import { visibleLine } from '../../shared/visible-text.ts'
+import { visibleLine } from '../../shared/text/visible-text.ts'
 import type { Look } from './look.ts'
 
 interface Shown {

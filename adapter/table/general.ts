@@ -1,6 +1,6 @@
 /** Any answer as text for people: fields with their values, lists of objects as tables. Pure. */
-import { isObject } from '../../shared/json.ts'
-import { visibleLine } from '../../shared/visible-text.ts'
+import { isObject } from '../../shared/text/json.ts'
+import { visibleLine } from '../../shared/text/visible-text.ts'
 import { alignedFields, alignedRows, type Cell, cutToScreen } from './columns.ts'
 import type { Look } from './look.ts'
 import { stateCell } from './words.ts'

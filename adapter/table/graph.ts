@@ -1,6 +1,6 @@
 /** Graphs as text: a list of them, or one with its tasks. Pure. */
 import type { GraphCounts, GraphDetails, GraphSummary, UnreadableGraph } from '../../shared/contract/graphs.ts'
-import { visibleLine } from '../../shared/visible-text.ts'
+import { visibleLine } from '../../shared/text/visible-text.ts'
 import { alignedFields, alignedRows, type Cell, cutToScreen } from './columns.ts'
 import { textLines } from './general.ts'
 import type { Look } from './look.ts'

@@ -1,5 +1,5 @@
 /** The output of a task as text. Pure. */
-import { visibleLines } from '../../shared/visible-text.ts'
+import { visibleLines } from '../../shared/text/visible-text.ts'
 import type { Look } from './look.ts'
 
 /** Standard output, then standard error. On a terminal, lines are broken, not cut. */

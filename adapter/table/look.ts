@@ -1,5 +1,5 @@
 /** Colours and width of the output of `-o table`. */
-import type { Paint } from '../../shared/live-view/palette.ts'
+import type { Paint } from '../../shared/text/live-view/palette.ts'
 
 export interface Look {
   readonly paint: Paint

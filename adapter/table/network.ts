@@ -1,6 +1,6 @@
 /** The connections of a task as text. Pure. */
 import type { ConnectionVerdict, TaskNetwork } from '../../shared/contract/task-network.ts'
-import type { Style } from '../../shared/live-view/palette.ts'
+import type { Style } from '../../shared/text/live-view/palette.ts'
 import { alignedRows, type Cell } from './columns.ts'
 import type { Look } from './look.ts'
 import { timeAgo, timeTaken } from './words.ts'

@@ -1,6 +1,6 @@
 /** The record of a task as text: its fields, earlier attempts, its output. Pure. */
 import type { AttemptRecord, TaskRecord } from '../../shared/contract/control.ts'
-import { isObject } from '../../shared/json.ts'
+import { isObject } from '../../shared/text/json.ts'
 import { alignedFields, alignedRows, type Cell } from './columns.ts'
 import { generalTable, textLines } from './general.ts'
 import type { Look } from './look.ts'

@@ -1,8 +1,8 @@
 /** States and times in words and colours. Pure. */
 import { isMeantEnd } from '../../shared/contract/run-if.ts'
-import { formatUptime } from '../../shared/duration.ts'
-import { formatDuration } from '../../shared/live-view/frame.ts'
-import type { Style } from '../../shared/live-view/palette.ts'
+import { formatUptime } from '../../shared/settings/duration.ts'
+import { formatDuration } from '../../shared/text/live-view/frame.ts'
+import type { Style } from '../../shared/text/live-view/palette.ts'
 import type { Cell } from './columns.ts'
 
 const STATE_STYLES: Readonly<Record<string, Style>> = {

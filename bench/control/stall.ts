@@ -6,7 +6,7 @@
  */
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { formatDuration } from '../../shared/duration.ts'
+import { formatDuration } from '../../shared/settings/duration.ts'
 import type { ControlWorkload } from './workload.ts'
 
 /** Milliseconds of probing an idle server. */

@@ -1,5 +1,5 @@
 /** Measures all rows, one section after the other, `runs` times, and writes the page of the report. */
-import { messageOf } from '../../shared/errors.ts'
+import { messageOf } from '../../shared/contract/errors.ts'
 import type { Report } from '../report.ts'
 import { median } from '../statistics.ts'
 import type { Setting } from '../suite.ts'

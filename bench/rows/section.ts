@@ -1,5 +1,5 @@
 /** A part of the report: a suite whose measures are its rows, and the installed peers to measure beside it. */
-import { messageOf } from '../../shared/errors.ts'
+import { messageOf } from '../../shared/contract/errors.ts'
 import type { Figures, Measure } from '../measure.ts'
 import type { Suite, Target, Tools, Workload } from '../suite.ts'
 

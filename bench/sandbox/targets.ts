@@ -1,7 +1,7 @@
 /** The targets of the suite: our launcher, our service, bwrap, and the minimal cost of a sandbox. */
 import { chownSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { launcherArguments } from '../../runtime/launcher/arguments.ts'
+import { launcherArguments } from '../../runtime/launch/arguments.ts'
 import type { SandboxPolicy } from '../../shared/contract/runtime-request.ts'
 import { compiledC } from '../compiled-c.ts'
 import type { Lifetime } from '../lifetime.ts'
@@ -29,7 +29,7 @@ export type SandboxWorkload = Workload<SandboxTarget, SandboxSizes>
 /** What tasks of the service ask for: the profile as it is. */
 export const SANDBOX: SandboxPolicy = { profile: 'linux_sandbox' }
 
-const LAUNCHERS = join(dirname(dirname(import.meta.dir)), 'runtime/launcher/bin')
+const LAUNCHERS = join(dirname(dirname(import.meta.dir)), 'runtime/launch/bin')
 const HIDDEN = ['/run', '/home', '/root', '/var/tmp']
 const SANDBOX_UID = 65_531
 

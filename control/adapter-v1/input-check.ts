@@ -6,7 +6,7 @@
  */
 import type { TObject } from '@sinclair/typebox'
 import type { ActionKind } from '../../shared/contract/adapter-v1.ts'
-import { didYouMean, eachUnknownField, quoted } from '../../shared/unknown-names.ts'
+import { didYouMean, eachUnknownField, quoted } from '../../shared/request/unknown-names.ts'
 import { runtimeParameters } from '../graph/runtime-parameters.ts'
 import { checkOf, withoutNullFields } from '../json/schema-check.ts'
 import { invalidAction, unknownActionField } from './request.ts'

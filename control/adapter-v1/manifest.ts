@@ -7,7 +7,7 @@ import {
   PROFILES,
   SCHEMA_VERSION,
 } from '../../shared/contract/adapter-v1.ts'
-import { publicSchema } from '../../shared/openapi/public-schema.ts'
+import { publicSchema } from '../../shared/http/openapi/public-schema.ts'
 import type { InputSchemas } from './input-check.ts'
 import { functionName, KINDS } from './kinds.ts'
 

@@ -1,10 +1,16 @@
 /** A request of POST /adapters/actions and /adapters/translate: JSON of the right shape that names a kind. Pure. */
 import { AgentActionRequest } from '../../shared/contract/adapter-v1.ts'
-import { badRequest } from '../../shared/errors.ts'
-import { isObject, jsonTypeOf, withoutNulls } from '../../shared/json.ts'
-import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
-import type { Steps } from '../../shared/steps.ts'
-import { didYouMean, FREE_FIELDS, firstUnknown, quoted, type UnknownFields } from '../../shared/unknown-names.ts'
+import { badRequest } from '../../shared/contract/errors.ts'
+import type { Steps } from '../../shared/process/steps.ts'
+import {
+  didYouMean,
+  FREE_FIELDS,
+  firstUnknown,
+  quoted,
+  type UnknownFields,
+} from '../../shared/request/unknown-names.ts'
+import { isObject, jsonTypeOf, withoutNulls } from '../../shared/text/json.ts'
+import { nearestName, type Synonyms } from '../../shared/text/nearest-name.ts'
 import { decodeJson, invalidJson } from '../json/body.ts'
 import type { LongArrays } from '../json/large-json.ts'
 import { checkOf } from '../json/schema-check.ts'

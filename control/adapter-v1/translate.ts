@@ -12,9 +12,9 @@ import {
   type TranslationTrace,
 } from '../../shared/contract/adapter-v1.ts'
 import type { TaskInput } from '../../shared/contract/submission.ts'
-import { isObject } from '../../shared/json.ts'
-import { isYieldDue, type Steps } from '../../shared/steps.ts'
-import type { UnknownFields } from '../../shared/unknown-names.ts'
+import { isYieldDue, type Steps } from '../../shared/process/steps.ts'
+import type { UnknownFields } from '../../shared/request/unknown-names.ts'
+import { isObject } from '../../shared/text/json.ts'
 import { decodeOptions, decodeTasks } from '../graph/decode.ts'
 import { type GraphOptions, NO_GRAPH_OPTIONS } from '../graph/graph-options.ts'
 import { graphFieldFaults, isInputField, unknownTaskField } from '../graph/known-fields.ts'

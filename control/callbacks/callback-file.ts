@@ -6,10 +6,10 @@
  * start derives missing callbacks from the graphs.
  */
 import { appendFileSync, existsSync, readFileSync } from 'node:fs'
-import { replaceFile } from '../../shared/atomic-file.ts'
-import { isObject, jsonOrUndefined } from '../../shared/json.ts'
-import { BackgroundSync } from '../journal/background-sync.ts'
-import { type Delivery, isDelivery, type KeptCallbacks, type StoredCallbacks } from '../journal/kept-callbacks.ts'
+import { replaceFile } from '../../shared/files/atomic-file.ts'
+import { isObject, jsonOrUndefined } from '../../shared/text/json.ts'
+import { BackgroundSync } from '../log/background-sync.ts'
+import { type Delivery, isDelivery, type KeptCallbacks, type StoredCallbacks } from '../log/kept-callbacks.ts'
 
 /** The file is rewritten when it has this many lines more than twice the lines that count. */
 const MAX_SPARE_LINES = 10_000

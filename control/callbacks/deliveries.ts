@@ -4,10 +4,10 @@
  *
  * A limit per receiver keeps a slow or unreachable receiver from delaying the callbacks of others.
  */
-import { messageOf } from '../../shared/errors.ts'
-import type { Log } from '../../shared/log.ts'
-import { VERSION } from '../../shared/version.ts'
-import type { Delivery, KeptCallbacks } from '../journal/kept-callbacks.ts'
+import { messageOf } from '../../shared/contract/errors.ts'
+import type { Log } from '../../shared/logs/log.ts'
+import { VERSION } from '../../shared/process/version.ts'
+import type { Delivery, KeptCallbacks } from '../log/kept-callbacks.ts'
 import type { AddressGuard } from '../outbound/address-guard.ts'
 
 /** Maximum number of waiting callbacks. Beyond it, the oldest are given up. */

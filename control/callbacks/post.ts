@@ -7,7 +7,7 @@
  */
 import { connect as connectPlain, isIP } from 'node:net'
 import { connect as connectTls } from 'node:tls'
-import { unlessAborted } from '../../shared/unless-aborted.ts'
+import { unlessAborted } from '../../shared/process/unless-aborted.ts'
 import { type AddressGuard, portOf } from '../outbound/address-guard.ts'
 
 /** Bytes of an answer that are searched for its status line. */

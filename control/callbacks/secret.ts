@@ -1,6 +1,6 @@
 /** The secret that signs callbacks. */
 import { readFileSync } from 'node:fs'
-import { systemCodeOf, UsageError } from '../../shared/errors.ts'
+import { systemCodeOf, UsageError } from '../../shared/contract/errors.ts'
 
 /** Reads the secret and trims white space. Undefined without a file. Throws `UsageError`. */
 export function readSecret(path: string): string | undefined {

@@ -1,10 +1,10 @@
 /** `taskmill-control database check`: tells what is wrong with a PostgreSQL, and how to mend it. */
-import { UsageError } from '../../shared/errors.ts'
-import { describeSettings, duration, readCommandLine } from '../../shared/flags.ts'
+import { UsageError } from '../../shared/contract/errors.ts'
+import { describeSettings, duration, readCommandLine } from '../../shared/settings/flags.ts'
 import { databaseSettings } from '../config.ts'
-import { databaseAddresses, openDatabaseFile } from '../shared-store/database-addresses.ts'
-import { checkDatabase } from '../shared-store/database-check.ts'
-import { useSchema } from '../shared-store/schema-name.ts'
+import { databaseAddresses, openDatabaseFile } from '../log/postgres/database-addresses.ts'
+import { checkDatabase } from '../log/postgres/database-check.ts'
+import { useSchema } from '../log/postgres/schema-name.ts'
 
 export const checkSettings = {
   ...databaseSettings,

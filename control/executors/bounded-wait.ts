@@ -1,5 +1,5 @@
 /** Waits for an outside event, until the attempt is stopped or a time limit is reached. */
-import { unlessAborted } from '../../shared/unless-aborted.ts'
+import { unlessAborted } from '../../shared/process/unless-aborted.ts'
 import { ExecutionError } from './executor.ts'
 
 export interface WaitBounds {

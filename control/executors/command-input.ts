@@ -1,8 +1,8 @@
 /** The parameters of a local command that the shell tool and cli-skills share: what it reads, and its environment. */
 import { Type } from '@sinclair/typebox'
 import { stringMap } from '../../shared/contract/string-map.ts'
-import { checkEnvironment } from '../../shared/runtime-request/execution.ts'
-import { RequestFault } from '../../shared/runtime-request/fault.ts'
+import { checkEnvironment } from '../../shared/request/execution.ts'
+import { RequestFault } from '../../shared/request/fault.ts'
 import { ATTEMPT_VARIABLE } from './command.ts'
 import { ExecutionError, invalidInput } from './executor.ts'
 import type { ShellPolicy } from './os/shell-policy.ts'

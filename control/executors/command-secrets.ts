@@ -1,8 +1,9 @@
 /** The secrets of local commands: variables whose values are read when an attempt starts. */
-import type { SecretNames } from '../../shared/runtime-request/secrets.ts'
-import { shortened } from '../../shared/runtime-request/text.ts'
-import { secretValues } from '../../shared/secret-values.ts'
-import { SecretFault, type SecretsDirectory } from '../../shared/secrets-directory.ts'
+
+import { secretValues } from '../../shared/files/secret-values.ts'
+import { SecretFault, type SecretsDirectory } from '../../shared/files/secrets-directory.ts'
+import type { SecretNames } from '../../shared/request/secrets.ts'
+import { shortened } from '../../shared/request/text.ts'
 import { ATTEMPT_VARIABLE } from './command.ts'
 import { checkCodeVariables } from './command-input.ts'
 import { ExecutionError, type SecretTaking } from './executor.ts'

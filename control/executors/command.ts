@@ -7,11 +7,11 @@
  */
 import { existsSync, statSync } from 'node:fs'
 import { constants } from 'node:os'
-import type { BoundedText } from '../../shared/bounded-output.ts'
-import { messageOf, systemCodeOf } from '../../shared/errors.ts'
-import { isObject } from '../../shared/json.ts'
-import { type Ending, type ProcessGroup, startGroup } from '../../shared/process-group.ts'
-import type { TraceHeaders } from '../../shared/trace.ts'
+import { messageOf, systemCodeOf } from '../../shared/contract/errors.ts'
+import type { TraceHeaders } from '../../shared/logs/trace.ts'
+import { type Ending, type ProcessGroup, startGroup } from '../../shared/process/process-group.ts'
+import type { BoundedText } from '../../shared/streams/bounded-output.ts'
+import { isObject } from '../../shared/text/json.ts'
 import { ExecutionError, type ExecutorContext, throwIfStopped } from './executor.ts'
 
 /** Its value names the attempt, in all processes of it. */

@@ -6,15 +6,15 @@
  * signal aborted and words the failure. An executor that returns a plain value costs no promise.
  */
 import type { TObject } from '@sinclair/typebox'
-import type { BoundedOutput } from '../../shared/bounded-output.ts'
 import type { AttemptRecord } from '../../shared/contract/control.ts'
 import type { ErrorCode } from '../../shared/contract/error-codes.ts'
 import type { TaskPlan } from '../../shared/contract/graph-dry-run.ts'
 import type { TaskNetwork } from '../../shared/contract/task-network.ts'
-import type { OpenLog } from '../../shared/log.ts'
-import type { SecretNames } from '../../shared/runtime-request/secrets.ts'
-import type { SecretsDirectory } from '../../shared/secrets-directory.ts'
-import type { TraceHeaders } from '../../shared/trace.ts'
+import type { SecretsDirectory } from '../../shared/files/secrets-directory.ts'
+import type { OpenLog } from '../../shared/logs/log.ts'
+import type { TraceHeaders } from '../../shared/logs/trace.ts'
+import type { SecretNames } from '../../shared/request/secrets.ts'
+import type { BoundedOutput } from '../../shared/streams/bounded-output.ts'
 import type { Handle } from '../graph/cold-fields.ts'
 
 /** Why an attempt is stopped from outside. `interrupted`: the service stops. */

@@ -4,8 +4,8 @@
  * The service calls them while it reviews a graph, cancels a task or changes the store. An unexpected error of such a
  * method, or a rejected promise, is logged and has no other effect.
  */
-import { stackOf } from '../../shared/errors.ts'
-import type { Log } from '../../shared/log.ts'
+import { stackOf } from '../../shared/contract/errors.ts'
+import type { Log } from '../../shared/logs/log.ts'
 import { ExecutionError, type Executor } from './executor.ts'
 
 const GUARDED_METHODS = [

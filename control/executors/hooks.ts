@@ -3,7 +3,7 @@
  *
  * Done once, at registration. An executor that only has `execute` is left unchanged and pays nothing.
  */
-import { messageOf, stackOf } from '../../shared/errors.ts'
+import { messageOf, stackOf } from '../../shared/contract/errors.ts'
 import {
   type ExecutableTask,
   ExecutionError,

@@ -5,10 +5,10 @@
  * TASKMILL_ATTEMPT in its environment, which begins with the mark of the data directory. The first way finds processes
  * that changed their environment. The second finds processes that left their group, or started just before the kill.
  */
-import type { Log } from '../../shared/log.ts'
-import { endGroup } from '../../shared/process-group.ts'
-import { isStillThere, markedProcesses, type ProcessIdentity, processStat } from '../../shared/processes.ts'
-import { attemptMarkOf } from '../../shared/service-id.ts'
+import type { Log } from '../../shared/logs/log.ts'
+import { endGroup } from '../../shared/process/process-group.ts'
+import { isStillThere, markedProcesses, type ProcessIdentity, processStat } from '../../shared/process/processes.ts'
+import { attemptMarkOf } from '../../shared/process/service-id.ts'
 
 export interface LeftoversOptions {
   readonly processes: readonly ProcessIdentity[]

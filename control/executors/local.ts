@@ -2,8 +2,9 @@
  * The executors of tasks that run on this machine, with the settings of the service, and the environment of their
  * processes.
  */
-import type { Log } from '../../shared/log.ts'
-import type { SecretsDirectory } from '../../shared/secrets-directory.ts'
+
+import type { SecretsDirectory } from '../../shared/files/secrets-directory.ts'
+import type { Log } from '../../shared/logs/log.ts'
 import type { ControlConfig } from '../config.ts'
 import type { AddressGuard } from '../outbound/address-guard.ts'
 import { approval } from './approval.ts'

@@ -6,8 +6,8 @@
  * call is cancelled, and the server is told.
  */
 import { Type } from '@sinclair/typebox'
+import { messageOf } from '../../shared/contract/errors.ts'
 import type { HandleRecord, McpTools } from '../../shared/contract/mcp.ts'
-import { messageOf } from '../../shared/errors.ts'
 import type { Progress } from '../mcp-client/connection.ts'
 import { McpFault, shortened } from '../mcp-client/fault.ts'
 import type { CallAnswer, McpServers } from '../mcp-client/servers.ts'

@@ -5,7 +5,7 @@
  * which completes `parse http params: headers: expected object of strings`. A `null` means absent.
  */
 import type { Static, TObject, TSchema } from '@sinclair/typebox'
-import { isObject, withoutNulls } from '../../shared/json.ts'
+import { isObject, withoutNulls } from '../../shared/text/json.ts'
 import { checkOf, type SchemaCheck } from '../json/schema-check.ts'
 import { invalidInput } from './executor.ts'
 

@@ -5,8 +5,8 @@
  * functions never throw, so a bad value of an executor affects its attempt only.
  */
 import { ERROR_CODES, type ErrorCode } from '../../shared/contract/error-codes.ts'
-import { messageOf } from '../../shared/errors.ts'
-import { tailOf } from '../../shared/text-tail.ts'
+import { messageOf } from '../../shared/contract/errors.ts'
+import { tailOf } from '../../shared/text/text-tail.ts'
 import type { Handle } from '../graph/cold-fields.ts'
 import type { Failure } from '../graph/failure.ts'
 import { type JsonLimits, plainJson } from '../graph/plain-json.ts'

@@ -1,5 +1,5 @@
 /** The executors by type of task. */
-import { type Log, silentLog } from '../../shared/log.ts'
+import { type Log, silentLog } from '../../shared/logs/log.ts'
 import type { Executor, MethodExecutor } from './executor.ts'
 import { guarded } from './guarded.ts'
 import { runnable } from './hooks.ts'

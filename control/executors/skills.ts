@@ -7,7 +7,7 @@
 import { constants, existsSync, statSync } from 'node:fs'
 import { access, open, readdir, realpath, stat } from 'node:fs/promises'
 import { join, resolve, sep } from 'node:path'
-import { UsageError } from '../../shared/errors.ts'
+import { UsageError } from '../../shared/contract/errors.ts'
 
 export interface Skill {
   /** The file name. */

@@ -9,7 +9,7 @@
  * the first of the 32 tasks and ends at the last task that refers to one of them. So references between neighbours of a
  * long chain are cheap. So are 100,000 references to one task, or from one task.
  */
-import { inRanges, isYieldDue, type Steps } from '../../shared/steps.ts'
+import { inRanges, isYieldDue, type Steps } from '../../shared/process/steps.ts'
 import type { Edges } from './edges.ts'
 import { dependencyOrder } from './order.ts'
 import type { Report } from './report.ts'

@@ -1,6 +1,6 @@
 /** What an approval asks, and what its answer makes of it. Pure. */
 import { APPROVAL_TYPE, type ApprovalResult, MAX_WAITING_MESSAGE_CHARACTERS } from '../../shared/contract/approval.ts'
-import { isObject } from '../../shared/json.ts'
+import { isObject } from '../../shared/text/json.ts'
 import type { Failure } from './failure.ts'
 
 /** A task as far as its approval goes. */

@@ -1,7 +1,7 @@
 /** Records of how attempts ended, for tasks with more than one attempt. Pure. */
 import type { AttemptRecord } from '../../shared/contract/control.ts'
-import { isoTime } from '../../shared/iso-time.ts'
-import { tailOf } from '../../shared/text-tail.ts'
+import { isoTime } from '../../shared/text/iso-time.ts'
+import { tailOf } from '../../shared/text/text-tail.ts'
 import type { Failure } from './failure.ts'
 import type { Task } from './graph.ts'
 import { ResultFile } from './result-file.ts'

@@ -3,7 +3,7 @@
  *
  * Only a small input is stored itself. So a child counts only if its input is certain to be small: all its values are known.
  */
-import type { Steps } from '../../shared/steps.ts'
+import type { Steps } from '../../shared/process/steps.ts'
 import type { Parameters } from './parameters.ts'
 import { findPlaceholders } from './placeholders.ts'
 import { aboutCharacters, LARGE_RESULT_CHARACTERS } from './result-file.ts'

@@ -7,8 +7,8 @@
 
 import type { Cache } from '../../shared/contract/cache.ts'
 import type { AttemptRecord, ProgressEntry, ReusedFrom } from '../../shared/contract/control.ts'
-import type { ProcessIdentity } from '../../shared/processes.ts'
-import type { SecretNames } from '../../shared/runtime-request/secrets.ts'
+import type { ProcessIdentity } from '../../shared/process/processes.ts'
+import type { SecretNames } from '../../shared/request/secrets.ts'
 import { type RunRule, runRule, type SkipStanding } from './conditions.ts'
 import type { Failure } from './failure.ts'
 import { type FanOut, fanOut } from './fan-out.ts'

@@ -8,7 +8,7 @@
  */
 import type { RunIf } from '../../shared/contract/run-if.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
-import type { JsonObject } from '../../shared/json.ts'
+import type { JsonObject } from '../../shared/text/json.ts'
 
 /** The optional rules of a task, as submitted. */
 export interface RunRule {

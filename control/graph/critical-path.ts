@@ -1,7 +1,7 @@
 /**
  * The critical path of a graph: the chain of dependent tasks that took the longest. Pure; linear in tasks and edges.
  */
-import { isYieldDue, type Steps } from '../../shared/steps.ts'
+import { isYieldDue, type Steps } from '../../shared/process/steps.ts'
 import type { Edges } from './edges.ts'
 
 export interface CriticalPath {

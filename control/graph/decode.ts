@@ -5,8 +5,8 @@
  * that is absent or `null`, are an empty graph, which check 2 refuses.
  */
 import { TaskInput } from '../../shared/contract/submission.ts'
-import { isObject, jsonTypeOf } from '../../shared/json.ts'
-import { inRanges, type Steps } from '../../shared/steps.ts'
+import { inRanges, type Steps } from '../../shared/process/steps.ts'
+import { isObject, jsonTypeOf } from '../../shared/text/json.ts'
 import { decodeJson, invalidJson, invalidJsonText, MAX_FIELDS } from '../json/body.ts'
 import { valueFault } from '../json/depth.ts'
 import { tooManyFieldsText } from '../json/large-json.ts'

@@ -3,7 +3,7 @@
  *
  * Only this file assembles edges: in steps for a new graph, in one go for a small graph and for a graph from disk.
  */
-import { inRanges, type Steps } from '../../shared/steps.ts'
+import { inRanges, type Steps } from '../../shared/process/steps.ts'
 
 export interface Edges {
   /** The dependencies of task `i` are `dependencies[dependenciesStart[i] .. dependenciesStart[i + 1]]`. */

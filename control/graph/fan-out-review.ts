@@ -3,8 +3,9 @@
  *
  * References of lists are checked with those of inputs (`placeholder-review.ts`).
  */
-import { jsonTypeOf } from '../../shared/json.ts'
-import { inRanges, isYieldDue, type Steps } from '../../shared/steps.ts'
+
+import { inRanges, isYieldDue, type Steps } from '../../shared/process/steps.ts'
+import { jsonTypeOf } from '../../shared/text/json.ts'
 import { hasFanOut, listSource, parentIdOf } from './fan-out.ts'
 import type { Parameters } from './parameters.ts'
 import { UnknownParameters } from './parameters.ts'

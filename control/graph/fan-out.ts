@@ -4,7 +4,7 @@
  * The list stands in the task, or is a parameter of the graph, or a value of a task before it. Its elements are data: nobody
  * looks for placeholders in them.
  */
-import { isObject, type JsonObject, jsonTypeOf } from '../../shared/json.ts'
+import { isObject, type JsonObject, jsonTypeOf } from '../../shared/text/json.ts'
 import { hasPlaceholderName, placeholderIn } from './placeholders.ts'
 import type { Reference } from './references.ts'
 

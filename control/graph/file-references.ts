@@ -5,9 +5,10 @@
  * The value is what the runtime service takes: `{"task_id", "file"}` with the id of the other task there, which stands in its
  * result.
  */
-import type { JsonObject } from '../../shared/json.ts'
-import { RequestFault } from '../../shared/runtime-request/fault.ts'
-import { checkFile } from '../../shared/runtime-request/inputs.ts'
+
+import { RequestFault } from '../../shared/request/fault.ts'
+import { checkFile } from '../../shared/request/inputs.ts'
+import type { JsonObject } from '../../shared/text/json.ts'
 import type { Reference } from './references.ts'
 import type { ValidTask } from './validate.ts'
 

@@ -3,7 +3,7 @@
  * linear in tasks and dependencies.
  */
 import { MAX_GRAPH_EDGES, MAX_GRAPH_TASKS } from '../../shared/contract/graphs.ts'
-import { inRanges, isYieldDue, type Steps } from '../../shared/steps.ts'
+import { inRanges, isYieldDue, type Steps } from '../../shared/process/steps.ts'
 import { type CriticalPath, criticalPath } from './critical-path.ts'
 import { type Dependent, type Edges, edgesInSteps, fillDependenciesStart } from './edges.ts'
 import type { Graph, Task } from './graph.ts'

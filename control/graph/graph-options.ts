@@ -17,7 +17,7 @@ import {
   MAX_LABEL_VALUE_CHARACTERS,
   MAX_LABELS,
 } from '../../shared/contract/submission.ts'
-import { isObject } from '../../shared/json.ts'
+import { isObject } from '../../shared/text/json.ts'
 import { checkOf } from '../json/schema-check.ts'
 import { type Parameters, parametersFault } from './parameters.ts'
 

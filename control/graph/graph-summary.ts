@@ -3,8 +3,8 @@
 import type { GraphState } from '../../shared/contract/graph-state.ts'
 import type { GraphCounts, GraphSummary, WaitingCounts } from '../../shared/contract/graphs.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
-import { isoTime } from '../../shared/iso-time.ts'
-import { inRanges, type Steps } from '../../shared/steps.ts'
+import { inRanges, type Steps } from '../../shared/process/steps.ts'
+import { isoTime } from '../../shared/text/iso-time.ts'
 import type { Graph, Task } from './graph.ts'
 import { endOfBackoff } from './waiting.ts'
 

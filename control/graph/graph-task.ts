@@ -6,7 +6,7 @@ import {
   MAX_GRAPH_ERROR_CHARACTERS,
 } from '../../shared/contract/graphs.ts'
 import type { Waiting } from '../../shared/contract/waiting.ts'
-import { isoTime } from '../../shared/iso-time.ts'
+import { isoTime } from '../../shared/text/iso-time.ts'
 import type { Task, TaskExpansion } from './graph.ts'
 import { durationOf } from './graph-findings.ts'
 

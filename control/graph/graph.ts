@@ -11,8 +11,8 @@
 
 import type { Cache } from '../../shared/contract/cache.ts'
 import type { RunIf } from '../../shared/contract/run-if.ts'
-import type { SecretNames } from '../../shared/runtime-request/secrets.ts'
-import { inRanges, isYieldDue, type Steps } from '../../shared/steps.ts'
+import { inRanges, isYieldDue, type Steps } from '../../shared/process/steps.ts'
+import type { SecretNames } from '../../shared/request/secrets.ts'
 import { type TaskOptions, taskOptions } from './cold-fields.ts'
 import type { RunRule } from './conditions.ts'
 import { dependencyCounts, type Edges } from './edges.ts'

@@ -1,6 +1,6 @@
 /** The record of an MCP call, from its task. The handle of a call is the id of its task. Pure. */
 import type { HandleRecord } from '../../shared/contract/mcp.ts'
-import { isoTime } from '../../shared/iso-time.ts'
+import { isoTime } from '../../shared/text/iso-time.ts'
 import type { Task } from './graph.ts'
 import { ResultFile } from './result-file.ts'
 

@@ -2,8 +2,8 @@
  * Hides the values of `env` in tasks that start programs where tasks are shown, and refuses hidden values in
  * submissions. Pure.
  */
-import { HIDDEN_VALUE, hiddenEnv, hiddenValueText, nameOfHidden } from '../../shared/hidden-env.ts'
-import { isObject } from '../../shared/json.ts'
+import { HIDDEN_VALUE, hiddenEnv, hiddenValueText, nameOfHidden } from '../../shared/process/hidden-env.ts'
+import { isObject } from '../../shared/text/json.ts'
 import { normalizeTool } from './normalize.ts'
 import { hasPlaceholderName, placeholderIn } from './placeholders.ts'
 import type { Report } from './report.ts'

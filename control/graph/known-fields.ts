@@ -6,9 +6,9 @@
 import { GraphCallback } from '../../shared/contract/callbacks.ts'
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import { TaskGraph, TaskInput } from '../../shared/contract/submission.ts'
-import { isObject } from '../../shared/json.ts'
-import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
-import { allUnknown, didYouMean, FREE_FIELDS, firstUnknown, quoted } from '../../shared/unknown-names.ts'
+import { allUnknown, didYouMean, FREE_FIELDS, firstUnknown, quoted } from '../../shared/request/unknown-names.ts'
+import { isObject } from '../../shared/text/json.ts'
+import { nearestName, type Synonyms } from '../../shared/text/nearest-name.ts'
 
 const INPUT_FIELDS = Object.keys(TaskInput.properties)
 

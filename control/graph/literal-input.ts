@@ -1,6 +1,7 @@
 /** Protects input that is plain data from being read as placeholders. Pure. */
-import { isObject, type JsonObject } from '../../shared/json.ts'
-import { isYieldDue, type Steps } from '../../shared/steps.ts'
+
+import { isYieldDue, type Steps } from '../../shared/process/steps.ts'
+import { isObject, type JsonObject } from '../../shared/text/json.ts'
 import { fill, findPlaceholders, hasPlaceholderName, MAX_PLACEHOLDERS } from './placeholders.ts'
 import { setMember } from './plain-json.ts'
 

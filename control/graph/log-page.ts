@@ -1,6 +1,6 @@
 /** Texts in the outcome of a task, and pages of them. Pure. */
 import type { ProgressEntry } from '../../shared/contract/control.ts'
-import { isObject } from '../../shared/json.ts'
+import { isObject } from '../../shared/text/json.ts'
 
 /** Members of results with texts for people, most important first. */
 const TEXTS = ['stdout', 'stderr', 'output', 'body', 'content', 'text']

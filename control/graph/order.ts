@@ -1,5 +1,5 @@
 /** Finds a topological order, or a cycle. Pure; linear in tasks and edges, without recursion. */
-import { inRanges, isYieldDue, type Steps } from '../../shared/steps.ts'
+import { inRanges, isYieldDue, type Steps } from '../../shared/process/steps.ts'
 import { dependencyCounts, type Edges } from './edges.ts'
 
 /**

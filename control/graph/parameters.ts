@@ -4,10 +4,10 @@
  * A graph declares them with their values in its field `params`. Null means that the parameter has no value yet.
  */
 import { MAX_PARAMETERS, MAX_PARAMETERS_CHARACTERS, PARAMETER_NAME } from '../../shared/contract/submission.ts'
-import { isObject, type JsonObject } from '../../shared/json.ts'
-import { nearestName } from '../../shared/nearest-name.ts'
-import type { Steps } from '../../shared/steps.ts'
-import { didYouMean, quoted } from '../../shared/unknown-names.ts'
+import type { Steps } from '../../shared/process/steps.ts'
+import { didYouMean, quoted } from '../../shared/request/unknown-names.ts'
+import { isObject, type JsonObject } from '../../shared/text/json.ts'
+import { nearestName } from '../../shared/text/nearest-name.ts'
 import { valueFault } from '../json/depth.ts'
 import { jsonBytes } from '../json/pieces.ts'
 import { isLargeJson } from './result-file.ts'

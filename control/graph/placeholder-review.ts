@@ -5,7 +5,7 @@
  * Values of parameters and literals are known at submission, values of other tasks are not. The review also returns the
  * known part of each input, for the checks of the executors.
  */
-import { inRanges, isYieldDue, type Steps } from '../../shared/steps.ts'
+import { inRanges, isYieldDue, type Steps } from '../../shared/process/steps.ts'
 import { checkReferences, type TaskReference } from './ancestors.ts'
 import { listSource } from './fan-out.ts'
 import { childHint, type FanOutTasks } from './fan-out-review.ts'

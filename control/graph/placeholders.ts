@@ -9,12 +9,12 @@
  */
 
 import { MAX_DRY_RUN_ERRORS } from '../../shared/contract/graph-dry-run.ts'
-import { isObject, type JsonObject } from '../../shared/json.ts'
-import { pointerFault } from '../../shared/json-pointer.ts'
-import { nearestName } from '../../shared/nearest-name.ts'
-import { isYieldDue, type Steps } from '../../shared/steps.ts'
-import { didYouMean, quoted } from '../../shared/unknown-names.ts'
+import { isYieldDue, type Steps } from '../../shared/process/steps.ts'
+import { didYouMean, quoted } from '../../shared/request/unknown-names.ts'
+import { isObject, type JsonObject } from '../../shared/text/json.ts'
+import { nearestName } from '../../shared/text/nearest-name.ts'
 import { MAX_JSON_DEPTH } from '../json/depth.ts'
+import { pointerFault } from '../json/json-pointer.ts'
 import { FILE_REFERENCE_FIELDS, fileReferenceIn, isInputPath, MISPLACED_FILE } from './file-references.ts'
 import { setMember } from './plain-json.ts'
 import { formIn, REFERENCE_FIELDS, type Reference, referenceIn } from './references.ts'

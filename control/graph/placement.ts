@@ -5,8 +5,8 @@
 
 import type { Capacity } from '../../shared/contract/runtime-info.ts'
 import { RUNTIME_NAME_RULE, type RuntimeLabels } from '../../shared/contract/runtime-names.ts'
-import { isGiven, isObject } from '../../shared/json.ts'
-import { isRuntimeName, runtimeLabelsFault } from '../../shared/runtime-entry.ts'
+import { isRuntimeName, runtimeLabelsFault } from '../../shared/settings/runtime-entry.ts'
+import { isGiven, isObject } from '../../shared/text/json.ts'
 
 /** A valid placement. Without fields, every runtime service fits. */
 export interface PlacementRule {

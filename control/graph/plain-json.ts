@@ -6,7 +6,7 @@
  * work is bounded, because every visit of a value counts. Code that reads the copy later, such as the journal, cannot
  * fail. Later changes of the original have no effect.
  */
-import { messageOf } from '../../shared/errors.ts'
+import { messageOf } from '../../shared/contract/errors.ts'
 
 export interface JsonLimits {
   /** Maximum levels of arrays and objects. */

@@ -4,12 +4,13 @@
  * The flags of a replica come first: `--runtime-url` alone sets the address and the labels of a name. Drains, removals and
  * losses of such a name are changes as of any other name.
  */
+
+import { ServiceError } from '../../shared/contract/errors.ts'
 import { MAX_RUNTIMES, type RuntimeLabels } from '../../shared/contract/runtime-names.ts'
-import { ServiceError } from '../../shared/errors.ts'
-import { nearestName } from '../../shared/nearest-name.ts'
-import { type RuntimeEntry, twinOf } from '../../shared/runtime-entry.ts'
-import { shownUrl } from '../../shared/shown-url.ts'
-import { didYouMean } from '../../shared/unknown-names.ts'
+import { shownUrl } from '../../shared/http/shown-url.ts'
+import { didYouMean } from '../../shared/request/unknown-names.ts'
+import { type RuntimeEntry, twinOf } from '../../shared/settings/runtime-entry.ts'
+import { nearestName } from '../../shared/text/nearest-name.ts'
 
 /** Names that were removed for good and are remembered. The oldest are forgotten first. */
 export const MAX_LOST = 4 * MAX_RUNTIMES

@@ -1,7 +1,7 @@
 /** The record of a task, on the wire and in the state file. Absent values are omitted. Pure. */
 import type { RuntimeRecord, TaskRecord } from '../../shared/contract/control.ts'
-import { isoTime } from '../../shared/iso-time.ts'
-import { pointerValue } from '../../shared/json-pointer.ts'
+import { isoTime } from '../../shared/text/iso-time.ts'
+import { pointerValue } from '../json/json-pointer.ts'
 import type { Task } from './graph.ts'
 import { shownInput } from './hidden-env.ts'
 import { ResultFile } from './result-file.ts'

@@ -5,10 +5,10 @@
  * form `as`. If the record has no value at the pointer, `default` is used, which may be null.
  */
 
-import { isGiven, isObject, type JsonObject, jsonTypeOf } from '../../shared/json.ts'
-import { pointerFault, pointerValue } from '../../shared/json-pointer.ts'
-import type { Steps } from '../../shared/steps.ts'
+import type { Steps } from '../../shared/process/steps.ts'
+import { isGiven, isObject, type JsonObject, jsonTypeOf } from '../../shared/text/json.ts'
 import { jsonInText } from '../json/json-in-text.ts'
+import { pointerFault, pointerValue } from '../json/json-pointer.ts'
 import { jsonBytes, jsonText } from '../json/pieces.ts'
 
 /** The forms of `as`. */

@@ -1,5 +1,5 @@
 /** Selects the tasks of an ended graph that a rerun executes again. Pure; linear in tasks and edges. */
-import { isYieldDue, type Steps } from '../../shared/steps.ts'
+import { isYieldDue, type Steps } from '../../shared/process/steps.ts'
 import type { Edges } from './edges.ts'
 import type { Task } from './graph.ts'
 

@@ -3,8 +3,9 @@
  *
  * The record keeps only the digest of a large input. The input itself is in a file until the task has ended.
  */
-import { isObject } from '../../shared/json.ts'
-import type { Steps } from '../../shared/steps.ts'
+
+import type { Steps } from '../../shared/process/steps.ts'
+import { isObject } from '../../shared/text/json.ts'
 import { jsonDigest } from '../json/pieces.ts'
 import { isLargeJson } from './result-file.ts'
 

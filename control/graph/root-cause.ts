@@ -1,5 +1,5 @@
 /** Explains why a graph failed: the first failed task, the tasks skipped because of it, commands for more. Pure. */
-import { inRanges, isYieldDue, type Steps } from '../../shared/steps.ts'
+import { inRanges, isYieldDue, type Steps } from '../../shared/process/steps.ts'
 import { attemptOutput } from './attempt-record.ts'
 import type { Edges } from './edges.ts'
 import type { Task } from './graph.ts'

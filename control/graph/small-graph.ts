@@ -7,8 +7,8 @@
  * 143 µs without.
  */
 import type { TaskInput } from '../../shared/contract/submission.ts'
-import { isObject } from '../../shared/json.ts'
-import { parseJson } from '../../shared/json-bytes.ts'
+import { isObject } from '../../shared/text/json.ts'
+import { parseJson } from '../../shared/text/json-bytes.ts'
 import { hasFewFields, isWellShaped } from './decode.ts'
 import { dependenciesStartOf, dependencyCounts, type Edges, edgesAtOnce, noEdges } from './edges.ts'
 import { hasFanOut } from './fan-out.ts'

@@ -2,7 +2,7 @@
  * The tasks whose failure, certain as it may be, leaves the success of their graph possible: the failure is allowed, or
  * they may end without being executed. Pure.
  */
-import { inRanges, isYieldDue, type Steps } from '../../shared/steps.ts'
+import { inRanges, isYieldDue, type Steps } from '../../shared/process/steps.ts'
 import { knownList } from './fan-out-review.ts'
 import { dependencyOrder } from './order.ts'
 import type { Parameters } from './parameters.ts'

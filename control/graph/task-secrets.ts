@@ -1,8 +1,9 @@
 /** The `secrets` of a task, before it runs: whether a task of its type can have them. Pure. */
-import { isGiven, isObject } from '../../shared/json.ts'
-import { RequestFault } from '../../shared/runtime-request/fault.ts'
-import { type SecretNames, validSecrets } from '../../shared/runtime-request/secrets.ts'
-import { shortened } from '../../shared/runtime-request/text.ts'
+
+import { RequestFault } from '../../shared/request/fault.ts'
+import { type SecretNames, validSecrets } from '../../shared/request/secrets.ts'
+import { shortened } from '../../shared/request/text.ts'
+import { isGiven, isObject } from '../../shared/text/json.ts'
 import type { Path, Place } from './placeholders.ts'
 
 /** Parameters that hold variables, too. */

@@ -4,7 +4,7 @@
  */
 import type { AttemptRecord, ProgressEntry, ReusedFrom, RunStatus } from '../../shared/contract/control.ts'
 import { isTerminal, type TaskStatus } from '../../shared/contract/task-status.ts'
-import type { ProcessIdentity } from '../../shared/processes.ts'
+import type { ProcessIdentity } from '../../shared/process/processes.ts'
 import { ColdFields, type Handle } from './cold-fields.ts'
 import type { SkipStanding } from './conditions.ts'
 import type { Failure } from './failure.ts'

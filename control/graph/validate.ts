@@ -6,9 +6,9 @@
  */
 import { APPROVAL_TYPE } from '../../shared/contract/approval.ts'
 import { MAX_RETRY, MAX_TASK_ID_BYTES, type TaskInput } from '../../shared/contract/submission.ts'
-import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
-import { inRanges, type Steps } from '../../shared/steps.ts'
-import { didYouMean } from '../../shared/unknown-names.ts'
+import { inRanges, type Steps } from '../../shared/process/steps.ts'
+import { didYouMean } from '../../shared/request/unknown-names.ts'
+import { nearestName, type Synonyms } from '../../shared/text/nearest-name.ts'
 import type { ShapedTasks } from './decode.ts'
 import {
   type Dependent,

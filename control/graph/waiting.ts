@@ -1,6 +1,6 @@
 /** Why a task waits. Pure. */
 import { MAX_WAITING_TASKS, type Waiting } from '../../shared/contract/waiting.ts'
-import { isoTime, MAX_TIME_MS } from '../../shared/iso-time.ts'
+import { isoTime, MAX_TIME_MS } from '../../shared/text/iso-time.ts'
 import { expiryOf, shortMessage } from './approval.ts'
 import { standingOf } from './conditions.ts'
 import type { Task } from './graph.ts'

@@ -2,7 +2,7 @@
  * The waves of a graph: each task is in the first wave after those of its dependencies. Pure; linear in tasks and
  * edges.
  */
-import { isYieldDue, type Steps } from '../../shared/steps.ts'
+import { isYieldDue, type Steps } from '../../shared/process/steps.ts'
 import type { Edges } from './edges.ts'
 
 /** The ids of the tasks of each wave, in the order of the graph. `order` comes from `dependencyOrder`. */

@@ -5,11 +5,12 @@
  * The first part is a reference (`references.ts`). The second part is exactly one test: `equals`, `not` and `in`
  * compare JSON values, `matches` compares a text with a glob.
  */
-import { MAX_GLOB_CHARACTERS, matchesGlob } from '../../shared/glob.ts'
-import type { JsonObject } from '../../shared/json.ts'
-import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
-import { isYieldDue, type Steps } from '../../shared/steps.ts'
-import { didYouMean, quoted } from '../../shared/unknown-names.ts'
+
+import { isYieldDue, type Steps } from '../../shared/process/steps.ts'
+import { didYouMean, quoted } from '../../shared/request/unknown-names.ts'
+import { MAX_GLOB_CHARACTERS, matchesGlob } from '../../shared/text/glob.ts'
+import type { JsonObject } from '../../shared/text/json.ts'
+import { nearestName, type Synonyms } from '../../shared/text/nearest-name.ts'
 import { isWithinDepth } from '../json/depth.ts'
 import { findPlaceholders } from './placeholders.ts'
 import { REFERENCE_FIELDS, type Reference, referenceIn } from './references.ts'

@@ -6,9 +6,9 @@ import {
   AdapterTools,
   AgentActionRequest,
 } from '../../shared/contract/adapter-v1.ts'
-import { traceOf } from '../../shared/http-service.ts'
-import { described, json } from '../../shared/openapi/route.ts'
-import { readBody } from '../../shared/request-body.ts'
+import { described, json } from '../../shared/http/openapi/route.ts'
+import { readBody } from '../../shared/http/request-body.ts'
+import { traceOf } from '../../shared/http/service.ts'
 import { actOnce, translateAction } from '../operations/act.ts'
 import { describeAdapter, describeTools } from '../operations/describe.ts'
 import type { OperationParts } from '../operations/parts.ts'

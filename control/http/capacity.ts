@@ -1,7 +1,7 @@
 /** /runtime: load and capacity of this service and of its runtime services. */
 import type { AnyElysia } from 'elysia'
 import { CapacityResponse } from '../../shared/contract/capacity.ts'
-import { described, json } from '../../shared/openapi/route.ts'
+import { described, json } from '../../shared/http/openapi/route.ts'
 import { type CapacityParts, capacityNow } from '../operations/capacity.ts'
 
 export const addCapacityRoute = (app: AnyElysia, parts: CapacityParts): AnyElysia =>

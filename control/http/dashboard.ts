@@ -6,8 +6,8 @@
  * page.
  */
 import type { AnyElysia } from 'elysia'
-import { ServiceError } from '../../shared/errors.ts'
-import { described, empty, other } from '../../shared/openapi/route.ts'
+import { ServiceError } from '../../shared/contract/errors.ts'
+import { described, empty, other } from '../../shared/http/openapi/route.ts'
 
 const section = 'The dashboard'
 

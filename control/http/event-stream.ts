@@ -1,5 +1,5 @@
 /** The body of a stream of server-sent events. */
-import { eachByTurns, WRITES_PER_TURN } from '../../shared/steps.ts'
+import { eachByTurns, WRITES_PER_TURN } from '../../shared/process/steps.ts'
 import type { EventSink } from '../operations/watch-request.ts'
 import { eventsText, KEEP_ALIVE_TEXT, OPEN_TEXT, positionText } from './event-text.ts'
 

@@ -5,13 +5,13 @@
  * is answered here, or with 503. Without a database, nothing of this is done.
  */
 import type { AnyElysia } from 'elysia'
-import { traceIdOf } from '../../shared/http-service.ts'
-import { IDLE_TIMEOUT_SECONDS, WRITE_TIMEOUT_SECONDS } from '../../shared/http-time-limits.ts'
-import { readBody } from '../../shared/request-body.ts'
-import { pathOf, urlOf } from '../../shared/request-url.ts'
-import { TRACE_HEADER } from '../../shared/trace.ts'
-import { type Keeper, type NamedGraph, Unreadable } from '../journal/keeper.ts'
-import { noOwner } from '../journal/no-owner.ts'
+import { readBody } from '../../shared/http/request-body.ts'
+import { pathOf, urlOf } from '../../shared/http/request-url.ts'
+import { traceIdOf } from '../../shared/http/service.ts'
+import { IDLE_TIMEOUT_SECONDS, WRITE_TIMEOUT_SECONDS } from '../../shared/http/time-limits.ts'
+import { TRACE_HEADER } from '../../shared/logs/trace.ts'
+import { type Keeper, type NamedGraph, Unreadable } from '../log/keeper.ts'
+import { noOwner } from '../log/no-owner.ts'
 import { MAX_WAIT_MS } from './wait-ms.ts'
 
 /** Bytes of an answer that is read as a whole, so that clients can send the next request on the same connection. */

@@ -1,10 +1,10 @@
 /** The query of GET /graphs: filter and page. Pure. */
 
+import { badRequest } from '../../shared/contract/errors.ts'
 import { LISTED_GRAPH_STATES, UNREADABLE } from '../../shared/contract/graph-state.ts'
 import { DEFAULT_PAGE_GRAPHS, MAX_PAGE_GRAPHS } from '../../shared/contract/graphs.ts'
 import { LABEL_NAME } from '../../shared/contract/submission.ts'
-import { badRequest } from '../../shared/errors.ts'
-import { anyText, type QueryOf, repeatable, wholeNumber } from '../../shared/openapi/route.ts'
+import { anyText, type QueryOf, repeatable, wholeNumber } from '../../shared/http/openapi/route.ts'
 import { type GraphPageRequest, graphPlaceOf } from '../operations/graph-filter.ts'
 import { invalidCursor, knownValues, limitOf, repeatedValues } from './query-values.ts'
 

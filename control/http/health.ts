@@ -1,10 +1,10 @@
 /** /health: whether the service is up, and since when. /readyz: whether it accepts graphs. */
 import type { AnyElysia } from 'elysia'
 import { HEALTH_VERSION, HealthResponse, ReadyResponse } from '../../shared/contract/control.ts'
-import { formatUptime } from '../../shared/duration.ts'
-import { ServiceError } from '../../shared/errors.ts'
-import { described, json } from '../../shared/openapi/route.ts'
-import type { ReplicaView } from '../journal/keeper.ts'
+import { ServiceError } from '../../shared/contract/errors.ts'
+import { described, json } from '../../shared/http/openapi/route.ts'
+import { formatUptime } from '../../shared/settings/duration.ts'
+import type { ReplicaView } from '../log/keeper.ts'
 import type { Readiness } from '../operations/readiness.ts'
 
 const section = 'The service'

@@ -1,6 +1,6 @@
 /** The graph that a message to `POST /mcp` is about. Pure. */
-import { isObject } from '../../shared/json.ts'
-import type { NamedGraph } from '../journal/keeper.ts'
+import { isObject } from '../../shared/text/json.ts'
+import type { NamedGraph } from '../log/keeper.ts'
 
 /** Where to look, one after the other; nothing for a message that names none. A text may be the id of a task, or `graph_id/task_id`. */
 export function subjectsOf(body: unknown): NamedGraph[] {

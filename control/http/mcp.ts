@@ -1,14 +1,20 @@
 /** /mcp/tools, /mcp/call, /mcp/tasks: tools of MCP servers for callers without a graph. */
 import type { AnyElysia } from 'elysia'
+import { badRequest } from '../../shared/contract/errors.ts'
 import { HandleRecord, McpCallRequest, McpTools } from '../../shared/contract/mcp.ts'
-import { badRequest } from '../../shared/errors.ts'
-import { traceOf } from '../../shared/http-service.ts'
-import { isObject, jsonTypeOf, withoutNulls } from '../../shared/json.ts'
-import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
-import { described, json } from '../../shared/openapi/route.ts'
-import { readBody } from '../../shared/request-body.ts'
-import { runCooperatively, type Steps } from '../../shared/steps.ts'
-import { didYouMean, FREE_FIELDS, firstUnknown, quoted, type UnknownFields } from '../../shared/unknown-names.ts'
+import { described, json } from '../../shared/http/openapi/route.ts'
+import { readBody } from '../../shared/http/request-body.ts'
+import { traceOf } from '../../shared/http/service.ts'
+import { runCooperatively, type Steps } from '../../shared/process/steps.ts'
+import {
+  didYouMean,
+  FREE_FIELDS,
+  firstUnknown,
+  quoted,
+  type UnknownFields,
+} from '../../shared/request/unknown-names.ts'
+import { isObject, jsonTypeOf, withoutNulls } from '../../shared/text/json.ts'
+import { nearestName, type Synonyms } from '../../shared/text/nearest-name.ts'
 import { checkValue, decodeJson, invalidJson } from '../json/body.ts'
 import { checkOf } from '../json/schema-check.ts'
 import { callTool, type ToolCall } from '../operations/call-tool.ts'

@@ -2,11 +2,11 @@
 import type { AnyElysia } from 'elysia'
 import { MetricsResponse } from '../../shared/contract/control.ts'
 import { ADDRESS_CLASSES } from '../../shared/egress/address-class.ts'
-import { TASK_SECONDS } from '../../shared/histogram.ts'
-import { httpTimesOf } from '../../shared/http-service.ts'
-import { type HttpTimes, httpTimesMetric } from '../../shared/http-times.ts'
-import { described, json } from '../../shared/openapi/route.ts'
-import { processMetrics } from '../../shared/process-metrics.ts'
+import { described, json } from '../../shared/http/openapi/route.ts'
+import { httpTimesOf } from '../../shared/http/service.ts'
+import { type HttpTimes, httpTimesMetric } from '../../shared/http/times.ts'
+import { TASK_SECONDS } from '../../shared/logs/histogram.ts'
+import { processMetrics } from '../../shared/logs/process-metrics.ts'
 import {
   type Metric,
   measured,
@@ -14,7 +14,7 @@ import {
   preferredType,
   renderMetrics,
   TEXT_TYPE,
-} from '../../shared/prometheus.ts'
+} from '../../shared/logs/prometheus.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import type { AddressGuard } from '../outbound/address-guard.ts'
 import type { Counters } from '../store/counters.ts'

@@ -1,8 +1,8 @@
 /** /tasks/{id}/network: the connections of a task whose network has rules. The same below /graphs/{id}. */
 import type { AnyElysia } from 'elysia'
 import { TaskNetwork } from '../../shared/contract/task-network.ts'
-import { traceIdOf } from '../../shared/http-service.ts'
-import { described, json } from '../../shared/openapi/route.ts'
+import { described, json } from '../../shared/http/openapi/route.ts'
+import { traceIdOf } from '../../shared/http/service.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import { readNetwork } from '../operations/task-network.ts'
 import { TASK_PLACES, type TaskPlace } from './task-places.ts'

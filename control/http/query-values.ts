@@ -1,7 +1,7 @@
 /** Values of query parameters. Pure. All throw 400 with the parameter, its value and the allowed values. */
-import { badRequest } from '../../shared/errors.ts'
-import { nearestName } from '../../shared/nearest-name.ts'
-import { didYouMean } from '../../shared/unknown-names.ts'
+import { badRequest } from '../../shared/contract/errors.ts'
+import { didYouMean } from '../../shared/request/unknown-names.ts'
+import { nearestName } from '../../shared/text/nearest-name.ts'
 
 /** Most values of one parameter. */
 const MAX_VALUES = 32

@@ -1,8 +1,8 @@
 /** The events of one replica, as another replica reads them for its client. */
-import { ServiceError } from '../../shared/errors.ts'
-import { EventSplitter, type ServerSentEvent } from '../../shared/server-sent-events.ts'
-import type { AskedReplica, OtherReplicas } from '../journal/keeper.ts'
-import type { NumberBlocks } from '../journal/number-blocks.ts'
+import { ServiceError } from '../../shared/contract/errors.ts'
+import { EventSplitter, type ServerSentEvent } from '../../shared/streams/server-sent-events.ts'
+import type { AskedReplica, OtherReplicas } from '../log/keeper.ts'
+import type { NumberBlocks } from '../log/number-blocks.ts'
 import { MISSING_REPLICAS_HEADER } from '../operations/joined-lines.ts'
 import type { PartOfStream } from '../operations/watch-request.ts'
 import { EventStream } from './event-stream.ts'

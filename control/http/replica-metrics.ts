@@ -1,6 +1,6 @@
 /** Metrics of a replica on a database. Without one, they are absent. */
-import type { Metric } from '../../shared/prometheus.ts'
-import type { Keeper } from '../journal/keeper.ts'
+import type { Metric } from '../../shared/logs/prometheus.ts'
+import type { Keeper } from '../log/keeper.ts'
 import type { TaskStore } from '../store/tasks.ts'
 
 export interface ReplicaSources {

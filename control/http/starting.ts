@@ -1,6 +1,6 @@
 /** Answers every request with 503 while a replica waits for the database, and until it is registered there. */
 import type { ErrorResponse } from '../../shared/contract/control.ts'
-import { type ListenAddress, listenOptions } from '../../shared/listen.ts'
+import { type ListenAddress, listenOptions } from '../../shared/http/listen.ts'
 
 /** Seconds after which a caller may ask again. */
 const RETRY_AFTER_SECONDS = 1

@@ -1,7 +1,8 @@
 /** The query of GET /tasks: filter and page. Pure. */
+
+import { badRequest } from '../../shared/contract/errors.ts'
 import { TASK_STATUSES } from '../../shared/contract/task-status.ts'
-import { badRequest } from '../../shared/errors.ts'
-import { anyText, type QueryOf, repeatable, wholeNumber } from '../../shared/openapi/route.ts'
+import { anyText, type QueryOf, repeatable, wholeNumber } from '../../shared/http/openapi/route.ts'
 import { LEGACY_OS_TYPES, normalizeTool } from '../graph/normalize.ts'
 import { isKnownType } from '../graph/validate.ts'
 import type { ListRequest } from '../operations/list.ts'

@@ -1,8 +1,8 @@
 /** The query parameter `wait_ms`: the maximum time that a request waits for the end of a task or graph. */
 import type { AnyElysia } from 'elysia'
-import { badRequest } from '../../shared/errors.ts'
-import { WRITE_TIMEOUT_SECONDS } from '../../shared/http-time-limits.ts'
-import { wholeNumber } from '../../shared/openapi/route.ts'
+import { badRequest } from '../../shared/contract/errors.ts'
+import { wholeNumber } from '../../shared/http/openapi/route.ts'
+import { WRITE_TIMEOUT_SECONDS } from '../../shared/http/time-limits.ts'
 
 /** Longest wait of one request. A client that wants more asks again. */
 export const MAX_WAIT_MS = 60_000

@@ -3,9 +3,9 @@
  *
  * The detail names the field, or repeats what the parser says.
  */
-import { badRequest } from '../../shared/errors.ts'
-import { JsonSyntaxError, parseJson } from '../../shared/json-bytes.ts'
-import type { Steps } from '../../shared/steps.ts'
+import { badRequest } from '../../shared/contract/errors.ts'
+import type { Steps } from '../../shared/process/steps.ts'
+import { JsonSyntaxError, parseJson } from '../../shared/text/json-bytes.ts'
 import { valueFault } from './depth.ts'
 import { type LongArrays, parseObjectWithArrays } from './large-json.ts'
 

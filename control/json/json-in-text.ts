@@ -1,6 +1,7 @@
 /** The JSON value that a text of a task contains. Nobody has checked the text, so it may try to stop the service. Pure. */
-import { JsonSyntaxError, parseText } from '../../shared/json-bytes.ts'
-import { isYieldDue, type Steps } from '../../shared/steps.ts'
+
+import { isYieldDue, type Steps } from '../../shared/process/steps.ts'
+import { JsonSyntaxError, parseText } from '../../shared/text/json-bytes.ts'
 import { MAX_JSON_DEPTH } from './depth.ts'
 
 /** The value that `text` contains, or what is wrong with the text: completes `/result of task a `. */

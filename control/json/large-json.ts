@@ -10,8 +10,9 @@
  * the text up to there as a list, the guess was right. If not, the reader scans the bytes of the array. Guessing reads
  * a list of 100,000 tasks in half of the time.
  */
-import { decodeUtf8, JsonSyntaxError, parseJson, parseText } from '../../shared/json-bytes.ts'
-import { isYieldDue, type Steps } from '../../shared/steps.ts'
+
+import { isYieldDue, type Steps } from '../../shared/process/steps.ts'
+import { decodeUtf8, JsonSyntaxError, parseJson, parseText } from '../../shared/text/json-bytes.ts'
 import { OPEN_ARRAY, OPEN_OBJECT, parseSlice, Scan, UNFINISHED } from './scan.ts'
 
 /** Bytes of members that one call of `JSON.parse` parses. Fewer would make the calls the larger part of the cost. */

@@ -1,5 +1,5 @@
 /** The JSON text of a value in pieces, so that a large value neither blocks the event loop nor needs a copy. Pure. */
-import type { Steps } from '../../shared/steps.ts'
+import type { Steps } from '../../shared/process/steps.ts'
 
 /** Characters of a piece, about. A text in the value is never divided. */
 const PIECE_CHARACTERS = 16 * 1024

@@ -4,7 +4,7 @@
  * The scan looks at quotes, escapes, brackets and separators only. `JSON.parse` decides later whether a value is valid,
  * so the borders that the scan reports are right for a valid text and harmless for any other.
  */
-import { byteOrderMarkLength, decodeUtf8, JsonSyntaxError, parseText } from '../../shared/json-bytes.ts'
+import { byteOrderMarkLength, decodeUtf8, JsonSyntaxError, parseText } from '../../shared/text/json-bytes.ts'
 
 /** Bytes scanned between two yields: about a quarter of a millisecond. */
 const BYTES_PER_YIELD = 128 * 1024

@@ -5,8 +5,8 @@
  */
 import type { Static, TSchema } from '@sinclair/typebox'
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
-import { isObject, type JsonObject, withoutNulls } from '../../shared/json.ts'
-import { didYouMean, eachUnknownField, quoted } from '../../shared/unknown-names.ts'
+import { didYouMean, eachUnknownField, quoted } from '../../shared/request/unknown-names.ts'
+import { isObject, type JsonObject, withoutNulls } from '../../shared/text/json.ts'
 
 export interface SchemaFault {
   /** The wrong field, such as `action.input` or `args[1]`; empty for the whole value. */

@@ -1,6 +1,6 @@
 /** Finds invalid answers of a server. The SDK drops such answers, and their callers would wait for ever. Pure. */
 import { Type } from '@sinclair/typebox'
-import { isObject, jsonTypeOf } from '../../shared/json.ts'
+import { isObject, jsonTypeOf } from '../../shared/text/json.ts'
 import { checkOf } from '../json/schema-check.ts'
 
 /** Whether `value` looks like an answer, valid or not. */

@@ -2,8 +2,8 @@
  * Limits the body of an answer: each message, which is an event of a stream or the whole body, has at most
  * `MAX_MESSAGE_BYTES`. The observer sees each message before the reader of the body does.
  */
-import { LineTooLong } from '../../shared/line-splitter.ts'
-import { EventSplitter } from '../../shared/server-sent-events.ts'
+import { LineTooLong } from '../../shared/streams/line-splitter.ts'
+import { EventSplitter } from '../../shared/streams/server-sent-events.ts'
 import { MAX_MESSAGE_BYTES } from './limits.ts'
 
 /** `end` is called once, at any end of the body. */

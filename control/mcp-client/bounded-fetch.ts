@@ -6,8 +6,9 @@
  *   the stream had event ids, with which the SDK resumes it. An invalid answer fails its call too.
  * - A cancelled request is closed once the server has been told, even if the server ignores that.
  */
-import { isObject, jsonOrUndefined } from '../../shared/json.ts'
-import type { TraceHeaders } from '../../shared/trace.ts'
+
+import type { TraceHeaders } from '../../shared/logs/trace.ts'
+import { isObject, jsonOrUndefined } from '../../shared/text/json.ts'
 import { answerFault, isAnswer } from './answer-fault.ts'
 import { boundedBody } from './bounded-body.ts'
 

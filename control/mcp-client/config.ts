@@ -6,8 +6,8 @@
  * as a failed task hours later. Keys of other clients are ignored, except `disabled`.
  */
 import { readFileSync, statSync } from 'node:fs'
-import { messageOf, systemCodeOf, UsageError } from '../../shared/errors.ts'
-import { isObject, jsonTypeOf } from '../../shared/json.ts'
+import { messageOf, systemCodeOf, UsageError } from '../../shared/contract/errors.ts'
+import { isObject, jsonTypeOf } from '../../shared/text/json.ts'
 import { type Environment, withVariables } from './variables.ts'
 
 /** A local server, which the service starts. It communicates over standard input and output. */

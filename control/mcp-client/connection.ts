@@ -7,8 +7,8 @@
  * one.
  */
 import type { Client, Tool, Transport } from '@modelcontextprotocol/client'
-import type { TraceHeaders } from '../../shared/trace.ts'
-import { VERSION } from '../../shared/version.ts'
+import type { TraceHeaders } from '../../shared/logs/trace.ts'
+import { VERSION } from '../../shared/process/version.ts'
 import { isWithinDepth, MAX_JSON_DEPTH } from '../json/depth.ts'
 import { BoundedFetch } from './bounded-fetch.ts'
 import type { McpServerConfig } from './config.ts'

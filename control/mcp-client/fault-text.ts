@@ -1,6 +1,7 @@
 /** Turns errors of the SDK into faults with a text for the record of the task. */
-import { connectionFault } from '../../shared/connection-fault.ts'
-import { messageOf } from '../../shared/errors.ts'
+
+import { messageOf } from '../../shared/contract/errors.ts'
+import { connectionFault } from '../../shared/http/connection-fault.ts'
 import type { McpServerConfig } from './config.ts'
 import { McpFault, shortened } from './fault.ts'
 import type { Sdk } from './sdk.ts'

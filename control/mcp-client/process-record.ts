@@ -4,9 +4,9 @@
  */
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { messageOf } from '../../shared/errors.ts'
-import type { Log } from '../../shared/log.ts'
-import { identify, isProcessIdentity, type ProcessIdentity } from '../../shared/processes.ts'
+import { messageOf } from '../../shared/contract/errors.ts'
+import type { Log } from '../../shared/logs/log.ts'
+import { identify, isProcessIdentity, type ProcessIdentity } from '../../shared/process/processes.ts'
 
 export class ProcessRecord {
   readonly #path: string

@@ -6,7 +6,7 @@
  * attempt.
  */
 import type { Tool } from '@modelcontextprotocol/client'
-import { unlessAborted } from '../../shared/unless-aborted.ts'
+import { unlessAborted } from '../../shared/process/unless-aborted.ts'
 import type { McpServerConfig } from './config.ts'
 import {
   type CallOptions,

@@ -4,9 +4,9 @@
  * A tool is named `<server>/<tool>`. A name without a slash means the builtin `echo`, or else the only server with such
  * a tool. Without configured servers, calls of any name are echoed.
  */
-import { messageOf } from '../../shared/errors.ts'
-import { isObject } from '../../shared/json.ts'
-import type { Log } from '../../shared/log.ts'
+import { messageOf } from '../../shared/contract/errors.ts'
+import type { Log } from '../../shared/logs/log.ts'
+import { isObject } from '../../shared/text/json.ts'
 import { ECHO, type EchoResult, echo, echoTool } from './builtin.ts'
 import { BUILTIN_SERVER, type McpServerConfig } from './config.ts'
 import type { CallOptions, ToolResult } from './connection.ts'

@@ -17,11 +17,11 @@ import {
   Server,
   type ServerContext,
 } from '@modelcontextprotocol/server'
-import { ServiceError, stackOf } from '../../shared/errors.ts'
-import type { Log } from '../../shared/log.ts'
-import { publicSchema } from '../../shared/openapi/public-schema.ts'
-import type { RequestTrace } from '../../shared/trace.ts'
-import { VERSION } from '../../shared/version.ts'
+import { ServiceError, stackOf } from '../../shared/contract/errors.ts'
+import { publicSchema } from '../../shared/http/openapi/public-schema.ts'
+import type { Log } from '../../shared/logs/log.ts'
+import type { RequestTrace } from '../../shared/logs/trace.ts'
+import { VERSION } from '../../shared/process/version.ts'
 import { NotFound } from '../operations/named-tasks.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import { type Asker, NeedsAnswers } from './question.ts'

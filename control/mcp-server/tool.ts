@@ -1,10 +1,16 @@
 /** A tool of `POST /mcp`: a schema for its input, one for its answer, and the work. */
 import type { Static, TObject } from '@sinclair/typebox'
-import { badRequest } from '../../shared/errors.ts'
-import { isObject, jsonTypeOf, withoutNulls } from '../../shared/json.ts'
-import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
-import type { RequestTrace } from '../../shared/trace.ts'
-import { didYouMean, FREE_FIELDS, firstUnknown, quoted, type UnknownFields } from '../../shared/unknown-names.ts'
+import { badRequest } from '../../shared/contract/errors.ts'
+import type { RequestTrace } from '../../shared/logs/trace.ts'
+import {
+  didYouMean,
+  FREE_FIELDS,
+  firstUnknown,
+  quoted,
+  type UnknownFields,
+} from '../../shared/request/unknown-names.ts'
+import { isObject, jsonTypeOf, withoutNulls } from '../../shared/text/json.ts'
+import { nearestName, type Synonyms } from '../../shared/text/nearest-name.ts'
 import { MAX_JSON_DEPTH, valueFault } from '../json/depth.ts'
 import { checkOf } from '../json/schema-check.ts'
 import type { OperationParts } from '../operations/parts.ts'

@@ -1,17 +1,23 @@
 /** Approves or rejects a task that waits for it, and answers with its record once that is on disk. */
 import { APPROVAL_TYPE, ApprovalAnswer, type ApprovalResult } from '../../shared/contract/approval.ts'
-import { badRequest, ServiceError } from '../../shared/errors.ts'
-import { isObject, type JsonObject, jsonTypeOf, withoutNulls } from '../../shared/json.ts'
-import { nearestName, type Synonyms } from '../../shared/nearest-name.ts'
-import { runSync } from '../../shared/steps.ts'
-import { didYouMean, FREE_FIELDS, firstUnknown, quoted, type UnknownFields } from '../../shared/unknown-names.ts'
+import { badRequest, ServiceError } from '../../shared/contract/errors.ts'
+import { runSync } from '../../shared/process/steps.ts'
+import {
+  didYouMean,
+  FREE_FIELDS,
+  firstUnknown,
+  quoted,
+  type UnknownFields,
+} from '../../shared/request/unknown-names.ts'
+import { isObject, type JsonObject, jsonTypeOf, withoutNulls } from '../../shared/text/json.ts'
+import { nearestName, type Synonyms } from '../../shared/text/nearest-name.ts'
 import { answerIn, isApproval, isSameAnswer } from '../graph/approval.ts'
 import { childId } from '../graph/fan-out.ts'
 import type { Task } from '../graph/graph.ts'
 import { onDependencies } from '../graph/waiting.ts'
-import type { Keeper } from '../journal/keeper.ts'
 import { decodeJson, invalidJson } from '../json/body.ts'
 import { checkOf } from '../json/schema-check.ts'
+import type { Keeper } from '../log/keeper.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { knownTask, type TaskAddress } from './named-tasks.ts'

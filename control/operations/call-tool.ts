@@ -1,8 +1,8 @@
 /** Calls a tool of an MCP server: a graph of one task, whose id is the handle of the call. */
 
 import type { HandleRecord, McpCallRequest } from '../../shared/contract/mcp.ts'
-import { runCooperatively } from '../../shared/steps.ts'
-import type { RequestTrace } from '../../shared/trace.ts'
+import type { RequestTrace } from '../../shared/logs/trace.ts'
+import { runCooperatively } from '../../shared/process/steps.ts'
 import type { Task } from '../graph/graph.ts'
 import { handleRecord } from '../graph/handle.ts'
 import { literalInput } from '../graph/literal-input.ts'

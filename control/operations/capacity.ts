@@ -1,10 +1,10 @@
 /** Reports how many tasks execute and how many may, in the slots of control and in its runtime services. */
 import type { CapacityResponse, ReplicaState, RuntimeCapacity } from '../../shared/contract/capacity.ts'
 import { DEFAULT_RUNTIME } from '../../shared/contract/runtime-names.ts'
-import { isoTime } from '../../shared/iso-time.ts'
+import { isoTime } from '../../shared/text/iso-time.ts'
 import type { RuntimePool } from '../executors/runtime/pool.ts'
 import type { RemoteCapacityNow } from '../executors/runtime/remote-capacity.ts'
-import type { Keeper, OtherReplicas } from '../journal/keeper.ts'
+import type { Keeper, OtherReplicas } from '../log/keeper.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 
 export interface CapacityParts {

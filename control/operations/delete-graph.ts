@@ -1,7 +1,7 @@
 /** Deletes a graph that has ended, with the records of all its tasks. */
-import { ServiceError } from '../../shared/errors.ts'
-import type { Log } from '../../shared/log.ts'
-import type { Keeper } from '../journal/keeper.ts'
+import { ServiceError } from '../../shared/contract/errors.ts'
+import type { Log } from '../../shared/logs/log.ts'
+import type { Keeper } from '../log/keeper.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { knownGraph } from './named-tasks.ts'
 

@@ -1,5 +1,5 @@
 /** Deletes the record of a task. */
-import type { Keeper } from '../journal/keeper.ts'
+import type { Keeper } from '../log/keeper.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { knownTask, type TaskAddress } from './named-tasks.ts'

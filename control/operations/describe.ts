@@ -5,9 +5,9 @@ import {
   type AdapterCapabilities,
   type AdapterTools,
 } from '../../shared/contract/adapter-v1.ts'
+import { badRequest } from '../../shared/contract/errors.ts'
 import type { RuntimeLabels } from '../../shared/contract/runtime-names.ts'
-import { badRequest } from '../../shared/errors.ts'
-import { publicSchema } from '../../shared/openapi/public-schema.ts'
+import { publicSchema } from '../../shared/http/openapi/public-schema.ts'
 import { KINDS, type Kind, resolveKind } from '../adapter-v1/kinds.ts'
 import { capabilities, type OfferedSkill, toolManifest } from '../adapter-v1/manifest.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'

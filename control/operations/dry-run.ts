@@ -4,9 +4,10 @@
  * A dry run collects all faults. A fault hides others only if they cannot be checked without it: a task with an invalid
  * id is not checked further, and the parameters of a task with another invalid field are not checked.
  */
+
+import { ServiceError } from '../../shared/contract/errors.ts'
 import { type GraphDryRun, type GraphFault, MAX_DRY_RUN_ERRORS } from '../../shared/contract/graph-dry-run.ts'
-import { ServiceError } from '../../shared/errors.ts'
-import { inRanges, isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
+import { inRanges, isYieldDue, runCooperatively, type Steps } from '../../shared/process/steps.ts'
 import type { Callbacks } from '../callbacks/callbacks.ts'
 import { criticalPath } from '../graph/critical-path.ts'
 import type { DecodedGraph } from '../graph/decode.ts'

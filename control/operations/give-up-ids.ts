@@ -1,6 +1,6 @@
 /** Has ids of ended tasks free, so that another replica can accept a graph with them. */
-import { ServiceError } from '../../shared/errors.ts'
-import type { Keeper } from '../journal/keeper.ts'
+import { ServiceError } from '../../shared/contract/errors.ts'
+import type { Keeper } from '../log/keeper.ts'
 import type { TaskStore } from '../store/tasks.ts'
 
 export interface GiveUpParts {

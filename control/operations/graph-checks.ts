@@ -3,7 +3,7 @@
  * and differ in the handling of faults (`graph/report.ts`).
  */
 import type { GraphFields, SubmitWarning, TaskInput } from '../../shared/contract/submission.ts'
-import { inRanges, type Steps } from '../../shared/steps.ts'
+import { inRanges, type Steps } from '../../shared/process/steps.ts'
 import { ChildInputs } from '../graph/child-inputs.ts'
 import { checkGraphShape, type DecodedGraph, decodeGraph } from '../graph/decode.ts'
 import { type FanOutTasks, knownList, reviewFanOuts } from '../graph/fan-out-review.ts'

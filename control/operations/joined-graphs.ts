@@ -1,8 +1,9 @@
 /** Lists the graphs of all replicas, the newest first. A replica that does not answer is left out, and named. */
+
+import { ServiceError } from '../../shared/contract/errors.ts'
 import type { GraphSummary } from '../../shared/contract/graphs.ts'
-import { ServiceError } from '../../shared/errors.ts'
-import { isoTime } from '../../shared/iso-time.ts'
-import type { Keeper } from '../journal/keeper.ts'
+import { isoTime } from '../../shared/text/iso-time.ts'
+import type { Keeper } from '../log/keeper.ts'
 import { type GraphPageRequest, type GraphPlace, graphCursor, graphPlaceOf, newestFirst } from './graph-filter.ts'
 import { joinedLines, replicasToJoin } from './joined-lines.ts'
 import { type GraphList, type ListGraphsParts, listGraphs } from './list-graphs.ts'

@@ -1,7 +1,8 @@
 /** Pages of lists that one replica gets from another: a line for each entry, its place before a space. */
+
+import { ServiceError } from '../../shared/contract/errors.ts'
 import { EVENT_SEQ_HEADER } from '../../shared/contract/events.ts'
-import { ServiceError } from '../../shared/errors.ts'
-import type { AskedReplica, Keeper, OtherReplica } from '../journal/keeper.ts'
+import type { AskedReplica, Keeper, OtherReplica } from '../log/keeper.ts'
 
 /** In the answer to a list that lacks the tasks or graphs of some replicas: their numbers. */
 export const MISSING_REPLICAS_HEADER = 'x-missing-replicas'

@@ -2,10 +2,10 @@
  * Lists the newest tasks of all replicas, with the number of tasks in each state. A replica that does not answer is left
  * out, and named.
  */
-import { ServiceError } from '../../shared/errors.ts'
-import { isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
+import { ServiceError } from '../../shared/contract/errors.ts'
+import { isYieldDue, runCooperatively, type Steps } from '../../shared/process/steps.ts'
 import type { Task } from '../graph/graph.ts'
-import type { Keeper } from '../journal/keeper.ts'
+import type { Keeper } from '../log/keeper.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { joinedLines, replicasToJoin } from './joined-lines.ts'
 import type { ListParts, NewestTasks } from './list.ts'

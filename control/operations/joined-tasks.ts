@@ -4,9 +4,9 @@
  * Each replica is asked for pages of its tasks in that order, and the pages are merged. A replica that does not answer the
  * first request is left out, and named in the answer. Later, the list breaks with it.
  */
-import { ServiceError } from '../../shared/errors.ts'
-import { runCooperatively } from '../../shared/steps.ts'
-import type { AskedReplica, Keeper } from '../journal/keeper.ts'
+import { ServiceError } from '../../shared/contract/errors.ts'
+import { runCooperatively } from '../../shared/process/steps.ts'
+import type { AskedReplica, Keeper } from '../log/keeper.ts'
 import { joinedLines, replicasToJoin } from './joined-lines.ts'
 import type { ListParts, Part, RecordList, RestOfList } from './list.ts'
 import { inOrder, placedTasks, placeOfTask, type SharedPlace, sharedCursor, sharedPlaceOf } from './placed-tasks.ts'

@@ -1,8 +1,8 @@
 /** Lists graphs as summaries, the newest first. */
 import type { GraphSummary } from '../../shared/contract/graphs.ts'
-import { runCooperatively, type Steps } from '../../shared/steps.ts'
+import { runCooperatively, type Steps } from '../../shared/process/steps.ts'
 import { graphSummary } from '../graph/graph-summary.ts'
-import type { Keeper } from '../journal/keeper.ts'
+import type { Keeper } from '../log/keeper.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { type GraphPageRequest, graphCursor, graphPage } from './graph-filter.ts'
 

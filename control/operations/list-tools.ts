@@ -1,6 +1,7 @@
 /** Lists the tools of the MCP servers that tasks can call. */
+
+import { ServiceError } from '../../shared/contract/errors.ts'
 import type { McpTools } from '../../shared/contract/mcp.ts'
-import { ServiceError } from '../../shared/errors.ts'
 import { McpFault } from '../mcp-client/fault.ts'
 import type { McpServers } from '../mcp-client/servers.ts'
 import { toolList } from '../mcp-client/tools.ts'

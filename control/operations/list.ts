@@ -3,9 +3,9 @@
  *
  * Each part of a list is shown once all that it shows is kept. Tasks may change while a long list is read.
  */
-import { isYieldDue, nextTurn, runCooperatively, SLICE_MS, type Steps } from '../../shared/steps.ts'
+import { isYieldDue, nextTurn, runCooperatively, SLICE_MS, type Steps } from '../../shared/process/steps.ts'
 import type { Task } from '../graph/graph.ts'
-import type { Keeper } from '../journal/keeper.ts'
+import type { Keeper } from '../log/keeper.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { knownGraph } from './named-tasks.ts'
 import { recordJson } from './record-json.ts'

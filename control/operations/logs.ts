@@ -1,12 +1,13 @@
 /** Reads pages of the output of a task: from its result, or, while it runs, from the output so far. */
-import { textOf } from '../../shared/bounded-output.ts'
+
+import { badRequest, messageOf, ServiceError } from '../../shared/contract/errors.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
-import { badRequest, messageOf, ServiceError } from '../../shared/errors.ts'
+import { textOf } from '../../shared/streams/bounded-output.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
 import type { Task } from '../graph/graph.ts'
 import { type Page, page, streamsOf } from '../graph/log-page.ts'
 import { ResultFile } from '../graph/result-file.ts'
-import type { Keeper } from '../journal/keeper.ts'
+import type { Keeper } from '../log/keeper.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { knownTask, type TaskAddress } from './named-tasks.ts'

@@ -1,5 +1,5 @@
 /** Watches which replicas there are. Asks the database only while there is a watcher. */
-import type { Keeper } from '../journal/keeper.ts'
+import type { Keeper } from '../log/keeper.ts'
 import { type Joined, replicasToJoin } from './joined-lines.ts'
 
 /** Milliseconds between two looks. Until then, a new replica is not noticed. */

@@ -1,6 +1,6 @@
 /** Finds the tasks of a call: the named tasks, or all tasks of a graph. */
-import { badRequest, ServiceError } from '../../shared/errors.ts'
-import { inRanges, runCooperatively, type Steps } from '../../shared/steps.ts'
+import { badRequest, ServiceError } from '../../shared/contract/errors.ts'
+import { inRanges, runCooperatively, type Steps } from '../../shared/process/steps.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import type { TaskStore } from '../store/tasks.ts'
 

@@ -1,12 +1,13 @@
 /** Counts attempts by runtime service: those of this replica, and with a database those of all others. */
+
+import { ServiceError } from '../../shared/contract/errors.ts'
 import { PlacedAttempts } from '../../shared/contract/replicas.ts'
 import { DEFAULT_RUNTIME } from '../../shared/contract/runtime-names.ts'
-import { ServiceError } from '../../shared/errors.ts'
-import { isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
+import { isYieldDue, runCooperatively, type Steps } from '../../shared/process/steps.ts'
 import type { RuntimePool } from '../executors/runtime/pool.ts'
-import type { AskedReplica, Keeper } from '../journal/keeper.ts'
-import { noOwner } from '../journal/no-owner.ts'
 import { checkOf } from '../json/schema-check.ts'
+import type { AskedReplica, Keeper } from '../log/keeper.ts'
+import { noOwner } from '../log/no-owner.ts'
 import type { TaskStore } from '../store/tasks.ts'
 
 export interface AttemptsParts {

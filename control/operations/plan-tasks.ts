@@ -1,6 +1,7 @@
 /** Asks executors for the plans of delegated tasks. Limits concurrent requests and the total time. */
+
+import { messageOf } from '../../shared/contract/errors.ts'
 import { MAX_DRY_RUN_PLANS, type TaskPlan } from '../../shared/contract/graph-dry-run.ts'
-import { messageOf } from '../../shared/errors.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
 import { withoutInputs } from '../graph/file-references.ts'
 import { normalizeTool } from '../graph/normalize.ts'

@@ -1,6 +1,6 @@
 /** Decides whether the service accepts graphs now, for submissions, /health and /readyz. */
-import { messageOf, ServiceError } from '../../shared/errors.ts'
-import type { Keeper } from '../journal/keeper.ts'
+import { messageOf, ServiceError } from '../../shared/contract/errors.ts'
+import type { Keeper } from '../log/keeper.ts'
 import type { Retention } from '../store/retention.ts'
 
 export interface ReadinessOptions {

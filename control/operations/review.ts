@@ -10,8 +10,8 @@ import {
   type SubmitWarning,
   type TaskInput,
 } from '../../shared/contract/submission.ts'
-import { inRanges, type Steps } from '../../shared/steps.ts'
-import { didYouMean, eachUnknownField, quoted, type UnknownFields } from '../../shared/unknown-names.ts'
+import { inRanges, type Steps } from '../../shared/process/steps.ts'
+import { didYouMean, eachUnknownField, quoted, type UnknownFields } from '../../shared/request/unknown-names.ts'
 import { type ExecutableTask, ExecutionError, type ToolParameters } from '../executors/executor.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
 import { graphFieldFaults, nearestTaskField, unknownTaskField, unknownTaskFields } from '../graph/known-fields.ts'

@@ -1,4 +1,6 @@
 /** The pool of runtime services: lists, adds, drains and removes them. Changes are kept before the answer. */
+
+import { badRequest } from '../../shared/contract/errors.ts'
 import type { RuntimeLabels } from '../../shared/contract/runtime-names.ts'
 import { RUNTIME_NAME_RULE } from '../../shared/contract/runtime-names.ts'
 import {
@@ -7,16 +9,26 @@ import {
   type RuntimeRemoval,
   type RuntimesResponse,
 } from '../../shared/contract/runtimes.ts'
-import { badRequest } from '../../shared/errors.ts'
-import { isObject, jsonTypeOf, withoutNulls } from '../../shared/json.ts'
-import type { Log } from '../../shared/log.ts'
-import { nearestName } from '../../shared/nearest-name.ts'
-import { isRuntimeName, type RuntimeEntry, runtimeLabelsFault, runtimeUrlOf } from '../../shared/runtime-entry.ts'
-import { shownUrl } from '../../shared/shown-url.ts'
-import { socketPathOf } from '../../shared/socket-address.ts'
-import { runSync } from '../../shared/steps.ts'
-import { isToken, TOKEN_RULE } from '../../shared/token-form.ts'
-import { didYouMean, FREE_FIELDS, firstUnknown, quoted, type UnknownFields } from '../../shared/unknown-names.ts'
+import { shownUrl } from '../../shared/http/shown-url.ts'
+import { socketPathOf } from '../../shared/http/socket-address.ts'
+import { isToken, TOKEN_RULE } from '../../shared/http/token-form.ts'
+import type { Log } from '../../shared/logs/log.ts'
+import { runSync } from '../../shared/process/steps.ts'
+import {
+  didYouMean,
+  FREE_FIELDS,
+  firstUnknown,
+  quoted,
+  type UnknownFields,
+} from '../../shared/request/unknown-names.ts'
+import {
+  isRuntimeName,
+  type RuntimeEntry,
+  runtimeLabelsFault,
+  runtimeUrlOf,
+} from '../../shared/settings/runtime-entry.ts'
+import { isObject, jsonTypeOf, withoutNulls } from '../../shared/text/json.ts'
+import { nearestName } from '../../shared/text/nearest-name.ts'
 import type { RuntimePool } from '../executors/runtime/pool.ts'
 import type { PoolMember } from '../executors/runtime/pool-member.ts'
 import type { PooledEntry } from '../graph/pool-state.ts'

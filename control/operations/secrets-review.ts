@@ -1,7 +1,8 @@
 /** Reviews the `secrets` of a submitted task: whether its executor takes them, and whether they exist. */
-import { secretNameOf } from '../../shared/runtime-request/secrets.ts'
-import { shortened } from '../../shared/runtime-request/text.ts'
-import type { SecretsDirectory } from '../../shared/secrets-directory.ts'
+
+import type { SecretsDirectory } from '../../shared/files/secrets-directory.ts'
+import { secretNameOf } from '../../shared/request/secrets.ts'
+import { shortened } from '../../shared/request/text.ts'
 import type { ExecutableTask } from '../executors/executor.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
 import { secretsFault } from '../graph/task-secrets.ts'

@@ -1,7 +1,7 @@
 /** Submits a graph and waits until its tasks have ended, in one request. */
-import { inRanges, runCooperatively, type Steps } from '../../shared/steps.ts'
+import { inRanges, runCooperatively, type Steps } from '../../shared/process/steps.ts'
 import type { Task } from '../graph/graph.ts'
-import type { Keeper } from '../journal/keeper.ts'
+import type { Keeper } from '../log/keeper.ts'
 import { type Submission, type SubmitParts, type SubmittedGraph, submit } from './submit.ts'
 import { allEnded } from './wait.ts'
 

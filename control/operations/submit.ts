@@ -1,8 +1,8 @@
 /** Submits a graph of tasks. If a graph is repeated with the same idempotency key, it gets the first answer. */
 import type { SubmitResponse } from '../../shared/contract/submission.ts'
-import type { RequestTrace } from '../../shared/trace.ts'
+import type { RequestTrace } from '../../shared/logs/trace.ts'
 import type { Task } from '../graph/graph.ts'
-import type { KeptKeys } from '../journal/keeper.ts'
+import type { KeptKeys } from '../log/keeper.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import type { GraphInput } from './graph-checks.ts'
 import { type AcceptedGraph, type CheckedGraph, type IntakeParts, takeInGraph, warningsMember } from './intake.ts'

@@ -1,6 +1,6 @@
 /** Selects the tasks of a list, and pages through them with cursors. */
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
-import { isYieldDue, type Steps } from '../../shared/steps.ts'
+import { isYieldDue, type Steps } from '../../shared/process/steps.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import type { ToolRef } from '../graph/normalize.ts'
 import type { TaskStore } from '../store/tasks.ts'

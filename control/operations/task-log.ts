@@ -5,11 +5,12 @@
  * progress that the attempt reports. The source of an ended task is its result. Followers share the bytes of a source;
  * each of them holds only its position.
  */
-import { lastLinesStart } from '../../shared/bounded-output.ts'
+
 import type { ProgressEntry } from '../../shared/contract/control.ts'
+import { messageOf, ServiceError } from '../../shared/contract/errors.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
-import { messageOf, ServiceError } from '../../shared/errors.ts'
-import { grown } from '../../shared/growth-waiters.ts'
+import { lastLinesStart } from '../../shared/streams/bounded-output.ts'
+import { grown } from '../../shared/streams/growth-waiters.ts'
 import type { LogStart, OutputSoFar } from '../executors/executor.ts'
 import type { Handle } from '../graph/cold-fields.ts'
 import type { Task } from '../graph/graph.ts'

@@ -1,7 +1,8 @@
 /** Reads what a task did through the rules of its network: from the runtime service that ran it, else its totals from its result. */
+
+import { messageOf, ServiceError } from '../../shared/contract/errors.ts'
 import { NO_NETWORK, type TaskNetwork } from '../../shared/contract/task-network.ts'
-import { messageOf, ServiceError } from '../../shared/errors.ts'
-import { isObject } from '../../shared/json.ts'
+import { isObject } from '../../shared/text/json.ts'
 import { ExecutionError } from '../executors/executor.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
 import type { Task } from '../graph/graph.ts'

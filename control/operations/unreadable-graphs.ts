@@ -1,8 +1,8 @@
 /** Lists graphs that were set aside, because their rows in the database cannot be read. The newest first. */
 import { UNREADABLE } from '../../shared/contract/graph-state.ts'
 import type { UnreadableGraph } from '../../shared/contract/graphs.ts'
-import { isoTime } from '../../shared/iso-time.ts'
-import type { Keeper } from '../journal/keeper.ts'
+import { isoTime } from '../../shared/text/iso-time.ts'
+import type { Keeper } from '../log/keeper.ts'
 import { type GraphPageRequest, graphCursor } from './graph-filter.ts'
 
 /** None without a database: there, a file that cannot be read stops the start. Rejects with 503. */

@@ -1,9 +1,10 @@
 /** Waits for a graph of another replica: its owner waits, and answers with the states of the tasks. */
+
+import { ServiceError } from '../../shared/contract/errors.ts'
 import { WaitedGraph } from '../../shared/contract/replicas.ts'
-import { ServiceError } from '../../shared/errors.ts'
-import type { Keeper } from '../journal/keeper.ts'
-import { noOwner } from '../journal/no-owner.ts'
 import { checkOf } from '../json/schema-check.ts'
+import type { Keeper } from '../log/keeper.ts'
+import { noOwner } from '../log/no-owner.ts'
 
 export interface WaitElsewhereParts {
   readonly keeper: Pick<Keeper, 'others'>

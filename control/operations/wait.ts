@@ -1,6 +1,6 @@
 /** Waits until tasks have ended, the time is up, or the caller has disconnected. */
 import type { Graph, Task } from '../graph/graph.ts'
-import type { Keeper } from '../journal/keeper.ts'
+import type { Keeper } from '../log/keeper.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { type NamedTasks, namedTasks, type TaskNames } from './named-tasks.ts'
 

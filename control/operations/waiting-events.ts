@@ -9,7 +9,7 @@
 import type { ServiceEvent } from '../../shared/contract/events.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
 import type { Waiting } from '../../shared/contract/waiting.ts'
-import { isoTime } from '../../shared/iso-time.ts'
+import { isoTime } from '../../shared/text/iso-time.ts'
 import type { Task } from '../graph/graph.ts'
 import { waitingOf } from '../graph/waiting.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'

@@ -8,7 +8,7 @@ import type { ExecutorRegistry } from '../executors/registry.ts'
 import type { Handle } from '../graph/cold-fields.ts'
 import type { Task } from '../graph/graph.ts'
 import { waitingOf } from '../graph/waiting.ts'
-import type { Keeper } from '../journal/keeper.ts'
+import type { Keeper } from '../log/keeper.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 
 export interface WaitingParts {

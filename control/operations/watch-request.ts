@@ -1,8 +1,8 @@
 /** The request for a stream of events, and the parts that a stream needs. */
 import type { ServiceEvent } from '../../shared/contract/events.ts'
-import type { Log } from '../../shared/log.ts'
-import type { KeptEvents } from '../journal/keeper.ts'
-import type { Positions } from '../journal/positions.ts'
+import type { Log } from '../../shared/logs/log.ts'
+import type { KeptEvents } from '../log/keeper.ts'
+import type { Positions } from '../log/positions.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import type { WaitingEvents } from './waiting-events.ts'
 import type { WatchSubject } from './watch-subject.ts'

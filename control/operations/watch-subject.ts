@@ -1,7 +1,7 @@
 /** The subject of an event stream: the whole service, a graph, a task, or a removed graph or task. */
 import type { Graph, Task } from '../graph/graph.ts'
-import type { EventFilter } from '../journal/event-feed.ts'
-import type { Positions } from '../journal/positions.ts'
+import type { EventFilter } from '../log/event-feed.ts'
+import type { Positions } from '../log/positions.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { knownGraph, knownTask, NotFound, type TaskAddress } from './named-tasks.ts'
 

@@ -8,16 +8,17 @@
  * If the buffer of a live client is full, the stream waits until the client has read, then replays the missed events. A
  * client that does not read for too long gets `lagging`, and the stream ends. No stream holds more than its buffer.
  */
+
+import { stackOf } from '../../shared/contract/errors.ts'
 import type { ServiceEvent } from '../../shared/contract/events.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
-import { stackOf } from '../../shared/errors.ts'
-import { isoTime } from '../../shared/iso-time.ts'
+import { isoTime } from '../../shared/text/iso-time.ts'
 import type { Task } from '../graph/graph.ts'
-import { type EventFilter, isWanted } from '../journal/event-feed.ts'
-import { HistoryGone } from '../journal/event-reader.ts'
-import { blockOf, startOf } from '../journal/number-blocks.ts'
-import { type OwedRange, owedAfter, type Positions, positionsText } from '../journal/positions.ts'
-import { ResentEvents } from '../journal/resent-events.ts'
+import { type EventFilter, isWanted } from '../log/event-feed.ts'
+import { HistoryGone } from '../log/event-reader.ts'
+import { blockOf, startOf } from '../log/number-blocks.ts'
+import { type OwedRange, owedAfter, type Positions, positionsText } from '../log/positions.ts'
+import { ResentEvents } from '../log/resent-events.ts'
 import { presentState } from './present-state.ts'
 import type { Reason } from './waiting-events.ts'
 import { type EventSink, isKnownNumber, type WatchParts, type WatchRequest } from './watch-request.ts'

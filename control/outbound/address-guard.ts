@@ -9,8 +9,8 @@ import { hostOf, isLocalName } from '../../shared/egress/host.ts'
 import { type IpAddress, ipText, parseIp, parseIpv4 } from '../../shared/egress/ip-address.ts'
 import { parseRule, type Rule } from '../../shared/egress/rule.ts'
 import { decideAddress, type Egress } from '../../shared/egress/rules.ts'
-import { systemAddresses } from '../../shared/system-addresses.ts'
-import { unlessAborted } from '../../shared/unless-aborted.ts'
+import { systemAddresses } from '../../shared/http/system-addresses.ts'
+import { unlessAborted } from '../../shared/process/unless-aborted.ts'
 
 /** `public` allows only addresses of the public internet. */
 export const ADDRESS_POLICIES = ['public', 'any'] as const

@@ -5,9 +5,9 @@
  * name. Redirects are not followed, as each needs a check of its own. No proxy is used: it would look up the name itself.
  */
 
-import { neverConnected } from '../../shared/connection-fault.ts'
+import { systemCodeOf } from '../../shared/contract/errors.ts'
 import { hostOf } from '../../shared/egress/host.ts'
-import { systemCodeOf } from '../../shared/errors.ts'
+import { neverConnected } from '../../shared/http/connection-fault.ts'
 import type { AddressGuard } from './address-guard.ts'
 
 export interface PinnedRequest {

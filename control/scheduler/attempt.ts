@@ -4,9 +4,9 @@
  * The first reason to stop wins. Once the signal has fired, the outcome no longer depends on what the executor returns
  * or throws. The slot becomes free when the executor has returned, because nothing of the attempt runs after that.
  */
-import { stackOf } from '../../shared/errors.ts'
-import type { Log } from '../../shared/log.ts'
-import type { TraceHeaders } from '../../shared/trace.ts'
+import { stackOf } from '../../shared/contract/errors.ts'
+import type { Log } from '../../shared/logs/log.ts'
+import type { TraceHeaders } from '../../shared/logs/trace.ts'
 import {
   ExecutionError,
   type Executor,

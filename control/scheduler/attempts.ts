@@ -4,7 +4,7 @@
  * Only executing attempts hold a slot (`slots.ts`). If the start of an attempt cannot be written to the journal, the
  * attempt does nothing. Its task is held until writing works again, and no other attempt starts meanwhile.
  */
-import type { Log } from '../../shared/log.ts'
+import type { Log } from '../../shared/logs/log.ts'
 import type { OutputSoFar, StopReason } from '../executors/executor.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
 import { missingSourceOf } from '../executors/runtime/outcome.ts'

@@ -4,7 +4,7 @@
  * A condition is tested once, before the first attempt of the task, because its value may be in a file. The loop works
  * in time slices, so 100,000 conditions do not block the event loop.
  */
-import { nextTurn, runCooperatively, SLICE_MS } from '../../shared/steps.ts'
+import { nextTurn, runCooperatively, SLICE_MS } from '../../shared/process/steps.ts'
 import { copyFailure } from '../executors/plain-copies.ts'
 import type { Failure } from '../graph/failure.ts'
 import type { Task } from '../graph/graph.ts'

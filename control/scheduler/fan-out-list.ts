@@ -1,5 +1,5 @@
 /** Determines the list for which a task with `for_each` has children, once, when the task may run. */
-import { jsonTypeOf } from '../../shared/json.ts'
+import { jsonTypeOf } from '../../shared/text/json.ts'
 import { ExecutionError, invalidInput } from '../executors/executor.ts'
 import { type ListSource, listSource } from '../graph/fan-out.ts'
 import type { Task } from '../graph/graph.ts'

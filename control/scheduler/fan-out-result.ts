@@ -5,7 +5,7 @@
  * A small array refers to the results of the children. A large one becomes a file, of the texts of the results: no value of
  * megabytes is made. All of it works in steps.
  */
-import { isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
+import { isYieldDue, runCooperatively, type Steps } from '../../shared/process/steps.ts'
 import type { Failure } from '../graph/failure.ts'
 import type { Graph, Task, TaskExpansion } from '../graph/graph.ts'
 import { isLargeJson, LARGE_RESULT_CHARACTERS, ResultFile, type StoredResult } from '../graph/result-file.ts'

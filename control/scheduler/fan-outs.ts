@@ -5,9 +5,9 @@
  * are queued like other tasks, at most `max_parallel` at a time. Once all children have ended, the task ends. Whatever
  * concerns thousands of children takes a step for each of them: `step`.
  */
-import { messageOf } from '../../shared/errors.ts'
-import type { Log } from '../../shared/log.ts'
-import { nextTurn, runCooperatively, SLICE_MS } from '../../shared/steps.ts'
+import { messageOf } from '../../shared/contract/errors.ts'
+import type { Log } from '../../shared/logs/log.ts'
+import { nextTurn, runCooperatively, SLICE_MS } from '../../shared/process/steps.ts'
 import { copyFailure } from '../executors/plain-copies.ts'
 import { Expansion } from '../graph/expansion.ts'
 import type { Failure } from '../graph/failure.ts'

@@ -7,9 +7,8 @@
  * the input until the task has ended.
  */
 
-import { pointerValue } from '../../shared/json-pointer.ts'
-import { isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
-import { quoted } from '../../shared/unknown-names.ts'
+import { isYieldDue, runCooperatively, type Steps } from '../../shared/process/steps.ts'
+import { quoted } from '../../shared/request/unknown-names.ts'
 import { ExecutionError, invalidInput } from '../executors/executor.ts'
 import type { Task } from '../graph/graph.ts'
 import { parameterBytes } from '../graph/parameters.ts'
@@ -20,6 +19,7 @@ import { ResolvedSize } from '../graph/resolved-size.ts'
 import { aboutCharacters, type ResultFile } from '../graph/result-file.ts'
 import { referencedSecretsFault } from '../graph/task-secrets.ts'
 import { isWithinDepth, MAX_JSON_DEPTH } from '../json/depth.ts'
+import { pointerValue } from '../json/json-pointer.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import type { GraphRoom } from './graph-room.ts'
 import { parsedResult, type ReadResult, ReferencedRecord } from './referenced-record.ts'

@@ -7,7 +7,7 @@
  * secrets, or for somebody else in another service, have other outcomes.
  */
 import { DEFAULT_CACHE_TTL_MS } from '../../shared/contract/cache.ts'
-import { sortedNames } from '../../shared/runtime-request/secrets.ts'
+import { sortedNames } from '../../shared/request/secrets.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import type { TaskStore } from '../store/tasks.ts'
 

@@ -7,7 +7,7 @@
  */
 import type { ApprovalResult } from '../../shared/contract/approval.ts'
 import { CONDITION_NOT_MET, NO_DEPENDENCY_FAILED } from '../../shared/contract/run-if.ts'
-import type { Log } from '../../shared/log.ts'
+import type { Log } from '../../shared/logs/log.ts'
 import { rejection } from '../graph/approval.ts'
 import type { AttemptOutput } from '../graph/attempt-record.ts'
 import { decide, type SkipStanding, STANDING_BITS, standingOf } from '../graph/conditions.ts'

@@ -1,5 +1,5 @@
 /** The record of an ended task, as references see it: it never changes, and a large result is read from its file. */
-import { runCooperatively } from '../../shared/steps.ts'
+import { runCooperatively } from '../../shared/process/steps.ts'
 import type { Task } from '../graph/graph.ts'
 import { hidesAt, taskRecord, wholeInputs } from '../graph/record.ts'
 import { LARGE_RESULT_CHARACTERS, ResultFile, type StoredResult } from '../graph/result-file.ts'

@@ -1,5 +1,5 @@
 /** Records the reports of executing attempts: processes, handles in other services, progress. */
-import { identify } from '../../shared/processes.ts'
+import { identify } from '../../shared/process/processes.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import type { AttemptHost } from './attempt.ts'
 

@@ -13,9 +13,9 @@
  * `fault` contains the reason, and `onFault` is called.
  */
 import type { ApprovalResult } from '../../shared/contract/approval.ts'
-import { messageOf, stackOf } from '../../shared/errors.ts'
-import type { Log } from '../../shared/log.ts'
-import { inRanges, type Steps } from '../../shared/steps.ts'
+import { messageOf, stackOf } from '../../shared/contract/errors.ts'
+import type { Log } from '../../shared/logs/log.ts'
+import { inRanges, type Steps } from '../../shared/process/steps.ts'
 import type { OutputSoFar } from '../executors/executor.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
 import { isApproval, unanswered } from '../graph/approval.ts'

@@ -1,7 +1,7 @@
 /** The changes of tasks in memory. All of them pass through `TaskStore.apply`. */
 
 import type { ReusedFrom } from '../../shared/contract/control.ts'
-import type { ProcessIdentity } from '../../shared/processes.ts'
+import type { ProcessIdentity } from '../../shared/process/processes.ts'
 import type { AttemptOutput } from '../graph/attempt-record.ts'
 import type { Handle } from '../graph/cold-fields.ts'
 import type { SkipStanding } from '../graph/conditions.ts'

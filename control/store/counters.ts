@@ -1,7 +1,7 @@
 /** Counts of changes since the service started, for metrics. Recovered tasks count when they end. */
 
 import type { TaskStatus, TerminalStatus } from '../../shared/contract/task-status.ts'
-import { Histogram, TASK_SECONDS } from '../../shared/histogram.ts'
+import { Histogram, TASK_SECONDS } from '../../shared/logs/histogram.ts'
 import type { Change } from './change.ts'
 import type { TaskStore } from './tasks.ts'
 

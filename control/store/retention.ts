@@ -7,8 +7,8 @@
  * Services that share a database share `maxStoredTasks`, too: a takeover then changes nothing. The oldest graphs of all go,
  * and each service removes its own among them, soon: until then, more tasks are stored. Bytes are of each service alone.
  */
-import { ServiceError } from '../../shared/errors.ts'
-import type { Log } from '../../shared/log.ts'
+import { ServiceError } from '../../shared/contract/errors.ts'
+import type { Log } from '../../shared/logs/log.ts'
 import type { Graph } from '../graph/graph.ts'
 import type { Change } from './change.ts'
 import type { TaskNumbers } from './task-count.ts'

@@ -6,7 +6,7 @@
  * knows them. If the graph is refused, the previous tasks keep their ids. A scoped graph claims no ids of the service, nor
  * do children of tasks with `for_each`.
  */
-import { ServiceError } from '../../shared/errors.ts'
+import { ServiceError } from '../../shared/contract/errors.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import { IdMap } from './id-map.ts'
 

@@ -8,7 +8,7 @@
  * callers do not see the graph. Then `apply` with `graph-accepted` makes all of it visible at once.
  */
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
-import { inRanges, isYieldDue, runCooperatively, type Steps } from '../../shared/steps.ts'
+import { inRanges, isYieldDue, runCooperatively, type Steps } from '../../shared/process/steps.ts'
 import type { Graph, Task, TaskExpansion } from '../graph/graph.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import { storedBytes } from '../graph/stored-bytes.ts'

@@ -5,12 +5,13 @@
  * tried again after growing pauses; what finds the queue full is dropped. Nothing waits for it but the end of the service,
  * for a moment.
  */
-import { readBounded } from '../../shared/bounded-output.ts'
-import { faultText } from '../../shared/connection-fault.ts'
-import { GrowingPause } from '../../shared/growing-pause.ts'
-import { isObject, jsonOrUndefined } from '../../shared/json.ts'
-import type { Log } from '../../shared/log.ts'
-import { VERSION } from '../../shared/version.ts'
+
+import { faultText } from '../../shared/http/connection-fault.ts'
+import { GrowingPause } from '../../shared/http/growing-pause.ts'
+import type { Log } from '../../shared/logs/log.ts'
+import { VERSION } from '../../shared/process/version.ts'
+import { readBounded } from '../../shared/streams/bounded-output.ts'
+import { isObject, jsonOrUndefined } from '../../shared/text/json.ts'
 import type { TracingSettings } from './settings.ts'
 import { type Attribute, attributes, type Span } from './spans.ts'
 

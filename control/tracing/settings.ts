@@ -1,5 +1,5 @@
 /** Where traces go, from the variables that OpenTelemetry names. */
-import { UsageError } from '../../shared/errors.ts'
+import { UsageError } from '../../shared/contract/errors.ts'
 
 export interface TracingSettings {
   /** Of the traces, not the base. */

@@ -4,7 +4,7 @@
  * All of it follows from the graph, so that a restart of the service goes on with the same trace: the trace of the caller
  * is in the trace id of the graph, and the other ids are made of the ids of graph, task and attempt.
  */
-import { parseTraceParent, type RequestTrace, type TraceHeaders } from '../../shared/trace.ts'
+import { parseTraceParent, type RequestTrace, type TraceHeaders } from '../../shared/logs/trace.ts'
 
 export interface TraceContext {
   /** 32 hex digits. */

@@ -4,8 +4,8 @@
  * A graph is a span from its acceptance to its end. Each attempt of its tasks is a span below it, those of children below
  * the task with `for_each`. Spans come from the changes of the store; nothing waits for them.
  */
-import type { Log } from '../../shared/log.ts'
-import { runCooperatively } from '../../shared/steps.ts'
+import type { Log } from '../../shared/logs/log.ts'
+import { runCooperatively } from '../../shared/process/steps.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import { graphTotals } from '../graph/graph-summary.ts'
 import type { Change } from '../store/change.ts'

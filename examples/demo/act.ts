@@ -4,8 +4,8 @@
  */
 import { join } from 'node:path'
 import type { TaskRecord } from '../../shared/contract/control.ts'
-import type { GraphProgress } from '../../shared/live-view/progress.ts'
-import type { LiveView } from '../../shared/live-view/screen.ts'
+import type { GraphProgress } from '../../shared/text/live-view/progress.ts'
+import type { LiveView } from '../../shared/text/live-view/screen.ts'
 import type { Client } from './client.ts'
 import { tasksOf } from './control.ts'
 import { type ExampleGraph, expectedOn } from './graph.ts'

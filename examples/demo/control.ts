@@ -1,9 +1,9 @@
 /** The control service of the demo, which runs the graphs. */
 import { existsSync } from 'node:fs'
 import type { TaskRecord } from '../../shared/contract/control.ts'
-import { endGroup } from '../../shared/process-group.ts'
-import { markedProcesses, processStat } from '../../shared/processes.ts'
-import { attemptMarkOf, serviceIdOf } from '../../shared/service-id.ts'
+import { endGroup } from '../../shared/process/process-group.ts'
+import { markedProcesses, processStat } from '../../shared/process/processes.ts'
+import { attemptMarkOf, serviceIdOf } from '../../shared/process/service-id.ts'
 import { ServiceProcess } from './service-process.ts'
 import type { Workspace } from './workspace.ts'
 

@@ -1,5 +1,5 @@
 /** The environment of all processes that the demo starts. */
-import { bypassProxyForLoopback } from '../../shared/proxy.ts'
+import { bypassProxyForLoopback } from '../../shared/http/proxy.ts'
 
 /** Our environment without the settings of taskmill in it: the demo is the same everywhere. */
 export function childEnvironment(): Record<string, string> {

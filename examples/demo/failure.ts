@@ -1,8 +1,8 @@
 /** Describes a failed step: its record, its resource use, and a remedy. Pure. */
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { ResourceUsage } from '../../shared/contract/runtime.ts'
-import { formatDuration } from '../../shared/live-view/frame.ts'
-import { wrap } from '../../shared/live-view/palette.ts'
+import { formatDuration } from '../../shared/text/live-view/frame.ts'
+import { wrap } from '../../shared/text/live-view/palette.ts'
 import { oneLine } from './results.ts'
 import { type RuntimeResult, runtimeResultOf } from './runtime-result.ts'
 

@@ -1,7 +1,7 @@
 /** Describes the isolation and the limits of the steps of a build: what they requested and what they got. Pure. */
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
-import { wrap } from '../../shared/live-view/palette.ts'
+import { wrap } from '../../shared/text/live-view/palette.ts'
 import { runtimeResultOf } from './runtime-result.ts'
 
 /** A paragraph for each plan that there was; on one host they are mostly alike. `columns` is how wide they may be. */

@@ -1,6 +1,6 @@
 /** Computes the progress of a graph of the demo from its records and from the expectations in its file. Pure. */
 import type { TaskRecord } from '../../shared/contract/control.ts'
-import { type GraphProgress, type ShownTask, taskProgress } from '../../shared/live-view/progress.ts'
+import { type GraphProgress, type ShownTask, taskProgress } from '../../shared/text/live-view/progress.ts'
 import type { ExampleTask } from './graph.ts'
 
 /** `records` are those of one graph; `now` is milliseconds since 1970, as Date.now() gives them. */

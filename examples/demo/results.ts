@@ -1,8 +1,8 @@
 /** Shows the outcome of each task as a table. Pure. */
 import type { TaskRecord } from '../../shared/contract/control.ts'
-import { formatDuration } from '../../shared/live-view/frame.ts'
-import { cut, fit, type Paint, type Style } from '../../shared/live-view/palette.ts'
-import type { GraphProgress, TaskProgress } from '../../shared/live-view/progress.ts'
+import { formatDuration } from '../../shared/text/live-view/frame.ts'
+import { cut, fit, type Paint, type Style } from '../../shared/text/live-view/palette.ts'
+import type { GraphProgress, TaskProgress } from '../../shared/text/live-view/progress.ts'
 import type { ExampleTask } from './graph.ts'
 
 export function renderResults(

@@ -18,7 +18,7 @@ import {
 import { asExecutionError } from '../../control/executors/os/file.ts'
 import type { FileRoot } from '../../control/executors/os/file-root.ts'
 import { ToolParams } from '../../control/executors/params.ts'
-import { systemCodeOf } from '../../shared/errors.ts'
+import { systemCodeOf } from '../../shared/contract/errors.ts'
 
 const ALGORITHMS = ['md5', 'sha1', 'sha256', 'sha512'] as const
 

@@ -1,9 +1,10 @@
 /** The client subcommands: thin clients of the HTTP API. `command-line.ts` loads them only for a client subcommand or for help. */
-import { versionLine } from '../../shared/build-info.ts'
-import { UsageError } from '../../shared/errors.ts'
-import { describeSettings, readCommandLine } from '../../shared/flags.ts'
-import { CallFailed, httpUrl, ServiceClient } from '../../shared/http-client.ts'
-import { bypassProxyForLoopback } from '../../shared/proxy.ts'
+
+import { UsageError } from '../../shared/contract/errors.ts'
+import { CallFailed, httpUrl, ServiceClient } from '../../shared/http/client.ts'
+import { bypassProxyForLoopback } from '../../shared/http/proxy.ts'
+import { versionLine } from '../../shared/process/build-info.ts'
+import { describeSettings, readCommandLine } from '../../shared/settings/flags.ts'
 import type { Command } from './command.ts'
 import { health } from './health.ts'
 import { kill } from './kill.ts'

@@ -1,6 +1,7 @@
 /** A client subcommand. It returns its output and exit code, or throws. Only `command-line.ts` prints and exits. */
-import type { Settings, SettingValues } from '../../shared/flags.ts'
-import type { ServiceClient } from '../../shared/http-client.ts'
+
+import type { ServiceClient } from '../../shared/http/client.ts'
+import type { Settings, SettingValues } from '../../shared/settings/flags.ts'
 
 export interface Answer {
   /** The response of the service. */

@@ -1,5 +1,5 @@
 /** The flags of `taskmill-runtime doctor --escape`. */
-import { flag, text } from '../../shared/flags.ts'
+import { flag, text } from '../../shared/settings/flags.ts'
 import { serveSettings } from '../config.ts'
 
 const { sandboxUid, sandboxUids, sandboxMask, sandboxExpose } = serveSettings

@@ -1,6 +1,7 @@
 /** `taskmill-runtime kill`: kills a task. */
-import { text } from '../../shared/flags.ts'
-import { headerValue } from '../../shared/header-text.ts'
+
+import { headerValue } from '../../shared/http/header-text.ts'
+import { text } from '../../shared/settings/flags.ts'
 import { defineCommand, taskPath } from './command.ts'
 
 export const kill = defineCommand({

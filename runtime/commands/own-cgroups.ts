@@ -1,5 +1,5 @@
 /** Temporary cgroups of a command. They are removed, with all processes in them, when the command ends. */
-import { isThere, pidNamespace } from '../../shared/processes.ts'
+import { isThere, pidNamespace } from '../../shared/process/processes.ts'
 import { namesBelow } from '../host/cgroup-files.ts'
 import { DEFAULT_CGROUP_ROOT, leaveCgroups, TaskCgroups } from '../host/task-cgroups.ts'
 

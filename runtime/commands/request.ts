@@ -1,7 +1,7 @@
 /** Reads the request that `submit` and `run` send: from a file, from --json, or from standard input. */
-import { UsageError } from '../../shared/errors.ts'
-import { text } from '../../shared/flags.ts'
-import { readInput } from '../../shared/request-input.ts'
+import { UsageError } from '../../shared/contract/errors.ts'
+import { readInput } from '../../shared/request/request-input.ts'
+import { text } from '../../shared/settings/flags.ts'
 
 export const requestSettings = {
   file: text({ value: 'file', help: 'File to send. Default, or with -: standard input.' }),

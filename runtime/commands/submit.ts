@@ -1,5 +1,5 @@
 /** `taskmill-runtime submit`: sends a request unchanged. The service validates it. */
-import { flag } from '../../shared/flags.ts'
+import { flag } from '../../shared/settings/flags.ts'
 import { defineCommand } from './command.ts'
 import { readRequest, requestSettings } from './request.ts'
 

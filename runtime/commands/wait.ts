@@ -1,6 +1,7 @@
 /** `taskmill-runtime wait`: returns when the task has ended. It uses long polling, so no poll interval delays the answer. */
-import { duration } from '../../shared/flags.ts'
-import type { ServiceClient } from '../../shared/http-client.ts'
+
+import type { ServiceClient } from '../../shared/http/client.ts'
+import { duration } from '../../shared/settings/flags.ts'
 import { defineCommand, taskPath } from './command.ts'
 
 /** Milliseconds that one request is held. Proxies between us and the service may cut longer ones. */

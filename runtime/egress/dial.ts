@@ -5,10 +5,11 @@
  * name of it. Each address is checked, and the connection goes to an address that passed: a second lookup might answer with
  * another (DNS rebinding).
  */
+
+import { systemCodeOf } from '../../shared/contract/errors.ts'
 import { type IpAddress, ipText, parseIp } from '../../shared/egress/ip-address.ts'
-import { systemCodeOf } from '../../shared/errors.ts'
-import { absoluteAddresses } from '../../shared/system-addresses.ts'
-import type { Authority } from '../wire/authority.ts'
+import { absoluteAddresses } from '../../shared/http/system-addresses.ts'
+import type { Authority } from '../plan/authority.ts'
 import { Endpoint } from './endpoint.ts'
 import type { RulesInForce } from './rules-in-force.ts'
 import { Slots } from './slots.ts'

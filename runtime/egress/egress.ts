@@ -6,10 +6,10 @@
  */
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { messageOf } from '../../shared/contract/errors.ts'
 import type { NetworkRules } from '../../shared/contract/runtime-request.ts'
 import type { Rule } from '../../shared/egress/rule.ts'
-import { messageOf } from '../../shared/errors.ts'
-import { rulesOf } from '../../shared/runtime-request/network-rules.ts'
+import { rulesOf } from '../../shared/request/network-rules.ts'
 import type { Dialer } from './dial.ts'
 import { KeptUse } from './kept-use.ts'
 import { type NetworkEvent, NetworkUse } from './network-use.ts'

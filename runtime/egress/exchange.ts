@@ -6,19 +6,13 @@
  * agreed on, bytes are passed both ways.
  */
 import { setImmediate } from 'node:timers/promises'
-import { CHUNK_END, ChunkedBody, chunkStart, LAST_CHUNK, MAX_PIECES } from '../wire/chunked-body.ts'
-import { answerHead, forwardedHead } from '../wire/http-forward.ts'
-import {
-  type BodyLength,
-  bodyLengthOf,
-  type PlainTarget,
-  type RequestHead,
-  websocketKey,
-} from '../wire/http-request.ts'
-import { Malformed } from '../wire/malformed.ts'
 import type { Endpoint } from './endpoint.ts'
 import { gatherAnswerHead } from './gather.ts'
 import { type Meter, relay, relayAnswer } from './relay.ts'
+import { CHUNK_END, ChunkedBody, chunkStart, LAST_CHUNK, MAX_PIECES } from './wire/chunked-body.ts'
+import { answerHead, forwardedHead } from './wire/http-forward.ts'
+import { type BodyLength, bodyLengthOf, type PlainTarget, type RequestHead, websocketKey } from './wire/http-request.ts'
+import { Malformed } from './wire/malformed.ts'
 
 const SWITCHING_PROTOCOLS = 101
 

@@ -1,7 +1,8 @@
 /** Collects the bytes of a message from the chunks in which they arrive. */
-import { HEAD_END, isRequestLine, MAX_HEAD_BYTES } from '../wire/http-request.ts'
-import { Malformed } from '../wire/malformed.ts'
+
 import type { Endpoint } from './endpoint.ts'
+import { HEAD_END, isRequestLine, MAX_HEAD_BYTES } from './wire/http-request.ts'
+import { Malformed } from './wire/malformed.ts'
 
 /**
  * Reads until `parse` finds its message at the beginning of what was read. What follows is put back. Undefined if the

@@ -6,7 +6,7 @@
  * once in a turn of the event loop; all else at once.
  */
 import { closeSync, constants, openSync, readSync, writeSync } from 'node:fs'
-import { isObject, jsonOrUndefined } from '../../shared/json.ts'
+import { isObject, jsonOrUndefined } from '../../shared/text/json.ts'
 import type { OpenConnection } from './report.ts'
 
 /** Maximum open connections that are kept. Further ones are only counted. */

@@ -1,6 +1,6 @@
 /** What is told of a connection: the event of its task. Pure. */
 import { hostText } from '../../shared/egress/host.ts'
-import type { Authority } from '../wire/authority.ts'
+import type { Authority } from '../plan/authority.ts'
 import { type Protocol, type Refusal, reasonText, targetText } from './verdict.ts'
 
 interface Asked {

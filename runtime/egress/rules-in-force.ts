@@ -8,7 +8,7 @@ import {
   opaquePart,
   type RuleLayer,
 } from '../../shared/egress/rules.ts'
-import type { Authority } from '../wire/authority.ts'
+import type { Authority } from '../plan/authority.ts'
 import type { OwnAddresses } from './own-addresses.ts'
 
 export class RulesInForce {

@@ -6,19 +6,7 @@
  * `opaque`. Until that is known, nothing is passed on.
  */
 import { hostText } from '../../shared/egress/host.ts'
-import type { Authority } from '../wire/authority.ts'
-import { TLS_HANDSHAKE } from '../wire/client-hello.ts'
-import { type AnswerKind, CONNECTED, ownAnswer } from '../wire/http-forward.ts'
-import {
-  connectTarget,
-  type PlainTarget,
-  plainTarget,
-  type RequestHead,
-  readRequestHead,
-  tunnelledTarget,
-} from '../wire/http-request.ts'
-import { Malformed } from '../wire/malformed.ts'
-import { methodReply, readGreeting, readSocksRequest, SOCKS5, type SocksReply, socksReply } from '../wire/socks5.ts'
+import type { Authority } from '../plan/authority.ts'
 import type { Dialed } from './dial.ts'
 import type { Endpoint } from './endpoint.ts'
 import { exchange, type Sides } from './exchange.ts'
@@ -27,6 +15,18 @@ import { relay, relayAnswer } from './relay.ts'
 import type { OpenConnection, Report } from './report.ts'
 import { beginTls } from './tls-start.ts'
 import { type Protocol, type Refusal, reasonText, targetText } from './verdict.ts'
+import { TLS_HANDSHAKE } from './wire/client-hello.ts'
+import { type AnswerKind, CONNECTED, ownAnswer } from './wire/http-forward.ts'
+import {
+  connectTarget,
+  type PlainTarget,
+  plainTarget,
+  type RequestHead,
+  readRequestHead,
+  tunnelledTarget,
+} from './wire/http-request.ts'
+import { Malformed } from './wire/malformed.ts'
+import { methodReply, readGreeting, readSocksRequest, SOCKS5, type SocksReply, socksReply } from './wire/socks5.ts'
 
 /** Time limits of connections, in milliseconds. */
 export interface SessionTimes {

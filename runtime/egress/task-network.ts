@@ -1,7 +1,7 @@
 /** What a task did on its network, as callers see it. Pure. */
 import type { NetworkUsage } from '../../shared/contract/runtime.ts'
 import type { NetworkConnection, TaskNetwork } from '../../shared/contract/task-network.ts'
-import { isoTime } from '../../shared/iso-time.ts'
+import { isoTime } from '../../shared/text/iso-time.ts'
 import type { NetworkEvent } from './network-use.ts'
 import { NETWORK_EVENTS } from './report.ts'
 

@@ -5,11 +5,11 @@
  * on only to a server that has answered in TLS.
  */
 import type { Host } from '../../shared/egress/host.ts'
-import { MAX_HELLO_BYTES, readClientHello, TLS_ALERT, TLS_HANDSHAKE } from '../wire/client-hello.ts'
 import type { Endpoint } from './endpoint.ts'
 import { gather } from './gather.ts'
 import type { Meter } from './relay.ts'
 import { helloRefusal, type Refusal } from './verdict.ts'
+import { MAX_HELLO_BYTES, readClientHello, TLS_ALERT, TLS_HANDSHAKE } from './wire/client-hello.ts'
 
 export interface TlsSides {
   readonly client: Endpoint

@@ -2,8 +2,8 @@
 import type { AddressClass } from '../../shared/egress/address-class.ts'
 import { type Host, hostOf, hostText } from '../../shared/egress/host.ts'
 import type { Refusal as RuleRefusal } from '../../shared/egress/rules.ts'
-import { type Authority, isSameHost } from '../wire/authority.ts'
-import type { ClientHello } from '../wire/client-hello.ts'
+import { type Authority, isSameHost } from '../plan/authority.ts'
+import type { ClientHello } from './wire/client-hello.ts'
 
 /** Why a connection is refused. */
 export type Refusal =

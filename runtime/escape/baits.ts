@@ -9,7 +9,7 @@
 import { chmodSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Subprocess } from 'bun'
-import { createGuard } from '../../shared/http-guard.ts'
+import { createGuard } from '../../shared/http/guard.ts'
 import { ownDirIn } from '../host/own-dirs.ts'
 
 /** Prefix of a bait that is a socket with a path. */

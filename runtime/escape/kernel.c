@@ -164,7 +164,7 @@ static struct result set_quota(const struct baits *baits) {
   return result.verdict == OPEN ? result : judged_reason(syscall(CALL_QUOTACTL_FD, -1, command, 0, NULL));
 }
 
-/* The first call that the sandbox cannot know (launcher/seccomp.c), and those that kernels may have in the years to come. */
+/* The first call that the sandbox cannot know (launch/c/sandbox/seccomp.c), and those that kernels may have in the years to come. */
 #define FIRST_UNKNOWN_CALL 470
 #define LAST_UNKNOWN_CALL 700
 

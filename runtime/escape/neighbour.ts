@@ -1,8 +1,8 @@
 /** Another sandbox of the service, for attempts on it. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { LauncherProgram } from '../launcher/embedded.ts'
-import { runInSandbox, type ThrowAwayOptions } from '../launcher/throw-away.ts'
+import type { LauncherProgram } from '../launch/embedded.ts'
+import { runInSandbox, type ThrowAwayOptions } from '../launch/throw-away.ts'
 import { PROGRAM, putEscapeProgram } from './program.ts'
 
 /** The sandbox could not be made: nothing was tried. */

@@ -8,7 +8,7 @@ import { DEFAULT_MAX_CONNECTIONS } from '../../shared/contract/runtime-request.t
 import { Dialer, MAX_ADDRESSES, type Resolve } from '../egress/dial.ts'
 import { Egress } from '../egress/egress.ts'
 import { OwnAddresses } from '../egress/own-addresses.ts'
-import type { LaunchEgress } from '../launcher/plan.ts'
+import type { LaunchEgress } from '../launch/plan.ts'
 
 /** The port of the proxy in the sandbox. */
 const PORT = 3128

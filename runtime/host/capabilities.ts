@@ -6,7 +6,7 @@
 import type { Capacity, Platform, RuntimeCapabilities } from '../../shared/contract/runtime-info.ts'
 import { CAPABILITY_SNAPSHOT_VERSION } from '../../shared/contract/runtime-info.ts'
 import { NAMESPACES, type Namespace } from '../../shared/contract/runtime-request.ts'
-import { isoTime } from '../../shared/iso-time.ts'
+import { isoTime } from '../../shared/text/iso-time.ts'
 import {
   AVAILABLE,
   type Capability,
@@ -14,7 +14,7 @@ import {
   missing,
   unavailable,
   WITHOUT_GROUPS,
-} from '../intake/capability-set.ts'
+} from '../plan/capability-set.ts'
 
 /** The capabilities that were tried at start. The others depend on the launcher alone. */
 export interface Tried extends Omit<CapabilitySet, 'rlimit_cpu' | 'rlimit_memory'> {

@@ -1,5 +1,5 @@
 /** The capabilities of the cgroups of a service, as values for plans. */
-import { AVAILABLE, type Capability, type CapabilitySet, missing } from '../intake/capability-set.ts'
+import { AVAILABLE, type Capability, type CapabilitySet, missing } from '../plan/capability-set.ts'
 import type { Controller } from './cgroup-files.ts'
 import type { TaskCgroups } from './task-cgroups.ts'
 

@@ -1,7 +1,7 @@
 /** The files of a cgroup: attributes, members, child groups. All of them are small and answer at once. */
 import { closeSync, constants, existsSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { systemCodeOf } from '../../shared/errors.ts'
+import { systemCodeOf } from '../../shared/contract/errors.ts'
 
 /** The controllers that limit a task. */
 export const CONTROLLERS = ['pids', 'memory'] as const

@@ -7,7 +7,7 @@
  */
 import { mkdirSync, rmdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { identify, isStillThere, type ProcessIdentity, pidNamespace } from '../../shared/processes.ts'
+import { identify, isStillThere, type ProcessIdentity, pidNamespace } from '../../shared/process/processes.ts'
 import { namesBelow, treeOf } from './cgroup-files.ts'
 
 export interface CgroupRecord {

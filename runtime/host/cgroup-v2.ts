@@ -6,7 +6,7 @@
  */
 import { accessSync, constants, existsSync, mkdirSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
-import { systemCodeOf } from '../../shared/errors.ts'
+import { systemCodeOf } from '../../shared/contract/errors.ts'
 import { CONTROLLERS, type Controller, membersOf, wordsOf, writeAttribute, writeIfThere } from './cgroup-files.ts'
 
 /** The cgroup for the processes of the service. A service manager may start it there (systemd: DelegateSubgroup). */

@@ -1,5 +1,5 @@
 /** System V IPC objects of a user in the IPC namespace of the service. They outlive the processes that made them. */
-import { loadLibc } from '../../shared/libc.ts'
+import { loadLibc } from '../../shared/process/libc.ts'
 import { readText } from './read-text.ts'
 
 const IPC_RMID = 0

@@ -1,6 +1,6 @@
 /** Mount points of this process. Source: proc_pid_mountinfo(5). */
 import { readFileSync } from 'node:fs'
-import { isWithin } from '../../shared/is-within.ts'
+import { isWithin } from '../../shared/files/is-within.ts'
 
 /** File systems whose directories are separate mounts, each of which may hang alone. */
 const AUTOMOUNTER = 'autofs'

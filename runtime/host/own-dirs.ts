@@ -6,8 +6,8 @@
 import { lstatSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { messageOf, UsageError } from '../../shared/errors.ts'
-import { isThere, pidNamespace } from '../../shared/processes.ts'
+import { messageOf, UsageError } from '../../shared/contract/errors.ts'
+import { isThere, pidNamespace } from '../../shared/process/processes.ts'
 
 /** Purposes of the directories. */
 const KINDS = ['doctor', 'escape', 'sandbox'] as const

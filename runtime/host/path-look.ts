@@ -1,8 +1,8 @@
 /** The facts about a path, and the thread that finds them (`path-looks.ts`). */
 import { lstatSync, readlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { messageOf, systemCodeOf } from '../../shared/errors.ts'
-import { isWithin } from '../../shared/is-within.ts'
+import { messageOf, systemCodeOf } from '../../shared/contract/errors.ts'
+import { isWithin } from '../../shared/files/is-within.ts'
 
 export type PathInfo =
   | { readonly isThere: true; readonly isDirectory: boolean; readonly realPath: string }

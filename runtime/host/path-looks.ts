@@ -10,7 +10,7 @@
  * place until the slow look is back. A look that times out is given up and its place remembered: paths that lead there
  * are refused at once until the look returns. At most MAX_LOOKS places are accessed at a time.
  */
-import { messageOf } from '../../shared/errors.ts'
+import { messageOf } from '../../shared/contract/errors.ts'
 import { placeOf } from './mount-points.ts'
 import type { LookAnswer, LookRequest, PathInfo } from './path-look.ts'
 

@@ -6,8 +6,8 @@
  */
 import { realpathSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { UsageError } from '../../shared/errors.ts'
-import { isWithin } from '../../shared/is-within.ts'
+import { UsageError } from '../../shared/contract/errors.ts'
+import { isWithin } from '../../shared/files/is-within.ts'
 
 /** On any host. /tmp is missing here because each task has its own. */
 export const DEFAULT_MASKS = ['/run', '/home', '/root', '/var/tmp'] as const

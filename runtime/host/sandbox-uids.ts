@@ -11,10 +11,10 @@
  */
 import { closeSync, constants, ftruncateSync, mkdirSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { isHeldSince, LOCK_FILES, tryLock } from '../../shared/directory-lock.ts'
-import { messageOf } from '../../shared/errors.ts'
-import type { Log } from '../../shared/log.ts'
-import type { UidRange } from '../intake/uid-range.ts'
+import { messageOf } from '../../shared/contract/errors.ts'
+import { isHeldSince, LOCK_FILES, tryLock } from '../../shared/files/directory-lock.ts'
+import type { Log } from '../../shared/logs/log.ts'
+import type { UidRange } from '../plan/uid-range.ts'
 import { readText } from './read-text.ts'
 
 const LOCKS = '/run/taskmill-sandbox-uids'

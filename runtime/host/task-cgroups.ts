@@ -10,8 +10,8 @@
  */
 import { mkdirSync, rmdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { messageOf, systemCodeOf } from '../../shared/errors.ts'
-import { killEach } from '../../shared/pidfd.ts'
+import { messageOf, systemCodeOf } from '../../shared/contract/errors.ts'
+import { killEach } from '../../shared/process/pidfd.ts'
 import {
   CONTROLLERS,
   type Controller,

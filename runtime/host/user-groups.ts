@@ -4,7 +4,7 @@
  * Only root can drop its groups: outside a user namespace setgroups() needs a privilege, and in one that an
  * unprivileged process made the kernel forbids it.
  */
-import { AVAILABLE, type Capability, missing } from '../intake/capability-set.ts'
+import { AVAILABLE, type Capability, missing } from '../plan/capability-set.ts'
 
 export interface Identity {
   readonly uid: number | undefined

@@ -1,14 +1,14 @@
 /** Files on their way to another runtime service: /api/v1/tasks/{id}/bundle and /api/v1/runtime/files. */
 import type { AnyElysia } from 'elysia'
 import { BUNDLE_TYPE, BundleSummary, isSha256, StagedFile } from '../../shared/contract/file-bundles.ts'
-import { WRITE_TIMEOUT_SECONDS } from '../../shared/http-time-limits.ts'
-import { anyText, choice, described, json } from '../../shared/openapi/route.ts'
-import { bodyChunks } from '../../shared/request-body.ts'
-import { WHOLE_WORKSPACE } from '../../shared/runtime-request/inputs.ts'
-import type { Bundles } from '../dispatch/bundles.ts'
+import { anyText, choice, described, json } from '../../shared/http/openapi/route.ts'
+import { bodyChunks } from '../../shared/http/request-body.ts'
+import { WRITE_TIMEOUT_SECONDS } from '../../shared/http/time-limits.ts'
+import { WHOLE_WORKSPACE } from '../../shared/request/inputs.ts'
+import { bundleStream, type Chunks } from '../files/bundle.ts'
+import type { StagedFiles } from '../files/staged-files.ts'
 import { invalidInput, Refusal } from '../refusal.ts'
-import { bundleStream, type Chunks } from '../store/bundle.ts'
-import type { StagedFiles } from '../store/staged-files.ts'
+import type { Bundles } from '../tasks/bundles.ts'
 import { params, section } from './known-task.ts'
 
 export interface BundleRoutes {

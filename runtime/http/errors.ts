@@ -1,6 +1,7 @@
 /** Error bodies of the runtime service: `{error: {code, message, details}}`. Source: contract, Runtime service. */
+
+import type { ServiceError } from '../../shared/contract/errors.ts'
 import type { ErrorResponse, RefusalCode } from '../../shared/contract/runtime.ts'
-import type { ServiceError } from '../../shared/errors.ts'
 import { Refusal } from '../refusal.ts'
 
 /** Codes of the errors that every service has, by HTTP status. */

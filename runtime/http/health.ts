@@ -1,10 +1,10 @@
 /** /healthz: the service is up. /readyz: the service can take tasks, which a probe proves. */
 import type { AnyElysia } from 'elysia'
 import { RuntimeHealth } from '../../shared/contract/runtime-info.ts'
-import { described, json } from '../../shared/openapi/route.ts'
-import { VERSION } from '../../shared/version.ts'
-import type { LateSubmissions } from '../dispatch/late-submissions.ts'
+import { described, json } from '../../shared/http/openapi/route.ts'
+import { VERSION } from '../../shared/process/version.ts'
 import type { Readiness } from '../store/readiness.ts'
+import type { LateSubmissions } from '../tasks/late-submissions.ts'
 
 export interface HealthRoutes {
   readonly readiness: Readiness

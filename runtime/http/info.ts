@@ -6,7 +6,7 @@ import {
   RuntimeConfigSummary,
   RuntimeInfo,
 } from '../../shared/contract/runtime-info.ts'
-import { described, json } from '../../shared/openapi/route.ts'
+import { described, json } from '../../shared/http/openapi/route.ts'
 import type { ServeConfig } from '../config.ts'
 import { ownPlaces } from '../egress/places.ts'
 

@@ -1,9 +1,9 @@
 /** /api/v1/tasks/:id/network: the connections of a task whose network has rules. */
 import type { AnyElysia } from 'elysia'
 import { TaskNetwork } from '../../shared/contract/task-network.ts'
-import { described, json } from '../../shared/openapi/route.ts'
-import type { Networks } from '../dispatch/networks.ts'
+import { described, json } from '../../shared/http/openapi/route.ts'
 import type { TaskStore } from '../store/task-store.ts'
+import type { Networks } from '../tasks/networks.ts'
 import { knownTask, params, section, unknownTask } from './known-task.ts'
 
 export interface NetworkRoutes {

@@ -1,6 +1,6 @@
 /** Quotas of tenants: `--tenant-quota NAME=slots:N[,memory:BYTES][,pids:N]`, repeatable. Pure. */
 import type { Capacity } from '../../shared/contract/runtime-info.ts'
-import { Expected } from '../../shared/flags.ts'
+import { Expected } from '../../shared/settings/flags.ts'
 
 /** By tenant. */
 export type TenantQuotas = ReadonlyMap<string, Capacity>

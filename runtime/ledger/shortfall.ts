@@ -21,7 +21,7 @@ const NAMES: Readonly<Record<Resource, { readonly field: string; readonly flag: 
 
 /**
  * The shortfall as an answer. Amounts above the largest safe integer arrive here as that integer
- * (`shared/runtime-request/limits.ts`).
+ * (`shared/request/limits.ts`).
  */
 export function insufficientResources(shortfall: Shortfall): Refusal {
   const { resource, requested, capacity, tenant } = shortfall

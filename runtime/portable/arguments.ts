@@ -1,6 +1,6 @@
 /** Parses the command line of a launcher into a plan. Pure. The same rules as in arguments.c, without cgroups. */
-import { MAX_ARGUMENT } from '../launcher/arguments.ts'
-import type { LaunchDescriptors, LaunchPlan } from '../launcher/plan.ts'
+import { MAX_ARGUMENT } from '../launch/arguments.ts'
+import type { LaunchDescriptors, LaunchPlan } from '../launch/plan.ts'
 
 export interface LaunchOrder {
   readonly plan: LaunchPlan

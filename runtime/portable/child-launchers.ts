@@ -6,13 +6,13 @@
  * looks as if it were gone.
  */
 import { closeSync } from 'node:fs'
-import { tryLock } from '../../shared/directory-lock.ts'
-import { systemCodeOf } from '../../shared/errors.ts'
-import { launcherArguments } from '../launcher/arguments.ts'
-import type { TaskError } from '../launcher/classification.ts'
-import type { LauncherProgram } from '../launcher/embedded.ts'
-import { explainSpawnFailure } from '../launcher/faults.ts'
-import { openTaskDirectory } from '../launcher/launcher-files.ts'
+import { systemCodeOf } from '../../shared/contract/errors.ts'
+import { tryLock } from '../../shared/files/directory-lock.ts'
+import { launcherArguments } from '../launch/arguments.ts'
+import type { TaskError } from '../launch/classification.ts'
+import type { LauncherProgram } from '../launch/embedded.ts'
+import { explainSpawnFailure } from '../launch/faults.ts'
+import { openTaskDirectory } from '../launch/launcher-files.ts'
 import type {
   Environment,
   Launched,
@@ -20,8 +20,8 @@ import type {
   LauncherEnd,
   LauncherHost,
   PreparedLauncher,
-} from '../launcher/launcher-host.ts'
-import type { LaunchPlan } from '../launcher/plan.ts'
+} from '../launch/launcher-host.ts'
+import type { LaunchPlan } from '../launch/plan.ts'
 
 /** Settings that all launchers of a service share. */
 interface LaunchSurroundings {

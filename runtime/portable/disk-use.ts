@@ -1,7 +1,7 @@
 /** What a task has written to its workspace, as disk.c counts it, but without removed files that are still open. */
 import { lstatSync, readdirSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
-import { systemCodeOf } from '../../shared/errors.ts'
+import { systemCodeOf } from '../../shared/contract/errors.ts'
 
 const BLOCK_BYTES = 512
 

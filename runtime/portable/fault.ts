@@ -1,6 +1,6 @@
 /** A failed step of the portable launcher: its number in fault.h, and the errno. */
 import { constants } from 'node:os'
-import { systemCodeOf } from '../../shared/errors.ts'
+import { systemCodeOf } from '../../shared/contract/errors.ts'
 
 export class Fault extends Error {
   constructor(

@@ -1,6 +1,6 @@
 /** Identity of the process of a task. Where there is no /proc (macOS), `ps` and `sysctl` tell. */
-import { identify, type ProcessIdentity } from '../../shared/processes.ts'
-import type { LaunchedProcess } from '../launcher/outcome.ts'
+import { identify, type ProcessIdentity } from '../../shared/process/processes.ts'
+import type { LaunchedProcess } from '../launch/outcome.ts'
 
 export function launchedProcess(pid: number, started_ms: number): LaunchedProcess {
   const { start_time, boot_id } = identify(pid) ?? identityByCommands(pid)

@@ -1,7 +1,7 @@
 /** Limits of the process of a task, as in limits.c, as far as they can be set from outside the child. */
 import { ptr } from 'bun:ffi'
-import { loadLibc } from '../../shared/libc.ts'
-import type { LaunchPlan } from '../launcher/plan.ts'
+import { loadLibc } from '../../shared/process/libc.ts'
+import type { LaunchPlan } from '../launch/plan.ts'
 
 const RLIMIT_CORE = 4
 const RLIMIT_NOFILE = process.platform === 'darwin' ? 8 : 7

@@ -1,5 +1,5 @@
 /** Counts the living processes of a process group, by /proc, or by `ps` where there is none. */
-import { allPids, isZombie, processStat } from '../../shared/processes.ts'
+import { allPids, isZombie, processStat } from '../../shared/process/processes.ts'
 
 export function groupSize(group: number): number {
   return process.platform === 'linux' ? sizeByProc(group) : sizeByCommand(group)

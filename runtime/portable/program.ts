@@ -4,7 +4,7 @@
  */
 import { accessSync, closeSync, constants, openSync, readSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { systemCodeOf } from '../../shared/errors.ts'
+import { systemCodeOf } from '../../shared/contract/errors.ts'
 import { attempt, Fault } from './fault.ts'
 
 /** The directories to search without PATH. */

@@ -1,7 +1,7 @@
 /** Writes the record of a task as outcome.h says. */
 import { closeSync, constants, fdatasyncSync, ftruncateSync, openSync, renameSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import type { LaunchedProcess, Outcome } from '../launcher/outcome.ts'
+import type { LaunchedProcess, Outcome } from '../launch/outcome.ts'
 
 /** More than any record needs. Allocated before the task starts. */
 const ROOM_BYTES = 4_096

@@ -1,7 +1,7 @@
 /** The directories that the runtime service makes in its data directory. */
 import { mkdirSync } from 'node:fs'
-import { makeOrRefuse } from '../../shared/data-directory.ts'
-import { tasksDir } from './task-dir.ts'
+import { makeOrRefuse } from '../../shared/files/data-directory.ts'
+import { tasksDir } from '../files/task-dir.ts'
 
 /**
  * Makes the directory of all tasks if it is missing. Called once the service may listen: a refused start adds no

@@ -8,8 +8,8 @@
 import { Database } from 'bun:sqlite'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { messageOf, systemCodeOf, UsageError } from '../../shared/errors.ts'
-import { tasksDir } from './task-dir.ts'
+import { messageOf, systemCodeOf, UsageError } from '../../shared/contract/errors.ts'
+import { tasksDir } from '../files/task-dir.ts'
 
 /** Raised by one with every entry of `MIGRATIONS`. */
 const SCHEMA_VERSION = 5

@@ -6,7 +6,7 @@
  * If its transaction or its sync fails, the change is undone and its promise rejects. A *fact*, such as the end of a
  * process, has happened even if the disk does not take it. It is kept and retried until it is written.
  *
- * On a full disk the end of a task uses the disk reserve (`shared/disk-reserve.ts`), not before: a task that still runs
+ * On a full disk the end of a task uses the disk reserve (`shared/files/disk-reserve.ts`), not before: a task that still runs
  * could take its space. From then on requests are refused until the reserve exists again.
  *
  * A later sync does not write the data that a failed sync has lost, even if it succeeds. So after a failure SQLite
@@ -16,14 +16,14 @@
  * ever, because only the next service can know what is kept.
  */
 import type { Database } from 'bun:sqlite'
-import type { DiskReserve } from '../../shared/disk-reserve.ts'
-import { messageOf } from '../../shared/errors.ts'
-import type { Log } from '../../shared/log.ts'
-import type { DirectoryGuard } from './directory-guard.ts'
-import { isDamage, isDiskFault, unavailable } from './disk-fault.ts'
+import { messageOf } from '../../shared/contract/errors.ts'
+import type { DiskReserve } from '../../shared/files/disk-reserve.ts'
+import type { Log } from '../../shared/logs/log.ts'
+import type { DirectoryGuard } from '../files/directory-guard.ts'
+import { isDamage, isDiskFault, unavailable } from '../files/disk-fault.ts'
+import { UnhurriedFacts } from '../files/unhurried-facts.ts'
 import { type FactHooks, factsOf, isFact, type PendingChange, type RequestHooks, refuse } from './pending-change.ts'
 import { inTransaction } from './transaction.ts'
-import { UnhurriedFacts } from './unhurried-facts.ts'
 import type { Sync } from './wal-sync.ts'
 
 /** Milliseconds between two attempts while the disk takes nothing. Every new request attempts at once. */

@@ -1,7 +1,7 @@
 /** Finds the start of the last lines of an output file. */
 import { close, read } from 'node:fs'
 import { promisify } from 'node:util'
-import { lastLinesStart } from '../../shared/bounded-output.ts'
+import { lastLinesStart } from '../../shared/streams/bounded-output.ts'
 import { type EndLength, openPlainFile, servedSize } from './output.ts'
 
 /** Bytes that are looked through, from the end. Lines that begin earlier are cut. */

@@ -4,10 +4,10 @@
  * when its task ended: another task may have got the open file.
  */
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync } from 'node:fs'
-import { messageOf, ServiceError, systemCodeOf } from '../../shared/errors.ts'
-import type { Limits } from '../../shared/runtime-request/limits.ts'
-import { giveOwner } from './closed-path.ts'
-import type { TaskDir } from './task-dir.ts'
+import { messageOf, ServiceError, systemCodeOf } from '../../shared/contract/errors.ts'
+import type { Limits } from '../../shared/request/limits.ts'
+import { giveOwner } from '../files/closed-path.ts'
+import type { TaskDir } from '../files/task-dir.ts'
 import type { TaskRow } from './tasks.ts'
 
 /** The beginning of a file, as text. */

@@ -1,5 +1,5 @@
 /** Changes of the database on their way to the disk: requests, which can be refused, and facts, which cannot. */
-import { unavailable } from './disk-fault.ts'
+import { unavailable } from '../files/disk-fault.ts'
 
 export interface PendingChange {
   /** Runs the statements of the change. Called again after a rollback, so it must do nothing else. */

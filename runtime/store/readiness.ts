@@ -7,11 +7,11 @@
  * submission needed, until that succeeds or another submission is accepted.
  */
 import { join } from 'node:path'
-import { ServiceError } from '../../shared/errors.ts'
-import type { DirectoryGuard } from './directory-guard.ts'
-import { unavailable } from './disk-fault.ts'
+import { ServiceError } from '../../shared/contract/errors.ts'
+import type { DirectoryGuard } from '../files/directory-guard.ts'
+import { unavailable } from '../files/disk-fault.ts'
+import { makeTaskDir, removeTaskDirNow, taskDirAt } from '../files/task-dir.ts'
 import type { GroupCommit } from './group-commit.ts'
-import { makeTaskDir, removeTaskDirNow, taskDirAt } from './task-dir.ts'
 
 /** Milliseconds for which a result is valid. */
 const FRESH_MS = 1_000

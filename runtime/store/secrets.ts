@@ -1,8 +1,9 @@
 /** The secrets of tasks: read when a task is submitted, to check them, and again when it starts. */
-import { bytesTogether, type Execution, MAX_STRINGS_BYTES } from '../../shared/runtime-request/execution.ts'
-import type { SecretNames } from '../../shared/runtime-request/secrets.ts'
-import { type SecretValues, secretValues } from '../../shared/secret-values.ts'
-import { SecretFault, type SecretsDirectory } from '../../shared/secrets-directory.ts'
+
+import { type SecretValues, secretValues } from '../../shared/files/secret-values.ts'
+import { SecretFault, type SecretsDirectory } from '../../shared/files/secrets-directory.ts'
+import { bytesTogether, type Execution, MAX_STRINGS_BYTES } from '../../shared/request/execution.ts'
+import type { SecretNames } from '../../shared/request/secrets.ts'
 
 /** Whether files are made by descriptor, so that no task can lead the service out of its workspace. */
 const HAS_DESCRIPTOR_PATHS = process.platform === 'linux'

@@ -7,8 +7,8 @@
  */
 import { close, type FSWatcher, fstat, fstatSync, read, type Stats, watch } from 'node:fs'
 import { promisify } from 'node:util'
-import { GrowthWaiters } from '../../shared/growth-waiters.ts'
-import { nextTurn } from '../../shared/steps.ts'
+import { nextTurn } from '../../shared/process/steps.ts'
+import { GrowthWaiters } from '../../shared/streams/growth-waiters.ts'
 import { openPlainFile } from './output.ts'
 
 /** Bytes handed on at once. */

@@ -28,9 +28,9 @@ import {
   type Stats,
   unlinkSync,
 } from 'node:fs'
-import { removeTree } from './removal.ts'
+import { removeTree } from '../files/removal.ts'
+import { makeSpareDir, RESULT_ASIDE, SPARE_MARK, type TaskDir, taskDirAt, tasksDir } from '../files/task-dir.ts'
 import { isLogOpen } from './shared-log.ts'
-import { makeSpareDir, RESULT_ASIDE, SPARE_MARK, type TaskDir, taskDirAt, tasksDir } from './task-dir.ts'
 
 /** Maximum waiting directories: more than a busy service removes at once. Each takes seven inodes and 8 KiB. */
 export const MAX_SPARES = 2_000

@@ -7,7 +7,7 @@
  */
 import { fdatasync, fdatasyncSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { syncDirectoryNow } from '../../shared/atomic-file.ts'
+import { syncDirectoryNow } from '../../shared/files/atomic-file.ts'
 
 /** The part that `GroupCommit` needs. */
 export interface Sync {

@@ -2,7 +2,7 @@
  * The body of POST /api/v1/tasks of the runtime service.
  *
  * The schemas document and give the types. Control offers them to agents in its tools and checks runtime actions with them.
- * The runtime service decodes requests by them and validates the values by the rules of `shared/runtime-request/`. A `null`
+ * The runtime service decodes requests by them and validates the values by the rules of `shared/request/`. A `null`
  * in an optional field means absent. Unknown fields are refused. `expected` completes a sentence such as
  * `limits.pids_max: expected whole number above 0`.
  */

@@ -1,6 +1,6 @@
 /** The pool of runtime services: its routes at control, and what they answer. */
 import { type Static, Type } from '@sinclair/typebox'
-import { TOKEN_RULE } from '../token-form.ts'
+import { TOKEN_RULE } from '../http/token-form.ts'
 import { count, flag, type Immutable, text, textMap } from './answer-schema.ts'
 import { RuntimeCapacity } from './capacity.ts'
 import { RUNTIME_LABEL_RULE, RUNTIME_LABEL_VALUE_RULE, RUNTIME_NAME_RULE } from './runtime-names.ts'

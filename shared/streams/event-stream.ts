@@ -1,6 +1,6 @@
 /** An event stream of control, from the client's side. */
-import { isObject, jsonOrUndefined } from '../json.ts'
-import { EventSplitter } from '../server-sent-events.ts'
+import { isObject, jsonOrUndefined } from '../text/json.ts'
+import { EventSplitter } from './server-sent-events.ts'
 import { SilenceLimit } from './silence-limit.ts'
 import { chunksOf, type StreamSource } from './source.ts'
 

@@ -1,7 +1,7 @@
 /** The stream of a log, from the client's side: as events, whose comments show that the service is there, or as plain bytes. */
 import { EVENT_STREAM, LOG_BEGIN, LOG_BYTES, type LogBegin } from '../contract/followed-log.ts'
-import { isObject, jsonOrUndefined } from '../json.ts'
-import { EventSplitter } from '../server-sent-events.ts'
+import { isObject, jsonOrUndefined } from '../text/json.ts'
+import { EventSplitter } from './server-sent-events.ts'
 import { SilenceLimit } from './silence-limit.ts'
 import { chunksOf, type StreamSource } from './source.ts'
 

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import { allPids, isZombie, processStat } from '../../shared/processes.ts'
+import { allPids, isZombie, processStat } from '../../shared/process/processes.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 

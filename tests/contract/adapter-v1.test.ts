@@ -8,7 +8,7 @@ import {
   type AdapterTools,
 } from '../../shared/contract/adapter-v1.ts'
 import type { ErrorResponse } from '../../shared/contract/control.ts'
-import { HIDDEN_VALUE } from '../../shared/hidden-env.ts'
+import { HIDDEN_VALUE } from '../../shared/process/hidden-env.ts'
 import { SAMPLES } from '../support/actions.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { tempDir } from '../support/temp.ts'

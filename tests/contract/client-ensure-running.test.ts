@@ -15,7 +15,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { builtProgram as binary } from '../../scripts/build.ts'
-import { processStat } from '../../shared/processes.ts'
+import { processStat } from '../../shared/process/processes.ts'
 import { type ClientRun, runClient } from '../support/client.ts'
 import { startControl } from '../support/control.ts'
 import { dataOf, workplace } from '../support/ensure-running.ts'

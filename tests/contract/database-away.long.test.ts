@@ -1,6 +1,6 @@
 /** What callers get while the database does not answer. Source: docs/cluster.md, "When the database is away". */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { ANSWER_WITHIN_MS } from '../../control/shared-store/unavailable.ts'
+import { ANSWER_WITHIN_MS } from '../../control/log/postgres/unavailable.ts'
 import type { Control } from '../support/control.ts'
 import { mustPostgres } from '../support/must-postgres.ts'
 import { type Postgres, startPostgres } from '../support/postgres.ts'

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { OWNER_ANSWER_MS } from '../../control/shared-store/others.ts'
+import { OWNER_ANSWER_MS } from '../../control/log/postgres/others.ts'
 import type { Control } from '../support/control.ts'
 import { freePort } from '../support/free-port.ts'
 import { connectClient } from '../support/mcp-client.ts'

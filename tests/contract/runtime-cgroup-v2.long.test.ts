@@ -11,7 +11,7 @@ setDefaultTimeout(VM_PATIENCE_MS)
 /** Those that need groups; the others say the same here as there. */
 const SUITES = [
   'tests/runtime/host/cgroup-root.test.ts',
-  'tests/runtime/launcher/cgroup.test.ts',
+  'tests/runtime/launch/cgroup.test.ts',
   'tests/contract/runtime-sandbox.test.ts',
   'tests/contract/runtime-sandbox-pids.test.ts',
   'tests/contract/runtime-abandoned-groups.test.ts',

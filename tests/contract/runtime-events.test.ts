@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { chmodSync, closeSync, copyFileSync, openSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { loadLibc } from '../../shared/libc.ts'
+import { loadLibc } from '../../shared/process/libc.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { command, SLEEP, script } from '../support/runtime-tasks.ts'
 import { tempDir } from '../support/temp.ts'

@@ -6,7 +6,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { chmodSync, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { taskDir } from '../../runtime/store/task-dir.ts'
+import { taskDir } from '../../runtime/files/task-dir.ts'
 import type { SubmitTaskRequest } from '../../shared/contract/runtime-request.ts'
 import { filesWith } from '../support/files-below.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'

@@ -9,10 +9,10 @@
  */
 import { expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
+import { systemCodeOf } from '../../shared/contract/errors.ts'
 import { hasEnded } from '../../shared/contract/runtime-status.ts'
 import type { SubmitResponse } from '../../shared/contract/submission.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
-import { systemCodeOf } from '../../shared/errors.ts'
 import { disagreements, partsOf } from '../support/agreement.ts'
 import type { Control } from '../support/control.ts'
 import { freePort } from '../support/free-port.ts'

@@ -8,7 +8,7 @@
  */
 import { test } from 'bun:test'
 import { join } from 'node:path'
-import { ORPHANS_FILE, readOrphans } from '../../control/journal/orphan-file.ts'
+import { ORPHANS_FILE, readOrphans } from '../../control/log/orphan-file.ts'
 import { PatientClient } from '../support/patient-client.ts'
 import { type Random, randomNumbers, roundsOf, SEED } from '../support/random.ts'
 import { StartedPool } from '../support/runtime-pool.ts'

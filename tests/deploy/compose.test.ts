@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { parseDurationMs } from '../../shared/duration.ts'
+import { parseDurationMs } from '../../shared/settings/duration.ts'
 import {
   DEPLOY,
   helpOf,

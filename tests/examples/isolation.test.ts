@@ -5,7 +5,7 @@ import { type ExampleTask, expectedOn } from '../../examples/demo/graph.ts'
 import { isolationWords } from '../../examples/demo/isolation.ts'
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { ExecutionPlan, PlannedSandbox, ResourceEnforcement } from '../../shared/contract/runtime.ts'
-import { wrap } from '../../shared/live-view/palette.ts'
+import { wrap } from '../../shared/text/live-view/palette.ts'
 
 const MIB = 1024 * 1024
 const WIDE = 1_000

@@ -1,9 +1,9 @@
 /** Goal: `serve` takes the settings of the contract. Method: the contract as tables; every setting by its own rules. */
 import { describe, expect, test } from 'bun:test'
 import { type ServeConfig, serveSettings } from '../../runtime/config.ts'
+import { UsageError } from '../../shared/contract/errors.ts'
 import { ipText } from '../../shared/egress/ip-address.ts'
-import { UsageError } from '../../shared/errors.ts'
-import { flagName, readCommandLine, type Setting } from '../../shared/flags.ts'
+import { flagName, readCommandLine, type Setting } from '../../shared/settings/flags.ts'
 
 const read = (argv: string[], env: Record<string, string> = {}): ServeConfig =>
   readCommandLine(argv, env, serveSettings).values

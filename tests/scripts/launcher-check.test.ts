@@ -11,7 +11,7 @@ const ROOT = join(import.meta.dir, '../..')
 const temp = tempDir()
 afterAll(() => temp[Symbol.dispose]())
 
-const recorded = /^# tools: (.*)$/m.exec(readFileSync(join(ROOT, 'runtime/launcher/bin/SOURCES.sha256'), 'utf8'))![1]!
+const recorded = /^# tools: (.*)$/m.exec(readFileSync(join(ROOT, 'runtime/launch/bin/SOURCES.sha256'), 'utf8'))![1]!
 
 /** make -s -C PROGRAM OUT=DIR; with MORE it builds something else. No program for arm64 is run. */
 const MAKE = `#!/bin/sh
@@ -70,6 +70,6 @@ test('other bytes by other tools fail, and the message says how to record the to
 test('with the variable the tests run over the new build, and the output says that nothing was compared', () => {
   const { code, text } = check({ ...OTHER, TASKMILL_OTHER_LAUNCHER_TOOLS: '1' })
   expect([code, text]).toEqual([0, expect.stringContaining('NOT COMPARED')])
-  expect(text).toContain('bun test --timeout 60000 tests/runtime/launcher tests/runtime/sandbox')
+  expect(text).toContain('bun test --timeout 60000 tests/runtime/launch tests/runtime/sandbox')
   expect(text).not.toContain('the launchers are what')
 })

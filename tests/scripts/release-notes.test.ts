@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { releaseNotes } from '../../scripts/release/notes.ts'
 import { PLATFORMS, platformsNamed } from '../../scripts/release/platforms.ts'
-import { VERSION } from '../../shared/version.ts'
+import { VERSION } from '../../shared/process/version.ts'
 import { ROOT } from '../support/deploy-files.ts'
 
 const CHANGELOG = '# Changelog\n\nText.\n\n## 1.10.0\n\nNew.\n\n### Graphs\n\n- a\n\n## 1.1.0 (2026-01-02)\n\n- old\n'

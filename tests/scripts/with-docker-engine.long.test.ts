@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'bun:test'
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { allPids } from '../../shared/processes.ts'
+import { allPids } from '../../shared/process/processes.ts'
 import { ROOT } from '../support/deploy-files.ts'
 import { testEnvironment } from '../support/service.ts'
 import { tempDir } from '../support/temp.ts'

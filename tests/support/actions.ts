@@ -4,9 +4,9 @@ import { decodeRequest } from '../../control/adapter-v1/request.ts'
 import { type Translation, translate } from '../../control/adapter-v1/translate.ts'
 import { actionInputs } from '../../control/operations/action-inputs.ts'
 import { ACTION_KINDS, type ActionKind } from '../../shared/contract/adapter-v1.ts'
+import { ServiceError } from '../../shared/contract/errors.ts'
 import type { TaskInput } from '../../shared/contract/submission.ts'
-import { ServiceError } from '../../shared/errors.ts'
-import { runSync } from '../../shared/steps.ts'
+import { runSync } from '../../shared/process/steps.ts'
 import { randomGraph } from './random-graph.ts'
 
 /** The id of a task whose request has none. */

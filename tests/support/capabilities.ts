@@ -1,6 +1,6 @@
 /** Hosts for tests of the plan: one with all capabilities, and random hosts that lack some. */
 import fc from 'fast-check'
-import { AVAILABLE, type Capability, type CapabilitySet, missing } from '../../runtime/intake/capability-set.ts'
+import { AVAILABLE, type Capability, type CapabilitySet, missing } from '../../runtime/plan/capability-set.ts'
 import { NAMESPACES, type Namespace } from '../../shared/contract/runtime-request.ts'
 
 /** What can be missing by itself. */

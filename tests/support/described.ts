@@ -1,5 +1,5 @@
 /** A service whose answers are checked against the descriptions of its routes. */
-import { type DescribedRoute, describedRoutes } from '../../shared/openapi/route.ts'
+import { type DescribedRoute, describedRoutes } from '../../shared/http/openapi/route.ts'
 import { checkAnswer } from './answer-check.ts'
 
 export class DescribedService {

@@ -8,7 +8,7 @@ import { OwnAddresses } from '../../runtime/egress/own-addresses.ts'
 import type { SessionTimes } from '../../runtime/egress/session.ts'
 import type { NetworkRules } from '../../shared/contract/runtime-request.ts'
 import { parseAllowRule, parseRule } from '../../shared/egress/rule.ts'
-import { validRules } from '../../shared/runtime-request/network-rules.ts'
+import { validRules } from '../../shared/request/network-rules.ts'
 import { tempDir } from './temp.ts'
 
 export interface ProxyOptions {

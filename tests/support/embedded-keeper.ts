@@ -1,10 +1,10 @@
 /** Opens a data directory as a start of the service does: the store with the graphs found there, and their keeper. */
-import { EmbeddedKeeper, type EmbeddedKeeperOptions } from '../../control/journal/embedded-keeper.ts'
-import { EventNumbers } from '../../control/journal/event-numbers.ts'
-import { recover } from '../../control/journal/recovery.ts'
+import { EmbeddedKeeper, type EmbeddedKeeperOptions } from '../../control/log/embedded-keeper.ts'
+import { EventNumbers } from '../../control/log/event-numbers.ts'
+import { recover } from '../../control/log/recovery.ts'
 import { TaskStore } from '../../control/store/tasks.ts'
-import { type Log, silentLog } from '../../shared/log.ts'
-import { runSync } from '../../shared/steps.ts'
+import { type Log, silentLog } from '../../shared/logs/log.ts'
+import { runSync } from '../../shared/process/steps.ts'
 
 /** Snapshots are taken only at the end. `syncFile` stands for the disk. */
 export async function openEmbedded(

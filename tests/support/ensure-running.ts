@@ -1,7 +1,7 @@
 /** Shared by the tests of `taskmill ensure-running`. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { allPids } from '../../shared/processes.ts'
+import { allPids } from '../../shared/process/processes.ts'
 import { type ClientRun, runClient } from './client.ts'
 import { freePort } from './free-port.ts'
 import { endProcess } from './stand-in-docker.ts'

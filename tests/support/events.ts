@@ -1,10 +1,10 @@
 /** A new history, and the feed of events, of a data directory. */
-import { EventFeed } from '../../control/journal/event-feed.ts'
-import { EventHistory } from '../../control/journal/event-history.ts'
-import { EventNumbers } from '../../control/journal/event-numbers.ts'
-import { findHistory } from '../../control/journal/found-history.ts'
-import type { Journal } from '../../control/journal/journal.ts'
-import { silentLog } from '../../shared/log.ts'
+import { EventFeed } from '../../control/log/event-feed.ts'
+import { EventHistory } from '../../control/log/event-history.ts'
+import { EventNumbers } from '../../control/log/event-numbers.ts'
+import { findHistory } from '../../control/log/found-history.ts'
+import type { Journal } from '../../control/log/journal.ts'
+import { silentLog } from '../../shared/logs/log.ts'
 
 export function newEvents(dataDir: string, journal: Pick<Journal, 'sync'>) {
   const log = silentLog()

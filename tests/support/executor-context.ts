@@ -1,7 +1,7 @@
 /** The context of an executor that a test calls without a scheduler. It records what the executor reports. */
 import type { ExecutableTask, ExecutorContext } from '../../control/executors/executor.ts'
-import { silentLog } from '../../shared/log.ts'
-import { attemptMarkOf } from '../../shared/service-id.ts'
+import { silentLog } from '../../shared/logs/log.ts'
+import { attemptMarkOf } from '../../shared/process/service-id.ts'
 
 export interface TestContext extends ExecutorContext {
   /** In order: `begin`, `startedProcess 123`, `settled`. */

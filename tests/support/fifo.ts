@@ -1,6 +1,6 @@
 /** Creates FIFOs, opens them without waiting for the other end, and reads what they contain. */
 import { constants, openSync, readSync } from 'node:fs'
-import { systemCodeOf } from '../../shared/errors.ts'
+import { systemCodeOf } from '../../shared/contract/errors.ts'
 
 const { O_NONBLOCK, O_RDWR, O_WRONLY } = constants
 

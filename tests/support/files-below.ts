@@ -1,7 +1,7 @@
 /** The files below a directory in which a service works. What it removes meanwhile is left out. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { systemCodeOf } from '../../shared/errors.ts'
+import { systemCodeOf } from '../../shared/contract/errors.ts'
 
 /** Paths of regular files. Links are not followed. */
 export const filesBelow = (top: string): string[] =>

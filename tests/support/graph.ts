@@ -5,7 +5,7 @@ import { type GraphOptions, NO_GRAPH_OPTIONS } from '../../control/graph/graph-o
 import { validateGraph } from '../../control/graph/validate.ts'
 import type { TaskStore } from '../../control/store/tasks.ts'
 import type { TaskInput } from '../../shared/contract/submission.ts'
-import { runSync } from '../../shared/steps.ts'
+import { runSync } from '../../shared/process/steps.ts'
 
 /** Types that these graphs may name; `test` is for executors of the tests' own. */
 const TYPES: ReadonlySet<string> = new Set(['approval', 'os', 'runtime', 'mcp', 'test'])

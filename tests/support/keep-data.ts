@@ -16,7 +16,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { basename, join } from 'node:path'
-import { VERSION } from '../../shared/version.ts'
+import { VERSION } from '../../shared/process/version.ts'
 import { type Control, startControl } from './control.ts'
 import { startRuntime } from './runtime.ts'
 import { tempDir } from './temp.ts'

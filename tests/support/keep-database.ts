@@ -7,7 +7,7 @@
  */
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { SCHEMA_VERSION } from '../../control/shared-store/shared-schema.ts'
+import { SCHEMA_VERSION } from '../../control/log/postgres/shared-schema.ts'
 import { postgresPrograms } from '../../scripts/postgres-programs.ts'
 import type { Control } from './control.ts'
 import { FIRST, KEPT_DATA, SECOND, settled } from './keep-data.ts'

@@ -1,9 +1,9 @@
 /** The part of a service that starts launchers: a starter, the FIFO, and the lines received so far. */
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { installLauncher } from '../../runtime/launcher/embedded.ts'
-import { ForkServer } from '../../runtime/launcher/fork-server.ts'
-import { isLauncherAlive, requestKill } from '../../runtime/launcher/launcher-files.ts'
+import { installLauncher } from '../../runtime/launch/embedded.ts'
+import { ForkServer } from '../../runtime/launch/fork-server.ts'
+import { isLauncherAlive, requestKill } from '../../runtime/launch/launcher-files.ts'
 import type {
   Environment,
   Launched,
@@ -11,9 +11,9 @@ import type {
   LauncherEnd,
   LauncherHost,
   PreparedLauncher,
-} from '../../runtime/launcher/launcher-host.ts'
-import { type LauncherEvent, NotifyPipe } from '../../runtime/launcher/notify.ts'
-import type { LaunchPlan } from '../../runtime/launcher/plan.ts'
+} from '../../runtime/launch/launcher-host.ts'
+import { type LauncherEvent, NotifyPipe } from '../../runtime/launch/notify.ts'
+import type { LaunchPlan } from '../../runtime/launch/plan.ts'
 import { ChildLaunchers } from '../../runtime/portable/child-launchers.ts'
 import { wrapEnvironment } from '../../runtime/portable/environment.ts'
 import { type LauncherVariant, shippedLauncher, taskEnv } from './launchers.ts'

@@ -1,25 +1,25 @@
 /**
  * Lists the launchers, and runs one task with one of them.
  *
- * The tests in tests/runtime/launcher run over each launcher: the checked-in one, the same sources built with
+ * The tests in tests/runtime/launch run over each launcher: the checked-in one, the same sources built with
  * sanitizers, and the portable one.
  */
 import { describe, test } from 'bun:test'
 import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import type { Subprocess } from 'bun'
-import { ROOT_WORKSPACE } from '../../runtime/intake/sandbox-view.ts'
-import { launcherArguments } from '../../runtime/launcher/arguments.ts'
-import { readRecord, requestKill } from '../../runtime/launcher/launcher-files.ts'
-import { type LaunchedProcess, type Outcome, parseOutcome, parseStarted } from '../../runtime/launcher/outcome.ts'
-import type { LaunchDescriptors, LaunchPlan, LaunchSandbox } from '../../runtime/launcher/plan.ts'
+import { launcherArguments } from '../../runtime/launch/arguments.ts'
+import { readRecord, requestKill } from '../../runtime/launch/launcher-files.ts'
+import { type LaunchedProcess, type Outcome, parseOutcome, parseStarted } from '../../runtime/launch/outcome.ts'
+import type { LaunchDescriptors, LaunchPlan, LaunchSandbox } from '../../runtime/launch/plan.ts'
+import { ROOT_WORKSPACE } from '../../runtime/launch/sandbox-view.ts'
 import { wrapEnvironment } from '../../runtime/portable/environment.ts'
-import { killGroup } from '../../shared/process-group.ts'
+import { killGroup } from '../../shared/process/process-group.ts'
 import { tempDir } from './temp.ts'
 import { until } from './until.ts'
 
 const ROOT = join(import.meta.dir, '../..')
-const SOURCES = join(ROOT, 'runtime/launcher')
+const SOURCES = join(ROOT, 'runtime/launch')
 
 export interface LauncherVariant {
   readonly command: readonly string[]

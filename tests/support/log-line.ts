@@ -1,8 +1,8 @@
 /** Whether a log line is as it was declared. */
-import { bothLogEvents } from '../../shared/log-events/both.ts'
-import { controlLogEvents } from '../../shared/log-events/control.ts'
-import { CONTEXT_FIELDS, type LogEvents } from '../../shared/log-events/event.ts'
-import { runtimeLogEvents } from '../../shared/log-events/runtime.ts'
+import { bothLogEvents } from '../../shared/logs/events/both.ts'
+import { controlLogEvents } from '../../shared/logs/events/control.ts'
+import { CONTEXT_FIELDS, type LogEvents } from '../../shared/logs/events/event.ts'
+import { runtimeLogEvents } from '../../shared/logs/events/runtime.ts'
 
 const DECLARED: LogEvents = { ...bothLogEvents, ...controlLogEvents, ...runtimeLogEvents }
 

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { McpServersOptions } from '../../control/mcp-client/servers.ts'
 import type { TaskRecord } from '../../shared/contract/control.ts'
-import { silentLog } from '../../shared/log.ts'
+import { silentLog } from '../../shared/logs/log.ts'
 import { type Control, type ControlOptions, startControl } from './control.ts'
 import { tempDir } from './temp.ts'
 

@@ -1,5 +1,5 @@
 /** A log that keeps its lines in memory. */
-import { createLog, type Log, type LogLevel, type OpenLog } from '../../shared/log.ts'
+import { createLog, type Log, type LogLevel, type OpenLog } from '../../shared/logs/log.ts'
 
 export interface MemoryLog {
   readonly log: Log

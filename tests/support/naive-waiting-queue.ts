@@ -1,6 +1,7 @@
 /** A literal version of the waiting queue: one list, one counter per task, and a full scan each time. */
-import type { WaitingTask } from '../../runtime/dispatch/waiting-queue.ts'
+
 import type { Ledger } from '../../runtime/ledger/ledger.ts'
+import type { WaitingTask } from '../../runtime/tasks/waiting-queue.ts'
 
 export interface Waiting {
   readonly task: WaitingTask

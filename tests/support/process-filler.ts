@@ -1,5 +1,5 @@
 /** Uses up all processes that the tasks of an ordinary user may have, and takes each that becomes free within a millisecond. */
-import { processesOfTasks } from '../../shared/process-reserve.ts'
+import { processesOfTasks } from '../../shared/process/process-reserve.ts'
 import { becoming } from './ordinary-user.ts'
 
 /** RLIMIT_NPROC of the service: enough for it and some tasks. */

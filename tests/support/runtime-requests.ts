@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { Refusal } from '../../runtime/refusal.ts'
 import type { SubmitTaskRequest } from '../../shared/contract/runtime-request.ts'
-import { readRequest, type TaskRequest } from '../../shared/runtime-request/validate.ts'
+import { readRequest, type TaskRequest } from '../../shared/request/validate.ts'
 
 /** The id of a request that has none. */
 export const NEW_TASK_ID = '0b8f5c1e-5a3b-4b7e-9a51-1f0f6d1c2e3a'

@@ -6,7 +6,7 @@ import { Scheduler, type SchedulerOptions } from '../../control/scheduler/schedu
 import { Counters } from '../../control/store/counters.ts'
 import { TaskStore } from '../../control/store/tasks.ts'
 import type { TaskInput } from '../../shared/contract/submission.ts'
-import { silentLog } from '../../shared/log.ts'
+import { silentLog } from '../../shared/logs/log.ts'
 import { acceptGraph } from './graph.ts'
 import { type Script, ScriptedExecutor } from './scripted-executor.ts'
 import { until } from './until.ts'

@@ -5,7 +5,7 @@ import {
   type Executor,
   type ExecutorContext,
 } from '../../control/executors/executor.ts'
-import { nextTurn } from '../../shared/steps.ts'
+import { nextTurn } from '../../shared/process/steps.ts'
 
 export interface Script {
   /** What the first attempts come to; those after them succeed. `break` is a mistake of the executor itself. */

@@ -1,13 +1,13 @@
 /** Opens a database as the start of a replica does: the store with the graphs found there, and their keeper. */
-import { EventHistory } from '../../control/journal/event-history.ts'
-import { findHistory } from '../../control/journal/found-history.ts'
-import { BLOCK } from '../../control/journal/number-blocks.ts'
-import { parseDatabaseUrls } from '../../control/shared-store/database-url.ts'
-import { SharedKeeper } from '../../control/shared-store/shared-keeper.ts'
-import { SharedRows } from '../../control/shared-store/shared-rows.ts'
-import type { RecoveredRows } from '../../control/shared-store/takeover.ts'
+import { EventHistory } from '../../control/log/event-history.ts'
+import { findHistory } from '../../control/log/found-history.ts'
+import { BLOCK } from '../../control/log/number-blocks.ts'
+import { parseDatabaseUrls } from '../../control/log/postgres/database-url.ts'
+import { SharedKeeper } from '../../control/log/postgres/shared-keeper.ts'
+import { SharedRows } from '../../control/log/postgres/shared-rows.ts'
+import type { RecoveredRows } from '../../control/log/postgres/takeover.ts'
 import { TaskStore } from '../../control/store/tasks.ts'
-import { silentLog } from '../../shared/log.ts'
+import { silentLog } from '../../shared/logs/log.ts'
 import { tempDir } from './temp.ts'
 
 export interface OpenShared extends AsyncDisposable {

@@ -1,8 +1,8 @@
 /** Replicas on a real database, without the services above them. */
-import { parseDatabaseUrls } from '../../control/shared-store/database-url.ts'
-import { SharedRows } from '../../control/shared-store/shared-rows.ts'
-import type { NewFrame, NewGraph, TurnWrites } from '../../control/shared-store/turn-writes.ts'
-import { type Log, silentLog } from '../../shared/log.ts'
+import { parseDatabaseUrls } from '../../control/log/postgres/database-url.ts'
+import { SharedRows } from '../../control/log/postgres/shared-rows.ts'
+import type { NewFrame, NewGraph, TurnWrites } from '../../control/log/postgres/turn-writes.ts'
+import { type Log, silentLog } from '../../shared/logs/log.ts'
 
 export interface RowsOptions {
   /** Milliseconds. The default is long enough for a busy machine. */

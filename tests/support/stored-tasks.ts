@@ -1,13 +1,13 @@
 /** A database of tasks in its own directory, and tasks to insert. */
 import { mkdirSync } from 'node:fs'
+import { tasksDir } from '../../runtime/files/task-dir.ts'
 import { databasePath, openDatabase } from '../../runtime/store/database.ts'
 import { GroupCommit } from '../../runtime/store/group-commit.ts'
 import type { LiveTask } from '../../runtime/store/live-task.ts'
-import { tasksDir } from '../../runtime/store/task-dir.ts'
 import { TaskStore } from '../../runtime/store/task-store.ts'
 import type { TaskRow } from '../../runtime/store/tasks.ts'
 import { type Sync, WalSync } from '../../runtime/store/wal-sync.ts'
-import { silentLog } from '../../shared/log.ts'
+import { silentLog } from '../../shared/logs/log.ts'
 import { HELD, NO_RESERVE } from './held.ts'
 import { tempDir } from './temp.ts'
 

@@ -4,7 +4,7 @@
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { linkOf, processesOf } from '../../client/testing/sweep.ts'
-import { processStat } from '../../shared/processes.ts'
+import { processStat } from '../../shared/process/processes.ts'
 import { isAlive, until } from './until.ts'
 
 export { linkOf, processesOf }

@@ -6,9 +6,9 @@
  */
 import type { Resolver } from 'node:dns/promises'
 import { type Static, Type } from '@sinclair/typebox'
-import { faultText } from '../../../shared/connection-fault.ts'
-import { systemCodeOf } from '../../../shared/errors.ts'
-import { systemAddresses } from '../../../shared/system-addresses.ts'
+import { systemCodeOf } from '../../../shared/contract/errors.ts'
+import { faultText } from '../../../shared/http/connection-fault.ts'
+import { systemAddresses } from '../../../shared/http/system-addresses.ts'
 import { boundedWait } from '../bounded-wait.ts'
 import { ExecutionError, type ExecutorContext } from '../executor.ts'
 import { ToolParams } from '../params.ts'

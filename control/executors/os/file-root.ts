@@ -9,7 +9,7 @@
 import { constants, realpathSync, statSync } from 'node:fs'
 import { type FileHandle, lstat, mkdir, open, readlink, realpath } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, resolve, sep } from 'node:path'
-import { systemCodeOf, UsageError } from '../../../shared/errors.ts'
+import { systemCodeOf, UsageError } from '../../../shared/contract/errors.ts'
 import { ExecutionError, invalidInput } from '../executor.ts'
 
 const escapes = () => new ExecutionError('denied', 'path escapes the file root')

@@ -1,6 +1,6 @@
 /** The category `os`: built-in tools that work on this machine. A task's `tool_name` picks one. */
 import type { TObject } from '@sinclair/typebox'
-import type { SecretNames } from '../../../shared/runtime-request/secrets.ts'
+import type { SecretNames } from '../../../shared/request/secrets.ts'
 import {
   type ExecutableTask,
   type Executor,

@@ -4,7 +4,7 @@
  * Only the first MiB of each stream is kept.
  */
 import { type Static, Type } from '@sinclair/typebox'
-import type { SecretNames } from '../../../shared/runtime-request/secrets.ts'
+import type { SecretNames } from '../../../shared/request/secrets.ts'
 import { type CommandOptions, resultOf, runCommand } from '../command.ts'
 import { checkCommandInput, commandInputFields } from '../command-input.ts'
 import type { CommandSecrets } from '../command-secrets.ts'

@@ -1,6 +1,6 @@
 /** Checks that a TCP server accepts connections: connects and disconnects. `{ok: true, address}`. */
 import { Type } from '@sinclair/typebox'
-import { faultText } from '../../../shared/connection-fault.ts'
+import { faultText } from '../../../shared/http/connection-fault.ts'
 import { boundedWait } from '../bounded-wait.ts'
 import { ExecutionError, type ExecutorContext, invalidInput } from '../executor.ts'
 import { ToolParams } from '../params.ts'

@@ -4,11 +4,12 @@
  * The hash of the bundle of each input that moves is determined once and recorded with the place of the attempt, so after a
  * restart the attempt gets the same content or fails. While a runtime service that has files is away, the attempt waits for it.
  */
-import { formatDuration } from '../../../shared/duration.ts'
-import { CallFailed } from '../../../shared/http-client.ts'
-import { missingTaskIn, type TaskFiles } from '../../../shared/runtime-request/inputs.ts'
-import { shortened } from '../../../shared/runtime-request/text.ts'
-import { unlessAborted } from '../../../shared/unless-aborted.ts'
+
+import { CallFailed } from '../../../shared/http/client.ts'
+import { unlessAborted } from '../../../shared/process/unless-aborted.ts'
+import { missingTaskIn, type TaskFiles } from '../../../shared/request/inputs.ts'
+import { shortened } from '../../../shared/request/text.ts'
+import { formatDuration } from '../../../shared/settings/duration.ts'
 import { fits, type PlacementRule } from '../../graph/placement.ts'
 import { ExecutionError } from '../executor.ts'
 import { FilesChanged, type PlacedFiles, SourceFailed } from './bundle-relay.ts'

@@ -2,10 +2,11 @@
  * One bundle on its way from a runtime service to another. It is read as fast as the target takes it, so it needs little
  * memory. A fault says which of the two is to blame.
  */
-import { faultText } from '../../../shared/connection-fault.ts'
-import { formatDuration } from '../../../shared/duration.ts'
-import { CallFailed } from '../../../shared/http-client.ts'
-import type { TaskFiles } from '../../../shared/runtime-request/inputs.ts'
+
+import { CallFailed } from '../../../shared/http/client.ts'
+import { faultText } from '../../../shared/http/connection-fault.ts'
+import type { TaskFiles } from '../../../shared/request/inputs.ts'
+import { formatDuration } from '../../../shared/settings/duration.ts'
 import type { PoolMember } from './pool-member.ts'
 
 /** Milliseconds without a byte after which a move is broken off. */

@@ -7,8 +7,8 @@
  */
 
 import type { BundleSummary } from '../../../shared/contract/file-bundles.ts'
-import type { Log } from '../../../shared/log.ts'
-import { unlessAborted } from '../../../shared/unless-aborted.ts'
+import type { Log } from '../../../shared/logs/log.ts'
+import { unlessAborted } from '../../../shared/process/unless-aborted.ts'
 import { asSource, BundleRelay, FilesChanged, MOVE_STALL_MS, type PlacedFiles } from './bundle-relay.ts'
 import type { PoolMember } from './pool-member.ts'
 import { stoppedError } from './stopped-error.ts'

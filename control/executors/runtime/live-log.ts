@@ -5,7 +5,7 @@
  * behind reads the missing part by itself. A connection may have died without a word, so a silent one is given up, and its
  * followers look for themselves.
  */
-import { GrowthWaiters } from '../../../shared/growth-waiters.ts'
+import { GrowthWaiters } from '../../../shared/streams/growth-waiters.ts'
 
 /** Bytes that are kept for followers that have not read them yet. */
 export const MAX_KEPT_BYTES = 1024 * 1024

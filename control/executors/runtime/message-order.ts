@@ -7,7 +7,7 @@
  * `RuntimeService` sends no `kill` and `RemoteRemovals` notes no `remove` before its commit. `RuntimeService.submit` takes
  * the commit as a parameter, because the attempt counts as begun from then on.
  */
-import type { Purpose } from '../../journal/keeper.ts'
+import type { Purpose } from '../../log/keeper.ts'
 
 export interface MessageOrder {
   /** As of `Keeper.kept`. Undefined: the message follows no commit. */

@@ -1,13 +1,14 @@
 /** Translates answers of the runtime service to outcomes of attempts. Pure. */
-import { textOf } from '../../../shared/bounded-output.ts'
+
 import { ERROR_CODES, type ErrorCode } from '../../../shared/contract/error-codes.ts'
 import type { TaskStatusResponse } from '../../../shared/contract/runtime.ts'
 import { DEFAULT_RUNTIME } from '../../../shared/contract/runtime-names.ts'
-import type { CallFailed } from '../../../shared/http-client.ts'
-import { isGiven, isObject, jsonOrUndefined } from '../../../shared/json.ts'
-import { missingTaskIn } from '../../../shared/runtime-request/inputs.ts'
-import { isOfSecrets } from '../../../shared/runtime-request/secrets.ts'
-import { tailOf } from '../../../shared/text-tail.ts'
+import type { CallFailed } from '../../../shared/http/client.ts'
+import { missingTaskIn } from '../../../shared/request/inputs.ts'
+import { isOfSecrets } from '../../../shared/request/secrets.ts'
+import { textOf } from '../../../shared/streams/bounded-output.ts'
+import { isGiven, isObject, jsonOrUndefined } from '../../../shared/text/json.ts'
+import { tailOf } from '../../../shared/text/text-tail.ts'
 import type { Failure } from '../../graph/failure.ts'
 import { ExecutionError } from '../executor.ts'
 

@@ -7,7 +7,7 @@
  */
 import { realpathSync } from 'node:fs'
 import { join } from 'node:path'
-import { madeToken } from '../../../shared/made-token.ts'
+import { madeToken } from '../../../shared/http/made-token.ts'
 
 const TOKEN_FILE = 'runtime-token'
 

@@ -2,9 +2,10 @@
  * Finds the runtime service for one attempt: of two random ones that fit, the one with more left. One that is full,
  * refuses or is away is followed by the next. While none may take the attempt, it waits, and says why.
  */
-import { formatDuration } from '../../../shared/duration.ts'
-import type { CallFailed } from '../../../shared/http-client.ts'
-import { unlessAborted } from '../../../shared/unless-aborted.ts'
+
+import type { CallFailed } from '../../../shared/http/client.ts'
+import { unlessAborted } from '../../../shared/process/unless-aborted.ts'
+import { formatDuration } from '../../../shared/settings/duration.ts'
 import { fittingRuntimes, isBetter, type Need, namesText, type PlacementRule } from '../../graph/placement.ts'
 import { ExecutionError } from '../executor.ts'
 import { failureOf } from './outcome.ts'

@@ -1,9 +1,9 @@
 /** A runtime service of the pool: its client, its logs and queue, what it has left, and whether it takes new tasks. */
 import type { RuntimeLabels } from '../../../shared/contract/runtime-names.ts'
-import { CallFailed } from '../../../shared/http-client.ts'
-import { isoTime } from '../../../shared/iso-time.ts'
-import type { RuntimeEntry } from '../../../shared/runtime-entry.ts'
-import { newTraceId } from '../../../shared/trace.ts'
+import { CallFailed } from '../../../shared/http/client.ts'
+import { newTraceId } from '../../../shared/logs/trace.ts'
+import type { RuntimeEntry } from '../../../shared/settings/runtime-entry.ts'
+import { isoTime } from '../../../shared/text/iso-time.ts'
 import { type Need, type Offer, type PlaceableRuntime, sumOf, without } from '../../graph/placement.ts'
 import { Pulse } from './pulse.ts'
 import { RemoteCapacity, type RemoteCapacityNow } from './remote-capacity.ts'

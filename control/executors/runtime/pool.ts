@@ -9,9 +9,9 @@
  * placed before the last loss fails, even if it enters the pool afterwards.
  */
 import { DEFAULT_RUNTIME } from '../../../shared/contract/runtime-names.ts'
-import type { Log } from '../../../shared/log.ts'
-import type { RuntimeEntry } from '../../../shared/runtime-entry.ts'
-import { shownUrl } from '../../../shared/shown-url.ts'
+import { shownUrl } from '../../../shared/http/shown-url.ts'
+import type { Log } from '../../../shared/logs/log.ts'
+import type { RuntimeEntry } from '../../../shared/settings/runtime-entry.ts'
 import {
   isRemoved,
   isSame,
@@ -24,7 +24,7 @@ import {
   withDrained,
   withRemoved,
 } from '../../graph/pool-state.ts'
-import type { PoolKeeper } from '../../journal/pool-file.ts'
+import type { PoolKeeper } from '../../log/pool-file.ts'
 import { PoolMember } from './pool-member.ts'
 import type { RuntimeServiceOptions } from './service.ts'
 

@@ -6,7 +6,7 @@
  * busy service answers late. Its silence is counted in the time in which this process runs: one that was stopped itself must
  * not conclude that others are away.
  */
-import { CallFailed } from '../../../shared/http-client.ts'
+import { CallFailed } from '../../../shared/http/client.ts'
 import { isAway } from './service.ts'
 
 /** Milliseconds between two questions. */

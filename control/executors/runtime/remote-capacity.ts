@@ -4,10 +4,11 @@
  * Requested on demand. All readers within a second share one request and its answer, so many open pages cost the
  * runtime service one call a second.
  */
+
+import { messageOf } from '../../../shared/contract/errors.ts'
 import type { Capacity } from '../../../shared/contract/runtime-info.ts'
-import { messageOf } from '../../../shared/errors.ts'
-import { CallFailed } from '../../../shared/http-client.ts'
-import { isObject } from '../../../shared/json.ts'
+import { CallFailed } from '../../../shared/http/client.ts'
+import { isObject } from '../../../shared/text/json.ts'
 import type { RuntimeService } from './service.ts'
 
 /** Milliseconds for which an answer is shared. */

@@ -5,10 +5,10 @@
  * reader holds no connection. New output arrives on one connection, which all followers of the log share
  * (`live-log.ts`).
  */
-import { messageOf } from '../../../shared/errors.ts'
-import { GrowingPause } from '../../../shared/growing-pause.ts'
-import { grown } from '../../../shared/growth-waiters.ts'
-import { CallFailed } from '../../../shared/http-client.ts'
+import { messageOf } from '../../../shared/contract/errors.ts'
+import { CallFailed } from '../../../shared/http/client.ts'
+import { GrowingPause } from '../../../shared/http/growing-pause.ts'
+import { grown } from '../../../shared/streams/growth-waiters.ts'
 import type { LogRequest } from '../executor.ts'
 import { LiveLog } from './live-log.ts'
 import { isAway, type LogRange, type RuntimeService } from './service.ts'

@@ -5,7 +5,7 @@
  * its answer. If the service does not answer within `ANSWER_MS`, the reason stays unknown: reading a task must not wait
  * for it.
  */
-import { isObject } from '../../../shared/json.ts'
+import { isObject } from '../../../shared/text/json.ts'
 import type { RuntimeService } from './service.ts'
 
 /** Milliseconds for which an answer is shared. */

@@ -7,11 +7,11 @@
  * that one that is away delays no other.
  */
 import { join } from 'node:path'
+import { messageOf } from '../../../shared/contract/errors.ts'
 import { DEFAULT_RUNTIME } from '../../../shared/contract/runtime-names.ts'
-import { messageOf } from '../../../shared/errors.ts'
-import type { CallFailed } from '../../../shared/http-client.ts'
-import type { Log } from '../../../shared/log.ts'
-import { newTraceId } from '../../../shared/trace.ts'
+import type { CallFailed } from '../../../shared/http/client.ts'
+import type { Log } from '../../../shared/logs/log.ts'
+import { newTraceId } from '../../../shared/logs/trace.ts'
 import { MESSAGE_ORDER } from './message-order.ts'
 import type { FindRuntime } from './orphans.ts'
 import { type OpenRemovals, type Removal, RemovalFile } from './removal-file.ts'

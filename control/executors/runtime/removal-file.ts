@@ -9,9 +9,9 @@
  */
 import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import { type FileHandle, open, rm } from 'node:fs/promises'
-import { replaceFile } from '../../../shared/atomic-file.ts'
-import { nextTurn } from '../../../shared/steps.ts'
-import { BackgroundSync } from '../../journal/background-sync.ts'
+import { replaceFile } from '../../../shared/files/atomic-file.ts'
+import { nextTurn } from '../../../shared/process/steps.ts'
+import { BackgroundSync } from '../../log/background-sync.ts'
 
 export interface Removal {
   /** The task id in the runtime service. */

@@ -1,6 +1,6 @@
 /** Checks a request against the rules of the runtime service that do not depend on its host. Pure. */
-import { RequestFault } from '../../../shared/runtime-request/fault.ts'
-import { validRequest } from '../../../shared/runtime-request/validate.ts'
+import { RequestFault } from '../../../shared/request/fault.ts'
+import { validRequest } from '../../../shared/request/validate.ts'
 import { invalidInput } from '../executor.ts'
 
 /**

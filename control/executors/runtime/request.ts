@@ -10,12 +10,12 @@ import {
   MAX_WALL_TIME_MS,
   SubmitTaskRequest,
 } from '../../../shared/contract/runtime-request.ts'
-import { isGiven, isObject } from '../../../shared/json.ts'
-import type { TaskFiles } from '../../../shared/runtime-request/inputs.ts'
-import { type SecretNames, sortedNames } from '../../../shared/runtime-request/secrets.ts'
-import { shortened } from '../../../shared/runtime-request/text.ts'
-import type { TraceHeaders } from '../../../shared/trace.ts'
-import { withoutUnknownFields } from '../../../shared/unknown-names.ts'
+import type { TraceHeaders } from '../../../shared/logs/trace.ts'
+import type { TaskFiles } from '../../../shared/request/inputs.ts'
+import { type SecretNames, sortedNames } from '../../../shared/request/secrets.ts'
+import { shortened } from '../../../shared/request/text.ts'
+import { withoutUnknownFields } from '../../../shared/request/unknown-names.ts'
+import { isGiven, isObject } from '../../../shared/text/json.ts'
 import { hasPlaceholderName } from '../../graph/placeholders.ts'
 import { type PlacementRule, placementFault, placementRule } from '../../graph/placement.ts'
 import { ATTEMPT_VARIABLE, traceVariables } from '../command.ts'

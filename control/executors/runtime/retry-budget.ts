@@ -1,5 +1,5 @@
 /** How long calls to an unreachable service are repeated, with growing pauses between them. */
-import { GrowingPause } from '../../../shared/growing-pause.ts'
+import { GrowingPause } from '../../../shared/http/growing-pause.ts'
 
 export class RetryBudget {
   readonly #until: number

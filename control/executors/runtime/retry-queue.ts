@@ -6,10 +6,10 @@
  * not cut such a pause short. The item that failed then comes last: it may be the only one that gets no answer. The owner
  * of a queue writes its items to disk.
  */
-import { stackOf } from '../../../shared/errors.ts'
-import { GrowingPause } from '../../../shared/growing-pause.ts'
-import type { Log } from '../../../shared/log.ts'
-import { isYieldDue, nextTurn } from '../../../shared/steps.ts'
+import { stackOf } from '../../../shared/contract/errors.ts'
+import { GrowingPause } from '../../../shared/http/growing-pause.ts'
+import type { Log } from '../../../shared/logs/log.ts'
+import { isYieldDue, nextTurn } from '../../../shared/process/steps.ts'
 
 /** `abandoned`: refused permanently. `later`: try again. `away`: the service is unreachable; try all items again. */
 export type Outcome = 'done' | 'abandoned' | 'later' | 'away'

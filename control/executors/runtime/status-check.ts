@@ -1,7 +1,7 @@
 /** Whether the answer of a runtime service is the status of a task. Pure. */
 import { Type } from '@sinclair/typebox'
 import { TaskStatusResponse } from '../../../shared/contract/runtime.ts'
-import { jsonTypeOf } from '../../../shared/json.ts'
+import { jsonTypeOf } from '../../../shared/text/json.ts'
 import { checkOf, withoutNullFields } from '../../json/schema-check.ts'
 
 const text = Type.Optional(Type.String({ expected: 'string' }))

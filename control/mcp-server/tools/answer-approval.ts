@@ -1,7 +1,8 @@
 /** `answer_approval`: passes on what the user has decided. A host that can ask the user is made to. */
+
+import { badRequest, ServiceError } from '../../../shared/contract/errors.ts'
 import { AnswerApprovalAnswer } from '../../../shared/contract/mcp-answers.ts'
 import { AnswerApprovalInput } from '../../../shared/contract/mcp-inputs.ts'
-import { badRequest, ServiceError } from '../../../shared/errors.ts'
 import type { Task } from '../../graph/graph.ts'
 import { type Answer, answerApproval, checkedAnswer, ensureOpen } from '../../operations/answer-approval.ts'
 import { addressOf, knownTask } from '../../operations/named-tasks.ts'

@@ -8,7 +8,7 @@ import {
   MAX_SHOWN_TASKS,
   MAX_TOOL_WAIT_MS,
 } from '../../../shared/contract/mcp-limits.ts'
-import { VERSION } from '../../../shared/version.ts'
+import { VERSION } from '../../../shared/process/version.ts'
 import { describeService } from '../../operations/describe.ts'
 import { defineTool } from '../tool.ts'
 

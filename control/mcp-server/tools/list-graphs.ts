@@ -1,7 +1,8 @@
 /** `list_graphs`: all graphs, the newest first, a page at a time. */
+
+import { badRequest } from '../../../shared/contract/errors.ts'
 import { ListGraphsAnswer } from '../../../shared/contract/mcp-answers.ts'
 import { ListGraphsInput } from '../../../shared/contract/mcp-inputs.ts'
-import { badRequest } from '../../../shared/errors.ts'
 import { type GraphPlace, graphPlaceOf } from '../../operations/graph-filter.ts'
 import { joinedGraphs } from '../../operations/joined-graphs.ts'
 import { listGraphs } from '../../operations/list-graphs.ts'

@@ -1,7 +1,8 @@
 /** `list_tasks`: all tasks, the newest first, a page at a time. */
+
+import { badRequest } from '../../../shared/contract/errors.ts'
 import { ListTasksAnswer } from '../../../shared/contract/mcp-answers.ts'
 import { ListTasksInput } from '../../../shared/contract/mcp-inputs.ts'
-import { badRequest } from '../../../shared/errors.ts'
 import { joinedNewest } from '../../operations/joined-newest.ts'
 import { listNewest } from '../../operations/list.ts'
 import { sharedPlaceOf } from '../../operations/placed-tasks.ts'

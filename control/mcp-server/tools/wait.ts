@@ -5,10 +5,10 @@
  * answers. Such a call asks nothing more: it waits.
  */
 
+import { ServiceError } from '../../../shared/contract/errors.ts'
 import { WaitAnswer } from '../../../shared/contract/mcp-answers.ts'
 import { WaitInput } from '../../../shared/contract/mcp-inputs.ts'
 import { MAX_APPROVAL_QUESTIONS } from '../../../shared/contract/mcp-limits.ts'
-import { ServiceError } from '../../../shared/errors.ts'
 import type { Task } from '../../graph/graph.ts'
 import { answerApproval } from '../../operations/answer-approval.ts'
 import { type NamedTasks, namedTasks } from '../../operations/named-tasks.ts'

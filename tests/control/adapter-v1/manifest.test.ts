@@ -5,7 +5,7 @@ import { TypeCompiler } from '@sinclair/typebox/compiler'
 import { capabilities, toolManifest } from '../../../control/adapter-v1/manifest.ts'
 import { actionInputs } from '../../../control/operations/action-inputs.ts'
 import { ACTION_KINDS, type ActionKind } from '../../../shared/contract/adapter-v1.ts'
-import { publicSchema } from '../../../shared/openapi/public-schema.ts'
+import { publicSchema } from '../../../shared/http/openapi/public-schema.ts'
 import { SAMPLES } from '../../support/actions.ts'
 
 type JsonSchema = {

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'bun:test'
 import { decodeRequest } from '../../../control/adapter-v1/request.ts'
-import { runSync } from '../../../shared/steps.ts'
+import { runSync } from '../../../shared/process/steps.ts'
 import { refusal } from '../../support/actions.ts'
 
 const PADDING = ' '.repeat(512 * 1024)

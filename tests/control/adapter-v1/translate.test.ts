@@ -8,8 +8,8 @@ import { decodeTasks, isTaskShape } from '../../../control/graph/decode.ts'
 import { validateGraph } from '../../../control/graph/validate.ts'
 import { MAX_JSON_DEPTH } from '../../../control/json/depth.ts'
 import { ACTION_KINDS } from '../../../shared/contract/adapter-v1.ts'
-import { ServiceError } from '../../../shared/errors.ts'
-import { runSync } from '../../../shared/steps.ts'
+import { ServiceError } from '../../../shared/contract/errors.ts'
+import { runSync } from '../../../shared/process/steps.ts'
 import { NEW_TASK_ID, randomAction, refusal, SAMPLES, tasksOf, translation } from '../../support/actions.ts'
 
 const act = (kind: string, input?: unknown, more: object = {}) => ({ action: { kind, input, ...more } })

@@ -11,7 +11,7 @@ import {
   pauseBeforeTry,
   signatureOf,
 } from '../../../control/callbacks/deliveries.ts'
-import type { Delivery } from '../../../control/journal/kept-callbacks.ts'
+import type { Delivery } from '../../../control/log/kept-callbacks.ts'
 import { AddressGuard } from '../../../control/outbound/address-guard.ts'
 import { freePort } from '../../support/free-port.ts'
 import { memoryLog } from '../../support/memory-log.ts'

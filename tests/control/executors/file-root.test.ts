@@ -8,7 +8,7 @@ import { join, relative, resolve } from 'node:path'
 import fc from 'fast-check'
 import { ExecutionError } from '../../../control/executors/executor.ts'
 import { FileRoot } from '../../../control/executors/os/file-root.ts'
-import { UsageError } from '../../../shared/errors.ts'
+import { UsageError } from '../../../shared/contract/errors.ts'
 import { tempDir } from '../../support/temp.ts'
 
 const { O_CREAT, O_RDONLY, O_WRONLY } = constants

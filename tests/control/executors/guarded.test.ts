@@ -7,7 +7,7 @@ import { ExecutionError, type Executor, type ForgottenTask } from '../../../cont
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
 import { refuse } from '../../../control/graph/report.ts'
 import { newFindings, reviewInputs } from '../../../control/operations/review.ts'
-import { nextTurn } from '../../../shared/steps.ts'
+import { nextTurn } from '../../../shared/process/steps.ts'
 import { executableTask } from '../../support/executor-context.ts'
 import { memoryLog } from '../../support/memory-log.ts'
 

@@ -1,7 +1,7 @@
 /** A poll of a call that another replica has. The rest of the type `mcp` is tried in tests/contract/executors-mcp.test.ts. */
 import { expect, test } from 'bun:test'
 import { McpExecutor } from '../../../control/executors/mcp.ts'
-import { noOwner } from '../../../control/journal/no-owner.ts'
+import { noOwner } from '../../../control/log/no-owner.ts'
 import { McpServers } from '../../../control/mcp-client/servers.ts'
 import { testContext } from '../../support/executor-context.ts'
 import { noServerOptions } from '../../support/mcp.ts'

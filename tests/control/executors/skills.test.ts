@@ -8,7 +8,7 @@ import {
   MAX_LISTED_SKILLS,
   SkillsDirectory,
 } from '../../../control/executors/skills.ts'
-import { UsageError } from '../../../shared/errors.ts'
+import { UsageError } from '../../../shared/contract/errors.ts'
 import { type TempDir, tempDir } from '../../support/temp.ts'
 
 let temp: TempDir

@@ -7,7 +7,7 @@ import fc from 'fast-check'
 import { checkReferences, type TaskReference } from '../../../control/graph/ancestors.ts'
 import { dependenciesStartOf, edgesInSteps } from '../../../control/graph/edges.ts'
 import { refuse } from '../../../control/graph/report.ts'
-import { runCooperatively, runSync } from '../../../shared/steps.ts'
+import { runCooperatively, runSync } from '../../../shared/process/steps.ts'
 import { randomGraph } from '../../support/random-graph.ts'
 
 interface TestTask {

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { ChildInputs } from '../../../control/graph/child-inputs.ts'
 import type { ValidTask } from '../../../control/graph/validate.ts'
-import { runSync } from '../../../shared/steps.ts'
+import { runSync } from '../../../shared/process/steps.ts'
 
 const KIB = 1024
 const text = (characters: number) => 'x'.repeat(characters)

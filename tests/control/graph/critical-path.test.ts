@@ -7,7 +7,7 @@ import fc from 'fast-check'
 import { criticalPath } from '../../../control/graph/critical-path.ts'
 import { dependenciesStartOf, edgesInSteps } from '../../../control/graph/edges.ts'
 import { dependencyOrder } from '../../../control/graph/order.ts'
-import { runSync } from '../../../shared/steps.ts'
+import { runSync } from '../../../shared/process/steps.ts'
 import { randomGraph } from '../../support/random-graph.ts'
 
 type Dependencies = readonly (readonly number[])[]

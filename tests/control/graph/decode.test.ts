@@ -8,8 +8,8 @@ import { decodeGraph } from '../../../control/graph/decode.ts'
 import { smallGraph } from '../../../control/graph/small-graph.ts'
 import { MAX_FIELDS } from '../../../control/json/body.ts'
 import { MAX_JSON_DEPTH } from '../../../control/json/depth.ts'
-import { ServiceError } from '../../../shared/errors.ts'
-import { runSync } from '../../../shared/steps.ts'
+import { ServiceError } from '../../../shared/contract/errors.ts'
+import { runSync } from '../../../shared/process/steps.ts'
 import { randomGraph } from '../../support/random-graph.ts'
 
 const PADDING = ' '.repeat(512 * 1024)

@@ -11,7 +11,7 @@ import {
   edgesInSteps,
   noEdges,
 } from '../../../control/graph/edges.ts'
-import { runSync } from '../../../shared/steps.ts'
+import { runSync } from '../../../shared/process/steps.ts'
 import { type RandomTask, randomGraph } from '../../support/random-graph.ts'
 
 /** The dependencies of each task by position. */

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { isInputPath, MISPLACED_FILE, withoutInputs } from '../../../control/graph/file-references.ts'
 import { findPlaceholders, placeholderIn } from '../../../control/graph/placeholders.ts'
 import { referencedValue } from '../../../control/graph/references.ts'
-import { runSync } from '../../../shared/steps.ts'
+import { runSync } from '../../../shared/process/steps.ts'
 
 const FILE = { $from: 'build', file: 'dist/app.tar' }
 const REFERENCE = { id: 'build', path: '/result/task_id', file: 'dist/app.tar' }

@@ -11,8 +11,8 @@ import { graphTask } from '../../../control/graph/graph-task.ts'
 import { commandsAfterFailure, failureTail } from '../../../control/graph/root-cause.ts'
 import { MAX_GRAPH_EDGES, MAX_GRAPH_ERROR_CHARACTERS, MAX_GRAPH_TASKS } from '../../../shared/contract/graphs.ts'
 import { TASK_STATUSES, type TaskStatus } from '../../../shared/contract/task-status.ts'
-import { isoTime } from '../../../shared/iso-time.ts'
-import { runSync } from '../../../shared/steps.ts'
+import { runSync } from '../../../shared/process/steps.ts'
+import { isoTime } from '../../../shared/text/iso-time.ts'
 import { graphOf, taskIn, taskOf } from '../../support/graph.ts'
 
 const AT = Date.parse('2026-01-31T12:00:00.000Z')

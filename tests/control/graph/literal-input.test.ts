@@ -5,7 +5,7 @@
 import { expect, test } from 'bun:test'
 import { literalInput } from '../../../control/graph/literal-input.ts'
 import { fill, findPlaceholders } from '../../../control/graph/placeholders.ts'
-import { runSync } from '../../../shared/steps.ts'
+import { runSync } from '../../../shared/process/steps.ts'
 
 const env = { T: 'secret' }
 const mistake = { $from: 'q', other: 1 }

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { dependenciesStartOf, edgesInSteps } from '../../../control/graph/edges.ts'
 import { dependencyOrder, findCycle } from '../../../control/graph/order.ts'
-import { runSync } from '../../../shared/steps.ts'
+import { runSync } from '../../../shared/process/steps.ts'
 import { type RandomTask, randomCyclicGraph, randomGraph } from '../../support/random-graph.ts'
 
 const LARGE = 100_000

@@ -14,7 +14,7 @@ import {
   mentionsPlaceholderInSteps,
   pathText,
 } from '../../../control/graph/placeholders.ts'
-import { runSync } from '../../../shared/steps.ts'
+import { runSync } from '../../../shared/process/steps.ts'
 
 const placeholder = fc.oneof(
   fc.record({ $from: fc.constantFrom('a', 'b') }),

@@ -10,7 +10,7 @@ import {
   withFile,
   withRemoved,
 } from '../../../control/graph/pool-state.ts'
-import type { RuntimeEntry } from '../../../shared/runtime-entry.ts'
+import type { RuntimeEntry } from '../../../shared/settings/runtime-entry.ts'
 
 const entry = (name: string, host = name, labels: Readonly<Record<string, string>> = {}): RuntimeEntry => ({
   ...{ name, url: `http://${host}:1`, labels },

@@ -1,7 +1,7 @@
 /** Goal: a task's record on the wire in every state. Method: tasks set into a state by hand, whole records compared. */
 import { describe, expect, test } from 'bun:test'
 import { taskRecord } from '../../../control/graph/record.ts'
-import { isoTime } from '../../../shared/iso-time.ts'
+import { isoTime } from '../../../shared/text/iso-time.ts'
 import { graphOf } from '../../support/graph.ts'
 
 const AT = Date.UTC(2026, 0, 2, 3, 4, 5, 6)

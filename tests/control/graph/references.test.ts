@@ -1,7 +1,7 @@
 /** Goal: a reference is taken as documented, and what is wrong with one is said in words. Method: tables. */
 import { describe, expect, test } from 'bun:test'
 import { referencedValue, referenceIn } from '../../../control/graph/references.ts'
-import { runSync } from '../../../shared/steps.ts'
+import { runSync } from '../../../shared/process/steps.ts'
 
 const record = {
   id: 'a',

@@ -7,7 +7,7 @@ import fc from 'fast-check'
 import { dependenciesStartOf, edgesAtOnce } from '../../../control/graph/edges.ts'
 import { tasksToRun } from '../../../control/graph/rerun-selection.ts'
 import type { TaskStatus } from '../../../shared/contract/task-status.ts'
-import { runSync } from '../../../shared/steps.ts'
+import { runSync } from '../../../shared/process/steps.ts'
 import { type RandomTask, randomGraph } from '../../support/random-graph.ts'
 
 function running(tasks: readonly (RandomTask & { status: TaskStatus })[], from: readonly string[]): string[] {

@@ -8,8 +8,8 @@ import { decodeGraph } from '../../../control/graph/decode.ts'
 import { graphFieldFaults, unknownTaskField } from '../../../control/graph/known-fields.ts'
 import { type SmallGraph, smallGraph } from '../../../control/graph/small-graph.ts'
 import { validateGraph } from '../../../control/graph/validate.ts'
-import { ServiceError } from '../../../shared/errors.ts'
-import { runSync } from '../../../shared/steps.ts'
+import { ServiceError } from '../../../shared/contract/errors.ts'
+import { runSync } from '../../../shared/process/steps.ts'
 import { randomCyclicGraph, randomGraph } from '../../support/random-graph.ts'
 
 const TYPES: ReadonlySet<string> = new Set(['os', 'runtime', 'mcp'])

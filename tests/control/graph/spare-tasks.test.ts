@@ -10,7 +10,7 @@ import { dependenciesStartOf, edgesAtOnce } from '../../../control/graph/edges.t
 import { spareTasks } from '../../../control/graph/spare-tasks.ts'
 import type { ValidTask } from '../../../control/graph/validate.ts'
 import type { RunIf } from '../../../shared/contract/run-if.ts'
-import { runSync } from '../../../shared/steps.ts'
+import { runSync } from '../../../shared/process/steps.ts'
 
 type Fields = Partial<Omit<ValidTask, 'id' | 'type'>>
 

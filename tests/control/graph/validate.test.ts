@@ -6,9 +6,9 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { dependencyCounts } from '../../../control/graph/edges.ts'
 import { validateGraph } from '../../../control/graph/validate.ts'
+import { ServiceError } from '../../../shared/contract/errors.ts'
 import type { TaskInput } from '../../../shared/contract/submission.ts'
-import { ServiceError } from '../../../shared/errors.ts'
-import { runSync } from '../../../shared/steps.ts'
+import { runSync } from '../../../shared/process/steps.ts'
 import { randomCyclicGraph, randomGraph } from '../../support/random-graph.ts'
 
 const TYPES: ReadonlySet<string> = new Set(['runtime', 'os', 'mcp'])

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import type { Graph } from '../../../control/graph/graph.ts'
 import { type SlotUse, waitingOf } from '../../../control/graph/waiting.ts'
 import { MAX_WAITING_TASKS } from '../../../shared/contract/waiting.ts'
-import { isoTime } from '../../../shared/iso-time.ts'
+import { isoTime } from '../../../shared/text/iso-time.ts'
 import { graphOf, taskIn, taskOf } from '../../support/graph.ts'
 
 const NOW = Date.parse('2026-01-31T12:00:00.000Z')

@@ -7,7 +7,7 @@ import fc from 'fast-check'
 import { dependenciesStartOf, edgesAtOnce } from '../../../control/graph/edges.ts'
 import { dependencyOrder } from '../../../control/graph/order.ts'
 import { wavesOf } from '../../../control/graph/waves.ts'
-import { runSync } from '../../../shared/steps.ts'
+import { runSync } from '../../../shared/process/steps.ts'
 import { type RandomTask, randomGraph } from '../../support/random-graph.ts'
 
 function wavesIn(tasks: readonly RandomTask[]): string[][] {

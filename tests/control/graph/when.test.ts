@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { operandFault, passes, type When, whenIn } from '../../../control/graph/when.ts'
-import { MAX_GLOB_CHARACTERS } from '../../../shared/glob.ts'
-import { runSync } from '../../../shared/steps.ts'
+import { runSync } from '../../../shared/process/steps.ts'
+import { MAX_GLOB_CHARACTERS } from '../../../shared/text/glob.ts'
 
 const when = (fields: object) => whenIn({ $from: 'a', ...fields })
 

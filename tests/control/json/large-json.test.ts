@@ -5,8 +5,8 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { parseMembers, parseObjectWithArrays } from '../../../control/json/large-json.ts'
-import { JsonSyntaxError, parseJson } from '../../../shared/json-bytes.ts'
-import { runSync } from '../../../shared/steps.ts'
+import { runSync } from '../../../shared/process/steps.ts'
+import { JsonSyntaxError, parseJson } from '../../../shared/text/json-bytes.ts'
 
 function membersOf(bytes: Uint8Array): [key: string, value: unknown][] {
   const members: [string, unknown][] = []

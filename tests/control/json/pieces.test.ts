@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { jsonBytes, jsonDigest, jsonPieces, jsonText } from '../../../control/json/pieces.ts'
-import { runSync } from '../../../shared/steps.ts'
+import { runSync } from '../../../shared/process/steps.ts'
 
 test('pieces, size and digest are those of the text', () => {
   fc.assert(

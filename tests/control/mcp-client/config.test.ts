@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { MAX_CONFIG_BYTES, MAX_SERVERS, parseMcpConfig, readMcpConfig } from '../../../control/mcp-client/config.ts'
-import { UsageError } from '../../../shared/errors.ts'
+import { UsageError } from '../../../shared/contract/errors.ts'
 import { tempDir } from '../../support/temp.ts'
 
 const refuse = (detail: string): never => {

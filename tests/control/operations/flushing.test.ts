@@ -12,7 +12,7 @@ import { readLogs } from '../../../control/operations/logs.ts'
 import { openTaskLog } from '../../../control/operations/task-log.ts'
 import { wait } from '../../../control/operations/wait.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
-import { nextTurn } from '../../../shared/steps.ts'
+import { nextTurn } from '../../../shared/process/steps.ts'
 import { acceptGraph } from '../../support/graph.ts'
 import { until } from '../../support/until.ts'
 

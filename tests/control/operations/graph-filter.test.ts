@@ -8,7 +8,7 @@ import type { Graph } from '../../../control/graph/graph.ts'
 import { type GraphFilter, graphCursor, graphPage, graphPlaceOf } from '../../../control/operations/graph-filter.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import { GRAPH_STATES } from '../../../shared/contract/graph-state.ts'
-import { runSync, STEPS_PER_YIELD } from '../../../shared/steps.ts'
+import { runSync, STEPS_PER_YIELD } from '../../../shared/process/steps.ts'
 import { acceptGraph } from '../../support/graph.ts'
 
 let tasks = 0

@@ -1,6 +1,6 @@
 /** Why no graph would be taken in, in the order in which a POST meets the reasons. */
 import { expect, test } from 'bun:test'
-import { storageUnavailable } from '../../../control/journal/storage-errors.ts'
+import { storageUnavailable } from '../../../control/log/storage-errors.ts'
 import { Readiness } from '../../../control/operations/readiness.ts'
 
 function world() {

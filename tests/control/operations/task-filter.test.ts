@@ -6,7 +6,7 @@ import { describe, expect, test } from 'bun:test'
 import type { Graph } from '../../../control/graph/graph.ts'
 import { graphsOf, type Page, type PageRequest, pageOf } from '../../../control/operations/task-filter.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
-import { runSync, STEPS_PER_YIELD } from '../../../shared/steps.ts'
+import { runSync, STEPS_PER_YIELD } from '../../../shared/process/steps.ts'
 import { acceptGraph } from '../../support/graph.ts'
 
 const COUNT = 2 * STEPS_PER_YIELD

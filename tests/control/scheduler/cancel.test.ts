@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'bun:test'
 import { Expansion } from '../../../control/graph/expansion.ts'
 import { newChildren, type Task, type TaskExpansion } from '../../../control/graph/graph.ts'
-import { nextTurn, runSync } from '../../../shared/steps.ts'
+import { nextTurn, runSync } from '../../../shared/process/steps.ts'
 import { acceptGraph } from '../../support/graph.ts'
 import { after, task, World } from '../../support/scheduler-world.ts'
 import { until } from '../../support/until.ts'

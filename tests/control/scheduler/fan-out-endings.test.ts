@@ -5,7 +5,7 @@
 import { expect, test } from 'bun:test'
 import { ResultFile, type StoredResult } from '../../../control/graph/result-file.ts'
 import type { SchedulerOptions } from '../../../control/scheduler/scheduler.ts'
-import { nextTurn } from '../../../shared/steps.ts'
+import { nextTurn } from '../../../shared/process/steps.ts'
 import { task, World } from '../../support/scheduler-world.ts'
 
 /** A world where results of children are in files, and the files that were dropped. */

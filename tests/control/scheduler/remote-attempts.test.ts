@@ -10,7 +10,7 @@ import { Scheduler } from '../../../control/scheduler/scheduler.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import type { TaskInput } from '../../../shared/contract/submission.ts'
 import type { TaskStatus } from '../../../shared/contract/task-status.ts'
-import { silentLog } from '../../../shared/log.ts'
+import { silentLog } from '../../../shared/logs/log.ts'
 import { acceptGraph, taskIn } from '../../support/graph.ts'
 import { task } from '../../support/scheduler-world.ts'
 

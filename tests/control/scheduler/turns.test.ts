@@ -1,7 +1,7 @@
 /** Goal: turns do all there is to do, leave time for I/O, never nest, and end with an error. */
 import { expect, test } from 'bun:test'
 import { Turns } from '../../../control/scheduler/turns.ts'
-import { nextTurn } from '../../../shared/steps.ts'
+import { nextTurn } from '../../../shared/process/steps.ts'
 
 const unexpected = (error: unknown) => {
   throw error

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import type { Task } from '../../../control/graph/graph.ts'
 import { Counters } from '../../../control/store/counters.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
-import { runSync } from '../../../shared/steps.ts'
+import { runSync } from '../../../shared/process/steps.ts'
 import { acceptGraph, graphOf, taskIn } from '../../support/graph.ts'
 
 const at = Date.UTC(2026, 0, 1)

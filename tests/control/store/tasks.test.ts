@@ -7,8 +7,8 @@ import fc from 'fast-check'
 import type { Graph, Task } from '../../../control/graph/graph.ts'
 import type { Change, Ending } from '../../../control/store/change.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
-import { ServiceError } from '../../../shared/errors.ts'
-import { nextTurn, runSync, STEPS_PER_YIELD } from '../../../shared/steps.ts'
+import { ServiceError } from '../../../shared/contract/errors.ts'
+import { nextTurn, runSync, STEPS_PER_YIELD } from '../../../shared/process/steps.ts'
 import { acceptGraph, acceptScoped, graphOf, taskIn } from '../../support/graph.ts'
 
 const AT = Date.UTC(2026, 0, 1)

@@ -13,7 +13,7 @@ test('tracing is imported on demand only', () => {
       readFileSync(join(CONTROL, file), 'utf8').replace(" with { type: 'macro' }", ''),
     )
     const ofTracing = imports.filter(({ path }) => path.includes('/tracing/'))
-    // Attempts hand on the trace of a caller without a collector, too. The file imports nothing but shared/trace.ts.
+    // Attempts hand on the trace of a caller without a collector, too. The file imports nothing but shared/logs/trace.ts.
     return ofTracing.filter(({ path }) => !path.endsWith('/trace-context.ts')).map(({ kind }) => `${file}: ${kind}`)
   })
   expect(imports).toEqual(['parts.ts: dynamic-import'])

@@ -4,7 +4,7 @@
  */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { readRequestHead, tunnelledTarget } from '../../../runtime/wire/http-request.ts'
+import { readRequestHead, tunnelledTarget } from '../../../runtime/egress/wire/http-request.ts'
 import { hostOf } from '../../../shared/egress/host.ts'
 import { TestProxy, TestServer } from '../../support/egress.ts'
 

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { removeIpcObjects } from '../../../runtime/host/ipc-objects.ts'
 import { readText } from '../../../runtime/host/read-text.ts'
-import { loadLibc } from '../../../shared/libc.ts'
+import { loadLibc } from '../../../shared/process/libc.ts'
 import { ownUid } from '../../support/ordinary-user.ts'
 
 const libc = loadLibc({

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { mkdirSync, realpathSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { DEFAULT_MASKS, findSandboxPaths, MAX_SANDBOX_PATHS } from '../../../runtime/host/sandbox-paths.ts'
-import { UsageError } from '../../../shared/errors.ts'
+import { UsageError } from '../../../shared/contract/errors.ts'
 import { tempDir } from '../../support/temp.ts'
 
 test('the data directory and the usual places are hidden, and what the settings name', () => {

@@ -3,8 +3,8 @@ import { expect, test } from 'bun:test'
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { SandboxUids } from '../../../runtime/host/sandbox-uids.ts'
-import { LOCK_FILES, lockDirectory, tryLock } from '../../../shared/directory-lock.ts'
-import { createLog, silentLog } from '../../../shared/log.ts'
+import { LOCK_FILES, lockDirectory, tryLock } from '../../../shared/files/directory-lock.ts'
+import { createLog, silentLog } from '../../../shared/logs/log.ts'
 import { tempDir } from '../../support/temp.ts'
 
 /** Borne by no process. */

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { MAX_QUOTAS, parseTenantQuotas } from '../../../runtime/ledger/quotas.ts'
 import type { Capacity } from '../../../shared/contract/runtime-info.ts'
-import { Expected } from '../../../shared/flags.ts'
+import { Expected } from '../../../shared/settings/flags.ts'
 
 const parsed = (text: string) => {
   const quotas = parseTenantQuotas(text)

@@ -4,9 +4,8 @@
  */
 import { describe, expect, test } from 'bun:test'
 import { constants } from 'node:os'
-import { AVAILABLE } from '../../../runtime/intake/capability-set.ts'
-import { SANDBOX_FEATURES } from '../../../runtime/launcher/plan.ts'
-import { sandboxCapabilities } from '../../../runtime/launcher/sandbox-capabilities.ts'
+import { SANDBOX_FEATURES } from '../../../runtime/launch/plan.ts'
+import { sandboxCapabilities } from '../../../runtime/launch/sandbox-capabilities.ts'
 import {
   PROBED,
   type Probed,
@@ -14,7 +13,8 @@ import {
   probeArguments,
   probeSandbox,
   type SandboxProbe,
-} from '../../../runtime/launcher/sandbox-probe.ts'
+} from '../../../runtime/launch/sandbox-probe.ts'
+import { AVAILABLE } from '../../../runtime/plan/capability-set.ts'
 import { NAMESPACES } from '../../../shared/contract/runtime-request.ts'
 import { shippedLauncher } from '../../support/launchers.ts'
 import { missingSandbox, SANDBOX_UID } from '../../support/sandboxes.ts'

@@ -5,7 +5,7 @@
 import { expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { requestKill } from '../../../runtime/launcher/launcher-files.ts'
+import { requestKill } from '../../../runtime/launch/launcher-files.ts'
 import { run, sh } from '../../support/launchers.ts'
 import { describeSandboxes, launchIn, runIn, USUAL } from '../../support/sandboxes.ts'
 import { endProcessesOf, noProcessesOf } from '../../support/task-processes.ts'

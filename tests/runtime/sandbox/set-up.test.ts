@@ -6,9 +6,9 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
-import { classify } from '../../../runtime/launcher/classification.ts'
-import { explainFault } from '../../../runtime/launcher/faults.ts'
-import { requestKill } from '../../../runtime/launcher/launcher-files.ts'
+import { classify } from '../../../runtime/launch/classification.ts'
+import { explainFault } from '../../../runtime/launch/faults.ts'
+import { requestKill } from '../../../runtime/launch/launcher-files.ts'
 import { sh, shippedLauncher } from '../../support/launchers.ts'
 import {
   launchIn,

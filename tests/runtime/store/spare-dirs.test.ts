@@ -21,8 +21,6 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { logStream } from '../../../runtime/store/log-stream.ts'
-import { SpareDirs } from '../../../runtime/store/spare-dirs.ts'
 import {
   draftResultFile,
   makeTaskDir,
@@ -30,8 +28,10 @@ import {
   type TaskDir,
   taskDir,
   tasksDir,
-} from '../../../runtime/store/task-dir.ts'
-import { loadLibc } from '../../../shared/libc.ts'
+} from '../../../runtime/files/task-dir.ts'
+import { logStream } from '../../../runtime/store/log-stream.ts'
+import { SpareDirs } from '../../../runtime/store/spare-dirs.ts'
+import { loadLibc } from '../../../shared/process/libc.ts'
 import { type TempDir, tempDir } from '../../support/temp.ts'
 
 const OUTCOME = 'version=1\nhow=exited\nleftovers_killed=0\nleftovers_alive=0\nend=1\n'

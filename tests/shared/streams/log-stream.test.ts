@@ -1,7 +1,7 @@
 /** Goal: the client reads a followed log in both of its forms, and does not wait for a service that is silent for good. */
 import { expect, test } from 'bun:test'
 import { controlService } from '../../../adapter/client.ts'
-import { ServiceClient } from '../../../shared/http-client.ts'
+import { ServiceClient } from '../../../shared/http/client.ts'
 import { type LogStreamRequest, logStream } from '../../../shared/streams/log-stream.ts'
 import { SilenceLimit } from '../../../shared/streams/silence-limit.ts'
 

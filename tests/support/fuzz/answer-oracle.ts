@@ -1,6 +1,6 @@
 /** Whether an answer of a service is one that it meant to give: a described one, or a refusal in the form of the contract. */
 import type { TSchema } from '@sinclair/typebox'
-import type { DescribedRoute } from '../../../shared/openapi/route.ts'
+import type { DescribedRoute } from '../../../shared/http/openapi/route.ts'
 import { checkAnswer } from '../answer-check.ts'
 import type { PlannedRequest } from './requests.ts'
 import type { WireAnswer } from './wire.ts'

@@ -1,6 +1,6 @@
 /** Messages for POST /mcp, with inputs that fit the schemas which the service lists for its tools. */
 import fc from 'fast-check'
-import type { Schema } from '../../../shared/openapi/document.ts'
+import type { Schema } from '../../../shared/http/openapi/document.ts'
 import { anyJson, type Json } from './safe-values.ts'
 import { valuesOf } from './schema-values.ts'
 

@@ -3,7 +3,7 @@
  * service are markers (`safe-values.ts`) until they are sent, so that a seed gives the same requests in every run.
  */
 import fc from 'fast-check'
-import type { OpenApiDocument, Operation, Parameter } from '../../../shared/openapi/document.ts'
+import type { OpenApiDocument, Operation, Parameter } from '../../../shared/http/openapi/document.ts'
 import { type Json, odd, text, textNamed } from './safe-values.ts'
 import { damaged, type Schemas, valuesOf } from './schema-values.ts'
 

@@ -1,6 +1,6 @@
 /** Valid values for the JSON Schemas of an OpenAPI document, and values that are nearly valid. */
 import fc from 'fast-check'
-import type { Schema } from '../../../shared/openapi/document.ts'
+import type { Schema } from '../../../shared/http/openapi/document.ts'
 import { action, anyJson, type Json, numberNamed, odd, textNamed, work } from './safe-values.ts'
 
 export type Schemas = Readonly<Record<string, Schema>>

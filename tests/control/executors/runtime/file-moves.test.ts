@@ -5,8 +5,8 @@ import { afterEach, expect, test } from 'bun:test'
 import { FilesChanged, SourceFailed } from '../../../../control/executors/runtime/bundle-relay.ts'
 import { FileMoves, MAX_MOVES, MAX_REMEMBERED_BUNDLES } from '../../../../control/executors/runtime/file-moves.ts'
 import { PoolMember } from '../../../../control/executors/runtime/pool-member.ts'
-import { CallFailed } from '../../../../shared/http-client.ts'
-import { silentLog } from '../../../../shared/log.ts'
+import { CallFailed } from '../../../../shared/http/client.ts'
+import { silentLog } from '../../../../shared/logs/log.ts'
 import { until } from '../../../support/until.ts'
 
 const hashOf = (name: string) => new Bun.CryptoHasher('sha256').update(name).digest('hex')

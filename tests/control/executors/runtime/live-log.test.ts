@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { LiveLog, MAX_KEPT_BYTES } from '../../../../control/executors/runtime/live-log.ts'
-import { nextTurn } from '../../../../shared/steps.ts'
+import { nextTurn } from '../../../../shared/process/steps.ts'
 
 /** A log from byte `start` on that a test feeds. */
 function fedLog(start: number) {

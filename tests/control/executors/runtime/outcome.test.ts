@@ -10,7 +10,7 @@ import {
   resultOf,
 } from '../../../../control/executors/runtime/outcome.ts'
 import { REFUSAL_CODES, TASK_ERROR_CODES, type TaskStatusResponse } from '../../../../shared/contract/runtime.ts'
-import { CallFailed } from '../../../../shared/http-client.ts'
+import { CallFailed } from '../../../../shared/http/client.ts'
 
 const URL = 'http://127.0.0.1:18080'
 const PLACE = { name: 'default', url: URL }

@@ -11,7 +11,7 @@ import {
   MAX_REVIEWED_VALUES,
   reviewRequest,
 } from '../../../../control/executors/runtime/request-review.ts'
-import { acceptableRequest } from '../../../../runtime/intake/request.ts'
+import { acceptableRequest } from '../../../../runtime/plan/request.ts'
 import { Refusal } from '../../../../runtime/refusal.ts'
 import { executableTask } from '../../../support/executor-context.ts'
 import { NEW_TASK_ID, randomRequest } from '../../../support/runtime-requests.ts'

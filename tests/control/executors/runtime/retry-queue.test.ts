@@ -4,7 +4,7 @@
  */
 import { expect, test } from 'bun:test'
 import { RetryQueue } from '../../../../control/executors/runtime/retry-queue.ts'
-import { silentLog } from '../../../../shared/log.ts'
+import { silentLog } from '../../../../shared/logs/log.ts'
 import { until } from '../../../support/until.ts'
 
 const LATEST = 10

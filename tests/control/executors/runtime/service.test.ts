@@ -1,7 +1,7 @@
 /** Goal: submissions carry the time until which they may be accepted. Method: servers that stand for runtime services. */
 import { expect, test } from 'bun:test'
 import { RuntimeService, SUBMISSION_LEASE_MS } from '../../../../control/executors/runtime/service.ts'
-import { CallFailed } from '../../../../shared/http-client.ts'
+import { CallFailed } from '../../../../shared/http/client.ts'
 
 /** `clock` is what GET /healthz tells; `answer` is that to the n-th submission. */
 function served(clock: () => string | undefined, answer: (nth: number) => Response) {

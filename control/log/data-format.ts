@@ -1,0 +1,70 @@
+/**
+ * The format of a data directory, so that an older service refuses the files of a newer one.
+ *
+ * Without a mark an older service would take a new kind of journal frame for a torn tail and cut it off. `format.json` names
+ * the format of the directory and the version that raised it. A directory without that file has format 1. The number is raised by a
+ * change after which older services must not read the directory; a field that they may ignore does not raise it.
+ */
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { messageOf, UsageError } from '../../shared/contract/errors.ts'
+import { replaceFileNow } from '../../shared/files/atomic-file.ts'
+import { VERSION } from '../../shared/process/version.ts'
+import { isObject, jsonOrUndefined } from '../../shared/text/json.ts'
+import { refuseAccess, refuseFile } from './unreadable-file.ts'
+
+/** The format that this service writes. It reads all formats up to it. */
+export const DATA_FORMAT = 1
+
+/** The format of a directory without `format.json`. */
+const FIRST_FORMAT = 1
+
+const formatPath = (dataDir: string): string => join(dataDir, 'format.json')
+
+interface Format {
+  readonly format: number
+  /** The version that raised it. */
+  readonly written_by: string
+}
+
+/** Throws `UsageError` if `dataDir` has a newer format than `known`. Changes nothing. */
+export function refuseNewerFormat(dataDir: string, known = DATA_FORMAT): void {
+  const { format, written_by } = formatOf(dataDir)
+  if (format <= known) return
+  throw new UsageError(
+    `the data directory ${dataDir} was written by a newer taskmill-control (${written_by}, its format is ${format}, this one knows ${known}): use that one, or choose another directory with --data-dir`,
+  )
+}
+
+/** Marks `dataDir` with `format`, unless it has that already. Called before anything of that format is written. */
+export function raiseFormat(dataDir: string, format = DATA_FORMAT): void {
+  if (formatOf(dataDir).format >= format) return
+  const path = formatPath(dataDir)
+  try {
+    replaceFileNow(path, `${JSON.stringify({ format, written_by: VERSION } satisfies Format)}\n`)
+  } catch (error) {
+    throw new UsageError(`cannot write ${path}: ${messageOf(error)} (let the user of the service write there)`)
+  }
+}
+
+function formatOf(dataDir: string): Format {
+  const path = formatPath(dataDir)
+  if (!existsSync(path)) return { format: FIRST_FORMAT, written_by: '' }
+  const value = jsonOrUndefined(readOrRefuse(path))
+  if (isFormat(value)) return value
+  throw refuseFile('format file', path)('it is no object with a format and the version that wrote it')
+}
+
+function readOrRefuse(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    throw refuseAccess('format file', path, error)
+  }
+}
+
+const isFormat = (value: unknown): value is Format =>
+  isObject(value) &&
+  Number.isSafeInteger(value.format) &&
+  Number(value.format) >= FIRST_FORMAT &&
+  typeof value.written_by === 'string'

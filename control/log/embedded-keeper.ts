@@ -1,0 +1,134 @@
+/** Keeps accepted work in the data directory: in the journal, the state file, and files of results and past events. */
+
+import { DiskReserve } from '../../shared/files/disk-reserve.ts'
+import type { Log } from '../../shared/logs/log.ts'
+import type { Graph, Task } from '../graph/graph.ts'
+import type { TaskStore } from '../store/tasks.ts'
+import { EventFeed } from './event-feed.ts'
+import { EventHistory } from './event-history.ts'
+import type { EventNumbers } from './event-numbers.ts'
+import { IdempotencyKeys } from './idempotency.ts'
+import { Journal, type JournalOptions } from './journal.ts'
+import type { StoredFanOut } from './journaled-expansion.ts'
+import type { SubmissionExtras } from './journaled-graph.ts'
+import type { Keeper, Purpose } from './keeper.ts'
+import { Persistence } from './persistence.ts'
+import type { Recovered } from './recovery.ts'
+import { ResultFiles } from './result-files.ts'
+import { FIRST_SEGMENT } from './segment.ts'
+
+export interface EmbeddedKeeperOptions extends Pick<JournalOptions, 'syncFile'> {
+  /** Has the recovered graphs already. */
+  readonly store: TaskStore
+  readonly numbers: EventNumbers
+  readonly recovered: Pick<Recovered, 'graphs' | 'history' | 'idempotencyKeys' | 'lastSeq' | 'segments'>
+  readonly dataDir: string
+  /** Milliseconds between two snapshots. */
+  readonly intervalMs: number
+  /** Minimum number of past events to keep. */
+  readonly maxEvents: number
+  readonly log: Log
+}
+
+export class EmbeddedKeeper implements Keeper {
+  readonly results: ResultFiles
+  readonly keys: IdempotencyKeys
+  readonly events: EventFeed
+  readonly history: EventHistory
+  readonly numbers: EventNumbers
+  readonly #journal: Journal
+  readonly #persistence: Persistence
+
+  constructor({ store, numbers, recovered, syncFile, dataDir, intervalMs, maxEvents, log }: EmbeddedKeeperOptions) {
+    const { graphs, segments, lastSeq } = recovered
+    const firstSegment = segments === undefined ? FIRST_SEGMENT : segments.newest + 1
+    const oldestSegment = segments?.oldest ?? firstSegment
+    const journal = new Journal({ dataDir, oldestSegment, firstSegment, log, ...(syncFile && { syncFile }) })
+    const idempotencyKeys = new IdempotencyKeys(recovered.idempotencyKeys)
+    const resultFiles = new ResultFiles(dataDir, graphs, log)
+    store.onResultDropped = (file) => resultFiles.drop(file)
+    const { found, kept, lost, unnumbered } = recovered.history
+    const history = new EventHistory({ dataDir, found, kept, lastSeq, maxEvents, log })
+    history.appendAll(lost)
+    const events = new EventFeed({ history, numbers, sync: () => journal.sync() })
+    this.results = resultFiles
+    this.keys = idempotencyKeys
+    this.events = events
+    this.history = history
+    this.numbers = numbers
+    this.#journal = journal
+    this.#persistence = new Persistence({
+      ...{ store, journal, idempotencyKeys, resultFiles, history, events, dataDir, intervalMs, log },
+      reserve: new DiskReserve(dataDir),
+      isStateFileBehind: segments !== undefined,
+    })
+    for (const numbered of unnumbered) this.#persistence.noteNumbered(numbered(store.nextSeq(), Date.now()))
+  }
+
+  get fault(): string | undefined {
+    return this.#persistence.fault
+  }
+
+  assertAccepting(): void {
+    this.#persistence.assertAccepting()
+  }
+
+  assertWritable(): void {
+    this.#persistence.assertWritable()
+  }
+
+  assertWritableWithReserve(): void {
+    this.#persistence.assertWritableWithReserve()
+  }
+
+  /** Checks the data directory and probes the disk. */
+  probe(): void {
+    this.#persistence.probe()
+  }
+
+  /** Changes are written to the journal before an attempt, a kill or a caller acts on them, and synced before a promise. */
+  kept(purpose: Purpose): Promise<void> | undefined {
+    if (purpose === 'promise') return this.#persistence.durable()
+    if (purpose === 'act') this.#persistence.flushOrThrow()
+    else this.#persistence.flush()
+    return undefined
+  }
+
+  flush(): void {
+    this.#persistence.flush()
+  }
+
+  onWritableAgain(callback: () => void): void {
+    this.#persistence.onWritableAgain = callback
+  }
+
+  keepGraph(graph: Graph, body: Uint8Array, extras?: SubmissionExtras): Promise<void> {
+    return this.#persistence.appendGraph(graph, body, extras)
+  }
+
+  revoke(graph: Graph): void {
+    this.#persistence.revoke(graph)
+  }
+
+  keepFanOut(task: Task, fanOut: StoredFanOut): Promise<void> {
+    return this.#persistence.appendExpansion(task, fanOut)
+  }
+
+  noteReused(task: Task, seq: number, at: number): void {
+    this.#persistence.noteNumbered({ kind: 'reused', task, seq, at })
+  }
+
+  deleteGraph(graph: Graph): void {
+    this.#persistence.deleteGraph(graph)
+  }
+
+  /** Takes the last snapshot and closes the journal. */
+  async stop(): Promise<void> {
+    await this.#persistence.stop()
+    await this.numbers.written()
+  }
+
+  abandon(): Promise<void> {
+    return this.#journal.close()
+  }
+}

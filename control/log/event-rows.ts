@@ -1,0 +1,266 @@
+/**
+ * Encodes events as rows of the history, and decodes them. Pure.
+ *
+ * A row holds one event. If consecutive tasks of a graph are in the same state, one row holds an event for each of
+ * them: then `ids` and `seqs` are lists. Rows have all fields of their events, so they can be decoded after the graph
+ * was removed. They do not hold results. `at` is in milliseconds since 1970. The times of start and end are in
+ * milliseconds before `at`.
+ */
+import type { ProgressEntry, ReusedFrom, RunStatus } from '../../shared/contract/control.ts'
+import type { ErrorCode } from '../../shared/contract/error-codes.ts'
+import { MAX_EVENT_ERROR_CHARACTERS, type ServiceEvent, type TaskEventState } from '../../shared/contract/events.ts'
+import type { TaskStatus } from '../../shared/contract/task-status.ts'
+import { runSync } from '../../shared/process/steps.ts'
+import { isoTime } from '../../shared/text/iso-time.ts'
+import type { Graph, Task } from '../graph/graph.ts'
+import { type GraphTotals, graphTotals } from '../graph/graph-summary.ts'
+
+/** The outcome of a graph. Later deletions of tasks do not change it. */
+export type GraphOutcome = Pick<GraphTotals, 'state' | 'counts'>
+
+export function outcomeOf(graph: Graph): GraphOutcome {
+  const { state, counts } = runSync(graphTotals(graph))
+  return { state, counts }
+}
+
+/** A change with a sequence number of its own. The other changes have the number of their task (`Task.seq`). */
+export type NumberedChange =
+  | {
+      readonly kind: 'ended'
+      readonly graph: Graph
+      readonly seq: number
+      readonly at: number
+      readonly outcome: GraphOutcome
+    }
+  | {
+      readonly kind: 'accepted' | 'removed'
+      readonly graph: Graph
+      readonly seq: number
+      readonly at: number
+    }
+  /** The record was deleted. */
+  | {
+      readonly kind: 'deleted'
+      readonly task: Pick<Task, 'id' | 'graph'>
+      readonly seq: number
+      readonly at: number
+    }
+  /** The start of the service changed the state, because the attempt was interrupted. */
+  | {
+      readonly kind: 'recovered'
+      readonly task: Task
+      readonly seq: number
+      readonly at: number
+      /** The task may have changed again before its event is made. */
+      readonly moment: TaskMoment
+    }
+  /** A rerun reused the outcome of an earlier task. */
+  | {
+      readonly kind: 'reused'
+      readonly task: Task
+      readonly seq: number
+      readonly at: number
+    }
+
+/** Absent values are null or omitted. */
+type TaskRow = readonly [
+  ...[kind: 'task', graphId: string, ids: string | string[], seqs: number | number[], at: number],
+  ...[type: string, toolName: string | null, status: TaskStatus, runStatus: RunStatus | null, attempt: number],
+  ...[sinceStarted: number | null, sinceFinished: number | null, more?: MoreOfTask],
+]
+interface MoreOfTask {
+  readonly error?: string | undefined
+  readonly code?: ErrorCode | undefined
+  readonly progress?: ProgressEntry | undefined
+  readonly reused_from?: ReusedFrom | undefined
+  readonly scope?: 'graph' | undefined
+  readonly parent?: string | undefined
+  readonly child_count?: number | undefined
+}
+type OtherRow = readonly [
+  ...[kind: Exclude<NumberedChange['kind'], 'recovered' | 'reused'>, graphId: string, seq: number, at: number],
+  payload: object,
+]
+export type EventRow = TaskRow | OtherRow
+
+/** The state of a task at one moment, taken from its record or from the journal. */
+export interface TaskMoment {
+  readonly at: number
+  readonly status: TaskStatus
+  readonly runStatus: RunStatus | undefined
+  readonly attempt: number
+  readonly startedAt: number | undefined
+  readonly finishedAt: number | undefined
+  readonly error: string | undefined
+  readonly code: ErrorCode | undefined
+  readonly progress: ProgressEntry | undefined
+  readonly reusedFrom: ReusedFrom | undefined
+  readonly childCount: number | undefined
+}
+
+/** Tasks in the same state. For a single task, `ids` and `seqs` are not lists. */
+interface TaskGroup {
+  readonly task: Task
+  readonly ids: string | string[]
+  readonly seqs: number | number[]
+}
+
+/** The rows of changed tasks and of numbered changes, unordered. Deleted tasks have no rows. */
+export function eventRows(groups: readonly TaskGroup[], changes: readonly NumberedChange[]): EventRow[] {
+  const rows: EventRow[] = []
+  for (const { task, ids, seqs } of groups) {
+    if (!task.isDeleted) rows.push(taskRow(task, momentOf(task, task.updatedAt ?? task.createdAt), seqs, ids))
+  }
+  for (const change of changes) rows.push(rowOfChange(change))
+  return rows
+}
+
+/** The present state of `task`, as of the time `at`. */
+export const momentOf = (task: Task, at: number): TaskMoment => ({
+  at,
+  status: task.status,
+  runStatus: task.runStatus,
+  attempt: task.attempt,
+  startedAt: task.startedAt,
+  finishedAt: task.finishedAt,
+  error: task.errorText ?? task.failure?.message,
+  code: task.runStatus === undefined ? undefined : task.failure?.code, // as in the record
+  progress: task.progress?.at(-1),
+  reusedFrom: task.reusedFrom,
+  childCount: task.expansion?.count,
+})
+
+/** The row of `task` at one moment, which may be in the past. */
+export function taskRow(
+  task: Task,
+  moment: TaskMoment,
+  seqs: number | number[],
+  ids: string | string[] = task.id,
+): TaskRow {
+  const { graph, type, toolName } = task
+  const { at, startedAt, finishedAt, code, progress, reusedFrom: reused_from } = moment
+  const error = moment.error?.slice(0, MAX_EVENT_ERROR_CHARACTERS)
+  const { scope } = graph.options
+  const parent = task.childOf?.parent.id
+  const child_count = moment.childCount
+  const hasState = error !== undefined || code !== undefined || progress !== undefined || child_count !== undefined
+  const hasMore = hasState || reused_from !== undefined || scope !== undefined || parent !== undefined
+  const sinceStarted = startedAt === undefined ? null : at - startedAt
+  const sinceFinished = finishedAt === undefined ? null : at - finishedAt
+  const { status, runStatus = null, attempt } = moment
+  const { id: graphId } = graph
+  const tool = toolName ?? null
+  return hasMore
+    ? [
+        'task',
+        graphId,
+        ids,
+        seqs,
+        at,
+        type,
+        tool,
+        status,
+        runStatus,
+        attempt,
+        sinceStarted,
+        sinceFinished,
+        { error, code, progress, reused_from, scope, parent, child_count },
+      ]
+    : ['task', graphId, ids, seqs, at, type, tool, status, runStatus, attempt, sinceStarted, sinceFinished]
+}
+
+export function rowOfChange(change: NumberedChange): EventRow {
+  const { kind, seq, at } = change
+  switch (kind) {
+    case 'recovered':
+      return taskRow(change.task, change.moment, seq)
+    case 'reused':
+      return taskRow(change.task, momentOf(change.task, at), seq)
+    case 'deleted':
+      return [kind, change.task.graph.id, seq, at, { task_id: change.task.id }]
+    case 'removed':
+      return [kind, change.graph.id, seq, at, {}]
+    case 'accepted': {
+      const { id, options, submittedCount } = change.graph
+      const { name, labels, scope } = options
+      return [kind, id, seq, at, { name, labels, scope, task_count: submittedCount }]
+    }
+    case 'ended': {
+      const { id, options } = change.graph
+      return [kind, id, seq, at, { name: options.name, ...change.outcome }]
+    }
+  }
+}
+
+/** The newest state of `task` as the fields of an event. */
+export function taskEventState(task: Task): TaskEventState {
+  const row = taskRow(task, momentOf(task, task.updatedAt ?? task.createdAt), task.seq)
+  return stateOf(row, task.id)
+}
+
+/** Whether a row may have events of the graph `graphId`. */
+export const isOfGraph = ([, of]: EventRow, graphId: string): boolean => of === graphId
+
+/** The lowest and the highest number in `rows`, and the number of events. */
+export function rangeOf(rows: readonly EventRow[]): { first: number; last: number; count: number } {
+  let first = Number.POSITIVE_INFINITY
+  let last = 0
+  let count = 0
+  const add = (seq: number) => {
+    if (seq < first) first = seq
+    if (seq > last) last = seq
+    count++
+  }
+  for (const row of rows) {
+    const seqs = row[0] === 'task' ? row[3] : row[2]
+    if (typeof seqs === 'number') add(seqs)
+    else for (const seq of seqs) add(seq)
+  }
+  return { first, last, count }
+}
+
+/** The events of `rows` in the order of their numbers. */
+export function eventsOf(rows: readonly EventRow[]): ServiceEvent[] {
+  const events: ServiceEvent[] = []
+  for (const row of rows) {
+    if (row[0] !== 'task') events.push(otherEvent(row))
+    else if (typeof row[2] === 'string') events.push(taskEvent(row, row[2], row[3] as number))
+    else {
+      const seqs = row[3] as number[]
+      row[2].forEach((id, i) => {
+        events.push(taskEvent(row, id, seqs[i]!))
+      })
+    }
+  }
+  return events.sort((a, b) => a.seq - b.seq)
+}
+
+const EVENT_NAMES = {
+  accepted: 'graph_accepted',
+  ended: 'graph_ended',
+  removed: 'graph_removed',
+  deleted: 'task_deleted',
+} as const
+
+const otherEvent = ([kind, graph_id, seq, at, payload]: OtherRow): ServiceEvent =>
+  ({ event: EVENT_NAMES[kind], seq, at: isoTime(at), graph_id, ...payload }) as ServiceEvent
+
+const taskEvent = (row: TaskRow, taskId: string, seq: number): ServiceEvent => ({
+  ...({ event: 'task_changed', seq, at: isoTime(row[4]), graph_id: row[1] } as const),
+  ...stateOf(row, taskId),
+})
+
+function stateOf(row: TaskRow, task_id: string): TaskEventState {
+  const [, , , , at, type, toolName, status, runStatus, attempt, sinceStarted, sinceFinished, more] = row
+  return {
+    ...{ task_id, type },
+    ...(toolName !== null && { tool_name: toolName }),
+    status,
+    ...(runStatus !== null && { run_status: runStatus }),
+    ...(attempt > 0 && { attempt }),
+    ...(sinceStarted !== null && { started_at: isoTime(at - sinceStarted) }),
+    ...(sinceFinished !== null && { finished_at: isoTime(at - sinceFinished) }),
+    ...(sinceStarted !== null && sinceFinished !== null && { duration_ms: Math.max(0, sinceStarted - sinceFinished) }),
+    ...(more as Partial<TaskEventState>),
+  }
+}

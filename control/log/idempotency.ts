@@ -1,0 +1,137 @@
+/**
+ * Idempotency keys: a repeated request with the same `Idempotency-Key` gets the answer of the first one.
+ *
+ * A key belongs to its route and to the bytes of its body. A repeated request waits while the first one is in progress.
+ * A refusal frees the key. The journal has key and graph in one frame, so a retry after a crash gets its answer, not a
+ * 409.
+ */
+import { badRequest, ServiceError } from '../../shared/contract/errors.ts'
+import { runCooperatively, type Steps } from '../../shared/process/steps.ts'
+
+export const KEY_LIFETIME_MS = 24 * 3_600_000
+
+/** Maximum number of keys. The oldest are dropped first. */
+export const MAX_KEYS = 100_000
+
+/** Maximum characters of all answers together. The oldest are dropped first. */
+const MAX_ANSWER_CHARACTERS = 64 * 1024 * 1024
+
+const MAX_KEY_CHARACTERS = 255
+
+/** A key as it was sent. */
+export interface SentKey {
+  /** The route that the key was sent to. Equal keys of different routes are different keys. */
+  readonly scope: string
+  readonly key: string
+  /** SHA-256 of the body, in hex. */
+  readonly hash: string
+}
+
+/** A key with its answer, as it is on disk. */
+export interface KeptKey extends SentKey {
+  /** The body of the 202. */
+  readonly answer: string
+  /** Milliseconds since 1970. */
+  readonly at: number
+}
+
+type Entry = { readonly sent: SentKey; readonly answer: Promise<string>; kept?: KeptKey }
+
+export class IdempotencyKeys {
+  /** In order of arrival, oldest first. */
+  readonly #entries = new Map<string, Entry>()
+  #characters = 0
+  /** Rises with every change, so the writer of the key file can tell whether the file is up to date. */
+  revision = 0
+
+  constructor(kept: Iterable<KeptKey> = [], now = Date.now()) {
+    for (const key of kept) if (key.at + KEY_LIFETIME_MS > now) this.#keep(key, Promise.resolve(key.answer))
+    this.#forgetOldest(now, 0)
+  }
+
+  /**
+   * Returns the answer of `make`, or the earlier answer to the same request. `make` receives the key and stores it with
+   * the graph; undefined if the request has no key. Throws 400 if the key is too long, 422 if it was sent with another
+   * body.
+   */
+  once(
+    { scope, key, body }: { scope: string; key: string | null; body: Uint8Array },
+    make: (sent: SentKey | undefined) => Promise<string>,
+    now = Date.now(),
+  ): Promise<string> {
+    return key === null || key === '' ? make(undefined) : this.#onceFor({ scope, key, body }, make, now)
+  }
+
+  async #onceFor(
+    { scope, key, body }: { scope: string; key: string; body: Uint8Array },
+    make: (sent: SentKey) => Promise<string>,
+    now: number,
+  ): Promise<string> {
+    if (key.length > MAX_KEY_CHARACTERS) {
+      throw badRequest(`Idempotency-Key must have at most ${MAX_KEY_CHARACTERS} characters`)
+    }
+    const sent: SentKey = { scope, key, hash: await runCooperatively(hashOf(body)) }
+    this.#forgetOldest(now, 1)
+    const known = this.#entries.get(nameOf(sent))
+    if (known !== undefined) {
+      if (known.sent.hash !== sent.hash) throw new ServiceError(422, 'idempotency key reused with a different body')
+      return known.answer
+    }
+    const answer = make(sent)
+    const entry: Entry = { sent, answer }
+    this.#entries.set(nameOf(sent), entry)
+    try {
+      const text = await answer
+      this.#keep({ ...sent, answer: text, at: now }, answer)
+      return text
+    } catch (error) {
+      if (this.#entries.get(nameOf(sent)) === entry) this.#entries.delete(nameOf(sent))
+      throw error
+    }
+  }
+
+  /** Keys that have an answer, oldest first. */
+  *kept(): Generator<KeptKey> {
+    for (const { kept } of this.#entries.values()) if (kept !== undefined) yield kept
+  }
+
+  #keep(kept: KeptKey, answer: Promise<string>): void {
+    const name = nameOf(kept)
+    this.#drop(name)
+    this.#entries.set(name, { sent: kept, answer, kept })
+    this.#characters += kept.answer.length
+    this.revision++
+  }
+
+  /** Drops expired keys, then the oldest ones until `room` more fit. */
+  #forgetOldest(now: number, room: number): void {
+    for (const [name, { kept }] of this.#entries) {
+      const isOld = kept !== undefined && kept.at + KEY_LIFETIME_MS <= now
+      const isTooMany = this.#entries.size > MAX_KEYS - room || this.#characters > MAX_ANSWER_CHARACTERS
+      if (!isOld && !isTooMany) return
+      this.#drop(name)
+    }
+  }
+
+  #drop(name: string): void {
+    const entry = this.#entries.get(name)
+    if (entry === undefined) return
+    this.#characters -= entry.kept?.answer.length ?? 0
+    this.#entries.delete(name)
+    this.revision++
+  }
+}
+
+/** Bytes hashed in one step, which takes about 1 ms. */
+const HASH_STEP_BYTES = 1024 * 1024
+
+function* hashOf(body: Uint8Array): Steps<string> {
+  const hasher = new Bun.CryptoHasher('sha256')
+  for (let at = 0; at < body.length; at += HASH_STEP_BYTES) {
+    hasher.update(body.subarray(at, at + HASH_STEP_BYTES))
+    yield
+  }
+  return hasher.digest('hex')
+}
+
+const nameOf = ({ scope, key }: SentKey): string => `${scope} ${key}`

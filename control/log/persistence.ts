@@ -1,0 +1,314 @@
+/**
+ * Persistence: writes the changes of the store to disk, and refuses requests that the disk cannot store.
+ *
+ * Changed tasks are collected for 20 ms, then their newest states are written to the journal together. `flush` writes
+ * them at once: before a caller sees a change, before an attempt acts, and after it has ended. Operations that promise
+ * something wait for `durable` or `appendGraph`. A snapshot replaces the journal at intervals if something changed, and
+ * when the journal is large (`snapshots.ts`).
+ */
+
+import { messageOf } from '../../shared/contract/errors.ts'
+import type { DiskReserve } from '../../shared/files/disk-reserve.ts'
+import { runCooperatively } from '../../shared/process/steps.ts'
+import type { Graph, Task } from '../graph/graph.ts'
+import type { Change } from '../store/change.ts'
+import { DiskHealth, RETRY_MS } from './disk-health.ts'
+import type { EventFeed } from './event-feed.ts'
+import { type NumberedChange, outcomeOf } from './event-rows.ts'
+import { encodeExpansion, type StoredFanOut } from './journaled-expansion.ts'
+import { encodeGraph, encodeRemoval, type SubmissionExtras } from './journaled-graph.ts'
+import { type SnapshotOptions, Snapshots } from './snapshots.ts'
+import { durabilityUnknown, NotWritten, storageUnavailable } from './storage-errors.ts'
+import { UnwrittenChanges } from './unwritten-changes.ts'
+
+/** Maximum milliseconds between a change and its write. Changes of that time share a write and a sync. */
+const OUTCOME_WAIT_MS = 20
+
+/**
+ * Bytes of journal that trigger a snapshot before its interval. A smaller limit writes the state file all the time. A
+ * larger one makes a start replay the journal for seconds.
+ */
+const MAX_JOURNAL_BYTES = 64 * 1024 * 1024
+
+/**
+ * The journal may also grow to this many times the size of the state file, because a large state file is costly to
+ * write.
+ */
+const STATE_FILES_OF_JOURNAL = 2
+
+export interface PersistenceOptions extends SnapshotOptions {
+  readonly reserve: DiskReserve
+  /** Is told of every change, and of every write. */
+  readonly events: EventFeed
+  /** Milliseconds between two snapshots. */
+  readonly intervalMs: number
+}
+
+export class Persistence {
+  readonly #options: PersistenceOptions
+  readonly #changed = new UnwrittenChanges()
+  readonly #disk: DiskHealth
+  readonly #snapshots: Snapshots
+  readonly #snapshotTimer: Timer
+  #writeTimer: Timer | undefined
+  /** Time from which a refused request may trigger a snapshot. */
+  #nextRescue = 0
+
+  constructor(options: PersistenceOptions) {
+    this.#options = options
+    const { reserve, journal, log } = options
+    this.#disk = new DiskHealth(
+      reserve,
+      log,
+      () => journal.continueInReserve(reserve),
+      () => this.#writeLater(RETRY_MS),
+    )
+    this.#snapshots = new Snapshots(options, { flush: () => this.flush(), carry: (task) => this.#noteChange(task) })
+    this.#snapshotTimer = setInterval(() => void this.#snapshots.takeOrLog(), options.intervalMs)
+    options.events.flush = () => this.flush()
+    options.store.watch((change, seq) => this.#watch(change, seq))
+  }
+
+  #watch(change: Change, seq: number): void {
+    switch (change.kind) {
+      case 'graph-recovered':
+        return
+      case 'graph-accepted':
+        this.noteNumbered({ kind: 'accepted', graph: change.graph, seq, at: change.graph.createdAt })
+        break
+      case 'graph-ended':
+        this.noteNumbered({ kind: 'ended', graph: change.graph, seq, at: change.at, outcome: outcomeOf(change.graph) })
+        break
+      case 'graph-retired':
+        this.noteNumbered({ kind: 'removed', graph: change.graph, seq, at: change.at })
+        break
+      case 'deleted':
+        this.noteNumbered({ kind: 'deleted', task: change.task, seq, at: change.at })
+        this.#noteChange(change.task)
+        break
+      default:
+        this.#noteChange(change.task)
+        this.#options.events.changed(seq, change.task.graph.id)
+    }
+  }
+
+  /** Adds a numbered change to the next write. */
+  noteNumbered(change: NumberedChange): void {
+    const { journal, events } = this.#options
+    if (journal.isClosed) return
+    this.#changed.addNumbered(change)
+    this.#writeSoon()
+    events.changed(change.seq, 'graph' in change ? change.graph.id : change.task.graph.id)
+  }
+
+  #noteChange(task: Task): void {
+    if (this.#options.journal.isClosed) return
+    this.#changed.add(task)
+    this.#writeSoon()
+  }
+
+  #writeSoon(): void {
+    if (this.#changed.isFull && this.#disk.failure === undefined) this.flush()
+    else this.#writeLater(OUTCOME_WAIT_MS)
+  }
+
+  /** Sets the timer unless it is set. Each of two timers would set two more. */
+  #writeLater(ms: number): void {
+    this.#writeTimer ??= setTimeout(() => this.#writeAndSync(), ms)
+  }
+
+  #writeAndSync(): void {
+    this.#writeTimer = undefined
+    try {
+      this.#writeAndRecover()
+      this.#options.journal.sync().catch(() => {}) // the journal has logged it
+    } catch {
+      this.#writeLater(RETRY_MS)
+    }
+  }
+
+  /** Writes the changes and ends a failure of the disk. Throws while the failure lasts. */
+  #writeAndRecover(): void {
+    this.#write(() => {
+      if (this.#disk.recover()) this.onWritableAgain()
+    })
+  }
+
+  /** Writes the changes, then calls `whenWritten`. Throws an error of either, and notes it as one of the disk. */
+  #write(whenWritten?: () => void): void {
+    const { journal } = this.#options
+    if (journal.isLost) throw journal.fault
+    try {
+      this.#writeChanged()
+      whenWritten?.()
+    } catch (error) {
+      this.#disk.noteFailure(error)
+      throw error
+    }
+  }
+
+  /** Called when the disk takes writes again after a failure. */
+  onWritableAgain: () => void = () => {}
+
+  /** Writes the changes. Throws the error of the disk; then the next call writes the rest. */
+  #writeChanged(): void {
+    const { journal, events } = this.#options
+    events.written(this.#changed.writeWith((states) => this.#disk.writeWithReserve(() => journal.write('t', [states]))))
+    const maxBytes = Math.max(MAX_JOURNAL_BYTES, STATE_FILES_OF_JOURNAL * this.#snapshots.stateFileSize)
+    if (journal.size > maxBytes) void this.#snapshots.takeOrLog()
+  }
+
+  /**
+   * Writes the changes. Called before a change becomes visible, so that a kill of the process loses nothing that was
+   * seen. If the write fails, it is repeated later.
+   */
+  flush(): void {
+    if (this.#changed.isEmpty || this.#options.journal.isClosed || this.#disk.isPaused) return
+    try {
+      this.#writeChanged()
+    } catch (error) {
+      this.#disk.noteFailure(error)
+    }
+  }
+
+  /**
+   * Writes the changes, or throws. Called before an attempt acts: an attempt whose start is not written must not act.
+   */
+  flushOrThrow(): void {
+    if (this.#options.journal.isLost) throw this.#options.journal.fault
+    if (this.#disk.failure !== undefined) this.#writeAndRecover()
+    else {
+      this.#writeChanged()
+      if (this.#disk.failure !== undefined) throw this.#disk.failure
+    }
+  }
+
+  /** Why changes cannot be written; undefined if they can. */
+  get fault(): string | undefined {
+    const fault = this.#disk.failure ?? this.#options.journal.fault
+    return fault && `control cannot write to its data directory: ${messageOf(fault)}`
+  }
+
+  /** Throws 503 if the disk does not take writes. Called before a change that will be promised to a caller. */
+  assertWritable(): void {
+    this.#assertTrustedAfter(() => this.#writeAndRecover())
+  }
+
+  /** As `assertWritable`, for cancels and deletions, for which the reserve is enough. */
+  assertWritableWithReserve(): void {
+    this.#assertTrustedAfter(() => this.#write())
+  }
+
+  #assertTrustedAfter(write: () => void): void {
+    try {
+      write()
+    } catch (error) {
+      throw storageUnavailable(error)
+    }
+    this.#assertTrusted()
+  }
+
+  /** Throws 503 if no graph can be promised. Writes only if the disk refused the last write. */
+  assertAccepting(): void {
+    if (this.#disk.failure !== undefined) this.assertWritable()
+    else this.#assertTrusted()
+  }
+
+  /** Checks the data directory and probes the disk. Throws 503 if no graph can be promised. */
+  probe(): void {
+    const { journal } = this.#options
+    try {
+      journal.checkDirectory()
+      this.#disk.probe()
+    } catch (error) {
+      if (!journal.isLost) this.#disk.noteFailure(error)
+      throw storageUnavailable(error)
+    }
+    this.assertAccepting()
+  }
+
+  #assertTrusted(): void {
+    const { journal } = this.#options
+    const { fault } = journal
+    if (fault === undefined) return
+    if (!journal.isLost && Date.now() >= this.#nextRescue) {
+      this.#nextRescue = Date.now() + RETRY_MS
+      void this.#snapshots.takeOrLog()
+    }
+    throw storageUnavailable(fault)
+  }
+
+  /** Resolves when every change so far is on disk. Rejects with 503 if that is uncertain. */
+  async durable(): Promise<void> {
+    try {
+      this.#writeChanged()
+      await this.#options.journal.sync()
+    } catch (error) {
+      throw durabilityUnknown(error)
+    }
+  }
+
+  /**
+   * Writes a claimed graph that was submitted as `body`, with `extras`. Resolves when all of that is on disk. Rejects
+   * with 503; then the graph does not exist after a restart. Callers call `assertAccepting` in the same turn of the
+   * event loop.
+   */
+  async appendGraph(graph: Graph, body: Uint8Array, extras?: SubmissionExtras): Promise<void> {
+    try {
+      await this.#options.journal.append('g', encodeGraph(graph, body, extras))
+    } catch (error) {
+      if (error instanceof NotWritten) this.#disk.noteFailure(error.cause ?? error)
+      else this.revoke(graph)
+      throw storageUnavailable(error)
+    }
+  }
+
+  /** Resolves when the list of a task with `for_each` is on disk. Rejects if that is not certain. */
+  async appendExpansion(task: Task, fanOut: StoredFanOut): Promise<void> {
+    const payload = await runCooperatively(encodeExpansion(task, fanOut))
+    try {
+      await this.#options.journal.append('x', payload)
+    } catch (error) {
+      if (error instanceof NotWritten) this.#disk.noteFailure(error.cause ?? error)
+      throw error
+    }
+  }
+
+  /** Revokes a graph that was written but is refused. Otherwise the next start would recover the graph. */
+  revoke(graph: Graph): void {
+    const { journal } = this.#options
+    try {
+      journal.write('r', encodeRemoval(graph))
+    } catch (error) {
+      // The next snapshot removes the graph together with its segment.
+      if (!journal.isLost) this.#disk.noteFailure(error)
+    }
+  }
+
+  /**
+   * Writes the deletion of an ended graph with all its tasks. Throws 503; then nothing is written. The caller removes
+   * the graph from the store in the same turn of the event loop, then waits for `durable`.
+   */
+  deleteGraph(graph: Graph): void {
+    this.assertWritableWithReserve()
+    try {
+      this.#disk.writeWithReserve(() => this.#options.journal.write('d', encodeRemoval(graph)))
+    } catch (error) {
+      this.#disk.noteFailure(error)
+      throw storageUnavailable(error)
+    }
+  }
+
+  /**
+   * Takes the last snapshot and closes the journal. Throws if the snapshot fails; then the journal still holds the
+   * changes. Later requests get 503 and change nothing.
+   */
+  async stop(): Promise<void> {
+    clearInterval(this.#snapshotTimer)
+    await this.#snapshots.takeLast()
+    clearTimeout(this.#writeTimer)
+    this.flush() // requests may have changed something meanwhile
+    await this.#options.journal.close()
+    await this.#options.history.close()
+  }
+}

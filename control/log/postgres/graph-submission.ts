@@ -1,0 +1,66 @@
+/**
+ * Keeps a submitted graph whose ids, or whose key, another replica may have.
+ *
+ * The database refuses the graph then. Ids of ended tasks are given up by their owner, and the graph is written again. An
+ * id whose task has not ended is refused for good.
+ */
+import { messageOf, ServiceError } from '../../../shared/contract/errors.ts'
+import type { Graph } from '../../graph/graph.ts'
+import { encodeGraph, type SubmissionExtras } from '../journaled-graph.ts'
+import { noOwner } from '../no-owner.ts'
+import { InUse } from './database.ts'
+import type { Others } from './others.ts'
+import { Answered } from './shared-keys.ts'
+import type { SharedRows } from './shared-rows.ts'
+import type { TurnWriter } from './turn-writer.ts'
+import type { NewGraph } from './turn-writes.ts'
+import { unavailable } from './unavailable.ts'
+import type { UnkeptWrites } from './unkept-writes.ts'
+
+/** Turns that try to write one graph. Between them, other replicas give up ids. */
+const MAX_TRIES = 3
+
+export interface SubmissionParts {
+  readonly rows: Pick<SharedRows, 'answer'>
+  readonly writes: UnkeptWrites
+  readonly turns: Pick<TurnWriter, 'run'>
+  readonly others: Pick<Others, 'free'>
+}
+
+/** A graph that was submitted as `body`, as its rows have it. Throws 400. */
+export function submissionOf(graph: Graph, body: Uint8Array, { idempotency, reused }: SubmissionExtras): NewGraph {
+  const payload = encodeGraph(graph, body, { idempotency, reused }).map(textOf).join('')
+  const taskIds = graph.isScoped ? [] : graph.tasks.map(({ id }) => id)
+  if (taskIds.some((id) => id.includes('\0'))) {
+    throw new ServiceError(400, 'an id of a task has U+0000, which the database cannot hold (use scope "graph")')
+  }
+  return { ordinal: graph.ordinal, id: graph.id, payload, taskIds, key: idempotency }
+}
+
+const textOf = (part: string | Uint8Array): string => (typeof part === 'string' ? part : new TextDecoder().decode(part))
+
+/** Resolves when the graph is kept. Rejects with 409, 503, or `Answered`. */
+export async function keepSubmitted(parts: SubmissionParts, graph: NewGraph): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    const waiting = parts.writes.addGraph(graph)
+    parts.turns.run(true)
+    try {
+      await waiting.promise
+      return
+    } catch (error) {
+      if (!(error instanceof InUse)) throw error
+      await throwAnswer(parts, graph)
+      await parts.others.free(graph.taskIds)
+      if (tries === MAX_TRIES) throw noOwner(`others take the same ids: ${messageOf(error)}`, error)
+    }
+  }
+}
+
+/** Throws `Answered` if another replica has answered a request with the same key. */
+async function throwAnswer({ rows }: SubmissionParts, { key }: NewGraph): Promise<void> {
+  if (key === undefined) return
+  const known = await rows.answer(key).catch((error) => {
+    throw unavailable(messageOf(error), error)
+  })
+  if (known !== undefined) throw new Answered(known)
+}

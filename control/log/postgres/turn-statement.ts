@@ -1,0 +1,108 @@
+/**
+ * A turn as one statement, and so as one commit.
+ *
+ * Rows are sent as JSON, a list for each table. As array literals they cost this process twice as much CPU time: each quote
+ * of a payload is escaped in JavaScript. The text of the statement is a constant but for the parts that not all turns have,
+ * so each connection prepares it once.
+ */
+import type { SQL } from 'bun'
+import type { TaskNumbers } from '../../store/task-count.ts'
+import { callbackChanges } from './callback-rows.ts'
+import { orphanChanges } from './orphan-rows.ts'
+import { resultChanges } from './result-rows.ts'
+import { SCHEMA } from './schema-name.ts'
+import type { AddParameter } from './turn-parameters.ts'
+import type { NewGraph, Removal, TurnWrites } from './turn-writes.ts'
+
+/** The replica that writes, with its lease. */
+export interface TurnOf {
+  readonly id: number
+  readonly epoch: number
+  /** The number of the turn: one higher than that of the turn before. */
+  readonly number: number
+  readonly leaseMs: number
+  /** Comes first in each transaction. */
+  readonly settings: string
+  /** The tasks that the replica stores. */
+  readonly stored: TaskNumbers
+}
+
+/**
+ * The numbers of tasks of the other replicas. Undefined if nothing was written: the replica has lost its lease, or an
+ * earlier try of this turn was committed.
+ */
+export async function writeTurn(sql: SQL, turn: TurnOf, writes: TurnWrites): Promise<TaskNumbers | undefined> {
+  const values: unknown[] = []
+  const add: AddParameter = (value) => `$${values.push(value)}`
+  const [row] = await sql.unsafe(statementOf(turn, writes, add), values)
+  return row.done === 1 ? { all: Number(row.stored), ended: Number(row.ended) } : undefined
+}
+
+function statementOf(
+  { id, epoch, number, leaseMs, settings, stored }: TurnOf,
+  writes: TurnWrites,
+  add: AddParameter,
+): string {
+  const { graphs, frames } = writes
+  const turn = add(number)
+  const me = add(id)
+  const graphRows = graphs.map(({ ordinal, id: graph_id, payload, taskIds: task_ids }) => {
+    return { ordinal, graph_id, payload, task_ids }
+  })
+  const frameRows = frames.map(({ ordinal, endedAt: ended_at, ...frame }) => ({ graph: ordinal, ended_at, ...frame }))
+  return `
+    with settings as materialized (select ${settings}),
+    fence as (
+      update ${SCHEMA}.replica set turn = ${turn}, lease_until = clock_timestamp() + ${add(leaseMs)} * interval '1 ms',
+        stored_tasks = ${add(stored.all)}, ended_tasks = ${add(stored.ended)}
+      where id = ${me} and epoch = ${add(epoch)} and state = 'live' and turn = ${turn} - 1
+        and (select count(*) from settings) = 1
+      returning id),
+    graphs as materialized (select x.*, fence.id as owner
+      from json_to_recordset(${add(graphRows)}::json) x (ordinal bigint, graph_id text, payload text, task_ids json), fence),
+    g as (insert into ${SCHEMA}.graph (ordinal, graph_id, payload, owner)
+      select ordinal, graph_id, payload, owner from graphs),
+    t as (insert into ${SCHEMA}.task_id (id, graph)
+      select x.id, ordinal from graphs, json_array_elements_text(task_ids) x (id)),
+    f as (insert into ${SCHEMA}.frame (graph, number, payload, seq, changes, ends, ended_at, tasks)
+      select x.* from json_to_recordset(${add(frameRows)}::json)
+        x (graph bigint, number bigint, payload text, seq bigint, changes int, ends boolean,
+          ended_at bigint, tasks int), fence)${answers(graphs, add)}${deletions(writes, add)}${resultChanges(writes, add)}${callbackChanges(writes.callbacks, id, add)}${orphanChanges(writes.orphans, id, add)}${removalChanges(writes.removals, add)}
+    select (select count(*)::int from fence) as done, coalesce(sum(stored_tasks), 0) as stored,
+      coalesce(sum(ended_tasks), 0) as ended
+    from ${SCHEMA}.replica where state = 'live' and id <> ${me}`
+}
+
+/** Answers to requests that may be repeated. */
+function answers(graphs: readonly NewGraph[], add: AddParameter): string {
+  const rows = graphs.flatMap(({ key }) => (key === undefined ? [] : { ...key, key: key.key.toWellFormed() }))
+  if (rows.length === 0) return ''
+  return `,
+    a as (insert into ${SCHEMA}.answer (scope, key, hash, answer, at)
+      select x.* from json_to_recordset(${add(rows)}::json) x (scope text, key text, hash text, answer text, at bigint),
+        fence)`
+}
+
+/** Few turns delete something, and plans of deletions cost as much as the rest of a turn. */
+function deletions({ removed, freedIds, freedKeys }: TurnWrites, add: AddParameter): string {
+  if (removed.length + freedIds.length + freedKeys.length === 0) return ''
+  const graphs = `unnest(${add(`{${removed.join()}}`)}::bigint[]) x (graph)`
+  const ids = add(freedIds.map(([graph, id]) => ({ graph, id })))
+  const keys = add(freedKeys.map(({ scope, key }) => ({ scope, key: key.toWellFormed() })))
+  return `,
+    dg as (delete from ${SCHEMA}.graph o using fence, ${graphs} where o.ordinal = x.graph),
+    dt as (delete from ${SCHEMA}.task_id o using fence, ${graphs} where o.graph = x.graph),
+    df as (delete from ${SCHEMA}.frame o using fence, ${graphs} where o.graph = x.graph),
+    di as (delete from ${SCHEMA}.task_id o using fence, json_to_recordset(${ids}::json) x (graph bigint, id text)
+      where o.id = x.id and o.graph = x.graph),
+    da as (delete from ${SCHEMA}.answer o using fence, json_to_recordset(${keys}::json) x (scope text, key text)
+      where o.scope = x.scope and o.key = x.key)`
+}
+
+function removalChanges(removals: readonly Removal[], add: AddParameter): string {
+  if (removals.length === 0) return ''
+  const rows = removals.map(({ seq, graphId: graph_id, at }) => ({ seq, graph_id, at }))
+  return `,
+    rm as (insert into ${SCHEMA}.removal (seq, graph_id, at)
+      select x.* from json_to_recordset(${add(rows)}::json) x (seq bigint, graph_id text, at bigint), fence)`
+}

@@ -1,0 +1,82 @@
+/**
+ * What a replica writes in one turn.
+ *
+ * Turns follow one another. A turn is one statement and one commit. It also checks that no other replica has taken over,
+ * and renews the lease.
+ */
+
+import type { KeptKey, SentKey } from '../idempotency.ts'
+import type { Delivery } from '../kept-callbacks.ts'
+import type { Orphan } from '../orphan-file.ts'
+
+/** A graph that is submitted. */
+export interface NewGraph {
+  /** Its number, which no other graph of any replica has. */
+  readonly ordinal: number
+  readonly id: string
+  /** The graph as a frame of the journal has it. */
+  readonly payload: string
+  /** Ids of its tasks that no other live graph may have. Empty for a scoped graph. */
+  readonly taskIds: readonly string[]
+  readonly key: KeptKey | undefined
+}
+
+/** States of tasks of one graph, or the list of a task with `for_each`. */
+export interface NewFrame {
+  readonly ordinal: number
+  /** Frames of a graph are in the order of these numbers. */
+  readonly number: number
+  readonly payload: string
+  /**
+   * The highest number of a change among frames that were encoded together: all changes of later ones have higher numbers.
+   * 0 for a list.
+   */
+  readonly seq: number
+  /** Number of its changes. */
+  readonly changes: number
+  /** Whether the graph has ended with it, or before. */
+  readonly ends: boolean
+  /** In the first frame with `ends`: when the graph ended (milliseconds since 1970), and its tasks. */
+  readonly endedAt?: number
+  readonly tasks?: number
+}
+
+/** A callback that is to be delivered, or is over. */
+export interface CallbackState {
+  readonly id: string
+  readonly graphId: string
+  /** Undefined once it was delivered or given up. */
+  readonly delivery: Delivery | undefined
+}
+
+/** An attempt that this replica is to end, or one that is over. */
+export interface OrphanState {
+  readonly id: string
+  /** Undefined once it was ended or given up. */
+  readonly orphan: Orphan | undefined
+}
+
+/** A graph was removed, with its frames. */
+export interface Removal {
+  readonly seq: number
+  readonly graphId: string
+  /** Milliseconds since 1970. */
+  readonly at: number
+}
+
+export interface TurnWrites {
+  readonly graphs: readonly NewGraph[]
+  readonly frames: readonly NewFrame[]
+  /** Numbers of graphs whose rows are removed. */
+  readonly removed: readonly number[]
+  /** Ids of tasks that their graphs, given by number, have no more. */
+  readonly freedIds: readonly (readonly [ordinal: number, id: string])[]
+  /** Keys of requests that were refused after all. */
+  readonly freedKeys: readonly Pick<SentKey, 'scope' | 'key'>[]
+  /** How many more (or fewer) tasks refer to a large result. */
+  readonly resultUses: readonly (readonly [name: string, change: number])[]
+  readonly callbacks: readonly CallbackState[]
+  readonly orphans: readonly OrphanState[]
+  /** Events of removed graphs. All other events can be made from frames. */
+  readonly removals: readonly Removal[]
+}

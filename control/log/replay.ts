@@ -1,0 +1,392 @@
+/**
+ * Replay: applies the journal to the entries of the state file, and has graphs built from the result.
+ *
+ * The entries of the state file come first, then the frames of the journal. A frame of a graph adds its tasks. A state
+ * of a task replaces states with lower sequence numbers. If the journal does not mention a graph of the state file, the
+ * graph is built as soon as its entries are read. That frees the entries, which take five times as much memory as the
+ * tasks.
+ */
+
+import type { TaskInput } from '../../shared/contract/submission.ts'
+import { isTerminal } from '../../shared/contract/task-status.ts'
+import { inRanges, runSync, type Steps } from '../../shared/process/steps.ts'
+import { isObject } from '../../shared/text/json.ts'
+import { decodeTasks } from '../graph/decode.ts'
+import type { Failure } from '../graph/failure.ts'
+import { childId } from '../graph/fan-out.ts'
+import type { Graph } from '../graph/graph.ts'
+import { NO_GRAPH_OPTIONS } from '../graph/graph-options.ts'
+import { normalizeTool } from '../graph/normalize.ts'
+import type { GcSchedule } from './gc-schedule.ts'
+import type { KeptKey } from './idempotency.ts'
+import type { Frame } from './journal-format.ts'
+import type { JournaledChange } from './journaled-change.ts'
+import { decodeExpansion, isStoredFanOut, type JournaledExpansion } from './journaled-expansion.ts'
+import {
+  decodeGraph,
+  decodeGraphInSteps,
+  graphOrdinalIn,
+  type JournaledGraph,
+  optionsIn,
+  reusedOutcomes,
+} from './journaled-graph.ts'
+import { decodeStates, type JournaledChanges, type JournaledState } from './journaled-state.ts'
+import type { Mentions } from './mentions.ts'
+import { ReplayedGraphs, type ToldState } from './replayed-graphs.ts'
+import { isKnownToService, type StoredTask, withoutState, withStoredWhen } from './stored-task.ts'
+
+/** Thrown if the state file was edited: the tasks of a graph are not adjacent, or a task is there twice. */
+class OutOfOrder extends Error {}
+
+export class Replay {
+  /**
+   * For each graph its entries by task id, including deleted ones, in the order of the graph. Or the graph itself, if
+   * no frame of the journal can change it.
+   */
+  readonly #graphs = new Map<number, Map<string, StoredTask> | Graph>()
+  /** For each id of the service the number of the graph whose task has it. */
+  readonly #owners = new Map<string, number>()
+  /** The order in which the graphs of the journal were accepted. */
+  readonly #ranks = new Map<number, number>()
+  /** Graphs that were refused after they had been written. */
+  readonly #revoked = new Set<number>()
+  /** Graphs that a caller deleted or retention removed, with all of their tasks. */
+  readonly #deleted = new Set<number>()
+  /** Undefined: all graphs are built after the whole journal. */
+  readonly #mentions: Mentions | undefined
+  readonly #seen = new Set<string>()
+  /** Entries of an older state file, by graph id. Their graphs get numbers after those of all others are known. */
+  readonly #unnumbered = new Map<string, Map<string, StoredTask>>()
+  /** The graph that the last entry belongs to. */
+  #current: number | undefined
+  lastSeq = 0
+  lastOrdinal = 0
+
+  /** For each graph the tasks with reused outcomes for which the journal has no number. */
+  readonly #unnumberedReuse = new Map<number, Set<string>>()
+  /** The state that an earlier start gave to a task and told, by graph and task. */
+  readonly #told = new Map<number, Map<string, ToldState>>()
+  /** Graphs that were accepted or have ended, and those for which the journal has the number of that change. */
+  readonly accepted = { graphs: new Set<number>(), numbered: new Set<number>() }
+  readonly ended = { graphs: new Set<number>(), numbered: new Set<number>() }
+  /** Keys of the key file and the journal, oldest first. */
+  readonly idempotencyKeys: KeptKey[]
+
+  /** What was built. Complete once `graphs` has been called. */
+  readonly built: ReplayedGraphs
+  readonly #collections: GcSchedule
+
+  /** Attempts that were cut off fail with `failure`; without one they run again. */
+  constructor(idempotencyKeys: KeptKey[], collections: GcSchedule, mentions?: Mentions, failure?: Failure) {
+    this.built = new ReplayedGraphs({
+      ...{ removed: this.#deleted, untoldReuse: this.#unnumberedReuse, told: this.#told },
+      ...{ ended: this.ended.graphs, failure },
+    })
+    this.idempotencyKeys = idempotencyKeys
+    this.#collections = collections
+    this.#mentions = mentions
+  }
+
+  /** Adds the next entry of the state file. Throws `OutOfOrder`, or the error that `refuse` makes. */
+  addEntry(key: string, entry: StoredTask, refuse: (detail: string) => Error): void {
+    if (this.#mentions !== undefined) {
+      if (this.#seen.has(key)) throw new OutOfOrder()
+      this.#seen.add(key)
+    }
+    if (this.#collections.isDue()) Bun.gc(true)
+    this.lastSeq = Math.max(this.lastSeq, entry.seq ?? 0)
+    const ordinal = entry.graph_ordinal
+    if (ordinal === undefined) {
+      // Entries without a graph form one graph: in older files ids were global.
+      const graphId = entry.graph_id ?? ''
+      const entries = this.#unnumbered.get(graphId) ?? new Map<string, StoredTask>()
+      this.#unnumbered.set(graphId, entries.set(entry.id, entry))
+      return
+    }
+    this.lastOrdinal = Math.max(this.lastOrdinal, ordinal)
+    if (ordinal !== this.#current) {
+      this.#closeGraph(refuse)
+      if (this.#mentions !== undefined && this.#graphs.has(ordinal)) throw new OutOfOrder()
+      this.#current = ordinal
+    }
+    this.#entriesOf(ordinal).set(entry.id, entry)
+  }
+
+  /**
+   * Adds the next graph of the state file, which has ended. `lastSeq` is the highest number of its changes. Returns false
+   * if the journal mentions it; then its entries must be added instead.
+   */
+  addEnded(graph: Graph, lastSeq: number, refuse: (detail: string) => Error): boolean {
+    const { ordinal } = graph
+    this.#closeGraph(refuse)
+    this.#current = undefined
+    if (this.#mentions?.has(ordinal, graph.isScoped ? [] : idsInService(graph)) !== false) return false
+    if (this.#graphs.has(ordinal)) throw new OutOfOrder()
+    this.#graphs.set(ordinal, graph)
+    this.lastSeq = Math.max(this.lastSeq, lastSeq)
+    this.lastOrdinal = Math.max(this.lastOrdinal, ordinal)
+    return true
+  }
+
+  /** Called after the last entry. */
+  endEntries(refuse: (detail: string) => Error): void {
+    this.#closeGraph(refuse)
+    this.#seen.clear()
+    for (const entries of this.#unnumbered.values()) this.#graphs.set(++this.lastOrdinal, entries)
+    for (const [ordinal, entries] of this.#graphs) {
+      if (entries instanceof Map) for (const id of idsOfService(entries)) this.#owners.set(id, ordinal)
+    }
+  }
+
+  /** All entries of the current graph were read: builds it unless the journal mentions it. */
+  #closeGraph(refuse: (detail: string) => Error): void {
+    const ordinal = this.#current
+    if (ordinal === undefined || this.#mentions === undefined) return
+    const entries = this.#entriesOf(ordinal)
+    if (this.#mentions.has(ordinal, idsOfService(entries))) return
+    const graph = runSync(this.built.build(ordinal, [...entries.values()], refuse))
+    if (graph === undefined) this.#graphs.delete(ordinal)
+    else this.#graphs.set(ordinal, graph)
+  }
+
+  /** Notes revocations and deletions, which earlier frames depend on. Called for all frames before `apply`. */
+  note({ kind, payload }: Frame): void {
+    if (kind === 't' || kind === 'x') return
+    const graph_ordinal = graphOrdinalIn(payload)
+    this.lastOrdinal = Math.max(this.lastOrdinal, graph_ordinal)
+    if (kind === 'r') this.#revoked.add(graph_ordinal)
+    else if (kind === 'd') this.#deleted.add(graph_ordinal)
+    else this.#ranks.set(graph_ordinal, this.#ranks.size)
+  }
+
+  /** Applies a frame. Called for all frames in order. Returns the highest sequence number in it, or 0. */
+  apply(frame: Frame, refuse: (detail: string) => Error): number {
+    if (frame.kind === 'g') runSync(this.#addGraph(decodeGraph(frame.payload), refuse))
+    else return runSync(this.applyInSteps(frame, refuse))
+    return 0
+  }
+
+  /** As `apply`. */
+  *applyInSteps(frame: Frame, refuse: (detail: string) => Error): Steps<number> {
+    const { kind, payload } = frame
+    if (kind === 'g') yield* this.#addGraph(yield* decodeGraphInSteps(payload), refuse)
+    if (kind === 'x') yield* this.#addChildren(decodeExpansion(payload), refuse)
+    return kind === 't' ? this.#applyStates(frame, refuse) : 0
+  }
+
+  /** A frame has the states of a few thousand tasks at most. */
+  #applyStates({ payload }: Frame, refuse: (detail: string) => Error): number {
+    const { states, changes } = changesIn(payload, refuse)
+    let highest = 0
+    for (const state of states) {
+      this.#applyState(state)
+      highest = Math.max(highest, state.seq)
+    }
+    for (const change of changes) {
+      this.#applyChange(change)
+      highest = Math.max(highest, change.seq)
+    }
+    this.lastSeq = Math.max(this.lastSeq, highest)
+    return highest
+  }
+
+  #applyChange({ kind, graph_ordinal, seq, id = '', state }: JournaledChange): void {
+    if (kind === 'accepted') this.accepted.numbered.add(graph_ordinal)
+    else if (kind === 'ended') this.ended.numbered.add(graph_ordinal)
+    else if (kind === 'removed') this.#deleted.add(graph_ordinal)
+    else if (kind === 'reused') this.#unnumberedReuse.get(graph_ordinal)?.delete(id)
+    else if (kind === 'deleted') this.#noteDeleted(graph_ordinal, id)
+    else if (kind === 'recovered' && state !== undefined) {
+      const ofGraph = this.#told.get(graph_ordinal) ?? new Map<string, ToldState>()
+      this.#told.set(graph_ordinal, ofGraph.set(id, { seq, status: state.status }))
+    }
+  }
+
+  /** A start that deletes a child with its parent writes the deletion, but no state. */
+  #noteDeleted(ordinal: number, id: string): void {
+    const entries = this.#graphs.get(ordinal)
+    const entry = entries instanceof Map ? entries.get(id) : undefined
+    if (entry?.parent !== undefined) (entries as Map<string, StoredTask>).set(id, { ...entry, deleted: true })
+  }
+
+  /** A graph whose frame was removed is older than all graphs that still have one. */
+  #rankOf(ordinal: number): number {
+    return this.#ranks.get(ordinal) ?? -1
+  }
+
+  *#addGraph(graph: JournaledGraph, refuse: (detail: string) => Error): Steps<void> {
+    const { graph_ordinal, graph_id, trace_id, trace_state, created_at, idempotency, body } = graph
+    if (this.#revoked.has(graph_ordinal)) return
+    if (idempotency !== undefined) this.idempotencyKeys.push(idempotency)
+    // A task that the state file lacks, of a graph that it has, was deleted before the file was written.
+    const isKnown = this.#graphs.has(graph_ordinal)
+    this.accepted.graphs.add(graph_ordinal)
+    const entries = this.#entriesOf(graph_ordinal)
+    const graphOptions = optionsIn(body)
+    const isScoped = graphOptions.scope === 'graph'
+    const options = {
+      ...(trace_state !== undefined && { trace_state }),
+      ...(graphOptions !== NO_GRAPH_OPTIONS && { graph: graphOptions }),
+      ...(isScoped && { scope: 'graph' as const }),
+    }
+    const outcomes = reusedOutcomes(graph, refuse)
+    if (!isKnown && outcomes.size > 0) this.#unnumberedReuse.set(graph_ordinal, new Set(outcomes.keys()))
+    const added = {
+      entries,
+      isKnown,
+      outcomes,
+      identity: { graph_id, graph_ordinal, trace_id, created_at, ...options },
+    }
+    const inputs = yield* decodeTasks(yield* withStoredConditions(body))
+    if (inputs.length === 0) throw refuse('it holds a graph without tasks') // none was ever accepted
+    yield* inRanges(inputs.length, (from, to) => {
+      for (let i = from; i < to; i++) this.#addTask(inputs[i]!, added, refuse)
+    })
+  }
+
+  #addTask(input: TaskInput, { entries, isKnown, outcomes, identity }: AddedGraph, refuse: (d: string) => Error): void {
+    const { id } = input
+    const { graph_ordinal, scope } = identity
+    if (!id || !input.type) throw refuse('it holds a graph with a task that has no id or type')
+    const isScoped = scope === 'graph'
+    const owner = isScoped ? graph_ordinal : (this.#owners.get(id) ?? graph_ordinal)
+    const isReplaced = owner !== graph_ordinal && this.#rankOf(owner) > this.#rankOf(graph_ordinal)
+    if (!entries.has(id)) {
+      const { type, toolName } = normalizeTool(input.type, input.tool_name ?? undefined)
+      const tool = toolName === undefined ? {} : { tool_name: toolName }
+      const entry = { ...input, type, ...tool, ...identity, status: 'pending', ...outcomes.get(id) }
+      const removal = { ...(isKnown && { deleted: true }), ...(isReplaced && { replaced: true }) }
+      entries.set(id, { ...entry, ...removal } as StoredTask)
+    }
+    if (isScoped || isReplaced) return
+    if (owner !== graph_ordinal) this.#replace(id) // it took the id over, whatever happened to its own task since
+    const { deleted, replaced } = entries.get(id)!
+    if (deleted || replaced) this.#owners.delete(id)
+    else this.#owners.set(id, graph_ordinal)
+  }
+
+  /** Adds the children of a task, as pending. Those that a state file with the fan-out lacks were deleted. */
+  *#addChildren(
+    { graph_ordinal, id: parent, count, items }: JournaledExpansion,
+    refuse: (detail: string) => Error,
+  ): Steps<void> {
+    const fan_out = { count, ...(items !== undefined && { items }) }
+    if (!isStoredFanOut(fan_out)) throw refuse('it holds a fan-out that is no count with its items')
+    if (this.#revoked.has(graph_ordinal) || !this.#graphs.has(graph_ordinal)) return
+    const entries = this.#entriesOf(graph_ordinal)
+    const entry = entries.get(parent)
+    if (entry === undefined) return // its record was deleted
+    const isKnown = entry.child_count !== undefined
+    entries.set(parent, { ...entry, fan_out })
+    const { type, tool_name, graph_id, trace_id, created_at } = entry
+    yield* inRanges(isKnown ? 0 : count, (from, to) => {
+      for (let index = from; index < to; index++) {
+        const id = childId(parent, index)
+        if (entries.has(id)) continue
+        const identity = { id, type, tool_name, parent, index, graph_id, graph_ordinal, trace_id, created_at }
+        entries.set(id, { ...identity, status: 'pending' } as StoredTask)
+      }
+    })
+  }
+
+  #applyState(state: JournaledState): void {
+    const { id, seq, graph_ordinal, record, ...changed } = state
+    if (!state.deleted && isTerminal(state.status)) this.ended.graphs.add(graph_ordinal)
+    if (record === undefined && !this.#graphs.has(graph_ordinal)) return
+    const entries = this.#entriesOf(graph_ordinal)
+    // A task without an entry was deleted. Its outcome still decides about its dependents.
+    const known = entries.get(id) ?? ({ type: 'os', id, deleted: true } as StoredTask)
+    if ((known.seq ?? 0) >= seq) return
+    // An earlier state, of a segment that a crash kept from being removed, may have made the entry without its record.
+    const entry = { ...known, ...record }
+    entries.set(id, { ...withoutState(entry), ...changed, seq } as StoredTask)
+    if (state.deleted && this.#owners.get(id) === graph_ordinal) this.#owners.delete(id)
+  }
+
+  /** Replaces the previous task of `id`. From now on, only its graph knows it. */
+  #replace(id: string): void {
+    const owner = this.#owners.get(id)
+    const entries = owner === undefined ? undefined : this.#entriesOf(owner)
+    const entry = entries?.get(id)
+    if (entries !== undefined && entry !== undefined) entries.set(id, { ...entry, replaced: true })
+  }
+
+  /** As `graphsInSteps`, without a pause. */
+  graphs(refuse: (detail: string) => Error, keepsGone = false): Graph[] {
+    return runSync(this.graphsInSteps(refuse, keepsGone))
+  }
+
+  /**
+   * Builds all graphs. Called once, at the end. Frees the entries of each graph as soon as it is built. `keepsGone`
+   * fills `built.gone`.
+   */
+  *graphsInSteps(refuse: (detail: string) => Error, keepsGone = false): Steps<Graph[]> {
+    this.#owners.clear()
+    const graphs: Graph[] = []
+    const ordinals = new Map<string, number>()
+    for (const [ordinal, entries] of this.#graphs) {
+      const graph =
+        entries instanceof Map ? yield* this.built.build(ordinal, [...entries.values()], refuse, keepsGone) : entries
+      if (graph !== undefined) {
+        const other = ordinals.get(graph.id)
+        if (other !== undefined) {
+          throw refuse(`two graphs (graph_ordinal ${other} and ${ordinal}) have the graph_id ${graph.id}`)
+        }
+        ordinals.set(graph.id, ordinal)
+        graphs.push(graph)
+      }
+      this.#graphs.delete(ordinal)
+    }
+    return graphs
+  }
+
+  #entriesOf(ordinal: number): Map<string, StoredTask> {
+    const known = this.#graphs.get(ordinal)
+    if (known instanceof Map) return known
+    if (known !== undefined) throw new Error(`graph ${ordinal} of the state file was built before the journal was read`)
+    const entries = new Map<string, StoredTask>()
+    this.#graphs.set(ordinal, entries)
+    return entries
+  }
+}
+
+/** A graph of the journal whose tasks are being added. */
+interface AddedGraph {
+  readonly entries: Map<string, StoredTask>
+  /** Whether the state file has the graph. */
+  readonly isKnown: boolean
+  readonly outcomes: ReadonlyMap<string, object>
+  /** Fields of the graph in the entry of each task. */
+  readonly identity: Pick<StoredTask, 'graph_id' | 'trace_id' | 'trace_state' | 'created_at' | 'graph' | 'scope'> & {
+    readonly graph_ordinal: number
+  }
+}
+
+/** The ids of `entries` that belong to the service. */
+function* idsOfService(entries: ReadonlyMap<string, StoredTask>): Generator<string> {
+  for (const [id, entry] of entries) if (isKnownToService(entry)) yield id
+}
+
+/** The same for a graph that has been built and has no children. */
+function* idsInService({ tasks }: Graph): Generator<string> {
+  for (const task of tasks) if (!task.isReplaced) yield task.id
+}
+
+function changesIn(payload: Uint8Array, refuse: (detail: string) => Error): JournaledChanges {
+  try {
+    return decodeStates(new TextDecoder().decode(payload))
+  } catch {
+    throw refuse('it holds states of tasks in a form that this version does not know')
+  }
+}
+
+/** A submitted graph with its conditions in the form that the state file can hold. */
+function* withStoredConditions(body: unknown): Steps<unknown> {
+  if (!isObject(body) || !Array.isArray(body.tasks)) return body
+  const submitted: readonly unknown[] = body.tasks
+  const tasks: unknown[] = []
+  yield* inRanges(submitted.length, (from, to) => {
+    for (const task of submitted.slice(from, to)) tasks.push(isObject(task) ? withStoredWhen(task) : task)
+  })
+  return { ...body, tasks }
+}

@@ -1,0 +1,69 @@
+/**
+ * One file of the journal: `journal-<number>.log`, open for writing.
+ *
+ * Writes go to the end of the last frame. Preallocated zeros may follow (`preallocation.ts`). A partial write is cut
+ * off, because half a frame before whole frames would count as damage, not as a torn tail.
+ */
+import { closeSync, openSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import type { DiskReserve } from '../../shared/files/disk-reserve.ts'
+import { Preallocation } from './preallocation.ts'
+
+/** Number of the first segment of a data directory. */
+export const FIRST_SEGMENT = 1
+
+export const segmentName = (number: number): string => `journal-${String(number).padStart(10, '0')}.log`
+
+/** The number in the name of a segment, or undefined for other files. */
+export const segmentNumber = (name: string): number | undefined => {
+  const match = /^journal-(\d{10})\.log$/.exec(name)
+  return match === null ? undefined : Number(match[1])
+}
+
+export class Segment {
+  readonly number: number
+  readonly fd: number
+  readonly path: string
+  readonly #preallocation: Preallocation
+  /** Bytes of frames. */
+  length = 0
+  /** Bytes of frames that are known to be on disk. */
+  synced = 0
+
+  /** Creates the file, or takes that of the reserve. Throws if the file exists or the disk refuses. */
+  constructor(dataDir: string, number: number, reserve?: DiskReserve) {
+    this.number = number
+    this.path = join(dataDir, segmentName(number))
+    const zeroBytes = reserve?.moveTo(this.path)
+    this.fd = openSync(this.path, zeroBytes === undefined ? 'wx' : 'r+', 0o600)
+    this.#preallocation = new Preallocation(this.fd, zeroBytes)
+  }
+
+  /** Writes all of `bytes` or nothing. Throws the error of the disk. */
+  write(bytes: Uint8Array): void {
+    const before = this.length
+    try {
+      for (let written = 0; written < bytes.length; ) {
+        const count = writeSync(this.fd, bytes, written, bytes.length - written, this.length)
+        written += count
+        this.length += count
+      }
+      this.#preallocation.extend(this.length)
+    } catch (error) {
+      this.length = before
+      this.#preallocation.cut(before)
+      throw error
+    }
+  }
+
+  /** Removes preallocated zeros and closes the file. */
+  finish(): void {
+    this.#preallocation.truncate(this.length)
+    this.close()
+  }
+
+  /** Closes the file with its preallocated zeros, which a start ignores. */
+  close(): void {
+    closeSync(this.fd)
+  }
+}

@@ -1,0 +1,111 @@
+/**
+ * Files of ended tasks for tasks of another runtime service: their size, their hash, and the bundle itself.
+ *
+ * A task whose files are read so is held, like one whose files are copied here.
+ */
+import type { BundleSummary } from '../../shared/contract/file-bundles.ts'
+import { callerLeftError } from '../../shared/http/request-body.ts'
+import { RequestFault } from '../../shared/request/fault.ts'
+import { checkFile, ofMissingTask, type TaskFiles } from '../../shared/request/inputs.ts'
+import { bundleChunks, bundleDigest, bundleSize, type Chunks } from '../files/bundle.ts'
+import { filesText } from '../files/filled-workspace.ts'
+import { taskDir } from '../files/task-dir.ts'
+import { CopyAmount, CopyFault } from '../files/tree-walk.ts'
+import { walkWorkspace } from '../files/workspace-walk.ts'
+import { ensureFiles } from '../plan/workspace-files.ts'
+import { invalidInput, Refusal } from '../refusal.ts'
+import type { TaskStore } from '../store/task-store.ts'
+import type { TaskRow } from '../store/tasks.ts'
+import type { FileHolds } from './file-holds.ts'
+
+export interface BundlesOptions {
+  readonly store: Pick<TaskStore, 'get' | 'liveTask'>
+  readonly holds: FileHolds
+  /** Absolute. */
+  readonly dataDir: string
+  readonly limits: { readonly files: number; readonly bytes: number }
+}
+
+/** The outermost entry of a bundle has no name. */
+const NO_NAME = Buffer.of()
+
+export class Bundles {
+  readonly #options: BundlesOptions
+
+  constructor(options: BundlesOptions) {
+    this.#options = options
+  }
+
+  /** Without the hash, which takes as long as reading the files. Throws a `Refusal`. */
+  async size(source: TaskFiles, signal: AbortSignal): Promise<BundleSummary> {
+    const { tenant } = this.#checked(source)
+    using _ = this.#options.holds.holdForOthers(source.task_id)
+    const { walk } = this.#walk(source, signal)
+    const size = await refusing(source, bundleSize(walk))
+    return { ...size, ...(tenant !== null && { tenant }) }
+  }
+
+  async digest(source: TaskFiles, signal: AbortSignal): Promise<BundleSummary> {
+    const { tenant } = this.#checked(source)
+    using _ = this.#options.holds.holdForOthers(source.task_id)
+    const { walk, reading } = this.#walk(source, signal)
+    const digest = await refusing(source, bundleDigest(walk, reading))
+    return { ...digest, ...(tenant !== null && { tenant }) }
+  }
+
+  /** The bytes of the bundle. The reader calls `return` unless it reads all of it. */
+  async *chunks(source: TaskFiles, signal: AbortSignal): Chunks {
+    this.#checked(source)
+    using _ = this.#options.holds.holdForOthers(source.task_id)
+    const { walk, reading } = this.#walk(source, signal)
+    try {
+      yield* bundleChunks(walk, reading)
+    } catch (error) {
+      throw refusalOf(source, error)
+    }
+  }
+
+  #walk({ task_id, file }: TaskFiles, signal: AbortSignal) {
+    const { dataDir, limits } = this.#options
+    const check = () => {
+      if (signal.aborted) throw callerLeftError()
+    }
+    const reading = { amount: new CopyAmount(limits), check }
+    return { walk: walkWorkspace(taskDir(dataDir, task_id), file, NO_NAME, reading), reading }
+  }
+
+  /** Throws a `Refusal` if the task has no files for others. */
+  #checked({ task_id, file }: TaskFiles): TaskRow {
+    const { store, holds } = this.#options
+    ensureFiles({ inputs: {} }, process.platform)
+    const row = store.get(task_id)
+    if (row === undefined) {
+      const message = `there is no task ${task_id}, or it was removed with its files: run it again`
+      throw new Refusal('not_found', message, ofMissingTask(task_id))
+    }
+    checkPath(file)
+    if (store.liveTask(task_id) !== undefined) throw new Refusal('conflict', `task ${task_id} has not ended`)
+    if (holds.removalOf(task_id) === undefined) return row
+    const message = `task ${task_id} is being removed with its files: run it again`
+    throw new Refusal('not_found', message, ofMissingTask(task_id))
+  }
+}
+
+function checkPath(file: string): void {
+  try {
+    checkFile('file', file)
+  } catch (error) {
+    throw error instanceof RequestFault ? invalidInput(error.message) : error
+  }
+}
+
+async function refusing<T>(source: TaskFiles, work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    throw refusalOf(source, error)
+  }
+}
+
+const refusalOf = (source: TaskFiles, error: unknown): unknown =>
+  error instanceof CopyFault ? invalidInput(`${filesText(source)} ${error.message}`) : error

@@ -1,0 +1,197 @@
+/** From the request of a task and its plan to what its launcher is asked to do. Pure. */
+import { join, relative } from 'node:path'
+import type { ExecutionPlan, PlannedSandbox } from '../../shared/contract/runtime.ts'
+import { NAMESPACES } from '../../shared/contract/runtime-request.ts'
+import type { SecretFile, SecretValues } from '../../shared/files/secret-values.ts'
+import type { Limits } from '../../shared/request/limits.ts'
+import { TASK_MARK } from '../../shared/request/task-mark.ts'
+import type { TaskRequest } from '../../shared/request/validate.ts'
+import type { TaskDir } from '../files/task-dir.ts'
+import type { SandboxPaths } from '../host/sandbox-paths.ts'
+import type { TaskCgroup } from '../host/task-cgroups.ts'
+import type { Asked } from '../launch/classification.ts'
+import type { LaunchPlan, LaunchSandbox } from '../launch/plan.ts'
+import { ROOT_SCRIPT, ROOT_WORKSPACE } from '../launch/sandbox-view.ts'
+import { EGRESS_PORT, proxyEnvironment } from './proxy-environment.ts'
+
+/** The settings that all tasks of a service share. */
+export interface LaunchSettings {
+  readonly graceMs: number
+  readonly maxOutputBytes: number
+  /** The environment of every task, without the variables that name its directory. */
+  readonly baseEnvironment: Readonly<Record<string, string>>
+  readonly sandbox: SandboxSettings
+}
+
+/** The settings that all sandboxes of a service share. */
+export interface SandboxSettings extends SandboxPaths {
+  /** Whether each sandbox has a user of its own: the service is root. */
+  readonly hasUsers: boolean
+  readonly canFilter: boolean
+}
+
+export interface LaunchContext {
+  readonly dir: TaskDir
+  /** For counting, limiting and ending the processes of the task; undefined where the service may not make cgroups. */
+  readonly cgroup: TaskCgroup | undefined
+  /** Identity of the directory (`taskDirId`): its name may be given to another. */
+  readonly dirId: string | undefined
+  /** Value of TASKMILL_TASK in the environment of its processes. */
+  readonly mark: string
+  /** The user of its sandbox. Absent where that is the user of the service. */
+  readonly uid?: number | undefined
+  /** The socket of its proxy. Absent for a task whose network has no rules. */
+  readonly egressSocket?: string | undefined
+}
+
+export function launchPlan(
+  { task_id, execution, limits, sandbox }: TaskRequest,
+  plan: ExecutionPlan,
+  { dir, dirId, cgroup, uid, egressSocket }: LaunchContext,
+  { graceMs, maxOutputBytes, sandbox: settings }: LaunchSettings,
+): LaunchPlan {
+  const { resource_enforcement, effective_sandbox } = plan
+  const { wall_time_ms, cpu_time_sec, memory_bytes } = limits
+  const { pids_max, pids_enforced, disk_bytes } = resource_enforcement
+  // Never both: a limit on address space breaks programs that reserve more than they use.
+  const isMemoryByCgroup = resource_enforcement.oom_detection
+  const seen = pathsSeen(effective_sandbox, dir)
+  const workdir = join(seen.workspace, sandbox.workspace_subdir ?? '')
+  const script = fromWorkdir(effective_sandbox, workdir, seen.script)
+  return {
+    task_id,
+    task_dir: dir.task_dir,
+    ...(dirId !== undefined && { task_dir_id: dirId }),
+    workdir,
+    command:
+      execution.kind === 'command'
+        ? [execution.program, ...execution.args]
+        : [execution.interpreter[0] ?? '/bin/sh', ...execution.interpreter.slice(1), script],
+    wall_time_ms,
+    grace_ms: graceMs,
+    max_output_bytes: maxOutputBytes,
+    ...(disk_bytes !== undefined && { disk_bytes }),
+    ...(effective_sandbox.profile === 'linux_sandbox' && {
+      sandbox: launchSandbox(effective_sandbox, dir, execution.kind === 'script', uid, settings),
+    }),
+    ...(egressSocket !== undefined && { egress: { socket: egressSocket, port: EGRESS_PORT } }),
+    ...(cpu_time_sec !== undefined && { cpu_time_sec }),
+    ...cgroupFor(cgroup, limits, plan),
+    ...(memory_bytes !== undefined &&
+      (isMemoryByCgroup ? { memory_max: memory_bytes } : { address_space_bytes: memory_bytes })),
+    ...(pids_enforced && { pids_max: pids_max! }),
+  }
+}
+
+/**
+ * The cgroup that a task needs. Making, joining and removing one costs milliseconds, as the kernel waits for all its
+ * processors, so most tasks have none. A cgroup is needed
+ *  - to enforce a limit on memory or processes; in version 1 one hierarchy is enough for the default limit on processes
+ *    of a sandbox;
+ *  - to find removed files that count as `disk_bytes` while the task has them open;
+ *  - to end processes that could outlive both the launcher and, for want of a pid namespace, the sandbox. Any hierarchy
+ *    will do.
+ */
+function cgroupFor(
+  cgroup: TaskCgroup | undefined,
+  limits: Limits,
+  { resource_enforcement, effective_sandbox }: ExecutionPlan,
+): Pick<LaunchPlan, 'cgroup'> {
+  if (cgroup === undefined) return {}
+  const { cgroup_enforced, oom_detection } = resource_enforcement
+  const mayOutlive = effective_sandbox.profile === 'linux_sandbox' && !effective_sandbox.namespaces?.pid
+  if (!cgroup_enforced && !mayOutlive && resource_enforcement.disk_bytes === undefined) return {}
+  const isLimitAsked = cgroup_enforced && (oom_detection || limits.pids_max !== undefined)
+  return { cgroup: isLimitAsked || cgroup.version === 2 ? cgroup : oneHierarchyOf(cgroup) }
+}
+
+type CgroupV1 = Extract<TaskCgroup, { version: 1 }>
+
+const oneHierarchyOf = ({ pids_path, memory_path }: CgroupV1): TaskCgroup => ({
+  version: 1,
+  ...(pids_path === undefined ? { memory_path: memory_path! } : { pids_path }),
+})
+
+/**
+ * A path as the program gets it. A relative path works although the user of sandboxes may not pass the directories of the
+ * host above it.
+ */
+const fromWorkdir = ({ profile, namespaces }: PlannedSandbox, workdir: string, path: string): string =>
+  profile === 'linux_sandbox' && !namespaces?.mount ? relative(workdir, path) : path
+
+/** Paths of its own files as the task sees them. */
+const pathsSeen = ({ chroot }: PlannedSandbox, dir: TaskDir) =>
+  chroot ? { workspace: ROOT_WORKSPACE, script: ROOT_SCRIPT } : { workspace: dir.workspace, script: dir.script_path }
+
+function launchSandbox(
+  planned: PlannedSandbox,
+  dir: TaskDir,
+  hasScript: boolean,
+  uid: number | undefined,
+  { canFilter, masks, exposed }: SandboxSettings,
+): LaunchSandbox {
+  const { namespaces, rootfs } = planned
+  return {
+    features: [...NAMESPACES.filter((name) => namespaces?.[name]), ...(canFilter ? (['seccomp'] as const) : [])],
+    ...(uid !== undefined && { uid }),
+    ...(namespaces?.mount && {
+      ...(rootfs !== undefined && { rootfs }),
+      ...{ masks, exposed },
+      workspace: dir.workspace,
+      ...(hasScript && { script: dir.script_path }),
+    }),
+  }
+}
+
+const NO_SECRETS: SecretValues = { variables: {}, files: [] }
+
+/**
+ * The environment of a task. Its own variables override all others, except the mark. `secrets` are the values of its secrets;
+ * the variable of one that is in a file has the path of that.
+ */
+export function taskEnvironment(
+  { execution, sandbox }: TaskRequest,
+  { effective_sandbox }: ExecutionPlan,
+  { dir, mark, uid, egressSocket }: LaunchContext,
+  { baseEnvironment }: LaunchSettings,
+  { variables, files }: SecretValues = NO_SECRETS,
+): Record<string, string> {
+  const { workspace } = pathsSeen(effective_sandbox, dir)
+  const workdir = join(workspace, sandbox.workspace_subdir ?? '')
+  const pathOf = ({ names }: SecretFile) => fromWorkdir(effective_sandbox, workdir, join(workspace, ...names))
+  return {
+    ...baseEnvironment,
+    ...(uid !== undefined && { USER: String(uid) }),
+    HOME: workspace,
+    ...(egressSocket !== undefined && proxyEnvironment({ ...execution.env, ...variables })),
+    ...execution.env,
+    ...variables,
+    ...Object.fromEntries(files.map((file) => [file.variable, pathOf(file)])),
+    [TASK_MARK]: mark,
+  }
+}
+
+/** The part of the service's environment that tasks may see: PATH and the language. */
+export const baseEnvironment = (
+  env: Readonly<Record<string, string | undefined>>,
+  user: string,
+): Record<string, string> => ({
+  PATH: env.PATH || '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+  LANG: env.LANG || 'C.UTF-8',
+  TMPDIR: '/tmp',
+  USER: user,
+})
+
+/** The part of a request that says what the end of its task means. */
+export const askedOf = (
+  { execution, limits, sandbox }: TaskRequest,
+  { resource_enforcement: { disk_bytes } }: Pick<ExecutionPlan, 'resource_enforcement'>,
+  { workspace }: TaskDir,
+  { maxOutputBytes }: Pick<LaunchSettings, 'maxOutputBytes'>,
+): Asked => ({
+  ...limits,
+  program: execution.kind === 'command' ? execution.program : (execution.interpreter[0] ?? ''),
+  workdir: join(workspace, sandbox.workspace_subdir ?? ''),
+  max_output_bytes: maxOutputBytes,
+  ...(disk_bytes !== undefined && { disk_bytes }),
+})

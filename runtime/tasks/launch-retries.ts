@@ -1,0 +1,126 @@
+/**
+ * Tries launches again that the machine refused for want of processes or memory.
+ *
+ * Meanwhile the task keeps its reservation: another task in its place would make the shortage worse. It has no
+ * launcher, and on disk it looks as if it had never been launched (`launch_boot_id` is null), so a service that starts
+ * meanwhile launches it. The record of the refused launch is removed, as no launcher starts a task that has an outcome.
+ */
+import { messageOf } from '../../shared/contract/errors.ts'
+import { GrowingPause } from '../../shared/http/growing-pause.ts'
+import type { Log } from '../../shared/logs/log.ts'
+import type { Limits } from '../../shared/request/limits.ts'
+import type { TaskStore } from '../store/task-store.ts'
+import type { Ends } from './end.ts'
+import { cancelledBeforeStart, type Ending } from './ending.ts'
+import type { FlightRecord } from './in-flight.ts'
+import { gaveUp, launchDelayed, ranOutOfTime, refusalOf } from './launch-refusal.ts'
+import type { LauncherRecords } from './launcher-records.ts'
+import { discardLaunch, type PreparedLaunch, type Starts } from './start.ts'
+
+/** Milliseconds between two launches of a task. */
+const RETRY_PAUSES = { firstMs: 100, longestMs: 2_000 }
+
+export interface LaunchRetriesOptions {
+  readonly starts: Starts
+  readonly records: Pick<LauncherRecords, 'remove'>
+  readonly ends: Pick<Ends, 'removeSecrets'>
+  readonly store: TaskStore
+  readonly bootId: string
+  /** Milliseconds for which a launch is tried again. */
+  readonly retryMs: number
+  readonly isStopping: () => boolean
+  readonly log: Log
+}
+
+export class LaunchRetries {
+  readonly #options: LaunchRetriesOptions
+
+  constructor(options: LaunchRetriesOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Launches a task whose reservation is durable, as often as it takes. Returns how the task ended; undefined where
+   * this service stops first, and then the next one launches it.
+   */
+  async run(record: FlightRecord, prepared: PreparedLaunch): Promise<Ending | undefined> {
+    const sinceMs = performance.now()
+    return await this.afterFirst(record, await this.#runUnlessKilled(record, prepared), sinceMs)
+  }
+
+  /** Launches a task whose launcher, of an earlier service, is gone without having begun: it was held. */
+  async runAgain(record: FlightRecord): Promise<Ending | undefined> {
+    const sinceMs = performance.now()
+    return await this.afterFirst(record, await this.#launchAgain(record), sinceMs)
+  }
+
+  /** The same once the first launch, of `sinceMs`, has ended so. */
+  async afterFirst(record: FlightRecord, first: Ending, sinceMs: number): Promise<Ending | undefined> {
+    if (refusalOf(first) === undefined) return first
+    const { retryMs, isStopping } = this.#options
+    const limits = JSON.parse(record.task.row.limits) as Limits
+    const endOfWallTime = sinceMs + limits.wall_time_ms
+    const refusedMs = performance.now()
+    const until = Math.min(refusedMs + retryMs, endOfWallTime)
+    let ending = first
+    const pauses = new GrowingPause(RETRY_PAUSES)
+    for (let tries = 1; ; tries++) {
+      const refusal = refusalOf(ending)
+      if (refusal === undefined) return ending
+      if (isKilled(record)) return cancelledBeforeStart(Date.now())
+      const now = performance.now()
+      if (now >= endOfWallTime) return ranOutOfTime(refusal, limits)
+      if (now >= until) return tries === 1 ? ending : gaveUp(refusal, tries, now - refusedMs)
+      const fault = this.#putBack(record, ending, tries === 1)
+      if (fault !== undefined) return fault
+      await pause(record, Math.min(pauses.next(), until - now))
+      if (isStopping()) return undefined
+      if (!isKilled(record) && performance.now() < endOfWallTime) ending = await this.#launchAgain(record)
+    }
+  }
+
+  /** The task waits from now on, also for the next service. Returns the refused ending where that is not possible. */
+  #putBack({ task }: FlightRecord, ending: Ending, isFirst: boolean): Ending | undefined {
+    const { records, ends, store, retryMs, log } = this.#options
+    const { task_id } = task
+    const refusal = refusalOf(ending)!
+    try {
+      records.remove(task)
+    } catch (error) {
+      log.error('cannot remove the record of a launch that was refused', { task_id, cause: messageOf(error) })
+      return ending
+    }
+    ends.removeSecrets(task) // each launch reads them again
+    if (isFirst) log.warn('the machine refuses a launch: it is tried again', { task_id, cause: refusal.message })
+    store.note(task, { patch: { launch_boot_id: null }, events: isFirst ? [launchDelayed(refusal, retryMs)] : [] })
+    return undefined
+  }
+
+  /** Makes the intent to launch durable before the launch. */
+  async #launchAgain(record: FlightRecord): Promise<Ending> {
+    const { starts, store, bootId } = this.#options
+    const { task } = record
+    let prepared: PreparedLaunch | undefined
+    await store.change(task, { patch: { launch_boot_id: bootId }, events: [] }, () => {
+      prepared = starts.prepare(task)
+    })
+    return await this.#runUnlessKilled(record, prepared!)
+  }
+
+  async #runUnlessKilled(record: FlightRecord, prepared: PreparedLaunch): Promise<Ending> {
+    if (!isKilled(record)) return await this.#options.starts.run(record, prepared)
+    await discardLaunch(prepared)
+    return cancelledBeforeStart(Date.now())
+  }
+}
+
+const isKilled = ({ task }: FlightRecord): boolean => task.row.kill_requested_at !== null
+
+/** A kill ends the pause too: there is no launcher to be asked. */
+async function pause(record: FlightRecord, ms: number): Promise<void> {
+  const isOver = record.delayed()
+  const { phase } = record
+  const timer = setTimeout(() => phase.name === 'delayed' && phase.wake(), ms)
+  await isOver
+  clearTimeout(timer)
+}

@@ -1,0 +1,96 @@
+/** Reads the records of launchers in the directories of tasks, and whether the launchers are alive. */
+import { readlinkSync } from 'node:fs'
+import { systemCodeOf } from '../../shared/contract/errors.ts'
+import { type TaskDir, taskDir } from '../files/task-dir.ts'
+import { isLauncherAlive, readRecord, removeRecord, requestKill, type TaskRecord } from '../launch/launcher-files.ts'
+import type { LaunchedProcess } from '../launch/outcome.ts'
+import type { LiveTask } from '../store/live-task.ts'
+import type { StartedProcess } from './ending.ts'
+import { startedProcess } from './launch-ending.ts'
+
+/**
+ * Errors after which no launcher will ever be found for a task: something else is in the place of its directory, or the
+ * directory belongs to another user. What still runs of the task is found by its mark.
+ */
+const OUT_OF_REACH: readonly string[] = ['ENOTDIR', 'ELOOP', 'EACCES', 'EPERM']
+
+export class LauncherRecords {
+  /** Absolute. */
+  readonly dataDir: string
+
+  constructor(dataDir: string) {
+    this.dataDir = dataDir
+  }
+
+  dirOf(task: LiveTask): TaskDir {
+    return taskDir(this.dataDir, task.task_id)
+  }
+
+  /** Throws when the files cannot be read. */
+  read(task: LiveTask): TaskRecord {
+    return readRecord(this.dirOf(task).task_dir)
+  }
+
+  /** Removes what a launcher wrote about a task that the machine refused to start. The launcher must be gone. */
+  remove(task: LiveTask): void {
+    removeRecord(this.dirOf(task).task_dir)
+  }
+
+  /** Whether the launcher of a task is at work; undefined where that cannot be checked now. Never throws. */
+  isLauncherAlive(task: LiveTask): boolean | undefined {
+    try {
+      return isLauncherAlive(this.dirOf(task).task_dir)
+    } catch (error) {
+      return OUT_OF_REACH.includes(systemCodeOf(error) ?? '') ? false : undefined
+    }
+  }
+
+  /** Whether the launcher of a task came as far as making a process, or wrote an outcome without one. */
+  hasBegun(task: LiveTask): boolean {
+    if (task.row.started_at !== null) return true // whatever has become of the record
+    try {
+      const { process, outcome } = this.read(task)
+      return process !== undefined || outcome !== undefined
+    } catch {
+      return true // only a task puts anything unreadable where its record should be
+    }
+  }
+
+  /** Whether the outcome of a task is there and its launcher has let go. A task can write an outcome of its own. */
+  isThrough(task: LiveTask): boolean {
+    try {
+      // The lock is not touched without an outcome: a launcher that is about to begin needs it.
+      const hasOutcome = () => this.read(task).outcome !== undefined
+      return hasOutcome() && this.isLauncherAlive(task) === false && hasOutcome()
+    } catch {
+      return false
+    }
+  }
+
+  /** The process of a task that has no outcome yet. Undefined while that process is still a copy of the launcher. */
+  startedProcess(task: LiveTask): StartedProcess | undefined {
+    try {
+      const { process, outcome } = this.read(task)
+      if (process === undefined || outcome !== undefined || isBeforeExec(process)) return undefined
+      return startedProcess(process)
+    } catch {
+      return undefined
+    }
+  }
+
+  /** Asks the launcher to end its task. False when there is none (yet). Throws when the record of it cannot be read. */
+  sendKill(task: LiveTask): boolean {
+    const { launcher_pid, pid } = task.row
+    const known = launcher_pid === null || pid === null ? undefined : { launcher_pid, pid }
+    return requestKill(this.dirOf(task).task_dir, known)
+  }
+}
+
+/** A slow file system may take a while to hand out the program of a task. */
+function isBeforeExec({ launcher_pid, pid }: LaunchedProcess): boolean {
+  try {
+    return readlinkSync(`/proc/${pid}/exe`) === readlinkSync(`/proc/${launcher_pid}/exe`)
+  } catch {
+    return false // not ours to look at, or ended
+  }
+}

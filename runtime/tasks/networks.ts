@@ -1,0 +1,117 @@
+/**
+ * The networks of tasks that have rules: each has a proxy from its launch to its end, also over a restart of the service.
+ *
+ * The rules are those of the plan: what a task was promised does not change while it waits.
+ */
+
+import { messageOf } from '../../shared/contract/errors.ts'
+import type { ExecutionPlan, ResourceUsage } from '../../shared/contract/runtime.ts'
+import type { NetworkRules } from '../../shared/contract/runtime-request.ts'
+import type { TaskNetwork } from '../../shared/contract/task-network.ts'
+import type { Log } from '../../shared/logs/log.ts'
+import type { Egress, EgressTotals } from '../egress/egress.ts'
+import type { NetworkUse } from '../egress/network-use.ts'
+import { taskNetwork } from '../egress/task-network.ts'
+import { readEvents, type TaskEvent } from '../store/events.ts'
+import type { LiveTask } from '../store/live-task.ts'
+import type { TaskStore } from '../store/task-store.ts'
+import type { TaskRow } from '../store/tasks.ts'
+import type { Ending } from './ending.ts'
+
+export interface NetworksOptions {
+  readonly egress: Egress
+  readonly store: Pick<TaskStore, 'note'>
+  readonly log: Log
+}
+
+export class Networks {
+  readonly #options: NetworksOptions
+
+  constructor(options: NetworksOptions) {
+    this.#options = options
+  }
+
+  /** Serves the network of a task with this plan. Returns the path of its socket; undefined if it has no rules. Throws. */
+  open(task: LiveTask, plan: ExecutionPlan): string | undefined {
+    const rules = rulesIn(plan)
+    if (rules === undefined) return undefined
+    const { egress, store } = this.#options
+    return egress.open({
+      ...{ task_id: task.task_id, ordinal: task.row.ordinal, rules },
+      earlier: readEvents(task.events),
+      onEvent: (event) => {
+        if (!task.isEnding) store.note(task, { patch: {}, events: [event] })
+      },
+    })
+  }
+
+  /** The same for a task that an earlier service launched. If it cannot be served, it reaches nothing. */
+  adopt(task: LiveTask): void {
+    if (!hasRules(task)) return
+    try {
+      this.open(task, JSON.parse(task.row.execution_plan) as ExecutionPlan)
+    } catch (error) {
+      const { task_id } = task
+      this.#options.log.error('cannot serve the network of a task: it reaches nothing', {
+        task_id,
+        cause: messageOf(error),
+      })
+    }
+  }
+
+  get totals(): EgressTotals {
+    return this.#options.egress.totals
+  }
+
+  useOf(task: LiveTask): NetworkUse | undefined {
+    return this.#options.egress.useOf(task.task_id)
+  }
+
+  /** What a task did on its network so far, with its `events`. */
+  look({ task_id, usage }: Pick<TaskRow, 'task_id' | 'usage'>, events: readonly TaskEvent[]): TaskNetwork {
+    const { egress } = this.#options
+    const known = usage === null ? egress.useOf(task_id)?.usage : (JSON.parse(usage) as ResourceUsage).network
+    return taskNetwork(known, egress.openOf(task_id), events)
+  }
+
+  /** Closes the network of a task of which nothing runs. Returns its end with what it used. */
+  close(task: LiveTask, ending: Ending): Ending {
+    const use = this.#options.egress.close(task.task_id)
+    if (use === undefined || ending.usage === undefined) return ending
+    return { ...ending, usage: { ...ending.usage, network: use.usage } }
+  }
+
+  /** The same where nothing is known of its end. */
+  cut(task: LiveTask): void {
+    this.#options.egress.close(task.task_id)
+  }
+
+  /** Removes what is kept of a network that nobody asks for any more. Never throws. */
+  forget(taskId: string): void {
+    const { egress, log } = this.#options
+    try {
+      egress.forget(taskId)
+    } catch (error) {
+      log.warn('cannot remove the sockets of ended tasks', { cause: messageOf(error) })
+    }
+  }
+
+  /** Cuts all connections, before the service ends. The next service serves the tasks that still run. */
+  stop(): void {
+    this.#options.egress.stop()
+  }
+
+  removeStrays(): void {
+    try {
+      this.#options.egress.removeStrays()
+    } catch (error) {
+      this.#options.log.warn('cannot remove the sockets of ended tasks', { cause: messageOf(error) })
+    }
+  }
+}
+
+const rulesIn = ({ effective_sandbox: { network } }: ExecutionPlan): NetworkRules | undefined =>
+  typeof network === 'object' ? network : undefined
+
+/** Most plans are not parsed for this. A request may have rules that its plan does without. */
+const hasRules = ({ row }: LiveTask): boolean => row.execution_plan.includes('"network":{')

@@ -1,0 +1,72 @@
+/** What a task with `outputs` leaves in its workspace: the files that match, once the task has ended. */
+import type { Log } from '../../shared/logs/log.ts'
+import type { TaskRequest } from '../../shared/request/validate.ts'
+import type { DirectoryGuard } from '../files/directory-guard.ts'
+import { type KeptAmount, keepFiles } from '../files/kept-files.ts'
+import { faultMessage } from '../files/open-directory.ts'
+import { taskDir } from '../files/task-dir.ts'
+import { OutputPatterns } from '../plan/output-patterns.ts'
+import type { LiveTask } from '../store/live-task.ts'
+import type { TaskStore } from '../store/task-store.ts'
+import type { Discards } from './discards.ts'
+import type { Ending } from './ending.ts'
+
+export interface OutputsOptions {
+  readonly store: Pick<TaskStore, 'requestOf'>
+  readonly discards: Discards
+  readonly directory: Pick<DirectoryGuard, 'look'>
+  /** Absolute. */
+  readonly dataDir: string
+  readonly limits: KeptAmount
+  readonly log: Log
+}
+
+export class Outputs {
+  readonly #options: OutputsOptions
+
+  constructor(options: OutputsOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Reduces the workspace, and returns the ending of the task. A task that succeeded and whose outputs cannot be kept has
+   * failed. `close` closes the directory of the task to other tasks. Never rejects.
+   */
+  async reduce(task: LiveTask, ending: Ending, close: () => void): Promise<Ending> {
+    const { store, discards, directory, dataDir, limits, log } = this.#options
+    const { task_id } = task
+    try {
+      task.outputs ??= (JSON.parse(store.requestOf(task_id)) as TaskRequest).outputs ?? null
+      // Under the path of a lost directory lie the tasks of another service.
+      if (task.outputs === null || directory.look() !== undefined) return ending
+      const reduced = await keepFiles({
+        dir: taskDir(dataDir, task_id),
+        patterns: new OutputPatterns(task.outputs),
+        limits,
+        close,
+        discard: (path) => discards.take(task_id, path),
+      })
+      if ('tooMuch' in reduced) return failedBy(ending, tooMuch(reduced.tooMuch, limits))
+      return withKept(ending, reduced.kept)
+    } catch (error) {
+      const cause = faultMessage(error)
+      log.warn('cannot reduce a workspace to the outputs of its task', { task_id, cause })
+      return failedBy(ending, { code: 'internal', message: `cannot keep the outputs of the task: ${cause}` })
+    }
+  }
+}
+
+/** A task that did not succeed keeps its own error, and an event tells the other one. */
+const failedBy = (ending: Ending, error: NonNullable<Ending['error']>): Ending => ({
+  ...ending,
+  outputsFault: error,
+  ...(ending.status === 'success' && { status: 'failed' as const, error }),
+})
+
+const tooMuch = (kind: keyof KeptAmount, limits: KeptAmount): NonNullable<Ending['error']> => ({
+  code: 'resource_limit_exceeded',
+  message: `outputs has more than ${limits[kind]} ${kind} (--max-kept-${kind}); its workspace stays as it is`,
+})
+
+const withKept = (ending: Ending, { files, bytes }: KeptAmount): Ending =>
+  ending.usage === undefined ? ending : { ...ending, usage: { ...ending.usage, kept_files: files, kept_bytes: bytes } }

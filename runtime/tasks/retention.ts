@@ -1,0 +1,216 @@
+/**
+ * Removes tasks: those whose retention is over, a few at a time so that no request waits, and those that a caller
+ * deletes. Their directories are kept for other tasks where possible (spare-dirs.ts). Also removes directories without a
+ * task, which a crash can leave.
+ */
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { messageOf, systemCodeOf } from '../../shared/contract/errors.ts'
+import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
+import type { Log } from '../../shared/logs/log.ts'
+import { nextTurn } from '../../shared/process/steps.ts'
+import type { DirectoryGuard } from '../files/directory-guard.ts'
+import { removeTree } from '../files/removal.ts'
+import {
+  discardTaskDir,
+  emptyTrash,
+  removeTaskDir,
+  type TaskDir,
+  taskDir,
+  taskDirAt,
+  tasksDir,
+} from '../files/task-dir.ts'
+import { hasLauncher } from '../launch/launcher-files.ts'
+import { Refusal } from '../refusal.ts'
+import type { SpareDirs } from '../store/spare-dirs.ts'
+import type { TaskStore } from '../store/task-store.ts'
+import type { PlannedTask } from '../store/tasks.ts'
+import type { FileHolds } from './file-holds.ts'
+import type { SandboxSettings } from './launch-plan.ts'
+import type { ResultFiles } from './result-files.ts'
+import { keepsItsFiles } from './task-dir-content.ts'
+
+/** Tasks of one slice, whose rows are removed in one transaction. More would make others wait. */
+const SLICE_TASKS = 50
+
+export interface RetentionOptions {
+  readonly store: TaskStore
+  readonly directory: Pick<DirectoryGuard, 'look'>
+  readonly results: Pick<ResultFiles, 'drop'>
+  readonly holds: FileHolds
+  readonly spares: SpareDirs
+  readonly sandbox: Pick<SandboxSettings, 'exposed'>
+  readonly dataDir: string
+  readonly retentionSecs: number
+  readonly intervalMs: number
+  readonly log: Log
+}
+
+/** A call to delete one task. */
+export interface Deletion {
+  readonly taskId: string
+  /** The owner that the caller claims to be. */
+  readonly owner: string | null
+  readonly traceId: string
+}
+
+export class Retention {
+  readonly #options: RetentionOptions
+  #timer: ReturnType<typeof setTimeout> | undefined
+  #isStopped = false
+
+  constructor(options: RetentionOptions) {
+    this.#options = options
+  }
+
+  start(): void {
+    this.#timer = setTimeout(async () => {
+      try {
+        await this.sweep()
+      } catch (error) {
+        this.#options.log.error('cannot remove tasks that are kept no longer', { cause: messageOf(error) })
+      }
+      if (!this.#isStopped) this.start()
+    }, this.#options.intervalMs)
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    clearTimeout(this.#timer)
+  }
+
+  /** Removes all tasks whose retention is over, and returns their number. Those that are held stay until the next sweep. */
+  async sweep(): Promise<number> {
+    const { store, directory, holds, retentionSecs, log } = this.#options
+    const before = Date.now() - retentionSecs * 1000
+    let removed = 0
+    while (!this.#isStopped && directory.look() === undefined) {
+      const due = store.endedBefore(before, SLICE_TASKS + holds.size)
+      const slice = due.filter(({ task_id }) => !holds.isHeld(task_id)).slice(0, SLICE_TASKS)
+      const ids = slice.map(({ task_id }) => task_id)
+      if (ids.length > 0) await holds.removeDuring(ids, this.#removeSlice(slice))
+      removed += ids.length
+      if (ids.length < SLICE_TASKS) break
+      await nextTurn()
+    }
+    if (removed > 0) log.info('tasks removed that are kept no longer', { removed })
+    return removed
+  }
+
+  async #removeSlice(tasks: readonly PlannedTask[]): Promise<void> {
+    // The directory first: while the row exists no other task can take the id, and with it the directory.
+    for (const task of tasks) {
+      await this.#removeDirectory(task)
+      await nextTurn()
+    }
+    await this.#options.store.remove(tasks.map(({ task_id }) => task_id))
+  }
+
+  /**
+   * Deletes an ended task for a caller. Resolves when the row is durably gone and the files are removed. Throws a
+   * `Refusal` (404, 403, 409), or 503 when the removal cannot be written; the task then stays.
+   */
+  async delete({ taskId, owner, traceId }: Deletion): Promise<void> {
+    const { store, holds, log } = this.#options
+    const row = store.get(taskId)
+    if (row === undefined) throw new Refusal('not_found', `task not found: ${taskId}`)
+    if (row.owner !== null && row.owner !== owner) {
+      throw new Refusal('permission_denied', `delete requires owner '${row.owner}'`, { header: 'x-service-owner' })
+    }
+    if (store.liveTask(taskId) !== undefined) {
+      throw new Refusal('conflict', `task ${taskId} has not ended (kill it, or wait for its end)`)
+    }
+    const underWay = holds.removalOf(taskId)
+    if (underWay !== undefined) return await underWay
+    const copier = holds.copierOf(taskId)
+    if (copier !== undefined) {
+      const { task_id } = copier
+      const who =
+        task_id === undefined
+          ? 'another runtime service (try again when it has them)'
+          : `task ${task_id} (try again when that has started, or kill it)`
+      throw new Refusal('conflict', `files of task ${taskId} are being copied for ${who}`)
+    }
+    let trash: string | undefined
+    await holds.removeDuring(
+      [taskId],
+      store.delete(row, () => {
+        trash = this.#putAside(taskId)
+      }),
+    )
+    log.info('task deleted', { trace_id: traceId, task_id: taskId })
+    if (trash !== undefined) await this.#removeTrash(row, trash)
+  }
+
+  async #removeTrash(row: PlannedTask, path: string): Promise<void> {
+    const taskId = row.task_id
+    try {
+      if (!(await this.#isKept(row, taskDirAt(path)))) await removeTree(path)
+    } catch (error) {
+      const cause = messageOf(error)
+      this.#options.log.warn('cannot remove the files of a deleted task before the next start', {
+        task_id: taskId,
+        cause,
+      })
+    }
+  }
+
+  /** A directory that cannot be removed is moved aside until the next start, so that the others still go. */
+  async #removeDirectory(task: PlannedTask): Promise<void> {
+    const { results, dataDir, log } = this.#options
+    const id = task.task_id
+    const dir = taskDir(dataDir, id)
+    results.drop(id)
+    try {
+      if (!(await this.#isKept(task, dir))) await removeTaskDir(dir)
+    } catch (error) {
+      log.warn('cannot remove the directory of a task', { task_id: id, cause: messageOf(error) })
+      this.#putAside(id)
+    }
+  }
+
+  /** Whether the directory waits for another task now. */
+  async #isKept({ task_id, execution_plan }: PlannedTask, dir: TaskDir): Promise<boolean> {
+    const { spares, holds, sandbox } = this.#options
+    const plan = JSON.parse(execution_plan) as ExecutionPlan
+    if (!keepsItsFiles(plan, sandbox.exposed) || holds.isListed(task_id) || hasLauncher(dir.task_dir, true))
+      return false
+    return await spares.keep(dir)
+  }
+
+  /** The new path of the directory. Undefined where it cannot be moved, or is gone. */
+  #putAside(id: string): string | undefined {
+    this.#options.results.drop(id)
+    try {
+      return discardTaskDir(this.#options.dataDir, id)
+    } catch (error) {
+      if (systemCodeOf(error) === 'ENOENT') return undefined
+      this.#options.log.warn('it stays until the next start', { task_id: id, cause: messageOf(error) })
+      return undefined
+    }
+  }
+
+  /** Removes directories without a task: a crash came between directory and row. */
+  async removeStrays(): Promise<void> {
+    const { store, spares, dataDir, log } = this.#options
+    for (const name of await namesIn(tasksDir(dataDir))) {
+      if (this.#isStopped) return
+      // Checked just before the removal: a task of that name may have been accepted since the directory was listed.
+      if (store.has(name) || spares.has(name)) continue
+      // A directory whose lock cannot be checked is no task directory.
+      if (hasLauncher(join(tasksDir(dataDir), name), false)) {
+        log.warn('a launcher is at work in a directory that no task has: it stays', { task_id: name })
+      } else discardTaskDir(dataDir, name)
+    }
+    await emptyTrash(dataDir)
+  }
+}
+
+async function namesIn(path: string): Promise<string[]> {
+  try {
+    return await readdir(path)
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return []
+    throw error
+  }
+}

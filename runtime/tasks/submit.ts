@@ -1,0 +1,295 @@
+/**
+ * Turns a request into an accepted task. The steps are those of the specification, in its order: validate, plan,
+ * capacity and quota, queue length, duplicate id. A refused request leaves nothing behind, on disk or in the ledger. A
+ * dry run takes the same steps and stops before anything is kept.
+ */
+
+import { messageOf, ServiceError } from '../../shared/contract/errors.ts'
+import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
+import { SecretFault } from '../../shared/files/secrets-directory.ts'
+import type { Log } from '../../shared/logs/log.ts'
+import { OF_SECRETS } from '../../shared/request/secrets.ts'
+import type { UnknownFields } from '../../shared/request/unknown-names.ts'
+import type { TaskRequest } from '../../shared/request/validate.ts'
+import type { DirectoryGuard } from '../files/directory-guard.ts'
+import { unavailable } from '../files/disk-fault.ts'
+import { letPass, makeTaskDir, removeTaskDirNow, type Spares, taskDir } from '../files/task-dir.ts'
+import type { PathLooks } from '../host/path-looks.ts'
+import { reservationFor } from '../ledger/amounts.ts'
+import type { Asking, Ledger } from '../ledger/ledger.ts'
+import type { CapabilitySet } from '../plan/capability-set.ts'
+import { type PlanSettings, planTask } from '../plan/plan.ts'
+import { acceptableRequest } from '../plan/request.ts'
+import { ensureFiles } from '../plan/workspace-files.ts'
+import { invalidInput, Refusal } from '../refusal.ts'
+import type { NewEvent } from '../store/events.ts'
+import { type Readiness, stopping } from '../store/readiness.ts'
+import type { Secrets } from '../store/secrets.ts'
+import type { TaskStore } from '../store/task-store.ts'
+import type { TaskRow } from '../store/tasks.ts'
+import type { Dispatcher } from './dispatcher.ts'
+import { type Inputs, plannedInputs } from './inputs.ts'
+import type { LateSubmissions } from './late-submissions.ts'
+import type { SandboxSettings } from './launch-plan.ts'
+import type { Networks } from './networks.ts'
+import { checkRootIsShown, realRootOf } from './rootfs-checks.ts'
+import { discardLaunch, type PreparedLaunch, type Starts } from './start.ts'
+import { needsPassage, taskDirContent } from './task-dir-content.ts'
+import type { Totals } from './totals.ts'
+
+export interface SubmissionsOptions {
+  readonly store: TaskStore
+  readonly ledger: Ledger
+  readonly dispatcher: Dispatcher
+  readonly starts: Starts
+  readonly late: Pick<LateSubmissions, 'check'>
+  readonly networks: Pick<Networks, 'forget'>
+  readonly capabilities: CapabilitySet
+  readonly planSettings: PlanSettings
+  readonly maxQueuedTasks: number
+  readonly unknownFields: UnknownFields
+  readonly secrets: Secrets
+  readonly inputs: Pick<Inputs, 'check'>
+  readonly totals: Totals
+  /** Absolute. */
+  readonly dataDir: string
+  readonly sandbox: SandboxSettings
+  readonly looks: PathLooks
+  readonly directory: DirectoryGuard
+  readonly spares: Spares
+  readonly readiness: Readiness
+  readonly log: Log
+}
+
+export class Submissions {
+  readonly #options: SubmissionsOptions
+  /** Tasks whose acceptance is being written, and that will wait in the queue. */
+  #arriving = 0
+  #isStopping = false
+
+  constructor(options: SubmissionsOptions) {
+    this.#options = options
+  }
+
+  /** Refuses all further requests. */
+  stop(): void {
+    this.#isStopping = true
+  }
+
+  /**
+   * The id of the task that `body` describes, once it is durable. `notAfter` is the time until which it may be accepted
+   * (`LateSubmissions`). Throws a `Refusal`, or 503.
+   */
+  async submit(body: Uint8Array, traceId: string, notAfter?: string): Promise<string> {
+    const { request, rootfs } = await this.#decode(body)
+    const { plan, asking, startsNow } = this.#check(request, rootfs)
+    this.#options.late.check(request.task_id, notAfter)
+    const { store, dispatcher, starts, networks, totals, readiness, log } = this.#options
+    const { task_id } = request
+    const row = newRow({ request, plan, reservation: asking.reservation, traceId })
+    const events = acceptanceEvents(row, plan)
+    const hasInputs = request.inputs !== undefined
+    const reserved = startsNow ? dispatcher.reserve({ task_id, ...asking }, hasInputs) : undefined
+    if (reserved === undefined) this.#arriving++
+    const text = JSON.stringify(request)
+    let prepared: PreparedLaunch | undefined
+    try {
+      this.#makeDirectory(request, text, plan)
+      const task = await store.accept(
+        { ...row, ...reserved?.patch },
+        { request: text, events: [...events, ...(reserved?.events ?? [])] },
+        {
+          meanwhile: (arriving) => {
+            if (reserved !== undefined && !hasInputs) prepared = starts.prepare(arriving, request)
+          },
+          forgotten: async () => {
+            await discardLaunch(prepared)
+            this.#removeDirectory(task_id)
+          },
+        },
+      )
+      if (reserved === undefined) dispatcher.enqueue(task)
+      else dispatcher.launch(task, prepared)
+      totals.accepted()
+      readiness.accepted()
+      this.#stockSoon()
+      log.info('task accepted', { trace_id: traceId, task_id })
+      return task_id
+    } catch (error) {
+      if (error instanceof ServiceError && error.status === 503) readiness.refused(text.length)
+      await discardLaunch(prepared)
+      networks.forget(task_id)
+      if (reserved !== undefined) dispatcher.giveBack(task_id)
+      // Another task may get this id only once nothing is left of this one.
+      if (!store.has(task_id)) this.#removeDirectory(task_id)
+      throw error
+    } finally {
+      if (reserved === undefined) this.#arriving--
+    }
+  }
+
+  /** The plan of the task that `body` describes. Keeps nothing. Throws what `submit` would. */
+  async dryRun(body: Uint8Array): Promise<ExecutionPlan> {
+    const { request, rootfs } = await this.#decode(body)
+    const { plan } = this.#check(request, rootfs)
+    await this.#options.readiness.check()
+    return plan
+  }
+
+  async #decode(body: Uint8Array): Promise<{ request: TaskRequest; rootfs: string | undefined }> {
+    if (this.#isStopping) throw stopping()
+    const request = acceptableRequest(body, crypto.randomUUID(), this.#options.unknownFields)
+    this.#checkSecrets(request)
+    return { request, rootfs: await this.#lookAtRootfs(request) }
+  }
+
+  /** Whether the task can have its secrets. Their values are read again when it starts. */
+  #checkSecrets({ secrets, execution }: TaskRequest): void {
+    if (secrets === undefined) return
+    try {
+      this.#options.secrets.values(secrets, execution)
+    } catch (error) {
+      throw error instanceof SecretFault ? invalidInput(error.message, OF_SECRETS) : error
+    }
+  }
+
+  /** Every check that needs no disk. Synchronous, so what it finds holds until the caller waits for something. */
+  #check(request: TaskRequest, rootfs: string | undefined): Admission {
+    const { store, inputs, ledger, dispatcher, capabilities, planSettings, maxQueuedTasks, sandbox } = this.#options
+    const plan = planTask(request, capabilities, planSettings)
+    ensureFiles(request, process.platform)
+    inputs.check(request)
+    if (rootfs !== undefined) checkRootIsShown(plan, rootfs, sandbox)
+    const { tenant } = request.control_context
+    const isSandboxed = plan.effective_sandbox.profile === 'linux_sandbox'
+    const asking = { tenant, reservation: reservationFor(request.limits), isSandboxed }
+    ledger.ensureCanEverFit(asking)
+
+    // While others wait a task goes to the end of the queue, however little it asks for.
+    const startsNow = this.#arriving === 0 && dispatcher.hasRoomFor(asking)
+    if (!startsNow && dispatcher.waitingCount + this.#arriving >= maxQueuedTasks) {
+      throw new Refusal(
+        'resource_limit_exceeded',
+        `the queue is full: ${maxQueuedTasks} tasks wait (try again later, or have --max-queued-tasks raised)`,
+        { max_queued_tasks: maxQueuedTasks },
+      )
+    }
+    const { task_id } = request
+    if (store.has(task_id)) throw new Refusal('conflict', `task ${task_id} already exists`)
+    return { plan, asking, startsNow }
+  }
+
+  /**
+   * The real path of the `rootfs` of a task, where it has one. A `rootfs` that is no directory is refused even if the
+   * task does not use it, as it may be a mistake. The launcher checks again when the task starts.
+   */
+  async #lookAtRootfs({ sandbox: { rootfs } }: TaskRequest): Promise<string | undefined> {
+    if (rootfs === undefined) return undefined
+    const realPath = await realRootOf(this.#options.looks, rootfs)
+    if (this.#isStopping) throw stopping()
+    return realPath
+  }
+
+  /** If the disk does not let us remove the directory, the next service removes it when it starts. */
+  #removeDirectory(task_id: string): void {
+    const { dataDir, directory, log } = this.#options
+    if (directory.look() !== undefined) return // the directory may belong to a task of another service
+    try {
+      removeTaskDirNow(taskDir(dataDir, task_id))
+    } catch (error) {
+      log.warn('cannot remove the directory of a task that was refused', { task_id, cause: messageOf(error) })
+    }
+  }
+
+  /** Makes a directory for the next task while this one runs. */
+  #stockSoon(): void {
+    const { directory, spares } = this.#options
+    setImmediate(() => {
+      if (directory.look() === undefined) spares.stock()
+    })
+  }
+
+  #makeDirectory(request: TaskRequest, text: string, plan: ExecutionPlan): void {
+    const { dataDir, sandbox, directory, spares } = this.#options
+    directory.ensure()
+    const dir = taskDir(dataDir, request.task_id)
+    try {
+      makeTaskDir(dir, taskDirContent(request, text), spares)
+      if (needsPassage(plan, sandbox.hasUsers)) letPass(dataDir, dir)
+    } catch (error) {
+      throw unavailable(error)
+    }
+  }
+}
+
+/** The results of the checks of a request. */
+interface Admission {
+  readonly plan: ExecutionPlan
+  readonly asking: Asking
+  /** Whether there is room for the task, and no task waits before it. */
+  readonly startsNow: boolean
+}
+
+interface NewTask {
+  readonly request: TaskRequest
+  readonly plan: ExecutionPlan
+  readonly reservation: object
+  readonly traceId: string
+}
+
+function newRow({ request, plan, reservation, traceId }: NewTask): Omit<TaskRow, 'ordinal'> {
+  const now = Date.now()
+  const { tenant, owner } = request.control_context
+  return {
+    task_id: request.task_id,
+    status: 'accepted',
+    tenant: tenant ?? null,
+    owner: owner ?? null,
+    trace_id: traceId,
+    created_at: now,
+    updated_at: now,
+    reserved_at: null,
+    released_at: null,
+    started_at: null,
+    finished_at: null,
+    launch_boot_id: null,
+    kill_requested_at: null,
+    launcher_pid: null,
+    pid: null,
+    pgid: null,
+    exit_code: null,
+    exit_signal: null,
+    error: null,
+    usage: null,
+    execution_plan: JSON.stringify(plan),
+    reservation: JSON.stringify(reservation),
+    limits: JSON.stringify(request.limits),
+    is_script: request.execution.kind === 'script' ? 1 : 0,
+    metadata: Object.keys(request.metadata).length === 0 ? null : JSON.stringify(request.metadata),
+    inputs: plannedInputs(request.inputs),
+    stdout_bytes: null,
+    stderr_bytes: null,
+    sandbox_uid: null,
+  }
+}
+
+function acceptanceEvents(
+  { created_at: timestamp, status }: Omit<TaskRow, 'ordinal'>,
+  plan: ExecutionPlan,
+): NewEvent[] {
+  const { capability_mode, effective_sandbox, degraded, fallback_reasons } = plan
+  const events: NewEvent[] = [
+    { event_type: 'submitted', message: 'task submitted', timestamp },
+    { event_type: 'accepted', message: 'task accepted', data: { status }, timestamp },
+    {
+      event_type: 'planned',
+      message: `planned with profile ${effective_sandbox.profile}`,
+      data: { capability_mode, profile: effective_sandbox.profile, degraded },
+      timestamp,
+    },
+  ]
+  if (degraded) {
+    events.push({ event_type: 'degraded', message: fallback_reasons.join('; '), data: { fallback_reasons }, timestamp })
+  }
+  return events
+}

@@ -1,0 +1,147 @@
+/**
+ * Goal: one key and body have one answer, for a day and up to the limits; a refusal never counts.
+ * Method: the table on its own, with the time passed in, and makers of answers that are counted.
+ */
+import { describe, expect, test } from 'bun:test'
+import { IdempotencyKeys, KEY_LIFETIME_MS, MAX_KEYS } from '../../../control/log/idempotency.ts'
+import { readIdempotencyKeys, writeIdempotencyKeys } from '../../../control/log/idempotency-file.ts'
+import { ServiceError } from '../../../shared/contract/errors.ts'
+import { tempDir } from '../../support/temp.ts'
+
+const body = (text: string) => new TextEncoder().encode(text)
+const request = (key: string | null, text = 'body', scope = 'tasks') => ({ scope, key, body: body(text) })
+
+/** Makes `answer-1`, `answer-2` ... */
+function counted() {
+  let count = 0
+  return Object.assign(async () => `answer-${++count}`, { made: () => count })
+}
+
+describe('the same key', () => {
+  test('and the same body get the first answer again', async () => {
+    const keys = new IdempotencyKeys()
+    const make = counted()
+    expect(await keys.once(request('k'), make)).toBe('answer-1')
+    expect(await keys.once(request('k'), make)).toBe('answer-1')
+    expect(make.made()).toBe(1)
+  })
+
+  test('waits while the first answer is still being made', async () => {
+    const keys = new IdempotencyKeys()
+    const { promise, resolve } = Promise.withResolvers<string>()
+    const answers = [
+      keys.once(request('k'), () => promise),
+      keys.once(request('k'), () => Promise.reject(new Error('made twice'))),
+    ]
+    resolve('the one')
+    expect(await Promise.all(answers)).toEqual(['the one', 'the one'])
+  })
+
+  test('with another body is refused with 422, also while the first answer is being made', async () => {
+    const keys = new IdempotencyKeys()
+    const { promise, resolve } = Promise.withResolvers<string>()
+    const first = keys.once(request('k', 'one'), () => promise)
+    const refusal = (thrown: unknown) => [(thrown as ServiceError).status, (thrown as ServiceError).message]
+    const expected = [422, 'idempotency key reused with a different body']
+    expect(await keys.once(request('k', 'two'), counted()).catch(refusal)).toEqual(expected as never)
+    resolve('answer')
+    await first
+    expect(await keys.once(request('k', 'two'), counted()).catch(refusal)).toEqual(expected as never)
+  })
+
+  test('of another route has nothing to do with it', async () => {
+    const keys = new IdempotencyKeys()
+    const make = counted()
+    await keys.once(request('k', 'one', 'tasks'), make)
+    expect(await keys.once(request('k', 'two', 'actions'), make)).toBe('answer-2')
+  })
+
+  test('is free again after a refusal', async () => {
+    const keys = new IdempotencyKeys()
+    const refuse = () => Promise.reject(new ServiceError(400, 'task graph is empty'))
+    await expect(keys.once(request('k', 'one'), refuse)).rejects.toThrow('task graph is empty')
+    expect(await keys.once(request('k', 'two'), counted())).toBe('answer-1')
+  })
+})
+
+test('no key is no key', async () => {
+  const keys = new IdempotencyKeys()
+  const make = counted()
+  for (const key of [null, '']) await keys.once(request(key), make)
+  expect(make.made()).toBe(2)
+  expect([...keys.kept()]).toEqual([])
+})
+
+test('a key has at most 255 characters', async () => {
+  const keys = new IdempotencyKeys()
+  expect(await keys.once(request('k'.repeat(255)), counted())).toBe('answer-1')
+  await expect(keys.once(request('k'.repeat(256)), counted())).rejects.toThrow(
+    'Idempotency-Key must have at most 255 characters',
+  )
+})
+
+test('a key is kept for 24 hours', async () => {
+  const keys = new IdempotencyKeys()
+  const make = counted()
+  await keys.once(request('k'), make, 1_000)
+  expect(await keys.once(request('k'), make, 1_000 + KEY_LIFETIME_MS - 1)).toBe('answer-1')
+  expect(await keys.once(request('k'), make, 1_000 + KEY_LIFETIME_MS)).toBe('answer-2')
+  expect([...new IdempotencyKeys(keys.kept(), 1_000 + 3 * KEY_LIFETIME_MS).kept()]).toEqual([])
+})
+
+test('at most 100,000 are kept: the oldest go first', async () => {
+  const keys = new IdempotencyKeys()
+  const make = counted()
+  for (let i = 0; i < MAX_KEYS + 10; i++) await keys.once(request(`k${i}`), make)
+  expect([...keys.kept()].length).toBe(MAX_KEYS)
+  const made = make.made()
+  await keys.once(request(`k${MAX_KEYS + 9}`), make)
+  expect(make.made()).toBe(made)
+  await keys.once(request('k0'), make)
+  expect(make.made()).toBe(made + 1)
+})
+
+describe('the file', () => {
+  test('gives back what was written, in order', async () => {
+    using dir = tempDir()
+    const keys = new IdempotencyKeys()
+    for (const key of ['b', 'a\n"ö', '1']) await keys.once(request(key), counted())
+    await writeIdempotencyKeys(keys, dir.path)
+    const read = readIdempotencyKeys(dir.path)
+    expect(read).toEqual([...keys.kept()])
+    expect(read.map(({ key }) => key)).toEqual(['b', 'a\n"ö', '1'])
+  })
+
+  test('that is not there is as good as empty', () => {
+    using dir = tempDir()
+    expect(readIdempotencyKeys(dir.path)).toEqual([])
+  })
+
+  test.each(['{', '{}', 'null', '{"scope":"a","key":"b","hash":"c","answer":"d"}'])(
+    'with the line %s stops the start',
+    async (line) => {
+      using dir = tempDir()
+      await Bun.write(`${dir.path}/idempotency.ndjson`, `${line}\n`)
+      expect(() => readIdempotencyKeys(dir.path)).toThrow('cannot read the file of idempotency keys')
+    },
+  )
+})
+
+test('the hash of a large body gives way to the event loop, and is that of all of it', async () => {
+  const keys = new IdempotencyKeys()
+  const body = new Uint8Array(64 * 1024 * 1024).fill(65)
+  let turns = 0
+  const count = setInterval(() => turns++, 0)
+  try {
+    const hash = await new Promise<string>((resolve) => {
+      void keys.once({ scope: 'tasks', key: 'k', body }, async (sent) => {
+        resolve(sent!.hash)
+        return 'answer'
+      })
+    })
+    expect(hash).toBe(new Bun.CryptoHasher('sha256').update(body).digest('hex'))
+    expect(turns).toBeGreaterThan(0)
+  } finally {
+    clearInterval(count)
+  }
+})

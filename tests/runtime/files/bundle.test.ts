@@ -1,0 +1,181 @@
+/**
+ * Goal: a bundle holds what a copy within one service would, with the same hash, and no bytes from elsewhere lead out of the
+ * target. Method: trees that are bundled and written again; bundles with a fault each; random changes of a valid one.
+ */
+import { expect, test } from 'bun:test'
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { bundleChunks, bundleDigest, bundleSize } from '../../../runtime/files/bundle.ts'
+import { copyBundle } from '../../../runtime/files/bundle-copy.ts'
+import { OpenDirectory } from '../../../runtime/files/open-directory.ts'
+import { taskDirAt } from '../../../runtime/files/task-dir.ts'
+import { copyWalked } from '../../../runtime/files/tree-copy.ts'
+import { CopyAmount, CopyFault, type TreeWalk } from '../../../runtime/files/tree-walk.ts'
+import { walkWorkspace } from '../../../runtime/files/workspace-walk.ts'
+import { type TempDir, tempDir } from '../../support/temp.ts'
+
+const LIMITS = { files: 100, bytes: 10_000_000 }
+const check = () => {}
+const sha256 = (bytes: Uint8Array) => new Bun.CryptoHasher('sha256').update(bytes).digest('hex')
+
+/** A task whose workspace has a tree in `d`. */
+function made(temp: TempDir) {
+  const dir = taskDirAt(join(temp.path, 'task'))
+  const top = join(dir.workspace, 'd')
+  mkdirSync(join(top, 'deep/er'), { recursive: true })
+  mkdirSync(join(top, 'empty'))
+  writeFileSync(join(top, 'a'), 'one')
+  writeFileSync(join(top, 'deep/er/ü \n'), 'two')
+  writeFileSync(join(top, 'large'), Buffer.alloc(700_000, 'x'))
+  writeFileSync(join(top, 'holes'), 'x')
+  truncateSync(join(top, 'holes'), 3_000_000)
+  writeFileSync(Buffer.from(`${top}/\xff`, 'latin1'), 'no text')
+  chmodSync(join(top, 'a'), 0o4751)
+  chmodSync(join(top, 'deep'), 0o750)
+  symlinkSync('/', join(top, 'link'))
+  const walk = (file: string, as = Buffer.of()): { walk: TreeWalk; amount: CopyAmount } => {
+    const amount = new CopyAmount(LIMITS)
+    return { walk: walkWorkspace(dir, file, as, { amount, check }), amount }
+  }
+  const bytesOf = async (file: string) => {
+    const { walk: steps, amount } = walk(file)
+    const chunks: Buffer[] = []
+    for await (const chunk of bundleChunks(steps, { amount, check })) chunks.push(Buffer.from(chunk))
+    return Buffer.concat(chunks)
+  }
+  return { top, walk, bytesOf }
+}
+
+/** Writes a bundle to the new directory `name`, as `in`. */
+async function written(temp: TempDir, name: string, bytes: Buffer, expected = sha256(bytes), limits = LIMITS) {
+  const path = join(temp.path, `${name}.bundle`)
+  writeFileSync(path, bytes)
+  mkdirSync(join(temp.path, name))
+  using target = OpenDirectory.open(join(temp.path, name))
+  const fd = openSync(path, 'r')
+  try {
+    const settings = { owner: undefined, amount: new CopyAmount(limits), check }
+    return await copyBundle({ fd, sha256: expected }, target, Buffer.from('in'), settings)
+  } finally {
+    closeSync(fd)
+  }
+}
+
+test('has what a copy has, with the same hash, and the same bytes each time', async () => {
+  using temp = tempDir()
+  const { walk, bytesOf } = made(temp)
+  for (const file of ['d', 'd/a', '.', 'd/empty', 'd/holes']) {
+    const bytes = await bytesOf(file)
+    const { walk: steps, amount } = walk(file)
+    expect(await bundleSize(walk(file).walk)).toMatchObject({ bytes: bytes.length })
+    expect(await bundleDigest(steps, { amount, check })).toMatchObject({ bytes: bytes.length, sha256: sha256(bytes) })
+    const name = file.replaceAll('/', '-').replace('.', 'all')
+    mkdirSync(join(temp.path, `copy-${name}`))
+    using target = OpenDirectory.open(join(temp.path, `copy-${name}`))
+    const copy = walk(file, Buffer.from('in'))
+    const clone = async () => false
+    const copied = await copyWalked(copy.walk, target, { owner: undefined, amount: copy.amount, clone, check })
+    expect(await written(temp, name, bytes)).toEqual(copied)
+  }
+  const at = join(temp.path, 'd/in')
+  expect(readdirSync(at, { recursive: true, encoding: 'latin1' as 'utf8' }).length).toBe(8)
+  expect(existsSync(join(at, 'link'))).toBe(false)
+  expect(statSync(join(at, 'a')).mode & 0o7777).toBe(0o751)
+  expect(statSync(join(at, 'deep')).mode & 0o7777).toBe(0o750)
+  expect(readFileSync(join(at, 'deep/er/ü \n'), 'utf8')).toBe('two')
+  expect(readFileSync(Buffer.from(`${at}/\xff`, 'latin1'), 'utf8')).toBe('no text')
+  const { size, blocks } = statSync(join(at, 'holes'))
+  expect([size, blocks * 512 < 1_000_000]).toEqual([3_000_000, true])
+})
+
+test('of a file that becomes shorter while it is read ends with a fault', async () => {
+  using temp = tempDir()
+  const { top, walk } = made(temp)
+  const { walk: steps, amount } = walk('d/large')
+  const chunks = bundleChunks(steps, { amount, check })
+  await chunks.next()
+  truncateSync(join(top, 'large'), 10)
+  const rest = async () => {
+    for await (const _ of chunks);
+  }
+  await expect(rest()).rejects.toThrow('became shorter while it was read')
+})
+
+const START = 'taskmill-bundle 1\n'
+const ONE = 'file 644 3 \0one'
+
+test.each([
+  ['nothing', '', 'another beginning'],
+  ['another format', `PK${ONE}`, 'another beginning'],
+  ['no entry', START, 'an entry without an end'],
+  ['an entry without an end', `${START}file 644 3 ${'x'.repeat(400)}`, 'an entry without an end'],
+  ['another kind', `${START}link 777 \0`, 'an entry that is neither a file nor a directory'],
+  ['a set-uid bit', `${START}file 4755 0 \0`, 'an entry that is neither'],
+  ['two spellings of a number', `${START}file 644 03 \0one`, 'an entry that is neither'],
+  ['a negative size', `${START}file 644 -3 \0one`, 'an entry that is neither'],
+  ['a name outside', `${START}file 644 3 x\0one`, 'the outermost entry has a name'],
+  ['a file that is cut', `${START}file 644 4 \0one`, 'a file that is not complete'],
+  ['a huge file', `${START}file 644 9007199254740991 \0one`, 'too much'],
+  ['a second entry', `${START}${ONE}${ONE}`, 'more than one outermost entry'],
+  ['an end too much', `${START}${ONE}end\0`, 'more than one outermost entry'],
+  ['only an end', `${START}end\0`, 'an end without a directory'],
+  ['a directory without an end', `${START}directory 755 \0`, 'an entry without an end'],
+  ['an empty name', `${START}directory 755 \0file 644 0 \0end\0`, 'a name that is none'],
+  ['a path', `${START}directory 755 \0file 644 0 a/b\0end\0`, 'a name that is none'],
+  ['an absolute path', `${START}directory 755 \0file 644 0 /etc/x\0end\0`, 'a name that is none'],
+  ['the directory itself', `${START}directory 755 \0directory 755 .\0end\0end\0`, 'a name that is none'],
+  ['the one above', `${START}directory 755 \0directory 755 ..\0end\0end\0`, 'a name that is none'],
+  ['a long name', `${START}directory 755 \0file 644 0 ${'x'.repeat(256)}\0end\0`, 'a name that is too long'],
+  ['a name twice', `${START}directory 755 \0file 644 0 a\0file 644 0 a\0end\0`, 'names that are not in order'],
+  ['names in no order', `${START}directory 755 \0file 644 0 b\0file 644 0 a\0end\0`, 'names that are not in order'],
+  ['many levels', `${START}directory 755 \0${'directory 755 d\0'.repeat(70)}`, 'directories deep'],
+  ['many entries', `${START}directory 755 \0${many(101)}end\0`, 'too much'],
+])('with %s is refused', async (_, text, fault) => {
+  using temp = tempDir()
+  await expect(written(temp, 'to', Buffer.from(text, 'latin1'))).rejects.toThrow(fault)
+  expect(readdirSync(temp.path).toSorted()).toEqual(['to', 'to.bundle'])
+})
+
+function many(count: number): string {
+  return Array.from({ length: count }, (_, i) => `file 644 0 ${String(i).padStart(4, '0')}\0`).join('')
+}
+
+test('with other bytes than its name says is refused', async () => {
+  using temp = tempDir()
+  await expect(written(temp, 'to', Buffer.from(START + ONE), '0'.repeat(64))).rejects.toThrow('is damaged')
+})
+
+test('that was changed anywhere is written below its target or refused', async () => {
+  using temp = tempDir()
+  const { bytesOf } = made(temp)
+  const valid = (await bytesOf('d/deep')).toString('latin1')
+  let count = 0
+  await fc.assert(
+    fc.asyncProperty(
+      fc.nat(valid.length),
+      fc.nat(6),
+      fc.constantFrom('', '\0', '/', '..', 'end\0', 'file 644 0 x\0', 'directory 755 y\0', ' 7'),
+      async (at, removed, added) => {
+        const name = `r${count++}`
+        const bytes = Buffer.from(valid.slice(0, at) + added + valid.slice(at + removed), 'latin1')
+        await written(temp, name, bytes).catch((error) => expect(error).toBeInstanceOf(CopyFault))
+        expect(readdirSync(join(temp.path, name)).every((entry) => entry === 'in')).toBe(true)
+      },
+    ),
+    { numRuns: 200 },
+  )
+  expect(readdirSync(temp.path).length).toBe(2 * count + 1)
+})

@@ -1,0 +1,182 @@
+/** The guard as a table: which requests pass, and what the others are told. */
+import { describe, expect, test } from 'bun:test'
+import { ServiceError } from '../../../shared/contract/errors.ts'
+import { createGuard, hostNames, isLoopback } from '../../../shared/http/guard.ts'
+import { Expected } from '../../../shared/settings/flags.ts'
+
+const open = createGuard({
+  token: undefined,
+  allowedHosts: ['tasks.example.com', 'proxy.example.org:8443'],
+  listeningHost: '127.0.0.1',
+})
+const closed = createGuard({ token: 'sesame', allowedHosts: [], listeningHost: 'box.example.net' })
+
+/** The status of the refusal, or 'passes'. */
+function judge(
+  guard: typeof open,
+  headers: Record<string, string>,
+  { path = '/tasks', method = 'GET' } = {},
+): number | 'passes' {
+  try {
+    // A Request of the standard takes no Host; the guard only reads method and headers.
+    guard({ method, headers: new Headers(headers) } as Request, path)
+    return 'passes'
+  } catch (error) {
+    if (error instanceof ServiceError) return error.status
+    throw error
+  }
+}
+
+describe('Host (without its port)', () => {
+  test.each([
+    '127.0.0.1:8080',
+    '10.1.2.3',
+    '[::1]:8080',
+    '[2001:db8::1]',
+    'localhost:8080',
+    'LOCALHOST',
+    'localhost.',
+    'control',
+    'control:8080',
+    'box.local',
+    'app.localhost:3000',
+    'host.docker.internal',
+    'control.prod.svc:80',
+    'tasks.example.com',
+    'TASKS.example.com.:8080',
+    'proxy.example.org',
+    '',
+  ])('%j passes', (host) => {
+    expect(judge(open, { host })).toBe('passes')
+  })
+
+  test.each([
+    'evil.com',
+    'evil.com:8080',
+    '127.0.0.1.evil.com',
+    'localhost.evil.com',
+    'local.evil.com',
+    'x.tasks.example.com',
+    'tasks.example.com.evil.com',
+    'evil.svc.cluster.example',
+    '1.2.3.4.5',
+  ])('%j is refused with 403', (host) => {
+    expect(judge(open, { host })).toBe(403)
+  })
+
+  test('a missing one (HTTP/1.0) passes', () => {
+    expect(judge(open, {})).toBe('passes')
+  })
+
+  test('the listening name passes', () => {
+    const named = createGuard({ token: undefined, allowedHosts: [], listeningHost: 'box.example.net' })
+    expect(judge(named, { host: 'box.example.net:8080' })).toBe('passes')
+    expect(judge(named, { host: 'other.example.net' })).toBe(403)
+  })
+})
+
+describe('Origin', () => {
+  test.each([
+    ['http://127.0.0.1:8080', '127.0.0.1:8080'],
+    ['https://127.0.0.1:8080', '127.0.0.1:8080'],
+    ['http://localhost', 'localhost'],
+    ['https://localhost', 'localhost'],
+    ['http://localhost', 'localhost:80'],
+    ['https://mill.local', 'mill.local:443'],
+    ['http://[::1]', '[::1]:80'],
+    ['http://[::1]:8080', '[::1]:8080'],
+    ['https://tasks.example.com', 'localhost:8080'],
+    ['https://tasks.example.com:444', '127.0.0.1:8080'],
+  ])('%s passes with the Host %s', (origin, host) => {
+    expect(judge(open, { origin, host }, { method: 'POST' })).toBe('passes')
+  })
+
+  test.each([
+    ['http://evil.com', '127.0.0.1:8080'],
+    ['http://127.0.0.1:9999', '127.0.0.1:8080'],
+    ['http://localhost:8080', '127.0.0.1:8080'],
+    ['http://localhost', 'localhost:8080'],
+    ['http://localhost', 'localhost:443'],
+    ['https://localhost', 'localhost:80'],
+    ['ftp://localhost', 'localhost:21'],
+    ['http://localhost:80', 'localhost:8080'],
+    ['null', 'localhost:8080'],
+    ['null', 'null'],
+    ['', 'localhost:8080'],
+    ['localhost:8080', 'localhost:8080'],
+  ])('%j is refused with the Host %s', (origin, host) => {
+    expect(judge(open, { origin, host }, { method: 'POST' })).toBe(403)
+  })
+})
+
+describe('Sec-Fetch-Site: cross-site', () => {
+  const headers = { host: 'localhost', 'sec-fetch-site': 'cross-site' }
+
+  test('is refused but for GET navigations', () => {
+    expect(judge(open, headers)).toBe(403)
+    expect(judge(open, headers, { method: 'POST' })).toBe(403)
+    expect(judge(open, { ...headers, 'sec-fetch-mode': 'navigate' }, { method: 'POST' })).toBe(403)
+    expect(judge(open, { ...headers, 'sec-fetch-mode': 'navigate' })).toBe('passes')
+  })
+
+  test.each(['same-origin', 'same-site', 'none'])('%s passes', (site) => {
+    expect(judge(open, { ...headers, 'sec-fetch-site': site })).toBe('passes')
+  })
+})
+
+describe('with a token', () => {
+  test('everything but probes and page shells needs it', () => {
+    expect(judge(closed, { host: 'localhost' })).toBe(401)
+    expect(judge(closed, { host: 'localhost', authorization: 'Bearer wrong' })).toBe(401)
+    expect(judge(closed, { host: 'localhost', authorization: 'sesame' })).toBe(401)
+    expect(judge(closed, { host: 'localhost', authorization: 'Basic sesame' })).toBe(401)
+    expect(judge(closed, { host: 'localhost', authorization: 'Bearer sesame' })).toBe('passes')
+    expect(judge(closed, { host: 'localhost', authorization: 'bearer  sesame' })).toBe('passes')
+    for (const path of ['/', '/docs', '/openapi.json'])
+      expect(judge(closed, { host: 'localhost' }, { path })).toBe('passes')
+  })
+
+  test('whoever has it passes Host, Origin and Sec-Fetch-Site', () => {
+    const strange = { host: 'evil.com', origin: 'http://other.com', 'sec-fetch-site': 'cross-site' }
+    expect(judge(closed, { ...strange, authorization: 'Bearer sesame' }, { method: 'POST' })).toBe('passes')
+  })
+
+  test('page shells still have to be asked for under a local name', () => {
+    expect(judge(closed, { host: 'evil.com' }, { path: '/' })).toBe(403)
+  })
+
+  test('the answer says how to send it', () => {
+    const ask = () => closed({ method: 'GET', headers: new Headers() } as Request, '/tasks')
+    expect(ask).toThrow('a token is needed: send Authorization: Bearer <token>')
+  })
+})
+
+test.each(['/health', '/healthz', '/readyz'])('%s is exempt', (path) => {
+  const strange = { host: 'evil.com', origin: 'http://evil.com', 'sec-fetch-site': 'cross-site' }
+  expect(judge(open, strange, { path })).toBe('passes')
+  expect(judge(closed, strange, { path })).toBe('passes')
+})
+
+test('names of hosts are told from what no Host could ever be', () => {
+  const { parse } = hostNames({ value: 'name', help: '' })
+  const hosts = ['a.example.com', 'my_host', 'x', 'a.example.com.', 'a:8080', '10.0.0.1', '[::1]:80', '::1', 'fd00::2']
+  expect(parse(hosts.join(', '))).toEqual(hosts)
+  for (const other of [
+    'http://x',
+    'x/y',
+    'x y',
+    '*.example.com',
+    'ä.example.com',
+    'a:port',
+    'user@x',
+    '.x',
+    'a::b::g',
+  ]) {
+    expect([other, parse(`x,${other}`)]).toEqual([other, expect.any(Expected)])
+  }
+})
+
+test('loopback is what only this machine reaches', () => {
+  const names = ['127.0.0.1', '127.9.9.9', '::1', 'localhost', '0.0.0.0', '::', '10.0.0.1', 'example.com']
+  expect(names.filter(isLoopback)).toEqual(['127.0.0.1', '127.9.9.9', '::1', 'localhost'])
+})
