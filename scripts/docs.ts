@@ -12,7 +12,6 @@ import { bothLogEvents } from '../shared/logs/events/both.ts'
 import { controlLogEvents } from '../shared/logs/events/control.ts'
 import { CONTEXT_FIELDS } from '../shared/logs/events/event.ts'
 import { runtimeLogEvents } from '../shared/logs/events/runtime.ts'
-import { contractTypes } from './contract-types.ts'
 import { describedControl, describedRuntime } from './described-apps.ts'
 import { eventsTable } from './events-table.ts'
 import { graphFileSchema } from './graph-schema.ts'
@@ -27,7 +26,6 @@ const SETTINGS = join(ROOT, 'docs/settings.md')
 const EXECUTORS = join(ROOT, 'docs/executors.md')
 const GRAPH_SCHEMA = join(ROOT, 'shared/contract/graph-schema.json')
 const PROGRAMS = join(ROOT, 'docs/programs.md')
-const CONTRACT = join(ROOT, 'client/contract.ts')
 const OPERATIONS = join(ROOT, 'docs/operations.md')
 const HTTP = join(ROOT, 'docs/http.md')
 const RUNTIME = join(ROOT, 'docs/runtime.md')
@@ -116,7 +114,6 @@ export function currentReadme(): string {
 
 if (import.meta.main) {
   writeFileSync(README, currentReadme())
-  writeFileSync(CONTRACT, contractTypes())
   writeFileSync(SETTINGS, currentSettingsPage())
   writeFileSync(EXECUTORS, currentExecutorsPage())
   writeFileSync(PROGRAMS, currentProgramsPage())

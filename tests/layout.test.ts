@@ -84,6 +84,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   runtime: ['runtime', 'shared'],
   adapter: ['adapter', 'shared'],
   client: ['client', ...CLIENT_PARTS],
+  'client/contract.ts': ['shared/contract'], // types only
   shared: ['shared', 'package.json'],
   scripts: ['scripts', 'shared', 'control', 'runtime', 'adapter', 'client'],
   examples: ['examples', 'shared', 'scripts'],

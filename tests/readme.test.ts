@@ -3,7 +3,6 @@ import { expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import manifest from '../package.json'
-import { contractTypes } from '../scripts/contract-types.ts'
 import {
   currentDesignPage,
   currentExecutorsPage,
@@ -44,10 +43,6 @@ test('the metrics and log messages of docs/operations.md are those that are decl
 
 test('the schema of a graph file is that of the schemas that validate (else: bun run docs)', () => {
   expect(readFileSync(join(ROOT, 'shared/contract/graph-schema.json'), 'utf8')).toBe(currentGraphSchema())
-})
-
-test('the types of the client are those of the schemas (else: bun run docs)', () => {
-  expect(readFileSync(join(ROOT, 'client/contract.ts'), 'utf8')).toBe(contractTypes())
 })
 
 test('the routes of docs/http.md and docs/runtime.md are those that the services describe (else: bun run docs)', () => {

@@ -1,6 +1,7 @@
 /** Builds `taskmill/client` and `taskmill/testing` for the npm package: ES modules without dependencies, with their types. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
+import { contractTypes } from './contract-types.ts'
 import { run } from './run.ts'
 
 const ROOT = dirname(dirname(import.meta.dir))
@@ -51,7 +52,8 @@ async function writeTypes(directory: string): Promise<void> {
     for (let file = left.pop(); file !== undefined; file = left.pop()) {
       if (seen.has(file)) continue
       seen.add(file)
-      const text = readFileSync(join(aside, 'out', file), 'utf8')
+      const isContract = file === 'client/contract.d.ts'
+      const text = isContract ? await contractTypes() : readFileSync(join(aside, 'out', file), 'utf8')
       for (const [, path] of text.matchAll(/ from '(\.[^']+)\.ts'/g))
         left.push(`${normalize(join(dirname(file), path!))}.d.ts`)
       mkdirs(dirname(join(directory, file)))

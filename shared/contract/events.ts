@@ -8,6 +8,7 @@ import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { count, maybe, oneOf, text, time } from './answer-schema.ts'
 import { ReusedFrom } from './control.ts'
 import { GRAPH_STATES } from './graph-state.ts'
+import { GraphSummary } from './graphs.ts'
 import { TASK_STATUSES } from './task-status.ts'
 import { Waiting } from './waiting.ts'
 
@@ -124,15 +125,19 @@ export const EVENT_KINDS = {
     Type.Object({
       reason: text('Why the stream cannot be resumed.'),
       graph_id: maybe(graphId),
-      task: maybe(Type.Unknown({ description: 'Stream of a task: its state, as in task_changed.' })),
-      graph: maybe(Type.Unknown({ description: 'Stream of a graph: its summary, as in GET /graphs.' })),
+      task: maybe(
+        Type.Object(TaskEventState.properties, { description: 'Stream of a task: its state, as in task_changed.' }),
+      ),
+      graph: maybe(
+        Type.Object(GraphSummary.properties, { description: 'Stream of a graph: its summary, as in GET /graphs.' }),
+      ),
       tasks: maybe(
-        Type.Array(Type.Unknown(), {
+        Type.Array(TaskEventState, {
           description: `Stream of a graph: the states of its tasks, as in task_changed; at most ${MAX_RESET_TASKS}.`,
         }),
       ),
       graphs: maybe(
-        Type.Array(Type.Unknown(), {
+        Type.Array(GraphSummary, {
           description: `Stream of the service: summaries of the newest graphs, as in GET /graphs; at most ${MAX_RESET_GRAPHS}.`,
         }),
       ),

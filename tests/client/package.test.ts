@@ -70,6 +70,9 @@ test('the package has what it needs, and no dependency', () => {
   for (const entry of ['client/testing/entry.js', 'client/testing/entry.d.ts']) {
     expect(importsFrom(entry).filter((path) => !/^(\.|node:|bun$)/.test(path))).toEqual([])
   }
+  const types = readFileSync(inPackage('client/contract.d.ts'), 'utf8')
+  expect(types).toContain('  /** Id of the task. */\n  readonly id: string\n')
+  expect(types).not.toContain('typeof')
   const files = readdirSync(inPackage(), { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
   for (const { parentPath, name } of files) expect(readFileSync(join(parentPath, name), 'utf8')).not.toContain(ROOT)
   expect(files.length).toBeLessThan(40)
