@@ -26,7 +26,7 @@ const put = (name: string, text: string) => {
 beforeAll(() => {
   mkdirSync(join(temp.path, 'scripts'))
   cpSync(join(ROOT, 'scripts/launcher-check'), join(temp.path, 'scripts/launcher-check'))
-  for (const program of ['launcher', 'escape'])
+  for (const program of ['launch', 'escape'])
     cpSync(join(ROOT, 'runtime', program, 'bin'), join(temp.path, 'runtime', program, 'bin'), { recursive: true })
   mkdirSync(join(temp.path, 'bin'))
   put('make', MAKE)

@@ -323,7 +323,7 @@ describe('the launcher in the executable', () => {
     expect([stderr.toString(), path]).toEqual(['', installLauncher(dir.path)])
     const bin = join(
       import.meta.dir,
-      `../../../runtime/launcher/bin/taskmill-launcher-${process.platform}-${process.arch}`,
+      `../../../runtime/launch/bin/taskmill-launcher-${process.platform}-${process.arch}`,
     )
     expect(readFileSync(path).equals(readFileSync(bin))).toBe(true)
   })

@@ -20,7 +20,7 @@ const HOLDER = `
 /** A process that has the lock, and one that it handed it on to. */
 async function holder(dir: TempDir, heir: readonly string[]) {
   const child = Bun.spawn([process.execPath, '-e', HOLDER, dir.path, ...heir], {
-    cwd: join(import.meta.dir, '../..'),
+    cwd: join(import.meta.dir, '../../..'),
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   for await (const chunk of child.stdout) if (new TextDecoder().decode(chunk).includes('ready')) break

@@ -33,7 +33,7 @@ const ELSEWHERE = [
 
 /** What the program prints after `prepare`. */
 function printedIn(prepare: string, program: string): unknown {
-  const root = join(import.meta.dir, '../..')
+  const root = join(import.meta.dir, '../../..')
   const imports = `import { isLocalAddress } from ${JSON.stringify(join(root, 'shared/http/local-address.ts'))}
     import { parseIp } from ${JSON.stringify(join(root, 'shared/egress/ip-address.ts'))}\n`
   const { stdout, stderr } = Bun.spawnSync([

@@ -20,7 +20,7 @@ const SETTINGS = 'nameserver 127.0.0.1\nsearch corp.example\noptions timeout:5 a
 function printed(body: string, hosts = HOSTS): unknown {
   using dir = tempDir()
   const imported = (name: string, path: string) =>
-    `import { ${name} } from ${JSON.stringify(join(import.meta.dir, '../..', path))}\n`
+    `import { ${name} } from ${JSON.stringify(join(import.meta.dir, '../../..', path))}\n`
   const program = `${imported('systemAddresses, absoluteAddresses', 'shared/http/system-addresses.ts')}${imported('startDnsServer', 'tests/support/dns-server.ts')}
     const found = (name) => systemAddresses(name).catch(({ code }) => code)
     const foundAbsolute = (name) => absoluteAddresses(name).catch(({ code }) => code)

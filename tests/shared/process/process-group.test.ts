@@ -9,7 +9,7 @@ import { type GroupOptions, startGroup } from '../../../shared/process/process-g
 import { tempDir } from '../../support/temp.ts'
 import { isAlive, until } from '../../support/until.ts'
 
-const ROOT = join(import.meta.dir, '../..')
+const ROOT = join(import.meta.dir, '../../..')
 const env = { PATH: process.env.PATH ?? '/usr/bin:/bin' }
 const shell = (script: string, options: Partial<GroupOptions> = {}) =>
   startGroup({ command: ['/bin/sh', '-c', script], env, killGraceMs: 2_000, maxStreamBytes: 1024, ...options })

@@ -6,7 +6,7 @@ import { builtProgram } from '../../../scripts/build.ts'
 import { testEnvironment } from '../../support/service.ts'
 import { tempDir } from '../../support/temp.ts'
 
-const ROOT = join(import.meta.dir, '../..')
+const ROOT = join(import.meta.dir, '../../..')
 
 /** The content of a file with the line `before` after `command` was run with `>> file`. */
 async function appended(command: readonly string[]): Promise<{ readonly text: string; readonly exitCode: number }> {

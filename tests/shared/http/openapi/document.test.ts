@@ -5,7 +5,7 @@
  */
 import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { validate } from '@hyperjump/json-schema/openapi-3-1'
 import openapiTS from 'openapi-typescript'
 import { describedControl, describedRuntime } from '../../../../scripts/described-apps.ts'
@@ -14,7 +14,7 @@ import { tempDir } from '../../../support/temp.ts'
 
 setDefaultTimeout(60_000)
 
-const ROOT = dirname(dirname(dirname(import.meta.dir)))
+const ROOT = join(import.meta.dir, '../../../..')
 const SERVICES = { control: describedControl({ hasDatabase: true }), runtime: describedRuntime() } as const
 
 const documents = {} as Record<keyof typeof SERVICES, OpenApiDocument>
