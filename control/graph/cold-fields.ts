@@ -11,13 +11,13 @@ import type { ProcessIdentity } from '../../shared/process/processes.ts'
 import type { SecretNames } from '../../shared/request/secrets.ts'
 import { type RunRule, runRule, type SkipStanding } from './conditions.ts'
 import type { Failure } from './failure.ts'
-import { type FanOut, fanOut } from './fan-out.ts'
+import { type FanOutRule, fanOutRule } from './fan-out-rule.ts'
 import type { ResultFile } from './result-file.ts'
 import { type RetryRule, retryRule } from './retry-rule.ts'
 import type { ValidTask } from './validate.ts'
 
 /** Optional settings of a submitted task. All tasks that set none share one object. */
-export interface TaskOptions<Expansion = unknown> {
+export interface TaskOptions {
   readonly retry: number
   /** Milliseconds. */
   readonly timeout: number | undefined
@@ -27,13 +27,11 @@ export interface TaskOptions<Expansion = unknown> {
   readonly secrets: SecretNames | undefined
   readonly rule: RunRule | undefined
   readonly retries: RetryRule | undefined
-  readonly fanOut: FanOut | undefined
-  /** Of a child: the children that it is one of. */
-  readonly childOf: Expansion | undefined
+  readonly fanOutRule: FanOutRule | undefined
   readonly cache: Cache | undefined
 }
 
-const NO_OPTIONS: TaskOptions<never> = {
+const NO_OPTIONS: TaskOptions = {
   retry: 0,
   timeout: undefined,
   queueTimeout: undefined,
@@ -41,16 +39,15 @@ const NO_OPTIONS: TaskOptions<never> = {
   secrets: undefined,
   rule: undefined,
   retries: undefined,
-  fanOut: undefined,
-  childOf: undefined,
+  fanOutRule: undefined,
   cache: undefined,
 }
 
-export function taskOptions(task: ValidTask): TaskOptions<never> {
+export function taskOptions(task: ValidTask): TaskOptions {
   const { retry, timeout, queue_timeout, annotations, secrets } = task
   const rule = runRule(task)
   const retries = retryRule(task)
-  const fan = fanOut(task)
+  const fan = fanOutRule(task)
   const cache = cacheOf(task)
   const hasRules = rule !== undefined || retries !== undefined || fan !== undefined || cache !== undefined
   const isPlain = !hasRules && secrets == null && queue_timeout == null
@@ -64,8 +61,7 @@ export function taskOptions(task: ValidTask): TaskOptions<never> {
     rule,
     retries,
     cache,
-    fanOut: fan,
-    childOf: undefined,
+    fanOutRule: fan,
   }
 }
 
@@ -99,7 +95,7 @@ export interface Handle {
 }
 
 /** State that most tasks never have. `Task` documents each field at its getter. */
-export class ColdFields<Expansion = unknown> {
+export class ColdFields {
   isConditionMet = false
   askedAt: number | undefined = undefined
   isBackingOff = false
@@ -116,5 +112,4 @@ export class ColdFields<Expansion = unknown> {
   process: ProcessIdentity | undefined = undefined
   handle: Handle | undefined = undefined
   reusedFrom: ReusedFrom | undefined = undefined
-  expansion: Expansion | undefined = undefined
 }

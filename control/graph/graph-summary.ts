@@ -66,7 +66,7 @@ export function* graphTotals(graph: Graph, now = Date.now()): Steps<GraphTotals>
   const byStatus: { [S in TaskStatus]?: number } = {}
   const meant: GraphCounts = {}
   const waiting: WaitingCounts = {}
-  const hasMeant = graph.hasRules || graph.expansions !== undefined
+  const hasMeant = graph.hasRules || graph.fanOuts !== undefined
   let taskCount = 0
   let startedAt = Number.POSITIVE_INFINITY
   yield* inRanges(tasks.length, (from, to) => {

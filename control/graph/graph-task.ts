@@ -1,4 +1,5 @@
 /** A task in the answer about its graph. Pure. */
+
 import {
   type GraphCounts,
   type GraphTask,
@@ -7,7 +8,7 @@ import {
 } from '../../shared/contract/graphs.ts'
 import type { Waiting } from '../../shared/contract/waiting.ts'
 import { isoTime } from '../../shared/text/iso-time.ts'
-import type { Task, TaskExpansion } from './graph.ts'
+import type { FanOut, Task } from './graph.ts'
 import { durationOf } from './graph-findings.ts'
 
 export function graphTask(task: Task, now: number, waiting?: Waiting): GraphTask {
@@ -25,7 +26,7 @@ export function graphTask(task: Task, now: number, waiting?: Waiting): GraphTask
     failure,
     reusedFrom,
     childOf,
-    expansion,
+    fanOut,
   } = task
   const durationMs = durationOf(task, now)
   const error = errorText ?? failure?.message // between two attempts, only `failure` is set
@@ -40,7 +41,7 @@ export function graphTask(task: Task, now: number, waiting?: Waiting): GraphTask
     ...(rule?.run_if !== undefined && { run_if: rule.run_if }),
     ...(rule?.continue_on_error !== undefined && { continue_on_error: rule.continue_on_error }),
     ...(childOf !== undefined && { parent: childOf.parent.id }),
-    ...(expansion !== undefined && { child_count: expansion.count, children: childCounts(expansion) }),
+    ...(fanOut !== undefined && { child_count: fanOut.count, children: childCounts(fanOut) }),
     ...(startedAt !== undefined && { started_at: isoTime(startedAt) }),
     ...(finishedAt !== undefined && { finished_at: isoTime(finishedAt) }),
     ...(durationMs !== undefined && { duration_ms: durationMs }),
@@ -52,10 +53,10 @@ export function graphTask(task: Task, now: number, waiting?: Waiting): GraphTask
 }
 
 /** How many children are in which state. Deleted ones do not count. At most 100,000, which takes under a millisecond. */
-function childCounts(expansion: TaskExpansion): GraphCounts {
+function childCounts(fanOut: FanOut): GraphCounts {
   const counts: GraphCounts = {}
-  for (let i = 0; i < expansion.count; i++) {
-    const { status, isDeleted } = expansion.child(i)
+  for (let i = 0; i < fanOut.count; i++) {
+    const { status, isDeleted } = fanOut.child(i)
     if (!isDeleted) counts[status] = (counts[status] ?? 0) + 1
   }
   return counts

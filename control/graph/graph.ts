@@ -1,8 +1,8 @@
 /**
  * A graph and its tasks in memory.
  *
- * Dependencies never leave a graph, so the graph is the unit of ownership. `Graph` and `Task` refer to each other and
- * share this file; the state of a task is in `task-state.ts`. The graph holds the edges, by positions of tasks, while
+ * Dependencies never leave a graph, so the graph is the unit of ownership. `Graph`, `Task` and `FanOut` refer to each
+ * other and share this file; the state of a task is in `task-state.ts`. The graph holds the edges, by positions of tasks, while
  * at least one of its tasks is live. Once a graph is accepted, only `TaskStore.apply` changes its tasks.
  *
  * There may be a million tasks. So times are numbers (milliseconds since 1970), absent values are undefined, and fields
@@ -16,10 +16,10 @@ import type { SecretNames } from '../../shared/request/secrets.ts'
 import { type TaskOptions, taskOptions } from './cold-fields.ts'
 import type { RunRule } from './conditions.ts'
 import { dependencyCounts, type Edges } from './edges.ts'
-import type { Expansion } from './expansion.ts'
-import { childId, type FanOut } from './fan-out.ts'
+import { childId, type FanOutRule, isReferenceToList } from './fan-out-rule.ts'
 import { type GraphOptions, NO_GRAPH_OPTIONS } from './graph-options.ts'
 import { normalizeTool, type ToolRef } from './normalize.ts'
+import type { Places } from './placeholders.ts'
 import type { RetryRule } from './retry-rule.ts'
 import { TaskState } from './task-state.ts'
 import type { ValidGraph, ValidTask } from './validate.ts'
@@ -48,9 +48,6 @@ export interface TypeCount {
   count: number
 }
 
-/** The children of a task with `for_each`. */
-export type TaskExpansion = Expansion<Task>
-
 export class Graph {
   readonly id: string
   /** Number of the graph in the order in which its data directory accepted them. */
@@ -65,7 +62,7 @@ export class Graph {
   /** The tasks that were submitted, then the children of tasks with `for_each`. */
   readonly tasks: Task[] = []
   /** The fan-outs of its tasks, in the order of their children. Undefined for most graphs. */
-  expansions: TaskExpansion[] | undefined = undefined
+  fanOuts: FanOut[] | undefined = undefined
   /** Number of tasks of each type. There are few types; a map would cost more than the rest of a small graph. */
   readonly typeCounts: TypeCount[] = []
   #edges: Edges
@@ -124,19 +121,19 @@ export class Graph {
 
   /** Number of the tasks that were submitted. */
   get submittedCount(): number {
-    return this.expansions?.[0]?.first ?? this.tasks.length
+    return this.fanOuts?.[0]?.first ?? this.tasks.length
   }
 
   /** The tasks that were submitted. Without children the list itself, not a copy. */
   get submitted(): readonly Task[] {
-    return this.expansions === undefined ? this.tasks : this.tasks.slice(0, this.submittedCount)
+    return this.fanOuts === undefined ? this.tasks : this.tasks.slice(0, this.submittedCount)
   }
 
   /** Appends the children of a task. */
-  addChildren(expansion: TaskExpansion, children: readonly Task[]): void {
-    this.expansions ??= []
-    this.expansions.push(expansion)
-    expansion.first = this.tasks.length
+  addChildren(fanOut: FanOut, children: readonly Task[]): void {
+    this.fanOuts ??= []
+    this.fanOuts.push(fanOut)
+    fanOut.first = this.tasks.length
     for (const child of children) child.position = this.tasks.push(child) - 1
   }
 
@@ -220,15 +217,15 @@ export function* createGraph({ tasks, edges }: ValidGraph, identity: GraphIdenti
 }
 
 /** New tasks for the children of a task. They share its definition. `Graph.addChildren` gives them their positions. */
-export function* newChildren(expansion: TaskExpansion): Steps<Task[]> {
-  const { parent, count } = expansion
+export function* newChildren(fanOut: FanOut): Steps<Task[]> {
+  const { parent, count } = fanOut
   const { graph, id, type, toolName, params, hasPlaceholders } = parent
-  const options = { ...parent.ownOptions, rule: undefined, fanOut: undefined, childOf: expansion }
+  const options = { ...parent.ownOptions, rule: undefined, fanOutRule: undefined }
   const input = parent.input === params ? undefined : parent.input
   const children: Task[] = []
   for (let i = 0; i < count; i++) {
     const definition = { id: childId(id, i), type, tool_name: toolName ?? null, params, input }
-    const child = new Task(graph, i, definition, options)
+    const child = new Task(graph, i, definition, options, fanOut)
     if (hasPlaceholders) child.hasPlaceholders = true
     children.push(child)
     if (isYieldDue(i)) yield
@@ -237,7 +234,7 @@ export function* newChildren(expansion: TaskExpansion): Steps<Task[]> {
 }
 
 /** A task: its definition, its place in the graph, and its state. */
-export class Task extends TaskState<TaskExpansion> {
+export class Task extends TaskState {
   readonly graph: Graph
   /** Index in the list of its graph. Set once, but for a child that no graph has yet. */
   position: number
@@ -247,14 +244,17 @@ export class Task extends TaskState<TaskExpansion> {
   /** The input of the executor: `input` if given, else `params`. */
   readonly input: unknown
   readonly dependsOn: readonly string[] | undefined
-  readonly #options: TaskOptions<TaskExpansion>
+  readonly #options: TaskOptions
+  /** Its children, or those that it is one of. Undefined for most tasks. */
+  #fanOut: FanOut | undefined
 
-  /** `options` of a child; of any other task they are among the fields of `input`. */
+  /** `options` and `childOf` of a child; the options of any other task are among the fields of `input`. */
   constructor(
     graph: Graph,
     position: number,
     input: ValidTask,
-    options: TaskOptions<TaskExpansion> = taskOptions(input),
+    options: TaskOptions = taskOptions(input),
+    childOf?: FanOut,
   ) {
     super()
     this.graph = graph
@@ -265,6 +265,7 @@ export class Task extends TaskState<TaskExpansion> {
     this.input = input.input ?? this.params
     this.dependsOn = input.depends_on ?? undefined
     this.#options = options
+    this.#fanOut = childOf
   }
 
   /** The name of the task in answers to callers: its id, or `graph_id/task_id` if only its graph knows the id. */
@@ -311,18 +312,27 @@ export class Task extends TaskState<TaskExpansion> {
   }
 
   /** Its optional settings, which its children share. */
-  get ownOptions(): TaskOptions<TaskExpansion> {
+  get ownOptions(): TaskOptions {
     return this.#options
   }
 
   /** It runs once for each element of a list; undefined for most tasks. */
+  get fanOutRule(): FanOutRule | undefined {
+    return this.#options.fanOutRule
+  }
+
+  /** Its children, once its list is known. */
   get fanOut(): FanOut | undefined {
-    return this.#options.fanOut
+    return this.#fanOut?.parent === this ? this.#fanOut : undefined
+  }
+
+  set fanOut(fanOut: FanOut | undefined) {
+    this.#fanOut = fanOut
   }
 
   /** What the task is a child of; undefined for a task that was submitted. */
-  get childOf(): TaskExpansion | undefined {
-    return this.#options.childOf
+  get childOf(): FanOut | undefined {
+    return this.#fanOut?.parent === this ? undefined : this.#fanOut
   }
 
   /** Names of the secrets that it gets; never values. */
@@ -346,5 +356,83 @@ export class Task extends TaskState<TaskExpansion> {
 
   get createdAt(): number {
     return this.ownCreatedAt ?? this.graph.createdAt
+  }
+}
+
+/**
+ * The children of a task with `for_each`, which stand in their graph behind all tasks that were submitted.
+ *
+ * Children have no dependencies and no dependents, so the edges of the graph know nothing of them. All children of a task
+ * share its definition. Graphs without fan-out have none of this.
+ */
+export class FanOut {
+  readonly parent: Task
+  /** Position of the first child, once the graph has the children. The others follow it. */
+  first = 0
+  readonly count: number
+  /** The elements, until the parent has ended. */
+  #items: readonly unknown[] | undefined
+  /** The placeholders of the input, which is the same for all children, once somebody has looked for them. */
+  places: Places | undefined = undefined
+
+  /** Children before this index were queued, or have ended. */
+  next = 0
+  /** Queued children that have not ended. */
+  readonly active = new Set<Task>()
+  /** Children that have not ended. */
+  open: number
+  /** Why children that have not started are cancelled: with the parent (empty), or for this reason. */
+  stop: string | undefined = undefined
+  /** Children before this index were cancelled because of `stop`, or were not to be. */
+  stopped = 0
+  /** The record of the parent was deleted: children before this index were deleted with it. */
+  deleted = 0
+  /** The outcome of the parent is being determined. */
+  isEnding = false
+  /** The scheduler has it on its list of work. */
+  isQueued = false
+
+  constructor(parent: Task, items: readonly unknown[] | undefined, count: number) {
+    this.parent = parent
+    this.#items = items
+    this.count = count
+    this.open = count
+  }
+
+  /** How many children may be queued at a time. */
+  get maxParallel(): number {
+    return this.parent.fanOutRule?.max_parallel ?? Number.POSITIVE_INFINITY
+  }
+
+  /** Whether `child`, which has not ended, is not to start: it is cancelled because of `stop`, or deleted with the parent. */
+  stops(child: Task): boolean {
+    if (this.stop === undefined && !this.parent.isDeleted) return false
+    if (this.parent.status === 'cancelling') return true
+    // A child whose first attempts were missed (`queue_timeout`) is running, but has not started.
+    return child.startedAt === undefined && (child.status === 'pending' || child.isBackingOff)
+  }
+
+  child(index: number): Task {
+    return this.parent.graph.tasks[this.first + index]!
+  }
+
+  indexOf({ position }: Task): number {
+    return position - this.first
+  }
+
+  /** The element for which `child` runs. Undefined once the parent has ended. */
+  itemOf(child: Task): { readonly value: unknown } | undefined {
+    return this.#items === undefined ? undefined : { value: this.#items[this.indexOf(child)] }
+  }
+
+  /** The elements as a restart needs them; undefined where the definition of the parent has them, or nobody needs them. */
+  get itemsToKeep(): readonly unknown[] | undefined {
+    return isReferenceToList(this.parent.fanOutRule?.for_each) ? this.#items : undefined
+  }
+
+  /** Frees what only children that have not ended need. */
+  release(): void {
+    this.#items = undefined
+    this.places = undefined
   }
 }

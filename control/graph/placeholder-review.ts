@@ -7,8 +7,8 @@
  */
 import { inRanges, isYieldDue, type Steps } from '../../shared/process/steps.ts'
 import { checkReferences, type TaskReference } from './ancestors.ts'
-import { listSource } from './fan-out.ts'
 import { childHint, type FanOutTasks } from './fan-out-review.ts'
+import { listSource } from './fan-out-rule.ts'
 import { sourceFault } from './file-references.ts'
 import { normalizeTool } from './normalize.ts'
 import { missingParameters, type Parameters, parameterBytes, UnknownParameters } from './parameters.ts'

@@ -57,8 +57,8 @@ function recordOf(
   if (rule?.run_if !== undefined) record.run_if = rule.run_if
   if (rule?.when !== undefined) record.when = rule.when
   if (rule?.continue_on_error !== undefined) record.continue_on_error = rule.continue_on_error
-  const { fanOut, childOf } = task
-  if (fanOut !== undefined) Object.assign(record, fanOut)
+  const { fanOutRule, childOf } = task
+  if (fanOutRule !== undefined) Object.assign(record, fanOutRule)
   record.retry = task.retry
   if (retries?.retry_on !== undefined) record.retry_on = retries.retry_on
   if (retries?.backoff !== undefined) record.backoff = retries.backoff
@@ -110,7 +110,7 @@ function addState(state: Partial<Writable<TaskState>>, task: Task): void {
   const runStatus = task.runStatus
   if (runStatus !== undefined) state.run_status = runStatus
   if (task.attempt > 0) state.attempt = task.attempt
-  if (task.expansion !== undefined) state.child_count = task.expansion.count
+  if (task.fanOut !== undefined) state.child_count = task.fanOut.count
   if (task.handle !== undefined) state.handle_id = task.handle.id
   if (task.handle?.runtime !== undefined) state.placed_on = task.handle.runtime
   if (task.result instanceof ResultFile) state.result_file = task.result.name

@@ -10,7 +10,7 @@ import type { SkipStanding } from './conditions.ts'
 import type { Failure } from './failure.ts'
 import type { ResultFile } from './result-file.ts'
 
-export class TaskState<Expansion> {
+export class TaskState {
   status: TaskStatus = 'pending'
   /** The number of the last attempt; 0 before the first. */
   attempt = 0
@@ -32,7 +32,7 @@ export class TaskState<Expansion> {
    * Whether the newest state is not in the journal yet. Only for `UnwrittenChanges`: a set of tasks would cost more.
    */
   isUnwritten = false
-  #cold: ColdFields<Expansion> | undefined = undefined
+  #cold: ColdFields | undefined = undefined
 
   /** Whether the record was deleted. */
   get isDeleted(): boolean {
@@ -42,15 +42,6 @@ export class TaskState<Expansion> {
   /** Whether another task has taken the id. Callers find this task only within its graph. */
   get isReplaced(): boolean {
     return this.removal === 'replaced'
-  }
-
-  /** Its children, once its list is known. */
-  get expansion(): Expansion | undefined {
-    return this.#cold?.expansion
-  }
-
-  set expansion(expansion: Expansion | undefined) {
-    if (expansion !== this.expansion) this.#ensureCold().expansion = expansion
   }
 
   /** Whether the condition was met. False again after the start. */
@@ -200,7 +191,7 @@ export class TaskState<Expansion> {
     return this.#cold !== undefined
   }
 
-  #ensureCold(): ColdFields<Expansion> {
+  #ensureCold(): ColdFields {
     this.#cold ??= new ColdFields()
     return this.#cold
   }

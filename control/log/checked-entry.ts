@@ -6,7 +6,7 @@ import { SKIP_STANDINGS } from '../graph/conditions.ts'
 import { isTaskShape } from '../graph/decode.ts'
 import { graphOptions, graphOptionsFault } from '../graph/graph-options.ts'
 import { RESULT_FILE_NAME } from '../graph/result-file.ts'
-import { isStoredFanOut } from './journaled-expansion.ts'
+import { isStoredFanOut } from './journaled-fan-out.ts'
 import { isKnownToService, type StoredTask } from './stored-task.ts'
 
 /**

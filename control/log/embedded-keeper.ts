@@ -9,7 +9,7 @@ import { EventHistory } from './event-history.ts'
 import type { EventNumbers } from './event-numbers.ts'
 import { IdempotencyKeys } from './idempotency.ts'
 import { Journal, type JournalOptions } from './journal.ts'
-import type { StoredFanOut } from './journaled-expansion.ts'
+import type { StoredFanOut } from './journaled-fan-out.ts'
 import type { SubmissionExtras } from './journaled-graph.ts'
 import type { Keeper, Purpose } from './keeper.ts'
 import { Persistence } from './persistence.ts'
@@ -111,7 +111,7 @@ export class EmbeddedKeeper implements Keeper {
   }
 
   keepFanOut(task: Task, fanOut: StoredFanOut): Promise<void> {
-    return this.#persistence.appendExpansion(task, fanOut)
+    return this.#persistence.appendFanOut(task, fanOut)
   }
 
   noteReused(task: Task, seq: number, at: number): void {

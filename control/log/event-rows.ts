@@ -127,7 +127,7 @@ export const momentOf = (task: Task, at: number): TaskMoment => ({
   code: task.runStatus === undefined ? undefined : task.failure?.code, // as in the record
   progress: task.progress?.at(-1),
   reusedFrom: task.reusedFrom,
-  childCount: task.expansion?.count,
+  childCount: task.fanOut?.count,
 })
 
 /** The row of `task` at one moment, which may be in the past. */

@@ -163,7 +163,10 @@ function join(group: StateGroup, { id, seq }: Task): void {
 }
 
 const hasRest = (task: Task): boolean =>
-  task.isDeleted || task.result instanceof ResultFile || (task.hasColdFields && hasColdRest(task))
+  task.isDeleted ||
+  task.result instanceof ResultFile ||
+  task.fanOut !== undefined ||
+  (task.hasColdFields && hasColdRest(task))
 
 const hasColdRest = (task: Task): boolean => {
   const {
@@ -181,7 +184,6 @@ const hasColdRest = (task: Task): boolean => {
   return (
     isConditionMet ||
     askedAt !== undefined ||
-    task.expansion !== undefined ||
     resolvedInput !== undefined ||
     failure !== undefined ||
     errorText !== undefined ||
@@ -244,7 +246,7 @@ function restOf(task: Task): Rest {
     progress,
     attempts,
     reused_from: reusedFrom,
-    child_count: task.expansion?.count,
+    child_count: task.fanOut?.count,
     process,
     ...handed,
     record,

@@ -15,7 +15,7 @@ import type { Change } from '../store/change.ts'
 import { DiskHealth, RETRY_MS } from './disk-health.ts'
 import type { EventFeed } from './event-feed.ts'
 import { type NumberedChange, outcomeOf } from './event-rows.ts'
-import { encodeExpansion, type StoredFanOut } from './journaled-expansion.ts'
+import { encodeFanOut, type StoredFanOut } from './journaled-fan-out.ts'
 import { encodeGraph, encodeRemoval, type SubmissionExtras } from './journaled-graph.ts'
 import { type SnapshotOptions, Snapshots } from './snapshots.ts'
 import { durabilityUnknown, NotWritten, storageUnavailable } from './storage-errors.ts'
@@ -264,8 +264,8 @@ export class Persistence {
   }
 
   /** Resolves when the list of a task with `for_each` is on disk. Rejects if that is not certain. */
-  async appendExpansion(task: Task, fanOut: StoredFanOut): Promise<void> {
-    const payload = await runCooperatively(encodeExpansion(task, fanOut))
+  async appendFanOut(task: Task, fanOut: StoredFanOut): Promise<void> {
+    const payload = await runCooperatively(encodeFanOut(task, fanOut))
     try {
       await this.#options.journal.append('x', payload)
     } catch (error) {

@@ -5,9 +5,8 @@
  * is cancelled: the end of the service came between the two. A child without an entry was deleted.
  */
 import { runSync } from '../../shared/process/steps.ts'
-import { Expansion } from '../graph/expansion.ts'
-import { childId, listSource } from '../graph/fan-out.ts'
-import { type Graph, newChildren, type Task, type TaskExpansion } from '../graph/graph.ts'
+import { childId, listSource } from '../graph/fan-out-rule.ts'
+import { FanOut, type Graph, newChildren, type Task } from '../graph/graph.ts'
 import { restoreTask } from './restored-task.ts'
 import type { StoredTask } from './stored-task.ts'
 
@@ -23,17 +22,17 @@ export function addFanOuts(
   for (const { task, entry } of parents) {
     const count = countOf(task, entry)
     if (count === undefined) continue
-    const expansion: TaskExpansion = new Expansion(task, task.isTerminal ? undefined : itemsOf(task, entry), count)
-    task.expansion = expansion
-    const tasks = runSync(newChildren(expansion))
-    graph.addChildren(expansion, tasks)
-    expansion.open = 0
+    const fanOut: FanOut = new FanOut(task, task.isTerminal ? undefined : itemsOf(task, entry), count)
+    task.fanOut = fanOut
+    const tasks = runSync(newChildren(fanOut))
+    graph.addChildren(fanOut, tasks)
+    fanOut.open = 0
     for (let i = 0; i < count; i++) {
       const child = tasks[i]!
       addChild(child, children.get(childId(task.id, i)), visit)
       if (!isLive(child)) continue
       graph.live++
-      expansion.open++
+      fanOut.open++
     }
   }
 }
@@ -79,14 +78,14 @@ const isLive = (task: Task): boolean => !task.isTerminal && (!task.isDeleted || 
 
 /** Undefined for a task that has no children: its list was written to the journal, but the task did not come to run. */
 function countOf(task: Task, { child_count, fan_out }: StoredTask): number | undefined {
-  if (task.fanOut === undefined) return undefined
+  if (task.fanOutRule === undefined) return undefined
   return child_count ?? (task.isTerminal || task.isDeleted ? undefined : fan_out?.count)
 }
 
 /** The elements for which children may still run. */
 function itemsOf(task: Task, { fan_out }: StoredTask): readonly unknown[] {
   if (fan_out?.items !== undefined) return fan_out.items
-  const source = listSource(task.fanOut!.for_each)
+  const source = listSource(task.fanOutRule!.for_each)
   if (typeof source === 'string' || source.kind === 'reference') return []
   const list = source.kind === 'list' ? source.list : task.graph.options.params?.[source.name]
   return Array.isArray(list) ? list : []

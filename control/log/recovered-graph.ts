@@ -49,7 +49,7 @@ export function* recoverGraph(
   const addTask = (entry: StoredTask, position: number) => {
     const task = recoverTask(graph, position, entry)
     graph.addRecovered(task)
-    if (task.fanOut !== undefined) parents.push({ task, entry })
+    if (task.fanOutRule !== undefined) parents.push({ task, entry })
     // In journals of earlier versions, a replaced task may lack its end.
     const isDeleted = position >= entries.length || entry.deleted || (entry.replaced && !task.isTerminal)
     if (isDeleted) task.removal = 'deleted'

@@ -13,7 +13,7 @@ import { inRanges, runSync, type Steps } from '../../shared/process/steps.ts'
 import { isObject } from '../../shared/text/json.ts'
 import { decodeTasks } from '../graph/decode.ts'
 import type { Failure } from '../graph/failure.ts'
-import { childId } from '../graph/fan-out.ts'
+import { childId } from '../graph/fan-out-rule.ts'
 import type { Graph } from '../graph/graph.ts'
 import { NO_GRAPH_OPTIONS } from '../graph/graph-options.ts'
 import { normalizeTool } from '../graph/normalize.ts'
@@ -21,7 +21,7 @@ import type { GcSchedule } from './gc-schedule.ts'
 import type { KeptKey } from './idempotency.ts'
 import type { Frame } from './journal-format.ts'
 import type { JournaledChange } from './journaled-change.ts'
-import { decodeExpansion, isStoredFanOut, type JournaledExpansion } from './journaled-expansion.ts'
+import { decodeFanOut, isStoredFanOut, type JournaledFanOut } from './journaled-fan-out.ts'
 import {
   decodeGraph,
   decodeGraphInSteps,
@@ -170,7 +170,7 @@ export class Replay {
   *applyInSteps(frame: Frame, refuse: (detail: string) => Error): Steps<number> {
     const { kind, payload } = frame
     if (kind === 'g') yield* this.#addGraph(yield* decodeGraphInSteps(payload), refuse)
-    if (kind === 'x') yield* this.#addChildren(decodeExpansion(payload), refuse)
+    if (kind === 'x') yield* this.#addChildren(decodeFanOut(payload), refuse)
     return kind === 't' ? this.#applyStates(frame, refuse) : 0
   }
 
@@ -267,7 +267,7 @@ export class Replay {
 
   /** Adds the children of a task, as pending. Those that a state file with the fan-out lacks were deleted. */
   *#addChildren(
-    { graph_ordinal, id: parent, count, items }: JournaledExpansion,
+    { graph_ordinal, id: parent, count, items }: JournaledFanOut,
     refuse: (detail: string) => Error,
   ): Steps<void> {
     const fan_out = { count, ...(items !== undefined && { items }) }

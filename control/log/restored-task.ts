@@ -43,7 +43,7 @@ export function restoreTask(task: Task, entry: StoredTask, times: Times = timesO
   task.status = entry.status
   if (entry.status === 'running') {
     task.status = 'pending'
-    if (entry.run_status === 'running' && task.handle === undefined && task.fanOut === undefined) {
+    if (entry.run_status === 'running' && task.handle === undefined && task.fanOutRule === undefined) {
       task.interruptedAttempts++
       const reason = interrupted('the attempt was interrupted: the service was killed')
       task.attempts = withAttempt(task.attempts, attemptRecord(task, undefined, reason))

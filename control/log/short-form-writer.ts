@@ -74,7 +74,7 @@ export class ShortFormWriter {
   /** Adds the next task of the state file, whose `entry` is at offset `from`. The entry is of no use afterwards. */
   add(task: Task, entry: StoredTask, from: number): void {
     const { graph } = task
-    if (graph.live > 0 || graph.expansions !== undefined) this.#beginOthers(from)
+    if (graph.live > 0 || graph.fanOuts !== undefined) this.#beginOthers(from)
     else if (this.#graph !== graph) this.#beginGraph(graph, from)
     if (this.#section === 'others' || this.#section === undefined) return
     const isSame = this.#lastTask !== undefined && haveSameRest(task, this.#lastTask)

@@ -43,7 +43,7 @@ export const shortHead = ({ ordinal, id, traceId, options, tasks }: Graph): Shor
 
 /** Whether a row can hold the task, for which a restart must not decide or do anything. */
 export const fitsRow = (task: Task): boolean =>
-  task.isTerminal && task.fanOut === undefined && task.childOf === undefined && task.process === undefined
+  task.isTerminal && task.fanOutRule === undefined && task.childOf === undefined && task.process === undefined
 
 /** The beginning of a row, without the dependencies and the rest. */
 export function rowStart(task: Task, { created_at }: ShortHead): string {

@@ -9,13 +9,12 @@ import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import type { ProcessIdentity } from '../../shared/process/processes.ts'
 import { isObject } from '../../shared/text/json.ts'
 import type { SkipStanding } from '../graph/conditions.ts'
-import type { Expansion } from '../graph/expansion.ts'
-import type { Task } from '../graph/graph.ts'
+import type { FanOut, Task } from '../graph/graph.ts'
 import { type GraphOptions, NO_GRAPH_OPTIONS } from '../graph/graph-options.ts'
 import { taskState, wholeRecord } from '../graph/record.ts'
 import { storedWhen } from '../graph/when.ts'
 import type { TaskStore } from '../store/tasks.ts'
-import type { StoredFanOut } from './journaled-expansion.ts'
+import type { StoredFanOut } from './journaled-fan-out.ts'
 
 /** Fields of an entry that the record lacks. Entries of older versions have none of these. */
 export interface StoredExtras {
@@ -95,7 +94,7 @@ export function storedTask(store: TaskStore, task: Task, isFirst: boolean): Stor
     }
   }
   const entry: Writable<StoredTask> = task.childOf === undefined ? (wholeRecord(task) as StoredTask) : childRecord(task)
-  if (task.expansion !== undefined && !task.isTerminal) entry.fan_out = storedFanOut(task.expansion)
+  if (task.fanOut !== undefined && !task.isTerminal) entry.fan_out = storedFanOut(task.fanOut)
   addProgress(entry, task)
   entry.trace_id = graph.traceId
   if (graph.traceState !== undefined) entry.trace_state = graph.traceState
@@ -119,7 +118,7 @@ function childRecord(task: Task): StoredTask {
   } as StoredTask
 }
 
-const storedFanOut = ({ count, itemsToKeep: items }: Expansion<Task>): StoredFanOut =>
+const storedFanOut = ({ count, itemsToKeep: items }: FanOut): StoredFanOut =>
   items === undefined ? { count } : { count, items }
 
 const settledDependency = ({ id, status, isTerminal, continuesOnError, skipStanding }: Task): SettledDependency => ({

@@ -12,7 +12,7 @@ import {
 import { isObject, type JsonObject, jsonTypeOf, withoutNulls } from '../../shared/text/json.ts'
 import { nearestName, type Synonyms } from '../../shared/text/nearest-name.ts'
 import { answerIn, isApproval, isSameAnswer } from '../graph/approval.ts'
-import { childId } from '../graph/fan-out.ts'
+import { childId } from '../graph/fan-out-rule.ts'
 import type { Task } from '../graph/graph.ts'
 import { onDependencies } from '../graph/waiting.ts'
 import { decodeJson, invalidJson } from '../json/body.ts'
@@ -82,7 +82,7 @@ export function ensureOpen(task: Task): void {
 
 function ensureAnswerable(task: Task): void {
   if (!isApproval(task)) throw conflict(task, `is no approval: its type is ${task.type}`)
-  if (task.fanOut === undefined) return
+  if (task.fanOutRule === undefined) return
   throw conflict(task, `has for_each: answer its children one by one, such as ${childId(task.id, 0)}`)
 }
 

@@ -1,7 +1,7 @@
 /** Determines the list for which a task with `for_each` has children, once, when the task may run. */
 import { jsonTypeOf } from '../../shared/text/json.ts'
 import { ExecutionError, invalidInput } from '../executors/executor.ts'
-import { type ListSource, listSource } from '../graph/fan-out.ts'
+import { type ListSource, listSource } from '../graph/fan-out-rule.ts'
 import type { Task } from '../graph/graph.ts'
 import { placeOf, type Reference } from '../graph/references.ts'
 
@@ -16,7 +16,7 @@ export interface FanOutListOptions {
 
 /** The elements for `task`; a promise where they are a value of another task. Throws `ExecutionError`. */
 export function fanOutList(task: Task, options: FanOutListOptions): readonly unknown[] | Promise<readonly unknown[]> {
-  const source = listSource(task.fanOut!.for_each)
+  const source = listSource(task.fanOutRule!.for_each)
   if (typeof source === 'string') throw invalidInput(`for_each: ${source}`) // a hand wrote it into a state file
   if (source.kind !== 'reference') return checked(source, givenValue(task, source), options)
   return options.valueAt(task, source.reference, 'for_each').then((value) => checked(source, value, options))

@@ -5,9 +5,10 @@
  * A small array refers to the results of the children. A large one becomes a file, of the texts of the results: no value of
  * megabytes is made. All of it works in steps.
  */
+
 import { isYieldDue, runCooperatively, type Steps } from '../../shared/process/steps.ts'
 import type { Failure } from '../graph/failure.ts'
-import type { Graph, Task, TaskExpansion } from '../graph/graph.ts'
+import type { FanOut, Graph, Task } from '../graph/graph.ts'
 import { isLargeJson, LARGE_RESULT_CHARACTERS, ResultFile, type StoredResult } from '../graph/result-file.ts'
 import { jsonText } from '../json/pieces.ts'
 import type { GraphRoom } from './graph-room.ts'
@@ -30,20 +31,20 @@ export type FanOutResult =
   /** The result of this child is lost. */
   | { readonly lost: string }
 
-export async function fanOutResult(expansion: TaskExpansion, options: FanOutResultOptions): Promise<FanOutResult> {
-  const small = await runCooperatively(smallResult(expansion))
-  if (small === undefined) return await largeResult(expansion, options)
-  const { graph } = expansion.parent
+export async function fanOutResult(fanOut: FanOut, options: FanOutResultOptions): Promise<FanOutResult> {
+  const small = await runCooperatively(smallResult(fanOut))
+  if (small === undefined) return await largeResult(fanOut, options)
+  const { graph } = fanOut.parent
   const bytes = options.room.bytesOf(graph, small)
   const tooLarge = options.room.faultOf(graph, 'the list of results', bytes)
   return tooLarge === undefined ? { value: small, release: options.room.reserve(graph, bytes) } : { tooLarge }
 }
 
 /** Undefined if the array is large. */
-function* smallResult(expansion: TaskExpansion): Steps<unknown[] | undefined> {
+function* smallResult(fanOut: FanOut): Steps<unknown[] | undefined> {
   const results: unknown[] = []
-  for (let i = 0; i < expansion.count; i++) {
-    const result = resultOf(expansion.child(i))
+  for (let i = 0; i < fanOut.count; i++) {
+    const result = resultOf(fanOut.child(i))
     if (result instanceof ResultFile) return undefined
     results.push(result)
     if (isYieldDue(i)) yield
@@ -51,15 +52,12 @@ function* smallResult(expansion: TaskExpansion): Steps<unknown[] | undefined> {
   return isLargeJson(results) ? undefined : results
 }
 
-async function largeResult(
-  expansion: TaskExpansion,
-  { readResult, keepJson, room }: FanOutResultOptions,
-): Promise<FanOutResult> {
-  const { graph } = expansion.parent
+async function largeResult(fanOut: FanOut, { readResult, keepJson, room }: FanOutResultOptions): Promise<FanOutResult> {
+  const { graph } = fanOut.parent
   const texts: string[] = []
   let characters = 1
-  for (let i = 0; i < expansion.count; i++) {
-    const child = expansion.child(i)
+  for (let i = 0; i < fanOut.count; i++) {
+    const child = fanOut.child(i)
     const result = resultOf(child)
     let text: string
     if (result instanceof ResultFile) {
@@ -70,13 +68,13 @@ async function largeResult(
       text = await runCooperatively(jsonText(result))
     }
     characters += text.length + 1
-    if (characters > MAX_FAN_OUT_RESULT_CHARACTERS) return { tooLarge: tooLargeFault(graph, expansion.count) }
+    if (characters > MAX_FAN_OUT_RESULT_CHARACTERS) return { tooLarge: tooLargeFault(graph, fanOut.count) }
     const tooLarge = room.faultOf(graph, 'the list of results', characters)
     if (tooLarge !== undefined) return { tooLarge }
     texts.push(text)
   }
   const release = room.reserve(graph, characters)
-  const file = await keepJson(expansion.parent, piecesOf(texts))
+  const file = await keepJson(fanOut.parent, piecesOf(texts))
   return { value: file ?? (await runCooperatively(valuesOf(texts))), release }
 }
 

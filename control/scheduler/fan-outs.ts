@@ -9,11 +9,10 @@ import { messageOf } from '../../shared/contract/errors.ts'
 import type { Log } from '../../shared/logs/log.ts'
 import { nextTurn, runCooperatively, SLICE_MS } from '../../shared/process/steps.ts'
 import { copyFailure } from '../executors/plain-copies.ts'
-import { Expansion } from '../graph/expansion.ts'
 import type { Failure } from '../graph/failure.ts'
-import { isReferenceToList } from '../graph/fan-out.ts'
 import { fanOutFailure } from '../graph/fan-out-outcome.ts'
-import { newChildren, type Task, type TaskExpansion } from '../graph/graph.ts'
+import { isReferenceToList } from '../graph/fan-out-rule.ts'
+import { FanOut, newChildren, type Task } from '../graph/graph.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import type { Ending } from '../store/change.ts'
 import type { TaskStore } from '../store/tasks.ts'
@@ -60,7 +59,7 @@ export class FanOuts {
   /** Children that are about to exist. */
   #expected = 0
   /** Fan-outs with something to do. */
-  readonly #work = new Fifo<TaskExpansion>()
+  readonly #work = new Fifo<FanOut>()
   #holds = 0
   #isStopped = false
 
@@ -70,8 +69,8 @@ export class FanOuts {
 
   /** Runs a pending task with `for_each`, of which an earlier run of the service may have made the children. */
   push(task: Task): void {
-    if (task.expansion !== undefined) {
-      this.#begin(task, task.expansion, [])
+    if (task.fanOut !== undefined) {
+      this.#begin(task, task.fanOut, [])
       return
     }
     this.#ready.push(task)
@@ -102,7 +101,7 @@ export class FanOuts {
       const list = await this.#listOf(task)
       if (this.#isWanted(task)) {
         if ('fault' in list) this.#options.onFault(task, list.fault)
-        else this.#expand(task, list.items).catch((error) => this.#options.onDefect(error))
+        else this.#fanOut(task, list.items).catch((error) => this.#options.onDefect(error))
         this.#options.wake()
       }
       if (performance.now() < sliceEnd) continue
@@ -126,19 +125,19 @@ export class FanOuts {
   }
 
   /** The children exist once their list is on disk: in the same turn of the event loop, so that no snapshot comes between. */
-  async #expand(task: Task, items: readonly unknown[]): Promise<void> {
-    const expansion: TaskExpansion = new Expansion(task, items, items.length)
+  async #fanOut(task: Task, items: readonly unknown[]): Promise<void> {
+    const fanOut: FanOut = new FanOut(task, items, items.length)
     this.#expected += items.length
-    const children = await runCooperatively(newChildren(expansion))
+    const children = await runCooperatively(newChildren(fanOut))
     const isWanted = items.length > 0 ? await this.#record(task, items) : this.#isWanted(task)
     this.#expected -= items.length
-    if (isWanted) this.#begin(task, expansion, children)
+    if (isWanted) this.#begin(task, fanOut, children)
   }
 
   /** False if the task is not to run any more. */
   async #record(task: Task, items: readonly unknown[]): Promise<boolean> {
     const { recordFanOut, log } = this.#options
-    const itemsToKeep = isReferenceToList(task.fanOut?.for_each) ? items : undefined
+    const itemsToKeep = isReferenceToList(task.fanOutRule?.for_each) ? items : undefined
     for (let isFirst = true; this.#isWanted(task); isFirst = false) {
       try {
         await recordFanOut(task, { count: items.length, items: itemsToKeep })
@@ -151,96 +150,96 @@ export class FanOuts {
     return false
   }
 
-  #begin(task: Task, expansion: TaskExpansion, children: readonly Task[]): void {
-    this.#options.store.apply({ kind: 'expanded', task, at: Date.now(), expansion, children })
-    for (let i = 0; i < expansion.count && children.length === 0; i++) stopIfFailed(expansion, expansion.child(i))
-    this.#queue(expansion)
+  #begin(task: Task, fanOut: FanOut, children: readonly Task[]): void {
+    this.#options.store.apply({ kind: 'fanned-out', task, at: Date.now(), fanOut, children })
+    for (let i = 0; i < fanOut.count && children.length === 0; i++) stopIfFailed(fanOut, fanOut.child(i))
+    this.#queue(fanOut)
     this.#options.wake()
   }
 
   /** Cancels the children of `task`, which is being cancelled, in steps. */
-  cancelled({ expansion }: Task): void {
-    if (expansion === undefined) return
-    expansion.stop = ''
-    expansion.stopped = 0
-    this.#queue(expansion)
+  cancelled({ fanOut }: Task): void {
+    if (fanOut === undefined) return
+    fanOut.stop = ''
+    fanOut.stopped = 0
+    this.#queue(fanOut)
   }
 
   /** Deletes the children of `task`, whose record was deleted, in steps. */
-  deleted({ expansion }: Task): void {
-    if (expansion !== undefined) this.#queue(expansion)
+  deleted({ fanOut }: Task): void {
+    if (fanOut !== undefined) this.#queue(fanOut)
   }
 
   /** To be called once for each child that has ended, or was deleted before it ran. */
   childEnded(child: Task): void {
-    const expansion = child.childOf!
-    expansion.open--
-    expansion.active.delete(child)
-    stopIfFailed(expansion, child)
-    this.#queue(expansion)
+    const fanOut = child.childOf!
+    fanOut.open--
+    fanOut.active.delete(child)
+    stopIfFailed(fanOut, child)
+    this.#queue(fanOut)
   }
 
-  #queue(expansion: TaskExpansion): void {
-    if (expansion.isQueued) return
-    expansion.isQueued = true
-    this.#work.push(expansion)
+  #queue(fanOut: FanOut): void {
+    if (fanOut.isQueued) return
+    fanOut.isQueued = true
+    this.#work.push(fanOut)
   }
 
   /** Does a little for one fan-out; false when nothing is left to do. */
   step(): boolean {
-    const expansion = this.#work.peek()
-    if (expansion === undefined || this.#holds > 0) return false
-    if (this.#advance(expansion)) return true
+    const fanOut = this.#work.peek()
+    if (fanOut === undefined || this.#holds > 0) return false
+    if (this.#advance(fanOut)) return true
     this.#work.shift()
-    expansion.isQueued = false
+    fanOut.isQueued = false
     return true
   }
 
   /** False if nothing can be done before a child ends. */
-  #advance(expansion: TaskExpansion): boolean {
-    const { parent, count } = expansion
-    if (parent.isDeleted && expansion.deleted < count) {
-      const child = expansion.child(expansion.deleted++)
-      if (child.isBackingOff && expansion.stops(child)) this.#options.cancel(child, '') // without its record it would go on
+  #advance(fanOut: FanOut): boolean {
+    const { parent, count } = fanOut
+    if (parent.isDeleted && fanOut.deleted < count) {
+      const child = fanOut.child(fanOut.deleted++)
+      if (child.isBackingOff && fanOut.stops(child)) this.#options.cancel(child, '') // without its record it would go on
       if (!child.isDeleted) this.#options.delete(child)
       return true
     }
     if (parent.isTerminal || parent.status === 'pending') return false
-    if (expansion.stop !== undefined && expansion.stopped < count) {
-      const child = expansion.child(expansion.stopped++)
-      if (!child.isTerminal && !child.isDeleted && expansion.stops(child)) this.#options.cancel(child, expansion.stop)
+    if (fanOut.stop !== undefined && fanOut.stopped < count) {
+      const child = fanOut.child(fanOut.stopped++)
+      if (!child.isTerminal && !child.isDeleted && fanOut.stops(child)) this.#options.cancel(child, fanOut.stop)
       return true
     }
-    if (expansion.next < count && expansion.active.size < expansion.maxParallel) {
-      const child = expansion.child(expansion.next++)
+    if (fanOut.next < count && fanOut.active.size < fanOut.maxParallel) {
+      const child = fanOut.child(fanOut.next++)
       if (child.status === 'pending' && !child.isDeleted) {
-        expansion.active.add(child)
+        fanOut.active.add(child)
         this.#options.onChild(child)
       }
       return true
     }
-    if (expansion.open === 0 && !expansion.isEnding) {
-      expansion.isEnding = true
-      this.#end(expansion).catch((error) => this.#options.onDefect(error))
+    if (fanOut.open === 0 && !fanOut.isEnding) {
+      fanOut.isEnding = true
+      this.#end(fanOut).catch((error) => this.#options.onDefect(error))
     }
     return false
   }
 
   /** The result is made again if children are deleted while it is made: it must agree with the outcome. */
-  async #end(expansion: TaskExpansion): Promise<void> {
-    const { parent } = expansion
+  async #end(fanOut: FanOut): Promise<void> {
+    const { parent } = fanOut
     const files: ResultFile[] = []
     let failure: Failure | undefined
     let made: Awaited<ReturnType<typeof fanOutResult>> | undefined
     do {
       if (made !== undefined && 'value' in made) made.release()
-      failure = fanOutFailure(expansion)
-      made = parent.status === 'running' ? await fanOutResult(expansion, this.#options) : undefined
+      failure = fanOutFailure(fanOut)
+      made = parent.status === 'running' ? await fanOutResult(fanOut, this.#options) : undefined
       if (made !== undefined && 'value' in made && made.value instanceof ResultFile) files.push(made.value)
-    } while (parent.status === 'running' && !parent.isDeleted && fanOutFailure(expansion)?.message !== failure?.message)
+    } while (parent.status === 'running' && !parent.isDeleted && fanOutFailure(fanOut)?.message !== failure?.message)
     let kept: unknown
     if (!parent.isTerminal) {
-      const ending = endingOf(expansion, failure, made)
+      const ending = endingOf(fanOut, failure, made)
       kept = ending.result
       this.#options.onEnd(parent, ending)
       this.#options.wake()
@@ -251,12 +250,12 @@ export class FanOuts {
 }
 
 /** With `fail_fast`, the failure of a child ends all that has not started. */
-function stopIfFailed(expansion: TaskExpansion, { id, status }: Task): void {
-  if (status === 'failed' && expansion.parent.fanOut?.fail_fast === true) expansion.stop ??= `${id} failed (fail_fast)`
+function stopIfFailed(fanOut: FanOut, { id, status }: Task): void {
+  if (status === 'failed' && fanOut.parent.fanOutRule?.fail_fast === true) fanOut.stop ??= `${id} failed (fail_fast)`
 }
 
 function endingOf(
-  { parent }: TaskExpansion,
+  { parent }: FanOut,
   failure: Failure | undefined,
   made: Awaited<ReturnType<typeof fanOutResult>> | undefined,
 ): Exclude<Ending, { readonly status: 'skipped' }> {

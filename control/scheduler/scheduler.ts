@@ -265,7 +265,7 @@ export class Scheduler {
     // State files omit deleted tasks, so a restart would not end the attempt, as its caller was told.
     if (task.status === 'cancelling' && task.handle !== undefined) this.killRemote(task, task.handle)
     this.#store.apply({ kind: 'deleted', task, at: Date.now() })
-    if (task.expansion !== undefined) this.#fanOuts.deleted(task)
+    if (task.fanOut !== undefined) this.#fanOuts.deleted(task)
     if (wasPending) {
       this.#approvals.withdraw(task)
       if (task.childOf !== undefined) this.#fanOuts.childEnded(task)
@@ -332,7 +332,7 @@ export class Scheduler {
   #cancel(task: Task, report?: SkipReport, reason?: string): void {
     if (task.isTerminal || task.status === 'cancelling') return
     const attempt = this.#attempts.of(task)
-    const isFanOut = task.expansion !== undefined
+    const isFanOut = task.fanOut !== undefined
     if (isFanOut && task.status === 'pending') this.#beginFanOut(task)
     if (task.status === 'running') this.#store.apply({ kind: 'cancel-requested', task, at: Date.now() })
     if (isFanOut) {
@@ -394,7 +394,7 @@ export class Scheduler {
 
   /** What `task` waits in, now that only its list, its answer or a free slot stands in its way. */
   #queueFor(task: Task): { push(task: Task): void } {
-    if (task.fanOut !== undefined) return this.#fanOuts
+    if (task.fanOutRule !== undefined) return this.#fanOuts
     return isApproval(task) ? this.#approvals : this.#ready
   }
 

@@ -34,10 +34,10 @@ export function changeTask(change: AttemptChange): void {
       task.attemptStartedAt = task.askedAt ?? at
       task.askedAt = undefined
       break
-    case 'expanded':
+    case 'fanned-out':
       moveTo(task, 'running')
       task.isConditionMet = false
-      task.expansion = change.expansion
+      task.fanOut = change.fanOut
       task.startedAt ??= at
       task.attempt = 1
       task.attemptStartedAt ??= at
@@ -98,7 +98,7 @@ function end(task: Task, at: number, ending: Ending): void {
   task.inputFile = undefined
   task.isBackingOff = false
   task.finishedAt = at
-  task.expansion?.release()
+  task.fanOut?.release()
   if (task.attempts !== undefined && ending.status !== 'skipped') {
     const failure = ending.status === 'success' ? undefined : ending.failure
     task.attempts = withAttempt(task.attempts, attemptRecord(task, at, failure, ending.output))

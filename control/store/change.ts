@@ -6,7 +6,7 @@ import type { AttemptOutput } from '../graph/attempt-record.ts'
 import type { Handle } from '../graph/cold-fields.ts'
 import type { SkipStanding } from '../graph/conditions.ts'
 import type { Failure } from '../graph/failure.ts'
-import type { Graph, Task, TaskExpansion } from '../graph/graph.ts'
+import type { FanOut, Graph, Task } from '../graph/graph.ts'
 import type { ResultFile } from '../graph/result-file.ts'
 
 /** How a task ended. `output` goes into the record of its last attempt, if the task keeps such records. */
@@ -59,10 +59,10 @@ export type Change =
    * earlier run of the service has made them.
    */
   | {
-      readonly kind: 'expanded'
+      readonly kind: 'fanned-out'
       readonly task: Task
       readonly at: number
-      readonly expansion: TaskExpansion
+      readonly fanOut: FanOut
       readonly children: readonly Task[]
     }
   /** The attempt has started a process. */

@@ -33,7 +33,7 @@ export class Counters {
       case 'attempt-started':
         if (before === 'pending') this.tasksRunning++
         break
-      case 'expanded': {
+      case 'fanned-out': {
         const { task, children } = change
         this.tasksRunning++
         this.tasksTotal += children.length

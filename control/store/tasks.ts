@@ -7,9 +7,10 @@
  * To accept a large graph takes longer than one turn of the event loop may. So `claim` reserves its ids in steps, while
  * callers do not see the graph. Then `apply` with `graph-accepted` makes all of it visible at once.
  */
+
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { inRanges, isYieldDue, runCooperatively, type Steps } from '../../shared/process/steps.ts'
-import type { Graph, Task, TaskExpansion } from '../graph/graph.ts'
+import type { FanOut, Graph, Task } from '../graph/graph.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import { storedBytes } from '../graph/stored-bytes.ts'
 import type { Change, TaskChange } from './change.ts'
@@ -228,7 +229,7 @@ export class TaskStore {
     changeTask(change)
     if (isStoring) this.#countBytes(change.task.graph, storedBytes(change.task) - before)
     if (change.kind === 'approval-asked') this.#askWaiters.notify(change.task)
-    if (change.kind === 'expanded') this.#addChildren(change.expansion, change.children)
+    if (change.kind === 'fanned-out') this.#addChildren(change.fanOut, change.children)
     if (change.kind !== 'ended') return
     if (inputFile !== undefined) this.onResultDropped(inputFile)
     this.#leave(change.task.graph, change.at)
@@ -241,10 +242,10 @@ export class TaskStore {
    * takes 2 to 10 ms for the 10,000 children that are allowed by default, and 50 to 70 ms for the 100,000 that
    * `--max-fan-out` may allow, most of it for their ids.
    */
-  #addChildren(expansion: TaskExpansion, children: readonly Task[]): void {
+  #addChildren(fanOut: FanOut, children: readonly Task[]): void {
     if (children.length === 0) return
-    const { graph } = expansion.parent
-    graph.addChildren(expansion, children)
+    const { graph } = fanOut.parent
+    graph.addChildren(fanOut, children)
     graph.live += children.length
     graph.visible += children.length
     this.#count.add(graph, children.length)

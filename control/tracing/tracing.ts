@@ -59,7 +59,7 @@ export class Tracing {
       case 'attempt-started':
         if (!change.isMissed) this.#open.add(change.task)
         break
-      case 'expanded':
+      case 'fanned-out':
         this.#open.add(change.task)
         break
       case 'attempt-failed':

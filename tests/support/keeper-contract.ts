@@ -6,8 +6,7 @@
  */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { Expansion } from '../../control/graph/expansion.ts'
-import { createGraph, type Graph, newChildren, type Task } from '../../control/graph/graph.ts'
+import { createGraph, FanOut, type Graph, newChildren, type Task } from '../../control/graph/graph.ts'
 import { ResultFile } from '../../control/graph/result-file.ts'
 import { validateGraph } from '../../control/graph/validate.ts'
 import type { Keeper } from '../../control/log/keeper.ts'
@@ -227,9 +226,9 @@ export function describeKeeper(name: string, newPlace: () => Promise<KeeperPlace
       const graph = await submit(open, { tasks: [map], scope: 'graph' })
       const [task] = graph.tasks
       await open.keeper.keepFanOut(task!, { count: items.length, items })
-      const expansion = new Expansion<Task>(task!, items, items.length)
-      const children = runSync(newChildren(expansion))
-      open.store.apply({ kind: 'expanded', task: task!, at: Date.now(), expansion, children })
+      const fanOut = new FanOut(task!, items, items.length)
+      const children = runSync(newChildren(fanOut))
+      open.store.apply({ kind: 'fanned-out', task: task!, at: Date.now(), fanOut, children })
       start(open, children[1]!)
       end(open, children[1]!, 2)
       await open.keeper.kept('promise')

@@ -57,7 +57,7 @@ export class World {
   }
 
   #childOf(id: string): Task | undefined {
-    const parents = this.graphs.filter(({ expansions }) => expansions !== undefined)
+    const parents = this.graphs.filter(({ fanOuts }) => fanOuts !== undefined)
     const isIt = (task: Task) => task.id === id // for one that was deleted
     return parents
       .map((graph) => this.store.taskIn(graph, id) ?? graph.tasks.find(isIt))

@@ -14,7 +14,7 @@ import { EventFeed } from '../event-feed.ts'
 import type { EventHistory } from '../event-history.ts'
 import { type NumberedChange, outcomeOf } from '../event-rows.ts'
 import { KEY_LIFETIME_MS } from '../idempotency.ts'
-import { encodeExpansion, type StoredFanOut } from '../journaled-expansion.ts'
+import { encodeFanOut, type StoredFanOut } from '../journaled-fan-out.ts'
 import type { SubmissionExtras } from '../journaled-graph.ts'
 import type { Keeper, KeptEvents, Purpose, ReplicaView } from '../keeper.ts'
 import { keepSubmitted, submissionOf } from './graph-submission.ts'
@@ -237,7 +237,7 @@ export class SharedKeeper implements Keeper {
   }
 
   async keepFanOut(task: Task, fanOut: StoredFanOut): Promise<void> {
-    const payload = (await runCooperatively(encodeExpansion(task, fanOut))).join('')
+    const payload = (await runCooperatively(encodeFanOut(task, fanOut))).join('')
     this.#encode()
     this.#writes.addFrame(task.graph, payload)
     await this.kept('promise')

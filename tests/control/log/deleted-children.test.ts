@@ -5,8 +5,7 @@
  */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { Expansion } from '../../../control/graph/expansion.ts'
-import { newChildren, type TaskExpansion } from '../../../control/graph/graph.ts'
+import { FanOut, newChildren } from '../../../control/graph/graph.ts'
 import { EventHistory } from '../../../control/log/event-history.ts'
 import { eventsOf, type NumberedChange, rowOfChange } from '../../../control/log/event-rows.ts'
 import { recover } from '../../../control/log/recovery.ts'
@@ -17,7 +16,7 @@ import { crashedCopy, type DurableStore, durableStore } from '../../support/dura
 import { graphOf, taskIn } from '../../support/graph.ts'
 
 /** A graph of the task `p`, which runs for `count` elements, and a task that stays. */
-async function world(w: DurableStore, count: number): Promise<TaskExpansion> {
+async function world(w: DurableStore, count: number): Promise<FanOut> {
   const items = Array.from({ length: count }, (_, i) => i)
   const tasks = [
     { id: 'p', type: 'test', for_each: items },
@@ -29,13 +28,13 @@ async function world(w: DurableStore, count: number): Promise<TaskExpansion> {
   w.store.apply({ kind: 'graph-accepted', graph })
   end(w, taskIn(graph, 'other'))
   const task = taskIn(graph, 'p')
-  await w.persistence.appendExpansion(task, { count })
-  const expansion: TaskExpansion = new Expansion(task, items, count)
-  w.store.apply({ kind: 'expanded', task, at: 1, expansion, children: runSync(newChildren(expansion)) })
-  return expansion
+  await w.persistence.appendFanOut(task, { count })
+  const fanOut: FanOut = new FanOut(task, items, count)
+  w.store.apply({ kind: 'fanned-out', task, at: 1, fanOut, children: runSync(newChildren(fanOut)) })
+  return fanOut
 }
 
-function end({ store }: DurableStore, task: TaskExpansion['parent']): void {
+function end({ store }: DurableStore, task: FanOut['parent']): void {
   if (task.status === 'pending') store.apply({ kind: 'attempt-started', task, at: 2 })
   store.apply({ kind: 'ended', task, at: 3, ending: { status: 'success', result: 1 } })
 }
@@ -73,11 +72,11 @@ test('children of a deleted task are told to be deleted, each once', async () =>
     fc.asyncProperty(given, async ({ some: { count, isFlushed, isParentEnded }, ended, deleted, snapshotAfter }) => {
       await using w = durableStore()
       const { dir, store, persistence, snapshots } = w
-      const expansion = await world(w, count)
-      const { parent } = expansion
-      for (let i = 0; i < ended; i++) end(w, expansion.child(i))
+      const fanOut = await world(w, count)
+      const { parent } = fanOut
+      for (let i = 0; i < ended; i++) end(w, fanOut.child(i))
       if (isParentEnded && ended === count) end(w, parent)
-      const children = Array.from({ length: count }, (_, i) => expansion.child(i))
+      const children = Array.from({ length: count }, (_, i) => fanOut.child(i))
       const toDelete = [parent, ...children.slice(0, deleted)]
       for (const [i, task] of toDelete.entries()) {
         if (snapshotAfter === i) await snapshots.takeLast()

@@ -1,7 +1,6 @@
 /** Goal: a start finds what a crash between any two steps of a snapshot has left. Method: entries and frames by hand. */
 import { expect, test } from 'bun:test'
-import { Expansion } from '../../../control/graph/expansion.ts'
-import { newChildren, type TaskExpansion } from '../../../control/graph/graph.ts'
+import { FanOut, newChildren } from '../../../control/graph/graph.ts'
 import { whenIn } from '../../../control/graph/when.ts'
 import { GcSchedule } from '../../../control/log/gc-schedule.ts'
 import type { Frame } from '../../../control/log/journal-format.ts'
@@ -44,9 +43,9 @@ test('a deleted task of a scoped graph takes no id of the service, even if nothi
 test('a deleted child that runs elsewhere is a child, and takes no id of the service', () => {
   const before = new TaskStore()
   const parent = acceptGraph(before, [{ id: 'p', type: 'runtime', tool_name: 'script', for_each: [8, 9] }]).tasks[0]!
-  const expansion: TaskExpansion = new Expansion(parent, [8, 9], 2)
-  const children = runSync(newChildren(expansion))
-  before.apply({ kind: 'expanded', task: parent, at: 1, expansion, children })
+  const fanOut: FanOut = new FanOut(parent, [8, 9], 2)
+  const children = runSync(newChildren(fanOut))
+  before.apply({ kind: 'fanned-out', task: parent, at: 1, fanOut, children })
   const child = children[0]!
   before.apply({ kind: 'attempt-started', task: child, at: 1 })
   child.handle = { id: 'p[0]-g-1', isTaken: true }
@@ -60,7 +59,7 @@ test('a deleted child that runs elsewhere is a child, and takes no id of the ser
   const [graph] = replay.graphs(refuse)
   const [again, first] = graph!.tasks
   expect(first).toMatchObject({ id: 'p[0]', isDeleted: true, goesOnElsewhere: true, childOf: { parent: again } })
-  expect([graph!.tasks.length, graph!.live, again!.expansion!.open]).toEqual([3, 3, 2])
+  expect([graph!.tasks.length, graph!.live, again!.fanOut!.open]).toEqual([3, 3, 2])
   const later = new TaskStore()
   runSync(later.recover(graph!))
   expect([...later.hiddenRunning]).toEqual([first!])

@@ -39,16 +39,16 @@ const definitionOf = ({
   annotations,
   secrets,
   rule,
-  fanOut,
+  fanOutRule,
 }: Task) => ({
-  ...{ type, toolName, retry, retries, cache, timeout, annotations, secrets, rule, fanOut },
+  ...{ type, toolName, retry, retries, cache, timeout, annotations, secrets, rule, fanOutRule },
 })
 
 const stateOf = (task: Task) => ({
   ...{ createdAt: task.createdAt, interruptedAttempts: task.interruptedAttempts, failure: task.failure },
   ...{ errorText: task.errorText, skipStanding: task.skipStanding, progress: task.progress, attempts: task.attempts },
   ...{ handle: task.handle, reusedFrom: task.reusedFrom, resolvedInput: task.resolvedInput, runStatus: task.runStatus },
-  ...{ inputFile: task.inputFile, isConditionMet: task.isConditionMet, expansion: task.expansion?.count },
+  ...{ inputFile: task.inputFile, isConditionMet: task.isConditionMet, fanOut: task.fanOut?.count },
 })
 
 async function found(dir: string) {

@@ -3,8 +3,7 @@
  * back off and have ended.
  */
 import { describe, expect, test } from 'bun:test'
-import { Expansion } from '../../../control/graph/expansion.ts'
-import { newChildren, type Task, type TaskExpansion } from '../../../control/graph/graph.ts'
+import { FanOut, newChildren, type Task } from '../../../control/graph/graph.ts'
 import { nextTurn, runSync } from '../../../shared/process/steps.ts'
 import { acceptGraph } from '../../support/graph.ts'
 import { after, task, World } from '../../support/scheduler-world.ts'
@@ -12,9 +11,9 @@ import { until } from '../../support/until.ts'
 
 /** Gives a pending task the children that an earlier run of the service has made. */
 function makeChildren(parent: Task): void {
-  const expansion: TaskExpansion = new Expansion(parent, [1, 2], 2)
-  parent.expansion = expansion
-  parent.graph.addChildren(expansion, runSync(newChildren(expansion)))
+  const fanOut: FanOut = new FanOut(parent, [1, 2], 2)
+  parent.fanOut = fanOut
+  parent.graph.addChildren(fanOut, runSync(newChildren(fanOut)))
   parent.graph.live += 2
 }
 

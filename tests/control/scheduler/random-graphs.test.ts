@@ -115,7 +115,7 @@ class Run {
     }
     const parent = started.childOf?.parent
     if (parent !== undefined && executor.startsOf(started.id).length === 1) {
-      const failed = parent.fanOut?.fail_fast && siblingsOf(started).find(({ status }) => status === 'failed')
+      const failed = parent.fanOutRule?.fail_fast && siblingsOf(started).find(({ status }) => status === 'failed')
       if (failed) this.faults.push(`${started.id} started after ${failed.id} had failed`)
       if (parent.isDeleted) this.faults.push(`${started.id} started after ${parent.id} was deleted`)
     }
@@ -318,7 +318,7 @@ describe('random graphs', () => {
         expect(run.faults).toEqual([])
         expect([executor.executing, counters.tasksRunning, scheduler.queueLength]).toEqual([0, 0, 0])
         for (const each of run.world.graphs.flatMap(({ tasks }) => tasks)) {
-          if (each.fanOut !== undefined && each.childOf === undefined) continue
+          if (each.fanOutRule !== undefined && each.childOf === undefined) continue
           if (each.isDeleted) continue // its record has no attempts
           const { id, status, attempt, retry } = each
           expect({ id, starts: executor.startsOf(id).length }).toEqual({ id, starts: attempt - unstartedOf(each) })

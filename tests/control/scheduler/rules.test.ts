@@ -12,7 +12,7 @@ import { graphTotals } from '../../../control/graph/graph-summary.ts'
 import { checkedEntry } from '../../../control/log/checked-entry.ts'
 import { GcSchedule } from '../../../control/log/gc-schedule.ts'
 import type { Frame } from '../../../control/log/journal-format.ts'
-import { decodeExpansion, encodeExpansion } from '../../../control/log/journaled-expansion.ts'
+import { decodeFanOut, encodeFanOut } from '../../../control/log/journaled-fan-out.ts'
 import { encodeGraph } from '../../../control/log/journaled-graph.ts'
 import { encodeStates, groupsOf } from '../../../control/log/journaled-state.ts'
 import { Replay } from '../../../control/log/replay.ts'
@@ -156,7 +156,7 @@ class Run {
     this.#ends = new Map(tasks.flatMap(({ id, ends }) => (ends === undefined ? [] : [[id, ends]])))
     const body = new TextEncoder().encode(JSON.stringify({ tasks }))
     this.graph = acceptGraph(this.#store, JSON.parse(JSON.stringify(tasks)))
-    for (const each of this.graph.tasks) each.hasPlaceholders = each.fanOut !== undefined
+    for (const each of this.graph.tasks) each.hasPlaceholders = each.fanOutRule !== undefined
     this.#frames = [frame('g', encodeGraph(this.graph, body))]
     this.#watch()
     this.#scheduler.add(this.graph)
@@ -169,7 +169,7 @@ class Run {
       recordFanOut: async (task, fanOut) => {
         await nextTurn()
         if (task.graph !== this.graph) return
-        this.#frames.push(frame('x', runSync(encodeExpansion(task, fanOut))))
+        this.#frames.push(frame('x', runSync(encodeFanOut(task, fanOut))))
         await nextTurn() // a restart may find the list, but no child
       },
     })
@@ -181,9 +181,9 @@ class Run {
       if (!('task' in change)) return
       const { id } = change.task
       this.#changed.add(change.task)
-      const { fanOut } = change.task
-      if (change.kind === 'expanded') model.started(id)
-      else if (change.kind === 'attempt-started' && fanOut !== undefined) model.startedToFail(id)
+      const { fanOutRule } = change.task
+      if (change.kind === 'fanned-out') model.started(id)
+      else if (change.kind === 'attempt-started' && fanOutRule !== undefined) model.startedToFail(id)
       else if (change.kind === 'approval-asked') model.asked(id)
       else if (change.kind === 'ended' && isApproval(change.task) && wasAnswered(change.task))
         model.answered(id, change.task.errorText)
@@ -230,8 +230,8 @@ class Run {
     this.#flush()
     // A list of which nothing has come yet is in the segment that follows.
     this.#frames = this.#frames.filter(({ kind, payload }) => {
-      const id = kind === 'x' ? decodeExpansion(payload).id : undefined
-      return id !== undefined && taskIn(this.graph, id).expansion === undefined
+      const id = kind === 'x' ? decodeFanOut(payload).id : undefined
+      return id !== undefined && taskIn(this.graph, id).fanOut === undefined
     })
     const visible = this.graph.tasks.filter(({ isDeleted }) => !isDeleted)
     this.#entries.clear()

@@ -9,14 +9,14 @@ import { hasPlaceholderName, placeholderIn } from './placeholders.ts'
 import type { Reference } from './references.ts'
 
 /** The fields of a task that runs for each element of a list, as submitted. */
-export interface FanOut {
+export interface FanOutRule {
   readonly for_each: unknown
   readonly max_parallel?: number
   readonly fail_fast?: boolean
 }
 
 /** The fan-out among the fields of a submitted task; undefined if it has none. */
-export function fanOut({
+export function fanOutRule({
   for_each,
   max_parallel,
   fail_fast,
@@ -24,7 +24,7 @@ export function fanOut({
   readonly for_each?: unknown
   readonly max_parallel?: number | null
   readonly fail_fast?: boolean | null
-}): FanOut | undefined {
+}): FanOutRule | undefined {
   if (for_each == null) return undefined
   return {
     for_each,

@@ -18,19 +18,19 @@ export interface StoredFanOut {
 }
 
 /** The payload of a frame of kind `x`. `id` is that of the task with `for_each`. */
-export interface JournaledExpansion extends StoredFanOut {
+export interface JournaledFanOut extends StoredFanOut {
   readonly graph_ordinal: number
   readonly id: string
 }
 
 /** The payload for `count` children of `task`. In steps, as the list may have megabytes. */
-export function* encodeExpansion({ graph, id }: Task, { count, items }: StoredFanOut): Steps<string[]> {
+export function* encodeFanOut({ graph, id }: Task, { count, items }: StoredFanOut): Steps<string[]> {
   const head = JSON.stringify({ graph_ordinal: graph.ordinal, id, count })
   return items === undefined ? [head] : [`${head.slice(0, -1)},"items":`, yield* jsonText(items), '}']
 }
 
 /** Throws `JsonSyntaxError`. */
-export const decodeExpansion = (payload: Uint8Array): JournaledExpansion => parseJson(payload) as JournaledExpansion
+export const decodeFanOut = (payload: Uint8Array): JournaledFanOut => parseJson(payload) as JournaledFanOut
 
 /** Whether a stored value has the form of a fan-out. */
 export function isStoredFanOut(value: unknown): value is StoredFanOut {
