@@ -37,7 +37,7 @@ function sandboxArguments({ features, uid, ...paths }: LaunchSandbox): string[] 
   return [
     ...['--sandbox', features.length === 0 ? 'none' : features.join(',')],
     ...limit('--sandbox-uid', uid),
-    ...(features.includes('mount') ? mountArguments(sandboxView(paths)) : []),
+    ...(features.includes('mount') ? mountArguments(sandboxView(paths, features.includes('pid'))) : []),
   ]
 }
 

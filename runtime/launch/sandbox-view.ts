@@ -37,7 +37,7 @@ export type Mount =
   | readonly [op: 'symlink', source: string, target: string]
   /** Mounts the terminals of the task. */
   | readonly [op: 'devpts', target: string, options: string]
-  /** Mounts the proc file system of the task's pid namespace, or binds the host's /proc if it has none. */
+  /** Mounts the proc file system of the task's pid namespace. */
   | readonly [op: 'proc', target: string]
   /**
    * Bind-mounts each entry of the directory `source` into `target`, without the names in `except`. Later masks of host
@@ -49,7 +49,7 @@ export type Mount =
   | readonly [op: 'pivot', target: string]
 
 /** The steps by which faults.ts explains a failed bind. */
-export type BindStep = 'devices' | 'tmp' | 'expose' | 'workspace' | 'script' | 'scaffold'
+export type BindStep = 'devices' | 'proc' | 'tmp' | 'expose' | 'workspace' | 'script' | 'scaffold'
 
 /** Absolute paths of the host, without symlinks except in `rootfs`. */
 export interface ViewPaths {
@@ -64,6 +64,9 @@ export interface ViewPaths {
   /** Paths that are shown, read-only, although they lie in hidden or private directories. */
   readonly exposed?: readonly string[]
 }
+
+/** Whether the task has a pid namespace: its /proc is a new one, else that of the host. */
+type HasPids = boolean
 
 export const ROOT_WORKSPACE = '/workspace'
 export const ROOT_SCRIPT = '/script'
@@ -126,15 +129,15 @@ const OWN: readonly Place[] = [
 /** The tmpfs becomes read-only. Binds from it inherit that, unless they set flags. */
 const SEAL: Mount = ['remount', '.', 'ro,nosuid,nodev,noexec']
 
-export const sandboxView = (paths: ViewPaths): Mount[] =>
-  paths.rootfs === undefined ? hostView(paths) : rootView(paths, paths.rootfs)
+export const sandboxView = (paths: ViewPaths, hasPids: HasPids): Mount[] =>
+  paths.rootfs === undefined ? hostView(paths, hasPids) : rootView(paths, paths.rootfs, hasPids)
 
 /** The path at which the task would have seen the target of a mount. Undefined for helper directories in the tmpfs. */
 export const seenPath = (target: string): string | undefined =>
   [target, target.slice(IN_MEMORY.root.length)].find((path) => path.startsWith('/'))
 
 /** The host, read-only, with the places on top. */
-function hostView({ workspace, script, masks = [], exposed = [] }: ViewPaths): Mount[] {
+function hostView({ workspace, script, masks = [], exposed = [] }: ViewPaths, hasPids: HasPids): Mount[] {
   const places = nested([
     ...OWN,
     ...hiddenAndShown(masks, exposed),
@@ -147,12 +150,16 @@ function hostView({ workspace, script, masks = [], exposed = [] }: ViewPaths): M
     ...tmpfs(),
     ...mountpoints(places, undefined),
     SEAL,
-    ...places.flatMap((place) => mountsOf(place, '')),
+    ...places.flatMap((place) => mountsOf(place, '', hasPids)),
   ]
 }
 
 /** The rootfs, read-only, with the masks of the host and the places on top. */
-function rootView({ workspace, script, masks = [], exposed = [] }: ViewPaths, rootfs: string): Mount[] {
+function rootView(
+  { workspace, script, masks = [], exposed = [] }: ViewPaths,
+  rootfs: string,
+  hasPids: HasPids,
+): Mount[] {
   const { root, empty } = IN_MEMORY
   const ofHost = nested(hiddenAndShown(masks, exposed))
   const places = nested([
@@ -173,7 +180,7 @@ function rootView({ workspace, script, masks = [], exposed = [] }: ViewPaths, ro
     ['freeze', root],
     SEAL,
     ...ofHost.map(({ kind, path }): Mount => (kind === 'mask' ? ['mask', path, empty] : ['allow', path])),
-    ...places.flatMap((place) => mountsOf(place, root)),
+    ...places.flatMap((place) => mountsOf(place, root, hasPids)),
     ['pivot', root],
   ]
 }
@@ -257,7 +264,7 @@ function mountpoints(places: readonly NestedPlace[], top: string | undefined): M
 }
 
 /** `top` is the directory of the root in the tmpfs, or empty for the host. */
-function mountsOf({ kind, path, source, outer, memory }: NestedPlace, top: string): Mount[] {
+function mountsOf({ kind, path, source, outer, memory }: NestedPlace, top: string, hasPids: HasPids): Mount[] {
   const target = `${top}${path}`
   switch (kind) {
     case 'mask':
@@ -272,8 +279,8 @@ function mountsOf({ kind, path, source, outer, memory }: NestedPlace, top: strin
       ]
     case 'shm':
       return [['bind', 'devices', IN_MEMORY.shm, target, 'nosuid,nodev,noexec']]
-    case 'proc':
-      return [['proc', target]]
+    case 'proc': // The kernel gives a new one only with processes of one's own.
+      return [hasPids ? ['proc', target] : ['bind', 'proc', '/proc', target, 'nosuid,nodev,noexec']]
     case 'exposed': // Without nodev, as far as the kernel permits, so that the task can open an exposed device.
       return [['bind-try', 'expose', source, target, outer?.kind === 'dev' ? 'ro,nosuid,noexec,if-permitted' : SAME]]
     case 'workspace':

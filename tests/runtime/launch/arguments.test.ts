@@ -99,7 +99,7 @@ function readBack(argv: readonly string[]): Record<string, unknown> {
 function expected({ cgroup, sandbox, egress, ...rest }: LaunchPlan): Record<string, unknown> {
   const { features, uid, ...paths } = sandbox ?? {}
   const names = features === undefined ? undefined : features.join(',') || 'none'
-  const mounts = features?.includes('mount') ? sandboxView(paths) : []
+  const mounts = features?.includes('mount') ? sandboxView(paths, features.includes('pid')) : []
   const fence = [names, uid === undefined ? uid : String(uid), mounts]
   const groups =
     cgroup?.version === 2 ? [cgroup.path, undefined, undefined] : [undefined, cgroup?.pids_path, cgroup?.memory_path]

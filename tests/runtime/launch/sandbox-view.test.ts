@@ -14,7 +14,7 @@ import { isWithin } from '../../../shared/files/is-within.ts'
 const DATA = '/data/tasks/1'
 const [workspace, script] = [`${DATA}/workspace`, `${DATA}/script`]
 const line = (mount: Mount): string => mount.join(' ')
-const linesOf = (paths: ViewPaths): string[] => sandboxView(paths).map(line)
+const linesOf = (paths: ViewPaths): string[] => sandboxView(paths, true).map(line)
 
 /** Entries of every view. */
 const DEVICES = ['null', 'zero', 'full', 'random', 'urandom', 'tty']
@@ -37,6 +37,13 @@ const proc = (top: string) => `proc ${top}/proc`
 const tmp = (top: string) => `bind-try tmp tmp ${top}/tmp nosuid,nodev`
 
 describe('the view of the host', () => {
+  test('has the /proc of the host without a pid namespace', () => {
+    const view = sandboxView({}, true).map(line)
+    expect(sandboxView({}, false).map(line)).toEqual(
+      view.map((entry) => (entry === 'proc /proc' ? 'bind proc /proc /proc nosuid,nodev,noexec' : entry)),
+    )
+  })
+
   test('is the host, read-only, with private directories', () => {
     expect(linesOf({})).toEqual(['freeze /', ...MEMORY, EMPTY, SEAL, ...dev(''), proc(''), tmp('')])
   })
@@ -191,7 +198,7 @@ describe('whatever is hidden, shown or a workspace', () => {
   test('the innermost place decides what is seen', () => {
     fc.assert(
       fc.property(paths, path, (given, looked) => {
-        const mounts = sandboxView(given).flatMap((mount) => mounted(mount) ?? [])
+        const mounts = sandboxView(given, true).flatMap((mount) => mounted(mount) ?? [])
         for (const one of [looked, ...given.masks, ...given.exposed]) {
           expect([one, shown(mounts, one)?.content ?? 'host']).toEqual([one, ruled(given, one)])
         }
@@ -203,7 +210,7 @@ describe('whatever is hidden, shown or a workspace', () => {
   test('each mount point in the tmpfs is created before the tmpfs is read-only', () => {
     fc.assert(
       fc.property(paths, (given) => {
-        const view = sandboxView(given)
+        const view = sandboxView(given, true)
         const sealed = view.findIndex(([op]) => op === 'remount')
         const made = view.flatMap((mount, i) => {
           if (mount[0] !== 'mountpoint' && mount[0] !== 'dir') return []
@@ -227,7 +234,7 @@ describe('whatever is hidden, shown or a workspace', () => {
   test('the host is read-only before anything covers it, and only the workspace of it is writable', () => {
     fc.assert(
       fc.property(paths, (given) => {
-        const [first, ...rest] = sandboxView(given)
+        const [first, ...rest] = sandboxView(given, true)
         expect(first).toEqual(['freeze', '/'])
         for (const mount of rest) {
           if (mount[0] !== 'bind' && mount[0] !== 'bind-try') continue
@@ -242,7 +249,7 @@ describe('whatever is hidden, shown or a workspace', () => {
   test('a rootfs that the host view hides is refused', () => {
     fc.assert(
       fc.property(paths, path, ({ masks, exposed }, tree) => {
-        const places = sandboxView({ rootfs: '/link', masks, exposed }).filter(
+        const places = sandboxView({ rootfs: '/link', masks, exposed }, true).filter(
           ([op, target]) => (op === 'mask' || op === 'allow') && isWithin(tree, target),
         )
         const isMasked = masks.some((mask) => {
@@ -258,7 +265,7 @@ describe('whatever is hidden, shown or a workspace', () => {
   test('a root gets its own mounts after those of the rootfs', () => {
     fc.assert(
       fc.property(paths, (given) => {
-        const ops = sandboxView({ ...given, rootfs: '/tree' }).map(
+        const ops = sandboxView({ ...given, rootfs: '/tree' }, true).map(
           ([op, target]) => [op, target.startsWith('/')] as const,
         )
         const at = (found: string) => ops.findIndex(([op]) => op === found)
@@ -280,7 +287,7 @@ test('the launcher accepts the longest list of a service', () => {
   const masks = places('masked')
   const longest = { workspace, script, masks, exposed: masks.map((mask) => `${mask}/shown`) }
   for (const rootfs of [{}, { rootfs: '/' }])
-    expect(sandboxView({ ...longest, ...rootfs }).length).toBeLessThanOrEqual(max)
+    expect(sandboxView({ ...longest, ...rootfs }, true).length).toBeLessThanOrEqual(max)
 })
 
 test('a failed mount is named by the path that the task would have seen', () => {

@@ -43,7 +43,7 @@ static struct fault set_up(const struct sandbox *sandbox, int egress_fd) {
   if (!is_fault(fault) && egress_fd != ABSENT)
     fault = egress_hand_over(egress_fd, (int)sandbox->arguments->egress_port, has_user && !sandbox->is_root);
   if (!is_fault(fault) && sandbox_has(sandbox, FEATURE_MOUNT))
-    fault = view_build(&sandbox->arguments->mounts, sandbox_has(sandbox, FEATURE_PID));
+    fault = view_build(&sandbox->arguments->mounts);
   return fault;
 }
 
@@ -73,5 +73,5 @@ struct fault sandbox_enter(const struct sandbox *sandbox, int egress_fd) {
 
 struct fault sandbox_filter(const struct sandbox *sandbox) {
   if (!sandbox->is_on || !sandbox_has(sandbox, FEATURE_SECCOMP)) return no_fault();
-  return seccomp_filter(sandbox_has(sandbox, FEATURE_PID)) ? no_fault() : fault_at(STEP_SECCOMP);
+  return seccomp_filter() ? no_fault() : fault_at(STEP_SECCOMP);
 }

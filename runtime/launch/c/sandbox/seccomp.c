@@ -119,24 +119,10 @@ static const struct rule RULES[] = {
 };
 #define RULE_COUNT (sizeof RULES / sizeof RULES[0])
 
-/* Of processes that cannot be seen in a pid namespace. */
-static const struct rule TRACING[] = {
-  {SYS_ptrace, ACTION_EPERM},
-  {SYS_process_vm_readv, ACTION_EPERM},
-  {SYS_process_vm_writev, ACTION_EPERM},
-  {SYS_kcmp, ACTION_EPERM},
-#ifdef SYS_pidfd_getfd
-  {SYS_pidfd_getfd, ACTION_EPERM},
-#endif
-#ifdef SYS_process_madvise
-  {SYS_process_madvise, ACTION_EPERM},
-#endif
-};
-#define TRACING_COUNT (sizeof TRACING / sizeof TRACING[0])
-
 /*
  * What a task may do to processes of its user. The init, process 1 of a pid namespace, is one: a task could have it wait behind
  * all others, or killed for its use of the processor, and the end of the task would come late, or with its outcome lost.
+ * Without a pid namespace, a service that is not root has the user of its tasks.
  */
 static const struct rule INIT[] = {
   {SYS_prlimit64, ACTION_LIMIT},           {SYS_sched_setscheduler, ACTION_LIMIT}, {SYS_sched_setparam, ACTION_LIMIT},
@@ -150,7 +136,7 @@ static const struct rule INIT[] = {
 #define IO_PRIORITY_OF_USER 3
 
 /* Two instructions for most rules, eight at most. */
-#define MAX_INSTRUCTIONS (2 * (RULE_COUNT + TRACING_COUNT + INIT_COUNT) + 96)
+#define MAX_INSTRUCTIONS (2 * (RULE_COUNT + INIT_COUNT) + 96)
 
 struct program {
   unsigned short length;
@@ -241,7 +227,7 @@ static bool install(const struct program *program) {
   return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) == 0;
 }
 
-bool seccomp_filter(bool has_own_pids) {
+bool seccomp_filter(void) {
   struct program program = {.length = 0};
   begin(&program);
 #ifdef X32_BIT
@@ -251,8 +237,7 @@ bool seccomp_filter(bool has_own_pids) {
   emit(&program, IF_ABOVE, NEWEST_KNOWN_CALL, 0, 1);
   answer(&program, ENOSYS);
   add_rules(&program, RULES, RULE_COUNT);
-  if (has_own_pids) add_rules(&program, INIT, INIT_COUNT);
-  else add_rules(&program, TRACING, TRACING_COUNT);
+  add_rules(&program, INIT, INIT_COUNT);
   answer(&program, 0);
   return install(&program);
 }

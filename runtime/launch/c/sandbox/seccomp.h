@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Installs the filter for the caller and its descendants. Without a pid namespace of its own, tracing is refused, too. */
-bool seccomp_filter(bool has_own_pids);
+/* Installs the filter for the caller and its descendants: the same one for each combination of namespaces. */
+bool seccomp_filter(void);
 
 /*
  * For a process of ours that has nothing to open: allows these calls alone, and of sockets only Unix sockets. Any other call

@@ -31,7 +31,6 @@ struct source {
 struct view {
   const struct mount_list *list;
   struct source sources[MAX_MOUNTS];
-  bool has_own_pids;
   /* Target of bind-entries, NULL before; and the real path of its source. */
   const char *root;
   char rootfs[PATH_MAX];
@@ -152,13 +151,6 @@ static bool mask(const struct view *view, const struct mount_entry *entry) {
   return bind_path(S_ISDIR(status.st_mode) ? entry->source : EMPTY_FILE, path.bytes) || is_absent(path.bytes);
 }
 
-/* Without its own pid namespace the task shares the processes of the host, and the kernel may refuse another proc mount. */
-static bool mount_proc(const struct view *view, const char *target) {
-  unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
-  if (view->has_own_pids) return mount("proc", target, "proc", flags, NULL) == 0;
-  return bind_path("/proc", target) && remount(target, flags);
-}
-
 static bool read_real_path(struct view *view, int fd) {
   struct text link;
   ssize_t length = readlink(text_set(&link, "/proc/self/fd/%d", fd), view->rootfs, sizeof view->rootfs - 1);
@@ -205,7 +197,7 @@ static bool apply(struct view *view, const struct mount_entry *entry, const stru
     case OP_ALLOW: return true;
     case OP_SYMLINK: return symlink(entry->source, target) == 0;
     case OP_DEVPTS: return mount("devpts", target, "devpts", MS_NOSUID | MS_NOEXEC, entry->options) == 0;
-    case OP_PROC: return mount_proc(view, target);
+    case OP_PROC: return mount("proc", target, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) == 0;
     case OP_BIND_ENTRIES: return bind_entries(view, entry, source);
     case OP_PIVOT: return pivot(target);
   }
@@ -228,11 +220,10 @@ static struct fault build(struct view *view) {
   return chdir("/") == 0 ? no_fault() : fault_at(STEP_SCAFFOLD);
 }
 
-struct fault view_build(const struct mount_list *list, bool has_own_pids) {
+struct fault view_build(const struct mount_list *list) {
   if (!mounts_make_private()) return fault_at(STEP_PROPAGATION);
   struct view view; /* 20 KB: not worth clearing */
   view.list = list;
-  view.has_own_pids = has_own_pids;
   view.root = NULL;
   for (int i = 0; i < list->count; i++) view.sources[i] = (struct source){.fd = ABSENT};
   struct fault fault = build(&view);

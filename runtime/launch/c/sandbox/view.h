@@ -15,7 +15,7 @@
  *   allow T                       mounts nothing; see bind-entries
  *   symlink S T                   creates a symlink to S
  *   devpts T OPTIONS              mounts a devpts
- *   proc T                        mounts proc; without a pid namespace of our own, binds the host's
+ *   proc T                        mounts proc, in a pid namespace of our own
  *   bind-entries S T NAMES        binds each entry of the directory S into T, without NAMES
  *   pivot T                       makes T the root and detaches the old one
  *
@@ -35,7 +35,7 @@
 #include "base/fault.h"
 #include "base/mount-list.h"
 
-/* To be called in a mount namespace of our own. `has_own_pids`: also in a pid namespace of our own. */
-struct fault view_build(const struct mount_list *list, bool has_own_pids);
+/* To be called in a mount namespace of our own. */
+struct fault view_build(const struct mount_list *list);
 
 #endif
