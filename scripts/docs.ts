@@ -7,6 +7,8 @@ import { MESSAGE_ORDER, type MessageOrder } from '../control/executors/runtime/m
 import { CONTROL_METRICS } from '../control/http/metrics.ts'
 import { serveSettings, serveVariables } from '../runtime/config.ts'
 import { RUNTIME_METRICS } from '../runtime/http/metrics.ts'
+import { SubmitTaskRequest } from '../shared/contract/runtime-request.ts'
+import { GraphFields, TaskInput } from '../shared/contract/submission.ts'
 import { describedRoutes } from '../shared/http/openapi/route.ts'
 import { bothLogEvents } from '../shared/logs/events/both.ts'
 import { controlLogEvents } from '../shared/logs/events/control.ts'
@@ -14,12 +16,13 @@ import { CONTEXT_FIELDS } from '../shared/logs/events/event.ts'
 import { runtimeLogEvents } from '../shared/logs/events/runtime.ts'
 import { describedControl, describedRuntime } from './described-apps.ts'
 import { eventsTable } from './events-table.ts'
+import { fieldsTable } from './fields-table.ts'
 import { graphFileSchema } from './graph-schema.ts'
 import { limitsTables } from './limits-page.ts'
 import { markdownTable } from './markdown-table.ts'
-import { contextTable, logTable, metricsTable } from './operations-tables.ts'
-import { routesTable } from './routes-table.ts'
-import { replaceSection, sectionOf, settingsTable } from './settings-table.ts'
+import { commonFields, logFieldsTable, logList, metricsTable } from './operations-tables.ts'
+import { parametersTable, routesTable } from './routes-table.ts'
+import { replaceSection, sectionOf, settingsBeside, settingsTable } from './settings-table.ts'
 
 const ROOT = dirname(import.meta.dir)
 const SETTINGS = join(ROOT, 'docs/settings.md')
@@ -40,7 +43,8 @@ export function currentSettingsPage(): string {
   const runtime = settingsTable(serveSettings, serveVariables)
   const page = replaceSection(readFileSync(SETTINGS, 'utf8'), 'control settings', control)
   const both = replaceSection(page, 'runtime settings', runtime)
-  return replaceSection(both, 'database check settings', settingsTable(checkSettings))
+  const ofCheck = settingsTable(settingsBeside(checkSettings, controlSettings))
+  return replaceSection(both, 'database check settings', ofCheck)
 }
 
 /** docs/executors.md with the current example, which the tests run. */
@@ -56,16 +60,34 @@ export function currentProgramsPage(): string {
   return replaceSection(page, 'testing example', example('mill.test.ts'))
 }
 
-/** docs/http.md with the current routes and kinds of events. */
+/** The page with the current content of its sections. */
+const pageWith = (path: string, sections: Readonly<Record<string, string>>): string =>
+  Object.entries(sections).reduce(
+    (page, [name, content]) => replaceSection(page, name, content),
+    readFileSync(path, 'utf8'),
+  )
+
+/** docs/http.md with the current fields, routes, parameters and kinds of events. */
 export function currentHttpPage(): string {
-  const routes = routesTable(describedRoutes(describedControl()))
-  const page = replaceSection(readFileSync(HTTP, 'utf8'), 'control routes', routes)
-  return replaceSection(page, 'kinds of events', eventsTable())
+  const routes = describedRoutes(describedControl())
+  return pageWith(HTTP, {
+    'fields of a task': fieldsTable(TaskInput, ['when']),
+    'fields of a graph': fieldsTable(GraphFields),
+    'kinds of events': eventsTable(),
+    'control routes': routesTable(routes),
+    'control parameters': parametersTable(routes),
+  })
 }
 
-/** docs/runtime.md with the current routes. */
-export const currentRuntimePage = (): string =>
-  replaceSection(readFileSync(RUNTIME, 'utf8'), 'runtime routes', routesTable(describedRoutes(describedRuntime())))
+/** docs/runtime.md with the current fields, routes and parameters. */
+export function currentRuntimePage(): string {
+  const routes = describedRoutes(describedRuntime())
+  return pageWith(RUNTIME, {
+    'fields of a runtime task': fieldsTable(SubmitTaskRequest, ['sandbox.namespaces']),
+    'runtime routes': routesTable(routes),
+    'runtime parameters': parametersTable(routes),
+  })
+}
 
 /** docs/limits.md with the current limits. */
 export const currentLimitsPage = (): string => replaceSection(readFileSync(LIMITS, 'utf8'), 'limits', limitsTables())
@@ -75,18 +97,16 @@ export const currentGraphSchema = (): string => `${JSON.stringify(graphFileSchem
 
 /** docs/operations.md with the current metrics and log messages. */
 export function currentOperationsPage(): string {
-  const sections = {
+  const common = commonFields(bothLogEvents, controlLogEvents, runtimeLogEvents)
+  const explained = new Set(common.map(([name, meaning]) => `${name} ${meaning}`))
+  return pageWith(OPERATIONS, {
     'control metrics': metricsTable(CONTROL_METRICS),
-    'runtime metrics': metricsTable(RUNTIME_METRICS),
-    'context fields': contextTable(CONTEXT_FIELDS),
-    'log messages of both': logTable(bothLogEvents),
-    'control log messages': logTable(controlLogEvents),
-    'runtime log messages': logTable(runtimeLogEvents),
-  }
-  return Object.entries(sections).reduce(
-    (page, [name, table]) => replaceSection(page, name, table),
-    readFileSync(OPERATIONS, 'utf8'),
-  )
+    'runtime metrics': metricsTable(RUNTIME_METRICS, CONTROL_METRICS),
+    'log fields': logFieldsTable([...Object.entries(CONTEXT_FIELDS), ...common]),
+    'log messages of both': logList(bothLogEvents, explained),
+    'control log messages': logList(controlLogEvents, explained),
+    'runtime log messages': logList(runtimeLogEvents, explained),
+  })
 }
 
 /** docs/design.md with the messages to runtime services that follow a commit. */

@@ -2,15 +2,14 @@
 import { LIMITS } from './limits.ts'
 import { markdownTable } from './markdown-table.ts'
 
-const HEAD = ['limit of', 'name', 'value', 'beyond it', 'test']
+const HEAD = ['limit of', 'name', 'value', 'beyond it']
 
-/** The page between its markers: a heading and a table for each group. */
+/** The page between its markers: a heading and a table for each group. The name of a limit leads to its test. */
 export const limitsTables = (): string =>
   Object.entries(LIMITS)
     .map(([heading, limits]) => {
       const rows = limits.map(({ of, name, value, beyond, test: [file] }) => [
-        ...[of, name, value, beyond],
-        `[${file.replace(/^.*\/|\.test\.ts$/g, '')}](../tests/${file})`,
+        ...[of, `[${name}](../tests/${file})`, value, beyond],
       ])
       return `## ${heading}\n\n${markdownTable(HEAD, rows)}`
     })

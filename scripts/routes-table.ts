@@ -1,21 +1,55 @@
-/** The routes of a service as a Markdown table, from their descriptions. */
+/** The routes of a service, and their query parameters, as Markdown tables, from their descriptions. */
 import type { TSchema } from '@sinclair/typebox'
-import type { Answer, DescribedRoute } from '../shared/http/openapi/route.ts'
+import type { Answer, DescribedRoute, RouteDescription } from '../shared/http/openapi/route.ts'
+import { plain } from './fields-table.ts'
 import { markdownTable } from './markdown-table.ts'
 
-/** Throws if a route is not described. */
+/** A route that exists below a graph as well has one row, with a `+`. Throws if a route is not described. */
 export function routesTable(routes: readonly DescribedRoute[]): string {
-  const rows = routes.map(({ method, path, description }) => {
-    if (description === undefined)
-      throw new Error(`${method} ${path} is not described (see shared/http/openapi/route.ts)`)
-    const { summary, query = {}, answers, errors = {} } = description
-    const parameters = Object.keys(query).map((name) => `\`${name}\``)
-    const given = Object.entries(answers).map(([status, answer]) => `${status}${bodyOf(answer)}`)
-    const statuses = [given, Object.keys(errors)].map((some) => some.join(', ')).filter(Boolean)
-    return [`\`${method} ${path}\``, summary, parameters.join(', '), statuses.join('; ')]
-  })
+  const known = new Set(routes.map(({ method, path }) => `${method} ${path}`))
+  const rows = routes
+    .map((route) => ({ ...route, description: descriptionOf(route) }))
+    .filter(({ method, path }) => !path.startsWith(OF_GRAPH) || !known.has(`${method} ${ofService(path)}`))
+    .map(({ method, path, description: { summary, query = {}, answers, errors = {} } }) => {
+      const isTwofold = path.startsWith(OF_SERVICE) && known.has(`${method} ${path.replace(OF_SERVICE, OF_GRAPH)}`)
+      const parameters = Object.keys(query).map((name) => `\`${name}\``)
+      const given = Object.entries(answers).map(([status, answer]) => `${status}${bodyOf(answer)}`)
+      const statuses = [given, Object.keys(errors)].map((some) => some.join(', ')).filter(Boolean)
+      return [`\`${method} ${path}\`${isTwofold ? ' +' : ''}`, summary, parameters.join(', '), statuses.join('; ')]
+    })
   return markdownTable(['method and path', 'what it does', 'query', 'answers; refusals'], rows)
 }
+
+const OF_SERVICE = '/tasks/{id}'
+const OF_GRAPH = '/graphs/{id}/tasks/{task_id}'
+const ofService = (path: string) => path.replace(OF_GRAPH, OF_SERVICE)
+
+function descriptionOf({ method, path, description }: DescribedRoute): RouteDescription {
+  if (description === undefined)
+    throw new Error(`${method} ${path} is not described (see shared/http/openapi/route.ts)`)
+  return description
+}
+
+/** Each query parameter with each of its meanings. */
+export function parametersTable(routes: readonly DescribedRoute[]): string {
+  const rows = new Map<string, string[]>()
+  for (const [name, schema] of routes.flatMap(({ description }) => Object.entries(description?.query ?? {}))) {
+    const { description = '', value = {} } = schema
+    rows.set(`${name} ${description}`, [`\`${name}\``, valuesOf(value), plain(description)])
+  }
+  return markdownTable(['parameter', 'values', 'meaning'], [...rows.values()])
+}
+
+/** The values of a parameter in a few words. */
+function valuesOf({ type, items, anyOf, minimum, maximum }: Partial<TSchema>): string {
+  if (type === 'array') return [valuesOf(items), 'repeatable'].filter(Boolean).join('; ')
+  if (type === 'integer') return maximum === Number.MAX_SAFE_INTEGER ? `from ${minimum}` : `${minimum} to ${maximum}`
+  const words = (anyOf ?? []).map((one: TSchema) => one.const)
+  return words.filter((word: string) => !SPELLINGS.includes(word)).join(', ')
+}
+
+/** Other spellings of true and false. */
+const SPELLINGS = ['1', '0', '']
 
 /** The body in a few words: its name, its fields or its media type. */
 function bodyOf({ schema, type }: Answer): string {
@@ -23,9 +57,13 @@ function bodyOf({ schema, type }: Answer): string {
   return type === undefined ? '' : ` \`${type.split(';')[0]}\``
 }
 
+const MAX_SHOWN_FIELDS = 6
+
 function shapeOf(schema: TSchema): string {
   if (schema.title !== undefined) return `\`${schema.title}\``
   if (schema.anyOf !== undefined) return schema.anyOf.map(shapeOf).join(' or ')
   if (schema.type === 'array') return `array of ${shapeOf(schema.items)}`
-  return `\`{${Object.keys(schema.properties ?? {}).join(', ')}}\``
+  const fields = Object.keys(schema.properties ?? {})
+  const shown = fields.slice(0, MAX_SHOWN_FIELDS)
+  return `\`{${[...shown, ...(shown.length < fields.length ? ['…'] : [])].join(', ')}}\``
 }

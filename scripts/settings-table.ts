@@ -4,15 +4,23 @@ import { markdownTable } from './markdown-table.ts'
 
 export function settingsTable(settings: Settings, variables: Readonly<Record<string, string>> = {}): string {
   const rows = Object.entries(settings).map(([key, { variable, value, help, range, repeatable, ...setting }]) => [
-    `\`--${flagName(key)}\``,
-    variable === undefined ? '' : `\`${variable}\``,
-    setting.default === undefined ? '' : `\`${setting.default}\``,
+    [`--${flagName(key)}`, variable]
+      .filter((name) => name !== undefined)
+      .map(code)
+      .join(' '),
+    setting.default === undefined ? '' : code(String(setting.default)),
     [value ?? 'switch', range, repeatable && 'repeatable'].filter(Boolean).join(', '),
     help,
   ])
-  for (const [variable, help] of Object.entries(variables)) rows.push(['', `\`${variable}\``, '', '', help])
-  return markdownTable(['flag', 'variable', 'default', 'value', 'what it does'], rows)
+  for (const [variable, help] of Object.entries(variables)) rows.push([code(variable), '', '', help])
+  return markdownTable(['flag, variable', 'default', 'value', 'what it does'], rows)
 }
+
+const code = (text: string | undefined) => `\`${text}\``
+
+/** The settings that `others` does not have in the same words. */
+export const settingsBeside = (settings: Settings, others: Settings): Settings =>
+  Object.fromEntries(Object.entries(settings).filter(([key, { help }]) => others[key]?.help !== help))
 
 /** Replaces the text between the markers of `name` by `content`. Throws if the markers are missing. */
 export function replaceSection(text: string, name: string, content: string): string {

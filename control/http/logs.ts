@@ -18,7 +18,7 @@ import { TASK_PLACES, type TaskPlace } from './task-places.ts'
 export const MAX_TAIL_LINES = 100_000
 
 const logQuery = {
-  stream: choice(LOG_STREAMS, 'Default stdout.'),
+  stream: choice(LOG_STREAMS, 'Default stdout. Empty for a task without that stream.'),
   follow: choice(
     ['true', 'attempt', 'false', '1', '0', ''],
     'true: continue until the task has ended. attempt: until the attempt has ended. Default false.',

@@ -19,7 +19,8 @@ export const Cache = Type.Object(
     }),
     ttl_ms: Type.Optional(
       Type.Union([Type.Integer({ minimum: 0, maximum: MAX_CACHE_TTL_MS }), Type.Null()], {
-        description: 'Milliseconds for which an outcome counts. Default a day. 0: the task is always executed.',
+        description:
+          'Milliseconds for which an outcome counts, at most a year. Default a day. 0: the task is always executed.',
       }),
     ),
   },

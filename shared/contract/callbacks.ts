@@ -20,7 +20,7 @@ export const GraphCallback = Type.Object({
   }),
   events: Type.Optional(
     Type.Union([Type.Array(oneOf(CALLBACK_EVENTS, 'An event.')), Type.Null()], {
-      description: 'What to POST. Default: graph_ended.',
+      description: `What to POST: an array of ${CALLBACK_EVENTS.join(', ')}. Default: graph_ended.`,
     }),
   ),
 })

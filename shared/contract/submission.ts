@@ -93,7 +93,7 @@ export const TaskInput = Type.Object(
     params: Type.Optional(
       Type.Unknown({
         description:
-          'Parameters of the executor. In them {"$from": task id, "path", "default", "as"} is a value of the record of a task before this one (path: JSON Pointer, default /result; as: text, json, lines), {"$param": name} a parameter of the graph, {"$literal": value} value itself.',
+          'Parameters of the executor. In them {"$from": task id, "path", "default", "as"} is a value of the record of a task before this one (path: JSON Pointer, default /result; as: text, json, lines), {"$param": name} a parameter of the graph, {"$literal": value} the value itself.',
       }),
     ),
     input: Type.Optional(Type.Unknown({ description: 'The same as params; counts where both are given.' })),

@@ -1,0 +1,38 @@
+/** The fields of an object in a request as a Markdown table, from the schema that checks it. */
+import type { TSchema } from '@sinclair/typebox'
+import { markdownTable } from './markdown-table.ts'
+
+/** Fields of objects within the object have their path. Of the objects in `closed`, the page says more elsewhere. */
+export const fieldsTable = (schema: TSchema, closed: readonly string[] = []): string =>
+  markdownTable(
+    ['field', 'value', 'meaning'],
+    fieldsOf(schema, '')
+      .filter(({ path }) => !closed.some((parent) => path.startsWith(`${parent}.`)))
+      .map(({ path, field }) => [`\`${path}\``, expectedOf(field), plain(field.description)]),
+  )
+
+/** A description as Markdown shows it. */
+export const plain = (description = ''): string => description.replaceAll('*', '\\*')
+
+interface Field {
+  readonly path: string
+  readonly field: TSchema
+}
+
+function fieldsOf(schema: TSchema, parent: string): Field[] {
+  const { properties = {} } = objectIn(schema)
+  return Object.entries(properties as Record<string, TSchema>).flatMap(([name, field]) => {
+    const path = parent === '' ? name : `${parent}.${name}`
+    return [{ path, field }, ...fieldsOf(field, path)]
+  })
+}
+
+/** The object that a value is, or may be. */
+const objectIn = (schema: TSchema): Partial<TSchema> =>
+  schema.properties === undefined ? (schema.anyOf?.find((one: TSchema) => one.properties !== undefined) ?? {}) : schema
+
+/** What an error text expects, without what the rows below say. */
+const expectedOf = (schema: TSchema): string =>
+  objectIn(schema).properties === undefined
+    ? (schema.expected ?? schema.type ?? '')
+    : String(schema.expected ?? 'object').replace(/ (with|of) .*/, '')
