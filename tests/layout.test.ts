@@ -91,7 +91,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'examples/demo-cluster': ['examples', 'shared', 'scripts', 'client/testing'],
   'examples/executors': ['examples/executors', 'shared', 'control/executors'],
   bench: ['bench', 'shared', 'scripts'],
-  'bench/sandbox': ['bench', 'shared', 'scripts', 'runtime/launch/arguments.ts'],
 }
 
 const sources = [

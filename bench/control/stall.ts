@@ -7,7 +7,8 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { formatDuration } from '../../shared/settings/duration.ts'
-import type { ControlWorkload } from './workload.ts'
+import type { ServerTarget } from '../server.ts'
+import type { Workload } from '../suite.ts'
 
 /** Milliseconds of probing an idle server. */
 const IDLE_MS = 300
@@ -18,20 +19,26 @@ const FIRST_FILE_MS = 2_000
 /** Milliseconds in which a server that writes state files writes the next one. */
 const NEXT_FILE_MS = 20_000
 
-export const stall: ControlWorkload = {
+interface Sizes {
+  readonly tasks: number
+  /** Milliseconds between two writes of the state file. */
+  readonly persistMs: number
+}
+
+export const stall: Workload<ServerTarget, Sizes> = {
   name: 'stall',
-  measures: ({ largeTasks }) => [
+  measures: ({ tasks }) => [
     { key: 'stall_idle', label: 'longest wait for /health, nothing else to do', unit: 'ms', better: 'lower' },
     {
       key: 'stall_run',
-      label: `… while ${largeTasks.toLocaleString('en')} tasks are taken in and run`,
+      label: `… while ${tasks.toLocaleString('en')} tasks are taken in and run`,
       unit: 'ms',
       better: 'lower',
     },
     { key: 'stall_snapshot', label: '… while their state file is written', unit: 'ms', better: 'lower' },
   ],
   async run(target, { sizes, load, prober, freshPrefix }) {
-    const { largeTasks, persistMs } = sizes
+    const { tasks, persistMs } = sizes
     await using server = await target.start({ fill: { persist: formatDuration(persistMs) } })
     const { url } = server
     const longestWait = async (meanwhile: () => Promise<unknown>) => {
@@ -39,7 +46,7 @@ export const stall: ControlWorkload = {
       await meanwhile()
       return (await prober.run('probe-stop', null)).longestMs
     }
-    const job = { url, shape: 'wide', tasks: largeTasks, repeats: 1, warmUps: 0, prefix: freshPrefix() } as const
+    const job = { url, shape: 'wide', tasks, repeats: 1, warmUps: 0, prefix: freshPrefix() } as const
 
     const stall_idle = await longestWait(() => Bun.sleep(IDLE_MS))
     const stall_run = await longestWait(() => load.run('graph', job))

@@ -8,11 +8,17 @@
 import { onOneCore } from '../affinity.ts'
 import type { ServerTarget } from '../server.ts'
 import type { Workload } from '../suite.ts'
-import type { ControlSizes } from './sizes.ts'
+
+export interface SubmitSizes {
+  /** Clients at the same time to graphs submitted by all of them together. Fewer would measure the start of the JIT. */
+  readonly submitGraphs: ReadonlyMap<number, number>
+  /** Graphs that make a fresh server warm before the clock starts. */
+  readonly warmUpGraphs: number
+}
 
 const clientsText = (clients: number) => (clients === 1 ? '1 client' : `${clients} clients`)
 
-export const submit: Workload<ServerTarget, Pick<ControlSizes, 'submitGraphs' | 'warmUpGraphs'>> = {
+export const submit: Workload<ServerTarget, SubmitSizes> = {
   name: 'submit',
   measures: (sizes) =>
     [...sizes.submitGraphs.keys()].flatMap((clients) => {

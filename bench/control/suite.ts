@@ -1,4 +1,4 @@
-/** Control compared with its floor, with and without a journal. */
+/** What the report says nothing of: how long control keeps a reader waiting, beside its floor. */
 import { join } from 'node:path'
 import type { BenchConfig } from '../config.ts'
 import type { Lifetime } from '../lifetime.ts'
@@ -12,26 +12,19 @@ import {
   type ServerKind,
   type ServerTarget,
 } from '../server.ts'
-import { start } from '../start.ts'
 import { suiteOf } from '../suite.ts'
-import { health } from './health.ts'
-import { large } from './large.ts'
-import { restart } from './restart.ts'
-import { FULL, QUICK } from './sizes.ts'
-import { small } from './small.ts'
 import { stall } from './stall.ts'
-import { submit } from './submit.ts'
 
-/** `{persist}`: between two writes of the state file, so long that there is none unless a workload wants it. */
+/** `{persist}`: between two writes of the state file. */
 const KIND: ServerKind = { healthPath: '/health', fill: { persist: '24h' } }
 
 export const control = suiteOf({
   name: 'control',
-  full: FULL,
-  quick: QUICK,
-  roundsMs: 200_000,
+  full: { tasks: 100_000, persistMs: 1_500 },
+  quick: { tasks: 5_000, persistMs: 300 },
+  roundsMs: 60_000,
   prepare,
-  workloads: [submit, health, small, large, stall, start, restart],
+  workloads: [stall],
 })
 
 async function prepare(config: BenchConfig, lifetime: Lifetime): Promise<ServerTarget[]> {
@@ -41,7 +34,6 @@ async function prepare(config: BenchConfig, lifetime: Lifetime): Promise<ServerT
   return [
     commandTarget('control', command, KIND, lifetime),
     commandTarget(FLOOR, `${floor} --port {port}`, KIND, lifetime),
-    commandTarget(`${FLOOR}+journal`, `${floor} --port {port} --journal {dir}/journal`, KIND, lifetime),
     ...givenTargets(config, KIND, lifetime),
   ]
 }

@@ -1,12 +1,27 @@
-/** The sizes of the workloads: those of control, and the graphs that are taken over. */
-import { FULL as CONTROL_FULL, QUICK as CONTROL_QUICK, type ControlSizes } from '../control/sizes.ts'
+/** The sizes of the workloads. */
+import type { SubmitSizes } from '../control/submit.ts'
 
-export interface DatabaseSizes extends ControlSizes {
+export interface DatabaseSizes extends SubmitSizes {
   /** Running graphs that are taken over. */
   readonly takeoverGraphs: number
   /** Tasks of one running graph that is taken over. */
   readonly takeoverTasks: number
 }
 
-export const FULL: DatabaseSizes = { ...CONTROL_FULL, takeoverGraphs: 1_000, takeoverTasks: 20_000 }
-export const QUICK: DatabaseSizes = { ...CONTROL_QUICK, takeoverGraphs: 50, takeoverTasks: 500 }
+export const FULL: DatabaseSizes = {
+  submitGraphs: new Map([
+    [1, 4_000],
+    [8, 12_000],
+    [32, 12_000],
+  ]),
+  ...{ warmUpGraphs: 2_000, takeoverGraphs: 1_000, takeoverTasks: 20_000 },
+}
+
+export const QUICK: DatabaseSizes = {
+  submitGraphs: new Map([
+    [1, 200],
+    [8, 400],
+    [32, 400],
+  ]),
+  ...{ warmUpGraphs: 100, takeoverGraphs: 50, takeoverTasks: 500 },
+}

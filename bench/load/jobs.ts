@@ -16,8 +16,6 @@ export interface RequestsResult {
   readonly serverCpuMs: number | null
   /** CPU time of the processes that the server started and waited for, for one request. Ticks of 10 ms in all. */
   readonly serverChildrenCpuMs: number | null
-  /** CPU time of the generator for one request. */
-  readonly ownCpuMs: number
   /** What the generator used of one core; near 1 it is the generator that is measured. */
   readonly ownCoreShare: number
 }
@@ -60,8 +58,7 @@ export interface Jobs {
   }
   /**
    * Runs tasks of the runtime service that do nothing, one after the other for each client: POST, then a GET that is held
-   * until the task has ended. Both are one request in the result. None begins after `limitMs`. `restMs`: a client waits
-   * for as long before each. `sandbox`: what the tasks ask for, and get or are refused.
+   * until the task has ended. Both are one request in the result. None begins after `limitMs`. `sandbox`: what the tasks ask for, and get or are refused.
    */
   run: {
     input: Aimed & {
@@ -69,7 +66,6 @@ export interface Jobs {
       tasks: number
       warmUpTasks: number
       limitMs: number
-      restMs?: number
       sandbox?: SandboxPolicy
       /** Program and arguments; default /bin/true. */
       command?: readonly [string, ...string[]]

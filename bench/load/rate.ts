@@ -25,10 +25,10 @@ export async function getPath({ url, pid, path, clients, requests, warmUpRequest
 }
 
 export async function run(job: Jobs['run']['input']) {
-  const { url, pid, clients, tasks, warmUpTasks, limitMs, restMs, sandbox, command, prefix } = job
+  const { url, pid, clients, tasks, warmUpTasks, limitMs, sandbox, command, prefix } = job
   const exchanges = (from: number, count: number) =>
     made(count, (i) => taskRun(`${prefix}-${from + i}`, sandbox, command))
-  return measured({ url, pid, clients, limitMs, restMs }, exchanges(0, warmUpTasks), exchanges(warmUpTasks, tasks))
+  return measured({ url, pid, clients, limitMs }, exchanges(0, warmUpTasks), exchanges(warmUpTasks, tasks))
 }
 
 export async function one(job: Jobs['one']['input']) {
@@ -73,23 +73,21 @@ interface Aim {
   readonly clients: number
   /** Milliseconds after which nothing more begins. Absent: everything is done. */
   readonly limitMs?: number
-  /** Milliseconds that a client rests before each exchange that counts. */
-  readonly restMs?: number | undefined
 }
 
 async function measured(
-  { url, pid, clients, limitMs = Number.POSITIVE_INFINITY, restMs = 0 }: Aim,
+  { url, pid, clients, limitMs = Number.POSITIVE_INFINITY }: Aim,
   warmUp: readonly Exchange[],
   exchanges: readonly Exchange[],
 ): Promise<RequestsResult> {
   const connections = await openConnections(url, clients)
   try {
-    await withPatience('warming up', drive(connections, warmUp, { limitMs, restMs: 0 }))
+    await withPatience('warming up', drive(connections, warmUp, limitMs))
     Bun.gc(true) // ours must not fall into the measurement
     const serverBefore = usedBy(pid)
     const ownBefore = cpuMs(process.pid)
     const start = performance.now()
-    const latencies = await withPatience('the load', drive(connections, exchanges, { limitMs, restMs }))
+    const latencies = await withPatience('the load', drive(connections, exchanges, limitMs))
     const elapsedMs = performance.now() - start
     const ownCpu = cpuMs(process.pid) - ownBefore
     const server = usedBy(pid)
@@ -101,7 +99,6 @@ async function measured(
       p99Ms: percentile(latencies, 0.99),
       serverCpuMs: server === null ? null : (server.cpuMs - serverBefore!.cpuMs) / count,
       serverChildrenCpuMs: server === null ? null : (server.childrenCpuMs - serverBefore!.childrenCpuMs) / count,
-      ownCpuMs: ownCpu / count,
       ownCoreShare: ownCpu / elapsedMs,
     }
   } finally {
@@ -113,18 +110,13 @@ const usedBy = (pid: number | undefined) =>
   pid === undefined ? null : { cpuMs: cpuMs(pid), childrenCpuMs: descendantsCpuMs(pid) }
 
 /** Does all exchanges, one at a time per connection, as far as there is time; returns how long each took. */
-async function drive(
-  connections: Connection[],
-  exchanges: readonly Exchange[],
-  { limitMs, restMs }: { limitMs: number; restMs: number },
-) {
+async function drive(connections: Connection[], exchanges: readonly Exchange[], limitMs: number) {
   const latencies = new Float64Array(exchanges.length)
   const until = performance.now() + limitMs
   let next = 0
   const client = async (connection: Connection) => {
     while (next < exchanges.length && performance.now() < until) {
       const i = next++
-      if (restMs > 0) await Bun.sleep(restMs)
       const start = performance.now()
       await exchanges[i]!(connection)
       latencies[i] = performance.now() - start

@@ -5,7 +5,6 @@ import { submit } from '../control/submit.ts'
 import type { Lifetime } from '../lifetime.ts'
 import { FLOOR } from '../report.ts'
 import { commandTarget, compiledHere, copiedProgram, quoted, type ServerKind, type ServerTarget } from '../server.ts'
-import { start } from '../start.ts'
 import { suiteOf } from '../suite.ts'
 import { graphs } from './graphs.ts'
 import { kept } from './kept.ts'
@@ -15,6 +14,7 @@ import { bullmq } from './peers/bullmq.ts'
 import { make } from './peers/make.ts'
 import { asRows, besidePeers, type Peer, ROUNDS, type Section } from './section.ts'
 import { CONTROL, type ControlRowSizes, QUICK_CONTROL } from './sizes.ts'
+import { start } from './start.ts'
 import { type Versioned, version } from './version.ts'
 
 type ControlTarget = ServerTarget & Versioned
@@ -26,13 +26,8 @@ const accept = asRows(submit, {
   submit_32_cpu: { label: '… CPU of the service for one', goal: { timesFloor: 1.44 } },
 })
 
-const starts = asRows(start, {
-  start_ready: { goal: { timesFloor: 1.4 } },
-  start_idle_memory: { label: 'memory, idle', goal: { timesFloor: 1.5 } },
-})
-
 const workloads = [
-  ...[accept, graphs, one, starts, kept, list].map((workload) =>
+  ...[accept, graphs, one, start, kept, list].map((workload) =>
     besidePeers<ServerTarget, ControlRowSizes>({ ...workload, name: workload === accept ? 'accept' : workload.name }),
   ),
   besidePeers<Versioned, ControlRowSizes>(version),

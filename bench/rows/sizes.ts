@@ -2,6 +2,7 @@
  * The sizes of the rows. One run of all sections takes at most seven minutes on two quiet cores. Most of that time goes into
  * the first thousand tasks after a start and into large graphs.
  */
+import type { SubmitSizes } from '../control/submit.ts'
 import type { Shape } from '../load/jobs.ts'
 import type { Goal } from '../measure.ts'
 
@@ -16,10 +17,7 @@ export interface GraphRow {
   readonly goal: Goal
 }
 
-export interface ControlRowSizes {
-  /** As in the suite `control`, whose workload this is. */
-  readonly submitGraphs: ReadonlyMap<number, number>
-  readonly warmUpGraphs: number
+export interface ControlRowSizes extends SubmitSizes {
   readonly starts: number
   readonly graphs: readonly GraphRow[]
   /** Graphs of one no-op task: measured ones, and earlier ones to warm up. */

@@ -5,12 +5,8 @@
  * before it is answered and started, and its end before it is reported. The floor does not check bodies, keeps only ids
  * and exit codes, makes no files for a task, drops its output, limits nothing, and reads nothing back at a start.
  *
- * With --tasks, each task has a directory with its request, output, workspace and result, and a parent of its own
- * (parents.c), so that the end of the server loses no exit code. Then each task is /bin/true, whatever the request says.
- *
- * Usage: floor --port N --slots N --journal FILE [--tasks DIR --parents PROGRAM]
+ * Usage: floor --port N --slots N --journal FILE
  */
-import { mkdirSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import type { SubmitTaskResponse } from '../../shared/contract/runtime.ts'
 import type { SubmitTaskRequest } from '../../shared/contract/runtime-request.ts'
@@ -31,11 +27,8 @@ const { values } = parseArgs({
     port: { type: 'string' },
     slots: { type: 'string' },
     journal: { type: 'string' },
-    tasks: { type: 'string' },
-    parents: { type: 'string' },
   },
 })
-const { tasks: tasksDir } = values
 const journal = new Journal(values.journal!)
 const tasks = new Map<string, FloorTask>()
 const waiting: FloorTask[] = []
@@ -49,11 +42,6 @@ function startWhatFits(): void {
 function start(task: FloorTask): void {
   freeSlots--
   task.status = 'running'
-  if (parents !== undefined) {
-    parents.stdin.write(`${task.task_id} ${tasksDir}/${task.task_id}\n`)
-    parents.stdin.flush()
-    return
-  }
   const child = Bun.spawn([...task.command], { env, stdio: ['ignore', 'ignore', 'ignore'] })
   task.pid = child.pid
   child.exited.then((exitCode) => end(task, exitCode))
@@ -65,42 +53,11 @@ async function end(task: FloorTask, exitCode: number): Promise<void> {
   await journal.append(`{"task_id":"${task.task_id}","exit_code":${exitCode}}\n`)
   task.status = exitCode === 0 ? 'success' : 'failed'
   task.exit_code = exitCode
-  if (tasksDir !== undefined) writeFileSync(`${tasksDir}/${task.task_id}/result.json`, JSON.stringify(recordOf(task)))
   task.ended.resolve()
 }
 
-const parents =
-  values.parents === undefined
-    ? undefined
-    : Bun.spawn([values.parents], { env, stdio: ['pipe', 'pipe', 'inherit'], detached: true })
-if (parents !== undefined) void readEnds(parents.stdout)
-
-async function readEnds(stdout: ReadableStream<Uint8Array>): Promise<void> {
-  const decoder = new TextDecoder()
-  let begun = ''
-  for await (const chunk of stdout) {
-    const lines = (begun + decoder.decode(chunk, { stream: true })).split('\n')
-    begun = lines.pop()!
-    for (const line of lines) {
-      const [id, exitCode] = line.split(' ')
-      void end(tasks.get(id!)!, Number(exitCode))
-    }
-  }
-}
-
-function makeDirectory(task_id: string, request: string): void {
-  const dir = `${tasksDir}/${task_id}`
-  mkdirSync(dir)
-  mkdirSync(`${dir}/workspace`)
-  writeFileSync(`${dir}/request.json`, request)
-}
-
-const recordOf = ({ task_id, status, pid, exit_code }: FloorTask) => ({
-  ...{ task_id, handle_id: task_id },
-  ...{ status, pid, exit_code },
-})
-
-const statusOf = (task: FloorTask) => Response.json(recordOf(task))
+const statusOf = ({ task_id, status, pid, exit_code }: FloorTask) =>
+  Response.json({ task_id, handle_id: task_id, status, pid, exit_code })
 
 Bun.serve({
   hostname: '127.0.0.1',
@@ -113,7 +70,6 @@ Bun.serve({
         const { program, args } = execution as { program: string; args?: readonly string[] }
         const command = [program, ...(args ?? [])]
         const task: FloorTask = { task_id: task_id!, command, ended: Promise.withResolvers(), status: 'accepted' }
-        if (tasksDir !== undefined) makeDirectory(task.task_id, text)
         await journal.append(`${text}\n`)
         tasks.set(task.task_id, task)
         waiting.push(task)

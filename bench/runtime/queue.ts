@@ -7,12 +7,14 @@
  * that alternate between the services. Then the waiting tasks are killed, and their service is restarted.
  */
 import { settleDisk } from '../disk.ts'
-import type { RunningServer } from '../server.ts'
+import type { RunningServer, ServerTarget } from '../server.ts'
 import { median } from '../statistics.ts'
-import type { Tools } from '../suite.ts'
+import type { Tools, Workload } from '../suite.ts'
 import type { RuntimeSizes } from './sizes.ts'
-import { HELD_TENANT, onServers } from './targets.ts'
 import { endTasks, submitTasks, taskIds } from './tasks.ts'
+
+/** A tenant with a quota of one slot: while one of its tasks sleeps, its others wait. Tasks without a tenant run. */
+export const HELD_TENANT = 'held'
 
 /** The sleeping task takes one of them. */
 const START = { fill: { slots: '5' } }
@@ -23,7 +25,7 @@ const SLEEP_SECONDS = '600'
 const SLICES = 3
 const CLIENTS = 8
 
-export const queue = onServers({
+export const queue: Workload<ServerTarget, RuntimeSizes> = {
   name: 'queue',
   measures: ({ waitingTasks }) => {
     const count = waitingTasks.toLocaleString('en')
@@ -76,7 +78,7 @@ export const queue = onServers({
       queue_restart: again.readyMs ?? null,
     }
   },
-})
+}
 
 /** A floor has no quotas, so its other tasks would wait too. */
 const hasQuotas = async ({ url }: RunningServer): Promise<boolean> =>

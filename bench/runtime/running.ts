@@ -8,13 +8,15 @@
 
 import { MB } from '../measure.ts'
 import { descendantsOf, memoryBytes } from '../process-stats.ts'
-import { onServers } from './targets.ts'
+import type { ServerTarget } from '../server.ts'
+import type { Workload } from '../suite.ts'
+import type { RuntimeSizes } from './sizes.ts'
 import { endTasks, submitTasks, taskIds, tasksIn } from './tasks.ts'
 
 /** Longer than any round; they are ended. */
 const SLEEP_SECONDS = '600'
 
-export const running = onServers({
+export const running: Workload<ServerTarget, RuntimeSizes> = {
   name: 'running',
   measures: ({ sleepingTasks }) => [
     {
@@ -52,4 +54,4 @@ export const running = onServers({
       running_growth: growth / MB / sleepingTasks,
     }
   },
-})
+}

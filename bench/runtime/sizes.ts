@@ -7,8 +7,6 @@ export interface RuntimeSizes {
   readonly warmUpTasks: number
   /** Tasks of a single client, one after the other. */
   readonly singleTasks: number
-  /** Tasks of a single client that rests before each of them. */
-  readonly restedTasks: number
   /** Tasks of all clients together where rates are measured. */
   readonly rateTasks: number
   /** Milliseconds after which no further task begins: a slow machine does fewer. */
@@ -21,7 +19,6 @@ export interface RuntimeSizes {
   readonly waitingTasks: number
   /** Milliseconds that a service creates and removes tasks: long enough to remove some, or to see what hours bring. */
   readonly steadyMs: number
-  readonly starts: number
 }
 
 const MINUTE_MS = 60_000
@@ -29,25 +26,21 @@ const MINUTE_MS = 60_000
 export const FULL: RuntimeSizes = {
   warmUpTasks: 200,
   singleTasks: 400,
-  restedTasks: 40,
   rateTasks: 1_200,
   limitMs: 1_500,
   sleepingTasks: 100,
   settleMs: 500,
   waitingTasks: 10_000,
   steadyMs: process.env.TASKMILL_NIGHTLY === '1' ? 10 * MINUTE_MS : 8_000,
-  starts: 5,
 }
 
 export const QUICK: RuntimeSizes = {
   warmUpTasks: 10,
   singleTasks: 30,
-  restedTasks: 5,
   rateTasks: 60,
   limitMs: 500,
   sleepingTasks: 10,
   settleMs: 50,
   waitingTasks: 200,
   steadyMs: 2_500,
-  starts: 2,
 }

@@ -7,9 +7,8 @@ import type { NetworkRules } from '../../shared/contract/runtime-request.ts'
 import { MB } from '../measure.ts'
 import type { ServerTarget } from '../server.ts'
 import { median } from '../statistics.ts'
-import type { Tools } from '../suite.ts'
-import type { SandboxSizes } from './sizes.ts'
-import { SANDBOX, type SandboxWorkload } from './targets.ts'
+import type { Tools, Workload } from '../suite.ts'
+import { SANDBOX } from './targets.ts'
 
 const SLICES = 6
 const SLOTS = 4
@@ -17,7 +16,19 @@ const CLIENTS = 2 * SLOTS
 const STREAMS = 3
 const CHUNK_BYTES = 8 * MB
 
-export const network: SandboxWorkload = {
+interface SandboxSizes {
+  /** Tasks that make a fresh service warm before the clock starts. */
+  readonly warmUpTasks: number
+  /** Of one client, one after the other; and of all clients together where rates are measured. In each slice. */
+  readonly singleTasks: number
+  readonly rateTasks: number
+  /** Milliseconds after which no further task of a slice begins. */
+  readonly sliceMs: number
+  /** Of one stream. */
+  readonly streamMegabytes: number
+}
+
+export const network: Workload<ServerTarget, SandboxSizes> = {
   name: 'network',
   measures: () => [
     {
@@ -45,7 +56,7 @@ export const network: SandboxWorkload = {
     },
     { key: 'network_stream_host', label: '… over the network of the host', unit: 'MB/s', better: 'higher' },
   ],
-  run: async ({ server }, tools) => (server === undefined ? {} : await compared(server, tools)),
+  run: compared,
 }
 
 async function compared(server: ServerTarget, { sizes, load, freshPrefix }: Tools<SandboxSizes>) {

@@ -1,17 +1,22 @@
-/** The sandbox: our launcher and our service compared with bwrap and with the minimal cost of a sandbox. */
+/** What the report says nothing of: networks of sandboxes. */
+import type { Lifetime } from '../lifetime.ts'
+import { commandTarget, copiedProgram, quoted, type ServerTarget } from '../server.ts'
 import { suiteOf } from '../suite.ts'
-import { launch } from './launch.ts'
 import { network } from './network.ts'
-import { rate, single } from './service.ts'
-import { FULL, QUICK } from './sizes.ts'
-import { sandboxTargets } from './targets.ts'
 
 export const sandbox = suiteOf({
   name: 'sandbox',
-  full: FULL,
-  quick: QUICK,
-  roundsMs: 90_000,
-  prepare: (_config, lifetime) => sandboxTargets(lifetime),
+  full: { warmUpTasks: 100, singleTasks: 100, rateTasks: 400, sliceMs: 1_000, streamMegabytes: 512 },
+  quick: { warmUpTasks: 5, singleTasks: 10, rateTasks: 20, sliceMs: 500, streamMegabytes: 8 },
+  roundsMs: 60_000,
+  prepare: async (_config, lifetime) => [await ourServer(lifetime)],
   isClosed: true,
-  workloads: [launch, single, rate, network],
+  workloads: [network],
 })
+
+async function ourServer(lifetime: Lifetime): Promise<ServerTarget> {
+  const program = quoted(await copiedProgram('taskmill-runtime', lifetime))
+  const serve = `${program} serve --listen-addr 127.0.0.1:{port} --data-dir {dir} --max-running-tasks {slots}`
+  const kind = { healthPath: '/healthz', fill: { slots: '4' } }
+  return commandTarget('taskmill', `${serve} --max-queued-tasks 20000`, kind, lifetime)
+}

@@ -1,13 +1,11 @@
 /**
- * Measures the time from spawn to the first answer with an empty data directory, and the idle memory (Pss). For every
- * suite.
+ * Measures the time from spawn to the first answer with an empty data directory, and the idle memory (Pss).
  */
-
-import { MB } from './measure.ts'
-import { memoryBytes } from './process-stats.ts'
-import type { ServerTarget } from './server.ts'
-import { median } from './statistics.ts'
-import type { Workload } from './suite.ts'
+import { MB } from '../measure.ts'
+import { memoryBytes } from '../process-stats.ts'
+import type { ServerTarget } from '../server.ts'
+import { median } from '../statistics.ts'
+import type { Workload } from '../suite.ts'
 
 /** Milliseconds after which a started server is idle. */
 const IDLE_AFTER_MS = 300
@@ -15,8 +13,8 @@ const IDLE_AFTER_MS = 300
 export const start: Workload<ServerTarget, { readonly starts: number }> = {
   name: 'start',
   measures: () => [
-    { key: 'start_ready', label: 'ready after start', unit: 'ms', better: 'lower' },
-    { key: 'start_idle_memory', label: 'idle memory', unit: 'MB', better: 'lower' },
+    { key: 'start_ready', label: 'ready after start', unit: 'ms', better: 'lower', goal: { timesFloor: 1.4 } },
+    { key: 'start_idle_memory', label: 'memory, idle', unit: 'MB', better: 'lower', goal: { timesFloor: 1.5 } },
   ],
   async run(target, { sizes }) {
     const readyMs: number[] = []
