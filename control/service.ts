@@ -12,6 +12,8 @@ import { prepareDecoding } from './graph/decode.ts'
 import type { Graph, Task } from './graph/graph.ts'
 import { controlApp } from './http/app.ts'
 import { EventStreams } from './operations/event-streams.ts'
+import { JoinedTaskLists } from './operations/joined-tasks.ts'
+import { OwnTaskLists } from './operations/list.ts'
 import type { OperationParts } from './operations/parts.ts'
 import { Readiness } from './operations/readiness.ts'
 import { WaitingEvents } from './operations/waiting-events.ts'
@@ -110,6 +112,9 @@ export class ControlService {
       ...{ addressGuards, callbacks, listSkills, mcpServers: mcp.servers, unknownFields, maxBodyBytes, maxFanOut },
       maxGraphResultBytes,
       ...{ stopping, log },
+      taskLists: new (keeper.replica === undefined ? OwnTaskLists : JoinedTaskLists)({
+        ...{ store, keeper, resultFiles, eventStreams },
+      }),
       runtimePool: runtime.pool,
       tracing,
     }

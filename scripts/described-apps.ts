@@ -9,7 +9,7 @@ const guard = () => {}
 /** `hasDatabase` adds the routes with which replicas ask each other. */
 export const describedControl = ({ hasDatabase = false } = {}) =>
   controlApp({
-    parts: { log, keeper: hasDatabase ? { others: {} } : {} },
+    parts: { log, keeper: { others: {}, ...(hasDatabase && { replica: {} }) } },
     guard,
     startedAt: 0,
     counters: {},

@@ -44,7 +44,8 @@ export function controlApp({ parts, counters, guard, streamLimits, startedAt }: 
   const { log, maxBodyBytes, unknownFields } = parts
   const errorBody = (error: Error): ErrorResponse => ({ error: error.message })
   const app: AnyElysia = httpService({ log, guard, errorBody, maxBodyBytes, unknownFields })
-  addForwarding(app, parts) // before the routes that it is for
+  const isReplica = parts.keeper.replica !== undefined
+  if (isReplica) addForwarding(app, parts) // before the routes that it is for
   addTaskRoutes(app, parts)
   addApprovalRoutes(app, parts)
   addGraphRoutes(app, parts)
@@ -62,7 +63,7 @@ export function controlApp({ parts, counters, guard, streamLimits, startedAt }: 
   addMetricsRoute(app, counters, parts)
   addCapacityRoute(app, parts)
   addRuntimeRoutes(app, parts)
-  addReplicaRoutes(app, parts)
+  if (isReplica) addReplicaRoutes(app, parts, streamLimits)
   addDashboardRoutes(app)
   addDescriptionRoutes(app, CONTROL_INFO)
   refuseOtherMethods(app)

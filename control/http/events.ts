@@ -4,13 +4,13 @@ import { badRequest } from '../../shared/contract/errors.ts'
 import { anyText, choice, described, other } from '../../shared/http/openapi/route.ts'
 import { traceIdOf } from '../../shared/http/service.ts'
 import { IDLE_TIMEOUT_SECONDS } from '../../shared/http/time-limits.ts'
+import type { KeptEvents } from '../log/keeper.ts'
 import { type Positions, positionsIn } from '../log/positions.ts'
 import { Membership } from '../operations/membership.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import { type WatchAddress, watchSubject } from '../operations/watch-subject.ts'
 import { EventStream, KeepAlive } from './event-stream.ts'
 import { JoinedEvents } from './joined-events.ts'
-import { ownPart, PartStream, partHeaders } from './replica-events.ts'
 import type { StreamLimits } from './stream-limits.ts'
 import { graphErrors, TASK_PLACES } from './task-places.ts'
 
@@ -28,44 +28,30 @@ const errors = { 400: 'The id to continue after is invalid.', 503: 'Too many str
 export function addEventRoutes(app: AnyElysia, parts: OperationParts, limits: StreamLimits): void {
   const keepAlive = new KeepAlive(limits.keepAliveMs)
   const { keeper, eventStreams } = parts
-  const { others } = keeper
   const membership = new Membership(keeper)
   const open = async (
     request: Request,
     query: { after?: string; until?: string },
     address?: WatchAddress,
   ): Promise<Response> => {
-    const [place, untilEnded] = [placeOf(request, query.after, others !== undefined), isUntilEnded(query.until)]
+    const [place, untilEnded] = [placeAfter(keeper.numbers, request, query.after), isUntilEnded(query.until)]
     const [[block, seq] = [], ...more] = typeof place === 'object' ? place : []
     const after = more.length === 0 && typeof place === 'object' ? (seq ?? block) : place // one graph has one order
     const subject = address === undefined ? {} : await watchSubject(parts, address, after)
     const asked = { subject, after, untilEnded }
-    if (request.method === 'HEAD') return new Response(null, { headers: HEADERS })
+    if (request.method === 'HEAD') return new Response(null, { headers: EVENT_STREAM_HEADERS })
     app.server?.timeout(request, IDLE_TIMEOUT_SECONDS)
     const stream = new EventStream(keepAlive, limits.slowClientMs)
     const watch = parts.eventStreams.open(asked, stream)
     keepAlive.add(stream) // not before: a refused stream would stay
     stream.onClosed = () => watch.end()
-    return new Response(stream.body, { headers: HEADERS })
-  }
-  /** The events of this replica alone, for another one. */
-  const openPart = (request: Request, given: string | undefined, adopting: readonly number[]): Response => {
-    const blocks = () => keeper.numbers.blocks!()
-    app.server?.timeout(request, IDLE_TIMEOUT_SECONDS)
-    const stream = new PartStream(keepAlive, limits.slowClientMs)
-    const after = placeOf(request, given, true)
-    const headers = { ...HEADERS, ...partHeaders(blocks(), adopting) } // before the events, which lack those graphs
-    const asked = { subject: {}, after, untilEnded: false, part: ownPart(blocks) }
-    const watch = eventStreams.open(asked, stream)
-    keepAlive.add(stream)
-    stream.onClosed = () => watch.end()
-    return new Response(stream.body, { headers })
+    return new Response(stream.body, { headers: EVENT_STREAM_HEADERS })
   }
   /** The events of all replicas. */
   const openJoined = async (request: Request, given: string | undefined, traceId: string): Promise<Response> => {
-    const place = placeOf(request, given, true)
+    const place = placeAfter(keeper.numbers, request, given)
     const after = typeof place === 'number' ? 0 : place
-    if (request.method === 'HEAD') return new Response(null, { headers: HEADERS })
+    if (request.method === 'HEAD') return new Response(null, { headers: EVENT_STREAM_HEADERS })
     const joined = await membership.now()
     const onEnd = eventStreams.enter('clients')
     app.server?.timeout(request, IDLE_TIMEOUT_SECONDS)
@@ -75,16 +61,13 @@ export function addEventRoutes(app: AnyElysia, parts: OperationParts, limits: St
     const events = new JoinedEvents({ parts, membership, keepAliveMs, client, after, traceId, onEnd })
     client.onClosed = () => events.end()
     void events.run(joined)
-    return new Response(client.body, { headers: HEADERS })
+    return new Response(client.body, { headers: EVENT_STREAM_HEADERS })
   }
   app
     .get(
       '/events',
-      ({ query, request, set }) => {
-        if (others === undefined) return open(request, query)
-        if (request.headers.has(others.hopHeader)) return openPart(request, query.after, others.adopting)
-        return openJoined(request, query.after, traceIdOf(set))
-      },
+      ({ query, request, set }) =>
+        keeper.replica === undefined ? open(request, query) : openJoined(request, query.after, traceIdOf(set)),
       described({
         section,
         summary: 'Watch the service',
@@ -125,21 +108,22 @@ export function addEventRoutes(app: AnyElysia, parts: OperationParts, limits: St
   }
 }
 
-const HEADERS = {
+export const EVENT_STREAM_HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-store',
   'x-accel-buffering': 'no', // nginx would hold events back
 }
 
-/** `isShared`: positions of several replicas are known, too. Throws 400. */
-function placeOf(request: Request, after: string | undefined, isShared: boolean): number | Positions | undefined {
-  const lastId = request.headers.get('last-event-id')
-  if (lastId !== null && lastId !== '') return positionOf('Last-Event-ID', lastId, isShared)
-  return after === undefined ? undefined : positionOf('after', after, isShared)
-}
-
-function positionOf(name: string, text: string, isShared: boolean): number | Positions {
-  const positions = isShared ? positionsIn(text) : undefined
+/** What a stream continues after: with a database, also positions in the events of several replicas. Throws 400. */
+export function placeAfter(
+  numbers: Pick<KeptEvents['numbers'], 'blocks'>,
+  request: Request,
+  after: string | undefined,
+): number | Positions | undefined {
+  const lastId = request.headers.get('last-event-id') ?? ''
+  const [name, text] = lastId === '' ? ['after', after] : ['Last-Event-ID', lastId]
+  if (text === undefined) return undefined
+  const positions = numbers.blocks === undefined ? undefined : positionsIn(text)
   if (positions !== undefined) return positions
   if (/^\d{1,16}$/.test(text)) return Number(text)
   throw badRequest(`invalid ${name} ${JSON.stringify(text)}: expected the id of an event, or 0`)

@@ -2,7 +2,7 @@
  * Sends requests on to the replica that has the graph, and hands its answers back as they come.
  *
  * A graph is looked up in the database only if it is not here. A request goes on once: one that came from another replica
- * is answered here, or with 503. Without a database, nothing of this is done.
+ * is answered here, or with 503. Without a database, everything that there is is here.
  */
 import type { AnyElysia } from 'elysia'
 import { readBody } from '../../shared/http/request-body.ts'
@@ -39,12 +39,7 @@ export interface ForwardingParts {
   readonly maxBodyBytes: number
 }
 
-/** Undefined without a database. */
-export function forwarderOf(
-  app: AnyElysia,
-  { keeper: { others }, maxBodyBytes }: ForwardingParts,
-): Forward | undefined {
-  if (others === undefined) return undefined
+export function forwarderOf(app: AnyElysia, { keeper: { others }, maxBodyBytes }: ForwardingParts): Forward {
   return async (request, named, { traceId, body, waitMs }) => {
     if (others.isHere(named)) return undefined
     const place = await others.find(named)
@@ -69,7 +64,6 @@ export function forwarderOf(
 export function addForwarding(app: AnyElysia, parts: ForwardingParts): void {
   const { others, replica } = parts.keeper
   const forward = forwarderOf(app, parts)
-  if (forward === undefined || others === undefined) return
   app.onRequest(({ request, set }) => {
     if (request.headers.has(others.hopHeader)) set.headers[others.replicaHeader] = String(replica?.id)
   })

@@ -12,15 +12,13 @@ import { traceIdOf, traceOf } from '../../shared/http/service.ts'
 import { cancelGraph } from '../operations/cancel.ts'
 import { deleteGraph } from '../operations/delete-graph.ts'
 import { getGraphJson } from '../operations/get-graph.ts'
-import { graphLines, joinedGraphs } from '../operations/joined-graphs.ts'
 import { MISSING_REPLICAS_HEADER } from '../operations/joined-lines.ts'
 import { listGraphs } from '../operations/list-graphs.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import { rerun } from '../operations/rerun.ts'
 import { unreadableGraphs } from '../operations/unreadable-graphs.ts'
 import { graphPageRequest, graphQuery } from './graph-query.ts'
-import { linesResponse, MISSING_REPLICAS } from './joined-lists.ts'
-import { NEXT_CURSOR_HEADER } from './query-values.ts'
+import { MISSING_REPLICAS, NEXT_CURSOR_HEADER } from './query-values.ts'
 import { graphErrors } from './task-places.ts'
 import { LINKS_OF_GRAPH } from './tasks.ts'
 import { waitQuery, waitSignal } from './wait-ms.ts'
@@ -34,21 +32,12 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
   app
     .get(
       '/graphs',
-      async ({ query, request, set }): Promise<readonly (GraphSummary | UnreadableGraph)[] | Response> => {
+      async ({ query, request, set }): Promise<readonly (GraphSummary | UnreadableGraph)[]> => {
         const asked = graphPageRequest(query, urlOf(request))
         const isUnreadable = asked.filter.states?.includes(UNREADABLE)
-        const { others } = parts.keeper
-        if (others && request.headers.has(others.hopHeader)) {
-          const { adopting } = others // before the page, so that what it lacks is named
-          const { position } = parts.eventStreams
-          return linesResponse(await graphLines(parts, asked), adopting, position)
-        }
-        const own = String(parts.eventStreams.position)
         const { graphs, nextCursor, missing, position } = isUnreadable
-          ? { ...(await unreadableGraphs(parts, asked)), missing: [], position: own }
-          : others
-            ? await joinedGraphs(parts, asked, traceIdOf(set))
-            : { ...(await listGraphs(parts, asked)), missing: [], position: own }
+          ? { ...(await unreadableGraphs(parts, asked)), missing: [], position: String(parts.eventStreams.position) }
+          : await listGraphs(parts, asked, traceIdOf(set))
         set.headers[EVENT_SEQ_HEADER] = position
         if (missing.length > 0) set.headers[MISSING_REPLICAS_HEADER] = missing.join(',')
         if (nextCursor !== undefined) set.headers[NEXT_CURSOR_HEADER] = nextCursor

@@ -5,8 +5,8 @@ import { JoinedPositions } from '../log/joined-positions.ts'
 import type { OtherReplica } from '../log/keeper.ts'
 import { blockOf } from '../log/number-blocks.ts'
 import { type Positions, positionsText } from '../log/positions.ts'
-import { joinedGraphs } from '../operations/joined-graphs.ts'
 import type { Joined } from '../operations/joined-lines.ts'
+import { listGraphs } from '../operations/list-graphs.ts'
 import type { Membership } from '../operations/membership.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import type { EventSink } from '../operations/watch-request.ts'
@@ -125,7 +125,7 @@ export class JoinedSession {
   async #read(replica: OtherReplica, onOpened: () => void): Promise<void> {
     const { parts, keepAliveMs, traceId } = this.#options
     const answer = await readReplicaEvents(
-      { others: parts.keeper.others!, replica, keepAliveMs, signal: this.#stop.signal, traceId },
+      { others: parts.keeper.others, replica, keepAliveMs, signal: this.#stop.signal, traceId },
       this.#textFor(replica.id),
     )
     this.positions.begun(replica.id, answer.blocks)
@@ -143,7 +143,7 @@ export class JoinedSession {
   #watchOwn() {
     const { keeper, eventStreams } = this.#options.parts
     const id = this.#ownId
-    if (keeper.others!.adopting.length > 0) this.#isIncomplete = true
+    if (keeper.others.adopting.length > 0) this.#isIncomplete = true
     const { own } = keeper.numbers.blocks!()
     const isOthers = (block: number) => this.positions.isClaimed(block) && !keeper.numbers.blocks!().own.includes(block)
     const known = this.#positionsFor(id)
@@ -246,7 +246,7 @@ export class JoinedSession {
   async #sendPresent(reason: string): Promise<void> {
     const { parts, client, traceId } = this.#options
     const all = { filter: {}, after: undefined, limit: MAX_RESET_GRAPHS }
-    const { graphs, nextCursor } = await joinedGraphs(parts, all, traceId)
+    const { graphs, nextCursor } = await listGraphs(parts, all, traceId)
     const truncated = nextCursor !== undefined
     const seq = parts.eventStreams.position
     const event: ServiceEvent = {

@@ -30,9 +30,8 @@ export function addMcpEndpoint(app: AnyElysia, parts: OperationParts): AnyElysia
   let handler: ReturnType<typeof load> | undefined
   const forward = forwarderOf(app, parts)
   const answerOfOwner = async (request: Request, body: unknown, options: ForwardOptions) => {
-    if (forward === undefined) return undefined
     for (const subject of subjectsOf(body)) {
-      if (parts.keeper.others?.isHere(subject)) return undefined
+      if (parts.keeper.others.isHere(subject)) return undefined
       const answer = await forward(request, subject, options).catch((error) => toolError(body, error))
       if (answer !== undefined) return answer
     }

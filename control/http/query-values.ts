@@ -56,5 +56,8 @@ export function truthOf(name: string, text = 'false'): boolean {
 export const invalidCursor = (cursor: string) =>
   badRequest(`invalid cursor ${JSON.stringify(cursor)}: expected the X-Next-Cursor of an earlier answer`)
 
+export const MISSING_REPLICAS =
+  'With a database: numbers of the replicas that the list lacks, because they do not answer, or nobody has adopted their graphs yet.'
+
 /** Names the cursor of the next page; absent on the last. */
 export const NEXT_CURSOR_HEADER = 'x-next-cursor'

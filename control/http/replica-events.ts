@@ -42,7 +42,7 @@ export async function readReplicaEvents(
   after: string | undefined,
 ): Promise<ReplicaEvents> {
   const silence = new AbortController()
-  const path = after === undefined ? '/events' : `/events?after=${after}`
+  const path = after === undefined ? '/replicas/events' : `/replicas/events?after=${after}`
   const headers = new Headers({ accept: 'text/event-stream', 'x-trace-id': traceId })
   const either = AbortSignal.any([signal, silence.signal])
   const answer = await others.ask(replica, { method: 'GET', path, headers, signal: either })

@@ -1,31 +1,42 @@
 /** Below /replicas: what replicas ask each other. Only with a database. */
 import type { AnyElysia } from 'elysia'
+import { EVENT_SEQ_HEADER } from '../../shared/contract/events.ts'
 import { MAX_SHOWN_TASKS } from '../../shared/contract/mcp-limits.ts'
 import { GiveUpRequest, PlacedAttempts, WaitedGraph } from '../../shared/contract/replicas.ts'
 import { TASK_STATUSES } from '../../shared/contract/task-status.ts'
 import { anyText, described, empty, json, other, repeatable, wholeNumber } from '../../shared/http/openapi/route.ts'
 import { readBody } from '../../shared/http/request-body.ts'
+import { urlOf } from '../../shared/http/request-url.ts'
+import { IDLE_TIMEOUT_SECONDS } from '../../shared/http/time-limits.ts'
 import { runCooperatively } from '../../shared/process/steps.ts'
 import { decodeJson, invalidJson } from '../json/body.ts'
 import { checkOf } from '../json/schema-check.ts'
 import { briefView, waitAnswer } from '../mcp-server/view.ts'
 import { giveUpIds } from '../operations/give-up-ids.ts'
-import { newestLines } from '../operations/joined-newest.ts'
+import { MISSING_REPLICAS_HEADER } from '../operations/joined-lines.ts'
+import { placedLines } from '../operations/joined-tasks.ts'
+import { graphLines } from '../operations/list-graphs.ts'
 import { knownGraph } from '../operations/named-tasks.ts'
+import { newestLines } from '../operations/newest-tasks.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import { attemptsHere } from '../operations/placed-attempts.ts'
 import { sharedPlaceOf } from '../operations/placed-tasks.ts'
 import { waitForTasks } from '../operations/wait.ts'
-import { linesResponse } from './joined-lists.ts'
+import { KeepAlive } from './event-stream.ts'
+import { EVENT_STREAM_HEADERS, placeAfter } from './events.ts'
+import { graphPageRequest, graphQuery } from './graph-query.ts'
 import { invalidCursor, knownValues, limitOf } from './query-values.ts'
+import { ownPart, PartStream, partHeaders } from './replica-events.ts'
+import type { StreamLimits } from './stream-limits.ts'
+import { graphTaskQuery, MAX_PAGE_TASKS, taskListRequest } from './task-query.ts'
 import { waitMsOf, waitQuery, waitSignal } from './wait-ms.ts'
 
 const section = 'The service'
 
-export function addReplicaRoutes(app: AnyElysia, parts: OperationParts): void {
-  const { others } = parts.keeper
-  if (others === undefined) return
+export function addReplicaRoutes(app: AnyElysia, parts: OperationParts, limits: StreamLimits): void {
   addIdsRoute(app, parts)
+  addListRoutes(app, parts)
+  addEventsRoute(app, parts, limits)
   app
     .get(
       '/replicas/attempts',
@@ -35,31 +46,6 @@ export function addReplicaRoutes(app: AnyElysia, parts: OperationParts): void {
         summary: 'Count the attempts of a replica',
         description: 'By their runtime services. Another replica asks for that when a caller lists or removes one.',
         answers: { 200: json(PlacedAttempts, 'The numbers of attempts.') },
-      }),
-    )
-    .get(
-      '/replicas/tasks',
-      async ({ query: { status, limit, cursor } }) => {
-        const before = cursor === undefined ? undefined : sharedPlaceOf(cursor)
-        if (cursor !== undefined && before === undefined) throw invalidCursor(cursor)
-        const asked = {
-          filter: { statuses: knownValues('status', status, TASK_STATUSES) },
-          ...{ before, limit: limitOf(limit, { most: MAX_SHOWN_TASKS, standard: MAX_SHOWN_TASKS }) },
-        }
-        const { adopting } = others // before the page, so that what it lacks is named
-        return linesResponse(await newestLines(parts, asked, briefView), adopting)
-      },
-      described({
-        section,
-        summary: 'List the newest tasks of a replica',
-        description: 'Another replica asks for that when a caller of its MCP server lists tasks.',
-        query: {
-          status: repeatable('A state.', TASK_STATUSES),
-          limit: wholeNumber(1, MAX_SHOWN_TASKS, `Tasks of a page. Default ${MAX_SHOWN_TASKS}.`),
-          cursor: anyText('The place of a task: continues with older ones.'),
-        },
-        answers: { 200: other('text/plain', 'A line with the counts, then one for each task, with its place.') },
-        errors: { 400: 'A parameter is invalid. The message lists the valid values.' },
       }),
     )
     .get(
@@ -83,6 +69,105 @@ export function addReplicaRoutes(app: AnyElysia, parts: OperationParts): void {
         errors: { 400: 'wait_ms is invalid.', 404: 'The replica does not have the graph.' },
       }),
     )
+}
+
+/** Pages of this replica for the others: a line for each entry, with its place. */
+function addListRoutes(app: AnyElysia, parts: OperationParts): void {
+  const { keeper, eventStreams, executors } = parts
+  const lists = parts.taskLists
+  const linesOf = async (lines: () => Promise<string>): Promise<Response> => {
+    const { adopting } = keeper.others // before the page, so that what it lacks is named
+    const position = String(eventStreams.position)
+    return new Response(await lines(), {
+      headers: {
+        'content-type': 'text/plain; charset=utf-8',
+        [EVENT_SEQ_HEADER]: position,
+        ...(adopting.length > 0 && { [MISSING_REPLICAS_HEADER]: adopting.join(',') }),
+      },
+    })
+  }
+  const errors = { 400: 'A parameter is invalid. The message lists the valid values.' }
+  app
+    .get(
+      '/replicas/tasks',
+      ({ query }) => {
+        const { filter, cursor, limit = MAX_PAGE_TASKS } = taskListRequest(query, executors.types, lists)
+        return linesOf(() =>
+          placedLines(parts, filter, cursor === undefined ? undefined : sharedPlaceOf(cursor), limit),
+        )
+      },
+      described({
+        section,
+        summary: 'List the tasks of a replica',
+        description: 'Another replica asks for that when a caller lists tasks.',
+        query: graphTaskQuery,
+        answers: { 200: other('text/plain', 'A line for each task, with its place and its record.') },
+        errors,
+      }),
+    )
+    .get(
+      '/replicas/newest-tasks',
+      ({ query: { status, limit, cursor } }) => {
+        const before = cursor === undefined ? undefined : sharedPlaceOf(cursor)
+        if (cursor !== undefined && before === undefined) throw invalidCursor(cursor)
+        const asked = {
+          filter: { statuses: knownValues('status', status, TASK_STATUSES) },
+          ...{ before, limit: limitOf(limit, { most: MAX_SHOWN_TASKS, standard: MAX_SHOWN_TASKS }) },
+        }
+        return linesOf(() => newestLines(parts, asked, briefView))
+      },
+      described({
+        section,
+        summary: 'List the newest tasks of a replica',
+        description: 'Another replica asks for that when a caller of its MCP server lists tasks.',
+        query: {
+          status: repeatable('A state.', TASK_STATUSES),
+          limit: wholeNumber(1, MAX_SHOWN_TASKS, `Tasks of a page. Default ${MAX_SHOWN_TASKS}.`),
+          cursor: anyText('The place of a task: continues with older ones.'),
+        },
+        answers: { 200: other('text/plain', 'A line with the counts, then one for each task, with its place.') },
+        errors,
+      }),
+    )
+    .get(
+      '/replicas/graphs',
+      ({ query, request }) => linesOf(() => graphLines(parts, graphPageRequest(query, urlOf(request)))),
+      described({
+        section,
+        summary: 'List the graphs of a replica',
+        description: 'Another replica asks for that when a caller lists graphs.',
+        query: graphQuery,
+        answers: { 200: other('text/plain', 'A line for each graph, with its place and its summary.') },
+        errors,
+      }),
+    )
+}
+
+function addEventsRoute(app: AnyElysia, { keeper, eventStreams }: OperationParts, limits: StreamLimits): void {
+  const keepAlive = new KeepAlive(limits.keepAliveMs)
+  const blocks = () => keeper.numbers.blocks!()
+  app.get(
+    '/replicas/events',
+    ({ query, request }) => {
+      const after = placeAfter(keeper.numbers, request, query.after)
+      app.server?.timeout(request, IDLE_TIMEOUT_SECONDS)
+      const stream = new PartStream(keepAlive, limits.slowClientMs)
+      const headers = { ...EVENT_STREAM_HEADERS, ...partHeaders(blocks(), keeper.others.adopting) } // before the events
+      const asked = { subject: {}, after, untilEnded: false, part: ownPart(blocks) }
+      const watch = eventStreams.open(asked, stream)
+      keepAlive.add(stream)
+      stream.onClosed = () => watch.end()
+      return new Response(stream.body, { headers })
+    },
+    described({
+      section,
+      summary: 'Watch a replica',
+      description: 'Another replica reads its own events so, for each of its clients.',
+      query: { after: anyText('Continues after the event with this id; 0 begins with the oldest that is kept.') },
+      answers: { 200: other('text/event-stream', 'The events, until the client closes the connection.') },
+      errors: { 400: 'The id to continue after is invalid.', 503: 'Too many streams are open.' },
+    }),
+  )
 }
 
 function addIdsRoute(app: AnyElysia, parts: OperationParts): void {

@@ -5,9 +5,8 @@ import { TASK_STATUSES } from '../../shared/contract/task-status.ts'
 import { anyText, type QueryOf, repeatable, wholeNumber } from '../../shared/http/openapi/route.ts'
 import { LEGACY_OS_TYPES, normalizeTool } from '../graph/normalize.ts'
 import { isKnownType } from '../graph/validate.ts'
-import type { ListRequest } from '../operations/list.ts'
-import { sharedPlaceOf } from '../operations/placed-tasks.ts'
-import { placeOf, type TaskFilter } from '../operations/task-filter.ts'
+import type { ListRequest, TaskLists } from '../operations/list.ts'
+import type { TaskFilter } from '../operations/task-filter.ts'
 import { invalidCursor, invalidValue, knownValues, limitOf, valuesOf } from './query-values.ts'
 
 /** Most tasks of one page. */
@@ -27,25 +26,18 @@ const { graph_id: _, ...ofAnyGraph } = taskQuery
 /** The query of GET /graphs/{id}/tasks. */
 export const graphTaskQuery = ofAnyGraph
 
-/** Throws 400 with the parameter, its value and the allowed values. */
-export function taskListRequest(query: TaskQuery, types: ReadonlySet<string>): ListRequest {
+/** `lists` knows the cursors. Throws 400 with the parameter, its value and the allowed values. */
+export function taskListRequest(
+  query: TaskQuery,
+  types: ReadonlySet<string>,
+  lists: Pick<TaskLists, 'isCursor'>,
+): ListRequest {
   const { limit, cursor } = query
-  return {
-    filter: filterOf(query, types),
-    page:
-      limit === undefined && cursor === undefined
-        ? undefined
-        : { limit: pageLimitOf(limit), after: cursor === undefined ? undefined : afterOf(cursor) },
-  }
-}
-
-/** As `taskListRequest`, for a list that replicas join. It has cursors of its own. */
-export function joinedListRequest(query: TaskQuery, types: ReadonlySet<string>) {
-  const { limit, cursor } = query
-  const after = cursor === undefined ? undefined : sharedPlaceOf(cursor)
-  if (cursor !== undefined && after === undefined) throw invalidCursor(cursor)
-  const isPage = limit !== undefined || cursor !== undefined
-  return { filter: filterOf(query, types), after, limit: isPage ? pageLimitOf(limit) : undefined }
+  const filter = filterOf(query, types)
+  if (limit === undefined && cursor === undefined) return { filter, cursor, limit }
+  const asked = limitOf(limit, { most: MAX_PAGE_TASKS, standard: MAX_PAGE_TASKS })
+  if (cursor !== undefined && !lists.isCursor(cursor)) throw invalidCursor(cursor)
+  return { filter, cursor, limit: asked }
 }
 
 function filterOf({ status, type, graph_id: graphId }: TaskQuery, types: ReadonlySet<string>): TaskFilter {
@@ -57,17 +49,8 @@ function filterOf({ status, type, graph_id: graphId }: TaskQuery, types: Readonl
   }
 }
 
-const pageLimitOf = (limit: string | undefined): number =>
-  limitOf(limit, { most: MAX_PAGE_TASKS, standard: MAX_PAGE_TASKS })
-
 /** Also in the short forms in which a task may be submitted: `shell`, `os.shell`, `runtime.command`. */
 function toolOf(value: string, types: ReadonlySet<string>) {
   if (isKnownType(value, types)) return normalizeTool(value, undefined)
   throw invalidValue('type', value, [...[...types].sort(), ...[...LEGACY_OS_TYPES].sort()])
-}
-
-function afterOf(cursor: string) {
-  const place = placeOf(cursor)
-  if (place !== undefined) return place
-  throw invalidCursor(cursor)
 }

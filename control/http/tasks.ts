@@ -10,24 +10,22 @@ import { GraphDryRun } from '../../shared/contract/graph-dry-run.ts'
 import { SubmitResponse, TaskGraph } from '../../shared/contract/submission.ts'
 import { described, empty, json, truth } from '../../shared/http/openapi/route.ts'
 import { readBody } from '../../shared/http/request-body.ts'
-import { urlOf } from '../../shared/http/request-url.ts'
 import { traceIdOf, traceOf } from '../../shared/http/service.ts'
 import { WRITE_TIMEOUT_SECONDS } from '../../shared/http/time-limits.ts'
 import { nextTurn, runCooperatively } from '../../shared/process/steps.ts'
+import { answerAfterWait } from '../operations/answer-after-wait.ts'
 import { cancelTask } from '../operations/cancel.ts'
 import { deleteTask } from '../operations/delete.ts'
 import { dryRun, dryRunJson } from '../operations/dry-run.ts'
 import { getRecord } from '../operations/get.ts'
 import { MISSING_REPLICAS_HEADER } from '../operations/joined-lines.ts'
-import { joinedTasks, placedLines } from '../operations/joined-tasks.ts'
-import { listRecords, type RecordList } from '../operations/list.ts'
+import { OwnTaskLists, type TaskList } from '../operations/list.ts'
 import type { OperationParts } from '../operations/parts.ts'
-import { AcceptedElsewhere, submitAndWait } from '../operations/submit-and-wait.ts'
+import { submit } from '../operations/submit.ts'
 import { forwarderOf } from './forwarding.ts'
-import { linesResponse, MISSING_REPLICAS } from './joined-lists.ts'
-import { NEXT_CURSOR_HEADER, truthOf } from './query-values.ts'
+import { MISSING_REPLICAS, NEXT_CURSOR_HEADER, truthOf } from './query-values.ts'
 import { graphErrors, TASK_PLACES, type TaskPlace } from './task-places.ts'
-import { graphTaskQuery, joinedListRequest, MAX_PAGE_TASKS, taskListRequest, taskQuery } from './task-query.ts'
+import { graphTaskQuery, taskListRequest, taskQuery } from './task-query.ts'
 import { waitMsOf, waitQuery, waitSignal } from './wait-ms.ts'
 
 /** What the id of an accepted graph is good for. */
@@ -56,6 +54,7 @@ const EXAMPLE = {
 
 export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
   const forward = forwarderOf(app, parts)
+  const ownTaskLists = new OwnTaskLists(parts)
   app
     .post(
       '/tasks',
@@ -73,16 +72,13 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
         const key = request.headers.get('idempotency-key')
         set.status = 202
         const submission = { ...traceOf(set, request), key, caller: request }
-        try {
-          return await submitAndWait(parts, { body }, submission, () => waitSignal(app, request, query.wait_ms))
-        } catch (error) {
-          if (!(error instanceof AcceptedElsewhere)) throw error
-          const asked = { traceId: traceIdOf(set), body, waitMs: waitMsOf(query.wait_ms) }
-          const answer = await forward?.(request, { graphId: error.graphId }, asked)
-          if (answer !== undefined) return answer
-          if (parts.store.graph(error.graphId) === undefined) return error.json // it was removed
-          return await submitAndWait(parts, { body }, submission, () => waitSignal(app, request, query.wait_ms))
-        }
+        const submitted = await submit(parts, { body }, submission)
+        const until = waitSignal(app, request, query.wait_ms)
+        if (until === undefined) return submitted.json
+        const { elsewhere: graphId } = submitted
+        const asked = { traceId: traceIdOf(set), body, waitMs: waitMsOf(query.wait_ms) }
+        const answer = graphId === undefined ? undefined : await forward(request, { graphId }, asked)
+        return answer ?? answerAfterWait(parts, submitted, until)
       },
       described({
         section,
@@ -114,20 +110,11 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
     )
     .get(
       '/tasks',
-      async ({ query, request, set }) => {
-        const { others } = parts.keeper
-        const { position } = parts.eventStreams // before the page
-        if (others === undefined || query.graph_id !== undefined)
-          return listResponse(await listRecords(parts, taskListRequest(query, parts.executors.types)), position)
-        const { filter, limit, after } = joinedListRequest(query, parts.executors.types)
-        if (request.headers.has(others.hopHeader)) {
-          const { adopting } = others // before the page, so that what it lacks is named
-          return linesResponse(await placedLines(parts, filter, after, limit ?? MAX_PAGE_TASKS), adopting, position)
-        }
-        const filterQuery = new URL(urlOf(request)).searchParams
-        const asked = { filter, query: filterQuery, limit, after, traceId: traceIdOf(set) }
-        const list = await joinedTasks(parts, asked)
-        return listResponse(list, list.position)
+      async ({ query, set }) => {
+        const { taskLists } = parts
+        // What filters by a graph gets here only where the graph is.
+        const lists = query.graph_id === undefined ? taskLists : ownTaskLists
+        return listResponse(await lists.list(taskListRequest(query, parts.executors.types, lists), traceIdOf(set)))
       },
       described({
         section,
@@ -144,10 +131,9 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
     .get(
       '/graphs/:id/tasks',
       async ({ params, query }) => {
-        const { filter, page } = taskListRequest(query, parts.executors.types)
+        const { filter, ...page } = taskListRequest(query, parts.executors.types, ownTaskLists)
         const whole = { graphId: params.id, isWholeGraph: true }
-        const { position } = parts.eventStreams
-        return listResponse(await listRecords(parts, { filter: { ...filter, ...whole }, page }), position)
+        return listResponse(await ownTaskLists.list({ filter: { ...filter, ...whole }, ...page }))
       },
       described({
         section,
@@ -223,14 +209,11 @@ function addRoutesOfTask(
  * Sends a list that fits into its first part without a stream, because the server closes a connection on which a
  * request arrives during a streamed answer.
  */
-function listResponse(
-  { firstPart, rest, nextCursor, missing = [] }: RecordList & { readonly missing?: readonly number[] },
-  position: number | string,
-): Response {
+function listResponse({ firstPart, rest, nextCursor, missing, position }: TaskList): Response {
   const headers = {
     ...(missing.length > 0 && { [MISSING_REPLICAS_HEADER]: missing.join(',') }),
     'content-type': 'application/json',
-    [EVENT_SEQ_HEADER]: String(position),
+    [EVENT_SEQ_HEADER]: position,
     ...(nextCursor !== undefined && { [NEXT_CURSOR_HEADER]: nextCursor }),
   }
   if (rest === undefined) return new Response(firstPart, { headers })

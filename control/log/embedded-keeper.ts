@@ -12,6 +12,7 @@ import { Journal, type JournalOptions } from './journal.ts'
 import type { StoredFanOut } from './journaled-fan-out.ts'
 import type { SubmissionExtras } from './journaled-graph.ts'
 import type { Keeper, Purpose } from './keeper.ts'
+import { NO_OTHERS } from './no-others.ts'
 import { Persistence } from './persistence.ts'
 import type { Recovered } from './recovery.ts'
 import { ResultFiles } from './result-files.ts'
@@ -36,6 +37,7 @@ export class EmbeddedKeeper implements Keeper {
   readonly events: EventFeed
   readonly history: EventHistory
   readonly numbers: EventNumbers
+  readonly others = NO_OTHERS
   readonly #journal: Journal
   readonly #persistence: Persistence
 

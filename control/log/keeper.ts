@@ -38,8 +38,8 @@ export interface Keeper extends KeptEvents {
   readonly callbacks?: KeptCallbacks
   /** This service among those that share a database; absent without one. */
   readonly replica?: ReplicaView
-  /** The other ones; absent without a database. */
-  readonly others?: OtherReplicas
+  /** The other ones. Without a database, there are none. */
+  readonly others: OtherReplicas
 
   /** Why no change can be kept now. Absent while changes can be, and on a database: reads are refused there as well. */
   readonly fault?: string | undefined

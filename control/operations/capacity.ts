@@ -15,7 +15,7 @@ export interface CapacityParts {
 
 export async function capacityNow({ scheduler, runtimePool, keeper }: CapacityParts): Promise<CapacityResponse> {
   const { members } = runtimePool
-  const replicas = keeper.others && (await replicasNow(keeper.others))
+  const replicas = await replicasNow(keeper.others)
   const capacities = await Promise.all(members.map(async ({ capacity }) => runtimeNow(await capacity.look())))
   const runtimes = members.map(({ name, labels, isDraining }, i) => ({
     ...{ name, labels, draining: isDraining },
@@ -28,23 +28,21 @@ export async function capacityNow({ scheduler, runtimePool, keeper }: CapacityPa
     slots: { used: taken, count, queued, ...(hold !== undefined && { hold }) },
     runtime,
     runtimes,
-    ...(replicas && { replicas }),
+    ...(replicas.length > 0 && { replicas }),
   }
 }
 
-/** Undefined while the database is away. */
-async function replicasNow(others: OtherReplicas): Promise<ReplicaState[] | undefined> {
-  const found = await others.all().catch(() => undefined)
-  return (
-    found && [
-      ...found.live.map(({ id, address: url, leaseMs }) => ({
-        ...{ id, state: 'live' as const },
-        ...(url !== '' && { url }),
-        lease_ms_left: leaseMs,
-      })),
-      ...found.gone.map((id) => ({ id, state: 'gone' as const })),
-    ]
-  )
+/** None without a database, and while it is away. */
+async function replicasNow(others: OtherReplicas): Promise<ReplicaState[]> {
+  const { live, gone } = await others.all().catch(() => ({ live: [], gone: [] }))
+  return [
+    ...live.map(({ id, address: url, leaseMs }) => ({
+      ...{ id, state: 'live' as const },
+      ...(url !== '' && { url }),
+      lease_ms_left: leaseMs,
+    })),
+    ...gone.map((id) => ({ id, state: 'gone' as const })),
+  ]
 }
 
 /** The capacity of an empty pool. */

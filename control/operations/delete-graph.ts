@@ -20,7 +20,7 @@ export async function deleteGraph(
   id: string,
   traceId: string,
 ): Promise<void> {
-  if (store.graph(id) === undefined && (await keeper.others?.removeUnreadable(id))) {
+  if (store.graph(id) === undefined && (await keeper.others.removeUnreadable(id))) {
     log.info('graph deleted', { trace_id: traceId, graph_id: id, tasks: 0 })
     return
   }

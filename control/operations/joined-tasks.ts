@@ -4,11 +4,10 @@
  * Each replica is asked for pages of its tasks in that order, and the pages are merged. A replica that does not answer the
  * first request is left out, and named in the answer. Later, the list breaks with it.
  */
-import { ServiceError } from '../../shared/contract/errors.ts'
 import { runCooperatively } from '../../shared/process/steps.ts'
-import type { AskedReplica, Keeper } from '../log/keeper.ts'
-import { joinedLines, replicasToJoin } from './joined-lines.ts'
-import type { ListParts, Part, RecordList, RestOfList } from './list.ts'
+import type { Keeper } from '../log/keeper.ts'
+import { type JoinedLines, joinedLines, pagesElsewhere, replicasToJoin } from './joined-lines.ts'
+import type { ListParts, ListRequest, OwnListsParts, Part, RestOfList, TaskList, TaskLists } from './list.ts'
 import { inOrder, placedTasks, placeOfTask, type SharedPlace, sharedCursor, sharedPlaceOf } from './placed-tasks.ts'
 import { recordJson } from './record-json.ts'
 import type { TaskFilter } from './task-filter.ts'
@@ -19,19 +18,8 @@ const MAX_TASKS_PER_REQUEST = 1_000
 /** Characters of a part of the answer. */
 const PART_CHARACTERS = 64 * 1024
 
-export interface JoinedParts extends ListParts {
+export interface JoinedParts extends OwnListsParts {
   readonly keeper: Pick<Keeper, 'kept' | 'others' | 'replica'>
-  readonly eventStreams: { readonly position: number }
-}
-
-export interface JoinedRequest {
-  readonly filter: TaskFilter
-  /** The same filter as a query. */
-  readonly query: URLSearchParams
-  readonly after: SharedPlace | undefined
-  /** Undefined: all tasks. */
-  readonly limit: number | undefined
-  readonly traceId: string
 }
 
 /** A task in a page that one replica gets from another. */
@@ -72,14 +60,20 @@ class Source {
   readonly #page: (after: SharedPlace | undefined) => Promise<Item[]>
   #items: Item[] = []
   #next = 0
-  #after: SharedPlace | undefined
   #isLast = false
 
   /** `size` is that of a full page. */
-  constructor(size: number, after: SharedPlace | undefined, page: (after: SharedPlace | undefined) => Promise<Item[]>) {
+  constructor(size: number, page: (after: SharedPlace | undefined) => Promise<Item[]>) {
     this.#size = size
-    this.#after = after
     this.#page = page
+  }
+
+  /** The next page. */
+  show(items: Item[]): this {
+    this.#items = items
+    this.#next = 0
+    this.#isLast = items.length < this.#size
+    return this
   }
 
   get head(): Item | undefined {
@@ -91,10 +85,7 @@ class Source {
   }
 
   async fill(): Promise<void> {
-    this.#items = await this.#page(this.#after)
-    this.#next = 0
-    this.#isLast = this.#items.length < this.#size
-    this.#after = this.#items.at(-1)?.place
+    this.show(await this.#page(this.#items.at(-1)?.place))
   }
 
   take(): Item {
@@ -102,71 +93,58 @@ class Source {
   }
 }
 
-export interface JoinedTasks extends RecordList {
-  /** Replicas whose tasks the list lacks. */
-  readonly missing: readonly number[]
-  /** A stream of events continues after this id. */
-  readonly position: string
-}
+/** Lists the tasks of all replicas. */
+export class JoinedTaskLists implements TaskLists {
+  readonly #parts: JoinedParts
 
-export async function joinedTasks(parts: JoinedParts, request: JoinedRequest): Promise<JoinedTasks> {
-  const { filter, after, limit } = request
-  const joined = await replicasToJoin(parts.keeper)
-  const missing = [...joined.missing]
-  const lacks: Lacks = { missing, positions: new Map(joined.silent.map((id) => [id, id])) }
-  const { position } = parts.eventStreams
-  const size = Math.min(limit === undefined ? Number.POSITIVE_INFINITY : limit + 1, MAX_TASKS_PER_REQUEST)
-  const own = new Source(size, after, (from) => ownItems(parts, filter, from, size))
-  const sources = [own]
-  await Promise.all([
-    own.fill(),
-    ...joined.others.map(async (replica) => {
-      const source = new Source(size, after, (from) => itemsOf(parts, replica, request, { after: from, size }, lacks))
-      try {
-        await source.fill()
-        sources.push(source)
-      } catch (error) {
-        if (!(error instanceof ServiceError)) throw error
-        missing.push(replica.id)
-        lacks.positions.set(replica.id, replica.id) // nobody knows how far
-      }
-    }),
-  ])
-  const known = { missing: [...new Set(missing)], position: [position, ...lacks.positions.values()].join('-') }
-  const list = new MergedTasks(sources, limit)
-  const { text, isLast } = await list.next()
-  if (limit === undefined || isLast)
-    return { firstPart: text, rest: isLast ? undefined : list, nextCursor: list.cursor, ...known }
-  let whole = text // the cursor goes into a header
-  for (let part = await list.next(); ; part = await list.next()) {
-    whole += part.text
-    if (part.isLast) return { firstPart: whole, rest: undefined, nextCursor: list.cursor, ...known }
+  constructor(parts: JoinedParts) {
+    this.#parts = parts
+  }
+
+  isCursor(text: string): boolean {
+    return sharedPlaceOf(text) !== undefined
+  }
+
+  async list({ filter, cursor, limit }: ListRequest, traceId: string): Promise<TaskList> {
+    const parts = this.#parts
+    const after = cursor === undefined ? undefined : sharedPlaceOf(cursor)
+    const size = Math.min(limit === undefined ? Number.POSITIVE_INFINITY : limit + 1, MAX_TASKS_PER_REQUEST)
+    const joined = await replicasToJoin(parts.keeper)
+    const { position } = parts.eventStreams
+    const pathAfter = (from: SharedPlace | undefined) => `/replicas/tasks?${queryOf(filter, from, size)}`
+    const own = new Source(size, (from) => ownItems(parts, filter, from, size))
+    const first = { path: pathAfter(after), traceId }
+    const [items, elsewhere] = await Promise.all([
+      ownItems(parts, filter, after, size),
+      pagesElsewhere(parts, joined, first, (found, replica) => {
+        const rest = async (from: SharedPlace | undefined) =>
+          itemsIn(await joinedLines(parts, replica, { path: pathAfter(from), traceId }))
+        return new Source(size, rest).show(itemsIn(found))
+      }),
+    ])
+    const list = new MergedTasks([own.show(items), ...elsewhere.pages], limit)
+    const known = { missing: elsewhere.missing, position: [position, ...elsewhere.positions].join('-') }
+    const { text, isLast } = await list.next()
+    if (limit === undefined || isLast)
+      return { firstPart: text, rest: isLast ? undefined : list, nextCursor: list.cursor, ...known }
+    let whole = text // the cursor goes into a header
+    for (let part = await list.next(); ; part = await list.next()) {
+      whole += part.text
+      if (part.isLast) return { firstPart: whole, rest: undefined, nextCursor: list.cursor, ...known }
+    }
   }
 }
 
-interface Lacks {
-  /** Replicas whose tasks the list lacks. */
-  readonly missing: number[]
-  /** By replica: what a stream of its events continues after. */
-  readonly positions: Map<number, number>
+function queryOf({ statuses = [], tools = [] }: TaskFilter, after: SharedPlace | undefined, limit: number) {
+  const query = new URLSearchParams({ limit: String(limit) })
+  for (const status of statuses) query.append('status', status)
+  for (const { type, toolName } of tools) query.append('type', toolName === undefined ? type : `${type}.${toolName}`)
+  if (after !== undefined) query.set('cursor', sharedCursor(after))
+  return query
 }
 
-/** Adds to `lacks` what the page says. */
-async function itemsOf(
-  parts: JoinedParts,
-  replica: AskedReplica,
-  { query, traceId }: JoinedRequest,
-  { after, size }: { readonly after: SharedPlace | undefined; readonly size: number },
-  { missing, positions }: Lacks,
-): Promise<Item[]> {
-  const asked = new URLSearchParams(query)
-  asked.set('limit', String(size))
-  if (after !== undefined) asked.set('cursor', sharedCursor(after))
-  const found = await joinedLines(parts, replica, `/tasks?${asked}`, traceId)
-  missing.push(...found.missing)
-  if (!positions.has(replica.id)) positions.set(replica.id, found.position) // that of the first page
-  return found.lines.map(({ place, json }) => ({ place: sharedPlaceOf(place)!, json }))
-}
+const itemsIn = ({ lines }: JoinedLines): Item[] =>
+  lines.map(({ place, json }) => ({ place: sharedPlaceOf(place)!, json }))
 
 class MergedTasks implements RestOfList {
   readonly #sources: readonly Source[]

@@ -1,25 +1,16 @@
 /**
- * Lists tasks: as JSON records in the order of their creation, or through `view` with the newest first.
+ * Lists tasks as JSON records, in the order of their creation.
  *
  * Each part of a list is shown once all that it shows is kept. Tasks may change while a long list is read.
  */
-import { isYieldDue, nextTurn, runCooperatively, SLICE_MS, type Steps } from '../../shared/process/steps.ts'
+import { nextTurn, runCooperatively, SLICE_MS } from '../../shared/process/steps.ts'
 import type { Task } from '../graph/graph.ts'
 import type { Keeper } from '../log/keeper.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { knownGraph } from './named-tasks.ts'
 import { recordJson } from './record-json.ts'
 import type { ResultReader } from './stored-result.ts'
-import {
-  candidates,
-  cursorOf,
-  isListed,
-  isWanted,
-  type PageRequest,
-  type Place,
-  pageOf,
-  type TaskFilter,
-} from './task-filter.ts'
+import { candidates, isListed, isWanted, pageOf, placeOf, type TaskFilter } from './task-filter.ts'
 
 export interface ListParts {
   readonly store: TaskStore
@@ -27,10 +18,16 @@ export interface ListParts {
   readonly resultFiles: ResultReader
 }
 
+export interface OwnListsParts extends ListParts {
+  readonly eventStreams: { readonly position: number }
+}
+
 export interface ListRequest {
   readonly filter: TaskFilter
+  /** The end of the page before; undefined for the first one. */
+  readonly cursor: string | undefined
   /** Undefined: all matching tasks. */
-  readonly page: Pick<PageRequest, 'after' | 'limit'> | undefined
+  readonly limit: number | undefined
 }
 
 /** A JSON array of records. */
@@ -41,6 +38,20 @@ export interface RecordList {
   readonly rest: RestOfList | undefined
   /** Cursor of the next page; undefined on the last page and for lists without pages. */
   readonly nextCursor: string | undefined
+}
+
+export interface TaskList extends RecordList {
+  /** Replicas whose tasks the list lacks. */
+  readonly missing: readonly number[]
+  /** A stream of events continues after this id. */
+  readonly position: string
+}
+
+/** Lists all tasks. The replicas of a database share an order of tasks, which a service without one does not need. */
+export interface TaskLists {
+  /** Whether a text is the cursor of a page. */
+  isCursor(text: string): boolean
+  list(request: ListRequest, traceId: string): Promise<TaskList>
 }
 
 export interface RestOfList {
@@ -68,19 +79,39 @@ const CHUNK: PartSize = { characters: 64 * 1024, ms: SLICE_MS }
  */
 const PAGE: PartSize = { characters: 2 * 1024 * 1024, ms: 25 }
 
+/** Lists the tasks that this service has. */
+export class OwnTaskLists implements TaskLists {
+  readonly #parts: OwnListsParts
+
+  constructor(parts: OwnListsParts) {
+    this.#parts = parts
+  }
+
+  isCursor(text: string): boolean {
+    return placeOf(text) !== undefined
+  }
+
+  /** Throws 404 if the filter wants all tasks of a graph that does not exist. */
+  async list(request: ListRequest): Promise<TaskList> {
+    const position = String(this.#parts.eventStreams.position) // before the page
+    return { ...(await listRecords(this.#parts, request)), missing: [], position }
+  }
+}
+
 /**
  * Lists the matching tasks, oldest first. Records are made while the reader takes them, so a slow reader needs no
- * memory. Throws 404 if the filter wants all tasks of a graph that does not exist.
+ * memory.
  */
-export async function listRecords(parts: ListParts, { filter, page }: ListRequest): Promise<RecordList> {
+async function listRecords(parts: ListParts, { filter, cursor, limit }: ListRequest): Promise<RecordList> {
   const { store } = parts
   const { graphId, isWholeGraph } = filter
   if (isWholeGraph && graphId !== undefined) knownGraph(store, graphId)
-  if (page === undefined) {
+  if (limit === undefined) {
     const found = candidates(store, filter)
     return inParts(new RecordParts(parts, found, (task) => isWanted(filter, task)), CHUNK, undefined)
   }
-  const { tasks, nextCursor } = await runCooperatively(pageOf(store, { filter, ...page }), PAGE.ms)
+  const after = cursor === undefined ? undefined : placeOf(cursor)
+  const { tasks, nextCursor } = await runCooperatively(pageOf(store, { filter, after, limit }), PAGE.ms)
   const isStillListed = (task: Task) => isListed(store, filter, task)
   return inParts(new RecordParts(parts, tasks.values(), isStillListed), PAGE, nextCursor)
 }
@@ -130,63 +161,3 @@ class RecordParts implements RestOfList {
     this.#tasks.return?.(undefined)
   }
 }
-
-export interface NewestRequest {
-  readonly filter: TaskFilter
-  /** End of the page, exclusive. Undefined: the newest task. */
-  readonly before: Place | undefined
-  readonly limit: number
-}
-
-export interface NewestTasks<V> {
-  /** Number of matching tasks in each state, on all pages. */
-  readonly counts: Readonly<Record<string, number>>
-  /** The newest first. */
-  readonly tasks: readonly V[]
-  /** Position of the oldest task of the page; undefined if no older task matches. */
-  readonly nextCursor: string | undefined
-}
-
-/** Lists the newest matching tasks, each as `view` shows it. */
-export async function listNewest<V>(
-  { store, keeper }: Pick<ListParts, 'store' | 'keeper'>,
-  request: NewestRequest,
-  view: (task: Task) => V,
-): Promise<NewestTasks<V>> {
-  const { counts, last, hasMore } = await runCooperatively(scan(store, request))
-  const oldest = last[0]
-  const kept = keeper.kept('show')
-  const tasks = last.reverse().map(view)
-  await kept
-  return { counts, tasks, nextCursor: hasMore && oldest !== undefined ? cursorOf(oldest) : undefined }
-}
-
-interface Scan {
-  readonly counts: Readonly<Record<string, number>>
-  /** The oldest first. */
-  readonly last: Task[]
-  readonly hasMore: boolean
-}
-
-/**
- * Finds the last `limit` matching tasks before a position, and counts all matching tasks, of which there may be a
- * million.
- */
-function* scan(store: TaskStore, { filter, before, limit }: NewestRequest): Steps<Scan> {
-  const counts: Record<string, number> = {}
-  const ring: Task[] = []
-  let found = 0
-  let i = 0
-  for (const task of candidates(store, filter)) {
-    if (isWanted(filter, task)) {
-      counts[task.status] = (counts[task.status] ?? 0) + 1
-      if (before === undefined || isBefore(task, before)) ring[found++ % limit] = task
-    }
-    if (isYieldDue(i++)) yield
-  }
-  const start = found > limit ? found % limit : 0
-  return { counts, last: [...ring.slice(start), ...ring.slice(0, start)], hasMore: found > limit }
-}
-
-const isBefore = ({ graph, position }: Task, place: Place): boolean =>
-  graph.ordinal < place.ordinal || (graph.ordinal === place.ordinal && position < place.position)

@@ -13,6 +13,7 @@ import type { Retention } from '../store/retention.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import type { Tracing } from '../tracing/tracing.ts'
 import type { EventStreams } from './event-streams.ts'
+import type { TaskLists } from './list.ts'
 import type { Readiness } from './readiness.ts'
 
 export interface OperationParts {
@@ -31,6 +32,7 @@ export interface OperationParts {
   readonly idempotencyKeys: KeptKeys
   readonly resultFiles: KeptResults
   readonly eventStreams: EventStreams
+  readonly taskLists: TaskLists
   /** The current skills. */
   readonly listSkills: () => Promise<readonly OfferedSkill[]>
   readonly unknownFields: UnknownFields

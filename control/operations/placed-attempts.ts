@@ -33,7 +33,6 @@ export async function attemptsHere({ runtimePool, store }: AttemptsParts): Promi
 export async function attemptsElsewhere({ keeper }: Pick<AttemptsParts, 'keeper'>): Promise<AttemptsElsewhere> {
   const counts = new Map<string, number>()
   const { others, replica } = keeper
-  if (others === undefined) return { counts, missing: [] }
   const { live, gone } = await others.all()
   const missing = [...gone]
   const ask = async (asked: AskedReplica) => {

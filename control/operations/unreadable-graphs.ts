@@ -5,12 +5,12 @@ import { isoTime } from '../../shared/text/iso-time.ts'
 import type { Keeper } from '../log/keeper.ts'
 import { type GraphPageRequest, graphCursor } from './graph-filter.ts'
 
-/** None without a database: there, a file that cannot be read stops the start. Rejects with 503. */
+/** Rejects with 503. */
 export async function unreadableGraphs(
   { keeper }: { readonly keeper: Pick<Keeper, 'others'> },
   { after, limit }: Pick<GraphPageRequest, 'after' | 'limit'>,
 ): Promise<{ readonly graphs: readonly UnreadableGraph[]; readonly nextCursor: string | undefined }> {
-  const found = (await keeper.others?.unreadable(after?.ordinal ?? Number.MAX_SAFE_INTEGER, limit + 1)) ?? []
+  const found = await keeper.others.unreadable(after?.ordinal ?? Number.MAX_SAFE_INTEGER, limit + 1)
   const shown = found.slice(0, limit)
   const last = shown.at(-1)
   return {

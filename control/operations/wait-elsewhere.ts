@@ -22,7 +22,7 @@ export async function waitElsewhere(
   waitMs: number,
   { traceId, signal }: Caller,
 ): Promise<WaitedGraph | undefined> {
-  if (others === undefined || others.isHere({ graphId })) return undefined
+  if (others.isHere({ graphId })) return undefined
   const place = await others.find({ graphId })
   if (place === undefined || place.isHere) return undefined
   const { owner } = place

@@ -116,7 +116,7 @@ describeReplicas('the events of all replicas', (cluster) => {
     const [first, second] = controls as [Control, Control]
     await using _ = first
     await using __ = second
-    await using own = await open(first, '0', { 'x-taskmill-hop': String(await idOf(second)) })
+    await using own = await EventStreamClient.open(`${first.url}/replicas/events?after=0`, {})
     const [graph] = await endAt(controls, 'a')
     await second.ended('a1')
     expect(endsIn(await own.once((all) => endsIn(all).length > 0))).toEqual([graph!])

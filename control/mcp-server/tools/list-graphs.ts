@@ -4,7 +4,6 @@ import { badRequest } from '../../../shared/contract/errors.ts'
 import { ListGraphsAnswer } from '../../../shared/contract/mcp-answers.ts'
 import { ListGraphsInput } from '../../../shared/contract/mcp-inputs.ts'
 import { type GraphPlace, graphPlaceOf } from '../../operations/graph-filter.ts'
-import { joinedGraphs } from '../../operations/joined-graphs.ts'
 import { listGraphs } from '../../operations/list-graphs.ts'
 import { defineTool } from '../tool.ts'
 
@@ -20,10 +19,7 @@ export const listGraphsTool = defineTool({
     const after = cursor === undefined ? undefined : afterOf(cursor)
     const states = state === undefined ? [] : [state]
     const request = { filter: { states, name, labels: Object.entries(labels) }, after, limit }
-    const { graphs, nextCursor, missing } =
-      parts.keeper.others === undefined
-        ? { ...(await listGraphs(parts, request)), missing: [] }
-        : await joinedGraphs(parts, request, traceId)
+    const { graphs, nextCursor, missing } = await listGraphs(parts, request, traceId)
     return {
       graphs: [...graphs],
       ...(nextCursor !== undefined && { next_cursor: nextCursor }),

@@ -3,10 +3,8 @@
 import { badRequest } from '../../../shared/contract/errors.ts'
 import { ListTasksAnswer } from '../../../shared/contract/mcp-answers.ts'
 import { ListTasksInput } from '../../../shared/contract/mcp-inputs.ts'
-import { joinedNewest } from '../../operations/joined-newest.ts'
-import { listNewest } from '../../operations/list.ts'
-import { sharedPlaceOf } from '../../operations/placed-tasks.ts'
-import { placeOf } from '../../operations/task-filter.ts'
+import { newestTasks } from '../../operations/newest-tasks.ts'
+import { type SharedPlace, sharedPlaceOf } from '../../operations/placed-tasks.ts'
 import { defineTool } from '../tool.ts'
 import { briefView } from '../view.ts'
 
@@ -20,25 +18,19 @@ export const listTasksTool = defineTool({
   isReadOnly: true,
   async run({ status, graph_id, limit = 20, cursor }, parts, { traceId }): Promise<ListTasksAnswer> {
     const statuses = status === undefined ? [] : [status]
-    if (parts.keeper.others !== undefined && graph_id === undefined) {
-      const asked = { filter: { statuses }, before: placeIn(cursor, sharedPlaceOf), limit }
-      const { counts, tasks, nextCursor, missing } = await joinedNewest(parts, asked, briefView, traceId)
-      return {
-        ...{ counts: { ...counts }, tasks: [...tasks] },
-        ...(nextCursor !== undefined && { next_cursor: nextCursor }),
-        ...(missing.length > 0 && { missing_replicas: [...missing] }),
-      }
-    }
     const filter = { statuses, graphId: graph_id, isWholeGraph: graph_id !== undefined }
-    const asked = { filter, before: placeIn(cursor, placeOf), limit }
-    const { counts, tasks, nextCursor } = await listNewest(parts, asked, briefView)
-    return { counts: { ...counts }, tasks: [...tasks], ...(nextCursor !== undefined && { next_cursor: nextCursor }) }
+    const asked = { filter, before: cursor === undefined ? undefined : placeIn(cursor), limit }
+    const { counts, tasks, nextCursor, missing } = await newestTasks(parts, asked, briefView, traceId)
+    return {
+      ...{ counts: { ...counts }, tasks: [...tasks] },
+      ...(nextCursor !== undefined && { next_cursor: nextCursor }),
+      ...(missing.length > 0 && { missing_replicas: [...missing] }),
+    }
   },
 })
 
-function placeIn<P>(cursor: string | undefined, read: (cursor: string) => P | undefined): P | undefined {
-  if (cursor === undefined) return undefined
-  const place = read(cursor)
+function placeIn(cursor: string): SharedPlace {
+  const place = sharedPlaceOf(cursor)
   if (place !== undefined) return place
   throw badRequest('invalid input: cursor: expected next_cursor of an earlier answer')
 }

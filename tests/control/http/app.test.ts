@@ -12,6 +12,7 @@ import { RuntimePool } from '../../../control/executors/runtime/pool.ts'
 import { controlApp } from '../../../control/http/app.ts'
 import { McpServers } from '../../../control/mcp-client/servers.ts'
 import { EventStreams } from '../../../control/operations/event-streams.ts'
+import { OwnTaskLists } from '../../../control/operations/list.ts'
 import { Readiness } from '../../../control/operations/readiness.ts'
 import { WaitingEvents } from '../../../control/operations/waiting-events.ts'
 import { AddressGuard } from '../../../control/outbound/address-guard.ts'
@@ -48,6 +49,10 @@ const addressGuards = {
   callbacks: new AddressGuard({ policy: 'public', flag: 'callback-policy' }),
   http: new AddressGuard({ policy: 'any', flag: 'http-policy' }),
 }
+const eventStreams = new EventStreams({
+  ...{ store, events, history, numbers, stopping, maxStreams: 1_000, log },
+  waiting: new WaitingEvents({ store, scheduler, executors, keeper }),
+})
 const parts = {
   addressGuards,
   ...{
@@ -60,10 +65,8 @@ const parts = {
     readiness,
     idempotencyKeys,
     resultFiles,
-    eventStreams: new EventStreams({
-      ...{ store, events, history, numbers, stopping, maxStreams: 1_000, log },
-      waiting: new WaitingEvents({ store, scheduler, executors, keeper }),
-    }),
+    eventStreams,
+    taskLists: new OwnTaskLists({ store, keeper, resultFiles, eventStreams }),
   },
   callbacks: new Callbacks({
     ...{ store, keeper, dataDir: dir.path, guard: addressGuards.callbacks, secret: undefined, log },

@@ -6,9 +6,11 @@
  */
 import { expect, test } from 'bun:test'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
+import { NO_OTHERS } from '../../../control/log/no-others.ts'
 import { getCall, getRecord, getTask } from '../../../control/operations/get.ts'
-import { listNewest, listRecords } from '../../../control/operations/list.ts'
+import { OwnTaskLists } from '../../../control/operations/list.ts'
 import { readLogs } from '../../../control/operations/logs.ts'
+import { newestTasks } from '../../../control/operations/newest-tasks.ts'
 import { openTaskLog } from '../../../control/operations/task-log.ts'
 import { wait } from '../../../control/operations/wait.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
@@ -36,7 +38,7 @@ function world() {
   }
   return {
     parts: {
-      ...{ store, keeper: { kept } },
+      ...{ store, keeper: { kept, others: NO_OTHERS }, eventStreams: { position: 0 } },
       resultFiles: { read: async () => ({ lost: 'lost' }) },
       executors: new ExecutorRegistry(),
       scheduler: { outputOf: () => undefined, slotUse: { taken: 0, count: 1, hold: undefined } },
@@ -66,9 +68,10 @@ const SHOWN: Readonly<Record<string, (world: World) => unknown>> = {
     (await getRecord(parts, { id: 'a' }, () => undefined)) !== '' && isFlushed(),
   'a call': async ({ parts, isFlushed }) => (await getCall(parts, 'a')) !== '' && isFlushed(),
   'a list': async ({ parts, isFlushed }) =>
-    (await listRecords(parts, { filter: {}, page: undefined })).firstPart !== '' && isFlushed(),
+    (await new OwnTaskLists(parts).list({ filter: {}, cursor: undefined, limit: undefined })).firstPart !== '' &&
+    isFlushed(),
   'the newest': async ({ parts, isFlushed }) =>
-    (await listNewest(parts, newest, isFlushed)).tasks.every((isShownFlushed) => isShownFlushed),
+    (await newestTasks(parts, newest, isFlushed, '')).tasks.every((isShownFlushed) => isShownFlushed),
   logs: async ({ parts, end, isFlushed }) => {
     end()
     const request = { address: { id: 'a' }, stream: undefined, offset: 0, limit: 10 }

@@ -7,20 +7,33 @@ import { isYieldDue, runCooperatively, type Steps } from '../../shared/process/s
 import type { Task } from '../graph/graph.ts'
 import type { Keeper } from '../log/keeper.ts'
 import type { TaskStore } from '../store/tasks.ts'
-import { joinedLines, replicasToJoin } from './joined-lines.ts'
-import type { ListParts, NewestTasks } from './list.ts'
+import { newestFirst } from './graph-filter.ts'
+import { type JoinedLines, pagesElsewhere, replicasToJoin } from './joined-lines.ts'
 import { inOrder, placeOfTask, type SharedPlace, sharedCursor, sharedPlaceOf } from './placed-tasks.ts'
 import { candidates, isWanted, type TaskFilter } from './task-filter.ts'
 
-export interface JoinedNewestParts extends Pick<ListParts, 'store'> {
+export interface NewestParts {
+  readonly store: TaskStore
   readonly keeper: Pick<Keeper, 'kept' | 'others' | 'replica'>
 }
 
-export interface JoinedNewestRequest {
-  readonly filter: Pick<TaskFilter, 'statuses'>
+export interface NewestRequest {
+  /** With a graph, which is here, other replicas are not asked. */
+  readonly filter: Pick<TaskFilter, 'statuses' | 'graphId' | 'isWholeGraph'>
   /** End of the page, exclusive. Undefined: the newest task. */
   readonly before: SharedPlace | undefined
   readonly limit: number
+}
+
+export interface NewestTasks<V> {
+  /** Number of matching tasks in each state, on all pages. */
+  readonly counts: Readonly<Record<string, number>>
+  /** The newest first. */
+  readonly tasks: readonly V[]
+  /** Position of the oldest task of the page; undefined if no older task matches. */
+  readonly nextCursor: string | undefined
+  /** Replicas whose tasks the page lacks. */
+  readonly missing: readonly number[]
 }
 
 type Counts = Record<string, number>
@@ -41,8 +54,8 @@ const COUNTS = 'counts'
 
 /** A page of this replica for another one: a line with the counts, then a line for each task, with its place. */
 export async function newestLines<V>(
-  parts: JoinedNewestParts,
-  request: JoinedNewestRequest,
+  parts: NewestParts,
+  request: NewestRequest,
   view: (task: Task) => V,
 ): Promise<string> {
   const { counts, items } = await ownPage(parts, request, view)
@@ -50,30 +63,20 @@ export async function newestLines<V>(
   return `${COUNTS} ${JSON.stringify(counts)}\n${lines.join('')}`
 }
 
-/** The page, and the replicas whose tasks it lacks. */
-export async function joinedNewest<V>(
-  parts: JoinedNewestParts,
-  request: JoinedNewestRequest,
+/** Lists the newest matching tasks, each as `view` shows it. */
+export async function newestTasks<V>(
+  parts: NewestParts,
+  request: NewestRequest,
   view: (task: Task) => V,
   traceId: string,
-): Promise<NewestTasks<V> & { readonly missing: readonly number[] }> {
-  const joined = await replicasToJoin(parts.keeper)
-  const missing = [...joined.missing]
-  const path = `/replicas/tasks?${queryOf(request)}`
-  const pages = await Promise.all([
+): Promise<NewestTasks<V>> {
+  const isOfAll = request.filter.graphId === undefined
+  const joined = isOfAll ? await replicasToJoin(parts.keeper) : NOBODY
+  const [own, elsewhere] = await Promise.all([
     ownPage(parts, request, view),
-    ...joined.others.map(async (replica): Promise<NewestPage<V>> => {
-      try {
-        const found = await joinedLines(parts, replica, path, traceId)
-        missing.push(...found.missing)
-        return pageIn<V>(found.lines)
-      } catch (error) {
-        if (!(error instanceof ServiceError)) throw error
-        missing.push(replica.id)
-        return { counts: {}, items: [] }
-      }
-    }),
+    pagesElsewhere(parts, joined, { path: `/replicas/newest-tasks?${queryOf(request)}`, traceId }, pageIn<V>),
   ])
+  const pages = [own, ...elsewhere.pages]
   const sorted = pages.flatMap(({ items }) => items).sort((a, b) => inOrder(b.place, a.place))
   // A graph that changes hands may be in two pages.
   const items = sorted.filter(({ place }, i) => i === 0 || inOrder(sorted[i - 1]!.place, place) !== 0)
@@ -83,12 +86,13 @@ export async function joinedNewest<V>(
     counts: sum(pages.map(({ counts }) => counts)),
     tasks: shown.map((item) => item.view),
     nextCursor: items.length > shown.length && last !== undefined ? sharedCursor(last.place) : undefined,
-    missing: [...new Set(missing)],
+    missing: elsewhere.missing,
   }
 }
 
-function pageIn<V>(lines: readonly { readonly place: string; readonly json: string }[]): NewestPage<V> {
-  const [head, ...tasks] = lines
+const NOBODY = { others: [], missing: [], silent: [] }
+
+function pageIn<V>({ lines: [head, ...tasks] }: JoinedLines): NewestPage<V> {
   if (head?.place !== COUNTS) throw new ServiceError(503, 'a page of another replica has no counts')
   return {
     counts: JSON.parse(head.json),
@@ -97,8 +101,8 @@ function pageIn<V>(lines: readonly { readonly place: string; readonly json: stri
 }
 
 async function ownPage<V>(
-  { store, keeper }: JoinedNewestParts,
-  request: JoinedNewestRequest,
+  { store, keeper }: NewestParts,
+  request: NewestRequest,
   view: (task: Task) => V,
 ): Promise<NewestPage<V>> {
   const { counts, tasks } = await runCooperatively(newest(store, request))
@@ -108,10 +112,13 @@ async function ownPage<V>(
   return { counts, items }
 }
 
+/** Tasks that are collected beyond a page before the older ones are left out. */
+const MOST_OLDER = 1_000
+
 /** The order of graphs in memory is that of their acceptance or adoption, so a page looks at all tasks. */
 function* newest(
   store: TaskStore,
-  { filter, before, limit }: JoinedNewestRequest,
+  { filter, before, limit }: NewestRequest,
 ): Steps<{ readonly counts: Counts; readonly tasks: readonly Task[] }> {
   const counts: Counts = {}
   const most = limit + 1
@@ -123,13 +130,13 @@ function* newest(
     counts[task.status] = (counts[task.status] ?? 0) + 1
     if (before !== undefined && inOrder(placeOfTask(task), before) >= 0) continue
     tasks.push(task)
-    if (tasks.length >= 2 * most) tasks = newestOf(tasks, most)
+    if (tasks.length >= most + MOST_OLDER) tasks = newestOf(tasks, most)
   }
   return { counts, tasks: newestOf(tasks, most) }
 }
 
 const newestOf = (tasks: Task[], most: number): Task[] =>
-  tasks.sort((a, b) => inOrder(placeOfTask(b), placeOfTask(a))).slice(0, most)
+  tasks.sort((a, b) => newestFirst(a.graph, b.graph) || b.position - a.position).slice(0, most)
 
 function sum(all: readonly Counts[]): Counts {
   const counts: Counts = {}
@@ -138,7 +145,7 @@ function sum(all: readonly Counts[]): Counts {
   return counts
 }
 
-function queryOf({ filter: { statuses = [] }, before, limit }: JoinedNewestRequest): URLSearchParams {
+function queryOf({ filter: { statuses = [] }, before, limit }: NewestRequest): URLSearchParams {
   const query = new URLSearchParams({ limit: String(limit) })
   for (const status of statuses) query.append('status', status)
   if (before !== undefined) query.set('cursor', sharedCursor(before))
