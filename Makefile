@@ -8,7 +8,7 @@ endif
 # The scripts of package.json call it by its name.
 export PATH := $(dir $(BUN)):$(PATH)
 
-.PHONY: demo demo-cluster test test-long crash crash-cluster check build bench release test-portable format docs clean nightly launcher launcher-check
+.PHONY: demo demo-cluster test test-long crash crash-cluster mutants check build bench release test-portable format docs clean nightly launcher launcher-check
 
 demo: node_modules
 	@$(BUN) run --silent demo
@@ -61,6 +61,11 @@ crash: node_modules
 # above; the message of a round that fails has its own seed.
 crash-cluster: node_modules
 	@TASKMILL_SEED='$(SEED)' TASKMILL_ROUNDS='$(ROUNDS)' $(BUN) run --silent test --all ./tests/crash/cluster.long.test.ts
+
+# Puts faults into rules, one at a time, and runs the tests that have to notice them. RULE picks rules by a word of theirs.
+RULE ?=
+mutants: node_modules
+	@$(BUN) scripts/mutate.ts '$(RULE)'
 
 format: node_modules
 	@$(BUN) run --silent format

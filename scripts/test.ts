@@ -13,11 +13,11 @@
  * The run must leave nothing behind: no process with the mark of this run, no file in its temporary directory, no
  * cgroup. The last line of output is `N passed, N failed`.
  */
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { allPids } from '../shared/process/processes.ts'
 import { allCgroups, leftCgroups } from './left-cgroups.ts'
+import { markedProcesses } from './marked-processes.ts'
 
 const ROOT = dirname(import.meta.dir)
 
@@ -138,22 +138,8 @@ function withoutColours(text: string): string {
 /** Processes that carry the mark of this run, once those that are just ending had a moment to do so. */
 async function leftProcesses(): Promise<string[]> {
   for (let look = 0; ; look++) {
-    const left = markedProcesses()
-    if (left.length === 0 || look === 200) return left
+    const left = [...markedProcesses(run)]
+    if (left.length === 0 || look === 200) return left.map(([pid, command]) => `${pid} ${command}`)
     await Bun.sleep(50)
   }
-}
-
-function markedProcesses(): string[] {
-  const left: string[] = []
-  // There are none on macOS, whose processes do not show their environment.
-  for (const pid of allPids().filter((one) => one !== process.pid)) {
-    try {
-      if (!readFileSync(`/proc/${pid}/environ`, 'utf8').includes(`TASKMILL_TEST_RUN=${run}`)) continue
-      left.push(`${pid} ${readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')}`)
-    } catch {
-      // gone, or not ours to look at
-    }
-  }
-  return left
 }

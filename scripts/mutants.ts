@@ -1,0 +1,217 @@
+/** Rules with a fault each, and the tests that have to notice it. `scripts/mutate.ts` tries them. */
+
+export interface Mutant {
+  readonly rule: string
+  readonly file: string
+  /** Stands once in the file. */
+  readonly text: string
+  readonly instead: string
+  /** Files or folders below `tests/`. */
+  readonly tests: readonly string[]
+}
+
+export const MUTANTS: readonly Mutant[] = [
+  {
+    rule: 'a backoff has an upper bound',
+    file: 'control/graph/backoff.ts',
+    text: '** (n - 2), maxMs)',
+    instead: '** (n - 2), Number.MAX_VALUE)',
+    tests: ['control/graph/backoff.test.ts'],
+  },
+  {
+    rule: 'the second attempt waits for the first length of the backoff',
+    file: 'control/graph/backoff.ts',
+    text: '** (n - 2), maxMs)',
+    instead: '** (n - 1), maxMs)',
+    tests: ['contract/retries.test.ts'],
+  },
+  {
+    rule: 'a task with `retry: n` has n + 1 attempts',
+    file: 'control/scheduler/outcomes.ts',
+    text: 'task.retry + 1 - task.usedAttempts',
+    instead: 'task.retry - task.usedAttempts',
+    tests: ['contract/retries.test.ts'],
+  },
+  {
+    rule: 'a failure that `retry_on` leaves out is final',
+    file: 'control/graph/retry-rule.ts',
+    text: 'retries?.retry_on?.includes(code) ?? true',
+    instead: 'true',
+    tests: ['contract/retries.test.ts'],
+  },
+  {
+    rule: 'a task cannot depend on itself',
+    file: 'control/graph/validate.ts',
+    text: 'if (position !== undefined && position !== of) return position',
+    instead: 'if (position !== undefined) return position',
+    tests: ['contract/submit.test.ts'],
+  },
+  {
+    rule: 'ids are unique in a graph',
+    file: 'control/graph/validate.ts',
+    text: 'if (!repeated.has(id)) report(',
+    instead: 'if (repeated.has(id)) report(',
+    tests: ['contract/submit.test.ts'],
+  },
+  {
+    rule: 'tasks that depend on a failed one are skipped',
+    file: 'control/scheduler/outcomes.ts',
+    text: '    else this.endedTasks.add(task, report)\n',
+    instead: '',
+    tests: ['contract/scheduling.test.ts'],
+  },
+  {
+    rule: 'a task waits for all its dependencies',
+    file: 'control/scheduler/outcomes.ts',
+    text: 'if (--graph.missing[dependent.position]! > 0) continue',
+    instead: 'if (--graph.missing[dependent.position]! > 1) continue',
+    tests: ['contract/scheduling.test.ts'],
+  },
+  {
+    rule: 'no more attempts run than there are slots',
+    file: 'control/scheduler/slots.ts',
+    text: 'return this.#taken < this.#count && this.#resuming.size === 0',
+    instead: 'return this.#taken <= this.#count && this.#resuming.size === 0',
+    tests: ['contract/scheduling.test.ts'],
+  },
+  {
+    rule: '`run_if: failed` runs after a failure',
+    file: 'control/graph/conditions.ts',
+    text: "if (runIf === 'always' || has('bad')) return 'run'",
+    instead: "if (runIf === 'always') return 'run'",
+    tests: ['contract/graph-rules.test.ts'],
+  },
+  {
+    rule: 'a key with another body is refused',
+    file: 'control/log/idempotency.ts',
+    text: 'if (known.sent.hash !== sent.hash) throw',
+    instead: 'if (known.sent.hash === sent.key) throw',
+    tests: ['contract/idempotency.test.ts'],
+  },
+  {
+    rule: 'a frame of the journal counts only with its checksum',
+    file: 'control/log/journal-format.ts',
+    text: '  if (checksumOf(payload) !== header[1]) return undefined\n',
+    instead: '',
+    tests: ['control/log/journal.test.ts'],
+  },
+  {
+    rule: 'damage before what is on disk is no torn end',
+    file: 'control/log/journal-format.ts',
+    text: 'return syncedBehind(bytes, at, synced) > at ?',
+    instead: 'return syncedBehind(bytes, at, synced) > bytes.length ?',
+    tests: ['control/log/journal.test.ts'],
+  },
+  {
+    rule: 'who waits for a failed sync is told',
+    file: 'control/log/group-commit.ts',
+    text: 'for (const { reject } of [...served, ...this.#waiting, ...others]) reject(error)',
+    instead: 'for (const { resolve } of [...served, ...this.#waiting, ...others]) resolve()',
+    tests: ['control/log/journal.test.ts', 'control/log/persistence.test.ts'],
+  },
+  {
+    rule: 'the keeper keeps graphs for the whole retention',
+    file: 'control/store/retention.ts',
+    text: 'if (graph.endedAt! + retentionMs > now) return',
+    instead: 'if (graph.endedAt! > now) return',
+    tests: ['control/store/retention.test.ts', 'contract/retention.test.ts'],
+  },
+  {
+    rule: 'a strange host is refused',
+    file: 'shared/http/guard.ts',
+    text: "if (isAddress(name) || !name.includes('.')) return true",
+    instead: 'if (name.length > 0) return true',
+    tests: ['contract/guard.test.ts'],
+  },
+  {
+    rule: 'a layer without a fitting rule refuses a name',
+    file: 'shared/egress/rules.ts',
+    text: "if (allow !== undefined && rule === undefined) return refused({ kind: 'unlisted' })",
+    instead: "if (allow === undefined && rule !== undefined) return refused({ kind: 'unlisted' })",
+    tests: ['shared/egress/rules.test.ts'],
+  },
+  {
+    rule: 'a limit is above 0',
+    file: 'shared/request/limits.ts',
+    text: 'if (value <= 0) throw',
+    instead: 'if (value < 0) throw',
+    tests: ['contract/runtime-submit.test.ts'],
+  },
+  {
+    rule: 'a task may reserve all that is left',
+    file: 'runtime/ledger/amounts.ts',
+    text: "return pids > 0 && pids > limits.pids - reserved.pids ? 'pids' : null",
+    instead: "return pids > 0 && pids >= limits.pids - reserved.pids ? 'pids' : null",
+    tests: ['runtime/ledger'],
+  },
+  {
+    rule: 'an ended task gives its reservation back',
+    file: 'runtime/ledger/ledger.ts',
+    text: '    this.#reserved = minus(this.#reserved, amounts)\n',
+    instead: '',
+    tests: ['contract/runtime-resources.test.ts'],
+  },
+  {
+    rule: 'a strict task is refused what the host lacks',
+    file: 'runtime/plan/shortages.ts',
+    text: 'if (!this.#isStrict) return',
+    instead: 'if (this.#isStrict) return',
+    tests: ['contract/runtime-plan.test.ts'],
+  },
+  {
+    rule: 'a task with an owner is killed by that owner',
+    file: 'runtime/tasks/kill.ts',
+    text: 'if (wanted !== null && wanted !== owner) {',
+    instead: 'if (wanted !== null && owner === null) {',
+    tests: ['contract/runtime-kill.test.ts'],
+  },
+  {
+    rule: 'a killed task is cancelled, whatever its exit code',
+    file: 'runtime/launch/classification.ts',
+    text: "  if (reason === 'kill') return { code: 'cancelled', message: 'task was cancelled' }\n",
+    instead: '',
+    tests: ['contract/runtime-kill.test.ts'],
+  },
+  {
+    rule: 'a task that prints too much has failed',
+    file: 'runtime/launch/classification.ts',
+    text: 'Math.max(stdout_bytes, stderr_bytes) > max_output_bytes',
+    instead: 'Math.max(stdout_bytes, stderr_bytes) > 2 * max_output_bytes',
+    tests: ['runtime/launch/classification.test.ts'],
+  },
+  {
+    rule: 'a sandbox sees the host read-only',
+    file: 'runtime/launch/sandbox-view.ts',
+    text: "    ['freeze', '/'],\n",
+    instead: '',
+    tests: ['contract/runtime-sandbox.test.ts'],
+  },
+  {
+    rule: 'a sandbox does not see hidden paths',
+    file: 'runtime/launch/sandbox-view.ts',
+    text: "if (kind === 'mask') return !isCovered",
+    instead: "if (kind === 'mask') return isCovered",
+    tests: ['runtime/sandbox/view.test.ts'],
+  },
+  {
+    rule: 'inline output ends at its limit',
+    file: 'shared/streams/bounded-output.ts',
+    text: 'this.#isTruncated ||= part.length < chunk.length',
+    instead: 'this.#isTruncated ||= part.length > chunk.length',
+    tests: ['shared/streams/bounded-output.test.ts'],
+  },
+  {
+    rule: '`wait` that runs out of time exits with 3',
+    file: 'adapter/commands/wait.ts',
+    text: '(all_terminal ? EXIT.success : EXIT.waitTimedOut)',
+    instead: '(all_terminal ? EXIT.success : EXIT.error)',
+    tests: ['contract/client.test.ts'],
+  },
+  {
+    rule: '`wait --fail` exits with 1 after a failure',
+    file: 'adapter/commands/wait.ts',
+    text: 'values.fail && hasFailed ? EXIT.error',
+    instead: 'values.fail && !hasFailed ? EXIT.error',
+    tests: ['contract/client-graphs.test.ts'],
+  },
+]
