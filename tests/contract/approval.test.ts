@@ -1,5 +1,5 @@
 /** Tasks that wait until somebody approves or rejects them. Source: docs/http.md, "Approve or reject a task". */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import {
@@ -17,8 +17,6 @@ import { EventStreamClient } from '../support/event-stream.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 import { Gate } from './gate.ts'
-
-setDefaultTimeout(60_000)
 
 const ADA = { who: 'ada', why: 'the plan is sound' }
 

@@ -1,5 +1,5 @@
 /** Tasks that take over an earlier outcome by a key. Source: docs/graphs.md, "Outcomes by key". */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { MAX_CACHE_KEY_CHARACTERS, MAX_CACHE_TTL_MS } from '../../shared/contract/cache.ts'
@@ -11,8 +11,6 @@ import { startPair } from '../support/pair.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 import { Gate } from './gate.ts'
-
-setDefaultTimeout(60_000)
 
 const cached = (id: string, key: string, more: object = {}) => ({
   ...{ id, type: 'noop', params: { message: id } },

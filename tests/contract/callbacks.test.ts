@@ -1,5 +1,5 @@
 /** Callbacks of graphs: what is sent, signed, tried again, kept over crashes, and refused. Against the built service. */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { lookup } from 'node:dns/promises'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -17,8 +17,6 @@ import { waitFor } from '../support/runtime-tasks.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 import { Gate } from './gate.ts'
-
-setDefaultTimeout(60_000)
 
 const ANY = { flags: ['--callback-policy', 'any'], env: { SERVICE_SHELL_POLICY: 'open' } }
 const noop = { id: 'a', type: 'noop' }

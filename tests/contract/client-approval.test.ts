@@ -1,12 +1,10 @@
 /** `taskmill approve` and `reject`, and what `run` says of a task that waits for them. Source: docs/client.md. */
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { builtProgram } from '../../scripts/build.ts'
 import { runClient } from '../support/client.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { testEnvironment } from '../support/service.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 let control: Control
 const client = (args: readonly string[], stdin?: string) => runClient(args, { url: control.url, stdin })

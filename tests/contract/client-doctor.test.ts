@@ -1,5 +1,5 @@
 /** `taskmill doctor`: each finding with its remedy. Against the built executables, with a HOME of its own. */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import {
   chmodSync,
   copyFileSync,
@@ -20,8 +20,6 @@ import { canMount, smallDisk } from '../support/small-disk.ts'
 import { endProcess } from '../support/stand-in-docker.ts'
 import { tempDir } from '../support/temp.ts'
 import { upData, upPlace } from '../support/up.ts'
-
-setDefaultTimeout(60_000)
 
 interface Doctored {
   exitCode: number

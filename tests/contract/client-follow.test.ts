@@ -2,7 +2,7 @@
  * `taskmill run` and `taskmill watch`: against a real service, through its restart, and against services of the test that
  * drop connections or have no events.
  */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { builtProgram as binary } from '../../scripts/build.ts'
@@ -16,8 +16,6 @@ import { tempDir } from '../support/temp.ts'
 import { startInTerminal } from '../support/terminal.ts'
 import { until } from '../support/until.ts'
 import { Gate } from './gate.ts'
-
-setDefaultTimeout(60_000)
 
 let control: Control
 const client = (args: readonly string[], options: Parameters<typeof runClient>[1] = {}) =>

@@ -1,11 +1,9 @@
 /** Graphs in files: `check`, `submit --dry-run`, and YAML. Source: docs/client.md. */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { runClient } from '../support/client.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { type TempDir, tempDir } from '../support/temp.ts'
-
-setDefaultTimeout(60_000)
 
 let control: Control
 let temp: TempDir

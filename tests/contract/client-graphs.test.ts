@@ -1,9 +1,7 @@
 /** What the client does with whole graphs: list them, look at one, wait for one. */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { runClient } from '../support/client.ts'
 import { type Control, startControl } from '../support/control.ts'
-
-setDefaultTimeout(60_000)
 
 let control: Control
 const client = (args: readonly string[]) => runClient(args, { url: control.url })

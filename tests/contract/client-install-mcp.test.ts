@@ -1,5 +1,5 @@
 /** `taskmill install-mcp --write`: against the built client, with a HOME of its own. */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Client } from '@modelcontextprotocol/client'
@@ -11,8 +11,6 @@ import { freePort } from '../support/free-port.ts'
 import { testEnvironment } from '../support/service.ts'
 import { tempDir } from '../support/temp.ts'
 import { upData, upPlace } from '../support/up.ts'
-
-setDefaultTimeout(60_000)
 
 const URL = 'http://127.0.0.1:9000'
 

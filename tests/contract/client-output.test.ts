@@ -2,12 +2,10 @@
  * What the client prints: JSON on one line in a pipe, indented on a terminal, text for people with `-o table`. Nothing
  * that a task wrote is obeyed by a terminal.
  */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { runClient } from '../support/client.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { runInTerminal } from '../support/terminal.ts'
-
-setDefaultTimeout(60_000)
 
 let control: Control
 const client = (args: readonly string[], env: Record<string, string> = {}) => runClient(args, { url: control.url, env })

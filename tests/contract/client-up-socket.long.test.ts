@@ -1,13 +1,11 @@
 /** `taskmill up --socket`. Against the built executables; every test has a HOME of its own. */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Finding } from '../../adapter/doctor/finding.ts'
 import { startBridge } from '../support/bridge.ts'
 import { endProcess } from '../support/stand-in-docker.ts'
 import { upData, upPlace } from '../support/up.ts'
-
-setDefaultTimeout(60_000)
 
 const modeOf = (path: string) => statSync(path).mode & 0o777
 

@@ -1,5 +1,5 @@
 /** `taskmill up`, `status` and `down`. Against the built executables; every test has a HOME and ports of its own. */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { ownPaths } from '../../adapter/own-services/record.ts'
@@ -12,8 +12,6 @@ import { endProcess } from '../support/stand-in-docker.ts'
 import { tempDir } from '../support/temp.ts'
 import { isAlive, until } from '../support/until.ts'
 import { upData, upPlace } from '../support/up.ts'
-
-setDefaultTimeout(60_000)
 
 const modeOf = (path: string) => statSync(path).mode & 0o777
 const pidsOf = (place: { started(): number[] }) => place.started().toSorted()

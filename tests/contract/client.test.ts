@@ -416,37 +416,19 @@ describe('the command line', () => {
       ['polka'],
       'unknown subcommand "polka" (there are: run, submit, check, wait, watch, rerun, get, list, graphs, graph, logs, network, approve, reject, cancel, delete, act, translate, tools, capabilities, runtimes, health, up, status, down, doctor, ensure-running, mcp, install-mcp, schema, version, help)',
     ],
-    [
-      ['constructor'],
-      'unknown subcommand "constructor" (there are: run, submit, check, wait, watch, rerun, get, list, graphs, graph, logs, network, approve, reject, cancel, delete, act, translate, tools, capabilities, runtimes, health, up, status, down, doctor, ensure-running, mcp, install-mcp, schema, version, help)',
-    ],
     [['wiat'], 'unknown subcommand "wiat" (did you mean "wait"?)'],
     [['kill', 'a'], 'unknown subcommand "kill" (did you mean "cancel"?)'],
-    [['--dance'], 'unknown flag --dance (see --help)'],
-    [
-      ['--url', 'http://127.0.0.1:1', 'wait', 'a', '--fail'],
-      'flags come after the subcommand: taskmill SUBCOMMAND --url',
-    ],
     [['-o=table', 'health'], 'flags come after the subcommand: taskmill SUBCOMMAND -o=table'],
     [['wait', 'a', '--tiemout', '2m'], 'unknown flag --tiemout (did you mean --timeout?)'],
     [['help', 'wiat'], 'unknown subcommand "wiat" (did you mean "wait"?)'],
-    [['submit', '--dance', 'x'], 'unknown flag --dance (see --help)'],
     [['wait', ''], 'a task id is empty'],
-    [['cancel', 'a', ''], 'a task id is empty'],
-    [['submit', '--file'], 'flag --file needs a value (file)'],
     [['submit', 'graph.json', 'b'], 'unexpected argument "b" for submit (see submit --help)'],
     [['submit', 'graph.json', '--file', 'b'], 'two files: graph.json and --file b'],
     [['get'], 'no task id: give it as argument'],
-    [['logs'], 'no task id: give it as argument'],
     [['delete'], 'no task ids: give them as arguments or with --task-ids a,b'],
-    [['list', '-o', 'tabel'], 'invalid value "tabel" for --output: expected json or table'],
     [
       ['wait', 'a', '--timeout', 'soon'],
       'invalid value "soon" for --timeout: expected a duration from 0s to 720h, such as 500ms, 30s or 2m',
-    ],
-    [
-      ['wait', 'a', '--timeout', '5'],
-      'invalid value "5" for --timeout: expected a duration from 0s to 720h, such as 500ms, 30s or 2m',
     ],
   ])('%j is a usage error: the failure envelope and exit code 2', async (args, message) => {
     const { exitCode, envelope } = await client(args)
@@ -456,14 +438,11 @@ describe('the command line', () => {
     })
   })
 
-  test.each(['nonsense', '127.0.0.1:8080', 'ftp://127.0.0.1'])(
-    'a malformed SERVICE_URL (%s) is a usage error',
-    async (url) => {
-      const { exitCode, envelope } = await client(['health'], { url })
-      expect(exitCode).toBe(2)
-      expect(envelope.error?.message).toContain('SERVICE_URL')
-    },
-  )
+  test.each(['127.0.0.1:8080', 'ftp://127.0.0.1'])('a malformed SERVICE_URL (%s) is a usage error', async (url) => {
+    const { exitCode, envelope } = await client(['health'], { url })
+    expect(exitCode).toBe(2)
+    expect(envelope.error?.message).toContain('SERVICE_URL')
+  })
 
   test.each([[['--version']], [['version']]])('%j is the one JSON object', async (args) => {
     const { exitCode, envelope } = await client(args)
@@ -481,14 +460,11 @@ describe('the command line', () => {
     })
   })
 
-  test.each([[['--help']], [['-h']], [['wait', '--help']], [['act', '--help']], [['tools', '--help']]])(
-    '%j goes to standard error, exit code 0',
-    async (args) => {
-      const { exitCode, stdout, stderr } = await client(args)
-      expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: '' })
-      expect(stderr).toContain('Usage: taskmill')
-    },
-  )
+  test.each([[['--help']], [['wait', '--help']]])('%j goes to standard error, exit code 0', async (args) => {
+    const { exitCode, stdout, stderr } = await client(args)
+    expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: '' })
+    expect(stderr).toContain('Usage: taskmill')
+  })
 })
 
 describe('help', () => {

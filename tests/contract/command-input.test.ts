@@ -2,15 +2,13 @@
  * Goal: `env` and `stdin` reach the commands of shell and cli-skills tasks, within limits, and the values of variables are
  * seen nowhere but where a restart needs them. Method: the built service; every answer and every file is searched.
  */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ErrorResponse } from '../../shared/contract/control.ts'
 import { startControl } from '../support/control.ts'
 import { connectClient } from '../support/mcp-client.ts'
 import { tempDir } from '../support/temp.ts'
-
-setDefaultTimeout(60_000)
 
 const SECRET = 'hunter2-7c1d09'
 const open = { SERVICE_SHELL_POLICY: 'open' }

@@ -1,14 +1,11 @@
 /** The command line and the environment of taskmill-control. Source: contract, Binaries and flags. */
-import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { chmodSync, existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { builtProgram as binary } from '../../scripts/build.ts'
-import { type Control, startControl } from '../support/control.ts'
 import { testEnvironment } from '../support/service.ts'
 import { type TempDir, tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 let temp: TempDir
 beforeEach(() => {
@@ -55,58 +52,16 @@ async function serving(args: readonly string[], env: Env, use: (url: string) => 
   }
 }
 
-const statusOfBody = async (control: Control, bytes: number) =>
-  (await control.fetch('/tasks', { method: 'POST', body: ' '.repeat(bytes) })).status
-
 const FREE_PORT = ['--addr', '127.0.0.1:0'] as const
 
 describe('flags', () => {
   test.each([
-    [['--max-body-bytes', '2000']],
-    [['--max-body-bytes=2000']],
-    [['-max-body-bytes', '2000']],
-    [['-max-body-bytes=2000']],
-  ])('take --name value and --name=value, and a single dash: %j', async (flags) => {
-    await using control = await startControl({ flags })
-    expect(await statusOfBody(control, 2000)).toBe(400)
-    expect(await statusOfBody(control, 2001)).toBe(413)
-  })
-
-  test('an equals sign may be part of a value', async () => {
-    const dataDir = join(temp.path, 'a=b')
-    await serving([...FREE_PORT, `--data-dir=${dataDir}`], {}, async () => {})
-    expect(existsSync(dataDir)).toBe(true)
-  })
-
-  test.each([
     [['--no-such-flag', 'x'], '--no-such-flag'],
-    [['--no-such-flag=x'], '--no-such-flag'],
-    [['-x'], 'x'],
-    [['--Addr', '127.0.0.1:0'], 'Addr'],
-    [['---addr', '127.0.0.1:0'], 'addr'],
-    [['--addr'], '--addr'],
-    [['--data-dir', '--addr', '127.0.0.1:0'], '--data-dir'],
-    [['--data-dir='], '--data-dir'],
-    [['--max-concurrency', 'ten'], '--max-concurrency'],
-    [['--max-concurrency', '1.5'], '--max-concurrency'],
-    [['--max-concurrency', '1e3'], '--max-concurrency'],
-    [['--max-concurrency', '-1'], '--max-concurrency'],
     [['--max-concurrency', '0'], '--max-concurrency'],
-    [['--max-concurrency', '0x10'], '--max-concurrency'],
-    [['--max-concurrency', ''], '--max-concurrency'],
-    [['--max-concurrency=99999999999999999999'], '--max-concurrency'],
-    [['--max-body-bytes', '64MiB'], '--max-body-bytes'],
-    [['--persist-interval', '30'], '--persist-interval'],
-    [['--persist-interval', '30 s'], '--persist-interval'],
-    [['--persist-interval', 'soon'], '--persist-interval'],
-    [['--shutdown-timeout', '-5s'], '--shutdown-timeout'],
-    [['--kill-grace', '2'], '--kill-grace'],
     [['--allowed-host', 'http://build.example.com'], 'names of hosts, without a scheme or a path'],
-    [['--allowed-host', 'a.example.com,b.example.com/x'], '--allowed-host'],
     [['--file-root', '/no/such/directory'], '--file-root'],
     [['--file-root', '/dev/null'], 'it is not a directory'],
     [['serve'], 'serve'],
-    [['--', '--addr'], '--addr'],
   ])('usage errors are one clear line on stderr and exit code 2: %j', async (args, named) => {
     const { exitCode, stdout, stderr } = await run([...FREE_PORT, ...args])
     expect(exitCode).toBe(2)
@@ -116,32 +71,16 @@ describe('flags', () => {
     expect(readdirSync(temp.path)).toEqual([])
   })
 
-  test.each([
-    'nonsense',
-    '127.0.0.1',
-    '127.0.0.1:',
-    '127.0.0.1:port',
-    '127.0.0.1:65536',
-    '127.0.0.1:-1',
-    'http://127.0.0.1:0',
-    '::1:0',
-  ])('a bad --addr is a usage error: %s', async (addr) => {
-    const { exitCode, stdout, stderr } = await run(['--addr', addr])
+  test('a bad --addr is one, too', async () => {
+    const { exitCode, stdout, stderr } = await run(['--addr', '::1:0'])
     expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
-    expect(stderr).toMatch(/^taskmill-control: [^\n]+\n$/)
-    expect(stderr).toContain(`"${addr}" for --addr (SERVICE_ADDR)`)
-  })
-
-  test('durations are written as 500ms, 30s, 2m', async () => {
-    for (const duration of ['500ms', '30s', '2m', '0h1m30s', '1.5s', '0']) {
-      await serving([...FREE_PORT, '--shutdown-timeout', duration], {}, async () => {})
-    }
+    expect(stderr).toMatch(/^taskmill-control: [^\n]+"::1:0" for --addr \(SERVICE_ADDR\)[^\n]*\n$/)
   })
 })
 
 describe('--help and --version', () => {
-  test.each([[['--help']], [['-help']], [['--addr', 'nonsense', '--help']]])('help exits 0: %j', async (args) => {
-    const { exitCode, stdout, stderr } = await run(args)
+  test('help exits 0, whatever else is asked for', async () => {
+    const { exitCode, stdout, stderr } = await run(['--addr', 'nonsense', '--help'])
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
     const names = ['--addr', '--data-dir', '--max-concurrency', '--persist-interval', '--shutdown-timeout']
     for (const name of [...names, '--file-root', '--max-body-bytes', '--kill-grace', '--help', '--version']) {
@@ -183,32 +122,13 @@ describe('variables', () => {
   })
 
   test.each([
-    ['SERVICE_ADDR', 'nonsense'],
     ['SERVICE_MAX_CONCURRENCY', 'ten'],
-    ['SERVICE_PERSIST_INTERVAL', '30'],
-    ['SERVICE_SHUTDOWN_TIMEOUT', 'soon'],
-    ['SERVICE_FILE_ROOT', '/no/such/directory'],
     ['SERVICE_MCP_CONFIG', '/no/such/file'],
   ])('with a malformed value are usage errors: %s=%s', async (name, value) => {
-    const args = name === 'SERVICE_ADDR' ? [] : FREE_PORT
-    const { exitCode, stdout, stderr } = await run(args, { [name]: value })
+    const { exitCode, stdout, stderr } = await run(FREE_PORT, { [name]: value })
     expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
     expect(stderr).toMatch(/^taskmill-control: [^\n]+\n$/)
     expect(stderr).toContain(value)
-  })
-
-  test('a flag beats its variable, and the variable beats the default', async () => {
-    const env = { SERVICE_ADDR: 'nonsense', SERVICE_DATA_DIR: join(temp.path, 'variable') }
-    await serving([...FREE_PORT, '--data-dir', join(temp.path, 'flag')], env, async () => {})
-    expect(readdirSync(temp.path)).toEqual(['flag'])
-    await serving(FREE_PORT, env, async () => {})
-    expect(readdirSync(temp.path).sort()).toEqual(['flag', 'variable'])
-  })
-
-  test('an empty variable is as good as none', async () => {
-    const env = { SERVICE_ADDR: '', SERVICE_DATA_DIR: '', SERVICE_MAX_CONCURRENCY: '', SERVICE_FILE_ROOT: '' }
-    await serving(FREE_PORT, env, async () => {})
-    expect(readdirSync(temp.path)).toEqual(['data'])
   })
 })
 
@@ -255,27 +175,12 @@ describe('the start', () => {
     expect(stderr).toContain(address)
   })
 
-  test('on the port of another service of ours fails, too', async () => {
-    await using first = await startControl()
-    const { exitCode, stderr } = await run(['--addr', new URL(first.url).host])
-    expect(exitCode).not.toBe(0)
-    expect(stderr).toMatch(/^taskmill-control: [^\n]+\n$/)
-    expect((await first.fetch('/health')).status).toBe(200)
-  })
-
   test('with a data directory that cannot be made fails with one line that names it', async () => {
     writeFileSync(join(temp.path, 'file'), '')
     const { exitCode, stdout, stderr } = await run([...FREE_PORT, '--data-dir', join(temp.path, 'file', 'data')])
     expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
     expect(stderr).toMatch(/^taskmill-control: [^\n]+\n$/)
     expect(stderr).toContain(join(temp.path, 'file', 'data'))
-  })
-
-  test('a data directory that is there already is used', async () => {
-    mkdirSync(join(temp.path, 'data'))
-    writeFileSync(join(temp.path, 'data', 'note.txt'), 'mine')
-    await serving(FREE_PORT, {}, async () => {})
-    expect(readdirSync(join(temp.path, 'data'))).toContain('note.txt')
   })
 })
 

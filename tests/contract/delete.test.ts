@@ -1,13 +1,11 @@
 /** DELETE /tasks/{id}. Source: spec, States A; contract, Delete. */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Control, startControl } from '../support/control.ts'
 import { tempDir } from '../support/temp.ts'
 import { isAlive, until } from '../support/until.ts'
 import { Gate } from './gate.ts'
-
-setDefaultTimeout(60_000)
 
 let control: Control
 let gate: Gate

@@ -2,7 +2,7 @@
  * Goal: what the services say of themselves is true. Method: every route is asked for every success that it describes, and
  * for refusals; each answer has to fit its schema, without a field more.
  */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { describedControl, describedRuntime } from '../../scripts/described-apps.ts'
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { OpenApiDocument } from '../../shared/http/openapi/document.ts'
@@ -11,8 +11,6 @@ import { type Control, startControl } from '../support/control.ts'
 import { DescribedService } from '../support/described.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const post = (body: unknown, headers: Record<string, string> = {}) => ({ body: JSON.stringify(body), headers })
 

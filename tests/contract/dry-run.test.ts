@@ -2,7 +2,7 @@
  * `POST /tasks?dry_run=true`: what a submission would be answered, without its effects. Goal: faults, waves and plans over
  * HTTP and MCP; nothing is kept, on disk neither. The built executables.
  */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { GraphDryRun } from '../../shared/contract/graph-dry-run.ts'
@@ -12,8 +12,6 @@ import { startPair } from '../support/pair.ts'
 import { canMount, smallDisk } from '../support/small-disk.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const noop = (id: string, ...depends_on: string[]) => ({ id, type: 'noop', depends_on })
 const GRAPH = { tasks: [noop('b', 'a'), noop('a')] }

@@ -1,16 +1,12 @@
 /** The type cli-skills. Source: contract, Executors beyond the spec's tables and section 5. */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { builtProgram as binary } from '../../scripts/build.ts'
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { pidFrom } from '../support/pid-file.ts'
-import { testEnvironment } from '../support/service.ts'
 import { type TempDir, tempDir } from '../support/temp.ts'
 import { isAlive } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const KILL_GRACE_MS = 200
 const MIB = 1024 * 1024
@@ -69,16 +65,13 @@ describe('a command', () => {
     expect(result).toEqual({ command: 'pwd', args: [], output: `${temp.path}\n`, exit_code: 0, truncated: false })
   })
 
-  test.each(['rm', 'sh', 'bash', '/bin/sh', 'Greet', ' greet', 'greet ', './greet', 'notes.txt'])(
-    'outside the allowlist that is no skill fails the task: %j',
-    async (command) => {
-      const name = command.slice(command.lastIndexOf('/') + 1)
-      const error = `command ${JSON.stringify(name)} is not in the allowed whitelist`
-      const task = await run({ command })
-      expect(task).toMatchObject(failure(expect.stringContaining(error), 'denied'))
-      expect(task).not.toHaveProperty('result')
-    },
-  )
+  test.each(['/bin/rm', './greet'])('outside the allowlist that is no skill fails the task: %j', async (command) => {
+    const name = command.slice(command.lastIndexOf('/') + 1)
+    const error = `command ${JSON.stringify(name)} is not in the allowed whitelist`
+    const task = await run({ command })
+    expect(task).toMatchObject(failure(expect.stringContaining(error), 'denied'))
+    expect(task).not.toHaveProperty('result')
+  })
 
   test('is free where SERVICE_SHELL_POLICY=open is set', async () => {
     await using open = await startControl({ env: { SERVICE_SHELL_POLICY: 'open' } })
@@ -113,19 +106,11 @@ describe('a skill', () => {
     expect(await call('greet', { command: 'echo' })).toMatchObject(failure(error, 'invalid_input'))
   })
 
-  test('may be a link within the directory, not one that leaves it', async () => {
-    expect(outputOf(await call('hail', { args: ['x'] }))).toBe('hello x\n')
-    expect((await run({ command: 'sh' })).runtime?.error?.code).toBe('denied')
+  test.each(['sh', '../skills/greet', 'cat'])('that is none fails the task: %j', async (name) => {
+    const task = await call(name, { args: ['x'] })
+    const error = `unknown skill "${name}" (available: both, count, deaf, die, echo, env-of, flood, greet, hail, leave, linger)`
+    expect(task).toMatchObject(failure(error, 'invalid_input'))
   })
-
-  test.each(['sh', 'nope', 'notes.txt', '../skills/greet', './greet', '/bin/echo', 'cat', '..'])(
-    'that is none fails the task: %j',
-    async (name) => {
-      const task = await call(name, { args: ['x'] })
-      const error = `unknown skill "${name}" (available: both, count, deaf, die, echo, env-of, flood, greet, hail, leave, linger)`
-      expect(task).toMatchObject(failure(error, 'invalid_input'))
-    },
-  )
 
   test('that was put there after the start of the service is there', async () => {
     using more = tempDir()
@@ -142,19 +127,6 @@ describe('a skill', () => {
     await using other = await startControl({ flags: ['--skills-dir', more.path] })
     const task = await run({}, { tool_name: 'broken' }, other)
     expect(task).toMatchObject(failure(expect.stringMatching(/^cannot start .*broken: ./), 'launch_failed'))
-  })
-
-  test('needs a directory that exists', async () => {
-    const child = Bun.spawn(
-      [await binary('taskmill-control'), '--skills-dir', '/no/such/dir', '--addr', '127.0.0.1:0'],
-      {
-        ...{ env: testEnvironment(), cwd: temp.path, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' },
-      },
-    )
-    expect(await new Response(child.stderr).text()).toBe(
-      'taskmill-control: invalid --skills-dir /no/such/dir: no such directory; give an existing one\n',
-    )
-    expect(await child.exited).toBe(2)
   })
 })
 
@@ -254,19 +226,13 @@ describe('processes', () => {
     expect(output).not.toContain('sesame')
   })
 
-  test('end with a timeout, the whole group, by KILL where TERM does not help', async () => {
-    const task = await call('linger', { dir: temp.path }, { timeout: 3_000 })
-    expect(task).toMatchObject(failure('task timed out after 3000ms', 'timeout'))
-    expect([await isAlive(await pidIn('leader')), await isAlive(await pidIn('child'))]).toEqual([false, false])
-  })
-
-  test('end with a cancel', async () => {
+  test('end with a cancel, the whole group, by KILL where TERM does not help', async () => {
     using dir = tempDir()
     await control.submit([{ id: 'cancelled', type: 'cli-skills', tool_name: 'linger', params: { dir: dir.path } }])
-    const leader = await pidFrom(join(dir.path, 'leader'))
+    const pids = [await pidFrom(join(dir.path, 'leader')), await pidFrom(join(dir.path, 'child'))]
     await control.fetch('/tasks/cancelled/cancel', { method: 'POST' })
     expect((await control.ended('cancelled')).status).toBe('cancelled')
-    expect(await isAlive(leader)).toBe(false)
+    expect(await Promise.all(pids.map(isAlive))).toEqual([false, false])
   })
 
   test('that are left over end with their task', async () => {

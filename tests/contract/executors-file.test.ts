@@ -1,5 +1,5 @@
 /** The executor file. Source: spec, Task executors; contract, Executors and section 5. */
-import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import {
   chmodSync,
   existsSync,
@@ -14,8 +14,6 @@ import {
 import { basename, join, relative } from 'node:path'
 import { type Control, startControl } from '../support/control.ts'
 import { type TempDir, tempDir } from '../support/temp.ts'
-
-setDefaultTimeout(60_000)
 
 let temp: TempDir
 /** Holds `work` and what lies outside of it. */

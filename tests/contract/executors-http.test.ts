@@ -1,5 +1,5 @@
 /** The executor http, against servers of the test. Source: spec, Task executors; contract, Executors and section 5. */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TaskRecord } from '../../shared/contract/control.ts'
@@ -7,8 +7,6 @@ import { type Control, startControl } from '../support/control.ts'
 import { freePort } from '../support/free-port.ts'
 import { type TempDir, tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const MIB = 1024 * 1024
 
@@ -358,8 +356,10 @@ describe('save_to', () => {
 })
 
 describe('proxies', () => {
-  test.each(['HTTP_PROXY', 'http_proxy', 'ALL_PROXY'])('%s of the service is not for this machine', async (name) => {
-    await using proxied = await startControl({ env: { [name]: `http://127.0.0.1:${other.port}` } })
+  test('of the service are not for this machine', async () => {
+    const names = ['HTTP_PROXY', 'http_proxy', 'ALL_PROXY']
+    const env = Object.fromEntries(names.map((name) => [name, `http://127.0.0.1:${other.port}`]))
+    await using proxied = await startControl({ env })
     for (const host of ['127.0.0.1', 'localhost']) {
       const task = await run({ url: `http://${host}:${server.port}/status/200` }, {}, proxied)
       expect(task).toMatchObject({ status: 'success', result: { body: 'status 200' } })

@@ -1,8 +1,6 @@
 /** The tools sleep and noop, and tools that do not exist. Source: contract, Executors and section 5. */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type Control, startControl } from '../support/control.ts'
-
-setDefaultTimeout(60_000)
 
 let control: Control
 beforeAll(async () => {

@@ -1,5 +1,5 @@
 /** Tasks that run once for each element of a list (docs/graphs.md): `for_each`, `$item`, `$index`, children. */
-import { describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ErrorResponse, TaskRecord } from '../../shared/contract/control.ts'
@@ -10,6 +10,12 @@ import { type Control, startControl } from '../support/control.ts'
 import { startRuntime } from '../support/runtime.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
+
+let control: Control
+beforeAll(async () => {
+  control = await startControl({ env: OPEN })
+})
+afterAll(() => control.dispose())
 
 /** Has any value for a result. */
 const noop = (id: string, message: unknown, more: object = {}) => ({
@@ -58,7 +64,6 @@ const refusal = async (control: Control, graph: object) => {
 
 describe('a task with for_each', () => {
   test('runs once for each element, and its result is the list of the results', async () => {
-    await using control = await startControl()
     const graphId = await submit(control, [
       echo('list', ['-n', '[{"name": "a"}, {"name": "b"}, {"name": ["c"]}]']),
       noop(
@@ -94,7 +99,6 @@ describe('a task with for_each', () => {
   })
 
   test('takes its list from the task, from a parameter, or from a literal, whose elements are data', async () => {
-    await using control = await startControl()
     const data = [{ $from: 'nobody' }, { $param: 'x' }, null]
     const graphId = await submit(
       control,
@@ -114,7 +118,6 @@ describe('a task with for_each', () => {
   })
 
   test('hands over elements and indexes in the form that as names', async () => {
-    await using control = await startControl({ env: { SERVICE_SHELL_POLICY: 'open' } })
     const args = [
       { $index: true, as: 'text' },
       { $item: '/n', as: 'text' },
@@ -142,7 +145,6 @@ describe('a task with for_each', () => {
   })
 
   test('over nothing succeeds with an empty list', async () => {
-    await using control = await startControl()
     const graphId = await submit(control, [
       noop('map', { $item: '' }, { for_each: [] }),
       noop('next', { $from: 'map' }, after('map')),
@@ -163,7 +165,6 @@ describe('a task with for_each', () => {
   })
 
   test('fails if a child fails, with null in its place; continue_on_error and retries count as for other tasks', async () => {
-    await using control = await startControl()
     writeFileSync(join(control.cwd, 'here'), 'text')
     const graphId = await submit(control, [
       reads('map', ['here', 'no', 'here', 'nor this'], { retry: 1, backoff: { initial_ms: 1 } }),
@@ -184,13 +185,11 @@ describe('a task with for_each', () => {
   })
 
   test('counts for the state of its graph, its children do not', async () => {
-    await using control = await startControl()
     const graphId = await submit(control, [reads('map', ['no', 'no'], { continue_on_error: true })])
     expect(await ended(control, graphId)).toMatchObject({ state: 'success', counts: { failed: 3 } })
   })
 
   test('names at most five children of each kind', async () => {
-    await using control = await startControl()
     const graphId = await submit(control, [reads('map', Array(9).fill('no'))])
     await ended(control, graphId)
     const { error } = await read(control, graphId, 'map')
@@ -198,7 +197,6 @@ describe('a task with for_each', () => {
   })
 
   test('with fail_fast cancels what has not started once a child fails', async () => {
-    await using control = await startControl()
     const graphId = await submit(control, [reads('map', ['no', 'a', 'b', 'c'], { max_parallel: 1, fail_fast: true })])
     const graph = await ended(control, graphId)
     expect(graph.state).toBe('failed')
@@ -211,7 +209,6 @@ describe('a task with for_each', () => {
   })
 
   test('runs at most max_parallel children at a time, and says what the others wait for', async () => {
-    await using control = await startControl({ env: { SERVICE_SHELL_POLICY: 'open' } })
     const go = join(control.cwd, 'go')
     const script = `echo x >> ${go}.starts; until test -e ${go}; do sleep 0.01; done`
     const graphId = await submit(control, [
@@ -230,7 +227,6 @@ describe('a task with for_each', () => {
   })
 
   test('is skipped, and tested by its condition, before its list is looked at', async () => {
-    await using control = await startControl()
     const graphId = await submit(control, [
       noop('list', 'no list'),
       noop('map', 1, {
@@ -247,7 +243,6 @@ describe('a task with for_each', () => {
   })
 
   test('has a large result in a file, which references read', async () => {
-    await using control = await startControl()
     const graphId = await submit(control, [
       noop('map', { $item: '' }, { for_each: Array.from({ length: 50 }, (_, i) => `${i} ${'ö'.repeat(2_000)}`) }),
       noop('large', 'x'.repeat(70_000)),
@@ -332,7 +327,6 @@ describe('a list that is none, or too long', () => {
   })
 
   test('an element without the value of $item fails its child', async () => {
-    await using control = await startControl()
     const graphId = await submit(control, [noop('map', [{ $item: '/a' }], { for_each: [{ a: 1 }, { b: 1 }] })])
     await ended(control, graphId)
     expect(await read(control, graphId, 'map[1]')).toMatchObject({
@@ -368,7 +362,6 @@ test('children run in the runtime service, with names of their own, and are canc
 
 describe('results', () => {
   test('that are too large together fail the task; each child keeps its own', async () => {
-    await using control = await startControl({ env: { SERVICE_SHELL_POLICY: 'open' } })
     // 70 outputs of 1 MiB, the most that a result keeps.
     const script = 'head -c 1048576 /dev/zero | tr "\\0" x'
     const graphId = await submit(control, [
@@ -508,7 +501,6 @@ describe('refused at submission', () => {
     ],
   ]
   test.each(cases)('%s', async (_, tasks, text) => {
-    await using control = await startControl()
     const graph = { tasks, params: { list: [1], text: 'x' } }
     expect(await refusal(control, graph)).toEqual([400, text])
     const dry = await control.fetch('/tasks?dry_run=true', { method: 'POST', body: JSON.stringify(graph) })
@@ -517,7 +509,6 @@ describe('refused at submission', () => {
   })
 
   test('not: ids that only look like those of children', async () => {
-    await using control = await startControl()
     await control.submit([
       noop('a', 1, { for_each: [1] }),
       noop('a[01]', 1),
@@ -714,7 +705,6 @@ describe('children', () => {
   })
 
   test('of a deleted task are deleted', async () => {
-    await using control = await startControl()
     const graphId = await submit(control, [noop('map', 1, { for_each: [1, 2] }), noop('other', 1)])
     await ended(control, graphId)
     expect((await control.fetch(`/graphs/${graphId}/tasks/map`, { method: 'DELETE' })).status).toBe(204)
@@ -726,7 +716,6 @@ describe('children', () => {
   })
 
   test('of a task that succeeded are not run again, those of any other task are', async () => {
-    await using control = await startControl()
     const graphId = await submit(control, [
       noop('good', { $item: '' }, { for_each: [1, 2] }),
       reads('bad', [join(control.cwd, 'later'), join(control.cwd, 'later')], { max_parallel: 1, fail_fast: true }),

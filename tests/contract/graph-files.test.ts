@@ -2,7 +2,7 @@
  * Goal: `inputs` of a runtime task with `{"$from", "file"}` hand it files of an earlier one, whatever attempt made them, and
  * everything else is refused or fails with a text that says why. Method: both built services; graphs that pass files on.
  */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { GraphDryRun } from '../../shared/contract/graph-dry-run.ts'
 import type { GraphDetails } from '../../shared/contract/graphs.ts'
@@ -10,8 +10,6 @@ import type { TaskStatusResponse } from '../../shared/contract/runtime.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 let runtime: Runtime
 let control: Control

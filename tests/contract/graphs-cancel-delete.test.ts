@@ -1,13 +1,11 @@
 /** POST /graphs/{id}/cancel and DELETE /graphs/{id}. Source: docs/http.md, "Cancel and delete a graph". */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { type CancelGraphResponse, type GraphDetails, MAX_CANCELLED_ENTRIES } from '../../shared/contract/graphs.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { until } from '../support/until.ts'
 import { Gate } from './gate.ts'
-
-setDefaultTimeout(60_000)
 
 let control: Control
 beforeAll(async () => {

@@ -1,5 +1,5 @@
 /** A service must not obey web pages, and with a token it obeys nobody without: against the built service. */
-import { describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { chmodSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { runClient } from '../support/client.ts'
@@ -19,28 +19,25 @@ async function rawStatus(control: Control, start: string, lines: readonly string
 const graph = JSON.stringify({ tasks: [{ id: 'x', type: 'noop' }] })
 
 describe('without a token', () => {
-  test('a page that lets its own name point to us is refused', async () => {
-    await using control = await startControl()
-    expect(await rawStatus(control, 'GET /tasks HTTP/1.1', ['Host: evil.com:8080'])).toBe(403)
-    expect(await rawStatus(control, 'POST /tasks HTTP/1.1', ['Host: evil.com'], graph)).toBe(403)
-    expect(await rawStatus(control, 'GET /health HTTP/1.1', ['Host: evil.com'])).toBe(200)
-    expect(await rawStatus(control, 'GET /tasks HTTP/1.0', [])).toBe(200)
-    expect(await control.list()).toEqual([])
+  let control: Control
+  beforeAll(async () => {
+    control = await startControl()
   })
+  afterAll(() => control.dispose())
 
   test('a form or script of another page is refused, one of our own is not', async () => {
-    await using control = await startControl()
     const { host } = new URL(control.url)
     const post = (lines: string[]) => rawStatus(control, 'POST /tasks HTTP/1.1', [`Host: ${host}`, ...lines], graph)
     expect(await post(['Origin: http://evil.com', 'Content-Type: text/plain'])).toBe(403)
     expect(await post(['Origin: null'])).toBe(403)
     expect(await post(['Sec-Fetch-Site: cross-site', 'Sec-Fetch-Mode: no-cors'])).toBe(403)
     expect(await control.list()).toEqual([])
+    expect(await rawStatus(control, 'POST /tasks HTTP/1.1', ['Host: evil.com'], graph)).toBe(403)
+    expect(await rawStatus(control, 'GET /health HTTP/1.1', ['Host: evil.com'])).toBe(200)
     expect(await post([`Origin: http://${host}`, 'Sec-Fetch-Site: same-origin'])).toBe(202)
   })
 
   test('scripts and style sheets go to whoever asks: module scripts carry the Origin of the page', async () => {
-    await using control = await startControl()
     const page = await (await control.fetch('/')).text()
     const lines = ['Host: 127.0.0.1:1', 'Origin: http://taskmill.example.com', 'Sec-Fetch-Site: same-origin']
     const names = [...page.matchAll(/"(assets\/[^"]+)"/g)].map(([, name]) => name!)
@@ -50,7 +47,6 @@ describe('without a token', () => {
   })
 
   test('a request without a Host, or with an empty one, reaches the route of its path and no other', async () => {
-    await using control = await startControl()
     await control.submit([{ id: 'a', type: 'noop' }])
     const ask = (path: string, lines: string[] = []) => rawStatus(control, `GET ${path} HTTP/1.1`, ['Host:', ...lines])
     for (const path of ['/docs', '/graphs?label=a%3Db', '/graphs?limit=1', '/tasks/a', '/tasks', '/openapi.json']) {
@@ -152,17 +148,6 @@ describe('with a token', () => {
     expect((await control.fetch('/tasks', { headers: { authorization } })).status).toBe(200)
     expect((await control.fetch('/tasks', { headers: { authorization: 'Bearer other' } })).status).toBe(401)
     expect(JSON.stringify(control.log)).not.toContain('sesame')
-  })
-
-  test('whoever has it need not pass Host, Origin and Sec-Fetch-Site', async () => {
-    await using control = await startControl({ env: { SERVICE_TOKEN: 'sesame-42' } })
-    const strange = [
-      'Host: evil.com',
-      'Origin: http://other.com',
-      'Sec-Fetch-Site: cross-site',
-      `Authorization: ${authorization}`,
-    ]
-    expect(await rawStatus(control, 'POST /tasks HTTP/1.1', strange, graph)).toBe(202)
   })
 
   test.each([

@@ -1,5 +1,5 @@
 /** --http-policy: which addresses http tasks may connect to. Against the built service. */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { builtProgram } from '../../scripts/build.ts'
 import type { TaskRecord } from '../../shared/contract/control.ts'
@@ -7,8 +7,6 @@ import { type Control, startControl } from '../support/control.ts'
 import { mustSandbox } from '../support/must-sandbox.ts'
 import { testEnvironment } from '../support/service.ts'
 import { tempDir } from '../support/temp.ts'
-
-setDefaultTimeout(60_000)
 
 /** A server on this machine, which counts its requests. */
 function startInner() {

@@ -2,7 +2,7 @@
  * Ids that belong to their graph: graphs with `"scope": "graph"`, and tasks whose ids another graph has taken. Both are
  * reached below their graph, by HTTP and MCP, and survive a crash and a restart.
  */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { CancelResponse, ErrorResponse, TaskRecord } from '../../shared/contract/control.ts'
@@ -13,8 +13,6 @@ import { type Control, startControl } from '../support/control.ts'
 import { connectClient } from '../support/mcp-client.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const noop = (id: string, ...depends_on: string[]) => ({ id, type: 'noop', depends_on })
 const sleep = (id: string) => ({ id, type: 'sleep', params: { duration_ms: 600_000 } })

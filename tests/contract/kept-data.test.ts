@@ -3,7 +3,7 @@
  * (`tests/support/keep-data.ts`). And data of a later version are refused in one line, and left as they are.
  */
 import { Database } from 'bun:sqlite'
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DATA_FORMAT } from '../../control/log/data-format.ts'
@@ -14,8 +14,6 @@ import { startRuntime } from '../support/runtime.ts'
 import { testEnvironment } from '../support/service.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const versions = readdirSync(KEPT_DATA).filter((name) => existsSync(join(KEPT_DATA, name, 'kept.json')))
 

@@ -2,7 +2,7 @@
  * Goal: limits of submissions hold at their number, and not before. Method: for each limit a submission that has exactly
  * so much, and one that has one more. Others are met by the tests that docs/limits.md names.
  */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { MAX_CACHE_KEY_CHARACTERS } from '../../shared/contract/cache.ts'
 import { MAX_CALLBACK_URL_CHARACTERS } from '../../shared/contract/callbacks.ts'
 import { MAX_DRY_RUN_ERRORS } from '../../shared/contract/graph-dry-run.ts'
@@ -20,8 +20,6 @@ import {
   MAX_RETRY_CODES,
 } from '../../shared/contract/submission.ts'
 import { type Control, startControl } from '../support/control.ts'
-
-setDefaultTimeout(60_000)
 
 let control: Control
 beforeAll(async () => {

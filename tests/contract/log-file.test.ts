@@ -1,5 +1,5 @@
 /** `--log-file` and `--max-log-bytes` of both services, against the built executables. */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { builtProgram } from '../../scripts/build.ts'
@@ -7,8 +7,6 @@ import { freePort } from '../support/free-port.ts'
 import { testEnvironment } from '../support/service.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const MAX_LOG_BYTES = 64 * 1024
 

@@ -1,5 +1,5 @@
 /** GET /tasks/{id}/logs: the output of a task as text, also while it is written. Against the built service. */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
@@ -12,8 +12,6 @@ import { waitFor } from '../support/runtime-tasks.ts'
 import { type TempDir, tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 import { RawClient } from './raw-client.ts'
-
-setDefaultTimeout(60_000)
 
 let control: Control
 let temp: TempDir

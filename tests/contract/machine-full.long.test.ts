@@ -3,13 +3,11 @@
  * itself. Source: docs/http.md, shell.
  * Method: a limit on processes (RLIMIT_NPROC) of a user that nobody else has, used up by a task.
  */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { startControl } from '../support/control.ts'
 import { asOrdinaryUser } from '../support/ordinary-user.ts'
 import { FORK_BOMB, withProcessLimit } from '../support/process-filler.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const isRoot = process.getuid?.() === 0
 const TRUE = { type: 'shell', params: { command: '/bin/true' } }

@@ -1,11 +1,9 @@
 /** Approvals through `POST /mcp`: a host that can ask the user does, for others the model passes on the answer. */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { connectClient, ERAS } from '../support/mcp-client.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const approval = (id: string, message?: string) => ({
   ...{ id, type: 'approval' },

@@ -1,10 +1,16 @@
 /** `POST /mcp`: the service as an MCP server, with the official SDK's own client, in both eras of the protocol. */
-import { describe, expect, test } from 'bun:test'
-import { startControl } from '../support/control.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { type Control, startControl } from '../support/control.ts'
 import { oddServer, startMcpControl } from '../support/mcp.ts'
 import { connectClient, ERAS } from '../support/mcp-client.ts'
 import { startRuntime } from '../support/runtime.ts'
 import { until } from '../support/until.ts'
+
+let control: Control
+beforeAll(async () => {
+  control = await startControl()
+})
+afterAll(() => control.dispose())
 
 const NAMES = [
   ...['submit_graph', 'run_action', 'rerun_graph', 'wait', 'get_task', 'list_tasks', 'get_graph', 'list_graphs'],
@@ -15,7 +21,6 @@ const sleep = (id: string, ms = 600_000) => ({ id, type: 'sleep', params: { dura
 
 describe.each(ERAS)('era %s', (era) => {
   test('the twelve tools are listed with real schemas', async () => {
-    await using control = await startControl()
     await using mcp = await connectClient(control.url, era)
     expect(mcp.client.getNegotiatedProtocolVersion()).toBe(era === 'legacy' ? '2025-11-25' : '2026-07-28')
     expect(mcp.client.getServerVersion()?.name).toBe('taskmill')
@@ -161,14 +166,12 @@ describe.each(ERAS)('era %s', (era) => {
 })
 
 test('null means absent, as everywhere', async () => {
-  await using control = await startControl()
   await using mcp = await connectClient(control.url)
   const { data } = await mcp.call('run_action', { kind: 'noop', input: null, wait_ms: null, tool_name: null })
   expect(data.tasks[0].status).toBe('success')
 })
 
 test('an idempotency_key makes a retry safe, and shares the keys of POST /tasks', async () => {
-  await using control = await startControl()
   await using mcp = await connectClient(control.url)
   const graph = { tasks: [{ id: 'once', type: 'noop' }] }
   const first = await mcp.call('submit_graph', { ...graph, idempotency_key: 'k' })
@@ -218,7 +221,6 @@ test('results are small, with a pointer to the rest', async () => {
 })
 
 test('the output of a task that has not ended, or has none, is explained', async () => {
-  await using control = await startControl()
   await using mcp = await connectClient(control.url)
   await control.submit([sleep('long'), { id: 'refused', type: 'shell', params: { command: 'rm' } }])
   await control.ended('refused')
@@ -286,7 +288,6 @@ test('graphs are listed the newest first, by state, name and labels, a page at a
 })
 
 test('get_graph says why tasks wait, and why a graph failed', async () => {
-  await using control = await startControl()
   await using mcp = await connectClient(control.url)
   const { graph_id } = (
     await mcp.call('submit_graph', {
@@ -320,7 +321,6 @@ test('get_graph says why tasks wait, and why a graph failed', async () => {
 })
 
 test('a large graph gives a short answer', async () => {
-  await using control = await startControl()
   await using mcp = await connectClient(control.url)
   const tasks = Array.from({ length: 5_000 }, (_, i) => ({ id: `t${i}`, type: i === 4_000 ? 'nonexistent' : 'noop' }))
   expect((await mcp.call('submit_graph', { tasks })).isError).toBe(true)
@@ -384,7 +384,6 @@ describe('the endpoint', () => {
   const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
 
   test('POST alone; the trace id is echoed and logged', async () => {
-    await using control = await startControl()
     for (const method of ['GET', 'DELETE', 'PUT']) {
       const response = await control.fetch('/mcp', { method, headers: { accept: 'text/event-stream' } })
       expect([response.status, response.headers.get('allow')]).toEqual([405, 'POST'])
@@ -423,7 +422,6 @@ describe('the endpoint', () => {
       404,
     ],
   ])('%s is refused by the protocol', async (_, body, status) => {
-    await using control = await startControl()
     const modern = { ...headers, 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'no/such' }
     const response = await control.fetch('/mcp', { method: 'POST', headers: status === 404 ? modern : headers, body })
     expect(response.status).toBe(status)

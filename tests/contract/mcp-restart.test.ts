@@ -1,5 +1,5 @@
 /** An agent waits, by the client of the official SDK, while the service is killed and started again. */
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startControl } from '../support/control.ts'
@@ -7,8 +7,6 @@ import { freePort } from '../support/free-port.ts'
 import { connectClient, ERAS } from '../support/mcp-client.ts'
 import { waitFor } from '../support/runtime-tasks.ts'
 import { tempDir } from '../support/temp.ts'
-
-setDefaultTimeout(60_000)
 
 test.each(ERAS)('era %s: the call that was cut off fails, and the next one of the same client goes on', async (era) => {
   using temp = tempDir()

@@ -1,10 +1,8 @@
 /** `get_logs` of a task of type runtime that still runs: what it has written so far. Against the built services. */
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { connectClient } from '../support/mcp-client.ts'
 import { startPair } from '../support/pair.ts'
 import { waitFor } from '../support/runtime-tasks.ts'
-
-setDefaultTimeout(60_000)
 
 test('get_logs shows the output of a running runtime task, page by page, and all of it when it has ended', async () => {
   await using pair = await startPair()

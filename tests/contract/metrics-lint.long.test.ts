@@ -2,11 +2,9 @@
  * Goal: monitoring finds nothing odd in our metrics. Method: `promtool check metrics` of Prometheus reads those of both
  * services after they have done something of each kind.
  */
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { startControl } from '../support/control.ts'
 import { startRuntime } from '../support/runtime.ts'
-
-setDefaultTimeout(60_000)
 
 /**
  * Names that the specification of the services fixes. The duration in seconds is there, too.

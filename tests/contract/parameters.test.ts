@@ -1,5 +1,5 @@
 /** Goal: tasks get the parameters of their graph, also after a restart, and no graph runs without one that it needs. */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { ErrorResponse } from '../../shared/contract/control.ts'
 import type { SubmitResponse } from '../../shared/contract/submission.ts'
@@ -7,8 +7,6 @@ import { startControl } from '../support/control.ts'
 import { connectClient } from '../support/mcp-client.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const echo = (id: string, input: unknown, more: object = {}) => ({ id, type: 'mcp', tool_name: 'echo', input, ...more })
 

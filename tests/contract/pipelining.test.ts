@@ -2,13 +2,11 @@
  * Requests that are sent before the answer to the one before them has come. Answers that are made at once come in order; a
  * request behind an answer that is under way ends the connection, and what was not answered was not taken in either.
  */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type Control, startControl } from '../support/control.ts'
 import { startRuntime } from '../support/runtime.ts'
 import { until } from '../support/until.ts'
 import { RawClient } from './raw-client.ts'
-
-setDefaultTimeout(60_000)
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`
 const post = (path: string, body: string, headers = '') =>

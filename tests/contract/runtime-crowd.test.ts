@@ -2,7 +2,7 @@
  * Many tasks at once, of tenants with and without quotas, that succeed, fail, time out and are killed: what the ledger
  * says must add up at every moment. Source: spec, Resources snapshot and Events; contract 2.
  */
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { TaskListResponse, TaskStatusResponse } from '../../shared/contract/runtime.ts'
 import type { ResourcesSnapshot } from '../../shared/contract/runtime-info.ts'
@@ -10,8 +10,6 @@ import { readMetrics, sampleValue } from '../support/metrics-text.ts'
 import { startRuntime } from '../support/runtime.ts'
 import { command, script } from '../support/runtime-tasks.ts'
 import { noProcessesOf } from '../support/task-processes.ts'
-
-setDefaultTimeout(60_000)
 
 const TASKS = 120
 const MEBIBYTE = 1024 * 1024

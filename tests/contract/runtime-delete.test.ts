@@ -2,7 +2,7 @@
  * Goal: DELETE /api/v1/tasks/:id removes an ended task, its files and its row, for good, and nothing else.
  * Method: a real service; its data directory is looked at, and a killed service is started again on it.
  */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TaskListResponse } from '../../shared/contract/runtime.ts'
@@ -11,8 +11,6 @@ import { refused, SLEEP, script } from '../support/runtime-tasks.ts'
 import { canMount, smallDisk } from '../support/small-disk.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const remove = (runtime: Runtime, id: string, headers: Record<string, string> = {}) =>
   runtime.fetch(`/api/v1/tasks/${id}`, { method: 'DELETE', headers })

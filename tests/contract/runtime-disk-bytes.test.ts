@@ -2,12 +2,10 @@
  * `limits.disk_bytes`: what a task may allocate in its workspace. Against the built service.
  * Source: docs/runtime.md, Limits.
  */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { refused, script } from '../support/runtime-tasks.ts'
 import { missingSandbox } from '../support/sandboxes.ts'
-
-setDefaultTimeout(60_000)
 
 const MIB = 1024 * 1024
 const limits = { disk_bytes: MIB }

@@ -2,7 +2,7 @@
  * A full disk: the runtime answers 503 to what it cannot keep, stores no half of it, forgets no outcome, and recovers.
  * Source: contract 4 (When it cannot keep what it accepts) and 5 (503 `unavailable`).
  */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TaskListResponse } from '../../shared/contract/runtime.ts'
@@ -12,8 +12,6 @@ import { canMount, smallDisk } from '../support/small-disk.ts'
 import { endProcessesOf } from '../support/task-processes.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const DISK_BYTES = 12 * 1024 * 1024
 

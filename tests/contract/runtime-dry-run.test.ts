@@ -2,15 +2,13 @@
  * Goal: a dry run of POST /api/v1/tasks answers what the submission would be answered, and keeps nothing.
  * Method: each body is checked first and submitted then; the two answers must agree.
  */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DryRunResponse } from '../../shared/contract/runtime.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { runRuntime } from '../support/runtime-command.ts'
 import { command, refused, SLEEP } from '../support/runtime-tasks.ts'
-
-setDefaultTimeout(60_000)
 
 const TRUE = command('/bin/true')
 const LINUX = { sandbox: { profile: 'linux_sandbox' } }

@@ -1,5 +1,5 @@
 /** A task that takes all connections that it gets, and reads nothing, does not keep others from theirs. The built service. */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import type { TaskStatusResponse } from '../../shared/contract/runtime.ts'
 import type { TaskNetwork } from '../../shared/contract/task-network.ts'
@@ -7,8 +7,6 @@ import { TestServer } from '../support/egress.ts'
 import { startRuntime } from '../support/runtime.ts'
 import { missingSandbox } from '../support/sandboxes.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const ENDLESS = new Uint8Array(256 * 1024)
 

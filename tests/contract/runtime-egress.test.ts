@@ -2,7 +2,7 @@
  * A network with rules: tasks reach what the rules allow, through the proxy of the service, and nothing else. The built
  * executable, real sandboxes, real connections. Source: docs/sandbox.md.
  */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TaskStatusResponse } from '../../shared/contract/runtime.ts'
@@ -18,8 +18,6 @@ import { missingSandbox } from '../support/sandboxes.ts'
 import { endProcessesOf } from '../support/task-processes.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const isRoot = process.getuid?.() === 0
 const skip = missingSandbox !== undefined

@@ -1,11 +1,9 @@
 /** Error bodies of the runtime: 404, 405, 413 and what every refusal looks like. Source: spec, Errors B; contract 2 and 5. */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Control } from '../support/control.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { command, type Refused, refused, SLEEP } from '../support/runtime-tasks.ts'
 import { RawClient } from './raw-client.ts'
-
-setDefaultTimeout(60_000)
 
 const MAX_BODY_BYTES = 4096
 const TASKS = '/api/v1/tasks'
@@ -64,16 +62,7 @@ test.each(REFUSALS)(
 describe('404 not_found', () => {
   test.each([
     ['GET', '/'],
-    ['GET', '/tasks'],
-    ['POST', '/tasks'],
-    ['GET', '/api'],
-    ['GET', '/api/v1'],
-    ['GET', '/api/v2/tasks'],
     ['GET', '/api/v1/tasks/known/nothing'],
-    ['POST', '/api/v1/tasks/known/kill/now'],
-    ['GET', '/api/v1/runtime'],
-    ['GET', '/api/v1/runtime/nothing'],
-    ['GET', '/health'],
     ['GET', '/HEALTHZ'],
     ['PATCH', '/a/b/c'],
   ])('of an unknown path: %s %s', async (method, path) => {
@@ -137,17 +126,14 @@ describe('413 payload_too_large', () => {
   })
 })
 
-test.each(['%', '%zz', '%ff', '%c3%28', 'a%'])(
-  'a path that is not well encoded has an error body, too: %s',
-  async (part) => {
-    using client = await RawClient.connect({ url: runtime.url } as Control)
-    client.send(`GET ${TASKS}/${part} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n`)
-    await client.closed
-    expect(client.received).toMatch(/^HTTP\/1\.1 4(00|04) /)
-    const { error } = JSON.parse(client.received.split('\r\n\r\n')[1]!) as Refused
-    expect(Object.keys(error).toSorted()).toEqual(['code', 'details', 'message'])
-  },
-)
+test.each(['%zz', '%c3%28'])('a path that is not well encoded has an error body, too: %s', async (part) => {
+  using client = await RawClient.connect({ url: runtime.url } as Control)
+  client.send(`GET ${TASKS}/${part} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n`)
+  await client.closed
+  expect(client.received).toMatch(/^HTTP\/1\.1 4(00|04) /)
+  const { error } = JSON.parse(client.received.split('\r\n\r\n')[1]!) as Refused
+  expect(Object.keys(error).toSorted()).toEqual(['code', 'details', 'message'])
+})
 
 test('JSON that is deeply nested is refused or read, and the service lives on', async () => {
   await using other = await startRuntime()

@@ -1,5 +1,5 @@
 /** Events of runtime tasks: which, in what order, and what is in a record. Source: spec, Events; contract 2, Event order. */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { chmodSync, closeSync, copyFileSync, openSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { loadLibc } from '../../shared/process/libc.ts'
@@ -7,8 +7,6 @@ import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { command, SLEEP, script } from '../support/runtime-tasks.ts'
 import { tempDir } from '../support/temp.ts'
 import { isAlive, until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const QUEUED = ['submitted', 'accepted', 'planned']
 const STARTED = [...QUEUED, 'resource_reserved', 'started']

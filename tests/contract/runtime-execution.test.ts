@@ -2,14 +2,12 @@
  * Commands and scripts of the runtime: what runs, with which arguments, environment, directory and input.
  * Source: spec, ExecutionSpec and SandboxPolicy; contract 2, execution and artifacts.
  */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { command, script } from '../support/runtime-tasks.ts'
 import { tempDir } from '../support/temp.ts'
-
-setDefaultTimeout(60_000)
 
 let runtime: Runtime
 beforeAll(async () => {

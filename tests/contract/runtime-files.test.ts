@@ -1,5 +1,5 @@
 /** Files of the runtime: who may read them, and how long they stay. Source: contract 0 (retention, gc) and 2, artifacts. */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TaskListResponse } from '../../shared/contract/runtime.ts'
@@ -7,8 +7,6 @@ import { startRuntime } from '../support/runtime.ts'
 import { command, SLEEP, script, waitFor } from '../support/runtime-tasks.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const modeOf = (path: string) => statSync(path).mode & 0o777
 

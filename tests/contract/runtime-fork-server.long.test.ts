@@ -2,7 +2,7 @@
  * The process that starts tasks for serve may be killed, stopped or left alone: no task is lost, run twice or harmed by
  * that. Against the built service, whose fork server is found as its child. Source: spec, Events; contract 2, 4 and 5, Runtime.
  */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { closeSync, existsSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { taskDirId } from '../../runtime/files/task-dir.ts'
@@ -13,8 +13,6 @@ import { waitFor } from '../support/runtime-tasks.ts'
 import { endProcessesOf, forkServerOf as forkServerOfService, gone, stopProcess } from '../support/task-processes.ts'
 import { tempDir } from '../support/temp.ts'
 import { isAlive, until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const forkServerOf = (runtime: Runtime): Promise<number> => forkServerOfService(runtime.process.pid)
 

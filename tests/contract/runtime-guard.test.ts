@@ -1,17 +1,15 @@
 /** The runtime must not obey web pages, and with a token it obeys nobody without. Source: contract 4 and 5. */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { SubmitTaskResponse, TaskStatusResponse } from '../../shared/contract/runtime.ts'
 import type { Control } from '../support/control.ts'
-import { startRuntime } from '../support/runtime.ts'
+import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { command, refused } from '../support/runtime-tasks.ts'
 import { tempDir } from '../support/temp.ts'
 import { startTokenRuntime, TOKEN, WITH_TOKEN } from '../support/token-runtime.ts'
 import { until } from '../support/until.ts'
 import { RawClient } from './raw-client.ts'
-
-setDefaultTimeout(60_000)
 
 const TASKS = '/api/v1/tasks'
 const BODY = JSON.stringify(command('/bin/true'))
@@ -28,8 +26,13 @@ async function raw(service: { url: string }, start: string, lines: readonly stri
 }
 
 describe('without a token', () => {
+  let runtime: Runtime
+  beforeAll(async () => {
+    runtime = await startRuntime()
+  })
+  afterAll(() => runtime.dispose())
+
   test('a page that lets its own name point to us is refused: 403 permission_denied', async () => {
-    await using runtime = await startRuntime()
     const get = (path: string, host: string) => raw(runtime, `GET ${path} HTTP/1.1`, [`Host: ${host}`])
     expect(await get(TASKS, 'evil.com:18080')).toEqual([403, 'permission_denied'])
     expect(await get('/metrics', 'evil.com')).toEqual([403, 'permission_denied'])
@@ -40,16 +43,7 @@ describe('without a token', () => {
     expect(await runtime.json<unknown>(TASKS)).toEqual({ tasks: [] })
   })
 
-  test.each([
-    ...['127.0.0.1', '127.0.0.1:99', '[::1]:5', '10.1.2.3', 'localhost', 'LOCALHOST:1', 'runtime', 'runtime:18080'],
-    ...['printer.local', 'a.localhost', 'host.docker.internal', 'taskmill.default.svc'],
-  ])('an address, localhost, a name without dots or of a local kind passes as Host: %s', async (host) => {
-    await using runtime = await startRuntime()
-    expect((await raw(runtime, `GET ${TASKS} HTTP/1.1`, [`Host: ${host}`]))[0]).toBe(200)
-  })
-
   test('a form or script of another page is refused, one of our own is not', async () => {
-    await using runtime = await startRuntime()
     const { host } = new URL(runtime.url)
     const post = (lines: string[]) => raw(runtime, `POST ${TASKS} HTTP/1.1`, [`Host: ${host}`, ...lines], BODY)
     expect(await post(['Origin: http://evil.com', 'Content-Type: text/plain'])).toEqual([403, 'permission_denied'])
@@ -61,21 +55,7 @@ describe('without a token', () => {
     expect((await post([`Origin: https://${host}`]))[0]).toBe(200)
   })
 
-  test('cross-site requests are refused but for GET navigations', async () => {
-    await using runtime = await startRuntime()
-    const get = (mode: string) =>
-      raw(runtime, `GET ${TASKS} HTTP/1.1`, [
-        'Host: localhost',
-        'Sec-Fetch-Site: cross-site',
-        `Sec-Fetch-Mode: ${mode}`,
-      ])
-    expect((await get('navigate'))[0]).toBe(200)
-    expect(await get('no-cors')).toEqual([403, 'permission_denied'])
-    expect(await get('cors')).toEqual([403, 'permission_denied'])
-  })
-
   test('a kill by another page is refused', async () => {
-    await using runtime = await startRuntime()
     const id = await runtime.submit(command('/bin/sleep', '600'))
     const answer = await raw(runtime, `POST ${TASKS}/${id}/kill HTTP/1.1`, [
       'Host: localhost',
@@ -168,15 +148,6 @@ describe('with a token', () => {
     ['an empty file', '/dev/null'],
   ])('%s stops the start, and says which', async (_, file) => {
     await expect(startRuntime({ flags: ['--token-file', file] })).rejects.toThrow(file)
-  })
-
-  test('whoever has it need not pass Host, Origin and Sec-Fetch-Site', async () => {
-    await using runtime = await startTokenRuntime()
-    const strange = [
-      ...['Host: evil.com', 'Origin: http://other.com', 'Sec-Fetch-Site: cross-site'],
-      `Authorization: ${WITH_TOKEN.authorization}`,
-    ]
-    expect((await raw(runtime, `GET ${TASKS} HTTP/1.1`, strange))[0]).toBe(200)
   })
 
   test('tasks do not see it, neither theirs nor that of their launcher', async () => {

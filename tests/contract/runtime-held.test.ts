@@ -2,7 +2,7 @@
  * Goal: a task is set up while its acceptance is being synced, but nothing of it runs before, and nothing is left of one that is
  * refused. Method: a service whose syncs fail when the test wants it; a service that is killed among many submissions.
  */
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { hasEnded } from '../../shared/contract/runtime-status.ts'
@@ -12,8 +12,6 @@ import { missingSandbox } from '../support/sandboxes.ts'
 import { childrenOf, endProcessesOf, forkServerOf } from '../support/task-processes.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const whyNone = missingFailingCalls === undefined ? '' : ` (skipped: ${missingFailingCalls})`
 

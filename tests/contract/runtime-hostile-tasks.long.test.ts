@@ -3,13 +3,11 @@
  * own files and its own outcome. It must not hold up the service, nor outlive its end.
  * Source: spec, States B and ResourceLimits; contract 2 (last item) and 5, Runtime.
  */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { TaskStatusResponse } from '../../shared/contract/runtime.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { noProcessesOf } from '../support/task-processes.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 let runtime: Runtime
 beforeAll(async () => {

@@ -2,7 +2,7 @@
  * A rootfs on a file system that never answers is refused, and holds up nobody. Source: docs/runtime.md, Submit a task.
  * Method: FUSE that nobody serves, in the mount namespace of the built executable.
  */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { LOOK_TIMEOUT_MS, MAX_LOOKS } from '../../runtime/host/path-looks.ts'
@@ -11,8 +11,6 @@ import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { command, refused } from '../support/runtime-tasks.ts'
 import { type TempDir, tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const TRUE = command('/bin/true')
 const why = missingHungMount === undefined ? '' : ` (skipped: ${missingHungMount})`

@@ -1,11 +1,9 @@
 /** Task ids of the runtime: which are allowed, and that no two tasks have the same. Source: spec, SubmitTaskRequest; contract 2 and 5. */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { command, refused, SLEEP, script } from '../support/runtime-tasks.ts'
-
-setDefaultTimeout(60_000)
 
 const TRUE = command('/bin/true')
 
@@ -16,45 +14,18 @@ beforeAll(async () => {
 afterAll(() => runtime.dispose())
 
 describe('task_id: only letters, digits, -, _ and ., 1 to 128 characters, not . or ..', () => {
-  test.each(['a', 'Z', '0', '-', '_', '...', '-rf', '.hidden', 'a..b', 'Ab-9_z.x', 'x'.repeat(128), '__proto__'])(
-    'allowed: %s',
-    async (task_id) => {
-      expect(await runtime.submit({ task_id, ...TRUE })).toBe(task_id)
-      const task = await runtime.ended(task_id)
-      expect(task).toMatchObject({ task_id, handle_id: task_id, status: 'success' })
-      expect(task.artifacts.task_dir).toBe(join(runtime.dataDir, 'tasks', task_id))
-    },
-  )
+  test.each(['-rf', '...', 'Ab-9_z.x', 'x'.repeat(128), '__proto__'])('allowed: %s', async (task_id) => {
+    expect(await runtime.submit({ task_id, ...TRUE })).toBe(task_id)
+    const task = await runtime.ended(task_id)
+    expect(task).toMatchObject({ task_id, handle_id: task_id, status: 'success' })
+    expect(task.artifacts.task_dir).toBe(join(runtime.dataDir, 'tasks', task_id))
+  })
 
-  test.each([
-    '',
-    '.',
-    '..',
-    'x'.repeat(129),
-    'a b',
-    ' a',
-    'a\n',
-    'a/b',
-    '../a',
-    '/a',
-    'a\\b',
-    'a:b',
-    'a%2e',
-    'ä',
-    'a\u0000',
-    'а', // a Cyrillic letter
-    'a+b',
-    '~',
-  ])('refused: %j', async (task_id) => {
+  test.each(['..', 'x'.repeat(129), 'a/b', 7])('refused: %j', async (task_id) => {
     const before = readdirSync(join(runtime.dataDir, 'tasks'))
     const [status, code] = await refused(await runtime.post({ task_id, ...TRUE }))
     expect([status, code]).toEqual([400, 'invalid_input'])
     expect(readdirSync(join(runtime.dataDir, 'tasks'))).toEqual(before)
-  })
-
-  test.each([7, true, [['a']], { id: 'a' }])('refused, for it is no text: %j', async (task_id) => {
-    const [status, code] = await refused(await runtime.post({ task_id, ...TRUE }))
-    expect([status, code]).toEqual([400, 'invalid_input'])
   })
 
   test('case counts', async () => {

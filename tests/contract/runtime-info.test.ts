@@ -2,7 +2,7 @@
  * What the runtime says of itself: health, readiness, info, capabilities, configuration, metrics.
  * Source: spec, Endpoints B and Other runtime records; contract 0 (flags and their defaults) and 2.
  */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type {
   RuntimeCapabilities,
@@ -17,8 +17,6 @@ import { startService } from '../support/service.ts'
 import { tempDir } from '../support/temp.ts'
 import { startTokenRuntime, TOKEN, WITH_TOKEN } from '../support/token-runtime.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 const WITHOUT = ['--disable-linux-sandbox', '--disable-cgroup']

@@ -2,7 +2,7 @@
  * Goal: a task gets the files of another one as they were, and nothing else of the host, whatever that other task left, over
  * kills of the service and full disks. Method: tasks that make files, and tasks that look at what they got.
  */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { chmodSync, existsSync, lstatSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,8 +15,6 @@ import { canMount, smallDisk } from '../support/small-disk.ts'
 import { endProcessesOf } from '../support/task-processes.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const MIB = 1024 * 1024
 const LIMITS = ['--max-input-files', '100', '--max-input-bytes', String(400 * MIB)]

@@ -2,7 +2,7 @@
  * POST /api/v1/tasks/:id/kill: who may, what ends, and how it is told.
  * Source: spec, Authentication and States B; contract 2, Kill and States; contract 5, Runtime.
  */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TaskStatusResponse } from '../../shared/contract/runtime.ts'
@@ -12,8 +12,6 @@ import { refused, SLEEP, script, waitFor } from '../support/runtime-tasks.ts'
 import { noProcessesOf } from '../support/task-processes.ts'
 import { tempDir } from '../support/temp.ts'
 import { isAlive, until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const CANCELLED = { status: 'cancelled', error: { code: 'cancelled' } }
 const owned = (owner: string) => ({ ...SLEEP, control_context: { owner } })

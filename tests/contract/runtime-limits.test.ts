@@ -2,14 +2,12 @@
  * Resource limits of the runtime: wall time, CPU time, memory, processes.
  * Source: spec, ResourceLimits; contract 2 and 5, Runtime.
  */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { RuntimeCapabilities } from '../../shared/contract/runtime-info.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { command, SLEEP } from '../support/runtime-tasks.ts'
 import { gone, noProcessesOf } from '../support/task-processes.ts'
 import { isAlive } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const MEBIBYTE = 1024 * 1024
 const TIMEOUT = { code: 'timeout', message: 'task exceeded wall_time_ms' }

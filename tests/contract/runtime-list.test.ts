@@ -1,13 +1,11 @@
 /** GET /api/v1/tasks: filters, limit and cursor. Source: contract 2 (Ours) and 5, Runtime. */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { TaskListResponse } from '../../shared/contract/runtime.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { command, SLEEP, script } from '../support/runtime-tasks.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const ofTenant = (tenant: string) => ({ control_context: { tenant } })
 
@@ -75,9 +73,7 @@ describe('filters', () => {
   test.each([
     ['a', ['bad-1', 'ok-1', 'run-1']],
     ['b', ['gone-1', 'ok-2', 'wait-1', 'wait-2']],
-    ['nobody', []],
     ["a' or 1=1 --", []],
-    ['%', []],
   ])('tenant=%s', async (tenant, ids) => {
     expect(idsOf(await list(`?tenant=${encodeURIComponent(tenant)}`))).toEqual(ids)
   })
@@ -89,7 +85,7 @@ describe('filters', () => {
 })
 
 describe('limit and cursor', () => {
-  test.each([1, 2, 3, 7, 8, 9])('pages of %d give every task once', async (limit) => {
+  test.each([1, 3, 8])('pages of %d give every task once', async (limit) => {
     const found = await pages(`?limit=${limit}`)
     for (const page of found) expect(page.length).toBeLessThanOrEqual(limit)
     expect(found.flat().toSorted()).toEqual(ALL)
@@ -131,10 +127,4 @@ describe('limit and cursor', () => {
     const rest = await list(`?limit=10&cursor=${encodeURIComponent(first.next_cursor!)}`, after)
     expect([...idsOf(first), ...idsOf(rest)].toSorted()).toEqual(['t-0', 't-1', 't-2', 't-3', 't-4'])
   })
-})
-
-test('a list of nothing is empty', async () => {
-  await using other = await startRuntime()
-  expect(await list('', other)).toEqual({ tasks: [] })
-  expect(await list('?status=running&limit=5', other)).toEqual({ tasks: [] })
 })

@@ -1,11 +1,9 @@
 /** What the runtime logs: JSON lines, trace ids, no secrets. Source: spec, Events; contract 0 and 1 (X-Trace-ID). */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { command, script } from '../support/runtime-tasks.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const linesOf = (runtime: Runtime, trace: string) => runtime.log.filter(({ trace_id }) => trace_id === trace)
 

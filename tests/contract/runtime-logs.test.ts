@@ -1,5 +1,5 @@
 /** GET /api/v1/tasks/:id/logs?stream=stdout|stderr&follow=true: plain text, live. Source: contract 2 (Ours) and 5. */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { reading } from '../support/reading.ts'
@@ -7,8 +7,6 @@ import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { SLEEP, script, waitFor } from '../support/runtime-tasks.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 let runtime: Runtime
 beforeAll(async () => {

@@ -2,13 +2,11 @@
  * Goal: a proxy that has lost its runtime service for a while, and answers itself, ends and doubles nothing.
  * Method: real services, and a proxy between them that loses the runtime service when a test wants it.
  */
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { startPair } from '../support/pair.ts'
 import { StartedPool } from '../support/runtime-pool.ts'
 import { waitFor } from '../support/runtime-tasks.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const AWAY = /^runtime \S+ is away since \S+ \(it answered \d+\)$/
 

@@ -3,7 +3,7 @@
  * outcome at most: the service starts again, goes on, and nothing of the task is left.
  * Source: spec, Events; contract 2 (last item).
  */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { chownSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { startRuntime } from '../support/runtime.ts'
@@ -11,8 +11,6 @@ import { waitFor } from '../support/runtime-tasks.ts'
 import { endProcessesOf, noProcessesOf } from '../support/task-processes.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const NOBODY = 65_534
 const asNobody = {

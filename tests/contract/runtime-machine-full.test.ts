@@ -4,7 +4,7 @@
  * Method: limits on processes (RLIMIT_NPROC) of users that nobody else has, used up by a task or by the test.
  */
 import { Database } from 'bun:sqlite'
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
@@ -18,8 +18,6 @@ import { missingSandbox } from '../support/sandboxes.ts'
 import type { ServiceOptions } from '../support/service.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const isRoot = process.getuid?.() === 0
 const sandbox = { profile: 'linux_sandbox' } as const

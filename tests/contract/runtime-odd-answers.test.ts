@@ -1,9 +1,7 @@
 /** Goal: whatever a service at --runtime-url answers, a runtime task ends, with an error that names what is wrong. */
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import type { RuntimesResponse } from '../../shared/contract/runtimes.ts'
 import { type Control, startControl } from '../support/control.ts'
-
-setDefaultTimeout(60_000)
 
 /** A service that takes every task and gives `status` for it. */
 const runtimeThatSays = (status: object) => runtimeThatAnswers(() => status)

@@ -2,12 +2,10 @@
  * What a task prints: inline up to a limit, in full on disk, ended past the hard cap.
  * Source: spec, ResourceLimits and TaskStatusResponse; contract 0 (`--max-output-bytes`), 2 and 5.
  */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readFileSync, statSync } from 'node:fs'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { command } from '../support/runtime-tasks.ts'
-
-setDefaultTimeout(60_000)
 
 const MEBIBYTE = 1024 * 1024
 

@@ -2,7 +2,7 @@
  * Goal: of a task with `outputs` the workspace keeps what matches and nothing else, whatever the task made, also over a kill
  * of the service. Method: tasks that make trees; their files are read over HTTP, and the directory is looked at.
  */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { chmodSync, existsSync, lstatSync, mkdirSync, readdirSync, statfsSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
@@ -12,8 +12,6 @@ import { canMount, smallDisk } from '../support/small-disk.ts'
 import { endProcessesOf } from '../support/task-processes.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const isRoot = process.getuid?.() === 0
 const FENCED = { sandbox: { profile: 'linux_sandbox' } }

@@ -2,7 +2,7 @@
  * A data directory that is moved, or replaced, under a runtime service: nothing is promised that no restart would find.
  * Source: docs/runtime.md, Submitting a task (200 once it is on disk); contract 4 (one service for each data directory).
  */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { startRuntime } from '../support/runtime.ts'
@@ -10,8 +10,6 @@ import { refused, SLEEP, script, waitFor } from '../support/runtime-tasks.ts'
 import { endProcessesOf } from '../support/task-processes.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 function place() {
   const dir = tempDir()

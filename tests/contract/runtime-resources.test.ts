@@ -2,15 +2,13 @@
  * The ledger of the runtime: reservations, quotas of tenants, the queue, and what can never run.
  * Source: spec, Resources snapshot, Submit steps 3 and 4, Errors B; contract 0 (`--tenant-quota`), 2 and 5.
  */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ResourcesSnapshot } from '../../shared/contract/runtime-info.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { command, refused, SLEEP, script } from '../support/runtime-tasks.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const MEBIBYTE = 1024 * 1024
 const CAPACITY = [

@@ -3,7 +3,7 @@
  * event is written. Against the built service, killed and started again on the same data directory.
  * Source: spec, Events; contract 2 (last item), 4 (one service per data directory) and 5, Runtime.
  */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { EventRecord, TaskStatusResponse } from '../../shared/contract/runtime.ts'
@@ -13,8 +13,6 @@ import { endProcess } from '../support/stand-in-docker.ts'
 import { endProcessesOf, gone, noProcessesOf } from '../support/task-processes.ts'
 import { tempDir } from '../support/temp.ts'
 import { isAlive, until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const SIGNALS = ['SIGKILL', 'SIGTERM'] as const
 

@@ -2,7 +2,7 @@
  * The profile linux_sandbox in odd surroundings: groups of the service, places below /dev and /proc, roots that cannot be
  * used. Source: docs/sandbox.md; contract 2.
  */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { chmodSync, chownSync, existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { RuntimeCapabilities } from '../../shared/contract/runtime-info.ts'
@@ -16,8 +16,6 @@ import { testEnvironment } from '../support/service.ts'
 import { childrenOf } from '../support/task-processes.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const isRoot = process.getuid?.() === 0
 const sandbox = { profile: 'linux_sandbox' } as const

@@ -3,7 +3,7 @@
  * service. It reads and removes what is theirs, and follows none of their links. Source: contract 5, Runtime; the list of
  * attacks (symbolic links, special files, inherited files).
  */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseAttempts } from '../../runtime/escape/attempts.ts'
@@ -13,8 +13,6 @@ import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { missingSandbox } from '../support/sandboxes.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const FENCED = {
   sandbox: { profile: 'linux_sandbox', namespaces: { net: true, cgroup: true } },

@@ -2,7 +2,7 @@
  * The network of a sandbox: its own where the task does not say, and no way to ask a service of ours for a task without a
  * sandbox. Source: contract 4; docs/sandbox.md. The built executable, real connections.
  */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { chmodSync, chownSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { GraphDetails } from '../../shared/contract/graphs.ts'
@@ -17,8 +17,6 @@ import { refused, script } from '../support/runtime-tasks.ts'
 import { missingSandbox } from '../support/sandboxes.ts'
 import { tempDir } from '../support/temp.ts'
 import { startTokenRuntime, TOKEN, WITH_TOKEN } from '../support/token-runtime.ts'
-
-setDefaultTimeout(60_000)
 
 const isRoot = process.getuid?.() === 0
 const why = missingSandbox === undefined ? '' : ` (skipped: ${missingSandbox})`

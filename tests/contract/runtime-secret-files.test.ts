@@ -3,7 +3,7 @@
  * whatever became of the service.
  * Method: a real service with tasks of every end, hostile ones too; the data directory is searched for the value.
  */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { chmodSync, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { taskDir } from '../../runtime/files/task-dir.ts'
@@ -16,8 +16,6 @@ import { missingSandbox } from '../support/sandboxes.ts'
 import { endProcessesOf } from '../support/task-processes.ts'
 import { type TempDir, tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const VALUE = `s3cr3t\n-${crypto.randomUUID()}\n`
 const hashOf = (value: string | Buffer) => new Bun.CryptoHasher('sha256').update(value).digest('hex')

@@ -2,7 +2,7 @@
  * Goal: a task gets the value of a secret, and the value is nowhere else: in no file of the services, no answer, no log
  * line. Method: tasks that compare the value with its hash; then every answer and every file is searched.
  */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { chmodSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TaskStatusResponse } from '../../shared/contract/runtime.ts'
@@ -15,8 +15,6 @@ import { missingSandbox } from '../support/sandboxes.ts'
 import { endProcessesOf } from '../support/task-processes.ts'
 import { type TempDir, tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const VALUE = `s3cr3t-${crypto.randomUUID()}`
 const HASH = new Bun.CryptoHasher('sha256').update(VALUE).digest('hex')

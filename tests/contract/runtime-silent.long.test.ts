@@ -2,13 +2,11 @@
  * A runtime service that accepts connections and never answers, because it is stopped with a signal: callers are told, its
  * attempts fail in time, and nothing that was cancelled meanwhile runs once it goes on.
  */
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { isTerminal } from '../../shared/contract/task-status.ts'
 import { startControl } from '../support/control.ts'
 import { type Pair, startPair } from '../support/pair.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const AWAY = /^runtime default is away since \S+ \(no answer( within \S+ s)?\)/
 

@@ -2,7 +2,7 @@
  * Goal: a task in the directory of a removed one finds and shows nothing of that, and no directory waits for ever.
  * Method: a real service; inodes tell whether a directory is the same.
  */
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { lstatSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DirectoryListing, TaskStatusResponse } from '../../shared/contract/runtime.ts'
@@ -13,8 +13,6 @@ import { missingSandbox } from '../support/sandboxes.ts'
 import { gone } from '../support/task-processes.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 /** The launcher holds the lock of the directory until it is gone, a moment after the task has ended. */
 async function remove(runtime: Runtime, { task_id, shim_pid }: TaskStatusResponse): Promise<void> {

@@ -2,15 +2,13 @@
  * States and the status record of the runtime. Source: spec, TaskStatusResponse, States B; contract 2, States, Times,
  * usage; contract 5, Runtime and codes of ends by a signal.
  */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TaskStatusResponse } from '../../shared/contract/runtime.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { command, refused, SLEEP, script, waitFor } from '../support/runtime-tasks.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 

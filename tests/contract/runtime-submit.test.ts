@@ -2,15 +2,13 @@
  * POST /api/v1/tasks of the runtime: what is accepted, what is refused and with which words. Against the built service.
  * Source: spec, Resources B and Errors B; contract 2 and 5, Values and Runtime.
  */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { SubmitTaskResponse } from '../../shared/contract/runtime.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { command, refused, SLEEP, script } from '../support/runtime-tasks.ts'
 import { tempDir } from '../support/temp.ts'
-
-setDefaultTimeout(60_000)
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 const TRUE = command('/bin/true')
@@ -128,94 +126,22 @@ describe('validation answers 400 invalid_input, and leaves nothing behind', () =
   test.each([
     ['malformed JSON', '{"execution": '],
     ['no body', ''],
-    ['null', 'null'],
-    ['an array', '[]'],
-    ['a text', '"/bin/true"'],
   ])('%s', async (_, body) => {
     const [status, code, message] = await refusal(body)
     expect([status, code]).toEqual([400, 'invalid_input'])
     expect(message).not.toBe('')
   })
 
-  const ofScript = (more: object) => ({ execution: { kind: 'script', script: 'true', ...more } })
-  const ofCommand = (more: object) => ({ execution: { kind: 'command', program: '/bin/true', ...more } })
-
   test.each([
+    ['execution.kind is required (command or script)', { execution: { program: '/bin/true' } }],
     ['execution.program is required for command tasks', { execution: { kind: 'command' } }],
-    ['execution.program is required for command tasks', { execution: { kind: 'command', program: '' } }],
-    ['execution.program is required for command tasks', { execution: { kind: 'command', program: null } }],
-    ['execution.script is required for script tasks', { execution: { kind: 'script' } }],
-    ['execution.script is required for script tasks', { execution: { kind: 'script', script: '' } }],
-    ['execution.script must be empty for command tasks', ofCommand({ script: 'true' })],
-    ['sandbox.workspace_subdir must be relative', { ...TRUE, sandbox: { workspace_subdir: '/tmp' } }],
-    ['sandbox.workspace_subdir must be relative', { ...TRUE, sandbox: { ...LINUX, workspace_subdir: '/' } }],
-    ['sandbox.workspace_subdir cannot contain parent traversal', { ...TRUE, sandbox: { workspace_subdir: '..' } }],
     ['sandbox.workspace_subdir cannot contain parent traversal', { ...TRUE, sandbox: { workspace_subdir: '../a' } }],
-    ['sandbox.workspace_subdir cannot contain parent traversal', { ...TRUE, sandbox: { workspace_subdir: 'a/../b' } }],
-    ['sandbox.workspace_subdir cannot contain parent traversal', { ...TRUE, sandbox: { workspace_subdir: 'a/..' } }],
-    ['sandbox.rootfs is required when sandbox.chroot=true', { ...TRUE, sandbox: { ...LINUX, chroot: true } }],
-    [
-      'sandbox.chroot requires sandbox.profile=linux_sandbox',
-      { ...TRUE, sandbox: { profile: 'process', chroot: true, rootfs: '/usr' } },
-    ],
-    ['sandbox.chroot requires sandbox.profile=linux_sandbox', { ...TRUE, sandbox: { chroot: true, rootfs: '/usr' } }],
-    ['control_context values cannot be empty strings', { ...TRUE, control_context: { tenant: '' } }],
-    ['control_context values cannot be empty strings', { ...TRUE, control_context: { owner: '' } }],
-    ['control_context values cannot be empty strings', { ...TRUE, control_context: { control_plane_mode: '' } }],
-    ['control_context values cannot be empty strings', { ...TRUE, control_context: { expected_runtime_profile: '' } }],
+    ['limits.wall_time_ms must be greater than 0', { ...TRUE, limits: { wall_time_ms: 0 } }],
     ['control_context values cannot be empty strings', { ...TRUE, control_context: { labels: { team: '' } } }],
-  ])('%s: %j', async (message, body) => {
+    ['invalid JSON: metadata.a: expected string, got number', { ...TRUE, metadata: { a: 1 } }],
+  ])('%s', async (message, body) => {
     expect(await refusal(body)).toEqual([400, 'invalid_input', message])
   })
-
-  test.each([
-    ['no execution', {}],
-    ['execution: null', { execution: null }],
-    ['execution that is no object', { execution: '/bin/true' }],
-    ['no kind', { execution: { program: '/bin/true' } }],
-    ['another kind', { execution: { kind: 'container', program: '/bin/true' } }],
-    ['program of a script', ofScript({ program: '/bin/true' })],
-    ['args of a script', ofScript({ args: ['-x'] })],
-    ['interpreter of a command', ofCommand({ interpreter: ['/bin/sh'] })],
-    ['program that is no text', { execution: { kind: 'command', program: 1 } }],
-    ['args that are no array', ofCommand({ args: '-x' })],
-    ['args that are no texts', ofCommand({ args: [1] })],
-    ['interpreter that is no array', ofScript({ interpreter: '/bin/sh' })],
-    ['an env key with =', ofCommand({ env: { 'a=b': 'c' } })],
-    ['an empty env key', ofCommand({ env: { '': 'c' } })],
-    ['an env value that is no text', ofCommand({ env: { a: 1 } })],
-    ['env that is an array', ofCommand({ env: ['a=b'] })],
-    ['an empty label key', { ...TRUE, control_context: { labels: { '': 'a' } } }],
-    ['a label that is no text', { ...TRUE, control_context: { labels: { a: 1 } } }],
-    ['a tenant that is no text', { ...TRUE, control_context: { tenant: 7 } }],
-    ['requires_strict_sandbox that is no boolean', { ...TRUE, control_context: { requires_strict_sandbox: 'yes' } }],
-    ['metadata with a number', { ...TRUE, metadata: { a: 1 } }],
-    ['metadata that is an array', { ...TRUE, metadata: ['a'] }],
-    ['another capability mode', { ...TRUE, policy: { capability_mode: 'lenient' } }],
-    ['another profile', { ...TRUE, sandbox: { profile: 'docker' } }],
-    ['an unknown namespace', { ...TRUE, sandbox: { ...LINUX, namespaces: { time: true } } }],
-    ['a namespace that is no boolean', { ...TRUE, sandbox: { ...LINUX, namespaces: { pid: 1 } } }],
-    [
-      'mount: false with chroot',
-      { ...TRUE, sandbox: { ...LINUX, chroot: true, rootfs: '/', namespaces: { mount: false } } },
-    ],
-    ['limits that are no object', { ...TRUE, limits: 5 }],
-  ])('%s', async (_, body) => {
-    const [status, code, message] = await refusal(body)
-    expect([status, code]).toEqual([400, 'invalid_input'])
-    expect(message).not.toBe('')
-  })
-
-  test.each(['wall_time_ms', 'cpu_time_sec', 'memory_bytes', 'pids_max', 'stdout_max_bytes', 'stderr_max_bytes'])(
-    'limits are all positive numbers: %s',
-    async (limit) => {
-      for (const value of [0, -1, '5', true, [1]]) {
-        const [status, code, message] = await refusal({ ...TRUE, limits: { [limit]: value } })
-        expect([value, status, code]).toEqual([value, 400, 'invalid_input'])
-        expect(message).toContain(limit)
-      }
-    },
-  )
 
   test('a rootfs that is no directory', async () => {
     using dir = tempDir()
@@ -223,24 +149,6 @@ describe('validation answers 400 invalid_input, and leaves nothing behind', () =
       const body = { ...TRUE, sandbox: { ...LINUX, chroot: true, rootfs }, policy: { capability_mode: 'adaptive' } }
       const [status, code] = await refusal(body)
       expect([rootfs, status, code]).toEqual([rootfs, 400, 'invalid_input'])
-    }
-  })
-})
-
-describe('NUL, which no program can be given, is refused or ends as launch_failed', () => {
-  test.each([
-    ['program', command('/bin/tr\0ue')],
-    ['args', command('/bin/echo', 'a\0b')],
-    ['env', { execution: { kind: 'command', program: '/bin/true', env: { A: 'b\0c' } } }],
-    ['interpreter', { execution: { kind: 'script', script: 'true', interpreter: ['/bin/sh', '\0'] } }],
-    ['workspace_subdir', { ...TRUE, sandbox: { workspace_subdir: 'a\0b' } }],
-  ])('%s', async (_, body) => {
-    const response = await runtime.post(body)
-    if (response.status === 200) {
-      const { task_id } = (await response.json()) as SubmitTaskResponse
-      expect((await runtime.ended(task_id)).error?.code).toBe('launch_failed')
-    } else {
-      expect((await refused(response)).slice(0, 2)).toEqual([400, 'invalid_input'])
     }
   })
 })

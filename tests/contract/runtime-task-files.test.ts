@@ -2,7 +2,7 @@
  * Goal: a caller reads the files of a task over HTTP, whole or in parts, and nothing outside of its workspace, whatever the
  * task puts there. Method: tasks that make files, links, pipes and races; the built service is asked for each.
  */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync, readlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DirectoryListing } from '../../shared/contract/runtime.ts'
@@ -11,8 +11,6 @@ import { command, refused, script } from '../support/runtime-tasks.ts'
 import { startTokenRuntime, WITH_TOKEN } from '../support/token-runtime.ts'
 import { until } from '../support/until.ts'
 import { RawClient } from './raw-client.ts'
-
-setDefaultTimeout(60_000)
 
 const SECRET = 'what nobody may read'
 

@@ -1,12 +1,10 @@
 /** GET /tasks/{id}/logs of tasks that the runtime service executes, also while one of the services is away. */
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { type Pair, startPair } from '../support/pair.ts'
 import { reading } from '../support/reading.ts'
 import { waitFor } from '../support/runtime-tasks.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const logs = (pair: Pair, id: string, query = '') => pair.control.fetch(`/tasks/${id}/logs?${query}`)
 const follow = (pair: Pair, id: string, query = '') => reading(logs(pair, id, `follow=true&${query}`))

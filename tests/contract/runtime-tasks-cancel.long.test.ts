@@ -2,7 +2,7 @@
  * A runtime task is cancelled, whatever it is just doing: both services agree about it, and no process of it is left.
  * Source: contract 1, Cancel and Executors (runtime).
  */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { hasEnded } from '../../shared/contract/runtime-status.ts'
@@ -10,8 +10,6 @@ import { freePort } from '../support/free-port.ts'
 import { Pair, startPair } from '../support/pair.ts'
 import { gone } from '../support/task-processes.ts'
 import { isAlive, until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const cancel = async (pair: Pair, id: string) => {
   const response = await pair.control.fetch(`/tasks/${id}/cancel`, { method: 'POST' })

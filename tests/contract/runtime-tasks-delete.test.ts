@@ -3,13 +3,11 @@
  * its files; one that runs is left alone. No answer of control waits for it.
  * Method: both real services.
  */
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { existsSync, rmSync } from 'node:fs'
 import { type Pair, startPair } from '../support/pair.ts'
 import { waitFor } from '../support/runtime-tasks.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const remove = (pair: Pair, id: string) => pair.control.fetch(`/tasks/${id}`, { method: 'DELETE' })
 

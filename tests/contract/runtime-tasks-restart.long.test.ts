@@ -3,14 +3,12 @@
  * answers: what ran, ran once, and both know how it ended. A task notes each run in a file.
  * Source: contract 1, Executors (runtime) and 5, Durability; architecture 2.
  */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { freePort } from '../support/free-port.ts'
 import { lossyLink } from '../support/lossy-link.ts'
 import { Pair, startPair } from '../support/pair.ts'
 import { waitFor } from '../support/runtime-tasks.ts'
 import { isAlive, until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 /** Notes its run, says that it runs, and ends with 7 once it may. */
 const gated = (pair: Pair) => `echo ran >> ${pair.file('ran')}; echo; ${waitFor(pair.file('go'))}; exit 7`

@@ -2,7 +2,7 @@
  * Tasks of type runtime: control asks the runtime service and tells what came of it. Both services as they are built.
  * Source: contract 1, Executors (runtime) and 5; what a user is told when something is wrong.
  */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { TaskStatusResponse } from '../../shared/contract/runtime.ts'
@@ -12,8 +12,6 @@ import { type Pair, startPair } from '../support/pair.ts'
 import { waitFor } from '../support/runtime-tasks.ts'
 import { TOKEN } from '../support/token-runtime.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const echo = { program: '/bin/echo', args: ['hi', 'there'] }
 const asScript = { script: 'echo hi there' }

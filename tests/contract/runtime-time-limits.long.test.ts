@@ -2,15 +2,13 @@
  * Time limits of HTTP at the runtime: slow clients are cut off and hold up nobody, long waits are not cut.
  * Source: contract 4 (Timeouts against slow clients) and 5 (Time limits of HTTP).
  */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { TaskStatusResponse } from '../../shared/contract/runtime.ts'
 import type { Control } from '../support/control.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { SLEEP, script } from '../support/runtime-tasks.ts'
 import { until } from '../support/until.ts'
 import { RawClient } from './raw-client.ts'
-
-setDefaultTimeout(60_000)
 
 let runtime: Runtime
 beforeAll(async () => {

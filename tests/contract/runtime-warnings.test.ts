@@ -2,11 +2,9 @@
  * Warnings of a submission for runtime tasks: what no runtime service accepts is told at once, in the words of the error that the
  * task gets from a real one. Source: contract 5, "Unknown fields".
  */
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { SubmitResponse } from '../../shared/contract/submission.ts'
 import { type Pair, startPair } from '../support/pair.ts'
-
-setDefaultTimeout(60_000)
 
 let pair: Pair
 beforeAll(async () => {

@@ -4,7 +4,7 @@
  * Method: tasks with secret values come in through every door; then every answer, every line of the logs and every file
  * of both services is searched.
  */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { chmodSync, lstatSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { startControl } from '../support/control.ts'
@@ -15,8 +15,6 @@ import { startRuntime } from '../support/runtime.ts'
 import { refused, script } from '../support/runtime-tasks.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const SECRET = 'hunter2-0f6e1c'
 const HIDDEN = '***'

@@ -1,5 +1,5 @@
 /** The state file, the end of the service and its next start. Source: spec, A and Limits A; contract, State file. */
-import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { builtProgram as binary } from '../../scripts/build.ts'
@@ -9,8 +9,6 @@ import { testEnvironment } from '../support/service.ts'
 import { type TempDir, tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 import { Gate } from './gate.ts'
-
-setDefaultTimeout(60_000)
 
 let temp: TempDir
 let dataDir: string

@@ -2,7 +2,7 @@
  * The connections of a task whose network has rules, as control, the client and MCP show them. Against the built services.
  * Source: docs/http.md, "Read the connections".
  */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { TaskListResponse } from '../../shared/contract/runtime.ts'
 import type { TaskNetwork } from '../../shared/contract/task-network.ts'
@@ -13,8 +13,6 @@ import { type Pair, startPair } from '../support/pair.ts'
 import { waitFor } from '../support/runtime-tasks.ts'
 import { missingSandbox } from '../support/sandboxes.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi'
 const curl = (url: string) => `curl --silent --noproxy '' '${url}'`

@@ -3,7 +3,7 @@
  * Method: real services; tasks compare the value with its hash and print nothing of it. `task-secrets-nowhere.test.ts` looks
  * for the value.
  */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { builtProgram } from '../../scripts/build.ts'
@@ -15,8 +15,6 @@ import { testEnvironment } from '../support/service.ts'
 import { endProcessesOf } from '../support/task-processes.ts'
 import { type TempDir, tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const VALUE = `s3cr3t-${crypto.randomUUID()}`
 const hashOf = (value: string) => new Bun.CryptoHasher('sha256').update(value).digest('hex')

@@ -2,7 +2,7 @@
  * Goal: what tasks call belongs to the trace of their graph. Method: the built services, with what they call on loopback: an
  * HTTP server, MCP servers, programs.
  */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startCollector } from '../support/collector.ts'
@@ -12,8 +12,6 @@ import { connectClient } from '../support/mcp-client.ts'
 import { startMcpHttpServer } from '../support/mcp-http-server.ts'
 import { startPair } from '../support/pair.ts'
 import { tempDir } from '../support/temp.ts'
-
-setDefaultTimeout(60_000)
 
 const PARENT = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
 

@@ -1,5 +1,5 @@
 /** Goal: what happens to a graph is one trace, also over crashes, and costs nothing without a collector. Method: the built service. */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type CollectedSpan, startCollector } from '../support/collector.ts'
@@ -7,8 +7,6 @@ import { type Control, startControl } from '../support/control.ts'
 import { freePort } from '../support/free-port.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
 const SPAN = '00f067aa0ba902b7'

@@ -1,5 +1,5 @@
 /** Why a task waits: `waiting` in records and graphs. Source: docs/http.md, "Why is it waiting?". */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { GraphDetails } from '../../shared/contract/graphs.ts'
 import { type Control, startControl } from '../support/control.ts'
@@ -7,8 +7,6 @@ import { EventStreamClient, gapsIn } from '../support/event-stream.ts'
 import { startPair } from '../support/pair.ts'
 import { until } from '../support/until.ts'
 import { Gate } from './gate.ts'
-
-setDefaultTimeout(60_000)
 
 const waitingIn = async (control: Control, graphId: string): Promise<Record<string, unknown>> => {
   const { tasks } = (await (await control.fetch(`/graphs/${graphId}`)).json()) as GraphDetails

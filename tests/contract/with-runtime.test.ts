@@ -2,7 +2,7 @@
  * `taskmill-control --with-runtime`: one command on a laptop, and the runtime service is there too.
  * Goal: it is started where none is, kept running, and ends with control; tasks never notice. The built executables.
  */
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import {
   chmodSync,
   copyFileSync,
@@ -25,8 +25,6 @@ import { testEnvironment } from '../support/service.ts'
 import { endProcessesOf, gone } from '../support/task-processes.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const echo = { type: 'runtime', params: { program: '/bin/echo', args: ['hi'] } }
 

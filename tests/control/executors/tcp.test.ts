@@ -1,8 +1,6 @@
-/** Goal: an address is what it looks like, and no wait is longer than it may be. Method: addresses, and real listeners. */
+/** Goal: an address is what it looks like. */
 import { describe, expect, test } from 'bun:test'
-import { parseAddress, tcp } from '../../../control/executors/os/tcp.ts'
-import { testContext } from '../../support/executor-context.ts'
-import { startFullListener } from '../../support/full-listener.ts'
+import { parseAddress } from '../../../control/executors/os/tcp.ts'
 
 const refusal = (address: string) => {
   try {
@@ -39,27 +37,5 @@ describe('an address', () => {
   test.each(['0', '65536', '99999'])('has no port %s', (port) => {
     const message = `parse tcp params: address: expected a port from 1 to 65535, got ${port}`
     expect(refusal(`localhost:${port}`)).toBe(message)
-  })
-})
-
-describe('tcp', () => {
-  const failureOf = (answer: unknown) => Promise.resolve(answer).catch((error) => error)
-
-  test('gives up at timeout_ms', async () => {
-    using listener = await startFullListener()
-    const { address } = listener
-    expect(await failureOf(tcp.execute({ address, timeout_ms: 20 }, testContext()))).toMatchObject({
-      code: 'external_failure',
-      message: `tcp ${address}: no connection within 20ms`,
-    })
-  })
-
-  test('is ended by the signal while it waits', async () => {
-    using listener = await startFullListener()
-    const context = testContext()
-    const answer = failureOf(tcp.execute({ address: listener.address, timeout_ms: 60_000 }, context))
-    context.abort()
-    expect(await answer).toMatchObject({ code: 'cancelled', message: `tcp ${listener.address} was ended` })
-    expect(context.calls).toEqual(['begin'])
   })
 })

@@ -3,7 +3,7 @@
  * Method: random graphs, sound and broken in any field, dry-run and then submitted against the same store; a table of
  * faults; executors that plan.
  */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Executor } from '../../../control/executors/executor.ts'
 import { invalidInput } from '../../../control/executors/executor.ts'
@@ -25,8 +25,6 @@ import { silentLog } from '../../../shared/logs/log.ts'
 import { nextTurn, runSync } from '../../../shared/process/steps.ts'
 import { ScriptedExecutor } from '../../support/scripted-executor.ts'
 import { until } from '../../support/until.ts'
-
-setDefaultTimeout(60_000)
 
 const MAX_TASKS = 5_000
 

@@ -1,30 +1,12 @@
 /**
- * Goal: tasks start when their dependencies have succeeded, in the order in which they became ready, at any size; progress
- * belongs to the attempt that reports it. Method: an executor that follows a script.
+ * Goal: graphs of any size end, and progress belongs to the attempt that reports it. Method: an executor that follows a
+ * script.
  */
 import { describe, expect, test } from 'bun:test'
+import { memoryLog } from '../../support/memory-log.ts'
 import { after, task, World } from '../../support/scheduler-world.ts'
 
 describe('a task', () => {
-  test('waits for all of its dependencies, each named once or more often', async () => {
-    const world = new World({}, (started) => {
-      if (started.id === 'c')
-        expect(world.graphs[0]!.tasks.map(({ status }) => status)).toEqual(['success', 'success', 'running'])
-    })
-    world.submit([task('a', { turns: 3 }), task('b', { turns: 9 }), task('c', {}, after('a', 'b', 'a'))])
-    await world.over()
-    expect(world.executor.starts.map(({ id }) => id)).toEqual(['a', 'b', 'c'])
-    expect(world.task('c').status).toBe('success')
-  })
-
-  test('starts in the order in which it became ready, beyond the capacity of the queue too', async () => {
-    const world = new World({ maxConcurrency: 1 })
-    const ids = Array.from({ length: 3_000 }, (_, i) => `t${i}`)
-    world.submit(ids.map((id) => task(id)))
-    await world.over()
-    expect(world.executor.starts.map(({ id }) => id)).toEqual(ids)
-  })
-
   test('whose type has no executor fails and takes its dependents along', async () => {
     const world = new World()
     world.submit([{ id: 'a', type: 'mcp', retry: 1 }, task('b', {}, after('a')), task('c')])
@@ -38,6 +20,20 @@ describe('a task', () => {
     expect(world.task('b').errorText).toBe('dependency a failed')
     expect(world.task('c').status).toBe('success')
   })
+})
+
+test('the deletion of the last live task ends its graph', async () => {
+  const { log, lines } = memoryLog()
+  const world = new World({ maxConcurrency: 1, log })
+  world.submit([task('busy', { hangs: true })])
+  await world.executing(1)
+  world.submit([task('a'), task('b', {}, after('a'))])
+  world.scheduler.delete(world.task('a'))
+  expect(world.graphs[1]!.live).toBe(0)
+  expect(lines().filter((line) => line.msg === 'graph ended')).toHaveLength(1)
+  world.scheduler.delete(world.task('b'))
+  expect([...world.store.graphs]).toEqual([world.graphs[0]!])
+  await world.scheduler.stop(0)
 })
 
 describe('large graphs', () => {
