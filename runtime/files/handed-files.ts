@@ -4,12 +4,12 @@
  * A process of the task may have outlived it. So a walk enters directories by one name at a time and never through a link,
  * and fails where its way back leads elsewhere. Trees may be deeper than the longest path: one descriptor is open.
  */
-import { chownSync, lchownSync, lstatSync, readdirSync, type Stats, unlinkSync } from 'node:fs'
+import { chmodSync, chownSync, lchownSync, lstatSync, readdirSync, type Stats, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { runCooperatively, type Steps } from '../../shared/process/steps.ts'
 import { OpenDirectory } from './open-directory.ts'
 import { removeTree } from './removal.ts'
-import type { TaskDir } from './task-dir.ts'
+import { letNobodyPass, type TaskDir, tasksDir } from './task-dir.ts'
 
 const NAME_ENCODING = 'latin1'
 
@@ -25,13 +25,31 @@ export function handOver({ workspace, script_path }: TaskDir, workspaceSubdir: s
 }
 
 /**
+ * Lets the user of a task reach the workspace by its path, the only way without a view of its own. On the way nobody can list or
+ * read anything, and nobody else enters the directory of the task.
+ */
+export function letPass(dataDir: string, { task_dir }: TaskDir, uid: number): void {
+  for (const path of [dataDir, tasksDir(dataDir)]) chmodSync(path, 0o711)
+  chownSync(task_dir, 0, uid)
+  chmodSync(task_dir, 0o710)
+}
+
+/** The user may be that of another task next, which must not read or write the logs of this one. */
+function close(dir: TaskDir): void {
+  letNobodyPass(dir)
+  chownSync(dir.task_dir, 0, 0)
+}
+
+/**
  * Makes the service the owner of all that a task has left. Files of others, which it can only have linked, are removed. The
  * kernel clears the bits that would run a file with the rights of its owner.
  *
  * The service may end in between, and then the next one does the rest. So the workspace itself becomes the service's once no
  * files of others are left in it: from then on a file of the service is a result of the task.
  */
-export async function takeBack({ script_path, workspace }: TaskDir, uid: number): Promise<void> {
+export async function takeBack(dir: TaskDir, uid: number): Promise<void> {
+  const { task_dir, script_path, workspace } = dir
+  if (statusOf(task_dir)?.gid === uid) close(dir)
   if (ownerOf(script_path) === uid) lchownSync(script_path, 0, 0)
   if (ownerOf(workspace) === uid) {
     await runCooperatively(walk(workspace, removeForeign(uid)))
@@ -42,12 +60,16 @@ export async function takeBack({ script_path, workspace }: TaskDir, uid: number)
 }
 
 /** The same for a task that has not run: what lies in a workspace of the service is out of reach. */
-export function takeBackUnused({ script_path, workspace }: TaskDir): void {
+export function takeBackUnused(dir: TaskDir): void {
+  const { task_dir, script_path, workspace } = dir
   if (process.getuid?.() !== 0) return
+  if ((statusOf(task_dir)?.gid ?? 0) !== 0) close(dir)
   for (const path of [script_path, workspace]) if (ownerOf(path) !== undefined) lchownSync(path, 0, 0)
 }
 
-const ownerOf = (path: string): number | undefined => lstatSync(path, { throwIfNoEntry: false })?.uid
+const statusOf = (path: string): Stats | undefined => lstatSync(path, { throwIfNoEntry: false })
+
+const ownerOf = (path: string): number | undefined => statusOf(path)?.uid
 
 type Visit = (path: Buffer, status: Stats) => void
 

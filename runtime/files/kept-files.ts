@@ -29,7 +29,7 @@ export interface Reduction {
   readonly dir: TaskDir
   readonly patterns: OutputPatterns
   readonly limits: KeptAmount
-  /** Closes the directory of the task to other tasks. */
+  /** Closes the directory of the task to its user. */
   readonly close: () => void
   /** Moves a directory with this path out of the way, to be removed later. */
   readonly discard: (path: string | Buffer) => void

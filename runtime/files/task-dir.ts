@@ -146,12 +146,7 @@ function makeSubdirs(workspace: string, subdir: string): void {
 export const hasWorkspace = ({ workspace }: TaskDir): boolean =>
   lstatSync(workspace, { throwIfNoEntry: false })?.isDirectory() === true
 
-/** Lets another user reach its workspace. On the way that user can neither list nor read anything. */
-export function letPass(dataDir: string, { task_dir }: TaskDir): void {
-  for (const path of [dataDir, tasksDir(dataDir), task_dir]) chmodSync(path, 0o711)
-}
-
-/** Closes the directory again when the task has ended: a user who knows its id must not read or write its logs. */
+/** Closes a directory that a user was let into (handed-files.ts). */
 export const letNobodyPass = ({ task_dir }: TaskDir): void => chmodSync(task_dir, 0o700)
 
 /** Without O_TRUNC: ext4 writes a file to the disk at once that was truncated, even when it was empty. */

@@ -178,16 +178,11 @@ function ownAddresses({ config, access }: Foundation): OwnAddresses {
 }
 
 function launchSettings({ config, env, trial, capabilities }: Foundation): LaunchSettings {
-  const { isRoot, paths } = trial
   return {
     graceMs: config.terminationGraceMs,
     maxOutputBytes: config.maxOutputBytes,
     baseEnvironment: baseEnvironment(env, serviceUser(process.getuid?.())),
-    sandbox: {
-      hasUsers: isRoot,
-      canFilter: capabilities.seccomp.isAvailable,
-      ...paths,
-    },
+    sandbox: { canFilter: capabilities.seccomp.isAvailable, ...trial.paths },
   }
 }
 

@@ -327,7 +327,7 @@ export class Dispatcher {
     record.ending()
     ends.removeSecrets(task) // first: no pattern keeps a file with a secret
     const used = networks.close(task, found)
-    const ending = task.outputs === null ? used : await outputs.reduce(task, used, () => ends.closeDirectory(task))
+    const ending = task.outputs === null ? used : await outputs.reduce(task, used)
     await users?.takeBack(task, records.dirOf(task), found.isOver === true)
     ledger.release(task.task_id)
     inFlight.remove(record)

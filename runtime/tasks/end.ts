@@ -5,7 +5,6 @@ import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import type { Log } from '../../shared/logs/log.ts'
 import type { TaskRequest } from '../../shared/request/validate.ts'
 import { removeSecretFiles } from '../files/secret-files.ts'
-import { letNobodyPass } from '../files/task-dir.ts'
 import type { Asked } from '../launch/classification.ts'
 import { explainFault } from '../launch/faults.ts'
 import type { Outcome } from '../launch/outcome.ts'
@@ -22,7 +21,6 @@ import { askedOf, type LaunchSettings } from './launch-plan.ts'
 import type { LauncherRecords } from './launcher-records.ts'
 import type { Networks } from './networks.ts'
 import type { ResultFiles } from './result-files.ts'
-import { needsPassage } from './task-dir-content.ts'
 import type { Totals } from './totals.ts'
 
 /** The exit code of a launcher that started no task (outcome.h). */
@@ -127,7 +125,6 @@ export class Ends {
     const { store, results, networks, totals, log } = this.#options
     this.removeSecrets(task)
     networks.cut(task)
-    this.closeDirectory(task)
     const row = await store.end(task, change, {
       meanwhile: (ended) => results.prepare(task, ended),
       beforeSeen: () => {
@@ -146,19 +143,6 @@ export class Ends {
     const fault = removeSecretFiles(records.dirOf(task), task.secretFiles)
     if (fault === undefined) return
     log.error('cannot remove the files with the secrets of a task', { task_id: task.task_id, cause: messageOf(fault) })
-  }
-
-  /** Closes the directory of a task to the other user that worked in it. Never throws. */
-  closeDirectory(task: LiveTask): void {
-    const { records, settings, log } = this.#options
-    const plan = task.row.execution_plan
-    if (!plan.includes('"mount":false')) return // most tasks: their plan is not parsed for this
-    if (!needsPassage(JSON.parse(plan) as ExecutionPlan, settings.sandbox.hasUsers)) return
-    try {
-      letNobodyPass(records.dirOf(task))
-    } catch (error) {
-      log.warn('cannot close the directory of a task', { task_id: task.task_id, cause: messageOf(error) })
-    }
   }
 }
 

@@ -25,8 +25,6 @@ export interface LaunchSettings {
 
 /** The settings that all sandboxes of a service share. */
 export interface SandboxSettings extends SandboxPaths {
-  /** Whether each sandbox has a user of its own: the service is root. */
-  readonly hasUsers: boolean
   readonly canFilter: boolean
 }
 

@@ -4,7 +4,7 @@ import type { TaskRequest } from '../../shared/request/validate.ts'
 import type { DirectoryGuard } from '../files/directory-guard.ts'
 import { type KeptAmount, keepFiles } from '../files/kept-files.ts'
 import { faultMessage } from '../files/open-directory.ts'
-import { taskDir } from '../files/task-dir.ts'
+import { letNobodyPass, taskDir } from '../files/task-dir.ts'
 import { OutputPatterns } from '../plan/output-patterns.ts'
 import type { LiveTask } from '../store/live-task.ts'
 import type { TaskStore } from '../store/task-store.ts'
@@ -30,20 +30,21 @@ export class Outputs {
 
   /**
    * Reduces the workspace, and returns the ending of the task. A task that succeeded and whose outputs cannot be kept has
-   * failed. `close` closes the directory of the task to other tasks. Never rejects.
+   * failed. Never rejects.
    */
-  async reduce(task: LiveTask, ending: Ending, close: () => void): Promise<Ending> {
+  async reduce(task: LiveTask, ending: Ending): Promise<Ending> {
     const { store, discards, directory, dataDir, limits, log } = this.#options
     const { task_id } = task
     try {
       task.outputs ??= (JSON.parse(store.requestOf(task_id)) as TaskRequest).outputs ?? null
       // Under the path of a lost directory lie the tasks of another service.
       if (task.outputs === null || directory.look() !== undefined) return ending
+      const dir = taskDir(dataDir, task_id)
       const reduced = await keepFiles({
-        dir: taskDir(dataDir, task_id),
+        dir,
         patterns: new OutputPatterns(task.outputs),
         limits,
-        close,
+        close: () => letNobodyPass(dir),
         discard: (path) => discards.take(task_id, path),
       })
       if ('tooMuch' in reduced) return failedBy(ending, tooMuch(reduced.tooMuch, limits))

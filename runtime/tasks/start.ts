@@ -6,9 +6,9 @@ import type { SecretValues } from '../../shared/files/secret-values.ts'
 import { SecretFault } from '../../shared/files/secrets-directory.ts'
 import { OF_SECRETS } from '../../shared/request/secrets.ts'
 import type { TaskRequest } from '../../shared/request/validate.ts'
-import { handOver } from '../files/handed-files.ts'
+import { handOver, letPass } from '../files/handed-files.ts'
 import { writeSecretFiles } from '../files/secret-files.ts'
-import { hasWorkspace, letPass, makeTaskDir, type TaskDir, taskDirId } from '../files/task-dir.ts'
+import { hasWorkspace, makeTaskDir, type TaskDir, taskDirId } from '../files/task-dir.ts'
 import type { TaskCgroups } from '../host/task-cgroups.ts'
 import type { Asked, TaskError } from '../launch/classification.ts'
 import type { LauncherHost, PreparedLauncher } from '../launch/launcher-host.ts'
@@ -26,7 +26,7 @@ import type { LauncherRecords } from './launcher-records.ts'
 import { lostCapability, planWithoutLostDefault } from './lost-capability.ts'
 import type { Networks } from './networks.ts'
 import type { SandboxUsers } from './sandbox-users.ts'
-import { needsPassage, taskDirContent } from './task-dir-content.ts'
+import { taskDirContent } from './task-dir-content.ts'
 
 export interface StartsOptions {
   readonly host: LauncherHost
@@ -77,10 +77,13 @@ export class Starts {
         const lost = lostCapability(plan, request.limits, capabilities)
         if (lost !== undefined) return { error: setupFailed(lost) }
         // Its inputs were just copied.
-        if (request.inputs === undefined) this.#remakeUnlessUsable(dir, request, plan)
+        if (request.inputs === undefined) this.#remakeUnlessUsable(dir, request)
       }
       const uid = users?.of(task.task_id)
-      if (uid !== undefined) handOver(dir, request.sandbox.workspace_subdir ?? '', uid)
+      if (uid !== undefined) {
+        handOver(dir, request.sandbox.workspace_subdir ?? '', uid)
+        if (!plan.effective_sandbox.namespaces?.mount) letPass(records.dataDir, dir, uid)
+      }
       const context = {
         ...{ dir, dirId: taskDirId(dir.task_dir) },
         ...{ cgroup: cgroups?.forTask(task.task_id), mark: force.markOf(task.task_id) },
@@ -101,8 +104,7 @@ export class Starts {
 
   /** Sees to the directory of a task that gets inputs, before they are copied. Throws when it cannot be made. */
   ensureDirectory(task: LiveTask, request: TaskRequest): void {
-    const plan = JSON.parse(task.row.execution_plan) as ExecutionPlan
-    this.#remakeUnlessUsable(this.#options.records.dirOf(task), request, plan)
+    this.#remakeUnlessUsable(this.#options.records.dirOf(task), request)
   }
 
   /** The task notes the files once they are there: what stands in their place otherwise is not ours to remove. */
@@ -131,11 +133,9 @@ export class Starts {
   /**
    * A task that waited is launched from the database: its directory may be gone, or never have reached the disk.
    */
-  #remakeUnlessUsable(dir: TaskDir, request: TaskRequest, plan: ExecutionPlan): void {
-    const { records, settings } = this.#options
+  #remakeUnlessUsable(dir: TaskDir, request: TaskRequest): void {
     if (existsSync(dir.request_path) && hasWorkspace(dir)) return
     makeTaskDir(dir, taskDirContent(request, JSON.stringify(request)))
-    if (needsPassage(plan, settings.sandbox.hasUsers)) letPass(records.dataDir, dir)
   }
 }
 

@@ -13,7 +13,7 @@ import type { UnknownFields } from '../../shared/request/unknown-names.ts'
 import type { TaskRequest } from '../../shared/request/validate.ts'
 import type { DirectoryGuard } from '../files/directory-guard.ts'
 import { unavailable } from '../files/disk-fault.ts'
-import { letPass, makeTaskDir, removeTaskDirNow, type Spares, taskDir } from '../files/task-dir.ts'
+import { makeTaskDir, removeTaskDirNow, type Spares, taskDir } from '../files/task-dir.ts'
 import type { PathLooks } from '../host/path-looks.ts'
 import { reservationFor } from '../ledger/amounts.ts'
 import type { Asking, Ledger } from '../ledger/ledger.ts'
@@ -34,7 +34,7 @@ import type { SandboxSettings } from './launch-plan.ts'
 import type { Networks } from './networks.ts'
 import { checkRootIsShown, realRootOf } from './rootfs-checks.ts'
 import { discardLaunch, type PreparedLaunch, type Starts } from './start.ts'
-import { needsPassage, taskDirContent } from './task-dir-content.ts'
+import { taskDirContent } from './task-dir-content.ts'
 import type { Totals } from './totals.ts'
 
 export interface SubmissionsOptions {
@@ -94,7 +94,7 @@ export class Submissions {
     const text = JSON.stringify(request)
     let prepared: PreparedLaunch | undefined
     try {
-      this.#makeDirectory(request, text, plan)
+      this.#makeDirectory(request, text)
       const task = await store.accept(
         { ...row, ...reserved?.patch },
         { request: text, events: [...events, ...(reserved?.events ?? [])] },
@@ -209,13 +209,12 @@ export class Submissions {
     })
   }
 
-  #makeDirectory(request: TaskRequest, text: string, plan: ExecutionPlan): void {
-    const { dataDir, sandbox, directory, spares } = this.#options
+  #makeDirectory(request: TaskRequest, text: string): void {
+    const { dataDir, directory, spares } = this.#options
     directory.ensure()
     const dir = taskDir(dataDir, request.task_id)
     try {
       makeTaskDir(dir, taskDirContent(request, text), spares)
-      if (needsPassage(plan, sandbox.hasUsers)) letPass(dataDir, dir)
     } catch (error) {
       throw unavailable(error)
     }

@@ -1,4 +1,4 @@
-/** The initial content of a task directory, and who reaches it. Pure. */
+/** The initial content of a task directory, and whether it may serve another task. Pure. */
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import { hiddenEnv } from '../../shared/process/hidden-env.ts'
 import type { TaskRequest } from '../../shared/request/validate.ts'
@@ -16,14 +16,6 @@ function withoutSecrets(request: TaskRequest, text: string): string {
   if (Object.keys(execution.env).length === 0) return text
   return JSON.stringify({ ...request, execution: { ...execution, env: hiddenEnv(execution.env) } })
 }
-
-/**
- * Whether another user reaches the workspace by its path on the host, which is the only way without a mount namespace.
- */
-export const needsPassage = (
-  { effective_sandbox: { profile, namespaces } }: ExecutionPlan,
-  hasUsers: boolean,
-): boolean => hasUsers && profile === 'linux_sandbox' && !namespaces?.mount
 
 /**
  * Whether no process outside of a task can have got an open file of it. The process profile promises nothing of that kind:

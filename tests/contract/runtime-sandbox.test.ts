@@ -55,15 +55,22 @@ describe.skipIf(skip).each([...settings])(`a service %s${why}`, (_, uid, options
   })
   afterAll(() => runtime?.dispose())
 
-  test('without a view of its own a task that knows the id of an ended one reaches nothing of it', async () => {
+  test('without a view of its own a task that knows the id of another reaches nothing of it', async () => {
     const bare = { sandbox: { ...sandbox, namespaces: { mount: false } } }
-    const { task_id, artifacts } = await runtime.runScript('echo secret', bare)
-    const log = `../../${task_id}/stdout.log`
-    const task = await runtime.runScript(`cat ${log}; echo forged > ${log}`, bare)
+    const other = await runtime.script('id -u; until [ -e go ]; do sleep 0.02; done', bare)
+    const { stdout, artifacts } = await runtime.printed(other)
+    const attack = `cat ../../${other}/stdout.log; echo forged > ../../${other}/stdout.log`
+    const beside = await runtime.runScript(attack, bare)
+    const status = statSync(artifacts.task_dir)
+    writeFileSync(join(artifacts.task_dir, 'workspace/go'), '')
+    expect((await runtime.ended(other)).status).toBe('success')
+    const after = await runtime.runScript(attack, bare)
     if (uid !== undefined) return // tasks of a user's service have that user's rights
-    expect((await runtime.get(task_id)).stdout).toBe('secret\n')
-    expect(task).toMatchObject({ status: 'failed', stdout: '' })
-    expect(statSync(artifacts.task_dir).mode & 0o777).toBe(0o700)
+    expect([status.mode & 0o777, status.gid]).toEqual([0o710, Number(stdout)])
+    for (const task of [beside, after]) expect(task).toMatchObject({ status: 'failed', stdout: '' })
+    expect((await runtime.get(other)).stdout).toBe(stdout!)
+    const { mode, gid } = statSync(artifacts.task_dir)
+    expect([mode & 0o777, gid]).toEqual([0o700, 0])
   })
 
   test('can do it all, and says so', async () => {

@@ -7,7 +7,7 @@ import { taskDir } from '../../../runtime/files/task-dir.ts'
 import type { TaskCgroup } from '../../../runtime/host/task-cgroups.ts'
 import { planTask } from '../../../runtime/plan/plan.ts'
 import { type LaunchSettings, launchPlan, taskEnvironment } from '../../../runtime/tasks/launch-plan.ts'
-import { needsPassage, taskDirContent } from '../../../runtime/tasks/task-dir-content.ts'
+import { taskDirContent } from '../../../runtime/tasks/task-dir-content.ts'
 import type { SubmitTaskRequest } from '../../../shared/contract/runtime-request.ts'
 import { hostWithout, type Part } from '../../support/capabilities.ts'
 import { request } from '../../support/runtime-requests.ts'
@@ -16,7 +16,7 @@ const settings: LaunchSettings = {
   graceMs: 500,
   maxOutputBytes: 1_000,
   baseEnvironment: { PATH: '/bin', USER: 'service' },
-  sandbox: { hasUsers: true, canFilter: true, masks: ['/run', '/data'], exposed: ['/run/x'] },
+  sandbox: { canFilter: true, masks: ['/run', '/data'], exposed: ['/run/x'] },
 }
 const dir = taskDir('/data', 'task-1')
 const context = { dir, dirId: '7:9', cgroup: { version: 2, path: '/cgroup' } as const, mark: 'mark' }
@@ -140,16 +140,8 @@ describe('a sandbox that asks for no limit on processes', () => {
 })
 
 describe('the directory of a task', () => {
-  test.each([
-    // profile, lacking, whether sandboxes have users: whether others pass
-    ['process', [], true, false],
-    ['linux_sandbox', [], true, false],
-    ['linux_sandbox', ['mount'], true, true],
-    ['linux_sandbox', ['mount'], false, false],
-    ['linux_sandbox', ['linux_sandbox'], true, false],
-  ] as const)('of %s without %p lets its user pass if it has to: %p', (profile, lacking, hasUsers, isPassed) => {
-    const { asked, plan } = launched({ ...SCRIPT, sandbox: { profile } }, { lacking: [...lacking] })
-    expect(needsPassage(plan, hasUsers)).toBe(isPassed)
+  test('has the request and the script', () => {
+    const { asked } = launched({ ...SCRIPT, sandbox: { profile: 'process' } })
     expect(taskDirContent(asked, 'text')).toMatchObject({ request: 'text', script: 'true', workspaceSubdir: '' })
   })
 })
