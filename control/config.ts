@@ -157,7 +157,7 @@ export const controlSettings = {
     value: 'number',
     min: 1,
     max: 100_000_000,
-    help: 'Maximum number of stored tasks. Beyond it, the oldest ended graphs are removed. A graph with live tasks is never removed. With a database, all replicas count together.',
+    help: 'Maximum number of stored tasks. Beyond it, the oldest ended graphs are removed. A graph with live tasks is never removed: where such graphs leave no room, a submission gets 503, and 413 if it has more tasks itself. With a database, all replicas count together.',
   }),
   maxStoredBytes: integer({
     default: String(64 * 1024 * 1024 * 1024),

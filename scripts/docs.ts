@@ -20,13 +20,12 @@ import { fieldsTable } from './fields-table.ts'
 import { graphFileSchema } from './graph-schema.ts'
 import { limitsTables } from './limits-page.ts'
 import { markdownTable } from './markdown-table.ts'
-import { commonFields, logFieldsTable, logList, metricsTable } from './operations-tables.ts'
+import { commonFields, logFieldsTable, logList, metricsList } from './operations-lists.ts'
 import { parametersTable, routesTable } from './routes-table.ts'
-import { replaceSection, sectionOf, settingsBeside, settingsTable } from './settings-table.ts'
+import { replaceSection, sectionOf, settingsBeside, settingsList } from './settings-list.ts'
 
 const ROOT = dirname(import.meta.dir)
 const SETTINGS = join(ROOT, 'docs/settings.md')
-const EXECUTORS = join(ROOT, 'docs/executors.md')
 const GRAPH_SCHEMA = join(ROOT, 'shared/contract/graph-schema.json')
 const PROGRAMS = join(ROOT, 'docs/programs.md')
 const OPERATIONS = join(ROOT, 'docs/operations.md')
@@ -39,25 +38,18 @@ const RESULTS = join(ROOT, 'bench/results')
 
 /** docs/settings.md with the current tables. */
 export function currentSettingsPage(): string {
-  const control = settingsTable(controlSettings, controlVariables)
-  const runtime = settingsTable(serveSettings, serveVariables)
+  const control = settingsList(controlSettings, controlVariables)
+  const runtime = settingsList(settingsBeside(serveSettings, controlSettings), serveVariables)
   const page = replaceSection(readFileSync(SETTINGS, 'utf8'), 'control settings', control)
   const both = replaceSection(page, 'runtime settings', runtime)
-  const ofCheck = settingsTable(settingsBeside(checkSettings, controlSettings))
+  const ofCheck = settingsList(settingsBeside(checkSettings, controlSettings))
   return replaceSection(both, 'database check settings', ofCheck)
 }
 
-/** docs/executors.md with the current example, which the tests run. */
-export function currentExecutorsPage(): string {
-  const example = readFileSync(join(ROOT, 'examples/executors/checksum.ts'), 'utf8')
-  return replaceSection(readFileSync(EXECUTORS, 'utf8'), 'checksum executor', `\`\`\`ts\n${example}\`\`\``)
-}
-
-/** docs/programs.md with the current examples, which the tests run. */
+/** docs/programs.md with the current example, which the tests run. */
 export function currentProgramsPage(): string {
-  const example = (name: string) => `\`\`\`ts\n${readFileSync(join(ROOT, 'examples/client', name), 'utf8')}\`\`\``
-  const page = replaceSection(readFileSync(PROGRAMS, 'utf8'), 'client example', example('nightly.ts'))
-  return replaceSection(page, 'testing example', example('mill.test.ts'))
+  const example = readFileSync(join(ROOT, 'examples/client/nightly.ts'), 'utf8')
+  return replaceSection(readFileSync(PROGRAMS, 'utf8'), 'client example', `\`\`\`ts\n${example}\`\`\``)
 }
 
 /** The page with the current content of its sections. */
@@ -100,8 +92,8 @@ export function currentOperationsPage(): string {
   const common = commonFields(bothLogEvents, controlLogEvents, runtimeLogEvents)
   const explained = new Set(common.map(([name, meaning]) => `${name} ${meaning}`))
   return pageWith(OPERATIONS, {
-    'control metrics': metricsTable(CONTROL_METRICS),
-    'runtime metrics': metricsTable(RUNTIME_METRICS, CONTROL_METRICS),
+    'control metrics': metricsList(CONTROL_METRICS),
+    'runtime metrics': metricsList(RUNTIME_METRICS, CONTROL_METRICS),
     'log fields': logFieldsTable([...Object.entries(CONTEXT_FIELDS), ...common]),
     'log messages of both': logList(bothLogEvents, explained),
     'control log messages': logList(controlLogEvents, explained),
@@ -135,7 +127,6 @@ export function currentReadme(): string {
 if (import.meta.main) {
   writeFileSync(README, currentReadme())
   writeFileSync(SETTINGS, currentSettingsPage())
-  writeFileSync(EXECUTORS, currentExecutorsPage())
   writeFileSync(PROGRAMS, currentProgramsPage())
   writeFileSync(GRAPH_SCHEMA, currentGraphSchema())
   writeFileSync(OPERATIONS, currentOperationsPage())

@@ -5,7 +5,6 @@ import { dirname, join } from 'node:path'
 import manifest from '../package.json'
 import {
   currentDesignPage,
-  currentExecutorsPage,
   currentGraphSchema,
   currentHttpPage,
   currentOperationsPage,
@@ -29,11 +28,7 @@ test('the messages of docs/design.md are those that wait for a commit (else: bun
   expect(readFileSync(join(ROOT, 'docs/design.md'), 'utf8')).toBe(currentDesignPage())
 })
 
-test('the example of docs/executors.md is the one that is run (else: bun run docs)', () => {
-  expect(readFileSync(join(ROOT, 'docs/executors.md'), 'utf8')).toBe(currentExecutorsPage())
-})
-
-test('the examples of docs/programs.md are those that are run (else: bun run docs)', () => {
+test('the example of docs/programs.md is the one that is run (else: bun run docs)', () => {
   expect(readFileSync(join(ROOT, 'docs/programs.md'), 'utf8')).toBe(currentProgramsPage())
 })
 

@@ -7,7 +7,7 @@ import { type SectionRows, sectionRows, spreadOf } from '../../bench/rows/merged
 import { type ReportPage, reportPage, rowText } from '../../bench/rows/page.ts'
 import { besidePeers, type Peer } from '../../bench/rows/section.ts'
 import type { Target, Tools } from '../../bench/suite.ts'
-import { sectionOf } from '../../scripts/settings-table.ts'
+import { sectionOf } from '../../scripts/settings-list.ts'
 
 const TIME: Measure = { key: 'time', label: 'work', unit: 'ms', better: 'lower', goal: { timesFloor: 1.5 } }
 const RATE: Measure = { key: 'rate', label: 'tasks', unit: '/s', better: 'higher', goal: { timesFloor: 0.8 } }

@@ -1,26 +1,24 @@
-/** The settings of a program as a Markdown table, from the table that parses them. */
+/** The settings of a program as a Markdown list, from the table that parses them. */
 import { flagName, type Settings } from '../shared/settings/flags.ts'
-import { markdownTable } from './markdown-table.ts'
 
-export function settingsTable(settings: Settings, variables: Readonly<Record<string, string>> = {}): string {
-  const rows = Object.entries(settings).map(([key, { variable, value, help, range, repeatable, ...setting }]) => [
-    [`--${flagName(key)}`, variable]
-      .filter((name) => name !== undefined)
-      .map(code)
-      .join(' '),
-    setting.default === undefined ? '' : code(String(setting.default)),
-    [value ?? 'switch', range, repeatable && 'repeatable'].filter(Boolean).join(', '),
-    help,
-  ])
-  for (const [variable, help] of Object.entries(variables)) rows.push([code(variable), '', '', help])
-  return markdownTable(['flag, variable', 'default', 'value', 'what it does'], rows)
+export function settingsList(settings: Settings, variables: Readonly<Record<string, string>> = {}): string {
+  const flags = Object.entries(settings).map(([key, { variable, value, help, range, repeatable, ...setting }]) => {
+    const names = [`--${flagName(key)}`, variable].filter((name) => name !== undefined).map(code)
+    const initial = setting.default === undefined ? undefined : `default ${code(String(setting.default))}`
+    const form = [value ?? 'switch', range, repeatable && 'repeatable', initial].filter(Boolean)
+    return `- ${names.join(', ')} (${form.join(', ')}). ${help}`
+  })
+  return [...flags, ...Object.entries(variables).map(([variable, help]) => `- ${code(variable)}. ${help}`)].join('\n')
 }
 
 const code = (text: string | undefined) => `\`${text}\``
 
 /** The settings that `others` does not have in the same words. */
 export const settingsBeside = (settings: Settings, others: Settings): Settings =>
-  Object.fromEntries(Object.entries(settings).filter(([key, { help }]) => others[key]?.help !== help))
+  Object.fromEntries(Object.entries(settings).filter(([key, setting]) => !isSame(setting, others[key])))
+
+const isSame = (one: Settings[string], other: Settings[string] | undefined) =>
+  one.help === other?.help && one.default === other.default && one.variable === other.variable
 
 /** Replaces the text between the markers of `name` by `content`. Throws if the markers are missing. */
 export function replaceSection(text: string, name: string, content: string): string {

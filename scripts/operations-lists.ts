@@ -1,4 +1,4 @@
-/** The metrics and log messages of a service as Markdown tables, from their declarations. */
+/** The metrics and log messages of a service in Markdown, from their declarations. */
 import type { LogEvents } from '../shared/logs/events/event.ts'
 import type { Metric } from '../shared/logs/prometheus.ts'
 import { markdownTable } from './markdown-table.ts'
@@ -6,23 +6,18 @@ import { markdownTable } from './markdown-table.ts'
 type ListedMetric = Pick<Metric<never>, 'name' | 'type' | 'help' | 'labels'>
 
 /** Neither the buckets of a histogram, which its samples name, nor metrics that mean the same as one of `others`. */
-export const metricsTable = (metrics: readonly ListedMetric[], others: readonly ListedMetric[] = []): string =>
-  markdownTable(
-    ['metric', 'type', 'labels', 'what it measures'],
-    metrics
-      .filter(
-        ({ name, help }) => !others.some((other) => other.help === help && meaningOf(other.name) === meaningOf(name)),
-      )
-      .map(({ name, type, labels = {}, help }) => [
-        `\`${name}\``,
-        type,
-        Object.entries(labels)
-          .filter(([label]) => label !== 'le')
-          .map(([label, values]) => `\`${label}\`: ${values}`)
-          .join('; '),
-        help,
-      ]),
-  )
+export const metricsList = (metrics: readonly ListedMetric[], others: readonly ListedMetric[] = []): string =>
+  metrics
+    .filter(
+      ({ name, help }) => !others.some((other) => other.help === help && meaningOf(other.name) === meaningOf(name)),
+    )
+    .map(({ name, type, labels = {}, help }) => {
+      const values = Object.entries(labels)
+        .filter(([label]) => label !== 'le')
+        .map(([label, some]) => `\`${label}\`: ${some}`)
+      return `- \`${name}\` (${[type, ...values].join('; ')}). ${help}`
+    })
+    .join('\n')
 
 /** The name without its service. */
 const meaningOf = (name: string) => name.replace(/^service_(control|runtime)_/, '')
