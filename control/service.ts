@@ -62,7 +62,6 @@ export class ControlService {
   #newScheduler(): Scheduler {
     const { executors, serviceId, storage, tracing } = this.#parts
     const { store, keeper, retention } = storage
-    const { results } = keeper
     return new Scheduler({
       store,
       executors,
@@ -71,20 +70,12 @@ export class ControlService {
       abandonAfterMs: this.#abandonAfterMs,
       serviceId,
       isTracing: tracing !== undefined,
-      flushOrThrow: () => keeper.kept('act'),
-      mayKill: () => keeper.kept('kill'),
-      flush: () => keeper.flush(),
+      keeper,
+      retention,
       onFault: (fault) => this.#endAfterFault(fault),
-      toKeep: (task, result) => results.keep(task, result),
-      keepInput: (task, input) => results.keepInput(task, input),
-      readResult: (file) => results.read(file),
       maxReferenceBytes: this.#config.maxReferenceBytes,
       maxFanOut: this.#config.maxFanOut,
-      roomFor: (count) => retention.roomFor(count),
-      recordFanOut: (task, fanOut) => keeper.keepFanOut(task, fanOut),
-      keepJson: (task, pieces) => results.keepJson(task, pieces),
       maxCachedOutcomes: this.#config.maxCachedOutcomes,
-      shareResult: (file) => results.share(file),
       maxGraphResultBytes: this.#config.maxGraphResultBytes,
     })
   }

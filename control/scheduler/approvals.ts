@@ -13,10 +13,10 @@ import type { Failure } from '../graph/failure.ts'
 import type { Task } from '../graph/graph.ts'
 import { type Due, DueQueue } from './due-queue.ts'
 import { Fifo } from './fifo.ts'
+import type { InputResolver } from './input-resolver.ts'
 
 export interface ApprovalsOptions {
-  /** The input of a task with placeholders. A promise only if that takes long. Throws `ExecutionError`. */
-  readonly resolveInput: (task: Task, signal: AbortSignal) => unknown
+  readonly inputs: Pick<InputResolver, 'resolve'>
   /** The task waits for an answer from now on. */
   readonly onAsked: (task: Task) => void
   /** What it would ask is invalid. */
@@ -103,7 +103,7 @@ export class Approvals {
     }
     const controller = new AbortController()
     try {
-      const input = task.hasPlaceholders ? this.#options.resolveInput(task, controller.signal) : task.input
+      const input = task.hasPlaceholders ? this.#options.inputs.resolve(task, controller.signal) : task.input
       if (!(input instanceof Promise)) {
         this.#ask(task, input)
         return

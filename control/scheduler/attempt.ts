@@ -27,6 +27,7 @@ import type { AttemptOutput } from '../graph/attempt-record.ts'
 import type { Handle } from '../graph/cold-fields.ts'
 import type { Failure } from '../graph/failure.ts'
 import type { Task } from '../graph/graph.ts'
+import type { Keeper } from '../log/keeper.ts'
 import { traceHeadersOf } from '../tracing/trace-context.ts'
 import { waitedTooLong } from './queue-waits.ts'
 
@@ -54,15 +55,8 @@ export interface AttemptHost {
   readonly serviceId: string
   /** Whether attempts have spans. */
   readonly isTracing: boolean
-  /**
-   * Has all changes kept, or throws or rejects. Then the attempt must not act. Returns a promise only if that takes time.
-   */
-  flushOrThrow(): Promise<void> | undefined
-  /**
-   * Whether the attempt is still ours to kill. A promise if that is to be found out; it rejects while nobody can tell.
-   * Absent: it always is.
-   */
-  mayKill?(): Promise<void> | undefined
+  /** Asked before the attempt acts, and before an attempt in another service is killed. */
+  readonly keeper: Pick<Keeper, 'kept'>
   /** Resolves the placeholders in the input. Returns a promise only if that takes long. Throws `ExecutionError`. */
   resolveInput(task: Task, signal: AbortSignal): unknown
   startedProcess(task: Task, pid: number): void
@@ -173,7 +167,7 @@ export class Attempt implements ExecutorContext {
     }
     let kept: Promise<void> | undefined
     try {
-      kept = this.#host.flushOrThrow()
+      kept = this.#host.keeper.kept('act')
     } catch (error) {
       return refused(error)
     }
@@ -360,7 +354,7 @@ export class Attempt implements ExecutorContext {
 
   /** A process that was stopped for long may have lost the attempt to another replica. */
   #timeOut(): void {
-    const owned = this.#host.mayKill?.()
+    const owned = this.#host.keeper.kept('kill')
     if (owned === undefined) {
       this.stop('timeout')
       return

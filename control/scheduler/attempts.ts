@@ -14,6 +14,7 @@ import type { Failure } from '../graph/failure.ts'
 import type { Task } from '../graph/graph.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import type { SlotUse } from '../graph/waiting.ts'
+import type { Keeper } from '../log/keeper.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { Attempt, type AttemptHost, type AttemptOutcome, KILL_RETRY_MS } from './attempt.ts'
 import { Fifo } from './fifo.ts'
@@ -28,14 +29,11 @@ export interface AttemptsOptions {
   readonly executors: ExecutorRegistry
   readonly maxConcurrency: number
   readonly log: Log
-  readonly host: Omit<AttemptHost, 'standBy' | 'resume'>
+  readonly host: Omit<AttemptHost, 'keeper' | 'log' | 'standBy' | 'resume'>
   readonly ready: ReadyQueue
   readonly outcomes: Outcomes
   readonly cache: OutcomeCache
-  /** Called with a result in a file that a second task refers to from now on. */
-  readonly shareResult: (file: ResultFile) => void
-  readonly flush: () => void
-  readonly toKeep: (task: Task, result: unknown) => unknown
+  readonly keeper: Pick<Keeper, 'kept' | 'flush' | 'results'>
   /** Bounds what the results of a graph take. */
   readonly room: GraphRoom
   /** Called after the outcome of an attempt was applied. Its consequences are queued. */
@@ -52,9 +50,7 @@ export class Attempts {
   readonly #ready: ReadyQueue
   readonly #outcomes: Outcomes
   readonly #cache: OutcomeCache
-  readonly #shareResult: (file: ResultFile) => void
-  readonly #flush: () => void
-  readonly #toKeep: (task: Task, result: unknown) => unknown
+  readonly #keeper: AttemptsOptions['keeper']
   readonly #room: GraphRoom
   readonly #onEnd: () => void
   readonly #onDefect: (error: unknown) => void
@@ -67,17 +63,15 @@ export class Attempts {
     this.#store = options.store
     this.#executors = options.executors
     this.#log = options.log
+    this.#keeper = options.keeper
     this.#host = {
-      ...options.host,
+      ...{ ...options.host, keeper: options.keeper, log: options.log },
       standBy: (task) => this.#standBy(task),
       resume: (task) => this.#slots.resume(task),
     }
     this.#ready = options.ready
     this.#outcomes = options.outcomes
     this.#cache = options.cache
-    this.#shareResult = options.shareResult
-    this.#flush = options.flush
-    this.#toKeep = options.toKeep
     this.#room = options.room
     this.#onEnd = options.onEnd
     this.#onDefect = options.onDefect
@@ -128,7 +122,7 @@ export class Attempts {
   /** Kills an attempt of `task` in another service. No attempt in this service may wait for that one. */
   killRemote(task: Task, handle: Handle): void {
     const kill = () => this.#executors.get(task.type)?.killRemote?.(task, handle)
-    const owned = this.#host.mayKill?.()
+    const owned = this.#keeper.kept('kill')
     if (owned === undefined) kill()
     else owned.then(kill, () => setTimeout(() => this.killRemote(task, handle), KILL_RETRY_MS).unref())
   }
@@ -152,7 +146,7 @@ export class Attempts {
     const source = this.#cache.find(task, Date.now())
     if (source === undefined) return false
     const { result } = source
-    if (result instanceof ResultFile) this.#shareResult(result)
+    if (result instanceof ResultFile) this.#keeper.results.share(result)
     this.#outcomes.reused(task, source, result)
     return true
   }
@@ -191,7 +185,7 @@ export class Attempts {
       this.#attemptEnded(attempt, task, withoutResult(outcome, fault))
       return
     }
-    const result = isKept ? this.#toKeep(task, outcome.result) : undefined
+    const result = isKept ? this.#keeper.results.keep(task, outcome.result) : undefined
     if (result instanceof Promise) {
       this.#slots.take(attempt)
       const release = this.#room.reserve(task.graph, bytes)
@@ -221,7 +215,7 @@ export class Attempts {
     const missing = outcome.kind === 'failure' ? missingSourceOf(outcome.failure) : undefined
     if (missing !== undefined) this.#cache.forget(missing)
     if (task.status === 'pending' && outcome.kind === 'unrecorded') this.#held.push(task)
-    if (attempt.hasBegun) this.#flush() // prevents that a crash repeats the attempt
+    if (attempt.hasBegun) this.#keeper.flush() // prevents that a crash repeats the attempt
     this.#onEnd()
   }
 }

@@ -8,13 +8,12 @@ import { nextTurn, runCooperatively, SLICE_MS } from '../../shared/process/steps
 import { copyFailure } from '../executors/plain-copies.ts'
 import type { Failure } from '../graph/failure.ts'
 import type { Task } from '../graph/graph.ts'
-import type { Reference } from '../graph/references.ts'
 import { passes, whenIn } from '../graph/when.ts'
 import { Fifo } from './fifo.ts'
+import type { InputResolver } from './input-resolver.ts'
 
 export interface ConditionQueueOptions {
-  /** The value of a reference in the field `field` of `task`. Throws `invalid_input`. */
-  readonly valueAt: (task: Task, reference: Reference, field: string) => Promise<unknown>
+  readonly inputs: Pick<InputResolver, 'valueOf'>
   readonly onMet: (task: Task) => void
   /** `place` names the task and the value that the condition refers to. */
   readonly onUnmet: (task: Task, place: string) => void
@@ -74,7 +73,7 @@ export class ConditionQueue {
     const { reference, test } = when
     const { id, path } = reference
     try {
-      const value = await this.#options.valueAt(task, reference, 'when')
+      const value = await this.#options.inputs.valueOf(task, reference, 'when')
       const isMet = await runCooperatively(passes(test, value))
       if (isMet !== undefined) return isMet ? { isMet } : { isMet, place: `${id}${path}` }
       return { fault: { code: 'invalid_input', message: `when.matches: ${path} of task ${id} is no text` } }

@@ -3,11 +3,11 @@ import { jsonTypeOf } from '../../shared/text/json.ts'
 import { ExecutionError, invalidInput } from '../executors/executor.ts'
 import { type ListSource, listSource } from '../graph/fan-out-rule.ts'
 import type { Task } from '../graph/graph.ts'
-import { placeOf, type Reference } from '../graph/references.ts'
+import { placeOf } from '../graph/references.ts'
+import type { InputResolver } from './input-resolver.ts'
 
 export interface FanOutListOptions {
-  /** The value of a reference in the field `field` of `task`. Throws `ExecutionError`. */
-  readonly valueAt: (task: Task, reference: Reference, field: string) => Promise<unknown>
+  readonly inputs: Pick<InputResolver, 'valueOf'>
   /** Elements that a list may have. */
   readonly maxFanOut: number
   /** Makes room for tasks; the reason why there is none. */
@@ -19,7 +19,7 @@ export function fanOutList(task: Task, options: FanOutListOptions): readonly unk
   const source = listSource(task.fanOutRule!.for_each)
   if (typeof source === 'string') throw invalidInput(`for_each: ${source}`) // a hand wrote it into a state file
   if (source.kind !== 'reference') return checked(source, givenValue(task, source), options)
-  return options.valueAt(task, source.reference, 'for_each').then((value) => checked(source, value, options))
+  return options.inputs.valueOf(task, source.reference, 'for_each').then((value) => checked(source, value, options))
 }
 
 const givenValue = (task: Task, source: Exclude<ListSource, { kind: 'reference' }>): unknown =>

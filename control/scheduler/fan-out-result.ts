@@ -9,19 +9,13 @@
 import { isYieldDue, runCooperatively, type Steps } from '../../shared/process/steps.ts'
 import type { Failure } from '../graph/failure.ts'
 import type { FanOut, Graph, Task } from '../graph/graph.ts'
-import { isLargeJson, LARGE_RESULT_CHARACTERS, ResultFile, type StoredResult } from '../graph/result-file.ts'
+import { isLargeJson, LARGE_RESULT_CHARACTERS, ResultFile } from '../graph/result-file.ts'
 import { jsonText } from '../json/pieces.ts'
+import type { KeptResults } from '../log/keeper.ts'
 import type { GraphRoom } from './graph-room.ts'
 
 /** Characters of JSON that the results of all children may have together. Each child keeps its own result. */
 export const MAX_FAN_OUT_RESULT_CHARACTERS = 64 * 1024 * 1024
-
-export interface FanOutResultOptions {
-  readonly readResult: (file: ResultFile) => Promise<StoredResult>
-  /** Writes the pieces of a JSON text to a file. Undefined if that fails. */
-  readonly keepJson: (task: Task, pieces: readonly string[]) => Promise<ResultFile | undefined>
-  readonly room: GraphRoom
-}
 
 export type FanOutResult =
   /** The value counts as stored until `release` is called: other lists of the graph are made at the same time. */
@@ -31,13 +25,16 @@ export type FanOutResult =
   /** The result of this child is lost. */
   | { readonly lost: string }
 
-export async function fanOutResult(fanOut: FanOut, options: FanOutResultOptions): Promise<FanOutResult> {
+/** What reads the results of children, and writes that of their task. */
+type Results = Pick<KeptResults, 'read' | 'keepJson'>
+
+export async function fanOutResult(fanOut: FanOut, results: Results, room: GraphRoom): Promise<FanOutResult> {
   const small = await runCooperatively(smallResult(fanOut))
-  if (small === undefined) return await largeResult(fanOut, options)
+  if (small === undefined) return await largeResult(fanOut, results, room)
   const { graph } = fanOut.parent
-  const bytes = options.room.bytesOf(graph, small)
-  const tooLarge = options.room.faultOf(graph, 'the list of results', bytes)
-  return tooLarge === undefined ? { value: small, release: options.room.reserve(graph, bytes) } : { tooLarge }
+  const bytes = room.bytesOf(graph, small)
+  const tooLarge = room.faultOf(graph, 'the list of results', bytes)
+  return tooLarge === undefined ? { value: small, release: room.reserve(graph, bytes) } : { tooLarge }
 }
 
 /** Undefined if the array is large. */
@@ -52,7 +49,7 @@ function* smallResult(fanOut: FanOut): Steps<unknown[] | undefined> {
   return isLargeJson(results) ? undefined : results
 }
 
-async function largeResult(fanOut: FanOut, { readResult, keepJson, room }: FanOutResultOptions): Promise<FanOutResult> {
+async function largeResult(fanOut: FanOut, results: Results, room: GraphRoom): Promise<FanOutResult> {
   const { graph } = fanOut.parent
   const texts: string[] = []
   let characters = 1
@@ -61,7 +58,7 @@ async function largeResult(fanOut: FanOut, { readResult, keepJson, room }: FanOu
     const result = resultOf(child)
     let text: string
     if (result instanceof ResultFile) {
-      const stored = await readResult(result)
+      const stored = await results.read(result)
       if ('lost' in stored) return { lost: `task ${child.id}: ${stored.lost}` }
       text = stored.json
     } else {
@@ -74,7 +71,7 @@ async function largeResult(fanOut: FanOut, { readResult, keepJson, room }: FanOu
     texts.push(text)
   }
   const release = room.reserve(graph, characters)
-  const file = await keepJson(fanOut.parent, piecesOf(texts))
+  const file = await results.keepJson(fanOut.parent, piecesOf(texts))
   return { value: file ?? (await runCooperatively(valuesOf(texts))), release }
 }
 

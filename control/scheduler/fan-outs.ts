@@ -14,25 +14,24 @@ import { fanOutFailure } from '../graph/fan-out-outcome.ts'
 import { isReferenceToList } from '../graph/fan-out-rule.ts'
 import { FanOut, newChildren, type Task } from '../graph/graph.ts'
 import { ResultFile } from '../graph/result-file.ts'
+import type { Keeper } from '../log/keeper.ts'
 import type { Ending } from '../store/change.ts'
+import type { Retention } from '../store/retention.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { type FanOutListOptions, fanOutList } from './fan-out-list.ts'
-import { type FanOutResultOptions, fanOutResult } from './fan-out-result.ts'
+import { fanOutResult } from './fan-out-result.ts'
 import { Fifo } from './fifo.ts'
+import type { GraphRoom } from './graph-room.ts'
 
 /** Milliseconds before a journal that did not take a list is asked again. */
 const RETRY_MS = 500
 
-/** What fan-out needs from outside the scheduler. */
-export interface FanOutHost extends Pick<FanOutListOptions, 'maxFanOut' | 'roomFor'>, FanOutResultOptions {
-  /** Writes the list of a task to the journal. Resolves when it is on disk. */
-  readonly recordFanOut: (
-    task: Task,
-    fanOut: { readonly count: number; readonly items: readonly unknown[] | undefined },
-  ) => Promise<void>
-}
-
-export interface FanOutsOptions extends FanOutHost, Pick<FanOutListOptions, 'valueAt'> {
+export interface FanOutsOptions extends Pick<FanOutListOptions, 'inputs' | 'maxFanOut'> {
+  readonly keeper: Pick<Keeper, 'keepFanOut' | 'results'>
+  /** Makes room for children. */
+  readonly retention: Pick<Retention, 'roomFor'>
+  /** Bounds what the results of a graph take. */
+  readonly room: GraphRoom
   readonly store: TaskStore
   readonly log: Log
   /** A child may run. */
@@ -115,7 +114,7 @@ export class FanOuts {
 
   async #listOf(task: Task): Promise<{ readonly items: readonly unknown[] } | { readonly fault: Failure }> {
     try {
-      const roomFor = (count: number) => this.#options.roomFor(this.#expected + count)
+      const roomFor = (count: number) => this.#options.retention.roomFor(this.#expected + count)
       return { items: await fanOutList(task, { ...this.#options, roomFor }) }
     } catch (error) {
       const { failure, isBroken } = copyFailure(error)
@@ -136,11 +135,11 @@ export class FanOuts {
 
   /** False if the task is not to run any more. */
   async #record(task: Task, items: readonly unknown[]): Promise<boolean> {
-    const { recordFanOut, log } = this.#options
+    const { keeper, log } = this.#options
     const itemsToKeep = isReferenceToList(task.fanOutRule?.for_each) ? items : undefined
     for (let isFirst = true; this.#isWanted(task); isFirst = false) {
       try {
-        await recordFanOut(task, { count: items.length, items: itemsToKeep })
+        await keeper.keepFanOut(task, { count: items.length, items: itemsToKeep })
         return this.#isWanted(task)
       } catch (error) {
         if (isFirst) log.warn('the list of a task cannot be written; it will be tried again', fieldsOf(task, error))
@@ -228,13 +227,14 @@ export class FanOuts {
   /** The result is made again if children are deleted while it is made: it must agree with the outcome. */
   async #end(fanOut: FanOut): Promise<void> {
     const { parent } = fanOut
+    const { keeper, room } = this.#options
     const files: ResultFile[] = []
     let failure: Failure | undefined
     let made: Awaited<ReturnType<typeof fanOutResult>> | undefined
     do {
       if (made !== undefined && 'value' in made) made.release()
       failure = fanOutFailure(fanOut)
-      made = parent.status === 'running' ? await fanOutResult(fanOut, this.#options) : undefined
+      made = parent.status === 'running' ? await fanOutResult(fanOut, keeper.results, room) : undefined
       if (made !== undefined && 'value' in made && made.value instanceof ResultFile) files.push(made.value)
     } while (parent.status === 'running' && !parent.isDeleted && fanOutFailure(fanOut)?.message !== failure?.message)
     let kept: unknown

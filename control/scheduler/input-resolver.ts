@@ -20,26 +20,28 @@ import { aboutCharacters, type ResultFile } from '../graph/result-file.ts'
 import { referencedSecretsFault } from '../graph/task-secrets.ts'
 import { isWithinDepth, MAX_JSON_DEPTH } from '../json/depth.ts'
 import { pointerValue } from '../json/json-pointer.ts'
+import type { KeptResults } from '../log/keeper.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import type { GraphRoom } from './graph-room.ts'
-import { parsedResult, type ReadResult, ReferencedRecord } from './referenced-record.ts'
-
-export interface InputResolverOptions {
-  readonly store: TaskStore
-  /** Maximum bytes of each referenced value as JSON. */
-  readonly maxReferenceBytes: number
-  /** Writes a large input to a file. Undefined if that fails. */
-  readonly keepInput: (task: Task, input: unknown) => Promise<ResultFile | undefined>
-  readonly readResult: ReadResult
-  /** Bounds what the inputs of a graph take. */
-  readonly room: GraphRoom
-}
+import { parsedResult, ReferencedRecord } from './referenced-record.ts'
 
 export class InputResolver {
-  readonly #options: InputResolverOptions
+  readonly #store: TaskStore
+  readonly #results: Pick<KeptResults, 'keepInput' | 'read'>
+  readonly #room: GraphRoom
+  readonly #maxReferenceBytes: number
 
-  constructor(options: InputResolverOptions) {
-    this.#options = options
+  /** `room` bounds what the inputs of a graph take, `maxReferenceBytes` each referenced value as JSON. */
+  constructor(
+    store: TaskStore,
+    results: Pick<KeptResults, 'keepInput' | 'read'>,
+    room: GraphRoom,
+    maxReferenceBytes: number,
+  ) {
+    this.#store = store
+    this.#results = results
+    this.#room = room
+    this.#maxReferenceBytes = maxReferenceBytes
   }
 
   /**
@@ -54,7 +56,7 @@ export class InputResolver {
 
   /** The input of an earlier attempt. */
   async #fromFile(task: Task, file: ResultFile, signal: AbortSignal): Promise<unknown> {
-    const stored = await this.#options.readResult(file)
+    const stored = await this.#results.read(file)
     return 'lost' in stored ? this.#resolved(task, signal) : parsedResult(stored.json)
   }
 
@@ -146,22 +148,21 @@ export class InputResolver {
     const digest = runCooperatively(digestToKeep(input))
     if (digest !== undefined)
       return this.#notedLarge(task, { input, digest, isLasting: !places.some(isReference) }, signal)
-    this.#options.room.checkInput(task.graph, aboutCharacters(input))
-    this.#options.store.apply({ kind: 'input-resolved', task, at: Date.now(), input })
+    this.#room.checkInput(task.graph, aboutCharacters(input))
+    this.#store.apply({ kind: 'input-resolved', task, at: Date.now(), input })
     return input
   }
 
   async #notedLarge(task: Task, { input, digest, isLasting }: LargeInput, signal: AbortSignal): Promise<unknown> {
-    const { store, keepInput, room } = this.#options
     const kept = (await digest)!
     const bytes = isLasting ? 0 : kept.length
-    room.checkInput(task.graph, bytes)
-    const release = room.reserve(task.graph, bytes)
+    this.#room.checkInput(task.graph, bytes)
+    const release = this.#room.reserve(task.graph, bytes)
     try {
-      const file = isLasting ? undefined : await keepInput(task, input)
+      const file = isLasting ? undefined : await this.#results.keepInput(task, input)
       if (!signal.aborted)
-        store.apply({ kind: 'input-resolved', task, at: Date.now(), input: kept, ...(file && { file }) })
-      else if (file !== undefined) store.onResultDropped(file)
+        this.#store.apply({ kind: 'input-resolved', task, at: Date.now(), input: kept, ...(file && { file }) })
+      else if (file !== undefined) this.#store.onResultDropped(file)
       return input
     } finally {
       release()
@@ -177,17 +178,17 @@ export class InputResolver {
   }
 
   #recordOf(task: Task, id: string): ReferencedRecord {
-    const other = this.#options.store.taskIn(task.graph, id)
+    const other = this.#store.taskIn(task.graph, id)
     if (other === undefined) throw invalidInput(`task ${task.id} references ${id}, which was deleted`)
     // A skipped dependency may have been skipped before its own dependencies had ended.
     if (!other.isTerminal) throw invalidInput(`task ${task.id} references ${id}, which has not ended`)
-    return new ReferencedRecord(other, this.#options.readResult)
+    return new ReferencedRecord(other, this.#results)
   }
 
   *#referenced(record: ReferencedRecord, reference: Reference, fault: (text: string) => Error) {
     const value = record.at(reference.path, fault)
     if (record.hides(reference.path)) throw fault(`${placeOf(reference)} holds a hidden value of env`)
-    const found = yield* referencedValue(value, reference, this.#options.maxReferenceBytes)
+    const found = yield* referencedValue(value, reference, this.#maxReferenceBytes)
     if ('fault' in found) throw fault(found.fault)
     return found
   }

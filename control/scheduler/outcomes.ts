@@ -33,7 +33,7 @@ export interface OutcomesOptions {
   readonly ready: Pick<ReadyQueue, 'push'>
   readonly backoffs: DueQueue<Task>
   readonly fanOuts: Pick<FanOuts, 'childEnded'>
-  readonly valueAt: ConditionQueueOptions['valueAt']
+  readonly inputs: ConditionQueueOptions['inputs']
   /** Called after the test of a condition. Its consequences are queued. */
   readonly onTested: () => void
   /** Called with an error that is a defect of the service. */
@@ -49,14 +49,14 @@ export class Outcomes {
   readonly #conditions: ConditionQueue
   readonly endedTasks = new EndedTasks((dependent, ended, report) => this.#tell(dependent, ended, report))
 
-  constructor({ store, log, ready, backoffs, fanOuts, valueAt, onTested, onDefect }: OutcomesOptions) {
+  constructor({ store, log, ready, backoffs, fanOuts, inputs, onTested, onDefect }: OutcomesOptions) {
     this.#store = store
     this.#log = log
     this.#ready = ready
     this.#backoffs = backoffs
     this.#fanOuts = fanOuts
     this.#conditions = new ConditionQueue({
-      ...{ valueAt, onTested, onDefect },
+      ...{ inputs, onTested, onDefect },
       onMet: (task) => this.#conditionMet(task),
       onUnmet: (task, place) => this.#skip(task, `${CONDITION_NOT_MET}${place}`, 'neutral', undefined),
       onFault: (task, failure) => this.failWithoutAttempt(task, failure),

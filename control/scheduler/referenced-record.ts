@@ -2,23 +2,22 @@
 import { runCooperatively } from '../../shared/process/steps.ts'
 import type { Task } from '../graph/graph.ts'
 import { hidesAt, taskRecord, wholeInputs } from '../graph/record.ts'
-import { LARGE_RESULT_CHARACTERS, ResultFile, type StoredResult } from '../graph/result-file.ts'
+import { LARGE_RESULT_CHARACTERS, ResultFile } from '../graph/result-file.ts'
 import { parseMembers, parseObjectWithArrays } from '../json/large-json.ts'
-
-export type ReadResult = (file: ResultFile) => Promise<StoredResult>
+import type { KeptResults } from '../log/keeper.ts'
 
 export class ReferencedRecord {
   readonly #task: Task
-  readonly #readResult: ReadResult
+  readonly #results: Pick<KeptResults, 'read'>
   readonly #record: Readonly<Record<string, unknown>>
   readonly #whole: Readonly<Record<string, unknown>>
   #reading: Promise<void> | undefined
   /** The result, from its file, or why it is lost. */
   #stored: { readonly value: unknown } | { readonly lost: string } | undefined
 
-  constructor(task: Task, readResult: ReadResult) {
+  constructor(task: Task, results: Pick<KeptResults, 'read'>) {
     this.#task = task
-    this.#readResult = readResult
+    this.#results = results
     // Both may change after the end of the task. The value of a reference must not.
     const { replaced: _, result_file: __, ...record } = taskRecord(task)
     this.#record = record
@@ -29,7 +28,7 @@ export class ReferencedRecord {
   read(pointer: string): Promise<void> | undefined {
     const { result } = this.#task
     if (!(result instanceof ResultFile) || !needsResult(pointer)) return undefined
-    this.#reading ??= this.#readResult(result).then(async (stored) => {
+    this.#reading ??= this.#results.read(result).then(async (stored) => {
       this.#stored = 'lost' in stored ? stored : { value: await parsedResult(stored.json) }
     })
     return this.#reading

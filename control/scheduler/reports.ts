@@ -1,17 +1,17 @@
 /** Records the reports of executing attempts: processes, handles in other services, progress. */
 import { identify } from '../../shared/process/processes.ts'
+import type { Keeper } from '../log/keeper.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import type { AttemptHost } from './attempt.ts'
 
 type Reports = Pick<AttemptHost, 'startedProcess' | 'handedOver' | 'progress'>
 
-/** `flush` writes all changes so far to the journal. */
-export const reportsTo = (store: TaskStore, flush: () => void): Reports => ({
+export const reportsTo = (store: TaskStore, keeper: Pick<Keeper, 'flush'>): Reports => ({
   startedProcess(task, pid) {
     const process = identify(pid)
     if (process === undefined) return // it has already ended, or the platform has no process start times
     store.apply({ kind: 'process-started', task, at: Date.now(), process })
-    flush()
+    keeper.flush()
   },
   handedOver(task, handle) {
     store.apply({ kind: 'handed-over', task, at: Date.now(), handle })

@@ -21,17 +21,17 @@ import type { ExecutorRegistry } from '../executors/registry.ts'
 import { isApproval, unanswered } from '../graph/approval.ts'
 import type { Handle } from '../graph/cold-fields.ts'
 import type { Graph, Task } from '../graph/graph.ts'
-import type { ResultFile } from '../graph/result-file.ts'
 import type { SlotUse } from '../graph/waiting.ts'
+import type { Keeper } from '../log/keeper.ts'
+import type { Retention } from '../store/retention.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { Approvals } from './approvals.ts'
 import { Arrivals } from './arrivals.ts'
-import type { AttemptHost } from './attempt.ts'
 import { Attempts } from './attempts.ts'
 import { DueQueue } from './due-queue.ts'
-import { type FanOutHost, FanOuts } from './fan-outs.ts'
+import { FanOuts } from './fan-outs.ts'
 import { GraphRoom } from './graph-room.ts'
-import { InputResolver, type InputResolverOptions } from './input-resolver.ts'
+import { InputResolver } from './input-resolver.ts'
 import { DEFAULT_MAX_CACHED, OutcomeCache } from './outcome-cache.ts'
 import { Outcomes } from './outcomes.ts'
 import { QueueWaits, waitedTooLong } from './queue-waits.ts'
@@ -52,37 +52,18 @@ export interface SchedulerOptions {
   readonly serviceId: string
   /** Whether attempts have spans. Default: false. */
   readonly isTracing?: boolean
-  /**
-   * Has all changes so far kept, or throws or rejects. Called before an attempt acts. Call `startAgain` once that works
-   * again. Returns a promise only if it takes time.
-   */
-  readonly flushOrThrow: AttemptHost['flushOrThrow']
-  /** Whether attempts are still ours to kill. Default: they are. */
-  readonly mayKill?: NonNullable<AttemptHost['mayKill']>
-  /** Has all changes so far kept. A failure is retried later. */
-  readonly flush: () => void
+  /** What keeps changes, lists and large results. Call `startAgain` once it can keep changes again after a failure. */
+  readonly keeper: Pick<Keeper, 'flush' | 'keepFanOut' | 'kept' | 'results'>
+  /** Makes room for children. Default: there is room. */
+  readonly retention?: Pick<Retention, 'roomFor'>
   /** Called once, when a defect has stopped the scheduler for good: the service should end. See `Scheduler.fault`. */
   readonly onFault?: (fault: string) => void
-  /** Returns the value that the task keeps: the result itself, or a promise of a reference to a large result. */
-  readonly toKeep?: (task: Task, result: unknown) => unknown
-  /** Writes a large input to a file. Default: each attempt resolves the input again. */
-  readonly keepInput?: InputResolverOptions['keepInput']
-  /** Reads a large result. Default: no result is large. */
-  readonly readResult?: InputResolverOptions['readResult']
   /** Maximum bytes of a referenced value as JSON. Default: no limit. */
   readonly maxReferenceBytes?: number
   /** Children that a task with `for_each` may have. Default: any number. */
   readonly maxFanOut?: number
-  /** Makes room for children; the reason why there is none. Default: there is room. */
-  readonly roomFor?: FanOutHost['roomFor']
-  /** Writes the list of a task with `for_each` to the journal. */
-  readonly recordFanOut?: FanOutHost['recordFanOut']
-  /** Writes the large result of a task with `for_each` to a file. Default: it stays in memory. */
-  readonly keepJson?: FanOutHost['keepJson']
   /** Outcomes that are kept under the keys of tasks. Default 10,000. */
   readonly maxCachedOutcomes?: number
-  /** Called with a result in a file that a second task refers to from now on. */
-  readonly shareResult?: (file: ResultFile) => void
   /** Bytes of results and resolved inputs that one graph may store. Default: no limit. */
   readonly maxGraphResultBytes?: number
 }
@@ -125,24 +106,16 @@ export class Scheduler {
     abandonAfterMs,
     serviceId,
     isTracing = false,
-    flushOrThrow,
-    mayKill,
-    flush,
+    keeper,
+    retention = { roomFor: () => undefined },
     onFault,
-    toKeep,
-    keepInput = async () => undefined,
-    readResult = async ({ name }) => ({ lost: `nothing reads ${name}` }),
     maxReferenceBytes = Number.POSITIVE_INFINITY,
     maxFanOut = Number.POSITIVE_INFINITY,
-    roomFor = () => undefined,
-    recordFanOut = async () => {},
-    keepJson = async () => undefined,
     maxCachedOutcomes = DEFAULT_MAX_CACHED,
-    shareResult = () => {},
     maxGraphResultBytes = Number.POSITIVE_INFINITY,
   }: SchedulerOptions) {
     const room = new GraphRoom(maxGraphResultBytes)
-    const inputs = new InputResolver({ store, keepInput, readResult, maxReferenceBytes, room })
+    const inputs = new InputResolver(store, keeper.results, room, maxReferenceBytes)
     this.#onFault = onFault ?? (() => {})
     this.#store = store
     this.#log = log
@@ -152,7 +125,7 @@ export class Scheduler {
       if (isNoWait || (kind === 'deleted' && change.task.neverRuns)) this.#queueWaits.end(change.task)
     })
     this.#approvals = new Approvals({
-      resolveInput: (task, signal) => inputs.resolve(task, signal),
+      inputs,
       onAsked: (task) => store.apply({ kind: 'approval-asked', task, at: Date.now() }),
       onFault: (task, failure) => this.#outcomes.failWithoutAttempt(task, failure),
       onExpired: (task) => this.#outcomes.failWithoutAttempt(task, unanswered(task.timeout!)),
@@ -161,8 +134,7 @@ export class Scheduler {
     })
     const ready = { push: (task: Task) => this.#queueFor(task).push(task) }
     this.#fanOuts = new FanOuts({
-      ...{ store, log, maxFanOut, roomFor, recordFanOut, readResult, keepJson, room },
-      valueAt: (task, reference, field) => inputs.valueOf(task, reference, field),
+      ...{ store, log, maxFanOut, retention, keeper, room, inputs },
       onChild: (child) => ready.push(child),
       cancel: (child, reason) => this.#cancel(child, undefined, reason),
       delete: (child) => this.delete(child),
@@ -172,8 +144,7 @@ export class Scheduler {
       onDefect: (error) => this.#break(error),
     })
     this.#outcomes = new Outcomes({
-      ...{ store, log, ready, backoffs: this.#backoffs, fanOuts: this.#fanOuts },
-      valueAt: (task, reference, field) => inputs.valueOf(task, reference, field),
+      ...{ store, log, ready, backoffs: this.#backoffs, fanOuts: this.#fanOuts, inputs },
       onTested: () => this.#turns.take(),
       onDefect: (error) => this.#break(error),
     })
@@ -183,16 +154,15 @@ export class Scheduler {
     })
     this.#arrivals = new Arrivals((task) => this.#outcomes.arrived(task))
     this.#attempts = new Attempts({
-      ...{ store, executors, maxConcurrency, log, flush, ready: this.#ready, outcomes: this.#outcomes },
-      ...{ cache: this.cache, shareResult, room },
+      ...{ store, executors, maxConcurrency, log, keeper, ready: this.#ready, outcomes: this.#outcomes },
+      ...{ cache: this.cache, room },
       host: {
-        ...{ log, abandonAfterMs, serviceId, isTracing, flushOrThrow, ...(mayKill && { mayKill }) },
-        ...reportsTo(store, flush),
+        ...{ abandonAfterMs, serviceId, isTracing },
+        ...reportsTo(store, keeper),
         resolveInput: (task, signal) => inputs.resolve(task, signal),
         waits: (task) => this.#queueWaits.begin(task),
         works: (task) => this.#queueWaits.end(task),
       },
-      toKeep: toKeep ?? ((_task, result) => result),
       onEnd: () => this.#turns.take(),
       onDefect: (error) => this.#break(error),
     })

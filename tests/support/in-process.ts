@@ -11,6 +11,7 @@ import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { TaskInput } from '../../shared/contract/submission.ts'
 import type { Log } from '../../shared/logs/log.ts'
 import { acceptGraph } from './graph.ts'
+import { memoryKeeper } from './memory-keeper.ts'
 import { memoryLog } from './memory-log.ts'
 import { until } from './until.ts'
 
@@ -26,7 +27,7 @@ export function runInProcess(executors: Iterable<Executor | MethodExecutor>, log
   const store = new TaskStore()
   const scheduler = new Scheduler({
     ...{ store, executors: registry, log },
-    ...{ maxConcurrency: 10, abandonAfterMs: 60_000, serviceId: 'test', flushOrThrow: () => {}, flush: () => {} },
+    ...{ maxConcurrency: 10, abandonAfterMs: 60_000, serviceId: 'test', keeper: memoryKeeper() },
   })
   const run = async (tasks: readonly TaskInput[]) => {
     const graph = acceptGraph(store, [...tasks], Date.now(), registry.types)

@@ -8,6 +8,7 @@ import { TaskStore } from '../../control/store/tasks.ts'
 import type { TaskInput } from '../../shared/contract/submission.ts'
 import { silentLog } from '../../shared/logs/log.ts'
 import { acceptGraph } from './graph.ts'
+import { memoryKeeper } from './memory-keeper.ts'
 import { type Script, ScriptedExecutor } from './scripted-executor.ts'
 import { until } from './until.ts'
 
@@ -33,8 +34,7 @@ export class World {
       log: silentLog(),
       abandonAfterMs: 60_000,
       serviceId: 'test',
-      flushOrThrow: () => {},
-      flush: () => {},
+      keeper: memoryKeeper(),
       ...options,
     })
   }

@@ -24,6 +24,7 @@ import { listen } from '../../../shared/http/listen.ts'
 import { silentLog } from '../../../shared/logs/log.ts'
 import { openEmbedded } from '../../support/embedded-keeper.ts'
 import { noServerOptions } from '../../support/mcp.ts'
+import { memoryKeeper } from '../../support/memory-keeper.ts'
 import { tempDir } from '../../support/temp.ts'
 
 const dir = tempDir()
@@ -35,8 +36,7 @@ const retention = new Retention({ store, retentionMs: 0, maxStoredTasks: 1_000, 
 const mcpServers = new McpServers([], noServerOptions)
 const scheduler = new Scheduler({
   ...{ store, executors, maxConcurrency: 1, log, abandonAfterMs: 1_000, serviceId: 'test' },
-  flushOrThrow: () => {},
-  flush: () => keeper.flush(),
+  keeper: memoryKeeper({}, { flush: () => keeper.flush() }),
 })
 afterAll(async () => {
   await keeper.stop()

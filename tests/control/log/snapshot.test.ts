@@ -23,6 +23,7 @@ import { UsageError } from '../../../shared/contract/errors.ts'
 import { silentLog } from '../../../shared/logs/log.ts'
 import { nextTurn, runSync } from '../../../shared/process/steps.ts'
 import { acceptGraph, taskIn } from '../../support/graph.ts'
+import { memoryKeeper } from '../../support/memory-keeper.ts'
 import { type RandomTask, randomGraph } from '../../support/random-graph.ts'
 import { tempDir } from '../../support/temp.ts'
 import { until } from '../../support/until.ts'
@@ -69,8 +70,7 @@ async function runToItsEnd(store: TaskStore, graphs: readonly Graph[]): Promise<
     log: silentLog(),
     abandonAfterMs: 60_000,
     serviceId: 'test',
-    flushOrThrow: () => {},
-    flush: () => {},
+    keeper: memoryKeeper(),
   })
   for (const graph of graphs) scheduler.resume(graph)
   await until(

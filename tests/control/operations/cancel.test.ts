@@ -10,6 +10,7 @@ import { TaskStore } from '../../../control/store/tasks.ts'
 import { silentLog } from '../../../shared/logs/log.ts'
 import { STEPS_PER_YIELD } from '../../../shared/process/steps.ts'
 import { acceptGraph } from '../../support/graph.ts'
+import { memoryKeeper } from '../../support/memory-keeper.ts'
 import { ScriptedExecutor } from '../../support/scripted-executor.ts'
 
 const COUNT = 10_000
@@ -24,7 +25,7 @@ describe('a cancel of a graph', () => {
     const executor = new ScriptedExecutor()
     const scheduler = new Scheduler({
       ...{ store, executors: new ExecutorRegistry([executor]), log: silentLog(), maxConcurrency: 3 },
-      ...{ abandonAfterMs: 60_000, serviceId: 'test', flushOrThrow: () => {}, flush: () => {} },
+      ...{ abandonAfterMs: 60_000, serviceId: 'test', keeper: memoryKeeper() },
     })
     const graph = acceptGraph(store, [
       ...tasksOf('running', { params: { hangs: true } }),

@@ -23,6 +23,7 @@ import { ServiceError } from '../../../shared/contract/errors.ts'
 import type { GraphDryRun } from '../../../shared/contract/graph-dry-run.ts'
 import { silentLog } from '../../../shared/logs/log.ts'
 import { nextTurn, runSync } from '../../../shared/process/steps.ts'
+import { memoryKeeper } from '../../support/memory-keeper.ts'
 import { ScriptedExecutor } from '../../support/scripted-executor.ts'
 import { until } from '../../support/until.ts'
 
@@ -34,7 +35,7 @@ function world(...more: Executor[]) {
   const executors = new ExecutorRegistry([new ScriptedExecutor(), new OsExecutor([noop, sleep]), ...more], log)
   const scheduler = new Scheduler({
     ...{ store, executors, log, maxConcurrency: 10, abandonAfterMs: 60_000 },
-    ...{ serviceId: 'test', flushOrThrow: () => {}, flush: () => {} },
+    ...{ serviceId: 'test', keeper: memoryKeeper() },
   })
   const parts = {
     ...{ store, scheduler, executors, log, unknownFields: 'refuse' as const, maxFanOut: 2 },

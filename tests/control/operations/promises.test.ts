@@ -12,13 +12,14 @@ import { ServiceError } from '../../../shared/contract/errors.ts'
 import { silentLog } from '../../../shared/logs/log.ts'
 import { nextTurn } from '../../../shared/process/steps.ts'
 import { acceptGraph } from '../../support/graph.ts'
+import { memoryKeeper } from '../../support/memory-keeper.ts'
 import { ScriptedExecutor } from '../../support/scripted-executor.ts'
 
 function world() {
   const store = new TaskStore()
   const scheduler = new Scheduler({
     ...{ store, executors: new ExecutorRegistry([new ScriptedExecutor()]), log: silentLog(), maxConcurrency: 3 },
-    ...{ abandonAfterMs: 60_000, serviceId: 'test', flushOrThrow: () => {}, flush: () => {} },
+    ...{ abandonAfterMs: 60_000, serviceId: 'test', keeper: memoryKeeper() },
   })
   acceptGraph(store, [{ id: 'a', type: 'test' }])
   const asked = Promise.withResolvers<void>()

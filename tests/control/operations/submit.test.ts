@@ -13,6 +13,7 @@ import { TaskStore } from '../../../control/store/tasks.ts'
 import { ServiceError } from '../../../shared/contract/errors.ts'
 import type { SubmitResponse, TaskInput } from '../../../shared/contract/submission.ts'
 import { silentLog } from '../../../shared/logs/log.ts'
+import { memoryKeeper } from '../../support/memory-keeper.ts'
 import { ScriptedExecutor } from '../../support/scripted-executor.ts'
 import { until } from '../../support/until.ts'
 
@@ -29,7 +30,7 @@ function world(form: Form) {
   const executors = new ExecutorRegistry([new ScriptedExecutor()])
   const scheduler = new Scheduler({
     ...{ store, executors, log, maxConcurrency: 10, abandonAfterMs: 60_000 },
-    ...{ serviceId: 'test', flushOrThrow: () => {}, flush: () => {} },
+    ...{ serviceId: 'test', keeper: memoryKeeper() },
   })
   const journal: string[] = []
   const parts = {

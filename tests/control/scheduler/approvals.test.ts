@@ -13,7 +13,7 @@ function asked(askedAt: readonly number[], arrived: number) {
     throw new Error('nothing else should happen')
   }
   const approvals = new Approvals({
-    ...{ resolveInput: unexpected, onAsked: unexpected, onFault: unexpected, onDefect: unexpected },
+    ...{ inputs: { resolve: unexpected }, onAsked: unexpected, onFault: unexpected, onDefect: unexpected },
     onExpired: (task) => expired.push(task.id),
     wake: () => {},
   })

@@ -11,6 +11,7 @@ import {
   throwIfStopped,
 } from '../../../control/executors/executor.ts'
 import type { Task } from '../../../control/graph/graph.ts'
+import type { Purpose } from '../../../control/log/keeper.ts'
 import { Attempt, type AttemptHost, KILL_RETRY_MS } from '../../../control/scheduler/attempt.ts'
 import type { TaskInput } from '../../../shared/contract/submission.ts'
 import { silentLog } from '../../../shared/logs/log.ts'
@@ -28,7 +29,7 @@ const HOST: AttemptHost = {
   abandonAfterMs: 60_000,
   serviceId: 'test',
   isTracing: false,
-  flushOrThrow: () => {},
+  keeper: { kept: () => undefined },
   resolveInput: async ({ input }) => input,
   startedProcess: () => {},
   handedOver: () => {},
@@ -459,7 +460,7 @@ describe('a start that takes time to keep', () => {
   test('is waited for before the attempt acts', async () => {
     const acts: string[] = []
     const kept = Promise.withResolvers<void>()
-    const attempt = attemptOf(acting(acts), {}, { flushOrThrow: () => kept.promise })
+    const attempt = attemptOf(acting(acts), {}, { keeper: { kept: () => kept.promise } })
     const outcome = attempt.run()
     await nextTurn()
     expect([acts, attempt.hasBegun]).toEqual([[], false])
@@ -470,7 +471,7 @@ describe('a start that takes time to keep', () => {
 
   test('and is refused leaves an attempt that did nothing', async () => {
     const acts: string[] = []
-    const refusal = { flushOrThrow: () => Promise.reject(new Error('away')) }
+    const refusal = { keeper: { kept: () => Promise.reject(new Error('away')) } }
     const attempt = attemptOf(acting(acts), {}, refusal)
     expect(await attempt.run()).toEqual({ kind: 'unrecorded' })
     expect([acts, attempt.hasBegun]).toEqual([[], false])
@@ -479,7 +480,7 @@ describe('a start that takes time to keep', () => {
   test('is of no use to an attempt that is stopped meanwhile', async () => {
     const acts: string[] = []
     const kept = Promise.withResolvers<void>()
-    const attempt = attemptOf(acting(acts), {}, { flushOrThrow: () => kept.promise })
+    const attempt = attemptOf(acting(acts), {}, { keeper: { kept: () => kept.promise } })
     const outcome = attempt.run()
     attempt.stop('cancelled')
     kept.resolve()
@@ -491,12 +492,13 @@ describe('a start that takes time to keep', () => {
 describe('a timeout of an attempt that another service may have', () => {
   test('kills it once it is known to be ours', async () => {
     const asked: PromiseWithResolvers<void>[] = []
-    const mayKill = () => {
+    const kept = (purpose: Purpose) => {
+      if (purpose !== 'kill') return undefined
       const answer = Promise.withResolvers<void>()
       asked.push(answer)
       return answer.promise
     }
-    const attempt = attemptOf(untilStopped(), { timeout: 1 }, { mayKill })
+    const attempt = attemptOf(untilStopped(), { timeout: 1 }, { keeper: { kept } })
     const outcome = attempt.run()
     await until(
       () => asked.length,
@@ -518,12 +520,13 @@ describe('a timeout of an attempt that another service may have', () => {
   function lateAttempt(task: TaskInput = {}) {
     const asked: PromiseWithResolvers<void>[] = []
     const waits: Task[] = []
-    const mayKill = () => {
+    const kept = (purpose: Purpose) => {
+      if (purpose !== 'kill') return undefined
       const answer = Promise.withResolvers<void>()
       asked.push(answer)
       return answer.promise
     }
-    const host = { ...HOST, mayKill, waits: (waiting: Task) => waits.push(waiting) }
+    const host = { ...HOST, keeper: { kept }, waits: (waiting: Task) => waits.push(waiting) }
     const executor = { ...executorOf(untilStopped()), startsLater: true }
     const attempt = new Attempt(taskOf({ queue_timeout: 1, ...task }), executor, host)
     attempt.task.attempt = 1
@@ -589,11 +592,12 @@ describe('a timeout of an attempt that another service may have', () => {
     const asked = Promise.withResolvers<void>()
     const ended = Promise.withResolvers<string>()
     let hasAsked = false
-    const mayKill = () => {
+    const kept = (purpose: Purpose) => {
+      if (purpose !== 'kill') return undefined
       hasAsked = true
       return asked.promise
     }
-    const attempt = attemptOf(() => ended.promise, { timeout: 1 }, { mayKill })
+    const attempt = attemptOf(() => ended.promise, { timeout: 1 }, { keeper: { kept } })
     const outcome = attempt.run()
     await until(
       () => hasAsked,

@@ -3,18 +3,20 @@
  * Method: the real scheduler and store; the results of children are in files that the test answers for.
  */
 import { expect, test } from 'bun:test'
-import { ResultFile, type StoredResult } from '../../../control/graph/result-file.ts'
-import type { SchedulerOptions } from '../../../control/scheduler/scheduler.ts'
+import { ResultFile } from '../../../control/graph/result-file.ts'
+import type { KeptResults } from '../../../control/log/keeper.ts'
 import { nextTurn } from '../../../shared/process/steps.ts'
+import { memoryKeeper } from '../../support/memory-keeper.ts'
 import { task, World } from '../../support/scheduler-world.ts'
 
 /** A world where results of children are in files, and the files that were dropped. */
-function worldWithFiles(options: Partial<SchedulerOptions>) {
-  const world = new World({
-    toKeep: async ({ id }) => new ResultFile(id),
-    readResult: async ({ name }): Promise<StoredResult> => ({ json: JSON.stringify(name) }),
-    ...options,
+function worldWithFiles(results: Partial<KeptResults>) {
+  const keeper = memoryKeeper({
+    keep: async ({ id }) => new ResultFile(id),
+    read: async ({ name }) => ({ json: JSON.stringify(name) }),
+    ...results,
   })
+  const world = new World({ keeper })
   const dropped: string[] = []
   world.store.onResultDropped = ({ name }) => dropped.push(name)
   return { world, dropped }
@@ -51,15 +53,15 @@ test('lists that are made at the same time count together', async () => {
   const fileOf = (text: string) => new ResultFile(`1-1-1-00000000-${text.length}.json`)
   const maps = Array.from({ length: 8 }, (_, i) => task(`map${i}`, { turns: 1 }, { for_each: [1, 2] }))
   for (const isLarge of [false, true]) {
-    const world = new World({
-      ...(isLarge && { toKeep: async (_, result) => fileOf(JSON.stringify(result)) }),
-      readResult: async ({ bytes }): Promise<StoredResult> => ({ json: JSON.stringify('x'.repeat(bytes - 2)) }),
+    const keeper = memoryKeeper({
+      ...(isLarge && { keep: async (_, result) => fileOf(JSON.stringify(result)) }),
+      read: async ({ bytes }) => ({ json: JSON.stringify('x'.repeat(bytes - 2)) }),
       keepJson: async (_, pieces) => {
         await nextTurn() // all of them are being written
         return fileOf(pieces.join(''))
       },
-      maxGraphResultBytes: 640,
     })
+    const world = new World({ keeper, maxGraphResultBytes: 640 })
     const graph = world.submit(maps)
     await world.over()
     expect(graph.storedBytes).toBeLessThanOrEqual(640)
@@ -71,7 +73,7 @@ test('the deletion of a child while the result is read fails the task, with null
   const reading = Promise.withResolvers<void>()
   const read = Promise.withResolvers<void>()
   const { world, dropped } = worldWithFiles({
-    readResult: async ({ name }) => {
+    read: async ({ name }) => {
       if (name === 'map[1]') {
         reading.resolve()
         await read.promise

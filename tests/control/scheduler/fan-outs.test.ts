@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { Graph, Task } from '../../../control/graph/graph.ts'
 import { taskIn } from '../../support/graph.ts'
+import { memoryKeeper } from '../../support/memory-keeper.ts'
 import { after, task, World } from '../../support/scheduler-world.ts'
 import { until } from '../../support/until.ts'
 
@@ -12,7 +13,7 @@ class HeldJournal {
   readonly lists: { readonly id: string; readonly count: number }[] = []
   #answer: PromiseWithResolvers<void> | undefined
 
-  readonly recordFanOut = (task: Task, { count }: { readonly count: number }): Promise<void> => {
+  readonly keepFanOut = (task: Task, { count }: { readonly count: number }): Promise<void> => {
     this.lists.push({ id: task.id, count })
     this.#answer = Promise.withResolvers<void>()
     return this.#answer.promise
@@ -39,7 +40,7 @@ const map = (more: object = {}) => task('map', {}, { for_each: [1, 2, 3], ...mor
 describe('the list of a task', () => {
   test('is on disk before its children exist; a journal that refuses it is asked again', async () => {
     const journal = new HeldJournal()
-    const world = new World({ recordFanOut: journal.recordFanOut })
+    const world = new World({ keeper: memoryKeeper({}, journal) })
     const graph = world.submit([map()], undefined, { scope: 'graph' })
     await journal.asked(1)
     expect([statuses(graph), world.store.taskCount]).toEqual([['map pending'], 1])
@@ -60,7 +61,7 @@ describe('the list of a task', () => {
   test('is of no use if the task was cancelled or deleted before it was on disk', async () => {
     for (const end of ['cancel', 'delete'] as const) {
       const journal = new HeldJournal()
-      const world = new World({ recordFanOut: journal.recordFanOut })
+      const world = new World({ keeper: memoryKeeper({}, journal) })
       const graph = world.submit([map(), task('next', {}, after('map'))], undefined, { scope: 'graph' })
       await journal.asked(1)
       void world.scheduler[end](taskIn(graph, 'map'))
@@ -74,7 +75,7 @@ describe('the list of a task', () => {
 
   test('is not asked for again once the scheduler stops', async () => {
     const journal = new HeldJournal()
-    const world = new World({ recordFanOut: journal.recordFanOut })
+    const world = new World({ keeper: memoryKeeper({}, journal) })
     const graph = world.submit([map()], undefined, { scope: 'graph' })
     await journal.asked(1)
     await world.scheduler.stop(0)

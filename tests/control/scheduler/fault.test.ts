@@ -13,6 +13,7 @@ import { submit } from '../../../control/operations/submit.ts'
 import { Scheduler, type SchedulerOptions } from '../../../control/scheduler/scheduler.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import { acceptGraph } from '../../support/graph.ts'
+import { memoryKeeper } from '../../support/memory-keeper.ts'
 import { memoryLog } from '../../support/memory-log.ts'
 import { tempDir } from '../../support/temp.ts'
 import { until } from '../../support/until.ts'
@@ -24,7 +25,7 @@ function world(execute: Executor['execute'], options: Partial<SchedulerOptions> 
   const executors = new ExecutorRegistry([{ type: 'test', execute }])
   const scheduler = new Scheduler({
     ...{ store, executors, log, maxConcurrency: 1, abandonAfterMs: 60_000, serviceId: 'test' },
-    ...{ flushOrThrow: () => {}, flush: () => {}, onFault: (fault) => void faults.push(fault), ...options },
+    ...{ keeper: memoryKeeper(), onFault: (fault) => void faults.push(fault), ...options },
   })
   const run = (...ids: string[]) => {
     const graph = acceptGraph(
@@ -73,7 +74,9 @@ describe('a defect of the service', () => {
     const defect = () => {
       throw new Error('no such state')
     }
-    const { store, scheduler, executors, log, lines, faults, run } = world(execute, { toKeep: defect })
+    const { store, scheduler, executors, log, lines, faults, run } = world(execute, {
+      keeper: memoryKeeper({ keep: defect }),
+    })
     run('first', 'second')
     await until(
       () => scheduler.fault,

@@ -10,6 +10,7 @@ import { InputResolver } from '../../../control/scheduler/input-resolver.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import { nextTurn } from '../../../shared/process/steps.ts'
 import { acceptGraph } from '../../support/graph.ts'
+import { memoryKeeper } from '../../support/memory-keeper.ts'
 import { World } from '../../support/scheduler-world.ts'
 import { until } from '../../support/until.ts'
 
@@ -57,9 +58,9 @@ test('results in files are read once each, one after the other', async () => {
   const read: string[] = []
   let reading = 0
   let most = 0
-  const world = new World({
-    toKeep: async ({ id }) => new ResultFile(id),
-    async readResult({ name }) {
+  const keeper = memoryKeeper({
+    keep: async ({ id }) => new ResultFile(id),
+    async read({ name }) {
       most = Math.max(most, ++reading)
       await nextTurn()
       reading--
@@ -67,6 +68,7 @@ test('results in files are read once each, one after the other', async () => {
       return { json: JSON.stringify({ value: `of ${name}`, list: [name] }) }
     },
   })
+  const world = new World({ keeper })
   world.submit([...sources, reader], readerHasPlaceholders)
   await world.over()
   expect(world.task('reader').resolvedInput).toEqual({
@@ -78,14 +80,15 @@ test('results in files are read once each, one after the other', async () => {
 test('no further file is read after a cancellation', async () => {
   const gate = Promise.withResolvers<void>()
   let reads = 0
-  const world = new World({
-    toKeep: async ({ id }) => new ResultFile(id),
-    async readResult() {
+  const keeper = memoryKeeper({
+    keep: async ({ id }) => new ResultFile(id),
+    async read() {
       reads++
       await gate.promise
       return { json: '{"value":1,"list":[1]}' }
     },
   })
+  const world = new World({ keeper })
   world.submit([...sources, reader], readerHasPlaceholders)
   await until(
     () => reads,
@@ -135,9 +138,7 @@ test('a large input counts without a gap from its writing on', async () => {
   Object.assign(source, { status: 'success', result: large })
   const { signal } = new AbortController()
   let other: unknown
-  const resolver = new InputResolver({
-    ...{ store, maxReferenceBytes: 100 * 1024, room: new GraphRoom(100 * 1024) },
-    readResult: async () => ({ lost: 'there is no file' }),
+  const { results } = memoryKeeper({
     keepInput: () => {
       const written = nextTurn().then(() => new ResultFile(`1-1-1-00000000-${large.length}.json`))
       void written.then(() => {
@@ -146,6 +147,7 @@ test('a large input counts without a gap from its writing on', async () => {
       return written
     },
   })
+  const resolver = new InputResolver(store, results, new GraphRoom(100 * 1024), 100 * 1024)
   expect(await resolver.resolve(first, signal)).toBe(large)
   await expect(other as Promise<unknown>).rejects.toThrow('--max-graph-result-bytes')
 })

@@ -12,6 +12,7 @@ import type { TaskInput } from '../../../shared/contract/submission.ts'
 import type { TaskStatus } from '../../../shared/contract/task-status.ts'
 import { silentLog } from '../../../shared/logs/log.ts'
 import { acceptGraph, taskIn } from '../../support/graph.ts'
+import { memoryKeeper } from '../../support/memory-keeper.ts'
 import { task } from '../../support/scheduler-world.ts'
 
 describe('an attempt that another service carries out', () => {
@@ -52,7 +53,7 @@ describe('an attempt that another service carries out', () => {
     const store = new TaskStore()
     const options = { store, maxConcurrency: 1, log: silentLog(), abandonAfterMs: 1, serviceId: 'test' }
     const executors = new ExecutorRegistry([executor])
-    const scheduler = new Scheduler({ ...options, executors, flushOrThrow: () => {}, flush: () => {} })
+    const scheduler = new Scheduler({ ...options, executors, keeper: memoryKeeper() })
     const graph = acceptGraph(store, [task('a', {}, more)])
     scheduler.add(graph)
     return { scheduler, a: taskIn(graph, 'a') }

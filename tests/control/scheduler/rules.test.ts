@@ -24,6 +24,7 @@ import { silentLog } from '../../../shared/logs/log.ts'
 import { nextTurn, runCooperatively, runSync } from '../../../shared/process/steps.ts'
 import { GraphModel, type ModelTask } from '../../model/graph-model.ts'
 import { acceptGraph, taskIn } from '../../support/graph.ts'
+import { memoryKeeper } from '../../support/memory-keeper.ts'
 import { randomGraph } from '../../support/random-graph.ts'
 import { after, task, World } from '../../support/scheduler-world.ts'
 import { type Script, ScriptedExecutor } from '../../support/scripted-executor.ts'
@@ -165,14 +166,22 @@ class Run {
   #newScheduler(): Scheduler {
     return new Scheduler({
       ...{ store: this.#store, executors: new ExecutorRegistry([this.#executor]), log: silentLog() },
-      ...{ maxConcurrency: 3, abandonAfterMs: 60_000, serviceId: 'test', flushOrThrow: () => {}, flush: () => {} },
-      recordFanOut: async (task, fanOut) => {
-        await nextTurn()
-        if (task.graph !== this.graph) return
-        this.#frames.push(frame('x', runSync(encodeFanOut(task, fanOut))))
-        await nextTurn() // a restart may find the list, but no child
-      },
+      ...{ maxConcurrency: 3, abandonAfterMs: 60_000, serviceId: 'test', keeper: this.#keeper() },
     })
+  }
+
+  #keeper() {
+    return memoryKeeper(
+      {},
+      {
+        keepFanOut: async (task, fanOut) => {
+          await nextTurn()
+          if (task.graph !== this.graph) return
+          this.#frames.push(frame('x', runSync(encodeFanOut(task, fanOut))))
+          await nextTurn() // a restart may find the list, but no child
+        },
+      },
+    )
   }
 
   #watch(): void {

@@ -9,6 +9,7 @@ import { TaskStore } from '../../../control/store/tasks.ts'
 import { silentLog } from '../../../shared/logs/log.ts'
 import { nextTurn } from '../../../shared/process/steps.ts'
 import { acceptGraph, taskIn } from '../../support/graph.ts'
+import { memoryKeeper } from '../../support/memory-keeper.ts'
 import { after, task, World } from '../../support/scheduler-world.ts'
 
 describe('a stop', () => {
@@ -79,8 +80,7 @@ describe('a stop', () => {
       log: silentLog(),
       abandonAfterMs: 1,
       serviceId: 'test',
-      flushOrThrow: () => {},
-      flush: () => {},
+      keeper: memoryKeeper(),
     })
     const graph = acceptGraph(store, [task('a')])
     scheduler.add(graph)

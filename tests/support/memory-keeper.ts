@@ -1,0 +1,21 @@
+/** A keeper for a scheduler whose work is only in memory: every change counts as kept at once, and no result is large. */
+import type { KeptResults } from '../../control/log/keeper.ts'
+import type { SchedulerOptions } from '../../control/scheduler/scheduler.ts'
+
+type SchedulerKeeper = SchedulerOptions['keeper']
+
+export const memoryKeeper = (
+  results: Partial<KeptResults> = {},
+  more: Partial<Omit<SchedulerKeeper, 'results'>> = {},
+): SchedulerKeeper => ({
+  ...{ kept: () => undefined, flush: () => {}, keepFanOut: async () => {} },
+  ...more,
+  results: {
+    keep: (_task, result) => result,
+    keepInput: async () => undefined,
+    keepJson: async () => undefined,
+    read: async ({ name }) => ({ lost: `nothing reads ${name}` }),
+    ...{ share: () => {}, drop: () => {} },
+    ...results,
+  },
+})
