@@ -16,12 +16,12 @@ import { CONTEXT_FIELDS } from '../shared/logs/events/event.ts'
 import { runtimeLogEvents } from '../shared/logs/events/runtime.ts'
 import { describedControl, describedRuntime } from './described-apps.ts'
 import { eventsTable } from './events-table.ts'
-import { fieldsTable } from './fields-table.ts'
+import { fieldsList } from './fields-list.ts'
 import { graphFileSchema } from './graph-schema.ts'
 import { limitsTables } from './limits-page.ts'
 import { markdownTable } from './markdown-table.ts'
 import { commonFields, logFieldsTable, logList, metricsList } from './operations-lists.ts'
-import { parametersTable, routesTable } from './routes-table.ts'
+import { parametersList, routesTable } from './routes.ts'
 import { replaceSection, sectionOf, settingsBeside, settingsList } from './settings-list.ts'
 
 const ROOT = dirname(import.meta.dir)
@@ -63,11 +63,11 @@ const pageWith = (path: string, sections: Readonly<Record<string, string>>): str
 export function currentHttpPage(): string {
   const routes = describedRoutes(describedControl())
   return pageWith(HTTP, {
-    'fields of a task': fieldsTable(TaskInput, ['when']),
-    'fields of a graph': fieldsTable(GraphFields),
+    'fields of a task': fieldsList(TaskInput, ['when']),
+    'fields of a graph': fieldsList(GraphFields),
     'kinds of events': eventsTable(),
     'control routes': routesTable(routes),
-    'control parameters': parametersTable(routes),
+    'control parameters': parametersList(routes),
   })
 }
 
@@ -75,9 +75,9 @@ export function currentHttpPage(): string {
 export function currentRuntimePage(): string {
   const routes = describedRoutes(describedRuntime())
   return pageWith(RUNTIME, {
-    'fields of a runtime task': fieldsTable(SubmitTaskRequest, ['sandbox.namespaces']),
+    'fields of a runtime task': fieldsList(SubmitTaskRequest, ['sandbox.namespaces']),
     'runtime routes': routesTable(routes),
-    'runtime parameters': parametersTable(routes),
+    'runtime parameters': parametersList(routes),
   })
 }
 

@@ -1,7 +1,7 @@
-/** The routes of a service, and their query parameters, as Markdown tables, from their descriptions. */
+/** The routes of a service, and their query parameters, in Markdown, from their descriptions. */
 import type { TSchema } from '@sinclair/typebox'
 import type { Answer, DescribedRoute, RouteDescription } from '../shared/http/openapi/route.ts'
-import { plain } from './fields-table.ts'
+import { listed } from './fields-list.ts'
 import { markdownTable } from './markdown-table.ts'
 
 /** A route that exists below a graph as well has one row, with a `+`. Throws if a route is not described. */
@@ -31,13 +31,11 @@ function descriptionOf({ method, path, description }: DescribedRoute): RouteDesc
 }
 
 /** Each query parameter with each of its meanings. */
-export function parametersTable(routes: readonly DescribedRoute[]): string {
-  const rows = new Map<string, string[]>()
-  for (const [name, schema] of routes.flatMap(({ description }) => Object.entries(description?.query ?? {}))) {
-    const { description = '', value = {} } = schema
-    rows.set(`${name} ${description}`, [`\`${name}\``, valuesOf(value), plain(description)])
-  }
-  return markdownTable(['parameter', 'values', 'meaning'], [...rows.values()])
+export function parametersList(routes: readonly DescribedRoute[]): string {
+  const items = routes
+    .flatMap(({ description }) => Object.entries(description?.query ?? {}))
+    .map(([name, { description, value = {} }]) => listed(name, valuesOf(value), description))
+  return [...new Set(items)].join('\n')
 }
 
 /** The values of a parameter in a few words. */

@@ -1,18 +1,19 @@
-/** The fields of an object in a request as a Markdown table, from the schema that checks it. */
+/** The fields of an object in a request as a Markdown list, from the schema that checks it. */
 import type { TSchema } from '@sinclair/typebox'
-import { markdownTable } from './markdown-table.ts'
 
 /** Fields of objects within the object have their path. Of the objects in `closed`, the page says more elsewhere. */
-export const fieldsTable = (schema: TSchema, closed: readonly string[] = []): string =>
-  markdownTable(
-    ['field', 'value', 'meaning'],
-    fieldsOf(schema, '')
-      .filter(({ path }) => !closed.some((parent) => path.startsWith(`${parent}.`)))
-      .map(({ path, field }) => [`\`${path}\``, expectedOf(field), plain(field.description)]),
-  )
+export const fieldsList = (schema: TSchema, closed: readonly string[] = []): string =>
+  fieldsOf(schema, '')
+    .filter(({ path }) => !closed.some((parent) => path.startsWith(`${parent}.`)))
+    .map(({ path, field }) => listed(path, expectedOf(field), field.description))
+    .join('\n')
+
+/** An item of such a list. */
+export const listed = (name: string, values: string, description: string | undefined): string =>
+  `- \`${name}\`${values === '' ? '' : ` (${plain(values)})`}. ${plain(description)}`
 
 /** A description as Markdown shows it. */
-export const plain = (description = ''): string => description.replaceAll('*', '\\*')
+const plain = (description = ''): string => description.replaceAll('*', '\\*')
 
 interface Field {
   readonly path: string
