@@ -21,7 +21,7 @@ export const addNetworkRoute = (app: AnyElysia, { store, networks }: NetworkRout
     described({
       section,
       summary: 'Read the connections of a task',
-      description: 'Those of a task whose network has rules; also while it runs. For another task there are none.',
+      description: 'The connections of a task whose network has rules, also while it runs. Other tasks have none.',
       params,
       answers: { 200: json(TaskNetwork, 'The totals and the connections.') },
       errors: unknownTask,

@@ -29,7 +29,7 @@ export const ApprovalAnswer = Type.Object(
       maxLength: MAX_WHO_CHARACTERS,
       pattern: WHO,
       expected: `string of 1 to ${MAX_WHO_CHARACTERS} characters, none of them a control character`,
-      description: 'Who answers, as the record will name them. The service does not check it.',
+      description: 'The name of the person who answers, as the record will have it. The service does not check it.',
     }),
     why: Type.Optional(
       Type.Union([Type.String({ maxLength: MAX_WHY_CHARACTERS }), Type.Null()], {

@@ -101,9 +101,9 @@ export const TaskRecord = Type.Object(
     secrets: maybe(secretMap({ description: 'As submitted: names, never values.' })),
     annotations: maybe(textMap('As submitted.')),
     graph_id: text('Id of its graph.'),
-    parent: maybe(text('Of a child: id of the task with for_each.')),
-    index: maybe(count('Of a child: index of its element, from 0.')),
-    child_count: maybe(count('Of a task with for_each that has started: number of its children.')),
+    parent: maybe(text('For a child: id of its task with for_each.')),
+    index: maybe(count('For a child: index of its element, from 0.')),
+    child_count: maybe(count('For a task with for_each that has started: number of its children.')),
     replaced: maybe(
       Type.Literal(true, { description: 'Another graph has taken the id. This record is read below its graph.' }),
     ),
@@ -155,7 +155,7 @@ export const CancelResponse = Type.Object({
 })
 export type CancelResponse = Immutable<Static<typeof CancelResponse>>
 
-/** Of the interface; fixed by the specification. The version of the build is that of `--version`. */
+/** The version of the interface, fixed by the specification. `--version` prints the version of the build. */
 export const HEALTH_VERSION = 'v1.0.0'
 
 const version = Type.Literal(HEALTH_VERSION, { description: 'Version of the interface.' })

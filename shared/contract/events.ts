@@ -29,7 +29,7 @@ export const EventHeader = Type.Object({
   seq: count('Number of the event. Numbers rise and are never given twice, but are not consecutive.'),
   previous: maybe(
     count(
-      'Number of the event before it in this stream; of the first event after a resume, the number that was resumed from. Absent in the first event of a new stream and in reset. With a database, in the stream of the service: of the event before it of the same replica.',
+      'Number of the event before it in this stream; of the first event after a resume, the number that was resumed from. Absent in the first event of a new stream and in reset. With a database, in the stream of the service: number of the event before it of the same replica.',
     ),
   ),
   at: time('When it happened.'),
@@ -57,9 +57,9 @@ export const TaskEventState = Type.Object({
   progress: maybe(Type.Unknown({ description: 'The newest entry of progress: {timestamp, message, data}.' })),
   waiting: maybe(Waiting),
   reused_from: maybe(ReusedFrom),
-  parent: maybe(text('Of a child of a task with for_each: id of that task.')),
+  parent: maybe(text('For a child of a task with for_each: id of that task.')),
   child_count: maybe(
-    count('Of a task with for_each that has started: number of its children. All are pending at first.'),
+    count('For a task with for_each that has started: number of its children. All are pending at first.'),
   ),
   scope,
 })
@@ -91,7 +91,7 @@ export const EVENT_KINDS = {
       labels: maybe(Type.Record(Type.String(), Type.String(), { description: 'Labels of the graph.' })),
       scope,
       task_count: count(
-        'Tasks of the graph. All are pending; of those that a rerun did not execute again, task_changed follows.',
+        'Tasks of the graph. All are pending; task_changed follows for each task that a rerun did not execute again.',
       ),
     }),
   ),

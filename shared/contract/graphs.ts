@@ -52,7 +52,10 @@ export const WaitingCounts = Type.Partial(
     approval: count('Tasks that wait until somebody approves or rejects them.'),
     backoff: count('Tasks whose pause between two attempts is not over.'),
   }),
-  { description: 'Of the tasks that have not ended: how many wait for what, zeros left out. Absent if none does.' },
+  {
+    description:
+      'How many of the tasks that have not ended wait for what; zeros are left out. Absent if none waits so.',
+  },
 )
 export type WaitingCounts = Static<typeof WaitingCounts>
 
@@ -108,8 +111,8 @@ export const GraphTask = Type.Object(
     depends_on: maybe(texts('Ids of the tasks that must succeed first; see run_if.')),
     run_if: maybe(oneOf(RUN_IFS, 'When it runs. Absent: success.')),
     continue_on_error: maybe(flag('true: its failure counts as a success for its dependents and for the graph.')),
-    parent: maybe(text('Of a child: id of the task with for_each, which stands before it.')),
-    child_count: maybe(count('Of a task with for_each that has started: number of its children.')),
+    parent: maybe(text('For a child: id of its task with for_each, which stands before it.')),
+    child_count: maybe(count('For a task with for_each that has started: number of its children.')),
     children: maybe(GraphCounts),
     started_at: maybe(time('When its first attempt started.')),
     finished_at: maybe(time('When it ended.')),

@@ -72,22 +72,22 @@ const submittedGraph = Type.Object({
   graph_id: text('Id of the graph, for wait, list_tasks and cancel.'),
 })
 
-/** Of a dry run the fields of `GraphDryRun`, else the others. */
+/** The fields of `GraphDryRun` for a dry run, else the others. */
 export const SubmitGraphAnswer = Type.Object({
   ...Type.Partial(submittedGraph).properties,
   ...Type.Partial(WaitAnswer).properties,
-  valid: maybe(flag('Of a dry run: whether the graph would be accepted and can succeed.')),
-  errors: maybe(Type.Array(GraphFault, { description: 'Of a dry run: the faults of the graph.' })),
+  valid: maybe(flag('For a dry run: whether the graph would be accepted and can succeed.')),
+  errors: maybe(Type.Array(GraphFault, { description: 'For a dry run: the faults of the graph.' })),
   waves: maybe(
-    Type.Array(texts('Ids of tasks.'), { description: 'Of a dry run: the tasks in the order of their start.' }),
+    Type.Array(texts('Ids of tasks.'), { description: 'For a dry run: the tasks in the order of their start.' }),
   ),
-  critical_path: maybe(texts('Of a dry run: the longest chain of dependent tasks.')),
+  critical_path: maybe(texts('For a dry run: the longest chain of dependent tasks.')),
   runtime: maybe(
     Type.Record(Type.String(), Type.Unsafe<TaskPlan>({}), {
-      description: 'Of a dry run: for runtime tasks {execution_plan} or {error}.',
+      description: 'For a dry run: {execution_plan} or {error} of each runtime task.',
     }),
   ),
-  truncated: maybe(Type.Literal(true, { description: 'Of a dry run: parts of the answer were left out.' })),
+  truncated: maybe(Type.Literal(true, { description: 'For a dry run: parts of the answer were left out.' })),
 })
 export type SubmitGraphAnswer = Static<typeof SubmitGraphAnswer>
 

@@ -111,12 +111,12 @@ export const RuntimeConfigSummary = Type.Object({
   egress_allow: maybe(texts('Hosts that tasks with rules may connect to; absent where only their own rules count.')),
   egress_deny: texts('Hosts that no task with rules may connect to.'),
   max_egress_connections: count('Connections that all tasks with rules may have at a time.'),
-  own_egress_connections: count('Of these, those that each of max_running_tasks tasks has for itself.'),
+  own_egress_connections: count('The part of these connections that each of max_running_tasks tasks has for itself.'),
 })
 export type RuntimeConfigSummary = Static<typeof RuntimeConfigSummary>
 
 export const ActiveReservation = Type.Object({
-  task_id: text('Who holds it.'),
+  task_id: text('Id of the task that holds it.'),
   status: oneOf(RUNTIME_STATUSES, 'Status of that task.'),
   reservation: Reservation,
   reserved_at: time('Since when.'),
