@@ -44,7 +44,7 @@ interface FollowedTask {
   readonly shown: ShownTask
   readonly dependsOn: readonly string[]
   readonly continuesOnError: boolean
-  /** Of a child: the id of the task with `for_each`. */
+  /** For a child: the id of its task with `for_each`. */
   readonly parent: string | undefined
   state: TaskState & Explained
   /** The newest message that it reported. */

@@ -15,7 +15,7 @@ import { nearestName } from '../../shared/text/nearest-name.ts'
 /** Names that were removed for good and are remembered. The oldest are forgotten first. */
 export const MAX_LOST = 4 * MAX_RUNTIMES
 
-/** What callers changed. All addresses are without user and password. */
+/** The changes of callers. All addresses are without user and password. */
 export interface PoolState {
   /** Runtime services beside those of `--runtime-url`, in the order in which they came. */
   readonly added: readonly RuntimeEntry[]
@@ -31,7 +31,7 @@ export const UNCHANGED: PoolState = { added: [], draining: [], removed: [], loss
 
 /** What a replica was started with. */
 export interface PoolFlags {
-  /** Those of `--runtime-url`. */
+  /** The runtime services of `--runtime-url`. */
   readonly configured: readonly RuntimeEntry[]
   /** The name of the runtime service that control starts itself. It cannot be removed. */
   readonly started?: string | undefined

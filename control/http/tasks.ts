@@ -112,7 +112,7 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
       '/tasks',
       async ({ query, set }) => {
         const { taskLists } = parts
-        // What filters by a graph gets here only where the graph is.
+        // A request that filters by a graph gets here only where the graph is.
         const lists = query.graph_id === undefined ? taskLists : ownTaskLists
         return listResponse(await lists.list(taskListRequest(query, parts.executors.types, lists), traceIdOf(set)))
       },

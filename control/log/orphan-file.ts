@@ -22,7 +22,7 @@ export interface Orphan {
 
 /** Keeps orphans. No method throws. */
 export interface OrphanKeeper {
-  /** Those of an earlier run. */
+  /** The orphans of an earlier run. */
   readonly found: readonly Orphan[]
   /** Called with the orphans of another replica that this one takes over. */
   onFound: (orphans: readonly Orphan[]) => void

@@ -33,7 +33,7 @@ export interface OwedRange {
 
 /** What a replica has to send to a client. */
 export interface Owed {
-  /** Of replicas that are gone. */
+  /** Events of replicas that are gone, which this one still has to send. */
   readonly inherited: readonly OwedRange[]
   /** Its own events after this number. */
   readonly after: number

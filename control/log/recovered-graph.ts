@@ -174,9 +174,9 @@ function recoverTask(graph: Graph, position: number, entry: StoredTask): Task {
 }
 
 interface SplitEntries {
-  /** Those of submitted tasks. */
+  /** The entries of submitted tasks. */
   readonly entries: readonly StoredTask[]
-  /** Those of children whose parents have one, by id. */
+  /** The entries of children whose parents have an entry, by id. */
   readonly children: ReadonlyMap<string, StoredTask>
 }
 

@@ -30,7 +30,7 @@ export type ShortRow = [
 ]
 type Ms = number | null
 
-/** The rest of an entry. It gets the other fields of one row after the other. */
+/** The rest of an entry. Each row is read into it in turn. */
 type Rest = { -readonly [K in keyof StoredTask]?: StoredTask[K] | undefined }
 
 export const shortHead = ({ ordinal, id, traceId, options, tasks }: Graph): ShortHead => ({
@@ -102,7 +102,7 @@ export class ShortGraph {
   readonly graph: Graph
   /** The highest number of its changes. */
   lastSeq = 0
-  /** Of the last row, maybe in the graph before. */
+  /** The values of the last row, which may be in the graph before. */
   #last: LastRow | undefined
 
   constructor({ graph_ordinal, graph_id, trace_id, created_at, graph }: ShortHead, last: LastRow | undefined) {

@@ -52,7 +52,7 @@ export interface StoredExtras {
   readonly asked_at?: number
   /** How a skipped task counts for its dependents (`Task.skipStanding`). */
   readonly skip_standing?: SkipStanding
-  /** Of a task whose children have not all ended: what it runs for. */
+  /** The list of a task with for_each whose children have not all ended. */
   readonly fan_out?: StoredFanOut
   /** Outcomes of dependencies whose records were removed. */
   readonly settled_dependencies?: readonly SettledDependency[]

@@ -137,7 +137,7 @@ function askerIn({ mcpReq: { envelope, inputResponses = {} } }: ServerContext): 
   const capabilities = (envelope as Readonly<Record<string, unknown>> | undefined)?.[CLIENT_CAPABILITIES_META_KEY]
   const { elicitation } = (capabilities ?? {}) as ClientCapabilities
   return {
-    // One that names no mode of asking has forms.
+    // A host that names no mode of asking has forms.
     canAsk: elicitation !== undefined && (elicitation.form !== undefined || elicitation.url === undefined),
     hasReplies: Object.keys(inputResponses).length > 0,
     replyTo(key) {

@@ -21,7 +21,7 @@ export interface NetworkParts {
   readonly resultFiles: ResultReader
 }
 
-/** That of the newest attempt. Throws 404, and 503 if the runtime service does not answer. */
+/** The connections of the newest attempt. Throws 404, and 503 if the runtime service does not answer. */
 export async function readNetwork(
   parts: NetworkParts,
   address: TaskAddress,

@@ -17,7 +17,7 @@ export class Slots {
   #whenIdle: (() => void) | undefined
   /** Tasks whose attempts gave their slots back, and wait for something outside of this service. */
   readonly #standingBy = new Set<Task>()
-  /** Those among them that wait for a slot again, in the order in which they came. */
+  /** Tasks that wait for a slot again, in the order in which they came. */
   readonly #resuming = new Map<Task, () => void>()
 
   constructor(count: number) {

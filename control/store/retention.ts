@@ -32,7 +32,7 @@ export interface LastToGo {
 
 /** The tasks of all services that share the limit. */
 export interface SharedRoom {
-  /** Those of the other services. */
+  /** The numbers of the other services. */
   readonly others: TaskNumbers
   /** Called when the numbers may have changed. */
   onChange: () => void

@@ -2,7 +2,7 @@
 import { UsageError } from '../../shared/contract/errors.ts'
 
 export interface TracingSettings {
-  /** Of the traces, not the base. */
+  /** The whole address for traces. */
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly serviceName: string

@@ -32,7 +32,7 @@ export const graphSpanId = (graphId: string): string => digest([graphId]).slice(
 export const attemptSpanId = (graphId: string, taskId: string, attempt: number): string =>
   digest([graphId, taskId, String(attempt)]).slice(0, 16)
 
-/** Of the parts as JSON: they may contain any character. */
+/** The hash of the parts as JSON: they may contain any character. */
 const digest = (parts: readonly string[]): string =>
   new Bun.CryptoHasher('sha256').update(JSON.stringify(parts)).digest('hex')
 

@@ -19,7 +19,7 @@ const MAX_BYTES = PLACE_BYTES * (1 + MAX_KEPT_CONNECTIONS)
 const FORMAT = 1
 
 export interface UseCounts {
-  /** Of connections that have ended. */
+  /** The number of connections that have ended. */
   readonly allowed: number
   readonly refused: number
   /** Connections that are open. */

@@ -22,9 +22,9 @@ export interface Paced {
 
 export class Pace {
   readonly #reading = new Set<Paced>()
-  /** Those of the reading ones that have received in this turn. */
+  /** The readers that have received in this turn. */
   readonly #served = new Set<Paced>()
-  /** Those that wait to be read: in this round, and in the next one. */
+  /** The connections that wait to be read: in this round, and in the next one. */
   #round = new Set<Paced>()
   #nextRound = new Set<Paced>()
   readonly #nextTurn: (work: () => void) => void

@@ -305,5 +305,5 @@ export class Session {
   }
 }
 
-/** Of a method of HTTP. */
+/** Whether the byte may be in the name of an HTTP method. */
 const isLetter = (byte: number): boolean => byte >= 0x41 && byte <= 0x5a

@@ -9,7 +9,7 @@ import { openTop, type Visitor, visitMatches, type WalkedDirectory } from './mat
 import { mirroredDirectory } from './mirrored-directory.ts'
 import type { OpenDirectory } from './open-directory.ts'
 
-/** What was missing, such as descriptors, may be there again soon. The pauses add up to 1.6 s. */
+/** A resource that was missing, such as descriptors, may be there again soon. The pauses add up to 1.6 s. */
 const MAX_TRIES = 6
 const FIRST_PAUSE_MS = 50
 
@@ -64,7 +64,7 @@ class Returner implements Visitor {
   }
 }
 
-/** What cannot be moved stays, and so does its directory: then the last `rmdir` fails. */
+/** A file that cannot be moved stays, and so does its directory: then the last `rmdir` fails. */
 function isDone(work: () => unknown): boolean {
   try {
     work()

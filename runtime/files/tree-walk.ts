@@ -34,7 +34,7 @@ export class CopyFault extends Error {
 
 /** What all inputs of one task may have together, and what they have so far. */
 export class CopyAmount {
-  /** Of files and directories, of which only files count in what is reported. */
+  /** Files and directories so far. Reports count the files only. */
   #entries = 0
   files = 0
   bytes = 0

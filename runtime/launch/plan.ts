@@ -24,7 +24,7 @@ export interface LaunchEgress {
    * directory may not. Connections are closed while nobody listens.
    */
   readonly socket: string
-  /** Of 127.0.0.1, and of ::1 where the host has IPv6. */
+  /** The port on 127.0.0.1, and on ::1 where the host has IPv6. */
   readonly port: number
 }
 

@@ -15,7 +15,7 @@ import type { Shortages } from './shortages.ts'
 
 /** Limits of the service for tasks that ask for none. */
 export interface DefaultLimits {
-  /** Of sandboxes. */
+  /** The limit of sandboxes that name none. */
   readonly pids_max: number | undefined
   readonly disk_bytes: number | undefined
 }

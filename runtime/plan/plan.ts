@@ -33,7 +33,7 @@ import { Shortages } from './shortages.ts'
 export interface PlanSettings {
   /** For tasks that name no mode. */
   readonly capability_mode: CapabilityMode
-  /** Of tasks in `linux_sandbox` that name none. */
+  /** The network of tasks in `linux_sandbox` that name none. */
   readonly network: Network
   readonly access: ServiceAccess
   readonly default_limits: DefaultLimits

@@ -161,7 +161,7 @@ function isEmptied(dir: TaskDir): boolean {
 
 const FLAGS = constants.O_RDWR | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
-/** Of a log. The group of a sandbox may write it. */
+/** The modes of a log. The group of a sandbox may write it. */
 const SHARED_MODES = [0o600, 0o660]
 
 /** False when the file is not the plain one that the service or the launcher made, or is not `fit`. */

@@ -73,7 +73,7 @@ export class TaskStore {
     return this.#live.values()
   }
 
-  /** Those whose requests name secrets. */
+  /** Live tasks whose requests name secrets. */
   get liveWithSecrets(): LiveTask[] {
     return liveTasksWithSecrets(this.#db).flatMap((id) => this.#live.get(id) ?? [])
   }

@@ -1,4 +1,4 @@
-/** Who gets files: a task of this service, or another runtime service. */
+/** The taker of files: a task of this service, or another runtime service. */
 export interface Copier {
   readonly task_id: string | undefined
 }
@@ -20,7 +20,7 @@ export class FileHolds {
     return this.#copies.size + this.#removals.size
   }
 
-  /** One that gets files of the task `id` right now. */
+  /** A taker that gets files of the task `id` right now. */
   copierOf(id: string): Copier | undefined {
     return this.#copies.get(id)?.values().next().value
   }

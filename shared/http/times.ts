@@ -30,7 +30,7 @@ export class HttpTimes {
     }
   }
 
-  /** Of the routes that were asked for. */
+  /** The samples of the routes that were asked for. */
   get samples(): Sample[] {
     return [...this.#routes.values()].flatMap(({ labels, byKind }) =>
       byKind.flatMap((times, kind) => times.samples({ ...labels, status: `${kind}xx` })),

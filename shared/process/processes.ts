@@ -106,7 +106,7 @@ function environments(): { readonly pid: number; readonly environment: string }[
 /** Whether the environment of a process has `mark`. Throws if it cannot be read. */
 export const carriesMark = (pid: number, mark: string): boolean => isMarked(environmentOf(pid), mark)
 
-/** Of a process whose first thread has ended, another thread tells it: the first one has none, which some kernels refuse. */
+/** The environment of a process. If its first thread has ended, another thread shows it: some kernels refuse the first one. */
 function environmentOf(pid: number): string {
   let text = ''
   let fault: unknown

@@ -5,7 +5,7 @@
  * The order of the checks, each of which covers its whole part before the next begins:
  *  1. the body is JSON (`decode.ts`), 2. every field has its JSON type and a known name (`decode.ts`),
  *  3. task_id, 4. execution, 5. secrets, 6. inputs, 7. outputs, 8. limits, 9. sandbox, 10. policy, 11. control_context, 12. metadata.
- * Of several faults the first in that order is named. The result is a valid body with the same result, so stored requests
+ * The first of several faults is named, in that order. The result is a valid body with the same result, so stored requests
  * pass the same rules again. Whether the host can run it, only the runtime service knows (`runtime/plan/plan.ts`).
  */
 import {

@@ -23,7 +23,7 @@ const NAME_KEY = 'taskmill-name'
 
 export interface ApprovalCardProps {
   readonly id: string
-  /** Of the task's routes. */
+  /** The path of the task's routes. */
   readonly path: string
   readonly record: TaskRecord | undefined
   readonly waiting: Waiting

@@ -6,7 +6,7 @@ export type StreamName = 'stdout' | 'stderr'
 export interface LogLine {
   /** Counted from the first line that the page received, over both streams. */
   readonly key: number
-  /** Of the line in its stream. Undefined: unknown. */
+  /** The number of the line in its stream. Undefined: unknown. */
   readonly number: number | undefined
   readonly stream: StreamName
   readonly pieces: StyledLine
@@ -18,7 +18,7 @@ export const MAX_LINES = 5_000
 /** Characters of one line; the rest of it is left out. */
 export const MAX_LINE_CHARACTERS = 20_000
 
-/** Of the last line of a stream while it has no end. */
+/** Keys of the last line of each stream while it has no end. */
 const UNFINISHED_KEYS = { stdout: -1, stderr: -2 } as const
 
 export class LogLines {

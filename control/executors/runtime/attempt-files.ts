@@ -35,9 +35,9 @@ export interface AttemptFilesOptions {
   readonly moves: FileMoves
   /** At least one. */
   readonly inputs: readonly AttemptInput[]
-  /** Of the attempt. Its inputs must come from tasks of the same one. */
+  /** The tenant of the attempt. Its inputs must come from tasks of the same tenant. */
   readonly tenant: string | undefined
-  /** Those of the attempt before a restart. */
+  /** The pins of the attempt before a restart. */
   readonly pins: Pins | undefined
   readonly traceId: string
   /** Milliseconds that a runtime service may be away before the attempt fails. */

@@ -1,6 +1,6 @@
 /**
  * One bundle on its way from a runtime service to another. It is read as fast as the target takes it, so it needs little
- * memory. A fault says which of the two is to blame.
+ * memory. A fault says which runtime service is to blame.
  */
 
 import { CallFailed } from '../../../shared/http/client.ts'

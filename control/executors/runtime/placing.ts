@@ -123,7 +123,7 @@ export class Placing {
     this.#resume = undefined
   }
 
-  /** Those that answer. Those that are away count as tried. */
+  /** The members that answer. Members that are away count as tried. */
   async #readyOf(pair: readonly PoolMember[]): Promise<readonly PoolMember[]> {
     const looks = await looksAt(pair)
     for (const [i, isReady] of looks.entries()) if (isReady === false) this.#tried.add(pair[i]!)

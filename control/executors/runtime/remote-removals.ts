@@ -49,7 +49,7 @@ export class RemoteRemovals {
   readonly #file: RemovalFile
   /** By name of the runtime service. */
   readonly #queues = new Map<string, RetryQueue<Removal>>()
-  /** Those that were added in this turn of the event loop. */
+  /** Removals that were added in this turn of the event loop. */
   #added: Removal[] = []
   /** How many wait for their commit. */
   #waiting = 0

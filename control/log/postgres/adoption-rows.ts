@@ -231,7 +231,7 @@ export class AdoptionRows {
     return row === undefined ? undefined : foundIn(row)
   }
 
-  /** Of these ids of tasks, those that a graph has, with where it is. */
+  /** The ids among these that a graph has, and where that graph is. */
   async holders(taskIds: readonly string[]): Promise<(FoundById & { readonly taskId: string })[]> {
     const rows: (FoundRow & { id: string })[] = await this.#database.soon((sql) => {
       const schema = sql(SCHEMA)

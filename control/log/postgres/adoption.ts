@@ -50,7 +50,7 @@ export class Adoption {
   readonly #options: AdoptionOptions
   /** Numbers of adopted graphs, until they are removed. */
   readonly #built = new Set<number>()
-  /** Those of them that were removed, and whose rows may still be there. */
+  /** Graphs that were removed, and whose rows may still be there. */
   #removed: number[] = []
   readonly #looks: Looks
   /** A portion was perhaps adopted, and is not built. */
@@ -149,7 +149,7 @@ export class Adoption {
     }
   }
 
-  /** What fails is made up for at the next look. */
+  /** The next look repeats a step that failed. */
   async #surely<T>(adoptOrBuild: () => Promise<T>): Promise<T> {
     try {
       return await adoptOrBuild()

@@ -237,7 +237,7 @@ export class Others implements OtherReplicas {
   }
 }
 
-/** Who answers instead of replica `id`: its address may be wrong, or belong to its successor. */
+/** The service that answers instead of replica `id`: the address may be wrong, or belong to a successor. */
 function strangerIn({ headers, status }: Response, id: number): string | undefined {
   const answering = headers.get(REPLICA_HEADER)
   if (answering === String(id)) return undefined

@@ -102,7 +102,7 @@ export class PastEvents {
     frames: readonly FrameRow[],
     removals: readonly RemovalRow[],
   ): ServiceEvent[] {
-    // Those of other graphs have no events here, and may be unreadable.
+    // Frames of other graphs have no events here, and may be unreadable.
     const states = frames.filter(({ graph, payload }) => lost.has(Number(graph)) && payload.startsWith(STATES))
     const rows: EventRow[] = [
       ...lost.rowsAfter(

@@ -37,7 +37,7 @@ const SWEEP_MS = 3_600_000
 export interface SharedKeeperOptions {
   readonly rows: SharedRows
   readonly store: TaskStore
-  /** That of this run, in the data directory. */
+  /** The event history of this run, in the data directory. */
   readonly history: EventHistory
   /** Minimum number of past events to keep. */
   readonly maxEvents: number

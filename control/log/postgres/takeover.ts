@@ -93,7 +93,7 @@ export class Takeover {
     return this.#adoption.underWay
   }
 
-  /** Whether the number of a graph is one that this replica has given. */
+  /** Whether this replica has given the number of a graph. */
   isOwnNumber(ordinal: number): boolean {
     return this.#blocks.has(blockOf(ordinal))
   }

@@ -48,7 +48,7 @@ export class TurnWriter {
   readonly #writes: UnkeptWrites
   readonly #heartbeat: Timer
   #writeTimer: Timer | undefined
-  /** Those who wait for the turn under way, and for the one after it. */
+  /** The requests that wait for the turn under way, and for the turn after it. */
   #current: { readonly waiting: PromiseWithResolvers<void>; readonly isEmpty: boolean } | undefined
   #next: PromiseWithResolvers<void> | undefined
   #isRunning = false
@@ -225,7 +225,7 @@ export class TurnWriter {
   }
 
   /**
-   * Those who wait get 503. The turn goes on: nobody knows whether the database has kept it, and it is repeated until that
+   * Requests that wait get 503. The turn goes on: nobody knows whether the database has kept it, and it is repeated until that
    * is certain. The next turn then removes its graphs with their keys, before anything else is answered.
    */
   #goAway({ graphs }: Turn, waiting: PromiseWithResolvers<void>, limitMs: number): void {

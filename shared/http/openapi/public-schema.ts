@@ -20,7 +20,7 @@ type Replace = (schema: Json, form: (schema: Json) => Json) => Json
 
 /**
  * A choice between values of several types is a description only, because some model providers refuse `anyOf`. The choice
- * is one that our error texts describe: `expected`.
+ * is a schema that our error texts describe: `expected`.
  */
 const forModels: Replace = (schema, form) => {
   const { anyOf, description, expected } = schema

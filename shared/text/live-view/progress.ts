@@ -47,9 +47,9 @@ export interface TaskProgress {
   readonly isReused?: boolean
   /** It failed or was skipped as the rules of its graph provide for. */
   readonly isTolerated?: boolean
-  /** Of a child: the id of the task that runs for each element of a list. */
+  /** For a child: the id of its task with for_each. */
   readonly parent?: string
-  /** Of such a task: how many of its children have ended. */
+  /** For a task with for_each: how many of its children have ended. */
   readonly children?: { readonly ended: number; readonly total: number } | undefined
   /** Milliseconds since the graph was accepted; absent before that. */
   readonly startMs?: number
