@@ -18,7 +18,7 @@ import { describedControl, describedRuntime } from './described-apps.ts'
 import { eventsTable } from './events-table.ts'
 import { fieldsList } from './fields-list.ts'
 import { graphFileSchema } from './graph-schema.ts'
-import { limitsTables } from './limits-page.ts'
+import { limitsLists } from './limits-page.ts'
 import { markdownTable } from './markdown-table.ts'
 import { commonFields, logFieldsTable, logList, metricsList } from './operations-lists.ts'
 import { parametersList, routesTable } from './routes.ts'
@@ -82,7 +82,7 @@ export function currentRuntimePage(): string {
 }
 
 /** docs/limits.md with the current limits. */
-export const currentLimitsPage = (): string => replaceSection(readFileSync(LIMITS, 'utf8'), 'limits', limitsTables())
+export const currentLimitsPage = (): string => replaceSection(readFileSync(LIMITS, 'utf8'), 'limits', limitsLists())
 
 /** shared/contract/graph-schema.json, which `taskmill schema` prints. */
 export const currentGraphSchema = (): string => `${JSON.stringify(graphFileSchema(), null, 2)}\n`

@@ -1,19 +1,19 @@
 /** docs/limits.md, from the limits of the code. */
 import { LIMITS } from './limits.ts'
-import { markdownTable } from './markdown-table.ts'
-
-const HEAD = ['limit of', 'name', 'value', 'beyond it']
 
 /**
- * The page between its markers: a heading and a table for each group. The name of a limit leads to its test. A limit that is
- * a flag stands in docs/settings.md.
+ * The page between its markers: a heading and a list for each group. The name of a limit leads to its test. A limit that is a
+ * flag stands in docs/settings.md.
  */
-export const limitsTables = (): string =>
+export const limitsLists = (): string =>
   Object.entries(LIMITS)
     .map(([heading, limits]) => {
-      const rows = limits
+      const items = limits
         .filter(({ name }) => !name.startsWith('`--'))
-        .map(({ of, name, value, beyond, test: [file] }) => [...[of, `[${name}](../tests/${file})`, value, beyond]])
-      return `## ${heading}\n\n${markdownTable(HEAD, rows)}`
+        .map(({ of, name, value, beyond, test: [file] }) => {
+          const outcome = /^\d+$|^`/.test(beyond) ? `Beyond it: ${beyond}.` : beyond
+          return `- ${of}: ${value}. ${outcome} ([${name}](../tests/${file}))`
+        })
+      return `## ${heading}\n\n${items.join('\n')}`
     })
     .join('\n\n')

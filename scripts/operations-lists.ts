@@ -24,11 +24,16 @@ const meaningOf = (name: string) => name.replace(/^service_(control|runtime)_/, 
 
 const LEVELS = ['error', 'warn', 'info', 'debug'] as const
 
+/** Levels whose messages ask for something. The others say themselves what has happened. */
+const ALARMING: readonly string[] = ['error', 'warn']
+
 /** Each message with the moment at which it comes and its fields, the most severe first. Says nothing of `common` fields. */
 export const logList = (events: LogEvents, common: ReadonlySet<string>): string =>
   LEVELS.flatMap((level) => {
     const ofLevel = Object.entries(events).filter(([, event]) => event.level === level)
-    const items = ofLevel.map(([msg, { when, fields }]) => `- **${msg}**. ${when}${fieldList(fields, common)}`)
+    const items = ofLevel.map(([msg, { when, fields }]) =>
+      [`- **${msg}**.`, ALARMING.includes(level) ? when : '', fieldList(fields, common)].filter(Boolean).join(' '),
+    )
     return items.length === 0 ? [] : [`Level \`${level}\`:\n\n${items.join('\n')}`]
   }).join('\n\n')
 
@@ -36,7 +41,7 @@ function fieldList(fields: Readonly<Record<string, string>>, common: ReadonlySet
   const words = Object.entries(fields).map(([name, meaning]) =>
     common.has(`${name} ${meaning}`) ? `\`${name}\`` : `\`${name}\`: ${meaning.replace(/\.$/, '')}`,
   )
-  return words.length === 0 ? '' : ` (${words.join('; ')})`
+  return words.length === 0 ? '' : `(${words.join('; ')})`
 }
 
 /** Messages that must have a field with one meaning before it is explained for all of them. */
