@@ -11,8 +11,8 @@ import { IdempotencyKeys } from './idempotency.ts'
 import { Journal, type JournalOptions } from './journal.ts'
 import type { StoredFanOut } from './journaled-fan-out.ts'
 import type { SubmissionExtras } from './journaled-graph.ts'
-import type { Keeper, Purpose } from './keeper.ts'
-import { NO_OTHERS } from './no-others.ts'
+import type { Keeper, OtherReplicas, Purpose } from './keeper.ts'
+import { noOwner } from './no-owner.ts'
 import { Persistence } from './persistence.ts'
 import type { Recovered } from './recovery.ts'
 import { ResultFiles } from './result-files.ts'
@@ -133,4 +133,19 @@ export class EmbeddedKeeper implements Keeper {
   abandon(): Promise<void> {
     return this.#journal.close()
   }
+}
+
+/** The other replicas of a service without a database: there are none. */
+export const NO_OTHERS: OtherReplicas = {
+  hopHeader: '',
+  replicaHeader: '',
+  adopting: [],
+  isHere: () => true,
+  unreadable: async () => [], // a file that cannot be read stops the start
+  removeUnreadable: async () => false,
+  find: async () => undefined,
+  all: async () => ({ live: [], gone: [] }),
+  ask: async ({ id }) => {
+    throw noOwner(`there is no replica ${id}`)
+  },
 }

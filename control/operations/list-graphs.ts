@@ -1,5 +1,6 @@
 /** Lists graphs as summaries, the newest first: those of all replicas. A replica that does not answer is left out, and named. */
-import type { GraphSummary } from '../../shared/contract/graphs.ts'
+import { UNREADABLE } from '../../shared/contract/graph-state.ts'
+import type { GraphSummary, UnreadableGraph } from '../../shared/contract/graphs.ts'
 import { runCooperatively, type Steps } from '../../shared/process/steps.ts'
 import { isoTime } from '../../shared/text/iso-time.ts'
 import { graphSummary } from '../graph/graph-summary.ts'
@@ -108,4 +109,20 @@ function queryOf({ filter, after, limit }: GraphPageRequest): URLSearchParams {
   if (until !== undefined) query.set('until', isoTime(until))
   if (after !== undefined) query.set('cursor', graphCursor(after))
   return query
+}
+
+/** Graphs that were set aside, because their rows in the database cannot be read. The newest first. Rejects with 503. */
+export async function unreadableGraphs(
+  { keeper }: { readonly keeper: Pick<Keeper, 'others'> },
+  { after, limit }: Pick<GraphPageRequest, 'after' | 'limit'>,
+): Promise<{ readonly graphs: readonly UnreadableGraph[]; readonly nextCursor: string | undefined }> {
+  const found = await keeper.others.unreadable(after?.ordinal ?? Number.MAX_SAFE_INTEGER, limit + 1)
+  const shown = found.slice(0, limit)
+  const last = shown.at(-1)
+  return {
+    graphs: shown.map(({ graphId, why, at, taskCount }) => {
+      return { graph_id: graphId, state: UNREADABLE, error: why, task_count: taskCount, set_aside_at: isoTime(at) }
+    }),
+    nextCursor: found.length > limit ? graphCursor({ createdAt: last!.at, ordinal: last!.ordinal }) : undefined,
+  }
 }

@@ -1,11 +1,13 @@
 /** Submits a graph of tasks. If a graph is repeated with the same idempotency key, it gets the first answer. */
 import type { SubmitResponse } from '../../shared/contract/submission.ts'
 import type { RequestTrace } from '../../shared/logs/trace.ts'
+import { inRanges, runCooperatively, type Steps } from '../../shared/process/steps.ts'
 import type { Task } from '../graph/graph.ts'
-import type { KeptKeys } from '../log/keeper.ts'
+import type { Keeper, KeptKeys } from '../log/keeper.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import type { GraphInput } from './graph-checks.ts'
 import { type AcceptedGraph, type CheckedGraph, type IntakeParts, takeInGraph, warningsMember } from './intake.ts'
+import { allEnded } from './wait.ts'
 
 export interface SubmitParts extends IntakeParts {
   readonly idempotencyKeys: KeptKeys
@@ -82,3 +84,35 @@ const encode = (graph: GraphInput): Uint8Array => new TextEncoder().encode(JSON.
 
 const answerOf = ({ graph, ids, warnings }: CheckedGraph): string =>
   `{"accepted":${graph.tasks.length},"task_ids":${ids},"graph_id":"${graph.id}"${warningsMember(warnings)}}`
+
+export interface AnswerAfterWaitParts {
+  readonly store: TaskStore
+  readonly keeper: Pick<Keeper, 'kept'>
+  /** Fires when the service stops: callers that wait are answered then. */
+  readonly stopping: AbortSignal
+}
+
+/** Waits until the tasks have ended or `until` fires, and adds their states to the answer to the submission. */
+export async function answerAfterWait(
+  { store, keeper, stopping }: AnswerAfterWaitParts,
+  submitted: Submitted,
+  until: AbortSignal,
+): Promise<string> {
+  const tasks = submitted.tasks()
+  await allEnded(store, tasks, AbortSignal.any([until, stopping]))
+  const states = await runCooperatively(statesOf(tasks))
+  await keeper.kept('show')
+  return `${submitted.json.slice(0, -1)},${states}}`
+}
+
+/** Works in steps, because a graph may have a million tasks. */
+function* statesOf(tasks: readonly Task[]): Steps<string> {
+  let states = ''
+  let allTerminal = true
+  yield* inRanges(tasks.length, (from, to) => {
+    const some = tasks.slice(from, to).map(({ id, status }) => ({ id, status }))
+    states += (from === 0 ? '' : ',') + JSON.stringify(some).slice(1, -1)
+    for (let i = from; i < to; i++) allTerminal &&= tasks[i]!.isTerminal
+  })
+  return `"tasks":[${states}],"all_terminal":${allTerminal}`
+}

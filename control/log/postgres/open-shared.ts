@@ -1,17 +1,21 @@
 /** Opens the database as the start of a replica does: registers it, then adopts the graphs of replicas that are gone. */
-import { StartFault, UsageError } from '../../../shared/contract/errors.ts'
+import { existsSync, renameSync } from 'node:fs'
+import { join } from 'node:path'
+import { messageOf, StartFault, UsageError } from '../../../shared/contract/errors.ts'
 import type { Log } from '../../../shared/logs/log.ts'
+import { withFile } from '../../graph/pool-state.ts'
 import { TaskStore } from '../../store/tasks.ts'
 import { markDatabase } from '../database-mark.ts'
 import { EventHistory } from '../event-history.ts'
 import { findHistory } from '../found-history.ts'
 import { segmentNumbersIn } from '../journal-reader.ts'
 import { startOf } from '../number-blocks.ts'
+import { ORPHANS_FILE, readOrphans } from '../orphan-file.ts'
+import { POOL_FILE, readPoolFile } from '../pool-file.ts'
 import { hasSnapshot } from '../snapshot-writer.ts'
 import { mayPass } from './database.ts'
 import { databaseFault, wordsOf } from './database-fault.ts'
 import type { DatabaseUrl } from './database-url.ts'
-import { importDirectory } from './directory-import.ts'
 import { registered } from './registration.ts'
 import { SharedKeeper } from './shared-keeper.ts'
 import { SharedRows } from './shared-rows.ts'
@@ -89,7 +93,7 @@ export async function openShared(options: OpenSharedOptions): Promise<OpenedShar
     const history = new EventHistory({ dataDir, found, kept: undefined, lastSeq: first, maxEvents, log })
     keeper = new SharedKeeper({ rows, store, history, maxEvents, leaseMs, onTakeover, token, log })
     const recovered = await keeper.recover()
-    await importDirectory({ dataDir, runtimes: keeper.runtimes, kept: async () => keeper?.kept('promise'), log })
+    await importDirectory(dataDir, keeper, log)
     await keeper.runtimes.pool.look()
     log.info('this replica is registered', { replica: rows.replicas.id })
     return { store, keeper, recovered }
@@ -114,4 +118,28 @@ async function reached(
     if (!mayPass(fault)) throw new UsageError(`cannot use the database ${text}`)
     throw new StartFault(`no database within ${timeoutMs / 1_000} s (--database-timeout): ${text}`)
   }
+}
+
+/**
+ * Moves the files of an earlier version in the data directory into the database: changes of the pool of runtime services, and
+ * attempts that control still has to end there. The files are kept under another name. Throws `UsageError` for a file that
+ * is unreadable, and `StartFault` if the database does not take it.
+ */
+async function importDirectory(dataDir: string, keeper: SharedKeeper, log: Log): Promise<void> {
+  const [poolPath, orphansPath] = [join(dataDir, POOL_FILE), join(dataDir, ORPHANS_FILE)]
+  const paths = [poolPath, orphansPath].filter((path) => existsSync(path))
+  if (paths.length === 0) return
+  const pool = readPoolFile(poolPath)
+  const orphans = readOrphans(orphansPath)
+  try {
+    await keeper.runtimes.pool.change((state) => withFile(state, pool))
+    for (const orphan of orphans) keeper.runtimes.orphans.add(orphan)
+    await keeper.kept('promise')
+    for (const path of paths) renameSync(path, `${path}.moved`)
+  } catch (error) {
+    if (error instanceof UsageError) throw error
+    throw new StartFault(`cannot move ${paths.join(' and ')} into the database: ${messageOf(error)}`)
+  }
+  for (const path of paths)
+    log.info('a file of the data directory was moved into the database', { path: `${path}.moved` })
 }

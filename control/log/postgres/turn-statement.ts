@@ -7,12 +7,10 @@
  */
 import type { SQL } from 'bun'
 import type { TaskNumbers } from '../../store/task-count.ts'
-import { callbackChanges } from './callback-rows.ts'
-import { orphanChanges } from './orphan-rows.ts'
-import { resultChanges } from './result-rows.ts'
 import { SCHEMA } from './schema-name.ts'
-import type { AddParameter } from './turn-parameters.ts'
-import type { NewGraph, Removal, TurnWrites } from './turn-writes.ts'
+import { callbackChanges } from './shared-callbacks.ts'
+import { orphanChanges } from './shared-orphans.ts'
+import type { AddParameter, NewGraph, Removal, TurnWrites } from './turn-writes.ts'
 
 /** The replica that writes, with its lease. */
 export interface TurnOf {
@@ -105,4 +103,23 @@ function removalChanges(removals: readonly Removal[], add: AddParameter): string
   return `,
     rm as (insert into ${SCHEMA}.removal (seq, graph_id, at)
       select x.* from json_to_recordset(${add(rows)}::json) x (seq bigint, graph_id text, at bigint), fence)`
+}
+
+/** The number of no graph. */
+const NO_GRAPH = 0
+
+/**
+ * A result goes with the last task that refers to it. One that no
+ * state ever referred to goes with its graph. One that was shared belongs to no graph any more.
+ */
+function resultChanges({ removed, resultUses }: Pick<TurnWrites, 'removed' | 'resultUses'>, add: AddParameter): string {
+  if (removed.length + resultUses.length === 0) return ''
+  const results = `${SCHEMA}.result`
+  const uses = `json_to_recordset(${add(resultUses.map(([name, change]) => ({ name, change })))}::json) x (name text, change int)`
+  return `,
+    rs as (update ${results} o set sharers = o.sharers + x.change, graph = ${NO_GRAPH}
+      from fence, ${uses} where o.name = x.name and o.sharers + x.change >= 0),
+    ru as (delete from ${results} o using fence, ${uses} where o.name = x.name and o.sharers + x.change < 0),
+    rg as (delete from ${results} o using fence, unnest(${add(`{${removed.join()}}`)}::bigint[]) g (graph)
+      where o.graph = g.graph and not exists (select from ${uses} where x.name = o.name))`
 }

@@ -64,6 +64,9 @@ export interface Removal {
   readonly at: number
 }
 
+/** Adds a parameter to the statement of a turn. Returns its placeholder. */
+export type AddParameter = (value: unknown) => string
+
 export interface TurnWrites {
   readonly graphs: readonly NewGraph[]
   readonly frames: readonly NewFrame[]

@@ -6,7 +6,7 @@
  */
 import { expect, test } from 'bun:test'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
-import { NO_OTHERS } from '../../../control/log/no-others.ts'
+import { NO_OTHERS } from '../../../control/log/embedded-keeper.ts'
 import { getCall, getRecord, getTask } from '../../../control/operations/get.ts'
 import { OwnTaskLists } from '../../../control/operations/list.ts'
 import { readLogs } from '../../../control/operations/logs.ts'
