@@ -44,7 +44,7 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'control/graph/validate.ts',
     text: 'if (position !== undefined && position !== of) return position',
     instead: 'if (position !== undefined) return position',
-    tests: ['contract/submit.test.ts'],
+    tests: ['control/graph/validate.test.ts'],
   },
   {
     rule: 'ids are unique in a graph',
@@ -93,14 +93,14 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'control/log/journal-format.ts',
     text: '  if (checksumOf(payload) !== header[1]) return undefined\n',
     instead: '',
-    tests: ['control/log/journal.test.ts'],
+    tests: ['contract/durability.test.ts'],
   },
   {
     rule: 'damage before what is on disk is no torn end',
     file: 'control/log/journal-format.ts',
     text: 'return syncedBehind(bytes, at, synced) > at ?',
     instead: 'return syncedBehind(bytes, at, synced) > bytes.length ?',
-    tests: ['control/log/journal.test.ts'],
+    tests: ['contract/durability.test.ts'],
   },
   {
     rule: 'who waits for a failed sync is told',
@@ -184,7 +184,7 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'runtime/launch/sandbox-view.ts',
     text: "    ['freeze', '/'],\n",
     instead: '',
-    tests: ['contract/runtime-sandbox.test.ts'],
+    tests: ['runtime/launch/sandbox-view.test.ts'],
   },
   {
     rule: 'a sandbox does not see hidden paths',

@@ -1,5 +1,5 @@
 /** Tasks that wait until somebody approves or rejects them. Source: docs/http.md, "Approve or reject a task". */
-import { describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import {
@@ -17,6 +17,12 @@ import { EventStreamClient } from '../support/event-stream.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 import { Gate } from './gate.ts'
+
+let control: Control
+beforeAll(async () => {
+  control = await startControl()
+})
+afterAll(() => control.dispose())
 
 const ADA = { who: 'ada', why: 'the plan is sound' }
 
@@ -69,7 +75,6 @@ describe('an approval', () => {
   })
 
   test('fails once it is rejected, whatever its retries are', async () => {
-    await using control = await startControl()
     await control.submit([
       approval('sure', { retry: 3, backoff: { initial_ms: 0 } }),
       noop('deploy', after('sure')),
@@ -91,7 +96,6 @@ describe('an approval', () => {
   })
 
   test('keeps its first answer', async () => {
-    await using control = await startControl()
     await control.submit([approval('sure')])
     await asked(control, '/tasks/sure')
     const first = await recordOf(await answer(control, '/tasks/sure/approve'))
@@ -105,7 +109,6 @@ describe('an approval', () => {
   })
 
   test('takes one of many answers that arrive at once', async () => {
-    await using control = await startControl()
     await control.submit([approval('sure')])
     await asked(control, '/tasks/sure')
     const verbs = Array.from({ length: 20 }, (_, i) => (i % 2 === 0 ? 'approve' : 'reject'))
@@ -154,7 +157,6 @@ describe('an approval', () => {
   })
 
   test('of a graph with its own ids is answered below the graph', async () => {
-    await using control = await startControl()
     const submit = async () => {
       const response = await control.post({ scope: 'graph', tasks: [approval('a/b')] })
       return ((await response.json()) as { graph_id: string }).graph_id
@@ -169,7 +171,6 @@ describe('an approval', () => {
   })
 
   test('asks with the values of its placeholders', async () => {
-    await using control = await startControl()
     const response = await control.post({
       params: { stage: 'Go?' },
       tasks: [
@@ -205,7 +206,6 @@ describe('an approval', () => {
   })
 
   test('is checked at submission', async () => {
-    await using control = await startControl()
     const warned = await control.submit([approval('long', { params: { message: 7 } })])
     expect(warned.warnings).toEqual([
       {
@@ -223,7 +223,6 @@ describe('an approval', () => {
   })
 
   test('follows run_if, when and continue_on_error', async () => {
-    await using control = await startControl()
     await control.submit([
       { id: 'fails', type: 'file', params: { action: 'read', path: '/no/such/file' } },
       approval('anyway', { ...after('fails'), run_if: 'failed' }),
@@ -299,7 +298,6 @@ describe('an approval', () => {
 
 describe('an answer', () => {
   test('is refused with the reason', async () => {
-    await using control = await startControl()
     using gate = new Gate()
     await control.submit([gate.task('busy'), approval('later', after('busy')), approval('now'), noop('none')])
     await asked(control, '/tasks/now')

@@ -1,16 +1,22 @@
 /** `taskmill mcp`: a stdio bridge to `POST /mcp`; and `taskmill install-mcp`. Against the built client and service. */
-import { describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { TOOLS } from '../../control/mcp-server/tools.ts'
 import { builtProgram } from '../../scripts/build.ts'
 import { type BridgeUnderTest, startBridge } from '../support/bridge.ts'
 import { runClient } from '../support/client.ts'
-import { startControl } from '../support/control.ts'
+import { type Control, startControl } from '../support/control.ts'
 import { freePort } from '../support/free-port.ts'
 import { ERAS } from '../support/mcp-client.ts'
 import { testEnvironment } from '../support/service.ts'
 import { until } from '../support/until.ts'
+
+let control: Control
+beforeAll(async () => {
+  control = await startControl()
+})
+afterAll(() => control.dispose())
 
 const initialize = {
   method: 'initialize',
@@ -85,7 +91,6 @@ test('a cancelled request is let go of and gets no answer', async () => {
 })
 
 test('it ends at the end of its input, with all that was asked answered', async () => {
-  await using control = await startControl()
   await using bridge = await startBridge(control.url)
   const call = (id: number) => ({ id, method: 'tools/call', params: { name: 'capabilities', arguments: {} } })
   const lines = [{ id: 0, ...initialize }, ...Array.from({ length: 50 }, (_, i) => call(i + 1))]
@@ -98,7 +103,6 @@ test('it ends at the end of its input, with all that was asked answered', async 
 })
 
 test('a stream that has no end ends with the input', async () => {
-  await using control = await startControl()
   await using bridge = await startBridge(control.url)
   const _meta = {
     'io.modelcontextprotocol/protocolVersion': '2026-07-28',
@@ -114,7 +118,6 @@ test('a stream that has no end ends with the input', async () => {
 })
 
 test('an empty input, and SIGTERM, end it without a word', async () => {
-  await using control = await startControl()
   await using empty = await startBridge(control.url)
   expect(await empty.end()).toBe(0)
   expect([empty.printed, await empty.stderr]).toEqual([[], ''])
@@ -235,7 +238,6 @@ test('that error has the id of the message where it stands before what is large'
 })
 
 test('a last line without an end is answered', async () => {
-  await using control = await startControl()
   await using bridge = await startBridge(control.url)
   bridge.write('{"jsonrpc":"2.0","id":1,"method":"ping"}')
   expect(await bridge.end()).toBe(0)
@@ -243,7 +245,6 @@ test('a last line without an end is answered', async () => {
 })
 
 test('more requests at a time than are let through are refused, not left unread', async () => {
-  await using control = await startControl()
   await using bridge = await startBridge(control.url)
   await control.submit([{ id: 'long', type: 'sleep', params: { duration_ms: 600_000 } }])
   const params = { name: 'wait', arguments: { task_ids: ['long'], timeout_ms: 50_000 } }
@@ -286,7 +287,6 @@ describe('install-mcp', () => {
   })
 
   test('over stdio the host starts this very program, and what is printed works', async () => {
-    await using control = await startControl()
     const { envelope } = await runClient(['install-mcp', '--transport', 'stdio'], { url: control.url })
     const { command, args, env } = (
       envelope.data as {

@@ -2,7 +2,7 @@
  * `POST /tasks?dry_run=true`: what a submission would be answered, without its effects. Goal: faults, waves and plans over
  * HTTP and MCP; nothing is kept, on disk neither. The built executables.
  */
-import { describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { GraphDryRun } from '../../shared/contract/graph-dry-run.ts'
@@ -12,6 +12,12 @@ import { startPair } from '../support/pair.ts'
 import { canMount, smallDisk } from '../support/small-disk.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
+
+let control: Control
+beforeAll(async () => {
+  control = await startControl()
+})
+afterAll(() => control.dispose())
 
 const noop = (id: string, ...depends_on: string[]) => ({ id, type: 'noop', depends_on })
 const GRAPH = { tasks: [noop('b', 'a'), noop('a')] }
@@ -24,7 +30,6 @@ async function dryRun(control: Control, graph: object, headers: Record<string, s
 }
 
 test('a valid graph is answered 200 with its waves, a faulty one with all its faults', async () => {
-  await using control = await startControl()
   expect(await dryRun(control, GRAPH)).toEqual({
     ...{ valid: true, errors: [], warnings: [], waves: [['a'], ['b']], critical_path: ['a', 'b'], runtime: {} },
   })
@@ -40,7 +45,6 @@ test('a valid graph is answered 200 with its waves, a faulty one with all its fa
 })
 
 test('faults of references and parameters are among them, in a graph of an agent, too', async () => {
-  await using control = await startControl()
   await using mcp = await connectClient(control.url)
   const message = (value: unknown) => ({ params: { message: value } })
   const graph = {
@@ -64,7 +68,6 @@ test('faults of references and parameters are among them, in a graph of an agent
 })
 
 test('a command that is not allowed and arguments of a wrong type are errors, which a submission warns of', async () => {
-  await using control = await startControl()
   const shell = (id: string, params: object, more: object = {}) => ({ id, type: 'shell', params, ...more })
   const tasks = [
     shell('denied', { command: 'rm' }),
@@ -97,7 +100,6 @@ test('an unknown field inside of inputs is one error', async () => {
 })
 
 test('a brief one tells the faults alone', async () => {
-  await using control = await startControl()
   const brief = async (graph: object) => {
     const response = await control.fetch('/tasks?dry_run=true&brief=true', {
       method: 'POST',

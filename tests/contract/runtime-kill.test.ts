@@ -255,7 +255,8 @@ describe('x-service-owner', () => {
     expect(await runtime.ended(id)).toMatchObject(CANCELLED)
   })
 
-  test.each(['ада', 'é', '😀 & co'])('may be any text that a task may have: %s', async (owner) => {
+  test('may be any text that a task may have', async () => {
+    const owner = 'é 😀 & ада'
     const id = await runtime.submit(owned(owner))
     await running(id)
     expect((await runtime.kill(id, { 'x-service-owner': headerValue('ä') })).status).toBe(403)

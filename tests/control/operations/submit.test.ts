@@ -71,7 +71,7 @@ const named = (id: string): TaskInput => ({ id, type: 'test' })
 const held = (id: string): TaskInput => ({ id, type: 'test', params: { hangs: true } })
 const crowd = (count: number) => Array.from({ length: count }, (_, i) => named(`crowd-${i}`))
 
-const COUNTS = [0, 10, 255, 256, 1_000, 30_000]
+const COUNTS = [0, 255, 256, 1_000]
 
 describe.each(COUNTS.flatMap((count) => FORMS.map((form) => [count, form] as const)))(
   'among %d others, as %s',
