@@ -48,7 +48,6 @@ import { SPARE_SESSIONS } from '../runtime/egress/task-proxy.ts'
 import { MAX_LISTED } from '../runtime/files/directory-list.ts'
 import { LOOK_TIMEOUT_MS, MAX_LOOKS } from '../runtime/host/path-looks.ts'
 import { MAX_SANDBOX_PATHS } from '../runtime/host/sandbox-paths.ts'
-import { MAX_HELD } from '../runtime/launch/fork-server.ts'
 import { MAX_QUOTAS } from '../runtime/ledger/quotas.ts'
 import { MAX_SPARES, MAX_STOCKED } from '../runtime/store/spare-dirs.ts'
 import { BAR_MS, MAX_BARRED_IDS } from '../runtime/tasks/late-submissions.ts'
@@ -275,7 +274,6 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Processes of the user that are kept for the service (`ulimit -u`)', ...constant('MAX_RESERVED_PROCESSES', count(MAX_RESERVED_PROCESSES)), 'A fork fails.', 'shared/process/process-reserve.test.ts', 'MAX_RESERVED_PROCESSES'],
     ['Time for which a launch is retried', ...runtime('launchRetryMs'), 'The task fails.', 'contract/runtime-machine-full.test.ts', 'is not tried again for longer than --launch-retry-ms'],
     ['Directories of removed tasks that wait for the next ones', ...constant('MAX_SPARES', count(MAX_SPARES)), 'More are removed.', 'runtime/store/spare-dirs.test.ts', 'MAX_SPARES'],
-    ['Launches that are held while their acceptance is being synced', ...constant('MAX_HELD', count(MAX_HELD)), 'More are set up after the sync.', 'runtime/launch/held-by-service.test.ts', 'MAX_HELD'],
     ['Directories that are made ahead for each user of tasks', ...constant('MAX_STOCKED', count(MAX_STOCKED)), 'More are made when a task needs one.', 'runtime/store/spare-dirs.test.ts', 'a few are made ahead, and no more'],
     ['Files that a task with outputs keeps', ...runtime('maxKeptFiles'), 'The task fails.', 'contract/runtime-outputs.test.ts', '--max-kept-files'],
     ['Bytes that a task with outputs keeps', ...runtime('maxKeptBytes'), 'The task fails.', 'contract/runtime-outputs.test.ts', '--max-kept-bytes'],

@@ -14,10 +14,6 @@
  * whether the task has begun. A task that removes its record and then ends makes its launcher exit with a code, not by
  * a signal.
  *
- * A launcher is prepared while the acceptance of its task is being synced: the fork server forks it at once, and holds it
- * (hold.h) until it is started or discarded. Of a held launcher no line comes. If the fork server ends meanwhile, its held
- * launchers end too, and those that are to be started are asked for again.
- *
  * Each request has a number of its own. So a `gone` that is still in the pipe, from another fork server or for an
  * earlier task with the same id, is not taken for this launcher's.
  */
@@ -27,9 +23,9 @@ import { launcherArguments } from './arguments.ts'
 import type { TaskError } from './classification.ts'
 import { explainSpawnFailure } from './faults.ts'
 import { ForkServerProcess, type ForkServerSurroundings } from './fork-server-process.ts'
-import { type LaunchRequest, launchRequest, MAX_LAUNCH, wordOnLaunch } from './launch-request.ts'
+import { launchRequest, MAX_LAUNCH } from './launch-request.ts'
 import { hasLauncher, readRecord } from './launcher-files.ts'
-import type { Environment, Launched, Launcher, LauncherEnd, LauncherHost, PreparedLauncher } from './launcher-host.ts'
+import type { Environment, Launched, Launcher, LauncherEnd, LauncherHost } from './launcher-host.ts'
 import type { LauncherEvent } from './notify.ts'
 import type { LaunchPlan } from './plan.ts'
 
@@ -45,21 +41,11 @@ const LOCK_PATIENCE_MS = 10_000
 /** Milliseconds that the fork server gets, when the service stops, to start what it was asked for. */
 const LAST_LAUNCHES_MS = 1_000
 
-/** Launches that are held at a time. Where more are under way, they wait for processors rather than for the disk. */
-export const MAX_HELD = 8
-
-/** Milliseconds to wait for a discarded launcher. It can no longer start anything, only be in the way. */
-const DISCARD_MS = 1_000
-
-/** A request for a launcher, ready to be sent. */
+/** What a launcher is asked for with. */
 interface Order {
   readonly plan: LaunchPlan
   readonly env: Environment
-  readonly launch: number
-  readonly request: LaunchRequest
 }
-
-type Retry = Pick<Order, 'plan' | 'env'>
 
 export class ForkServer implements LauncherHost {
   readonly #surroundings: ForkServerSurroundings
@@ -68,10 +54,6 @@ export class ForkServer implements LauncherHost {
   #lastLaunch = Math.floor(Math.random() * MAX_LAUNCH)
   /** Started on demand. */
   #process: ForkServerProcess | undefined
-  /** The launches that it holds. */
-  readonly #held = new Set<number>()
-  /** Called when nothing is left of a discarded launch, by its number. */
-  readonly #discards = new Map<number, () => void>()
   #isClosed = false
   onServerEnd = (): void => {}
 
@@ -84,69 +66,27 @@ export class ForkServer implements LauncherHost {
     return this.#isClosed
   }
 
-  prepare(plan: LaunchPlan, env: Environment): PreparedLauncher {
-    if (this.#isClosed || this.#held.size >= MAX_HELD) {
-      const order = this.order(plan, env, 'launch')
-      return { start: () => this.#start(order, (launcher) => launcher.ask(order)), discard: async () => {} }
-    }
-    const order = this.order(plan, env, 'hold')
-    const error = this.send(order.request)
-    if (error !== undefined) return { start: () => ({ error }), discard: async () => {} }
-    const { launch } = order
-    this.#held.add(launch)
-    let discarded: Promise<void> | undefined
-    return {
-      start: () => this.#start(order, (launcher) => launcher.release(launch, this.#sendWord(launch, 'release'))),
-      discard: () => (discarded ??= this.#discard(launch)),
-    }
-  }
-
-  #start(order: Order, begin: (launcher: ForkedLauncher) => TaskError | undefined): Launched {
+  launch(plan: LaunchPlan, env: Environment): Launched {
+    const order = { plan, env }
     const launcher = new ForkedLauncher(this, order)
     // A task of a stopping service has not begun for the next service, which starts it.
-    const error = this.#isClosed ? undefined : begin(launcher)
+    const error = this.#isClosed ? undefined : launcher.ask(order)
     return error === undefined ? { launcher } : { error }
   }
 
-  /** False if the fork server that held the launch has ended. One that is closed discards what it holds by itself. */
-  #sendWord(launch: number, word: 'release' | 'discard'): boolean {
-    const isHeld = this.#held.delete(launch)
-    if (isHeld && !this.#isClosed) this.#process?.send(wordOnLaunch(launch, word))
-    return isHeld
-  }
-
-  async #discard(launch: number): Promise<void> {
-    const gone = Promise.withResolvers<void>()
-    this.#discards.set(launch, gone.resolve)
-    if (this.#sendWord(launch, 'discard')) {
-      const timer = setTimeout(gone.resolve, DISCARD_MS)
-      await gone.promise
-      clearTimeout(timer)
-    }
-    this.#discards.delete(launch)
-  }
-
-  heard(event: LauncherEvent): void {
-    if (event.event === 'gone') this.#discards.get(event.launch)?.()
-  }
-
-  /** For launchers of this fork server. */
-  order(plan: LaunchPlan, env: Environment, kind: 'launch' | 'hold'): Order {
+  /** For launchers of this fork server. Returns the number of the launch, or why it cannot be asked for. */
+  ask({ plan, env }: Order): { readonly launch: number } | { readonly error: TaskError } {
     this.#lastLaunch = (this.#lastLaunch % MAX_LAUNCH) + 1
     const launch = this.#lastLaunch
-    return { plan, env, launch, request: launchRequest(launch, launcherArguments(plan), env, kind) }
-  }
-
-  /** For launchers of this fork server. Returns why the request cannot be sent, or undefined. */
-  send(request: LaunchRequest): TaskError | undefined {
-    if ('code' in request) return launchFailed(request.code)
+    const request = launchRequest(launch, launcherArguments(plan), env)
+    if ('code' in request) return { error: launchFailed(request.code) }
     try {
       this.#process ??= this.#startProcess()
     } catch (error) {
-      return launchFailed(systemCodeOf(error) ?? '') ?? { code: 'launch_failed', message: messageOf(error) }
+      return { error: launchFailed(systemCodeOf(error) ?? '', messageOf(error)) }
     }
     this.#process.send(request.bytes)
-    return undefined
+    return { launch }
   }
 
   async close(): Promise<void> {
@@ -164,8 +104,6 @@ export class ForkServer implements LauncherHost {
 
   #afterForkServer(exitCode: number): void {
     this.#process = undefined
-    this.#held.clear()
-    for (const gone of this.#discards.values()) gone()
     if (this.#isClosed) return
     this.#log.warn('the process that starts launchers ended: another takes its place (see launchers.log)', {
       exit_code: exitCode,
@@ -181,17 +119,16 @@ class ForkedLauncher implements Launcher {
   readonly #gone = Promise.withResolvers<LauncherEnd>()
   #launch = 0
   #tries = 0
-  /** The data to repeat the request. Undefined once the task has begun. */
-  #retry: Retry | undefined
+  /** What to repeat the request with. Undefined once the task has begun. */
+  #order: Order | undefined
   /** Until when the lock is checked, as nobody will tell that it is free. Undefined while the fork server will. */
   #watchedUntilMs: number | undefined
   #isGone = false
 
-  /** `order` is kept without the bytes of its request, which are many. */
-  constructor(server: ForkServer, { plan, env }: Order) {
+  constructor(server: ForkServer, order: Order) {
     this.#server = server
-    this.#taskDir = plan.task_dir
-    this.#retry = { plan, env }
+    this.#taskDir = order.plan.task_dir
+    this.#order = order
   }
 
   get gone(): Promise<LauncherEnd> {
@@ -199,7 +136,7 @@ class ForkedLauncher implements Launcher {
   }
 
   heard(event: LauncherEvent): void {
-    if (event.event === 'started' || event.event === 'ended') this.#retry = undefined
+    if (event.event === 'started' || event.event === 'ended') this.#order = undefined
     else if (event.event === 'gone' && event.launch === this.#launch && !this.#isGone) this.#afterLauncher(event)
   }
 
@@ -217,38 +154,33 @@ class ForkedLauncher implements Launcher {
   }
 
   /** Why that is not possible, or undefined. */
-  ask({ launch, request }: Order): TaskError | undefined {
-    this.#launch = launch
+  ask(order: Order): TaskError | undefined {
     this.#tries++
-    return this.#server.send(request)
-  }
-
-  /** `isHeld`: whether the fork server that held this launch was told to release it. */
-  release(launch: number, isHeld: boolean): undefined {
-    this.#launch = launch
-    this.#tries++
-    if (!isHeld) this.serverEnded()
+    const asked = this.#server.ask(order)
+    if ('error' in asked) return asked.error
+    this.#launch = asked.launch
+    return undefined
   }
 
   #afterLauncher({ exit_code, is_killed }: { exit_code: number; is_killed: boolean }): void {
-    const retry = is_killed && this.#tries < MAX_TRIES && !this.#hasBegun() ? this.#retry : undefined
-    if (retry === undefined) this.#end({ exitCode: exit_code })
+    const order = is_killed && this.#tries < MAX_TRIES && !this.#hasBegun() ? this.#order : undefined
+    if (order === undefined) this.#end({ exitCode: exit_code })
     // The launcher left a process that did not end while the fork server waited for it.
     else if (this.#isLockHeld()) this.#watchedUntilMs = performance.now() + LOCK_PATIENCE_MS
-    else this.#askAgain(retry)
+    else this.#askAgain(order)
   }
 
   /** The lock is free, and the fork server or the launcher is gone. */
   #afterWatch(): void {
     this.#watchedUntilMs = undefined
-    if (this.#retry === undefined || this.#hasBegun()) this.#end({})
+    if (this.#order === undefined || this.#hasBegun()) this.#end({})
     else if (this.#tries >= MAX_TRIES) this.#end({ error: triedTooOften })
-    else this.#askAgain(this.#retry)
+    else this.#askAgain(this.#order)
   }
 
-  #askAgain({ plan, env }: Retry): void {
+  #askAgain(order: Order): void {
     if (this.#server.isClosed) return // the next service does so
-    const error = this.ask(this.#server.order(plan, env, 'launch'))
+    const error = this.ask(order)
     if (error !== undefined) this.#end({ error })
   }
 
@@ -272,10 +204,11 @@ class ForkedLauncher implements Launcher {
   }
 }
 
-function launchFailed(code: string): TaskError | undefined {
-  const explained = explainSpawnFailure(code)
-  return explained === undefined ? undefined : { code: 'launch_failed', ...explained }
-}
+/** `message` is for a code that nothing explains. */
+const launchFailed = (code: string, message = code): TaskError => ({
+  code: 'launch_failed',
+  ...(explainSpawnFailure(code) ?? { message }),
+})
 
 const triedTooOften: TaskError = {
   code: 'launch_failed',

@@ -37,23 +37,14 @@ export interface LauncherEnd {
   readonly error?: TaskError
 }
 
-/** A launcher that is ready. Either `start` is called once, or `discard`. */
-export interface PreparedLauncher {
-  start(): Launched
-  /** Resolves once nothing is left of what was prepared. May be called more than once. */
-  discard(): Promise<void>
-}
-
 export interface LauncherHost {
   /** Called when the process that starts launchers has ended unasked. Set by whoever keeps the list of launchers. */
   onServerEnd: () => void
   /**
-   * Prepares a launcher for `plan`, with `env` as the whole environment of the task. May set up the task, but the
-   * program does not run before `start`. Throws when the directory of the task cannot be used.
+   * Asks for a launcher for `plan`, with `env` as the whole environment of the task. Throws when the directory of the task
+   * cannot be used.
    */
-  prepare(plan: LaunchPlan, env: Environment): PreparedLauncher
-  /** To be called for each event: what was discarded is not on the list of the service. */
-  heard(event: LauncherEvent): void
+  launch(plan: LaunchPlan, env: Environment): Launched
   /** Starts no launcher from now on. Resolves once those that were asked for are started. They live on. */
   close(): Promise<void>
 }

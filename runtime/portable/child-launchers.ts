@@ -13,14 +13,7 @@ import type { TaskError } from '../launch/classification.ts'
 import type { LauncherProgram } from '../launch/embedded.ts'
 import { explainSpawnFailure } from '../launch/faults.ts'
 import { openTaskDirectory } from '../launch/launcher-files.ts'
-import type {
-  Environment,
-  Launched,
-  Launcher,
-  LauncherEnd,
-  LauncherHost,
-  PreparedLauncher,
-} from '../launch/launcher-host.ts'
+import type { Environment, Launched, Launcher, LauncherEnd, LauncherHost } from '../launch/launcher-host.ts'
 import type { LaunchPlan } from '../launch/plan.ts'
 
 /** Settings that all launchers of a service share. */
@@ -89,19 +82,12 @@ export class ChildLaunchers implements LauncherHost {
     this.#surroundings = surroundings
   }
 
-  /** A portable launcher is not held: it is started whole. */
-  prepare(plan: LaunchPlan, env: Environment): PreparedLauncher {
-    return { start: () => this.#start(plan, env), discard: async () => {} }
-  }
-
-  #start(plan: LaunchPlan, env: Environment): Launched {
+  launch(plan: LaunchPlan, env: Environment): Launched {
     if (this.#isClosed) return { launcher: childLauncher(new Promise(() => {})) }
     const launched = launch(plan, env, this.#surroundings)
     if ('error' in launched) return launched
     return { launcher: childLauncher(launched.launcher.exited.then((exitCode) => ({ exitCode }))) }
   }
-
-  heard(): void {} // nothing is discarded
 
   async close(): Promise<void> {
     this.#isClosed = true

@@ -69,13 +69,7 @@ export function buildTaskParts(foundation: Foundation) {
   const ledger = new Ledger(findCapacity(config).capacity, config.tenantQuota, () => users?.hasFree ?? true)
   const queue = new WaitingQueue<LiveTask>(ledger)
   const complaints = ofDataDir(() => new Complaints(join(dataDir, 'launchers.log')))
-  const notifications = ofDataDir(
-    () =>
-      new NotifyPipe(join(dataDir, 'launchers'), (event) => {
-        launchers.heard(event)
-        dispatcher.heard(event)
-      }),
-  )
+  const notifications = ofDataDir(() => new NotifyPipe(join(dataDir, 'launchers'), (event) => dispatcher.heard(event)))
   const launchers = launcherHost(foundation, { notifyFd: notifications.fd, complaintsFd: complaints.fd })
   const inFlight = new InFlight()
   const records = new LauncherRecords(dataDir)

@@ -76,8 +76,8 @@ export class GroupCommit {
    * Durable when it resolves. Undone when it rejects, with 503 if the disk is to blame. `undo` takes back a committed
    * `apply`. On a failing disk that may happen long after the rejection; then `undone` is called.
    */
-  request(apply: () => void, undo: () => void, { meanwhile, undone, usesReserve }: RequestHooks = {}): Promise<void> {
-    return this.#add({ apply, undo, undone, meanwhile, usesReserve })
+  request(apply: () => void, undo: () => void, { undone, usesReserve }: RequestHooks = {}): Promise<void> {
+    return this.#add({ apply, undo, undone, usesReserve })
   }
 
   /** Durable when it resolves. Never rejects because of the disk. */

@@ -19,7 +19,7 @@ export interface PendingChange {
 }
 
 export type FactHooks = Pick<PendingChange, 'meanwhile' | 'usesReserve'>
-export type RequestHooks = Pick<PendingChange, 'meanwhile' | 'undone' | 'usesReserve'>
+export type RequestHooks = Pick<PendingChange, 'undone' | 'usesReserve'>
 
 export const isFact = ({ undo }: PendingChange): boolean => undo === undefined
 

@@ -34,14 +34,6 @@ export interface Acceptance {
   readonly events: readonly NewEvent[]
 }
 
-/** Callbacks for the acceptance of a task. They must not throw. */
-export interface AcceptHooks {
-  /** During the sync. */
-  readonly meanwhile?: (task: LiveTask) => void
-  /** After a refused task that had been written was taken back. Its id is free once this resolves. */
-  readonly forgotten?: () => Promise<void>
-}
-
 /** Callbacks for the end of a task, with the row as others will see it. They must not throw. */
 export interface EndHooks {
   /** During the sync. */
@@ -117,11 +109,13 @@ export class TaskStore {
   /**
    * Accepts a task with its first events. Its id must be free. Resolves when the task is durable. Rejects when it
    * cannot be; then nothing of it is left, or, on a failing disk, nothing is visible until nothing is left (`has`).
+   * `forgotten` is called after a refused task that had been written was taken back, before its id is free. It must not
+   * throw.
    */
   async accept(
     fresh: Omit<TaskRow, 'ordinal'>,
     { request, events }: Acceptance,
-    { meanwhile = () => {}, forgotten = async () => {} }: AcceptHooks = {},
+    forgotten = () => {},
   ): Promise<LiveTask> {
     const row: TaskRow = { ...fresh, ordinal: ++this.#lastOrdinal }
     const task = new LiveTask(row, withEvents(NO_EVENTS, events, row.created_at))
@@ -136,8 +130,10 @@ export class TaskStore {
           removeTask(this.#db, row.task_id)
         },
         {
-          meanwhile: () => meanwhile(task),
-          undone: () => void forgotten().then(() => this.#arriving.delete(row.task_id)),
+          undone: () => {
+            forgotten()
+            this.#arriving.delete(row.task_id)
+          },
         },
       )
       this.#live.set(task.task_id, task)
@@ -150,9 +146,9 @@ export class TaskStore {
     }
   }
 
-  /** Changes a task. Resolves when the change is durable. `meanwhile` is called during the sync. */
-  change(task: LiveTask, change: Change, meanwhile?: () => void): Promise<void> {
-    return this.#commit.fact(this.#applied(task, change), { meanwhile })
+  /** Changes a task. Resolves when the change is durable. */
+  change(task: LiveTask, change: Change): Promise<void> {
+    return this.#commit.fact(this.#applied(task, change))
   }
 
   /** The same when nobody waits for it. If the task ends soon, the change is written with its end. */

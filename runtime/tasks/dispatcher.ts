@@ -8,6 +8,7 @@
  */
 import { messageOf } from '../../shared/contract/errors.ts'
 import type { Log } from '../../shared/logs/log.ts'
+import type { TaskRequest } from '../../shared/request/validate.ts'
 import { isoTime } from '../../shared/text/iso-time.ts'
 import type { DirectoryGuard } from '../files/directory-guard.ts'
 import type { LauncherEvent } from '../launch/notify.ts'
@@ -38,7 +39,7 @@ import type { Networks } from './networks.ts'
 import type { Outputs } from './outputs.ts'
 import type { ResultFiles } from './result-files.ts'
 import type { SandboxUsers } from './sandbox-users.ts'
-import type { PreparedLaunch, Starts } from './start.ts'
+import type { Starts } from './start.ts'
 import type { Totals } from './totals.ts'
 import type { WaitingQueue } from './waiting-queue.ts'
 
@@ -166,31 +167,24 @@ export class Dispatcher {
   }
 
   async #reserveAndLaunch(task: LiveTask): Promise<void> {
-    const { inFlight, store, starts } = this.#options
+    const { inFlight, store } = this.#options
     const hasInputs = task.row.inputs !== null
     const reserved = this.reserve(task, hasInputs)
     const record = inFlight.add(task)
-    if (hasInputs) {
-      await store.change(task, reserved)
-      return await this.#fillAndLaunch(record)
-    }
-    let prepared: PreparedLaunch | undefined
-    await store.change(task, reserved, () => {
-      prepared = starts.prepare(task)
-    })
-    await this.#launchAndEnd(record, prepared!)
+    await store.change(task, reserved)
+    await (hasInputs ? this.#fillAndLaunch(record) : this.#launchAndEnd(record))
   }
 
-  /** Starts a task whose reservation is durable. One with inputs is prepared once it has them. */
-  launch(task: LiveTask, prepared: PreparedLaunch | undefined): void {
+  /** Starts a task that was accepted just now with its reservation. */
+  launch(task: LiveTask, request: TaskRequest): void {
     const record = this.#options.inFlight.add(task)
-    const launch = prepared === undefined ? this.#fillAndLaunch(record) : this.#launchAndEnd(record, prepared)
-    this.#inBackground(task, launch)
+    const hasInputs = request.inputs !== undefined
+    this.#inBackground(task, hasInputs ? this.#fillAndLaunch(record) : this.#launchAndEnd(record, request))
   }
 
   /** Until its inputs are copied, a task looks on disk as if it had never been launched: the next service begins anew. */
   async #fillAndLaunch(record: FlightRecord): Promise<void> {
-    const { inputs, store, starts, bootId } = this.#options
+    const { inputs, store, bootId } = this.#options
     const { task } = record
     const isOver = record.delayed()
     const filled = await inputs.fill(task, () => this.#isStopping)
@@ -199,18 +193,15 @@ export class Dispatcher {
     if (filled === undefined) return
     if ('ending' in filled) return await this.#end(record, filled.ending)
     const { patch, events } = filled.change
-    let prepared: PreparedLaunch | undefined
-    await store.change(task, { patch: { ...patch, launch_boot_id: bootId }, events }, () => {
-      prepared = starts.prepare(task)
-    })
-    await this.#launchAndEnd(record, prepared!)
+    await store.change(task, { patch: { ...patch, launch_boot_id: bootId }, events })
+    await this.#launchAndEnd(record)
   }
 
   /**
    * A task that was killed while its reservation was being written, which takes long on a full disk, is not launched.
    */
-  async #launchAndEnd(record: FlightRecord, prepared: PreparedLaunch): Promise<void> {
-    const ending = await this.#retries.run(record, prepared)
+  async #launchAndEnd(record: FlightRecord, request?: TaskRequest): Promise<void> {
+    const ending = await this.#retries.run(record, request)
     if (ending !== undefined) await this.#end(record, ending)
   }
 
@@ -229,13 +220,13 @@ export class Dispatcher {
     return record
   }
 
-  /** A launcher that was alive, ended and never began was held when the earlier service was killed. */
+  /** A launcher that was alive and has ended without having begun was killed: its task is launched again. */
   async #endAdopted(record: FlightRecord, launch: Launch, wasAlive: boolean, waitAgain: () => void): Promise<void> {
     await launch.over
     const { ledger, inFlight, records, starts, users, retryMs } = this.#options
     const { task } = record
-    const wasHeld = wasAlive && record.phase.name === 'launched' && !records.hasBegun(task)
-    const first = wasHeld ? undefined : await starts.finish(record, launch)
+    const isUnbegun = wasAlive && record.phase.name === 'launched' && !records.hasBegun(task)
+    const first = isUnbegun ? undefined : await starts.finish(record, launch)
     const isToLaunch = first === undefined || (retryMs > 0 && refusalOf(first) !== undefined)
     if (isToLaunch && users?.lacks(task)) {
       record.ending()

@@ -154,11 +154,9 @@ export class Kills {
     log.info('kill requested', { trace_id: traceId, task_id: task.task_id })
   }
 
-  /** A launcher that is held takes nothing: it ends with this service, and the task waits again. */
   #isTakenByLauncher({ task_id }: LiveTask): boolean {
     const record = this.#options.inFlight.get(task_id)
-    if (record === undefined || record.phase.name === 'delayed' || record.phase.name === 'reserved') return false
-    return this.#options.sender.trySend(record)
+    return record !== undefined && this.#options.sender.trySend(record)
   }
 
   #isEnding(task: LiveTask): boolean {

@@ -9,13 +9,14 @@ import { messageOf } from '../../shared/contract/errors.ts'
 import { GrowingPause } from '../../shared/http/growing-pause.ts'
 import type { Log } from '../../shared/logs/log.ts'
 import type { Limits } from '../../shared/request/limits.ts'
+import type { TaskRequest } from '../../shared/request/validate.ts'
 import type { TaskStore } from '../store/task-store.ts'
 import type { Ends } from './end.ts'
 import { cancelledBeforeStart, type Ending } from './ending.ts'
 import type { FlightRecord } from './in-flight.ts'
 import { gaveUp, launchDelayed, ranOutOfTime, refusalOf } from './launch-refusal.ts'
 import type { LauncherRecords } from './launcher-records.ts'
-import { discardLaunch, type PreparedLaunch, type Starts } from './start.ts'
+import type { Starts } from './start.ts'
 
 /** Milliseconds between two launches of a task. */
 const RETRY_PAUSES = { firstMs: 100, longestMs: 2_000 }
@@ -43,12 +44,12 @@ export class LaunchRetries {
    * Launches a task whose reservation is durable, as often as it takes. Returns how the task ended; undefined where
    * this service stops first, and then the next one launches it.
    */
-  async run(record: FlightRecord, prepared: PreparedLaunch): Promise<Ending | undefined> {
+  async run(record: FlightRecord, request?: TaskRequest): Promise<Ending | undefined> {
     const sinceMs = performance.now()
-    return await this.afterFirst(record, await this.#runUnlessKilled(record, prepared), sinceMs)
+    return await this.afterFirst(record, await this.#runUnlessKilled(record, request), sinceMs)
   }
 
-  /** Launches a task whose launcher, of an earlier service, is gone without having begun: it was held. */
+  /** Launches a task whose launcher, of an earlier service, is gone without having begun. */
   async runAgain(record: FlightRecord): Promise<Ending | undefined> {
     const sinceMs = performance.now()
     return await this.afterFirst(record, await this.#launchAgain(record), sinceMs)
@@ -98,19 +99,13 @@ export class LaunchRetries {
 
   /** Makes the intent to launch durable before the launch. */
   async #launchAgain(record: FlightRecord): Promise<Ending> {
-    const { starts, store, bootId } = this.#options
-    const { task } = record
-    let prepared: PreparedLaunch | undefined
-    await store.change(task, { patch: { launch_boot_id: bootId }, events: [] }, () => {
-      prepared = starts.prepare(task)
-    })
-    return await this.#runUnlessKilled(record, prepared!)
+    const { store, bootId } = this.#options
+    await store.change(record.task, { patch: { launch_boot_id: bootId }, events: [] })
+    return await this.#runUnlessKilled(record)
   }
 
-  async #runUnlessKilled(record: FlightRecord, prepared: PreparedLaunch): Promise<Ending> {
-    if (!isKilled(record)) return await this.#options.starts.run(record, prepared)
-    await discardLaunch(prepared)
-    return cancelledBeforeStart(Date.now())
+  async #runUnlessKilled(record: FlightRecord, request?: TaskRequest): Promise<Ending> {
+    return isKilled(record) ? cancelledBeforeStart(Date.now()) : await this.#options.starts.run(record, request)
   }
 }
 

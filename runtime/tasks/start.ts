@@ -1,4 +1,4 @@
-/** Starting a task: the launcher of a task is prepared, asked for, and heard of again when the launch is over. */
+/** Starting a task: its launcher is asked for, and heard of again when the launch is over. */
 import { existsSync } from 'node:fs'
 import { messageOf } from '../../shared/contract/errors.ts'
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
@@ -10,8 +10,8 @@ import { handOver, letPass } from '../files/handed-files.ts'
 import { writeSecretFiles } from '../files/secret-files.ts'
 import { hasWorkspace, makeTaskDir, type TaskDir, taskDirId } from '../files/task-dir.ts'
 import type { TaskCgroups } from '../host/task-cgroups.ts'
-import type { Asked, TaskError } from '../launch/classification.ts'
-import type { LauncherHost, PreparedLauncher } from '../launch/launcher-host.ts'
+import type { TaskError } from '../launch/classification.ts'
+import type { LauncherHost } from '../launch/launcher-host.ts'
 import type { CapabilitySet } from '../plan/capability-set.ts'
 import type { LiveTask } from '../store/live-task.ts'
 import type { Secrets } from '../store/secrets.ts'
@@ -44,16 +44,6 @@ export interface StartsOptions {
   readonly users: Pick<SandboxUsers, 'of'> | undefined
 }
 
-/** All that a launch needs, or why there will be none. */
-export type PreparedLaunch =
-  | { readonly asked: Asked; readonly launcher: PreparedLauncher }
-  | { readonly error: TaskError }
-
-/** Gives up a launch that was prepared. Resolves once nothing is left of it. */
-export async function discardLaunch(prepared: PreparedLaunch | undefined): Promise<void> {
-  if (prepared !== undefined && 'launcher' in prepared) await prepared.launcher.discard()
-}
-
 export class Starts {
   readonly #options: StartsOptions
 
@@ -62,10 +52,18 @@ export class Starts {
   }
 
   /**
-   * For a task with a reservation, while that is being written down. `given` is its request; without it the stored
-   * request is read, and the directory of the task is checked. Never throws.
+   * Starts the launcher of a task whose reservation is durable. Returns how the task ended, or that the machine refused
+   * it. `given` is its request if it was accepted just now; without it the stored request is read, and the directory of
+   * the task is checked. Never rejects.
    */
-  prepare(task: LiveTask, given?: TaskRequest): PreparedLaunch {
+  async run(record: FlightRecord, given?: TaskRequest): Promise<Ending> {
+    const launched = this.#launch(record.task, given)
+    if ('error' in launched) return { status: 'failed', error: launched.error, finishedAt: Date.now() }
+    record.launched(launched)
+    return await this.finish(record, launched)
+  }
+
+  #launch(task: LiveTask, given: TaskRequest | undefined): Launch | { readonly error: TaskError } {
     const { host, settings, cgroups, capabilities, store, records, force, secrets, networks, users } = this.#options
     try {
       const request = given ?? (JSON.parse(store.requestOf(task.task_id)) as TaskRequest)
@@ -92,11 +90,11 @@ export class Starts {
       const values = request.secrets && secrets.values(request.secrets, request.execution)
       if (values !== undefined) this.#writeSecretFiles(task, dir, uid, values)
       const asked = askedOf(request, plan, dir, settings)
-      const launcher = host.prepare(
+      const launched = host.launch(
         launchPlan(request, plan, context, settings),
         taskEnvironment(request, plan, context, settings, values),
       )
-      return { asked, launcher }
+      return 'error' in launched ? launched : new Launch(launched.launcher, asked)
     } catch (error) {
       return { error: cannotStart(error) }
     }
@@ -114,14 +112,6 @@ export class Starts {
     task.secretFiles = files.map(({ names }) => names)
   }
 
-  /** Starts the launcher of a task and returns how the task ended, or that the machine refused it. Never rejects. */
-  async run(record: FlightRecord, prepared: PreparedLaunch): Promise<Ending> {
-    const launched = startNow(prepared)
-    if ('error' in launched) return { status: 'failed', error: launched.error, finishedAt: Date.now() }
-    record.launched(launched)
-    return await this.finish(record, launched)
-  }
-
   /** Resolves with the end of the task of a launch, or with the refusal of the machine. Never rejects. */
   async finish(record: FlightRecord, launch: Launch): Promise<Ending> {
     const ending = await this.#options.ends.afterLaunch(record, launch)
@@ -136,16 +126,6 @@ export class Starts {
   #remakeUnlessUsable(dir: TaskDir, request: TaskRequest): void {
     if (existsSync(dir.request_path) && hasWorkspace(dir)) return
     makeTaskDir(dir, taskDirContent(request, JSON.stringify(request)))
-  }
-}
-
-function startNow(prepared: PreparedLaunch): Launch | { readonly error: TaskError } {
-  if ('error' in prepared) return prepared
-  try {
-    const launched = prepared.launcher.start()
-    return 'error' in launched ? launched : new Launch(launched.launcher, prepared.asked)
-  } catch (error) {
-    return { error: cannotStart(error) }
   }
 }
 

@@ -33,7 +33,6 @@ import type { LateSubmissions } from './late-submissions.ts'
 import type { SandboxSettings } from './launch-plan.ts'
 import type { Networks } from './networks.ts'
 import { checkRootIsShown, realRootOf } from './rootfs-checks.ts'
-import { discardLaunch, type PreparedLaunch, type Starts } from './start.ts'
 import { taskDirContent } from './task-dir-content.ts'
 import type { Totals } from './totals.ts'
 
@@ -41,7 +40,6 @@ export interface SubmissionsOptions {
   readonly store: TaskStore
   readonly ledger: Ledger
   readonly dispatcher: Dispatcher
-  readonly starts: Starts
   readonly late: Pick<LateSubmissions, 'check'>
   readonly networks: Pick<Networks, 'forget'>
   readonly capabilities: CapabilitySet
@@ -84,32 +82,22 @@ export class Submissions {
     const { request, rootfs } = await this.#decode(body)
     const { plan, asking, startsNow } = this.#check(request, rootfs)
     this.#options.late.check(request.task_id, notAfter)
-    const { store, dispatcher, starts, networks, totals, readiness, log } = this.#options
+    const { store, dispatcher, networks, totals, readiness, log } = this.#options
     const { task_id } = request
     const row = newRow({ request, plan, reservation: asking.reservation, traceId })
     const events = acceptanceEvents(row, plan)
-    const hasInputs = request.inputs !== undefined
-    const reserved = startsNow ? dispatcher.reserve({ task_id, ...asking }, hasInputs) : undefined
+    const reserved = startsNow ? dispatcher.reserve({ task_id, ...asking }, request.inputs !== undefined) : undefined
     if (reserved === undefined) this.#arriving++
     const text = JSON.stringify(request)
-    let prepared: PreparedLaunch | undefined
     try {
       this.#makeDirectory(request, text)
       const task = await store.accept(
         { ...row, ...reserved?.patch },
         { request: text, events: [...events, ...(reserved?.events ?? [])] },
-        {
-          meanwhile: (arriving) => {
-            if (reserved !== undefined && !hasInputs) prepared = starts.prepare(arriving, request)
-          },
-          forgotten: async () => {
-            await discardLaunch(prepared)
-            this.#removeDirectory(task_id)
-          },
-        },
+        () => this.#removeDirectory(task_id),
       )
       if (reserved === undefined) dispatcher.enqueue(task)
-      else dispatcher.launch(task, prepared)
+      else dispatcher.launch(task, request)
       totals.accepted()
       readiness.accepted()
       this.#stockSoon()
@@ -117,7 +105,6 @@ export class Submissions {
       return task_id
     } catch (error) {
       if (error instanceof ServiceError && error.status === 503) readiness.refused(text.length)
-      await discardLaunch(prepared)
       networks.forget(task_id)
       if (reserved !== undefined) dispatcher.giveBack(task_id)
       // Another task may get this id only once nothing is left of this one.

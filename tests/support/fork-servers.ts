@@ -54,18 +54,12 @@ export class BareForkServer implements AsyncDisposable {
   }
 
   /** A request for a task in a directory that was made for it, or in that of `more`. */
-  request(
-    task_id: string,
-    command: LaunchPlan['command'],
-    launch = 1,
-    more: Partial<LaunchPlan> = {},
-    kind: 'launch' | 'hold' = 'launch',
-  ): Buffer {
+  request(task_id: string, command: LaunchPlan['command'], launch = 1, more: Partial<LaunchPlan> = {}): Buffer {
     const task_dir = this.dirOf(task_id)
     mkdirSync(task_dir, { recursive: true })
     this.#dirs.add(task_dir)
     const limits = { wall_time_ms: 60_000, grace_ms: 10_000, max_output_bytes: 1e9 }
-    return encode(launch, { task_id, task_dir, workdir: task_dir, command, ...limits, ...more }, taskEnv, kind)
+    return encode(launch, { task_id, task_dir, workdir: task_dir, command, ...limits, ...more })
   }
 
   write(...chunks: readonly Uint8Array[]): void {
@@ -100,13 +94,8 @@ export class BareForkServer implements AsyncDisposable {
   }
 }
 
-export function encode(
-  launch: number,
-  plan: LaunchPlan,
-  env: Environment = taskEnv,
-  kind: 'launch' | 'hold' = 'launch',
-): Buffer {
-  const request = launchRequest(launch, launcherArguments(plan), env, kind)
+export function encode(launch: number, plan: LaunchPlan, env: Environment = taskEnv): Buffer {
+  const request = launchRequest(launch, launcherArguments(plan), env)
   if ('code' in request) throw new Error(request.code)
   return request.bytes
 }

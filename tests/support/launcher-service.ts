@@ -4,14 +4,7 @@ import { join } from 'node:path'
 import { installLauncher } from '../../runtime/launch/embedded.ts'
 import { ForkServer } from '../../runtime/launch/fork-server.ts'
 import { isLauncherAlive, requestKill } from '../../runtime/launch/launcher-files.ts'
-import type {
-  Environment,
-  Launched,
-  Launcher,
-  LauncherEnd,
-  LauncherHost,
-  PreparedLauncher,
-} from '../../runtime/launch/launcher-host.ts'
+import type { Environment, Launcher, LauncherEnd, LauncherHost } from '../../runtime/launch/launcher-host.ts'
 import { type LauncherEvent, NotifyPipe } from '../../runtime/launch/notify.ts'
 import type { LaunchPlan } from '../../runtime/launch/plan.ts'
 import { ChildLaunchers } from '../../runtime/portable/child-launchers.ts'
@@ -59,7 +52,6 @@ export class LauncherService implements AsyncDisposable {
     this.path = dataDir.path
     this.#pipe = new NotifyPipe(join(this.path, 'notify'), (event) => {
       this.events.push(event)
-      this.host.heard(event)
       this.hear(event)
       onEvent(event)
     })
@@ -116,12 +108,7 @@ export class LauncherService implements AsyncDisposable {
 
   /** The same for a plan of one's own. */
   startPlan(plan: LaunchPlan, env: Environment = taskEnv): StartedTask {
-    return this.startPrepared(plan, this.host.prepare(plan, env))
-  }
-
-  /** The same for one that was prepared before. */
-  startPrepared(plan: LaunchPlan, prepared: PreparedLauncher): StartedTask {
-    const launched: Launched = prepared.start()
+    const launched = this.host.launch(plan, env)
     if ('error' in launched) throw new Error(launched.error.message)
     this.#launchers.set(plan.task_id, launched.launcher)
     return { dir: plan.task_dir, gone: launched.launcher.gone }

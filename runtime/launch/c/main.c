@@ -18,10 +18,7 @@
  * the init and forks the task. Tests start launchers without a fork server. `--probe` runs no task (probe.h).
  *
  * Pipes:
- *   requests   serve -> fork server, its standard input: launches, and words about held ones (inbox.h). Its end means that
- *              serve is gone
- *   hold       fork server -> launcher of a held task, its standard input: one byte, "the task is accepted" (hold.h). Its end
- *              means that it must not start
+ *   requests   serve -> fork server, its standard input: launches (inbox.h). Its end means that serve is gone
  *   notify     launchers and fork server -> serve, a FIFO: one line per event (notify.h), as a hint to look at the records.
  *              Only `gone`, from the fork server, is never lost (job-table.h)
  *   go         launcher -> child: one byte, "your record is written". Its end means that the launcher is gone
@@ -84,8 +81,7 @@ static int refuse_usage(const struct text *complaint) {
   return EXIT_NOT_STARTED;
 }
 
-static int give_up(const struct arguments *arguments, struct hold *hold, struct fault fault, int exit_code) {
-  if (!hold_await(hold)) return EXIT_NOT_STARTED;
+static int give_up(const struct arguments *arguments, struct fault fault, int exit_code) {
   complain_of_fault(arguments->task_id, fault);
   notify_failed(arguments, fault);
   return exit_code;
@@ -123,14 +119,14 @@ static int processes_of_ours(const struct sandbox *sandbox) {
 }
 
 /* Runs once the outcome has space, so each fault goes into it. */
-static struct fault launch(const struct arguments *arguments, struct task_dir *dir, struct hold *hold, int signal_fd,
-                           struct record *record, struct outcome *outcome) {
+static struct fault launch(const struct arguments *arguments, struct task_dir *dir, int signal_fd, struct record *record,
+                           struct outcome *outcome) {
   struct cgroup cgroup = {.pids_fd = ABSENT, .memory_fd = ABSENT};
   struct fault fault = task_dir_open_logs(dir, arguments->sandbox_uid);
   if (!is_fault(fault)) fault = reaper_become();
   struct sandbox sandbox = sandbox_of(arguments);
   if (!is_fault(fault)) fault = cgroup_create(&cgroup, arguments, processes_of_ours(&sandbox));
-  struct task_setup setup = {.arguments = arguments, .dir = dir, .cgroup = &cgroup, .sandbox = &sandbox, .hold = hold};
+  struct task_setup setup = {.arguments = arguments, .dir = dir, .cgroup = &cgroup, .sandbox = &sandbox};
   if (!is_fault(fault)) fault = run_task(&setup, signal_fd, record, outcome);
 
   outcome->cgroup_usage = cgroup_read(&cgroup);
@@ -146,19 +142,15 @@ static bool is_service_there(const struct arguments *arguments) {
 }
 
 /* Runs one task. Returns the exit code of the launcher. */
-static int serve(const struct arguments *arguments, struct hold *hold, int signal_fd) {
+static int serve(const struct arguments *arguments, int signal_fd) {
   struct task_dir dir;
   struct record record;
   struct fault fault = task_dir_open(&dir, arguments);
   if (!is_fault(fault)) fault = record_reserve(&record, dir.fd);
-  if (is_fault(fault)) return give_up(arguments, hold, fault, EXIT_NOT_STARTED);
+  if (is_fault(fault)) return give_up(arguments, fault, EXIT_NOT_STARTED);
 
   struct outcome outcome = {.finished_ms = epoch_ms(), .disk_bytes = ABSENT};
-  outcome.fault = launch(arguments, &dir, hold, signal_fd, &record, &outcome);
-  if (!hold_await(hold)) {
-    record_drop(&record);
-    return EXIT_NOT_STARTED;
-  }
+  outcome.fault = launch(arguments, &dir, signal_fd, &record, &outcome);
   if (is_fault(outcome.fault)) {
     outcome.how = HOW_NOT_STARTED;
     outcome.mount = mount_list_name(&arguments->mounts, outcome.fault);
@@ -166,7 +158,7 @@ static int serve(const struct arguments *arguments, struct hold *hold, int signa
   }
   fault = record_end(&record, &outcome);
   if (is_fault(fault))
-    return give_up(arguments, hold, fault, outcome.how == HOW_NOT_STARTED ? EXIT_NOT_STARTED : EXIT_OUTCOME_LOST);
+    return give_up(arguments, fault, outcome.how == HOW_NOT_STARTED ? EXIT_NOT_STARTED : EXIT_OUTCOME_LOST);
   notify_ended(arguments);
 
   /* A running service stores and syncs the outcome itself. Otherwise nobody waits for our sync. */
@@ -192,9 +184,8 @@ int main(int argc, char **argv) {
     if (kept == NULL || !arguments_parse(&arguments, kept, &complaint)) return refuse_usage(&complaint);
   }
 
-  struct hold hold = {.is_waiting = arguments.is_held};
   struct fault fault = descriptors_tidy((int)arguments.lock_fd, (int)arguments.notify_fd);
   int signal_fd = signals_watch();
   if (!is_fault(fault) && signal_fd == ABSENT) fault = fault_at(STEP_SUPERVISION);
-  return is_fault(fault) ? give_up(&arguments, &hold, fault, EXIT_NOT_STARTED) : serve(&arguments, &hold, signal_fd);
+  return is_fault(fault) ? give_up(&arguments, fault, EXIT_NOT_STARTED) : serve(&arguments, signal_fd);
 }

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { launchRequest, MAX_REQUEST_BYTES, wordOnLaunch } from '../../../runtime/launch/launch-request.ts'
+import { launchRequest, MAX_REQUEST_BYTES } from '../../../runtime/launch/launch-request.ts'
 import { BareForkServer } from '../../support/fork-servers.ts'
 import { LauncherService } from '../../support/launcher-service.ts'
 import { describeLaunchers, shippedLauncher } from '../../support/launchers.ts'
@@ -38,8 +38,7 @@ describe('a request', () => {
   test('is its strings, counted', () => {
     const request = launchRequest(0x01020304, ['ab', ''], { X: 'é' })
     expect('bytes' in request && [...request.bytes]).toEqual([
-      ...[25, 0, 0, 0],
-      ...[0, 0, 0, 0],
+      ...[21, 0, 0, 0],
       ...[4, 3, 2, 1],
       ...[2, 0, 0, 0],
       ...[1, 0, 0, 0],
@@ -47,18 +46,8 @@ describe('a request', () => {
     ])
   })
 
-  test('about a held launch is its number', () => {
-    expect([...wordOnLaunch(0x01020304, 'release')]).toEqual([
-      ...[16, 0, 0, 0],
-      ...[2, 0, 0, 0],
-      ...[4, 3, 2, 1],
-      ...[0, 0, 0, 0],
-      ...[0, 0, 0, 0],
-    ])
-  })
-
   test('has a largest size', () => {
-    const fits = 'x'.repeat(MAX_REQUEST_BYTES - 21)
+    const fits = 'x'.repeat(MAX_REQUEST_BYTES - 17)
     expect(launchRequest(1, [fits], {})).toHaveProperty('bytes')
     expect(launchRequest(1, [`${fits}x`], {})).toEqual({ code: 'E2BIG' })
     expect(launchRequest(1, [], { A: 'é'.repeat(MAX_REQUEST_BYTES / 2) })).toEqual({ code: 'E2BIG' })
@@ -79,9 +68,9 @@ const numbers = (...all: readonly number[]): Buffer => {
   return bytes
 }
 
-const framed = (launch: number, counts: readonly [number, number], strings: string, kind = 0): Buffer => {
+const framed = (launch: number, counts: readonly [number, number], strings: string): Buffer => {
   const text = Buffer.from(strings)
-  return Buffer.concat([numbers(16 + text.length, kind, launch, ...counts), text])
+  return Buffer.concat([numbers(12 + text.length, launch, ...counts), text])
 }
 
 describeLaunchers(
@@ -119,9 +108,8 @@ describeLaunchers(
     })
 
     test.each([
-      ['too short', numbers(15, 0, 1, 0, 0), 'too short'],
+      ['too short', numbers(11, 1, 0, 0), 'too short'],
       ['too long', numbers(MAX_REQUEST_BYTES + 1), 'too long'],
-      ['an unknown kind', framed(1, [0, 0], '', 4), 'of an unknown kind'],
       ['more strings than bytes', framed(1, [5, 0], 'ab\0'), 'too few strings'],
       ['more variables than bytes', framed(1, [0, 2 ** 32 - 1], 'ab\0'), 'too few strings'],
       ['a string too few', framed(1, [2, 1], 'ab\0cd\0'), 'its strings are not as many as it says'],

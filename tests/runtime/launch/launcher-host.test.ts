@@ -125,7 +125,7 @@ describeHosts('a service', (variant) => {
   test('is told in words what keeps a launcher from being started', async () => {
     await using our = service()
     const refused = (command: LaunchPlan['command']) => {
-      const launched = our.host.prepare(our.planOf('task-1', command), taskEnv).start()
+      const launched = our.host.launch(our.planOf('task-1', command), taskEnv)
       expect(isLauncherAlive(join(our.path, 'task-1'))).toBe(false)
       return 'error' in launched ? launched.error : undefined
     }
@@ -142,7 +142,7 @@ describeHosts('a service', (variant) => {
   test('is told that the launcher is gone from where it was', async () => {
     const command = ['/no/such/launcher']
     await using our = new LauncherService({ variant: { ...variant, command } })
-    const launched = our.host.prepare(our.planOf('task-1', ['/bin/true']), taskEnv).start()
+    const launched = our.host.launch(our.planOf('task-1', ['/bin/true']), taskEnv)
     expect(launched).toMatchObject({ error: { details: { step: 'spawn', errno: 'ENOENT' } } })
   })
 
@@ -170,7 +170,7 @@ describeHosts('a service', (variant) => {
     const open = () => readdirSync('/proc/self/fd').length
     const before = open()
     for (let i = 0; i < (variant.isPortable ? 2 : 10); i++) await our.start(`task-${i}`, ['/bin/true']).gone
-    our.host.prepare(our.planOf('too-long', ['/bin/true', 'x'.repeat(10_000_000)]), taskEnv).start()
+    our.host.launch(our.planOf('too-long', ['/bin/true', 'x'.repeat(10_000_000)]), taskEnv)
     await until(open, (count) => count <= before)
   })
 
@@ -187,9 +187,9 @@ test('a task has one launcher at a time where the service starts it itself', asy
   await using our = new LauncherService({ variant: portableLauncher })
   const task = our.start('task-1', sh('exec sleep 600'))
   expect(() => our.start('task-1', ['/bin/true'])).toThrow(`a launcher is at work in ${task.dir} already`)
-  expect(() =>
-    our.host.prepare({ ...our.planOf('task-2', ['/bin/true']), task_dir: '/no/such' }, taskEnv).start(),
-  ).toThrow('ENOENT')
+  expect(() => our.host.launch({ ...our.planOf('task-2', ['/bin/true']), task_dir: '/no/such' }, taskEnv)).toThrow(
+    'ENOENT',
+  )
 })
 
 describe('a service that comes back', () => {
@@ -203,7 +203,7 @@ describe('a service that comes back', () => {
     const pipe = new NotifyPipe(dir + '/notify', ({ event }) => { if (event === 'started') process.kill(process.pid, 'SIGKILL') })
     const complaintsFd = openSync(dir + '/launchers.log', 'a')
     const surroundings = { program, notifyFd: pipe.fd, complaintsFd, directoryLockFd: openSync(dir + '/lock', 'a'), env: process.env }
-    new ForkServer(surroundings, createLog(stdoutLines(), 'info', 'test')).prepare(JSON.parse(plan), ${JSON.stringify(taskEnv)}).start()
+    new ForkServer(surroundings, createLog(stdoutLines(), 'info', 'test')).launch(JSON.parse(plan), ${JSON.stringify(taskEnv)})
     setInterval(() => {}, 1000)`
 
   async function dieAfterLaunching(dir: string, task_id: string, command: LaunchPlan['command']): Promise<string> {

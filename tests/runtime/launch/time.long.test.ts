@@ -6,9 +6,6 @@ import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
-import { wordOnLaunch } from '../../../runtime/launch/launch-request.ts'
-import { readRecord } from '../../../runtime/launch/launcher-files.ts'
-import { BareForkServer } from '../../support/fork-servers.ts'
 import { compiledOnly, describeLaunchers, launch, run, sh } from '../../support/launchers.ts'
 import { isAlive, until } from '../../support/until.ts'
 
@@ -16,23 +13,6 @@ const { SIGKILL, SIGTERM, SIGXCPU } = constants.signals
 
 /** Long enough for a program that starts, on a machine that stalls for a second or two. */
 const SOON_MS = 2_500
-
-describeLaunchers(
-  'the wall time of a held task',
-  (variant) => {
-    test('counts from its release', async () => {
-      await using forkServer = new BareForkServer(variant)
-      forkServer.write(forkServer.request('task-1', sh('exit 3'), 7, { wall_time_ms: SOON_MS }, 'hold'))
-      await Bun.sleep(2 * SOON_MS)
-      forkServer.write(wordOnLaunch(7, 'release'))
-      expect(await forkServer.hears('gone')).toEqual(['gone task-1 7 3'])
-      const { reason, duration_ms } = readRecord(forkServer.dirOf('task-1')).outcome!
-      expect(reason).toBe('none')
-      expect(duration_ms).toBeLessThan(SOON_MS)
-    })
-  },
-  { isPortableIncluded: false },
-)
 
 describeLaunchers('the wall time', (launcher) => {
   test('ends a task by TERM, and the launcher says 124', async () => {

@@ -79,7 +79,7 @@ describe('a turn of the event loop', () => {
       // Such facts are held back for 20 ms, which a busy machine may take to come here.
       seen = performance.now() - before < 15 ? committed() : [2]
     }
-    await commit.request(insert(2), () => {}, { meanwhile })
+    await commit.fact(insert(2), { meanwhile })
     expect(seen).toEqual([2])
     await until(committed, (numbers) => numbers.length === 2)
   })
@@ -207,9 +207,8 @@ describe('a full disk', () => {
   test('has nothing done on what is not committed', async () => {
     const done: string[] = []
     fillDisk()
-    const refused = commit.request(insert(1), () => {}, { meanwhile: () => done.push('request') })
     const fact = commit.fact(insert(2), { meanwhile: () => done.push('fact') })
-    expect(await refused.catch((error: unknown) => error)).toMatchObject({ status: 503 })
+    expect(await refusal(insert(1))).toMatchObject({ status: 503 })
     expect(done).toEqual([])
     emptyDisk()
     await fact
@@ -295,10 +294,7 @@ describe('a sync', () => {
   test('leaves time for work on what is committed, before anybody is told', async () => {
     const { sync, ended, note, turn } = held()
     const done: [string, number[]][] = []
-    note(
-      '1',
-      commit.request(insert(1), () => {}, { meanwhile: () => done.push(['1', committed()]) }),
-    )
+    note('1', commit.fact(insert(1), { meanwhile: () => done.push(['1', committed()]) }))
     note('2', commit.fact(insert(2), { meanwhile: () => done.push(['2', committed()]) }))
     expect(done).toEqual([])
     await turn()

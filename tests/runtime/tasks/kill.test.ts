@@ -74,14 +74,9 @@ test('a task whose turn comes while its kill is being written is not launched', 
     () => at.inFlight.has('second'),
     (isInFlight) => isInFlight,
   )
-  const resumed = performance.now()
   resumeDisk()
   await killOfSecond
   expect((await second.ended).status).toBe('cancelled')
-  // The end waits for a second until the launch is discarded.
-  if (performance.now() - resumed > 900) await at.launchers.said('gone', 'second')
-  // Its launch was prepared, and discarded before the end.
-  expect(at.launchers.events).toContainEqual(expect.objectContaining({ event: 'gone', task_id: 'second' }))
   const { task_dir, workspace } = at.dirOf('second')
   const left = [join(task_dir, 'outcome.new'), join(workspace, 'ran')].filter((path) => existsSync(path))
   expect([isLauncherAlive(task_dir), left]).toEqual([false, []])

@@ -46,7 +46,7 @@ test('a launch that is refused after the restart is tried again once its launche
   ])
 })
 
-test('a task whose launcher ends after the restart without having begun, because it was held, is launched again', async () => {
+test('a task whose launcher ends after the restart without having begun is launched again', async () => {
   await using at = dispatching()
   const task = await at.accept({ task_id: 'task-1', ...HELLO }, LAUNCHED)
   const { task_dir, stdout_path } = at.dirOf('task-1')

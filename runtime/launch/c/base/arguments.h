@@ -46,8 +46,6 @@ struct arguments {
   pid_t fork_server_pid;
   /* This launcher is in a network namespace for its task, with loopback. No argument. */
   bool has_network;
-  /* This launcher has to wait for a word before its task starts (supervise/hold.h). No argument. */
-  bool is_held;
   char **command;
   /* The file view; empty without `mount` in `sandbox`. Last, because arguments_parse does not clear its unused entries. */
   struct mount_list mounts;

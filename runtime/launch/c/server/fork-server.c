@@ -1,7 +1,6 @@
 #include "server/fork-server.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <string.h>
@@ -22,9 +21,6 @@
 #include "supervise/task-dir.h"
 
 extern char **environ;
-
-/* Longest wait for discarded launchers. One that takes longer hangs in the kernel. */
-#define MAX_DISCARDING_US 5000000
 
 /* Children reaped in one go. Forking orphans may end as fast as we reap, and requests wait meanwhile. */
 #define REAPED_AT_ONCE 1024
@@ -63,38 +59,26 @@ static bool begin(struct fork_server *server, char **argv, struct text *complain
   return COMPLAIN(complaint, "cannot watch launchers: %s", strerror(errno));
 }
 
-/* What a launcher inherits. Each descriptor is ABSENT if there is none. */
-struct birthplace {
-  int lock_fd;
-  /* A network for its task. */
-  int net_fd;
-  /* The pipe through which a held launcher gets its word: its end and ours. */
-  int hold_fds[2];
-};
-
 static void close_fd(int fd) {
   if (fd >= 0) close(fd);
 }
 
 /* Turns the forked child into a launcher. */
 static void become_launcher(struct fork_server *server, const struct request *request, struct arguments *arguments,
-                            const struct birthplace *place) {
+                            int lock_fd, int net_fd) {
   setsid();
-  arguments->has_network = place->net_fd != ABSENT && setns(place->net_fd, CLONE_NEWNET) == 0;
-  arguments->is_held = place->hold_fds[0] != ABSENT;
-  if (arguments->is_held) dup2(place->hold_fds[0], STDIN_FILENO);
-  else close(STDIN_FILENO);
+  arguments->has_network = net_fd != ABSENT && setns(net_fd, CLONE_NEWNET) == 0;
+  close(STDIN_FILENO);
   inbox_wipe_rest(&server->inbox);
   environ = request->variables;
   setproctitle_show(request->argv, request->variables);
   arguments->notify_fd = server->jobs.notify_fd;
   arguments->fork_server_pid = server->pid;
-  arguments->lock_fd = place->lock_fd;
+  arguments->lock_fd = lock_fd;
 }
 
 static enum side launch(struct fork_server *server, const struct request *request, struct arguments *arguments,
                         struct text *complaint) {
-  bool is_held = request->kind == REQUEST_HOLD;
   bool is_sound = arguments_parse(arguments, request->argv, complaint);
   if (!arguments_name_task(arguments)) return SIDE_BROKEN; /* without an id, serve cannot be told */
   if (!job_table_make_room(&server->jobs)) {
@@ -104,32 +88,26 @@ static enum side launch(struct fork_server *server, const struct request *reques
   if (!is_sound) {
     complain_of_usage(complaint);
     text_clear(complaint);
-    job_table_add_failed(&server->jobs, arguments, request->launch, no_fault(), is_held);
+    job_table_add_failed(&server->jobs, arguments, request->launch, no_fault());
     return SIDE_FORK_SERVER;
   }
-  struct birthplace place = {.net_fd = ABSENT, .hold_fds = {ABSENT, ABSENT}};
-  struct fault fault = task_dir_lock(&place.lock_fd, arguments);
-  if (!is_fault(fault) && is_held && pipe2(place.hold_fds, O_CLOEXEC) != 0) fault = fault_at(STEP_FORK);
-  if (!is_fault(fault)) place.net_fd = networks_take(&server->networks, arguments);
+  int lock_fd;
+  struct fault fault = task_dir_lock(&lock_fd, arguments);
+  int net_fd = is_fault(fault) ? ABSENT : networks_take(&server->networks, arguments);
   pid_t pid = is_fault(fault) ? ABSENT : fork();
   if (pid == 0) {
-    become_launcher(server, request, arguments, &place);
+    become_launcher(server, request, arguments, lock_fd, net_fd);
     return SIDE_LAUNCHER;
   }
   if (!is_fault(fault) && pid < 0) fault = fault_at(STEP_FORK);
   /* A stale request must not be reported: the service would fail the new task of the same id. */
   bool is_stale = fault.step == STEP_TASK_DIR && fault.error == ESTALE;
   if (is_stale) complain_of_fault(arguments->task_id, fault);
-  if (is_fault(fault)) {
-    job_table_add_failed(&server->jobs, arguments, request->launch, is_stale ? no_fault() : fault, is_held);
-    close_fd(place.hold_fds[1]);
-  } else {
-    job_table_add(&server->jobs, arguments, request->launch, pid, place.hold_fds[1]);
-  }
+  if (is_fault(fault)) job_table_add_failed(&server->jobs, arguments, request->launch, is_stale ? no_fault() : fault);
+  else job_table_add(&server->jobs, arguments, request->launch, pid);
   /* Now they are the launcher's alone. */
-  close_fd(place.lock_fd);
-  close_fd(place.net_fd);
-  close_fd(place.hold_fds[0]);
+  close_fd(lock_fd);
+  close_fd(net_fd);
   return SIDE_FORK_SERVER;
 }
 
@@ -139,10 +117,7 @@ static enum side launch_all(struct fork_server *server, struct arguments *argume
     enum inbox_state state = inbox_take(&server->inbox, &request, complaint);
     if (state == INBOX_WAITS) return SIDE_FORK_SERVER;
     if (state == INBOX_BROKEN) return SIDE_BROKEN;
-    enum side side = SIDE_FORK_SERVER;
-    if (request.kind == REQUEST_RELEASE) job_table_release(&server->jobs, request.launch);
-    else if (request.kind == REQUEST_DISCARD) job_table_discard(&server->jobs, request.launch);
-    else side = launch(server, &request, arguments, complaint);
+    enum side side = launch(server, &request, arguments, complaint);
     if (side == SIDE_LAUNCHER) return side; /* it keeps its request */
     inbox_wipe(&server->inbox, &request);
     if (side == SIDE_BROKEN) return side;
@@ -171,20 +146,6 @@ static int64_t next_us(const struct fork_server *server, bool is_pipe_full) {
   return server->has_more || server->networks.is_wanted ? 0 : next_us;
 }
 
-/*
- * serve is gone, and held launchers end without a start. We wait for them: the next serve would take their locks for those of
- * launchers that go on. It cannot begin before we exit.
- */
-static void end_held(struct fork_server *server) {
-  int64_t until_us = monotonic_us() + MAX_DISCARDING_US;
-  while (job_table_discard_all(&server->jobs) && monotonic_us() < until_us) {
-    struct pollfd event = {.fd = server->signal_fd, .events = POLLIN};
-    poll(&event, 1, server->has_more ? 0 : ms_until(until_us));
-    signals_heed(server->signal_fd);
-    reap(server);
-  }
-}
-
 bool fork_server_run(char **argv, struct arguments *arguments, struct text *complaint) {
   /* Static, so that a leak checker finds its memory in every process. */
   static struct fork_server server;
@@ -207,7 +168,6 @@ bool fork_server_run(char **argv, struct arguments *arguments, struct text *comp
       enum inbox_state state = inbox_read(&server.inbox, complaint);
       enum side side = SIDE_BROKEN;
       if (state == INBOX_WAITS) side = launch_all(&server, arguments, complaint);
-      if (side == SIDE_BROKEN) end_held(&server);
       if (side != SIDE_FORK_SERVER) return side == SIDE_LAUNCHER;
     }
     is_pipe_full = ms_until(job_table_tell_us(&server.jobs)) == 0 && !job_table_tell(&server.jobs);

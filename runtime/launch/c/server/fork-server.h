@@ -14,11 +14,8 @@
  *               `ended` and `failed`, as far as it can.
  *   orphans     Processes that a killed launcher leaves behind are gone before its `gone` is sent (orphans.h), unless KILL
  *               does not end them within seconds (job-table.c).
- *   hold        A held launch starts when it is released, and never if it is discarded (supervise/hold.h). Of both serve is told
- *               only afterwards.
- *   end of file serve is gone. The fork server launches what was requested, discards what is held, waits until that is gone, and
- *               exits; its other launchers live on. Until then it holds all inherited descriptors open, so the lock of the
- *               data directory keeps other services out.
+ *   end of file serve is gone. The fork server launches what was requested and exits; its launchers live on. Until then it
+ *               holds all inherited descriptors open, so the lock of the data directory keeps other services out.
  *   signals     Only KILL ends the fork server, so stopping serve also stops it.
  *
  * Launchers inherit its standard error.

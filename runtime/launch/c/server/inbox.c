@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #define BYTES_OF_NUMBER 4
-#define HEADER_BYTES (5 * BYTES_OF_NUMBER)
+#define HEADER_BYTES (4 * BYTES_OF_NUMBER)
 
 /* Room for what is read at once; more only for a request that is larger, and only until it is taken. */
 #define READ_BYTES 65536
@@ -78,15 +78,13 @@ static char *take_strings(char **strings, uint32_t count, char *at, const char *
 /* `name, argument..., NULL, variable..., NULL` in one piece. */
 static enum inbox_state parse(char *bytes, size_t length, struct request *request, struct text *complaint) {
   static char name[] = "taskmill-launcher";
-  uint32_t kind = number_at(bytes);
-  uint32_t arguments = number_at(bytes + 2 * BYTES_OF_NUMBER);
-  uint32_t variables = number_at(bytes + 3 * BYTES_OF_NUMBER);
-  char *at = bytes + 4 * BYTES_OF_NUMBER;
+  uint32_t arguments = number_at(bytes + BYTES_OF_NUMBER);
+  uint32_t variables = number_at(bytes + 2 * BYTES_OF_NUMBER);
+  char *at = bytes + 3 * BYTES_OF_NUMBER;
   const char *end = bytes + length;
   size_t at_most = (size_t)(end - at); /* a string has a byte at least */
-  if (kind >= REQUEST_KINDS) return broken(complaint, "a malformed request: of an unknown kind");
   if (arguments > at_most || variables > at_most) return broken(complaint, "a malformed request: too few strings");
-  *request = (struct request){.kind = (enum request_kind)kind, .launch = number_at(bytes + BYTES_OF_NUMBER)};
+  *request = (struct request){.launch = number_at(bytes)};
   request->argv = calloc((size_t)arguments + variables + 3, sizeof *request->argv);
   if (request->argv == NULL) return broken(complaint, "no memory for the strings of a request");
   request->argv[0] = name;

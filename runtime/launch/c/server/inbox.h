@@ -1,14 +1,13 @@
 /*
- * Requests, as serve writes them (launch-request.ts) into the pipe to its fork server.
+ * Launch requests, as serve writes them (launch-request.ts) into the pipe to its fork server.
  *
  *   u32 bytes       length of the rest
- *   u32 kind        of the request (enum request_kind)
  *   u32 launch      number of the launch, chosen by serve; `gone` repeats it
  *   u32 arguments   number of arguments, without the program name (arguments.h)
  *   u32 variables   number of environment variables: the whole environment of the task
  *   strings         the arguments, then the variables, each ending with NUL
  *
- * Numbers are little-endian. RELEASE and DISCARD have no strings; they follow the HOLD of the same launch.
+ * Numbers are little-endian.
  *
  * Requests hold secrets of tasks. So a handled request is overwritten with zeros, wherever it was: behind shorter requests
  * that follow, at its place before a move, and in a launcher forked for another task.
@@ -25,23 +24,10 @@
 /* Limit for the length of a request. execve takes at most 6 MiB of arguments and environment, so a longer one cannot run. */
 #define MAX_REQUEST_BYTES (8 * 1024 * 1024)
 
-enum request_kind {
-  /* Start the task. */
-  REQUEST_LAUNCH,
-  /* Set the task up, and wait (supervise/hold.h). */
-  REQUEST_HOLD,
-  /* Start a held task. */
-  REQUEST_RELEASE,
-  /* Remove what was set up of a held task. */
-  REQUEST_DISCARD,
-  REQUEST_KINDS,
-};
-
 struct request {
   /* The raw request, from its first number. */
   const char *bytes;
   size_t length;
-  enum request_kind kind;
   uint32_t launch;
   /* As for execve; they point into the inbox. */
   char **argv;

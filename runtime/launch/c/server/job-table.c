@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "supervise/notify.h"
@@ -34,67 +33,19 @@ bool job_table_make_room(struct job_table *table) {
 
 static struct job *add(struct job_table *table, const struct arguments *arguments, uint32_t launch, enum job_phase phase) {
   struct job *job = &table->jobs[table->count++];
-  *job = (struct job){.phase = phase, .hold_fd = ABSENT, .launch = launch};
+  *job = (struct job){.phase = phase, .launch = launch};
   strncpy(job->task_id, arguments->task_id, MAX_TASK_ID_BYTES);
   return job;
 }
 
-void job_table_add(struct job_table *table, const struct arguments *arguments, uint32_t launch, pid_t pid, int hold_fd) {
-  struct job *job = add(table, arguments, launch, JOB_RUNNING);
-  job->pid = pid;
-  job->hold_fd = hold_fd;
-  if (hold_fd != ABSENT) job->hold = HOLD_WAITS;
+void job_table_add(struct job_table *table, const struct arguments *arguments, uint32_t launch, pid_t pid) {
+  add(table, arguments, launch, JOB_RUNNING)->pid = pid;
 }
 
-void job_table_add_failed(struct job_table *table, const struct arguments *arguments, uint32_t launch, struct fault fault,
-                          bool is_held) {
+void job_table_add_failed(struct job_table *table, const struct arguments *arguments, uint32_t launch, struct fault fault) {
   struct job *job = add(table, arguments, launch, is_fault(fault) ? JOB_FAILED : JOB_ENDED);
   job->fault = fault;
   job->status = STATUS_NOT_STARTED;
-  if (is_held) job->hold = HOLD_WAITS;
-}
-
-static void close_hold(struct job *job) {
-  if (job->hold_fd != ABSENT) close(job->hold_fd);
-  job->hold_fd = ABSENT;
-}
-
-static struct job *find_held(const struct job_table *table, uint32_t launch) {
-  for (size_t i = 0; i < table->count; i++)
-    if (table->jobs[i].hold == HOLD_WAITS && table->jobs[i].launch == launch) return &table->jobs[i];
-  return NULL;
-}
-
-void job_table_release(struct job_table *table, uint32_t launch) {
-  struct job *job = find_held(table, launch);
-  if (job == NULL) return;
-  job->hold = HOLD_NONE;
-  if (job->hold_fd == ABSENT) return;
-  ssize_t written = write(job->hold_fd, "r", 1); /* fails if the launcher is gone */
-  (void)written;
-  close_hold(job);
-}
-
-static void discard(struct job *job) {
-  job->hold = HOLD_DISCARDED;
-  close_hold(job);
-  /* Nobody is told why a task could not be set up that will not start. */
-  if (job->phase == JOB_FAILED) job->phase = JOB_ENDED;
-}
-
-void job_table_discard(struct job_table *table, uint32_t launch) {
-  struct job *job = find_held(table, launch);
-  if (job != NULL) discard(job);
-}
-
-bool job_table_discard_all(struct job_table *table) {
-  bool has_running = false;
-  for (size_t i = 0; i < table->count; i++) {
-    struct job *job = &table->jobs[i];
-    if (job->hold == HOLD_WAITS) discard(job);
-    if (job->hold == HOLD_DISCARDED && job->phase == JOB_RUNNING) has_running = true;
-  }
-  return has_running;
 }
 
 static struct job *find(const struct job_table *table, pid_t pid) {
@@ -137,9 +88,7 @@ int64_t job_table_drained_us(const struct job_table *table) {
   return first_us;
 }
 
-static bool is_to_be_told(const struct job *job) {
-  return job->hold != HOLD_WAITS && (job->phase == JOB_FAILED || job->phase == JOB_ENDED);
-}
+static bool is_to_be_told(const struct job *job) { return job->phase == JOB_FAILED || job->phase == JOB_ENDED; }
 
 int64_t job_table_tell_us(const struct job_table *table) {
   int64_t first_us = NEVER;

@@ -7,9 +7,6 @@
  * A launcher that exits in order has already reported how its task ended; `gone` then only frees memory in serve. So several
  * `gone` are sent together, and serve is not woken once more for each task.
  *
- * Of a held launch (supervise/hold.h) serve is told nothing before it released or discarded that: until then the task is none
- * that it could be told about.
- *
  * If a signal killed the launcher, `gone` waits until its orphans are gone (orphans.h): until then the task has not ended,
  * and no other launcher may start it. A process that hangs in the kernel delays it for a limited time.
  */
@@ -24,14 +21,6 @@
 #include "base/arguments.h"
 #include "base/fault.h"
 
-enum job_hold {
-  /* It was never held, or was released. */
-  HOLD_NONE,
-  HOLD_WAITS,
-  /* It must not start. */
-  HOLD_DISCARDED,
-};
-
 enum job_phase {
   /* Its launcher runs. */
   JOB_RUNNING,
@@ -45,9 +34,6 @@ enum job_phase {
 
 struct job {
   enum job_phase phase;
-  enum job_hold hold;
-  /* HOLD_WAITS: the end of its pipe; ABSENT without a launcher. */
-  int hold_fd;
   /* JOB_RUNNING: the launcher. */
   pid_t pid;
   /* JOB_FAILED. */
@@ -71,19 +57,11 @@ struct job_table {
 /* Makes room for one more job. False without memory. */
 bool job_table_make_room(struct job_table *table);
 
-/* Adds a forked launcher. A held one waits at the other end of `hold_fd`; ABSENT for others. */
-void job_table_add(struct job_table *table, const struct arguments *arguments, uint32_t launch, pid_t pid, int hold_fd);
+/* Adds a forked launcher. */
+void job_table_add(struct job_table *table, const struct arguments *arguments, uint32_t launch, pid_t pid);
 
 /* Adds a launch that failed. Without a fault, serve is told only `gone`. */
-void job_table_add_failed(struct job_table *table, const struct arguments *arguments, uint32_t launch, struct fault fault,
-                          bool is_held);
-
-/* Releases or discards a held launch. Does nothing for another. */
-void job_table_release(struct job_table *table, uint32_t launch);
-void job_table_discard(struct job_table *table, uint32_t launch);
-
-/* Discards all held launches. True while launchers of discarded ones run. */
-bool job_table_discard_all(struct job_table *table);
+void job_table_add_failed(struct job_table *table, const struct arguments *arguments, uint32_t launch, struct fault fault);
 
 /* Whether the child `pid` is a launcher. */
 bool job_table_has_launcher(const struct job_table *table, pid_t pid);

@@ -118,8 +118,6 @@ struct fault record_end(struct record *record, const struct outcome *outcome) {
   return is_there ? no_fault() : fault_at(STEP_OUTCOME);
 }
 
-void record_drop(const struct record *record) { unlinkat(record->dir_fd, record->name, 0); }
-
 struct fault record_sync(const struct record *record) {
   return fdatasync(record->fd) == 0 ? no_fault() : fault_at(STEP_OUTCOME);
 }

@@ -102,9 +102,6 @@ struct fault record_start(struct record *record, const struct identity *identity
 /* Writes the third part. */
 struct fault record_end(struct record *record, const struct outcome *outcome);
 
-/* Removes the file of a task that was not started. */
-void record_drop(const struct record *record);
-
 /* Makes the record survive a power failure. */
 struct fault record_sync(const struct record *record);
 

@@ -179,17 +179,6 @@ static struct fault fault_of_child(struct task *task, const struct task_setup *s
   return is_fault(fault) ? fault : ours;
 }
 
-/* Meanwhile the child sets itself up. */
-static struct fault await_release(struct task *task, const struct task_setup *setup) {
-  if (!setup->hold->is_waiting) return no_fault();
-  if (!hold_await(setup->hold)) {
-    kill(task->pid, SIGKILL);
-    return (struct fault){.step = STEP_FORK, .error = ECANCELED};
-  }
-  task->started_us = monotonic_us();
-  return no_fault();
-}
-
 /* Waits until the init reports the task. That may take long, and an end may be requested meanwhile. */
 static struct fault await_set_up(struct task *task, const struct task_setup *setup) {
   int64_t until_us = task->started_us + setup->arguments->wall_time_ms * US_PER_MS;
@@ -223,7 +212,6 @@ static struct fault start_copy(struct task *task, const struct task_setup *setup
   close_fd(&birth.fault_fd);
   close_fd(&birth.init_fd);
   close_fd(&birth.egress_fd);
-  if (!is_fault(fault)) fault = await_release(task, setup);
   if (is_fault(fault)) return fault;
   task->is_set_up = task->init_fd == ABSENT;
   return task->is_set_up ? no_fault() : await_set_up(task, setup);

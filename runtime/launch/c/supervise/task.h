@@ -16,7 +16,6 @@
 #include "base/identity.h"
 #include "sandbox/cgroup.h"
 #include "sandbox/sandbox.h"
-#include "supervise/hold.h"
 #include "supervise/outcome.h"
 #include "supervise/task-dir.h"
 
@@ -29,7 +28,7 @@ struct task {
   pid_t forwarder_pid;
   /* A time before its fork, in clock ticks since boot. */
   int64_t not_before;
-  /* When its time limits began: before its fork, or when it was released. Monotonic clock. */
+  /* When its time limits began: before its fork. Monotonic clock. */
   int64_t started_us;
   /* Socket of the init; ABSENT without one. */
   int init_fd;
@@ -49,13 +48,11 @@ struct task_setup {
   const struct task_dir *dir;
   const struct cgroup *cgroup;
   const struct sandbox *sandbox;
-  struct hold *hold;
 };
 
 /*
- * Makes the process, waits until it is released, and writes its record. The process waits for task_go. After a fault
- * `task->pid` is ABSENT, or a process that has to be reaped. A set-up that was asked to end has no fault: it is ended as a task
- * is. A discarded task is a fault, which nobody is told.
+ * Makes the process and writes its record. The process waits for task_go. After a fault `task->pid` is ABSENT, or a process
+ * that has to be reaped. A set-up that was asked to end has no fault: it is ended as a task is.
  */
 struct fault task_start(struct task *task, const struct task_setup *setup, struct identity *identity, struct record *record);
 

@@ -1,6 +1,5 @@
 /**
- * Goal: a task is set up while its acceptance is being synced, but nothing of it runs before, and nothing is left of one that is
- * refused. Method: a service whose syncs fail when the test wants it; a service that is killed among many submissions.
+ * Goal: nothing of a task runs before its acceptance is synced, and nothing is left of a task that is refused. Method: a service whose syncs fail when the test wants it; a service that is killed among many submissions.
  */
 import { expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
