@@ -8,18 +8,16 @@ export const FAULT_EXIT_CODE = 1
 /** Milliseconds for the last sync. A disk that takes longer must not keep the service from being started again. */
 const LAST_SYNC_MS = 5_000
 
-export interface FaultExit {
-  readonly log: Log
-  readonly keeper: Pick<Keeper, 'kept'>
-  /** Stops the child processes of the service, writes its last log lines and exits. */
-  readonly exit: (code: number) => Promise<void>
-}
-
 /**
  * Makes all changes so far durable and exits with `FAULT_EXIT_CODE`. Running attempts are left to the next start, which
- * ends them as after a crash.
+ * ends them as after a crash. `exit` stops the child processes of the service, writes its last log lines and exits.
  */
-export async function exitAfterFault(fault: string, { log, keeper, exit }: FaultExit): Promise<void> {
+export async function exitAfterFault(
+  fault: string,
+  log: Log,
+  keeper: Pick<Keeper, 'kept'>,
+  exit: (code: number) => Promise<void>,
+): Promise<void> {
   const late = Bun.sleep(LAST_SYNC_MS).then(() => 'late' as const)
   const synced = Promise.resolve(keeper.kept('promise')).then(
     () => 'synced' as const,

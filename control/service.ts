@@ -167,9 +167,7 @@ export class ControlService {
     if (this.#hasFault) return
     this.#hasFault = true
     this.#isDraining = true
-    const { log } = this.#host
-    const { keeper } = this.#parts.storage
-    void exitAfterFault(fault, { log, keeper, exit: (code) => this.#exit(code) })
+    void exitAfterFault(fault, this.#host.log, this.#parts.storage.keeper, (code) => this.#exit(code))
   }
 
   /** Other replicas run the graphs: ends processes of this machine, and leaves attempts in other services to them. */
@@ -191,7 +189,7 @@ export class ControlService {
   async #endLeftovers({ hasJournal, ...earlierRun }: EarlierRun): Promise<void> {
     const { mcp, serviceId } = this.#parts
     const processes = [...earlierRun.processes, ...mcp.processes.earlier]
-    if (hasJournal) await endLeftovers({ processes, serviceId, graceMs: this.#config.killGrace, log: this.#host.log })
+    if (hasJournal) await endLeftovers(processes, serviceId, this.#config.killGrace, this.#host.log)
     mcp.processes.forgetEarlier()
   }
 

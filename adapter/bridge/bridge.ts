@@ -7,15 +7,14 @@
  *
  * It calls `fetch`, not ofetch, because answers are streams without an end and bodies go through unparsed.
  */
-
 import { faultText } from '../../shared/http/connection-fault.ts'
 import { fetchTarget } from '../../shared/http/socket-address.ts'
 import { readBounded } from '../../shared/streams/bounded-output.ts'
 import { LineSplitter, LineTooLong } from '../../shared/streams/line-splitter.ts'
+import { EventSplitter } from '../../shared/streams/server-sent-events.ts'
 import { jsonOrUndefined } from '../../shared/text/json.ts'
 import type { CalledService } from '../called-service.ts'
 import { controlService } from '../client.ts'
-import { eventData } from './events.ts'
 import { answerIdsOf, asMessage, CODES, failure, headersFor, type Id, idAtStart, type Message } from './message.ts'
 
 /** Bytes of a message. The service accepts no larger ones. */
@@ -228,4 +227,10 @@ function refusalText(url: string, status: number, body: Message | undefined): st
   const text =
     typeof body?.error === 'string' ? body.error : 'an answer that is no MCP message: is this the control service?'
   return `${url} answered ${status}: ${text}${status === 401 ? ' (check SERVICE_TOKEN)' : ''}`
+}
+
+/** The data of each event as it arrives. Throws `LineTooLong`. */
+export async function* eventData(stream: ReadableStream<Uint8Array>, maxBytes: number): AsyncGenerator<string> {
+  const events = new EventSplitter(maxBytes)
+  for await (const chunk of stream) yield* events.push(chunk)
 }

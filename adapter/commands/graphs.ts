@@ -6,7 +6,6 @@ import { integer, list, text, texts } from '../../shared/settings/flags.ts'
 import { EXIT } from '../envelope.ts'
 import { defineCommand } from './command.ts'
 import { inFlags } from './in-flags.ts'
-import { labelsIn } from './label-flags.ts'
 
 export const graphs = defineCommand({
   summary: 'List graphs, the newest first.',
@@ -50,3 +49,12 @@ function timeOf(given: string): string {
   const ms = parseDurationMs(given)
   return ms === null ? given : new Date(Date.now() - ms).toISOString()
 }
+
+/** A comma ends a label only where the name of another one follows it, and no backslash stands before it. */
+const BETWEEN_LABELS = /(?<!\\),\s*(?=[A-Za-z0-9._/-]{1,63}=)/
+
+const ESCAPED_COMMA = /\\,/g
+
+/** `['a=1,b=2', 'c=x,y', 'd=x\\,e=y']` are the labels `a=1`, `b=2`, `c=x,y`, `d=x,e=y`. */
+export const labelsIn = (values: readonly string[]): string[] =>
+  values.flatMap((value) => value.split(BETWEEN_LABELS)).map((label) => label.trim().replace(ESCAPED_COMMA, ','))

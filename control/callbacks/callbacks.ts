@@ -5,9 +5,11 @@
  * written to its file, or to the database, once the change is kept, and then delivered. If the service is killed in between, the next start finds the graph without its callback
  * and creates the callback again. So each callback is delivered at least once, under the same id.
  */
+
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { CALLBACK_EVENTS, type CallbackEvent, type GraphCallback } from '../../shared/contract/callbacks.ts'
-import { messageOf, stackOf } from '../../shared/contract/errors.ts'
+import { messageOf, stackOf, systemCodeOf, UsageError } from '../../shared/contract/errors.ts'
 import { MAX_EVENT_ERROR_CHARACTERS } from '../../shared/contract/events.ts'
 import { GrowingPause } from '../../shared/http/growing-pause.ts'
 import type { Log } from '../../shared/logs/log.ts'
@@ -260,3 +262,18 @@ async function endNumbers(
 }
 
 const eventsOf = ({ events }: GraphCallback): readonly CallbackEvent[] => events ?? [CALLBACK_EVENTS[0]]
+
+/** Reads the secret and trims white space. Undefined without a file. Throws `UsageError`. */
+export function readSecret(path: string): string | undefined {
+  if (path === '') return undefined
+  let secret: string
+  try {
+    secret = readFileSync(path, 'utf8').trim()
+  } catch (error) {
+    throw new UsageError(
+      `cannot read the secret file ${path}: ${systemCodeOf(error) ?? error} (give another with --callback-secret-file)`,
+    )
+  }
+  if (secret === '') throw new UsageError(`the secret file ${path} is empty (see --callback-secret-file)`)
+  return secret
+}

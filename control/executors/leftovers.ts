@@ -10,17 +10,16 @@ import { endGroup } from '../../shared/process/process-group.ts'
 import { isStillThere, markedProcesses, type ProcessIdentity, processStat } from '../../shared/process/processes.ts'
 import { attemptMarkOf } from '../../shared/process/service-id.ts'
 
-export interface LeftoversOptions {
-  readonly processes: readonly ProcessIdentity[]
-  /** The mark of the data directory. */
-  readonly serviceId: string
-  /** Milliseconds between TERM and KILL. */
-  readonly graceMs: number
-  readonly log: Log
-}
-
-/** Resolves when all of them have ended. Never signals another process that reuses a pid. */
-export async function endLeftovers({ processes, serviceId, graceMs, log }: LeftoversOptions): Promise<void> {
+/**
+ * Resolves when all of them have ended. Never signals another process that reuses a pid. `serviceId` is the mark of the data
+ * directory, `graceMs` the milliseconds between TERM and KILL.
+ */
+export async function endLeftovers(
+  processes: readonly ProcessIdentity[],
+  serviceId: string,
+  graceMs: number,
+  log: Log,
+): Promise<void> {
   const onRecord = processes.filter(isStillThere).map(({ pid }) => pid)
   const marked = markedProcesses(attemptMarkOf(serviceId)).map((pid) => processStat(pid)?.group ?? 0)
   // Group 0 is the group of this process.

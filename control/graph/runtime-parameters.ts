@@ -1,8 +1,32 @@
 /** The parameters of a runtime task. Pure. */
 import { type TObject, Type } from '@sinclair/typebox'
-import { Placement } from '../../shared/contract/placement.ts'
 import { ExecutionSpec, SubmitTaskRequest } from '../../shared/contract/runtime-request.ts'
+import { stringMap } from '../../shared/contract/string-map.ts'
 import { inputMap, PlacedTaskInput } from '../../shared/contract/task-inputs.ts'
+
+/** Control places the task. The runtime service does not get this field. */
+const Placement = Type.Object(
+  {
+    runtime: Type.Optional(
+      Type.String({
+        expected: 'string',
+        description: 'Name of the only runtime service that may run the task.',
+        examples: ['gpu-1'],
+      }),
+    ),
+    labels: Type.Optional(
+      stringMap({
+        expected: 'object of strings',
+        description: 'Labels that the runtime service must have, with these values; a label without a value has "".',
+        examples: [{ gpu: '', zone: 'a' }],
+      }),
+    ),
+  },
+  {
+    expected: 'object with runtime or labels',
+    description: 'Which runtime services may run the task: one by its name, or those with labels. Default: any.',
+  },
+)
 
 const { program, args, script, interpreter, env } = ExecutionSpec.properties
 

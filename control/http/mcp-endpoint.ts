@@ -9,9 +9,9 @@ import { urlOf } from '../../shared/http/request-url.ts'
 import { traceIdOf, traceOf } from '../../shared/http/service.ts'
 import { WRITE_TIMEOUT_SECONDS } from '../../shared/http/time-limits.ts'
 import { isObject } from '../../shared/text/json.ts'
+import type { NamedGraph } from '../log/keeper.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import { type ForwardOptions, forwarderOf } from './forwarding.ts'
-import { subjectsOf } from './mcp-subject.ts'
 
 /** Maximum bytes of one message, which is parsed in one go. POST /tasks accepts larger graphs. */
 export const MAX_MCP_BODY_BYTES = 4 * 1024 * 1024
@@ -98,4 +98,17 @@ function parsed(bytes: Uint8Array): unknown {
 const withBody = (request: Request, body: Uint8Array): Request => {
   const { method, headers, signal } = request
   return new Request(urlOf(request), { method, headers, signal, body: new Uint8Array(body) })
+}
+
+/** Where to look, one after the other; nothing for a message that names none. A text may be the id of a task, or `graph_id/task_id`. */
+function subjectsOf(body: unknown): NamedGraph[] {
+  if (!isObject(body) || body.method !== 'tools/call' || !isObject(body.params)) return []
+  const given = body.params.arguments
+  if (!isObject(given)) return []
+  const { graph_id, task_id, task_ids } = given
+  if (typeof graph_id === 'string') return [{ graphId: graph_id }]
+  const [id] = typeof task_id === 'string' ? [task_id] : Array.isArray(task_ids) ? task_ids : []
+  if (typeof id !== 'string') return []
+  const slash = id.indexOf('/')
+  return [{ taskId: id }, ...(slash > 0 ? [{ graphId: id.slice(0, slash) }] : [])]
 }

@@ -8,7 +8,6 @@
 import { readFileSync, statSync } from 'node:fs'
 import { messageOf, systemCodeOf, UsageError } from '../../shared/contract/errors.ts'
 import { isObject, jsonTypeOf } from '../../shared/text/json.ts'
-import { type Environment, withVariables } from './variables.ts'
 
 /** A local server, which the service starts. It communicates over standard input and output. */
 export interface StdioServerConfig {
@@ -185,3 +184,16 @@ class Fields {
     )
   }
 }
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** `${NAME}` and `${NAME:-default}`, so that a configuration need not contain secrets. */
+const REFERENCE = /\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g
+
+/** Replaces all references in `text`. `missing` gets the name of an unset variable without a default. */
+const withVariables = (text: string, env: Environment, missing: (name: string) => never): string =>
+  text.replace(REFERENCE, (_, name: string, otherwise: string | undefined) => {
+    // As in a shell, the default also replaces an empty value.
+    const value = otherwise === undefined ? env[name] : env[name] || otherwise
+    return value ?? missing(name)
+  })

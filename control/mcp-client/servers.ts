@@ -7,13 +7,12 @@
 import { messageOf } from '../../shared/contract/errors.ts'
 import type { Log } from '../../shared/logs/log.ts'
 import { isObject } from '../../shared/text/json.ts'
-import { ECHO, type EchoResult, echo, echoTool } from './builtin.ts'
 import { BUILTIN_SERVER, type McpServerConfig } from './config.ts'
 import type { CallOptions, ToolResult } from './connection.ts'
 import { McpFault } from './fault.ts'
 import type { ProcessRecord } from './process-record.ts'
 import type { McpServer, ServerOptions } from './server.ts'
-import type { FoundTools } from './tools.ts'
+import type { FoundTools, NamedTool } from './tools.ts'
 
 export interface ToolCall {
   /** Undefined: the server is part of `tool`, or is searched for. */
@@ -183,3 +182,20 @@ function asArguments(args: unknown): Record<string, unknown> {
   if (isObject(args)) return args
   throw new McpFault('invalid_input', 'parse mcp params: arguments: expected object')
 }
+
+const ECHO = 'echo'
+
+/** The tool of the builtin server, so that calls can be tried without a configured server. */
+const echoTool: NamedTool = {
+  server: BUILTIN_SERVER,
+  name: ECHO,
+  description: 'Answers what it was called with.',
+  inputSchema: { type: 'object', description: 'Whatever is to be answered.', additionalProperties: true },
+}
+
+interface EchoResult {
+  readonly tool_name: string
+  readonly echo: unknown
+}
+
+const echo = (toolName: string, input: unknown): EchoResult => ({ tool_name: toolName, echo: input ?? {} })

@@ -16,7 +16,7 @@ import {
 } from '../logs/trace.ts'
 import type { UnknownFields } from '../request/unknown-names.ts'
 import type { Guard } from './guard.ts'
-import { QuerySchemas } from './query-schemas.ts'
+import { QuerySchemas } from './query-parameters.ts'
 import { bodyTooLarge, CALLER_GONE } from './request-body.ts'
 import { isDecodable, isWithoutHost, pathOf } from './request-url.ts'
 import { READ_TIMEOUT_SECONDS, WRITE_TIMEOUT_SECONDS } from './time-limits.ts'

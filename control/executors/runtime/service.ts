@@ -12,10 +12,9 @@ import { headerValue } from '../../../shared/http/header-text.ts'
 import type { TaskFiles } from '../../../shared/request/inputs.ts'
 import { isObject } from '../../../shared/text/json.ts'
 import type { Keeper } from '../../log/keeper.ts'
+import { networkIn, statusFault } from './answer-checks.ts'
 import { MESSAGE_ORDER } from './message-order.ts'
-import { networkIn } from './network-check.ts'
 import { isBarred, isLate, isOfService, lacksRoute } from './outcome.ts'
-import { statusFault } from './status-check.ts'
 import { stoppedError } from './stopped-error.ts'
 
 /** Timeout in milliseconds of a call that is not a long poll. */

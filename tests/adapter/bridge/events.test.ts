@@ -1,7 +1,7 @@
 /** Server-sent events are the same however the stream is cut. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { eventData } from '../../../adapter/bridge/events.ts'
+import { eventData } from '../../../adapter/bridge/bridge.ts'
 
 async function dataOf(text: string, cuts: readonly number[] = [], maxBytes = 10_000): Promise<string[]> {
   const bytes = new TextEncoder().encode(text)

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { labelsIn } from '../../../adapter/commands/label-flags.ts'
+import { labelsIn } from '../../../adapter/commands/graphs.ts'
 
 test.each([
   [['team=web'], ['team=web']],

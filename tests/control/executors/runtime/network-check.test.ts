@@ -1,6 +1,6 @@
 /** Answers of runtime services about the network of a task. */
 import { expect, test } from 'bun:test'
-import { networkIn } from '../../../../control/executors/runtime/network-check.ts'
+import { networkIn } from '../../../../control/executors/runtime/answer-checks.ts'
 
 const usage = { connections_allowed: 1, connections_refused: 0, bytes_sent: 1, bytes_received: 1 }
 const connection = { at: 'now', verdict: 'allowed', message: 'it is allowed' }

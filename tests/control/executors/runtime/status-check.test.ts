@@ -1,7 +1,7 @@
 /** Goal: an answer that is no status of a task is told apart, and the field that is wrong is named. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { statusFault } from '../../../../control/executors/runtime/status-check.ts'
+import { statusFault } from '../../../../control/executors/runtime/answer-checks.ts'
 
 const status = { task_id: 'a', status: 'failed', stdout: '', stderr: '', error: { code: 'timeout', message: 'why' } }
 

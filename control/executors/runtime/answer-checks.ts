@@ -1,12 +1,14 @@
-/** Whether the answer of a runtime service is the status of a task. Pure. */
+/** Whether the answer of a runtime service is the status of a task, or about its network. Pure. */
 import { Type } from '@sinclair/typebox'
 import { TaskStatusResponse } from '../../../shared/contract/runtime.ts'
+import { NetworkConnection, type TaskNetwork } from '../../../shared/contract/task-network.ts'
 import { jsonTypeOf } from '../../../shared/text/json.ts'
 import { checkOf, withoutNullFields } from '../../json/schema-check.ts'
 
 const text = Type.Optional(Type.String({ expected: 'string' }))
 const flag = Type.Optional(Type.Boolean({ expected: 'boolean' }))
-const count = Type.Optional(Type.Integer({ minimum: 0, expected: 'whole number of 0 or more' }))
+const count = Type.Integer({ minimum: 0, expected: 'whole number of 0 or more' })
+const maybeCount = Type.Optional(count)
 
 /**
  * The fields that control and its callers read. A newer service may have other error codes and more fields; a field
@@ -19,9 +21,9 @@ const StatusAnswer = Type.Object({
   stderr: text,
   stdout_truncated: flag,
   stderr_truncated: flag,
-  duration_ms: count,
-  exit_code: count,
-  exit_signal: count,
+  duration_ms: maybeCount,
+  exit_code: maybeCount,
+  exit_signal: maybeCount,
   error: Type.Optional(Type.Object({ code: text, message: text }, { expected: 'object' })),
 })
 
@@ -42,3 +44,22 @@ export function statusFault(answer: object, id: string): string | undefined {
 
 const shown = (value: unknown): string =>
   typeof value === 'string' ? JSON.stringify(value.slice(0, MAX_REPEATED_TEXT)) : jsonTypeOf(value)
+
+/** `at` is any text here: the page shows what it can read as a time. */
+const NetworkAnswer = Type.Object({
+  usage: Type.Optional(
+    Type.Object({
+      ...{ connections_allowed: count, connections_refused: count },
+      ...{ bytes_sent: count, bytes_received: count },
+    }),
+  ),
+  open: count,
+  connections: Type.Array(Type.Object({ ...NetworkConnection.properties, at: Type.String() })),
+  unlisted: count,
+})
+
+/** Undefined if it is not. */
+export function networkIn(answer: object): TaskNetwork | undefined {
+  const given = withoutNullFields(NetworkAnswer, answer)
+  return checkOf(NetworkAnswer).accepts(given) ? given : undefined
+}
