@@ -27,7 +27,7 @@ const LEVELS = ['error', 'warn', 'info', 'debug'] as const
 /** Levels whose messages ask for something. The others say themselves what has happened. */
 const ALARMING: readonly string[] = ['error', 'warn']
 
-/** Each message with the moment at which it comes and its fields, the most severe first. Says nothing of `common` fields. */
+/** Each message with the moment at which it comes and its fields, the most severe first. Leaves out `common` fields. */
 export const logList = (events: LogEvents, common: ReadonlySet<string>): string =>
   LEVELS.flatMap((level) => {
     const ofLevel = Object.entries(events).filter(([, event]) => event.level === level)
@@ -38,14 +38,14 @@ export const logList = (events: LogEvents, common: ReadonlySet<string>): string 
   }).join('\n\n')
 
 function fieldList(fields: Readonly<Record<string, string>>, common: ReadonlySet<string>): string {
-  const words = Object.entries(fields).map(([name, meaning]) =>
-    common.has(`${name} ${meaning}`) ? `\`${name}\`` : `\`${name}\`: ${meaning.replace(/\.$/, '')}`,
-  )
+  const words = Object.entries(fields)
+    .filter(([name, meaning]) => !common.has(`${name} ${meaning}`))
+    .map(([name, meaning]) => `\`${name}\`: ${meaning.replace(/\.$/, '')}`)
   return words.length === 0 ? '' : `(${words.join('; ')})`
 }
 
 /** Messages that must have a field with one meaning before it is explained for all of them. */
-const MANY = 4
+const MANY = 3
 
 /** Fields with the same meaning in many messages: the name, and the meaning. */
 export function commonFields(...lists: readonly LogEvents[]): readonly (readonly [string, string])[] {

@@ -49,19 +49,14 @@ function valuesOf({ type, items, anyOf, minimum, maximum }: Partial<TSchema>): s
 /** Other spellings of true and false. */
 const SPELLINGS = ['1', '0', '']
 
-/** The body in a few words: its name, its fields or its media type. */
+/** The body in a few words: its name or its media type. */
 function bodyOf({ schema, type }: Answer): string {
   if (schema !== undefined) return ` ${shapeOf(schema)}`
   return type === undefined ? '' : ` \`${type.split(';')[0]}\``
 }
 
-const MAX_SHOWN_FIELDS = 6
-
 function shapeOf(schema: TSchema): string {
   if (schema.title !== undefined) return `\`${schema.title}\``
   if (schema.anyOf !== undefined) return schema.anyOf.map(shapeOf).join(' or ')
-  if (schema.type === 'array') return `array of ${shapeOf(schema.items)}`
-  const fields = Object.keys(schema.properties ?? {})
-  const shown = fields.slice(0, MAX_SHOWN_FIELDS)
-  return `\`{${[...shown, ...(shown.length < fields.length ? ['…'] : [])].join(', ')}}\``
+  return schema.type === 'array' ? `array of ${shapeOf(schema.items)}` : 'object'
 }
