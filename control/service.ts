@@ -26,12 +26,7 @@ const EXECUTOR_RETURN_MS = 10_000
 /** The exit code of a replica that was declared dead: EX_TEMPFAIL of sysexits.h. */
 const FENCED_EXIT_CODE = 75
 
-/**
- * Delay before warming up the validator: it costs milliseconds that the start should not wait for. Left out afterwards:
- *   - To collect all garbage and call `Bun.shrink` gives 1.8 of 12 MB of own memory back, for 12 ms of CPU time.
- *   - Compiler threads that are ten steps nicer: 99 % of no-op tasks within 3.2 ms instead of 3.0 on one core (quiet
- *     machine), and half within 2.2 instead of 1.7 on a core that others fill, while code is compiled.
- */
+/** Delay before warming up the validator: it costs milliseconds that the start should not wait for. */
 const WARM_UP_AFTER_MS = 50
 
 /** Milliseconds that open requests get to be answered at the end. */

@@ -11,7 +11,7 @@ const untilMs = new Array<string>(SECONDS).fill('')
 
 /**
  * RFC 3339 in UTC. Caches the last result, because successive times often fall into the same millisecond, and the texts
- * of a few seconds: the times of a record, and of a list, alternate between them. 0.1 µs instead of the 0.3 µs of `Date`.
+ * of a few seconds: the times of a record, and of a list, alternate between them. Takes a third of the time of `Date`.
  */
 export function isoTime(ms: number): string {
   if (ms === lastMs) return lastIso
