@@ -35,5 +35,5 @@ const objectIn = (schema: TSchema): Partial<TSchema> =>
 /** What an error text expects, without what the rows below say. */
 const expectedOf = (schema: TSchema): string =>
   objectIn(schema).properties === undefined
-    ? (schema.expected ?? schema.type ?? '')
+    ? (schema.expected ?? schema.type ?? '').replace(/ \(\d+\)$/, '') // without an example
     : String(schema.expected ?? 'object').replace(/ (with|of) .*/, '')
