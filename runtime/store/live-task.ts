@@ -1,5 +1,6 @@
 /** A task that has not ended, in memory, and its changes. Only `TaskStore` applies them. */
 import type { ExecutionPlan, Reservation } from '../../shared/contract/runtime.ts'
+import type { Limits } from '../../shared/request/limits.ts'
 import { type NewEvent, withEvents } from './events.ts'
 import type { TaskRow } from './tasks.ts'
 
@@ -34,6 +35,19 @@ export interface Change {
   readonly events: readonly NewEvent[]
 }
 
+/** What a task was accepted with, which never changes. The row has it as JSON. */
+export interface Terms {
+  readonly plan: ExecutionPlan
+  readonly limits: Limits
+  readonly reservation: Reservation
+}
+
+export const termsOf = ({ execution_plan, limits, reservation }: TaskRow): Terms => ({
+  plan: JSON.parse(execution_plan) as ExecutionPlan,
+  limits: JSON.parse(limits) as Limits,
+  reservation: JSON.parse(reservation) as Reservation,
+})
+
 const NO_FILES: readonly (readonly string[])[] = []
 
 /** A task that has not ended. */
@@ -53,23 +67,28 @@ export class LiveTask {
   isEnding = false
   /** The tenant whose quota the reservation counts against. */
   readonly tenant: string | undefined
+  readonly plan: ExecutionPlan
+  readonly limits: Limits
   readonly reservation: Reservation
-  /** Whether it runs in a sandbox, as far as its plan says. */
-  readonly isSandboxed: boolean
   /** The status of the ended task as JSON. Encoded once for all waiting callers. */
   finalStatus: string | undefined
   readonly #started = Promise.withResolvers<void>()
   readonly #ended = Promise.withResolvers<TaskRow>()
-  constructor(row: TaskRow, events: string) {
+  constructor(row: TaskRow, events: string, { plan, limits, reservation }: Terms = termsOf(row)) {
     this.row = row
     this.events = events
     this.tenant = row.tenant ?? undefined
-    this.reservation = JSON.parse(row.reservation) as Reservation
-    this.isSandboxed = isSandboxed(row.execution_plan)
+    this.plan = plan
+    this.limits = limits
+    this.reservation = reservation
     this.change(row)
   }
   get task_id(): string {
     return this.row.task_id
+  }
+  /** Whether it runs in a sandbox, as far as its plan says. */
+  get isSandboxed(): boolean {
+    return this.plan.effective_sandbox.profile === 'linux_sandbox'
   }
   /** Resolves once its process was started. */
   get started(): Promise<void> {
@@ -90,9 +109,6 @@ export class LiveTask {
     this.#ended.resolve(row)
   }
 }
-
-const isSandboxed = (plan: string): boolean =>
-  plan.includes('"linux_sandbox"') && (JSON.parse(plan) as ExecutionPlan).effective_sandbox.profile === 'linux_sandbox'
 
 /** The row and the events of a task, with the promised change. */
 export function withPromised({ row, events, promised }: LiveTask): Pick<LiveTask, 'row' | 'events'> {

@@ -6,9 +6,10 @@
  * So no crash takes back what a caller was told.
  */
 import type { Database } from 'bun:sqlite'
+import type { TaskRequest } from '../../shared/request/validate.ts'
 import { type NewEvent, NO_EVENTS, readEvents, type TaskEvent, withEvents } from './events.ts'
 import type { GroupCommit } from './group-commit.ts'
-import { type Change, changed, LiveTask, withPromised } from './live-task.ts'
+import { type Change, changed, LiveTask, type Terms, withPromised } from './live-task.ts'
 import {
   endedBefore,
   endTask,
@@ -31,6 +32,8 @@ import {
 export interface Acceptance {
   /** The whole request, JSON. */
   readonly request: string
+  /** Those of the row, which is parsed without them. */
+  readonly terms?: Terms
   readonly events: readonly NewEvent[]
 }
 
@@ -114,11 +117,11 @@ export class TaskStore {
    */
   async accept(
     fresh: Omit<TaskRow, 'ordinal'>,
-    { request, events }: Acceptance,
+    { request, terms, events }: Acceptance,
     forgotten = () => {},
   ): Promise<LiveTask> {
     const row: TaskRow = { ...fresh, ordinal: ++this.#lastOrdinal }
-    const task = new LiveTask(row, withEvents(NO_EVENTS, events, row.created_at))
+    const task = new LiveTask(row, withEvents(NO_EVENTS, events, row.created_at), terms)
     const texts = { request, events: task.events }
     this.#arriving.add(task.task_id)
     let isTakenBack = false
@@ -238,11 +241,11 @@ export class TaskStore {
     }
   }
 
-  /** The request of a task that has not ended, JSON. */
-  requestOf(id: string): string {
+  /** The request of a task that has not ended. */
+  requestOf(id: string): TaskRequest {
     const request = requestOf(this.#db, id)
     if (request === null) throw new Error(`the database has no request of task ${id}`)
-    return request
+    return JSON.parse(request) as TaskRequest
   }
 
   /**

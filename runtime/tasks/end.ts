@@ -1,9 +1,7 @@
 /** The end of a task: how it ended, and how that is written down. */
 
 import { messageOf } from '../../shared/contract/errors.ts'
-import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import type { Log } from '../../shared/logs/log.ts'
-import type { TaskRequest } from '../../shared/request/validate.ts'
 import { removeSecretFiles } from '../files/secret-files.ts'
 import type { Asked } from '../launch/classification.ts'
 import { explainFault } from '../launch/faults.ts'
@@ -107,17 +105,15 @@ export class Ends {
     const { networks, records } = this.#options
     const refusal = networks.useOf(task)?.firstRefusal
     if (refusal !== undefined) return refusedRemedy(refusal)
-    const plan = task.row.execution_plan
-    if (task.isSilent || !plan.includes('"net":true')) return undefined
+    const { plan } = task
+    if (task.isSilent || plan.effective_sandbox.namespaces?.net !== true) return undefined
     const { stdout_path, stderr_path } = records.dirOf(task)
-    return networkRemedy(JSON.parse(plan) as ExecutionPlan, [stderr_path, stdout_path].map(lastWordsIn).join('\n'))
+    return networkRemedy(plan, [stderr_path, stdout_path].map(lastWordsIn).join('\n'))
   }
 
   #storedAsked(task: LiveTask): Asked {
     const { store, records, settings } = this.#options
-    const request = JSON.parse(store.requestOf(task.task_id)) as TaskRequest
-    const plan = JSON.parse(task.row.execution_plan) as ExecutionPlan
-    return askedOf(request, plan, records.dirOf(task), settings)
+    return askedOf(store.requestOf(task.task_id), task.plan, records.dirOf(task), settings)
   }
 
   /** Writes down the end of a task. Resolves once it is durable, and then others see it. */

@@ -53,7 +53,10 @@ export function timeoutEvents(kept: string, timestamp?: number): NewEvent[] {
 }
 
 /** The change of a task with a reservation. Includes its start if nothing was heard of that. */
-export function endChange({ row, events }: Pick<LiveTask, 'row' | 'events'>, ending: Ending): Change {
+export function endChange(
+  { row, events, reservation }: Pick<LiveTask, 'row' | 'events' | 'reservation'>,
+  ending: Ending,
+): Change {
   const { started, outputsFault, finishedAt } = ending
   const start = started !== undefined && row.started_at === null ? startedChange(started) : undefined
   return {
@@ -62,7 +65,7 @@ export function endChange({ row, events }: Pick<LiveTask, 'row' | 'events'>, end
       ...(start?.events ?? []),
       ...(ending.isTimeout ? timeoutEvents(events, finishedAt) : []),
       ...(outputsFault === undefined ? [] : [outputsNotKept(outputsFault)]),
-      { event_type: 'resource_released', message: 'reservation released', data: JSON.parse(row.reservation) as object },
+      { event_type: 'resource_released', message: 'reservation released', data: reservation },
       endEvent(ending),
     ],
   }

@@ -16,7 +16,6 @@ import { messageOf, systemCodeOf } from '../../shared/contract/errors.ts'
 import type { Log } from '../../shared/logs/log.ts'
 import { signalIf } from '../../shared/process/pidfd.ts'
 import { carriesMark, lookForMarks, type Marked } from '../../shared/process/processes.ts'
-import type { Limits } from '../../shared/request/limits.ts'
 import { TASK_MARK } from '../../shared/request/task-mark.ts'
 import type { TaskCgroups } from '../host/task-cgroups.ts'
 import { removeAbandonedCgroups } from '../launch/abandoned-cgroups.ts'
@@ -103,8 +102,10 @@ export class Force {
 /** Whether a launcher takes too long to end or to start its task: a task of the profile process can stop launchers. */
 export function isOverdue({ task, launchedPhase, killSentMs }: FlightRecord, graceMs: number): boolean {
   if (launchedPhase === undefined || launchedPhase.name === 'forced') return false
-  const { wall_time_ms } = JSON.parse(task.row.limits) as Limits
-  const endsAt = Math.min(launchedPhase.launch.launchedMs + wall_time_ms, killSentMs ?? Number.POSITIVE_INFINITY)
+  const endsAt = Math.min(
+    launchedPhase.launch.launchedMs + task.limits.wall_time_ms,
+    killSentMs ?? Number.POSITIVE_INFINITY,
+  )
   return performance.now() > endsAt + graceMs + OVERDUE_MS
 }
 

@@ -75,7 +75,7 @@ export class Inputs {
 
   async #copy(task: LiveTask, check: () => void): Promise<Readonly<Record<string, TaskInput>>> {
     const { store, starts, discards, holds, dataDir, users, limits } = this.#options
-    const request = JSON.parse(store.requestOf(task.task_id)) as TaskRequest
+    const request = store.requestOf(task.task_id)
     const { inputs = {}, sandbox } = request
     check()
     const fault = this.#faultOf(inputs, task.row.tenant)

@@ -1,8 +1,7 @@
 /** Determines how a task ended, from the outcome of its launcher or from other facts. */
-import type { Limits } from '../../shared/request/limits.ts'
 import { type Asked, classify } from '../launch/classification.ts'
 import type { LaunchedProcess, Outcome } from '../launch/outcome.ts'
-import type { TaskRow } from '../store/tasks.ts'
+import type { LiveTask } from '../store/live-task.ts'
 import type { Ending, StartedProcess } from './ending.ts'
 import type { LaunchedPhase } from './in-flight.ts'
 
@@ -40,7 +39,7 @@ export const launchFailed = (message: string, details?: object): Ending => ({
 
 /** The known facts about a task without an outcome. */
 export interface Unfinished {
-  readonly task: { readonly row: TaskRow }
+  readonly task: Pick<LiveTask, 'row' | 'limits'>
   readonly phase: LaunchedPhase
 }
 
@@ -48,18 +47,17 @@ export interface Unfinished {
  * The end of a task that has neither a launcher nor an outcome. If we were ending it, we know why. Of a launch of an
  * earlier service we know that only if we forced the end.
  */
-export function lost({ task: { row }, phase }: Unfinished, exitCode?: number): Ending {
+export function lost({ task, phase }: Unfinished, exitCode?: number): Ending {
   if (phase.launch.isAdopted && phase.name !== 'forced') {
-    return internal({ task: { row }, phase }, 'task lost during runtime restart')
+    return internal({ task, phase }, 'task lost during runtime restart')
   }
   const how = exitCode === undefined ? '' : ` with ${exitCode}`
   const message = `task lost: its launcher ended${how} and wrote no outcome (see launchers.log in the data directory)`
-  const ending = internal({ task: { row }, phase }, message)
-  if (row.kill_requested_at !== null) {
+  const ending = internal({ task, phase }, message)
+  if (task.row.kill_requested_at !== null) {
     return { ...ending, status: 'cancelled', error: { code: 'cancelled', message: 'task was cancelled' } }
   }
-  const { wall_time_ms } = JSON.parse(row.limits) as Limits
-  if (ranMs(phase) > wall_time_ms) {
+  if (ranMs(phase) > task.limits.wall_time_ms) {
     return { ...ending, error: { code: 'timeout', message: 'task exceeded wall_time_ms' }, isTimeout: true }
   }
   return ending

@@ -8,7 +8,6 @@
 import { messageOf } from '../../shared/contract/errors.ts'
 import { GrowingPause } from '../../shared/http/growing-pause.ts'
 import type { Log } from '../../shared/logs/log.ts'
-import type { Limits } from '../../shared/request/limits.ts'
 import type { TaskRequest } from '../../shared/request/validate.ts'
 import type { TaskStore } from '../store/task-store.ts'
 import type { Ends } from './end.ts'
@@ -59,7 +58,7 @@ export class LaunchRetries {
   async afterFirst(record: FlightRecord, first: Ending, sinceMs: number): Promise<Ending | undefined> {
     if (refusalOf(first) === undefined) return first
     const { retryMs, isStopping } = this.#options
-    const limits = JSON.parse(record.task.row.limits) as Limits
+    const { limits } = record.task
     const endOfWallTime = sinceMs + limits.wall_time_ms
     const refusedMs = performance.now()
     const until = Math.min(refusedMs + retryMs, endOfWallTime)

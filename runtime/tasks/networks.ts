@@ -31,9 +31,9 @@ export class Networks {
     this.#options = options
   }
 
-  /** Serves the network of a task with this plan. Returns the path of its socket; undefined if it has no rules. Throws. */
-  open(task: LiveTask, plan: ExecutionPlan): string | undefined {
-    const rules = rulesIn(plan)
+  /** Serves the network of a task. Returns the path of its socket; undefined if its plan has no rules. Throws. */
+  open(task: LiveTask): string | undefined {
+    const rules = rulesIn(task.plan)
     if (rules === undefined) return undefined
     const { egress, store } = this.#options
     return egress.open({
@@ -47,9 +47,8 @@ export class Networks {
 
   /** The same for a task that an earlier service launched. If it cannot be served, it reaches nothing. */
   adopt(task: LiveTask): void {
-    if (!hasRules(task)) return
     try {
-      this.open(task, JSON.parse(task.row.execution_plan) as ExecutionPlan)
+      this.open(task)
     } catch (error) {
       const { task_id } = task
       this.#options.log.error('cannot serve the network of a task: it reaches nothing', {
@@ -112,6 +111,3 @@ export class Networks {
 
 const rulesIn = ({ effective_sandbox: { network } }: ExecutionPlan): NetworkRules | undefined =>
   typeof network === 'object' ? network : undefined
-
-/** Most plans are not parsed for this. A request may have rules that its plan does without. */
-const hasRules = ({ row }: LiveTask): boolean => row.execution_plan.includes('"network":{')

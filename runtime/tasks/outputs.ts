@@ -1,6 +1,5 @@
 /** What a task with `outputs` leaves in its workspace: the files that match, once the task has ended. */
 import type { Log } from '../../shared/logs/log.ts'
-import type { TaskRequest } from '../../shared/request/validate.ts'
 import type { DirectoryGuard } from '../files/directory-guard.ts'
 import { type KeptAmount, keepFiles } from '../files/kept-files.ts'
 import { faultMessage } from '../files/open-directory.ts'
@@ -36,7 +35,7 @@ export class Outputs {
     const { store, discards, directory, dataDir, limits, log } = this.#options
     const { task_id } = task
     try {
-      task.outputs ??= (JSON.parse(store.requestOf(task_id)) as TaskRequest).outputs ?? null
+      task.outputs ??= store.requestOf(task_id).outputs ?? null
       // Under the path of a lost directory lie the tasks of another service.
       if (task.outputs === null || directory.look() !== undefined) return ending
       const dir = taskDir(dataDir, task_id)

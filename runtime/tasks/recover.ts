@@ -73,8 +73,7 @@ function takeUp(options: RecoveryOptions, task: LiveTask, hasSecrets: boolean): 
   return task.row.launch_boot_id === null ? waitAgain(options, task) : takeUpLaunched(options, task)
 }
 
-function secretFilesOf(request: string): readonly (readonly string[])[] {
-  const { secrets = {} } = JSON.parse(request) as TaskRequest
+function secretFilesOf({ secrets = {} }: TaskRequest): readonly (readonly string[])[] {
   return Object.values(secrets).flatMap((use) => {
     const names = secretFileOf(use)
     return names === undefined ? [] : [names]

@@ -78,10 +78,10 @@ export class SandboxUsers {
    * Nothing of the task runs any more as far as its launcher knows. Resolves when its files belong to the service again, or
    * that failed, and is tried again. Its user is given back then, or once no process has it. Never rejects.
    */
-  async takeBack({ task_id, row }: LiveTask, dir: TaskDir, isCertain: boolean): Promise<void> {
+  async takeBack({ task_id, plan }: LiveTask, dir: TaskDir, isCertain: boolean): Promise<void> {
     const uid = this.#uids.leave(task_id)
     if (uid === undefined) return
-    const { namespaces } = (JSON.parse(row.execution_plan) as ExecutionPlan).effective_sandbox
+    const { namespaces } = plan.effective_sandbox
     const isGone = isCertain && namespaces?.pid === true
     await this.#tryToFree({ task_id, uid, dir, namespaces, isGone, pauses: new GrowingPause(LOOK_PAUSES) }, true)
   }

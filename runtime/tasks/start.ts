@@ -1,7 +1,6 @@
 /** Starting a task: its launcher is asked for, and heard of again when the launch is over. */
 import { existsSync } from 'node:fs'
 import { messageOf } from '../../shared/contract/errors.ts'
-import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import type { SecretValues } from '../../shared/files/secret-values.ts'
 import { SecretFault } from '../../shared/files/secrets-directory.ts'
 import { OF_SECRETS } from '../../shared/request/secrets.ts'
@@ -66,11 +65,10 @@ export class Starts {
   #launch(task: LiveTask, given: TaskRequest | undefined): Launch | { readonly error: TaskError } {
     const { host, settings, cgroups, capabilities, store, records, force, secrets, networks, users } = this.#options
     try {
-      const request = given ?? (JSON.parse(store.requestOf(task.task_id)) as TaskRequest)
+      const request = given ?? store.requestOf(task.task_id)
       task.outputs = request.outputs ?? null
       const dir = records.dirOf(task)
-      const accepted = JSON.parse(task.row.execution_plan) as ExecutionPlan
-      const plan = planWithoutLostDefault(accepted, request.limits, capabilities)
+      const plan = planWithoutLostDefault(task.plan, request.limits, capabilities)
       if (given === undefined) {
         const lost = lostCapability(plan, request.limits, capabilities)
         if (lost !== undefined) return { error: setupFailed(lost) }
@@ -85,7 +83,7 @@ export class Starts {
       const context = {
         ...{ dir, dirId: taskDirId(dir.task_dir) },
         ...{ cgroup: cgroups?.forTask(task.task_id), mark: force.markOf(task.task_id) },
-        ...{ uid, egressSocket: networks.open(task, plan) },
+        ...{ uid, egressSocket: networks.open(task) },
       }
       const values = request.secrets && secrets.values(request.secrets, request.execution)
       if (values !== undefined) this.#writeSecretFiles(task, dir, uid, values)

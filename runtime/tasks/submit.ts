@@ -23,6 +23,7 @@ import { acceptableRequest } from '../plan/request.ts'
 import { ensureFiles } from '../plan/workspace-files.ts'
 import { invalidInput, Refusal } from '../refusal.ts'
 import type { NewEvent } from '../store/events.ts'
+import type { Terms } from '../store/live-task.ts'
 import { type Readiness, stopping } from '../store/readiness.ts'
 import type { Secrets } from '../store/secrets.ts'
 import type { TaskStore } from '../store/task-store.ts'
@@ -84,7 +85,8 @@ export class Submissions {
     this.#options.late.check(request.task_id, notAfter)
     const { store, dispatcher, networks, totals, readiness, log } = this.#options
     const { task_id } = request
-    const row = newRow({ request, plan, reservation: asking.reservation, traceId })
+    const terms = { plan, limits: request.limits, reservation: asking.reservation }
+    const row = newRow(request, terms, traceId)
     const events = acceptanceEvents(row, plan)
     const reserved = startsNow ? dispatcher.reserve({ task_id, ...asking }, request.inputs !== undefined) : undefined
     if (reserved === undefined) this.#arriving++
@@ -93,7 +95,7 @@ export class Submissions {
       this.#makeDirectory(request, text)
       const task = await store.accept(
         { ...row, ...reserved?.patch },
-        { request: text, events: [...events, ...(reserved?.events ?? [])] },
+        { request: text, terms, events: [...events, ...(reserved?.events ?? [])] },
         () => this.#removeDirectory(task_id),
       )
       if (reserved === undefined) dispatcher.enqueue(task)
@@ -216,14 +218,7 @@ interface Admission {
   readonly startsNow: boolean
 }
 
-interface NewTask {
-  readonly request: TaskRequest
-  readonly plan: ExecutionPlan
-  readonly reservation: object
-  readonly traceId: string
-}
-
-function newRow({ request, plan, reservation, traceId }: NewTask): Omit<TaskRow, 'ordinal'> {
+function newRow(request: TaskRequest, { plan, limits, reservation }: Terms, traceId: string): Omit<TaskRow, 'ordinal'> {
   const now = Date.now()
   const { tenant, owner } = request.control_context
   return {
@@ -249,7 +244,7 @@ function newRow({ request, plan, reservation, traceId }: NewTask): Omit<TaskRow,
     usage: null,
     execution_plan: JSON.stringify(plan),
     reservation: JSON.stringify(reservation),
-    limits: JSON.stringify(request.limits),
+    limits: JSON.stringify(limits),
     is_script: request.execution.kind === 'script' ? 1 : 0,
     metadata: Object.keys(request.metadata).length === 0 ? null : JSON.stringify(request.metadata),
     inputs: plannedInputs(request.inputs),

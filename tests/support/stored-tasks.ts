@@ -33,7 +33,7 @@ export const acceptedRow = (task_id: string, more: Partial<TaskRow> = {}): Omit<
   exit_signal: null,
   error: null,
   usage: null,
-  execution_plan: '{}',
+  execution_plan: '{"effective_sandbox":{"profile":"process"}}',
   reservation: '{"task_slots":1,"pids":4}',
   limits: '{}',
   is_script: 0,

@@ -1,4 +1,5 @@
 /** Databases of earlier versions open, with all that they hold; those of later ones are left as they are. */
+
 import { Database } from 'bun:sqlite'
 import { describe, expect, test } from 'bun:test'
 import { copyFileSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
@@ -9,6 +10,7 @@ import { GroupCommit } from '../../../runtime/store/group-commit.ts'
 import { TaskStore } from '../../../runtime/store/task-store.ts'
 import { WalSync } from '../../../runtime/store/wal-sync.ts'
 import { silentLog } from '../../../shared/logs/log.ts'
+import type { TaskRequest } from '../../../shared/request/validate.ts'
 import { HELD, NO_RESERVE } from '../../support/held.ts'
 import { tempDir } from '../../support/temp.ts'
 
@@ -60,7 +62,7 @@ test('a database of schema 1 keeps its tasks and their events', () => {
     ])
     expect(store.events('waiting')).toEqual([])
     expect([...store.live].map(({ task_id }) => task_id)).toEqual(['waiting'])
-    expect(store.requestOf('waiting')).toBe('{"task_id":"waiting"}')
+    expect(store.requestOf('waiting')).toEqual({ task_id: 'waiting' } as TaskRequest)
     expect(store.get('ended')?.inputs).toBeNull()
   }
 })

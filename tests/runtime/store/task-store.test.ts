@@ -1,4 +1,5 @@
 /** The tasks of the runtime service: what is seen when, and what a new start finds. */
+
 import type { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { databasePath, openDatabase } from '../../../runtime/store/database.ts'
@@ -8,6 +9,7 @@ import { TaskStore } from '../../../runtime/store/task-store.ts'
 import type { TaskRow } from '../../../runtime/store/tasks.ts'
 import { WalSync } from '../../../runtime/store/wal-sync.ts'
 import { silentLog } from '../../../shared/logs/log.ts'
+import type { TaskRequest } from '../../../shared/request/validate.ts'
 import { HELD, NO_RESERVE } from '../../support/held.ts'
 import { acceptedRow } from '../../support/stored-tasks.ts'
 import { type TempDir, tempDir } from '../../support/temp.ts'
@@ -66,7 +68,7 @@ describe('a task that is being accepted', () => {
     expect(store.get('a')?.status).toBe('accepted')
     restart()
     expect(store.get('a')).toMatchObject(acceptedRow('a'))
-    expect(store.requestOf('a')).toBe('{"id":"a"}')
+    expect(store.requestOf('a')).toEqual({ id: 'a' } as unknown as TaskRequest)
     expect(types('a')).toEqual(['1 accepted'])
   })
 

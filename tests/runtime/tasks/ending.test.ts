@@ -5,7 +5,8 @@ import type { TaskRow } from '../../../runtime/store/tasks.ts'
 import { type Ending, endChange, timeoutEvents } from '../../../runtime/tasks/ending.ts'
 
 const FINISHED_AT = 5_000
-const row = { started_at: 1_000, reservation: '{"task_slots":1}' } as TaskRow
+const row = { started_at: 1_000 } as TaskRow
+const reservation = { task_slots: 1 }
 
 describe('timeout_triggered', () => {
   const accepted = withEvents(NO_EVENTS, [{ event_type: 'accepted', message: '' }], 1)
@@ -17,7 +18,7 @@ describe('timeout_triggered', () => {
     ['stays when the end is of another kind', heard, { status: 'cancelled' }, [4_000]],
     ['is not there when there was none', accepted, {}, []],
   ])('%s', (_, events, how, times) => {
-    const change = endChange({ row, events }, { status: 'failed', finishedAt: FINISHED_AT, ...how })
+    const change = endChange({ row, events, reservation }, { status: 'failed', finishedAt: FINISHED_AT, ...how })
     const all = readEvents(withEvents(events, change.events, FINISHED_AT))
     const timeouts = all.filter(({ event_type }) => event_type === 'timeout_triggered')
     expect(timeouts.map(({ timestamp }) => timestamp)).toEqual(times)

@@ -9,8 +9,8 @@ const WALL_TIME_MS = 60_000
 const HOUR_MS = 3_600_000
 
 const task = (more: Partial<TaskRow> = {}) => ({
+  limits: { wall_time_ms: WALL_TIME_MS, stdout_max_bytes: 1, stderr_max_bytes: 1 },
   row: {
-    limits: `{"wall_time_ms":${WALL_TIME_MS}}`,
     started_at: Date.now(),
     kill_requested_at: null,
     ...more,
