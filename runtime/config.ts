@@ -23,7 +23,7 @@ import { baseUrlOf, runtimeLabels } from '../shared/settings/runtime-entry.ts'
 import { unknownFieldsSetting } from '../shared/settings/unknown-fields-setting.ts'
 import { parseTenantQuotas, QUOTA_FORM, type TenantQuotas } from './ledger/quotas.ts'
 import { addresses, rules } from './plan/egress-settings.ts'
-import { CONTROL_ACCESS } from './plan/host-network.ts'
+import { CONTROL_ACCESS } from './plan/open-services.ts'
 import type { UidRange } from './plan/uid-range.ts'
 
 const HOUR_MS = 3_600_000

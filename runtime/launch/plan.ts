@@ -1,11 +1,7 @@
 /** The work of a launcher, as values. */
-import { NAMESPACES } from '../../shared/contract/runtime-request.ts'
 import type { TaskCgroup } from '../host/task-cgroups.ts'
+import type { SandboxFeature } from '../plan/isolation.ts'
 import type { ViewPaths } from './sandbox-view.ts'
-
-/** The features of a sandbox, each of which is optional: namespaces, and the seccomp filter. */
-export const SANDBOX_FEATURES = [...NAMESPACES, 'seccomp'] as const
-export type SandboxFeature = (typeof SANDBOX_FEATURES)[number]
 
 /**
  * The sandbox of a task. With any features, the task has no capabilities, gains none by execve, and is never root.

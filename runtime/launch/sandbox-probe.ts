@@ -4,9 +4,10 @@
  *
  * Takes some milliseconds, once for each start of a service.
  */
+
+import { SANDBOX_FEATURES, type SandboxFeature } from '../plan/isolation.ts'
 import { launcherArguments } from './arguments.ts'
 import type { LauncherProgram } from './embedded.ts'
-import { SANDBOX_FEATURES, type SandboxFeature } from './plan.ts'
 
 /** The trials: no feature, all together, each alone, a view with a rootfs, and all of these without root. */
 export const PROBED = ['none', 'whole', ...SANDBOX_FEATURES, 'chroot', 'rootless'] as const

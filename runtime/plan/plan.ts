@@ -2,8 +2,8 @@
  * From what a task asks for to what it gets on this host, or 400 `unsupported_capability`. Pure.
  *
  * The steps are independent, so that a missing capability affects only what needs it:
- * 1. the sandbox (`effective-sandbox.ts`): the profile, each namespace, the root;
- * 2. the network and the token (`host-network.ts`): a strict task does not share the network with a service of ours
+ * 1. the sandbox: the profile, each namespace (`isolation.ts`), the root, the filter;
+ * 2. the network and the token (`open-services.ts`): a strict task does not share the network with a service of ours
  *   that has no token, and cannot read the token of this service;
  * 3. the limits (`enforcement.ts`): CPU time, memory, processes, disk.
  *
@@ -11,22 +11,20 @@
  * of the service for tasks that name none, and `control_context.requires_strict_sandbox=true`. An adaptive task goes
  * without, and its plan says what it gets instead.
  */
-import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
+import type { ExecutionPlan, PlannedSandbox } from '../../shared/contract/runtime.ts'
 import type { CapabilityMode, Network } from '../../shared/contract/runtime-request.ts'
 import type { TaskRequest } from '../../shared/request/validate.ts'
 import { type CapabilitySet, missing, unavailable, WITHOUT_GROUPS } from './capability-set.ts'
-import { effectiveSandbox } from './effective-sandbox.ts'
 import { type DefaultLimits, enforcementOf } from './enforcement.ts'
+import { type Isolation, isolationOf, NOTHING_SHARED } from './isolation.ts'
+import { inWords, type OpenService, openServices, type ServiceAccess, tokenRemedies } from './open-services.ts'
 import {
-  inWords,
-  type OpenService,
-  openServices,
-  type ServiceAccess,
-  sharedWithHost,
-  tokenRemedies,
-} from './host-network.ts'
-import { type HostNetworkChoice, hostNetworkChoice, requestedSandbox } from './requested-network.ts'
-import { SEES_SOCKETS, surprisesOfRules } from './ruled-network.ts'
+  type HostNetworkChoice,
+  hostNetworkChoice,
+  requestedSandbox,
+  SEES_SOCKETS,
+  surprisesOfRules,
+} from './requested-network.ts'
 import { Shortages } from './shortages.ts'
 
 /** The settings that all plans of a service share, besides the capabilities of its host. */
@@ -45,8 +43,9 @@ export function planTask(request: TaskRequest, capabilities: CapabilitySet, sett
   const sandbox = requestedSandbox(request.sandbox, settings.network)
   const capability_mode = policy.capability_mode ?? settings.capability_mode
   const shortages = new Shortages(capability_mode === 'strict' || control_context.requires_strict_sandbox === true)
-  const effective_sandbox = effectiveSandbox(sandbox, capabilities, shortages)
-  const shared = sharedWithHost(effective_sandbox, capabilities.isRoot)
+  const isolation = isolationOfTask(sandbox, capabilities, shortages)
+  const effective_sandbox = effectiveSandbox(sandbox, isolation, capabilities, shortages)
+  const shared = isolation?.shared ?? NOTHING_SHARED
   const services = openServices(settings.access, shared)
   const choice = hostNetworkChoice(request.sandbox, settings.network)
   checkHostNetwork(services, choice, shortages)
@@ -74,12 +73,63 @@ export function planTask(request: TaskRequest, capabilities: CapabilitySet, sett
     fallback_reasons: shortages.reasons,
   }
   const warnings = [
-    ...surprisesOf(plan, capabilities),
+    ...surprisesOf(plan, isolation, capabilities),
     ...surprisesOfRules(request, effective_sandbox),
     ...networkWarnings(choice, services),
   ]
   if (remedies !== undefined && !shared.network) warnings.push(tokenWarning(plan, remedies))
   return { ...plan, capability_warnings: warnings }
+}
+
+/** Undefined without the profile: then nothing else applies. Throws what `shortages` throws. */
+function isolationOfTask(
+  { profile, chroot, network, namespaces }: PlannedSandbox,
+  capabilities: CapabilitySet,
+  shortages: Shortages,
+): Isolation | undefined {
+  const hasRules = typeof network === 'object'
+  if (profile !== 'linux_sandbox') return undefined
+  const instead = `the task runs with profile process, without isolation${chroot ? ' and without sandbox.chroot' : ''}${hasRules ? ' and without the rules of sandbox.network' : ''}`
+  if (!shortages.has('sandbox.profile=linux_sandbox', capabilities.linux_sandbox, instead)) return undefined
+  const isolation = isolationOf(namespaces!, capabilities)
+  for (const name of isolation.lacking) {
+    const isOfRules = name === 'net' && hasRules
+    shortages.has(
+      isOfRules ? 'sandbox.network with rules' : `sandbox.namespaces.${name}`,
+      capabilities.namespaces[name],
+      isOfRules ? 'the task has the network of the host, without rules' : `the task shares ${name} with the host`,
+    )
+  }
+  return isolation
+}
+
+/** A root of its own needs a mount namespace, and rules for the network its namespace. Throws what `shortages` throws. */
+function effectiveSandbox(
+  { workspace_subdir, rootfs, chroot, network }: PlannedSandbox,
+  isolation: Isolation | undefined,
+  capabilities: CapabilitySet,
+  shortages: Shortages,
+): PlannedSandbox {
+  const where = workspace_subdir === undefined ? {} : { workspace_subdir }
+  if (isolation === undefined) return { profile: 'process', ...where, chroot: false }
+  const { namespaces, shared } = isolation
+  const withoutMount = missing('it needs a mount namespace', 'See to sandbox.namespaces.mount first.')
+  const hasRoot =
+    chroot &&
+    shortages.has(
+      'sandbox.chroot',
+      namespaces.mount ? capabilities.chroot : withoutMount,
+      'the task sees the files of the host instead of rootfs',
+    )
+  shortages.has('the system call filter of linux_sandbox', capabilities.seccomp, 'the task may make any system call')
+  return {
+    profile: 'linux_sandbox',
+    ...where,
+    ...(hasRoot && { rootfs: rootfs! }),
+    chroot: hasRoot,
+    network: shared.network ? 'host' : typeof network === 'object' ? network : 'none',
+    namespaces,
+  }
 }
 
 const CAN_READ_TOKEN =
@@ -120,7 +170,8 @@ function surprisesOf(
     effective_sandbox: effective,
     resource_enforcement: { memory_enforced, oom_detection },
   }: Omit<ExecutionPlan, 'capability_warnings'>,
-  { own_groups, cgroup_version, pids_cgroup }: CapabilitySet,
+  isolation: Isolation | undefined,
+  { own_groups }: CapabilitySet,
 ): string[] {
   const surprises: string[] = []
   if (requested.profile === 'process' && requested.namespaces !== undefined) {
@@ -129,20 +180,7 @@ function surprisesOf(
   if (requested.rootfs !== undefined && !requested.chroot) {
     surprises.push('sandbox.rootfs means nothing without sandbox.chroot=true')
   }
-  if (requested.namespaces?.user === false && effective.namespaces?.user === true) {
-    surprises.push(
-      'sandbox.namespaces.user=false counts only where the service is root: the task has user ids of its own',
-    )
-  }
-  if (effective.namespaces?.pid === true && !effective.namespaces.mount) {
-    surprises.push('sandbox.namespaces.pid without mount: /proc shows the processes of the host')
-  }
-  if (effective.profile === 'linux_sandbox' && !effective.namespaces?.pid && cgroup_version === 0) {
-    const remedy = pids_cgroup.isAvailable ? '' : `. ${pids_cgroup.remedy}`
-    surprises.push(
-      `without sandbox.namespaces.pid and without a cgroup: what the task starts may outlive it where its launcher is killed${remedy}`,
-    )
-  }
+  if (isolation !== undefined) surprises.push(...isolation.warnings)
   if (effective.profile === 'linux_sandbox' && !own_groups.isAvailable) {
     surprises.push(unavailable(WITHOUT_GROUPS, own_groups))
   }

@@ -176,7 +176,7 @@ function launchSettings({ config, env, trial, capabilities }: Foundation): Launc
     graceMs: config.terminationGraceMs,
     maxOutputBytes: config.maxOutputBytes,
     baseEnvironment: baseEnvironment(env, serviceUser(process.getuid?.())),
-    sandbox: { canFilter: capabilities.seccomp.isAvailable, ...trial.paths },
+    sandbox: { capabilities, ...trial.paths },
   }
 }
 

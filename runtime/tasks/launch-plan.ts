@@ -1,7 +1,6 @@
 /** From the request of a task and its plan to what its launcher is asked to do. Pure. */
 import { join, relative } from 'node:path'
 import type { ExecutionPlan, PlannedSandbox } from '../../shared/contract/runtime.ts'
-import { NAMESPACES } from '../../shared/contract/runtime-request.ts'
 import type { SecretFile, SecretValues } from '../../shared/files/secret-values.ts'
 import type { Limits } from '../../shared/request/limits.ts'
 import { TASK_MARK } from '../../shared/request/task-mark.ts'
@@ -12,6 +11,8 @@ import type { TaskCgroup } from '../host/task-cgroups.ts'
 import type { Asked } from '../launch/classification.ts'
 import type { LaunchPlan, LaunchSandbox } from '../launch/plan.ts'
 import { ROOT_SCRIPT, ROOT_WORKSPACE } from '../launch/sandbox-view.ts'
+import type { CapabilitySet } from '../plan/capability-set.ts'
+import { isolationOf } from '../plan/isolation.ts'
 import { EGRESS_PORT, proxyEnvironment } from './proxy-environment.ts'
 
 /** The settings that all tasks of a service share. */
@@ -25,7 +26,7 @@ export interface LaunchSettings {
 
 /** The settings that all sandboxes of a service share. */
 export interface SandboxSettings extends SandboxPaths {
-  readonly canFilter: boolean
+  readonly capabilities: CapabilitySet
 }
 
 export interface LaunchContext {
@@ -126,13 +127,14 @@ function launchSandbox(
   dir: TaskDir,
   hasScript: boolean,
   uid: number | undefined,
-  { canFilter, masks, exposed }: SandboxSettings,
+  { capabilities, masks, exposed }: SandboxSettings,
 ): LaunchSandbox {
-  const { namespaces, rootfs } = planned
+  const { rootfs } = planned
+  const { namespaces, features } = isolationOf(planned.namespaces!, capabilities)
   return {
-    features: [...NAMESPACES.filter((name) => namespaces?.[name]), ...(canFilter ? (['seccomp'] as const) : [])],
+    features,
     ...(uid !== undefined && { uid }),
-    ...(namespaces?.mount && {
+    ...(namespaces.mount && {
       ...(rootfs !== undefined && { rootfs }),
       ...{ masks, exposed },
       workspace: dir.workspace,

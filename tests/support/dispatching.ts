@@ -74,7 +74,7 @@ export function dispatching({ slots = 4 }: DispatchingOptions = {}) {
     graceMs: GRACE_MS,
     maxOutputBytes: 1_000_000,
     baseEnvironment: baseEnvironment(process.env, 'test'),
-    sandbox: { canFilter: false, masks: [], exposed: [] },
+    sandbox: { capabilities: hostWithout('seccomp'), masks: [], exposed: [] },
   }
   const inFlight = new InFlight()
   const records = new LauncherRecords(dataDir)

@@ -8,8 +8,9 @@ import { afterAll, describe } from 'bun:test'
 import { chmodSync, copyFileSync, mkdirSync, symlinkSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { failureOf } from '../../runtime/launch/faults.ts'
-import type { LaunchSandbox, SandboxFeature } from '../../runtime/launch/plan.ts'
+import type { LaunchSandbox } from '../../runtime/launch/plan.ts'
 import { probeSandbox } from '../../runtime/launch/sandbox-probe.ts'
+import type { SandboxFeature } from '../../runtime/plan/isolation.ts'
 import { CALLS, SHARED_MOUNTS, withoutCalls } from './hosts.ts'
 import {
   describeLaunchers,

@@ -3,8 +3,9 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { TaskCgroup } from '../../../runtime/host/task-cgroups.ts'
 import { launcherArguments, MAX_ARGUMENT } from '../../../runtime/launch/arguments.ts'
-import { type LaunchPlan, SANDBOX_FEATURES } from '../../../runtime/launch/plan.ts'
+import type { LaunchPlan } from '../../../runtime/launch/plan.ts'
 import { sandboxView } from '../../../runtime/launch/sandbox-view.ts'
+import { SANDBOX_FEATURES } from '../../../runtime/plan/isolation.ts'
 
 const MINIMAL: LaunchPlan = {
   task_id: 'task-1',

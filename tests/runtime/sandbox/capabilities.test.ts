@@ -4,7 +4,6 @@
  */
 import { describe, expect, test } from 'bun:test'
 import { constants } from 'node:os'
-import { SANDBOX_FEATURES } from '../../../runtime/launch/plan.ts'
 import { sandboxCapabilities } from '../../../runtime/launch/sandbox-capabilities.ts'
 import {
   PROBED,
@@ -15,6 +14,7 @@ import {
   type SandboxProbe,
 } from '../../../runtime/launch/sandbox-probe.ts'
 import { AVAILABLE } from '../../../runtime/plan/capability-set.ts'
+import { SANDBOX_FEATURES } from '../../../runtime/plan/isolation.ts'
 import { NAMESPACES } from '../../../shared/contract/runtime-request.ts'
 import { shippedLauncher } from '../../support/launchers.ts'
 import { missingSandbox, SANDBOX_UID } from '../../support/sandboxes.ts'

@@ -16,7 +16,7 @@ const settings: LaunchSettings = {
   graceMs: 500,
   maxOutputBytes: 1_000,
   baseEnvironment: { PATH: '/bin', USER: 'service' },
-  sandbox: { canFilter: true, masks: ['/run', '/data'], exposed: ['/run/x'] },
+  sandbox: { capabilities: hostWithout(), masks: ['/run', '/data'], exposed: ['/run/x'] },
 }
 const dir = taskDir('/data', 'task-1')
 const context = { dir, dirId: '7:9', cgroup: { version: 2, path: '/cgroup' } as const, mark: 'mark' }
@@ -92,7 +92,7 @@ describe('a launcher', () => {
   })
 
   test('is asked for no filter where there is none', () => {
-    const given = { ...settings, sandbox: { ...settings.sandbox, canFilter: false } }
+    const given = { ...settings, sandbox: { ...settings.sandbox, capabilities: hostWithout('seccomp') } }
     expect(launched({ sandbox }, { given, lacking: ['seccomp'] }).launch.sandbox?.features).not.toContain('seccomp')
   })
 

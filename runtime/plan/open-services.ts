@@ -5,7 +5,7 @@
  * can connect to such a service can therefore leave its sandbox. So can two tasks together: one reads the token, the
  * other connects.
  */
-import type { PlannedSandbox } from '../../shared/contract/runtime.ts'
+import type { Shared } from './isolation.ts'
 
 /** The callers that may submit tasks: every caller that can connect, or only callers with the token. */
 export const ACCESS = ['open', 'token'] as const
@@ -32,21 +32,6 @@ export interface OpenService {
   /** Whether the service is known to exist and to have no token. */
   readonly isCertain: boolean
 }
-
-/** The parts of the host that a task in a sandbox can use. */
-export interface Shared {
-  readonly network: boolean
-  /** The files of the host, as the user of the service, who can read the token file. */
-  readonly serviceFiles: boolean
-  /** The files that every user can read. Without a mount namespace a sandbox hides none. */
-  readonly publicFiles: boolean
-}
-
-export const sharedWithHost = ({ profile, namespaces }: PlannedSandbox, isRoot: boolean): Shared => ({
-  network: profile === 'linux_sandbox' && namespaces?.net !== true,
-  serviceFiles: profile === 'linux_sandbox' && namespaces?.mount !== true && !isRoot,
-  publicFiles: profile === 'linux_sandbox' && namespaces?.mount !== true,
-})
 
 /**
  * Measures, besides a mount namespace, that hide the token of this service from the task, each as an imperative clause.
