@@ -10,9 +10,8 @@ import { NAMESPACES } from '../../shared/contract/runtime-request.ts'
 import type { SettingValues } from '../../shared/settings/flags.ts'
 import { uidRange } from '../config.ts'
 import type { Verdict } from '../escape/attempts.ts'
-import { type Escapes, tryToEscape } from '../escape/escape.ts'
+import { type Escapes, NoSandbox, tryToEscape } from '../escape/escape.ts'
 import type { HostNetwork } from '../escape/host-network.ts'
-import { NoSandbox } from '../escape/neighbour.ts'
 import { ownDir } from '../host/own-dirs.ts'
 import { findSandboxPaths } from '../host/sandbox-paths.ts'
 import { SandboxUids } from '../host/sandbox-uids.ts'
@@ -27,9 +26,6 @@ import { type CgroupSettings, ownCgroups } from './own-cgroups.ts'
 /** Size of the file system that the launcher makes for /tmp and /dev/shm together. */
 const MEMORY_FILES_BYTES = 512 * 1024 * 1024
 
-/** The holder of the user of the other sandbox. No task has this name. */
-const NEIGHBOUR = '+neighbour'
-
 export type EscapeValues = SettingValues<typeof escapeSettings> &
   CgroupSettings & { readonly disableLinuxSandbox: boolean }
 
@@ -42,8 +38,7 @@ export async function doctorEscape(
   const home = ownDir('doctor')
   try {
     const launcher = launcherIn(home)
-    const uids = process.getuid?.() === 0 ? new SandboxUids(uidRange(values)) : undefined
-    const uid = uids?.forTrial()
+    const uid = process.getuid?.() === 0 ? new SandboxUids(uidRange(values)).forTrial() : undefined
     const isSandboxDisabled = values.disableLinuxSandbox
     const sandbox = {
       features: featuresOf(await trySandbox({ launcher, sandboxUid: uid, isSandboxDisabled, signal })),
@@ -54,7 +49,6 @@ export async function doctorEscape(
     await using cgroups = await ownCgroups('escape', values)
     const escapes = await tryToEscape({
       ...{ launcher, sandbox, signal },
-      ...(uids?.hasFree && { neighbourUid: uids.take(NEIGHBOUR) }),
       groupOf: (name) => cgroups.tasks?.forTask(name),
       // Where the token of a service lies.
       hiddenDirectories: HOME === undefined ? [home] : [HOME, home],

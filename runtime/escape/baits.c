@@ -24,7 +24,6 @@ bool baits_add(struct baits *baits, const char *argument) {
   else if ((value = value_of(argument, "service")) != NULL) baits->service_port = atoi(value);
   else if ((value = value_of(argument, "proxy")) != NULL) baits->proxy_port = atoi(value);
   else if ((value = value_of(argument, "pid")) != NULL) baits->pid = atoi(value);
-  else if ((value = value_of(argument, "neighbour")) != NULL) baits->neighbour = atoi(value);
   else if ((value = value_of(argument, "shm")) != NULL) baits->shm_key = atoi(value);
   else if ((value = value_of(argument, "mqueue")) != NULL) baits->queue_name = value;
   else if ((value = value_of(argument, "setuid")) != NULL) baits->setuid_program = value;

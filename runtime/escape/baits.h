@@ -32,8 +32,6 @@ struct baits {
   int proxy_port;
   /* pid=PID: a process of the host, by its number there. */
   pid_t pid;
-  /* neighbour=PID: a process in another sandbox of the same service, by its number on the host. */
-  pid_t neighbour;
   /* shm=KEY and mqueue=NAME: shared memory and a message queue of the host. */
   int shm_key;
   const char *queue_name;

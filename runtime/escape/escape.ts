@@ -5,9 +5,6 @@
  * with limits; in the default sandbox of a task; in that one with rules for its network; and in that one with the network of
  * the host. The last two need a network of its own to differ from. Each time, one sandbox runs all harmless attempts. An attempt
  * that may end the whole sandbox gets its own.
- *
- * Attempts on another sandbox of the service run in sandboxes that share processes or their files with it. Only a root
- * service gives sandboxes users of their own, which keep them apart.
  */
 import { chmodSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -22,17 +19,19 @@ import type { SandboxFeature } from '../plan/isolation.ts'
 import { type Attempt, type Listed, parseAttempts, parseList } from './attempts.ts'
 import { layBaits } from './baits.ts'
 import { type HostNetwork, inHostNetwork } from './host-network.ts'
-import { NoSandbox, startNeighbour } from './neighbour.ts'
 import { PROGRAM, putEscapeProgram } from './program.ts'
 import { type RuledNetwork, ruledNetwork } from './ruled-network.ts'
 import { type EscapeRun, verdicts, worstOf } from './verdicts.ts'
+
+/** The sandbox could not be made: nothing was tried. */
+export class NoSandbox extends Error {
+  override readonly name = 'NoSandbox'
+}
 
 export interface EscapeOptions {
   readonly launcher: LauncherProgram
   /** The sandbox of a task that requests all features of this host, without the workspace. */
   readonly sandbox: Omit<LaunchSandbox, 'workspace' | 'script'>
-  /** The user of another sandbox of the service. Undefined where it has no other. */
-  readonly neighbourUid?: number
   /** A cgroup for the sandbox of this name. Undefined if there are no cgroups. */
   readonly groupOf: (name: string) => TaskCgroup | undefined
   /** Whether the sandboxes get no memory limit even if there are cgroups. Default: false. */
@@ -82,7 +81,7 @@ export async function tryToEscape(options: EscapeOptions): Promise<Escapes> {
     const strictest = await attemptsIn(options, everywhere)
     const defaults = defaultsOf(options)
     const byDefault = await attemptsIn(defaults, everywhere)
-    const worst = await worstOnNeighbour(worstOf(strictest, byDefault, 'in the default sandbox'), defaults, listed)
+    const worst = worstOf(strictest, byDefault, 'in the default sandbox')
     if (!defaults.sandbox.features.includes('net')) return { attempts: worst, hostNetwork: ALWAYS_OF_HOST }
     const withRules = await attemptsIn(defaults, { ...everywhere, placeOfRules: place })
     const worstOfOwn = worstOf(worst, withRules, 'in a sandbox whose network has rules')
@@ -144,44 +143,6 @@ interface Surroundings {
   /** Whether the stand-in for the API requires a token. Default: false. */
   readonly hasToken?: boolean
 }
-
-/** Attempts that need a neighbour, and what their sandboxes share with the host: something else each time. */
-const ON_NEIGHBOUR = ['kill_neighbour', 'trace_neighbour', 'neighbour_files']
-const SHARED: readonly (readonly SandboxFeature[])[] = [['mount', 'user'], ['pid'], ['mount', 'pid', 'user']]
-
-/** The worse of `known` and of the attempts on a neighbour, which needs a user of its own. */
-export async function worstOnNeighbour(
-  known: Attempt[],
-  options: EscapeOptions,
-  listed: readonly Listed[],
-): Promise<Attempt[]> {
-  if (options.neighbourUid === undefined) return known
-  const { launcher, signal } = options
-  await using neighbour = await startNeighbour(launcher, {
-    sandbox: { ...sharing(options, ['pid']).sandbox, uid: options.neighbourUid },
-    wallTimeMs: (ON_NEIGHBOUR.length * SHARED.length + 1) * WALL_TIME_MS,
-    ...(signal !== undefined && { signal }),
-  })
-  const baits = [`neighbour=${neighbour.pid}`]
-  let worst = known
-  for (const shared of SHARED) {
-    const attackers = sharing(options, shared)
-    const made = new Map<string, Attempt>()
-    for (const attempt of listed.filter(({ name }) => ON_NEIGHBOUR.includes(name))) {
-      const { name } = attempt
-      const ended = await run(attackers, `escape-${name}`, baits, ['--only', name], undefined)
-      made.set(name, verdicts([attempt], ended, new Map(), { taken: [], refused: [] })[0]!)
-    }
-    const all = known.map((attempt) => made.get(attempt.name) ?? { ...attempt, verdict: 'not_applicable' as const })
-    worst = worstOf(worst, all, `with namespaces of the host: ${shared.join(', ')}`)
-  }
-  return worst
-}
-
-const sharing = (options: EscapeOptions, shared: readonly SandboxFeature[]): EscapeOptions => ({
-  ...options,
-  sandbox: { ...options.sandbox, features: options.sandbox.features.filter((feature) => !shared.includes(feature)) },
-})
 
 /** All attempts in sandboxes of one kind, with their own baits. */
 async function attemptsIn(

@@ -9,7 +9,6 @@
  *   taskmill-escape --only NAME [--bait KIND=VALUE]...  this one
  *   taskmill-escape --list                              name, `together` or `alone`, what it does
  *   taskmill-escape --keep-baits PATH...                lays out baits (keeper.c)
- *   taskmill-escape --be-neighbour                      prints its pid, and waits to be ended
  *   taskmill-escape --show-uid                          what a bait does that was started: prints its effective uid
  */
 #include <stdio.h>
@@ -62,18 +61,11 @@ static int refuse_usage(const char *complaint, const char *argument) {
   return 2;
 }
 
-static int be_neighbour(void) {
-  printf("%d\n", getpid());
-  fflush(stdout);
-  return pause(); /* until a signal ends us */
-}
-
 int main(int argc, char **argv) {
   struct baits baits = {.starter_pid = getppid()};
   const char *only = NULL;
   if (argc == 2 && strcmp(argv[1], "--list") == 0) return list_attempts(), 0;
   if (argc == 2 && strcmp(argv[1], "--show-uid") == 0) return printf("%u\n", (unsigned)geteuid()), 0;
-  if (argc == 2 && strcmp(argv[1], "--be-neighbour") == 0) return be_neighbour();
   if (argc >= 2 && strcmp(argv[1], "--keep-baits") == 0) return keep_baits(argv + 2);
   for (int i = 1; i < argc; i += 2) {
     if (i + 1 == argc) return refuse_usage("nothing stands after ", argv[i]);

@@ -78,12 +78,6 @@ static struct result read_bait(const struct baits *baits) {
   return open_of(baits->pid, NAMES, COUNT_OF(NAMES), O_RDONLY);
 }
 
-static struct result read_neighbour(const struct baits *baits) {
-  static const char *const NAMES[] = {"environ", "cwd", "mem", "root", "fd", "maps"};
-  if (baits->neighbour <= 0) return not_applicable("no other sandbox has a user of its own");
-  return open_of(baits->neighbour, NAMES, COUNT_OF(NAMES), O_RDONLY);
-}
-
 /* Who started us, or is over us, may be the launcher: its program is run again for the next task. */
 static struct result overwrite_launcher(const struct baits *baits) {
   const pid_t pids[] = {has_own_init() ? 1 : 0, baits->starter_pid};
@@ -131,7 +125,6 @@ static const struct attempt LIST[] = {
   {"init_secrets", "opens the environment or the memory of PID 1", read_init, 0, false},
   {"init_command", "reads the command line of PID 1", read_command, 0, false},
   {"host_process_files", "opens files of a process of the host", read_bait, 0, false},
-  {"neighbour_files", "opens files of a process of another sandbox", read_neighbour, 0, false},
   {"launcher_program", "opens the program of the launcher for writing", overwrite_launcher, 0, false},
   {"host_processes", "looks for processes that are not its own", see_others, 0, false},
 };

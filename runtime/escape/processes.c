@@ -21,11 +21,6 @@ static struct result kill_bait(const struct baits *baits) {
   return getsid(baits->pid) == getsid(0) ? blocked("the number is that of its own process") : opened("it may");
 }
 
-static struct result kill_neighbour(const struct baits *baits) {
-  if (baits->neighbour <= 0) return not_applicable("no other sandbox has a user of its own");
-  return judged(kill(baits->neighbour, 0));
-}
-
 static struct result kill_any(const struct baits *baits) {
   for (pid_t pid = 2; pid <= SCANNED_PIDS; pid++) {
     if (pid == baits->starter_pid || kill(pid, 0) != 0 || getsid(pid) == getsid(0)) continue;
@@ -64,10 +59,6 @@ static struct result trace_init(const struct baits *baits) {
 
 static struct result trace_bait(const struct baits *baits) {
   return baits->pid > 0 ? seize(baits->pid) : not_applicable("no process was laid out");
-}
-
-static struct result trace_neighbour(const struct baits *baits) {
-  return baits->neighbour > 0 ? seize(baits->neighbour) : not_applicable("no other sandbox has a user of its own");
 }
 
 /* The one over us that we may meddle with: PID 1 of a sandbox, else what was laid out. */
@@ -121,13 +112,11 @@ static struct result compare(const struct baits *baits) {
 
 static const struct attempt LIST[] = {
   {"kill_host", "signals a process of the host", kill_bait, 0, false},
-  {"kill_neighbour", "signals a process of another sandbox", kill_neighbour, 0, false},
   {"kill_any", "looks for any process of others that it may signal", kill_any, 0, false},
   {"kill_launcher", "signals who started it", kill_launcher, 0, false},
   {"kill_init", "kills PID 1 of its namespace", kill_init, 0, false},
   {"trace_init", "attaches to PID 1 as a debugger", trace_init, 0, false},
   {"trace_host", "attaches to a process of the host", trace_bait, 0, false},
-  {"trace_neighbour", "attaches to a process of another sandbox", trace_neighbour, 0, false},
   {"read_memory", "reads the memory of another process", read_memory, 0, false},
   {"take_descriptor", "takes a descriptor out of another process", take_descriptor, 0, false},
   {"change_host_process", "reads or sets limits and priority of a process of the host", change_bait, 0, false},

@@ -35,9 +35,9 @@ setDefaultTimeout(VM_PATIENCE_MS)
 const isRoot = process.getuid?.() === 0
 const UID = 54_321
 
-/** What needs limits by control groups, and what only root can lay out: its programs, and sandboxes with users of their own. */
+/** What needs limits by control groups, and what only root can lay out: its programs. */
 const LIMITED = ['fork_storm', 'memory', 'memory_by_descriptor', 'memory_by_files', 'memory_by_sockets']
-const OF_ROOT = ['setuid_program', 'kill_neighbour', 'trace_neighbour', 'neighbour_files']
+const OF_ROOT = ['setuid_program']
 
 const names = listed().map(({ name }) => name)
 

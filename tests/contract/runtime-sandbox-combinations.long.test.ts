@@ -39,7 +39,7 @@ const CALL_PIDFD_GETFD = 438
 
 /**
  * Makes a file and a shared memory of its own and tells the id of the memory. Then it tries what may be open of each target, a
- * line `PID FILE MEMORY`, and tells what was. It stays as a target of others until it is let go.
+ * line `PID FILE MEMORY`, and tells what was. Of its child all is. It stays as a target of others until it is let go.
  */
 const PROGRAM = `
 use strict; $| = 1; umask 077;
@@ -53,16 +53,19 @@ my $byte = ' ';
 my $here = pack 'JJ', unpack('J', pack 'p', $byte), 1;
 my $there = pack 'JJ', 4096, 1;
 sub called { $! = 0; my $got = syscall $_[0], @_[1 .. $#_]; return $got >= 0 || $!{EFAULT} }
+my $child = fork // die;
+if ($child == 0) { sleep 1000; exit }
 open my $targets, '<', 'targets' or die;
-while (<$targets>) {
+for (<$targets>, "$child /nowhere\\n") {
   my ($pid, $file, $shm) = split;
+  $pid += 0; # else a call gets its text
   my $read = '';
   my %open = (
     signal => !!(kill(0, $pid)),
     limits => !!(called(${CALLS.prlimit}, $pid, 7, 0, ' ' x 16)),
     trace => !!(called(${CALLS.ptrace}, 0x4206, $pid, 0, 0)),
     memory => !!(called(${CALLS.readMemory}, $pid, $here, 1, $there, 1, 0)),
-    compare => !!(called(${CALLS.compare}, $pid, $$, 1, 0, 0)),
+    compare => !!(called(${CALLS.compare}, $pid, $$ + 0, 1, 0, 0)),
     descriptor => !!do { my $fd = syscall ${CALL_PIDFD_OPEN}, $pid, 0; $fd >= 0 && syscall(${CALL_PIDFD_GETFD}, $fd, 1, 0) >= 0 },
     environment => !!do { open my $f, '<', "/proc/$pid/environ"; $f && <$f> },
     directory => !!(opendir(my $cwd, "/proc/$pid/cwd/")),
@@ -70,8 +73,10 @@ while (<$targets>) {
     file => !!(open(my $found, '<', $file)),
     'shared memory' => !!(length $shm && shmread($shm, $read, 0, 8) && $read ne $mark),
   );
-  print "$pid: $_\\n" for grep { $open{$_} } sort keys %open;
+  my $name = $pid == $child ? 'child' : $pid;
+  print "$name: $_\\n" for grep { $open{$_} } sort keys %open;
 }
+kill 'KILL', $child;
 print "done\\n";
 until (-e 'go') { select undef, undef, undef, 0.02 }
 `
@@ -122,6 +127,15 @@ function openBetween(attacker: Combination, target: Combination | 'service'): st
   ]
 }
 
+/** What the task has of its own child. A /proc of the host does not have it by its number in a pid namespace. */
+function openOfChild({ mount, pid }: Combination): string[] {
+  const inProc = mount || !pid ? ['directory', 'environment', 'output'] : []
+  return ['compare', 'descriptor', 'limits', 'memory', 'signal', 'trace', ...inProc].toSorted()
+}
+
+const outputWith = ({ memory, namespaces }: Running, open: readonly string[]) =>
+  [memory, ...open, ...openOfChild(namespaces).map((what) => `child: ${what}`), 'done', ''].join('\n')
+
 async function attackEachOther(runtime: Runtime, combinations: readonly Combination[], hasUsers: boolean) {
   const neighbour = await start(runtime, NEIGHBOUR, hasUsers)
   const tasks = await Promise.all(combinations.map((namespaces) => start(runtime, namespaces, hasUsers)))
@@ -135,15 +149,12 @@ async function attackEachOther(runtime: Runtime, combinations: readonly Combinat
           ...openBetween(task.namespaces, NEIGHBOUR).map((what) => `${neighbour.pid}: ${what}`),
           ...openBetween(task.namespaces, 'service').map((what) => `${runtime.process.pid}: ${what}`),
         ]
-    expect([task.namespaces, await outputOf(task)]).toEqual([
-      task.namespaces,
-      [task.memory, ...open, 'done', ''].join('\n'),
-    ])
+    expect([task.namespaces, await outputOf(task)]).toEqual([task.namespaces, outputWith(task, open)])
   }
   const open = hasUsers
     ? []
     : tasks.flatMap(({ pid, namespaces }) => openBetween(NEIGHBOUR, namespaces).map((what) => `${pid}: ${what}`))
-  expect(await outputOf(neighbour)).toBe([neighbour.memory, ...open, 'done', ''].join('\n'))
+  expect(await outputOf(neighbour)).toBe(outputWith(neighbour, open))
   for (const { id, workspace } of [...tasks, neighbour]) {
     writeFileSync(join(workspace, 'go'), '')
     expect((await runtime.ended(id)).status).toBe('success')

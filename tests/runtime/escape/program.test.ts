@@ -6,7 +6,7 @@
 import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync } from 'node:fs'
 import { type Attempt, parseAttempts, type Verdict } from '../../../runtime/escape/attempts.ts'
-import { type EscapePlace, escapePlace, listed } from '../../support/escape.ts'
+import { escapePlace, listed } from '../../support/escape.ts'
 import { withoutCalls } from '../../support/hosts.ts'
 import { mustSandbox } from '../../support/must-sandbox.ts'
 
@@ -33,12 +33,6 @@ const THROUGH_PROXY = [
   ...listed().flatMap(({ name }) => (name.startsWith('proxy_') ? [name] : [])),
   ...['metadata_named', 'metadata_trailing_dot'],
 ]
-
-const ON_NEIGHBOUR = ['kill_neighbour', 'trace_neighbour', 'neighbour_files']
-
-/** Who keeps the baits, as a process of another sandbox. */
-const neighbourOf = ({ baits }: EscapePlace) =>
-  baits.list.flatMap((bait) => (bait.startsWith('pid=') ? ['--bait', `neighbour=${bait.slice('pid='.length)}`] : []))
 
 /** A proxy that lets everything through. It makes no connection. */
 function openProxy() {
@@ -91,13 +85,12 @@ test.skipIf(!isRoot)('as root and outside of a sandbox nearly everything is open
   await using place = await escapePlace(['/run', '/var/tmp'])
   using proxy = openProxy()
   const before = readdirSync(place.workspace)
-  const attempts = await place.attempts([], [...proxy.bait, ...neighbourOf(place)])
+  const attempts = await place.attempts([], [...proxy.bait])
   const open = named(attempts, 'open')
   expect(open.length).toBeGreaterThan(attempts.length * 0.6)
   expect(open).toEqual(expect.arrayContaining([...OPEN_TO_ALL, ...SOCKETS]))
   expect(open).toEqual(expect.arrayContaining([...NETWORK_OF_ROOT, ...NETWORK_OF_HOST, ...THROUGH_PROXY]))
   const ofRoot = ['read_shadow', 'kill_host', 'trace_host', 'take_descriptor', 'host_process_files', 'write_system']
-  expect(open).toEqual(expect.arrayContaining(ON_NEIGHBOUR))
   expect(open).toEqual(
     expect.arrayContaining([...ofRoot, 'become_other', 'capabilities', 'no_new_privs', 'disk_quota']),
   )
@@ -111,11 +104,10 @@ test.skipIf(!isRoot)('as root and outside of a sandbox nearly everything is open
 test.skipIf(!isRoot)('as a user it finds open what a user may (needs root to become one)', async () => {
   await using place = await escapePlace(['/var/tmp'])
   const asUser = ['setpriv', `--reuid=${UID}`, `--regid=${UID}`, '--clear-groups']
-  const attempts = await place.attempts(asUser, neighbourOf(place))
+  const attempts = await place.attempts(asUser)
   expect(named(attempts, 'open')).toEqual(expect.arrayContaining([...OPEN_TO_ALL, ...SOCKETS, 'no_new_privs']))
   const blocked = ['read_shadow', 'kill_host', 'trace_host', 'become_root', 'write_system', 'mknod_block', 'reboot']
   expect(named(attempts, 'blocked')).toEqual(expect.arrayContaining([...blocked, ...NETWORK_OF_ROOT, 'mount_tmpfs']))
-  expect(named(attempts, 'blocked')).toEqual(expect.arrayContaining(ON_NEIGHBOUR))
   expect(named(attempts, 'open')).toEqual(expect.arrayContaining(NETWORK_OF_HOST))
   expect(named(attempts, 'not_applicable')).toEqual(
     expect.arrayContaining(listed().flatMap(({ name }) => (name.startsWith('proxy_') ? [name] : []))),
