@@ -41,11 +41,8 @@ export interface ForwardingParts {
 
 export function forwarderOf(app: AnyElysia, { keeper: { others }, maxBodyBytes }: ForwardingParts): Forward {
   return async (request, named, { traceId, body, waitMs }) => {
-    if (others.isHere(named)) return undefined
-    const place = await others.find(named)
-    if (place === undefined || place.isHere) return undefined
-    const { owner } = place
-    if (owner === undefined) throw noOwner('the graph is being taken over by another replica')
+    const owner = await others.ownerOf(named)
+    if (owner === undefined) return undefined
     if (request.headers.has(others.hopHeader)) throw noOwner(`replica ${owner.id} has the graph now`)
     const { method, signal } = request
     const headers = copied(request.headers, OWN_REQUEST_HEADERS)

@@ -143,7 +143,7 @@ export const NO_OTHERS: OtherReplicas = {
   isHere: () => true,
   unreadable: async () => [], // a file that cannot be read stops the start
   removeUnreadable: async () => false,
-  find: async () => undefined,
+  ownerOf: async () => undefined,
   all: async () => ({ live: [], gone: [] }),
   ask: async ({ id }) => {
     throw noOwner(`there is no replica ${id}`)

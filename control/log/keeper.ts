@@ -119,12 +119,6 @@ export interface OtherReplica extends AskedReplica {
   readonly leaseMs: number
 }
 
-/** Where a graph is. Neither here nor with an owner: nobody has it at the moment. */
-export interface Place {
-  readonly isHere: boolean
-  readonly owner?: AskedReplica
-}
-
 export interface ReplicaRequest {
   readonly method: string
   /** With its query. */
@@ -170,10 +164,10 @@ export interface OtherReplicas {
   /** Removes a graph that was set aside. False if there is no such graph. Rejects with 503. */
   removeUnreadable(graphId: string): Promise<boolean>
   /**
-   * Adopts the graph if its owner is gone. Undefined if callers find no such graph. Rejects with 503, and with
-   * `Unreadable`.
+   * The replica that has the graph. Undefined if the graph is here, or callers find it nowhere. Adopts it if its owner is
+   * gone. Rejects with 503 while it has no owner, and with `Unreadable`.
    */
-  find(named: NamedGraph): Promise<Place | undefined>
+  ownerOf(named: NamedGraph): Promise<AskedReplica | undefined>
   /**
    * Replicas that nobody has declared dead, this one included, and the numbers of those that are gone and whose graphs
    * nobody has adopted yet.

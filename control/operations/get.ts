@@ -88,10 +88,9 @@ export async function pollCall(
   const graph = store.graph(graphId)
   const sibling = graph === undefined ? undefined : store.taskIn(graph, handleId)
   if (sibling?.type === 'mcp') return await recordOf(sibling, resultFiles)
-  const known = { taskId: handleId }
   const { others } = keeper
-  const place = others === undefined || others.isHere(known) ? undefined : await others.find(known)
-  if (place !== undefined && !place.isHere) return await pollElsewhere(others!, place.owner, handleId)
+  const owner = await others.ownerOf({ taskId: handleId })
+  if (owner !== undefined) return await pollElsewhere(others, owner, handleId)
   const task = callOf(store, handleId)
   return task === undefined ? undefined : await recordOf(task, resultFiles)
 }
@@ -101,10 +100,9 @@ const recordOf = async (task: Task, resultFiles: ResultReader): Promise<HandleRe
 
 async function pollElsewhere(
   others: OtherReplicas,
-  owner: AskedReplica | undefined,
+  owner: AskedReplica,
   handleId: string,
 ): Promise<HandleRecord | undefined> {
-  if (owner === undefined) throw noOwner('the call is being taken over by another replica')
   const path = `/mcp/tasks/${encodeURIComponent(handleId)}`
   const answer = await others.ask(owner, { method: 'GET', path, headers: new Headers() })
   if (answer.status === 404) return undefined

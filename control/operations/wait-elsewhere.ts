@@ -4,7 +4,6 @@ import { ServiceError } from '../../shared/contract/errors.ts'
 import { WaitedGraph } from '../../shared/contract/replicas.ts'
 import { checkOf } from '../json/schema-check.ts'
 import type { Keeper } from '../log/keeper.ts'
-import { noOwner } from '../log/no-owner.ts'
 
 export interface WaitElsewhereParts {
   readonly keeper: Pick<Keeper, 'others'>
@@ -22,11 +21,8 @@ export async function waitElsewhere(
   waitMs: number,
   { traceId, signal }: Caller,
 ): Promise<WaitedGraph | undefined> {
-  if (others.isHere({ graphId })) return undefined
-  const place = await others.find({ graphId })
-  if (place === undefined || place.isHere) return undefined
-  const { owner } = place
-  if (owner === undefined) throw noOwner('the graph is being taken over by another replica')
+  const owner = await others.ownerOf({ graphId })
+  if (owner === undefined) return undefined
   const path = `/replicas/graphs/${encodeURIComponent(graphId)}/wait?wait_ms=${waitMs}`
   const headers = new Headers({ 'x-trace-id': traceId })
   const answer = await others.ask(owner, { method: 'GET', path, headers, signal, waitMs })

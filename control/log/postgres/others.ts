@@ -18,7 +18,6 @@ import {
   type NamedGraph,
   type OtherReplica,
   type OtherReplicas,
-  type Place,
   type ReplicaRequest,
   Unreadable,
   type UnreadableGraph,
@@ -63,23 +62,22 @@ export class Others implements OtherReplicas {
     return ('graphId' in named ? store.graph(named.graphId) : store.get(named.taskId)) !== undefined
   }
 
-  async find(named: NamedGraph): Promise<Place | undefined> {
+  async ownerOf(named: NamedGraph): Promise<AskedReplica | undefined> {
     const { rows, takeover } = this.#options
-    if (('graphId' in named ? named.graphId : named.taskId).includes('\0')) return undefined
+    if (this.isHere(named) || ('graphId' in named ? named.graphId : named.taskId).includes('\0')) return undefined
     try {
       const found = await rows.adoptions.find(named)
       if (found === undefined) return undefined
       const { owner, address } = found
       if (found.unreadable !== undefined) throw new Unreadable(found.graphId, found.unreadable)
       if (address === undefined) {
-        const isAdopted = await takeover.adoptOne(found)
-        if (isAdopted && !this.isHere(named)) return await this.find(named) // it was set aside
-        return { isHere: isAdopted }
+        if (!(await takeover.adoptOne(found))) throw takenOver()
+        return this.isHere(named) ? undefined : await this.ownerOf(named) // it was set aside
       }
       // What this replica accepts or removes just now has rows. An adopted graph is perhaps not built yet.
-      if (owner === rows.replicas.id && takeover.isOwnNumber(found.ordinal)) return undefined
-      if (owner === rows.replicas.id) return { isHere: this.isHere(named) }
-      return address === '' ? { isHere: false } : { isHere: false, owner: { id: owner, address } }
+      if (owner === rows.replicas.id && (takeover.isOwnNumber(found.ordinal) || this.isHere(named))) return undefined
+      if (owner === rows.replicas.id || address === '') throw takenOver()
+      return { id: owner, address }
     } catch (error) {
       if (error instanceof ServiceError) throw error
       throw unavailable(messageOf(error), error)
@@ -236,6 +234,8 @@ export class Others implements OtherReplicas {
     throw noOwner(`replica ${owner.id} at ${owner.address} answers ${answer.status}: ${text}`)
   }
 }
+
+const takenOver = () => noOwner('the graph is being taken over by another replica')
 
 /** The service that answers instead of replica `id`: the address may be wrong, or belong to a successor. */
 function strangerIn({ headers, status }: Response, id: number): string | undefined {

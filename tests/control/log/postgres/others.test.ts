@@ -53,5 +53,5 @@ test('a graph that is set aside because somebody asks for it is unreadable at on
   }
   const store = { graph: () => undefined }
   const others = new Others({ rows, takeover, store, token: undefined } as unknown as OthersOptions)
-  await expect(others.find({ graphId: 'g' })).rejects.toThrow(Unreadable)
+  await expect(others.ownerOf({ graphId: 'g' })).rejects.toThrow(Unreadable)
 })
