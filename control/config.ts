@@ -89,7 +89,7 @@ export const databaseSettings = {
   database: addresses({
     variable: 'SERVICE_DATABASE_URLS',
     value: 'url',
-    help: 'Address of a PostgreSQL server: postgres://user:password@host:5432/database, with sslmode=, sslrootcert=FILE, prepare=false or host=DIRECTORY (of a Unix socket) after a ?. Primary and standbys are an address each. Arguments are visible to other users of the machine: with a password, use --database-file.',
+    help: 'Address of a PostgreSQL server: postgres://user:password@host:5432/database, with sslmode=, sslrootcert=FILE, prepare=false or host=DIRECTORY (of a Unix socket) after a ?. Primary and standbys are an address each. With a password, use --database-file: others see arguments.',
   }),
   databaseFile: text({
     value: 'file',
@@ -208,13 +208,13 @@ export const controlSettings = {
   runtimeUrl: runtimeServices({
     variable: 'SERVICE_RUNTIME_URL',
     default: 'http://127.0.0.1:18080',
-    help: 'A runtime service, which runs tasks of type runtime: its base URL (unix:/path for a Unix socket), or name=URL, then its labels: gpu-1=http://10.0.0.7:18080,gpu,zone=a. Without a name it is called default. In the variable, spaces separate several. With a database, address and labels count at this replica; what callers add, drain and remove counts at all.',
+    help: 'A runtime service for tasks of type runtime: its base URL (unix:/path for a Unix socket), or name=URL, then labels: gpu-1=http://10.0.0.7:18080,gpu,zone=a. Without a name it is called default. In the variable, spaces separate several.',
   }),
   runtimeTokenFile: filesByRuntime({
     help: 'File with the token of one runtime service of --runtime-url, by its name: gpu-1=/etc/taskmill/gpu-1.token. The others get that of SERVICE_RUNTIME_TOKEN.',
   }),
   withRuntime: flag({
-    help: 'Start taskmill-runtime as the runtime service default if none answers at its --runtime-url, restart it when it exits, and stop it with this service. The executable comes from the directory of this one, else from PATH. It uses the same data directory. If no token is set, it gets its own, in runtime-token of that directory.',
+    help: 'Start taskmill-runtime as the runtime service default if none answers at its --runtime-url, restart it when it exits, and stop it with this service. The executable comes from the directory of this one, else from PATH. Without a token it gets its own, in runtime-token of the data directory.',
   }),
   runtimeAwayTimeout: duration({
     default: '5m',

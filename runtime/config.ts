@@ -278,7 +278,7 @@ export const serveSettings = {
     range: `1 to ${MAX_UID}`,
     parse: uidRangeOf,
     absent: { first: 0, last: 0 },
-    help: 'User ids of tasks in linux_sandbox when the service runs as root: one for each sandbox that runs, never shared by two, nor by two services of this host. Never root. Pick ids that own no file and no process of the host: files of unmapped users and of squashing file servers belong to 65534 (nobody).',
+    help: 'User ids of tasks in linux_sandbox when the service runs as root: one for each sandbox that runs, never root. Pick ids that own no file and no process of the host; 65534 (nobody) owns files of unmapped users.',
   } satisfies Setting<UidRange>,
   sandboxUid: optionalInteger({
     value: 'uid',

@@ -15,13 +15,13 @@ import { controlLogEvents } from '../shared/logs/events/control.ts'
 import { CONTEXT_FIELDS } from '../shared/logs/events/event.ts'
 import { runtimeLogEvents } from '../shared/logs/events/runtime.ts'
 import { describedControl, describedRuntime } from './described-apps.ts'
-import { eventsTable } from './events-table.ts'
+import { eventsList } from './events-list.ts'
 import { fieldsList } from './fields-list.ts'
 import { graphFileSchema } from './graph-schema.ts'
 import { limitsLists } from './limits-page.ts'
 import { markdownTable } from './markdown-table.ts'
 import { commonFields, logFieldsTable, logList, metricsList } from './operations-lists.ts'
-import { parametersList, routesTable } from './routes.ts'
+import { parametersList, routesList } from './routes.ts'
 import { replaceSection, sectionOf, settingsBeside, settingsList } from './settings-list.ts'
 
 const ROOT = dirname(import.meta.dir)
@@ -65,8 +65,8 @@ export function currentHttpPage(): string {
   return pageWith(HTTP, {
     'fields of a task': fieldsList(TaskInput, ['when']),
     'fields of a graph': fieldsList(GraphFields),
-    'kinds of events': eventsTable(),
-    'control routes': routesTable(routes),
+    'kinds of events': eventsList(),
+    'control routes': routesList(routes),
     'control parameters': parametersList(routes),
   })
 }
@@ -76,7 +76,7 @@ export function currentRuntimePage(): string {
   const routes = describedRoutes(describedRuntime())
   return pageWith(RUNTIME, {
     'fields of a runtime task': fieldsList(SubmitTaskRequest, ['sandbox.namespaces']),
-    'runtime routes': routesTable(routes),
+    'runtime routes': routesList(routes),
     'runtime parameters': parametersList(routes),
   })
 }

@@ -2,12 +2,14 @@
 import type { TSchema } from '@sinclair/typebox'
 import type { Answer, DescribedRoute, RouteDescription } from '../shared/http/openapi/route.ts'
 import { listed } from './fields-list.ts'
-import { markdownTable } from './markdown-table.ts'
 
-/** A route that exists below a graph as well has one row, with a `+`. Throws if a route is not described. */
-export function routesTable(routes: readonly DescribedRoute[]): string {
+/**
+ * The routes with their query parameters, answers and refusals. A route that exists below a graph as well has one item, with a
+ * `+`. Throws if a route is not described.
+ */
+export function routesList(routes: readonly DescribedRoute[]): string {
   const known = new Set(routes.map(({ method, path }) => `${method} ${path}`))
-  const rows = routes
+  return routes
     .map((route) => ({ ...route, description: descriptionOf(route) }))
     .filter(({ method, path }) => !path.startsWith(OF_GRAPH) || !known.has(`${method} ${ofService(path)}`))
     .map(({ method, path, description: { summary, query = {}, answers, errors = {} } }) => {
@@ -15,9 +17,10 @@ export function routesTable(routes: readonly DescribedRoute[]): string {
       const parameters = Object.keys(query).map((name) => `\`${name}\``)
       const given = Object.entries(answers).map(([status, answer]) => `${status}${bodyOf(answer)}`)
       const statuses = [given, Object.keys(errors)].map((some) => some.join(', ')).filter(Boolean)
-      return [`\`${method} ${path}\`${isTwofold ? ' +' : ''}`, summary, parameters.join(', '), statuses.join('; ')]
+      const parts = [summary, parameters.length === 0 ? '' : `Query: ${parameters.join(', ')}`, statuses.join('; ')]
+      return `- \`${method} ${path}\`${isTwofold ? ' +' : ''}. ${parts.filter(Boolean).join('. ')}`
     })
-  return markdownTable(['method and path', 'what it does', 'query', 'answers; refusals'], rows)
+    .join('\n')
 }
 
 const OF_SERVICE = '/tasks/{id}'
