@@ -115,7 +115,7 @@ export const controlSettings = {
     variable: 'SERVICE_DATA_DIR',
     default: 'data',
     value: 'directory',
-    help: 'Directory for state.json, the journal and large results. Created if missing. One service per directory.',
+    help: 'Directory for the log, state.json and large results. Created if missing. One service per directory.',
   }),
   maxConcurrency: integer({
     variable: 'SERVICE_MAX_CONCURRENCY',
@@ -130,7 +130,7 @@ export const controlSettings = {
     default: '30s',
     minMs: 10,
     maxMs: 24 * HOUR_MS,
-    help: 'Interval between writes of state.json. Nothing is written when nothing changed. Accepted graphs do not wait for it: the journal holds them.',
+    help: 'Interval between snapshots, which compact the log and write state.json. Nothing is written when nothing changed. Accepted graphs do not wait for it: the journal holds them.',
   }),
   shutdownTimeout: duration({
     variable: 'SERVICE_SHUTDOWN_TIMEOUT',

@@ -37,7 +37,6 @@ import { RemoteRemovals } from './executors/runtime/remote-removals.ts'
 import { RuntimeExecutor } from './executors/runtime/runtime.ts'
 import type { Kept, RuntimeServiceOptions } from './executors/runtime/service.ts'
 import { SkillsDirectory } from './executors/skills.ts'
-import { raiseFormat } from './log/data-format.ts'
 import { refuseDatabaseDirectory } from './log/database-mark.ts'
 import { EmbeddedKeeper } from './log/embedded-keeper.ts'
 import { EventNumbers } from './log/event-numbers.ts'
@@ -210,7 +209,6 @@ async function embeddedStorage(config: ControlConfig, { signals, log }: Host): P
   const recovered = await signals.unlessStopped(recover(config.dataDir))
   const { lastSeq, lastOrdinal } = recovered
   const { dataDir, persistInterval: intervalMs, eventHistory: maxEvents } = config
-  raiseFormat(dataDir)
   const numbers = new EventNumbers({ dataDir, lastSeq, log })
   const store = new TaskStore({ lastSeq: numbers.start, lastOrdinal })
   for (const graph of recovered.graphs) runSync(store.recover(graph))

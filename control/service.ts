@@ -228,14 +228,14 @@ export class ControlService {
     }
   }
 
-  /** False when the disk does not take it: the journal still holds what the state file lacks. */
+  /** False when the disk does not take it: the journal still holds what the packs lack. */
   async #writeLastState(): Promise<boolean> {
     try {
       await this.#parts.storage.keeper.stop()
       return true
     } catch (error) {
       const isShared = this.#parts.storage.shared !== undefined
-      const message = isShared ? 'cannot keep the last changes in the database' : 'cannot write the state file'
+      const message = isShared ? 'cannot keep the last changes in the database' : 'cannot write the last snapshot'
       this.#host.log.error(message, { cause: String(error) })
       return false
     }

@@ -89,6 +89,9 @@ export class Graph {
   acceptedSeq = 0
   /** Whether callers see the graph. False while the graph is being submitted. */
   isAccepted = false
+  /** The pack on disk that has the graph, 0 if there is none, and the bytes that it takes there (`log/packs.ts`). */
+  pack = 0
+  packBytes = 0
 
   constructor(
     { id, ordinal, traceId, traceState, createdAt, options = NO_GRAPH_OPTIONS }: GraphIdentity,

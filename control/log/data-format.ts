@@ -14,7 +14,10 @@ import { isObject, jsonOrUndefined } from '../../shared/text/json.ts'
 import { refuseAccess, refuseFile } from './unreadable-file.ts'
 
 /** The format that this service writes. It reads all formats up to it. */
-export const DATA_FORMAT = 1
+export const DATA_FORMAT = 2
+
+/** The format from which on packs hold what the journal no longer has. Before, the state file did. */
+export const PACKS_FORMAT = 2
 
 /** The format of a directory without `format.json`. */
 const FIRST_FORMAT = 1
@@ -27,16 +30,16 @@ interface Format {
   readonly written_by: string
 }
 
-/** Throws `UsageError` if `dataDir` has a newer format than `known`. Changes nothing. */
-export function refuseNewerFormat(dataDir: string, known = DATA_FORMAT): void {
+/** The format of `dataDir`. Throws `UsageError` if it is newer than `known`. Changes nothing. */
+export function refuseNewerFormat(dataDir: string, known = DATA_FORMAT): number {
   const { format, written_by } = formatOf(dataDir)
-  if (format <= known) return
+  if (format <= known) return format
   throw new UsageError(
     `the data directory ${dataDir} was written by a newer taskmill-control (${written_by}, its format is ${format}, this one knows ${known}): use that one, or choose another directory with --data-dir`,
   )
 }
 
-/** Marks `dataDir` with `format`, unless it has that already. Called before anything of that format is written. */
+/** Marks `dataDir` with `format`, unless it has that already. Called before files are removed that an older service needs. */
 export function raiseFormat(dataDir: string, format = DATA_FORMAT): void {
   if (formatOf(dataDir).format >= format) return
   const path = formatPath(dataDir)

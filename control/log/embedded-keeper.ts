@@ -22,7 +22,7 @@ export interface EmbeddedKeeperOptions extends Pick<JournalOptions, 'syncFile'> 
   /** Has the recovered graphs already. */
   readonly store: TaskStore
   readonly numbers: EventNumbers
-  readonly recovered: Pick<Recovered, 'graphs' | 'history' | 'idempotencyKeys' | 'lastSeq' | 'segments'>
+  readonly recovered: Recovered
   readonly dataDir: string
   /** Milliseconds between two snapshots. */
   readonly intervalMs: number
@@ -62,7 +62,7 @@ export class EmbeddedKeeper implements Keeper {
     this.#persistence = new Persistence({
       ...{ store, journal, idempotencyKeys, resultFiles, history, events, dataDir, intervalMs, log },
       reserve: new DiskReserve(dataDir),
-      isStateFileBehind: segments !== undefined,
+      recovered,
     })
     for (const numbered of unnumbered) this.#persistence.noteNumbered(numbered(store.nextSeq(), Date.now()))
   }

@@ -11,13 +11,19 @@
  * - `x`: the list for which a task with `for_each` has children
  * - `h`: past events, in the files of the history (`event-history.ts`)
  *
+ * Packs (`packs.ts`) consist of frames, too:
+ *
+ * - `p`: the beginning of a pack
+ * - `c`: a graph, or a part of a large one
+ * - `o`: numbers of graphs that older packs have and that are gone
+ *
  * `synced` is the number of bytes of the segment known to be on disk when the frame was written. An invalid frame
  * behind the highest mark is a torn tail: the process or the machine stopped during the write, and nobody got an
  * answer. An invalid frame before the mark is damage. Zeros behind the last frame are preallocated
  * (`preallocation.ts`).
  */
 
-export type FrameKind = 'g' | 't' | 'r' | 'd' | 'h' | 'x'
+export type FrameKind = 'g' | 't' | 'r' | 'd' | 'h' | 'x' | 'p' | 'c' | 'o'
 
 export interface Frame {
   readonly kind: FrameKind
@@ -31,7 +37,7 @@ export const LINE_END = 0x0a
 /** Checksum, length, synced, kind, and the four bytes between and after them. */
 const HEADER_BYTES = 8 + 1 + 10 + 1 + 10 + 1 + 1 + 1
 
-const HEADER = /^([0-9a-f]{8}) (\d{10}) (\d{10}) ([gtrdhx])$/
+const HEADER = /^([0-9a-f]{8}) (\d{10}) (\d{10}) ([gtrdhxpco])$/
 
 /** Bytes of a `FrameBuffer`: at first, and at most while it is empty. */
 const FIRST_BUFFER_BYTES = 64 * 1024
@@ -158,7 +164,8 @@ export function decodeSegment(bytes: Uint8Array): Segment {
 const isPreallocated = (bytes: Uint8Array, at: number): boolean =>
   bytes[at] === 0 && bytes.subarray(at).every((byte) => byte === 0)
 
-function frameAt(bytes: Uint8Array, at: number): (Frame & { readonly synced: number }) | undefined {
+/** The whole frame at `at`. Undefined if there is none. */
+export function frameAt(bytes: Uint8Array, at: number): (Frame & { readonly synced: number }) | undefined {
   const start = at + HEADER_BYTES
   if (start >= bytes.length || bytes[start - 1] !== LINE_END) return undefined
   const header = HEADER.exec(String.fromCharCode(...bytes.subarray(at, start - 1)))

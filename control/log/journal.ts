@@ -1,15 +1,15 @@
 /**
- * The journal: all changes since the state file was written. A change is on disk before a caller sees it.
+ * The journal: the newest part of the log, all changes since the last snapshot. A change is on disk before a caller sees it.
  *
  * `write` appends a frame to the newest segment at once; the frame survives a kill of the process. `sync` makes frames
  * survive a power cut; one `fdatasync` serves all waiting callers (`group-commit.ts`). `append` is for frames that are
  * needed only once they are synced: they are buffered, and the next sync writes them together. A large frame gets a
  * file of its own, which becomes a segment between the newest one and a new one. A snapshot starts a new segment, and
- * removes the older ones once the state file is in place.
+ * removes the older ones once a pack has taken their place (`packs.ts`).
  *
  * If the disk refuses a write, the written part is cut off, callers get a 503, and their changes are dropped. Outcomes
  * of tasks stay in memory and are written once the disk has space again. After a failed sync the journal is distrusted,
- * because the kernel may have dropped unwritten pages. A new segment and a new state file end the distrust. After each
+ * because the kernel may have dropped unwritten pages. A new segment and a snapshot end the distrust. After each
  * sync the journal checks the data directory (`shared/files/held-directory.ts`). If the directory is lost, only a restart
  * helps.
  */
@@ -253,7 +253,7 @@ export class Journal {
     if (!this.isLost) {
       if (!this.isDistrusted) {
         const cause = messageOf(error)
-        this.#log.error('the journal cannot be relied on until the state file is written anew', { cause })
+        this.#log.error('the journal cannot be relied on before the next snapshot', { cause })
       }
       this.#distrusted = this.#segment.number
     }
@@ -261,13 +261,11 @@ export class Journal {
   }
 
   /**
-   * Starts a new segment, unless the newest one is empty and trusted. Returns the number of the newest segment after a
-   * sync of the older ones, which may fail.
+   * Starts a new segment. Returns its number after a sync of the older ones, which may fail.
    */
   async startSegment(): Promise<number> {
     this.#writeAppended()
-    const { number, length } = this.#segment
-    if (length > 0 || this.#distrusted === number) this.#continueIn(new Segment(this.#dataDir, number + 1))
+    this.#continueIn(new Segment(this.#dataDir, this.#segment.number + 1))
     this.#largeBytes = 0
     const started = this.#segment.number
     await this.sync().catch(() => {})

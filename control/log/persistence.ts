@@ -25,16 +25,13 @@ import { UnwrittenChanges } from './unwritten-changes.ts'
 const OUTCOME_WAIT_MS = 20
 
 /**
- * Bytes of journal that trigger a snapshot before its interval. A smaller limit writes the state file all the time. A
- * larger one makes a start replay the journal for seconds.
+ * Bytes of journal that trigger a snapshot before its interval. A smaller limit writes graphs that go on changing all the
+ * time. A larger one makes a start replay the journal for seconds.
  */
 const MAX_JOURNAL_BYTES = 64 * 1024 * 1024
 
-/**
- * The journal may also grow to this many times the size of the state file, because a large state file is costly to
- * write.
- */
-const STATE_FILES_OF_JOURNAL = 2
+/** The journal may also grow to this many times the size of the last pack: the next one may be as costly. */
+const PACKS_OF_JOURNAL = 2
 
 export interface PersistenceOptions extends SnapshotOptions {
   readonly reserve: DiskReserve
@@ -48,7 +45,7 @@ export class Persistence {
   readonly #options: PersistenceOptions
   readonly #changed = new UnwrittenChanges()
   readonly #disk: DiskHealth
-  readonly #snapshots: Snapshots
+  readonly snapshots: Snapshots
   readonly #snapshotTimer: Timer
   #writeTimer: Timer | undefined
   /** Time from which a refused request may trigger a snapshot. */
@@ -63,13 +60,14 @@ export class Persistence {
       () => journal.continueInReserve(reserve),
       () => this.#writeLater(RETRY_MS),
     )
-    this.#snapshots = new Snapshots(options, { flush: () => this.flush(), carry: (task) => this.#noteChange(task) })
-    this.#snapshotTimer = setInterval(() => void this.#snapshots.takeOrLog(), options.intervalMs)
+    this.snapshots = new Snapshots(options, { flush: () => this.flush(), carry: (task) => this.#noteChange(task) })
+    this.#snapshotTimer = setInterval(() => void this.snapshots.takeOrLog(), options.intervalMs)
     options.events.flush = () => this.flush()
     options.store.watch((change, seq) => this.#watch(change, seq))
   }
 
   #watch(change: Change, seq: number): void {
+    this.snapshots.noteChange('graph' in change ? change.graph : change.task.graph)
     switch (change.kind) {
       case 'graph-recovered':
         return
@@ -154,8 +152,8 @@ export class Persistence {
   #writeChanged(): void {
     const { journal, events } = this.#options
     events.written(this.#changed.writeWith((states) => this.#disk.writeWithReserve(() => journal.write('t', [states]))))
-    const maxBytes = Math.max(MAX_JOURNAL_BYTES, STATE_FILES_OF_JOURNAL * this.#snapshots.stateFileSize)
-    if (journal.size > maxBytes) void this.#snapshots.takeOrLog()
+    const maxBytes = Math.max(MAX_JOURNAL_BYTES, PACKS_OF_JOURNAL * this.snapshots.packBytes)
+    if (journal.size > maxBytes) void this.snapshots.compactOrLog()
   }
 
   /**
@@ -233,7 +231,7 @@ export class Persistence {
     if (fault === undefined) return
     if (!journal.isLost && Date.now() >= this.#nextRescue) {
       this.#nextRescue = Date.now() + RETRY_MS
-      void this.#snapshots.takeOrLog()
+      void this.snapshots.compactOrLog()
     }
     throw storageUnavailable(fault)
   }
@@ -305,7 +303,7 @@ export class Persistence {
    */
   async stop(): Promise<void> {
     clearInterval(this.#snapshotTimer)
-    await this.#snapshots.takeLast()
+    await this.snapshots.takeLast()
     clearTimeout(this.#writeTimer)
     this.flush() // requests may have changed something meanwhile
     await this.#options.journal.close()

@@ -1,14 +1,15 @@
 /**
- * Recovery: reads the state file and the journal at a start.
+ * Recovery: reads the log at a start: the packs, then the segments of the journal after them.
  *
- * All files are read and checked before any is changed. `replay.ts` combines the state file and the journal. A torn
- * tail of a segment is cut off. Any other damage ends the start.
+ * The state file is read only where there is no log, or one of an earlier version, whose segments come after the state file.
+ * All files are read and checked before any is changed. `replay.ts` combines them. A torn tail of a segment is cut off. Any
+ * other damage ends the start.
  */
 import { join } from 'node:path'
 import { UsageError } from '../../shared/contract/errors.ts'
 import type { ProcessIdentity } from '../../shared/process/processes.ts'
 import type { Graph, Task } from '../graph/graph.ts'
-import { refuseNewerFormat } from './data-format.ts'
+import { PACKS_FORMAT, refuseNewerFormat } from './data-format.ts'
 import type { EventRow, NumberedChange } from './event-rows.ts'
 import { type FoundHistory, findHistory, lastKept } from './found-history.ts'
 import { GcSchedule } from './gc-schedule.ts'
@@ -16,12 +17,14 @@ import type { KeptKey } from './idempotency.ts'
 import { readIdempotencyKeys } from './idempotency-file.ts'
 import type { Frame } from './journal-format.ts'
 import { cutOff, readJournal, segmentNumbersIn } from './journal-reader.ts'
+import { graphOrdinalIn } from './journaled-graph.ts'
 import { LostEvents, unnumbered } from './lost-events.ts'
 import { Mentions } from './mentions.ts'
+import { framesOfPack } from './pack-reader.ts'
+import { PackedGraphs } from './packed-graphs.ts'
+import { type Pack, type PackedGraph, type PackRange, packName, packsIn } from './packs.ts'
 import { Replay } from './replay.ts'
 import { FIRST_SEGMENT, segmentName } from './segment.ts'
-import { readShortForm } from './short-form-reader.ts'
-import { shortFormPath } from './short-form-writer.ts'
 import { readSnapshot, readSnapshotLines } from './snapshot-reader.ts'
 import { hasSnapshot, statePath } from './snapshot-writer.ts'
 import type { StoredTask } from './stored-task.ts'
@@ -40,8 +43,15 @@ export interface Recovered {
   /** The highest numbers used so far. */
   readonly lastSeq: number
   readonly lastOrdinal: number
-  /** Numbers of the oldest and the newest segment; undefined if there are none. */
+  /** Graphs that the next snapshot has to write. */
+  readonly changed: readonly Graph[]
+  /** Graphs of packs that are gone. */
+  readonly gone: readonly PackedGraph[]
+  readonly packs: readonly Pack[]
+  /** Numbers of the oldest segment in the directory and of the newest one so far; undefined if there was none. */
   readonly segments: { readonly oldest: number; readonly newest: number } | undefined
+  /** Whether the journal may hold changes that the state file lacks. */
+  readonly isStateFileBehind: boolean
   /** Bytes of torn tails that were cut off. */
   readonly cutBytes: number
   readonly history: RecoveredHistory
@@ -61,30 +71,40 @@ export interface RecoveredHistory {
 /** Bytes to read from which on it pays to compile the loops over them: a fifth of the CPU time for 100,000 tasks. */
 const COMPILED_BYTES = 1024 * 1024
 
-/** The files with inputs of tasks: the state file, its short form, and the segments of the journal. */
+/** The files with inputs of tasks: the state file, the packs, and the segments of the journal. */
 export const filesWithInput = (dataDir: string): string[] => [
   statePath(dataDir),
-  shortFormPath(dataDir),
-  ...segmentNumbersIn(dataDir).map((number) => join(dataDir, segmentName(number))),
+  ...[...packsIn(dataDir).map(packName), ...segmentNumbersIn(dataDir).map(segmentName)].map((name) =>
+    join(dataDir, name),
+  ),
 ]
 
 /** Throws `UsageError`, which names the file, the place and a remedy. Then no file was changed. */
 export async function recover(dataDir: string): Promise<Recovered> {
-  refuseNewerFormat(dataDir)
+  const format = refuseNewerFormat(dataDir)
   const keys = readIdempotencyKeys(dataDir)
   const found = findHistory(dataDir)
-  const numbers = segmentNumbersIn(dataDir)
-  const hasState = hasSnapshot(dataDir)
-  // Segments are removed only when a state file holds their content. So without a state file the first one must exist.
-  if (numbers.length > 0 && numbers[0] !== FIRST_SEGMENT && !hasState) throw lostSnapshot(dataDir, numbers[0]!)
-  const bytes = filesWithInput(dataDir).reduce((sum, path) => sum + Bun.file(path).size, 0)
+  const present = segmentNumbersIn(dataDir)
+  // Before the format was raised, a pack may lack what an older service has written since.
+  const packs = format < PACKS_FORMAT ? [] : packsIn(dataDir)
+  const packedTo = packs.at(-1)?.to ?? FIRST_SEGMENT - 1
+  const numbers = present.filter((number) => number > packedTo)
+  // The packs and segments replace the state file, unless there are none, or only segments of an earlier version.
+  const isStateRead = packs.length === 0 && (format < PACKS_FORMAT || numbers.length === 0) && hasSnapshot(dataDir)
+  if (!isStateRead) assertNoGap(dataDir, packs, numbers)
+  const inputs = [
+    ...(isStateRead ? [statePath(dataDir)] : []),
+    ...[...packs.map(packName), ...numbers.map(segmentName)].map((name) => join(dataDir, name)),
+  ]
+  const bytes = inputs.reduce((sum, path) => sum + Bun.file(path).size, 0)
   if (bytes > COMPILED_BYTES) Bun.unsafe.setJITPolicy(1) // until now START_JIT_POLICY of scripts/build.ts
   const { frames, tornTails } = readJournal(dataDir, numbers)
   const mentions = new Mentions()
-  if (hasState) for (const { frame } of frames) mentions.add(frame)
+  if (isStateRead || packs.length > 0) for (const { frame } of frames) mentions.add(frame)
   const collections = new GcSchedule()
-  const refuse = refuseFile('state file', statePath(dataDir))
-  const replay = await readState({ dataDir, mentions, keys, collections, refuse })
+  const refuse = refuseFile(isStateRead ? 'state file' : 'log', isStateRead ? statePath(dataDir) : dataDir)
+  const parts = { dataDir, mentions, keys, collections, refuse }
+  const replay = isStateRead ? await readState(parts) : replayOfPacks(parts, packs)
   for (const { frame } of frames) replay.note(frame)
   const highest = frames.map(({ frame, refuse }) => replay.apply(frame, refuse))
   const lastSeq = Math.max(replay.lastSeq, found.synced)
@@ -92,15 +112,70 @@ export async function recover(dataDir: string): Promise<Recovered> {
   const late = kept === undefined ? [] : frames.flatMap(({ frame }, i) => (highest[i]! > kept ? frame : []))
   frames.length = 0 // frees the bytes of the segments before the graphs are built
   const graphs = replay.graphs(refuse, late.length > 0)
+  if (packs.length > 0) graphs.sort((a, b) => a.createdAt - b.createdAt || a.ordinal - b.ordinal)
   if (collections.hasCollected) Bun.gc(true)
   const { lastOrdinal, idempotencyKeys } = replay
   const { processes, toKillRemotely, toForget } = replay.built
+  const newest = Math.max(packedTo, present.at(-1) ?? 0)
   return {
     ...{ graphs, processes, toKillRemotely, toForget, idempotencyKeys, lastSeq, lastOrdinal },
-    segments: numbers.length === 0 ? undefined : { oldest: numbers[0]!, newest: numbers.at(-1)! },
+    ...unpacked(graphs, replay.packed),
+    packs: withNeededBytes(dataDir, packs, [...graphs, ...replay.packed.values()]),
+    segments: newest === 0 ? undefined : { oldest: present[0] ?? newest + 1, newest },
+    isStateFileBehind: numbers.length > 0,
     cutBytes: cutOff(tornTails),
     history: recoveredHistory(found, kept, { replay, graphs, late }),
   }
+}
+
+/** Throws if a pack or a segment is missing. Segments are removed only when a pack holds their content. */
+function assertNoGap(dataDir: string, packs: readonly PackRange[], numbers: readonly number[]): void {
+  let next = FIRST_SEGMENT
+  for (const pack of packs) {
+    if (pack.from !== next) throw gap(dataDir, packName(pack))
+    next = pack.to + 1
+  }
+  if (numbers.length > 0 && numbers[0] !== next) throw gap(dataDir, segmentName(numbers[0]!))
+}
+
+/** The graphs that a snapshot has to write, and those in packs that are gone. */
+function unpacked(graphs: readonly Graph[], packed: Map<number, PackedGraph>) {
+  const changed: Graph[] = []
+  for (const graph of graphs) {
+    const place = packed.get(graph.ordinal)
+    if (place === undefined && graph.pack > 0) continue
+    changed.push(graph)
+    if (place !== undefined) Object.assign(graph, { pack: place.pack, packBytes: place.packBytes })
+    packed.delete(graph.ordinal)
+  }
+  return { changed, gone: [...packed.values()] }
+}
+
+const withNeededBytes = (dataDir: string, ranges: readonly PackRange[], graphs: readonly PackedGraph[]): Pack[] => {
+  const packs = ranges.map((range) => ({ ...range, bytes: Bun.file(join(dataDir, packName(range))).size, needed: 0 }))
+  const byNumber = new Map(packs.map((pack) => [pack.to, pack]))
+  for (const { pack, packBytes } of graphs) if (pack > 0) byNumber.get(pack)!.needed += packBytes
+  return packs
+}
+
+/**
+ * Reads the packs, the newest first: of each graph only the frames of the newest pack that has it count. Builds graphs that the
+ * journal does not mention, so that memory never holds all entries.
+ */
+function replayOfPacks({ dataDir, mentions, keys, collections }: StateParts, packs: readonly PackRange[]): Replay {
+  const replay = new Replay([...keys], collections, mentions)
+  const known = new Set<number>()
+  for (const pack of packs.toReversed()) {
+    const path = join(dataDir, packName(pack))
+    const reader = new PackedGraphs(pack.to, replay, refuseFile('pack', path))
+    for (const frame of framesOfPack(path)) {
+      if (frame.kind === 'c' && known.has(graphOrdinalIn(frame.payload))) continue
+      reader.add(frame)
+    }
+    for (const ordinal of reader.end()) known.add(ordinal)
+  }
+  replay.endEntries(refuseFile('log', dataDir))
+  return replay
 }
 
 /** A history that begins anew lacks nothing. */
@@ -115,32 +190,17 @@ function recoveredHistory(
 }
 
 /**
- * Reads the state file and builds its graphs meanwhile, so that memory never holds the whole file or all entries: graphs
- * that have ended from their short form if the state file has one, else all from their entries. If the file is not in the
- * form of `writeSnapshot`, because it was edited, reads it again as a whole.
+ * Reads the state file and builds its graphs meanwhile, so that memory never holds the whole file or all entries. If the file is
+ * not in the form of `writeSnapshot`, because it was edited, reads it again as a whole.
  */
 async function readState({ dataDir, mentions, keys, collections, refuse }: StateParts): Promise<Replay> {
-  const addEntry = (replay: Replay) => (id: string, entry: StoredTask) => replay.addEntry(id, entry, refuse)
-  const readings = [
-    (replay: Replay) =>
-      readShortForm(dataDir, {
-        entry: addEntry(replay),
-        ended: (graph, lastSeq) => replay.addEnded(graph, lastSeq, refuse),
-      }),
-    (replay: Replay) => {
-      readSnapshotLines(dataDir, addEntry(replay))
-      return true
-    },
-  ]
-  for (const read of readings) {
+  try {
     const replay = new Replay([...keys], collections, mentions)
-    try {
-      if (!read(replay)) continue
-      replay.endEntries(refuse)
-      return replay
-    } catch (error) {
-      if (error instanceof UsageError) throw error // for any other one, the next reading may do
-    }
+    readSnapshotLines(dataDir, (id, entry) => replay.addEntry(id, entry, refuse))
+    replay.endEntries(refuse)
+    return replay
+  } catch (error) {
+    if (error instanceof UsageError) throw error // for any other one, the whole file may do
   }
   const entries = new Map<string, StoredTask>()
   await readSnapshot(dataDir, (id, entry) => entries.set(id, entry))
@@ -158,8 +218,8 @@ interface StateParts {
   readonly refuse: (detail: string) => Error
 }
 
-const lostSnapshot = (dataDir: string, oldest: number) =>
+const gap = (dataDir: string, name: string) =>
   new UsageError(
-    `the state file ${statePath(dataDir)} is gone, and ${segmentName(oldest)} holds only what came after it: ` +
-      'put it back, or move the journal files away as well to begin anew',
+    `what came before ${join(dataDir, name)} is gone, which holds only what came after it: ` +
+      'put the missing pack or journal file back, or move all of them away to begin anew',
   )

@@ -1,10 +1,10 @@
 /**
- * Replay: applies the journal to the entries of the state file, and has graphs built from the result.
+ * Replay: applies the journal to the graphs of the packs, or to the entries of the state file, and has graphs built from the
+ * result.
  *
- * The entries of the state file come first, then the frames of the journal. A frame of a graph adds its tasks. A state
- * of a task replaces states with lower sequence numbers. If the journal does not mention a graph of the state file, the
- * graph is built as soon as its entries are read. That frees the entries, which take five times as much memory as the
- * tasks.
+ * These entries come first, then the frames of the journal. A frame of a graph adds its tasks. A state of a task replaces
+ * states with lower sequence numbers. If the journal does not mention a graph, the graph is built as soon as its entries are
+ * read. That frees the entries, which take five times as much memory as the tasks.
  */
 
 import type { TaskInput } from '../../shared/contract/submission.ts'
@@ -14,9 +14,10 @@ import { isObject } from '../../shared/text/json.ts'
 import { decodeTasks } from '../graph/decode.ts'
 import type { Failure } from '../graph/failure.ts'
 import { childId } from '../graph/fan-out-rule.ts'
-import type { Graph } from '../graph/graph.ts'
+import { Graph } from '../graph/graph.ts'
 import { NO_GRAPH_OPTIONS } from '../graph/graph-options.ts'
 import { normalizeTool } from '../graph/normalize.ts'
+import { entriesOfRows } from './compacted-graph.ts'
 import type { GcSchedule } from './gc-schedule.ts'
 import type { KeptKey } from './idempotency.ts'
 import type { Frame } from './journal-format.ts'
@@ -32,6 +33,7 @@ import {
 } from './journaled-graph.ts'
 import { decodeStates, type JournaledChanges, type JournaledState } from './journaled-state.ts'
 import type { Mentions } from './mentions.ts'
+import type { PackedGraph } from './packs.ts'
 import { ReplayedGraphs, type ToldState } from './replayed-graphs.ts'
 import { isKnownToService, type StoredTask, withoutState, withStoredWhen } from './stored-task.ts'
 
@@ -72,6 +74,9 @@ export class Replay {
   /** Keys of the key file and the journal, oldest first. */
   readonly idempotencyKeys: KeptKey[]
 
+  /** Graphs of packs that a snapshot has to write again, or that are gone. */
+  readonly packed = new Map<number, PackedGraph>()
+
   /** What was built. Complete once `graphs` has been called. */
   readonly built: ReplayedGraphs
   readonly #collections: GcSchedule
@@ -93,7 +98,7 @@ export class Replay {
       if (this.#seen.has(key)) throw new OutOfOrder()
       this.#seen.add(key)
     }
-    if (this.#collections.isDue()) Bun.gc(true)
+    this.collectIfDue()
     this.lastSeq = Math.max(this.lastSeq, entry.seq ?? 0)
     const ordinal = entry.graph_ordinal
     if (ordinal === undefined) {
@@ -113,19 +118,45 @@ export class Replay {
   }
 
   /**
-   * Adds the next graph of the state file, which has ended. `lastSeq` is the highest number of its changes. Returns false
-   * if the journal mentions it; then its entries must be added instead.
+   * Adds a graph of a pack: its entries, or the graph itself if it has ended. `lastSeq` is the highest number of its changes.
+   * Throws the error that `refuse` makes.
    */
-  addEnded(graph: Graph, lastSeq: number, refuse: (detail: string) => Error): boolean {
-    const { ordinal } = graph
-    this.#closeGraph(refuse)
-    this.#current = undefined
-    if (this.#mentions?.has(ordinal, graph.isScoped ? [] : idsInService(graph)) !== false) return false
-    if (this.#graphs.has(ordinal)) throw new OutOfOrder()
+  addPacked(
+    place: PackedGraph,
+    content: Graph | readonly StoredTask[],
+    lastSeq: number,
+    refuse: (detail: string) => Error,
+  ): void {
+    const { ordinal } = place
+    this.raise(lastSeq, ordinal)
+    const isBuilt = content instanceof Graph
+    const ids = isBuilt ? (content.isScoped ? [] : idsInService(content)) : idsIn(content)
+    if (this.#mentions?.has(ordinal, ids) !== false) {
+      const entries = isBuilt ? entriesOfRows(content) : content
+      this.#graphs.set(ordinal, new Map(entries.map((entry) => [entry.id, entry])))
+      this.packed.set(ordinal, place)
+      return
+    }
+    const graph = isBuilt ? content : runSync(this.built.build(ordinal, content, refuse))
+    if (graph === undefined) {
+      this.packed.set(ordinal, place)
+      return
+    }
     this.#graphs.set(ordinal, graph)
+    const isAsPacked = isBuilt || content.every(({ status }) => isTerminal(status))
+    if (isAsPacked) Object.assign(graph, { pack: place.pack, packBytes: place.packBytes })
+    else this.packed.set(ordinal, place)
+  }
+
+  /** Called for each entry that was read. */
+  collectIfDue(): void {
+    if (this.#collections.isDue()) Bun.gc(true)
+  }
+
+  /** All changes and graphs so far had numbers up to these. */
+  raise(lastSeq: number, lastOrdinal: number): void {
     this.lastSeq = Math.max(this.lastSeq, lastSeq)
-    this.lastOrdinal = Math.max(this.lastOrdinal, ordinal)
-    return true
+    this.lastOrdinal = Math.max(this.lastOrdinal, lastOrdinal)
   }
 
   /** Called after the last entry. */
@@ -350,6 +381,10 @@ export class Replay {
   }
 }
 
+/** The ids of `entries` that belong to the service. */
+const idsIn = (entries: readonly StoredTask[]): string[] =>
+  entries.flatMap((entry) => (isKnownToService(entry) ? entry.id : []))
+
 /** A graph of the journal whose tasks are being added. */
 interface AddedGraph {
   readonly entries: Map<string, StoredTask>
@@ -362,7 +397,7 @@ interface AddedGraph {
   }
 }
 
-/** The ids of `entries` that belong to the service. */
+/** As `idsIn`. */
 function* idsOfService(entries: ReadonlyMap<string, StoredTask>): Generator<string> {
   for (const [id, entry] of entries) if (isKnownToService(entry)) yield id
 }

@@ -1,21 +1,24 @@
 /**
- * Snapshots: write the state file, and remove the files that it replaces.
+ * Snapshots: compact the log, and write the state file.
  *
- * A snapshot starts a new segment of the journal, and writes the state file and the idempotency keys. Then it removes
- * the older segments and unused result files. A crash between any two of these steps loses nothing.
+ * A snapshot starts a new segment of the journal, and writes a pack with what has changed since the last snapshot, and the
+ * idempotency keys. Then it removes the older segments and unused result files. A crash between any two of these steps loses
+ * nothing. The state file is for other programs: a start reads it only where there is no log.
  */
 import { messageOf } from '../../shared/contract/errors.ts'
 import type { Log } from '../../shared/logs/log.ts'
 import { nextTurn } from '../../shared/process/steps.ts'
-import type { Task } from '../graph/graph.ts'
+import type { Graph, Task } from '../graph/graph.ts'
 import type { TaskStore } from '../store/tasks.ts'
+import { raiseFormat } from './data-format.ts'
 import type { EventHistory } from './event-history.ts'
 import type { IdempotencyKeys } from './idempotency.ts'
 import { writeIdempotencyKeys } from './idempotency-file.ts'
 import type { Journal } from './journal.ts'
+import { Packs } from './packs.ts'
+import type { Recovered } from './recovery.ts'
 import type { ResultFiles } from './result-files.ts'
-import { MIN_STATE_BYTES } from './short-form-writer.ts'
-import { lacksShortForm, writeSnapshot } from './snapshot-writer.ts'
+import { writeSnapshot } from './snapshot-writer.ts'
 
 export interface SnapshotOptions {
   readonly store: TaskStore
@@ -25,12 +28,8 @@ export interface SnapshotOptions {
   readonly history: EventHistory
   readonly dataDir: string
   readonly log: Log
-  /**
-   * Whether the journal holds changes that the state file lacks. Then the first snapshot is taken even without changes.
-   */
-  readonly isStateFileBehind: boolean
-  /** Bytes of a state file that gets a short form in the last snapshot. Default: `MIN_STATE_BYTES`. */
-  readonly shortFormFrom?: number
+  /** What the log has of the graphs in the store. */
+  readonly recovered: Pick<Recovered, 'changed' | 'gone' | 'packs' | 'isStateFileBehind'>
 }
 
 /** Changes that are not in the journal yet. */
@@ -44,35 +43,62 @@ export interface ChangedStates {
 export class Snapshots {
   readonly #options: SnapshotOptions
   readonly #states: ChangedStates
-  /** Size of the last state file, in bytes. */
-  stateFileSize = 0
+  readonly #packs: Packs
+  /** Graphs that the packs do not have as they are now. */
+  #changed: Set<Graph>
+  #gone: Recovered['gone']
+  #isPacked: boolean
+  /** The number of the last change in the state file. */
   #writtenSeq: number
   #writtenKeys = 0
   #underway: Promise<void> | undefined
-  #isLast = false
+  #isStateFileDue = false
 
   constructor(options: SnapshotOptions, states: ChangedStates) {
+    const { recovered, dataDir, store } = options
     this.#options = options
     this.#states = states
-    this.#writtenSeq = options.isStateFileBehind ? -1 : options.store.seq
+    this.#packs = new Packs(dataDir, recovered.packs)
+    this.#changed = new Set(recovered.changed)
+    this.#gone = recovered.gone
+    this.#isPacked = this.#changed.size + this.#gone.length === 0 && !recovered.isStateFileBehind
+    this.#writtenSeq = recovered.isStateFileBehind ? -1 : store.seq
+    store.onReplaced = ({ graph }) => this.noteChange(graph)
   }
 
-  /** Takes a snapshot unless one is in progress. Logs an error; the next interval tries again. */
+  /** Bytes that the last snapshot wrote to the log. */
+  get packBytes(): number {
+    return this.#packs.newestBytes
+  }
+
+  /** A graph has changed: the next snapshot writes it. */
+  noteChange(graph: Graph): void {
+    this.#changed.add(graph)
+    this.#isPacked = false
+  }
+
+  /** Compacts the log and writes the state file, unless a snapshot is in progress. Logs an error; the next interval tries again. */
   async takeOrLog(): Promise<void> {
+    this.#isStateFileDue = true
+    await this.compactOrLog()
+  }
+
+  /** As `takeOrLog`, without the state file. */
+  async compactOrLog(): Promise<void> {
     const { log, journal } = this.#options
     if (this.#underway !== undefined) return // the disk is slow; the next interval tries again
     if (journal.isLost) return // the journal has logged it
     try {
       await this.#take()
     } catch (error) {
-      if (!journal.isLost) log.error('cannot write the state file; it will be tried again', { cause: messageOf(error) })
+      if (!journal.isLost) log.error('cannot write a snapshot; it will be tried again', { cause: messageOf(error) })
     }
   }
 
   /** Waits for a snapshot in progress, then takes the last one. Throws if it cannot be written. */
   async takeLast(): Promise<void> {
     await this.#underway?.catch(() => {}) // the error was logged
-    this.#isLast = true
+    this.#isStateFileDue = true
     await this.#take()
   }
 
@@ -87,14 +113,15 @@ export class Snapshots {
   }
 
   async #takeIfChanged(): Promise<void> {
-    const { store, journal, resultFiles, dataDir } = this.#options
-    const isWritten = store.seq === this.#writtenSeq && journal.size === 0 && !journal.isDistrusted
-    if (isWritten && !(this.#isLast && lacksShortForm(dataDir, this.#shortFormFrom))) return
+    const { store, journal, resultFiles } = this.#options
+    const isPacked = this.#isPacked && journal.size === 0 && !journal.isDistrusted
+    if (isPacked && store.seq === this.#writtenSeq) return
     journal.checkDirectory() // prevents a write into a directory that replaced ours
     this.#states.flush()
     const dropped = resultFiles.takeDropped()
     try {
-      await this.#write()
+      if (isPacked) await this.#writeStateFile()
+      else await this.#compact()
     } catch (error) {
       resultFiles.giveBack(dropped)
       throw error
@@ -102,19 +129,48 @@ export class Snapshots {
     await resultFiles.remove(dropped)
   }
 
-  get #shortFormFrom(): number {
-    return this.#options.shortFormFrom ?? MIN_STATE_BYTES
+  /** Does nothing if only the log is to be compacted. */
+  async #writeStateFile(): Promise<void> {
+    if (!this.#isStateFileDue) return
+    const { store, dataDir } = this.#options
+    const { seq } = store
+    await writeSnapshot(store, dataDir)
+    this.#writtenSeq = seq
+    this.#isStateFileDue = false
   }
 
-  async #write(): Promise<void> {
-    const { store, journal, idempotencyKeys, history, dataDir } = this.#options
+  async #compact(): Promise<void> {
+    const { store, journal } = this.#options
     const segment = await journal.startSegment()
     // Graphs that were synced with the older segment become visible in this turn. The snapshot must include them.
     await nextTurn()
-    // The state file does not hold deleted tasks. Those that still run are copied to the new segment.
+    // Packs do not hold deleted tasks. Those that still run are copied to the new segment.
     for (const task of store.hiddenRunning) this.#states.carry(task)
     this.#states.flush()
-    // A start adds missing events to the history from the segments, which are removed below.
+    const changed = this.#changed
+    this.#changed = new Set()
+    this.#isPacked = true
+    try {
+      await this.#writePack(segment, changed)
+      raiseFormat(this.#options.dataDir)
+      try {
+        await this.#writeStateFile()
+      } finally {
+        await this.#packs.removeOthers()
+        await journal.dropSegmentsBefore(segment) // last, as a sign that all is written
+      }
+    } catch (error) {
+      for (const graph of changed) this.#changed.add(graph)
+      this.#isPacked = false
+      throw error
+    }
+  }
+
+  /** Writes a pack with what the segments before `segment` say. */
+  async #writePack(segment: number, changed: ReadonlySet<Graph>): Promise<void> {
+    const { store, journal, history } = this.#options
+    const start = { last_seq: store.seq, last_ordinal: store.ordinal }
+    // A start adds missing events to the history from the segments, which are removed afterwards.
     const { last } = history
     await history.sync(
       await journal.sync().then(
@@ -122,24 +178,26 @@ export class Snapshots {
         () => undefined,
       ),
     )
-    const { seq } = store
-    this.stateFileSize = await writeSnapshot(store, dataDir, {
-      beforeRename: () => this.#eventsFirst(last),
-      // The next start needs it soon. Before that, the time that it takes would be lost with each snapshot.
-      shortFormFrom: this.#isLast ? this.#shortFormFrom : undefined,
-    })
+    const beforeRename = async () => {
+      await this.#eventsFirst(last)
+      await this.#writeKeys()
+    }
+    await this.#packs.write(segment - 1, { store, changed, gone: this.#gone, start, beforeRename })
+    this.#gone = []
+  }
+
+  async #writeKeys(): Promise<void> {
+    const { idempotencyKeys, dataDir } = this.#options
     const { revision } = idempotencyKeys
     if (revision !== this.#writtenKeys) await writeIdempotencyKeys(idempotencyKeys, dataDir)
     this.#writtenKeys = revision
-    await journal.dropSegmentsBefore(segment)
-    this.#writtenSeq = seq
   }
 
   /**
-   * Writes the changes that were made while the state file was written. The state file holds them too, but a start
-   * finds their events only in the journal. Of a graph whose tasks were all deleted meanwhile, the state file has
-   * nothing, so a start could not make its events: the history must have them. It was synced up to the number `synced`.
-   * If the journal fails, the state file must still replace it.
+   * Writes the changes that were made while the pack was written. The pack may hold them too, but a start finds their
+   * events only in the journal. Of a graph whose tasks were all deleted meanwhile, the pack has nothing, so a start could not
+   * make its events: the history must have them. It was synced up to the number `synced`. If the journal fails, the pack must
+   * still replace it.
    */
   async #eventsFirst(synced: number): Promise<void> {
     const { journal, history } = this.#options

@@ -84,7 +84,7 @@ export const isKnownToService = ({
   scope !== 'graph' && replaced !== true && parent === undefined
 
 /** The entry of `task` in the state file. `isFirst` says whether it is the first entry of its graph. */
-export function storedTask(store: TaskStore, task: Task, isFirst: boolean): StoredTask {
+export function storedTask(store: Pick<TaskStore, 'hasRecord'>, task: Task, isFirst: boolean): StoredTask {
   const { graph } = task
   const settled: SettledDependency[] = []
   if (!task.isTerminal) {

@@ -48,6 +48,9 @@ export class TaskStore {
   /** Called once for each ended task that was deleted or retired, except for tasks with reused outcomes. */
   onForgotten: (task: Task) => void = () => {}
 
+  /** Called when callers find an ended task only within its graph from now on, because a new graph has taken its id. */
+  onReplaced: (task: Task) => void = () => {}
+
   /** A number for a new graph. Numbers are never reused. */
   nextOrdinal(): number {
     return ++this.#ordinal
@@ -300,7 +303,11 @@ export class TaskStore {
 
   #accept(graph: Graph): void {
     // A replaced task may have been deleted or retired while the graph was written to disk.
-    for (const task of this.#ids.settle(graph)) if (!task.isDeleted) task.removal = 'replaced'
+    for (const task of this.#ids.settle(graph)) {
+      if (task.isDeleted) continue
+      task.removal = 'replaced'
+      this.onReplaced(task)
+    }
     graph.acceptedSeq = this.#seq
     graph.visible = graph.tasks.length
     this.#count.add(graph, graph.visible)

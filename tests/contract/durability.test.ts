@@ -299,7 +299,8 @@ describe('the journal', () => {
     expect(Object.keys(JSON.parse(readFileSync(join(dataDir, 'state.json'), 'utf8')))).toEqual(['one', 'two'])
     expect(await control.stop()).toBe(0)
     const ofEvents = ['event-numbers', 'events-0000000000000000.log']
-    expect(readdirSync(dataDir).sort()).toEqual([...ofEvents, 'lock', 'reserve', 'results', 'state.json'])
+    const rest = ['format.json', 'lock', 'pack-0000000001-0000000002.log', 'reserve', 'results', 'state.json']
+    expect(readdirSync(dataDir).sort()).toEqual([...ofEvents, ...rest])
   })
 
   test('nothing changed: no snapshot', async () => {
@@ -461,7 +462,7 @@ test.skipIf(!canMount)('on a full disk no attempt that acts is started; it is on
   await control.stop()
 })
 
-test('a state file that is gone, while the journal goes on from one, stops the start', async () => {
+test('a pack that is gone, while the journal goes on from one, stops the start', async () => {
   using dir = tempDir()
   const dataDir = join(dir.path, 'data')
   {
@@ -474,17 +475,45 @@ test('a state file that is gone, while the journal goes on from one, stops the s
     await control.run({ type: 'noop' })
     await control.stop('SIGKILL')
   }
-  const stateFile = join(dataDir, 'state.json')
-  renameSync(stateFile, join(dir.path, 'aside'))
-  await expect(startControl({ dataDir })).rejects.toThrow(
-    /the state file .*state.json is gone, and journal-.*: put it back/,
-  )
-  symlinkSync(join(dir.path, 'nowhere'), stateFile)
-  await expect(startControl({ dataDir })).rejects.toThrow(/cannot read the state file .*state.json: /)
-  rmSync(stateFile)
-  renameSync(join(dir.path, 'aside'), stateFile)
+  const packs = readdirSync(dataDir).filter((name) => name.startsWith('pack-'))
+  for (const name of packs) {
+    renameSync(join(dataDir, name), join(dir.path, name))
+    await expect(startControl({ dataDir })).rejects.toThrow(
+      /what came before .*\.log is gone, which holds only what came after it: put the missing pack or journal file back/,
+    )
+    symlinkSync(join(dir.path, 'nowhere'), join(dataDir, name))
+    await expect(startControl({ dataDir })).rejects.toThrow(/cannot read the pack .*pack-.*: /)
+    rmSync(join(dataDir, name))
+    renameSync(join(dir.path, name), join(dataDir, name))
+  }
   await using control = await startControl({ dataDir })
   expect((await control.list()).length).toBe(2)
+  await control.stop()
+})
+
+test('a state file is read only where there is no log', async () => {
+  using dir = tempDir()
+  const dataDir = join(dir.path, 'data')
+  const stateFile = join(dataDir, 'state.json')
+  {
+    await using control = await startControl({ dataDir, flags: ['--persist-interval', '20ms'] })
+    await control.submit([{ id: 'kept', type: 'noop' }])
+    await until(
+      () => segments(dataDir),
+      (names) => names.length === 1 && names[0] !== 'journal-0000000001.log',
+    )
+    await control.stop('SIGKILL')
+  }
+  writeFileSync(stateFile, 'no JSON')
+  {
+    await using control = await startControl({ dataDir })
+    expect((await control.list()).map(({ id }) => id)).toEqual(['kept'])
+    await control.stop()
+  }
+  expect(Object.keys(JSON.parse(readFileSync(stateFile, 'utf8')))).toEqual(['kept'])
+  for (const name of readdirSync(dataDir)) if (/^(pack|journal)-/.test(name)) rmSync(join(dataDir, name))
+  await using control = await startControl({ dataDir })
+  expect((await control.list()).map(({ id }) => id)).toEqual(['kept'])
   await control.stop()
 })
 

@@ -23,7 +23,8 @@ const hidden = { TOKEN: HIDDEN, EMPTY: HIDDEN }
 
 /** Whether a file of this name may hold the input of tasks. */
 const isPlaceOfInput = (path: string) =>
-  /^control\/(state\.json(\.new)?|journal-\d{10}\.log)$/.test(path) || /^runtime\/runtime\.db(-wal)?$/.test(path)
+  /^control\/(state\.json|(pack-\d{10}|journal)-\d{10}\.log)(\.new)?$/.test(path) ||
+  /^runtime\/runtime\.db(-wal)?$/.test(path)
 
 const below = (directory: string) => readdirSync(directory, { recursive: true, withFileTypes: true })
 

@@ -5,7 +5,6 @@ import { IdempotencyKeys } from '../../control/log/idempotency.ts'
 import { Journal } from '../../control/log/journal.ts'
 import { Persistence } from '../../control/log/persistence.ts'
 import { ResultFiles } from '../../control/log/result-files.ts'
-import { Snapshots } from '../../control/log/snapshots.ts'
 import { TaskStore } from '../../control/store/tasks.ts'
 import { systemCodeOf } from '../../shared/contract/errors.ts'
 import { DiskReserve } from '../../shared/files/disk-reserve.ts'
@@ -23,13 +22,14 @@ export function durableStore(syncFile: (fd: number) => Promise<void> = async () 
   const store = new TaskStore()
   const journal = new Journal({ dataDir: dir, oldestSegment: 1, firstSegment: 1, log, syncFile })
   const options = {
-    ...{ store, journal, dataDir: dir, log, intervalMs: 3_600_000, isStateFileBehind: false },
+    ...{ store, journal, dataDir: dir, log, intervalMs: 3_600_000 },
     idempotencyKeys: new IdempotencyKeys(),
     resultFiles: new ResultFiles(dir, [], log),
     ...newEvents(dir, journal),
+    recovered: NOTHING,
   }
   const persistence = new Persistence({ ...options, reserve: new DiskReserve(dir) })
-  const snapshots = new Snapshots(options, { flush: () => persistence.flush(), carry: () => {} })
+  const { snapshots } = persistence
   const end = async () => {
     if (!journal.isClosed) await persistence.stop()
     temp[Symbol.dispose]()
@@ -37,8 +37,11 @@ export function durableStore(syncFile: (fd: number) => Promise<void> = async () 
   return { dir, store, history: options.history, persistence, snapshots, [Symbol.asyncDispose]: end }
 }
 
-/** The state file and the segments of the journal. */
-export const isStateFile = (name: string): boolean => /^(state\.json|journal-.*\.log)$/.test(name)
+/** A new data directory. */
+const NOTHING = { changed: [], gone: [], packs: [], isStateFileBehind: false }
+
+/** The state file, and the packs and segments of the log. */
+export const isStateFile = (name: string): boolean => /^(state\.json|format\.json|(pack|journal)-.*\.log)$/.test(name)
 
 export const lastSegment = (dir: string): string =>
   readdirSync(dir)

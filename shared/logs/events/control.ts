@@ -128,17 +128,17 @@ export const controlLogEvents = {
     fields: CAUSE,
   },
   'the journal can be written again': { level: 'info', when: 'After the line before.', fields: {} },
-  'the journal cannot be relied on until the state file is written anew': {
+  'the journal cannot be relied on before the next snapshot': {
     level: 'error',
-    when: 'A sync of the journal failed, so the kernel may have dropped data. The service writes all of its state.',
+    when: 'A sync of the journal failed, so the kernel may have dropped data. The service writes all changes since the last snapshot anew.',
     fields: CAUSE,
   },
-  'cannot write the state file; it will be tried again': {
+  'cannot write a snapshot; it will be tried again': {
     level: 'error',
-    when: 'The journal still has everything. It grows until the state file is written.',
+    when: 'The journal still has everything. It grows until a snapshot is written.',
     fields: CAUSE,
   },
-  'cannot write the state file': {
+  'cannot write the last snapshot': {
     level: 'error',
     when: 'At the end of the service. The journal still has everything.',
     fields: CAUSE,

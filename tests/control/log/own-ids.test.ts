@@ -2,21 +2,19 @@
  * Goal: whatever graphs do with ids, a restart finds each task where it was: under its id, or below its graph.
  * Method: a real store and journal, and a simple model of both. Graphs are submitted, scoped or not, end and replace
  * each other, tasks are deleted, graphs are retired; restarts happen after a crash, after a snapshot, and after a
- * snapshot that was killed before it removed the older segments. Each state file has the short form of ended graphs.
+ * snapshot that was killed before it removed the older segments.
  */
 import { describe, expect, test } from 'bun:test'
-import { copyFileSync, existsSync, readFileSync } from 'node:fs'
+import { copyFileSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import type { Graph } from '../../../control/graph/graph.ts'
 import { type GraphOptions, NO_GRAPH_OPTIONS } from '../../../control/graph/graph-options.ts'
 import { IdempotencyKeys } from '../../../control/log/idempotency.ts'
 import { Journal } from '../../../control/log/journal.ts'
-import { segmentNumbersIn } from '../../../control/log/journal-reader.ts'
 import { Persistence } from '../../../control/log/persistence.ts'
 import { recover } from '../../../control/log/recovery.ts'
 import { ResultFiles } from '../../../control/log/result-files.ts'
-import { segmentName } from '../../../control/log/segment.ts'
 import { writeSnapshot } from '../../../control/log/snapshot-writer.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import type { ServiceError } from '../../../shared/contract/errors.ts'
@@ -43,19 +41,19 @@ class Service {
 
   async start(): Promise<void> {
     const { dir } = this
-    const { graphs, lastSeq, lastOrdinal, segments } = await recover(dir)
+    const recovered = await recover(dir)
+    const { graphs, lastSeq, lastOrdinal, segments } = recovered
     const store = new TaskStore({ lastSeq, lastOrdinal })
     this.store = store
     for (const graph of graphs) runSync(store.recover(graph))
     const [oldestSegment, firstSegment] = segments === undefined ? [1, 1] : [segments.oldest, segments.newest + 1]
     this.#journal = new Journal({ dataDir: dir, oldestSegment, firstSegment, log, syncFile: async () => {} })
     this.#persistence = new Persistence({
-      ...{ store, journal: this.#journal, dataDir: dir, log, intervalMs: 3_600_000, isStateFileBehind: true },
+      ...{ store, journal: this.#journal, dataDir: dir, log, intervalMs: 3_600_000, recovered },
       idempotencyKeys: new IdempotencyKeys(),
       resultFiles: new ResultFiles(dir, graphs, log),
       ...newEvents(dir, this.#journal),
       reserve: new DiskReserve(dir),
-      shortFormFrom: 0, // no state file is too small
     })
   }
 
@@ -79,18 +77,16 @@ class Service {
   async end(how: (typeof ENDINGS)[number]): Promise<void> {
     const { dir } = this
     await this.#persistence!.durable()
-    using aside: TempDir = tempDir()
-    const names = how === 'snapshot' ? [] : segmentNumbersIn(dir).map(segmentName)
-    const state = how === 'crash' && existsSync(join(dir, 'state.json')) ? ['state.json'] : []
-    for (const name of [...names, ...state]) copyFileSync(join(dir, name), join(aside.path, name))
-    if (how === 'crash' && state.length === 0) {
-      // No state file was written yet: the journal alone has to do.
+    if (how === 'crash') {
       this.#journal!.checkDirectory()
       await this.#journal!.close()
       return
     }
+    using aside: TempDir = tempDir()
+    const older = how === 'snapshot' ? [] : readdirSync(dir).filter((name) => /^(pack|journal)-.*\.log$/.test(name))
+    for (const name of older) copyFileSync(join(dir, name), join(aside.path, name))
     await this.#persistence!.stop()
-    for (const name of [...names, ...state]) copyFileSync(join(aside.path, name), join(dir, name))
+    for (const name of older) copyFileSync(join(aside.path, name), join(dir, name))
   }
 }
 

@@ -1,0 +1,211 @@
+/**
+ * A graph as the payloads of frames in a pack (`packs.ts`), and back. Pure.
+ *
+ * A graph that has ended is a head, and a row for each of its tasks. A row holds the id, the number and the times of a task.
+ * The other fields of its entry in the state file follow, unless they are those of the row before. Fields that all tasks of a
+ * graph share, or that follow from others, are left out. So a no-op task takes 40 bytes instead of 600, and a start builds the
+ * task without its entry. Any other graph is the entries of its tasks.
+ */
+import { isoTime } from '../../shared/text/iso-time.ts'
+import { Graph, RELEASED_EDGES, Task } from '../graph/graph.ts'
+import { type GraphOptions, graphOptions, NO_GRAPH_OPTIONS } from '../graph/graph-options.ts'
+import type { ValidTask } from '../graph/validate.ts'
+import type { TaskStore } from '../store/tasks.ts'
+import { endOf } from './recovered-graph.ts'
+import { restoreTask, timeOf } from './restored-task.ts'
+import { type StoredTask, storedTask, withStoredWhen } from './stored-task.ts'
+
+/** A payload. Only the first one of a graph with rows has the `graph`. */
+export interface GraphPart {
+  readonly graph_ordinal: number
+  readonly graph?: Head
+  readonly rows?: readonly Row[]
+  readonly entries?: readonly unknown[]
+}
+
+interface Head {
+  readonly graph_id: string
+  readonly trace_id: string
+  /** Milliseconds since 1970. */
+  readonly created_at: number
+  readonly graph?: GraphOptions
+}
+
+/** Times in milliseconds: `updated` since the creation of the graph, the others back from `updated`. Small numbers are short. */
+export type Row = [
+  ...[id: string, seq: number, updated: number],
+  ...[sinceStarted: Ms, sinceAttemptStarted: Ms, sinceFinished: Ms],
+  ...[dependsOn?: string[] | null, rest?: Rest],
+]
+type Ms = number | null
+
+/** The rest of an entry. Each row is read into it in turn. */
+type Rest = { -readonly [K in keyof StoredTask]?: StoredTask[K] | undefined }
+
+/** Characters of a payload, which takes about a millisecond. */
+const PART_CHARACTERS = 64 * 1024
+
+/** The payloads of a graph. None if callers see none of its tasks. */
+export function* compactedGraph(store: Pick<TaskStore, 'hasRecord'>, graph: Graph): Generator<string> {
+  const isWhole = graph.live === 0 && graph.fanOuts === undefined && graph.tasks.every(fitsRow)
+  const items = isWhole ? rowsOf(store, graph) : entriesOf(store, graph)
+  const name = isWhole ? 'rows' : 'entries'
+  const first = `{"graph_ordinal":${graph.ordinal},${isWhole ? `"graph":${JSON.stringify(headOf(graph))},` : ''}"${name}":[`
+  let part = first
+  let separator = ''
+  for (const item of items) {
+    part += separator + item
+    separator = ','
+    if (part.length < PART_CHARACTERS) continue
+    yield `${part}]}`
+    part = `{"graph_ordinal":${graph.ordinal},"${name}":[`
+    separator = ''
+  }
+  if (separator !== '') yield `${part}]}`
+}
+
+function* entriesOf(store: Pick<TaskStore, 'hasRecord'>, graph: Graph): Generator<string> {
+  let isFirst = true
+  for (const task of graph.tasks) {
+    if (!store.hasRecord(task)) continue
+    yield JSON.stringify(storedTask(store, task, isFirst))
+    isFirst = false
+  }
+}
+
+function* rowsOf(store: Pick<TaskStore, 'hasRecord'>, graph: Graph): Generator<string> {
+  const createdAt = createdAtOf(graph)
+  let last: Task | undefined
+  let lastRest = ''
+  for (const task of graph.tasks) {
+    if (!store.hasRecord(task)) continue // deleted since: the journal has that
+    const isSame = last !== undefined && haveSameRest(task, last)
+    const rest = isSame ? lastRest : restJson(storedTask(store, task, false), createdAt)
+    const dependencies = task.dependsOn === undefined ? 'null' : JSON.stringify(task.dependsOn)
+    const start = rowStart(task, createdAt)
+    if (rest !== lastRest) yield `${start},${dependencies},${rest}]`
+    else yield task.dependsOn === undefined ? `${start}]` : `${start},${dependencies}]`
+    last = task
+    lastRest = rest
+  }
+}
+
+/** As a start finds it in the entries. */
+const createdAtOf = ({ tasks }: Graph): number => tasks[0]!.createdAt
+
+const headOf = (graph: Graph): Head => ({
+  graph_id: graph.id,
+  trace_id: graph.traceId,
+  created_at: createdAtOf(graph),
+  ...(graph.options !== NO_GRAPH_OPTIONS && { graph: graph.options }),
+})
+
+/** Whether a row can hold the task, for which a restart must not decide or do anything. */
+const fitsRow = (task: Task): boolean =>
+  task.isTerminal &&
+  !task.isDeleted &&
+  task.fanOutRule === undefined &&
+  task.childOf === undefined &&
+  task.process === undefined
+
+/** The beginning of a row, without the dependencies and the rest. */
+function rowStart(task: Task, createdAt: number): string {
+  const at = task.updatedAt ?? task.createdAt
+  const since = (ms: number | undefined): Ms => (ms === undefined ? null : at - ms)
+  const { startedAt, finishedAt } = task
+  const attemptStartedAt = task.runStatus === undefined ? startedAt : task.attemptStartedAt
+  return `[${JSON.stringify(task.id)},${task.seq},${at - createdAt},${since(startedAt)},${since(attemptStartedAt)},${since(finishedAt)}`
+}
+
+/** The rest of `entry` as JSON. Clears the other fields of `entry`: a copy would take most of the time. */
+function restJson(entry: StoredTask, createdAt: number): string {
+  const rest = entry as Rest
+  const error = entry.runtime?.error
+  rest.runtime = error && ({ error } as Rest['runtime'])
+  if (rest.result !== null) rest.run_status = undefined // see `restoreTask`
+  if (rest.input === rest.params) rest.input = undefined
+  if (rest.created_at === isoTime(createdAt)) rest.created_at = undefined
+  rest.id = undefined
+  rest.depends_on = undefined
+  rest.seq = undefined
+  rest.execution_category = undefined
+  rest.graph_id = undefined
+  rest.graph_ordinal = undefined
+  rest.trace_id = undefined
+  rest.trace_state = undefined
+  rest.graph = undefined
+  rest.scope = undefined
+  rest.updated_at = undefined
+  rest.started_at = undefined
+  rest.finished_at = undefined
+  return JSON.stringify(rest)
+}
+
+/** Whether the rests of two rows are surely alike. Objects are compared by identity: cheap, and enough for constants. */
+const haveSameRest = (a: Task, b: Task): boolean =>
+  a.ownOptions === b.ownOptions &&
+  a.result === b.result &&
+  a.params === b.params &&
+  a.input === b.input &&
+  a.status === b.status &&
+  a.attempt === b.attempt &&
+  a.type === b.type &&
+  a.toolName === b.toolName &&
+  a.removal === b.removal &&
+  !a.hasColdFields &&
+  !b.hasColdFields
+
+/** Builds a graph from its head and rows, as `recoverGraph` builds it from its entries. */
+export class CompactedGraph {
+  readonly #graph: Graph
+  /** The highest number of its changes. */
+  lastSeq = 0
+  #last: { readonly rest: Rest; readonly task: Task } | undefined
+
+  constructor(ordinal: number, { graph_id, trace_id, created_at, graph }: Head) {
+    const options = graph === undefined ? NO_GRAPH_OPTIONS : (graphOptions(graph) ?? NO_GRAPH_OPTIONS)
+    const identity = { id: graph_id, ordinal, traceId: trace_id, createdAt: created_at, options }
+    this.#graph = new Graph(identity, RELEASED_EDGES)
+  }
+
+  add(rows: readonly Row[]): void {
+    for (const row of rows) this.#add(row)
+  }
+
+  #add([id, seq, updated, sinceStarted, sinceAttemptStarted, sinceFinished, dependsOn, given]: Row): void {
+    const graph = this.#graph
+    const updatedAt = graph.createdAt + updated
+    const rest = given ?? this.#last!.rest
+    rest.id = id
+    rest.seq = seq
+    rest.depends_on = dependsOn ?? undefined
+    const options = given === undefined ? this.#last!.task.ownOptions : undefined
+    const task = new Task(graph, graph.tasks.length, withStoredWhen(rest) as ValidTask, options)
+    const time = (since: Ms) => (since === null ? undefined : updatedAt - since)
+    restoreTask(task, rest as StoredTask, {
+      createdAt: timeOf(rest.created_at) ?? graph.createdAt,
+      updatedAt,
+      startedAt: time(sinceStarted),
+      attemptStartedAt: time(sinceAttemptStarted),
+      finishedAt: time(sinceFinished),
+    })
+    if (rest.replaced) task.removal = 'replaced'
+    graph.addRecovered(task)
+    this.lastSeq = Math.max(this.lastSeq, seq)
+    this.#last = { rest, task }
+  }
+
+  /** The whole graph. Called after the last row. */
+  ended(): Graph {
+    const graph = this.#graph
+    graph.endedAt = endOf(graph) ?? Date.now()
+    graph.releaseEdges()
+    return graph
+  }
+}
+
+/** The entries of a graph that was built from rows. */
+export const entriesOfRows = ({ tasks }: Graph): StoredTask[] =>
+  tasks.map((task, i) => storedTask(ALL_RECORDS, task, i === 0))
+
+const ALL_RECORDS = { hasRecord: () => true }
