@@ -24,9 +24,17 @@ export async function builtProgram(name: ProgramName): Promise<string> {
   const path = join(DIST, name)
   const sources = sourcesHash()
   if (existsSync(path) && readOr(stampOf(name), '') === sources) return path
-  await buildProgram(name)
+  let build = underWay.get(name)
+  if (build === undefined) {
+    build = buildProgram(name).finally(() => underWay.delete(name))
+    underWay.set(name, build)
+  }
+  await build
   return path
 }
+
+/** Builds of this process. A second one of a program would write into the same directory. */
+const underWay = new Map<ProgramName, Promise<void>>()
 
 /**
  * How reluctant the compiler of JavaScript is while an executable starts; a service sets 1, the normal, once it listens. A

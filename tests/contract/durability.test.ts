@@ -61,10 +61,10 @@ describe('a graph that was answered 202 is on disk before the answer leaves', ()
     expect((await control.get('after')).status).toBe('pending')
   })
 
-  test('a graph of 50,000 tasks, half of them ended, is as it was', async () => {
+  test('a graph of 20,000 tasks, half of them ended, is as it was', async () => {
     using dir = tempDir()
     const dataDir = join(dir.path, 'data')
-    const tasks = Array.from({ length: 50_000 }, (_, i) => ({
+    const tasks = Array.from({ length: 20_000 }, (_, i) => ({
       id: `t${i}`,
       type: i % 2 ? 'noop' : 'sleep',
       depends_on: i % 2 ? [] : ['gate'],
@@ -74,14 +74,14 @@ describe('a graph that was answered 202 is on disk before the answer leaves', ()
       await control.submit([{ id: 'gate', type: 'sleep', params: { duration_ms: 600_000 } }, ...tasks])
       await until(
         () => control.metrics(),
-        ({ tasks_succeeded }) => tasks_succeeded === 25_000,
+        ({ tasks_succeeded }) => tasks_succeeded === 10_000,
       )
       await control.get('gate') // counters may be ahead of the journal, the answer to this is not
       await control.stop('SIGKILL')
     }
     await using control = await startControl({ dataDir, flags: NO_SNAPSHOT })
     const counts = Map.groupBy(await control.list(), ({ status }) => status)
-    expect([counts.get('success')?.length, counts.get('pending')?.length]).toEqual([25_000, 25_000])
+    expect([counts.get('success')?.length, counts.get('pending')?.length]).toEqual([10_000, 10_000])
   })
 
   test('the order of the list and of the answers survives', async () => {
@@ -417,9 +417,9 @@ test('SIGTERM ends the service although nobody reads its log', async () => {
   const reader = child.stdout.getReader()
   const first = new TextDecoder().decode((await reader.read()).value)
   const { url } = JSON.parse(first.split('\n')[0]!) as { url: string }
-  for (let i = 0; i < 1_500; i++) {
-    await fetch(`${url}/tasks`, { method: 'POST', body: JSON.stringify({ tasks: [{ id: `t${i}`, type: 'noop' }] }) })
-  }
+  // A line for each, which are more than a pipe holds.
+  const tasks = Array.from({ length: 2_000 }, (_, i) => ({ id: `t${i}`, type: 'os', tool_name: 'none' }))
+  await fetch(`${url}/tasks?wait_ms=60000`, { method: 'POST', body: JSON.stringify({ tasks }) })
   child.kill('SIGTERM')
   expect(await child.exited).toBe(0)
 })

@@ -19,7 +19,7 @@ const ONE_THERE = { runtimeFlags: ['--max-running-tasks', '1'] }
 
 const shell = (id: string, script: string, more: object = {}) => ({ id, type: 'shell', params: { script }, ...more })
 
-describe.concurrent('the wait for a slot', () => {
+describe('the wait for a slot', () => {
   test('ends the task before it starts, for good', async () => {
     using dir = tempDir()
     const [go, ran] = [join(dir.path, 'go'), join(dir.path, 'ran')]
@@ -133,7 +133,7 @@ describe.concurrent('the wait for a slot', () => {
   })
 })
 
-describe.concurrent('the wait for a runtime service', () => {
+describe('the wait for a runtime service', () => {
   test('in its queue ends the task, there too', async () => {
     await using pair = await startPair(ONE_THERE)
     await pair.script('holds', `echo; ${waitFor(pair.file('go'))}`, { queue_timeout: 60_000 })

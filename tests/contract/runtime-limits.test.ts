@@ -18,7 +18,7 @@ beforeAll(async () => {
 })
 afterAll(() => runtime.dispose())
 
-describe.concurrent('wall_time_ms', () => {
+describe('wall_time_ms', () => {
   test('is 300000 by default', async () => {
     expect((await runtime.run(command('/bin/true'))).execution_plan.resource_enforcement.wall_time_ms).toBe(300_000)
   })

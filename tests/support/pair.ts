@@ -126,8 +126,7 @@ export class Pair implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#control?.dispose()
-    await this.#runtime?.dispose()
+    await Promise.all([this.#control?.dispose(), this.#runtime?.dispose()])
     await this.#processes[Symbol.asyncDispose]()
     this.#temp[Symbol.dispose]()
   }

@@ -114,8 +114,7 @@ export class StartedPool implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#control?.dispose()
-    for (const runtime of this.#runtimes.values()) await runtime.dispose()
+    await Promise.all([this.#control, ...this.#runtimes.values()].map((service) => service?.dispose()))
     await this.#processes[Symbol.asyncDispose]()
     this.#temp[Symbol.dispose]()
   }
@@ -125,7 +124,7 @@ export class StartedPool implements AsyncDisposable {
 export async function startPool(members: Members, controlFlags: readonly string[] = []): Promise<StartedPool> {
   const pool = new StartedPool(members)
   await pool.takePorts()
-  for (const name of Object.keys(members)) await pool.startRuntime(name)
+  await Promise.all(Object.keys(members).map((name) => pool.startRuntime(name)))
   await pool.startControl(controlFlags)
   return pool
 }
