@@ -42,9 +42,9 @@ import { FAILURES_PER_LOG_LINE, LOGGED_FAILURES } from '../control/scheduler/fol
 import { READY_QUEUE_CAPACITY } from '../control/scheduler/ready-queue.ts'
 import { MAX_PROGRESS_ENTRIES } from '../control/store/change-task.ts'
 import { serveSettings } from '../runtime/config.ts'
-import { MAX_KEPT_CONNECTIONS } from '../runtime/egress/kept-use.ts'
 import { MAX_NETWORK_EVENTS } from '../runtime/egress/report.ts'
 import { SPARE_SESSIONS } from '../runtime/egress/task-proxy.ts'
+import { MAX_NOTED_CONNECTIONS } from '../runtime/egress/use-file.ts'
 import { MAX_LISTED } from '../runtime/files/directory-list.ts'
 import { LOOK_TIMEOUT_MS, MAX_LOOKS } from '../runtime/host/path-looks.ts'
 import { MAX_SANDBOX_PATHS } from '../runtime/host/sandbox-paths.ts'
@@ -284,7 +284,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Connections of all tasks with rules', ...runtime('maxEgressConnections'), 'They are refused.', 'runtime/egress/limits.long.test.ts', 'the connections of all tasks together have a bound'],
     ['Part of them that is divided among `--max-running-tasks`', ...constant('DIVIDED_PART', '1/2'), 'The rest is for all.', 'runtime/egress/places.test.ts', 'DIVIDED_PART'],
     ['Connections of a task without a place', ...constant('SPARE_SESSIONS', count(SPARE_SESSIONS)), 'They are closed.', 'runtime/egress/limits.long.test.ts', 'SPARE_SESSIONS'],
-    ['Open connections that are kept for a restart', ...constant('MAX_KEPT_CONNECTIONS', count(MAX_KEPT_CONNECTIONS)), 'They are counted.', 'runtime/egress/kept-use.test.ts', 'MAX_KEPT_CONNECTIONS'],
+    ['Open connections that are kept for a restart', ...constant('MAX_NOTED_CONNECTIONS', count(MAX_NOTED_CONNECTIONS)), 'They are counted.', 'runtime/egress/use-file.test.ts', 'MAX_NOTED_CONNECTIONS'],
     ['Events of a task about allowed connections, and about refused ones', ...constant('MAX_NETWORK_EVENTS', count(MAX_NETWORK_EVENTS)), 'They are counted.', 'runtime/egress/limits.long.test.ts', 'MAX_NETWORK_EVENTS'],
     ['Entries of a directory in an answer', ...constant('MAX_LISTED', count(MAX_LISTED)), '`truncated`', 'contract/runtime-task-files.test.ts', 'with very many entries is cut off'],
     ['Time for a look at a `rootfs`', ...constant('LOOK_TIMEOUT_MS', duration(LOOK_TIMEOUT_MS)), '400', 'contract/runtime-hung-rootfs.test.ts', 'LOOK_TIMEOUT_MS'],

@@ -12,7 +12,6 @@ import { absoluteAddresses } from '../../shared/http/system-addresses.ts'
 import type { Authority } from '../plan/authority.ts'
 import { Endpoint } from './endpoint.ts'
 import type { RulesInForce } from './rules-in-force.ts'
-import { Slots } from './slots.ts'
 import type { Refusal } from './verdict.ts'
 
 /** Time limits in milliseconds, each with the wait for a turn. */
@@ -53,8 +52,8 @@ export type Dialed =
 export class Dialer {
   readonly #resolve: Resolve
   readonly #times: DialTimes
-  readonly #lookups = new Slots(MAX_LOOKUPS)
-  readonly #attempts = new Slots(MAX_ATTEMPTS)
+  readonly #lookups = new Turns(MAX_LOOKUPS)
+  readonly #attempts = new Turns(MAX_ATTEMPTS)
 
   constructor(resolve: Resolve = absoluteAddresses, times: DialTimes = DIAL_TIMES) {
     this.#resolve = resolve
@@ -64,8 +63,8 @@ export class Dialer {
   /** The dialer of a task. */
   forTask(rules: RulesInForce): (target: Authority) => Promise<Dialed> {
     const { lookupMs, connectMs } = this.#times
-    const lookups = [new Slots(MAX_TASK_LOOKUPS), this.#lookups] as const
-    const attempts = [new Slots(MAX_TASK_ATTEMPTS), this.#attempts] as const
+    const lookups = [new Turns(MAX_TASK_LOOKUPS), this.#lookups] as const
+    const attempts = [new Turns(MAX_TASK_ATTEMPTS), this.#attempts] as const
     const lookUp: Resolve = (name) => limited(lookupMs, lookups, () => this.#resolve(name))
     const connectTo = (address: string, port: number) =>
       limited(connectMs, attempts, (isLate) => attempt(address, port, isLate))
@@ -80,7 +79,7 @@ interface Checked {
   readonly rule: string | undefined
 }
 
-const OWN = { isAllowed: false, reason: { kind: 'never' } } as const
+const OF_SERVICE = { isAllowed: false, reason: { kind: 'never' } } as const
 
 /** Never rejects. */
 async function dial(target: Authority, rules: RulesInForce, lookUp: Resolve, connectTo: ConnectTo): Promise<Dialed> {
@@ -100,13 +99,13 @@ async function dial(target: Authority, rules: RulesInForce, lookUp: Resolve, con
   const allowed: Checked[] = []
   let refusal: Refusal | undefined
   for (const address of found) {
-    const decision = rules.isOwn(address, port) ? OWN : rules.decideAddress(name, address, port)
+    const decision = rules.isOfService(address, port) ? OF_SERVICE : rules.decideAddress(name, address, port)
     if (decision.isAllowed) allowed.push({ address, rule: decision.rule })
     else refusal ??= decision.reason
   }
   if (allowed.length === 0) return { kind: 'refused', refusal: refusal! }
-  const isOwn = (server: Endpoint, address: IpAddress) => rules.isOwn(address, port, server.localAddress)
-  return await connectToOne(allowed.slice(0, MAX_TRIED_ADDRESSES), port, connectTo, isOwn)
+  const isOfService = (server: Endpoint, address: IpAddress) => rules.isOfService(address, port, server.localAddress)
+  return await connectToOne(allowed.slice(0, MAX_TRIED_ADDRESSES), port, connectTo, isOfService)
 }
 
 /** Tries one address after the other. An address may have become one of this machine since it was checked. */
@@ -114,16 +113,16 @@ async function connectToOne(
   allowed: readonly Checked[],
   port: number,
   connectTo: ConnectTo,
-  isOwn: (server: Endpoint, address: IpAddress) => boolean,
+  isOfService: (server: Endpoint, address: IpAddress) => boolean,
 ): Promise<Dialed> {
   let why = ''
   for (const { address, rule } of allowed) {
     const text = ipText(address)
     try {
       const server = await connectTo(text, port)
-      if (!isOwn(server, address)) return { kind: 'connected', server, address: text, rule }
+      if (!isOfService(server, address)) return { kind: 'connected', server, address: text, rule }
       server.destroy()
-      return { kind: 'refused', refusal: OWN.reason }
+      return { kind: 'refused', refusal: OF_SERVICE.reason }
     } catch (error) {
       why = `${text} cannot be connected to (${causeOf(error)})`
     }
@@ -141,17 +140,40 @@ async function attempt(hostname: string, port: number, isLate: () => boolean): P
   return endpoint
 }
 
+/** As much work at a time as `count`. The rest waits in turn. */
+class Turns {
+  #free: number
+  readonly #waiting: (() => void)[] = []
+
+  constructor(count: number) {
+    this.#free = count
+  }
+
+  /** Runs `work` in its turn. */
+  async use<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#free > 0) this.#free--
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    try {
+      return await work()
+    } finally {
+      const next = this.#waiting.shift()
+      if (next === undefined) this.#free++
+      else next()
+    }
+  }
+}
+
 class TimedOut extends Error {
   override name = 'TimedOut'
 }
 
 /**
- * Runs `work` in a place of all `slots`, which it keeps until it settles. Rejects with `TimedOut` after `ms`; work that has
- * no place by then is not begun.
+ * Runs `work` in its turn, of its task and of all tasks. Rejects with `TimedOut` after `ms`; work whose turn has not come by then
+ * is not begun.
  */
 async function limited<T>(
   ms: number,
-  [own, all]: readonly [Slots, Slots],
+  [ofTask, all]: readonly [Turns, Turns],
   work: (isLate: () => boolean) => Promise<T>,
 ): Promise<T> {
   const late = Promise.withResolvers<never>()
@@ -165,7 +187,7 @@ async function limited<T>(
     return await work(() => isLate)
   }
   try {
-    return await Promise.race([own.use(() => all.use(begin)), late.promise])
+    return await Promise.race([ofTask.use(() => all.use(begin)), late.promise])
   } finally {
     clearTimeout(timer)
   }

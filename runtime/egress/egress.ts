@@ -11,14 +11,14 @@ import type { NetworkRules } from '../../shared/contract/runtime-request.ts'
 import type { Rule } from '../../shared/egress/rule.ts'
 import { rulesOf } from '../../shared/request/network-rules.ts'
 import type { Dialer } from './dial.ts'
-import { KeptUse } from './kept-use.ts'
-import { type NetworkEvent, NetworkUse } from './network-use.ts'
-import type { OwnAddresses } from './own-addresses.ts'
+import { NetworkUse } from './network-use.ts'
 import { Places } from './places.ts'
-import type { Report } from './report.ts'
+import type { NetworkEvent, Report } from './report.ts'
 import { RulesInForce } from './rules-in-force.ts'
+import type { ServiceAddresses } from './service-addresses.ts'
 import { SESSION_TIMES, type SessionTimes } from './session.ts'
 import { TaskProxy, type TaskProxyOptions } from './task-proxy.ts'
+import { UseFile } from './use-file.ts'
 import type { Refusal } from './verdict.ts'
 
 /** The rules of the operator. Without `allow` they restrict nothing beyond `deny`. */
@@ -35,13 +35,13 @@ export interface EgressOptions {
   readonly maxConnections: number
   /** Tasks that may run at a time. */
   readonly maxTasks: number
-  readonly own: OwnAddresses
+  readonly services: ServiceAddresses
   readonly dialer: Dialer
   /** Default: those of a service. */
   readonly times?: SessionTimes
   readonly onFault: (taskId: string, error: unknown) => void
-  /** What a task uses cannot be kept any more. */
-  readonly onUnkept: (taskId: string, error: unknown) => void
+  /** What a task uses cannot be written any more. */
+  readonly onUseFault: (taskId: string, error: unknown) => void
 }
 
 /** A task whose network has rules. */
@@ -90,12 +90,12 @@ export class Egress {
   open({ task_id, ordinal, rules, earlier, onEvent }: EgressTask): string {
     const served = this.#served.get(task_id)
     if (served !== undefined) return served.socketPath
-    const { directory, bounds, own, dialer, times = SESSION_TIMES, onFault, onUnkept } = this.#options
+    const { directory, bounds, services, dialer, times = SESSION_TIMES, onFault, onUseFault } = this.#options
     const socketPath = join(directory, ordinal.toString(36))
-    const inForce = new RulesInForce([bounds, rulesOf(rules)], own)
+    const inForce = new RulesInForce([bounds, rulesOf(rules)], services)
     const onReport = (report: Report) => this.#count(report)
-    const kept = this.#made(() => new KeptUse(usePathOf(socketPath), (error) => onUnkept(task_id, error)))
-    const use = new NetworkUse({ kept, earlier, onReport, onEvent })
+    const file = this.#made(() => new UseFile(usePathOf(socketPath), (error) => onUseFault(task_id, error)))
+    const use = new NetworkUse({ file, earlier, onReport, onEvent })
     const proxy = this.#listen({
       ...{ socketPath, use, times },
       dial: dialer.forTask(inForce),
@@ -141,7 +141,7 @@ export class Egress {
   }
 
   /**
-   * Cuts the connections of a task, with the reason, and removes its socket. Returns what it used, which is kept;
+   * Cuts the connections of a task, with the reason, and removes its socket. Returns what it used, which stays known;
    * undefined for a task without rules.
    */
   close(taskId: string, reason?: Refusal): NetworkUse | undefined {

@@ -1,26 +1,20 @@
 /**
  * What a task has used of the network: its totals, and the events about its connections, of which there is a bounded number.
  *
- * The totals are kept in a file. Those of an earlier service go on; what it had open was cut when it ended.
+ * The totals are in a file. Those of an earlier service go on; what it had open was cut when it ended.
  */
 import type { NetworkUsage } from '../../shared/contract/runtime.ts'
-import type { KeptUse, UseCounts } from './kept-use.ts'
 import {
   MAX_NETWORK_EVENTS,
   NETWORK_EVENTS,
+  type NetworkEvent,
   networkEvent,
   type OpenConnection,
   type Report,
   restartEvent,
 } from './report.ts'
+import type { UseCounts, UseFile } from './use-file.ts'
 import { reasonText, targetText } from './verdict.ts'
-
-/** An event about the network, as it is stored. */
-export interface NetworkEvent {
-  readonly event_type: string
-  readonly message: string
-  readonly data: Readonly<Record<string, unknown>>
-}
 
 const UNLISTED: NetworkEvent = {
   event_type: NETWORK_EVENTS.unlisted,
@@ -29,7 +23,7 @@ const UNLISTED: NetworkEvent = {
 }
 
 export interface NetworkUseOptions {
-  readonly kept: KeptUse
+  readonly file: UseFile
   /** The events of earlier services. */
   readonly earlier: readonly NetworkEvent[]
   readonly onReport: (report: Report) => void
@@ -45,11 +39,11 @@ export class NetworkUse {
   constructor(options: NetworkUseOptions) {
     this.#options = options
     for (const event of options.earlier) this.#recall(event)
-    const { found } = options.kept
+    const { found } = options.file
     if (found === undefined) return
     const { counts, connections } = found
     Object.assign(this.#counts, { ...counts, allowed: counts.allowed + counts.open, open: 0 } satisfies UseCounts)
-    this.#keep()
+    this.#write()
     for (const connection of connections) this.#tell('allowed', restartEvent(connection))
     if (counts.open > connections.length) this.#tellUnlisted()
   }
@@ -81,19 +75,19 @@ export class NetworkUse {
   spend(sent: number, received: number): void {
     this.#counts.sent += sent
     this.#counts.received += received
-    this.#options.kept.soon(this.#counts)
+    this.#options.file.soon(this.#counts)
   }
 
   /** Notes a connection that has been made. Call the result with the report of its end. */
   opened(connection: OpenConnection): (report: Report) => void {
-    const { kept } = this.#options
-    const place = kept.add(connection)
+    const { file } = this.#options
+    const row = file.add(connection)
     this.#counts.open++
-    this.#keep()
+    this.#write()
     return (report) => {
       this.#counts.open--
       this.report(report)
-      if (place !== undefined) kept.remove(place)
+      if (row !== undefined) file.remove(row)
     }
   }
 
@@ -103,17 +97,17 @@ export class NetworkUse {
     const { verdict } = report
     this.#counts[verdict]++
     if (verdict === 'refused') this.#firstRefusal ??= refusalText(report)
-    this.#keep()
+    this.#write()
     this.#tell(verdict, networkEvent(report))
   }
 
-  /** Keeps nothing any more. */
+  /** Writes nothing any more. */
   close(): void {
-    this.#options.kept.close()
+    this.#options.file.close()
   }
 
-  #keep(): void {
-    this.#options.kept.now(this.#counts)
+  #write(): void {
+    this.#options.file.now(this.#counts)
   }
 
   #tell(verdict: Report['verdict'], event: NetworkEvent): void {

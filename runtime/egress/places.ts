@@ -9,7 +9,7 @@
 export const DIVIDED_PART = 1 / 2
 
 /** Places that each of `tasks` tasks has for itself. */
-export const ownPlaces = (places: number, tasks: number): number => Math.floor((places * DIVIDED_PART) / tasks)
+export const placesPerTask = (places: number, tasks: number): number => Math.floor((places * DIVIDED_PART) / tasks)
 
 export interface TaskPlaces {
   /** Takes a place. False: there is none. */
@@ -19,14 +19,14 @@ export interface TaskPlaces {
 }
 
 export class Places {
-  readonly #own: number
+  readonly #perTask: number
   #common: number
   #taken = 0
 
   /** `tasks`: as many have places at a time. */
   constructor(places: number, tasks: number) {
-    this.#own = ownPlaces(places, tasks)
-    this.#common = places - this.#own * tasks
+    this.#perTask = placesPerTask(places, tasks)
+    this.#common = places - this.#perTask * tasks
   }
 
   /** Places that are taken. */
@@ -35,10 +35,10 @@ export class Places {
   }
 
   forTask(): TaskPlaces {
-    let [own, common] = [0, 0]
+    let [ofTask, common] = [0, 0]
     return {
       enter: () => {
-        if (own < this.#own) own++
+        if (ofTask < this.#perTask) ofTask++
         else if (this.#common > 0) {
           this.#common--
           common++
@@ -48,7 +48,7 @@ export class Places {
       },
       leave: () => {
         this.#taken--
-        if (common === 0) own--
+        if (common === 0) ofTask--
         else {
           common--
           this.#common++

@@ -1,5 +1,8 @@
-/** What is told of a connection: the event of its task. Pure. */
+/** What is told of connections: events of their task, and the answer made of these. Pure. */
+import type { NetworkUsage } from '../../shared/contract/runtime.ts'
+import type { NetworkConnection, TaskNetwork } from '../../shared/contract/task-network.ts'
 import { hostText } from '../../shared/egress/host.ts'
+import { isoTime } from '../../shared/text/iso-time.ts'
 import type { Authority } from '../plan/authority.ts'
 import { type Protocol, type Refusal, reasonText, targetText } from './verdict.ts'
 
@@ -37,6 +40,13 @@ export interface OpenConnection {
   readonly rule?: string | undefined
 }
 
+/** An event about the network, as it is stored. */
+export interface NetworkEvent {
+  readonly event_type: string
+  readonly message: string
+  readonly data: Readonly<Record<string, unknown>>
+}
+
 export const NETWORK_EVENTS = {
   allowed: 'network_allowed',
   refused: 'network_refused',
@@ -50,7 +60,7 @@ export const MAX_NETWORK_EVENTS = 64
 const MAX_SHOWN_CHARACTERS = 256
 
 /** The event of a connection. */
-export function networkEvent(report: Report): { event_type: string; message: string; data: Record<string, unknown> } {
+export function networkEvent(report: Report): NetworkEvent {
   const { protocol, target } = report
   const asked = {
     ...(target !== undefined && { host: hostText(target.host), port: target.port }),
@@ -110,3 +120,33 @@ function refusalData({ addressClass, ...more }: { addressClass?: string } & Reco
 
 const shortened = (text: string): string =>
   text.length > MAX_SHOWN_CHARACTERS * 2 ? `${text.slice(0, MAX_SHOWN_CHARACTERS * 2)}...` : text
+
+type TimedEvent = NetworkEvent & { readonly timestamp: number }
+
+/** What a task did on its network, as callers see it. `usage` is undefined for a task without rules. Events about other things than its network are left out. */
+export function taskNetwork(usage: NetworkUsage | undefined, open: number, events: readonly TimedEvent[]): TaskNetwork {
+  const connections = events.filter(isOfConnection).map(connectionOf)
+  const count = usage === undefined ? 0 : usage.connections_allowed + usage.connections_refused
+  return {
+    ...(usage !== undefined && { usage }),
+    ...{ open, connections, unlisted: Math.max(0, count - connections.length) },
+  }
+}
+
+const isOfConnection = ({ event_type }: NetworkEvent): boolean =>
+  event_type === NETWORK_EVENTS.allowed || event_type === NETWORK_EVENTS.refused
+
+/** Fields that an event has under the same name. */
+const SAME = ['host', 'port', 'address', 'rule', 'bytes_sent', 'bytes_received', 'duration_ms'] as const
+
+function connectionOf({ event_type, timestamp, message, data }: TimedEvent): NetworkConnection {
+  const same = Object.fromEntries(SAME.flatMap((name) => (data[name] === undefined ? [] : [[name, data[name]]])))
+  const reason = data.reason ?? data.cut
+  return {
+    at: isoTime(timestamp),
+    verdict: event_type === NETWORK_EVENTS.refused ? 'refused' : data.failure === undefined ? 'allowed' : 'failed',
+    ...same,
+    ...(reason !== undefined && { reason: String(reason) }),
+    message,
+  }
+}

@@ -9,18 +9,18 @@ import {
   type RuleLayer,
 } from '../../shared/egress/rules.ts'
 import type { Authority } from '../plan/authority.ts'
-import type { OwnAddresses } from './own-addresses.ts'
+import type { ServiceAddresses } from './service-addresses.ts'
 
 export class RulesInForce {
   readonly #egress: Egress
   readonly #opaque: Egress
-  readonly #own: Pick<OwnAddresses, 'isOwn'>
+  readonly #services: Pick<ServiceAddresses, 'isOfService'>
 
   /** The bounds come first among the layers. */
-  constructor(layers: readonly RuleLayer[], own: Pick<OwnAddresses, 'isOwn'>) {
+  constructor(layers: readonly RuleLayer[], services: Pick<ServiceAddresses, 'isOfService'>) {
     this.#egress = { layers }
     this.#opaque = opaquePart(this.#egress)
-    this.#own = own
+    this.#services = services
   }
 
   decideName(name: string, port: number): Decision {
@@ -32,8 +32,8 @@ export class RulesInForce {
   }
 
   /** Whether a connection may reach a service of ours. `from` is the own address of one that was made. */
-  isOwn(address: IpAddress, port: number, from?: string): boolean {
-    return this.#own.isOwn(address, port, from)
+  isOfService(address: IpAddress, port: number, from?: string): boolean {
+    return this.#services.isOfService(address, port, from)
   }
 
   /**

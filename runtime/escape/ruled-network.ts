@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { DEFAULT_MAX_CONNECTIONS } from '../../shared/contract/runtime-request.ts'
 import { Dialer, MAX_ADDRESSES, type Resolve } from '../egress/dial.ts'
 import { Egress } from '../egress/egress.ts'
-import { OwnAddresses } from '../egress/own-addresses.ts'
+import { ServiceAddresses } from '../egress/service-addresses.ts'
 import type { LaunchEgress } from '../launch/plan.ts'
 
 /** The port of the proxy in the sandbox. */
@@ -57,14 +57,14 @@ export interface RuledNetwork extends Disposable {
  * reach it.
  */
 export function ruledNetwork(directory: string, baits: readonly string[]): RuledNetwork {
-  const own = new OwnAddresses()
+  const services = new ServiceAddresses()
   const ports = baits.flatMap((bait) => (bait.startsWith('service=') ? [Number(bait.slice('service='.length))] : []))
-  for (const port of ports) own.addPort(port)
+  for (const port of ports) services.addPort(port)
   const proxies = new Egress({
-    ...{ directory: join(directory, 'egress'), own, maxConnections: DEFAULT_MAX_CONNECTIONS, maxTasks: 1 },
+    ...{ directory: join(directory, 'egress'), services, maxConnections: DEFAULT_MAX_CONNECTIONS, maxTasks: 1 },
     bounds: { allow: undefined, deny: [] },
     dialer: new Dialer(resolve),
-    onUnkept: () => {},
+    onUseFault: () => {},
     onFault: () => {}, // it closes the connection: nothing got through
   })
   const hosts = new Set(['127.0.0.1', '::1', ...hostAddresses()])

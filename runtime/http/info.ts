@@ -8,7 +8,7 @@ import {
 } from '../../shared/contract/runtime-info.ts'
 import { described, json } from '../../shared/http/openapi/route.ts'
 import type { ServeConfig } from '../config.ts'
-import { ownPlaces } from '../egress/places.ts'
+import { placesPerTask } from '../egress/places.ts'
 
 export interface InfoRoutes {
   readonly info: RuntimeInfo
@@ -88,5 +88,5 @@ export const configSummary = (
   ...(config.egressAllow !== undefined && { egress_allow: config.egressAllow.map(({ text }) => text) }),
   egress_deny: (config.egressDeny ?? []).map(({ text }) => text),
   max_egress_connections: config.maxEgressConnections,
-  own_egress_connections: ownPlaces(config.maxEgressConnections, config.maxRunningTasks),
+  own_egress_connections: placesPerTask(config.maxEgressConnections, config.maxRunningTasks),
 })

@@ -24,7 +24,7 @@ import { readBody } from '../../shared/http/request-body.ts'
 import { traceIdOf } from '../../shared/http/service.ts'
 import { WRITE_TIMEOUT_SECONDS } from '../../shared/http/time-limits.ts'
 import { isTaskId } from '../../shared/request/validate.ts'
-import type { OwnAddresses } from '../egress/own-addresses.ts'
+import type { ServiceAddresses } from '../egress/service-addresses.ts'
 import { taskDir } from '../files/task-dir.ts'
 import type { ServiceAddress } from '../plan/service-address.ts'
 import { invalidInput } from '../refusal.ts'
@@ -63,7 +63,7 @@ export interface TaskRoutes {
   readonly dataDir: string
   readonly maxBodyBytes: number
   /** The addresses of services that no task with rules for its network reaches. */
-  readonly own: Pick<OwnAddresses, 'add'>
+  readonly services: Pick<ServiceAddresses, 'add'>
 }
 
 const owner = { 'X-Service-Owner': 'The owner of the task. Needed if the task has a control_context.owner.' }
@@ -72,7 +72,7 @@ const EXAMPLE = { execution: { kind: 'script', script: 'echo hello' }, limits: {
 
 export const addTaskRoutes = (
   app: AnyElysia,
-  { submissions, kills, late, retention, queue, store, dataDir, maxBodyBytes, own }: TaskRoutes,
+  { submissions, kills, late, retention, queue, store, dataDir, maxBodyBytes, services }: TaskRoutes,
 ): AnyElysia => {
   const known = (id: string): TaskRow => knownTask(store, id)
   const waitingFor = ({ status, task_id }: TaskRow) => {
@@ -99,7 +99,7 @@ export const addTaskRoutes = (
         const isDryRun = truthOf('dry_run', query.dry_run)
         const body = await readBody(app, request, maxBodyBytes)
         const control = controlAddress(request, app.server?.requestIP(request)?.address)
-        if (control !== undefined) own.add(control)
+        if (control !== undefined) services.add(control)
         if (isDryRun) return { execution_plan: await submissions.dryRun(body), fits: true }
         const task_id = await submissions.submit(
           body,

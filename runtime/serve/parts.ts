@@ -10,7 +10,7 @@ import { VERSION } from '../../shared/process/version.ts'
 import { isoTime } from '../../shared/text/iso-time.ts'
 import { Dialer } from '../egress/dial.ts'
 import { Egress } from '../egress/egress.ts'
-import { OwnAddresses } from '../egress/own-addresses.ts'
+import { ServiceAddresses } from '../egress/service-addresses.ts'
 import { MAX_ENTRY_BYTES } from '../files/bundle.ts'
 import { StagedFiles } from '../files/staged-files.ts'
 import { capabilityManifest } from '../host/capabilities.ts'
@@ -76,8 +76,8 @@ export function buildTaskParts(foundation: Foundation) {
   const results = new ResultFiles(dataDir, log)
   const totals = new Totals()
   const force = new Force({ records, cgroups, serviceId: serviceIdOf(dataDir), log })
-  const own = ownAddresses(foundation)
-  const networks = new Networks({ egress: egressOf(foundation, own), store, log })
+  const services = serviceAddresses(foundation)
+  const networks = new Networks({ egress: egressOf(foundation, services), store, log })
   const secrets = new Secrets(foundation.secrets)
   const ends = new Ends({ store, records, force, results, settings, networks, totals, log })
   const starts = new Starts({
@@ -140,7 +140,7 @@ export function buildTaskParts(foundation: Foundation) {
       staged,
       bundles,
     },
-    ...{ dispatcher, killSender, kills, networks, own },
+    ...{ dispatcher, killSender, kills, networks, services },
   }
 }
 
@@ -148,27 +148,27 @@ export function buildTaskParts(foundation: Foundation) {
 const OWN_DESCRIPTORS = 512
 const DESCRIPTORS_OF_CONNECTION = 2
 
-function egressOf({ config, data, log }: Foundation, own: OwnAddresses): Egress {
+function egressOf({ config, data, log }: Foundation, services: ServiceAddresses): Egress {
   const most = Math.floor((maxDescriptors() - OWN_DESCRIPTORS) / DESCRIPTORS_OF_CONNECTION)
   return new Egress({
     directory: join(data.path, 'egress'),
     bounds: { allow: config.egressAllow, deny: config.egressDeny ?? [] },
     maxConnections: Math.max(0, Math.min(config.maxEgressConnections, most)),
     maxTasks: config.maxRunningTasks,
-    ...{ own, dialer: new Dialer() },
+    ...{ services, dialer: new Dialer() },
     onFault: (task_id, error) =>
       log.error('a connection of a task could not be served', { task_id, cause: messageOf(error) }),
-    onUnkept: (task_id, error) =>
+    onUseFault: (task_id, error) =>
       log.warn('cannot keep what a task uses of its network', { task_id, cause: messageOf(error) }),
   })
 }
 
 /** The port of this service is added once it listens, too: it may have picked one. */
-function ownAddresses({ config, access }: Foundation): OwnAddresses {
-  const own = new OwnAddresses()
-  own.addPort(access.address.port)
-  for (const address of config.controlAddr) own.add(address)
-  return own
+function serviceAddresses({ config, access }: Foundation): ServiceAddresses {
+  const services = new ServiceAddresses()
+  services.addPort(access.address.port)
+  for (const address of config.controlAddr) services.add(address)
+  return services
 }
 
 function launchSettings({ config, env, trial, capabilities }: Foundation): LaunchSettings {
@@ -244,7 +244,7 @@ export function buildCallerParts(foundation: Foundation, tasks: TaskParts) {
 
 export function buildApp(
   { config, env, access, data, storage, cgroups, capabilities, log }: Foundation,
-  { kills, totals, ledger, queue, networks, own, holds, staged, bundles }: TaskParts,
+  { kills, totals, ledger, queue, networks, services, holds, staged, bundles }: TaskParts,
   callers: CallerParts,
   startedAt: number,
 ): AnyElysia {
@@ -261,7 +261,7 @@ export function buildApp(
       dataDir,
       totals,
       networks,
-      own,
+      services,
       holds,
       staged,
       bundles,

@@ -53,7 +53,7 @@ async function start(config: ServeConfig, env: Environment, { log, signals, exit
   const recovered = await recover(foundation, tasks)
   signals.duringStart.throwIfAborted()
   const server = listen(app, foundation.access.address, 'listen-addr')
-  if (server.port !== undefined) tasks.own.addPort(server.port)
+  if (server.port !== undefined) tasks.services.addPort(server.port)
   foundation.data.keep()
   announce(server.url, foundation.access, { ...recovered }, log)
   tasks.dispatcher.startWhatFits()

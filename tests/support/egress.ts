@@ -3,8 +3,8 @@ import { connect, createServer, type Socket as NodeSocket, type Server } from 'n
 import { join } from 'node:path'
 import { Dialer, type Resolve } from '../../runtime/egress/dial.ts'
 import { Egress } from '../../runtime/egress/egress.ts'
-import type { NetworkEvent } from '../../runtime/egress/network-use.ts'
-import { OwnAddresses } from '../../runtime/egress/own-addresses.ts'
+import type { NetworkEvent } from '../../runtime/egress/report.ts'
+import { ServiceAddresses } from '../../runtime/egress/service-addresses.ts'
 import type { SessionTimes } from '../../runtime/egress/session.ts'
 import type { NetworkRules } from '../../shared/contract/runtime-request.ts'
 import { parseAllowRule, parseRule } from '../../shared/egress/rule.ts'
@@ -31,11 +31,11 @@ export const testEgress = (dataDir: string): Egress =>
     directory: join(dataDir, 'egress'),
     bounds: { allow: undefined, deny: [] },
     ...{ maxConnections: 4_096, maxTasks: 4 },
-    ...{ own: new OwnAddresses(), dialer: new Dialer() },
+    ...{ services: new ServiceAddresses(), dialer: new Dialer() },
     onFault: (_, error) => {
       throw error
     },
-    onUnkept: (_, error) => {
+    onUseFault: (_, error) => {
       throw error
     },
   })
@@ -52,19 +52,19 @@ export class TestProxy implements AsyncDisposable {
   constructor(options: ProxyOptions) {
     const { bounds = {}, names = {}, ownPorts = [], maxConnections = 4_096 } = options
     this.#options = options
-    const own = new OwnAddresses()
-    for (const port of ownPorts) own.addPort(port)
+    const services = new ServiceAddresses()
+    for (const port of ownPorts) services.addPort(port)
     const resolve = async (name: string) => names[name.replace(/\.$/, '')] ?? []
     this.egress = new Egress({
       directory: join(this.#dir.path, 'egress'),
       bounds: { allow: bounds.allow?.map(parseAllowRule), deny: (bounds.deny ?? []).map(parseRule) },
       maxConnections,
       maxTasks: options.maxTasks ?? 1,
-      own,
+      services,
       ...(options.times !== undefined && { times: options.times }),
       dialer: new Dialer(options.resolve ?? resolve),
       onFault: (_, error) => this.faults.push(error),
-      onUnkept: (_, error) => this.faults.push(error),
+      onUseFault: (_, error) => this.faults.push(error),
     })
     this.socketPath = this.open('task-1', 1)
   }

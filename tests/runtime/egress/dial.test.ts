@@ -14,8 +14,8 @@ import { parseRules } from '../../../shared/egress/rules.ts'
 import { TestServer } from '../../support/egress.ts'
 import { until } from '../../support/until.ts'
 
-const NOTHING_OWN = { isOwn: () => false }
-const rules = (...allow: string[]) => new RulesInForce([{ allow: parseRules(allow, 'allow'), deny: [] }], NOTHING_OWN)
+const NO_SERVICES = { isOfService: () => false }
+const rules = (...allow: string[]) => new RulesInForce([{ allow: parseRules(allow, 'allow'), deny: [] }], NO_SERVICES)
 
 const dialed = async (resolve: Resolve, inForce: RulesInForce, port: number) => {
   const found = await new Dialer(resolve).forTask(inForce)({ host: { name: 'a.example' }, port })
@@ -40,13 +40,13 @@ test('a connection that reaches a service of ours only when it is made is ended 
     socket.on('end', () => socket.end())
   })
   const asked: (string | undefined)[] = []
-  const own = {
-    isOwn: (_: unknown, port: number, from?: string) => {
+  const services = {
+    isOfService: (_: unknown, port: number, from?: string) => {
       asked.push(from)
       return port === server.port && from !== undefined
     },
   }
-  const inForce = new RulesInForce([{ allow: parseRules(['127.0.0.1'], 'allow'), deny: [] }], own)
+  const inForce = new RulesInForce([{ allow: parseRules(['127.0.0.1'], 'allow'), deny: [] }], services)
   const target = { host: { address: parseIp('127.0.0.1')! }, port: server.port }
   expect(await new Dialer().forTask(inForce)(target)).toEqual({ kind: 'refused', refusal: { kind: 'never' } })
   expect(asked).toEqual([undefined, '127.0.0.1'])

@@ -5,8 +5,8 @@ import { connect, type Socket } from 'node:net'
 import { dirname, join } from 'node:path'
 import { Dialer, MAX_TASK_LOOKUPS } from '../../../runtime/egress/dial.ts'
 import { Egress } from '../../../runtime/egress/egress.ts'
-import { OwnAddresses } from '../../../runtime/egress/own-addresses.ts'
 import { MAX_NETWORK_EVENTS } from '../../../runtime/egress/report.ts'
+import { ServiceAddresses } from '../../../runtime/egress/service-addresses.ts'
 import { SPARE_SESSIONS } from '../../../runtime/egress/task-proxy.ts'
 import { answering, TestClient, TestProxy, TestServer } from '../../support/egress.ts'
 import { until } from '../../support/until.ts'
@@ -198,7 +198,7 @@ test('a service that starts again serves the socket at its path, with the events
   writeFileSync(join(dirname(socketPath), 'other'), '')
   const egress = new Egress({
     ...{ directory: dirname(socketPath), bounds: { allow: undefined, deny: [] }, maxConnections: 9, maxTasks: 1 },
-    ...{ own: new OwnAddresses(), dialer: new Dialer(), onFault: () => {}, onUnkept: () => {} },
+    ...{ services: new ServiceAddresses(), dialer: new Dialer(), onFault: () => {}, onUseFault: () => {} },
   })
   const task = { task_id: 'task-1', ordinal: 1, rules: { ...rules, max_connections: 9 }, earlier: [...events] }
   expect(egress.open({ ...task, onEvent: () => {} })).toBe(socketPath)

@@ -1,11 +1,13 @@
 /** How the places for connections are divided among tasks. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { DIVIDED_PART, ownPlaces, Places } from '../../../runtime/egress/places.ts'
+import { DIVIDED_PART, Places, placesPerTask } from '../../../runtime/egress/places.ts'
 
 test('DIVIDED_PART of the places belongs to single tasks', () => {
   expect(DIVIDED_PART).toBe(1 / 2)
-  expect([ownPlaces(4_096, 4), ownPlaces(100, 7), ownPlaces(3, 2), ownPlaces(0, 1)]).toEqual([512, 7, 0, 0])
+  expect([placesPerTask(4_096, 4), placesPerTask(100, 7), placesPerTask(3, 2), placesPerTask(0, 1)]).toEqual([
+    512, 7, 0, 0,
+  ])
 })
 
 test('whatever others take, a task gets its own places; all together never take more than there are', () => {
@@ -18,7 +20,7 @@ test('whatever others take, a task gets its own places; all together never take 
         const task = all[index % tasks]!
         if (isEntering) {
           const entered = task.enter()
-          if (task.held < ownPlaces(count, tasks)) expect(entered).toBe(true)
+          if (task.held < placesPerTask(count, tasks)) expect(entered).toBe(true)
           if (entered) task.held++
         } else if (task.held > 0) {
           task.held--
@@ -35,5 +37,5 @@ test('one task alone has its own places and the common ones', () => {
   const one = new Places(100, 4).forTask()
   let held = 0
   while (one.enter()) held++
-  expect(held).toBe(ownPlaces(100, 4) + 100 - 4 * ownPlaces(100, 4))
+  expect(held).toBe(placesPerTask(100, 4) + 100 - 4 * placesPerTask(100, 4))
 })

@@ -3,9 +3,9 @@ import { expect, test } from 'bun:test'
 import { statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
-import { KeptUse, MAX_KEPT_CONNECTIONS } from '../../../runtime/egress/kept-use.ts'
-import { type NetworkEvent, NetworkUse } from '../../../runtime/egress/network-use.ts'
-import type { Report } from '../../../runtime/egress/report.ts'
+import { NetworkUse } from '../../../runtime/egress/network-use.ts'
+import type { NetworkEvent, Report } from '../../../runtime/egress/report.ts'
+import { MAX_NOTED_CONNECTIONS, UseFile } from '../../../runtime/egress/use-file.ts'
 import { tempDir } from '../../support/temp.ts'
 
 const fail = (error: unknown) => {
@@ -21,11 +21,11 @@ const ended: Report = {
 /** The use of a task, as each service has it that finds the file; nothing closes the one before, as in a crash. */
 function opened(path: string) {
   const events: NetworkEvent[] = []
-  const kept = new KeptUse(path, fail)
+  const file = new UseFile(path, fail)
   return {
     events,
-    kept,
-    use: new NetworkUse({ kept, earlier: [], onReport: () => {}, onEvent: (event) => events.push(event) }),
+    file,
+    use: new NetworkUse({ file, earlier: [], onReport: () => {}, onEvent: (event) => events.push(event) }),
   }
 }
 
@@ -33,7 +33,7 @@ test('goes on after a crash: counts, bytes, and what was open is told as cut', a
   using dir = tempDir()
   const path = join(dir.path, 'use')
   const first = opened(path)
-  expect(first.kept.found).toBeUndefined()
+  expect(first.file.found).toBeUndefined()
   first.use.opened(connection())(ended)
   first.use.opened(connection(1))
   first.use.report({ verdict: 'refused', refusal: { kind: 'unlisted' } })
@@ -55,25 +55,25 @@ test('goes on after a crash: counts, bytes, and what was open is told as cut', a
   const third = opened(path) // killed before anything happened
   expect(third.use.usage).toEqual(second.use.usage)
   expect(third.events).toEqual([])
-  for (const { kept } of [first, second, third]) kept.close()
+  for (const { file } of [first, second, third]) file.close()
 })
 
 test('keeps a bounded number of open connections, in places that are used again', () => {
   using dir = tempDir()
   const path = join(dir.path, 'use')
-  const { use, kept } = opened(path)
-  const ends = Array.from({ length: MAX_KEPT_CONNECTIONS + 2 }, (_, i) => use.opened(connection(i + 1)))
+  const { use, file } = opened(path)
+  const ends = Array.from({ length: MAX_NOTED_CONNECTIONS + 2 }, (_, i) => use.opened(connection(i + 1)))
   const { size } = statSync(path)
   ends[3]!(ended)
   use.opened(connection(9_999))
   expect(statSync(path).size).toBe(size)
   const next = opened(path)
-  expect(next.use.usage.connections_allowed).toBe(MAX_KEPT_CONNECTIONS + 3)
+  expect(next.use.usage.connections_allowed).toBe(MAX_NOTED_CONNECTIONS + 3)
   const ports = next.events.map(({ data }) => data.port)
-  expect(ports).toHaveLength(MAX_KEPT_CONNECTIONS + 1)
+  expect(ports).toHaveLength(MAX_NOTED_CONNECTIONS + 1)
   expect(ports).toContain(9_999)
   expect(next.events.at(-1)!.event_type).toBe('network_unlisted')
-  for (const one of [kept, next.kept]) one.close()
+  for (const one of [file, next.file]) one.close()
 })
 
 test.each([
@@ -85,10 +85,10 @@ test.each([
   using dir = tempDir()
   const path = join(dir.path, 'use')
   writeFileSync(path, content)
-  const { use, kept } = opened(path)
-  expect(kept.found).toBeUndefined()
+  const { use, file } = opened(path)
+  expect(file.found).toBeUndefined()
   expect(use.usage.connections_allowed).toBe(0)
-  kept.close()
+  file.close()
 })
 
 test('a place that is torn is left out', () => {
@@ -97,25 +97,25 @@ test('a place that is torn is left out', () => {
   const first = opened(path)
   first.use.opened(connection())
   truncateSync(path, 1_024 + 10)
-  const { use, events, kept } = opened(path)
+  const { use, events, file } = opened(path)
   expect(use.usage.connections_allowed).toBe(1)
   expect(events.map(({ event_type }) => event_type)).toEqual(['network_unlisted'])
-  for (const one of [first.kept, kept]) one.close()
+  for (const one of [first.file, file]) one.close()
 })
 
 test('without a file the totals are those of the events', () => {
   using dir = tempDir()
   const told: NetworkEvent = { event_type: 'network_allowed', message: '', data: { bytes_sent: 3, bytes_received: 4 } }
-  const kept = new KeptUse(join(dir.path, 'use'), fail)
-  const use = new NetworkUse({ kept, earlier: [told], onReport: () => {}, onEvent: () => {} })
+  const file = new UseFile(join(dir.path, 'use'), fail)
+  const use = new NetworkUse({ file, earlier: [told], onReport: () => {}, onEvent: () => {} })
   expect(use.usage).toEqual({ connections_allowed: 1, connections_refused: 0, bytes_sent: 3, bytes_received: 4 })
-  kept.close()
+  file.close()
 })
 
 test('a file that cannot be written is told once, and the counts go on', () => {
   const faults: unknown[] = []
-  const kept = new KeptUse('/dev/full', (error) => faults.push(error))
-  const use = new NetworkUse({ kept, earlier: [], onReport: () => {}, onEvent: () => {} })
+  const file = new UseFile('/dev/full', (error) => faults.push(error))
+  const use = new NetworkUse({ file, earlier: [], onReport: () => {}, onEvent: () => {} })
   use.opened(connection())(ended)
   use.report({ verdict: 'refused', refusal: { kind: 'unlisted' } })
   expect(faults).toEqual([expect.objectContaining({ code: 'ENOSPC' })])

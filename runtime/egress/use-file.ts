@@ -1,7 +1,7 @@
 /**
- * What a task has used of its network, in a file: after a crash the next service goes on from there.
+ * The file of what a task has used of its network: after a crash the next service goes on from there.
  *
- * The file has the counts, and in places of their own the first of the connections that are open. A write is small, lies
+ * The file has the counts, and in rows of their own the first of the connections that are open. A write is small, lies
  * within a page and is never synced: it outlives the service, and a task does not outlive its machine. Bytes are written
  * once in a turn of the event loop; all else at once.
  */
@@ -9,11 +9,11 @@ import { closeSync, constants, openSync, readSync, writeSync } from 'node:fs'
 import { isObject, jsonOrUndefined } from '../../shared/text/json.ts'
 import type { OpenConnection } from './report.ts'
 
-/** Maximum open connections that are kept. Further ones are only counted. */
-export const MAX_KEPT_CONNECTIONS = 64
+/** Maximum open connections that are noted. Further ones are only counted. */
+export const MAX_NOTED_CONNECTIONS = 64
 
-const PLACE_BYTES = 1024
-const MAX_BYTES = PLACE_BYTES * (1 + MAX_KEPT_CONNECTIONS)
+const ROW_BYTES = 1024
+const MAX_BYTES = ROW_BYTES * (1 + MAX_NOTED_CONNECTIONS)
 
 /** The first number of a file: how the rest is to be read. */
 const FORMAT = 1
@@ -34,26 +34,26 @@ export interface FoundUse {
   readonly connections: readonly OpenConnection[]
 }
 
-export class KeptUse {
+export class UseFile {
   readonly #onFault: (error: unknown) => void
-  readonly #places: boolean[] = []
+  readonly #rows: boolean[] = []
   #fd: number | undefined
   #counts: UseCounts = { allowed: 0, refused: 0, open: 0, sent: 0, received: 0 }
   #isDue = false
-  /** What an earlier service has kept. */
+  /** What an earlier service has written. */
   readonly found: FoundUse | undefined
 
-  /** `onFault` is called once, and then nothing is kept any more. Throws if there can be no file. */
+  /** `onFault` is called once, and then nothing is written any more. Throws if there can be no file. */
   constructor(path: string, onFault: (error: unknown) => void) {
     this.#onFault = onFault
     this.#fd = openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600)
     const bytes = Buffer.alloc(MAX_BYTES)
     const length = readSync(this.#fd, bytes, 0, MAX_BYTES, 0)
     this.found = foundIn(bytes.subarray(0, length))
-    for (let place = 0; length > PLACE_BYTES * (place + 1); place++) this.#write(textOf(''), place)
+    for (let row = 0; length > ROW_BYTES * (row + 1); row++) this.#write(textOf(''), row)
   }
 
-  /** Keeps bytes, at the end of this turn. */
+  /** Writes bytes, at the end of this turn. */
   soon(counts: UseCounts): void {
     this.#counts = counts
     if (this.#isDue) return
@@ -68,20 +68,20 @@ export class KeptUse {
     this.#write(new Uint8Array(Float64Array.of(FORMAT, allowed, refused, open, sent, received).buffer))
   }
 
-  /** Keeps an open connection. Returns its place; undefined if there is none. */
+  /** Notes an open connection. Returns its row; undefined if there is none. */
   add(connection: OpenConnection): number | undefined {
     const text = textOf(JSON.stringify(connection))
-    const free = this.#places.indexOf(false)
-    const place = free < 0 ? this.#places.length : free
-    if (place >= MAX_KEPT_CONNECTIONS || text.length > PLACE_BYTES) return undefined
-    this.#places[place] = true
-    this.#write(text, place)
-    return place
+    const free = this.#rows.indexOf(false)
+    const row = free < 0 ? this.#rows.length : free
+    if (row >= MAX_NOTED_CONNECTIONS || text.length > ROW_BYTES) return undefined
+    this.#rows[row] = true
+    this.#write(text, row)
+    return row
   }
 
-  remove(place: number): void {
-    this.#places[place] = false
-    this.#write(textOf(''), place)
+  remove(row: number): void {
+    this.#rows[row] = false
+    this.#write(textOf(''), row)
   }
 
   close(): void {
@@ -90,10 +90,10 @@ export class KeptUse {
     this.#fd = undefined
   }
 
-  #write(bytes: Uint8Array, place = -1): void {
+  #write(bytes: Uint8Array, row = -1): void {
     if (this.#fd === undefined) return
     try {
-      writeSync(this.#fd, bytes, 0, bytes.length, PLACE_BYTES * (place + 1))
+      writeSync(this.#fd, bytes, 0, bytes.length, ROW_BYTES * (row + 1))
     } catch (error) {
       closeSync(this.#fd)
       this.#fd = undefined
@@ -102,8 +102,8 @@ export class KeptUse {
   }
 }
 
-/** As it is in a place: the spaces take the place of a longer text. */
-const textOf = (json: string): Uint8Array => Buffer.from(json.padEnd(PLACE_BYTES))
+/** As it is in a row: the spaces take the place of a longer text. */
+const textOf = (json: string): Uint8Array => Buffer.from(json.padEnd(ROW_BYTES))
 
 /** Undefined if the file is new, or of another form. */
 function foundIn(bytes: Buffer): FoundUse | undefined {
@@ -111,8 +111,8 @@ function foundIn(bytes: Buffer): FoundUse | undefined {
   const [format, allowed, refused, open, sent, received] = numbers as [number, number, number, number, number, number]
   if (format !== FORMAT || !numbers.every((number) => Number.isSafeInteger(number) && number >= 0)) return undefined
   const connections: OpenConnection[] = []
-  for (let at = PLACE_BYTES; at < bytes.length; at += PLACE_BYTES) {
-    const value = jsonOrUndefined(bytes.toString('utf8', at, at + PLACE_BYTES).replaceAll('\0', ''))
+  for (let at = ROW_BYTES; at < bytes.length; at += ROW_BYTES) {
+    const value = jsonOrUndefined(bytes.toString('utf8', at, at + ROW_BYTES).replaceAll('\0', ''))
     if (isObject(value)) connections.push(value as unknown as OpenConnection)
   }
   return { counts: { allowed, refused, open, sent, received }, connections }

@@ -1,27 +1,28 @@
 /** Which connections reach our own services. */
 import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { OwnAddresses } from '../../../runtime/egress/own-addresses.ts'
+import { ServiceAddresses } from '../../../runtime/egress/service-addresses.ts'
 import { serviceAddressOf } from '../../../runtime/plan/service-address.ts'
 import { type IpAddress, ipText, parseIp } from '../../../shared/egress/ip-address.ts'
 
 const HERE = ['127.0.0.1', '::1', '192.0.2.7', '2001:db8::7']
 const isHere = (address: IpAddress) => ['0.0.0.0', '::', ...HERE].includes(ipText(address))
-const isOwn = (own: OwnAddresses, address: string, port: number, from?: string) =>
-  own.isOwn(parseIp(address)!, port, from)
+const isOfService = (services: ServiceAddresses, address: string, port: number, from?: string) =>
+  services.isOfService(parseIp(address)!, port, from)
 
 test('a port of this machine is closed on all of its addresses', () => {
-  const own = new OwnAddresses(isHere)
-  own.addPort(80)
-  own.addPort(0) // none: the service picks one
+  const services = new ServiceAddresses(isHere)
+  services.addPort(80)
+  services.addPort(0) // none: the service picks one
   for (const text of [':81', '127.0.0.1:82', 'localhost:83', '[::1]:84', '192.0.2.7:85', '0.0.0.0:86', '[::]:87']) {
-    own.add(serviceAddressOf(text)!)
+    services.add(serviceAddressOf(text)!)
   }
   for (const port of [80, 81, 82, 83, 84, 85, 86, 87]) {
-    for (const address of HERE) expect([address, port, isOwn(own, address, port)]).toEqual([address, port, true])
-    expect(isOwn(own, '192.0.2.8', port)).toBe(false)
+    for (const address of HERE)
+      expect([address, port, isOfService(services, address, port)]).toEqual([address, port, true])
+    expect(isOfService(services, '192.0.2.8', port)).toBe(false)
   }
-  for (const address of HERE) expect(isOwn(own, address, 88)).toBe(false)
+  for (const address of HERE) expect(isOfService(services, address, 88)).toBe(false)
 })
 
 test.each([
@@ -33,43 +34,43 @@ test.each([
   '::192.0.2.7',
   '2002:c000:207::',
 ])('%s reaches this machine, too', (address) => {
-  const own = new OwnAddresses((one) => HERE.includes(ipText(one)))
-  own.addPort(80)
-  expect([isOwn(own, address, 80), isOwn(own, address, 81)]).toEqual([true, false])
+  const services = new ServiceAddresses((one) => HERE.includes(ipText(one)))
+  services.addPort(80)
+  expect([isOfService(services, address, 80), isOfService(services, address, 81)]).toEqual([true, false])
 })
 
 test('an address elsewhere is closed by itself, and its port of this machine once the address is one of it', () => {
   let isMoved = false
-  const own = new OwnAddresses((address) => isHere(address) || (isMoved && ipText(address) === '192.0.2.8'))
-  for (let i = 0; i < 3; i++) own.add(serviceAddressOf('192.0.2.8:80')!)
-  const closed = () => ['192.0.2.8', '192.0.2.9', '192.0.2.7'].map((address) => isOwn(own, address, 80))
+  const services = new ServiceAddresses((address) => isHere(address) || (isMoved && ipText(address) === '192.0.2.8'))
+  for (let i = 0; i < 3; i++) services.add(serviceAddressOf('192.0.2.8:80')!)
+  const closed = () => ['192.0.2.8', '192.0.2.9', '192.0.2.7'].map((address) => isOfService(services, address, 80))
   expect(closed()).toEqual([true, false, false])
   isMoved = true
   expect(closed()).toEqual([true, false, true])
-  expect(isOwn(own, '192.0.2.8', 81)).toBe(false)
+  expect(isOfService(services, '192.0.2.8', 81)).toBe(false)
 })
 
 describe('a connection that was made', () => {
   test('reaches this machine if both of its ends have one address', () => {
-    const own = new OwnAddresses(() => false)
-    own.addPort(80)
-    expect(isOwn(own, '192.0.2.9', 80)).toBe(false)
-    expect(isOwn(own, '192.0.2.9', 80, '192.0.2.7')).toBe(false)
-    expect(isOwn(own, '192.0.2.9', 80, '192.0.2.9')).toBe(true)
-    expect(isOwn(own, '192.0.2.9', 80, '::ffff:192.0.2.9')).toBe(true)
-    expect(isOwn(own, '192.0.2.9', 81, '192.0.2.9')).toBe(false)
+    const services = new ServiceAddresses(() => false)
+    services.addPort(80)
+    expect(isOfService(services, '192.0.2.9', 80)).toBe(false)
+    expect(isOfService(services, '192.0.2.9', 80, '192.0.2.7')).toBe(false)
+    expect(isOfService(services, '192.0.2.9', 80, '192.0.2.9')).toBe(true)
+    expect(isOfService(services, '192.0.2.9', 80, '::ffff:192.0.2.9')).toBe(true)
+    expect(isOfService(services, '192.0.2.9', 81, '192.0.2.9')).toBe(false)
   })
 })
 
 test('there is a bound for those that callers add', () => {
-  const own = new OwnAddresses(isHere)
-  own.addPort(1)
+  const services = new ServiceAddresses(isHere)
+  services.addPort(1)
   for (let port = 2; port < 1_000; port++) {
-    own.addPort(port)
-    own.add(serviceAddressOf(`192.0.2.8:${port}`)!)
+    services.addPort(port)
+    services.add(serviceAddressOf(`192.0.2.8:${port}`)!)
   }
   const closed = (address: string) =>
-    Array.from({ length: 999 }, (_, i) => i + 1).filter((port) => isOwn(own, address, port))
+    Array.from({ length: 999 }, (_, i) => i + 1).filter((port) => isOfService(services, address, port))
   expect(closed('127.0.0.1')).toHaveLength(64)
   expect(closed('192.0.2.8')).toHaveLength(256)
 })
@@ -89,15 +90,15 @@ test.skipIf(!isPossible)('a task reaches no service of ours by an address that n
     ip addr add 172.18.0.1/16 dev idle && ip addr add fd00:18::1/64 dev idle nodad && ip route add local 10.9.0.0/16 dev lo`
   const program = `import { TestProxy } from ${JSON.stringify(join(import.meta.dir, '../../support/egress.ts'))}
     const listen = () => Bun.serve({ hostname: '::', port: 0, fetch: () => new Response('') })
-    const [own, other] = [listen(), listen()]
+    const [services, other] = [listen(), listen()]
     const hosts = ['172.18.0.1', '[fd00:18::1]', '[::ffff:172.18.0.1]', '10.9.1.2', '127.0.0.9', '0.0.0.0', 'a.example']
     const proxy = new TestProxy({
       rules: { allow: ['172.16.0.0/12', '10.0.0.0/8', '[fd00::]/16', '127.0.0.0/8', 'a.example', '0.0.0.0'] },
       names: { 'a.example': ['172.18.0.1'] },
-      ownPorts: [own.port],
+      ownPorts: [services.port],
     })
     const answers = {}
-    for (const { port } of [own, other])
+    for (const { port } of [services, other])
       for (const host of hosts) {
         const client = proxy.client()
         client.write('CONNECT ' + host + ':' + port + ' HTTP/1.1\\r\\n\\r\\n')

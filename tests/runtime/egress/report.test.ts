@@ -1,7 +1,6 @@
 /** What callers see of the connections of a task. */
 import { expect, test } from 'bun:test'
-import { networkEvent, type Report } from '../../../runtime/egress/report.ts'
-import { taskNetwork } from '../../../runtime/egress/task-network.ts'
+import { networkEvent, type Report, taskNetwork } from '../../../runtime/egress/report.ts'
 import { parseIp } from '../../../shared/egress/ip-address.ts'
 
 const target = { host: { name: 'a.example' }, port: 443 }

@@ -14,7 +14,7 @@ import type { ServiceAddress } from '../plan/service-address.ts'
 const MAX_PORTS = 64
 const MAX_SERVICES = 256
 
-export class OwnAddresses {
+export class ServiceAddresses {
   readonly #ports = new Set<number>()
   readonly #services: ServiceAddress[] = []
   readonly #isLocal: (address: IpAddress) => boolean
@@ -36,7 +36,7 @@ export class OwnAddresses {
   }
 
   /** Whether a connection to `address` may reach a service of ours. `from` is the own address of one that was made. */
-  isOwn(address: IpAddress, port: number, from?: string): boolean {
+  isOfService(address: IpAddress, port: number, from?: string): boolean {
     const services = this.#services.filter((one) => one.port === port)
     const reached = reachedBy(address)
     if (services.some((one) => reached.some((other) => isSameAddress(one.address, other)))) return true
