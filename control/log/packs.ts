@@ -121,7 +121,8 @@ export class Packs {
         if (out.bytes > begin) packed.set(graph, out.bytes - begin)
         else left.push(graph)
       }
-      const ordinals = left.filter(({ pack }) => kept.some((each) => each.to === pack)).map(({ ordinal }) => ordinal)
+      // Any older pack may have superseded frames of the graph, which would count again.
+      const ordinals = kept.length === 0 ? [] : left.filter(({ pack }) => pack > 0).map(({ ordinal }) => ordinal)
       if (ordinals.length > 0) out.add('o', JSON.stringify(ordinals))
       await out.end()
       bytes = out.bytes

@@ -305,6 +305,21 @@ test('a graph that does not change is not written again, and no file grows for e
   expect(packsIn(dir.path).length).toBeLessThan(12)
 })
 
+test('a graph that is gone stays gone, though an older pack has superseded frames of it', async () => {
+  const store = new TaskStore()
+  using dir = tempDir()
+  raiseFormat(dir.path)
+  const packs = new Packs(dir.path, [])
+  const [kept, gone] = ['kept', 'gone'].map((id) => acceptGraph(store, [{ id, type: 'noop' }])) as [Graph, Graph]
+  await pack(packs, 1, store, [kept, gone])
+  end(store, gone)
+  await pack(packs, 2, store, [gone])
+  store.apply({ kind: 'graph-retired', graph: gone, at: 4 })
+  await pack(packs, 3, store, [gone])
+  await pack(packs, 4, store, [])
+  expect((await recover(dir.path)).graphs.map(({ id }) => id)).toEqual([kept.id])
+})
+
 test('a file within the range of another one does not count', async () => {
   const store = filled()
   using dir = await packed(store)
