@@ -190,13 +190,13 @@ export class ControlService {
 
   /** Has other services end the attempts of tasks that an earlier run cancelled, and remove those of deleted graphs. */
   #settleElsewhere({ toKillRemotely, toForget }: EarlierRun): void {
-    for (const task of toKillRemotely) this.#scheduler.killRemote(task, task.handle!)
+    for (const task of toKillRemotely) this.#scheduler.killRemote(task, task.rare.handle!)
     for (const task of toForget) this.#parts.storage.store.onForgotten(task)
   }
 
   /** Continues a graph of a replica that is gone. */
   #adopt(graph: Graph, toKillRemotely: readonly Task[]): void {
-    for (const task of toKillRemotely) this.#scheduler.killRemote(task, task.handle!)
+    for (const task of toKillRemotely) this.#scheduler.killRemote(task, task.rare.handle!)
     this.#scheduler.cache.fill([graph])
     if (graph.live > 0) this.#scheduler.resume(graph)
   }

@@ -156,7 +156,7 @@ export class Callbacks {
       if (callback !== undefined) {
         for (let t = 0; t < graph.tasks.length; t++) {
           if (graph.tasks[t]!.status === 'failed') this.#taskFailed(graph.tasks[t]!, callback)
-          else if (graph.tasks[t]!.askedAt !== undefined) this.#approvalAsked(graph.tasks[t]!, callback)
+          else if (graph.tasks[t]!.rare.asked_at !== undefined) this.#approvalAsked(graph.tasks[t]!, callback)
           if (isYieldDue(t)) yield
         }
         if (graph.endedAt !== undefined && !this.#known.has(idOf(graph, 'graph_ended'))) ended.push(graph)
@@ -168,7 +168,8 @@ export class Callbacks {
 
   #taskFailed(task: Task, callback: GraphCallback): void {
     if (task.isDeleted || task.childOf !== undefined || !eventsOf(callback).includes('task_failed')) return
-    const { graph, seq, id, attempt, failure, errorText = '' } = task
+    const { graph, seq, id, attempt, rare } = task
+    const { failure, error: errorText = '' } = rare
     void this.#callBack(graph, callback, 'task_failed', `-${task.position}`, () => ({
       ...{ seq, task_id: id, error: errorText.slice(0, MAX_EVENT_ERROR_CHARACTERS) },
       ...(failure?.code !== undefined && { code: failure.code }),

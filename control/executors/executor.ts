@@ -15,7 +15,7 @@ import type { OpenLog } from '../../shared/logs/log.ts'
 import type { TraceHeaders } from '../../shared/logs/trace.ts'
 import type { SecretNames } from '../../shared/request/secrets.ts'
 import type { BoundedOutput } from '../../shared/streams/bounded-output.ts'
-import type { Handle } from '../graph/cold-fields.ts'
+import type { Handle } from '../graph/rare-state.ts'
 
 /** Why an attempt is stopped from outside. `interrupted`: the service stops. */
 export type StopReason = 'timeout' | 'cancelled' | 'interrupted'
@@ -118,10 +118,12 @@ export interface ForgottenTask extends ExecutableTask {
   readonly attempt: number
   /** When the first attempt started, in milliseconds since 1970. Undefined if all missed their start. */
   readonly startedAt: number | undefined
-  /** The handle of the last attempt. Undefined if the remote service does not have it. */
-  readonly handle: Handle | undefined
-  /** Records of the last attempts, newest last. Undefined for a task with a single attempt. */
-  readonly attempts?: readonly AttemptRecord[] | undefined
+  readonly rare: {
+    /** The handle of the last attempt. Undefined if the remote service does not have it. */
+    readonly handle?: Handle | undefined
+    /** Records of the last attempts, newest last. Undefined for a task with a single attempt. */
+    readonly attempts?: readonly AttemptRecord[] | undefined
+  }
 }
 
 /** What names an attempt within the service. */
@@ -197,9 +199,9 @@ export interface HandingOver {
   ): Promise<TaskPlan>
   /**
    * For whom the remote service executes a task, as a text. A task takes over only outcomes of tasks with the same text.
-   * Undefined if that is not known before the task starts.
+   * Undefined if that is not known before the task starts. `handle` is that of its last attempt.
    */
-  onBehalfOf?(task: Pick<ExecutableTask, 'input'>): string | undefined
+  onBehalfOf?(task: Pick<ExecutableTask, 'input'>, handle?: Handle): string | undefined
   /** Asks the remote service to remove an ended task, at once or as soon as it is reachable. Must not throw. */
   forget?(task: ForgottenTask): void
 }

@@ -99,9 +99,9 @@ export function guarded(executor: Executor, log: Log): Executor {
         ),
     }),
     ...(onBehalfOf && {
-      onBehalfOf: (task) =>
+      onBehalfOf: (...given) =>
         attempt(
-          () => onBehalfOf.call(executor, task),
+          () => onBehalfOf.call(executor, ...given),
           (error) => brokeReview('onBehalfOf', error),
         ),
     }),

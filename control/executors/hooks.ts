@@ -41,7 +41,7 @@ const executing = (executor: AnyExecutor, execute: Execute): Executor => ({
   ...(executor.checkInput && { checkInput: (...given) => executor.checkInput?.(...given) }),
   ...(executor.inputFault && { inputFault: (...given) => executor.inputFault?.(...given) }),
   ...(executor.secretsOf && { secretsOf: (toolName) => executor.secretsOf?.(toolName) }),
-  ...(executor.onBehalfOf && { onBehalfOf: (task) => executor.onBehalfOf?.(task) }),
+  ...(executor.onBehalfOf && { onBehalfOf: (...given) => executor.onBehalfOf?.(...given) }),
   ...(executor.forget && { forget: (task) => executor.forget?.(task) }),
 })
 

@@ -7,9 +7,9 @@
 import { ERROR_CODES, type ErrorCode } from '../../shared/contract/error-codes.ts'
 import { messageOf } from '../../shared/contract/errors.ts'
 import { tailOf } from '../../shared/text/text-tail.ts'
-import type { Handle } from '../graph/cold-fields.ts'
 import type { Failure } from '../graph/failure.ts'
 import { type JsonLimits, plainJson } from '../graph/plain-json.ts'
+import type { Handle } from '../graph/rare-state.ts'
 import { MAX_JSON_DEPTH } from '../json/depth.ts'
 import { ExecutionError } from './executor.ts'
 

@@ -7,21 +7,21 @@ import type { Failure } from './failure.ts'
 interface Asked {
   readonly type: string
   readonly input: unknown
-  readonly resolvedInput: unknown
+  readonly rare: { readonly resolved_input?: unknown }
 }
 
 /** Whether a caller decides about the task, and no executor runs it. */
 export const isApproval = ({ type }: Pick<Asked, 'type'>): boolean => type === APPROVAL_TYPE
 
 /** The message of an approval that was asked for; undefined if it has none. */
-export function messageOf({ input, resolvedInput }: Pick<Asked, 'input' | 'resolvedInput'>): string | undefined {
-  const asked = resolvedInput ?? input
+export function messageOf({ input, rare }: Pick<Asked, 'input' | 'rare'>): string | undefined {
+  const asked = rare.resolved_input ?? input
   const message = isObject(asked) ? asked.message : undefined
   return typeof message === 'string' && message !== '' ? message : undefined
 }
 
 /** The beginning of it. */
-export function shortMessage(asked: Pick<Asked, 'input' | 'resolvedInput'>): string | undefined {
+export function shortMessage(asked: Pick<Asked, 'input' | 'rare'>): string | undefined {
   const message = messageOf(asked)
   if (message === undefined) return undefined
   if (message.length <= MAX_WAITING_MESSAGE_CHARACTERS) return message

@@ -48,7 +48,7 @@ function tailOfResult(result: Readonly<Record<string, unknown>>): string {
 
 /** The record of the last attempt of `task`, which ended at `at` (milliseconds since 1970; undefined if unknown). */
 export function attemptRecord(
-  { attempt, attemptStartedAt, handle }: Task,
+  { attempt, attemptStartedAt, rare }: Task,
   at: number | undefined,
   failure: Failure | undefined,
   output: AttemptOutput = {},
@@ -58,7 +58,7 @@ export function attemptRecord(
     ...(attemptStartedAt !== undefined && { started_at: isoTime(attemptStartedAt) }),
     ...(at !== undefined && { finished_at: isoTime(at) }),
     ...(failure !== undefined && { error: failure.message.slice(0, MAX_ERROR_CHARACTERS), code: failure.code }),
-    ...(handle?.runtime !== undefined && { placed_on: handle.runtime }),
+    ...(rare.handle?.runtime !== undefined && { placed_on: rare.handle.runtime }),
     ...output,
   }
 }

@@ -18,23 +18,9 @@ export interface RunRule {
   readonly continue_on_error?: boolean
 }
 
-/** The rules among the fields of a submitted task; undefined if it has none. */
-export function runRule({
-  run_if,
-  when,
-  continue_on_error,
-}: {
-  readonly run_if?: RunIf | null
-  readonly when?: Readonly<JsonObject> | null
-  readonly continue_on_error?: boolean | null
-}): RunRule | undefined {
-  if (run_if == null && when == null && continue_on_error == null) return undefined
-  return {
-    ...(run_if != null && { run_if }),
-    ...(when != null && { when }),
-    ...(continue_on_error != null && { continue_on_error }),
-  }
-}
+/** Whether a task has a rule. */
+export const hasRule = ({ run_if, when, continue_on_error }: RunRule): boolean =>
+  run_if !== undefined || when !== undefined || continue_on_error !== undefined
 
 /**
  * The standing of an ended task for its dependents.
@@ -56,19 +42,21 @@ export interface Standable {
   /** Whether the task was deleted before it ran. */
   readonly neverRuns: boolean
   readonly continuesOnError: boolean
-  /** The standing of a skipped task; undefined means `bad`. */
-  readonly skipStanding: SkipStanding | undefined
+  readonly rare: {
+    /** The standing of a skipped task; undefined means `bad`. */
+    readonly skip_standing?: SkipStanding | undefined
+  }
 }
 
 /** Undefined for a task that still runs, or may run. */
-export function standingOf({ status, neverRuns, continuesOnError, skipStanding }: Standable): Standing | undefined {
+export function standingOf({ status, neverRuns, continuesOnError, rare }: Standable): Standing | undefined {
   switch (status) {
     case 'success':
       return 'good'
     case 'failed':
       return continuesOnError ? 'good' : 'bad'
     case 'skipped':
-      return skipStanding ?? 'bad'
+      return rare.skip_standing ?? 'bad'
     case 'cancelled':
       return 'cancelled'
     case 'pending':

@@ -3,7 +3,7 @@ import type { ErrorCode } from '../../shared/contract/error-codes.ts'
 
 export interface Failure {
   readonly code: ErrorCode
-  /** The cause alone. `errorText` of the task may say more. */
+  /** The cause alone. The `error` of the task may say more. */
   readonly message: string
   readonly retryable?: boolean
   readonly source?: string

@@ -22,7 +22,7 @@ export function fanOutFailure(fanOut: FanOut): Failure | undefined {
     const child = fanOut.child(i)
     if (child.status === 'success' && !child.isDeleted) continue
     const loss = child.isDeleted ? 'deleted' : child.status === 'failed' ? 'failed' : 'cancelled'
-    if (loss === 'failed') code ??= child.failure?.code
+    if (loss === 'failed') code ??= child.rare.failure?.code
     if (++counts[loss] <= MAX_NAMED) lost[loss].push(child.id)
   }
   const texts = LOSSES.flatMap((loss) =>

@@ -15,24 +15,6 @@ export interface FanOutRule {
   readonly fail_fast?: boolean
 }
 
-/** The fan-out among the fields of a submitted task; undefined if it has none. */
-export function fanOutRule({
-  for_each,
-  max_parallel,
-  fail_fast,
-}: {
-  readonly for_each?: unknown
-  readonly max_parallel?: number | null
-  readonly fail_fast?: boolean | null
-}): FanOutRule | undefined {
-  if (for_each == null) return undefined
-  return {
-    for_each,
-    ...(max_parallel != null && { max_parallel }),
-    ...(fail_fast != null && { fail_fast }),
-  }
-}
-
 /** Where a list comes from. */
 export type ListSource =
   | { readonly kind: 'list'; readonly list: readonly unknown[] }

@@ -48,7 +48,7 @@ export function durationOf({ startedAt, finishedAt, isDeleted }: Task, now: numb
 
 /** As `durationOf`, but undefined for a reused outcome, which took no time in this graph. */
 const durationHere = (task: Task, now: number): number | undefined =>
-  task.reusedFrom === undefined ? durationOf(task, now) : undefined
+  task.rare.reused_from === undefined ? durationOf(task, now) : undefined
 
 /** Builds the edges again. An ended graph has freed them. */
 export function* edgesByName(tasks: readonly Task[]): Steps<Edges> {

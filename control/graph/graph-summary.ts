@@ -43,9 +43,9 @@ export function endStateWithin(
  * Whether the rules of the task allow this end: a failure with `continue_on_error`, a skip because of its `run_if`. The end
  * of a child counts for its parent alone.
  */
-const isMeant = ({ status, continuesOnError, skipStanding, childOf }: Task): boolean =>
+const isMeant = ({ status, continuesOnError, rare, childOf }: Task): boolean =>
   (status === 'failed' && continuesOnError) ||
-  (status === 'skipped' && skipStanding === 'neutral') ||
+  (status === 'skipped' && rare.skip_standing === 'neutral') ||
   childOf !== undefined
 
 /** The totals of the tasks that were not deleted. */
@@ -76,10 +76,10 @@ export function* graphTotals(graph: Graph, now = Date.now()): Steps<GraphTotals>
       if (hasMeant && isMeant(task)) meant[task.status] = (meant[task.status] ?? 0) + 1
       taskCount++
       byStatus[task.status] = (byStatus[task.status] ?? 0) + 1
-      if (task.status === 'pending' && task.askedAt !== undefined) waiting.approval = (waiting.approval ?? 0) + 1
-      if (task.status === 'running' && task.isBackingOff && endOfBackoff(task, now) !== undefined)
+      if (task.status === 'pending' && task.rare.asked_at !== undefined) waiting.approval = (waiting.approval ?? 0) + 1
+      if (task.status === 'running' && task.rare.isBackingOff && endOfBackoff(task, now) !== undefined)
         waiting.backoff = (waiting.backoff ?? 0) + 1
-      if (task.startedAt !== undefined && task.startedAt < startedAt && task.reusedFrom === undefined)
+      if (task.startedAt !== undefined && task.startedAt < startedAt && task.rare.reused_from === undefined)
         startedAt = task.startedAt
     }
   })

@@ -12,22 +12,8 @@ import type { FanOut, Task } from './graph.ts'
 import { durationOf } from './graph-findings.ts'
 
 export function graphTask(task: Task, now: number, waiting?: Waiting): GraphTask {
-  const {
-    id,
-    type,
-    toolName,
-    status,
-    attempt,
-    dependsOn,
-    rule,
-    startedAt,
-    finishedAt,
-    errorText,
-    failure,
-    reusedFrom,
-    childOf,
-    fanOut,
-  } = task
+  const { id, type, toolName, status, attempt, dependsOn, options, startedAt, finishedAt, childOf, fanOut } = task
+  const { error: errorText, failure, reused_from } = task.rare
   const durationMs = durationOf(task, now)
   const error = errorText ?? failure?.message // between two attempts, only `failure` is set
   return {
@@ -38,8 +24,8 @@ export function graphTask(task: Task, now: number, waiting?: Waiting): GraphTask
     ...(task.isReplaced && { replaced: true as const }),
     ...(attempt > 0 && { attempt }),
     ...(dependsOn !== undefined && dependsOn.length > 0 && { depends_on: [...dependsOn] }),
-    ...(rule?.run_if !== undefined && { run_if: rule.run_if }),
-    ...(rule?.continue_on_error !== undefined && { continue_on_error: rule.continue_on_error }),
+    ...(options.run_if !== undefined && { run_if: options.run_if }),
+    ...(options.continue_on_error !== undefined && { continue_on_error: options.continue_on_error }),
     ...(childOf !== undefined && { parent: childOf.parent.id }),
     ...(fanOut !== undefined && { child_count: fanOut.count, children: childCounts(fanOut) }),
     ...(startedAt !== undefined && { started_at: isoTime(startedAt) }),
@@ -48,7 +34,7 @@ export function graphTask(task: Task, now: number, waiting?: Waiting): GraphTask
     ...(error !== undefined && { error: error.slice(0, MAX_GRAPH_ERROR_CHARACTERS) }),
     ...(failure !== undefined && { code: failure.code }),
     ...(waiting !== undefined && { waiting }),
-    ...(reusedFrom !== undefined && { reused_from: reusedFrom }),
+    ...(reused_from !== undefined && { reused_from }),
   }
 }
 
@@ -63,7 +49,7 @@ function childCounts(fanOut: FanOut): GraphCounts {
 }
 
 /** The member `annotations`. Absent if they are too long for a list of many tasks. */
-export function shortAnnotations({ annotations }: Task): Pick<GraphTask, 'annotations'> {
+export function shortAnnotations({ options: { annotations } }: Task): Pick<GraphTask, 'annotations'> {
   if (annotations === undefined) return {}
   let characters = 0
   for (const [name, value] of Object.entries(annotations)) characters += name.length + value.length

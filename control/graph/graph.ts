@@ -2,26 +2,26 @@
  * A graph and its tasks in memory.
  *
  * Dependencies never leave a graph, so the graph is the unit of ownership. `Graph`, `Task` and `FanOut` refer to each
- * other and share this file; the state of a task is in `task-state.ts`. The graph holds the edges, by positions of tasks, while
- * at least one of its tasks is live. Once a graph is accepted, only `TaskStore.apply` changes its tasks.
+ * other and share this file. The graph holds the edges, by positions of tasks, while at least one of its tasks is live.
+ * Once a graph is accepted, only `TaskStore.apply` changes its tasks.
  *
  * There may be a million tasks. So times are numbers (milliseconds since 1970), absent values are undefined, and fields
- * that few tasks use are in separate objects (`cold-fields.ts`).
+ * that few tasks use are in separate objects (`task-options.ts`, `rare-state.ts`).
  */
 
-import type { Cache } from '../../shared/contract/cache.ts'
+import type { RunStatus } from '../../shared/contract/control.ts'
 import type { RunIf } from '../../shared/contract/run-if.ts'
+import { isTerminal, type TaskStatus } from '../../shared/contract/task-status.ts'
 import { inRanges, isYieldDue, type Steps } from '../../shared/process/steps.ts'
 import type { SecretNames } from '../../shared/request/secrets.ts'
-import { type TaskOptions, taskOptions } from './cold-fields.ts'
-import type { RunRule } from './conditions.ts'
+import { hasRule } from './conditions.ts'
 import { dependencyCounts, type Edges } from './edges.ts'
-import { childId, type FanOutRule, isReferenceToList } from './fan-out-rule.ts'
+import { childId, isReferenceToList } from './fan-out-rule.ts'
 import { type GraphOptions, NO_GRAPH_OPTIONS } from './graph-options.ts'
 import { normalizeTool, type ToolRef } from './normalize.ts'
 import type { Places } from './placeholders.ts'
-import type { RetryRule } from './retry-rule.ts'
-import { TaskState } from './task-state.ts'
+import { NO_RARE_STATE, type RareState } from './rare-state.ts'
+import { childOptions, type TaskOptions, taskOptions } from './task-options.ts'
 import type { ValidGraph, ValidTask } from './validate.ts'
 
 const NO_POSITIONS = new Uint32Array(0)
@@ -143,7 +143,7 @@ export class Graph {
   /** Appends the next task of a graph that was accepted before. */
   addRecovered(task: Task): void {
     this.tasks.push(task)
-    if (task.rule !== undefined || task.skipStanding !== undefined) this.#ensureStandings()
+    if (hasRule(task.options) || task.rare.skip_standing !== undefined) this.#ensureStandings()
   }
 
   #ensureStandings(): void {
@@ -153,7 +153,7 @@ export class Graph {
   }
 
   #count(task: Task): void {
-    if (task.rule !== undefined) this.#ensureStandings()
+    if (hasRule(task.options)) this.#ensureStandings()
     for (const known of this.typeCounts) {
       if (known.type !== task.type) continue
       known.count++
@@ -222,22 +222,22 @@ export function* createGraph({ tasks, edges }: ValidGraph, identity: GraphIdenti
 /** New tasks for the children of a task. They share its definition. `Graph.addChildren` gives them their positions. */
 export function* newChildren(fanOut: FanOut): Steps<Task[]> {
   const { parent, count } = fanOut
-  const { graph, id, type, toolName, params, hasPlaceholders } = parent
-  const options = { ...parent.ownOptions, rule: undefined, fanOutRule: undefined }
+  const { graph, id, type, toolName, params, rare } = parent
+  const options = childOptions(parent.options)
   const input = parent.input === params ? undefined : parent.input
   const children: Task[] = []
   for (let i = 0; i < count; i++) {
     const definition = { id: childId(id, i), type, tool_name: toolName ?? null, params, input }
     const child = new Task(graph, i, definition, options, fanOut)
-    if (hasPlaceholders) child.hasPlaceholders = true
+    child.setRare('hasPlaceholders', rare.hasPlaceholders)
     children.push(child)
     if (isYieldDue(i)) yield
   }
   return children
 }
 
-/** A task: its definition, its place in the graph, and its state. */
-export class Task extends TaskState {
+/** A task: its definition, its place in the graph, and its state. Times are milliseconds since 1970. */
+export class Task {
   readonly graph: Graph
   /** Index in the list of its graph. Set once, but for a child that no graph has yet. */
   position: number
@@ -247,9 +247,33 @@ export class Task extends TaskState {
   /** The input of the executor: `input` if given, else `params`. */
   readonly input: unknown
   readonly dependsOn: readonly string[] | undefined
-  readonly #options: TaskOptions
+  readonly options: TaskOptions
   /** Its children, or those that it is one of. Undefined for most tasks. */
   #fanOut: FanOut | undefined
+
+  status: TaskStatus = 'pending'
+  /** The number of the last attempt; 0 before the first. */
+  attempt = 0
+  /**
+   * Why callers no longer find the task under its id. A deleted task stays in memory while other tasks of its graph
+   * need its outcome. A replaced task has ended, and another graph has taken its id.
+   */
+  removal: 'replaced' | 'deleted' | undefined = undefined
+
+  /** Undefined until the first change after the graph was accepted. */
+  updatedAt: number | undefined = undefined
+  startedAt: number | undefined = undefined
+  attemptStartedAt: number | undefined = undefined
+  finishedAt: number | undefined = undefined
+  result: unknown = undefined
+  /** Sequence number of the last change of the task; 0 before the first one after acceptance. */
+  seq = 0
+  /**
+   * Whether the newest state is not in the journal yet. Only for `UnwrittenChanges`: a set of tasks would cost more.
+   */
+  isUnwritten = false
+  /** Few tasks have any of these fields. `setRare` changes them. */
+  rare: Readonly<RareState> = NO_RARE_STATE
 
   /** `options` and `childOf` of a child; the options of any other task are among the fields of `input`. */
   constructor(
@@ -259,7 +283,6 @@ export class Task extends TaskState {
     options: TaskOptions = taskOptions(input),
     childOf?: FanOut,
   ) {
-    super()
     this.graph = graph
     this.position = position
     this.id = input.id
@@ -267,8 +290,15 @@ export class Task extends TaskState {
     this.params = input.params ?? undefined
     this.input = input.input ?? this.params
     this.dependsOn = input.depends_on ?? undefined
-    this.#options = options
+    this.options = options
     this.#fanOut = childOf
+  }
+
+  setRare<N extends keyof RareState>(name: N, value: RareState[N]): void {
+    if (value === this.rare[name]) return
+    if (this.rare === NO_RARE_STATE) this.rare = {}
+    const rare: RareState = this.rare
+    rare[name] = value
   }
 
   /** The name of the task in answers to callers: its id, or `graph_id/task_id` if only its graph knows the id. */
@@ -286,44 +316,6 @@ export class Task extends TaskState {
     return this.#tool.toolName
   }
 
-  get retry(): number {
-    return this.#options.retry
-  }
-
-  /** Which failures are retried, and the backoff before a retry. Undefined if the task has no such rules. */
-  get retries(): RetryRule | undefined {
-    return this.#options.retries
-  }
-
-  /** Under which key it takes over an earlier outcome, and offers its own; undefined for most tasks. */
-  get cache(): Cache | undefined {
-    return this.#options.cache
-  }
-
-  /** Milliseconds per attempt, as submitted. Undefined, 0 and negative values mean no timeout. */
-  get timeout(): number | undefined {
-    return this.#options.timeout
-  }
-
-  /** Milliseconds that an attempt may wait before its work starts, as submitted. Undefined, 0 and negative: any time. */
-  get queueTimeout(): number | undefined {
-    return this.#options.queueTimeout
-  }
-
-  get annotations(): Readonly<Record<string, string>> | undefined {
-    return this.#options.annotations
-  }
-
-  /** Its optional settings, which its children share. */
-  get ownOptions(): TaskOptions {
-    return this.#options
-  }
-
-  /** It runs once for each element of a list; undefined for most tasks. */
-  get fanOutRule(): FanOutRule | undefined {
-    return this.#options.fanOutRule
-  }
-
   /** Its children, once its list is known. */
   get fanOut(): FanOut | undefined {
     return this.#fanOut?.parent === this ? this.#fanOut : undefined
@@ -338,27 +330,80 @@ export class Task extends TaskState {
     return this.#fanOut?.parent === this ? undefined : this.#fanOut
   }
 
-  /** Names of the secrets that it gets; never values. */
-  get secrets(): SecretNames | undefined {
-    return this.#options.secrets
+  /** Milliseconds per attempt, as submitted. Undefined, 0 and negative values mean no timeout. */
+  get timeout(): number | undefined {
+    return this.options.timeout
   }
 
-  /** When the task runs, and the effect of its failure. Undefined for most tasks. */
-  get rule(): RunRule | undefined {
-    return this.#options.rule
+  get annotations(): Readonly<Record<string, string>> | undefined {
+    return this.options.annotations
+  }
+
+  /** Names of the secrets that it gets; never values. */
+  get secrets(): SecretNames | undefined {
+    return this.options.secrets
   }
 
   get runIf(): RunIf {
-    return this.#options.rule?.run_if ?? 'success'
+    return this.options.run_if ?? 'success'
   }
 
   /** Whether a failure counts as a success for dependents and for the graph. */
   get continuesOnError(): boolean {
-    return this.#options.rule?.continue_on_error === true
+    return this.options.continue_on_error === true
   }
 
   get createdAt(): number {
-    return this.ownCreatedAt ?? this.graph.createdAt
+    return this.rare.createdAt ?? this.graph.createdAt
+  }
+
+  /** Whether the record was deleted. */
+  get isDeleted(): boolean {
+    return this.removal === 'deleted'
+  }
+
+  /** Whether another task has taken the id. Callers find this task only within its graph. */
+  get isReplaced(): boolean {
+    return this.removal === 'replaced'
+  }
+
+  /**
+   * Whether an attempt from an earlier run of control continues in another service. The task follows that attempt
+   * instead of starting another.
+   */
+  get goesOnElsewhere(): boolean {
+    return this.status === 'pending' && this.rare.handle !== undefined
+  }
+
+  /** Whether the record was deleted before the task ran. */
+  get neverRuns(): boolean {
+    return this.status === 'pending' && this.isDeleted && this.rare.handle === undefined
+  }
+
+  get isTerminal(): boolean {
+    return isTerminal(this.status)
+  }
+
+  /** Attempts that count against `retry`. */
+  get usedAttempts(): number {
+    return this.attempt - (this.rare.interrupted_attempts ?? 0)
+  }
+
+  /** Undefined until the first attempt, which may end before it starts. A skipped task has none. */
+  get runStatus(): RunStatus | undefined {
+    if (this.startedAt === undefined && this.attempt === 0) return undefined
+    switch (this.status) {
+      case 'pending':
+        return 'accepted'
+      case 'running':
+        return this.rare.isBackingOff ? 'accepted' : 'running'
+      case 'cancelling':
+        return 'running'
+      case 'skipped':
+        return undefined
+      default:
+        return this.status
+    }
   }
 }
 
@@ -404,7 +449,7 @@ export class FanOut {
 
   /** How many children may be queued at a time. */
   get maxParallel(): number {
-    return this.parent.fanOutRule?.max_parallel ?? Number.POSITIVE_INFINITY
+    return this.parent.options.max_parallel ?? Number.POSITIVE_INFINITY
   }
 
   /** Whether `child`, which has not ended, is not to start: it is cancelled because of `stop`, or deleted with the parent. */
@@ -412,7 +457,7 @@ export class FanOut {
     if (this.stop === undefined && !this.parent.isDeleted) return false
     if (this.parent.status === 'cancelling') return true
     // A child whose first attempts were missed (`queue_timeout`) is running, but has not started.
-    return child.startedAt === undefined && (child.status === 'pending' || child.isBackingOff)
+    return child.startedAt === undefined && (child.status === 'pending' || child.rare.isBackingOff === true)
   }
 
   child(index: number): Task {
@@ -430,7 +475,7 @@ export class FanOut {
 
   /** The elements as a restart needs them; undefined where the definition of the parent has them, or nobody needs them. */
   get itemsToKeep(): readonly unknown[] | undefined {
-    return isReferenceToList(this.parent.fanOutRule?.for_each) ? this.#items : undefined
+    return isReferenceToList(this.parent.options.for_each) ? this.#items : undefined
   }
 
   /** Frees what only children that have not ended need. */

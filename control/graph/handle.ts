@@ -6,14 +6,16 @@ import { ResultFile } from './result-file.ts'
 
 /** Omits an `output` that is in a file. */
 export function handleRecord(task: Task): HandleRecord {
-  const { id, status, startedAt, finishedAt, result, failure, errorText } = task
-  const error = failure ?? (status === 'skipped' ? { code: 'cancelled' as const, message: errorText ?? '' } : undefined)
+  const { id, status, startedAt, finishedAt, result, rare } = task
+  const { failure } = rare
+  const error =
+    failure ?? (status === 'skipped' ? { code: 'cancelled' as const, message: rare.error ?? '' } : undefined)
   return {
     task_id: id,
     status: task.runStatus ?? (status === 'pending' ? 'accepted' : status),
     handle_id: id,
     started_at: isoTime(startedAt ?? task.createdAt),
-    progress: task.progress ?? [],
+    progress: task.rare.progress ?? [],
     ...(result !== undefined && !(result instanceof ResultFile) && { output: result }),
     ...(error !== undefined && { error }),
     ...(finishedAt !== undefined && {

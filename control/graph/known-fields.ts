@@ -4,42 +4,15 @@
  * Callers may submit a record of the service as a task. So the fields that the service sets are known and ignored.
  */
 import { GraphCallback } from '../../shared/contract/callbacks.ts'
-import type { TaskRecord } from '../../shared/contract/control.ts'
 import { TaskGraph, TaskInput } from '../../shared/contract/submission.ts'
 import { allUnknown, didYouMean, FREE_FIELDS, firstUnknown, quoted } from '../../shared/request/unknown-names.ts'
 import { isObject } from '../../shared/text/json.ts'
 import { nearestName, type Synonyms } from '../../shared/text/nearest-name.ts'
+import { NAMES_SET_BY_SERVICE } from './task-fields.ts'
 
 const INPUT_FIELDS = Object.keys(TaskInput.properties)
 
-/** The type comes from the record, so that the compiler finds a new field that is missing here. */
-const SET_BY_SERVICE: Readonly<Record<Exclude<keyof TaskRecord, keyof TaskInput>, true>> & Record<string, true> = {
-  execution_category: true,
-  graph_id: true,
-  parent: true,
-  index: true,
-  child_count: true,
-  replaced: true,
-  reused_from: true,
-  status: true,
-  run_status: true,
-  attempt: true,
-  attempts: true,
-  handle_id: true,
-  placed_on: true,
-  resolved_input: true,
-  result: true,
-  error: true,
-  runtime: true,
-  progress: true,
-  waiting: true,
-  created_at: true,
-  updated_at: true,
-  started_at: true,
-  finished_at: true,
-}
-
-const TASK_FIELDS: ReadonlySet<string> = new Set([...INPUT_FIELDS, ...Object.keys(SET_BY_SERVICE), ...FREE_FIELDS])
+const KNOWN_FIELDS: ReadonlySet<string> = new Set([...INPUT_FIELDS, ...NAMES_SET_BY_SERVICE, ...FREE_FIELDS])
 
 const GRAPH_INPUT_FIELDS = Object.keys(TaskGraph.properties)
 
@@ -104,10 +77,10 @@ const GRAPH_SYNONYMS: Synonyms = {
 export const isInputField = (name: string): boolean => Object.hasOwn(TaskInput.properties, name)
 
 /** The first unknown field of a task; undefined if all are known. */
-export const unknownTaskField = (task: object): string | undefined => firstUnknown(task, TASK_FIELDS)
+export const unknownTaskField = (task: object): string | undefined => firstUnknown(task, KNOWN_FIELDS)
 
 /** All unknown fields of a task. */
-export const unknownTaskFields = (task: object): string[] => allUnknown(task, TASK_FIELDS)
+export const unknownTaskFields = (task: object): string[] => allUnknown(task, KNOWN_FIELDS)
 
 /** The first unknown field beside `tasks`; undefined if all are known. */
 export const unknownGraphField = (graph: object): string | undefined => firstUnknown(graph, GRAPH_FIELDS)

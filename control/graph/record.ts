@@ -5,17 +5,18 @@ import { pointerValue } from '../json/json-pointer.ts'
 import type { Task } from './graph.ts'
 import { shownInput } from './hidden-env.ts'
 import { ResultFile } from './result-file.ts'
+import { NO_OPTIONS } from './task-options.ts'
 
 /** The record as callers see it: values of `env` of a runtime task are hidden. Omits a result that is in a file. */
 export function taskRecord(task: Task): TaskRecord & { readonly result_file?: string } {
   const params = shownInput(task.type, task.params)
   const input = task.input === task.params ? params : shownInput(task.type, task.input)
-  return recordOf(task, { params, input, resolved: shownInput(task.type, task.resolvedInput) })
+  return recordOf(task, { params, input, resolved: shownInput(task.type, task.rare.resolved_input) })
 }
 
 /** The record for the disk, with the values of `env`. Never for the wire. */
 export const wholeRecord = (task: Task) =>
-  recordOf(task, { params: task.params, input: task.input, resolved: task.resolvedInput })
+  recordOf(task, { params: task.params, input: task.input, resolved: task.rare.resolved_input })
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -23,7 +24,7 @@ type Fields = Readonly<Record<string, unknown>>
 export const wholeInputs = (task: Task): Fields => ({
   params: task.params,
   input: task.input,
-  resolved_input: task.resolvedInput,
+  resolved_input: task.rare.resolved_input,
 })
 
 /**
@@ -53,27 +54,16 @@ function recordOf(
   if (input !== undefined) record.input = input
   if (resolved !== undefined) record.resolved_input = resolved
   if (task.dependsOn !== undefined) record.depends_on = task.dependsOn
-  const { rule, retries } = task
-  if (rule?.run_if !== undefined) record.run_if = rule.run_if
-  if (rule?.when !== undefined) record.when = rule.when
-  if (rule?.continue_on_error !== undefined) record.continue_on_error = rule.continue_on_error
-  const { fanOutRule, childOf } = task
-  if (fanOutRule !== undefined) Object.assign(record, fanOutRule)
-  record.retry = task.retry
-  if (retries?.retry_on !== undefined) record.retry_on = retries.retry_on
-  if (retries?.backoff !== undefined) record.backoff = retries.backoff
-  if (task.cache !== undefined) record.cache = task.cache
-  if (task.timeout !== undefined) record.timeout = task.timeout
-  if (task.queueTimeout !== undefined) record.queue_timeout = task.queueTimeout
-  if (task.secrets !== undefined) record.secrets = task.secrets
-  if (task.annotations !== undefined) record.annotations = task.annotations
+  if (task.options === NO_OPTIONS) record.retry = 0
+  else Object.assign(record, task.options)
   record.graph_id = task.graph.id
+  const { childOf, rare } = task
   if (childOf !== undefined) {
     record.parent = childOf.parent.id
     record.index = childOf.indexOf(task)
   }
   if (task.isReplaced) record.replaced = true
-  if (task.reusedFrom !== undefined) record.reused_from = task.reusedFrom
+  if (rare.reused_from !== undefined) record.reused_from = rare.reused_from
   record.created_at = isoTime(task.createdAt)
   addState(record, task)
   return record as TaskRecord
@@ -106,20 +96,21 @@ export function taskState(task: Task): TaskState {
 
 /** Adds the fields of `taskState` to `state`. To copy them from another object took a quarter of the time of a record. */
 function addState(state: Partial<Writable<TaskState>>, task: Task): void {
+  const { rare, runStatus, fanOut, result } = task
+  const { handle } = rare
   state.status = task.status
-  const runStatus = task.runStatus
   if (runStatus !== undefined) state.run_status = runStatus
   if (task.attempt > 0) state.attempt = task.attempt
-  if (task.fanOut !== undefined) state.child_count = task.fanOut.count
-  if (task.handle !== undefined) state.handle_id = task.handle.id
-  if (task.handle?.runtime !== undefined) state.placed_on = task.handle.runtime
-  if (task.result instanceof ResultFile) state.result_file = task.result.name
-  else if (task.result !== undefined) state.result = task.result
-  if (task.errorText !== undefined) state.error = task.errorText
+  if (fanOut !== undefined) state.child_count = fanOut.count
+  if (handle !== undefined) state.handle_id = handle.id
+  if (handle?.runtime !== undefined) state.placed_on = handle.runtime
+  if (result instanceof ResultFile) state.result_file = result.name
+  else if (result !== undefined) state.result = result
+  if (rare.error !== undefined) state.error = rare.error
   const runtime = runtimeRecord(task)
   if (runtime !== undefined) state.runtime = runtime
-  if (task.progress !== undefined) state.progress = task.progress
-  if (task.attempts !== undefined) state.attempts = task.attempts
+  if (rare.progress !== undefined) state.progress = rare.progress
+  if (rare.attempts !== undefined) state.attempts = rare.attempts
   state.updated_at = isoTime(task.updatedAt ?? task.createdAt)
   if (task.startedAt !== undefined) state.started_at = isoTime(task.startedAt)
   if (task.finishedAt !== undefined) state.finished_at = isoTime(task.finishedAt)
@@ -130,7 +121,8 @@ type Writable<T> = { -readonly [K in keyof T]: T[K] }
 function runtimeRecord(task: Task): RuntimeRecord | undefined {
   const status = task.status === 'cancelling' ? 'cancelling' : task.runStatus
   if (status === undefined) return undefined
-  const { attemptStartedAt, finishedAt, failure, handle } = task
+  const { attemptStartedAt, finishedAt, rare } = task
+  const { failure, handle } = rare
   const record: Partial<Writable<RuntimeRecord>> = { status }
   if (handle !== undefined) record.handle_id = handle.id
   record.attempt = task.attempt

@@ -21,16 +21,16 @@ export function reuseOutcome(task: Task, source: Task, at: number): void {
   const { graph } = task
   task.status = source.status
   task.attempt = source.attempt
-  task.interruptedAttempts = source.interruptedAttempts
+  task.setRare('interrupted_attempts', source.rare.interrupted_attempts)
   task.updatedAt = at
   task.startedAt = source.startedAt
   task.attemptStartedAt = source.attemptStartedAt
   task.finishedAt = source.finishedAt
-  task.resolvedInput = source.resolvedInput
+  task.setRare('resolved_input', source.rare.resolved_input)
   task.result = source.result
-  task.progress = source.progress
-  task.attempts = source.attempts
-  task.reusedFrom = source.reusedFrom ?? { graph_id: source.graph.id, task_id: source.id }
+  task.setRare('progress', source.rare.progress)
+  task.setRare('attempts', source.rare.attempts)
+  task.setRare('reused_from', source.rare.reused_from ?? { graph_id: source.graph.id, task_id: source.id })
   graph.live--
   for (let i = 0; i < graph.dependentCount(task); i++) {
     const { position } = graph.dependent(task, i)

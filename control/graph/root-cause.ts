@@ -42,8 +42,8 @@ export function* skippedBy(
   for (let task = open.pop(); task !== undefined; task = open.pop()) {
     for (let d = dependentsStart[task]!; d < dependentsStart[task + 1]!; d++) {
       const dependent = dependents[d]!
-      const { status, skipStanding } = tasks[dependent]!
-      if (isFound[dependent] === 0 && status === 'skipped' && skipStanding !== 'neutral') {
+      const { status, rare } = tasks[dependent]!
+      if (isFound[dependent] === 0 && status === 'skipped' && rare.skip_standing !== 'neutral') {
         isFound[dependent] = 1
         if (!tasks[dependent]!.isDeleted) count++
         open.push(dependent)
@@ -55,7 +55,7 @@ export function* skippedBy(
 }
 
 /** The last lines of the last attempt. `result` is the result of the task; undefined if it has none, or it is lost. */
-export const failureTail = ({ attempts }: Task, result: unknown): string | undefined =>
+export const failureTail = ({ rare: { attempts } }: Task, result: unknown): string | undefined =>
   attempts?.at(-1)?.tail ?? attemptOutput(result).tail
 
 /** Text that a shell does not interpret. */

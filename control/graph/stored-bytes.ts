@@ -8,9 +8,10 @@ import type { Task } from './graph.ts'
 import { aboutCharacters, ResultFile } from './result-file.ts'
 
 /** Bytes of the result and the resolved input of `task`. */
-export function storedBytes({ result, resolvedInput, inputFile, reusedFrom }: Task): number {
-  if (reusedFrom !== undefined) return 0
-  return bytesOf(result) + bytesOf(resolvedInput) + (inputFile?.bytes ?? 0)
+export function storedBytes({ result, rare }: Task): number {
+  const { resolved_input, input_file, reused_from } = rare
+  if (reused_from !== undefined) return 0
+  return bytesOf(result) + bytesOf(resolved_input) + (input_file?.bytes ?? 0)
 }
 
 const bytesOf = (value: unknown): number => {

@@ -20,10 +20,11 @@ export interface SlotUse {
  */
 export function waitingOf(task: Task, slots: SlotUse, now: number): Waiting | undefined {
   if (task.status === 'pending') return onDependencies(task) ?? onAnswer(task) ?? onSiblings(task) ?? onSlot(slots)
-  if (task.status !== 'running' || !task.isBackingOff) return undefined
+  if (task.status !== 'running' || !task.rare.isBackingOff) return undefined
   const until = endOfBackoff(task, now)
   if (until === undefined) return onSlot(slots)
-  const { attempt, usedAttempts, retry } = task
+  const { attempt, usedAttempts } = task
+  const { retry } = task.options
   const last = attempt + retry + 1 - usedAttempts
   return { reason: 'backoff', until: isoTime(until), detail: `attempt ${attempt + 1} of ${last} follows` }
 }
@@ -52,7 +53,8 @@ function isAwaited({ runIf }: Task, dependency: Task): boolean {
 
 /** The answer that an approval waits for; undefined for a task that was not asked for. */
 export function onAnswer(task: Task): Waiting | undefined {
-  const { askedAt, timeout } = task
+  const { timeout } = task.options
+  const askedAt = task.rare.asked_at
   if (askedAt === undefined) return undefined
   const until = expiryOf(askedAt, timeout)
   const detail = shortMessage(task)
@@ -79,6 +81,6 @@ function onSlot({ taken, count, hold }: SlotUse): Waiting {
 
 /** The end of the last attempt plus the backoff, in milliseconds since 1970. Undefined once that is over. */
 export function endOfBackoff(task: Task, now: number): number | undefined {
-  const until = Date.parse(task.attempts?.at(-1)?.finished_at ?? '') + nextBackoffMs(task)
+  const until = Date.parse(task.rare.attempts?.at(-1)?.finished_at ?? '') + nextBackoffMs(task)
   return until > now ? until : undefined
 }

@@ -9,6 +9,7 @@
 import { isoTime } from '../../shared/text/iso-time.ts'
 import { Graph, RELEASED_EDGES, Task } from '../graph/graph.ts'
 import { type GraphOptions, graphOptions, NO_GRAPH_OPTIONS } from '../graph/graph-options.ts'
+import { NO_RARE_STATE } from '../graph/rare-state.ts'
 import type { ValidTask } from '../graph/validate.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { endOf } from './recovered-graph.ts'
@@ -104,9 +105,9 @@ const headOf = (graph: Graph): Head => ({
 const fitsRow = (task: Task): boolean =>
   task.isTerminal &&
   !task.isDeleted &&
-  task.fanOutRule === undefined &&
+  task.options.for_each === undefined &&
   task.childOf === undefined &&
-  task.process === undefined
+  task.rare.process === undefined
 
 /** The beginning of a row, without the dependencies and the rest. */
 function rowStart(task: Task, createdAt: number): string {
@@ -143,7 +144,7 @@ function restJson(entry: StoredTask, createdAt: number): string {
 
 /** Whether the rests of two rows are surely alike. Objects are compared by identity: cheap, and enough for constants. */
 const haveSameRest = (a: Task, b: Task): boolean =>
-  a.ownOptions === b.ownOptions &&
+  a.options === b.options &&
   a.result === b.result &&
   a.params === b.params &&
   a.input === b.input &&
@@ -152,8 +153,8 @@ const haveSameRest = (a: Task, b: Task): boolean =>
   a.type === b.type &&
   a.toolName === b.toolName &&
   a.removal === b.removal &&
-  !a.hasColdFields &&
-  !b.hasColdFields
+  a.rare === NO_RARE_STATE &&
+  b.rare === NO_RARE_STATE
 
 /** Builds a graph from its head and rows, as `recoverGraph` builds it from its entries. */
 export class CompactedGraph {
@@ -179,7 +180,7 @@ export class CompactedGraph {
     rest.id = id
     rest.seq = seq
     rest.depends_on = dependsOn ?? undefined
-    const options = given === undefined ? this.#last!.task.ownOptions : undefined
+    const options = given === undefined ? this.#last!.task.options : undefined
     const task = new Task(graph, graph.tasks.length, withStoredWhen(rest) as ValidTask, options)
     const time = (since: Ms) => (since === null ? undefined : updatedAt - since)
     restoreTask(task, rest as StoredTask, {

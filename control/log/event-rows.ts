@@ -123,10 +123,10 @@ export const momentOf = (task: Task, at: number): TaskMoment => ({
   attempt: task.attempt,
   startedAt: task.startedAt,
   finishedAt: task.finishedAt,
-  error: task.errorText ?? task.failure?.message,
-  code: task.runStatus === undefined ? undefined : task.failure?.code, // as in the record
-  progress: task.progress?.at(-1),
-  reusedFrom: task.reusedFrom,
+  error: task.rare.error ?? task.rare.failure?.message,
+  code: task.runStatus === undefined ? undefined : task.rare.failure?.code, // as in the record
+  progress: task.rare.progress?.at(-1),
+  reusedFrom: task.rare.reused_from,
   childCount: task.fanOut?.count,
 })
 

@@ -55,13 +55,13 @@ export function deletedWithParents(stored: readonly StoredTask[]): StoredTask[] 
 
 function addChild(child: Task, entry: StoredTask | undefined, visit: Visit): void {
   const { parent } = child.childOf!
-  const { hasPlaceholders } = child
+  const { hasPlaceholders } = child.rare
   if (entry === undefined) {
     child.removal = 'deleted'
     return
   }
   restoreTask(child, entry)
-  child.hasPlaceholders = hasPlaceholders && !child.isTerminal
+  child.setRare('hasPlaceholders', child.isTerminal ? undefined : hasPlaceholders)
   if (entry.deleted || parent.isDeleted) child.removal = 'deleted'
   if (!child.isTerminal && parent.isTerminal && !child.isDeleted) cancelWith(child, parent)
   visit(entry, child)
@@ -69,23 +69,25 @@ function addChild(child: Task, entry: StoredTask | undefined, visit: Visit): voi
 
 function cancelWith(child: Task, parent: Task): void {
   child.status = 'cancelled'
-  child.failure = { code: 'cancelled', message: 'task cancelled' }
-  child.errorText = child.failure.message
+  child.setRare('failure', WITH_PARENT)
+  child.setRare('error', WITH_PARENT.message)
   child.finishedAt = parent.finishedAt ?? parent.createdAt
 }
+
+const WITH_PARENT = { code: 'cancelled', message: 'task cancelled' } as const
 
 const isLive = (task: Task): boolean => !task.isTerminal && (!task.isDeleted || task.goesOnElsewhere)
 
 /** Undefined for a task that has no children: its list was written to the journal, but the task did not come to run. */
 function countOf(task: Task, { child_count, fan_out }: StoredTask): number | undefined {
-  if (task.fanOutRule === undefined) return undefined
+  if (task.options.for_each === undefined) return undefined
   return child_count ?? (task.isTerminal || task.isDeleted ? undefined : fan_out?.count)
 }
 
 /** The elements for which children may still run. */
 function itemsOf(task: Task, { fan_out }: StoredTask): readonly unknown[] {
   if (fan_out?.items !== undefined) return fan_out.items
-  const source = listSource(task.fanOutRule!.for_each)
+  const source = listSource(task.options.for_each)
   if (typeof source === 'string' || source.kind === 'reference') return []
   const list = source.kind === 'list' ? source.list : task.graph.options.params?.[source.name]
   return Array.isArray(list) ? list : []

@@ -49,7 +49,7 @@ export function* recoverGraph(
   const addTask = (entry: StoredTask, position: number) => {
     const task = recoverTask(graph, position, entry)
     graph.addRecovered(task)
-    if (task.fanOutRule !== undefined) parents.push({ task, entry })
+    if (task.options.for_each !== undefined) parents.push({ task, entry })
     // In journals of earlier versions, a replaced task may lack its end.
     const isDeleted = position >= entries.length || entry.deleted || (entry.replaced && !task.isTerminal)
     if (isDeleted) task.removal = 'deleted'
@@ -169,7 +169,7 @@ function* settledDependencies(
 function recoverTask(graph: Graph, position: number, entry: StoredTask): Task {
   const task = new Task(graph, position, withStoredWhen(withOneInput(entry)) as ValidTask)
   restoreTask(task, entry)
-  task.hasPlaceholders = !task.isTerminal && hasPlaceholder(task.input)
+  task.setRare('hasPlaceholders', (!task.isTerminal && hasPlaceholder(task.input)) || undefined)
   return task
 }
 

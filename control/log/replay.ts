@@ -17,6 +17,7 @@ import { childId } from '../graph/fan-out-rule.ts'
 import { Graph } from '../graph/graph.ts'
 import { NO_GRAPH_OPTIONS } from '../graph/graph-options.ts'
 import { normalizeTool } from '../graph/normalize.ts'
+import { withoutState } from '../graph/task-fields.ts'
 import { entriesOfRows } from './compacted-graph.ts'
 import type { GcSchedule } from './gc-schedule.ts'
 import type { KeptKey } from './idempotency.ts'
@@ -35,7 +36,7 @@ import { decodeStates, type JournaledChanges, type JournaledState } from './jour
 import type { Mentions } from './mentions.ts'
 import type { PackedGraph } from './packs.ts'
 import { ReplayedGraphs, type ToldState } from './replayed-graphs.ts'
-import { isKnownToService, type StoredTask, withoutState, withStoredWhen } from './stored-task.ts'
+import { isKnownToService, type StoredTask, withStoredWhen } from './stored-task.ts'
 
 /** Thrown if the state file was edited: the tasks of a graph are not adjacent, or a task is there twice. */
 class OutOfOrder extends Error {}

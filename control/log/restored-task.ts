@@ -1,10 +1,10 @@
 /** Gives a task the state that a restart finds. Pure. */
 import { isoTime } from '../../shared/text/iso-time.ts'
 import { attemptRecord, interrupted, MAX_ATTEMPT_RECORDS, withAttempt } from '../graph/attempt-record.ts'
-import type { Handle } from '../graph/cold-fields.ts'
 import type { Task } from '../graph/graph.ts'
 import { ResultFile } from '../graph/result-file.ts'
-import type { StoredTask } from './stored-task.ts'
+import { KEPT_RARE_NAMES } from '../graph/task-fields.ts'
+import { handleIn, type StoredTask } from './stored-task.ts'
 
 /** In milliseconds since 1970. */
 interface Times {
@@ -17,46 +17,47 @@ interface Times {
 
 /** Gives `task` the state in `entry`, as far as the end of the service left it true. `times` are those of the entry. */
 export function restoreTask(task: Task, entry: StoredTask, times: Times = timesOf(task, entry)): void {
-  const { runtime } = entry
-  task.ownCreatedAt = times.createdAt === task.graph.createdAt ? undefined : times.createdAt
+  if (times.createdAt !== task.graph.createdAt) task.setRare('createdAt', times.createdAt)
   task.updatedAt = times.updatedAt
   task.startedAt = times.startedAt
   task.attemptStartedAt = times.attemptStartedAt
   task.finishedAt = times.finishedAt
   task.seq = entry.seq ?? 0
   task.attempt = entry.attempt ?? 0
-  task.interruptedAttempts = entry.interrupted_attempts ?? 0
   // A null result belongs to a task that ran. A task that never ran has no result.
   if (entry.result_file !== undefined) task.result = new ResultFile(entry.result_file)
   else task.result = entry.result ?? (entry.result === null && entry.run_status !== undefined ? null : undefined)
-  task.resolvedInput = entry.resolved_input ?? undefined
-  task.inputFile = entry.input_file === undefined ? undefined : new ResultFile(entry.input_file)
-  task.errorText = entry.error ?? undefined
-  task.isConditionMet = entry.condition_met === true
-  task.askedAt = entry.asked_at ?? undefined
-  task.skipStanding = entry.skip_standing
-  task.failure = runtime?.error
-  task.progress = entry.progress == null ? undefined : [...entry.progress]
-  task.reusedFrom = entry.reused_from ?? undefined
-  task.attempts = entry.attempts == null ? undefined : entry.attempts.slice(-MAX_ATTEMPT_RECORDS)
-  task.handle = handleIn(entry)
+  restoreRare(task, entry)
   task.status = entry.status
   if (entry.status === 'running') {
     task.status = 'pending'
-    if (entry.run_status === 'running' && task.handle === undefined && task.fanOutRule === undefined) {
-      task.interruptedAttempts++
+    if (entry.run_status === 'running' && task.rare.handle === undefined && task.options.for_each === undefined) {
+      task.setRare('interrupted_attempts', (task.rare.interrupted_attempts ?? 0) + 1)
       const reason = interrupted('the attempt was interrupted: the service was killed')
-      task.attempts = withAttempt(task.attempts, attemptRecord(task, undefined, reason))
+      task.setRare('attempts', withAttempt(task.rare.attempts, attemptRecord(task, undefined, reason)))
     }
   } else if (entry.status === 'cancelling') {
     task.status = 'cancelled'
-    task.failure = { code: 'cancelled', message: 'task cancelled' }
-    task.errorText = task.failure.message
-    if (task.attempts !== undefined) {
-      task.attempts = withAttempt(task.attempts, attemptRecord(task, task.updatedAt, task.failure))
+    const failure = { code: 'cancelled', message: 'task cancelled' } as const
+    task.setRare('failure', failure)
+    task.setRare('error', failure.message)
+    const { attempts } = task.rare
+    if (attempts !== undefined) {
+      task.setRare('attempts', withAttempt(attempts, attemptRecord(task, task.updatedAt, failure)))
     }
     task.finishedAt = task.updatedAt ?? task.createdAt // a restart must find the same time again
   }
+}
+
+function restoreRare(task: Task, entry: StoredTask): void {
+  const { interrupted_attempts, input_file, runtime, progress, attempts } = entry
+  for (const name of KEPT_RARE_NAMES) if (entry[name] != null) task.setRare(name, entry[name])
+  if (progress != null) task.setRare('progress', [...progress])
+  if (attempts != null) task.setRare('attempts', attempts.slice(-MAX_ATTEMPT_RECORDS))
+  if (interrupted_attempts) task.setRare('interrupted_attempts', interrupted_attempts)
+  if (input_file !== undefined) task.setRare('input_file', new ResultFile(input_file))
+  if (runtime?.error !== undefined) task.setRare('failure', runtime.error)
+  if (entry.handle_id != null) task.setRare('handle', handleIn(entry))
 }
 
 /** To parse a time takes longer than to compare two; most tasks have two or three different ones. */
@@ -71,20 +72,6 @@ function timesOf({ graph }: Task, { created_at, updated_at, started_at, finished
       runtime === undefined || runtime.started_at === started_at ? startedAt : timeOf(runtime.started_at),
     finishedAt: finished_at === updated_at ? updatedAt : timeOf(finished_at),
   }
-}
-
-function handleIn(entry: StoredTask): Handle | undefined {
-  const { handle_id: id, handle_taken, handle_owner: owner, handle_bundles: bundles, placed_on } = entry
-  const { handle_losses: losses } = entry
-  if (id == null) return undefined
-  const runtime = placed_on ?? undefined
-  const optional = {
-    ...(owner !== undefined && { owner }),
-    ...(runtime !== undefined && { runtime }),
-    ...(losses != null && { losses }),
-    ...(bundles != null && { bundles }),
-  }
-  return { id, isTaken: handle_taken === true, ...optional }
 }
 
 export const timeOf = (text: string | undefined): number | undefined => {

@@ -51,8 +51,8 @@ export class ResultFiles {
     mkdirSync(this.#directory, { recursive: true, mode: 0o700 })
     const needed = new Set<string>()
     for (const graph of graphs) {
-      for (const { result, inputFile } of graph.tasks) {
-        if (inputFile !== undefined) needed.add(inputFile.name)
+      for (const { result, rare } of graph.tasks) {
+        if (rare.input_file !== undefined) needed.add(rare.input_file.name)
         if (!(result instanceof ResultFile)) continue
         if (needed.has(result.name)) this.share(result)
         needed.add(result.name)
@@ -68,7 +68,7 @@ export class ResultFiles {
    * Writes a large result to a file and returns the file. Returns a small result, or one that the disk refuses, itself.
    */
   keep(task: Task, result: unknown): unknown | Promise<unknown> {
-    const limit = task.cache === undefined ? LARGE_RESULT_CHARACTERS : SHARED_RESULT_CHARACTERS
+    const limit = task.options.cache === undefined ? LARGE_RESULT_CHARACTERS : SHARED_RESULT_CHARACTERS
     return isLargeJson(result, limit) ? this.#save(task, result) : result
   }
 

@@ -6,12 +6,13 @@
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { ErrorCode } from '../../shared/contract/error-codes.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
-import type { ProcessIdentity } from '../../shared/process/processes.ts'
 import { isObject } from '../../shared/text/json.ts'
 import type { SkipStanding } from '../graph/conditions.ts'
 import type { FanOut, Task } from '../graph/graph.ts'
 import { type GraphOptions, NO_GRAPH_OPTIONS } from '../graph/graph-options.ts'
+import { type Handle, NO_RARE_STATE, type RareState } from '../graph/rare-state.ts'
 import { taskState, wholeRecord } from '../graph/record.ts'
+import { HIDDEN_RARE_NAMES, type HiddenRareName, type KeptRareName } from '../graph/task-fields.ts'
 import { storedWhen } from '../graph/when.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import type { StoredFanOut } from './journaled-fan-out.ts'
@@ -32,26 +33,8 @@ export interface StoredExtras {
   readonly result_file?: string
   /** Name of the file that holds a large `resolved_input`. */
   readonly input_file?: string
-  /** Leading process of the running attempt. */
-  readonly process?: ProcessIdentity
-  /** The other service has confirmed the attempt (`Handle.isTaken`). */
-  readonly handle_taken?: true
-  /** `Handle.owner`. Absent in files of earlier versions. */
-  readonly handle_owner?: string
-  /** `Handle.losses`. Absent in files of earlier versions, and for 0. */
-  readonly handle_losses?: number
-  /** `Handle.bundles`. */
-  readonly handle_bundles?: Readonly<Record<string, string>>
   /** The id belongs to the graph (`GraphOptions`). */
   readonly scope?: 'graph'
-  /**
-   * The condition was met, and the task has not started. Absent in files of earlier versions; then it is tested again.
-   */
-  readonly condition_met?: true
-  /** When an approval that waits for its answer was asked for, in milliseconds since 1970. */
-  readonly asked_at?: number
-  /** How a skipped task counts for its dependents (`Task.skipStanding`). */
-  readonly skip_standing?: SkipStanding
   /** The list of a task with for_each whose children have not all ended. */
   readonly fan_out?: StoredFanOut
   /** Outcomes of dependencies whose records were removed. */
@@ -70,7 +53,8 @@ export interface SettledDependency {
 export type StoredTask = Omit<TaskRecord, 'depends_on' | 'retry_on'> & {
   readonly depends_on?: string[]
   readonly retry_on?: ErrorCode[]
-} & Partial<StoredExtras> & {
+} & Partial<StoredExtras & HandleFields> &
+  Pick<RareState, HiddenRareName> & {
     /** In the journal: the record was deleted, but the outcome of the task still decides about its dependents. */
     readonly deleted?: true
   }
@@ -109,7 +93,7 @@ type Writable<T> = { -readonly [K in keyof T]: T[K] }
 /** A child without what it shares with all children of its parent, which may be large. */
 function childRecord(task: Task): StoredTask {
   const { id, type, tool_name, execution_category, retry, graph_id, parent, index, created_at } = wholeRecord(task)
-  const { resolvedInput } = task
+  const { resolved_input: resolvedInput } = task.rare
   return {
     ...{ id, type, ...(tool_name !== undefined && { tool_name }), execution_category, retry, graph_id },
     ...{ parent, index, created_at },
@@ -121,28 +105,67 @@ function childRecord(task: Task): StoredTask {
 const storedFanOut = ({ count, itemsToKeep: items }: FanOut): StoredFanOut =>
   items === undefined ? { count } : { count, items }
 
-const settledDependency = ({ id, status, isTerminal, continuesOnError, skipStanding }: Task): SettledDependency => ({
+const settledDependency = ({ id, status, isTerminal, continuesOnError, rare }: Task): SettledDependency => ({
   id,
   outcome: isTerminal ? status : 'deleted',
   ...(continuesOnError && { continue_on_error: true }),
-  ...(skipStanding !== undefined && { skip_standing: skipStanding }),
+  ...(rare.skip_standing !== undefined && { skip_standing: rare.skip_standing }),
 })
 
 /** Assigns field by field: spread objects took 5 % of the CPU time of a graph of ten tasks. */
 function addProgress(entry: Writable<StoredTask>, task: Task): void {
-  const { interruptedAttempts, inputFile, process, handle, skipStanding, askedAt } = task
+  const { rare } = task
   entry.seq = task.seq
   entry.graph_ordinal = task.graph.ordinal
-  if (interruptedAttempts > 0) entry.interrupted_attempts = interruptedAttempts
-  if (task.isConditionMet) entry.condition_met = true
-  if (askedAt !== undefined) entry.asked_at = askedAt
-  if (skipStanding !== undefined) entry.skip_standing = skipStanding
-  if (inputFile !== undefined) entry.input_file = inputFile.name
-  if (process !== undefined) entry.process = process
-  if (handle?.isTaken) entry.handle_taken = true
-  if (handle?.owner !== undefined) entry.handle_owner = handle.owner
-  if (handle?.losses) entry.handle_losses = handle.losses
-  if (handle?.bundles !== undefined) entry.handle_bundles = handle.bundles
+  if (rare === NO_RARE_STATE) return
+  if (rare.interrupted_attempts) entry.interrupted_attempts = rare.interrupted_attempts
+  if (rare.input_file !== undefined) entry.input_file = rare.input_file.name
+  keep(HIDDEN_RARE_NAMES, rare, entry)
+  if (rare.handle !== undefined) Object.assign(entry, handleFields(rare.handle))
+}
+
+export type KeptRare = Pick<RareState, KeptRareName>
+
+/** Copies the fields with these `names` that `rare` has. */
+export function keep(names: readonly KeptRareName[], rare: KeptRare, to: object): void {
+  for (const name of names) if (rare[name] !== undefined) (to as Record<string, unknown>)[name] = rare[name]
+}
+
+/** The handle of the last attempt, as fields of an entry. */
+export interface HandleFields {
+  readonly handle_id: string
+  /** The other service has confirmed the attempt (`Handle.isTaken`). */
+  readonly handle_taken?: true
+  /** Absent in files of earlier versions. */
+  readonly handle_owner?: string
+  /** Absent in files of earlier versions, and for 0. */
+  readonly handle_losses?: number
+  readonly handle_bundles?: Readonly<Record<string, string>>
+  readonly placed_on?: string
+}
+
+export function handleFields({ id, isTaken, owner, losses, bundles, runtime }: Handle): HandleFields {
+  return {
+    handle_id: id,
+    ...(isTaken && { handle_taken: true }),
+    ...(owner !== undefined && { handle_owner: owner }),
+    ...(losses && { handle_losses: losses }),
+    ...(bundles !== undefined && { handle_bundles: bundles }),
+    ...(runtime !== undefined && { placed_on: runtime }),
+  }
+}
+
+export function handleIn(entry: Partial<HandleFields>): Handle | undefined {
+  const { handle_id: id, handle_taken, handle_owner: owner, handle_losses: losses } = entry
+  const { handle_bundles: bundles, placed_on: runtime } = entry
+  if (id == null) return undefined
+  const optional = {
+    ...(owner !== undefined && { owner }),
+    ...(runtime != null && { runtime }),
+    ...(losses != null && { losses }),
+    ...(bundles != null && { bundles }),
+  }
+  return { id, isTaken: handle_taken === true, ...optional }
 }
 
 /** `entry` with its condition in the form that `storedWhen` writes. */
@@ -150,24 +173,4 @@ export function withStoredWhen<T extends { readonly when?: unknown }>(entry: T):
   if (!isObject(entry.when)) return entry
   const when = storedWhen(entry.when)
   return when === entry.when ? entry : { ...entry, when }
-}
-
-/** The constant part of an entry. A state replaces all of the rest, including fields that it lacks. */
-export function withoutState(entry: StoredTask): Partial<StoredTask> {
-  const { status, run_status, attempt, interrupted_attempts, process, ...handed } = entry
-  const { handle_id, handle_taken, handle_owner, handle_losses, handle_bundles, ...rest } = handed
-  const { result, result_file, resolved_input, input_file, condition_met, asked_at, child_count, ...more } = rest
-  const {
-    placed_on,
-    error,
-    skip_standing,
-    runtime,
-    progress,
-    attempts,
-    updated_at,
-    started_at,
-    finished_at,
-    ...identity
-  } = more
-  return identity
 }

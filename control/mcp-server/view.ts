@@ -32,7 +32,8 @@ export class ResultRoom {
 
 /** Without its result. */
 export function briefView(task: Task): TaskView {
-  const { address, status, type, toolName, graph, attempt, errorText, failure, attemptStartedAt, finishedAt } = task
+  const { address, status, type, toolName, graph, attempt, rare, attemptStartedAt, finishedAt } = task
+  const { error: errorText, failure } = rare
   const isTimed = attemptStartedAt !== undefined && finishedAt !== undefined
   return {
     id: address,
@@ -79,7 +80,7 @@ export function waitAnswer(tasks: readonly Task[]): WaitAnswer {
 const AGAIN = 'call wait again with the same ids: the tasks go on meanwhile'
 
 function nextStep(tasks: readonly Task[]): string {
-  const asking = tasks.find(({ askedAt }) => askedAt !== undefined)
+  const asking = tasks.find(({ rare }) => rare.asked_at !== undefined)
   if (asking === undefined) return AGAIN
   return `task ${asking.address} waits for an approval: get_task shows its message; when the user has decided, call answer_approval. Then ${AGAIN}`
 }

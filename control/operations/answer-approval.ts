@@ -77,12 +77,12 @@ export async function answerWithBody(
 export function ensureOpen(task: Task): void {
   ensureAnswerable(task)
   if (task.isTerminal) throw hasEnded(task)
-  if (task.askedAt === undefined) throw notYet(task)
+  if (task.rare.asked_at === undefined) throw notYet(task)
 }
 
 function ensureAnswerable(task: Task): void {
   if (!isApproval(task)) throw conflict(task, `is no approval: its type is ${task.type}`)
-  if (task.fanOutRule === undefined) return
+  if (task.options.for_each === undefined) return
   throw conflict(task, `has for_each: answer its children one by one, such as ${childId(task.id, 0)}`)
 }
 
@@ -97,7 +97,7 @@ function ensureSame(task: Task, answer: Answer): void {
 
 function hasEnded(task: Task): ServiceError {
   const given = answerIn(task.result)
-  if (given === undefined) return conflict(task, `has ended without an answer: ${task.errorText ?? task.status}`)
+  if (given === undefined) return conflict(task, `has ended without an answer: ${task.rare.error ?? task.status}`)
   return conflict(task, `was ${given.approved ? 'approved' : 'rejected'} by ${given.who} at ${given.at}`)
 }
 

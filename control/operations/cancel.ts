@@ -108,7 +108,7 @@ async function cancelAll(
 }
 
 /** The entry of a task that had already ended. */
-function endedTask({ id, status, failure }: Task): CancelledTask {
+function endedTask({ id, status, rare: { failure } }: Task): CancelledTask {
   return { task_id: id, status, runtime: { status, ...(failure !== undefined && { error: { code: failure.code } }) } }
 }
 

@@ -82,8 +82,8 @@ async function rootCause({ failure }: GraphFindings, reader: ResultReader): Prom
   )
   return {
     task_id: task.id,
-    error: task.errorText ?? '',
-    ...(task.failure !== undefined && { code: task.failure.code }),
+    error: task.rare.error ?? '',
+    ...(task.rare.failure !== undefined && { code: task.rare.failure.code }),
     ...(tail !== undefined && { tail }),
     ...remedyOf(task),
     skipped,
@@ -94,7 +94,7 @@ async function rootCause({ failure }: GraphFindings, reader: ResultReader): Prom
 /** Characters of a remedy. Those of our services have less. */
 const MAX_REMEDY_CHARACTERS = 1_000
 
-function remedyOf({ failure }: Task): { remedy?: string } {
+function remedyOf({ rare: { failure } }: Task): { remedy?: string } {
   const { details } = failure ?? {}
   const remedy = isObject(details) ? details.remedy : undefined
   return typeof remedy === 'string' ? { remedy: remedy.slice(0, MAX_REMEDY_CHARACTERS) } : {}

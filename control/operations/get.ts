@@ -12,7 +12,7 @@ import type { TaskStore } from '../store/tasks.ts'
 import { callOf, knownCall, knownTask, type TaskAddress } from './named-tasks.ts'
 import { callJson, recordJson } from './record-json.ts'
 import type { ResultReader } from './stored-result.ts'
-import { isElsewhere, type WaitingNow, type WaitingParts, waitingHere, waitingNow } from './waiting.ts'
+import { handleElsewhere, type WaitingNow, type WaitingParts, waitingHere, waitingNow } from './waiting.ts'
 
 export interface GetParts extends WaitingParts {
   readonly store: TaskStore
@@ -40,7 +40,7 @@ export interface RecordParts extends GetParts {
  */
 export function getTask<V>(parts: GetParts, address: TaskAddress, view: TaskView<V>): V | Promise<V> {
   const task = knownTask(parts.store, address)
-  if (!isElsewhere(task)) return shown(parts, task, (known) => waitingHere(parts, known), view)
+  if (handleElsewhere(task) === undefined) return shown(parts, task, (known) => waitingHere(parts, known), view)
   return waitingNow(parts, [task]).then((waiting) => shown(parts, knownTask(parts.store, address), waiting, view))
 }
 

@@ -140,7 +140,7 @@ function* check(
     *toReview({ options }, { tasks, edges }, known) {
       const graph = yield* createGraph({ tasks, edges: edges! }, newIdentity(store, trace, options))
       yield* inRanges(known.size === 0 ? 0 : tasks.length, (from, to) => {
-        for (let i = from; i < to; i++) if (known.has(tasks[i]!)) graph.tasks[i]!.hasPlaceholders = true
+        for (let i = from; i < to; i++) if (known.has(tasks[i]!)) graph.tasks[i]!.setRare('hasPlaceholders', true)
       })
       return { graph, inputs: tasks, tasks: graph.tasks }
     },

@@ -58,7 +58,7 @@ export async function readLogs(parts: LogsParts, request: LogsRequest, reader: R
   const kept = keeper.kept('show')
   const { status, isTerminal, result } = task // the task may have ended meanwhile
   const known = result instanceof ResultFile ? await storedValue(result, resultFiles) : (result ?? soFar)
-  const texts = streamsOf(known, task.progress)
+  const texts = streamsOf(known, task.rare.progress)
   await kept
   const streams = [...texts.keys()]
   const stream = request.stream ?? streams[0] ?? 'result'
@@ -79,10 +79,10 @@ function outputSoFar(task: Task, { scheduler }: LogsParts): Record<string, strin
 /** The result so far, if another service executes the attempt. Throws 503 if that service does not answer. */
 async function remoteSoFar(task: Task, { executors }: LogsParts, { signal, traceId }: Reader): Promise<unknown> {
   const executor = executors.get(task.type)
-  if (!task.handle?.isTaken || executor?.resultSoFar === undefined) return undefined
+  if (!task.rare.handle?.isTaken || executor?.resultSoFar === undefined) return undefined
   const timely = AbortSignal.any([signal, AbortSignal.timeout(SO_FAR_TIMEOUT_MS)])
   try {
-    return await executor.resultSoFar(task.handle, { traceId, signal: timely })
+    return await executor.resultSoFar(task.rare.handle, { traceId, signal: timely })
   } catch (error) {
     if (task.isTerminal) return undefined // the task has its result now
     const cause = timely.aborted ? `no answer within ${SO_FAR_TIMEOUT_MS} ms` : messageOf(error)

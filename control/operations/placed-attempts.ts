@@ -72,7 +72,10 @@ function* handlesIn({ graphs }: Pick<TaskStore, 'graphs'>): Steps<Map<string, nu
   for (const graph of graphs) {
     if (isYieldDue(++steps)) yield
     if (graph.live === 0) continue
-    for (const { isTerminal, handle } of graph.tasks) {
+    for (const {
+      isTerminal,
+      rare: { handle },
+    } of graph.tasks) {
       if (!isTerminal && handle !== undefined) {
         const name = handle.runtime ?? DEFAULT_RUNTIME
         counts.set(name, (counts.get(name) ?? 0) + 1)

@@ -12,9 +12,9 @@ import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { lastLinesStart } from '../../shared/streams/bounded-output.ts'
 import { grown } from '../../shared/streams/growth-waiters.ts'
 import type { LogStart, OutputSoFar } from '../executors/executor.ts'
-import type { Handle } from '../graph/cold-fields.ts'
 import type { Task } from '../graph/graph.ts'
 import { type LogStream, logTextOf, progressLines } from '../graph/log-page.ts'
+import type { Handle } from '../graph/rare-state.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import type { LogsParts, Reader } from './logs.ts'
 import { knownTask, type TaskAddress } from './named-tasks.ts'
@@ -156,10 +156,10 @@ class TaskLogReader {
       const output = this.#readAttempt === task.attempt ? undefined : scheduler.outputOf(task)
       if (output !== undefined) {
         yield* this.#growing(output)
-      } else if (this.#readAttempt !== task.attempt && !task.isTerminal && task.handle?.isTaken) {
-        yield* this.#remote(task.handle)
+      } else if (this.#readAttempt !== task.attempt && !task.isTerminal && task.rare.handle?.isTaken) {
+        yield* this.#remote(task.rare.handle)
       }
-      const reports = stream === 'stdout' ? entriesAfter(task.progress, reported) : []
+      const reports = stream === 'stdout' ? entriesAfter(task.rare.progress, reported) : []
       reported = reports.at(-1) ?? reported
       const isOver = task.isTerminal
       const lines = progressLines(reports)
@@ -217,7 +217,7 @@ class TaskLogReader {
   async *#remote(handle: Handle): AsyncGenerator<Uint8Array, boolean, void> {
     const task = this.#task
     const isFollowed = this.#request.followUntil !== undefined
-    const isOver = () => task.isTerminal || task.isDeleted || task.handle?.id !== handle.id
+    const isOver = () => task.isTerminal || task.isDeleted || task.rare.handle?.id !== handle.id
     let hasBytes = false
     try {
       const log = this.#readRemote(handle, isFollowed ? isOver : undefined)
@@ -251,7 +251,8 @@ class TaskLogReader {
    * log.
    */
   async *#result(lines: string): AsyncGenerator<Uint8Array, void, void> {
-    const { result, handle, attempt } = this.#task
+    const { result, rare, attempt } = this.#task
+    const { handle } = rare
     const value = result instanceof ResultFile ? await storedValue(result, this.#parts.resultFiles) : result
     const { text, isTruncated } = logTextOf(value, this.#request.stream)
     if (isTruncated && handle?.isTaken && (yield* this.#remote(handle))) return

@@ -28,7 +28,7 @@ export async function readNetwork(
   { signal, traceId }: Reader,
 ): Promise<TaskNetwork> {
   const task = knownTask(parts.store, address)
-  const { handle } = task
+  const { handle } = task.rare
   const executor = parts.executors.get(task.type)
   if (!handle?.isTaken || executor?.readNetwork === undefined) return NO_NETWORK
   const timely = AbortSignal.any([signal, AbortSignal.timeout(NETWORK_TIMEOUT_MS)])

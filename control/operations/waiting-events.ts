@@ -106,7 +106,7 @@ export class WaitingEvents {
       if (!mayWait(task)) continue
       const waiting = waitingOfTask(task)
       const before = this.#reasons.get(task)
-      const reason = { task, handleId: task.handle?.id, waiting }
+      const reason = { task, handleId: task.rare.handle?.id, waiting }
       if (before?.waiting?.detail !== waiting?.detail) changed.push(reason)
       this.#reasons.set(task, reason)
     }
@@ -116,7 +116,7 @@ export class WaitingEvents {
   /** The reason of the same attempt from the last query. */
   #lastReasonOf(task: Task): Waiting | undefined {
     const reason = this.#reasons.get(task)
-    return reason?.handleId === task.handle?.id ? reason?.waiting : undefined
+    return reason?.handleId === task.rare.handle?.id ? reason?.waiting : undefined
   }
 
   /** The `task_waiting` events for `reasons`. `seq` is the number of the preceding event. */

@@ -5,8 +5,8 @@
  */
 import type { Waiting } from '../../shared/contract/waiting.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
-import type { Handle } from '../graph/cold-fields.ts'
 import type { Task } from '../graph/graph.ts'
+import type { Handle } from '../graph/rare-state.ts'
 import { waitingOf } from '../graph/waiting.ts'
 import type { Keeper } from '../log/keeper.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
@@ -33,9 +33,10 @@ export async function waitingNow(
     for (const handle of handles) if (found?.has(handle.id)) details.set(handle, found.get(handle.id))
   }
   return (task) => {
-    if (!isElsewhere(task)) return waitingFor(parts, task, undefined)
-    const detail = details.get(task.handle)
-    const isUnknown = detail === undefined && details.has(task.handle)
+    const handle = handleElsewhere(task)
+    if (handle === undefined) return waitingFor(parts, task, undefined)
+    const detail = details.get(handle)
+    const isUnknown = detail === undefined && details.has(handle)
     return isUnknown ? lastKnown(task) : waitingFor(parts, task, detail)
   }
 }
@@ -56,33 +57,34 @@ function waitingFor(parts: WaitingParts, task: Task, elsewhere: string | undefin
 const HELD = { reason: 'concurrency' } satisfies Waiting
 
 function waitingUnstored({ scheduler, executors }: WaitingParts, task: Task, elsewhere: string | undefined) {
-  const detail = isElsewhere(task) ? elsewhere : waitsHere(executors, task)
+  const detail = handleElsewhere(task) !== undefined ? elsewhere : waitsHere(executors, task)
   if (detail !== undefined) return { reason: 'runtime' as const, detail }
   return waitingOf(task, scheduler.slotUse, Date.now())
 }
 
 /** What an attempt waits for that will be delegated, and is not yet; undefined if it does not wait. */
 export function waitsHere(executors: WaitingParts['executors'], task: Task): string | undefined {
-  return mayBeDelegated(executors, task) && task.handle === undefined
+  return mayBeDelegated(executors, task) && task.rare.handle === undefined
     ? executors.get(task.type)?.waitingHere?.(task)
     : undefined
 }
 
 /** Whether another service carries out the attempt of `task`, or will. */
 export const mayBeDelegated = (executors: WaitingParts['executors'], task: Task): boolean =>
-  isElsewhere(task) ||
-  (task.status === 'running' && !task.isBackingOff && executors.get(task.type)?.waitingHere !== undefined)
+  handleElsewhere(task) !== undefined ||
+  (task.status === 'running' && !task.rare.isBackingOff && executors.get(task.type)?.waitingHere !== undefined)
 
-/** Whether another service carries out the attempt of `task`. */
-export const isElsewhere = (task: Task): task is Task & { readonly handle: Handle } =>
-  task.status === 'running' && !task.isBackingOff && task.handle !== undefined
+/** The handle of the attempt of `task` that another service carries out now; undefined if none does. */
+export const handleElsewhere = ({ status, rare }: Task): Handle | undefined =>
+  status === 'running' && !rare.isBackingOff ? rare.handle : undefined
 
 function handlesByType(tasks: readonly Task[]): ReadonlyMap<string, readonly Handle[]> {
   const byType = new Map<string, Handle[]>()
   for (const task of tasks) {
-    if (!isElsewhere(task)) continue
+    const handle = handleElsewhere(task)
+    if (handle === undefined) continue
     const handles = byType.get(task.type) ?? []
-    handles.push(task.handle)
+    handles.push(handle)
     byType.set(task.type, handles)
   }
   return byType

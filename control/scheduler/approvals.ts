@@ -53,7 +53,7 @@ export class Approvals {
   /** Whether `task` waits for an answer. Ends it first if its time is over. */
   isAsked(task: Task): boolean {
     if (!this.#asked.has(task)) return false
-    const expiry = expiryOf(task.askedAt!, task.timeout)
+    const expiry = expiryOf(task.rare.asked_at!, task.options.timeout)
     if (expiry === undefined || Date.now() < expiry) return true
     this.withdraw(task)
     this.#options.onExpired(task)
@@ -97,13 +97,13 @@ export class Approvals {
   }
 
   #prepare(task: Task): void {
-    if (task.askedAt !== undefined) {
-      this.#await(task, task.askedAt) // asked for in an earlier run
+    if (task.rare.asked_at !== undefined) {
+      this.#await(task, task.rare.asked_at) // asked for in an earlier run
       return
     }
     const controller = new AbortController()
     try {
-      const input = task.hasPlaceholders ? this.#options.inputs.resolve(task, controller.signal) : task.input
+      const input = task.rare.hasPlaceholders ? this.#options.inputs.resolve(task, controller.signal) : task.input
       if (!(input instanceof Promise)) {
         this.#ask(task, input)
         return
@@ -135,7 +135,7 @@ export class Approvals {
       return
     }
     this.#options.onAsked(task)
-    this.#await(task, task.askedAt!)
+    this.#await(task, task.rare.asked_at!)
   }
 
   #refuse(task: Task, error: unknown): void {
@@ -145,7 +145,7 @@ export class Approvals {
   }
 
   #await(task: Task, askedAt: number): void {
-    const expiry = expiryOf(askedAt, task.timeout)
+    const expiry = expiryOf(askedAt, task.options.timeout)
     this.#asked.set(task, expiry === undefined ? undefined : this.#expiries.add(task, expiry - Date.now()))
   }
 

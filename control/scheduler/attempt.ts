@@ -24,9 +24,9 @@ import {
   type PlainCopy,
 } from '../executors/plain-copies.ts'
 import type { AttemptOutput } from '../graph/attempt-record.ts'
-import type { Handle } from '../graph/cold-fields.ts'
 import type { Failure } from '../graph/failure.ts'
 import type { Task } from '../graph/graph.ts'
+import type { Handle } from '../graph/rare-state.ts'
 import type { Keeper } from '../log/keeper.ts'
 import { traceHeadersOf } from '../tracing/trace-context.ts'
 import { waitedTooLong } from './queue-waits.ts'
@@ -119,7 +119,7 @@ export class Attempt implements ExecutorContext {
     this.#executor = executor
     this.#host = host
     this.attempt = task.attempt
-    this.handle = task.handle
+    this.handle = task.rare.handle
     this.#isWaiting = executor.startsLater === true
   }
 
@@ -233,7 +233,7 @@ export class Attempt implements ExecutorContext {
   /** Runs the attempt. Returns a promise of the outcome only if the executor does not answer at once. */
   run(): AttemptOutcome | Promise<AttemptOutcome> {
     try {
-      const answer = this.task.hasPlaceholders ? this.#executeResolved() : this.#executor.execute(this.task, this)
+      const answer = this.task.rare.hasPlaceholders ? this.#executeResolved() : this.#executor.execute(this.task, this)
       if (!(answer instanceof Promise)) return this.#succeeded(answer)
       this.#startTimer()
       return new Promise((resolve) => {
@@ -280,7 +280,7 @@ export class Attempt implements ExecutorContext {
   }
 
   get isTimed(): boolean {
-    const { timeout = 0, queueTimeout = 0 } = this.task
+    const { timeout = 0, queue_timeout: queueTimeout = 0 } = this.task.options
     return timeout > 0 || queueTimeout > 0
   }
 
@@ -403,7 +403,7 @@ export class Attempt implements ExecutorContext {
   }
 
   #timedOut(result: unknown, tail: string | undefined): AttemptOutcome {
-    const message = `task timed out after ${this.task.timeout}ms`
+    const message = `task timed out after ${this.task.options.timeout}ms`
     const ofWork: Failure = { code: 'timeout', message, retryable: true }
     const failure = this.#late === undefined ? ofWork : waitedTooLong(this.#late.waiting)
     return { kind: 'failure', failure, ...outputOf(result, tail) }

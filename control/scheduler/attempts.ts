@@ -9,9 +9,9 @@ import type { OutputSoFar, StopReason } from '../executors/executor.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
 import { missingSourceOf } from '../executors/runtime/outcome.ts'
 import { type AttemptOutput, attemptOutput } from '../graph/attempt-record.ts'
-import type { Handle } from '../graph/cold-fields.ts'
 import type { Failure } from '../graph/failure.ts'
 import type { Task } from '../graph/graph.ts'
+import type { Handle } from '../graph/rare-state.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import type { SlotUse } from '../graph/waiting.ts'
 import type { Keeper } from '../log/keeper.ts'
@@ -133,7 +133,7 @@ export class Attempts {
     const task = this.#ready.shift()
     if (task === undefined) return false
     const isWanted = !task.isDeleted || task.goesOnElsewhere
-    const mayStart = (task.status === 'pending' && isWanted) || (task.status === 'running' && task.isBackingOff)
+    const mayStart = (task.status === 'pending' && isWanted) || (task.status === 'running' && task.rare.isBackingOff)
     // A child that is about to be cancelled or deleted has left the queue. So its clock ends here.
     if (mayStart && task.childOf?.stops(task) === true) this.#host.works(task)
     else if (mayStart) this.#start(task)
@@ -142,7 +142,7 @@ export class Attempts {
 
   /** Gives the task an earlier outcome of its key, when its first attempt starts; false if it has to be executed. */
   #takeOver(task: Task): boolean {
-    if (task.cache === undefined || task.startedAt !== undefined) return false
+    if (task.options.cache === undefined || task.startedAt !== undefined) return false
     const source = this.#cache.find(task, Date.now())
     if (source === undefined) return false
     const { result } = source
@@ -177,7 +177,7 @@ export class Attempts {
   /** Stores a large result in its file before the attempt counts as ended. Small results stay in memory. */
   #keepResult(attempt: Attempt, task: Task, outcome: AttemptOutcome): void {
     const isNotLast = outcome.kind === 'failure' && isRetried(task, outcome)
-    if (isNotLast || task.attempts !== undefined) attempt.output = outputOf(outcome)
+    if (isNotLast || task.rare.attempts !== undefined) attempt.output = outputOf(outcome)
     const isKept = 'result' in outcome && !isNotLast
     const bytes = isKept ? this.#room.bytesOf(task.graph, outcome.result) : 0
     const fault = this.#room.faultOf(task.graph, 'the result', bytes)
@@ -203,7 +203,7 @@ export class Attempts {
   #attemptEnded(attempt: Attempt, task: Task, outcome: AttemptOutcome): void {
     this.#slots.free(task)
     const isOver = task.status === 'cancelling' || outcome.kind === 'failure'
-    if (isOver && attempt.mayGoOn && task.handle !== undefined) this.killRemote(task, task.handle)
+    if (isOver && attempt.mayGoOn && task.rare.handle !== undefined) this.killRemote(task, task.rare.handle)
     // A caller was told that the task is cancelled. So it is, even if the attempt succeeded.
     if (task.status === 'cancelling')
       this.#outcomes.cancelled(task, {

@@ -68,7 +68,7 @@ export class ConditionQueue {
   }
 
   async #test(task: Task): Promise<Verdict> {
-    const when = whenIn(task.rule!.when!)
+    const when = whenIn(task.options.when!)
     if (typeof when === 'string') return { fault: { code: 'invalid_input', message: when } }
     const { reference, test } = when
     const { id, path } = reference

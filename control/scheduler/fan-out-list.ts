@@ -16,7 +16,7 @@ export interface FanOutListOptions {
 
 /** The elements for `task`; a promise where they are a value of another task. Throws `ExecutionError`. */
 export function fanOutList(task: Task, options: FanOutListOptions): readonly unknown[] | Promise<readonly unknown[]> {
-  const source = listSource(task.fanOutRule!.for_each)
+  const source = listSource(task.options.for_each)
   if (typeof source === 'string') throw invalidInput(`for_each: ${source}`) // a hand wrote it into a state file
   if (source.kind !== 'reference') return checked(source, givenValue(task, source), options)
   return options.inputs.valueOf(task, source.reference, 'for_each').then((value) => checked(source, value, options))

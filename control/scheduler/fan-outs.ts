@@ -136,7 +136,7 @@ export class FanOuts {
   /** False if the task is not to run any more. */
   async #record(task: Task, items: readonly unknown[]): Promise<boolean> {
     const { keeper, log } = this.#options
-    const itemsToKeep = isReferenceToList(task.fanOutRule?.for_each) ? items : undefined
+    const itemsToKeep = isReferenceToList(task.options.for_each) ? items : undefined
     for (let isFirst = true; this.#isWanted(task); isFirst = false) {
       try {
         await keeper.keepFanOut(task, { count: items.length, items: itemsToKeep })
@@ -199,7 +199,7 @@ export class FanOuts {
     const { parent, count } = fanOut
     if (parent.isDeleted && fanOut.deleted < count) {
       const child = fanOut.child(fanOut.deleted++)
-      if (child.isBackingOff && fanOut.stops(child)) this.#options.cancel(child, '') // without its record it would go on
+      if (child.rare.isBackingOff && fanOut.stops(child)) this.#options.cancel(child, '') // without its record it would go on
       if (!child.isDeleted) this.#options.delete(child)
       return true
     }
@@ -251,7 +251,7 @@ export class FanOuts {
 
 /** With `fail_fast`, the failure of a child ends all that has not started. */
 function stopIfFailed(fanOut: FanOut, { id, status }: Task): void {
-  if (status === 'failed' && fanOut.parent.fanOutRule?.fail_fast === true) fanOut.stop ??= `${id} failed (fail_fast)`
+  if (status === 'failed' && fanOut.parent.options.fail_fast === true) fanOut.stop ??= `${id} failed (fail_fast)`
 }
 
 function endingOf(

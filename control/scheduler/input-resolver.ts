@@ -49,7 +49,7 @@ export class InputResolver {
    * `resource_limit_exceeded` if its graph may not store it, or `cancelled` after `signal` has fired.
    */
   resolve(task: Task, signal: AbortSignal): unknown {
-    const { resolvedInput, inputFile } = task
+    const { resolved_input: resolvedInput, input_file: inputFile } = task.rare
     if (isKeptWhole(resolvedInput)) return resolvedInput
     return inputFile === undefined ? this.#resolved(task, signal) : this.#fromFile(task, inputFile, signal)
   }
@@ -144,7 +144,7 @@ export class InputResolver {
 
   /** Records `input` for all attempts, and returns it. Returns a promise if it is large. */
   #noted({ task, places, signal }: Filling, input: unknown): unknown {
-    if (task.resolvedInput !== undefined || signal.aborted) return input
+    if (task.rare.resolved_input !== undefined || signal.aborted) return input
     const digest = runCooperatively(digestToKeep(input))
     if (digest !== undefined)
       return this.#notedLarge(task, { input, digest, isLasting: !places.some(isReference) }, signal)

@@ -50,15 +50,15 @@ export class OutcomeCache {
 
   /** Keeps the outcome of a task that succeeded, if it has a key and was executed. The newest of a key counts. */
   note(task: Task): void {
-    if (task.cache === undefined || task.status !== 'success') return
-    if (task.reusedFrom !== undefined || task.isDeleted) return
-    const name = this.#nameOf(task, task.cache.key)
+    if (task.options.cache === undefined || task.status !== 'success') return
+    if (task.rare.reused_from !== undefined || task.isDeleted) return
+    const name = this.#nameOf(task, task.options.cache.key)
     if (name === undefined) return
     const finishedAt = task.finishedAt ?? 0
     const known = this.#entries.get(name)
     if (known !== undefined && known.finishedAt > finishedAt) return
     this.#delete(name)
-    const handleId = task.handle?.id
+    const handleId = task.rare.handle?.id
     this.#entries.set(name, { graphId: task.graph.id, taskId: task.id, finishedAt, handleId })
     if (handleId !== undefined) this.#byHandle.set(handleId, name)
     if (this.#entries.size <= this.#max) return
@@ -74,12 +74,12 @@ export class OutcomeCache {
 
   /** Keeps the outcomes of an earlier run: some 10 ms for a million tasks. */
   fill(graphs: Iterable<Graph>): void {
-    for (const graph of graphs) for (const task of graph.tasks) if (task.cache !== undefined) this.note(task)
+    for (const graph of graphs) for (const task of graph.tasks) if (task.options.cache !== undefined) this.note(task)
   }
 
   /** The task whose outcome `task` takes over at `now` (milliseconds since 1970); undefined if it has to be executed. */
   find(task: Task, now: number): Task | undefined {
-    const { cache } = task
+    const { cache } = task.options
     if (cache === undefined) return undefined
     const name = this.#nameOf(task, cache.key)
     if (name === undefined) return undefined

@@ -10,7 +10,7 @@ import { CONDITION_NOT_MET, NO_DEPENDENCY_FAILED } from '../../shared/contract/r
 import type { Log } from '../../shared/logs/log.ts'
 import { rejection } from '../graph/approval.ts'
 import type { AttemptOutput } from '../graph/attempt-record.ts'
-import { decide, type SkipStanding, STANDING_BITS, standingOf } from '../graph/conditions.ts'
+import { decide, hasRule, type SkipStanding, STANDING_BITS, standingOf } from '../graph/conditions.ts'
 import type { Failure } from '../graph/failure.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import { isRetriedFor, nextBackoffMs } from '../graph/retry-rule.ts'
@@ -87,7 +87,7 @@ export class Outcomes {
   /** Ends a task that was not executed with the outcome of `source`. `result` is that of `source`. */
   reused(task: Task, source: Task, result: unknown): void {
     this.#store.apply({ kind: 'attempt-started', task, at: Date.now() })
-    const reusedFrom = source.reusedFrom ?? { graph_id: source.graph.id, task_id: source.id }
+    const reusedFrom = source.rare.reused_from ?? { graph_id: source.graph.id, task_id: source.id }
     this.#end(task, { status: 'success', result, reusedFrom })
   }
 
@@ -109,10 +109,18 @@ export class Outcomes {
         )
         break
       case 'stopped':
-        this.#interrupted(task, 'the attempt was interrupted by the stop of the service', task.handle !== undefined)
+        this.#interrupted(
+          task,
+          'the attempt was interrupted by the stop of the service',
+          task.rare.handle !== undefined,
+        )
         break
       case 'unrecorded':
-        this.#interrupted(task, 'the attempt did not begin: it could not be put on record', task.handle !== undefined)
+        this.#interrupted(
+          task,
+          'the attempt did not begin: it could not be put on record',
+          task.rare.handle !== undefined,
+        )
         break
       case 'failure':
         this.failed(task, outcome, output)
@@ -139,7 +147,7 @@ export class Outcomes {
       })
       return
     }
-    const hadRetries = task.retry > 0 && attemptsLeft(task) <= 0
+    const hadRetries = task.options.retry > 0 && attemptsLeft(task) <= 0
     const error = hadRetries ? `task failed after all retries: ${failure.message}` : failure.message
     const line = hadRetries ? 'task failed after all retries' : 'task failed'
     this.#log.warn(line, { ...logFieldsOf(task), code: failure.code, error: failure.message })
@@ -177,7 +185,7 @@ export class Outcomes {
 
   /** Queues a pending task without dependencies, or skips it because of its rule. */
   arrived(task: Task): void {
-    if (task.rule === undefined) this.#ready.push(task)
+    if (!hasRule(task.options)) this.#ready.push(task)
     else this.#decide(task)
   }
 
@@ -214,7 +222,7 @@ export class Outcomes {
     const { graph, position, runIf } = task
     const decision = decide(runIf, graph.standings[position]!, graph.missing[position] === 0)
     if (decision === 'run') {
-      if (task.rule?.when === undefined || wasConditionMet(task)) this.#ready.push(task)
+      if (task.options.when === undefined || wasConditionMet(task)) this.#ready.push(task)
       else this.#conditions.push(task)
     } else if (decision !== 'wait') this.#skip(task, skipText(task, decision, last), decision, report)
   }
@@ -238,7 +246,7 @@ export class Outcomes {
 }
 
 /** Whether the condition of `task` was met. A task that has started met its condition. */
-const wasConditionMet = ({ isConditionMet, startedAt }: Task): boolean => isConditionMet || startedAt !== undefined
+const wasConditionMet = ({ rare, startedAt }: Task): boolean => rare.condition_met || startedAt !== undefined
 
 /** The error of a skipped task in a graph with rules. `last` is the dependency that ended last. */
 function skipText(task: Task, standing: SkipStanding, last: Task | undefined): string {
@@ -262,7 +270,7 @@ export const isRetried = (task: Task, { isFinal = false, failure }: FailedAttemp
   !isFinal && attemptsLeft(task) > 0 && isRetriedFor(task, failure.code)
 
 /** Number of attempts left. */
-const attemptsLeft = (task: Task): number => task.retry + 1 - task.usedAttempts
+const attemptsLeft = (task: Task): number => task.options.retry + 1 - task.usedAttempts
 
 /** The fields that identify an attempt in the log. */
 export const logFieldsOf = (task: Task) => ({

@@ -28,7 +28,7 @@ export class QueueWaits {
 
   /** `task` waits, maybe already. One that was cancelled during a backoff is queued once more, and waits for nothing. */
   begin(task: Task): void {
-    const { queueTimeout = 0 } = task
+    const { queue_timeout: queueTimeout = 0 } = task.options
     if (queueTimeout > 0 && !this.#due.has(task) && !task.isTerminal && !task.neverRuns)
       this.#due.set(task, this.#queue.add(task, queueTimeout))
   }

@@ -17,7 +17,7 @@ export const reportsTo = (store: TaskStore, keeper: Pick<Keeper, 'flush'>): Repo
     store.apply({ kind: 'handed-over', task, at: Date.now(), handle })
   },
   progress(task, attempt, message, data) {
-    const isExecuting = (task.status === 'running' && !task.isBackingOff) || task.status === 'cancelling'
+    const isExecuting = (task.status === 'running' && !task.rare.isBackingOff) || task.status === 'cancelling'
     if (task.attempt !== attempt || !isExecuting) return // the report came after the executor had returned
     const report = { ...(message !== undefined && { message }), ...(data !== undefined && { data }) }
     store.apply({ kind: 'progress', task, at: Date.now(), ...report })

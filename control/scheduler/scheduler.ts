@@ -19,8 +19,8 @@ import { inRanges, type Steps } from '../../shared/process/steps.ts'
 import type { OutputSoFar } from '../executors/executor.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
 import { isApproval, unanswered } from '../graph/approval.ts'
-import type { Handle } from '../graph/cold-fields.ts'
 import type { Graph, Task } from '../graph/graph.ts'
+import type { Handle } from '../graph/rare-state.ts'
 import type { SlotUse } from '../graph/waiting.ts'
 import type { Keeper } from '../log/keeper.ts'
 import type { Retention } from '../store/retention.ts'
@@ -74,7 +74,7 @@ export class Scheduler {
   readonly #onFault: (fault: string) => void
   /** How long an attempt of an earlier run waits begins only when its service says that it does. */
   readonly #ready = new ReadyQueue((task) => {
-    if (task.handle === undefined) this.#queueWaits.begin(task)
+    if (task.rare.handle === undefined) this.#queueWaits.begin(task)
   })
   readonly #turns = new Turns(
     () => this.#step(),
@@ -128,7 +128,7 @@ export class Scheduler {
       inputs,
       onAsked: (task) => store.apply({ kind: 'approval-asked', task, at: Date.now() }),
       onFault: (task, failure) => this.#outcomes.failWithoutAttempt(task, failure),
-      onExpired: (task) => this.#outcomes.failWithoutAttempt(task, unanswered(task.timeout!)),
+      onExpired: (task) => this.#outcomes.failWithoutAttempt(task, unanswered(task.options.timeout!)),
       wake: () => this.#turns.take(),
       onDefect: (error) => this.#break(error),
     })
@@ -150,7 +150,7 @@ export class Scheduler {
     })
     this.cache = new OutcomeCache(store, maxCachedOutcomes, (task) => {
       const executor = executors.get(task.type)
-      return executor?.onBehalfOf === undefined ? '' : executor.onBehalfOf(task)
+      return executor?.onBehalfOf === undefined ? '' : executor.onBehalfOf(task, task.rare.handle)
     })
     this.#arrivals = new Arrivals((task) => this.#outcomes.arrived(task))
     this.#attempts = new Attempts({
@@ -233,7 +233,7 @@ export class Scheduler {
   delete(task: Task): void {
     const wasPending = task.status === 'pending' && !task.goesOnElsewhere
     // State files omit deleted tasks, so a restart would not end the attempt, as its caller was told.
-    if (task.status === 'cancelling' && task.handle !== undefined) this.killRemote(task, task.handle)
+    if (task.status === 'cancelling' && task.rare.handle !== undefined) this.killRemote(task, task.rare.handle)
     this.#store.apply({ kind: 'deleted', task, at: Date.now() })
     if (task.fanOut !== undefined) this.#fanOuts.deleted(task)
     if (wasPending) {
@@ -313,7 +313,7 @@ export class Scheduler {
       attempt.stop('cancelled')
       return
     }
-    if (task.handle !== undefined) this.killRemote(task, task.handle)
+    if (task.rare.handle !== undefined) this.killRemote(task, task.rare.handle)
     this.#approvals.withdraw(task)
     this.#outcomes.cancelled(task, { report, reason })
   }
@@ -364,7 +364,7 @@ export class Scheduler {
 
   /** What `task` waits in, now that only its list, its answer or a free slot stands in its way. */
   #queueFor(task: Task): { push(task: Task): void } {
-    if (task.fanOutRule !== undefined) return this.#fanOuts
+    if (task.options.for_each !== undefined) return this.#fanOuts
     return isApproval(task) ? this.#approvals : this.#ready
   }
 

@@ -13,73 +13,74 @@ export function changeTask(change: AttemptChange): void {
   const { task, at } = change
   switch (change.kind) {
     case 'condition-met':
-      task.isConditionMet = true
+      task.setRare('condition_met', true)
       break
     case 'approval-asked':
-      task.askedAt = at
+      task.setRare('asked_at', at)
       break
     case 'attempt-started':
       if (task.status !== 'running') moveTo(task, 'running')
-      task.isBackingOff = false
-      task.failure = undefined
+      task.setRare('isBackingOff', undefined)
+      task.setRare('failure', undefined)
       if (change.isMissed) {
         task.attempt++
         task.attemptStartedAt = undefined
         break
       }
-      task.isConditionMet = false
-      task.startedAt ??= task.askedAt ?? at
-      if (task.handle !== undefined) break // the attempt of an earlier run continues
+      task.setRare('condition_met', undefined)
+      task.startedAt ??= task.rare.asked_at ?? at
+      if (task.rare.handle !== undefined) break // the attempt of an earlier run continues
       task.attempt++
-      task.attemptStartedAt = task.askedAt ?? at
-      task.askedAt = undefined
+      task.attemptStartedAt = task.rare.asked_at ?? at
+      task.setRare('asked_at', undefined)
       break
     case 'fanned-out':
       moveTo(task, 'running')
-      task.isConditionMet = false
+      task.setRare('condition_met', undefined)
       task.fanOut = change.fanOut
       task.startedAt ??= at
       task.attempt = 1
       task.attemptStartedAt ??= at
       break
     case 'input-resolved':
-      task.resolvedInput = change.input
-      task.inputFile = change.file
+      task.setRare('resolved_input', change.input)
+      task.setRare('input_file', change.file)
       break
     case 'process-started':
-      task.process = change.process
+      task.setRare('process', change.process)
       break
     case 'handed-over':
-      task.handle = change.handle
+      task.setRare('handle', change.handle)
       break
     case 'attempt-failed':
-      task.attempts = withAttempt(task.attempts, attemptRecord(task, at, change.failure, change.output))
-      task.process = undefined
-      task.handle = undefined
-      task.isBackingOff = true
-      task.failure = change.failure
+      task.setRare('attempts', withAttempt(task.rare.attempts, attemptRecord(task, at, change.failure, change.output)))
+      task.setRare('process', undefined)
+      task.setRare('handle', undefined)
+      task.setRare('isBackingOff', true)
+      task.setRare('failure', change.failure)
       break
     case 'attempt-interrupted':
       moveTo(task, 'pending')
-      task.process = undefined
-      task.isBackingOff = false
+      task.setRare('process', undefined)
+      task.setRare('isBackingOff', undefined)
       if (change.goesOn) break
-      task.attempts = withAttempt(task.attempts, attemptRecord(task, at, interrupted(change.reason)))
-      task.handle = undefined
-      task.interruptedAttempts++
+      task.setRare('attempts', withAttempt(task.rare.attempts, attemptRecord(task, at, interrupted(change.reason))))
+      task.setRare('handle', undefined)
+      task.setRare('interrupted_attempts', (task.rare.interrupted_attempts ?? 0) + 1)
       break
     case 'cancel-requested':
       moveTo(task, 'cancelling')
       break
     case 'progress': {
-      task.progress ??= []
+      const entries = task.rare.progress ?? []
       const { message, data } = change
-      task.progress.push({
+      entries.push({
         timestamp: new Date(at).toISOString(),
         ...(message !== undefined && { message }),
         ...(data !== undefined && { data }),
       })
-      if (task.progress.length > MAX_PROGRESS_ENTRIES) task.progress.shift()
+      if (entries.length > MAX_PROGRESS_ENTRIES) entries.shift()
+      task.setRare('progress', entries)
       break
     }
     case 'ended':
@@ -94,25 +95,25 @@ function moveTo(task: Task, status: TaskStatus): void {
 
 function end(task: Task, at: number, ending: Ending): void {
   moveTo(task, ending.status)
-  task.process = undefined
-  task.inputFile = undefined
-  task.isBackingOff = false
+  task.setRare('process', undefined)
+  task.setRare('input_file', undefined)
+  task.setRare('isBackingOff', undefined)
   task.finishedAt = at
   task.fanOut?.release()
-  if (task.attempts !== undefined && ending.status !== 'skipped') {
+  if (task.rare.attempts !== undefined && ending.status !== 'skipped') {
     const failure = ending.status === 'success' ? undefined : ending.failure
-    task.attempts = withAttempt(task.attempts, attemptRecord(task, at, failure, ending.output))
+    task.setRare('attempts', withAttempt(task.rare.attempts, attemptRecord(task, at, failure, ending.output)))
   }
   if (ending.status === 'success') {
     task.result = ending.result
-    task.reusedFrom = ending.reusedFrom
+    task.setRare('reused_from', ending.reusedFrom)
     return
   }
-  task.errorText = ending.error
+  task.setRare('error', ending.error)
   if (ending.status === 'skipped') {
-    task.skipStanding = ending.standing
+    task.setRare('skip_standing', ending.standing)
     return
   }
   task.result = ending.result
-  task.failure = ending.failure
+  task.setRare('failure', ending.failure)
 }

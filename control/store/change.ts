@@ -3,10 +3,10 @@
 import type { ReusedFrom } from '../../shared/contract/control.ts'
 import type { ProcessIdentity } from '../../shared/process/processes.ts'
 import type { AttemptOutput } from '../graph/attempt-record.ts'
-import type { Handle } from '../graph/cold-fields.ts'
 import type { SkipStanding } from '../graph/conditions.ts'
 import type { Failure } from '../graph/failure.ts'
 import type { FanOut, Graph, Task } from '../graph/graph.ts'
+import type { Handle } from '../graph/rare-state.ts'
 import type { ResultFile } from '../graph/result-file.ts'
 
 /** How a task ended. `output` goes into the record of its last attempt, if the task keeps such records. */

@@ -226,7 +226,7 @@ export class TaskStore {
       this.#delete(change.task, change.at)
       return
     }
-    const { inputFile } = change.task
+    const { input_file: inputFile } = change.task.rare
     const isStoring = change.kind === 'ended' || change.kind === 'input-resolved'
     const before = isStoring ? storedBytes(change.task) : 0
     changeTask(change)
@@ -288,14 +288,14 @@ export class TaskStore {
     this.#ids.release(task)
     this.hiddenRunning.delete(task)
     if (task.result instanceof ResultFile) this.onResultDropped(task.result)
-    if (task.inputFile !== undefined) this.onResultDropped(task.inputFile)
-    if (task.isTerminal && task.reusedFrom === undefined) this.onForgotten(task)
+    if (task.rare.input_file !== undefined) this.onResultDropped(task.rare.input_file)
+    if (task.isTerminal && task.rare.reused_from === undefined) this.onForgotten(task)
     this.#countBytes(task.graph, -storedBytes(task))
     task.result = undefined
-    task.resolvedInput = undefined
-    task.inputFile = undefined
-    task.progress = undefined
-    task.attempts = undefined
+    task.setRare('resolved_input', undefined)
+    task.setRare('input_file', undefined)
+    task.setRare('progress', undefined)
+    task.setRare('attempts', undefined)
     if (task.graph.visible > 0 || task.graph.live > 0) return
     this.#graphs.delete(task.graph.id)
     this.#ids.forgetGraph(task.graph)

@@ -68,7 +68,8 @@ export type AttemptEnding =
   | { readonly status: 'failed'; readonly failure: { readonly code: string; readonly message: string } }
 
 export function attemptSpan(task: Task, at: number, ending: AttemptEnding, context: TraceContext): Span {
-  const { id, graph, type, toolName, attempt, attemptStartedAt = at, childOf, handle } = task
+  const { id, graph, type, toolName, attempt, attemptStartedAt = at, childOf, rare } = task
+  const { handle } = rare
   const parent = childOf?.parent
   const failure = 'failure' in ending ? ending.failure : undefined
   const error = failure?.message ?? ('error' in ending ? ending.error : undefined)

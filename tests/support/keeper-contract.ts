@@ -105,8 +105,8 @@ export function describeKeeper(name: string, newPlace: () => Promise<KeeperPlace
       expect(found(store)).toEqual(['a', 'b'])
       expect([again.traceId, again.createdAt, again.options]).toEqual(['trace', graph.createdAt, graph.options])
       const [a, b] = again.tasks
-      expect([a!.params, a!.annotations]).toEqual([params, { team: 'x' }])
-      expect([b!.dependsOn, b!.retry, b!.timeout, b!.queueTimeout, b!.runIf]).toEqual([
+      expect([a!.params, a!.options.annotations]).toEqual([params, { team: 'x' }])
+      expect([b!.dependsOn, b!.options.retry, b!.options.timeout, b!.options.queue_timeout, b!.runIf]).toEqual([
         ['a'],
         2,
         5_000,

@@ -14,8 +14,8 @@ import { CallFailed } from '../../../shared/http/client.ts'
 import type { SecretNames } from '../../../shared/request/secrets.ts'
 import { isoTime } from '../../../shared/text/iso-time.ts'
 import { isObject } from '../../../shared/text/json.ts'
-import type { Handle } from '../../graph/cold-fields.ts'
 import { fittingRuntimes, needOf, placementFault } from '../../graph/placement.ts'
+import type { Handle } from '../../graph/rare-state.ts'
 import { runtimeParameters } from '../../graph/runtime-parameters.ts'
 import {
   type AttemptName,
@@ -245,7 +245,7 @@ export class RuntimeExecutor implements Executor {
     return this.#placings.get(runtimeId)?.waiting ?? this.#files.get(runtimeId)?.waiting
   }
 
-  onBehalfOf({ input, handle }: Pick<ExecutableTask, 'input'> & { readonly handle?: Handle | undefined }) {
+  onBehalfOf({ input }: Pick<ExecutableTask, 'input'>, handle?: Handle) {
     return onBehalfOf(input, this.#defaultsFor(handle))
   }
 
@@ -254,7 +254,8 @@ export class RuntimeExecutor implements Executor {
    * that missed its start was nowhere.
    */
   forget(task: ForgottenTask): void {
-    const { attempt, attempts = [], handle, graph, startedAt } = task
+    const { attempt, rare, graph, startedAt } = task
+    const { attempts = [], handle } = rare
     if (startedAt === undefined) return
     const owner = handle?.owner ?? ownerOf(task, this.#options.defaults)
     const records = new Map(attempts.map((record) => [record.attempt, record]))

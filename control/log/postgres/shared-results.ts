@@ -33,7 +33,7 @@ export class SharedResults implements KeptResults {
   }
 
   keep(task: Task, result: unknown): unknown | Promise<unknown> {
-    const limit = task.cache === undefined ? LARGE_RESULT_CHARACTERS : SHARED_RESULT_CHARACTERS
+    const limit = task.options.cache === undefined ? LARGE_RESULT_CHARACTERS : SHARED_RESULT_CHARACTERS
     return isLargeJson(result, limit) ? this.#keep(task, task.attempt, JSON.stringify(result)) : result
   }
 

@@ -61,7 +61,7 @@ async function waitOrAsk(
   }
 }
 
-const isAsked = ({ askedAt, isDeleted }: Task): boolean => askedAt !== undefined && !isDeleted
+const isAsked = ({ rare, isDeleted }: Task): boolean => rare.asked_at !== undefined && !isDeleted
 
 /** A dialog that was closed decides nothing, and so does one whose task has another answer by now. */
 async function takeAnswers(parts: OperationParts, tasks: readonly Task[], { replyTo }: Asker): Promise<void> {

@@ -26,7 +26,7 @@ const breaks = {
   },
 }
 const handle = { id: 'h', isTaken: true }
-const forgotten: ForgottenTask = { ...executableTask(), graph: { id: 'g' }, attempt: 1, startedAt: 0, handle }
+const forgotten: ForgottenTask = { ...executableTask(), graph: { id: 'g' }, attempt: 1, startedAt: 0, rare: { handle } }
 
 const call = {
   killRemote: (executor: Executor) => executor.killRemote?.(executableTask(), handle),

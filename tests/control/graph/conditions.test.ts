@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import {
   type Decision,
   decide,
-  runRule,
+  hasRule,
   STANDING_BITS,
   type Standing,
   standingOf,
@@ -55,7 +55,7 @@ describe('a task with a dependency that has not ended', () => {
 })
 
 describe('an ended task counts', () => {
-  const plain = { neverRuns: false, continuesOnError: false, skipStanding: undefined }
+  const plain = { neverRuns: false, continuesOnError: false, rare: {} }
   test.each<[TaskStatus, object, Standing | undefined]>([
     ['success', {}, 'good'],
     ['success', { continuesOnError: true }, 'good'],
@@ -63,8 +63,8 @@ describe('an ended task counts', () => {
     ['failed', { continuesOnError: true }, 'good'],
     ['skipped', {}, 'bad'],
     ['skipped', { continuesOnError: true }, 'bad'],
-    ['skipped', { skipStanding: 'neutral' }, 'neutral'],
-    ['skipped', { skipStanding: 'cancelled' }, 'cancelled'],
+    ['skipped', { rare: { skip_standing: 'neutral' } }, 'neutral'],
+    ['skipped', { rare: { skip_standing: 'cancelled' } }, 'cancelled'],
     ['cancelled', {}, 'cancelled'],
     ['cancelled', { continuesOnError: true }, 'cancelled'],
     ['pending', { neverRuns: true }, 'cancelled'],
@@ -76,9 +76,8 @@ describe('an ended task counts', () => {
   })
 })
 
-test('only a task that names a rule has one, and null is absent', () => {
-  expect(runRule({})).toBeUndefined()
-  expect(runRule({ run_if: null, continue_on_error: null })).toBeUndefined()
-  expect(runRule({ run_if: 'success' })).toEqual({ run_if: 'success' })
-  expect(runRule({ run_if: null, continue_on_error: false })).toEqual({ continue_on_error: false })
+test('only a task that names a rule has one', () => {
+  expect(hasRule({})).toBe(false)
+  expect(hasRule({ run_if: 'success' })).toBe(true)
+  expect(hasRule({ continue_on_error: false })).toBe(true)
 })

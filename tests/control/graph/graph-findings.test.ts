@@ -67,7 +67,10 @@ describe('the summary of a graph', () => {
 
   test('counts a task as in its backoff until that is over', () => {
     const graph = graphWith(['running', 'running', 'pending'])
-    Object.assign(graph.tasks[0]!, { attempt: 1, isBackingOff: true, attempts: [{ finished_at: isoTime(AT) }] })
+    Object.assign(graph.tasks[0]!, {
+      attempt: 1,
+      rare: { isBackingOff: true, attempts: [{ finished_at: isoTime(AT) }] },
+    })
     const waitingAt = (at: number) => runSync(graphTotals(graph, at)).waiting
     expect([waitingAt(AT + 99), waitingAt(AT + 100)]).toEqual([{ backoff: 1 }, {}])
   })
@@ -137,7 +140,7 @@ describe('the first failure', () => {
 
 describe('the last lines of a failed task', () => {
   const withAttempts = (...tails: string[]): Task =>
-    Object.assign(taskOf({}), { attempts: tails.map((tail, i) => ({ attempt: i + 1, tail })) })
+    Object.assign(taskOf({}), { rare: { attempts: tails.map((tail, i) => ({ attempt: i + 1, tail })) } })
 
   test('are those of its last attempt', () => {
     expect(failureTail(withAttempts('one', 'two'), { stderr: 'other' })).toBe('two')
@@ -200,8 +203,8 @@ describe('the tasks of an answer', () => {
     const task = taskOf({ id: 'x', type: 'shell' })
     expect(graphTask(task, AT)).toEqual({ id: 'x', type: 'os', tool_name: 'shell', status: 'pending' })
     Object.assign(task, { status: 'failed', startedAt: AT, finishedAt: AT + 20, attempt: 2 })
-    task.errorText = 'x'.repeat(2 * MAX_GRAPH_ERROR_CHARACTERS)
-    task.failure = { code: 'timeout', message: 'late' }
+    task.setRare('error', 'x'.repeat(2 * MAX_GRAPH_ERROR_CHARACTERS))
+    task.setRare('failure', { code: 'timeout', message: 'late' })
     expect(graphTask(task, AT + 50)).toEqual({
       ...{ id: 'x', type: 'os', tool_name: 'shell', status: 'failed', attempt: 2, duration_ms: 20, code: 'timeout' },
       ...{ started_at: '2026-01-31T12:00:00.000Z', finished_at: '2026-01-31T12:00:00.020Z' },

@@ -82,11 +82,10 @@ describe('the record', () => {
     const { task } = made({ retry: 1 })
     Object.assign(task, {
       status: 'running',
-      isBackingOff: true,
       attempt: 1,
       startedAt: AT,
       attemptStartedAt: AT,
-      failure,
+      rare: { isBackingOff: true, failure },
     })
     const record = taskRecord(task)
     expect(record).toMatchObject({
@@ -99,7 +98,13 @@ describe('the record', () => {
 
   test('of an interrupted task is that of one that waits to go on', () => {
     const { task } = made()
-    Object.assign(task, { status: 'pending', attempt: 1, interruptedAttempts: 1, startedAt: AT, attemptStartedAt: AT })
+    Object.assign(task, {
+      status: 'pending',
+      attempt: 1,
+      rare: { interrupted_attempts: 1 },
+      startedAt: AT,
+      attemptStartedAt: AT,
+    })
     expect(taskRecord(task)).toMatchObject({ status: 'pending', run_status: 'accepted', attempt: 1 })
   })
 
@@ -120,7 +125,7 @@ describe('the record', () => {
       const { task } = made()
       Object.assign(task, {
         ...{ status, attempt: 2, startedAt: AT, attemptStartedAt: AT + 200, finishedAt: AT + 250 },
-        ...{ result: { ok: true }, failure, errorText: failure && 'task failed after all retries: late' },
+        ...{ result: { ok: true }, rare: { failure, error: failure && 'task failed after all retries: late' } },
       })
       const record = taskRecord(task)
       expect(record).toMatchObject({ status, run_status: status, result: { ok: true }, finished_at: after(250) })
@@ -141,7 +146,7 @@ describe('the record', () => {
   test('of a task that never started has neither run_status nor runtime', () => {
     for (const status of ['skipped', 'cancelled'] as const) {
       const { task } = made()
-      Object.assign(task, { status, finishedAt: AT + 9, errorText: 'dependency b failed' })
+      Object.assign(task, { status, finishedAt: AT + 9, rare: { error: 'dependency b failed' } })
       const record = taskRecord(task)
       expect(record).toMatchObject({ status, error: 'dependency b failed', finished_at: after(9) })
       for (const field of ['run_status', 'runtime', 'attempt', 'started_at']) expect(record).not.toHaveProperty(field)

@@ -37,7 +37,7 @@ function succeeds(tasks: readonly Fields[], doomed: number, failing: number, unm
         status: isSkipped ? 'skipped' : hasFailed ? 'failed' : 'success',
         neverRuns: false,
         continuesOnError: continue_on_error === true,
-        skipStanding: decision === 'run' || decision === 'wait' ? 'neutral' : decision,
+        rare: { skip_standing: decision === 'run' || decision === 'wait' ? 'neutral' : decision },
       })!,
     )
   })

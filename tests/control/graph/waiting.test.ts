@@ -62,9 +62,8 @@ describe('a pending task', () => {
 describe('a running task', () => {
   const failedAt = (at: number, more: object = {}) =>
     Object.assign(taskOf({ retry: 3 }), {
-      ...{ status: 'running', attempt: 2, isBackingOff: true },
-      attempts: [{ attempt: 2, finished_at: isoTime(at) }],
-      ...more,
+      ...{ status: 'running', attempt: 2 },
+      rare: { isBackingOff: true, attempts: [{ attempt: 2, finished_at: isoTime(at) }], ...more },
     })
 
   test('waits for the end of its backoff, then for a slot', () => {
@@ -79,7 +78,7 @@ describe('a running task', () => {
   })
 
   test('counts interrupted attempts, which use up no retry', () => {
-    expect(waitingOf(failedAt(NOW, { interruptedAttempts: 1 }), BUSY, NOW)).toEqual({
+    expect(waitingOf(failedAt(NOW, { interrupted_attempts: 1 }), BUSY, NOW)).toEqual({
       reason: 'backoff',
       until: isoTime(NOW + 100),
       detail: 'attempt 3 of 5 follows',
@@ -87,7 +86,7 @@ describe('a running task', () => {
   })
 
   test('does not wait while it executes', () => {
-    expect(waitingOf(failedAt(NOW, { isBackingOff: false }), BUSY, NOW)).toBeUndefined()
+    expect(waitingOf(failedAt(NOW, { isBackingOff: undefined }), BUSY, NOW)).toBeUndefined()
   })
 })
 

@@ -2,9 +2,11 @@
  * Goal: the journal gives back the state of each task, whether it has a row of its own or shares one.
  * Method: states written out, then random tasks together and each alone.
  */
+
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Task } from '../../../control/graph/graph.ts'
+import { NO_RARE_STATE } from '../../../control/graph/rare-state.ts'
 import { ResultFile } from '../../../control/graph/result-file.ts'
 import { decodeStates, encodeStates, groupsOf } from '../../../control/log/journaled-state.ts'
 import { TASK_STATUSES } from '../../../shared/contract/task-status.ts'
@@ -34,12 +36,12 @@ describe('a state in the journal', () => {
     ['pending', { updatedAt: NOW }, { status: 'pending', updated_at: '2026-01-02T03:04:05.678Z' }],
     [
       'pending, and its condition was met',
-      { updatedAt: NOW, isConditionMet: true },
+      { updatedAt: NOW, rare: { condition_met: true } },
       { status: 'pending', condition_met: true, updated_at: '2026-01-02T03:04:05.678Z' },
     ],
     [
       'pending, and waits for an approval since',
-      { updatedAt: NOW, askedAt: NOW - 7 },
+      { updatedAt: NOW, rare: { asked_at: NOW - 7 } },
       { status: 'pending', asked_at: NOW - 7, updated_at: '2026-01-02T03:04:05.678Z' },
     ],
     [
@@ -74,12 +76,14 @@ describe('a state in the journal', () => {
         ...ended,
         status: 'failed',
         attempt: 3,
-        interruptedAttempts: 1,
         result: { exit: 2 },
-        failure: { code: 'exit_nonzero', message: 'no' },
-        errorText: 'no, thrice',
-        progress: [{ timestamp: 't', message: 'half' }],
-        attempts: [{ attempt: 1, error: 'no', exit_code: 2, tail: 'last' }],
+        rare: {
+          interrupted_attempts: 1,
+          failure: { code: 'exit_nonzero', message: 'no' },
+          error: 'no, thrice',
+          progress: [{ timestamp: 't', message: 'half' }],
+          attempts: [{ attempt: 1, error: 'no', exit_code: 2, tail: 'last' }],
+        },
       },
       {
         status: 'failed',
@@ -130,7 +134,7 @@ describe('a state in the journal', () => {
     }
     const [task] = graphOf([{ id: 'a', type: 'runtime.script', ...fields }]).tasks
     const handle = { id: 'h', isTaken: false }
-    Object.assign(task!, { ...ended, status: 'running', finishedAt: undefined, removal: 'deleted', handle })
+    Object.assign(task!, { ...ended, status: 'running', finishedAt: undefined, removal: 'deleted', rare: { handle } })
     expect(statesIn([task!])[0]?.record).toMatchObject({ type: 'runtime', tool_name: 'script', ...fields })
   })
 
@@ -139,16 +143,21 @@ describe('a state in the journal', () => {
     const state = fc.record({
       status: fc.constantFrom(...TASK_STATUSES),
       attempt: fc.constantFrom(0, 1, 1, 1),
-      interruptedAttempts: fc.constantFrom(0, 0, 0, 1),
-      isBackingOff: fc.constantFrom(false, false, true),
-      isConditionMet: fc.constantFrom(false, false, true),
-      askedAt: fc.constantFrom(undefined, undefined, NOW),
       removal: fc.constantFrom(undefined, undefined, undefined, 'deleted'),
       updatedAt: fc.constantFrom(NOW, NOW, NOW + 1),
       startedAt: fc.constantFrom(NOW, NOW, undefined),
       finishedAt: fc.constantFrom(NOW, NOW, undefined),
       result: fc.constantFrom(...shared, shared[2], new ResultFile('1-0-1.json')),
-      errorText: fc.constantFrom(undefined, undefined, undefined, 'skipped'),
+      rare: fc.oneof(
+        fc.constant(NO_RARE_STATE),
+        fc.record({
+          interrupted_attempts: fc.constantFrom(undefined, 1),
+          isBackingOff: fc.constantFrom(undefined, undefined, true as const),
+          condition_met: fc.constantFrom(undefined, undefined, true as const),
+          asked_at: fc.constantFrom(undefined, undefined, NOW),
+          error: fc.constantFrom(undefined, undefined, undefined, 'skipped'),
+        }),
+      ),
     })
     fc.assert(
       fc.property(

@@ -34,26 +34,23 @@ const described = ({ tasks, pack: _, packBytes: __, ...graph }: Graph) => ({
     .map(({ graph: _, ...task }) => task),
 })
 
-const definitionOf = ({
-  type,
-  toolName,
-  retry,
-  retries,
-  cache,
-  timeout,
-  annotations,
-  secrets,
-  rule,
-  fanOutRule,
-}: Task) => ({
-  ...{ type, toolName, retry, retries, cache, timeout, annotations, secrets, rule, fanOutRule },
-})
+const definitionOf = ({ type, toolName, options }: Task) => ({ type, toolName, options })
 
 const stateOf = (task: Task) => ({
-  ...{ createdAt: task.createdAt, interruptedAttempts: task.interruptedAttempts, failure: task.failure },
-  ...{ errorText: task.errorText, skipStanding: task.skipStanding, progress: task.progress, attempts: task.attempts },
-  ...{ handle: task.handle, reusedFrom: task.reusedFrom, resolvedInput: task.resolvedInput, runStatus: task.runStatus },
-  ...{ inputFile: task.inputFile, isConditionMet: task.isConditionMet, fanOut: task.fanOut?.count },
+  ...{ createdAt: task.createdAt, interruptedAttempts: task.rare.interrupted_attempts, failure: task.rare.failure },
+  ...{
+    errorText: task.rare.error,
+    skipStanding: task.rare.skip_standing,
+    progress: task.rare.progress,
+    attempts: task.rare.attempts,
+  },
+  ...{
+    handle: task.rare.handle,
+    reusedFrom: task.rare.reused_from,
+    resolvedInput: task.rare.resolved_input,
+    runStatus: task.runStatus,
+  },
+  ...{ inputFile: task.rare.input_file, isConditionMet: task.rare.condition_met, fanOut: task.fanOut?.count },
 })
 
 async function found(dir: string) {
@@ -139,16 +136,21 @@ const state = fc.record(
     ),
     seq: fc.nat(1_000_000),
     removal: fc.constantFrom('replaced', undefined, undefined),
-    interruptedAttempts: fc.nat(2),
-    ownCreatedAt: time,
-    failure: fc.constant(failure),
-    errorText: fc.string(),
-    skipStanding: fc.constantFrom('neutral', 'bad'),
-    resolvedInput: json,
-    progress: fc.array(fc.record({ at: fc.constant('2026-01-01T00:00:00.000Z'), message: fc.string() })),
-    attempts: fc.array(fc.record({ attempt: fc.nat(9), error: fc.string() }), { maxLength: 2 }),
-    handle: fc.constantFrom({ id: 'h', isTaken: true, owner: 'o', runtime: 'gpu' }, { id: 'h', isTaken: false }),
-    reusedFrom: fc.constant({ graph_id: 'g', task_id: 't' }),
+    rare: fc.record(
+      {
+        interrupted_attempts: fc.integer({ min: 1, max: 2 }),
+        createdAt: time,
+        failure: fc.constant(failure),
+        error: fc.string(),
+        skip_standing: fc.constantFrom('neutral', 'bad'),
+        resolved_input: json,
+        progress: fc.array(fc.record({ at: fc.constant('2026-01-01T00:00:00.000Z'), message: fc.string() })),
+        attempts: fc.array(fc.record({ attempt: fc.nat(9), error: fc.string() }), { maxLength: 2 }),
+        handle: fc.constantFrom({ id: 'h', isTaken: true, owner: 'o', runtime: 'gpu' }, { id: 'h', isTaken: false }),
+        reused_from: fc.constant({ graph_id: 'g', task_id: 't' }),
+      },
+      { requiredKeys: [] },
+    ),
   },
   { requiredKeys: ['status', 'updatedAt'] },
 )

@@ -48,7 +48,7 @@ test('a deleted child that runs elsewhere is a child, and takes no id of the ser
   before.apply({ kind: 'fanned-out', task: parent, at: 1, fanOut, children })
   const child = children[0]!
   before.apply({ kind: 'attempt-started', task: child, at: 1 })
-  child.handle = { id: 'p[0]-g-1', isTaken: true }
+  child.setRare('handle', { id: 'p[0]-g-1', isTaken: true })
   before.apply({ kind: 'deleted', task: child, at: 1 })
   const replay = new Replay([], new GcSchedule())
   for (const task of [parent, children[1]!]) {
@@ -135,5 +135,5 @@ test.each([
   const store = new TaskStore()
   runSync(store.recover(graph!))
   expect(JSON.parse(JSON.stringify(storedTask(store, task, false)))).toMatchObject({ id: 'b', when: { $from: 'a' } })
-  expect(whenIn(task.rule!.when!)).toBe('when: expected exactly one of equals, not, in, matches')
+  expect(whenIn(task.options.when!)).toBe('when: expected exactly one of equals, not, in, matches')
 })

@@ -66,7 +66,12 @@ test('a rerun is there with its reused outcomes, or not at all, and its events a
   const isWhole = (recovered: readonly Graph[]) => {
     const again = recovered.find(({ id }) => id === graph.id)!
     expect([again.live, [...again.missing], again.endedAt]).toEqual([2, [0, 0, 0, 1], undefined])
-    const outcomes = again.tasks.map(({ id, status, attempt, reusedFrom }) => ({ id, status, attempt, reusedFrom }))
+    const outcomes = again.tasks.map(({ id, status, attempt, rare }) => ({
+      id,
+      status,
+      attempt,
+      reusedFrom: rare.reused_from,
+    }))
     const from = (task_id: string) => ({ graph_id: earlier.id, task_id })
     expect(outcomes).toEqual([
       { id: 'a', status: 'success', attempt: 1, reusedFrom: from('a') },

@@ -3,6 +3,7 @@
  * Method: real files in a directory of the test. Random graphs in random states are written and read, once or several
  * times, and then run to their end; files of the older form and broken ones are written by hand.
  */
+
 import { describe, expect, test } from 'bun:test'
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,6 +11,7 @@ import fc from 'fast-check'
 import type { Executor } from '../../../control/executors/executor.ts'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
 import type { Graph, Task } from '../../../control/graph/graph.ts'
+import { NO_RARE_STATE } from '../../../control/graph/rare-state.ts'
 import { taskRecord } from '../../../control/graph/record.ts'
 import { encodeStates, groupsOf } from '../../../control/log/journaled-state.ts'
 import { recover } from '../../../control/log/recovery.ts'
@@ -186,7 +188,8 @@ describe('the state file', () => {
             for (const data of progress) store.apply({ kind: 'progress', task, at, message: history, data })
             attempts.set(task.id, [
               task.attempt,
-              task.interruptedAttempts + (history.includes('running') || history.startsWith('in its') ? 1 : 0),
+              (task.rare.interrupted_attempts ?? 0) +
+                (history.includes('running') || history.startsWith('in its') ? 1 : 0),
             ])
             if (isDeleted) store.apply({ kind: 'deleted', task, at })
           }
@@ -208,7 +211,7 @@ describe('the state file', () => {
             expect(record.finished_at).toBe(old.updated_at!)
           } else expect(record).toStrictEqual(recovered(old))
           const task = after.store.get(record.id)!
-          expect([task.attempt, task.interruptedAttempts]).toEqual(attempts.get(record.id)!)
+          expect([task.attempt, task.rare.interrupted_attempts ?? 0]).toEqual(attempts.get(record.id)!)
         }
       }),
       { numRuns: 60 },
@@ -359,7 +362,7 @@ describe('a restart', () => {
             expect({ id, status: task.status as string }).toEqual({ id, status: expected.get(id)! })
             if (!started.includes(id) && task.status === 'skipped') {
               const reasons = depends_on.map((dependency) => `dependency ${dependency} ${expected.get(dependency)}`)
-              expect(reasons).toContain(task.errorText!)
+              expect(reasons).toContain(task.rare.error!)
             }
           }
         },
@@ -380,7 +383,7 @@ describe('a restart', () => {
     store.apply({ kind: 'deleted', task: taskIn(graph, 'a'), at: 3 })
     const after = await writtenAndRead(store)
     expect(await runToItsEnd(after.store, after.graphs)).toEqual(['waiting'])
-    expect(after.store.get('waiting')?.errorText).toBeUndefined()
+    expect(after.store.get('waiting')?.rare.error).toBeUndefined()
   })
 
   test('skips what waits for a task that was deleted before it ran', async () => {
@@ -392,7 +395,7 @@ describe('a restart', () => {
     store.apply({ kind: 'deleted', task: taskIn(graph, 'a'), at: 1 })
     const after = await writtenAndRead(store)
     expect(await runToItsEnd(after.store, after.graphs)).toEqual([])
-    expect(after.store.get('b')).toMatchObject({ status: 'skipped', errorText: 'dependency a deleted' })
+    expect(after.store.get('b')).toMatchObject({ status: 'skipped', rare: { error: 'dependency a deleted' } })
   })
 
   test('passes on what was lost before it could be', async () => {
@@ -410,7 +413,7 @@ describe('a restart', () => {
     take(store, taskIn(graph, 'd'), 'request-cancel', 2)
     const after = await writtenAndRead(store)
     expect(await runToItsEnd(after.store, after.graphs)).toEqual([])
-    expect([...after.store.visibleTasks()].map(({ errorText }) => errorText)).toEqual([
+    expect([...after.store.visibleTasks()].map(({ rare }) => rare.error)).toEqual([
       'it failed',
       'dependency a failed',
       'dependency b skipped',
@@ -480,7 +483,7 @@ describe('the memory of a restart', () => {
   test('has no cold fields for tasks that had none, and one copy of their input', async () => {
     const tasks = (await restarted()).flatMap((graph) => graph.tasks)
     expect(tasks.length).toBe(600)
-    expect(tasks.filter(({ hasColdFields }) => hasColdFields).length).toBe(0)
+    expect(tasks.filter(({ rare }) => rare !== NO_RARE_STATE).length).toBe(0)
     expect(tasks.filter(({ params, input }) => params !== input).length).toBe(0)
     expect(tasks[0]!.createdAt).toBe(1_000)
     expect(tasks[599]!.createdAt).toBe(1_001)
@@ -565,7 +568,7 @@ describe('a state file of the older form', () => {
     copyFileSync(ANCESTOR, statePath(dir.path))
     const { store, graphs } = await restart(dir.path)
     expect(await runToItsEnd(store, graphs)).toEqual(['build', 'notify'])
-    expect(store.get('orphan')).toMatchObject({ status: 'skipped', errorText: 'dependency gone deleted' })
+    expect(store.get('orphan')).toMatchObject({ status: 'skipped', rare: { error: 'dependency gone deleted' } })
     const after = await writtenAndRead(store)
     expect(recordsOf(after.store)).toEqual(recordsOf(store))
     expect(after.graphs.map(({ id }) => id)).toEqual(graphs.map(({ id }) => id))

@@ -19,7 +19,7 @@ function asked(askedAt: readonly number[], arrived: number) {
   })
   const tasks = askedAt.map((at, i) => {
     const task = taskOf({ id: `t${i}`, type: 'approval', timeout: 3_000 })
-    task.askedAt = at
+    task.setRare('asked_at', at)
     approvals.push(task)
     return task
   })
@@ -31,7 +31,7 @@ test('an approval whose time is over takes no answer, also if nothing has ended 
   const now = Date.now()
   const { approvals, tasks, expired } = asked([now + 60_000, now + 60_000, now - 3_001], 2)
   expect(approvals.isAsked(tasks[0]!)).toBe(true)
-  tasks[1]!.askedAt = now - 3_001 // as if the service had been busy for long
+  tasks[1]!.setRare('asked_at', now - 3_001) // as if the service had been busy for long
   expect(approvals.isAsked(tasks[1]!)).toBe(false)
   expect(expired).toEqual(['t1'])
   expect(approvals.count).toBe(1)

@@ -318,7 +318,7 @@ describe('an attempt of an earlier run that has used up its timeout', () => {
     const task = taskOf({ timeout: 100 })
     task.attempt = 1
     task.attemptStartedAt = Date.now() - 1_000
-    task.handle = { id: 'there', isTaken: true }
+    task.setRare('handle', { id: 'there', isTaken: true })
     return new Attempt(task, executorOf(execute), HOST)
   }
   const afterAWhile = async (end: () => unknown) => {

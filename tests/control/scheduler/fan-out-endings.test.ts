@@ -89,7 +89,7 @@ test('the deletion of a child while the result is read fails the task, with null
   await world.over()
   expect(world.task('map')).toMatchObject({
     status: 'failed',
-    errorText: '1 of 2 deleted: map[0]',
+    rare: { error: '1 of 2 deleted: map[0]' },
     result: new ResultFile('[null,"map[1]"]'),
   })
   expect(dropped).toEqual(['map[0]', '["map[0]","map[1]"]'])

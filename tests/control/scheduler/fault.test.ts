@@ -55,7 +55,7 @@ describe('an executor that throws what has no text', () => {
       (live) => live === 0,
     )
     const message = 'internal error: a value that cannot be turned into text was thrown'
-    expect(graph.tasks[0]).toMatchObject({ status: 'failed', failure: { code: 'internal', message } })
+    expect(graph.tasks[0]).toMatchObject({ status: 'failed', rare: { failure: { code: 'internal', message } } })
     expect(graph.tasks[1]).toMatchObject({ status: 'success', result: 'fine' })
     await until(
       () => run('again').tasks[0]!.status,

@@ -2,6 +2,7 @@
  * Goal: values of other tasks and parameters reach a task in bounded memory and time. Method: a chain of 10,000 tasks in
  * memory; files of results that are read on demand.
  */
+
 import { expect, test } from 'bun:test'
 import type { Task } from '../../../control/graph/graph.ts'
 import { ResultFile } from '../../../control/graph/result-file.ts'
@@ -28,12 +29,12 @@ test('a chain of references hands its value on, and lets the event loop turn mea
     if (!world.isOver) setImmediate(count)
   }
   const graph = world.submit(chain, (task) => {
-    task.hasPlaceholders = task.position > 0
+    task.setRare('hasPlaceholders', task.position > 0 || undefined)
   })
   setImmediate(count)
   await world.over()
   expect(graph.tasks.every(({ status }) => status === 'success')).toBe(true)
-  expect(graph.tasks.at(-1)!.resolvedInput).toEqual({ outcomes: ['ok'], given: `t${LENGTH - 2}` })
+  expect(graph.tasks.at(-1)!.rare.resolved_input).toEqual({ outcomes: ['ok'], given: `t${LENGTH - 2}` })
   expect(turns).toBeGreaterThan(5)
 })
 
@@ -50,8 +51,8 @@ const reader = {
   },
 }
 
-const readerHasPlaceholders = (task: { id: string; hasPlaceholders: boolean }) => {
-  task.hasPlaceholders = task.id === 'reader'
+const readerHasPlaceholders = (task: Task) => {
+  task.setRare('hasPlaceholders', task.id === 'reader' || undefined)
 }
 
 test('results in files are read once each, one after the other', async () => {
@@ -71,7 +72,7 @@ test('results in files are read once each, one after the other', async () => {
   const world = new World({ keeper })
   world.submit([...sources, reader], readerHasPlaceholders)
   await world.over()
-  expect(world.task('reader').resolvedInput).toEqual({
+  expect(world.task('reader').rare.resolved_input).toEqual({
     ...{ outcomes: ['ok'], first: SOURCES.map((id) => `of ${id}`), second: SOURCES },
   })
   expect([read, most]).toEqual([SOURCES, 1])
@@ -113,15 +114,15 @@ test('values of parameters and references count together, before an input is mad
   world.submit(
     [{ id: 'a', type: 'test', input: { outcomes: ['ok'], text: 'x'.repeat(200_000) } }, ...tasks],
     (task) => {
-      task.hasPlaceholders = task.id !== 'a'
+      task.setRare('hasPlaceholders', task.id !== 'a' || undefined)
     },
     { params },
   )
   await world.over()
   const text = 'the values of references and parameters have more than 67108864 bytes together'
-  expect(world.task('many').errorText).toBe(`input.values[67]: ${text}`)
+  expect(world.task('many').rare.error).toBe(`input.values[67]: ${text}`)
   expect(world.task('fits').status).toBe('success')
-  expect(world.task('both').errorText).toBe(`input.values[0]: ${text}`)
+  expect(world.task('both').rare.error).toBe(`input.values[0]: ${text}`)
 })
 
 test('a large input counts without a gap from its writing on', async () => {

@@ -33,7 +33,7 @@ test('the newest success of the same type, tool and key counts, while it has a r
         const { status, finishedAt, isReused } = given[task.position]!
         task.status = status
         task.finishedAt = finishedAt
-        if (isReused) task.reusedFrom = { graph_id: 'g', task_id: 't' }
+        if (isReused) task.setRare('reused_from', { graph_id: 'g', task_id: 't' })
         cache.note(task)
       }
       const { type, tool_name, key } = asked
@@ -58,7 +58,7 @@ function cacheOf(input: object) {
   const [source] = graph.tasks
   source!.status = 'success'
   source!.finishedAt = 0
-  source!.handle = { id: 'source-1', isTaken: true }
+  source!.setRare('handle', { id: 'source-1', isTaken: true })
   const store = { graph: () => graph, taskIn: () => source }
   const defaults = { tenant: 'lab', owner: 'ada' }
   const cache = new OutcomeCache(store, 2, (task) => onBehalfOf(task.input, defaults))
@@ -104,7 +104,7 @@ describe('an outcome is', () => {
     const { cache, source, isFound } = cacheOf({})
     cache.forget('source-2')
     expect(isFound({})).toBe(true)
-    source.handle = { id: 'source-2', isTaken: true }
+    source.setRare('handle', { id: 'source-2', isTaken: true })
     cache.note(source)
     cache.forget('source-1')
     expect(isFound({})).toBe(true)

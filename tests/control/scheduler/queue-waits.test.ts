@@ -17,7 +17,7 @@ const ended = (world: World, id: string) =>
 const missed = (world: World, id: string) =>
   until(
     () => world.task(id),
-    ({ isBackingOff }) => isBackingOff,
+    ({ rare }) => rare.isBackingOff === true,
   )
 
 /** An executor whose attempts last until `end`. */
@@ -78,7 +78,8 @@ describe('with fail_fast, a child', () => {
     await missed(world, 'map[1]')
     reject(new ExecutionError('exit_nonzero', 'exit status 3'))
     await world.over()
-    const { status, startedAt, errorText } = world.task('map[1]')
+    const { status, startedAt, rare } = world.task('map[1]')
+    const errorText = rare.error
     expect([status, startedAt, errorText]).toEqual([
       'cancelled',
       undefined,
@@ -116,7 +117,7 @@ describe('a task that missed its first attempt', () => {
     await missed(world, 'late')
     resolve('done')
     await world.over()
-    expect(world.task('late')).toMatchObject({ status: 'success', reusedFrom: { task_id: 'source' } })
+    expect(world.task('late')).toMatchObject({ status: 'success', rare: { reused_from: { task_id: 'source' } } })
     expect(started).toEqual(['source'])
   })
 })

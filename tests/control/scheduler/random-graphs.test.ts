@@ -115,7 +115,7 @@ class Run {
     }
     const parent = started.childOf?.parent
     if (parent !== undefined && executor.startsOf(started.id).length === 1) {
-      const failed = parent.fanOutRule?.fail_fast && siblingsOf(started).find(({ status }) => status === 'failed')
+      const failed = parent.options.fail_fast && siblingsOf(started).find(({ status }) => status === 'failed')
       if (failed) this.faults.push(`${started.id} started after ${failed.id} had failed`)
       if (parent.isDeleted) this.faults.push(`${started.id} started after ${parent.id} was deleted`)
     }
@@ -188,7 +188,7 @@ class Run {
     }
     if (this.cancelled.has(id) && ended.status === 'cancelled') {
       if (this.cancelled.get(id) === 'pending') expect({ id, attempts }).toEqual({ id, attempts: [] })
-      expect({ id, error: ended.errorText }).toEqual({ id, error: 'task cancelled' })
+      expect({ id, error: ended.rare.error }).toEqual({ id, error: 'task cancelled' })
       return
     }
     const losses = (ended.dependsOn ?? [])
@@ -199,7 +199,7 @@ class Run {
       const reasons = losses.map((lost) =>
         skipReason(lost.id, this.#neverRan(lost) ? 'deleted' : (lost.status as LossReason)),
       )
-      expect(reasons).toContain(ended.errorText!)
+      expect(reasons).toContain(ended.rare.error!)
       return
     }
     // A cancel that came too late changes nothing.
@@ -210,14 +210,14 @@ class Run {
       expected as typeof expected & { status: Task['status'] },
     )
     if (isSuccess) {
-      expect(ended.errorText).toBeUndefined()
+      expect(ended.rare.error).toBeUndefined()
       if (!this.deleted.has(id)) expect(ended.result).toEqual({ id, attempt: expected.attempt })
     } else {
       const cause =
         input.outcomes?.[retry] === 'break'
           ? `internal error: attempt ${retry + 1} broke`
           : `attempt ${retry + 1} failed`
-      expect(ended.errorText).toBe(retry > 0 ? `task failed after all retries: ${cause}` : cause)
+      expect(ended.rare.error).toBe(retry > 0 ? `task failed after all retries: ${cause}` : cause)
     }
   }
 
@@ -230,7 +230,7 @@ class Run {
 const siblingsOf = ({ childOf, graph }: Task): Task[] => graph.tasks.filter((each) => each.childOf === childOf)
 
 /** How many attempts of `task` were missed, or not needed. */
-function unstartedOf({ attempt, attempts, startedAt, reusedFrom }: Task): number {
+function unstartedOf({ attempt, startedAt, rare: { attempts, reused_from: reusedFrom } }: Task): number {
   const missed =
     attempts?.filter(({ started_at }) => started_at === undefined).length ??
     (attempt > 0 && startedAt === undefined ? 1 : 0)
@@ -318,9 +318,10 @@ describe('random graphs', () => {
         expect(run.faults).toEqual([])
         expect([executor.executing, counters.tasksRunning, scheduler.queueLength]).toEqual([0, 0, 0])
         for (const each of run.world.graphs.flatMap(({ tasks }) => tasks)) {
-          if (each.fanOutRule !== undefined && each.childOf === undefined) continue
+          if (each.options.for_each !== undefined && each.childOf === undefined) continue
           if (each.isDeleted) continue // its record has no attempts
-          const { id, status, attempt, retry } = each
+          const { id, status, attempt, options } = each
+          const { retry } = options
           expect({ id, starts: executor.startsOf(id).length }).toEqual({ id, starts: attempt - unstartedOf(each) })
           if (status === 'failed') expect({ id, attempt }).toEqual({ id, attempt: retry + 1 })
         }
@@ -347,7 +348,7 @@ describe('random graphs', () => {
         const interrupted = tasks.filter((each) => each.status === 'pending' && each.attempt > 0)
         for (const each of tasks) {
           expect(each.isTerminal || each.status === 'pending').toBe(true)
-          expect(each.interruptedAttempts).toBe(interrupted.includes(each) ? 1 : 0)
+          expect(each.rare.interrupted_attempts).toBe(interrupted.includes(each) ? 1 : undefined)
         }
         expect(world.counters.tasksRunning).toBe(0)
 

@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { ExecutableTask, Executor, ExecutorContext } from '../../../control/executors/executor.ts'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
-import type { Handle } from '../../../control/graph/cold-fields.ts'
+import type { Handle } from '../../../control/graph/rare-state.ts'
 import { Scheduler } from '../../../control/scheduler/scheduler.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import type { TaskInput } from '../../../shared/contract/submission.ts'
@@ -63,7 +63,7 @@ describe('an attempt that another service carries out', () => {
     const executor = new Elsewhere()
     const { scheduler, a } = running(executor)
     await scheduler.stop(0)
-    expect(a).toMatchObject({ status: 'pending', handle: HANDLE, interruptedAttempts: 0 })
+    expect(a).toMatchObject({ status: 'pending', rare: { handle: HANDLE } })
     expect(executor.killed).toEqual([])
   })
 

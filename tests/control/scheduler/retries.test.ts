@@ -12,8 +12,10 @@ describe('a task with retries', () => {
     await world.over()
     expect(world.task('a')).toMatchObject({
       status: 'failed',
-      errorText: 'task failed after all retries: attempt 2 failed',
-      failure: { code: 'exit_nonzero', message: 'attempt 2 failed' },
+      rare: {
+        error: 'task failed after all retries: attempt 2 failed',
+        failure: { code: 'exit_nonzero', message: 'attempt 2 failed' },
+      },
       result: { attempt: 2 },
     })
     const common = { trace_id: graph.traceId, graph_id: graph.id }

@@ -157,7 +157,8 @@ class Run {
     this.#ends = new Map(tasks.flatMap(({ id, ends }) => (ends === undefined ? [] : [[id, ends]])))
     const body = new TextEncoder().encode(JSON.stringify({ tasks }))
     this.graph = acceptGraph(this.#store, JSON.parse(JSON.stringify(tasks)))
-    for (const each of this.graph.tasks) each.hasPlaceholders = each.fanOutRule !== undefined
+    for (const each of this.graph.tasks)
+      each.setRare('hasPlaceholders', each.options.for_each !== undefined || undefined)
     this.#frames = [frame('g', encodeGraph(this.graph, body))]
     this.#watch()
     this.#scheduler.add(this.graph)
@@ -190,14 +191,14 @@ class Run {
       if (!('task' in change)) return
       const { id } = change.task
       this.#changed.add(change.task)
-      const { fanOutRule } = change.task
+      const { for_each } = change.task.options
       if (change.kind === 'fanned-out') model.started(id)
-      else if (change.kind === 'attempt-started' && fanOutRule !== undefined) model.startedToFail(id)
+      else if (change.kind === 'attempt-started' && for_each !== undefined) model.startedToFail(id)
       else if (change.kind === 'approval-asked') model.asked(id)
       else if (change.kind === 'ended' && isApproval(change.task) && wasAnswered(change.task))
-        model.answered(id, change.task.errorText)
+        model.answered(id, change.task.rare.error)
       else if (change.kind === 'attempt-started' && before === 'pending' && !isApproval(change.task)) model.started(id)
-      else if (change.kind === 'ended') model.ended(id, change.task.status, change.task.errorText)
+      else if (change.kind === 'ended') model.ended(id, change.task.status, change.task.rare.error)
       else if (change.kind === 'deleted') model.deleted(id)
     })
   }
@@ -379,7 +380,7 @@ describe('a graph with rules', () => {
 
 const bound = (model: GraphModel) => ({ stateOf: (id: string) => model.stateOf(id) }) as GraphModel
 
-const endsOf = (graph: Graph) => graph.tasks.map(({ id, status, errorText }) => [id, status, errorText])
+const endsOf = (graph: Graph) => graph.tasks.map(({ id, status, rare }) => [id, status, rare.error])
 
 describe('a rule', () => {
   test('runs a clean-up and a handler after a failure, and nothing else', async () => {

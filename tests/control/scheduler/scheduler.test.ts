@@ -14,10 +14,12 @@ describe('a task', () => {
     expect(world.task('a')).toMatchObject({
       status: 'failed',
       attempt: 2,
-      errorText: 'task failed after all retries: no executor is registered for type mcp',
-      failure: { code: 'internal' },
+      rare: {
+        error: 'task failed after all retries: no executor is registered for type mcp',
+        failure: { code: 'internal' },
+      },
     })
-    expect(world.task('b').errorText).toBe('dependency a failed')
+    expect(world.task('b').rare.error).toBe('dependency a failed')
     expect(world.task('c').status).toBe('success')
   })
 })
@@ -71,8 +73,8 @@ describe('progress', () => {
     void world.scheduler.cancel(world.task('a'))
     await world.over()
     context.progress('too late')
-    expect(world.task('a').progress).toMatchObject([{ message: 'first' }, { data: { percent: 50 } }])
-    expect(world.task('a').progress).toHaveLength(2)
+    expect(world.task('a').rare.progress).toMatchObject([{ message: 'first' }, { data: { percent: 50 } }])
+    expect(world.task('a').rare.progress).toHaveLength(2)
   })
 
   test('of an attempt that is over does not count as that of the next one', async () => {
@@ -82,6 +84,6 @@ describe('progress', () => {
     world.submit([task('a', { outcomes: ['fail'] }, { retry: 1 })])
     await world.over()
     expect(world.task('a').attempt).toBe(2)
-    expect(world.task('a').progress).toBeUndefined()
+    expect(world.task('a').rare.progress).toBeUndefined()
   })
 })

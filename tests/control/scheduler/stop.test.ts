@@ -33,7 +33,7 @@ describe('a stop', () => {
     expect(world.task('a')).toMatchObject({
       status: 'pending',
       attempt: 1,
-      interruptedAttempts: 1,
+      rare: { interrupted_attempts: 1 },
       runStatus: 'accepted',
     })
     expect(world.task('b')).toMatchObject({ status: 'pending', attempt: 0 })
@@ -59,7 +59,12 @@ describe('a stop', () => {
     const world = new World()
     world.submit([task('a', { outcomes: ['fail'] }, { retry: 1 })])
     await world.scheduler.stop(60_000)
-    expect(world.task('a')).toMatchObject({ status: 'running', isBackingOff: true, attempt: 1, interruptedAttempts: 0 })
+    expect(world.task('a')).toMatchObject({
+      status: 'running',
+      attempt: 1,
+      usedAttempts: 1,
+      rare: { isBackingOff: true },
+    })
   })
 
   test('keeps what fails meanwhile for the next start', async () => {
@@ -67,7 +72,7 @@ describe('a stop', () => {
     world.submit([task('a', { turns: 3, outcomes: ['fail'] }, { retry: 1 })])
     await world.executing(1)
     await world.scheduler.stop(60_000)
-    expect(world.task('a')).toMatchObject({ status: 'running', isBackingOff: true, attempt: 1 })
+    expect(world.task('a')).toMatchObject({ status: 'running', attempt: 1, rare: { isBackingOff: true } })
   })
 
   test('gives up executors that do not return', async () => {
@@ -85,6 +90,6 @@ describe('a stop', () => {
     const graph = acceptGraph(store, [task('a')])
     scheduler.add(graph)
     await scheduler.stop(0)
-    expect(taskIn(graph, 'a')).toMatchObject({ status: 'pending', interruptedAttempts: 1 })
+    expect(taskIn(graph, 'a')).toMatchObject({ status: 'pending', rare: { interrupted_attempts: 1 } })
   })
 })

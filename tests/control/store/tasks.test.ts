@@ -89,19 +89,19 @@ describe('a change', () => {
     start(store, task, AT + 1)
     expect(task).toMatchObject({ status: 'running', attempt: 1, startedAt: AT + 1, attemptStartedAt: AT + 1 })
     store.apply({ kind: 'attempt-failed', task, at: AT + 2, failure })
-    expect(task).toMatchObject({ status: 'running', isBackingOff: true, failure, updatedAt: AT + 2 })
+    expect(task).toMatchObject({ status: 'running', rare: { isBackingOff: true, failure }, updatedAt: AT + 2 })
     start(store, task, AT + 3)
-    expect(task).toMatchObject({ attempt: 2, isBackingOff: false, startedAt: AT + 1, attemptStartedAt: AT + 3 })
-    expect(task.failure).toBeUndefined()
+    expect(task).toMatchObject({ attempt: 2, startedAt: AT + 1, attemptStartedAt: AT + 3 })
+    expect([task.rare.failure, task.rare.isBackingOff]).toEqual([undefined, undefined])
     store.apply({ kind: 'attempt-interrupted', task, at: AT + 4, reason: 'stopped' })
-    expect(task).toMatchObject({ status: 'pending', attempt: 2, interruptedAttempts: 1, usedAttempts: 1 })
+    expect(task).toMatchObject({ status: 'pending', attempt: 2, rare: { interrupted_attempts: 1 }, usedAttempts: 1 })
     start(store, task, AT + 5)
     store.apply({ kind: 'cancel-requested', task, at: AT + 6 })
     expect(task).toMatchObject({ status: 'cancelling', updatedAt: AT + 6 })
     end(store, task, cancelled, AT + 7)
     expect(task).toMatchObject({
       status: 'cancelled',
-      errorText: 'task cancelled',
+      rare: { error: 'task cancelled' },
       finishedAt: AT + 7,
       updatedAt: AT + 7,
     })
@@ -116,7 +116,7 @@ describe('a change', () => {
     start(store, tasks[1]!)
     end(store, tasks[1]!, failed)
     end(store, tasks[2]!, skipped)
-    expect(tasks.map(({ result, failure, errorText }) => [result, failure, errorText])).toEqual([
+    expect(tasks.map(({ result, rare }) => [result, rare.failure, rare.error])).toEqual([
       [{ ok: true }, undefined, undefined],
       [{ exit_code: 1 }, failure, failure.message],
       [undefined, undefined, 'dependency a failed'],
@@ -141,11 +141,11 @@ describe('a change', () => {
     const store = new TaskStore()
     const task = acceptGraph(store, named('a')).tasks[0]!
     for (let i = 0; i < 150; i++) store.apply({ kind: 'progress', task, at: AT + i, message: `step ${i}` })
-    expect(task.progress).toHaveLength(100)
-    expect(task.progress![0]).toEqual({ timestamp: '2026-01-01T00:00:00.050Z', message: 'step 50' })
-    expect(task.progress!.at(-1)!.message).toBe('step 149')
+    expect(task.rare.progress).toHaveLength(100)
+    expect(task.rare.progress![0]).toEqual({ timestamp: '2026-01-01T00:00:00.050Z', message: 'step 50' })
+    expect(task.rare.progress!.at(-1)!.message).toBe('step 149')
     store.apply({ kind: 'progress', task, at: AT, data: { percent: 1 } })
-    expect(task.progress!.at(-1)).toStrictEqual({ timestamp: '2026-01-01T00:00:00.000Z', data: { percent: 1 } })
+    expect(task.rare.progress!.at(-1)).toStrictEqual({ timestamp: '2026-01-01T00:00:00.000Z', data: { percent: 1 } })
   })
 })
 
