@@ -24,7 +24,6 @@ import { unknownFieldsSetting } from '../shared/settings/unknown-fields-setting.
 import { parseTenantQuotas, QUOTA_FORM, type TenantQuotas } from './ledger/quotas.ts'
 import { addresses, rules } from './plan/egress-settings.ts'
 import { CONTROL_ACCESS } from './plan/open-services.ts'
-import type { UidRange } from './plan/uid-range.ts'
 
 const HOUR_MS = 3_600_000
 const CENTURY_SECS = 100 * 366 * 24 * 3_600
@@ -35,6 +34,12 @@ const MAX_PIDS = 4_194_304
 
 /** The highest user id. 2³² - 1 means no user. */
 const MAX_UID = 2 ** 32 - 2
+
+/** The user ids that sandboxes may have, both ends included. */
+export interface UidRange {
+  readonly first: number
+  readonly last: number
+}
 
 function uidRangeOf(given: string): UidRange | Expected {
   const [first, last] = (/^(\d{1,10})-(\d{1,10})$/.exec(given) ?? []).slice(1).map(Number)

@@ -1,8 +1,7 @@
 /** What docs/security.md says of the attacks is tried by the tests that it names. */
 import { describe, expect, test } from 'bun:test'
 import { controlSettings } from '../control/config.ts'
-import { serveSettings } from '../runtime/config.ts'
-import type { UidRange } from '../runtime/plan/uid-range.ts'
+import { serveSettings, type UidRange } from '../runtime/config.ts'
 import { isLoopback } from '../shared/http/guard.ts'
 import { expectNamedTests, rowsOf } from './support/named-tests.ts'
 

@@ -1,6 +1,6 @@
 /** `taskmill-runtime run`: submits a task, waits until it ends and prints it. */
 import { defineCommand } from './command.ts'
-import { readRequest, requestSettings } from './request.ts'
+import { readRequest, requestSettings } from './submit.ts'
 import { waitForEnd, waitSettings } from './wait.ts'
 
 export const run = defineCommand({

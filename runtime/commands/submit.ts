@@ -1,7 +1,19 @@
 /** `taskmill-runtime submit`: sends a request unchanged. The service validates it. */
-import { flag } from '../../shared/settings/flags.ts'
+import { UsageError } from '../../shared/contract/errors.ts'
+import { readInput } from '../../shared/request/request-input.ts'
+import { flag, text } from '../../shared/settings/flags.ts'
 import { defineCommand } from './command.ts'
-import { readRequest, requestSettings } from './request.ts'
+
+/** The request that `submit` and `run` send: from a file, from --json, or from standard input. */
+export const requestSettings = {
+  file: text({ value: 'file', help: 'File to send. Default, or with -: standard input.' }),
+  json: text({ value: 'text', help: 'The request itself, in place of a file.' }),
+}
+
+export async function readRequest({ file, json }: { file: string; json: string }): Promise<Uint8Array> {
+  if (file !== '' && json !== '') throw new UsageError('give --file or --json, not both')
+  return json === '' ? readInput(file, 'a task request') : new TextEncoder().encode(json)
+}
 
 export const submit = defineCommand({
   summary: 'Submit a task: {"execution": {"kind": "command", "program": "/bin/echo", "args": ["hello"]}}.',

@@ -8,7 +8,7 @@
 import { type IpAddress, isSameAddress, parseIp } from '../../shared/egress/ip-address.ts'
 import { reachedBy } from '../../shared/egress/rules.ts'
 import { isLocalAddress } from '../../shared/http/local-address.ts'
-import type { ServiceAddress } from '../plan/service-address.ts'
+import type { ServiceAddress } from '../plan/authority.ts'
 
 /** Maximum ports of this machine, and addresses. Callers that say that they are control may add some. */
 const MAX_PORTS = 64

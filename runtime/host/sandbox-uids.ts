@@ -14,7 +14,7 @@ import { join } from 'node:path'
 import { messageOf } from '../../shared/contract/errors.ts'
 import { isHeldSince, LOCK_FILES, tryLock } from '../../shared/files/directory-lock.ts'
 import type { Log } from '../../shared/logs/log.ts'
-import type { UidRange } from '../plan/uid-range.ts'
+import type { UidRange } from '../config.ts'
 import { readText } from './read-text.ts'
 
 const LOCKS = '/run/taskmill-sandbox-uids'

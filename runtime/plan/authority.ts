@@ -1,5 +1,6 @@
-/** A host with a port, as in `Host` headers and in the target of a request. Pure. */
+/** A host with a port: in `Host` headers, in the target of a request, in settings. Pure. */
 import { type Host, hostOf, hostText } from '../../shared/egress/host.ts'
+import type { IpAddress } from '../../shared/egress/ip-address.ts'
 
 export interface Authority {
   readonly host: Host
@@ -25,4 +26,16 @@ export const authorityText = ({ host, port }: Authority, defaultPort?: number): 
 function bracketed(host: Host): string {
   const text = hostText(host)
   return text.includes(':') ? `[${text}]` : text
+}
+
+/** The address of a service. */
+export interface ServiceAddress {
+  readonly address: IpAddress
+  readonly port: number
+}
+
+/** `10.0.0.5:8080`, `[::1]:8080`, `localhost:8080`; `:8080` has the unspecified address. Undefined for other texts. */
+export function serviceAddressOf(text: string): ServiceAddress | undefined {
+  const found = authorityOf(text.replace(/^localhost:/, '127.0.0.1:').replace(/^:/, '0.0.0.0:'))
+  return found !== undefined && 'address' in found.host ? { address: found.host.address, port: found.port } : undefined
 }

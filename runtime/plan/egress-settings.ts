@@ -2,7 +2,7 @@
 import { NotARule, type Rule } from '../../shared/egress/rule.ts'
 import { MAX_RULES } from '../../shared/egress/rules.ts'
 import { Expected, list, type Setting, texts } from '../../shared/settings/flags.ts'
-import { type ServiceAddress, serviceAddressOf } from './service-address.ts'
+import { type ServiceAddress, serviceAddressOf } from './authority.ts'
 
 /** Rules for connections, each a flag of its own. */
 export function rules(help: string, parse: (text: string) => Rule): Setting<readonly Rule[] | undefined> {

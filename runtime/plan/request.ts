@@ -2,7 +2,7 @@
 import { RequestFault } from '../../shared/request/fault.ts'
 import type { UnknownFields } from '../../shared/request/unknown-names.ts'
 import { readRequest, type TaskRequest } from '../../shared/request/validate.ts'
-import { invalidInput } from '../refusal.ts'
+import { invalidInput, Refusal } from '../refusal.ts'
 
 /** Parses `body`. A request without an id gets `newTaskId`. Throws 400 `invalid_input`. */
 export function acceptableRequest(body: Uint8Array, newTaskId: string, unknownFields: UnknownFields): TaskRequest {
@@ -11,4 +11,17 @@ export function acceptableRequest(body: Uint8Array, newTaskId: string, unknownFi
   } catch (error) {
     throw error instanceof RequestFault ? invalidInput(error.message) : error
   }
+}
+
+/**
+ * Throws `unsupported_capability` for a request that names files, unless the service runs on Linux: only Linux lets it open files
+ * by descriptors.
+ */
+export function ensureFiles({ inputs, outputs }: Pick<TaskRequest, 'inputs' | 'outputs'>, platform: string): void {
+  const field = inputs !== undefined ? 'inputs' : outputs !== undefined ? 'outputs' : undefined
+  if (platform === 'linux' || field === undefined) return
+  throw new Refusal(
+    'unsupported_capability',
+    `${field} needs a runtime service on Linux (this one runs on ${platform})`,
+  )
 }

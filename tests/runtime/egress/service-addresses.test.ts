@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { ServiceAddresses } from '../../../runtime/egress/service-addresses.ts'
-import { serviceAddressOf } from '../../../runtime/plan/service-address.ts'
+import { serviceAddressOf } from '../../../runtime/plan/authority.ts'
 import { type IpAddress, ipText, parseIp } from '../../../shared/egress/ip-address.ts'
 
 const HERE = ['127.0.0.1', '::1', '192.0.2.7', '2001:db8::7']

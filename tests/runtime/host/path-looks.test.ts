@@ -5,9 +5,15 @@
 import { describe, expect, test } from 'bun:test'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { placeOf } from '../../../runtime/host/mount-points.ts'
 import { type LookAnswer, type LookRequest, lookAt, type PathInfo } from '../../../runtime/host/path-look.ts'
-import { type LookThread, MAX_LOOKS, NoThread, PathLooks, PathTimeout } from '../../../runtime/host/path-looks.ts'
+import {
+  type LookThread,
+  MAX_LOOKS,
+  NoThread,
+  PathLooks,
+  PathTimeout,
+  placeOf,
+} from '../../../runtime/host/path-looks.ts'
 import { tempDir } from '../../support/temp.ts'
 import { until } from '../../support/until.ts'
 
