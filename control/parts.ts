@@ -90,7 +90,7 @@ export async function buildParts(config: ControlConfig, host: Host): Promise<{ p
     callbacks: new AddressGuard({ policy: config.callbackPolicy, flag: 'callback-policy' }),
     http: new AddressGuard({ policy: config.httpPolicy, flag: 'http-policy' }),
   }
-  const local = localExecutors({ config, env: host.env, skills, httpGuard: addressGuards.http, secrets, log: host.log })
+  const local = localExecutors(config, host.env, skills, addressGuards.http, secrets, host.log)
   const executors = new ExecutorRegistry(local, host.log)
   const databaseUrls = databaseAddresses(config)
   const openFile = openDatabaseFile(config, databaseUrls)
@@ -137,7 +137,7 @@ export async function buildParts(config: ControlConfig, host: Host): Promise<{ p
   const mcp = mcpParts(config, { configs: mcpConfigs, serviceId }, host)
   const callParts = { store: storage.store, keeper: storage.keeper, resultFiles: storage.keeper.results }
   const poll = (handleId: string, graphId: string) => pollCall(callParts, handleId, graphId)
-  executors.register(new McpExecutor({ servers: mcp.servers, poll }))
+  executors.register(new McpExecutor(mcp.servers, poll))
   const tracing = await tracingParts(config, { store: storage.store, serviceId }, host)
   const listSkills = () => skills.listSkills()
   const parts = {

@@ -7,8 +7,7 @@ import { FLOOR } from '../report.ts'
 import { commandTarget, copiedProgram, quoted, type ServerKind } from '../server.ts'
 import { suiteOf } from '../suite.ts'
 import { startDatabaseServer } from './server.ts'
-import { type DatabaseSizes, FULL, QUICK } from './sizes.ts'
-import { type DatabaseTarget, LEASE_MS, takeover } from './takeover.ts'
+import { type DatabaseSizes, type DatabaseTarget, FULL, LEASE_MS, QUICK, takeover } from './takeover.ts'
 
 const KIND: ServerKind = { healthPath: '/health', fill: {} }
 

@@ -3,10 +3,36 @@
  * until the other replica answers for the last one, without the lease, which it has to wait for. And how long the other
  * replica keeps callers waiting meanwhile. Without a database, a restart on the same directory.
  */
+
+import type { SubmitSizes } from '../control/submit.ts'
 import type { Generator } from '../generator.ts'
 import type { RunningServer, ServerTarget } from '../server.ts'
 import type { Workload } from '../suite.ts'
-import type { DatabaseSizes } from './sizes.ts'
+
+export interface DatabaseSizes extends SubmitSizes {
+  /** Running graphs that are taken over. */
+  readonly takeoverGraphs: number
+  /** Tasks of one running graph that is taken over. */
+  readonly takeoverTasks: number
+}
+
+export const FULL: DatabaseSizes = {
+  submitGraphs: new Map([
+    [1, 4_000],
+    [8, 12_000],
+    [32, 12_000],
+  ]),
+  ...{ warmUpGraphs: 2_000, takeoverGraphs: 1_000, takeoverTasks: 20_000 },
+}
+
+export const QUICK: DatabaseSizes = {
+  submitGraphs: new Map([
+    [1, 200],
+    [8, 400],
+    [32, 400],
+  ]),
+  ...{ warmUpGraphs: 100, takeoverGraphs: 50, takeoverTasks: 500 },
+}
 
 export const LEASE_MS = 2_000
 

@@ -6,8 +6,8 @@
  */
 import { settleDisk } from '../disk.ts'
 import { median } from '../statistics.ts'
+import type { WatchingWorkload } from './sizes.ts'
 import { submittedGraphs } from './submitted.ts'
-import type { WatchingWorkload } from './workload.ts'
 
 const CLIENTS = 8
 

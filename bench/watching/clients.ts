@@ -7,8 +7,8 @@
  */
 import { KB } from '../measure.ts'
 import { memoryBytes } from '../process-stats.ts'
+import type { WatchingWorkload } from './sizes.ts'
 import { submittedGraphs } from './submitted.ts'
-import type { WatchingWorkload } from './workload.ts'
 
 /** Goal: kilobytes per client. */
 const GOAL_KB = 20

@@ -11,8 +11,8 @@ import type { Browser, Page } from 'playwright-core'
 import { Connection } from '../load/connection.ts'
 import { get, layered, postTasks } from '../load/requests.ts'
 import { median } from '../statistics.ts'
+import type { WatchingWorkload } from './sizes.ts'
 import { submittedGraphs } from './submitted.ts'
-import type { WatchingWorkload } from './workload.ts'
 
 const CHROMIUM = '/usr/bin/chromium'
 

@@ -6,7 +6,7 @@
  * whole milliseconds, so the figures are too high by half a millisecond on average. The generator reads one client
  * after the other, which takes a part of the time, with control and with the floor.
  */
-import type { WatchingWorkload } from './workload.ts'
+import type { WatchingWorkload } from './sizes.ts'
 
 /** Goal: milliseconds from a change to a client. */
 const GOAL_MS = 5

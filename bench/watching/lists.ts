@@ -2,7 +2,7 @@
  * Measures the time for the first page of a list while the service stores 100,000 tasks. Half of them are in graphs of
  * ten tasks. The others are in one graph, the newest, whose summary counts all its tasks.
  */
-import type { WatchingWorkload } from './workload.ts'
+import type { WatchingWorkload } from './sizes.ts'
 
 /** Goal: milliseconds for a page. */
 const GOAL_MS = 20

@@ -1,3 +1,6 @@
+import type { ServerTarget } from '../server.ts'
+import type { Workload } from '../suite.ts'
+
 /**
  * The sizes of all workloads. With fewer clients or changes the JIT and the garbage collector decide; with more the
  * figures stay the same.
@@ -60,3 +63,5 @@ export const QUICK: WatchingSizes = {
   drawings: 1,
   openedGraphs: 20,
 }
+
+export type WatchingWorkload = Workload<ServerTarget, WatchingSizes>

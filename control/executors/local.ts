@@ -25,31 +25,21 @@ import type { SkillsDirectory } from './skills.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-export interface LocalExecutorsOptions {
-  readonly config: ControlConfig
-  readonly env: Environment
-  readonly skills: SkillsDirectory
-  /** Decides which addresses http tasks may connect to. */
-  readonly httpGuard: AddressGuard
-  readonly secrets: SecretsDirectory
-  readonly log: Log
-}
-
 /** The executors of this machine, by category. Add a custom executor to this list: docs/executors.md. */
-export function localExecutors({
-  config,
-  env,
-  skills,
-  httpGuard,
-  secrets: directory,
-  log,
-}: LocalExecutorsOptions): Executor[] {
+export function localExecutors(
+  config: ControlConfig,
+  env: Environment,
+  skills: SkillsDirectory,
+  httpGuard: AddressGuard,
+  directory: SecretsDirectory,
+  log: Log,
+): Executor[] {
   const root = new FileRoot(config.fileRoot === '' ? undefined : config.fileRoot)
   const policy = shellPolicy(env.SERVICE_SHELL_POLICY, log)
   const secrets = new CommandSecrets(directory, policy)
   const commands = { policy, secrets, killGraceMs: config.killGrace, env: taskEnvironment(env) } as const
   return [
-    new OsExecutor([shell(commands), file(root), http({ root, guard: httpGuard }), dns(), tcp, sleep, noop]),
+    new OsExecutor([shell(commands), file(root), http(root, httpGuard), dns(), tcp, sleep, noop]),
     new CliSkillsExecutor({ ...commands, skills }),
     approval,
   ]

@@ -52,14 +52,11 @@ export const PROGRESS_INTERVAL_MS = 200
 /** Maximum characters of a server's message in a progress entry. */
 const MAX_PROGRESS_CHARACTERS = 500
 
-export interface McpExecutorOptions {
-  readonly servers: McpServers
-  /**
-   * The call with this handle, in this graph or else of the service; undefined if there is none. Rejects if the replica
-   * that has it cannot be asked.
-   */
-  readonly poll: (handleId: string, graphId: string) => Promise<HandleRecord | undefined>
-}
+/**
+ * The call with this handle, in this graph or else of the service; undefined if there is none. Rejects if the replica that
+ * has it cannot be asked.
+ */
+type Poll = (handleId: string, graphId: string) => Promise<HandleRecord | undefined>
 
 interface McpCall {
   readonly server: string | undefined
@@ -71,10 +68,12 @@ const NOT_CALLED = 'the call was not made any more'
 
 export class McpExecutor implements Executor {
   readonly type = 'mcp'
-  readonly #options: McpExecutorOptions
+  readonly #servers: McpServers
+  readonly #pollCall: Poll
 
-  constructor(options: McpExecutorOptions) {
-    this.#options = options
+  constructor(servers: McpServers, pollCall: Poll) {
+    this.#servers = servers
+    this.#pollCall = pollCall
   }
 
   /** Does not check arguments of tools: the server does. */
@@ -83,7 +82,7 @@ export class McpExecutor implements Executor {
   }
 
   checkInput(toolName = '', input: unknown): void {
-    const { servers } = this.#options
+    const servers = this.#servers
     try {
       if (toolName === 'discover') {
         const { server } = discoverParams.parse(input)
@@ -115,7 +114,7 @@ export class McpExecutor implements Executor {
   }
 
   #checkToolName(toolName: string): void {
-    const { servers } = this.#options
+    const servers = this.#servers
     if (!toolName.includes('/') && toolName !== 'echo' && !servers.hasConfigured) {
       throw invalidInput(`unknown mcp tool "${toolName}" (available: builtin/echo, call, discover, poll)`)
     }
@@ -124,7 +123,7 @@ export class McpExecutor implements Executor {
 
   async #discover(server: string | undefined, context: ExecutorContext): Promise<McpTools> {
     await context.begin()
-    return toolList(await this.#options.servers.discover(server, context.signal).catch(fail))
+    return toolList(await this.#servers.discover(server, context.signal).catch(fail))
   }
 
   /** Returns no promise if neither the begin nor the server takes time: `echo` may be called many times in a chain. */
@@ -141,7 +140,7 @@ export class McpExecutor implements Executor {
   #send(call: McpCall, context: ExecutorContext): unknown {
     const { signal } = context
     try {
-      const answer = this.#options.servers.call(call, {
+      const answer = this.#servers.call(call, {
         signal,
         onProgress: progressOf(context),
         trace: () => context.trace,
@@ -153,7 +152,7 @@ export class McpExecutor implements Executor {
   }
 
   async #poll(handleId: string, graphId: string): Promise<HandleRecord> {
-    const record = await this.#options.poll(handleId, graphId).catch((error) => {
+    const record = await this.#pollCall(handleId, graphId).catch((error) => {
       throw new ExecutionError('external_failure', messageOf(error), { cause: error, retryable: true })
     })
     if (record !== undefined) return record

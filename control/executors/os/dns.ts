@@ -55,20 +55,16 @@ type DnsAnswer =
   /** MX records by priority. Try the first one first. */
   | { readonly mx: readonly { readonly exchange: string; readonly priority: number }[] }
 
-export interface DnsOptions {
-  /** DNS servers, each `address` or `address:port`. Default: those of the system. */
-  readonly servers?: readonly string[]
-}
-
-export const dns = (options: DnsOptions = {}): OsTool => ({
+/** `servers` are DNS servers, each `address` or `address:port`. Default: those of the system. */
+export const dns = (servers?: readonly string[]): OsTool => ({
   name: 'dns',
   params: dnsParams,
-  execute: (input, context) => resolve(dnsParams.parse(input), options, context),
+  execute: (input, context) => resolve(dnsParams.parse(input), servers, context),
 })
 
 async function resolve(
   { name, record = 'ip' }: Static<typeof dnsParams.schema>,
-  { servers }: DnsOptions,
+  servers: readonly string[] | undefined,
   context: ExecutorContext,
 ): Promise<DnsResult> {
   const { Resolver } = await import('node:dns/promises')

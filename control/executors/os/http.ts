@@ -83,25 +83,19 @@ export interface HttpResult {
   readonly bytes_written?: number
 }
 
-export interface HttpOptions {
-  /** Where `save_to` may write. */
-  readonly root: FileRoot
-  /** Decides which addresses may be connected to. */
-  readonly guard: AddressGuard
-}
-
-export const http = (options: HttpOptions): OsTool => ({
+/** `root` is where `save_to` may write, `guard` decides which addresses may be connected to. */
+export const http = (root: FileRoot, guard: AddressGuard): OsTool => ({
   name: 'http',
   params: httpParams,
   checkInput(input) {
-    const { method, url } = requestOf(httpParams.parse(input), options.root)
+    const { method, url } = requestOf(httpParams.parse(input), root)
     try {
-      options.guard.check(url)
+      guard.check(url)
     } catch (error) {
       throw asFailure(error, method, url)
     }
   },
-  execute: (input, context) => request(httpParams.parse(input), options, context),
+  execute: (input, context) => request(httpParams.parse(input), root, guard, context),
 })
 
 /** The initial request. Throws `invalid_input` or `denied`, also for a path that its answer cannot be saved to. */
@@ -120,7 +114,8 @@ function requestOf(params: Static<typeof httpParams.schema>, root: FileRoot): Re
 
 async function request(
   params: Static<typeof httpParams.schema>,
-  { root, guard }: HttpOptions,
+  root: FileRoot,
+  guard: AddressGuard,
   context: ExecutorContext,
 ): Promise<HttpResult> {
   const first = requestOf(params, root)

@@ -80,15 +80,7 @@ beforeAll(async () => {
   const commands = { policy: 'open', secrets, killGraceMs: 20, env } as const
   const skills = new SkillsDirectory(join(temp.path, 'skills'))
   const guard = new AddressGuard({ policy: 'any', flag: 'http-policy' })
-  const tools = [
-    shell(commands),
-    file(root),
-    http({ root, guard }),
-    dns({ servers: [names.address] }),
-    tcp,
-    sleep,
-    noop,
-  ]
+  const tools = [shell(commands), file(root), http(root, guard), dns([names.address]), tcp, sleep, noop]
   executors = new ExecutorRegistry([
     new OsExecutor(tools),
     new CliSkillsExecutor({ ...commands, skills }),

@@ -25,7 +25,7 @@ beforeAll(async () => {
 afterAll(() => server[Symbol.asyncDispose]())
 
 const resolve = (input: object, context = testContext()) =>
-  Promise.try(() => dns({ servers: [server.address] }).execute(input, context))
+  Promise.try(() => dns([server.address]).execute(input, context))
 
 const failureOf = (answer: Promise<unknown>) => answer.then(String, ({ code, message }) => ({ code, message }))
 

@@ -7,11 +7,8 @@ import { testContext } from '../../support/executor-context.ts'
 import { noServerOptions } from '../../support/mcp.ts'
 
 test('a poll whose replica cannot be asked fails so that it may be repeated', async () => {
-  const executor = new McpExecutor({
-    servers: new McpServers([], noServerOptions),
-    poll: async () => {
-      throw noOwner('the call is being taken over by another replica')
-    },
+  const executor = new McpExecutor(new McpServers([], noServerOptions), async () => {
+    throw noOwner('the call is being taken over by another replica')
   })
   const task = {
     id: 'p',
