@@ -55,11 +55,13 @@ export class ForkServer implements LauncherHost {
   /** Started on demand. */
   #process: ForkServerProcess | undefined
   #isClosed = false
-  onServerEnd = (): void => {}
+  readonly #onEnd: () => void
 
-  constructor(surroundings: ForkServerSurroundings, log: Log) {
+  /** `onEnd` is called when the process of the fork server has ended unasked. */
+  constructor(surroundings: ForkServerSurroundings, log: Log, onEnd: () => void) {
     this.#surroundings = surroundings
     this.#log = log
+    this.#onEnd = onEnd
   }
 
   get isClosed(): boolean {
@@ -108,7 +110,7 @@ export class ForkServer implements LauncherHost {
     this.#log.warn('the process that starts launchers ended: another takes its place (see launchers.log)', {
       exit_code: exitCode,
     })
-    this.onServerEnd()
+    this.#onEnd()
   }
 }
 

@@ -21,7 +21,7 @@ export interface Launcher {
   heard(event: LauncherEvent): void
   /** A safety net, to be called now and then. False once the launcher is gone, and then `gone` resolves. */
   lookAround(): boolean
-  /** To be called when `LauncherHost.onServerEnd` is. */
+  /** To be called when the process that starts launchers has ended unasked. */
   serverEnded(): void
 }
 
@@ -38,8 +38,6 @@ export interface LauncherEnd {
 }
 
 export interface LauncherHost {
-  /** Called when the process that starts launchers has ended unasked. Set by whoever keeps the list of launchers. */
-  onServerEnd: () => void
   /**
    * Asks for a launcher for `plan`, with `env` as the whole environment of the task. Throws when the directory of the task
    * cannot be used.

@@ -76,7 +76,6 @@ function lockTask(taskDir: string): number {
 export class ChildLaunchers implements LauncherHost {
   readonly #surroundings: LaunchSurroundings
   #isClosed = false
-  onServerEnd = (): void => {} // there is no server
 
   constructor(surroundings: LaunchSurroundings) {
     this.#surroundings = surroundings

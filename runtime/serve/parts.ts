@@ -38,8 +38,8 @@ import { Discards } from '../tasks/discards.ts'
 import { Dispatcher } from '../tasks/dispatcher.ts'
 import { Ends } from '../tasks/end.ts'
 import { FileHolds } from '../tasks/file-holds.ts'
+import { InFlight } from '../tasks/flight.ts'
 import { Force } from '../tasks/force.ts'
-import { InFlight } from '../tasks/in-flight.ts'
 import { Inputs } from '../tasks/inputs.ts'
 import { KillSender, Kills } from '../tasks/kill.ts'
 import { LateSubmissions } from '../tasks/late-submissions.ts'
@@ -69,12 +69,12 @@ export function buildTaskParts(foundation: Foundation) {
   const ledger = new Ledger(findCapacity(config).capacity, config.tenantQuota, () => users?.hasFree ?? true)
   const queue = new WaitingQueue<LiveTask>(ledger)
   const complaints = ofDataDir(() => new Complaints(join(dataDir, 'launchers.log')))
-  const notifications = ofDataDir(() => new NotifyPipe(join(dataDir, 'launchers'), (event) => dispatcher.heard(event)))
-  const launchers = launcherHost(foundation, { notifyFd: notifications.fd, complaintsFd: complaints.fd })
-  const inFlight = new InFlight()
+  const totals = new Totals()
+  const inFlight = new InFlight(store, totals)
+  const notifications = ofDataDir(() => new NotifyPipe(join(dataDir, 'launchers'), (event) => inFlight.heard(event)))
+  const launchers = launcherHost(foundation, inFlight, { notifyFd: notifications.fd, complaintsFd: complaints.fd })
   const records = new LauncherRecords(dataDir)
   const results = new ResultFiles(dataDir, log)
-  const totals = new Totals()
   const force = new Force({ records, cgroups, serviceId: serviceIdOf(dataDir), log })
   const services = serviceAddresses(foundation)
   const networks = new Networks({ egress: egressOf(foundation, services), store, log })
@@ -118,7 +118,6 @@ export function buildTaskParts(foundation: Foundation) {
   })
   const killSender = new KillSender(records, log)
   const kills = new Kills({ store, queue, inFlight, dispatcher, records, force, sender: killSender, log })
-  launchers.onServerEnd = () => dispatcher.serverEnded()
   if (users !== undefined) users.onFree = () => dispatcher.startWhatFits()
   storage.commit.onRecovered = () => dispatcher.startWhatFits()
   return {
@@ -193,10 +192,12 @@ function ofDataDir<T>(open: () => T): T {
 
 function launcherHost(
   { trial: { launcher }, data, env, log }: Foundation,
+  inFlight: InFlight,
   descriptors: { readonly notifyFd: number; readonly complaintsFd: number },
 ): LauncherHost {
   if (!launcher.isNative) return new ChildLaunchers({ program: launcher, ...descriptors })
-  return new ForkServer({ program: launcher.command[0], ...descriptors, directoryLockFd: data.lockFd, env }, log)
+  const surroundings = { program: launcher.command[0], ...descriptors, directoryLockFd: data.lockFd, env }
+  return new ForkServer(surroundings, log, () => inFlight.serverEnded())
 }
 
 /** The parts that serve the requests of callers. */

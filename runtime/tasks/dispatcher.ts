@@ -11,7 +11,6 @@ import type { Log } from '../../shared/logs/log.ts'
 import type { TaskRequest } from '../../shared/request/validate.ts'
 import { isoTime } from '../../shared/text/iso-time.ts'
 import type { DirectoryGuard } from '../files/directory-guard.ts'
-import type { LauncherEvent } from '../launch/notify.ts'
 import type { Asking, Ledger } from '../ledger/ledger.ts'
 import type { NewEvent } from '../store/events.ts'
 import type { GroupCommit } from '../store/group-commit.ts'
@@ -19,19 +18,10 @@ import type { LiveTask } from '../store/live-task.ts'
 import type { TaskStore } from '../store/task-store.ts'
 import { AdoptedLauncher } from './adopted-launcher.ts'
 import type { Ends } from './end.ts'
-import {
-  type Ending,
-  endChange,
-  endWithoutReservation,
-  killedBeforeStart,
-  type StartedProcess,
-  startedChange,
-  timeoutEvents,
-} from './ending.ts'
+import { type Ending, endChange, endWithoutReservation, killedBeforeStart } from './ending.ts'
+import { type Flight, type InFlight, Launch } from './flight.ts'
 import { type Force, isOverdue } from './force.ts'
-import { type FlightRecord, type InFlight, Launch } from './in-flight.ts'
 import type { Inputs } from './inputs.ts'
-import { startedProcess } from './launch-ending.ts'
 import { refusalOf } from './launch-refusal.ts'
 import { LaunchRetries } from './launch-retries.ts'
 import type { LauncherRecords } from './launcher-records.ts'
@@ -170,107 +160,75 @@ export class Dispatcher {
     const { inFlight, store } = this.#options
     const hasInputs = task.row.inputs !== null
     const reserved = this.reserve(task, hasInputs)
-    const record = inFlight.add(task)
+    const flight = inFlight.add(task)
     await store.change(task, reserved)
-    await (hasInputs ? this.#fillAndLaunch(record) : this.#launchAndEnd(record))
+    await (hasInputs ? this.#fillAndLaunch(flight) : this.#launchAndEnd(flight))
   }
 
   /** Starts a task that was accepted just now with its reservation. */
   launch(task: LiveTask, request: TaskRequest): void {
-    const record = this.#options.inFlight.add(task)
+    const flight = this.#options.inFlight.add(task)
     const hasInputs = request.inputs !== undefined
-    this.#inBackground(task, hasInputs ? this.#fillAndLaunch(record) : this.#launchAndEnd(record, request))
+    this.#inBackground(task, hasInputs ? this.#fillAndLaunch(flight) : this.#launchAndEnd(flight, request))
   }
 
   /** Until its inputs are copied, a task looks on disk as if it had never been launched: the next service begins anew. */
-  async #fillAndLaunch(record: FlightRecord): Promise<void> {
+  async #fillAndLaunch(flight: Flight): Promise<void> {
     const { inputs, store, bootId } = this.#options
-    const { task } = record
-    const isOver = record.delayed()
+    const { task } = flight
+    const isOver = flight.delayed()
     const filled = await inputs.fill(task, () => this.#isStopping)
-    if (record.phase.name === 'delayed') record.phase.wake()
+    if (flight.phase.name === 'delayed') flight.phase.wake()
     await isOver
     if (filled === undefined) return
-    if ('ending' in filled) return await this.#end(record, filled.ending)
+    if ('ending' in filled) return await this.#end(flight, filled.ending)
     const { patch, events } = filled.change
     await store.change(task, { patch: { ...patch, launch_boot_id: bootId }, events })
-    await this.#launchAndEnd(record)
+    await this.#launchAndEnd(flight)
   }
 
   /**
    * A task that was killed while its reservation was being written, which takes long on a full disk, is not launched.
    */
-  async #launchAndEnd(record: FlightRecord, request?: TaskRequest): Promise<void> {
-    const ending = await this.#retries.run(record, request)
-    if (ending !== undefined) await this.#end(record, ending)
+  async #launchAndEnd(flight: Flight, request?: TaskRequest): Promise<void> {
+    const ending = await this.#retries.run(flight, request)
+    if (ending !== undefined) await this.#end(flight, ending)
   }
 
   /**
    * Takes over a task that an earlier service launched, and whose launcher may be alive. `waitAgain` is called where its launch
    * came to nothing and its reservation has no user for another one.
    */
-  adopt(task: LiveTask, isLauncherAlive: boolean, waitAgain: () => void): FlightRecord {
+  adopt(task: LiveTask, isLauncherAlive: boolean, waitAgain: () => void): Flight {
     const { inFlight, records, users } = this.#options
-    const record = inFlight.add(task)
+    const flight = inFlight.add(task)
     users?.restore(task)
-    const isAlive = () => records.isLauncherAlive(task) ?? record.phase.name !== 'forced'
+    const isAlive = () => records.isLauncherAlive(task) ?? flight.phase.name !== 'forced'
     const launch = new Launch(new AdoptedLauncher(isAlive, isLauncherAlive), undefined)
-    record.adopted(launch)
-    this.#inBackground(task, this.#endAdopted(record, launch, isLauncherAlive, waitAgain))
-    return record
+    flight.adopted(launch)
+    this.#inBackground(task, this.#endAdopted(flight, launch, isLauncherAlive, waitAgain))
+    return flight
   }
 
   /** A launcher that was alive and has ended without having begun was killed: its task is launched again. */
-  async #endAdopted(record: FlightRecord, launch: Launch, wasAlive: boolean, waitAgain: () => void): Promise<void> {
+  async #endAdopted(flight: Flight, launch: Launch, wasAlive: boolean, waitAgain: () => void): Promise<void> {
     await launch.over
     const { ledger, inFlight, records, starts, users, retryMs } = this.#options
-    const { task } = record
-    const isUnbegun = wasAlive && record.phase.name === 'launched' && !records.hasBegun(task)
-    const first = isUnbegun ? undefined : await starts.finish(record, launch)
+    const { task } = flight
+    const isUnbegun = wasAlive && flight.phase.name === 'launched' && !records.hasBegun(task)
+    const first = isUnbegun ? undefined : await starts.finish(flight, launch)
     const isToLaunch = first === undefined || (retryMs > 0 && refusalOf(first) !== undefined)
     if (isToLaunch && users?.lacks(task)) {
-      record.ending()
+      flight.ending()
       ledger.release(task.task_id)
-      inFlight.remove(record)
+      inFlight.remove(flight)
       waitAgain()
       return this.startWhatFits()
     }
     const ending = await (first === undefined
-      ? this.#retries.runAgain(record)
-      : this.#retries.afterFirst(record, first, performance.now()))
-    if (ending !== undefined) await this.#end(record, ending)
-  }
-
-  /** The way back: what launchers and their fork server say about a task. */
-  heard(event: LauncherEvent): void {
-    const record = this.#options.inFlight.get(event.task_id)
-    const launch = record?.launch
-    if (record === undefined || launch === undefined) return
-    launch.launcher.heard(event)
-    if (event.event === 'started') this.#started(record, startedProcess(event))
-    else if (event.event === 'timeout') this.#timedOut(record)
-    else if (event.event === 'failed') launch.faultHeard(event)
-    else if (event.event === 'ended') launch.endHeard()
-  }
-
-  /** The fork server has ended, and each launcher has to see for itself. */
-  serverEnded(): void {
-    for (const { launch } of this.#options.inFlight) launch?.launcher.serverEnded()
-  }
-
-  #started(record: FlightRecord, started: StartedProcess): void {
-    const { store, totals } = this.#options
-    if (record.task.row.started_at !== null) return
-    record.startHeard()
-    store.note(record.task, startedChange(started))
-    totals.started()
-  }
-
-  /** The wall time of a task is over. If this line is lost the end of the task makes up for it. */
-  #timedOut({ task }: FlightRecord): void {
-    if (task.row.started_at === null) return
-    const events = timeoutEvents(task.events)
-    if (events.length > 0) this.#options.store.note(task, { patch: {}, events })
+      ? this.#retries.runAgain(flight)
+      : this.#retries.afterFirst(flight, first, performance.now()))
+    if (ending !== undefined) await this.#end(flight, ending)
   }
 
   /**
@@ -281,29 +239,29 @@ export class Dispatcher {
     const { directory, inFlight, results } = this.#options
     if (directory.look() !== undefined) return // running tasks would seem to have no launcher any more
     results.writeAgain()
-    for (const record of inFlight) {
+    for (const flight of inFlight) {
       try {
-        this.#lookAt(record)
+        this.#lookAt(flight)
       } catch (error) {
-        this.#logFault(record.task, error)
+        this.#logFault(flight.task, error)
       }
     }
     this.startWhatFits()
   }
 
-  #lookAt(record: FlightRecord): void {
-    const { records, force, graceMs } = this.#options
-    const { task, launch } = record
+  #lookAt(flight: Flight): void {
+    const { inFlight, records, force, graceMs } = this.#options
+    const { task, launch } = flight
     if (launch === undefined || !launch.launcher.lookAround()) return
-    if (isOverdue(record, graceMs)) void force.end(record)
-    if (record.phase.name === 'forced') return
+    if (isOverdue(flight, graceMs)) void force.end(flight)
+    if (flight.phase.name === 'forced') return
     const now = performance.now()
     if (task.row.started_at === null && now - launch.launchedMs > UNHEARD_MS) {
       const started = records.startedProcess(task)
-      if (started !== undefined) this.#started(record, started)
+      if (started !== undefined) inFlight.started(flight, started)
     }
-    if (now - record.outcomeCheckedMs <= OUTCOME_CHECK_MS) return
-    record.outcomeCheckedMs = now
+    if (now - flight.outcomeCheckedMs <= OUTCOME_CHECK_MS) return
+    flight.outcomeCheckedMs = now
     if (records.isThrough(task)) launch.endHeard()
   }
 
@@ -311,17 +269,17 @@ export class Dispatcher {
    * Nothing of the task runs any more. Once its workspace has only its outputs, its reservation is released; others see
    * the end when it is durable.
    */
-  async #end(record: FlightRecord, found: Ending): Promise<void> {
+  async #end(flight: Flight, found: Ending): Promise<void> {
     const { ledger, inFlight, outputs, networks, ends, users, records, totals } = this.#options
-    const { task } = record
+    const { task } = flight
     if (found.started !== undefined && task.row.started_at === null) totals.started()
-    record.ending()
+    flight.ending()
     ends.removeSecrets(task) // first: no pattern keeps a file with a secret
     const used = networks.close(task, found)
     const ending = task.outputs === null ? used : await outputs.reduce(task, used)
     await users?.takeBack(task, records.dirOf(task), found.isOver === true)
     ledger.release(task.task_id)
-    inFlight.remove(record)
+    inFlight.remove(flight)
     const written = ends.writeDown(task, endChange(task, ending))
     this.startWhatFits() // in the same group commit
     await written

@@ -11,10 +11,10 @@ import type { Change, LiveTask } from '../store/live-task.ts'
 import { lengthOf, readEnd } from '../store/output.ts'
 import type { TaskStore } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
-import type { Ending, OutputLengths } from './ending.ts'
+import { type Ending, type OutputLengths, startedProcess } from './ending.ts'
+import type { Flight, Launch, LaunchedPhase } from './flight.ts'
 import type { Force } from './force.ts'
-import type { FlightRecord, Launch, LaunchedPhase } from './in-flight.ts'
-import { endingOf, internal, launchFailed, lost, startedProcess } from './launch-ending.ts'
+import { endingOf, internal, launchFailed, lost } from './launch-ending.ts'
 import { askedOf, type LaunchSettings } from './launch-plan.ts'
 import type { LauncherRecords } from './launcher-records.ts'
 import type { Networks } from './networks.ts'
@@ -46,15 +46,15 @@ export class Ends {
   }
 
   /** Resolves with the end of the task when the launch is over. Never rejects. */
-  async afterLaunch(record: FlightRecord, launch: Launch): Promise<Ending> {
+  async afterLaunch(flight: Flight, launch: Launch): Promise<Ending> {
     // The launcher says that the outcome is there before it syncs that: what we commit now is as durable, and sooner.
     const { exitCode, error } = await launch.over
     if (error !== undefined) return { status: 'failed', error, finishedAt: Date.now() }
-    if (exitCode === NOT_STARTED && !this.#options.records.hasBegun(record.task)) {
-      await this.#options.force.endWhatIsLeft(record.task)
+    if (exitCode === NOT_STARTED && !this.#options.records.hasBegun(flight.task)) {
+      await this.#options.force.endWhatIsLeft(flight.task)
       return await notBegun(launch)
     }
-    return await this.#fromRecord(record, launch, exitCode)
+    return await this.#fromRecord(flight, launch, exitCode)
   }
 
   /** The outcome of a task, if there is one. Throws if the outcome or the request cannot be read. */
@@ -63,10 +63,10 @@ export class Ends {
     return outcome === undefined ? undefined : this.#classified(task, outcome)
   }
 
-  async #fromRecord(record: FlightRecord, launch: Launch, exitCode: number | undefined): Promise<Ending> {
+  async #fromRecord(flight: Flight, launch: Launch, exitCode: number | undefined): Promise<Ending> {
     const { force, records } = this.#options
-    const { task } = record
-    const unfinished = () => ({ task, phase: record.launchedPhase ?? launchedBy(launch) })
+    const { task } = flight
+    const unfinished = () => ({ task, phase: flight.launchedPhase ?? launchedBy(launch) })
     try {
       const { outcome, process } = records.read(task)
       if (outcome !== undefined) return this.#classified(task, outcome, launch)

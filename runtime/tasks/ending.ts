@@ -1,6 +1,7 @@
 /** Computes the changes of the row and the events of a task at its end. Pure. */
 import type { ErrorInfo, ResourceUsage } from '../../shared/contract/runtime.ts'
 import type { RuntimeEnd } from '../../shared/contract/runtime-status.ts'
+import type { LaunchedProcess } from '../launch/outcome.ts'
 import { hasEvent, type NewEvent } from '../store/events.ts'
 import type { Change, LiveTask } from '../store/live-task.ts'
 import type { EndLength } from '../store/output.ts'
@@ -38,6 +39,15 @@ export interface StartedProcess {
   readonly pgid: number
   readonly startedAt: number
 }
+
+type NamedProcess = Pick<LaunchedProcess, 'launcher_pid' | 'pid' | 'pgid' | 'started_ms'>
+
+export const startedProcess = ({ launcher_pid, pid, pgid, started_ms }: NamedProcess): StartedProcess => ({
+  launcherPid: launcher_pid,
+  pid,
+  pgid,
+  startedAt: started_ms,
+})
 
 /** The change of a task whose process was started. */
 export const startedChange = ({ launcherPid, pid, pgid, startedAt }: StartedProcess): Change => ({

@@ -22,7 +22,7 @@ import { removeAbandonedCgroups } from '../launch/abandoned-cgroups.ts'
 import { UNBEGUN_STEP } from '../launch/faults.ts'
 import type { Reason } from '../launch/outcome.ts'
 import type { LiveTask } from '../store/live-task.ts'
-import type { FlightRecord } from './in-flight.ts'
+import type { Flight } from './flight.ts'
 import type { LauncherRecords } from './launcher-records.ts'
 
 /**
@@ -58,11 +58,11 @@ export class Force {
   }
 
   /** Ends a task and its launcher, unless that is under way. Never rejects: after a fault the next call tries again. */
-  async end(record: FlightRecord): Promise<void> {
+  async end(flight: Flight): Promise<void> {
     const { records, log } = this.#options
-    const { task, launchedPhase } = record
+    const { task, launchedPhase } = flight
     if (launchedPhase === undefined || launchedPhase.name === 'forced') return
-    const undo = record.forced(launchedPhase)
+    const undo = flight.forced(launchedPhase)
     try {
       const isUnbegun = !records.hasBegun(task)
       if (isUnbegun) this.#forestall(task)
@@ -100,7 +100,7 @@ export class Force {
 }
 
 /** Whether a launcher takes too long to end or to start its task: a task of the profile process can stop launchers. */
-export function isOverdue({ task, launchedPhase, killSentMs }: FlightRecord, graceMs: number): boolean {
+export function isOverdue({ task, launchedPhase, killSentMs }: Flight, graceMs: number): boolean {
   if (launchedPhase === undefined || launchedPhase.name === 'forced') return false
   const endsAt = Math.min(
     launchedPhase.launch.launchedMs + task.limits.wall_time_ms,

@@ -12,8 +12,8 @@ import type { LiveTask } from '../store/live-task.ts'
 import type { TaskStore } from '../store/task-store.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import { killRequested } from './ending.ts'
+import type { Flight, InFlight } from './flight.ts'
 import type { Force } from './force.ts'
-import type { FlightRecord, InFlight } from './in-flight.ts'
 import type { LauncherRecords } from './launcher-records.ts'
 import type { WaitingQueue } from './waiting-queue.ts'
 
@@ -31,7 +31,7 @@ export class KillSender {
   readonly #records: LauncherRecords
   readonly #log: Log
   /** Tasks whose launcher could not be found out, which is logged once for each. */
-  readonly #hindered = new WeakSet<FlightRecord>()
+  readonly #hindered = new WeakSet<Flight>()
 
   constructor(records: LauncherRecords, log: Log) {
     this.#records = records
@@ -39,36 +39,36 @@ export class KillSender {
   }
 
   /** Tells the launcher from now on until its task has ended. Returns whether there was a launcher to tell now. */
-  send(record: FlightRecord): boolean {
-    if (record.phase.name === 'ending') return true
-    const isTold = this.#isTold(record)
-    this.#sendAgain(record, isTold)
+  send(flight: Flight): boolean {
+    if (flight.phase.name === 'ending') return true
+    const isTold = this.#isTold(flight)
+    this.#sendAgain(flight, isTold)
     return isTold
   }
 
   /** The same, but only if the launcher can be told now. */
-  trySend(record: FlightRecord): boolean {
-    if (record.phase.name === 'ending') return true
-    const isTold = this.#isTold(record)
-    if (isTold) this.#sendAgain(record, isTold)
+  trySend(flight: Flight): boolean {
+    if (flight.phase.name === 'ending') return true
+    const isTold = this.#isTold(flight)
+    if (isTold) this.#sendAgain(flight, isTold)
     return isTold
   }
 
-  #sendAgain(record: FlightRecord, isTold: boolean): void {
-    record.killSentMs ??= performance.now()
-    setTimeout(() => this.send(record), isTold ? KILL_TOLD_AGAIN_MS : KILL_AGAIN_MS).unref()
+  #sendAgain(flight: Flight, isTold: boolean): void {
+    flight.killSentMs ??= performance.now()
+    setTimeout(() => this.send(flight), isTold ? KILL_TOLD_AGAIN_MS : KILL_AGAIN_MS).unref()
   }
 
   /** False between the launch and the record of it, and while that record cannot be read. */
-  #isTold(record: FlightRecord): boolean {
+  #isTold(flight: Flight): boolean {
     try {
-      return this.#records.sendKill(record.task)
+      return this.#records.sendKill(flight.task)
     } catch (error) {
-      if (!this.#hindered.has(record)) {
-        const { task_id } = record.task
+      if (!this.#hindered.has(flight)) {
+        const { task_id } = flight.task
         this.#log.warn('cannot ask a launcher to end its task yet', { task_id, cause: messageOf(error) })
       }
-      this.#hindered.add(record)
+      this.#hindered.add(flight)
       return false
     }
   }
@@ -134,11 +134,11 @@ export class Kills {
       dispatcher.endKilled(task)
       dispatcher.startWhatFits()
     }
-    const record = inFlight.get(task.task_id)
+    const flight = inFlight.get(task.task_id)
     // Launched while the kill was being written: it is too early to end it by force.
-    if (!this.#isEnding(task) && record?.settled !== launchBefore) await within(SETTLE_MS, record?.settled)
+    if (!this.#isEnding(task) && flight?.settled !== launchBefore) await within(SETTLE_MS, flight?.settled)
     if (this.#isEnding(task)) return await within(SETTLE_MS, task.ended)
-    if (record !== undefined && record.killSentMs === undefined) this.#carryOut(record)
+    if (flight !== undefined && flight.killSentMs === undefined) this.#carryOut(flight)
   }
 
   async #writeDown(task: LiveTask, traceId: string): Promise<void> {
@@ -155,23 +155,23 @@ export class Kills {
   }
 
   #isTakenByLauncher({ task_id }: LiveTask): boolean {
-    const record = this.#options.inFlight.get(task_id)
-    return record !== undefined && this.#options.sender.trySend(record)
+    const flight = this.#options.inFlight.get(task_id)
+    return flight !== undefined && this.#options.sender.trySend(flight)
   }
 
   #isEnding(task: LiveTask): boolean {
     return task.isEnding || this.#options.inFlight.get(task.task_id)?.phase.name === 'ending'
   }
 
-  #carryOut(record: FlightRecord): void {
+  #carryOut(flight: Flight): void {
     const { sender, records, force } = this.#options
-    if (record.phase.name === 'delayed') {
-      record.phase.wake()
+    if (flight.phase.name === 'delayed') {
+      flight.phase.wake()
       return
     }
-    const isTold = sender.send(record)
+    const isTold = sender.send(flight)
     // After all that time the launch has not begun, and there is no launcher to ask.
-    if (!isTold && record.launch !== undefined && !records.hasBegun(record.task)) void force.end(record)
+    if (!isTold && flight.launch !== undefined && !records.hasBegun(flight.task)) void force.end(flight)
   }
 }
 

@@ -1,18 +1,9 @@
 /** Determines how a task ended, from the outcome of its launcher or from other facts. */
 import { type Asked, classify } from '../launch/classification.ts'
-import type { LaunchedProcess, Outcome } from '../launch/outcome.ts'
+import type { Outcome } from '../launch/outcome.ts'
 import type { LiveTask } from '../store/live-task.ts'
-import type { Ending, StartedProcess } from './ending.ts'
-import type { LaunchedPhase } from './in-flight.ts'
-
-type NamedProcess = Pick<LaunchedProcess, 'launcher_pid' | 'pid' | 'pgid' | 'started_ms'>
-
-export const startedProcess = ({ launcher_pid, pid, pgid, started_ms }: NamedProcess): StartedProcess => ({
-  launcherPid: launcher_pid,
-  pid,
-  pgid,
-  startedAt: started_ms,
-})
+import { type Ending, startedProcess } from './ending.ts'
+import type { LaunchedPhase } from './flight.ts'
 
 export function endingOf(outcome: Outcome, asked: Asked): Ending {
   const { status, error, exit_code, exit_signal, usage } = classify(outcome, asked)

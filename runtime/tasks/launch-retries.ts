@@ -12,7 +12,7 @@ import type { TaskRequest } from '../../shared/request/validate.ts'
 import type { TaskStore } from '../store/task-store.ts'
 import type { Ends } from './end.ts'
 import { cancelledBeforeStart, type Ending } from './ending.ts'
-import type { FlightRecord } from './in-flight.ts'
+import type { Flight } from './flight.ts'
 import { gaveUp, launchDelayed, ranOutOfTime, refusalOf } from './launch-refusal.ts'
 import type { LauncherRecords } from './launcher-records.ts'
 import type { Starts } from './start.ts'
@@ -43,22 +43,22 @@ export class LaunchRetries {
    * Launches a task whose reservation is durable, as often as it takes. Returns how the task ended; undefined where
    * this service stops first, and then the next one launches it.
    */
-  async run(record: FlightRecord, request?: TaskRequest): Promise<Ending | undefined> {
+  async run(flight: Flight, request?: TaskRequest): Promise<Ending | undefined> {
     const sinceMs = performance.now()
-    return await this.afterFirst(record, await this.#runUnlessKilled(record, request), sinceMs)
+    return await this.afterFirst(flight, await this.#runUnlessKilled(flight, request), sinceMs)
   }
 
   /** Launches a task whose launcher, of an earlier service, is gone without having begun. */
-  async runAgain(record: FlightRecord): Promise<Ending | undefined> {
+  async runAgain(flight: Flight): Promise<Ending | undefined> {
     const sinceMs = performance.now()
-    return await this.afterFirst(record, await this.#launchAgain(record), sinceMs)
+    return await this.afterFirst(flight, await this.#launchAgain(flight), sinceMs)
   }
 
   /** The same once the first launch, of `sinceMs`, has ended so. */
-  async afterFirst(record: FlightRecord, first: Ending, sinceMs: number): Promise<Ending | undefined> {
+  async afterFirst(flight: Flight, first: Ending, sinceMs: number): Promise<Ending | undefined> {
     if (refusalOf(first) === undefined) return first
     const { retryMs, isStopping } = this.#options
-    const { limits } = record.task
+    const { limits } = flight.task
     const endOfWallTime = sinceMs + limits.wall_time_ms
     const refusedMs = performance.now()
     const until = Math.min(refusedMs + retryMs, endOfWallTime)
@@ -67,20 +67,20 @@ export class LaunchRetries {
     for (let tries = 1; ; tries++) {
       const refusal = refusalOf(ending)
       if (refusal === undefined) return ending
-      if (isKilled(record)) return cancelledBeforeStart(Date.now())
+      if (isKilled(flight)) return cancelledBeforeStart(Date.now())
       const now = performance.now()
       if (now >= endOfWallTime) return ranOutOfTime(refusal, limits)
       if (now >= until) return tries === 1 ? ending : gaveUp(refusal, tries, now - refusedMs)
-      const fault = this.#putBack(record, ending, tries === 1)
+      const fault = this.#putBack(flight, ending, tries === 1)
       if (fault !== undefined) return fault
-      await pause(record, Math.min(pauses.next(), until - now))
+      await pause(flight, Math.min(pauses.next(), until - now))
       if (isStopping()) return undefined
-      if (!isKilled(record) && performance.now() < endOfWallTime) ending = await this.#launchAgain(record)
+      if (!isKilled(flight) && performance.now() < endOfWallTime) ending = await this.#launchAgain(flight)
     }
   }
 
   /** The task waits from now on, also for the next service. Returns the refused ending where that is not possible. */
-  #putBack({ task }: FlightRecord, ending: Ending, isFirst: boolean): Ending | undefined {
+  #putBack({ task }: Flight, ending: Ending, isFirst: boolean): Ending | undefined {
     const { records, ends, store, retryMs, log } = this.#options
     const { task_id } = task
     const refusal = refusalOf(ending)!
@@ -97,23 +97,23 @@ export class LaunchRetries {
   }
 
   /** Makes the intent to launch durable before the launch. */
-  async #launchAgain(record: FlightRecord): Promise<Ending> {
+  async #launchAgain(flight: Flight): Promise<Ending> {
     const { store, bootId } = this.#options
-    await store.change(record.task, { patch: { launch_boot_id: bootId }, events: [] })
-    return await this.#runUnlessKilled(record)
+    await store.change(flight.task, { patch: { launch_boot_id: bootId }, events: [] })
+    return await this.#runUnlessKilled(flight)
   }
 
-  async #runUnlessKilled(record: FlightRecord, request?: TaskRequest): Promise<Ending> {
-    return isKilled(record) ? cancelledBeforeStart(Date.now()) : await this.#options.starts.run(record, request)
+  async #runUnlessKilled(flight: Flight, request?: TaskRequest): Promise<Ending> {
+    return isKilled(flight) ? cancelledBeforeStart(Date.now()) : await this.#options.starts.run(flight, request)
   }
 }
 
-const isKilled = ({ task }: FlightRecord): boolean => task.row.kill_requested_at !== null
+const isKilled = ({ task }: Flight): boolean => task.row.kill_requested_at !== null
 
 /** A kill ends the pause too: there is no launcher to be asked. */
-async function pause(record: FlightRecord, ms: number): Promise<void> {
-  const isOver = record.delayed()
-  const { phase } = record
+async function pause(flight: Flight, ms: number): Promise<void> {
+  const isOver = flight.delayed()
+  const { phase } = flight
   const timer = setTimeout(() => phase.name === 'delayed' && phase.wake(), ms)
   await isOver
   clearTimeout(timer)

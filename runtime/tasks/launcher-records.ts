@@ -5,8 +5,7 @@ import { type TaskDir, taskDir } from '../files/task-dir.ts'
 import { isLauncherAlive, readRecord, removeRecord, requestKill, type TaskRecord } from '../launch/launcher-files.ts'
 import type { LaunchedProcess } from '../launch/outcome.ts'
 import type { LiveTask } from '../store/live-task.ts'
-import type { StartedProcess } from './ending.ts'
-import { startedProcess } from './launch-ending.ts'
+import { type StartedProcess, startedProcess } from './ending.ts'
 
 /**
  * Errors after which no launcher will ever be found for a task: something else is in the place of its directory, or the

@@ -17,8 +17,8 @@ import type { Secrets } from '../store/secrets.ts'
 import type { TaskStore } from '../store/task-store.ts'
 import type { Ends } from './end.ts'
 import type { Ending } from './ending.ts'
+import { type Flight, Launch } from './flight.ts'
 import type { Force } from './force.ts'
-import { type FlightRecord, Launch } from './in-flight.ts'
 import { askedOf, type LaunchSettings, launchPlan, taskEnvironment } from './launch-plan.ts'
 import { refusalOf } from './launch-refusal.ts'
 import type { LauncherRecords } from './launcher-records.ts'
@@ -55,11 +55,11 @@ export class Starts {
    * it. `given` is its request if it was accepted just now; without it the stored request is read, and the directory of
    * the task is checked. Never rejects.
    */
-  async run(record: FlightRecord, given?: TaskRequest): Promise<Ending> {
-    const launched = this.#launch(record.task, given)
+  async run(flight: Flight, given?: TaskRequest): Promise<Ending> {
+    const launched = this.#launch(flight.task, given)
     if ('error' in launched) return { status: 'failed', error: launched.error, finishedAt: Date.now() }
-    record.launched(launched)
-    return await this.finish(record, launched)
+    flight.launched(launched)
+    return await this.finish(flight, launched)
   }
 
   #launch(task: LiveTask, given: TaskRequest | undefined): Launch | { readonly error: TaskError } {
@@ -111,8 +111,8 @@ export class Starts {
   }
 
   /** Resolves with the end of the task of a launch, or with the refusal of the machine. Never rejects. */
-  async finish(record: FlightRecord, launch: Launch): Promise<Ending> {
-    const ending = await this.#options.ends.afterLaunch(record, launch)
+  async finish(flight: Flight, launch: Launch): Promise<Ending> {
+    const ending = await this.#options.ends.afterLaunch(flight, launch)
     // The next launch needs the lock of the task, which this launcher holds until it is gone.
     if (refusalOf(ending) !== undefined) await launch.launcher.gone
     return ending

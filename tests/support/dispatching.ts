@@ -11,8 +11,8 @@ import type { TaskRow } from '../../runtime/store/tasks.ts'
 import type { Sync } from '../../runtime/store/wal-sync.ts'
 import { Dispatcher } from '../../runtime/tasks/dispatcher.ts'
 import { Ends } from '../../runtime/tasks/end.ts'
+import { InFlight } from '../../runtime/tasks/flight.ts'
 import { Force } from '../../runtime/tasks/force.ts'
-import { InFlight } from '../../runtime/tasks/in-flight.ts'
 import { KillSender, Kills } from '../../runtime/tasks/kill.ts'
 import { baseEnvironment, type LaunchSettings } from '../../runtime/tasks/launch-plan.ts'
 import { LauncherRecords } from '../../runtime/tasks/launcher-records.ts'
@@ -66,7 +66,12 @@ export function dispatching({ slots = 4 }: DispatchingOptions = {}) {
   const disk = new SlowDisk()
   const stored = storedTasks(disk.through)
   const { store, commit, path: dataDir } = stored
-  const launchers = new LauncherService({ onEvent: (event) => hear(event) })
+  const totals = new Totals()
+  const inFlight = new InFlight(store, totals)
+  const launchers = new LauncherService({
+    onEvent: (event) => inFlight.heard(event),
+    onServerEnd: () => inFlight.serverEnded(),
+  })
   const { log } = launchers.log
   const ledger = new Ledger({ task_slots: slots })
   const queue = new WaitingQueue<LiveTask>(ledger)
@@ -76,10 +81,8 @@ export function dispatching({ slots = 4 }: DispatchingOptions = {}) {
     baseEnvironment: baseEnvironment(process.env, 'test'),
     sandbox: { capabilities: hostWithout('seccomp'), masks: [], exposed: [] },
   }
-  const inFlight = new InFlight()
   const records = new LauncherRecords(dataDir)
   const results = new ResultFiles(dataDir, log)
-  const totals = new Totals()
   const cgroups = undefined
   const force = new Force({ records, cgroups, serviceId: crypto.randomUUID(), log })
   const networks = new Networks({ egress: testEgress(dataDir), store, log })
@@ -112,8 +115,6 @@ export function dispatching({ slots = 4 }: DispatchingOptions = {}) {
   })
   const sender = new KillSender(records, log)
   const kills = new Kills({ store, queue, inFlight, dispatcher, records, force, sender, log })
-  const hear = (event: LauncherEvent) => dispatcher.heard(event)
-  host.onServerEnd = () => dispatcher.serverEnded()
 
   /** A task in the database, with its directory; nothing starts it. */
   async function accept(parts: SubmitTaskRequest, more: Partial<TaskRow> = {}): Promise<LiveTask> {
@@ -138,7 +139,8 @@ export function dispatching({ slots = 4 }: DispatchingOptions = {}) {
   const dirOf = (taskId: string): TaskDir => taskDir(dataDir, taskId)
 
   return {
-    ...{ dispatcher, inFlight, launchers, store, disk, accept, dirOf, hear },
+    ...{ dispatcher, inFlight, launchers, store, disk, accept, dirOf },
+    hear: (event: LauncherEvent) => inFlight.heard(event),
     kill: (taskId: string) => kills.kill({ taskId, owner: null, traceId: 't' }),
     recover: () =>
       recoverTasks({

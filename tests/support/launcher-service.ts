@@ -28,6 +28,8 @@ export interface LauncherServiceOptions {
   readonly program?: string
   /** Hears what launchers say, after the service. */
   readonly onEvent?: (event: LauncherEvent) => void
+  /** Called when the fork server has ended unasked, after the launchers. */
+  readonly onServerEnd?: () => void
 }
 
 export class LauncherService implements AsyncDisposable {
@@ -47,6 +49,7 @@ export class LauncherService implements AsyncDisposable {
     dataDir = tempDir(),
     program,
     onEvent = () => {},
+    onServerEnd = () => {},
   }: LauncherServiceOptions = {}) {
     this.#dataDir = dataDir
     this.path = dataDir.path
@@ -72,10 +75,11 @@ export class LauncherService implements AsyncDisposable {
             env: process.env,
           },
           this.log.log,
+          () => {
+            for (const launcher of this.#launchers.values()) launcher.serverEnded()
+            onServerEnd()
+          },
         )
-    this.host.onServerEnd = () => {
-      for (const launcher of this.#launchers.values()) launcher.serverEnded()
-    }
   }
 
   /** Passes an event on, as if a launcher had said it. */

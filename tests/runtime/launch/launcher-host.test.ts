@@ -203,7 +203,7 @@ describe('a service that comes back', () => {
     const pipe = new NotifyPipe(dir + '/notify', ({ event }) => { if (event === 'started') process.kill(process.pid, 'SIGKILL') })
     const complaintsFd = openSync(dir + '/launchers.log', 'a')
     const surroundings = { program, notifyFd: pipe.fd, complaintsFd, directoryLockFd: openSync(dir + '/lock', 'a'), env: process.env }
-    new ForkServer(surroundings, createLog(stdoutLines(), 'info', 'test')).launch(JSON.parse(plan), ${JSON.stringify(taskEnv)})
+    new ForkServer(surroundings, createLog(stdoutLines(), 'info', 'test'), () => {}).launch(JSON.parse(plan), ${JSON.stringify(taskEnv)})
     setInterval(() => {}, 1000)`
 
   async function dieAfterLaunching(dir: string, task_id: string, command: LaunchPlan['command']): Promise<string> {

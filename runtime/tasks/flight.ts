@@ -1,12 +1,16 @@
 /**
- * The tasks in flight: those that hold a reservation. One record for each, from the reservation to the end.
+ * The tasks in flight: those that hold a reservation. Each has a flight, from the reservation to the end.
  *
- * The phase of a record holds what is true of its launch now. Times are `performance.now()` in milliseconds: launchers
+ * The phase of a flight holds what is true of its launch now. Times are `performance.now()` in milliseconds: launchers
  * measure with a monotonic clock, too.
  */
 import type { Asked } from '../launch/classification.ts'
 import type { Launcher, LauncherEnd } from '../launch/launcher-host.ts'
+import type { LauncherEvent } from '../launch/notify.ts'
 import type { LiveTask } from '../store/live-task.ts'
+import type { TaskStore } from '../store/task-store.ts'
+import { type StartedProcess, startedChange, startedProcess, timeoutEvents } from './ending.ts'
+import type { Totals } from './totals.ts'
 
 /** A fault that kept a launcher from writing any record. */
 export interface LauncherFault {
@@ -73,12 +77,12 @@ export class Launch {
 }
 
 /** A task in flight. */
-export class FlightRecord {
+export class Flight {
   readonly task: LiveTask
   #phase: Phase = { name: 'reserved' }
   /** Since when its launcher is asked to end the task. A kill may meet any phase. */
   killSentMs: number | undefined
-  /** When the record was last checked for an outcome without an event: another process may read our FIFO. */
+  /** When the record of the launcher was last checked for an outcome without an event: another process may read our FIFO. */
   outcomeCheckedMs: number = performance.now()
   #settled = Promise.withResolvers<void>()
 
@@ -158,33 +162,72 @@ export class FlightRecord {
   }
 }
 
-/** All tasks in flight, by id. */
+/** All tasks in flight, by id, and what launchers say of them. */
 export class InFlight {
-  readonly #records = new Map<string, FlightRecord>()
+  readonly #store: Pick<TaskStore, 'note'>
+  readonly #totals: Pick<Totals, 'started'>
+  readonly #flights = new Map<string, Flight>()
+
+  constructor(store: Pick<TaskStore, 'note'>, totals: Pick<Totals, 'started'>) {
+    this.#store = store
+    this.#totals = totals
+  }
 
   get count(): number {
-    return this.#records.size
+    return this.#flights.size
   }
 
-  add(task: LiveTask): FlightRecord {
-    const record = new FlightRecord(task)
-    this.#records.set(task.task_id, record)
-    return record
+  add(task: LiveTask): Flight {
+    const flight = new Flight(task)
+    this.#flights.set(task.task_id, flight)
+    return flight
   }
 
-  get(taskId: string): FlightRecord | undefined {
-    return this.#records.get(taskId)
+  get(taskId: string): Flight | undefined {
+    return this.#flights.get(taskId)
   }
 
   has(taskId: string): boolean {
-    return this.#records.has(taskId)
+    return this.#flights.has(taskId)
   }
 
-  remove({ task }: FlightRecord): void {
-    this.#records.delete(task.task_id)
+  remove({ task }: Flight): void {
+    this.#flights.delete(task.task_id)
   }
 
-  [Symbol.iterator](): IterableIterator<FlightRecord> {
-    return this.#records.values()
+  [Symbol.iterator](): IterableIterator<Flight> {
+    return this.#flights.values()
+  }
+
+  /** What launchers and their fork server say about a task. */
+  heard(event: LauncherEvent): void {
+    const flight = this.#flights.get(event.task_id)
+    const launch = flight?.launch
+    if (flight === undefined || launch === undefined) return
+    launch.launcher.heard(event)
+    if (event.event === 'started') this.started(flight, startedProcess(event))
+    else if (event.event === 'timeout') this.#timedOut(flight)
+    else if (event.event === 'failed') launch.faultHeard(event)
+    else if (event.event === 'ended') launch.endHeard()
+  }
+
+  /** The fork server has ended, and each launcher has to see for itself. */
+  serverEnded(): void {
+    for (const { launch } of this) launch?.launcher.serverEnded()
+  }
+
+  /** The process of a task was started, as its launcher says or its record shows. */
+  started(flight: Flight, started: StartedProcess): void {
+    if (flight.task.row.started_at !== null) return
+    flight.startHeard()
+    this.#store.note(flight.task, startedChange(started))
+    this.#totals.started()
+  }
+
+  /** The wall time of a task is over. If this line is lost the end of the task makes up for it. */
+  #timedOut({ task }: Flight): void {
+    if (task.row.started_at === null) return
+    const events = timeoutEvents(task.events)
+    if (events.length > 0) this.#store.note(task, { patch: {}, events })
   }
 }
