@@ -59,11 +59,8 @@ export class EmbeddedKeeper implements Keeper {
     this.history = history
     this.numbers = numbers
     this.#journal = journal
-    this.#persistence = new Persistence({
-      ...{ store, journal, idempotencyKeys, resultFiles, history, events, dataDir, intervalMs, log },
-      reserve: new DiskReserve(dataDir),
-      recovered,
-    })
+    const parts = { store, journal, idempotencyKeys, resultFiles, history, events, dataDir, intervalMs, log }
+    this.#persistence = new Persistence({ ...parts, reserve: new DiskReserve(dataDir) }, recovered)
     for (const numbered of unnumbered) this.#persistence.noteNumbered(numbered(store.nextSeq(), Date.now()))
   }
 

@@ -16,6 +16,7 @@
  * - `p`: the beginning of a pack
  * - `c`: a graph, or a part of a large one
  * - `o`: numbers of graphs that older packs have and that are gone
+ * - `e`: the end of a pack
  *
  * `synced` is the number of bytes of the segment known to be on disk when the frame was written. An invalid frame
  * behind the highest mark is a torn tail: the process or the machine stopped during the write, and nobody got an
@@ -23,7 +24,7 @@
  * (`preallocation.ts`).
  */
 
-export type FrameKind = 'g' | 't' | 'r' | 'd' | 'h' | 'x' | 'p' | 'c' | 'o'
+export type FrameKind = 'g' | 't' | 'r' | 'd' | 'h' | 'x' | 'p' | 'c' | 'o' | 'e'
 
 export interface Frame {
   readonly kind: FrameKind
@@ -37,7 +38,7 @@ export const LINE_END = 0x0a
 /** Checksum, length, synced, kind, and the four bytes between and after them. */
 const HEADER_BYTES = 8 + 1 + 10 + 1 + 10 + 1 + 1 + 1
 
-const HEADER = /^([0-9a-f]{8}) (\d{10}) (\d{10}) ([gtrdhxpco])$/
+const HEADER = /^([0-9a-f]{8}) (\d{10}) (\d{10}) ([gtrdhxpcoe])$/
 
 /** Bytes of a `FrameBuffer`: at first, and at most while it is empty. */
 const FIRST_BUFFER_BYTES = 64 * 1024

@@ -18,17 +18,19 @@ export function* framesOfPack(path: string): Generator<PackFrame> {
     let block = new Uint8Array(READ_BYTES)
     let length = 0
     let before = 0
+    let isWhole = false
     for (;;) {
       const read = readOrRefuse(path, fd, block.subarray(length))
       length += read
       const bytes = block.subarray(0, length)
       let at = 0
       for (let frame = frameAt(bytes, 0); frame !== undefined; frame = frameAt(bytes, at)) {
-        yield { ...frame, bytes: frame.end - at }
+        if (frame.kind === 'e') isWhole = true
+        else yield { ...frame, bytes: frame.end - at }
         at = frame.end
       }
       before += at
-      if (read === 0 && at < length) throw refuseFile('pack', path)(`it is damaged at offset ${before}`)
+      if (read === 0 && (at < length || !isWhole)) throw refuseFile('pack', path)(`it is damaged at offset ${before}`)
       if (read === 0) return
       block.copyWithin(0, at, length)
       length -= at

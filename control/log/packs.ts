@@ -11,7 +11,8 @@
  *
  * A crash leaves the old files or the new one: a pack is synced and renamed, and files within its range no longer count.
  *
- * The first frame of a pack (`p`) has the highest numbers of changes and graphs before the segments that follow.
+ * The first frame of a pack (`p`) has the highest numbers of changes and graphs before the segments that follow. The last one
+ * (`e`) tells a whole pack from one that lost its end.
  */
 import { readdirSync, unlinkSync } from 'node:fs'
 import { type FileHandle, readdir, unlink } from 'node:fs/promises'
@@ -124,6 +125,7 @@ export class Packs {
       // Any older pack may have superseded frames of the graph, which would count again.
       const ordinals = kept.length === 0 ? [] : left.filter(({ pack }) => pack > 0).map(({ ordinal }) => ordinal)
       if (ordinals.length > 0) out.add('o', JSON.stringify(ordinals))
+      out.add('e', '')
       await out.end()
       bytes = out.bytes
       await beforeRename()

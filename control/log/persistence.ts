@@ -17,7 +17,7 @@ import type { EventFeed } from './event-feed.ts'
 import { type NumberedChange, outcomeOf } from './event-rows.ts'
 import { encodeFanOut, type StoredFanOut } from './journaled-fan-out.ts'
 import { encodeGraph, encodeRemoval, type SubmissionExtras } from './journaled-graph.ts'
-import { type SnapshotOptions, Snapshots } from './snapshots.ts'
+import { type FoundPacks, type SnapshotOptions, Snapshots } from './snapshots.ts'
 import { durabilityUnknown, NotWritten, storageUnavailable } from './storage-errors.ts'
 import { UnwrittenChanges } from './unwritten-changes.ts'
 
@@ -51,7 +51,7 @@ export class Persistence {
   /** Time from which a refused request may trigger a snapshot. */
   #nextRescue = 0
 
-  constructor(options: PersistenceOptions) {
+  constructor(options: PersistenceOptions, found: FoundPacks) {
     this.#options = options
     const { reserve, journal, log } = options
     this.#disk = new DiskHealth(
@@ -60,14 +60,18 @@ export class Persistence {
       () => journal.continueInReserve(reserve),
       () => this.#writeLater(RETRY_MS),
     )
-    this.snapshots = new Snapshots(options, { flush: () => this.flush(), carry: (task) => this.#noteChange(task) })
+    this.snapshots = new Snapshots(options, found, {
+      flush: () => this.flush(),
+      carry: (task) => this.#noteChange(task),
+    })
     this.#snapshotTimer = setInterval(() => void this.snapshots.takeOrLog(), options.intervalMs)
     options.events.flush = () => this.flush()
     options.store.watch((change, seq) => this.#watch(change, seq))
   }
 
   #watch(change: Change, seq: number): void {
-    this.snapshots.noteChange('graph' in change ? change.graph : change.task.graph)
+    if (change.kind === 'graph-retired') this.snapshots.noteGone(change.graph)
+    else this.snapshots.noteChange('graph' in change ? change.graph : change.task.graph)
     switch (change.kind) {
       case 'graph-recovered':
         return

@@ -15,7 +15,7 @@ import type { EventHistory } from './event-history.ts'
 import type { IdempotencyKeys } from './idempotency.ts'
 import { writeIdempotencyKeys } from './idempotency-file.ts'
 import type { Journal } from './journal.ts'
-import { Packs } from './packs.ts'
+import { type PackedGraph, Packs } from './packs.ts'
 import type { Recovered } from './recovery.ts'
 import type { ResultFiles } from './result-files.ts'
 import { writeSnapshot } from './snapshot-writer.ts'
@@ -28,9 +28,10 @@ export interface SnapshotOptions {
   readonly history: EventHistory
   readonly dataDir: string
   readonly log: Log
-  /** What the log has of the graphs in the store. */
-  readonly recovered: Pick<Recovered, 'changed' | 'gone' | 'packs' | 'isStateFileBehind'>
 }
+
+/** What a start has found in the log of the graphs in the store. */
+export type FoundPacks = Pick<Recovered, 'changed' | 'gone' | 'packs' | 'isStateFileBehind'>
 
 /** Changes that are not in the journal yet. */
 export interface ChangedStates {
@@ -46,7 +47,8 @@ export class Snapshots {
   readonly #packs: Packs
   /** Graphs that the packs do not have as they are now. */
   #changed: Set<Graph>
-  #gone: Recovered['gone']
+  /** Graphs that only the packs have. */
+  #gone: PackedGraph[]
   #isPacked: boolean
   /** The number of the last change in the state file. */
   #writtenSeq: number
@@ -54,15 +56,15 @@ export class Snapshots {
   #underway: Promise<void> | undefined
   #isStateFileDue = false
 
-  constructor(options: SnapshotOptions, states: ChangedStates) {
-    const { recovered, dataDir, store } = options
+  constructor(options: SnapshotOptions, found: FoundPacks, states: ChangedStates) {
+    const { dataDir, store } = options
     this.#options = options
     this.#states = states
-    this.#packs = new Packs(dataDir, recovered.packs)
-    this.#changed = new Set(recovered.changed)
-    this.#gone = recovered.gone
-    this.#isPacked = this.#changed.size + this.#gone.length === 0 && !recovered.isStateFileBehind
-    this.#writtenSeq = recovered.isStateFileBehind ? -1 : store.seq
+    this.#packs = new Packs(dataDir, found.packs)
+    this.#changed = new Set(found.changed)
+    this.#gone = [...found.gone]
+    this.#isPacked = this.#changed.size + this.#gone.length === 0 && !found.isStateFileBehind
+    this.#writtenSeq = found.isStateFileBehind ? -1 : store.seq
     store.onReplaced = ({ graph }) => this.noteChange(graph)
   }
 
@@ -75,6 +77,15 @@ export class Snapshots {
   noteChange(graph: Graph): void {
     this.#changed.add(graph)
     this.#isPacked = false
+  }
+
+  /** A graph is gone. Only its place in a pack is kept: the graph would stay in memory until the next snapshot. */
+  noteGone(graph: Graph): void {
+    this.noteChange(graph)
+    if (this.#underway !== undefined) return // which may give the graph another place
+    this.#changed.delete(graph)
+    const { ordinal, pack, packBytes } = graph
+    if (pack > 0) this.#gone.push({ ordinal, pack, packBytes })
   }
 
   /** Compacts the log and writes the state file, unless a snapshot is in progress. Logs an error; the next interval tries again. */

@@ -26,9 +26,8 @@ export function durableStore(syncFile: (fd: number) => Promise<void> = async () 
     idempotencyKeys: new IdempotencyKeys(),
     resultFiles: new ResultFiles(dir, [], log),
     ...newEvents(dir, journal),
-    recovered: NOTHING,
   }
-  const persistence = new Persistence({ ...options, reserve: new DiskReserve(dir) })
+  const persistence = new Persistence({ ...options, reserve: new DiskReserve(dir) }, NOTHING)
   const { snapshots } = persistence
   const end = async () => {
     if (!journal.isClosed) await persistence.stop()

@@ -48,13 +48,14 @@ class Service {
     for (const graph of graphs) runSync(store.recover(graph))
     const [oldestSegment, firstSegment] = segments === undefined ? [1, 1] : [segments.oldest, segments.newest + 1]
     this.#journal = new Journal({ dataDir: dir, oldestSegment, firstSegment, log, syncFile: async () => {} })
-    this.#persistence = new Persistence({
-      ...{ store, journal: this.#journal, dataDir: dir, log, intervalMs: 3_600_000, recovered },
+    const options = {
+      ...{ store, journal: this.#journal, dataDir: dir, log, intervalMs: 3_600_000 },
       idempotencyKeys: new IdempotencyKeys(),
       resultFiles: new ResultFiles(dir, graphs, log),
       ...newEvents(dir, this.#journal),
       reserve: new DiskReserve(dir),
-    })
+    }
+    this.#persistence = new Persistence(options, recovered)
   }
 
   /** As POST /tasks does it. Undefined: refused with 409. */

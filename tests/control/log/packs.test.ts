@@ -337,6 +337,12 @@ test('a file within the range of another one does not count', async () => {
 
 test.each<[string, (path: string) => void, string]>([
   ['that is cut', (path) => writeFileSync(path, readFileSync(path).subarray(0, -3)), 'it is damaged at offset '],
+  [
+    'that lost its last frame',
+    (path) => writeFileSync(path, readFileSync(path).subarray(0, -34)),
+    'it is damaged at offset ',
+  ],
+  ['that is empty', (path) => writeFileSync(path, ''), 'it is damaged at offset 0'],
   ['in which a byte is wrong', (path) => flip(path, 200), 'it is damaged at offset '],
   ['that is gone', (path) => renameSync(path, `${path}.aside`), 'what came before '],
 ])('a pack %s stops the start, and stays as it is', async (_, change, message) => {
