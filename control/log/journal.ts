@@ -265,7 +265,10 @@ export class Journal {
    */
   async startSegment(): Promise<number> {
     this.#writeAppended()
-    this.#continueIn(new Segment(this.#dataDir, this.#segment.number + 1))
+    const next = new Segment(this.#dataDir, this.#segment.number + 1)
+    // The reserve was taken because the disk is full: it still has room for outcomes, which a file without space has not.
+    if (this.#segment.isReserve) next.allocateOrRemove()
+    this.#continueIn(next)
     this.#largeBytes = 0
     const started = this.#segment.number
     await this.sync().catch(() => {})

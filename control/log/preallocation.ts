@@ -41,6 +41,13 @@ export class Preallocation {
     }
   }
 
+  /** Allocates space in an empty file: outcomes of hundreds of attempts. Throws the error of the disk. */
+  begin(): void {
+    zeros ??= new Uint8Array(PREALLOCATED_BYTES)
+    for (let at = 0; at < SMALL_SEGMENT_BYTES; ) at += writeSync(this.#fd, zeros, 0, SMALL_SEGMENT_BYTES - at, at)
+    this.#end = SMALL_SEGMENT_BYTES
+  }
+
   /** Removes what follows `length`, but keeps the preallocated space. Throws the error of the disk. */
   cut(length: number): void {
     if (length >= this.#end) {

@@ -4,7 +4,7 @@
  * Writes go to the end of the last frame. Preallocated zeros may follow (`preallocation.ts`). A partial write is cut
  * off, because half a frame before whole frames would count as damage, not as a torn tail.
  */
-import { closeSync, openSync, writeSync } from 'node:fs'
+import { closeSync, openSync, unlinkSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DiskReserve } from '../../shared/files/disk-reserve.ts'
 import { Preallocation } from './preallocation.ts'
@@ -24,6 +24,8 @@ export class Segment {
   readonly number: number
   readonly fd: number
   readonly path: string
+  /** Whether the file is that of the reserve. */
+  readonly isReserve: boolean
   readonly #preallocation: Preallocation
   /** Bytes of frames. */
   length = 0
@@ -34,9 +36,21 @@ export class Segment {
   constructor(dataDir: string, number: number, reserve?: DiskReserve) {
     this.number = number
     this.path = join(dataDir, segmentName(number))
+    this.isReserve = reserve !== undefined
     const zeroBytes = reserve?.moveTo(this.path)
     this.fd = openSync(this.path, zeroBytes === undefined ? 'wx' : 'r+', 0o600)
     this.#preallocation = new Preallocation(this.fd, zeroBytes)
+  }
+
+  /** Allocates space for the first frames. If the disk refuses, removes the file, and throws the error of the disk. */
+  allocateOrRemove(): void {
+    try {
+      this.#preallocation.begin()
+    } catch (error) {
+      this.close()
+      unlinkSync(this.path)
+      throw error
+    }
   }
 
   /** Writes all of `bytes` or nothing. Throws the error of the disk. */

@@ -10,6 +10,7 @@ import { Journal, LARGE_FRAME_BYTES } from '../../../control/log/journal.ts'
 import { decodeSegment, type FrameKind } from '../../../control/log/journal-format.ts'
 import { segmentName } from '../../../control/log/segment.ts'
 import { NotWritten } from '../../../control/log/storage-errors.ts'
+import { DiskReserve } from '../../../shared/files/disk-reserve.ts'
 import { silentLog } from '../../../shared/logs/log.ts'
 import { canMount, smallDisk } from '../../support/small-disk.ts'
 import { tempDir } from '../../support/temp.ts'
@@ -212,6 +213,28 @@ describe('a large frame', () => {
     await journal.append('g', ['after'])
     expect(framesIn(dataDir)).toEqual([['g', 'after']])
     expect(readdirSync(dataDir)).toHaveLength(1)
+    await journal.close()
+  })
+})
+
+describe.skipIf(!canMount)('a segment in the reserve', () => {
+  test('stays the newest one while the disk takes no other', async () => {
+    using dir = tempDir()
+    const dataDir = join(dir.path, 'data')
+    using disk = smallDisk(dataDir, 1024 * 1024)
+    const { journal } = journalIn(dataDir)
+    const reserve = new DiskReserve(dataDir)
+    journal.write('t', ['before'])
+    disk.fill()
+    expect(journal.continueInReserve(reserve)).toBe(true)
+    journal.write('t', ['in the reserve'])
+    await expect(journal.startSegment()).rejects.toThrow('ENOSPC')
+    journal.write('t', ['later'])
+    disk.free()
+    await journal.startSegment()
+    disk.fill()
+    journal.write('t', ['in the next one'])
+    expect(framesIn(dataDir).map(([, text]) => text)).toEqual(['before', 'in the reserve', 'later', 'in the next one'])
     await journal.close()
   })
 })
