@@ -420,7 +420,7 @@ export class FanOut {
   readonly count: number
   /** The elements, until the parent has ended. */
   #items: readonly unknown[] | undefined
-  /** The placeholders of the input, which is the same for all children, once somebody has looked for them. */
+  /** The placeholders of the input, found at their first use. All children have the same input. */
   places: Places | undefined = undefined
 
   /** Children before this index were queued, or have ended. */
@@ -473,7 +473,7 @@ export class FanOut {
     return this.#items === undefined ? undefined : { value: this.#items[this.indexOf(child)] }
   }
 
-  /** The elements as a restart needs them; undefined where the definition of the parent has them, or nobody needs them. */
+  /** The elements for a restart. Undefined where the definition of the parent has them, or no restart needs them. */
   get itemsToKeep(): readonly unknown[] | undefined {
     return isReferenceToList(this.parent.options.for_each) ? this.#items : undefined
   }

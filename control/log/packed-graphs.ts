@@ -19,7 +19,7 @@ export class PackedGraphs {
   readonly #pack: number
   readonly #replay: Replay
   readonly #refuse: (detail: string) => Error
-  /** Graphs of which older packs are not to be asked. */
+  /** Graphs whose frames in older packs do not count. */
   readonly #known: number[] = []
   #current: Current | undefined
 

@@ -12,7 +12,7 @@
  * A crash leaves the old files or the new one: a pack is synced and renamed, and files within its range no longer count.
  *
  * The first frame of a pack (`p`) has the highest numbers of changes and graphs before the segments that follow. The last one
- * (`e`) tells a whole pack from one that lost its end.
+ * (`e`) ends each whole pack: a start refuses a pack without it.
  */
 import { readdirSync, unlinkSync } from 'node:fs'
 import { type FileHandle, readdir, unlink } from 'node:fs/promises'
@@ -74,7 +74,7 @@ export interface Pack extends PackRange {
 /** What a snapshot writes. */
 export interface PackContent {
   readonly store: TaskStore
-  /** Graphs that have changed since the last snapshot. Those of which nothing is left are noted as gone. */
+  /** Graphs that have changed since the last snapshot. The pack notes graphs without tasks as gone. */
   readonly changed: ReadonlySet<Graph>
   /** Graphs of packs that a start found to be gone. */
   readonly gone: readonly PackedGraph[]

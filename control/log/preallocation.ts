@@ -11,7 +11,10 @@ import { ftruncateSync, writeSync } from 'node:fs'
 /** Bytes preallocated at a time, which takes 0.1 ms. Fewer bytes repeat the cost more often, more delay a sync. */
 const PREALLOCATED_BYTES = 256 * 1024
 
-/** Minimum bytes of a segment that is preallocated. An idle service keeps small files. */
+/**
+ * Minimum bytes of a segment that is preallocated: an idle service keeps small files. A segment that follows the reserve gets
+ * as many at once.
+ */
 const SMALL_SEGMENT_BYTES = 64 * 1024
 
 let zeros: Uint8Array | undefined

@@ -170,7 +170,7 @@ export class StoredTasks implements SharedRoom {
   }
 
   /**
-   * Numbers and graphs are those of one moment: whoever asks later, when others have removed some, gets no later graph.
+   * Numbers and graphs are those of one moment: a later page has no later graph, though others have removed some meanwhile.
    * Graphs of replicas that are gone count among the oldest, though nobody can remove them now.
    */
   async lastToGo(count: number, max: number): Promise<LastToGo | undefined> {
