@@ -29,11 +29,18 @@ const setting: Setting = { variant: shippedLauncher, isRoot, uid: isRoot ? SANDB
 
 const why = missingSandbox ?? missingTrace
 
-/** Lets calls fail, in the launcher and what it starts; `when` is which of them, as strace counts. */
-function failing(calls: string, error: string, when = '1+') {
+/**
+ * Lets calls fail, in the launcher and what it starts; `when` is which of them, as strace counts. Each call of `slow`
+ * takes a tenth of a second.
+ */
+function failing(calls: string, error: string, { when = '1+', slow }: { when?: string; slow?: string } = {}) {
   const dir = tempDir()
   const log = join(dir.path, 'calls')
-  const injection = ['-e', `trace=${calls}`, '-e', `inject=${calls}:error=${error}:when=${when}`]
+  const injection = [
+    ...['-e', `trace=${slow === undefined ? calls : `${calls},${slow}`}`],
+    ...['-e', `inject=${calls}:error=${error}:when=${when}`],
+    ...(slow === undefined ? [] : ['-e', `inject=${slow}:delay_exit=100000`]),
+  ]
   return {
     through: ['sh', '-c', 'exec strace "$@" 2> /dev/null', 'sh', '-f', '-qq', '-o', log, ...injection],
     hasAsked: () => readFileSync(log, 'utf8').includes('(INJECTED)'),
@@ -70,6 +77,12 @@ describe.skipIf(why !== undefined)(`a sandbox${why === undefined ? '' : ` (skipp
     expect(explainFault(step, number).details.remedy?.length).toBeGreaterThan(10)
   })
 
+  test('says what failed also where its task is gone before the launcher looks at it', async () => {
+    using kernel = failing('seccomp', 'EINVAL', { slow: 'recvmsg' })
+    const { ending, code } = await runIn(setting, { command: sh('true'), through: kernel.through })
+    expect([ending, code]).toEqual([{ how: 'sandbox_setup_failed', step: 'seccomp', errno: errno.EINVAL }, 125])
+  })
+
   test.each([
     ['the service', (dir: string) => requestKill(dir), 'kill'],
     ['somebody else', (_: string, launcher: number) => process.kill(launcher, 'SIGTERM'), 'terminated'],
@@ -99,7 +112,7 @@ describe.skipIf(why !== undefined)(`a sandbox${why === undefined ? '' : ` (skipp
   test('says which of its mounts failed, whichever it is', async () => {
     const [steps, mounts] = [new Set<string>(), new Set<string>()]
     for (let nth = 1; ; nth++) {
-      using kernel = failing('mount', 'EPERM', String(nth))
+      using kernel = failing('mount', 'EPERM', { when: String(nth) })
       const { ending } = await runIn(setting, { command: sh('true'), through: kernel.through })
       if (ending.how === 'exited') break // it needs no more than that
       expect(ending).toMatchObject({ how: 'sandbox_setup_failed', errno: errno.EPERM })

@@ -227,8 +227,8 @@ struct fault task_start(struct task *task, const struct task_setup *setup, struc
   fault = write_down(task, identity, record);
   if (!is_fault(fault)) return fault;
   close_fd(&task->go_fd); /* the program never starts */
-  kill(task->pid, SIGKILL);
-  return fault;
+  /* The init may have reaped a task whose set-up failed: then there is no process to write down. */
+  return fault_of_child(task, setup, fault);
 }
 
 void task_go(struct task *task) {
