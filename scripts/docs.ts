@@ -12,7 +12,7 @@ import { GraphFields, TaskInput } from '../shared/contract/submission.ts'
 import { describedRoutes } from '../shared/http/openapi/route.ts'
 import { bothLogEvents } from '../shared/logs/events/both.ts'
 import { controlLogEvents } from '../shared/logs/events/control.ts'
-import { CONTEXT_FIELDS } from '../shared/logs/events/event.ts'
+import { CAUSE, CONTEXT_FIELDS } from '../shared/logs/events/event.ts'
 import { runtimeLogEvents } from '../shared/logs/events/runtime.ts'
 import { describedControl, describedRuntime } from './described-apps.ts'
 import { eventsList } from './events-list.ts'
@@ -20,7 +20,7 @@ import { fieldsList } from './fields-list.ts'
 import { graphFileSchema } from './graph-schema.ts'
 import { limitsLists } from './limits-page.ts'
 import { markdownTable } from './markdown-table.ts'
-import { commonFields, logFieldsTable, logList, metricsList } from './operations-lists.ts'
+import { logFieldsTable, logList, metricsList } from './operations-lists.ts'
 import { parametersList, routesList } from './routes.ts'
 import { replaceSection, sectionOf, settingsBeside, settingsList } from './settings-list.ts'
 
@@ -89,15 +89,15 @@ export const currentGraphSchema = (): string => `${JSON.stringify(graphFileSchem
 
 /** docs/operations.md with the current metrics and log messages. */
 export function currentOperationsPage(): string {
-  const common = commonFields(bothLogEvents, controlLogEvents, runtimeLogEvents)
-  const explained = new Set(common.map(([name, meaning]) => `${name} ${meaning}`))
+  const common = { ...CONTEXT_FIELDS, ...CAUSE }
+  const names = new Set(Object.keys(common))
   return pageWith(OPERATIONS, {
     'control metrics': metricsList(CONTROL_METRICS),
     'runtime metrics': metricsList(RUNTIME_METRICS, CONTROL_METRICS),
-    'log fields': logFieldsTable([...Object.entries(CONTEXT_FIELDS), ...common]),
-    'log messages of both': logList(bothLogEvents, explained),
-    'control log messages': logList(controlLogEvents, explained),
-    'runtime log messages': logList(runtimeLogEvents, explained),
+    'log fields': logFieldsTable(common),
+    'log messages of both': logList(bothLogEvents, names),
+    'control log messages': logList(controlLogEvents, names),
+    'runtime log messages': logList(runtimeLogEvents, names),
   })
 }
 

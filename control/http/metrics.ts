@@ -80,38 +80,38 @@ export const CONTROL_METRICS: readonly Metric<Sources>[] = [
     name: 'service_control_tasks_by_type_total',
     type: 'counter',
     help: 'Tasks accepted, by type.',
-    labels: { type: 'os, runtime, mcp, cli-skills, or that of a custom executor' },
+    labels: { type: 'os, runtime, mcp, cli-skills, or of a custom executor' },
     samples: ({ counters }) => [...counters.byType].map(([type, value]) => ({ labels: { type }, value })),
   },
   {
     name: 'service_control_tasks_running',
     type: 'gauge',
-    help: 'Tasks that have started and not ended, those between two attempts among them.',
+    help: 'Tasks that have started and not ended, also between two attempts.',
     samples: ({ counters }) => [{ value: counters.tasksRunning }],
   },
   {
     name: 'service_control_task_duration_seconds',
     type: 'histogram',
-    help: 'Seconds from the start of the first attempt of a task to its end, for tasks that have started.',
+    help: 'Seconds from the start of the first attempt of a task to its end.',
     labels: { le: TASK_SECONDS.join(', ') },
     samples: ({ counters }) => counters.taskSeconds.samples(),
   },
   {
     name: 'service_control_queue_length',
     type: 'gauge',
-    help: 'Tasks that could start but for the concurrency limit; at most 1024 are queued.',
+    help: 'Tasks that wait for a slot; at most 1024 are queued.',
     samples: ({ scheduler }) => [{ value: scheduler.queueLength }],
   },
   {
     name: 'service_control_approvals_waiting',
     type: 'gauge',
-    help: 'Tasks that wait until somebody approves or rejects them.',
+    help: 'Approvals that wait for an answer.',
     samples: ({ scheduler }) => [{ value: scheduler.approvalsWaiting }],
   },
   {
     name: 'service_control_cache_lookups_total',
     type: 'counter',
-    help: 'Look-ups of outcomes by the keys of tasks (cache).',
+    help: 'Look-ups of cached outcomes.',
     labels: { outcome: 'hit, miss' },
     samples: ({ scheduler: { cache } }) => [
       { labels: { outcome: 'hit' }, value: cache.hits },
@@ -121,7 +121,7 @@ export const CONTROL_METRICS: readonly Metric<Sources>[] = [
   {
     name: 'service_control_cached_outcomes',
     type: 'gauge',
-    help: 'Keys under which outcomes are kept.',
+    help: 'Cached outcomes.',
     samples: ({ scheduler }) => [{ value: scheduler.cache.size }],
   },
   {
@@ -139,13 +139,13 @@ export const CONTROL_METRICS: readonly Metric<Sources>[] = [
   {
     name: 'service_control_event_streams_lagging_total',
     type: 'counter',
-    help: 'Event streams that were cut because their clients read too slowly.',
+    help: 'Event streams that were cut: their clients read too slowly.',
     samples: ({ eventStreams }) => [{ value: eventStreams.laggingTotal }],
   },
   {
     name: 'service_control_spans_total',
     type: 'counter',
-    help: 'Spans delivered to the collector, and dropped: refused, or more than 10000 waited. Only with --otlp-endpoint.',
+    help: 'Spans delivered to the collector, and dropped. Only with --otlp-endpoint.',
     labels: { outcome: 'sent, dropped' },
     samples: ({ tracing }) =>
       tracing && Object.entries(tracing.counts).map(([outcome, value]) => ({ labels: { outcome }, value })),
@@ -153,13 +153,13 @@ export const CONTROL_METRICS: readonly Metric<Sources>[] = [
   {
     name: 'service_control_spans_waiting',
     type: 'gauge',
-    help: 'Spans that are not delivered yet; at most 10000 wait. Only with --otlp-endpoint.',
+    help: 'Spans not delivered yet. Only with --otlp-endpoint.',
     samples: ({ tracing }) => tracing && [{ value: tracing.waitingCount }],
   },
   {
     name: 'service_control_callbacks_total',
     type: 'counter',
-    help: 'Callbacks delivered and given up, and tries that failed.',
+    help: 'Callbacks delivered and given up, and failed tries.',
     labels: { outcome: 'delivered, failed, given_up' },
     samples: ({ callbacks }) =>
       Object.entries(callbacks.counts).map(([outcome, value]) => ({ labels: { outcome }, value })),
@@ -167,13 +167,13 @@ export const CONTROL_METRICS: readonly Metric<Sources>[] = [
   {
     name: 'service_control_callbacks_waiting',
     type: 'gauge',
-    help: 'Callbacks that are not delivered yet; at most 10000 wait.',
+    help: 'Callbacks not delivered yet.',
     samples: ({ callbacks }) => [{ value: callbacks.waitingCount }],
   },
   {
     name: 'service_control_runtimes',
     type: 'gauge',
-    help: 'Runtime services, by what control knows of them. Draining ones are counted as such, also while they are away.',
+    help: 'Runtime services. Draining ones count as draining, also while they are away.',
     labels: { state: 'ready, away, draining' },
     samples: ({ runtimePool }) =>
       Object.entries(runtimePool.counts).map(([state, value]) => ({ labels: { state }, value })),

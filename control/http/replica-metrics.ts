@@ -12,31 +12,31 @@ export const REPLICA_METRICS: readonly Metric<ReplicaSources>[] = [
   {
     name: 'service_control_replica_lease_seconds',
     type: 'gauge',
-    help: 'With a database: seconds for which no other replica can adopt the graphs of this one.',
+    help: 'With a database: seconds that are left of the lease.',
     samples: ({ keeper: { replica } }) => replica && [{ value: replica.leaseMsLeft / 1_000 }],
   },
   {
     name: 'service_control_replica_turn_duration_seconds',
     type: 'histogram',
-    help: 'With a database: how long turns took, one round trip and one commit each.',
+    help: 'With a database: how long turns (commits) took.',
     samples: ({ keeper: { replica } }) => replica?.turnSeconds.samples(),
   },
   {
     name: 'service_control_replica_turns_total',
     type: 'counter',
-    help: 'With a database: turns that were committed, those without changes too.',
+    help: 'With a database: committed turns.',
     samples: ({ keeper: { replica } }) => replica && [{ value: replica.turnSeconds.count }],
   },
   {
     name: 'service_control_replica_adopted_graphs_total',
     type: 'counter',
-    help: 'With a database: graphs that the replica has adopted from replicas that are gone.',
+    help: 'With a database: adopted graphs.',
     samples: ({ keeper: { replica } }) => replica && [{ value: replica.adoptedTotal }],
   },
   {
     name: 'service_control_replica_fenced_total',
     type: 'counter',
-    help: 'With a database: other replicas that this one has declared dead, because they did not renew their leases.',
+    help: 'With a database: replicas that this one has declared dead.',
     samples: ({ keeper: { replica } }) => replica && [{ value: replica.fencedTotal }],
   },
   {

@@ -73,7 +73,7 @@ export const RUNTIME_METRICS: readonly Metric<Measured>[] = [
   {
     name: 'service_runtime_tasks_total',
     type: 'counter',
-    help: 'Tasks that came to be in a status.',
+    help: 'Tasks that reached a status.',
     labels: { status: 'accepted, running, success, failed, cancelled' },
     samples: ({ totals }) => Object.entries(totals.byStatus).map(([status, value]) => ({ labels: { status }, value })),
   },
@@ -86,7 +86,7 @@ export const RUNTIME_METRICS: readonly Metric<Measured>[] = [
   {
     name: 'service_runtime_task_errors_total',
     type: 'counter',
-    help: 'Tasks that did not succeed, by the code of their error.',
+    help: 'Tasks that did not succeed, by error code.',
     labels: { code: TASK_ERROR_CODES.join(', ') },
     samples: ({ totals }) => [...totals.errorsByCode].map(([code, value]) => ({ labels: { code }, value })),
   },
@@ -107,13 +107,13 @@ export const RUNTIME_METRICS: readonly Metric<Measured>[] = [
   {
     name: 'service_runtime_queue_length',
     type: 'gauge',
-    help: 'Accepted tasks that wait for their place.',
+    help: 'Accepted tasks that wait.',
     samples: ({ resources }) => [{ value: resources.accepted_waiting_tasks }],
   },
   {
     name: 'service_runtime_network_connections_total',
     type: 'counter',
-    help: 'Connections of tasks whose network has rules, when they ended. failed: allowed, but not made.',
+    help: 'Ended connections of tasks whose network has rules. failed: allowed, but not made.',
     labels: { verdict: 'allowed, failed, refused' },
     samples: ({ network: { allowed, failed, refused } }) =>
       Object.entries({ allowed, failed, refused }).map(([verdict, value]) => ({ labels: { verdict }, value })),
@@ -121,7 +121,7 @@ export const RUNTIME_METRICS: readonly Metric<Measured>[] = [
   {
     name: 'service_runtime_network_connections_open',
     type: 'gauge',
-    help: 'Connections of these tasks that are being made or are open.',
+    help: 'Connections of these tasks that are being made or open.',
     samples: ({ network }) => [{ value: network.open }],
   },
   {
@@ -132,9 +132,9 @@ export const RUNTIME_METRICS: readonly Metric<Measured>[] = [
     samples: ({ network: { bytesSent: sent, bytesReceived: received } }) =>
       Object.entries({ sent, received }).map(([direction, value]) => ({ labels: { direction }, value })),
   },
-  ...amounts('capacity', 'What there is'),
-  ...amounts('reserved', 'What running tasks have reserved'),
-  ...amounts('available', 'What is left'),
+  ...amounts('capacity', 'Capacity'),
+  ...amounts('reserved', 'Reserved by running tasks'),
+  ...amounts('available', 'Available'),
   httpTimesMetric('service_runtime'),
   // All names begin alike, as the specification demands.
   ...processMetrics('service_runtime', 'service_runtime_process'),

@@ -44,7 +44,7 @@ type Labels = Readonly<Record<'method' | 'route', string>>
 export const httpTimesMetric = <S extends { readonly httpTimes: HttpTimes }>(prefix: string): Metric<S> => ({
   name: `${prefix}_http_request_duration_seconds`,
   type: 'histogram',
-  help: 'Seconds from the arrival of a request to the beginning of its answer, by route. Requests for no route are not counted.',
+  help: 'Seconds from the arrival of a request to the beginning of its answer.',
   labels: {
     method: 'GET, POST, ..., other',
     route: 'as in /openapi.json',

@@ -40,15 +40,13 @@ export const processMetrics = (prefix: string, names = 'process'): readonly Metr
   {
     name: `${names}_cpu_seconds_total`,
     type: 'counter',
-    help: 'Seconds of CPU time of the service, of user and system together.',
+    help: 'Seconds of CPU time, of user and system together.',
     samples: () => {
       const { user, system } = process.cpuUsage()
       return [{ value: (user + system) / 1_000_000 }]
     },
   },
-  gauge(`${names}_resident_memory_bytes`, 'Bytes of memory that the service has in RAM.', () =>
-    process.memoryUsage.rss(),
-  ),
+  gauge(`${names}_resident_memory_bytes`, 'Bytes of memory in RAM.', () => process.memoryUsage.rss()),
   gauge(`${names}_open_fds`, 'Open file descriptors. Only on Linux.', () =>
     fromProc((fs) => fs.readdirSync('/proc/self/fd').length),
   ),

@@ -16,7 +16,7 @@ export const bothLogEvents = {
       version: 'Version of the build.',
       pid: 'Its process.',
       recovered_graphs: 'Control: graphs that were read from disk.',
-      cut_journal_bytes: 'Control: bytes at the end of the journal that a crash left incomplete.',
+      cut_journal_bytes: 'Control: incomplete bytes that a crash left at the end of the journal.',
       waiting: 'Runtime: tasks in the queue.',
       running: 'Runtime: tasks that ran on meanwhile.',
       ended: 'Runtime: tasks that ended meanwhile.',
@@ -24,7 +24,7 @@ export const bothLogEvents = {
   },
   'listening beyond loopback without a token: whoever reaches this address can run tasks (set --token-file)': {
     level: 'warn',
-    when: 'The address is not of loopback, and no token is set.',
+    when: 'At the start.',
     fields: {},
   },
   stopping: {
@@ -52,16 +52,16 @@ export const bothLogEvents = {
   'request failed': {
     level: 'error',
     when: 'A request got a status of 500 or more.',
-    fields: { ...request, error: 'The error of the answer.', cause: 'What went wrong, with its stack.' },
+    fields: { ...request, error: 'The error of the answer.', ...CAUSE },
   },
   'the data directory is lost': {
     level: 'error',
-    when: 'The data directory was moved or replaced while the service ran. It stores nothing more: restart it.',
+    when: 'The data directory was moved or replaced. The service stores nothing more: restart it.',
     fields: { ...CAUSE, data_dir: 'Its path.' },
   },
   'other users can read files with secrets, which belong to somebody else': {
     level: 'warn',
-    when: 'At the start. The service may not correct the modes of these files.',
+    when: 'At the start. The service may not change their modes.',
     fields: { files: 'Their paths.' },
   },
   'other users can look into the data directory: chmod 700 it, or choose another with --data-dir': {
@@ -81,7 +81,7 @@ export const bothLogEvents = {
   },
   'log lines dropped: the log file cannot be written': {
     level: 'warn',
-    when: 'The file of --log-file takes lines again, after its disk was full or failed.',
+    when: 'When --log-file can be written again.',
     fields: { dropped: 'Number of dropped lines.' },
   },
 } as const satisfies LogEvents

@@ -21,6 +21,5 @@ export const CONTEXT_FIELDS = {
   attempt: 'The attempt of the task, from 1.',
 } as const
 
-/** Common meanings. */
-export const CAUSE = { cause: 'What went wrong.' } as const
-export const DEFECT = { cause: 'The error with its stack.' } as const
+/** The common meaning. */
+export const CAUSE = { cause: 'What went wrong; for a defect, with its stack.' } as const

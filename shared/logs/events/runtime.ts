@@ -6,7 +6,7 @@ export const runtimeLogEvents = {
   'task ended': {
     level: 'info',
     when: 'A task has ended, with all its processes.',
-    fields: { status: 'How it ended.', error: '{code, message} if it did not succeed.' },
+    fields: { status: 'How it ended.', error: '{code, message}.' },
   },
   'registered with the control service': {
     level: 'info',
@@ -15,7 +15,7 @@ export const runtimeLogEvents = {
   },
   'cannot register with the control service': {
     level: 'warn',
-    when: 'With --register. It is repeated; the line comes again only with another cause.',
+    when: 'It is repeated; the line comes again with another cause only.',
     fields: { ...CAUSE, runtime: 'Its name there.', url: 'Its address there.' },
   },
   'task deleted': { level: 'info', when: 'A caller removed a task.', fields: {} },
@@ -27,7 +27,7 @@ export const runtimeLogEvents = {
   },
   'cannot remove tasks that are kept no longer': {
     level: 'error',
-    when: 'Retention failed. It is repeated after --gc-interval-ms.',
+    when: 'It is repeated after --gc-interval-ms.',
     fields: CAUSE,
   },
   'staged files removed that are kept no longer': {
@@ -42,7 +42,7 @@ export const runtimeLogEvents = {
   },
   'cannot remove stray directories': {
     level: 'error',
-    when: 'After the start: directories that no task has stay until the next one.',
+    when: 'After the start. They stay until the next one.',
     fields: CAUSE,
   },
   'cannot remove the files of a deleted task before the next start': {
@@ -52,17 +52,17 @@ export const runtimeLogEvents = {
   },
   'cannot remove the directory of a task': {
     level: 'warn',
-    when: 'Retention moves it aside and tries again at the next start.',
+    when: 'It is moved aside until the next start.',
     fields: CAUSE,
   },
   'it stays until the next start': {
     level: 'warn',
-    when: 'A directory could not be moved aside either.',
+    when: 'The directory could not be moved aside either.',
     fields: CAUSE,
   },
   'a launcher is at work in a directory that no task has: it stays': {
     level: 'warn',
-    when: 'After the start. The next one looks again.',
+    when: 'The next start looks again.',
     fields: {},
   },
   'cannot remove the directory of a task that was refused': {
@@ -72,68 +72,68 @@ export const runtimeLogEvents = {
   },
   'cannot serve the network of a task: it reaches nothing': {
     level: 'error',
-    when: 'After a restart, the proxy of a task that still runs could not be opened.',
+    when: 'After a restart: its proxy could not be opened.',
     fields: CAUSE,
   },
   'cannot remove the sockets of ended tasks': {
     level: 'warn',
-    when: 'After the start, or at the end of a task. The next start tries again.',
+    when: 'The next start tries again.',
     fields: CAUSE,
   },
   'cannot keep what a task uses of its network': {
     level: 'warn',
-    when: 'Its limits hold, but after a crash of the service its totals count what has an event.',
+    when: 'Its limits hold. After a crash its totals count only connections with an event.',
     fields: CAUSE,
   },
   'a connection of a task could not be served': {
     level: 'error',
-    when: 'A defect of the proxy. The connection is closed.',
+    when: 'A defect. The connection is closed.',
     fields: CAUSE,
   },
   'cannot reduce a workspace to the outputs of its task': {
     level: 'warn',
-    when: 'A task with outputs has ended, and files that it does not keep are still there.',
+    when: 'Files that it does not keep are still there.',
     fields: CAUSE,
   },
   'cannot remove what a task does not keep yet': {
     level: 'warn',
-    when: 'A task with outputs has ended, or the copy of its inputs. It is tried again after --gc-interval-ms.',
+    when: 'It is tried again after --gc-interval-ms.',
     fields: CAUSE,
   },
   'user ids of sandboxes are not locked: give other services of this host other --sandbox-uids': {
     level: 'warn',
-    when: 'A root service cannot write /run/taskmill-sandbox-uids, so no other service knows which ids it has.',
+    when: 'A root service cannot write /run/taskmill-sandbox-uids.',
     fields: CAUSE,
   },
   'the user of a sandbox cannot be given back': {
     level: 'error',
-    when: 'Something that the task has left cannot be taken from its user. It is tried again, and no other sandbox gets the user before.',
+    when: 'Remains of its task cannot be taken from it. It is tried again; no other sandbox gets the user before.',
     fields: { ...CAUSE, uid: 'Its id' },
   },
   'cannot close the directory of a task': {
     level: 'warn',
-    when: 'The sandbox user keeps its access to the directory of a task that has ended.',
+    when: 'Its sandbox user keeps access to it.',
     fields: CAUSE,
   },
   'cannot write the result file: the status is in the database': {
     level: 'warn',
-    when: 'result.json of a task is missing. Answers are not affected.',
+    when: 'result.json is missing. Answers are not affected.',
     fields: CAUSE,
   },
   'cannot write the database': {
     level: 'error',
-    when: 'Submissions get 503 until a write succeeds: make room on the disk.',
+    when: 'Submissions get 503: make room on the disk.',
     fields: CAUSE,
   },
   'the database can be written again': { level: 'info', when: 'After the line before.', fields: {} },
   'the database lacks what was not written': {
     level: 'warn',
-    when: 'At the end of the service. The next start learns it from the launchers.',
+    when: 'At the end of the service. The next start learns it from launchers.',
     fields: CAUSE,
   },
   'a change of the database failed': {
     level: 'error',
-    when: 'A change failed twice. Its caller gets an error.',
+    when: 'It failed twice. Its caller gets an error.',
     fields: { ...CAUSE, first: 'What went wrong the first time.' },
   },
   'cannot take back what was refused': { level: 'error', when: 'A refused change is still in memory.', fields: CAUSE },
@@ -144,14 +144,14 @@ export const runtimeLogEvents = {
   },
   'the machine refuses a launch: it is tried again': {
     level: 'warn',
-    when: 'The machine is short of processes or memory. The task waits up to --launch-retry-ms.',
+    when: 'Processes or memory are short. The task waits up to --launch-retry-ms.',
     fields: CAUSE,
   },
   'cannot remove the record of a launch that was refused': { level: 'error', when: 'The task fails.', fields: CAUSE },
   'cannot write why a task is not started': { level: 'warn', when: 'The disk is full.', fields: CAUSE },
   'a task cannot be looked after': {
     level: 'error',
-    when: 'Following, killing or ending a task failed. It is repeated.',
+    when: 'It is repeated.',
     fields: CAUSE,
   },
   'a task of an earlier service cannot be taken up': {
@@ -167,23 +167,23 @@ export const runtimeLogEvents = {
   },
   'a launcher did not end its task in time: both are killed': {
     level: 'error',
-    when: 'A launcher hung after the wall time or a kill.',
+    when: 'After the wall time or a kill.',
     fields: {},
   },
   'processes of a task whose launcher is gone cannot be killed': {
     level: 'error',
-    when: 'Processes may be left: look for TASKMILL_TASK in their environments.',
+    when: 'Look for TASKMILL_TASK in environments of processes.',
     fields: {},
   },
   'the control group of a task that does not run cannot be ended': {
     level: 'error',
-    when: 'Processes of a task, or its empty cgroup, are left.',
+    when: 'Processes, or an empty cgroup, are left.',
     fields: CAUSE,
   },
   'the control groups of tasks cannot be listed': { level: 'error', when: 'At the start.', fields: CAUSE },
   'control groups stay: the file system of their service does not answer': {
     level: 'warn',
-    when: 'At the start: another service may still own them.',
+    when: 'Another service may still own them.',
     fields: { groups: 'Their paths.' },
   },
   'control groups of services that are gone removed': {
@@ -193,7 +193,7 @@ export const runtimeLogEvents = {
   },
   'cannot remove the files with the secrets of a task': {
     level: 'error',
-    when: 'At the end of a task. Its workspace still has values of secrets: remove the files that its `request.json` names in `secrets`.',
+    when: 'Remove the files that `secrets` of its `request.json` names.',
     fields: CAUSE,
   },
   'control groups of other services checked': { level: 'debug', when: 'At the start.', fields: {} },
