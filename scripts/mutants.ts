@@ -28,14 +28,14 @@ export const MUTANTS: readonly Mutant[] = [
   {
     rule: 'a task with `retry: n` has n + 1 attempts',
     file: 'control/scheduler/outcomes.ts',
-    text: 'task.retry + 1 - task.usedAttempts',
-    instead: 'task.retry - task.usedAttempts',
+    text: 'task.options.retry + 1 - task.usedAttempts',
+    instead: 'task.options.retry - task.usedAttempts',
     tests: ['contract/retries.test.ts'],
   },
   {
     rule: 'a failure that `retry_on` leaves out is final',
     file: 'control/graph/retry-rule.ts',
-    text: 'retries?.retry_on?.includes(code) ?? true',
+    text: 'options.retry_on?.includes(code) ?? true',
     instead: 'true',
     tests: ['contract/retries.test.ts'],
   },
@@ -51,7 +51,7 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'control/graph/validate.ts',
     text: 'if (!repeated.has(id)) report(',
     instead: 'if (repeated.has(id)) report(',
-    tests: ['contract/submit.test.ts'],
+    tests: ['control/graph/validate.test.ts'],
   },
   {
     rule: 'tasks that depend on a failed one are skipped',

@@ -8,7 +8,6 @@ import {
   type AdapterTools,
 } from '../../shared/contract/adapter-v1.ts'
 import type { ErrorResponse } from '../../shared/contract/control.ts'
-import { HIDDEN_VALUE } from '../../shared/process/hidden-env.ts'
 import { SAMPLES } from '../support/actions.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { tempDir } from '../support/temp.ts'
@@ -122,31 +121,6 @@ describe('POST /adapters/translate', () => {
     expect((await control.fetch(`/tasks/${ids[0]}`)).status).toBe(404)
   })
 
-  test.each([
-    ['shell', 'os.shell'],
-    ['BASH', 'os.shell'],
-    ['Terminal.Command', 'os.shell'],
-    ['file.read', 'os.file'],
-    ['File.Write', 'os.file'],
-    ['http.request', 'os.http'],
-    ['command', 'runtime.command'],
-    ['SCRIPT', 'runtime.script'],
-    ['noop', 'os.noop'],
-    ['dns', 'os.dns'],
-    ['tcp', 'os.tcp'],
-    ['Sleep', 'os.sleep'],
-    ['OS.Shell', 'os.shell'],
-  ] as const)('takes the alias %s for %s', async (source_kind, normalized_kind) => {
-    const { input } = SAMPLES[normalized_kind]
-    const own = normalized_kind === 'os.file' ? { path: '.' } : input
-    const { task_graph, translation_trace } = await taken('translate', { action: { kind: source_kind, input: own } })
-    expect(translation_trace).toMatchObject({ source_kind, normalized_kind })
-    if (normalized_kind === 'os.file') {
-      const [{ input: filled }] = task_graph.tasks as [{ input?: unknown }]
-      expect(filled).toEqual({ path: '.', action: source_kind.toLowerCase().slice('file.'.length) })
-    }
-  })
-
   test('keeps what the task depends on, so that it can join a graph', async () => {
     const one = await taken('translate', { action_id: newId(), action: { kind: 'noop' } })
     const depends_on = [...one.task_ids]
@@ -212,28 +186,6 @@ describe('POST /adapters/actions', () => {
       expect(task.annotations).not.toHaveProperty('action_id')
     }
     expect(one!.task_ids).not.toEqual(two!.task_ids)
-  })
-
-  test('file.write and file.read do what they say', async () => {
-    const run = async (kind: string, input: object) => {
-      const { task_ids } = await taken('actions', { action: { kind, input } })
-      return control.ended(task_ids[0]!)
-    }
-    expect(await run('file.write', { path: 'note.txt', content: 'kept' })).toMatchObject({ status: 'success' })
-    expect((await run('file.read', { path: 'note.txt' })).result).toEqual({ content: 'kept', size: 4 })
-  })
-
-  test.each([...ACTION_KINDS])('answers as POST /tasks does where the type is not registered: %s', async (kind) => {
-    const { task_graph } = await taken('translate', { action_id: newId(), action: { kind, ...SAMPLES[kind] } })
-    const tasks = task_graph.tasks!.map((task) => ({ ...task, id: newId() }))
-    // Answers hide the values of env; who submits a translated graph puts them back.
-    const direct = await control.post(JSON.stringify({ tasks }).replaceAll(`"${HIDDEN_VALUE}"`, '"1"'))
-    const response = await post('actions', { action_id: newId(), action: { kind, ...SAMPLES[kind] } })
-    expect(response.status).toBe(direct.status)
-    if (response.status === 202) return
-    const { error } = (await direct.json()) as ErrorResponse
-    expect(error).toStartWith('unknown task type: ')
-    expect(await response.json()).toEqual({ error: `invalid adapter action: ${error}` })
   })
 
   test('answers 409 while the id is in use, and replaces a task that has ended', async () => {
@@ -350,10 +302,6 @@ describe('400 invalid adapter action', () => {
     [{ action_id: 'x', action: { kind: 'noop', retry: 0.5 } }, 'task x: retry must be a non-negative integer'],
   ])('%j', async (body, detail) => {
     expect(await refused(body)).toBe(`invalid adapter action: ${detail}`)
-  })
-
-  test('unknown action kind', async () => {
-    expect(await refused({ action: { kind: 'x' } })).toStartWith('invalid adapter action: unknown action kind "x"')
   })
 
   test('a dependency that is not in the graph, once the action is to run', async () => {

@@ -136,6 +136,10 @@ test('a second cancel changes nothing', async () => {
   try {
     const answers = [await cancel(named, patient), await cancel(named, patient)]
     expect(answers.map(({ tasks }) => tasks[0]?.status)).toEqual(['cancelling', 'cancelling'])
+    expect(await patient.get(named)).toMatchObject({
+      ...{ status: 'cancelling', run_status: 'running', runtime: { status: 'cancelling' } },
+    })
+    expect((await patient.metrics()).tasks_running).toBe(1)
   } finally {
     await Bun.write(mayEnd, '')
   }

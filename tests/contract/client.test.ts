@@ -121,27 +121,6 @@ describe('act and translate', () => {
     expect((await control.ended(id)).status).toBe('success')
   })
 
-  test.each(['act', 'translate'])('%s takes the action from -file and --file', async (subcommand) => {
-    using dir = tempDir()
-    const file = join(dir.path, 'action.json')
-    for (const flag of ['-file', '--file']) {
-      writeFileSync(file, action(newId()))
-      expect((await client([subcommand, flag, file])).exitCode).toBe(0)
-    }
-  })
-
-  test.each(['act', 'translate'])(
-    '%s: a refusal is the failure envelope with the HTTP status and response body',
-    async (subcommand) => {
-      const { exitCode, envelope } = await client([subcommand], { stdin: '{}' })
-      const error = 'invalid adapter action: action.kind is required'
-      expect({ exitCode, envelope }).toEqual({
-        exitCode: 1,
-        envelope: { ok: false, error: { message: error, status_code: 400, body: JSON.stringify({ error }) } },
-      })
-    },
-  )
-
   test('empty standard input is a failure that says what was expected', async () => {
     const { exitCode, envelope } = await client(['act'])
     expect(exitCode).toBe(1)
@@ -224,15 +203,6 @@ describe('wait', () => {
   test('an unknown id is a failure, exit code 1', async () => {
     const { exitCode, envelope } = await client(['wait', 'nobody'])
     expect({ exitCode, status: envelope.error?.status_code }).toEqual({ exitCode: 1, status: 404 })
-  })
-
-  test('no ids are a usage error, exit code 2', async () => {
-    const { exitCode, envelope } = await client(['wait'])
-    expect({ exitCode, ok: envelope.ok, status: envelope.error?.status_code }).toEqual({
-      exitCode: 2,
-      ok: false,
-      status: 0,
-    })
   })
 
   test('asks again at the interval where the service does not hold requests', async () => {
@@ -425,6 +395,7 @@ describe('the command line', () => {
     [['submit', 'graph.json', 'b'], 'unexpected argument "b" for submit (see submit --help)'],
     [['submit', 'graph.json', '--file', 'b'], 'two files: graph.json and --file b'],
     [['get'], 'no task id: give it as argument'],
+    [['wait'], 'no task ids: give them as arguments or with --task-ids a,b'],
     [['delete'], 'no task ids: give them as arguments or with --task-ids a,b'],
     [
       ['wait', 'a', '--timeout', 'soon'],
@@ -492,11 +463,6 @@ describe('get', () => {
     const record = await control.ended(id)
     const { exitCode, envelope } = await client(['get', id])
     expect({ exitCode, envelope: envelope as object }).toEqual({ exitCode: 0, envelope: { ok: true, data: record } })
-  })
-
-  test('of an unknown task is a failure, exit code 1', async () => {
-    const { exitCode, envelope } = await client(['get', 'nobody'])
-    expect({ exitCode, status: envelope.error?.status_code }).toEqual({ exitCode: 1, status: 404 })
   })
 })
 

@@ -4,9 +4,7 @@ import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import { type Control, startControl } from '../support/control.ts'
-import { pidFrom } from '../support/pid-file.ts'
 import { type TempDir, tempDir } from '../support/temp.ts'
-import { isAlive } from '../support/until.ts'
 
 const KILL_GRACE_MS = 200
 const MIB = 1024 * 1024
@@ -176,10 +174,6 @@ describe('stdin', () => {
     expect(await call('count', { stdin: `${stdin}x` })).toMatchObject(failure(error, 'invalid_input'))
     expect((await call('count', { stdin: '€'.repeat(MIB / 2) })).runtime?.error?.code).toBe('invalid_input')
   })
-
-  test('that is never read holds up nobody', async () => {
-    expect(outputOf(await call('deaf', { stdin: 'x'.repeat(MIB) }))).toBe('done\n')
-  })
 })
 
 describe('parameters', () => {
@@ -213,8 +207,6 @@ describe('parameters', () => {
 })
 
 describe('processes', () => {
-  const pidIn = (name: string) => pidFrom(join(temp.path, name))
-
   test('see a minimal environment with the name of the attempt, nothing of the service', async () => {
     const output = outputOf(await call('env-of', { dir: '/' }))
     const names = output
@@ -224,19 +216,5 @@ describe('processes', () => {
       .filter((name) => name !== 'PWD' && name !== 'OLDPWD' && name !== 'SHLVL' && name !== '_')
     expect(names.sort()).toEqual(['HOME', 'LANG', 'PATH', 'TASKMILL_ATTEMPT', 'TMPDIR', 'USER'])
     expect(output).not.toContain('sesame')
-  })
-
-  test('end with a cancel, the whole group, by KILL where TERM does not help', async () => {
-    using dir = tempDir()
-    await control.submit([{ id: 'cancelled', type: 'cli-skills', tool_name: 'linger', params: { dir: dir.path } }])
-    const pids = [await pidFrom(join(dir.path, 'leader')), await pidFrom(join(dir.path, 'child'))]
-    await control.fetch('/tasks/cancelled/cancel', { method: 'POST' })
-    expect((await control.ended('cancelled')).status).toBe('cancelled')
-    expect(await Promise.all(pids.map(isAlive))).toEqual([false, false])
-  })
-
-  test('that are left over end with their task', async () => {
-    expect((await call('leave', { dir: temp.path })).status).toBe('success')
-    expect(await isAlive(await pidIn('left'))).toBe(false)
   })
 })

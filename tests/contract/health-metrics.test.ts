@@ -116,6 +116,7 @@ describe('metrics', () => {
     using gate = new Gate()
     await control.submit([gate.task('running'), noop('waiting', 'running')])
     await control.reached('running', 'running')
+    expect((await control.post({ tasks: [noop('running')] })).status).toBe(409)
     expect(await control.metrics()).toMatchObject({ tasks_total: 2, tasks_running: 1, tasks_succeeded: 0 })
     using shut = new Gate()
     shut.open(500)

@@ -232,7 +232,7 @@ describe('SIGTERM', () => {
     await before.submit([gate.task('busy', { retry: 1 })])
     await arrived(1)
     expect(await before.stop()).toBe(0)
-    expect(state().busy).toMatchObject({ status: 'pending', attempt: 1 })
+    expect(state().busy).toMatchObject({ status: 'pending', run_status: 'accepted', attempt: 1 })
     for (const field of ['finished_at', 'result', 'error']) expect(state().busy).not.toHaveProperty(field)
 
     gate.open(500)

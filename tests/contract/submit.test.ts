@@ -218,61 +218,11 @@ describe('check 7: every task type must be a registered executor type', () => {
       expect(await control.ended(`legacy-${type}`)).toMatchObject({ type: 'os', tool_name: type })
     },
   )
-
-  test('the dotted type os.noop is accepted and split', async () => {
-    await control.submit([{ id: 'dotted-type', type: 'os.noop' }])
-    expect(await control.ended('dotted-type')).toMatchObject({ type: 'os', tool_name: 'noop', status: 'success' })
-  })
-
-  test('tool_name may carry its category', async () => {
-    await control.submit([{ id: 'dotted-tool', type: 'os', tool_name: 'os.noop' }])
-    expect(await control.ended('dotted-tool')).toMatchObject({ type: 'os', tool_name: 'noop', status: 'success' })
-  })
 })
 
 describe('order of checks', () => {
-  /** A graph with a fault for each of the checks 1 and 3 to 7. The fault of an earlier check stands later in the list. */
-  const faulty = (mended: number) => [
-    { id: 'odd', type: mended >= 7 ? 'noop' : 'odd-type' },
-    ...(mended >= 6 ? [] : [noop('x', { depends_on: ['y'] }), noop('y', { depends_on: ['x'] })]),
-    ...(mended >= 5 ? [] : [noop('lost', { depends_on: ['ghost'] })]),
-    ...(mended >= 4 ? [] : [noop('odd')]),
-    ...(mended >= 3 ? [] : [{ type: 'noop' }]),
-    ...(mended >= 1 ? [] : [noop('last', { retry: 'x' })]),
-  ]
-
-  test.each([
-    [0, 'invalid JSON: '],
-    [1, 'task id is required'],
-    [3, 'duplicate task id: odd'],
-    [4, 'task lost depends on unknown task ghost'],
-    [5, 'cycle detected in task graph'],
-    [6, 'unknown task type: odd-type'],
-  ])('each check runs over the whole graph before the next begins (mended up to %d)', async (mended, text) => {
-    expect(await refused({ tasks: faulty(mended) })).toStartWith(text)
-  })
-
   test('check 1 comes before check 2', async () => {
     expect(await refused('{"tasks": []')).toStartWith('invalid JSON: ')
-  })
-
-  test('among several faults of one check the first in array order is named', async () => {
-    expect(await refused({ tasks: [noop('a', { timeout: 'x' }), noop('b', { retry: 'x' })] })).toContain(
-      'tasks[0].timeout',
-    )
-    expect(await refused({ tasks: [noop('a', { retry: -1 }), { id: 'b' }, { type: 'noop' }] })).toContain(
-      'task a: retry',
-    )
-    expect(await refused({ tasks: [{ id: 'b' }, { type: 'noop' }] })).toContain('task b: type is required')
-    expect(await refused({ tasks: [noop('a'), noop('b'), noop('b'), noop('a')] })).toContain('duplicate task id: b')
-    const both = [noop('a', { depends_on: ['a'] }), noop('b', { depends_on: ['ghost'] })]
-    expect(await refused({ tasks: both })).toContain('task a cannot depend on itself')
-    expect(await refused({ tasks: both.reverse() })).toContain('task b depends on unknown task ghost')
-    const types = [
-      { id: 'a', type: 'zzz' },
-      { id: 'b', type: 'aaa' },
-    ]
-    expect(await refused({ tasks: types })).toContain('unknown task type: zzz')
   })
 
   test('nothing of a refused graph is stored', async () => {

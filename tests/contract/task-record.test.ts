@@ -97,6 +97,7 @@ describe('fields of a task', () => {
     )
     expect(task.status).toBe('running')
     expect(task.attempt).toBeGreaterThanOrEqual(1)
+    expect(task.runtime).toMatchObject({ status: 'accepted', error: { code: 'invalid_input' } })
     expect(task).not.toHaveProperty('error')
     expect((await control.fetch('/tasks/resting', { method: 'DELETE' })).status).toBe(204)
   })
@@ -126,6 +127,7 @@ describe('fields of a task', () => {
     expect(started!).toBeGreaterThanOrEqual(created!)
     expect(finished!).toBeGreaterThanOrEqual(started! + 15)
     expect(updated!).toBeGreaterThanOrEqual(finished!)
+    expect(task.runtime!.duration_ms).toBe(finished! - Date.parse(task.runtime!.started_at!))
   })
 
   test('retry is 0 by default', async () => {
@@ -154,9 +156,12 @@ describe('params and input', () => {
     expect(task.input).toEqual(params)
   })
 
-  test('where both are given, input counts', async () => {
-    const task = await control.run({ type: 'noop', params: { message: 'params' }, input: { message: 'input' } })
-    expect(task.result).toMatchObject({ message: 'input' })
+  test('where both are given, input counts, and the record keeps all that was given', async () => {
+    const given = { params: { message: 'params' }, input: { message: 'input' } }
+    const more = { depends_on: [], timeout: 0, annotations: { who: 'me' } }
+    expect(await control.run({ type: 'noop', ...given, ...more })).toMatchObject({
+      ...{ ...given, ...more, result: { message: 'input' } },
+    })
   })
 
   test('a task of the newer form takes its input from params as well', async () => {

@@ -4,7 +4,6 @@
  */
 import { describe, expect, test } from 'bun:test'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
-import { cancelTasks } from '../../../control/operations/cancel.ts'
 import { Scheduler } from '../../../control/scheduler/scheduler.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import { silentLog } from '../../../shared/logs/log.ts'
@@ -16,8 +15,6 @@ import { ScriptedExecutor } from '../../support/scripted-executor.ts'
 const COUNT = 10_000
 const tasksOf = (prefix: string, more: object = {}) =>
   Array.from({ length: COUNT }, (_, i) => ({ id: `${prefix}${i}`, type: 'test', ...more }))
-
-const keeper = { assertWritableWithReserve: () => {}, kept: async () => {} }
 
 describe('a cancel of a graph', () => {
   function world() {
@@ -50,33 +47,5 @@ describe('a cancel of a graph', () => {
     expect(await step.value.skipped).toEqual([])
     expect(cancelled.length).toBe(2 * COUNT)
     expect(executor.starts.length).toBe(started)
-  })
-
-  test('gives each task and its status, and ends with all of them ended', async () => {
-    const { store, executor, scheduler, graph } = world()
-    await Bun.sleep(0)
-    const running = executor.executing
-    expect(running).toBe(3)
-    const [first] = graph.tasks
-    const entries = await cancelTasks({ store, scheduler, keeper }, { graph_id: graph.id })
-    expect(entries.map(({ id }) => id)).toEqual(graph.tasks.map(({ id }) => id))
-    expect(entries.filter(({ status }) => status === 'cancelling').length).toBe(running)
-    expect(entries.filter(({ status }) => status === 'cancelled').length).toBe(2 * COUNT - running)
-    expect(entries[0]).toEqual({ id: first!.id, status: 'cancelling' })
-    while (graph.live > 0) await new Promise(setImmediate)
-    expect(graph.tasks.every(({ status }) => status === 'cancelled')).toBe(true)
-  })
-
-  test('of one task gives those that are skipped by it after it', async () => {
-    const { store, scheduler } = world()
-    acceptGraph(store, [
-      { id: 'a', type: 'test' },
-      { id: 'b', type: 'test', depends_on: ['a'] },
-    ])
-    const entries = await cancelTasks({ store, scheduler, keeper }, { task_ids: ['a'] })
-    expect(entries).toEqual([
-      { id: 'a', status: 'cancelled' },
-      { id: 'b', status: 'skipped' },
-    ])
   })
 })

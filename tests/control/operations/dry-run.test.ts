@@ -232,28 +232,6 @@ describe('a dry run', () => {
     ])
   })
 
-  test('shows waves, the longest chain and warnings of a valid graph', async () => {
-    const { dry } = world()
-    const found = await dry(
-      textOf([
-        task('last', { depends_on: ['left', 'right'] }),
-        task('left', { depends_on: ['first'] }),
-        task('right', { depends_on: ['middle'] }),
-        task('middle', { depends_on: ['first'] }),
-        task('first'),
-        { id: 'nap', type: 'sleep', params: { duration_ms: 'long' }, continue_on_error: true },
-      ]),
-    )
-    expect(found).toEqual({
-      valid: true,
-      errors: [],
-      warnings: [{ task_id: 'nap', message: expect.stringContaining('duration_ms') }],
-      waves: [['first', 'nap'], ['left', 'middle'], ['right'], ['last']],
-      critical_path: ['first', 'middle', 'right', 'last'],
-      runtime: {},
-    })
-  })
-
   const nap = (id: string, more: object = {}) => ({ id, type: 'sleep', params: { duration_ms: 'long' }, ...more })
   const $from = { $from: 'a' }
 
@@ -301,13 +279,6 @@ describe('a dry run', () => {
     expect([errors.map(({ task_id }) => task_id), warnings.length]).toEqual([['last'], 100])
   })
 
-  test('names at most 1,000 faults', async () => {
-    const { dry } = world()
-    const found = await dry(textOf(Array.from({ length: 1_001 }, (_, i) => task(`t${i}`, { retry: -1 }))))
-    expect(found).toMatchObject({ valid: false, truncated: true })
-    expect(found.errors).toHaveLength(1_000)
-  })
-
   test('suggests parameters for the first unknown names, and leaves time for I/O', async () => {
     const letters = (seed: number, length: number) =>
       Array.from({ length }, (_, i) => String.fromCharCode(97 + ((seed * (i + 7) + i * i) % 26))).join('')
@@ -350,25 +321,6 @@ describe('a dry run', () => {
     ])
     expect(messagesOf(await dry(textOf(pairs.flat())))).toHaveLength(10)
   })
-
-  test('keeps nothing and evicts nothing', async () => {
-    const { store, dry, refusalOf } = world()
-    const old = Array.from({ length: MAX_TASKS }, (_, i) => task(`old${i}`))
-    expect(await refusalOf(textOf(old))).toBeUndefined()
-    await until(
-      () => store.endedTaskCount,
-      (count) => count === MAX_TASKS,
-    )
-    const { seq } = store
-    const ordinal = store.nextOrdinal()
-    for (const body of [textOf([task('new')]), textOf([task('old0')]), textOf(old), textOf([{}])]) await dry(body)
-    expect({ seq: store.seq, tasks: store.taskCount, graphs: [...store.graphs].length }).toEqual({
-      ...{ seq, tasks: MAX_TASKS, graphs: 1 },
-    })
-    expect(store.nextOrdinal()).toBe(ordinal + 1)
-    expect(store.get('old0')).toBeDefined()
-    expect(store.get('new')).toBeUndefined()
-  })
 })
 
 describe('plans of delegated tasks', () => {
@@ -386,18 +338,6 @@ describe('plans of delegated tasks', () => {
       return { error: `planned ${input}` }
     },
   }
-
-  test('are part of the answer, and refusals too', async () => {
-    const { dry } = world(remote)
-    const tasks = ['x', 'refuse', 'break'].map((params) => ({ id: `__${params}__`, type: 'remote', params }))
-    expect((await dry(textOf([...tasks, { id: 'other', type: 'noop' }, { id: 'bad', type: 'shel' }]))).runtime).toEqual(
-      {
-        __x__: { error: 'planned x' },
-        __refuse__: { error: 'no such host' },
-        __break__: { error: 'broke' },
-      },
-    )
-  })
 
   test('are asked for 100 tasks, 8 at a time', async () => {
     const { dry } = world(remote)

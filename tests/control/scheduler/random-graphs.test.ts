@@ -240,45 +240,6 @@ function unstartedOf({ attempt, startedAt, rare: { attempts, reused_from: reused
 describe('random graphs', () => {
   const concurrency = fc.integer({ min: 1, max: 6 })
 
-  test('run every task as its script and its dependencies have it', async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        scriptedGraphs({ maxGraphs: 3, maxTasks: 16, maxRetry: 0 }),
-        concurrency,
-        async (graphs, limit) => {
-          const run = await new Run(graphs, limit).toItsEnd()
-          run.expectSound()
-        },
-      ),
-      { numRuns: 150 },
-    )
-  })
-
-  test('run failing tasks again, as often as they may be', async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        scriptedGraphs({ maxGraphs: 6, maxTasks: 12, maxRetry: 2 }),
-        concurrency,
-        async (graphs, limit) => {
-          const run = await new Run(graphs, limit).toItsEnd()
-          run.expectSound()
-        },
-      ),
-      { numRuns: 8 },
-    )
-  })
-
-  test('stay sound when tasks are deleted in the middle', async () => {
-    const graphs = scriptedGraphs({ maxGraphs: 2, maxTasks: 16, maxRetry: 0 })
-    await fc.assert(
-      fc.asyncProperty(graphs, concurrency, interferences('delete'), async (submitted, limit, doings) => {
-        const run = await new Run(submitted, limit, doings).toItsEnd()
-        run.expectSound()
-      }),
-      { numRuns: 200 },
-    )
-  })
-
   test('stay sound when tasks are cancelled and deleted in the middle', async () => {
     const graphs = scriptedGraphs({ maxGraphs: 2, maxTasks: 16, maxRetry: 0 })
     await fc.assert(
@@ -291,7 +252,7 @@ describe('random graphs', () => {
   })
 
   test('stay sound when tasks between two attempts are deleted', async () => {
-    const graphs = scriptedGraphs({ maxGraphs: 4, maxTasks: 12, maxRetry: 1 })
+    const graphs = scriptedGraphs({ maxGraphs: 4, maxTasks: 12, maxRetry: 2 })
     await fc.assert(
       fc.asyncProperty(graphs, concurrency, interferences('delete', 'cancel'), async (submitted, limit, doings) => {
         const run = await new Run(submitted, limit, doings).toItsEnd()

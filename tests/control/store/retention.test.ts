@@ -55,23 +55,6 @@ describe('a sweep', () => {
     expect(store.taskCount).toBe(1)
   })
 
-  test('counts from the end of the whole graph', () => {
-    using w = world()
-    const { store, retention, accept } = w
-    const graph = accept('early', 'late')
-    const [early, late] = graph.tasks
-    store.apply({ kind: 'attempt-started', task: early!, at: 1 })
-    store.apply({ kind: 'ended', task: early!, at: 1, ending: { status: 'success', result: null } })
-    retention.sweep(10 * HOUR_MS)
-    expect(ids(store)).toEqual(['early', 'late'])
-    store.apply({ kind: 'attempt-started', task: late!, at: 10 * HOUR_MS })
-    store.apply({ kind: 'ended', task: late!, at: 10 * HOUR_MS, ending: { status: 'success', result: null } })
-    retention.sweep(11 * HOUR_MS - 1)
-    expect(ids(store)).toEqual(['early', 'late'])
-    retention.sweep(11 * HOUR_MS)
-    expect(ids(store)).toEqual([])
-  })
-
   test('frees the ids and the memory', async () => {
     using w = world()
     const { store, retention, accept } = w
@@ -147,19 +130,6 @@ describe('bytes', () => {
 })
 
 describe('room', () => {
-  test('is made by letting go of the graphs that ended first', () => {
-    using w = world({ maxStoredTasks: 5 })
-    const { store, retention, accept } = w
-    const [a, b, c] = [accept('a1', 'a2'), accept('b1'), accept('c1', 'c2')]
-    end(store, c, 10)
-    end(store, a, 20)
-    retention.makeRoom(1)
-    expect(ids(store)).toEqual(['a1', 'a2', 'b1'])
-    retention.makeRoom(3)
-    expect(ids(store)).toEqual(['b1'])
-    expect(b.live).toBe(1)
-  })
-
   test('that cannot be made is refused, and nothing goes that need not', () => {
     using w = world({ maxStoredTasks: 3 })
     end(w.store, w.accept('ended'), 1)
@@ -178,16 +148,6 @@ describe('room', () => {
     w.store.apply({ kind: 'deleted', task: graph.tasks[0]!, at: 1 })
     expect(w.store.taskCount).toBe(1)
     expect(() => w.retention.makeRoom(1)).not.toThrow()
-  })
-})
-
-describe('a graph with more tasks than may be kept', () => {
-  test('is refused for good, also while nothing is kept', () => {
-    using w = world({ maxStoredTasks: 3 })
-    const refusal = 'the graph has 4 tasks, but at most 3 are kept (--max-stored-tasks): split it, or raise the limit'
-    expect(() => w.retention.makeRoom(4)).toThrow(refusal)
-    expect(() => w.retention.checkSize(4)).toThrow(refusal)
-    expect(() => w.retention.checkSize(3)).not.toThrow()
   })
 })
 

@@ -286,16 +286,6 @@ describe('a claim', () => {
     expect(store.taskIn(old, 'other')).toBeUndefined()
   })
 
-  test('gives the ended task back when its graph is refused after all', () => {
-    const store = new TaskStore()
-    const old = endedGraph(store, 'a')
-    const graph = graphOf(named('a', 'b'))
-    runSync(store.claim(graph))
-    store.unclaim(graph)
-    expect(store.get('a')).toBe(taskIn(old, 'a'))
-    expect(store.get('b')).toBeUndefined()
-  })
-
   test('may pause, and meanwhile the ended task can be deleted for good', () => {
     for (const isAccepted of [true, false]) {
       const store = new TaskStore()
