@@ -227,6 +227,12 @@ describe('output beyond 1 MiB', () => {
     expect(stderr).toHaveLength(MIB)
     expect(rest).toMatchObject({ stdout: '', truncated: true, stdout_truncated: false, stderr_truncated: true })
   })
+
+  test('exactly 1 MiB is not cut', async () => {
+    const { stdout, ...rest } = resultOf(await script(`head -c ${MIB} /dev/zero | tr '\\0' x`))
+    expect(stdout).toHaveLength(MIB)
+    expect(rest).toMatchObject({ truncated: false, stdout_truncated: false, stderr_truncated: false })
+  })
 })
 
 describe('ends of processes', () => {
