@@ -108,11 +108,45 @@ describe('the view of the host', () => {
   })
 })
 
-test('the example of docs/sandbox.md is the list of such a task', () => {
-  const page = readFileSync(join(import.meta.dir, '../../../docs/sandbox.md'), 'utf8')
-  const [, example] = /```text\n(freeze [^`]+)```/.exec(page)!
-  const lines = example!.trim().split('\n')
-  expect(linesOf({ workspace, masks: ['/data', '/home'] })).toEqual(lines.map((line) => line.replace(/ {2,}.*/, '')))
+test('the view of the host is this list', () => {
+  expect(linesOf({ workspace, masks: ['/data', '/home'] })).toEqual([
+    'freeze /',
+    'tmpfs /dev mode=0755,size=512m,nr_inodes=65536',
+    'dir dev 0755',
+    'mountpoint /dev/null dev/null',
+    'mountpoint /dev/zero dev/zero',
+    'mountpoint /dev/full dev/full',
+    'mountpoint /dev/random dev/random',
+    'mountpoint /dev/urandom dev/urandom',
+    'mountpoint /dev/tty dev/tty',
+    'symlink /proc/self/fd dev/fd',
+    'symlink /proc/self/fd/0 dev/stdin',
+    'symlink /proc/self/fd/1 dev/stdout',
+    'symlink /proc/self/fd/2 dev/stderr',
+    'symlink pts/ptmx dev/ptmx',
+    'dir dev/pts 0755',
+    'dir dev/shm 0755',
+    'dir tmp 1777',
+    'dir shm 1777',
+    'dir empty 0755',
+    'dir cover-1 0755',
+    'mountpoint /data/tasks/1/workspace cover-1/tasks/1/workspace',
+    'remount . ro,nosuid,nodev,noexec',
+    'mask /data cover-1',
+    'bind workspace /data/tasks/1/workspace /data/tasks/1/workspace keep,nosuid,nodev',
+    'bind devices dev /dev same',
+    'bind-try devices /dev/null /dev/null ro,keep,nosuid,noexec',
+    'bind-try devices /dev/zero /dev/zero ro,keep,nosuid,noexec',
+    'bind-try devices /dev/full /dev/full ro,keep,nosuid,noexec',
+    'bind-try devices /dev/random /dev/random ro,keep,nosuid,noexec',
+    'bind-try devices /dev/urandom /dev/urandom ro,keep,nosuid,noexec',
+    'bind-try devices /dev/tty /dev/tty ro,keep,nosuid,noexec',
+    'devpts /dev/pts newinstance,ptmxmode=0666,mode=620',
+    'bind devices shm /dev/shm nosuid,nodev,noexec',
+    'mask /home empty',
+    'proc /proc',
+    'bind-try tmp tmp /tmp nosuid,nodev',
+  ])
 })
 
 describe('the view of a root', () => {
