@@ -283,10 +283,7 @@ describe.each(Object.keys(CALLS))('%s', (name) => {
     const controller = new AbortController()
     const calling = call(new Taskmill({ url: server.url }), controller.signal)
     calling.catch(() => {})
-    await until(
-      () => server.times.length,
-      (count) => count === 1,
-    )
+    await until(() => server.times.length, 1)
     const reason = new Error('enough')
     controller.abort(reason)
     expect(await failureOf(calling)).toBe(reason as TaskmillError)

@@ -60,10 +60,7 @@ test('of a killed test process nothing is left either', async () => {
   expect(processesOf(home).length).toBeGreaterThan(3)
   child.kill('SIGKILL')
   await noProcessesOf(home)
-  await until(
-    () => existsSync(home),
-    (isThere) => !isThere,
-  )
+  await until(() => existsSync(home), false)
 })
 
 test('a kill at any moment of the start leaves nothing', async () => {
@@ -107,16 +104,10 @@ test('of a test that took too long nothing is left', async () => {
   const env = { ...testEnvironment(), TASKMILL_BIN: await executables(), TMPDIR: mills }
   const command = [process.execPath, 'test', './late.test.ts']
   const child = Bun.spawn(command, { cwd: temp.path, env, stdin: 'ignore', stdout: 'ignore', stderr: 'pipe' })
-  const home = await until(
-    () => readdirSync(mills).find((name) => name.startsWith('taskmill-'))!,
-    (name) => name !== undefined,
-  )
+  const home = await until(() => readdirSync(mills).find((name) => name.startsWith('taskmill-'))!)
   expect(await new Response(child.stderr).text()).toContain('timed out')
   await noProcessesOf(join(mills, home))
-  await until(
-    () => existsSync(join(mills, home)),
-    (isThere) => !isThere,
-  )
+  await until(() => existsSync(join(mills, home)), false)
 })
 
 test('mills do not know each other', async () => {
@@ -154,10 +145,7 @@ test.each<[MillOptions, string]>([
   const child = Bun.spawn([process.execPath, '-e', script], { env, stdin: 'ignore', stdout: 'pipe', stderr: 'inherit' })
   expect(await new Response(child.stdout).text()).toContain(message)
   await child.exited
-  await until(
-    () => readdirSync(temp.path),
-    (left) => left.length === 0,
-  )
+  await until(() => readdirSync(temp.path).length, 0)
   await noProcessesOf(temp.path)
 })
 

@@ -356,9 +356,8 @@ describe('as everywhere', () => {
     const trace = `trace-${newId()}`
     const response = await post('actions', { action: { kind: 'noop' } }, { 'x-trace-id': trace })
     expect(response.headers.get('x-trace-id')).toBe(trace)
-    const accepted = await until(
-      () => control.log.find(({ msg, trace_id }) => msg === 'graph accepted' && trace_id === trace),
-      (line) => line !== undefined,
+    const accepted = await until(() =>
+      control.log.find(({ msg, trace_id }) => msg === 'graph accepted' && trace_id === trace),
     )
     expect(accepted).toMatchObject({ tasks: 1 })
   })

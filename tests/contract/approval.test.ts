@@ -55,10 +55,7 @@ describe('an approval', () => {
     await using control = await startControl({ flags: ['--max-concurrency', '1'] })
     using gate = new Gate()
     await control.submit([gate.task('busy')])
-    await until(
-      () => gate.arrivals,
-      (arrivals) => arrivals === 1,
-    )
+    await until(() => gate.arrivals, 1)
     await control.submit([approval('sure', { params: { message: 'Deploy build 42?' } }), noop('deploy', after('sure'))])
     const waits = await asked(control, '/tasks/sure')
     expect(waits).toMatchObject({ status: 'pending', waiting: { reason: 'approval', detail: 'Deploy build 42?' } })
@@ -282,9 +279,8 @@ describe('an approval', () => {
     await using control = await startControl()
     await using stream = await EventStreamClient.open(`${control.url}/events`)
     await control.submit([approval('sure', { params: { message: 'Go?' }, timeout: 3_600_000 })])
-    const told = await until(
-      () => stream.events.find((event) => event.event === 'task_changed' && event.waiting?.reason === 'approval'),
-      (event) => event !== undefined,
+    const told = await until(() =>
+      stream.events.find((event) => event.event === 'task_changed' && event.waiting?.reason === 'approval'),
     )
     const { waiting } = await control.get('sure')
     expect(told).toMatchObject({ task_id: 'sure', status: 'pending', waiting: waiting as object })
@@ -439,10 +435,7 @@ test('a timeout counts from when the task is ready, not from its submission', as
   await using control = await startControl()
   using gate = new Gate()
   await control.submit([gate.task('busy'), approval('sure', { ...after('busy'), timeout: 300 })])
-  await until(
-    () => gate.arrivals,
-    (arrivals) => arrivals === 1,
-  )
+  await until(() => gate.arrivals, 1)
   const submitted = Date.parse((await control.get('sure')).created_at)
   await until(
     () => Date.now(),

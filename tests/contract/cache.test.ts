@@ -94,10 +94,7 @@ describe('a task with the key of an earlier success', () => {
     using gate = new Gate()
     const tasks = ['a', 'b'].map((id) => ({ ...gate.task(id), cache: { key: 'k' } }))
     await control.submit(tasks)
-    await until(
-      () => gate.arrivals,
-      (arrivals) => arrivals === 2,
-    )
+    await until(() => gate.arrivals, 2)
     gate.open()
     for (const task of await control.allEnded()) expect(task.reused_from).toBeUndefined()
   })

@@ -45,10 +45,7 @@ test('a graph that has ended is called back for, once, with how it ended', async
     'x-taskmill-delivery': `${graph_id}-graph_ended`,
   })
   expect(headers.has('x-taskmill-signature')).toBe(false)
-  await until(
-    () => control.log.find(({ msg }) => msg === 'callback delivered'),
-    (line) => line !== undefined,
-  )
+  await until(() => control.log.find(({ msg }) => msg === 'callback delivered'))
   const line = control.log.find(({ msg }) => msg === 'callback delivered')
   expect(line).toMatchObject({
     graph_id,
@@ -194,10 +191,7 @@ test('a receiver that fails, redirects, hangs up or is not there gets it again, 
   await control.post({ callback: { url: receiver.url }, tasks: [noop] })
   const received = await receiver.has(3)
   expect(new Set(received.map(({ headers }) => headers.get('x-taskmill-delivery'))).size).toBe(1)
-  await until(
-    () => control.log.filter(({ msg }) => String(msg).startsWith('callback')),
-    (lines) => lines.length === 3,
-  )
+  await until(() => control.log.filter(({ msg }) => String(msg).startsWith('callback')).length, 3)
   expect(control.log.filter(({ msg }) => String(msg).startsWith('callback'))).toMatchObject([
     { msg: 'callback failed', cause: 'answered 503', retry_in_ms: 1_000 },
     { msg: 'callback failed', cause: 'answered 307', retry_in_ms: 2_000 },
@@ -232,11 +226,7 @@ test('what is no HTTP, or closes, counts as a failure and no more', async () => 
 })
 
 describe('over TLS', () => {
-  const ended = (control: Control) =>
-    until(
-      () => control.log.find(({ msg }) => String(msg).startsWith('callback')),
-      (line) => line !== undefined,
-    )
+  const ended = (control: Control) => until(() => control.log.find(({ msg }) => String(msg).startsWith('callback')))
 
   test('the certificate is checked; NODE_EXTRA_CA_CERTS adds an authority', async () => {
     using temp = tempDir()
@@ -295,15 +285,9 @@ describe('survives', () => {
       },
     })
     await using second = await restart(first)
-    await until(
-      () => received,
-      ({ length }) => length === 2,
-    )
+    await until(() => received.length, 2)
     expect(received.sort()).toEqual(['graph_ended', 'task_failed'])
-    await until(
-      () => second.log.filter(({ msg }) => msg === 'callback delivered').length,
-      (count) => count === 2,
-    )
+    await until(() => second.log.filter(({ msg }) => msg === 'callback delivered').length, 2)
     await using third = await restart(second)
     await third.submit([{ ...noop, id: 'later' }])
     await third.ended('later')

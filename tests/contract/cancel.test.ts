@@ -129,10 +129,7 @@ test('a second cancel changes nothing', async () => {
   const [isDeaf, mayEnd] = [`${patient.cwd}/deaf`, `${patient.cwd}/end`]
   const script = `trap "" TERM; : > ${isDeaf}; ${waitFor(mayEnd)}`
   await patient.submit([{ id: named, type: 'shell', params: { script } }])
-  await until(
-    () => Bun.file(isDeaf).exists(),
-    (exists) => exists,
-  )
+  await until(() => Bun.file(isDeaf).exists())
   try {
     const answers = [await cancel(named, patient), await cancel(named, patient)]
     expect(answers.map(({ tasks }) => tasks[0]?.status)).toEqual(['cancelling', 'cancelling'])

@@ -191,10 +191,7 @@ describe('through a kill of the service', () => {
     await before.submit([task])
     const follow = await following(['logs', task.id, '-f'], before.url)
     await until(follow.stderr, (shown) => shown === '1\n')
-    await until(
-      () => Bun.file(once).exists(),
-      (isThere) => isThere,
-    )
+    await until(() => Bun.file(once).exists())
     await before.stop('SIGKILL')
     await using _after = await startControl(options)
     await until(follow.stderr, (shown) => shown.endsWith('\n2\n'))

@@ -194,10 +194,7 @@ describe('up', () => {
     expect(place.started()).toEqual([])
 
     const { child, stdout } = spawned(bin, ['up', ...place.flags], place.env)
-    await until(
-      () => existsSync(place.paths.record) && place.started().length === 2,
-      (isStarted) => isStarted,
-    )
+    await until(() => existsSync(place.paths.record) && place.started().length === 2)
     child.kill('SIGTERM')
     expect(await child.exited).toBe(143)
     expect(JSON.parse(await stdout).error.message).toBe('interrupted by SIGTERM')
@@ -256,10 +253,7 @@ describe('up', () => {
     await using place = await upPlace()
     const bin = dirname(await binary('taskmill'))
     const { child } = spawned(bin, ['up', '--foreground', ...place.flags], place.env)
-    await until(
-      () => place.client(['status']).then(({ exitCode }) => exitCode),
-      (exitCode) => exitCode === 0,
-    )
+    await until(() => place.client(['status']).then(({ exitCode }) => exitCode), 0)
     expect((await place.client(['down'])).envelope.data).toMatchObject({ stopped: true })
     expect(await child.exited).toBe(0)
   })
@@ -312,10 +306,7 @@ describe('down', () => {
       stdin: JSON.stringify({ tasks: [{ id: 'long', type: 'runtime.script', params: { script } }] }),
     })
     expect(submitted.exitCode).toBe(0)
-    await until(
-      () => existsSync(begun),
-      (isThere) => isThere,
-    )
+    await until(() => existsSync(begun))
     const down = await place.client(['down', '--timeout', '0s'])
     expect(down.envelope.data).toMatchObject({ stopped: true, running: { attempts: 1, runtime_tasks: 1 } })
     expect(down.stderr).toContain('1 task of the runtime service runs on without the services')

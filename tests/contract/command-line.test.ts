@@ -37,10 +37,7 @@ async function serving(args: readonly string[], env: Env, use: (url: string) => 
     for await (const chunk of child.stdout) log += decoder.decode(chunk, { stream: true })
   })()
   try {
-    const url = await until(
-      () => (child.exitCode === null ? /"url":"([^"]+)"/.exec(log)?.[1] : 'ended'),
-      (found) => found !== undefined,
-    )
+    const url = await until(() => (child.exitCode === null ? /"url":"([^"]+)"/.exec(log)?.[1] : 'ended'))
     if (url === 'ended') throw new Error(`control did not start: ${await stderr}`)
     await use(url!)
     child.kill('SIGTERM')
@@ -112,10 +109,7 @@ describe('variables', () => {
       const tasks = ['first', 'second'].map((id) => ({ id, type: 'sleep', params: { duration_ms: 600_000 } }))
       const accepted = await fetch(`${url}/tasks`, { method: 'POST', body: JSON.stringify({ tasks }) })
       expect(accepted.status).toBe(202)
-      await until(
-        () => existsSync(join(env.SERVICE_DATA_DIR, 'state.json')),
-        (isThere) => isThere,
-      )
+      await until(() => existsSync(join(env.SERVICE_DATA_DIR, 'state.json')))
       const listed = (await (await fetch(`${url}/tasks`)).json()) as { status: string }[]
       expect(listed.map((task) => task.status)).toEqual(['running', 'pending'])
     })

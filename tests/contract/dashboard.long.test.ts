@@ -92,10 +92,7 @@ describe.skipIf(withoutChromium !== undefined)(
         await page.goto(`${control.url}/${hash}`, { waitUntil: 'commit' })
         await page.locator('.top .brand').waitFor()
         const painted = `performance.getEntriesByName('first-contentful-paint').length`
-        await until(
-          () => page.evaluate(painted),
-          (count) => count === 1,
-        )
+        await until(() => page.evaluate(painted), 1)
         expect(await violations(page)).toEqual([])
         await page.evaluate(`void (globalThis.painted = document.querySelector('main'))`)
         const shown = async () => ({
@@ -107,10 +104,7 @@ describe.skipIf(withoutChromium !== undefined)(
         const before = await shown()
         held.resolve()
         const keys = page.getByRole('dialog', { name: 'Keys' })
-        await until(
-          () => page.keyboard.press('?').then(() => keys.count()),
-          (count) => count === 1,
-        )
+        await until(() => page.keyboard.press('?').then(() => keys.count()), 1)
         await page.keyboard.press('Escape')
         await keys.waitFor({ state: 'detached' })
         expect(await page.evaluate(`document.querySelector('main') === globalThis.painted`)).toBe(true)
@@ -154,10 +148,7 @@ describe.skipIf(withoutChromium !== undefined)(
       await page.locator('.top .brand').waitFor()
       await fault.waitFor({ state: 'hidden' })
       const passTime = `document.getAnimations().forEach((animation) => animation.finish())`
-      await until(
-        () => page.evaluate(passTime).then(() => fault.isVisible()),
-        (isVisible) => isVisible,
-      )
+      await until(() => page.evaluate(passTime).then(() => fault.isVisible()))
       await page.context().close()
       browser.complaints.splice(0)
     })
@@ -692,11 +683,7 @@ describe.skipIf(withoutChromium !== undefined)(
         ...(index >= 20 && { depends_on: [`t${index - 20}`, `t${index - 11 - (index % 7)}`] }),
       }))
       const { page, graphId } = await openGraph(tasks)
-      const allAreDrawn = () =>
-        until(
-          () => page.locator('.box').count(),
-          (count) => count === 500,
-        )
+      const allAreDrawn = () => until(() => page.locator('.box').count(), 500)
       await allAreDrawn()
       const elements = await page.evaluate(`document.querySelectorAll('.graph-view *').length`)
       expect(elements).toBeLessThan(5 * 500 + 100) // each costs time before the first frame
@@ -726,10 +713,7 @@ describe.skipIf(withoutChromium !== undefined)(
         }`)
       await page.goto(`${control.url}/#/graphs/${graphId}?task=t250`)
       await page.reload()
-      const first = (await until(
-        () => page.evaluate('globalThis.first'),
-        (found) => found !== undefined,
-      )) as { count: number; seen: number }
+      const first = (await until(() => page.evaluate('globalThis.first'))) as { count: number; seen: number }
       await box(page, 't250').and(page.locator('[aria-pressed=true]')).waitFor()
       expect(first.seen).toBeGreaterThan(20)
       expect(first.count).toBeLessThan(first.seen + 150)

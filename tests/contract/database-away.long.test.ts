@@ -37,11 +37,7 @@ withPostgres(`a database that does not answer${missing === undefined ? '' : ` ($
     return [status, performance.now() - startedAt]
   }
 
-  const isBack = (control: Control) =>
-    until(
-      async () => (await control.fetch('/readyz')).status,
-      (status) => status === 200,
-    )
+  const isBack = (control: Control) => until(async () => (await control.fetch('/readyz')).status, 200)
 
   test.each([
     ['a submission', (control: Control) => control.post({ tasks: [noop('refused')] })],
@@ -60,10 +56,7 @@ withPostgres(`a database that does not answer${missing === undefined ? '' : ` ($
       const [status, ms] = await timed(ask(control))
       expect(status).toBe(503)
       expect(ms).toBeLessThan(ANSWER_WITHIN_MS + STALL_MS)
-      await until(
-        () => control.log.some(({ msg }) => msg === 'the database is away'),
-        (isKnown) => isKnown,
-      )
+      await until(() => control.log.some(({ msg }) => msg === 'the database is away'))
       const other = () => control.post({ tasks: [noop('other')] }, { 'idempotency-key': 'other' })
       for (const again of [() => ask(control), other]) {
         const took = async () => {

@@ -59,10 +59,7 @@ describe.skipIf(missing !== undefined)(`a backup${missing === undefined ? '' : `
     }
     const { graph_id } = await control.submit(graph.tasks, { 'idempotency-key': name })
     const ended = await control.ended(`${name}-ended`)
-    await until(
-      () => Bun.file(ran).exists(),
-      (hasRun) => hasRun,
-    )
+    await until(() => Bun.file(ran).exists())
     await control.reached(`${name}-runs`, 'running')
     return { graph, graphId: graph_id, ended }
   }

@@ -96,10 +96,7 @@ describeReplicas('a database that refuses turns', (newCluster) => {
   }
 
   async function isBack({ control }: Pick<Started, 'control'>) {
-    await until(
-      async () => (await control.fetch('/readyz')).status,
-      (status) => status === 200,
-    )
+    await until(async () => (await control.fetch('/readyz')).status, 200)
     await control.submit([{ id: 'taken', type: 'os', tool_name: 'noop' }])
     expect(await control.stop()).toBe(0)
   }

@@ -53,10 +53,7 @@ withPostgres(title('control on a database'), () => {
       const [kept, gone] = [await submit(first, 'kept', receiver.url), await submit(first, 'gone', receiver.url)]
       await receiver.has(2)
       expect((await first.fetch(`/graphs/${gone}`, { method: 'DELETE' })).status).toBe(204)
-      await until(
-        () => count('callback', each.database),
-        (n) => n === 2,
-      )
+      await until(() => count('callback', each.database), 2)
       await first.stop('SIGKILL')
       isOpen = true
       const before = receiver.received.length
@@ -75,8 +72,9 @@ withPostgres(title('control on a database'), () => {
       const graphId = await submit(first, 'a', receiver.url)
       await receiver.has(1)
       await until(
-        () => postgres.run('select id from taskmill.callback where delivery is null', each.database),
-        ({ length }) => length === 1,
+        async () =>
+          (await postgres.run('select id from taskmill.callback where delivery is null', each.database)).length,
+        1,
       )
       await first.stop('SIGKILL')
       await using second = await each.replica(ANY)

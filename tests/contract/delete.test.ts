@@ -101,18 +101,12 @@ describe('a running task', () => {
     const script = 'echo $$ > pid; while [ ! -e end ]; do sleep 0.01; done; touch ended'
     await control.submit([{ id: 'process', type: 'shell', params: { script, dir: temp.path } }])
     const pidFile = join(temp.path, 'pid')
-    await until(
-      () => existsSync(pidFile) && readFileSync(pidFile, 'utf8').endsWith('\n'),
-      (isThere) => isThere,
-    )
+    await until(() => existsSync(pidFile) && readFileSync(pidFile, 'utf8').endsWith('\n'))
     await removed('process')
     const pid = Number(readFileSync(pidFile, 'utf8'))
     expect(await isAlive(pid)).toBe(true)
     writeFileSync(join(temp.path, 'end'), '')
-    await until(
-      () => isAlive(pid),
-      (alive) => !alive,
-    )
+    await until(() => isAlive(pid), false)
     expect(existsSync(join(temp.path, 'ended'))).toBe(true)
   })
 
@@ -239,10 +233,7 @@ describe('over a restart', () => {
     await before.submit([gate.task('forgotten'), noop('bystander')])
     await before.ended('bystander')
     await before.reached('forgotten', 'running')
-    await until(
-      () => gate.arrivals,
-      (arrivals) => arrivals === 1,
-    )
+    await until(() => gate.arrivals, 1)
     await removed('forgotten', before)
     expect(await before.stop()).toBe(0)
 

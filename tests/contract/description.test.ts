@@ -115,7 +115,7 @@ describe('real answers of control', () => {
         const values = valuesOf(id)
         await until(
           async () => ((await service.ask(`GET ${path}`, { values })).body as TaskRecord).waiting?.reason,
-          (reason) => reason === 'approval',
+          'approval',
         )
         await service.ask(`POST ${path}/${verb}`, { values, ...post({ who: '' }) })
         await service.ask(`POST ${path}/${verb}`, { values, ...post({ who: 'x'.repeat(70_000) }) })

@@ -197,10 +197,7 @@ describe('the answers of cancel and delete are durable too', () => {
       const isDeaf = join(dir.path, 'deaf')
       const script = `trap "" TERM; : > ${isDeaf}; while :; do sleep 0.05; done`
       await control.submit([{ id: 'stubborn', type: 'shell', params: { script } }])
-      await until(
-        () => existsSync(isDeaf),
-        (exists) => exists,
-      )
+      await until(() => existsSync(isDeaf))
       await control.fetch('/tasks/stubborn/cancel', { method: 'POST' })
       await control.stop('SIGKILL')
     }
@@ -221,10 +218,7 @@ test('what a killed service left running is ended before its tasks run again', a
   {
     await using control = await startControl({ dataDir, env: open, flags: NO_SNAPSHOT })
     await control.submit([{ id: 'nest', type: 'shell', params: { script } }])
-    await until(
-      () => existsSync(pidsFile) && readFileSync(pidsFile, 'utf8').trim().split(' ').length === 4,
-      (isWritten) => isWritten,
-    )
+    await until(() => existsSync(pidsFile) && readFileSync(pidsFile, 'utf8').trim().split(' ').length === 4)
     await control.stop('SIGKILL')
   }
   const pids = readFileSync(pidsFile, 'utf8').trim().split(' ').map(Number)
@@ -242,10 +236,7 @@ describe('the journal', () => {
     await control.submit([{ id: 'two', type: 'noop' }])
     await control.ended('two')
     // Reserved in the background. Without it, a run that changes nothing would find half a reservation, and leave it.
-    await until(
-      () => existsSync(join(dataDir, 'event-numbers')),
-      (isThere) => isThere,
-    )
+    await until(() => existsSync(join(dataDir, 'event-numbers')))
     await control.stop('SIGKILL')
   }
 
@@ -309,10 +300,7 @@ describe('the journal', () => {
     await using control = await startControl({ dataDir, flags: ['--persist-interval', '20ms'] })
     await control.run({ type: 'noop' })
     const path = join(dataDir, 'state.json')
-    await until(
-      () => existsSync(path) && segments(dataDir).every((name) => sizeIfThere(join(dataDir, name)) === 0),
-      (isWritten) => isWritten,
-    )
+    await until(() => existsSync(path) && segments(dataDir).every((name) => sizeIfThere(join(dataDir, name)) === 0))
     const { mtimeNs } = statSync(path, { bigint: true }) // there may have been an earlier one
     const ticks = Date.now() + 200
     await until(
@@ -390,10 +378,7 @@ test('the process of a deleted task is ended too, although no state file knows o
     await using control = await startControl({ dataDir, env: open, flags: ['--persist-interval', '20ms'] })
     const script = `echo $$ > ${pidFile}; exec env -i /bin/sleep 600`
     await control.submit([{ id: 'stray', type: 'shell', params: { script } }, keepAlive])
-    await until(
-      () => existsSync(pidFile) && readFileSync(pidFile, 'utf8').endsWith('\n'),
-      (isWritten) => isWritten,
-    )
+    await until(() => existsSync(pidFile) && readFileSync(pidFile, 'utf8').endsWith('\n'))
     await control.fetch('/tasks/stray', { method: 'DELETE' })
     await until(
       () =>

@@ -83,10 +83,7 @@ describe('GET /events', () => {
   test('gives a position to resume from before the first event', async () => {
     await using control = await startControl()
     await using early = await watch(control, '/events')
-    const id = await until(
-      () => early.lastId,
-      (found) => found !== undefined,
-    )
+    const id = await until(() => early.lastId)
     await early[Symbol.asyncDispose]()
     await control.run({ type: 'noop' })
     await using late = await watch(control, '/events', { 'last-event-id': id! })
@@ -432,10 +429,7 @@ test('a burst that is larger than the buffer reaches a client that reads', async
   await using control = await startControl()
   await using stream = await watch(control, '/events')
   await control.submit(Array.from({ length: 5_000 }, (_, i) => ({ id: `t${i}`, type: 'noop' })))
-  await until(
-    () => kindsOf(stream.events.slice(-1))[0] ?? '',
-    (last) => last === 'graph_ended',
-  )
+  await until(() => kindsOf(stream.events.slice(-1))[0] ?? '', 'graph_ended')
   expect(stream.events.length).toBeGreaterThan(5_000)
   expect(gapsIn(stream.events, undefined)).toEqual([])
 })

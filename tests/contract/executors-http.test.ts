@@ -311,10 +311,7 @@ describe('failures of the network', () => {
       error: 'task timed out after 1000ms',
       runtime: { error: { code: 'timeout' } },
     })
-    await until(
-      () => aborted,
-      (count) => count === before + 1,
-    )
+    await until(() => aborted, before + 1)
   })
 })
 

@@ -66,10 +66,7 @@ describe('a server that does not start', () => {
     )
     const client = new AbortController()
     const asking = mcp.control.fetch('/mcp/tools', { signal: client.signal })
-    await until(
-      () => existsSync(heard),
-      (isAsked) => isAsked,
-    )
+    await until(() => existsSync(heard))
     client.abort()
     await expect(asking).rejects.toThrow()
     // Long before the server would be given up.
@@ -180,10 +177,7 @@ describe('a server that does not read', () => {
     const silent = oddServer(['silent'], { LOG_FILE: log })
     const mcp = await startMcpControl({ odd: silent }, { flags: ['--shutdown-timeout', '0s', '--kill-grace', '50ms'] })
     await mcp.control.submit([{ id: 'waiting', type: 'mcp', tool_name: 'odd/say' }])
-    await until(
-      () => existsSync(log),
-      (wasAsked) => wasAsked,
-    )
+    await until(() => existsSync(log))
     expect(await mcp.control.stop('SIGTERM')).toBe(0)
     expect(existsSync(join(mcp.control.dataDir, 'mcp-processes.json'))).toBe(false)
     await mcp[Symbol.asyncDispose]()

@@ -349,10 +349,7 @@ describe('configured servers', () => {
     const pids = await Promise.all([1, 2, 3].map(async () => textOf(await mcp.run('odd/pid'))))
     expect(new Set(pids).size).toBe(1)
     process.kill(Number(pids[0]), 'SIGKILL')
-    await until(
-      () => isAlive(Number(pids[0])),
-      (alive) => !alive,
-    )
+    await until(() => isAlive(Number(pids[0])), false)
     const next = await until(
       () => mcp.run('odd/pid'),
       ({ status }) => status === 'success',

@@ -237,11 +237,7 @@ describe('output beyond 1 MiB', () => {
 
 describe('ends of processes', () => {
   const pidIn = (name: string) => pidFrom(join(temp.path, name))
-  const gone = (pid: number) =>
-    until(
-      () => isAlive(pid),
-      (alive) => !alive,
-    )
+  const gone = (pid: number) => until(() => isAlive(pid), false)
 
   test('background processes that are left over end with their task', async () => {
     const task = await script(

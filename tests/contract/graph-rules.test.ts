@@ -161,10 +161,7 @@ test('a restart decides as before, from the journal and from the state file', as
     for (const id of ['after-handler', 'after-optional', 'clean'])
       expect((await control.get(id)).status).toBe('pending')
     // The last life finds a state file without the deleted tasks.
-    await until(
-      () => existsSync(join(dataDir, 'state.json')),
-      (exists) => exists,
-    )
+    await until(() => existsSync(join(dataDir, 'state.json')))
     await control.stop('SIGKILL')
   }
   await using control = await startControl({ dataDir })

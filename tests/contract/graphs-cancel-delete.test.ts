@@ -65,10 +65,7 @@ describe('a cancel of a graph', () => {
       noop('after', 'runs'),
       noop('last', 'after'),
     ])
-    await until(
-      () => gate.arrivals,
-      (arrivals) => arrivals === 1,
-    )
+    await until(() => gate.arrivals, 1)
     const { tasks, state, truncated } = await cancel(graph_id)
     expect(['running', 'cancelled']).toContain(state) // the attempt may have stopped by now
     expect(truncated).toBeUndefined()

@@ -41,10 +41,7 @@ describe.each(versions)('data of %s', (version) => {
         const [asked] = (await (await control.fetch('/graphs?name=asked')).json()) as { graph_id: string }[]
         const answer = JSON.stringify({ who: 'ada' })
         const path = `/graphs/${asked!.graph_id}/tasks/sure/approve`
-        await until(
-          () => control.fetch(path, { method: 'POST', body: answer }).then(({ status }) => status),
-          (status) => status === 200,
-        )
+        await until(() => control.fetch(path, { method: 'POST', body: answer }).then(({ status }) => status), 200)
       }
       await until(
         () => statusesOf(control),

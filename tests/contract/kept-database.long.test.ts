@@ -54,14 +54,11 @@ withPostgres(`databases of other versions${missing === undefined ? '' : ` (${mis
       const rerun = await control.fetch(`/graphs/${kept.rerun_id}`)
       expect([rerun.status, ((await rerun.json()) as { state: string }).state]).toEqual([200, 'failed'])
       if (run === 'first') {
-        await until(
-          () => control.log.some(({ delivery_id }) => delivery_id === kept.callback_id),
-          (isTried) => isTried,
-        )
+        await until(() => control.log.some(({ delivery_id }) => delivery_id === kept.callback_id))
         const path = `/graphs/${await graphNamed(control, 'asked')}/tasks/sure/approve`
         await until(
           () => control.fetch(path, { method: 'POST', body: '{"who": "ada"}' }).then(({ status }) => status),
-          (status) => status === 200,
+          200,
         )
       }
       await until(

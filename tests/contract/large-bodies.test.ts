@@ -89,10 +89,7 @@ test.each(['with its length', 'in chunks'])(
       // The service has begun to read it once it answers another request.
       expect((await control.fetch('/health')).status).toBe(200)
     }
-    const line = await until(
-      () => control.log.find(({ path }) => path === '/tasks'),
-      (found) => found !== undefined,
-    )
+    const line = await until(() => control.log.find(({ path }) => path === '/tasks'))
     expect(line).toMatchObject({ level: 'info', msg: 'request given up', status: 499 })
   },
 )

@@ -41,10 +41,7 @@ describe.each([
         (isOk) => isOk,
       )
       // The first answer may come before the line is written.
-      const listening = await until(
-        () => linesOf(log).find(({ msg }) => msg === 'listening'),
-        (line) => line !== undefined,
-      )
+      const listening = await until(() => linesOf(log).find(({ msg }) => msg === 'listening'))
       expect(listening).toMatchObject({ service, pid: child.pid })
       await until(
         async () => {

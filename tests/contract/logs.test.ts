@@ -156,10 +156,7 @@ describe('from an offset', () => {
 describe('of a running task', () => {
   test('is what there is so far; followed, what comes until its end', async () => {
     const id = await start(script(`echo one; echo two; ${waitFor(file('a'))}; echo three; echo err >&2`))
-    await until(
-      () => text(id),
-      (soFar) => soFar === 'one\ntwo\n',
-    )
+    await until(() => text(id), 'one\ntwo\n')
     const answer = await logs(id, 'tail=1')
     expect(answer.headers.get('x-task-status')).toBe('running')
     expect(await answer.text()).toBe('two\n')
@@ -279,15 +276,9 @@ function follower(id: string) {
 describe('followers', () => {
   test('a thousand of one log get all of it, and requests are answered meanwhile', async () => {
     const id = await start(script(`echo first; ${waitFor(file('g'))}; seq 1 2000; echo last`))
-    await until(
-      () => text(id),
-      (soFar) => soFar === 'first\n',
-    )
+    await until(() => text(id), 'first\n')
     const followed = Array.from({ length: 1_000 }, () => follower(id))
-    await until(
-      () => followed.filter(({ has }) => has('first')).length,
-      (begun) => begun === 1_000,
-    )
+    await until(() => followed.filter(({ has }) => has('first')).length, 1_000)
     expect((await control.fetch('/health')).status).toBe(200)
     await go('g')
     const sizes = await Promise.all(followed.map(({ ended }) => ended))
@@ -336,10 +327,7 @@ describe('followers', () => {
       (length) => length > 0,
     )
     stalled.pause()
-    await until(
-      () => stalled.isCut,
-      (isCut) => isCut,
-    )
+    await until(() => stalled.isCut)
     expect((await pair.control.get('large')).status).toBe('running')
     expect(patient.state.hasEnded).toBe(false)
     for (const id of ['silent', 'large']) await pair.control.fetch(`/tasks/${id}/cancel`, { method: 'POST' })
@@ -425,10 +413,7 @@ describe('as events', () => {
       (open) => open <= before + 5, // the service may open some for the output of the task
     )
     const followed = reading(own.fetch('/tasks/a/logs?follow=true', { headers: events }))
-    await until(
-      () => bytesIn(followed.state.received).toString(),
-      (received) => received === 'on\n',
-    )
+    await until(() => bytesIn(followed.state.received).toString(), 'on\n')
     expect(await own.stop()).toBe(0)
     await followed.done
   })

@@ -391,8 +391,8 @@ describe('the endpoint', () => {
     await using mcp = await connectClient(control.url, 'auto', { 'x-trace-id': 'mine-too' })
     await mcp.call('run_action', { kind: 'noop' })
     await until(
-      () => control.log.filter(({ msg, trace_id }) => msg === 'graph ended' && trace_id === 'mine-too'),
-      (lines) => lines.length === 1,
+      () => control.log.filter(({ msg, trace_id }) => msg === 'graph ended' && trace_id === 'mine-too').length,
+      1,
     )
   })
 
@@ -452,10 +452,7 @@ describe('the endpoint', () => {
     await control.submit([sleep('held')])
     await control.reached('held', 'running')
     control.process.kill('SIGTERM')
-    await until(
-      () => control.log.some(({ msg }) => msg === 'stopping'),
-      (isStopping) => isStopping,
-    )
+    await until(() => control.log.some(({ msg }) => msg === 'stopping'))
     const { isError, text } = await mcp.call('run_action', { kind: 'noop' })
     expect([isError, text]).toEqual([true, 'the service is stopping and accepts no new graphs'])
     expect(await control.stop('SIGTERM')).toBe(0) // the second one ends what is held

@@ -34,10 +34,7 @@ describeReplicas('a replica whose database is frozen', (newCluster) => {
     const [ran, go] = [join(temp.path, 'ran'), join(temp.path, 'go')]
     const script = `echo ran >> ${ran}; until [ -e ${go} ]; do sleep 0.05; done`
     const { graph_id } = await cut.submit([{ id: 'r', type: 'runtime.script', retry: 1, params: { script } }])
-    await until(
-      () => Bun.file(ran).exists(),
-      (hasRun) => hasRun,
-    )
+    await until(() => Bun.file(ran).exists())
     return { link, runtime, cut, healthy, graph_id, go, ran }
   }
 
@@ -56,10 +53,7 @@ describeReplicas('a replica whose database is frozen', (newCluster) => {
   test('removes no attempt whose end is not kept: it would run again where the graph is taken over', () =>
     pair(async ({ link, runtime, cut, healthy, graph_id, go, ran }) => {
       const id = `r-${graph_id}-1`
-      await until(
-        async () => (await cut.get('r')).handle_id,
-        (handle) => handle === id,
-      )
+      await until(async () => (await cut.get('r')).handle_id, id)
       expect((await cut.fetch('/tasks/r', { method: 'DELETE' })).status).toBe(204)
       link.hold()
       writeFileSync(go, '')
@@ -79,10 +73,7 @@ describeReplicas('a replica whose database is frozen', (newCluster) => {
   test('kills no attempt for a cancel that is not kept: it goes on where the graph is taken over', () =>
     pair(async ({ link, runtime, cut, healthy, graph_id, go, ran }) => {
       const id = `r-${graph_id}-1`
-      await until(
-        async () => (await cut.get('r')).handle_id,
-        (handle) => handle === id,
-      )
+      await until(async () => (await cut.get('r')).handle_id, id)
       link.hold()
       expect((await cut.fetch('/tasks/r/cancel', { method: 'POST' })).status).toBe(503)
       await adopted(healthy)

@@ -81,10 +81,7 @@ describe('the wait for a slot', () => {
     await using control = await startControl({ env: { SERVICE_SHELL_POLICY: 'open' } })
     const retried = (initial_ms: number) => ({ queue_timeout: 50, retry: 1, backoff: { initial_ms } })
     await control.submit([shell('cancelled', 'false', retried(500)), shell('later', 'false', retried(700))])
-    await until(
-      async () => (await control.get('cancelled')).waiting?.reason,
-      (reason) => reason === 'backoff',
-    )
+    await until(async () => (await control.get('cancelled')).waiting?.reason, 'backoff')
     expect((await control.fetch('/tasks/cancelled/cancel', { method: 'POST' })).status).toBe(202)
     expect(await control.ended('later')).toMatchObject({ status: 'failed', attempt: 2 })
     expect(await control.get('cancelled')).toMatchObject({ status: 'cancelled', attempt: 1 })

@@ -90,10 +90,7 @@ test('a service that is stopping says so', async () => {
   await control.submit([gate.task('last')])
   await control.reached('last', 'running')
   control.process.kill('SIGTERM')
-  await until(
-    () => control.log.some(({ msg }) => msg === 'stopping'),
-    (isStopping) => isStopping,
-  )
+  await until(() => control.log.some(({ msg }) => msg === 'stopping'))
   await expectNotReady(control, /^the service is stopping/)
   gate.open()
   expect(await control.process.exited).toBe(0)

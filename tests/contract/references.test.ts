@@ -104,10 +104,7 @@ describe('a task gets', () => {
         noop('a', 'the value'),
         { id: 'b', type: 'shell', depends_on: ['a'], params: { script, args: [message] } },
       ])
-      await until(
-        () => existsSync(`${go}.values`),
-        (isStarted) => isStarted,
-      )
+      await until(() => existsSync(`${go}.values`))
       expect((await control.fetch('/tasks/a', { method: 'DELETE' })).status).toBe(204)
       await control.stop('SIGKILL')
     }
@@ -156,10 +153,7 @@ describe('a task gets', () => {
     expect(task.resolved_input).toMatchObject({ $digest: expect.stringContaining('sha256:') })
     expect(JSON.stringify(task)).not.toContain('input_file')
     expect(new Set(readFileSync(`${go}.sizes`, 'utf8').trim().split('\n').map(Number))).toEqual(new Set([large.length]))
-    await until(
-      () => readdirSync(join(dataDir, 'results')),
-      (files) => files.length === 0,
-    )
+    await until(() => readdirSync(join(dataDir, 'results')).length, 0)
   })
 
   test('its value in a graph that is an action, and in a graph of an agent', async () => {
@@ -514,10 +508,7 @@ test('a runtime task that goes on over a restart is followed, with the value of 
     noop('a', 'the value'),
     { id: 'b', type: 'runtime.script', depends_on: ['a'], params: { script, env: { VALUE: message } } },
   ])
-  await until(
-    () => pair.lines('values'),
-    (lines) => lines.length === 1,
-  )
+  await until(() => pair.lines('values').length, 1)
   expect((await pair.control.fetch('/tasks/a', { method: 'DELETE' })).status).toBe(204)
   await pair.stopControl('SIGKILL')
   await pair.startControl()

@@ -55,10 +55,7 @@ describeReplicas('addresses of replicas', (cluster) => {
     ]
     for (const [i, [url, fault]] of cases.entries()) {
       await using wrong = await of(url)
-      const found = await until(
-        () => faultOf(wrong),
-        (text) => text !== undefined,
-      )
+      const found = await until(() => faultOf(wrong))
       expect(found).toContain(fault)
       const told = await until(
         () => linesOf(wrong, UNREACHABLE),
@@ -76,10 +73,7 @@ describeReplicas('addresses of replicas', (cluster) => {
     using each = await cluster()
     const port = await freePort()
     await using control = await each.replica(['--advertise', `http://127.0.0.1:${port}`])
-    await until(
-      () => faultOf(control),
-      (text) => text !== undefined,
-    )
+    await until(() => faultOf(control))
     using _ = Bun.serve({
       ...{ port, hostname: '127.0.0.1' },
       fetch: (request) => fetch(control.url + new URL(request.url).pathname, { headers: request.headers }),

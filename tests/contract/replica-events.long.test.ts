@@ -52,14 +52,7 @@ describeReplicas('the events of all replicas', (cluster) => {
     await using ___ = third
     await using one = await open(first)
     await using other = await open(third)
-    await Promise.all(
-      [one, other].map((client) =>
-        until(
-          () => client.lastId,
-          (id) => id !== undefined,
-        ),
-      ),
-    )
+    await Promise.all([one, other].map((client) => until(() => client.lastId)))
     const graphs = await endAt(controls, 'a')
     for (const client of [one, other]) {
       const events = await client.once((all) => endsIn(all).length === 3)
@@ -86,25 +79,16 @@ describeReplicas('the events of all replicas', (cluster) => {
     await using all = await open(third, '0')
     expect(endsIn(await all.once((past) => endsIn(past).length === 8))).toHaveLength(8)
     expect(faultsIn(all.events)).toEqual([])
-    await until(
-      () => all.lastId,
-      (id) => id !== undefined,
-    )
+    await until(() => all.lastId)
 
     const mark = resumed.lastId!
     const deleted = await first.fetch(`/graphs/${graphs[0]}`, { method: 'DELETE' })
     expect(deleted.status).toBe(204)
     const removals = (client: EventStreamClient) =>
       client.events.filter(({ event }) => event === 'graph_removed').length
-    await until(
-      () => removals(all),
-      (count) => count === 1,
-    )
+    await until(() => removals(all), 1)
     await using again = await open(second, mark)
-    await until(
-      () => removals(again),
-      (count) => count === 1,
-    )
+    await until(() => removals(again), 1)
     await endAt(controls, 'c')
     await again.once((past) => endsIn(past).length === 3)
     expect([removals(again), ...faultsIn(again.events, mark)]).toEqual([1])
@@ -132,10 +116,7 @@ describeReplicas('the events of all replicas', (cluster) => {
     await using _ = first
     await using __ = second
     await using client = await open(first)
-    await until(
-      () => client.lastId,
-      (id) => id !== undefined,
-    )
+    await until(() => client.lastId)
     await using third = await each.replica()
     const [early] = await endAt([third], 'early')
     await client.once((all) => endsIn(all).includes(early!))
@@ -174,10 +155,7 @@ describeReplicas('the events of all replicas', (cluster) => {
     await using _ = first
     await using __ = second
     await using client = await open(first)
-    await until(
-      () => client.lastId,
-      (id) => id !== undefined,
-    )
+    await until(() => client.lastId)
     const { lastId } = client
     const [removed] = await endAt([first], 'removed')
     await client.once((all) => endsIn(all).includes(removed!))

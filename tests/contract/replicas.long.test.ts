@@ -169,10 +169,7 @@ describeReplicas('replicas', (cluster) => {
       for (const control of controls) expect((await control.list()).map(({ id }) => id)).toEqual(ids)
       const tasks = await pages('/tasks?limit=4', ({ id }) => id)
       expect([tasks.flat(), tasks.map((page) => page.length)]).toEqual([ids, [4, 4, 4, 4, 3]])
-      await until(
-        async () => (await third.list()).filter(({ status }) => status === 'success').length,
-        (count) => count === 18,
-      )
+      await until(async () => (await third.list()).filter(({ status }) => status === 'success').length, 18)
       const [, running] = await json(third, '/tasks?status=pending')
       expect(running.map(({ id }: Json) => id)).toEqual(['last'])
       const [, all] = await json(first, '/graphs')
@@ -212,10 +209,7 @@ describeReplicas('replicas', (cluster) => {
       )
       await first.submit([noop('other')])
       await first.ended('other')
-      await until(
-        () => Bun.file(ran).exists(),
-        (hasRun) => hasRun,
-      )
+      await until(() => Bun.file(ran).exists())
       await first.reached('held', 'running')
       await first.ended('done')
       expect((await healthOf(second)).replica.graphs).toBe(0)

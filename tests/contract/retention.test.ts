@@ -23,10 +23,7 @@ test('retention counts from the end of the whole graph and never takes a task of
   expect(await listedIds(control)).toEqual(['ended', 'live'])
   expect((await control.fetch('/tasks/gone')).status).toBe(404)
   await control.fetch('/tasks/live/cancel', { method: 'POST' })
-  await until(
-    () => listedIds(control),
-    (ids) => ids.length === 0,
-  )
+  await until(async () => (await listedIds(control)).length, 0)
   await control.submit([{ id: 'gone', type: 'noop' }]) // the id is free
 })
 
@@ -36,10 +33,7 @@ test('what retention took does not come back after a kill', async () => {
   {
     await using control = await startControl(options)
     await control.submit([{ id: 'gone', type: 'noop' }])
-    await until(
-      () => listedIds(control),
-      (ids) => ids.length === 0,
-    )
+    await until(async () => (await listedIds(control)).length, 0)
     await control.stop('SIGKILL')
   }
   await using control = await startControl(options)
@@ -94,10 +88,7 @@ test('beyond --max-stored-bytes the oldest ended graphs go, with their files, al
   {
     await using control = await startControl(options(250_000))
     for (const id of ['first', 'second', 'third']) await control.run(echo(id))
-    await until(
-      () => listedIds(control),
-      (ids) => ids.length === 2,
-    )
+    await until(async () => (await listedIds(control)).length, 2)
     expect(await listedIds(control)).toEqual(['second', 'third'])
     await until(filesOf, (count) => count === 2)
     await control.stop('SIGKILL')

@@ -161,9 +161,8 @@ describe('retry', () => {
   test('the log line of a task whose attempts are used up says so', async () => {
     await control.submit([{ id: 'used-up', type: 'os', tool_name: 'no-such-tool', retry: 1 }])
     await control.ended('used-up')
-    const line = await until(
-      () => control.log.find(({ task_id, msg }) => task_id === 'used-up' && msg === 'task failed after all retries'),
-      (found) => found !== undefined,
+    const line = await until(() =>
+      control.log.find(({ task_id, msg }) => task_id === 'used-up' && msg === 'task failed after all retries'),
     )
     expect(line).toMatchObject({ trace_id: expect.any(String) })
   })
@@ -183,10 +182,7 @@ describe('timeout', () => {
     for (const name of ['leader', 'child', 'grandchild']) {
       const pid = Number(readFileSync(join(temp.path, name), 'utf8'))
       expect(pid).toBeGreaterThan(1)
-      await until(
-        () => isAlive(pid),
-        (alive) => !alive,
-      )
+      await until(() => isAlive(pid), false)
     }
   })
 

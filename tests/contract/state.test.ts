@@ -35,11 +35,7 @@ const AT_ONCE = ['--shutdown-timeout', '0s'] as const
 const OFTEN = ['--persist-interval', '20ms'] as const
 
 /** Resolves when `count` requests have come to the gate: that many attempts execute. */
-const arrived = (count: number) =>
-  until(
-    () => gate.arrivals,
-    (arrivals) => arrivals === count,
-  )
+const arrived = (count: number) => until(() => gate.arrivals, count)
 
 describe('writing', () => {
   test('happens at the interval: one JSON object, task id to task record', async () => {
@@ -137,10 +133,7 @@ describe('the next start', () => {
     await using before = await start(...OFTEN)
     await before.submit([gate.task('busy'), noop('after', 'busy')])
     await before.reached('busy', 'running')
-    await until(
-      () => (existsSync(stateFile) ? state().busy?.status : undefined),
-      (status) => status === 'running',
-    )
+    await until(() => (existsSync(stateFile) ? state().busy?.status : undefined), 'running')
     await arrived(1)
     expect(await before.stop('SIGKILL')).toBe('SIGKILL')
 
@@ -174,10 +167,7 @@ describe('the next start', () => {
 
     gate.open()
     await using after = await start()
-    const line = await until(
-      () => after.log.find(({ msg }) => msg === 'graph ended'),
-      (found) => found !== undefined,
-    )
+    const line = await until(() => after.log.find(({ msg }) => msg === 'graph ended'))
     expect(line).toMatchObject({ trace_id: 'over-the-restart' })
   })
 })
@@ -194,10 +184,7 @@ describe('SIGTERM', () => {
     await before.submit([gate.task('busy'), noop('after', 'busy')])
     await arrived(1)
     const stopped = before.stop()
-    await until(
-      () => before.log.some(({ msg }) => msg === 'stopping'),
-      (isStopping) => isStopping,
-    )
+    await until(() => before.log.some(({ msg }) => msg === 'stopping'))
     gate.open()
     expect(await stopped).toBe(0)
     expect(state()).toMatchObject({ busy: { status: 'success', attempt: 1 }, after: { status: 'pending' } })

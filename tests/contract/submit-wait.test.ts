@@ -22,11 +22,7 @@ async function submit(query: string, tasks: object[], headers: Record<string, st
   return answer
 }
 
-const reached = (gate: Gate, arrivals: number) =>
-  until(
-    () => gate.arrivals,
-    (count) => count === arrivals,
-  )
+const reached = (gate: Gate, arrivals: number) => until(() => gate.arrivals, arrivals)
 
 describe('a submission that waits', () => {
   test('is answered with the states of the tasks once all have ended', async () => {

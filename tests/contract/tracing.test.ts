@@ -46,10 +46,7 @@ test('a graph, its attempts, children and approvals are one trace', async () => 
   const { graph_id } = (await answer.json()) as { graph_id: string }
   const approving = () =>
     control.fetch(`/graphs/${graph_id}/tasks/sure/approve`, { method: 'POST', body: '{"who":"ada"}' })
-  await until(
-    async () => (await approving()).status,
-    (status) => status === 200,
-  )
+  await until(async () => (await approving()).status, 200)
   const spans = await collector.has(8)
   const by = named(spans)
   expect(Object.keys(by).toSorted()).toEqual(['a 1', 'b 1', 'b 2', 'graph', 'map 1', 'map[0] 1', 'map[1] 1', 'sure 1'])
@@ -112,10 +109,7 @@ describe('a caller', () => {
     const by = named(await collector.has(2))
     expect(by.graph).toMatchObject({ traceId: TRACE, parentSpanId: SPAN })
     expect(by['a 1']).toMatchObject({ traceId: TRACE, parentSpanId: by.graph!.spanId })
-    const line = await until(
-      () => control.log.find(({ msg }) => msg === 'graph accepted'),
-      (found) => found !== undefined,
-    )
+    const line = await until(() => control.log.find(({ msg }) => msg === 'graph accepted'))
     expect(line).toMatchObject({ trace_id: traceparent })
   })
 
@@ -207,10 +201,7 @@ test('a collector that is away costs the tasks nothing', async () => {
     (text) => /spans_total\{outcome="dropped"\} [1-9]/.test(text),
   )
   expect(text).toContain('service_control_spans_waiting 10000\n')
-  await until(
-    () => control.log.some(({ msg }) => msg === 'traces cannot be delivered'),
-    (isTold) => isTold,
-  )
+  await until(() => control.log.some(({ msg }) => msg === 'traces cannot be delivered'))
   expect(control.log.filter(({ msg }) => msg === 'traces cannot be delivered').length).toBe(1)
   expect(await control.stop()).toBe(0)
 })

@@ -144,10 +144,7 @@ describeReplicas('rows that cannot be read', (newCluster) => {
     await first.stop('SIGKILL')
     await run(each, DAMAGES[0]![1], graph_id)
     await owns(second, 1)
-    await until(
-      () => unreadable(second),
-      ({ length }) => length === 1,
-    )
+    await until(async () => (await unreadable(second)).length, 1)
     expect(await (await second.fetch('/tasks/held')).json()).toMatchObject({ graph_id: held.graph_id })
     await run(each, `update taskmill.graph set payload = k.payload from public.kept k where graph_id = $1`, graph_id)
     await using third = await each.replica()

@@ -30,10 +30,7 @@ test('for dependencies and for a slot', async () => {
     { id: 'ready', type: 'noop' },
     { id: 'after', type: 'noop', depends_on: ['runs', 'ready'] },
   ])
-  await until(
-    () => gate.arrivals,
-    (arrivals) => arrivals === 1,
-  )
+  await until(() => gate.arrivals, 1)
   const expected = {
     runs: undefined,
     ready: { reason: 'concurrency', detail: '1 of 1 slots are taken (--max-concurrency)' },
@@ -208,7 +205,6 @@ describe('events', () => {
     const changes = () => stream.events.flatMap((event) => (event.event === 'task_changed' ? [event] : []))
     const { waiting, run_status, attempt } = await until(
       () => changes().find(({ waiting }) => waiting?.reason === 'backoff')!,
-      (found) => found !== undefined,
     )
     expect([run_status, waiting!.detail]).toEqual(['accepted', `attempt ${attempt! + 1} of 21 follows`])
     expect(Date.parse(waiting!.until!)).toBeGreaterThan(0)

@@ -60,10 +60,7 @@ test('graphs of an earlier run leave memory when retention removes them', async 
   const { graphs, store, retention, stop } = await serviceIn(dir.path)
   expect(keptOf(graphs)).toBe(GRAPHS)
   retention.sweep(Date.now() + 2 * HOUR_MS)
-  await until(
-    () => [...store.graphs].length,
-    (left) => left === 0,
-  )
+  await until(() => [...store.graphs].length, 0)
   // The engine may take a word on the stack for a reference, so a few may stay.
   await until(
     () => keptOf(graphs),

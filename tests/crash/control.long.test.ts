@@ -190,10 +190,7 @@ async function killAndCheck(dataDir: string, log: string, disk?: DisturbedDisk):
   if (disk !== undefined) expect(promises.refused.length, 'graphs answered 503').toBeGreaterThan(0)
 
   const mark = `TASKMILL_ATTEMPT=${attempts[0]!.split('/')[0]}/`
-  await until(
-    () => markedProcesses(mark),
-    (pids) => pids.length === 0,
-  )
+  await until(() => markedProcesses(mark).length, 0)
 }
 
 test(

@@ -64,10 +64,7 @@ test.skipIf(missingSandbox !== undefined)(
     await runtime.stop()
     await noProcessesOf(dataDir)
     expect(seen.size, 'sandboxes that were seen').toBeGreaterThan(0) // how many is a matter of how busy the machine is
-    await until(
-      () => seen.inUse(),
-      (left) => left.length === 0,
-    )
+    await until(() => seen.inUse().length, 0)
     expect(readFileSync('/proc/self/mountinfo', 'utf8')).not.toContain(dataDir)
     expect(groupsBelow(groupsRoot)).toEqual([])
   },

@@ -360,10 +360,7 @@ describe.concurrent('the demo', () => {
     async () => {
       using run = startDemo({ script: '"$@" | head -n 3' })
       await run.exitCode
-      await until(
-        () => run.processes(),
-        (processes) => processes.length === 0,
-      )
+      await until(() => run.processes().length, 0)
       expect(run.output()).not.toContain('THE MILL POND')
       expectNothingLeft(run)
     },

@@ -43,10 +43,7 @@ test.skipIf(missingCgroups !== undefined)(
     expect(named(ownerlessCgroups(), id)).toEqual([])
     await runtime.stop('SIGKILL')
     // Its fork server has the lock, too, and ends a little later.
-    await until(
-      () => named(ownerlessCgroups(), id),
-      (left) => left.length === homesOfServices().length,
-    )
+    await until(() => named(ownerlessCgroups(), id).length, homesOfServices().length)
     cgroupRemover(runtime.dataDir)()
     expect(named(allCgroups(), id)).toEqual([])
   },

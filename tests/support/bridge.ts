@@ -47,9 +47,8 @@ export class BridgeUnderTest implements AsyncDisposable {
 
   /** The answer to `id`, once it is there. */
   answer(id: string | number | null): Promise<BridgeMessage> {
-    return until(
-      () => this.printed.find((message) => message.id === id && message.method === undefined),
-      (message) => message !== undefined,
+    return until(() =>
+      this.printed.find((message) => message.id === id && message.method === undefined),
     ) as Promise<BridgeMessage>
   }
 

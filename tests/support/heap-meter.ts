@@ -31,10 +31,7 @@ export class HeapMeter {
   async look(pid: number): Promise<Held> {
     rmSync(this.#file, { force: true })
     process.kill(pid, 'SIGUSR2')
-    await until(
-      () => existsSync(this.#file),
-      (isThere) => isThere,
-    )
+    await until(() => existsSync(this.#file))
     return { heapBytes: Number(readFileSync(this.#file, 'utf8')), residentBytes: footprintOf(pid).bytes }
   }
 }

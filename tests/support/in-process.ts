@@ -32,10 +32,7 @@ export function runInProcess(executors: Iterable<Executor | MethodExecutor>, log
   const run = async (tasks: readonly TaskInput[]) => {
     const graph = acceptGraph(store, [...tasks], Date.now(), registry.types)
     scheduler.add(graph)
-    await until(
-      () => graph.live,
-      (live) => live === 0,
-    )
+    await until(() => graph.live, 0)
     return graph.tasks.map(taskRecord)
   }
   return { run, runOne: async (task) => (await run([{ id: crypto.randomUUID(), ...task }]))[0]! }

@@ -56,8 +56,9 @@ async function keep(): Promise<void> {
   await control.fetch(`/graphs/${removed}`, { method: 'DELETE' })
   delete (statuses as Record<string, string>)['removed/a']
   await until(
-    () => postgres.run(`select id from taskmill.callback where delivery is not null`, each.database),
-    ({ length }) => length === 1,
+    async () =>
+      (await postgres.run(`select id from taskmill.callback where delivery is not null`, each.database)).length,
+    1,
   )
   for (const [path, body] of [
     ['/runtimes', JSON.stringify(RUNTIME)],

@@ -331,9 +331,8 @@ export function describeKeeper(name: string, newPlace: () => Promise<KeeperPlace
         expect(() => open.keeper.assertWritable()).toThrow()
         expect(() => open.keeper.probe()).toThrow()
         place.refuse(false)
-        await until(
-          () => submit(open, { tasks: [{ id: `after-${open.store.seq}`, type: 'test' }] }).catch(() => undefined),
-          (graph) => graph !== undefined,
+        await until(() =>
+          submit(open, { tasks: [{ id: `after-${open.store.seq}`, type: 'test' }] }).catch(() => undefined),
         )
         expect(() => open.keeper.probe()).not.toThrow()
         const keyed = await submitKeyed()

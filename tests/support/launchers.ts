@@ -150,10 +150,7 @@ export class LaunchedTask implements AsyncDisposable {
 
   /** Who runs, as soon as it is written down. */
   async started(): Promise<LaunchedProcess> {
-    const found = await until(
-      () => ['started', 'outcome'].map((name) => this.readOr(name)).find((text) => text !== ''),
-      (text) => text !== undefined,
-    )
+    const found = await until(() => ['started', 'outcome'].map((name) => this.readOr(name)).find((text) => text !== ''))
     const started = parseStarted(found!)
     if (started === undefined) throw new Error(`not a record of who runs: ${found}`)
     return started

@@ -8,10 +8,6 @@ export function reading(answer: Response | Promise<Response>) {
     for await (const chunk of (await answer).body!) state.received += decoder.decode(chunk, { stream: true })
     state.hasEnded = true
   })()
-  const has = (wanted: string) =>
-    until(
-      () => state.received,
-      (received) => received === wanted,
-    )
+  const has = (wanted: string) => until(() => state.received, wanted)
   return { state, done, has }
 }

@@ -77,10 +77,7 @@ export class World {
 
   /** Waits until exactly `count` attempts execute. */
   async executing(count: number): Promise<void> {
-    await until(
-      () => this.executor.executing,
-      (executing) => executing === count,
-    )
+    await until(() => this.executor.executing, count)
   }
 }
 

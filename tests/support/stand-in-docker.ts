@@ -75,10 +75,7 @@ export async function endProcess(pid: number): Promise<void> {
   } catch {
     // it has ended by itself
   }
-  await until(
-    () => isAlive(pid),
-    (alive) => !alive,
-  )
+  await until(() => isAlive(pid), false)
 }
 
 /** `word` for a shell, whatever is in it. */

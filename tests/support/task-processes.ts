@@ -39,11 +39,7 @@ function end(pid: number): void {
 }
 
 /** Waits until the process is gone, or a zombie. */
-export const gone = (pid: number): Promise<boolean> =>
-  until(
-    () => isAlive(pid),
-    (alive) => !alive,
-  )
+export const gone = (pid: number): Promise<boolean> => until(() => isAlive(pid), false)
 
 /** Pids of the children of a process, zombies included. */
 export const childrenOf = (pid: number): number[] =>
@@ -64,17 +60,11 @@ function textOf(path: string): string {
 /** Stops a process, and waits until it is. */
 export async function stopProcess(pid: number): Promise<void> {
   process.kill(pid, 'SIGSTOP')
-  await until(
-    () => processStat(pid)?.state,
-    (state) => state === 'T',
-  )
+  await until(() => processStat(pid)?.state, 'T')
 }
 
 /** The process that starts tasks for a service, once there is one. */
 export function forkServerOf(service: number): Promise<number> {
   const isForkServer = (pid: number) => textOf(`/proc/${pid}/cmdline`).includes('\0--fork-server\0')
-  return until(
-    () => childrenOf(service).find(isForkServer)!,
-    (pid) => pid !== undefined,
-  )
+  return until(() => childrenOf(service).find(isForkServer)!)
 }

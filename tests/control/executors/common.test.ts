@@ -186,10 +186,7 @@ beforeEach(() => {
 })
 afterEach(async () => {
   // A killed process may take its time on a busy machine.
-  await until(
-    () => markedProcesses(attemptMark),
-    (pids) => pids.length === 0,
-  )
+  await until(() => markedProcesses(attemptMark).length, 0)
   await until(openFiles, (count) => count <= openBefore)
 })
 

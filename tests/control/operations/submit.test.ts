@@ -128,10 +128,7 @@ describe.each(COUNTS.flatMap((count) => FORMS.map((form) => [count, form] as con
       await submit([held('held'), named('ended')])
       const ended = store.get('ended')!
       // Its end comes in a later turn of the event loop, if the slice of the first one is used up.
-      await until(
-        () => ended.isTerminal,
-        (isTerminal) => isTerminal,
-      )
+      await until(() => ended.isTerminal)
       for (const tasks of [
         [...crowd(count), ...faulty],
         [...faulty, ...crowd(count)],

@@ -500,17 +500,11 @@ describe('a timeout of an attempt that another service may have', () => {
     }
     const attempt = attemptOf(untilStopped(), { timeout: 1 }, { keeper: { kept } })
     const outcome = attempt.run()
-    await until(
-      () => asked.length,
-      (count) => count === 1,
-    )
+    await until(() => asked.length, 1)
     await timerOf(20)
     expect(attempt.signal.aborted).toBe(false)
     asked[0]!.reject(new Error('away')) // it is asked again
-    await until(
-      () => asked.length,
-      (count) => count === 2,
-    )
+    await until(() => asked.length, 2)
     expect(attempt.signal.aborted).toBe(false)
     asked[1]!.resolve()
     expect(await outcome).toMatchObject({ kind: 'failure', failure: { code: 'timeout' } })
@@ -566,10 +560,7 @@ describe('a timeout of an attempt that another service may have', () => {
     const { attempt, outcome, asked } = lateAttempt({ timeout: 50 })
     start(attempt)
     asked[0]!.reject(new Error('away'))
-    await until(
-      () => asked.length,
-      (count) => count === 2,
-    )
+    await until(() => asked.length, 2)
     asked[1]!.resolve()
     expect(await outcome).toMatchObject({ failure: { message: 'task timed out after 50ms' } })
   })
@@ -579,10 +570,7 @@ describe('a timeout of an attempt that another service may have', () => {
     asked[0]!.reject(new Error('away'))
     await nextTurn()
     attempt.waits()
-    await until(
-      () => asked.length,
-      (count) => count === 2,
-    )
+    await until(() => asked.length, 2)
     asked[1]!.resolve()
     expect(await outcome).toMatchObject({ failure: { message: 'task waited longer than queue_timeout' } })
     expect(waits).toEqual([])
@@ -599,10 +587,7 @@ describe('a timeout of an attempt that another service may have', () => {
     }
     const attempt = attemptOf(() => ended.promise, { timeout: 1 }, { keeper: { kept } })
     const outcome = attempt.run()
-    await until(
-      () => hasAsked,
-      (has) => has,
-    )
+    await until(() => hasAsked)
     attempt.settled()
     asked.resolve()
     await nextTurn()

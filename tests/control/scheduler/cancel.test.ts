@@ -23,10 +23,7 @@ describe('a cancel', () => {
     makeChildren(graph.tasks[0]!)
     await world.scheduler.cancel(graph.tasks[0]!)
     world.scheduler.resume(graph)
-    await until(
-      () => graph.live,
-      (live) => live === 0,
-    )
+    await until(() => graph.live, 0)
     expect(graph.tasks.map(({ id, status }) => [id, status])).toEqual([
       ['map', 'cancelled'],
       ['b', 'skipped'],

@@ -56,10 +56,7 @@ describe('a task that waits', () => {
     const [long, short] = tasksOf(2)
     queue.add(long!, 3_600_000)
     queue.add(short!, 1)
-    await until(
-      () => taken.length,
-      (count) => count === 1,
-    )
+    await until(() => taken.length, 1)
     expect(taken[0]!.task).toBe(short!)
     queue.stop()
   })
@@ -70,10 +67,7 @@ describe('a task that waits', () => {
     queue.add(second!, 10)
     queue.add(first!, 0)
     // Taken without being woken: the timer that was set for it must still serve the others.
-    await until(
-      () => queue.step() || taken.length > 0,
-      (hasTaken) => hasTaken,
-    )
+    await until(() => queue.step() || taken.length > 0)
     expect(taken[0]!.task).toBe(first!)
     queue.add(third!, 10)
     await until(
@@ -104,10 +98,7 @@ describe('a task that waits', () => {
     const after = tasksOf(1)[0]!
     const later = takenFrom()
     later.queue.add(after, 5)
-    await until(
-      () => later.taken.length,
-      (count) => count === 1,
-    )
+    await until(() => later.taken.length, 1)
     expect(taken).toEqual([])
     expect(queue.step()).toBe(false)
   })

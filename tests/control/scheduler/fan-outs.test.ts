@@ -20,10 +20,7 @@ class HeldJournal {
   }
 
   async asked(times: number): Promise<void> {
-    await until(
-      () => this.lists.length,
-      (length) => length === times,
-    )
+    await until(() => this.lists.length, times)
   }
 
   takes(): void {

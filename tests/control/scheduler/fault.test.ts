@@ -50,17 +50,11 @@ describe('an executor that throws what has no text', () => {
     const { scheduler, run, faults } = world((task, context) => (task.id === 'bad' ? fail(task, context) : 'fine'))
     const graph = run('bad', 'good')
     run('later')
-    await until(
-      () => graph.live,
-      (live) => live === 0,
-    )
+    await until(() => graph.live, 0)
     const message = 'internal error: a value that cannot be turned into text was thrown'
     expect(graph.tasks[0]).toMatchObject({ status: 'failed', rare: { failure: { code: 'internal', message } } })
     expect(graph.tasks[1]).toMatchObject({ status: 'success', result: 'fine' })
-    await until(
-      () => run('again').tasks[0]!.status,
-      (status) => status === 'success',
-    )
+    await until(() => run('again').tasks[0]!.status, 'success')
     expect(scheduler.fault).toBeUndefined()
     expect(faults).toEqual([])
   })
@@ -78,10 +72,7 @@ describe('a defect of the service', () => {
       keeper: memoryKeeper({ keep: defect }),
     })
     run('first', 'second')
-    await until(
-      () => scheduler.fault,
-      (fault) => fault !== undefined,
-    )
+    await until(() => scheduler.fault)
     expect(scheduler.fault).toBe('the scheduler has stopped: no such state')
     expect(faults).toEqual([scheduler.fault!])
     expect(lines().filter(({ level }) => level === 'error')).toMatchObject([

@@ -91,10 +91,7 @@ test('no further file is read after a cancellation', async () => {
   })
   const world = new World({ keeper })
   world.submit([...sources, reader], readerHasPlaceholders)
-  await until(
-    () => reads,
-    (count) => count === 1,
-  )
+  await until(() => reads, 1)
   world.scheduler.cancel(world.task('reader'))
   gate.resolve()
   await world.over()

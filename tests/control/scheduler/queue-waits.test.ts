@@ -41,10 +41,7 @@ describe('with fail_fast, a child', () => {
     await world.executing(1)
     const map = { for_each: [1, 2], fail_fast: true, queue_timeout: 300, retry: 1, backoff: LONG_BACKOFF }
     world.submit([task('map', { outcomes: ['fail'] }, { ...map, retry_on: ['timeout'] })])
-    await until(
-      () => world.scheduler.queueLength,
-      (length) => length === 2,
-    )
+    await until(() => world.scheduler.queueLength, 2)
     const graph = world.submit([
       task('blocker', { hangs: true }),
       task('late', {}, { queue_timeout: 300 }),
@@ -71,10 +68,7 @@ describe('with fail_fast, a child', () => {
     const world = new World({ executors: held(promise, started), maxConcurrency: 1 })
     const waiting = { queue_timeout: 50, retry: 1_000, retry_on: ['timeout' as const], backoff: { initial_ms } }
     world.submit([task('map', {}, { for_each: [1, 2], fail_fast: true, ...waiting })])
-    await until(
-      () => started.length,
-      (count) => count === 1,
-    )
+    await until(() => started.length, 1)
     await missed(world, 'map[1]')
     reject(new ExecutionError('exit_nonzero', 'exit status 3'))
     await world.over()
@@ -95,10 +89,7 @@ test('a child that missed its first attempt does not start once its parent is de
   const world = new World({ executors: held(promise, started), maxConcurrency: 1 })
   const waiting = { queue_timeout: 50, retry: 1_000, backoff: { initial_ms: 0 } }
   world.submit([task('map', {}, { for_each: [1, 2], ...waiting })])
-  await until(
-    () => started.length,
-    (count) => count === 1,
-  )
+  await until(() => started.length, 1)
   await missed(world, 'map[1]')
   world.scheduler.delete(world.task('map'))
   resolve('done')

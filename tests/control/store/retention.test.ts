@@ -62,10 +62,7 @@ describe('a sweep', () => {
     end(store, graph, 1)
     retention.sweep(2 * HOUR_MS)
     accept('t0', 't1999') // taken over while the rest is still being freed
-    await until(
-      () => [...store.graphs].length,
-      (count) => count === 1,
-    )
+    await until(() => [...store.graphs].length, 1)
     expect(graph.tasks.every(({ result }) => result === undefined)).toBe(true)
     expect(ids(store)).toEqual(['t0', 't1999'])
     expect(store.taskCount).toBe(2)

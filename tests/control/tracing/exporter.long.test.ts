@@ -30,10 +30,7 @@ test('spans are sent in batches, with what they come from', async () => {
   expect(headers.get('x-key')).toBe('k')
   expect(headers.get('content-type')).toBe('application/json')
   expect(resource).toMatchObject({ 'service.name': 'mill', 'service.instance.id': 'one' })
-  await until(
-    () => exporter.counts.sent,
-    (sent) => sent === 600,
-  )
+  await until(() => exporter.counts.sent, 600)
   expect(exporter.waitingCount).toBe(0)
   await exporter.stop()
 })
@@ -51,10 +48,7 @@ test('spans wait for a collector that is away; beyond the limit they are dropped
     }
   }
   add(300)
-  await until(
-    () => log.lines().length,
-    (count) => count === 1,
-  )
+  await until(() => log.lines().length, 1)
   expect(log.lines()[0]).toMatchObject({
     level: 'warn',
     msg: 'traces cannot be delivered',
@@ -65,10 +59,7 @@ test('spans wait for a collector that is away; beyond the limit they are dropped
   expect(exporter.counts).toEqual({ sent: 0, dropped: 300 })
   await using collector = startCollector(undefined, port)
   await collector.has(MAX_WAITING_SPANS)
-  await until(
-    () => exporter.waitingCount,
-    (count) => count === 0,
-  )
+  await until(() => exporter.waitingCount, 0)
   expect(exporter.counts).toEqual({ sent: MAX_WAITING_SPANS, dropped: 300 })
   expect(log.lines().map(({ msg }) => msg)).toEqual(['traces cannot be delivered', 'traces are delivered again'])
   await exporter.stop()
@@ -79,20 +70,14 @@ test('long spans are limited by their length, waiting and in a batch', async () 
   const { exporter, log } = exporterTo(`http://127.0.0.1:${port}`)
   const long = { ...span('s'), attributes: [{ key: 'k', value: { stringValue: 'x'.repeat(64 * 1024) } }] }
   for (let i = 0; i < 300; i++) exporter.add(() => long)
-  await until(
-    () => log.lines().length,
-    (count) => count === 1,
-  )
+  await until(() => log.lines().length, 1)
   const fit = Math.ceil(MAX_WAITING_CHARACTERS / (64 * 1024 + 2))
   expect(exporter.waitingCount).toBe(fit)
   expect(exporter.counts.dropped).toBe(300 - fit)
   await using collector = startCollector(undefined, port)
   await collector.has(fit)
   expect(Math.max(...collector.requests.map(({ spans }) => spans.length))).toBe(3)
-  await until(
-    () => exporter.waitingCount,
-    (count) => count === 0,
-  )
+  await until(() => exporter.waitingCount, 0)
   exporter.add(() => long)
   expect(exporter.waitingCount).toBe(1)
   await exporter.stop()
@@ -115,10 +100,7 @@ test.each([429, 502, 503, 504])('a batch that is answered %d is sent again', asy
   await using collector = startCollector((count) => (count === 1 ? new Response(null, { status }) : Response.json({})))
   const { exporter } = exporterTo(collector.url)
   exporter.add(() => span('s'))
-  await until(
-    () => exporter.counts.sent,
-    (sent) => sent === 1,
-  )
+  await until(() => exporter.counts.sent, 1)
   expect(collector.requests.length).toBe(2)
   await exporter.stop()
 })
@@ -127,18 +109,12 @@ test.each([301, 400, 401, 404, 500])('a batch that is answered %d is dropped', a
   await using collector = startCollector((count) => (count === 1 ? new Response(null, { status }) : Response.json({})))
   const { exporter, log } = exporterTo(collector.url)
   exporter.add(() => span('s'))
-  await until(
-    () => exporter.counts.dropped,
-    (dropped) => dropped === 1,
-  )
+  await until(() => exporter.counts.dropped, 1)
   expect(log.lines()).toMatchObject([
     { level: 'warn', msg: 'traces were refused', spans: 1, cause: `the collector answered ${status}` },
   ])
   exporter.add(() => span('t'))
-  await until(
-    () => exporter.counts.sent,
-    (sent) => sent === 1,
-  )
+  await until(() => exporter.counts.sent, 1)
   await exporter.stop()
 })
 
@@ -152,10 +128,7 @@ test.each([
   await using collector = startCollector(() => new Response(answer))
   const { exporter } = exporterTo(collector.url)
   for (const name of ['a', 'b', 'c']) exporter.add(() => span(name))
-  await until(
-    () => exporter.waitingCount,
-    (count) => count === 0,
-  )
+  await until(() => exporter.waitingCount, 0)
   expect(exporter.counts).toEqual({ sent: 3 - dropped, dropped })
   await exporter.stop()
 })

@@ -26,10 +26,7 @@ describe('a process group', () => {
     using dir = tempDir()
     const ready = join(dir.path, 'ready')
     const { finished, stop } = shell(`trap "" TERM; : > ${ready}; while :; do sleep 0.05; done`, { killGraceMs: 50 })
-    await until(
-      () => existsSync(ready),
-      (isReady) => isReady,
-    )
+    await until(() => existsSync(ready))
     stop()
     expect((await finished).ending).toEqual({ signal: 'SIGKILL' })
   })
