@@ -18,6 +18,7 @@ import { MAX_RESULT_STREAM_BYTES } from '../control/executors/runtime/outcome.ts
 import { SILENT_AFTER_MS } from '../control/executors/runtime/pulse.ts'
 import { MAX_REVIEWED_CHARACTERS } from '../control/executors/runtime/request-review.ts'
 import { SUBMISSION_LEASE_MS } from '../control/executors/runtime/service.ts'
+import { FILE_STALL_MS } from '../control/executors/runtime/task-files.ts'
 import { MAX_LISTED_SKILLS } from '../control/executors/skills.ts'
 import { MAX_ATTEMPT_RECORDS } from '../control/graph/attempt-record.ts'
 import { MAX_UNDELAYED_ATTEMPTS, MIN_BACKOFF_MS } from '../control/graph/backoff.ts'
@@ -36,6 +37,7 @@ import { ANSWER_WITHIN_MS } from '../control/log/postgres/unavailable.ts'
 import { MAX_CONFIG_BYTES, MAX_SERVERS } from '../control/mcp-client/config.ts'
 import { MAX_MESSAGE_BYTES } from '../control/mcp-client/limits.ts'
 import { MAX_RESULTS_CHARACTERS } from '../control/mcp-server/view.ts'
+import { MAX_FILE_STREAMS } from '../control/operations/task-files.ts'
 import { MAX_LOG_FOLLOWERS } from '../control/operations/task-log.ts'
 import { MAX_ADDRESSES } from '../control/outbound/address-guard.ts'
 import { FAILURES_PER_LOG_LINE, LOGGED_FAILURES } from '../control/scheduler/folded-failures.ts'
@@ -225,6 +227,8 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Time for which a client may read nothing', ...control('slowClientTimeout'), 'It is cut off.', 'contract/logs.test.ts', 'one who reads nothing for --slow-client-timeout is cut off'],
     ['Past events', ...control('eventHistory'), 'A stream resumed from an older one begins with the present state.', 'contract/events.test.ts', 'that is gone gives a reset with the present state'],
     ['Logs that are followed', ...constant('MAX_LOG_FOLLOWERS', count(MAX_LOG_FOLLOWERS)), '503', 'control/operations/task-log.test.ts', 'MAX_LOG_FOLLOWERS'],
+    ['Files of tasks that are read', ...constant('MAX_FILE_STREAMS', count(MAX_FILE_STREAMS)), '503', 'control/operations/task-files.test.ts', 'MAX_FILE_STREAMS'],
+    ['Silence of a runtime service while a file is read', ...constant('FILE_STALL_MS', duration(FILE_STALL_MS)), 'The answer breaks off.', 'control/executors/runtime/task-files.test.ts', 'FILE_STALL_MS'],
     ['Bytes of the live log of a runtime task in memory', ...constant('MAX_KEPT_BYTES', bytes(MAX_KEPT_BYTES)), 'The end is kept.', 'control/executors/runtime/live-log.test.ts', 'MAX_KEPT_BYTES'],
     ['Silence of the connection of a followed log of a runtime task', ...constant('SILENT_LOG_MS', duration(SILENT_LOG_MS)), 'The log is read anew from there on.', 'control/executors/runtime/remote-logs.test.ts', 'has died without a word'],
     ['Characters of the `url` of a callback', ...constant('MAX_CALLBACK_URL_CHARACTERS', count(MAX_CALLBACK_URL_CHARACTERS)), '400', 'contract/limits.test.ts', 'MAX_CALLBACK_URL_CHARACTERS'],

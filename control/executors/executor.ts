@@ -111,19 +111,45 @@ export interface ExecutorHooks {
   onError?(task: ExecutableTask, error: unknown, context: ExecutorContext): Instead<{ readonly result: unknown }>
 }
 
-/** An ended task whose record was deleted, replaced or removed by retention. */
-export interface ForgottenTask extends ExecutableTask {
+/** A task whose attempts were tasks of a remote service. */
+export interface DelegatedTask {
+  readonly id: string
   readonly graph: { readonly id: string }
   /** The number of the last attempt; 0 for a task that never started. */
   readonly attempt: number
-  /** When the first attempt started, in milliseconds since 1970. Undefined if all missed their start. */
-  readonly startedAt: number | undefined
   readonly rare: {
     /** The handle of the last attempt. Undefined if the remote service does not have it. */
     readonly handle?: Handle | undefined
     /** Records of the last attempts, newest last. Undefined for a task with a single attempt. */
     readonly attempts?: readonly AttemptRecord[] | undefined
   }
+}
+
+/** An ended task whose record was deleted, replaced or removed by retention. */
+export interface ForgottenTask extends ExecutableTask, DelegatedTask {
+  /** When the first attempt started, in milliseconds since 1970. Undefined if all missed their start. */
+  readonly startedAt: number | undefined
+}
+
+export interface FileRequest {
+  /** Below the workspace; empty for the workspace. Names and single slashes. */
+  readonly path: string
+  /** The list of a directory, or the bytes of a file, or of a directory as a tar. */
+  readonly as: 'list' | 'bytes'
+  /** Default: the last attempt. */
+  readonly attempt: number | undefined
+  readonly method: 'GET' | 'HEAD'
+  /** `Range` and `If-Range` of the caller. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
+export interface OpenFile {
+  readonly attempt: number
+  readonly status: number
+  /** What they say of the file. */
+  readonly headers: Headers
+  /** Undefined for HEAD. A reader that leaves cancels it. */
+  readonly stream: ReadableStream<Uint8Array> | undefined
 }
 
 /** What names an attempt within the service. */
@@ -180,6 +206,15 @@ export interface HandingOver {
    * does not have it any more.
    */
   readNetwork?(handle: Handle, call: { readonly traceId: string; readonly signal: AbortSignal }): Promise<TaskNetwork>
+  /**
+   * Opens a file, or a directory, that an attempt has left in the remote service or writes there. Throws `ServiceError` with
+   * the remedy.
+   */
+  openFile?(
+    task: DelegatedTask,
+    request: FileRequest,
+    call: { readonly traceId: string; readonly signal: AbortSignal },
+  ): Promise<OpenFile>
   /**
    * What delegated attempts wait for in the remote service, in words, by id of their handles. Attempts that execute are
    * left out. The value is undefined if the remote service does not answer within a moment. Must not throw.

@@ -36,6 +36,7 @@ const executing = (executor: AnyExecutor, execute: Execute): Executor => ({
   ...(executor.waitingHere && { waitingHere: (attempt) => executor.waitingHere?.(attempt) }),
   ...(executor.readLog && { readLog: executor.readLog.bind(executor) }),
   ...(executor.readNetwork && { readNetwork: async (handle, call) => executor.readNetwork!(handle, call) }),
+  ...(executor.openFile && { openFile: async (...given) => executor.openFile!(...given) }),
   ...(executor.plan && { plan: async (task, call) => executor.plan!(task, call) }),
   ...(executor.parametersOf && { parametersOf: (toolName) => executor.parametersOf?.(toolName) }),
   ...(executor.checkInput && { checkInput: (...given) => executor.checkInput?.(...given) }),

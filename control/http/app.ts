@@ -12,6 +12,7 @@ import { addApprovalRoutes } from './approvals.ts'
 import { addCapacityRoute } from './capacity.ts'
 import { addDashboardRoutes } from './dashboard.ts'
 import { addEventRoutes } from './events.ts'
+import { addFileRoutes } from './files.ts'
 import { addForwarding } from './forwarding.ts'
 import { addGraphRoutes } from './graphs.ts'
 import { addHealthRoutes } from './health.ts'
@@ -51,6 +52,7 @@ export function controlApp({ parts, counters, guard, streamLimits, startedAt }: 
   addGraphRoutes(app, parts)
   addLogRoutes(app, parts, streamLimits)
   addNetworkRoutes(app, parts)
+  addFileRoutes(app, parts, streamLimits)
   addEventRoutes(app, parts, streamLimits)
   addAdapterRoutes(app, parts)
   addMcpRoutes(app, parts)

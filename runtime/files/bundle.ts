@@ -61,18 +61,40 @@ const readAt = promisify(read)
 type Chunk = Buffer<ArrayBuffer>
 export type Chunks = AsyncGenerator<Chunk, void, void>
 
+/** What an archive has besides the content of files. Nothing is longer than a chunk. */
+export interface ArchiveForm {
+  readonly start: Buffer
+  /** What comes before the content of a file, and what stands for the other steps of a walk. */
+  headOf(step: TreeStep): Buffer
+  /** What follows the content of a file. */
+  tailOf(size: number): Buffer
+  readonly end: Buffer
+}
+
+const NOTHING = Buffer.of()
+
+const BUNDLE: ArchiveForm = { start: BUNDLE_START, headOf, tailOf: () => NOTHING, end: NOTHING }
+
 /** The bytes of a bundle. Each chunk is a buffer of its own. Throws `CopyFault`. */
-export async function* bundleChunks(walk: TreeWalk, { amount, check }: BundleReading): Chunks {
+export const bundleChunks = (walk: TreeWalk, reading: BundleReading): Chunks => archiveChunks(walk, reading, BUNDLE)
+
+/** The same of an archive of this form. */
+export async function* archiveChunks(walk: TreeWalk, { amount, check }: BundleReading, form: ArchiveForm): Chunks {
   let chunk = Buffer.allocUnsafe(CHUNK_BYTES)
-  let used = BUNDLE_START.copy(chunk)
-  for await (const step of walk) {
-    const head = headOf(step)
-    if (used + head.length > chunk.length) {
-      yield chunk.subarray(0, used)
+  let used = form.start.copy(chunk)
+  /** Adds `bytes`. Returns the chunk before if they begin a new one. */
+  const add = (bytes: Buffer): Chunk | undefined => {
+    const full = used + bytes.length > chunk.length ? chunk.subarray(0, used) : undefined
+    if (full !== undefined) {
       chunk = Buffer.allocUnsafe(CHUNK_BYTES)
       used = 0
     }
-    used += head.copy(chunk, used)
+    used += bytes.copy(chunk, used)
+    return full
+  }
+  for await (const step of walk) {
+    const full = add(form.headOf(step))
+    if (full !== undefined) yield full
     if (step.kind !== 'file') continue
     for (let position = 0; position < step.size; ) {
       if (used === chunk.length) {
@@ -88,7 +110,11 @@ export async function* bundleChunks(walk: TreeWalk, { amount, check }: BundleRea
       used += bytesRead
       position += bytesRead
     }
+    const filled = add(form.tailOf(step.size))
+    if (filled !== undefined) yield filled
   }
+  const last = add(form.end)
+  if (last !== undefined) yield last
   yield chunk.subarray(0, used)
 }
 

@@ -17,7 +17,8 @@ const O_PATH = 0o10000000
 
 /** What is there. Whoever gets a descriptor closes it. */
 export type WorkspaceEntry =
-  | { readonly kind: 'file'; readonly fd: number; readonly size: number }
+  /** `version` changes with the content. */
+  | { readonly kind: 'file'; readonly fd: number; readonly size: number; readonly version: string }
   | { readonly kind: 'directory'; readonly fd: number }
   | { readonly kind: 'missing' | 'closed' | 'leased' | 'symlink' | 'other' }
 
@@ -67,5 +68,7 @@ function entryOf(fd: number, status: Stats, workspaceUid: number): WorkspaceEntr
   // A task with a user of its own may have linked a file of another user into its workspace.
   if (status.uid !== workspaceUid && workspaceUid !== process.getuid?.()) return { kind: 'closed' }
   const readable = openSync(`/proc/self/fd/${fd}`, constants.O_RDONLY | constants.O_NONBLOCK)
-  return { kind: 'file', fd: readable, size: status.size }
+  const { ino, mtimeNs } = fstatSync(readable, { bigint: true })
+  const version = [ino, status.size, mtimeNs].map((number) => number.toString(36)).join('-')
+  return { kind: 'file', fd: readable, size: status.size, version }
 }

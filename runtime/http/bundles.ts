@@ -1,7 +1,7 @@
 /** Files on their way to another runtime service: /api/v1/tasks/{id}/bundle and /api/v1/runtime/files. */
 import type { AnyElysia } from 'elysia'
-import { BUNDLE_TYPE, BundleSummary, isSha256, StagedFile } from '../../shared/contract/file-bundles.ts'
-import { anyText, choice, described, json } from '../../shared/http/openapi/route.ts'
+import { BUNDLE_TYPE, BundleSummary, isSha256, StagedFile, TAR_TYPE } from '../../shared/contract/file-bundles.ts'
+import { anyText, choice, described, json, other } from '../../shared/http/openapi/route.ts'
 import { bodyChunks } from '../../shared/http/request-body.ts'
 import { WRITE_TIMEOUT_SECONDS } from '../../shared/http/time-limits.ts'
 import { WHOLE_WORKSPACE } from '../../shared/request/inputs.ts'
@@ -12,7 +12,7 @@ import type { Bundles } from '../tasks/bundles.ts'
 import { params, section } from './known-task.ts'
 
 export interface BundleRoutes {
-  readonly bundles: Pick<Bundles, 'size' | 'digest' | 'chunks'>
+  readonly bundles: Pick<Bundles, 'size' | 'digest' | 'chunks' | 'tarChunks'>
   readonly staged: Pick<StagedFiles, 'use' | 'receive'>
 }
 
@@ -22,6 +22,12 @@ const STAGED = '/api/v1/runtime/files'
 export const isOfBundle = (path: string): boolean => path.startsWith(`${STAGED}/`)
 
 const ONLY = ['size', 'digest'] as const
+const bundleFile = anyText('Path below the workspace. Default: all of it.')
+const bundleErrors = {
+  400: 'The path is malformed or not there, or the files are more than inputs of a task may have.',
+  404: 'There is no such task, or it is being removed.',
+  409: 'The task has not ended.',
+}
 const ofService = { section: 'The service', params: { sha256: 'SHA-256 of the bundle, in hexadecimal digits.' } }
 
 export const addBundleRoutes = (app: AnyElysia, { bundles, staged }: BundleRoutes): AnyElysia =>
@@ -35,7 +41,7 @@ export const addBundleRoutes = (app: AnyElysia, { bundles, staged }: BundleRoute
         app.server?.timeout(request, 0)
         if (only === 'size' || request.method === 'HEAD') return await bundles.size(source, request.signal)
         if (only === 'digest') return await bundles.digest(source, request.signal)
-        return await streamed(bundles.chunks(source, request.signal), request.signal)
+        return await streamed(bundles.chunks(source, request.signal), request.signal, BUNDLE_TYPE)
       },
       described({
         section,
@@ -44,17 +50,33 @@ export const addBundleRoutes = (app: AnyElysia, { bundles, staged }: BundleRoute
           'A file or a directory of an ended task, with its permissions, as one sequence of bytes. Another runtime service takes it with PUT /api/v1/runtime/files.',
         params,
         query: {
-          file: anyText('Path below the workspace. Default: all of it.'),
+          file: bundleFile,
           only: choice(ONLY, 'Answer with the size of the bundle, or with its size and its hash.'),
         },
         answers: {
           200: { ...json(BundleSummary, 'The bundle, or what it has.'), otherType: BUNDLE_TYPE },
         },
-        errors: {
-          400: 'The path is malformed or not there, or the files are more than inputs of a task may have.',
-          404: 'There is no such task, or it is being removed.',
-          409: 'The task has not ended.',
-        },
+        errors: bundleErrors,
+      }),
+    )
+    .get(
+      '/api/v1/tasks/:id/tar',
+      async ({ params, query, request }): Promise<Response> => {
+        const source = { task_id: params.id, file: query.file ?? WHOLE_WORKSPACE }
+        app.server?.timeout(request, 0)
+        if (request.method !== 'HEAD')
+          return await streamed(bundles.tarChunks(source, request.signal), request.signal, TAR_TYPE)
+        await bundles.size(source, request.signal)
+        return new Response(null, { headers: { 'content-type': TAR_TYPE } })
+      },
+      described({
+        section,
+        summary: 'Read files of a task as a tar',
+        description: 'The files and directories of a bundle, with their permissions, without owners and times.',
+        params,
+        query: { file: bundleFile },
+        answers: { 200: other(TAR_TYPE, 'The tar.') },
+        errors: bundleErrors,
       }),
     )
     .get(
@@ -116,9 +138,9 @@ function hashOf(text: string): string {
 }
 
 /** Answers once the first chunk is there: what is refused before that gets its status. */
-async function streamed(chunks: Chunks, signal: AbortSignal): Promise<Response> {
+async function streamed(chunks: Chunks, signal: AbortSignal, type: string): Promise<Response> {
   const first = await chunks.next()
   if (signal.aborted) await chunks.return() // nobody takes the stream, or cancels it
-  const headers = { 'content-type': BUNDLE_TYPE, 'x-content-type-options': 'nosniff' }
+  const headers = { 'content-type': type, 'x-content-type-options': 'nosniff' }
   return new Response(bundleStream(first, chunks), { headers })
 }

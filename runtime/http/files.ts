@@ -27,6 +27,8 @@ export interface FileRoutes {
 
 const BASE = '/api/v1/tasks/:id/files'
 
+const fileHeaders = { 'X-File-Bytes': 'Size of the file.', ETag: 'Changes with the content of the file.' }
+
 export const addFileRoutes = (app: AnyElysia, { store, dataDir, holds }: FileRoutes): AnyElysia => {
   const lists = new DirectoryLists()
   const answer = async (id: string, request: Request, path: string): Promise<Response | DirectoryListing> => {
@@ -64,16 +66,19 @@ export const addFileRoutes = (app: AnyElysia, { store, dataDir, holds }: FileRou
         description:
           'A file or a directory of the workspace, as it is now, also while the task runs. Follows no symlinks. Accepts a Range of bytes.',
         params: { ...params, path: 'Path below the workspace. Its slashes are not escaped.' },
-        headers: { Range: 'A part of the file: bytes=0-99, bytes=100-, bytes=-100.' },
+        headers: {
+          Range: 'A part of the file: bytes=0-99, bytes=100-, bytes=-100.',
+          'If-Range': 'The ETag of an earlier answer: the whole file comes if it has changed since.',
+        },
         answers: {
           200: {
             ...json(DirectoryListing, 'The bytes of a file, or what is in a directory.'),
             otherType: 'application/octet-stream',
-            headers: { 'X-File-Bytes': 'Size of the file.' },
+            headers: fileHeaders,
           },
           206: other('application/octet-stream', 'The part of a file.', {
             'Content-Range': 'Which part of how many bytes.',
-            'X-File-Bytes': 'Size of the file.',
+            ...fileHeaders,
           }),
         },
         errors: {
@@ -122,17 +127,23 @@ function opened(entry: WorkspaceEntry, path: string): Opened {
  * Bun sends a stream without Content-Length, so the size of the file has a header of its own. HEAD gets no stream:
  * Elysia would read all of it to count its bytes.
  */
-function fileAnswer({ fd, size }: Extract<Opened, { kind: 'file' }>, request: Request, path: string): Response {
+function fileAnswer(
+  { fd, size, version }: Extract<Opened, { kind: 'file' }>,
+  request: Request,
+  path: string,
+): Response {
   let isTaken = false
   try {
-    // Without a validator in our answers no If-Range can match.
-    const range = byteRangeOf(request.headers.has('if-range') ? null : request.headers.get('range'), size)
+    const etag = `"${version}"`
+    const isSame = (request.headers.get('if-range') ?? etag) === etag
+    const range = byteRangeOf(isSame ? request.headers.get('range') : null, size)
     if (range === null) throw noSuchRange(path, size)
     const { from, to } = range ?? { from: 0, to: size }
     if (to - from > MAX_ANSWER_BYTES) throw tooLarge(path, to - from)
     const headers = {
       'content-type': 'application/octet-stream',
       'accept-ranges': 'bytes',
+      etag,
       'x-file-bytes': String(size),
       'x-content-type-options': 'nosniff',
       ...(range !== undefined && { 'content-range': `bytes ${from}-${to - 1}/${size}` }),

@@ -6,9 +6,10 @@
 import type { BundleSummary } from '../../shared/contract/file-bundles.ts'
 import { callerLeftError } from '../../shared/http/request-body.ts'
 import { RequestFault } from '../../shared/request/fault.ts'
-import { checkFile, ofMissingTask, type TaskFiles } from '../../shared/request/inputs.ts'
-import { bundleChunks, bundleDigest, bundleSize, type Chunks } from '../files/bundle.ts'
+import { checkFile, namesOfFile, ofMissingTask, type TaskFiles, WHOLE_WORKSPACE } from '../../shared/request/inputs.ts'
+import { archiveChunks, bundleChunks, bundleDigest, bundleSize, type Chunks } from '../files/bundle.ts'
 import { filesText } from '../files/filled-workspace.ts'
+import { tarForm } from '../files/tar.ts'
 import { taskDir } from '../files/task-dir.ts'
 import { CopyAmount, CopyFault } from '../files/tree-walk.ts'
 import { walkWorkspace } from '../files/workspace-walk.ts'
@@ -54,24 +55,34 @@ export class Bundles {
   }
 
   /** The bytes of the bundle. The reader calls `return` unless it reads all of it. */
-  async *chunks(source: TaskFiles, signal: AbortSignal): Chunks {
+  chunks(source: TaskFiles, signal: AbortSignal): Chunks {
+    return this.#chunks(source, signal, NO_NAME, bundleChunks)
+  }
+
+  /** The same as a tar, whose outermost entry has the last name of the path. */
+  tarChunks(source: TaskFiles, signal: AbortSignal): Chunks {
+    const name = source.file === WHOLE_WORKSPACE ? 'workspace' : (namesOfFile(source.file).at(-1) ?? '')
+    return this.#chunks(source, signal, Buffer.from(name), (walk, reading) => archiveChunks(walk, reading, tarForm()))
+  }
+
+  async *#chunks(source: TaskFiles, signal: AbortSignal, as: Buffer, chunksOf: typeof bundleChunks): Chunks {
     this.#checked(source)
     using _ = this.#options.holds.holdForOthers(source.task_id)
-    const { walk, reading } = this.#walk(source, signal)
+    const { walk, reading } = this.#walk(source, signal, as)
     try {
-      yield* bundleChunks(walk, reading)
+      yield* chunksOf(walk, reading)
     } catch (error) {
       throw refusalOf(source, error)
     }
   }
 
-  #walk({ task_id, file }: TaskFiles, signal: AbortSignal) {
+  #walk({ task_id, file }: TaskFiles, signal: AbortSignal, as: Buffer = NO_NAME) {
     const { dataDir, limits } = this.#options
     const check = () => {
       if (signal.aborted) throw callerLeftError()
     }
     const reading = { amount: new CopyAmount(limits), check }
-    return { walk: walkWorkspace(taskDir(dataDir, task_id), file, NO_NAME, reading), reading }
+    return { walk: walkWorkspace(taskDir(dataDir, task_id), file, as, reading), reading }
   }
 
   /** Throws a `Refusal` if the task has no files for others. */

@@ -8,6 +8,8 @@ export const isSha256 = (value: string): boolean => /^[0-9a-f]{64}$/.test(value)
 
 export const BUNDLE_TYPE = 'application/vnd.taskmill.bundle'
 
+export const TAR_TYPE = 'application/x-tar'
+
 /** The answer of GET /api/v1/tasks/{id}/bundle with `only`. */
 export const BundleSummary = Type.Object(
   {

@@ -69,11 +69,14 @@ export class CallFailed extends Error {
   readonly wasSent: boolean
   /** The cause in a few words, without address and remedy: `connection refused`, `it answered 503`. */
   readonly fault: string
+  /** The `Content-Range` of the HTTP answer, which tells the size of a file that lacks the part. */
+  readonly contentRange: string | undefined
   constructor(
     message: string,
     answer: {
       readonly statusCode?: number
       readonly body?: string
+      readonly contentRange?: string | undefined
       readonly wasSent?: boolean
       readonly fault?: string
     } = {},
@@ -82,6 +85,7 @@ export class CallFailed extends Error {
     this.statusCode = answer.statusCode ?? 0
     this.fault = answer.fault ?? (this.statusCode === 0 ? message : `it answered ${this.statusCode}`)
     this.body = answer.body ?? ''
+    this.contentRange = answer.contentRange
     this.wasSent = answer.wasSent ?? true
   }
 }
@@ -154,13 +158,29 @@ export class ServiceClient {
    * connection.
    */
   async open(path: string, headers: Readonly<Record<string, string>>, signal: AbortSignal) {
-    const sent = await this.#send(path, { method: 'GET', headers, signal, timeout: false }).catch((error) => {
+    const { stream, ...answer } = await this.openAny('GET', path, headers, signal)
+    if (stream !== undefined) return { ...answer, stream }
+    throw this.#refused('GET', path, { statusCode: answer.status, body: '' }, '', answer.headers)
+  }
+
+  /** The same for a GET or a HEAD, which has no stream. */
+  async openAny(
+    method: 'GET' | 'HEAD',
+    path: string,
+    headers: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): Promise<{
+    readonly status: number
+    readonly headers: Headers
+    readonly stream: ReadableStream<Uint8Array> | undefined
+  }> {
+    const sent = await this.#send(path, { method, headers, signal, timeout: false }).catch((error) => {
       throw this.#unreachable(error, 0)
     })
     const { response, stream } = sent
-    if (response.ok && stream !== undefined) return { headers: response.headers, stream }
+    if (response.ok) return { status: response.status, headers: response.headers, stream }
     const { text } = stream ? await readBounded(stream, MAX_REPEATED_BODY, { stopAtLimit: true }) : { text: '' }
-    throw this.#refused('GET', path, { statusCode: response.status, body: text }, text, response.headers)
+    throw this.#refused(method, path, { statusCode: response.status, body: text }, text, response.headers)
   }
 
   /**
@@ -229,10 +249,11 @@ export class ServiceClient {
   #refused(
     method: string,
     path: string,
-    answer: { readonly statusCode: number; readonly body: string },
+    answered: { readonly statusCode: number; readonly body: string },
     text: string,
     headers: Headers,
   ): CallFailed {
+    const answer = { ...answered, contentRange: headers.get('content-range') ?? undefined }
     const value = jsonOrUndefined(text)
     const reason = isObject(value) && 'error' in value ? errorText(value.error) : ''
     const remedy = this.#remedyFor(answer.statusCode, headers)

@@ -159,6 +159,28 @@ describe('real answers of control', () => {
     }
   })
 
+  test('to the files of tasks', async () => {
+    await using runtime = await startRuntime()
+    const values = { name: 'files' }
+    await service.ask('POST /runtimes', post({ ...values, url: runtime.url }))
+    const files = { id: 'files', type: 'runtime.script', params: { script: 'mkdir d; echo hi > d/f' } }
+    const { graph_id } = await control.submit([files])
+    await control.ended('files')
+    for (const [path, at] of [
+      ['/tasks/{id}/files', { id: 'files' }],
+      ['/graphs/{id}/tasks/{task_id}/files', { id: graph_id, task_id: 'files' }],
+    ] as const) {
+      await service.ask(`GET ${path}`, { values: at, query: '?path=d' })
+      await service.ask(`GET ${path}/{path}`, { values: { ...at, path: 'd' } })
+      const file = { ...at, path: 'd/f' }
+      await service.ask(`GET ${path}/{path}`, { values: file, headers: { range: 'bytes=0-0' } })
+      await service.ask(`GET ${path}/{path}`, { values: file, headers: { range: 'bytes=9-' } })
+      await service.ask(`GET ${path}/{path}`, { values: { ...at, path: 'none' }, query: '?attempt=1' })
+    }
+    await service.ask('DELETE /tasks/{id}', { values: { id: 'files' } })
+    await service.ask('DELETE /runtimes/{name}', { values })
+  })
+
   test('to actions', async () => {
     const action = { adapter: 'codex', metadata: { a: 'b' }, action: { kind: 'os.noop', input: {} } }
     await service.ask('GET /adapters/capabilities')
@@ -233,6 +255,7 @@ describe('real answers of control', () => {
       'GET /mcp/tasks/{id}',
       'GET /tasks/{id}/logs',
       'GET /tasks/{id}/network',
+      'GET /tasks/{id}/files',
       'GET /graphs/{id}',
       'POST /graphs/{id}/cancel',
       'DELETE /graphs/{id}',
@@ -288,6 +311,7 @@ describe('real answers of the runtime service', () => {
     const BUNDLE = `GET ${TASKS}/{id}/bundle`
     await service.ask(BUNDLE, { values: { id: 'files' }, query: '?file=file' })
     await service.ask(BUNDLE, { values: { id: 'files' }, query: '?only=digest' })
+    await service.ask(`GET ${TASKS}/{id}/tar`, { values: { id: 'files' }, query: '?file=dir' })
     const values = { sha256: new Bun.CryptoHasher('sha256').update('x').digest('hex') }
     for (const body of ['x', 'x', 'y']) await service.ask('PUT /api/v1/runtime/files/{sha256}', { values, body })
     await service.ask('GET /api/v1/runtime/files/{sha256}', { values })

@@ -52,6 +52,8 @@ export const MESSAGE_ORDER = {
   tellsStart: READ,
   openLog: READ,
   network: READ,
+  openFile: READ,
+  openTar: READ,
   bundleSize: READ,
   bundleDigest: READ,
   openBundle: READ,

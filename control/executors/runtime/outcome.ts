@@ -144,6 +144,9 @@ export const lacksRoute = ({ statusCode, body }: CallFailed): boolean =>
 /** The details of the refusal of a runtime service. */
 export const refusedDetails = ({ body }: CallFailed): unknown => refusalIn(body).details
 
+/** The text of the refusal of a runtime service. */
+export const refusedText = ({ body }: CallFailed): string | undefined => refusalIn(body).message
+
 /** The refusal in `body`. Without a code if the answer is not from the runtime service, but from a proxy. */
 function refusalIn(body: string): { code: string; message?: string; details?: unknown } {
   const answer = jsonOrUndefined(body)

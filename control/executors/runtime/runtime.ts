@@ -19,12 +19,15 @@ import type { Handle } from '../../graph/rare-state.ts'
 import { runtimeParameters } from '../../graph/runtime-parameters.ts'
 import {
   type AttemptName,
+  type DelegatedTask,
   type ExecutableTask,
   ExecutionError,
   type Executor,
   type ExecutorContext,
+  type FileRequest,
   type ForgottenTask,
   type LogRequest,
+  type OpenFile,
   type SecretTaking,
   type ToolParameters,
 } from '../executor.ts'
@@ -39,6 +42,7 @@ import { RemoteAttempt } from './remote-attempt.ts'
 import type { RemoteRemovals } from './remote-removals.ts'
 import { type ContextDefaults, onBehalfOf, ownerOf, type RuntimeRequest, runtimeRequest } from './request.ts'
 import { reviewRequest } from './request-review.ts'
+import { openTaskFile } from './task-files.ts'
 import { runtimeTaskId } from './task-id.ts'
 
 export interface RuntimeExecutorOptions {
@@ -215,6 +219,10 @@ export class RuntimeExecutor implements Executor {
     } catch (error) {
       throw error instanceof CallFailed ? failureOf(error) : error
     }
+  }
+
+  openFile(task: DelegatedTask, request: FileRequest, call: Call): Promise<OpenFile> {
+    return openTaskFile(this.#options.pool, task, request, call)
   }
 
   async waitingFor(handles: readonly Handle[]): Promise<ReadonlyMap<string, string | undefined>> {

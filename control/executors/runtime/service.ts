@@ -64,6 +64,13 @@ export interface OpenLog {
   readonly stream: ReadableStream<Uint8Array>
 }
 
+/** How a caller reads a file. */
+export interface FileCall {
+  readonly method: 'GET' | 'HEAD'
+  /** `Range` and `If-Range`. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
 export interface SubmitOptions {
   /** Has what the submission follows kept. Undefined: it is. */
   readonly begin: () => Promise<void> | undefined
@@ -295,6 +302,18 @@ export class RuntimeService {
     throw new CallFailed(`the runtime service at ${this.url} answered for a bundle without its size`, {
       statusCode: 200,
     })
+  }
+
+  /** A file of the workspace of a task, or the list of a directory. Without a stream for HEAD. */
+  openFile(id: string, path: string, { method, headers }: FileCall, traceId: string, signal: AbortSignal) {
+    const names = path.split('/').map(encodeURIComponent).join('/')
+    return this.#client.openAny(method, `${TASKS}/${id}/files/${names}`, { ...trace(traceId), ...headers }, signal)
+  }
+
+  /** Files of an ended task as a tar. Without a stream for HEAD. */
+  openTar(files: TaskFiles, method: FileCall['method'], traceId: string, signal: AbortSignal) {
+    const path = `${TASKS}/${encodeURIComponent(files.task_id)}/tar?file=${encodeURIComponent(files.file)}`
+    return this.#client.openAny(method, path, trace(traceId), signal)
   }
 
   /** Streams files of a task as a bundle. */

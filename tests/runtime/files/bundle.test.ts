@@ -18,9 +18,10 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { bundleChunks, bundleDigest, bundleSize } from '../../../runtime/files/bundle.ts'
+import { archiveChunks, bundleChunks, bundleDigest, bundleSize } from '../../../runtime/files/bundle.ts'
 import { copyBundle } from '../../../runtime/files/bundle-copy.ts'
 import { OpenDirectory } from '../../../runtime/files/open-directory.ts'
+import { tarForm } from '../../../runtime/files/tar.ts'
 import { taskDirAt } from '../../../runtime/files/task-dir.ts'
 import { copyWalked } from '../../../runtime/files/tree-copy.ts'
 import { CopyAmount, CopyFault, type TreeWalk } from '../../../runtime/files/tree-walk.ts'
@@ -178,4 +179,28 @@ test('that was changed anywhere is written below its target or refused', async (
     { numRuns: 200 },
   )
   expect(readdirSync(temp.path).length).toBe(2 * count + 1)
+})
+
+test('a tar has the same tree for the programs that read it', async () => {
+  using temp = tempDir()
+  const { top, walk } = made(temp)
+  const deep = join(top, 'n'.repeat(90), 'm'.repeat(90))
+  mkdirSync(deep, { recursive: true })
+  writeFileSync(join(deep, 'ü'.repeat(60)), 'far')
+  const { walk: steps, amount } = walk('d', Buffer.from('d'))
+  const chunks: Buffer[] = []
+  for await (const chunk of archiveChunks(steps, { amount, check }, tarForm())) chunks.push(Buffer.from(chunk))
+  mkdirSync(join(temp.path, 'out'))
+  const tar = Bun.spawnSync(['tar', '-xf', '-', '-C', join(temp.path, 'out')], { stdin: Buffer.concat(chunks) })
+  expect([tar.exitCode, tar.stderr.toString()]).toEqual([0, ''])
+  const diff = Bun.spawnSync(['diff', '-r', '--no-dereference', top, join(temp.path, 'out', 'd')])
+  expect(diff.stdout.toString().trim()).toBe(`Only in ${top}: link`)
+  expect(statSync(join(temp.path, 'out/d/a')).mode & 0o7777).toBe(0o751)
+})
+
+test('a tar tells the size of a file of 8 GiB and more', () => {
+  const size = 3 * 8 ** 11 + 5
+  const head = tarForm().headOf({ kind: 'file', name: Buffer.from('f'), mode: 0o644, fd: -1, size })
+  const tar = Bun.spawnSync(['tar', '-tvf', '-'], { stdin: head, env: { ...process.env, LC_ALL: 'C' } })
+  expect(tar.stdout.toString()).toContain(` ${size} `)
 })
