@@ -22,7 +22,7 @@ import { serviceIdOf } from '../shared/process/service-id.ts'
 import { runSync } from '../shared/process/steps.ts'
 import type { StopSignals } from '../shared/process/stop-signals.ts'
 import { type RuntimeEntry, runtimeEntry } from '../shared/settings/runtime-entry.ts'
-import { CALLBACKS_FILE, Callbacks, readSecret } from './callbacks/callbacks.ts'
+import { Callbacks, readSecret } from './callbacks/callbacks.ts'
 import { type ControlConfig, controlSettings } from './config.ts'
 import { localExecutors, taskEnvironment } from './executors/local.ts'
 import { McpExecutor } from './executors/mcp.ts'
@@ -104,11 +104,7 @@ export async function buildParts(config: ControlConfig, host: Host): Promise<{ p
   await ensureListenable(access.address, 'addr') // before anything but the lock is written
   keepPrivate(
     config.dataDir,
-    [
-      ...filesWithInput(config.dataDir),
-      ownTokenPath(config.dataDir),
-      ...[CALLBACKS_FILE, POOL_FILE].map((name) => join(config.dataDir, name)),
-    ],
+    [...filesWithInput(config.dataDir), ownTokenPath(config.dataDir), join(config.dataDir, POOL_FILE)],
     host.log,
   )
   let keeper: Keeper | undefined // nothing is sent before there is one
@@ -131,7 +127,7 @@ export async function buildParts(config: ControlConfig, host: Host): Promise<{ p
   keeper = storage.keeper
   storage.store.onForgotten = (task) => executors.get(task.type)?.forget?.(task)
   const callbacks = new Callbacks({
-    ...{ store: storage.store, keeper: storage.keeper, dataDir: config.dataDir, log: host.log },
+    ...{ store: storage.store, keeper: storage.keeper, log: host.log },
     ...{ guard: addressGuards.callbacks, secret: callbackSecret },
   })
   const mcp = mcpParts(config, { configs: mcpConfigs, serviceId }, host)

@@ -2,14 +2,13 @@
  * Sends callbacks for graphs that ask for them.
  *
  * The end of a graph, each failed task and each approval that waits for its answer cause a callback. The callback is
- * written to its file, or to the database, once the change is kept, and then delivered. If the service is killed in between, the next start finds the graph without its callback
- * and creates the callback again. So each callback is delivered at least once, under the same id.
+ * noted in the log, or in the database, once the change is kept, and then delivered. If the service is killed in between, the
+ * next start finds the graph without its callback and creates the callback again. So each callback is delivered at least once, under the same id.
  */
 
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { CALLBACK_EVENTS, type CallbackEvent, type GraphCallback } from '../../shared/contract/callbacks.ts'
-import { messageOf, stackOf, systemCodeOf, UsageError } from '../../shared/contract/errors.ts'
+import { stackOf, systemCodeOf, UsageError } from '../../shared/contract/errors.ts'
 import { MAX_EVENT_ERROR_CHARACTERS } from '../../shared/contract/events.ts'
 import { GrowingPause } from '../../shared/http/growing-pause.ts'
 import type { Log } from '../../shared/logs/log.ts'
@@ -25,10 +24,10 @@ import type { Delivery, KeptCallbacks, StoredCallbacks } from '../log/kept-callb
 import { type AddressGuard, AddressRefused } from '../outbound/address-guard.ts'
 import type { Change } from '../store/change.ts'
 import type { TaskStore } from '../store/tasks.ts'
-import { CallbackFile } from './callback-file.ts'
 import { Deliveries } from './deliveries.ts'
 
-export const CALLBACKS_FILE = 'callbacks.jsonl'
+/** Ids of callbacks are looked through for those of removed graphs when there are this many more than twice those that stayed. */
+const MAX_SPARE = 10_000
 
 /** Pauses between attempts to sync the journal. */
 const DISK_PAUSES = { firstMs: 1_000, longestMs: 60_000 }
@@ -37,7 +36,6 @@ export interface CallbacksOptions {
   readonly store: TaskStore
   /** A start looks up in past events the numbers of those that missing callbacks are about. */
   readonly keeper: Pick<Keeper, 'callbacks' | 'history' | 'kept'>
-  readonly dataDir: string
   /** Decides which addresses may be called. */
   readonly guard: AddressGuard
   readonly secret: string | undefined
@@ -50,6 +48,8 @@ export class Callbacks {
   readonly #deliveries: Deliveries
   /** Ids of all callbacks, with the ids of their graphs: preparing, waiting, and over. */
   readonly #known: Map<string, string>
+  /** Number of ids from which on some are forgotten. */
+  #forgetAt = MAX_SPARE
   /** Ids of callbacks that are not kept yet. */
   readonly #preparing = new Set<string>()
   /** Undelivered callbacks of an earlier run. Empty after the start. */
@@ -60,11 +60,10 @@ export class Callbacks {
   /** Reads the callbacks of an earlier run. */
   constructor(options: CallbacksOptions) {
     this.#options = options
-    const { dataDir, guard, keeper, log, secret } = options
-    const onError = (error: unknown) => log.error('cannot note the state of a callback', { cause: messageOf(error) })
-    this.#kept = keeper.callbacks ?? new CallbackFile(join(dataDir, CALLBACKS_FILE), onError)
+    const { guard, keeper, log, secret } = options
+    this.#kept = keeper.callbacks
     this.#deliveries = new Deliveries({ kept: this.#kept, guard, secret, log, onOver: () => this.#shrink() })
-    const { waiting, over } = this.#kept.read()
+    const { waiting, over } = this.#kept.found
     this.#known = over
     this.#earlier = [...waiting.values()]
     for (const { id, graphId } of this.#earlier) this.#known.set(id, graphId)
@@ -214,7 +213,7 @@ export class Callbacks {
     if (this.#isStopped) return
     const delivery = { id, graphId: graph.id, event, url, body: JSON.stringify(members), since: Date.now() }
     this.#preparing.delete(id)
-    this.#kept.add(delivery)
+    this.#kept.keep({ id, graphId: graph.id, delivery })
     this.#deliveries.add(delivery)
   }
 
@@ -233,13 +232,12 @@ export class Callbacks {
 
   /** Forgets delivered and given-up callbacks of removed graphs. */
   #shrink(): void {
-    if (!this.#kept.mayShrink(this.#known.size)) return
-    const waiting = this.#deliveries.waiting
-    const isOver = (id: string) => !waiting.has(id) && !this.#preparing.has(id)
-    for (const [id, graphId] of this.#known)
-      if (isOver(id) && this.#options.store.graph(graphId) === undefined) this.#known.delete(id)
-    const over = new Map([...this.#known].filter(([id]) => isOver(id)))
-    void this.#kept.rewrite({ waiting, over })
+    if (this.#known.size < this.#forgetAt) return
+    for (const [id, graphId] of this.#known) {
+      const isOver = !this.#deliveries.isWaiting(id) && !this.#preparing.has(id)
+      if (isOver && this.#options.store.graph(graphId) === undefined) this.#known.delete(id)
+    }
+    this.#forgetAt = 2 * this.#known.size + MAX_SPARE
   }
 }
 

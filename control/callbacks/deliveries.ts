@@ -30,7 +30,7 @@ const LONGEST_PAUSE_MS = 600_000
 export const pauseBeforeTry = (n: number): number => Math.min(FIRST_PAUSE_MS * 2 ** (n - 2), LONGEST_PAUSE_MS)
 
 export interface DeliveryOptions {
-  readonly kept: Pick<KeptCallbacks, 'addOver'>
+  readonly kept: Pick<KeptCallbacks, 'keep'>
   readonly guard: AddressGuard
   /** Key of the signature. Undefined: callbacks are not signed. */
   readonly secret: string | undefined
@@ -77,8 +77,8 @@ export class Deliveries {
     return this.#waiting.size
   }
 
-  get waiting(): Map<string, Delivery> {
-    return new Map(Array.from(this.#waiting, ([id, { delivery }]) => [id, delivery]))
+  isWaiting(id: string): boolean {
+    return this.#waiting.has(id)
   }
 
   /** Tries the callback at once. The caller has kept it. */
@@ -196,7 +196,7 @@ export class Deliveries {
     if (!this.#waiting.delete(delivery.id)) return
     receiver.due.delete(waiting)
     this.#look(receiver)
-    this.#options.kept.addOver(delivery)
+    this.#options.kept.keep({ id: delivery.id, graphId: delivery.graphId, delivery: undefined })
     this.#options.onOver()
   }
 }

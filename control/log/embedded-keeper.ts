@@ -1,4 +1,4 @@
-/** Keeps accepted work in the data directory: in the journal, the state file, and files of results and past events. */
+/** Keeps accepted work in the data directory: in the log, the state file, and files of results and past events. */
 
 import { DiskReserve } from '../../shared/files/disk-reserve.ts'
 import type { Log } from '../../shared/logs/log.ts'
@@ -12,7 +12,9 @@ import { Journal, type JournalOptions } from './journal.ts'
 import type { StoredFanOut } from './journaled-fan-out.ts'
 import type { SubmissionExtras } from './journaled-graph.ts'
 import type { Keeper, OtherReplicas, Purpose } from './keeper.ts'
+import type { Delivery, KeptCallbacks, StoredCallbacks } from './kept-callbacks.ts'
 import { noOwner } from './no-owner.ts'
+import type { Notes } from './notes.ts'
 import { Persistence } from './persistence.ts'
 import type { Recovered } from './recovery.ts'
 import { ResultFiles } from './result-files.ts'
@@ -34,6 +36,7 @@ export interface EmbeddedKeeperOptions extends Pick<JournalOptions, 'syncFile'> 
 export class EmbeddedKeeper implements Keeper {
   readonly results: ResultFiles
   readonly keys: IdempotencyKeys
+  readonly callbacks: KeptCallbacks
   readonly events: EventFeed
   readonly history: EventHistory
   readonly numbers: EventNumbers
@@ -42,7 +45,7 @@ export class EmbeddedKeeper implements Keeper {
   readonly #persistence: Persistence
 
   constructor({ store, numbers, recovered, syncFile, dataDir, intervalMs, maxEvents, log }: EmbeddedKeeperOptions) {
-    const { graphs, segments, lastSeq } = recovered
+    const { graphs, segments, lastSeq, notes } = recovered
     const firstSegment = segments === undefined ? FIRST_SEGMENT : segments.newest + 1
     const oldestSegment = segments?.oldest ?? firstSegment
     const journal = new Journal({ dataDir, oldestSegment, firstSegment, log, ...(syncFile && { syncFile }) })
@@ -59,7 +62,15 @@ export class EmbeddedKeeper implements Keeper {
     this.history = history
     this.numbers = numbers
     this.#journal = journal
-    const parts = { store, journal, idempotencyKeys, resultFiles, history, events, dataDir, intervalMs, log }
+    const remembered = { idempotencyKeys, notes, resultFiles, history, events }
+    const parts = { store, journal, ...remembered, dataDir, intervalMs, log }
+    this.callbacks = {
+      found: callbacksIn(notes),
+      keep: ({ id, graphId, delivery }) => {
+        this.#persistence.note([null, 'callback', id, delivery ?? graphId])
+        this.#persistence.flush() // a kill repeats no delivery that was logged
+      },
+    }
     this.#persistence = new Persistence({ ...parts, reserve: new DiskReserve(dataDir) }, recovered)
     for (const numbered of unnumbered) this.#persistence.noteNumbered(numbered(store.nextSeq(), Date.now()))
   }
@@ -130,6 +141,15 @@ export class EmbeddedKeeper implements Keeper {
   abandon(): Promise<void> {
     return this.#journal.close()
   }
+}
+
+function callbacksIn(notes: Notes): StoredCallbacks {
+  const found: StoredCallbacks = { waiting: new Map(), over: new Map() }
+  for (const [id, value] of notes.of('callback')) {
+    if (typeof value === 'string') found.over.set(id, value)
+    else found.waiting.set(id, value as Delivery)
+  }
+  return found
 }
 
 /** The other replicas of a service without a database: there are none. */

@@ -5,7 +5,7 @@
  * `length` bytes of payload, then `\n`. The checksum covers the payload. The kinds are:
  *
  * - `g`: a submitted graph
- * - `t`: states of tasks, and numbered changes
+ * - `t`: states of tasks, numbered changes, and notes
  * - `r`: revokes a graph that was refused after it had been written
  * - `d`: deletes a graph with all its tasks
  * - `x`: the list for which a task with `for_each` has children
@@ -16,6 +16,7 @@
  * - `p`: the beginning of a pack
  * - `c`: a graph, or a part of a large one
  * - `o`: numbers of graphs that older packs have and that are gone
+ * - `n`: notes (`notes.ts`)
  * - `e`: the end of a pack
  *
  * `synced` is the number of bytes of the segment known to be on disk when the frame was written. An invalid frame
@@ -24,7 +25,7 @@
  * (`preallocation.ts`).
  */
 
-export type FrameKind = 'g' | 't' | 'r' | 'd' | 'h' | 'x' | 'p' | 'c' | 'o' | 'e'
+export type FrameKind = 'g' | 't' | 'r' | 'd' | 'h' | 'x' | 'p' | 'c' | 'o' | 'n' | 'e'
 
 export interface Frame {
   readonly kind: FrameKind
@@ -38,7 +39,7 @@ export const LINE_END = 0x0a
 /** Checksum, length, synced, kind, and the four bytes between and after them. */
 const HEADER_BYTES = 8 + 1 + 10 + 1 + 10 + 1 + 1 + 1
 
-const HEADER = /^([0-9a-f]{8}) (\d{10}) (\d{10}) ([gtrdhxpcoe])$/
+const HEADER = /^([0-9a-f]{8}) (\d{10}) (\d{10}) ([gtrdhxpcone])$/
 
 /** Bytes of a `FrameBuffer`: at first, and at most while it is empty. */
 const FIRST_BUFFER_BYTES = 64 * 1024

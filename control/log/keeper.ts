@@ -34,8 +34,7 @@ export type Purpose = 'act' | 'kill' | 'show' | 'promise'
 export interface Keeper extends KeptEvents {
   readonly results: KeptResults
   readonly keys: KeptKeys
-  /** Absent: callbacks have a file of their own. */
-  readonly callbacks?: KeptCallbacks
+  readonly callbacks: KeptCallbacks
   /** This service among those that share a database; absent without one. */
   readonly replica?: ReplicaView
   /** The other ones. Without a database, there are none. */

@@ -25,16 +25,18 @@ export interface StoredCallbacks {
   readonly over: Map<string, string>
 }
 
-/** Where callbacks are kept. What is lost of it only repeats a delivery. */
+/** A callback that is to be delivered, or is over. */
+export interface CallbackState {
+  readonly id: string
+  readonly graphId: string
+  /** Undefined once it was delivered or given up. */
+  readonly delivery: Delivery | undefined
+}
+
+/** Where callbacks are kept, at least as long as their graphs. What is lost of it only repeats a delivery. */
 export interface KeptCallbacks {
   /** The callbacks of an earlier run. */
-  read(): StoredCallbacks
-  /** Called before the first try. */
-  add(delivery: Delivery): void
-  /** The callback was delivered, or given up. */
-  addOver(delivery: Delivery): void
-  /** Whether so many were added since the last rewrite that it pays. `count` is the number of those that count. */
-  mayShrink(count: number): boolean
-  /** Forgets all others. */
-  rewrite(stored: StoredCallbacks): Promise<void>
+  readonly found: StoredCallbacks
+  /** Called before the first try, and when the callback is over. */
+  keep(callback: CallbackState): void
 }

@@ -2,6 +2,7 @@
 import type { Graph } from '../graph/graph.ts'
 import { checkedEntry } from './checked-entry.ts'
 import { CompactedGraph, type GraphPart } from './compacted-graph.ts'
+import type { NoteRow } from './notes.ts'
 import type { PackFrame } from './pack-reader.ts'
 import type { PackStart } from './packs.ts'
 import type { Replay } from './replay.ts'
@@ -35,6 +36,7 @@ export class PackedGraphs {
       const { last_seq, last_ordinal } = content as PackStart
       this.#replay.raise(last_seq, last_ordinal)
     } else if (kind === 'o') this.#known.push(...(content as number[]))
+    else if (kind === 'n') this.#replay.addPackedNotes(content as NoteRow[])
     else if (kind === 'c') this.#addPart(content as GraphPart, bytes)
     else throw this.#refuse(`it holds a frame of kind ${kind}`)
   }

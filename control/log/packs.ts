@@ -11,6 +11,8 @@
  *
  * A crash leaves the old files or the new one: a pack is synced and renamed, and files within its range no longer count.
  *
+ * Each pack has all notes, of which those of the newest pack count.
+ *
  * The first frame of a pack (`p`) has the highest numbers of changes and graphs before the segments that follow. The last one
  * (`e`) ends each whole pack: a start refuses a pack without it.
  */
@@ -24,6 +26,7 @@ import type { TaskStore } from '../store/tasks.ts'
 import { compactedGraph } from './compacted-graph.ts'
 import { FrameBuffer, type FrameKind } from './journal-format.ts'
 import { graphOrdinalIn } from './journaled-graph.ts'
+import type { Notes } from './notes.ts'
 import { framesOfPack } from './pack-reader.ts'
 import { FIRST_SEGMENT } from './segment.ts'
 
@@ -78,6 +81,7 @@ export interface PackContent {
   readonly changed: ReadonlySet<Graph>
   /** Graphs of packs that a start found to be gone. */
   readonly gone: readonly PackedGraph[]
+  readonly notes: Notes
   readonly start: PackStart
   /** Called before the new pack is renamed. */
   readonly beforeRename: () => Promise<void>
@@ -108,6 +112,7 @@ export class Packs {
     const range = { from: (kept.at(-1)?.to ?? FIRST_SEGMENT - 1) + 1, to }
     const packed = new Map<Graph, number>()
     let bytes = 0
+    let needed = 0
     await replaceFile(join(this.#dataDir, packName(range)), async (file) => {
       const out = new PackWriter(file)
       out.add('p', JSON.stringify(content.start))
@@ -125,6 +130,11 @@ export class Packs {
       // Any older pack may have superseded frames of the graph, which would count again.
       const ordinals = kept.length === 0 ? [] : left.filter(({ pack }) => pack > 0).map(({ ordinal }) => ordinal)
       if (ordinals.length > 0) out.add('o', JSON.stringify(ordinals))
+      needed = out.bytes // the next pack has the notes, too
+      for (const payload of content.notes.payloads((id) => content.store.graph(id) !== undefined)) {
+        out.add('n', payload)
+        if (out.isPauseDue) await out.pause()
+      }
       out.add('e', '')
       await out.end()
       bytes = out.bytes
@@ -137,7 +147,7 @@ export class Packs {
     }
     for (const graph of changed) graph.pack = 0
     for (const [graph, packBytes] of packed) Object.assign(graph, { pack: to, packBytes })
-    this.#packs = [...kept, { ...range, bytes, needed: bytes }]
+    this.#packs = [...kept, { ...range, bytes, needed }]
   }
 
   /** The index of the first pack that the next one takes over. `superseded` are graphs whose frames no longer count. */

@@ -12,11 +12,13 @@ import type { DiskReserve } from '../../shared/files/disk-reserve.ts'
 import { runCooperatively } from '../../shared/process/steps.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import type { Change } from '../store/change.ts'
+import { beginFormat } from './data-format.ts'
 import { DiskHealth, RETRY_MS } from './disk-health.ts'
 import type { EventFeed } from './event-feed.ts'
 import { type NumberedChange, outcomeOf } from './event-rows.ts'
 import { encodeFanOut, type StoredFanOut } from './journaled-fan-out.ts'
 import { encodeGraph, encodeRemoval, type SubmissionExtras } from './journaled-graph.ts'
+import type { NoteRow } from './notes.ts'
 import { type FoundPacks, type SnapshotOptions, Snapshots } from './snapshots.ts'
 import { durabilityUnknown, NotWritten, storageUnavailable } from './storage-errors.ts'
 import { UnwrittenChanges } from './unwritten-changes.ts'
@@ -103,6 +105,15 @@ export class Persistence {
     events.changed(change.seq, 'graph' in change ? change.graph.id : change.task.graph.id)
   }
 
+  /** Has a note written with the changes so far, all or nothing. */
+  note(row: NoteRow): void {
+    const { journal, notes } = this.#options
+    if (journal.isClosed) return
+    notes.apply(row)
+    this.#changed.addNote(row)
+    this.#writeSoon()
+  }
+
   #noteChange(task: Task): void {
     if (this.#options.journal.isClosed) return
     this.#changed.add(task)
@@ -154,7 +165,8 @@ export class Persistence {
 
   /** Writes the changes. Throws the error of the disk; then the next call writes the rest. */
   #writeChanged(): void {
-    const { journal, events } = this.#options
+    const { journal, events, dataDir } = this.#options
+    if (this.#changed.hasNotes) beginFormat(dataDir)
     events.written(this.#changed.writeWith((states) => this.#disk.writeWithReserve(() => journal.write('t', [states]))))
     const maxBytes = Math.max(MAX_JOURNAL_BYTES, PACKS_OF_JOURNAL * this.snapshots.packBytes)
     if (journal.size > maxBytes) void this.snapshots.compactOrLog()

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { UsageError } from '../../shared/contract/errors.ts'
 import type { ProcessIdentity } from '../../shared/process/processes.ts'
 import type { Graph, Task } from '../graph/graph.ts'
-import { PACKS_FORMAT, refuseNewerFormat } from './data-format.ts'
+import { NOTES_FORMAT, PACKS_FORMAT, refuseNewerFormat } from './data-format.ts'
 import type { EventRow, NumberedChange } from './event-rows.ts'
 import { type FoundHistory, findHistory, lastKept } from './found-history.ts'
 import { GcSchedule } from './gc-schedule.ts'
@@ -20,11 +20,13 @@ import { cutOff, readJournal, segmentNumbersIn } from './journal-reader.ts'
 import { graphOrdinalIn } from './journaled-graph.ts'
 import { LostEvents, unnumbered } from './lost-events.ts'
 import { Mentions } from './mentions.ts'
+import type { Notes } from './notes.ts'
 import { framesOfPack } from './pack-reader.ts'
 import { PackedGraphs } from './packed-graphs.ts'
 import { type Pack, type PackedGraph, type PackRange, packName, packsIn } from './packs.ts'
 import { Replay } from './replay.ts'
 import { FIRST_SEGMENT, segmentName } from './segment.ts'
+import { readSideFiles, sideFiles } from './side-files.ts'
 import { readSnapshot, readSnapshotLines } from './snapshot-reader.ts'
 import { hasSnapshot, statePath } from './snapshot-writer.ts'
 import type { StoredTask } from './stored-task.ts'
@@ -40,6 +42,7 @@ export interface Recovered {
   readonly toForget: readonly Task[]
   /** Oldest first. If a key is there twice, the later one counts. */
   readonly idempotencyKeys: readonly KeptKey[]
+  readonly notes: Notes
   /** The highest numbers used so far. */
   readonly lastSeq: number
   readonly lastOrdinal: number
@@ -71,9 +74,10 @@ export interface RecoveredHistory {
 /** Bytes to read from which on it pays to compile the loops over them: a fifth of the CPU time for 100,000 tasks. */
 const COMPILED_BYTES = 1024 * 1024
 
-/** The files with inputs of tasks: the state file, the packs, and the segments of the journal. */
+/** The files with inputs of tasks: the state file, the packs, the segments of the journal, and files of earlier formats. */
 export const filesWithInput = (dataDir: string): string[] => [
   statePath(dataDir),
+  ...sideFiles(dataDir),
   ...[...packsIn(dataDir).map(packName), ...segmentNumbersIn(dataDir).map(segmentName)].map((name) =>
     join(dataDir, name),
   ),
@@ -105,6 +109,7 @@ export async function recover(dataDir: string): Promise<Recovered> {
   const refuse = refuseFile(isStateRead ? 'state file' : 'log', isStateRead ? statePath(dataDir) : dataDir)
   const parts = { dataDir, mentions, keys, collections, refuse }
   const replay = isStateRead ? await readState(parts) : replayOfPacks(parts, packs)
+  if (format < NOTES_FORMAT && !replay.notes.isPacked) readSideFiles(dataDir, replay.notes)
   for (const { frame } of frames) replay.note(frame)
   const highest = frames.map(({ frame, refuse }) => replay.apply(frame, refuse))
   const lastSeq = Math.max(replay.lastSeq, found.synced)
@@ -114,11 +119,11 @@ export async function recover(dataDir: string): Promise<Recovered> {
   const graphs = replay.graphs(refuse, late.length > 0)
   if (packs.length > 0) graphs.sort((a, b) => a.createdAt - b.createdAt || a.ordinal - b.ordinal)
   if (collections.hasCollected) Bun.gc(true)
-  const { lastOrdinal, idempotencyKeys } = replay
+  const { lastOrdinal, idempotencyKeys, notes } = replay
   const { processes, toKillRemotely, toForget } = replay.built
   const newest = Math.max(packedTo, present.at(-1) ?? 0)
   return {
-    ...{ graphs, processes, toKillRemotely, toForget, idempotencyKeys, lastSeq, lastOrdinal },
+    ...{ graphs, processes, toKillRemotely, toForget, idempotencyKeys, notes, lastSeq, lastOrdinal },
     ...unpacked(graphs, replay.packed),
     packs: withNeededBytes(dataDir, packs, [...graphs, ...replay.packed.values()]),
     segments: newest === 0 ? undefined : { oldest: present[0] ?? newest + 1, newest },
@@ -169,6 +174,7 @@ function replayOfPacks({ dataDir, mentions, keys, collections }: StateParts, pac
     const path = join(dataDir, packName(pack))
     const reader = new PackedGraphs(pack.to, replay, refuseFile('pack', path))
     for (const frame of framesOfPack(path)) {
+      if (frame.kind === 'n' && pack !== packs.at(-1)) continue
       if (frame.kind === 'c' && known.has(graphOrdinalIn(frame.payload))) continue
       reader.add(frame)
     }

@@ -34,6 +34,7 @@ import {
 } from './journaled-graph.ts'
 import { decodeStates, type JournaledChanges, type JournaledState } from './journaled-state.ts'
 import type { Mentions } from './mentions.ts'
+import { type NoteRow, Notes } from './notes.ts'
 import type { PackedGraph } from './packs.ts'
 import { ReplayedGraphs, type ToldState } from './replayed-graphs.ts'
 import { isKnownToService, type StoredTask, withStoredWhen } from './stored-task.ts'
@@ -74,6 +75,7 @@ export class Replay {
   readonly ended = { graphs: new Set<number>(), numbered: new Set<number>() }
   /** Keys of the key file and the journal, oldest first. */
   readonly idempotencyKeys: KeptKey[]
+  readonly notes = new Notes()
 
   /** Graphs of packs that a snapshot has to write again, or that are gone. */
   readonly packed = new Map<number, PackedGraph>()
@@ -149,6 +151,12 @@ export class Replay {
     else this.packed.set(ordinal, place)
   }
 
+  /** Adds notes of the newest pack. */
+  addPackedNotes(notes: readonly NoteRow[]): void {
+    this.notes.isPacked = true
+    for (const note of notes) this.notes.apply(note)
+  }
+
   /** Called for each entry that was read. */
   collectIfDue(): void {
     if (this.#collections.isDue()) Bun.gc(true)
@@ -208,7 +216,8 @@ export class Replay {
 
   /** A frame has the states of a few thousand tasks at most. */
   #applyStates({ payload }: Frame, refuse: (detail: string) => Error): number {
-    const { states, changes } = changesIn(payload, refuse)
+    const { states, changes, notes } = changesIn(payload, refuse)
+    for (const note of notes) this.notes.apply(note)
     let highest = 0
     for (const state of states) {
       this.#applyState(state)

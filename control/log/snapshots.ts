@@ -10,20 +10,23 @@ import type { Log } from '../../shared/logs/log.ts'
 import { nextTurn } from '../../shared/process/steps.ts'
 import type { Graph, Task } from '../graph/graph.ts'
 import type { TaskStore } from '../store/tasks.ts'
-import { raiseFormat } from './data-format.ts'
+import { beginFormat, raiseFormat } from './data-format.ts'
 import type { EventHistory } from './event-history.ts'
 import type { IdempotencyKeys } from './idempotency.ts'
 import { writeIdempotencyKeys } from './idempotency-file.ts'
 import type { Journal } from './journal.ts'
+import type { Notes } from './notes.ts'
 import { type PackedGraph, Packs } from './packs.ts'
 import type { Recovered } from './recovery.ts'
 import type { ResultFiles } from './result-files.ts'
+import { removeSideFiles } from './side-files.ts'
 import { writeSnapshot } from './snapshot-writer.ts'
 
 export interface SnapshotOptions {
   readonly store: TaskStore
   readonly journal: Journal
   readonly idempotencyKeys: IdempotencyKeys
+  readonly notes: Notes
   readonly resultFiles: ResultFiles
   readonly history: EventHistory
   readonly dataDir: string
@@ -161,9 +164,12 @@ export class Snapshots {
     const changed = this.#changed
     this.#changed = new Set()
     this.#isPacked = true
+    const { dataDir } = this.#options
     try {
+      beginFormat(dataDir)
       await this.#writePack(segment, changed)
-      raiseFormat(this.#options.dataDir)
+      raiseFormat(dataDir)
+      removeSideFiles(dataDir)
       try {
         await this.#writeStateFile()
       } finally {
@@ -179,7 +185,7 @@ export class Snapshots {
 
   /** Writes a pack with what the segments before `segment` say. */
   async #writePack(segment: number, changed: ReadonlySet<Graph>): Promise<void> {
-    const { store, journal, history } = this.#options
+    const { store, journal, history, notes } = this.#options
     const start = { last_seq: store.seq, last_ordinal: store.ordinal }
     // A start adds missing events to the history from the segments, which are removed afterwards.
     const { last } = history
@@ -193,7 +199,8 @@ export class Snapshots {
       await this.#eventsFirst(last)
       await this.#writeKeys()
     }
-    await this.#packs.write(segment - 1, { store, changed, gone: this.#gone, start, beforeRename })
+    const parts = { store, changed, gone: this.#gone, notes, start, beforeRename }
+    await this.#packs.write(segment - 1, parts)
     this.#gone = []
   }
 

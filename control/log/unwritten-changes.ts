@@ -1,7 +1,8 @@
-/** Changes that are not in the journal yet: newest states of tasks, and numbered changes. */
+/** Changes that are not in the journal yet: newest states of tasks, numbered changes, and notes. */
 import type { Task } from '../graph/graph.ts'
 import { type EventRow, eventRows, type NumberedChange } from './event-rows.ts'
 import { encodeStates, groupsOf } from './journaled-state.ts'
+import type { NoteRow } from './notes.ts'
 
 /** Maximum number of waiting changes, and of tasks in a frame. A larger frame would block the event loop. */
 const MAX_UNWRITTEN = 2_048
@@ -9,17 +10,27 @@ const MAX_UNWRITTEN = 2_048
 export class UnwrittenChanges {
   #tasks: Task[] = []
   #changes: NumberedChange[] = []
+  /** The newest row of each note, by kind and key. */
+  readonly #notes = new Map<string, NoteRow>()
   /** Events of written frames that no call of `writeWith` has returned yet, because a later frame was refused. */
   #rows: EventRow[] = []
 
   /** Whether the changes should be written now instead of waiting for more. */
   get isFull(): boolean {
-    return this.#tasks.length + this.#changes.length >= MAX_UNWRITTEN
+    return this.#count >= MAX_UNWRITTEN
+  }
+
+  get hasNotes(): boolean {
+    return this.#notes.size > 0
+  }
+
+  get #count(): number {
+    return this.#tasks.length + this.#changes.length + this.#notes.size
   }
 
   /** Whether `writeWith` has nothing to write and nothing to return. */
   get isEmpty(): boolean {
-    return this.#tasks.length + this.#changes.length + this.#rows.length === 0
+    return this.#count + this.#rows.length === 0
   }
 
   add(task: Task): void {
@@ -32,18 +43,23 @@ export class UnwrittenChanges {
     this.#changes.push(change)
   }
 
+  addNote(note: NoteRow): void {
+    this.#notes.set(`${note[1]} ${note[2]}`, note)
+  }
+
   /**
    * Calls `write` with the payload of each frame. If `write` throws, the changes of that frame and of later ones stay.
    * Returns the events of all frames written since the last call that returned. Their numbers are higher than those of
    * earlier calls.
    */
   writeWith(write: (states: string) => void): EventRow[] {
-    while (this.#tasks.length + this.#changes.length > 0) {
+    while (this.#count > 0) {
       const isAll = this.#tasks.length <= MAX_UNWRITTEN
       const tasks = isAll ? this.#tasks : this.#tasks.slice(0, MAX_UNWRITTEN)
       const changes = isAll ? this.#changes : []
       const groups = groupsOf(tasks)
-      write(encodeStates(groups, changes))
+      write(encodeStates(groups, changes, this.#notes.values()))
+      this.#notes.clear()
       const rows = eventRows(groups, changes)
       this.#rows = this.#rows.length === 0 ? rows : [...this.#rows, ...rows]
       this.#tasks = isAll ? [] : this.#tasks.slice(MAX_UNWRITTEN)

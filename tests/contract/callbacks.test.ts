@@ -5,6 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
+import type { NoteRow } from '../../control/log/notes.ts'
 import { type AddressClass, classOf } from '../../shared/egress/address-class.ts'
 import { parseIp } from '../../shared/egress/ip-address.ts'
 import { testCertificate } from '../support/certificate.ts'
@@ -12,6 +13,7 @@ import { type Control, startControl } from '../support/control.ts'
 import { EventStreamClient } from '../support/event-stream.ts'
 import { freePort } from '../support/free-port.ts'
 import { connectClient } from '../support/mcp-client.ts'
+import { forgetNotes, notesIn } from '../support/notes.ts'
 import { accepted, type Received, startReceiver } from '../support/receiver.ts'
 import { waitFor } from '../support/runtime-tasks.ts'
 import { tempDir } from '../support/temp.ts'
@@ -21,6 +23,8 @@ import { Gate } from './gate.ts'
 const ANY = { flags: ['--callback-policy', 'any'], env: { SERVICE_SHELL_POLICY: 'open' } }
 const noop = { id: 'a', type: 'noop' }
 const graphIdOf = async (answer: Response) => ((await answer.json()) as { graph_id: string }).graph_id
+
+const isOver = ([, kind, , value]: NoteRow) => kind === 'callback' && typeof value === 'string'
 
 const refusal = async (answer: Response) => [answer.status, ((await answer.json()) as { error: string }).error]
 
@@ -105,7 +109,7 @@ test('each approval that waits for its answer is called back for, also by the st
   const isOfSure = (event: object) => 'task_id' in event && event.task_id === 'sure'
   expect((await stream.once((events) => events.some(isOfSure))).find(isOfSure)!.seq).toBe(Number(received[0]!.seq))
   await first.stop('SIGKILL')
-  writeFileSync(join(dataDir, 'callbacks.jsonl'), '') // as if the service had not come that far
+  forgetNotes(dataDir) // as if the service had not come that far
   await using second = await startControl({ ...ANY, dataDir })
   expect(inOrder((await receiver.has(4)).slice(2))).toEqual(received)
   await until(
@@ -152,7 +156,7 @@ describe('seq is the number of the event', () => {
     await receiver.has(2)
     await first.fetch('/tasks/a', { method: 'DELETE' }) // the last change of a task comes after the end of the graph
     await first.stop('SIGKILL')
-    writeFileSync(join(dataDir, 'callbacks.jsonl'), '') // as if the service had not come that far
+    forgetNotes(dataDir) // as if the service had not come that far
     await using second = await startControl({ ...ANY, dataDir })
     const numbers = numbersOf((await receiver.has(4)).slice(2))
     expect(numbers).toEqual(numbersOf(receiver.received.slice(0, 2)))
@@ -302,12 +306,9 @@ describe('survives', () => {
     await using first = await startControl({ ...ANY, dataDir })
     await first.post({ callback: { url: receiver.url }, tasks: [noop] })
     await receiver.has(1)
-    await until(
-      () => readFileSync(join(dataDir, 'callbacks.jsonl'), 'utf8'),
-      (text) => text.includes('"over"'),
-    )
+    await until(() => notesIn(dataDir).some(isOver), Boolean)
     await first.stop('SIGKILL')
-    writeFileSync(join(dataDir, 'callbacks.jsonl'), '') // as if the service had not come that far
+    forgetNotes(dataDir) // as if the service had not come that far
     await using second = await startControl({ ...ANY, dataDir })
     const [one, two] = await receiver.has(2)
     expect(two!.body).toBe(one!.body)
@@ -329,8 +330,7 @@ describe('survives', () => {
     writeFileSync(go, '')
     const [{ data }] = (await receiver.has(1)) as [(typeof receiver.received)[0]]
     expect(data).toMatchObject({ name: 'n', state: 'success', counts: { success: 1 } })
-    const written = () => readFileSync(join(second.dataDir, 'callbacks.jsonl'), 'utf8')
-    await until(written, (lines) => lines.includes('"over"')) // a stop before that may repeat the delivery
+    await until(() => notesIn(second.dataDir).some(isOver), Boolean) // a stop before that may repeat the delivery
     expect(await second.stop()).toBe(0)
     await using third = await startControl({ ...ANY, dataDir: second.dataDir })
     await third.submit([{ ...noop, id: 'later' }])

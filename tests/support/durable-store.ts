@@ -3,6 +3,7 @@ import { cpSync, existsSync, readdirSync, readFileSync, truncateSync } from 'nod
 import { basename, join } from 'node:path'
 import { IdempotencyKeys } from '../../control/log/idempotency.ts'
 import { Journal } from '../../control/log/journal.ts'
+import { Notes } from '../../control/log/notes.ts'
 import { Persistence } from '../../control/log/persistence.ts'
 import { ResultFiles } from '../../control/log/result-files.ts'
 import { TaskStore } from '../../control/store/tasks.ts'
@@ -24,6 +25,7 @@ export function durableStore(syncFile: (fd: number) => Promise<void> = async () 
   const options = {
     ...{ store, journal, dataDir: dir, log, intervalMs: 3_600_000 },
     idempotencyKeys: new IdempotencyKeys(),
+    notes: new Notes(),
     resultFiles: new ResultFiles(dir, [], log),
     ...newEvents(dir, journal),
   }

@@ -39,6 +39,7 @@ interface Submission {
   readonly tasks: readonly TaskInput[]
   readonly scope?: 'graph'
   readonly params?: Readonly<Record<string, unknown>>
+  readonly callback?: { readonly url: string }
 }
 
 /** A graph with claimed ids, and the body that it came in. */
@@ -184,6 +185,25 @@ export function describeKeeper(name: string, newPlace: () => Promise<KeeperPlace
         expect([...store.visibleTasks()].map(stateOf)).toEqual(before)
       },
     )
+
+    test('finds callbacks that wait, and ids of those that are over', async () => {
+      await using place = await newPlace()
+      const open = await place.open()
+      const url = 'http://127.0.0.1:9/'
+      const { id: graphId } = await submit(open, { tasks: [{ id: 'a', type: 'test' }], callback: { url } })
+      const callback = (id: string) => {
+        return { id, graphId, delivery: { id, graphId, event: 'task_failed', url, body: '{"é":1}', since: 1 } }
+      }
+      for (const id of ['waits', 'over']) open.keeper.callbacks.keep(callback(id))
+      open.keeper.callbacks.keep({ id: 'over', graphId, delivery: undefined })
+      await open.keeper.kept('promise')
+      for (let starts = 0; starts < 2; starts++) {
+        await place.kill()
+        const { keeper } = await place.open()
+        expect([...keeper.callbacks.found.waiting]).toEqual([['waits', callback('waits').delivery]])
+        expect([...keeper.callbacks.found.over]).toEqual([['over', graphId]])
+      }
+    })
 
     test('finds nothing of a deleted graph', async () => {
       await using place = await newPlace()

@@ -17,11 +17,11 @@ import { KEY_LIFETIME_MS } from '../idempotency.ts'
 import { encodeFanOut, type StoredFanOut } from '../journaled-fan-out.ts'
 import type { SubmissionExtras } from '../journaled-graph.ts'
 import type { Keeper, KeptEvents, Purpose, ReplicaView } from '../keeper.ts'
+import type { KeptCallbacks, StoredCallbacks } from '../kept-callbacks.ts'
 import { keepSubmitted, submissionOf } from './graph-submission.ts'
 import { Others } from './others.ts'
 import { OwnAddress } from './own-address.ts'
 import { PastEvents } from './past-events.ts'
-import { SharedCallbacks } from './shared-callbacks.ts'
 import { SharedHistory } from './shared-history.ts'
 import { SharedKeys } from './shared-keys.ts'
 import { SharedResults } from './shared-results.ts'
@@ -56,7 +56,7 @@ export class SharedKeeper implements Keeper {
   readonly #options: SharedKeeperOptions
   readonly results: SharedResults
   readonly keys: SharedKeys
-  readonly callbacks: SharedCallbacks
+  readonly callbacks: { found: StoredCallbacks } & KeptCallbacks
   readonly events: EventFeed
   readonly history: SharedHistory
   readonly #ownHistory: EventHistory
@@ -97,7 +97,10 @@ export class SharedKeeper implements Keeper {
     }
     this.#address = new OwnAddress({ others: this.others, log })
     this.results = new SharedResults(rows, (name, change) => this.#writes.useResult(name, change))
-    this.callbacks = new SharedCallbacks((callback) => this.#note(() => this.#writes.addCallback(callback)))
+    this.callbacks = {
+      found: { waiting: new Map(), over: new Map() },
+      keep: (callback) => this.#note(() => this.#writes.addCallback(callback)),
+    }
     this.keys = new SharedKeys({ rows, turns: this.#turns, others: this.others })
     this.#ownHistory = history
     this.#past = new PastEvents(rows.database, () => store.graphs)
@@ -271,7 +274,7 @@ export class SharedKeeper implements Keeper {
     const finding = this.history.find(this.#options.maxEvents)
     finding.catch(() => {}) // perhaps another read fails before
     const { callbacks, ...found } = await this.#takeover.recover()
-    this.callbacks.recovered(callbacks)
+    this.callbacks.found = callbacks
     await finding
     return found
   }

@@ -6,7 +6,7 @@
  */
 
 import type { KeptKey, SentKey } from '../idempotency.ts'
-import type { Delivery } from '../kept-callbacks.ts'
+import type { CallbackState } from '../kept-callbacks.ts'
 import type { Orphan } from '../orphan-file.ts'
 
 /** A graph that is submitted. */
@@ -39,14 +39,6 @@ export interface NewFrame {
   /** In the first frame with `ends`: when the graph ended (milliseconds since 1970), and its tasks. */
   readonly endedAt?: number
   readonly tasks?: number
-}
-
-/** A callback that is to be delivered, or is over. */
-export interface CallbackState {
-  readonly id: string
-  readonly graphId: string
-  /** Undefined once it was delivered or given up. */
-  readonly delivery: Delivery | undefined
 }
 
 /** An attempt that this replica is to end, or one that is over. */

@@ -34,11 +34,6 @@ export const controlLogEvents = {
     when: 'It was not accepted within a day, or too many wait.',
     fields: { ...CALLBACK, ...CAUSE },
   },
-  'cannot note the state of a callback': {
-    level: 'error',
-    when: 'callbacks.jsonl cannot be written. After a restart the callback comes once more.',
-    fields: CAUSE,
-  },
   'callbacks of an earlier run are lost': {
     level: 'error',
     when: 'A defect. Graphs that ended before a kill cause no callbacks.',

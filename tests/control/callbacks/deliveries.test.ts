@@ -1,8 +1,5 @@
 /** Goal: pauses grow to their limit, the oldest make room, and what is over a day old is tried once more, then given up. */
 import { expect, test } from 'bun:test'
-import { appendFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { CallbackFile } from '../../../control/callbacks/callback-file.ts'
 import {
   Deliveries,
   GIVE_UP_AFTER_MS,
@@ -11,11 +8,10 @@ import {
   pauseBeforeTry,
   signatureOf,
 } from '../../../control/callbacks/deliveries.ts'
-import type { Delivery } from '../../../control/log/kept-callbacks.ts'
+import type { CallbackState, Delivery } from '../../../control/log/kept-callbacks.ts'
 import { AddressGuard } from '../../../control/outbound/address-guard.ts'
 import { freePort } from '../../support/free-port.ts'
 import { memoryLog } from '../../support/memory-log.ts'
-import { tempDir } from '../../support/temp.ts'
 import { until } from '../../support/until.ts'
 
 test('the pauses: 1 s, doubled up to 10 min', () => {
@@ -32,22 +28,16 @@ test('the signature is that of OpenSSL', async () => {
 })
 
 function world() {
-  const dir = tempDir()
   const { log, lines } = memoryLog()
-  const path = join(dir.path, 'callbacks.jsonl')
-  const file = new CallbackFile(path, (error) => {
-    throw error
-  })
+  const kept: CallbackState[] = []
   const guard = new AddressGuard({ policy: 'any', flag: 'callback-policy' })
-  const deliveries = new Deliveries({ kept: file, guard, secret: undefined, log, onOver: () => {} })
+  const deliveries = new Deliveries({
+    ...{ kept: { keep: (callback: CallbackState) => void kept.push(callback) }, guard, secret: undefined, log },
+    onOver: () => {},
+  })
   return {
-    ...{ deliveries, file, lines },
-    open: () => new CallbackFile(path, () => {}),
-    path,
-    [Symbol.dispose]() {
-      deliveries.stop()
-      dir[Symbol.dispose]()
-    },
+    ...{ deliveries, kept, lines },
+    [Symbol.dispose]: () => deliveries.stop(),
   }
 }
 
@@ -59,7 +49,6 @@ test('one that is older than a day is tried once more, then given up, and stays 
   using each = world()
   const url = `http://127.0.0.1:${await freePort()}/`
   const old = delivery(url, 'old', Date.now() - GIVE_UP_AFTER_MS)
-  each.file.add(old)
   each.deliveries.add(old)
   await until(
     () => each.deliveries.counts,
@@ -67,8 +56,7 @@ test('one that is older than a day is tried once more, then given up, and stays 
   )
   expect(each.deliveries.waitingCount).toBe(0)
   expect(each.lines().at(-1)).toMatchObject({ level: 'error', msg: 'callback given up', delivery_id: 'old', tries: 1 })
-  const { waiting, over } = each.open().read()
-  expect([waiting.size, [...over]]).toEqual([0, [['old', 'g']]])
+  expect(each.kept).toEqual([{ id: 'old', graphId: 'g', delivery: undefined }])
 })
 
 test('for more than may wait, the oldest are given up', async () => {
@@ -77,7 +65,7 @@ test('for more than may wait, the oldest are given up', async () => {
   for (let i = 0; i < MAX_WAITING + 2; i++) each.deliveries.add(delivery(url, String(i)))
   expect(each.deliveries.waitingCount).toBe(MAX_WAITING)
   expect(each.deliveries.counts.given_up).toBe(2)
-  expect([...each.deliveries.waiting.keys()].slice(0, 2)).toEqual(['2', '3'])
+  expect(['0', '1', '2'].map((id) => each.deliveries.isWaiting(id))).toEqual([false, false, true])
 })
 
 test('MAX_TRIES are under way at the same time, and a further one once one of them has ended', async () => {
@@ -102,27 +90,4 @@ test('MAX_TRIES are under way at the same time, and a further one once one of th
   } finally {
     for (const receiver of receivers) await receiver.stop(true)
   }
-})
-
-test('a torn last line is left out, and the next line is whole', () => {
-  using each = world()
-  each.file.add(delivery('http://a', 'one'))
-  appendFileSync(each.path, '{"id":"tw')
-  const again = each.open()
-  expect([...again.read().waiting.keys()]).toEqual(['one'])
-  again.add(delivery('http://a', 'three'))
-  expect([...each.open().read().waiting.keys()]).toEqual(['one', 'three'])
-})
-
-test('a rewrite keeps what counts, and what comes meanwhile', async () => {
-  using each = world()
-  for (let i = 0; i < 11_000; i++) each.file.addOver(delivery('http://a', String(i)))
-  expect(each.file.mayShrink(10)).toBe(true)
-  const counting = { waiting: new Map([['w', delivery('http://a', 'w')]]), over: new Map([['o', 'g']]) }
-  const rewriting = each.file.rewrite(counting)
-  each.file.add(delivery('http://a', 'late'))
-  await rewriting
-  expect(each.file.mayShrink(10)).toBe(false)
-  const { waiting, over } = each.open().read()
-  expect([[...waiting.keys()], [...over.keys()]]).toEqual([['w', 'late'], ['o']])
 })

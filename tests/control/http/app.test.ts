@@ -69,7 +69,7 @@ const parts = {
     taskLists: new OwnTaskLists({ store, keeper, resultFiles, eventStreams }),
   },
   callbacks: new Callbacks({
-    ...{ store, keeper, dataDir: dir.path, guard: addressGuards.callbacks, secret: undefined, log },
+    ...{ store, keeper, guard: addressGuards.callbacks, secret: undefined, log },
   }),
   runtimePool: new RuntimePool({ configured: [], token: undefined, kept: () => undefined, log }),
   ...{ listSkills: async () => [], unknownFields: 'refuse' as const, maxBodyBytes: 1024, maxFanOut: 10, log },

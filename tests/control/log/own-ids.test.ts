@@ -12,6 +12,7 @@ import type { Graph } from '../../../control/graph/graph.ts'
 import { type GraphOptions, NO_GRAPH_OPTIONS } from '../../../control/graph/graph-options.ts'
 import { IdempotencyKeys } from '../../../control/log/idempotency.ts'
 import { Journal } from '../../../control/log/journal.ts'
+import { Notes } from '../../../control/log/notes.ts'
 import { Persistence } from '../../../control/log/persistence.ts'
 import { recover } from '../../../control/log/recovery.ts'
 import { ResultFiles } from '../../../control/log/result-files.ts'
@@ -51,6 +52,7 @@ class Service {
     const options = {
       ...{ store, journal: this.#journal, dataDir: dir, log, intervalMs: 3_600_000 },
       idempotencyKeys: new IdempotencyKeys(),
+      notes: new Notes(),
       resultFiles: new ResultFiles(dir, graphs, log),
       ...newEvents(dir, this.#journal),
       reserve: new DiskReserve(dir),

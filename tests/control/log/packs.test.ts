@@ -13,6 +13,7 @@ import { checkedEntry } from '../../../control/log/checked-entry.ts'
 import { raiseFormat } from '../../../control/log/data-format.ts'
 import { GcSchedule } from '../../../control/log/gc-schedule.ts'
 import { FrameBuffer } from '../../../control/log/journal-format.ts'
+import { Notes } from '../../../control/log/notes.ts'
 import { Packs, packsIn } from '../../../control/log/packs.ts'
 import { filesWithInput, recover } from '../../../control/log/recovery.ts'
 import { Replay } from '../../../control/log/replay.ts'
@@ -62,7 +63,14 @@ async function found(dir: string) {
 /** Writes a pack up to segment `to`. */
 async function pack(packs: Packs, to: number, store: TaskStore, changed: Iterable<Graph>): Promise<void> {
   const start = { last_seq: store.seq, last_ordinal: store.ordinal }
-  await packs.write(to, { store, changed: new Set(changed), gone: [], start, beforeRename: async () => {} })
+  await packs.write(to, {
+    store,
+    changed: new Set(changed),
+    gone: [],
+    notes: new Notes(),
+    start,
+    beforeRename: async () => {},
+  })
   await packs.removeOthers()
 }
 

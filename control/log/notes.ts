@@ -1,0 +1,59 @@
+/**
+ * Notes: what the log holds besides graphs, by kind and key. Pure.
+ *
+ * A frame of the journal has the rows of notes that have changed, beside the states of tasks that changed with them
+ * (`journaled-state.ts`). Each row replaces the earlier note with its key, so a start may apply rows that a pack knows already.
+ * Each pack has all notes: only those of the newest pack count.
+ */
+
+/** - `callback`: a `Delivery` that waits, or the id of the graph of one that is over */
+export type NoteKind = 'callback'
+
+/** The first element is null: in other rows it is a number. A note with the value null is gone. */
+export type NoteRow = readonly [nothing: null, kind: NoteKind, key: string, value: unknown]
+
+export const isNoteRow = (row: readonly unknown[]): row is NoteRow => row[0] === null
+
+/** Characters of a payload in a pack. */
+const PART_CHARACTERS = 64 * 1024
+
+export class Notes {
+  readonly #kinds = new Map<NoteKind, Map<string, unknown>>()
+  /** Whether a pack had notes: files of earlier formats (`side-files.ts`) no longer count. */
+  isPacked = false
+
+  /** By key, those that changed last at the end. */
+  of(kind: NoteKind): Map<string, unknown> {
+    const notes = this.#kinds.get(kind) ?? new Map<string, unknown>()
+    this.#kinds.set(kind, notes)
+    return notes
+  }
+
+  apply([, kind, key, value]: NoteRow): void {
+    const notes = this.of(kind)
+    notes.delete(key)
+    if (value !== null) notes.set(key, value)
+  }
+
+  /** The payloads of a pack. Forgets callbacks that are over, of graphs that are gone. */
+  *payloads(isStored: (graphId: string) => boolean): Generator<string> {
+    let rows: string[] = []
+    let characters = 0
+    for (const [kind, notes] of this.#kinds) {
+      for (const [key, value] of notes) {
+        if (kind === 'callback' && typeof value === 'string' && !isStored(value)) {
+          notes.delete(key)
+          continue
+        }
+        const row = JSON.stringify([null, kind, key, value] satisfies NoteRow)
+        rows.push(row)
+        characters += row.length
+        if (characters < PART_CHARACTERS) continue
+        yield `[${rows}]`
+        rows = []
+        characters = 0
+      }
+    }
+    yield `[${rows}]`
+  }
+}

@@ -1,0 +1,103 @@
+/**
+ * Goal: a start finds the notes as they were written, whatever was packed, also those in files of earlier formats.
+ * Method: random notes and snapshots beside a model; and a directory at each step in which files become notes.
+ */
+import { describe, expect, test } from 'bun:test'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { Notes } from '../../../control/log/notes.ts'
+import { recover } from '../../../control/log/recovery.ts'
+import { crashedCopy, durableStore, isStateFile, liveCopy } from '../../support/durable-store.ts'
+import { openEmbedded } from '../../support/embedded-keeper.ts'
+import { acceptGraph } from '../../support/graph.ts'
+import { tempDir } from '../../support/temp.ts'
+
+const step = fc.record({
+  kind: fc.constantFrom('note', 'note', 'drop', 'flush', 'task', 'pack', 'pack beside'),
+  key: fc.constantFrom('a', 'b', 'c'),
+})
+
+test('whatever is noted and packed, a start finds the newest notes, and those before a torn frame', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 25 }), fc.boolean(), async (steps, isTorn) => {
+      await using each = durableStore()
+      const { dir, persistence, snapshots, store } = each
+      const model = new Map<string, unknown>()
+      const packing: Promise<void>[] = []
+      for (const [i, { kind, key }] of steps.entries()) {
+        if (kind === 'note') model.set(key, { i })
+        else if (kind === 'drop') model.delete(key)
+        if (kind === 'note' || kind === 'drop') persistence.note([null, 'callback', key, model.get(key) ?? null])
+        else if (kind === 'flush') persistence.flush()
+        else if (kind === 'task') acceptGraph(store, [{ id: `t${i}`, type: 'noop' }])
+        else if (kind === 'pack beside') packing.push(snapshots.compactOrLog())
+        else await snapshots.compactOrLog()
+      }
+      await Promise.all(packing)
+      persistence.flush()
+      if (isTorn) {
+        persistence.note([null, 'callback', 'torn', {}])
+        persistence.flush()
+      }
+      using copy = crashedCopy([dir], isStateFile, isTorn ? 1 : 0)
+      const { notes } = await recover(copy.path)
+      expect(new Map(notes.of('callback'))).toEqual(model)
+    }),
+    { numRuns: 40 },
+  )
+})
+
+test('a pack has all notes in parts, without callbacks that are over of graphs that are gone', () => {
+  const notes = new Notes()
+  for (let i = 0; i < 3_000; i++) notes.apply([null, 'callback', `waits${i}`, { body: 'x'.repeat(50) }])
+  for (const graphId of ['stored', 'gone']) notes.apply([null, 'callback', `of-${graphId}`, graphId])
+  const payloads = [...notes.payloads((graphId) => graphId === 'stored')]
+  expect(payloads.length).toBeGreaterThan(2)
+  const again = new Notes()
+  for (const payload of payloads) for (const row of JSON.parse(payload)) again.apply(row)
+  expect(again.of('callback').size).toBe(3_001)
+  expect([again.of('callback').get('of-stored'), again.of('callback').get('waits2999')]).toEqual([
+    'stored',
+    { body: 'x'.repeat(50) },
+  ])
+  expect(notes.of('callback').has('of-gone')).toBe(false)
+})
+
+describe.each([1, 2])('files of format %d', (format) => {
+  const delivery = (id: string) => ({ id, graphId: 'g', event: 'graph_ended', url: 'http://a/', body: '{}', since: 1 })
+
+  test('become notes, whenever the service is killed meanwhile', async () => {
+    using dir = tempDir()
+    const path = (name: string, of = dir.path) => join(of, name)
+    const lines = [delivery('old'), delivery('older'), { over: 'older', graphId: 'g' }].map((line) =>
+      JSON.stringify(line),
+    )
+    writeFileSync(path('callbacks.jsonl'), `${lines.join('\n')}\n{"id":"to`)
+    if (format > 1) writeFileSync(path('format.json'), JSON.stringify({ format, written_by: '0.1.0' }))
+    const { store, keeper } = await openEmbedded(dir.path)
+    const { waiting, over } = keeper.callbacks.found
+    expect([[...waiting.keys()], [...over.keys()]]).toEqual([['old'], ['older']])
+    expect(existsSync(path('format.json'))).toBe(format > 1)
+    acceptGraph(store, [{ id: 'a', type: 'noop' }])
+    keeper.callbacks.keep({ id: 'new', graphId: 'g', delivery: delivery('new') })
+    keeper.callbacks.keep({ id: 'old', graphId: 'g', delivery: undefined })
+    using begun = liveCopy([dir.path])
+    const mark = readFileSync(path('format.json', begun.path), 'utf8')
+    expect(JSON.parse(mark)).toMatchObject({ format: 3, from: format })
+    await keeper.stop()
+    expect(existsSync(path('callbacks.jsonl'))).toBe(false)
+    using ended = liveCopy([dir.path])
+    using raised = liveCopy([begun.path, dir.path])
+    using packed = liveCopy([begun.path, dir.path])
+    writeFileSync(path('format.json', packed.path), mark)
+    for (const { path: at } of [begun, packed, raised, ended]) {
+      for (const start of ['first', 'second']) {
+        const again = await openEmbedded(at)
+        expect([start, ...again.keeper.callbacks.found.waiting.keys()]).toEqual([start, 'new'])
+        await again.keeper.stop()
+        expect([existsSync(path('callbacks.jsonl', at)), existsSync(path('state.json', at))]).toEqual([false, true])
+      }
+    }
+  })
+})
