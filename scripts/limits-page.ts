@@ -11,7 +11,7 @@ export const limitsLists = (): string =>
       const items = limits
         .filter(({ name }) => !name.startsWith('`--'))
         .map(({ of, name, value, beyond, test: [file] }) => {
-          const outcome = /^\d+$|^`/.test(beyond) ? `Beyond it: ${beyond}.` : beyond
+          const outcome = /^\d+$|^`/.test(beyond) ? `${beyond}.` : beyond
           return `- ${of}: ${value}. ${outcome} ([${name}](../tests/${file}))`
         })
       return `## ${heading}\n\n${items.join('\n')}`

@@ -22,19 +22,17 @@ export const metricsList = (metrics: readonly ListedMetric[], others: readonly L
 /** The name without its service. */
 const meaningOf = (name: string) => name.replace(/^service_(control|runtime)_/, '')
 
-const LEVELS = ['error', 'warn', 'info', 'debug'] as const
-
 /** Levels whose messages ask for something. The others say themselves what has happened. */
-const ALARMING: readonly string[] = ['error', 'warn']
+const ALARMING = ['error', 'warn'] as const
 
-/** Each message with the moment at which it comes and the names of its fields, the most severe first. Leaves out `common` fields. */
+/** Errors, then warnings, each with the moment at which it comes and the names of its fields. Leaves out `common` fields. */
 export const logList = (events: LogEvents, common: ReadonlySet<string>): string =>
-  LEVELS.flatMap((level) => {
+  ALARMING.flatMap((level) => {
     const ofLevel = Object.entries(events).filter(([, event]) => event.level === level)
     const items = ofLevel.map(([msg, { when, fields }]) => {
       const names = Object.keys(fields).filter((name) => !common.has(name))
       const list = names.length === 0 ? '' : `(${names.map((name) => `\`${name}\``).join(', ')})`
-      return [`- **${msg}**.`, ALARMING.includes(level) ? when : '', list].filter(Boolean).join(' ')
+      return [`- **${msg}**.`, when, list].filter(Boolean).join(' ')
     })
     return items.length === 0 ? [] : [`Level \`${level}\`:\n\n${items.join('\n')}`]
   }).join('\n\n')

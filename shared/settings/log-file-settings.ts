@@ -11,6 +11,6 @@ export const logFileSettings = {
     value: 'bytes',
     min: 64 * 1024,
     max: 1024 ** 4,
-    help: 'Maximum size of the file of --log-file. A full file is renamed to NAME.1 and replaces the one before.',
+    help: 'Size of --log-file. A full file is renamed to NAME.1 and replaces the one before.',
   }),
 }

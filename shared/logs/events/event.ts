@@ -1,6 +1,6 @@
 /**
  * What a log line says. Each message is declared once, with its level, its fields and when it comes. `Log` takes no other
- * message, and no other field; `docs/operations.md` lists them all.
+ * message, and no other field; `docs/operations.md` lists those that ask for something.
  */
 
 export interface LogEvent {
