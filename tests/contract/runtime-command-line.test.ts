@@ -2,8 +2,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
+import { serveSettings } from '../../runtime/config.ts'
 import { allCgroups } from '../../scripts/left-cgroups.ts'
 import { serviceIdOf } from '../../shared/process/service-id.ts'
+import { flagName } from '../../shared/settings/flags.ts'
 import { startRuntime } from '../support/runtime.ts'
 import { runRuntime } from '../support/runtime-command.ts'
 import { type TempDir, tempDir } from '../support/temp.ts'
@@ -55,25 +57,9 @@ describe('--help and --version exit 0', () => {
   test('the help of serve names every flag, its variable and its default', async () => {
     const { exitCode, stdout, stderr } = await run(['serve', '--listen-addr', 'nonsense', '--help'])
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
-    const flags = [
-      ...['--listen-addr', '--data-dir', '--max-running-tasks', '--max-queued-tasks', '--termination-grace-ms'],
-      ...[
-        '--result-retention-secs',
-        '--gc-interval-ms',
-        '--dispatch-poll-interval-ms',
-        '--cgroup-root',
-        '--runtime-id',
-      ],
-      ...['--default-capability-mode', '--disable-linux-sandbox', '--disable-cgroup', '--capacity-memory-bytes'],
-      ...['--capacity-pids', '--tenant-quota', '--max-body-bytes', '--max-output-bytes', '--sandbox-uid'],
-      ...['--sandbox-mask', '--sandbox-expose', '--allowed-host', '--token-file'],
-    ]
-    const variables = ['LISTEN_ADDR', 'ID', 'DEFAULT_CAPABILITY_MODE', 'DISABLE_LINUX_SANDBOX', 'DISABLE_CGROUP']
-      .concat(['CAPACITY_MEMORY_BYTES', 'CAPACITY_PIDS'])
-      .map((name) => `SERVICE_RUNTIME_${name}`)
-    for (const name of [...flags, ...variables, 'SERVICE_TOKEN', '127.0.0.1:18080', '604800', '5000', '128']) {
-      expect(stdout).toContain(name)
-    }
+    const flags = Object.keys(serveSettings).map((key) => `--${flagName(key)}`)
+    const others = ['SERVICE_RUNTIME_CAPACITY_PIDS', 'SERVICE_TOKEN', '127.0.0.1:18080', '604800', '5000', '128']
+    for (const text of [...flags, ...others]) expect(stdout).toContain(text)
   })
 
   test('the help of the program names its subcommands', async () => {

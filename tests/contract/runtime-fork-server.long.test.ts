@@ -16,26 +16,6 @@ import { isAlive, until } from '../support/until.ts'
 
 const forkServerOf = (runtime: Runtime): Promise<number> => forkServerOfService(runtime.process.pid)
 
-test('tasks run on when it is killed, and others are started', async () => {
-  using dir = tempDir()
-  await using runtime = await startRuntime()
-  const go = join(dir.path, 'go')
-  const id = await runtime.script(`echo before; ${waitFor(go)}; echo after; exit 7`)
-  await runtime.printed(id)
-  const forkServer = await forkServerOf(runtime)
-  process.kill(forkServer, 'SIGKILL')
-  await gone(forkServer)
-  const other = await runtime.runScript(`touch ${go}; exit 3`)
-  expect(other).toMatchObject({ status: 'failed', exit_code: 3 })
-  expect(await runtime.ended(id)).toMatchObject({ status: 'failed', exit_code: 7, stdout: 'before\nafter\n' })
-  expect(await forkServerOf(runtime)).not.toBe(forkServer)
-  const warnings = await until(
-    () => runtime.log.filter(({ level }) => level === 'warn'),
-    ({ length }) => length > 0,
-  )
-  expect(warnings).toMatchObject([{ exit_code: 137 }])
-})
-
 test('a task whose launcher is killed after it is ended all the same', async () => {
   await using runtime = await startRuntime()
   const id = await runtime.script('echo ready; sleep 600')
@@ -46,30 +26,6 @@ test('a task whose launcher is killed after it is ended all the same', async () 
   expect([status, error!.code]).toEqual(['failed', 'internal'])
   expect(error!.message).toStartWith('task lost: its launcher ended')
   await gone(pid!)
-})
-
-test('tasks that it has not read when it is killed are started by the next one, once each', async () => {
-  using dir = tempDir()
-  await using runtime = await startRuntime({ flags: ['--max-running-tasks', '8'] })
-  await runtime.runScript('true')
-  const forkServer = await forkServerOf(runtime)
-  await stopProcess(forkServer)
-  const runs = join(dir.path, 'runs')
-  const ids = await Promise.all(Array.from({ length: 8 }, (_, i) => runtime.script(`echo ${i} >> ${runs}`)))
-  process.kill(forkServer, 'SIGKILL')
-  for (const id of ids) expect(await runtime.ended(id)).toMatchObject({ status: 'success' })
-  expect(readFileSync(runs, 'utf8').trim().split('\n').toSorted()).toEqual(['0', '1', '2', '3', '4', '5', '6', '7'])
-})
-
-test('a kill waits for a task that was not started yet', async () => {
-  await using runtime = await startRuntime()
-  await runtime.runScript('true')
-  const forkServer = await forkServerOf(runtime)
-  await stopProcess(forkServer)
-  const id = await runtime.script('sleep 600')
-  expect((await runtime.kill(id)).status).toBe(200)
-  process.kill(forkServer, 'SIGCONT')
-  expect(await runtime.ended(id)).toMatchObject({ status: 'cancelled' })
 })
 
 test('what a killed service asked of it is started once, and no other service begins before', async () => {
@@ -126,15 +82,6 @@ describe('a task that does not start because the fork server hangs', () => {
     expect(readFileSync(ended.artifacts.stdout_path, 'utf8')).toBe('')
     expect(await runtime.eventTypes(id)).not.toContain('started')
   }
-
-  test('is ended by a kill', async () => {
-    await using runtime = await startRuntime()
-    using hanging = await hang(runtime)
-    const id = await runtime.script('echo ran')
-    expect((await runtime.kill(id)).status).toBe(200)
-    expect(await runtime.ended(id)).toMatchObject({ status: 'cancelled', error: { code: 'cancelled' } })
-    await expectNeverRun(runtime, id, hanging)
-  })
 
   test('fails when its wall time, and all that a launcher is given to end it, is over', async () => {
     await using runtime = await startRuntime()

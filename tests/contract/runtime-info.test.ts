@@ -31,16 +31,6 @@ const info = (service = runtime) => service.json<RuntimeInfo>('/api/v1/runtime/i
 const capabilities = (service = runtime) => service.json<RuntimeCapabilities>('/api/v1/runtime/capabilities')
 const config = (service = runtime) => service.json<RuntimeConfigSummary>('/api/v1/runtime/config')
 
-test.each(['/healthz', '/readyz', '/api/v1/runtime/info', '/api/v1/runtime/capabilities', '/api/v1/runtime/config'])(
-  'GET %s is 200 and JSON',
-  async (path) => {
-    const response = await runtime.fetch(path)
-    expect(response.status).toBe(200)
-    expect(response.headers.get('content-type')).toStartWith('application/json')
-    expect(await response.json()).toBeObject()
-  },
-)
-
 test('liveness is { status: ok, version }, readiness { status: ready, version }, with the version of the info', async () => {
   const { version } = await info()
   expect(version).not.toBe('')
@@ -107,20 +97,6 @@ describe('capabilities', () => {
     expect(warnings.length).toBeGreaterThan(0)
   })
 
-  test.each([
-    ['--disable-linux-sandbox', { flags: ['--disable-linux-sandbox'] }, { linux_sandbox: 'disabled' }],
-    ['--disable-cgroup', { flags: ['--disable-cgroup'] }, { cgroup: 'disabled' }],
-    ['nothing', {}, {}],
-    [
-      'SERVICE_RUNTIME_DISABLE_LINUX_SANDBOX and SERVICE_RUNTIME_DISABLE_CGROUP',
-      { env: { SERVICE_RUNTIME_DISABLE_LINUX_SANDBOX: 'true', SERVICE_RUNTIME_DISABLE_CGROUP: 'true' } },
-      { linux_sandbox: 'disabled', cgroup: 'disabled' },
-    ],
-  ])('overrides with %s', async (_, options, overrides) => {
-    await using other = await startRuntime(options)
-    expect((await capabilities(other)).overrides).toEqual(overrides)
-  })
-
   test('have the shape of the contract, all namespaces and the capacity of the resources snapshot', async () => {
     const { sandbox, resources } = await capabilities()
     expect(Object.keys(sandbox).toSorted()).toEqual(['chroot', 'linux_sandbox', 'namespaces', 'process', 'rootless'])
@@ -130,16 +106,6 @@ describe('capabilities', () => {
       ...['rlimit_cpu', 'rlimit_memory'],
     ])
     expect(resources.capacity).toEqual((await runtime.resources()).capacity)
-  })
-
-  test('capacity comes from --capacity-memory-bytes and --capacity-pids, or their variables', async () => {
-    const expected = { task_slots: 4, memory_bytes: 12_345_678_901, pids: 77 }
-    const flags = ['--capacity-memory-bytes', '12345678901', '--capacity-pids', '77']
-    const env = { SERVICE_RUNTIME_CAPACITY_MEMORY_BYTES: '12345678901', SERVICE_RUNTIME_CAPACITY_PIDS: '77' }
-    for (const options of [{ flags }, { env }, { flags, env: { SERVICE_RUNTIME_CAPACITY_PIDS: '5' } }]) {
-      await using other = await startRuntime(options)
-      expect((await other.resources()).capacity).toEqual(expected)
-    }
   })
 })
 

@@ -3,7 +3,7 @@
  * Source: spec, Authentication and States B; contract 2, Kill and States; contract 5, Runtime.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TaskStatusResponse } from '../../shared/contract/runtime.ts'
 import { headerValue } from '../../shared/http/header-text.ts'
@@ -69,17 +69,6 @@ describe('a kill of a running task', () => {
     expect(await patient.ended(id)).toMatchObject({ ...CANCELLED, exit_signal: 9 })
   })
 
-  test('is cancelled whatever the exit code after TERM', async () => {
-    await using patient = await startRuntime({ flags: ['--termination-grace-ms', '60000'] })
-    for (const code of [0, 7]) {
-      const id = await patient.script(`trap "echo bye; exit ${code}" TERM; echo hi; while :; do sleep 0.01; done`)
-      await patient.printed(id)
-      expect((await patient.kill(id)).status).toBe(200)
-      expect(await patient.ended(id)).toMatchObject({ ...CANCELLED, exit_code: code, stdout: 'hi\nbye\n' })
-      expect((await patient.eventTypes(id)).at(-1)).toBe('cancelled')
-    }
-  })
-
   test('escalates to SIGKILL after the termination grace period', async () => {
     const id = await runtime.script('trap "" TERM; echo ready; while :; do sleep 0.01; done')
     await runtime.printed(id)
@@ -88,19 +77,6 @@ describe('a kill of a running task', () => {
     const task = await runtime.ended(id)
     expect(task).toMatchObject({ ...CANCELLED, exit_signal: 9 })
     expect(Date.parse(task.finished_at!) - start).toBeGreaterThanOrEqual(490) // of 500
-  })
-
-  test('ends one that is stopped', async () => {
-    const id = await runtime.script('echo ready; kill -STOP $$; echo never')
-    await runtime.printed(id)
-    const { pid } = await running(id)
-    await until(
-      () => readFileSync(`/proc/${pid}/stat`, 'utf8'),
-      (stat) => /^\d+ \(.*\) T /.test(stat),
-    )
-    await kill(id)
-    expect(await runtime.ended(id)).toMatchObject({ ...CANCELLED, stdout: 'ready\n' })
-    expect(await isAlive(pid!)).toBe(false)
   })
 
   test('reaches grandchildren, those that ignore TERM, and those that left the group and the session', async () => {
@@ -120,18 +96,6 @@ describe('a kill of a running task', () => {
     expect(await noProcessesOf(artifacts.task_dir)).toEqual([])
   })
 
-  test('ends one that starts new processes all the time', async () => {
-    const id = await runtime.script(
-      `trap "" TERM
-       spawn() { while :; do (trap "" TERM; exec setsid sleep 0.2) & sleep 0.005; done; }
-       spawn & spawn & echo ready; wait`,
-    )
-    const { artifacts } = await runtime.printed(id)
-    await kill(id)
-    expect(await runtime.ended(id)).toMatchObject(CANCELLED)
-    expect(await noProcessesOf(artifacts.task_dir)).toEqual([])
-  })
-
   test('a second kill adds no event and does not hurry', async () => {
     const id = await runtime.script('trap "" TERM; echo ready; while :; do sleep 0.01; done')
     await runtime.printed(id)
@@ -142,15 +106,6 @@ describe('a kill of a running task', () => {
     await kill(id)
     expect(await count(id, 'kill_requested')).toBe(1)
     expect(await count(id, 'cancelled')).toBe(1)
-  })
-
-  test('gives its place to the next', async () => {
-    await using narrow = await startRuntime({ flags: ['--max-running-tasks', '1'] })
-    const first = await narrow.submit(SLEEP)
-    const second = await narrow.script('echo next')
-    expect((await narrow.get(second)).status).toBe('accepted')
-    await narrow.kill(first)
-    expect(await narrow.ended(second)).toMatchObject({ status: 'success', stdout: 'next\n' })
   })
 })
 
@@ -216,26 +171,6 @@ describe('a kill of a terminal task', () => {
   })
 })
 
-test('wall time first: the outcome is timeout, although a kill comes in the grace period', async () => {
-  const id = await runtime.script('trap "echo got TERM" TERM; while :; do sleep 0.01; done', {
-    limits: { wall_time_ms: 3_000 },
-  })
-  await runtime.printed(id)
-  await kill(id)
-  expect(await runtime.ended(id)).toMatchObject({ status: 'failed', error: { code: 'timeout' } })
-})
-
-test('kill first: the outcome is cancelled, although wall time runs out in the grace period', async () => {
-  await using patient = await startRuntime({ flags: ['--termination-grace-ms', '6000'] })
-  const id = await patient.script('trap "" TERM; echo ready; while :; do sleep 0.01; done', {
-    limits: { wall_time_ms: 5_000 },
-  })
-  await patient.printed(id)
-  await patient.kill(id)
-  expect(await patient.ended(id)).toMatchObject(CANCELLED)
-  expect(await patient.eventTypes(id)).toContain('kill_requested')
-})
-
 describe('x-service-owner', () => {
   test('must have the value of control_context.owner, else 403 permission_denied and nothing happens', async () => {
     const id = await runtime.submit(owned('team-a'))
@@ -287,10 +222,6 @@ describe('x-service-owner', () => {
       expect((await runtime.fetch(`/api/v1/tasks/${id}${path}`)).status).toBe(200)
     }
   })
-})
-
-test('kill of an unknown id is 404 `task not found: <id>`', async () => {
-  expect(await refused(await runtime.kill('nobody'))).toEqual([404, 'not_found', 'task not found: nobody'])
 })
 
 test('a kill that is 200 is on disk before it is answered: of a task that runs, and of one that waits', async () => {

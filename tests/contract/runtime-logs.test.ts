@@ -107,15 +107,6 @@ describe('of a task that runs', () => {
     }
   })
 
-  test('ends when the task is killed', async () => {
-    const id = await runtime.script('echo on; sleep 600')
-    const reader = reading(logs(id, 'stream=stdout&follow=true'))
-    await reader.has('on\n')
-    await runtime.kill(id)
-    await reader.done
-    expect(reader.state.received).toBe('on\n')
-  })
-
   test('one who goes away takes nothing with him', async () => {
     const id = await runtime.script('while :; do echo tick; sleep 0.01; done')
     const abort = new AbortController()

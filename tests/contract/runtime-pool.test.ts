@@ -283,8 +283,6 @@ test.each([
   [['gpu-1=127.0.0.1:1'], 'expected an http: or https: address without query'],
   [['a=http://127.0.0.1:1', 'a=http://127.0.0.1:2'], 'two are called a'],
   [['http://127.0.0.1:1', 'http://127.0.0.1:2'], 'two are called default'],
-  [['a=http://127.0.0.1:1', 'b=http://127.0.0.1:1/'], 'one name for each address: a and b'],
-  [['a=http://127.0.0.1:1,gpu,gpu=2'], 'each label once, got "gpu" twice'],
   [['a=http://127.0.0.1:1,http://127.0.0.1:2'], 'repeat the flag for another runtime service'],
 ])('--runtime-url %j does not start', async (urls, fault) => {
   const flags = urls.flatMap((url) => ['--runtime-url', url])

@@ -148,12 +148,6 @@ describe('insufficient_resources (400), and nothing is left behind', () => {
     const tasks = join(runtime.dataDir, 'tasks')
     expect(existsSync(tasks) ? readdirSync(tasks) : []).toEqual([])
   })
-
-  test('exactly the capacity is accepted', async () => {
-    await using runtime = await startRuntime({ flags: CAPACITY })
-    const limits = { memory_bytes: 1024 * MEBIBYTE, pids_max: 100 }
-    expect((await runtime.run({ ...command('/bin/true'), limits })).status).toBe('success')
-  })
 })
 
 describe('tenant soft quotas', () => {
@@ -220,20 +214,6 @@ describe('tenant soft quotas', () => {
     })
     await runtime.kill(first)
     expect((await runtime.ended(second)).stdout).toBe('second\n')
-  })
-
-  test('memory of a tenant is shared by its tasks', async () => {
-    await using runtime = await startRuntime({
-      flags: [...CAPACITY, '--tenant-quota', `a=slots:3,memory:${512 * MEBIBYTE}`],
-    })
-    const first = await runtime.submit(tenant('a', memory(300)))
-    await reached(runtime, first, 'running')
-    const second = await runtime.submit(tenant('a', memory(300)))
-    const third = await runtime.submit(tenant('a', memory(200)))
-    await reached(runtime, third, 'running')
-    expect((await runtime.get(second)).status).toBe('accepted')
-    await runtime.kill(first)
-    await reached(runtime, second, 'running')
   })
 })
 

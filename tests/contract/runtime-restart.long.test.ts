@@ -359,29 +359,6 @@ describe('after a restart', () => {
     expect(await runtime.ended(id)).toMatchObject({ status: 'failed', exit_code: 5, stdout: 'on\n' })
     expect((await runtime.eventTypes(id)).filter((type) => type === 'started')).toEqual(['started'])
   })
-
-  test('the timeout of a queued task has not begun', async () => {
-    await using at = place()
-    const options = { ...at, flags: ['--max-running-tasks', '1'] }
-    let ids: [string, string]
-    {
-      await using runtime = await startRuntime(options)
-      ids = [
-        await runtime.script(waitFor(at.file('go'))),
-        await runtime.script('echo ran', { limits: { wall_time_ms: 6_000 } }),
-      ]
-      await running(runtime, ids[0])
-      await runtime.stop('SIGKILL')
-    }
-    await using runtime = await startRuntime(options)
-    const age = Date.parse((await runtime.get(ids[1])).created_at)
-    await until(
-      () => Date.now() - age,
-      (ageMs) => ageMs > 6_200,
-    )
-    await Bun.write(at.file('go'), '')
-    expect(await runtime.ended(ids[1])).toMatchObject({ status: 'success', stdout: 'ran\n' })
-  })
 })
 
 describe('a task whose process is gone without an outcome', () => {
@@ -425,18 +402,6 @@ describe('a task whose process is gone without an outcome', () => {
     await using runtime = await startRuntime(at)
     expect(await runtime.ended(before.task_id)).toMatchObject({ status: 'failed', error: { code: 'internal' } })
     expect(await noProcessesOf(before.artifacts.task_dir)).toEqual([])
-  })
-
-  test('ends failed/internal while serve runs, too, and gives its place back', async () => {
-    await using runtime = await startRuntime({ flags: ['--max-running-tasks', '1'] })
-    const { task_id, shim_pid, artifacts } = await printed(
-      runtime,
-      await runtime.script('echo on; sleep 600 & setsid sleep 600 & wait'),
-    )
-    process.kill(shim_pid!, 'SIGKILL')
-    expect(await runtime.ended(task_id)).toMatchObject({ status: 'failed', error: { code: 'internal' } })
-    expect(await noProcessesOf(artifacts.task_dir)).toEqual([])
-    expect((await runtime.runScript('echo next')).stdout).toBe('next\n')
   })
 })
 

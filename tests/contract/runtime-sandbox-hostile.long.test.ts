@@ -1,18 +1,15 @@
 /**
- * Tasks in a sandbox that work against the service: what they cannot do from inside they may try by what they leave to the
- * service. It reads and removes what is theirs, and follows none of their links. Source: contract 5, Runtime; the list of
- * attacks (symbolic links, special files, inherited files).
+ * Tasks in a sandbox that work against the service and against each other: nothing of what they try from inside works.
+ * Source: contract 5, Runtime; the list of attacks.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseAttempts } from '../../runtime/escape/attempts.ts'
 import { missingCgroups } from '../support/cgroups.ts'
 import { type EscapePlace, escapePlace } from '../support/escape.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { missingSandbox } from '../support/sandboxes.ts'
-import { tempDir } from '../support/temp.ts'
-import { until } from '../support/until.ts'
 
 const FENCED = {
   sandbox: { profile: 'linux_sandbox', namespaces: { net: true, cgroup: true } },
@@ -39,32 +36,17 @@ const SERVICES = isRoot
 describe.skipIf(missingSandbox !== undefined).each(SERVICES)(
   `a task in a sandbox of $who${skipped}`,
   ({ who, uid }) => {
-    const host = tempDir()
-    chmodSync(host.path, 0o755)
-    const victim = join(host.path, 'victim')
     let place: EscapePlace
     let runtime: Runtime
     beforeAll(async () => {
-      mkdirSync(victim)
-      chmodSync(victim, 0o777)
-      writeFileSync(join(victim, 'secret'), 'sesame\n')
       place = await escapePlace(['/run', '/home', '/root', '/var/tmp'])
       const exposed = ['--sandbox-expose', place.workspace]
-      const retention = ['--result-retention-secs', '1', '--gc-interval-ms', '50']
-      runtime = await startRuntime({ flags: [...exposed, ...retention], ...(uid !== undefined && asUser(uid)) })
+      runtime = await startRuntime({ flags: exposed, ...(uid !== undefined && asUser(uid)) })
     })
     afterAll(async () => {
       await runtime.dispose()
       await place[Symbol.asyncDispose]()
-      host[Symbol.dispose]()
     })
-
-    /** Once the service has removed it. */
-    const removed = (taskDir: string) =>
-      until(
-        () => existsSync(taskDir),
-        (isThere) => !isThere,
-      )
 
     test('does not get out of it', async () => {
       const isLimited = who === 'root' && missingCgroups === undefined
@@ -98,43 +80,7 @@ describe.skipIf(missingSandbox !== undefined).each(SERVICES)(
       const names = task.stdout!.trim().split('\n')
       expect(names.filter((name) => !['.', '..', 'workspace', 'script', 'mine'].includes(name))).toEqual([])
       expect(existsSync(join(task.artifacts.task_dir, 'mine'))).toBe(false)
-      const isThere = existsSync(join(task.artifacts.task_dir, 'workspace'))
-      const isRetentionOver = Date.now() - Date.parse(task.finished_at!) > 1_000
-      expect(isThere || isRetentionOver).toBe(true)
-    })
-
-    test('leaves links that nobody follows, to what the service shows and to what it removes', async () => {
-      const links = `ln -s ${victim} directory; ln -s ${victim}/secret file; ln -s ${victim}/secret stdout.log; mkfifo pipe`
-      const { task, logs } = await until(
-        async () => {
-          const task = await runtime.runScript(`${links}; ln -s / root; ln -s . loop; echo printed`, FENCED)
-          return { task, logs: await runtime.fetch(`/api/v1/tasks/${task.task_id}/logs?stream=stdout`) }
-        },
-        ({ logs: { status } }) => status !== 404, // its retention was over
-      )
-      expect(task).toMatchObject({ status: 'success', stdout: 'printed\n' })
-      expect(await logs.text()).toBe('printed\n')
-      await removed(task.artifacts.task_dir)
-      expect(readdirSync(victim)).toEqual(['secret'])
-      expect(readFileSync(join(victim, 'secret'), 'utf8')).toBe('sesame\n')
-    })
-
-    test.each([
-      [
-        'directories deeper than any path',
-        'i=0; while [ $i -lt 1500 ]; do mkdir dddddddd; cd dddddddd; i=$((i+1)); done',
-      ],
-      [
-        'directories that nobody may enter',
-        'p=closed; for i in 1 2 3 4 5 6 7 8 9 10 11 12; do p=$p/below; done; mkdir -p $p; echo x > $p/file; ' +
-          'find closed -depth -type d -exec chmod 000 {} ";"; chmod 000 .',
-      ],
-      ['names of every kind', 'touch -- "-rf" "$(printf "a\\nb")" "$(printf "\\377")"; mkdir ...'],
-      ['many files', 'i=0; while [ $i -lt 2000 ]; do : > f$i; i=$((i+1)); done'],
-    ])('is removed with all that it leaves: %s', async (_, script) => {
-      const task = await runtime.runScript(`${script}; exit 0`, FENCED)
-      expect(task).toMatchObject({ status: 'success' })
-      await removed(task.artifacts.task_dir)
+      expect(existsSync(join(task.artifacts.task_dir, 'workspace'))).toBe(true)
     })
 
     test('leaves no program that gives its rights to others', async () => {

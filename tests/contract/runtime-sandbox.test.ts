@@ -7,10 +7,8 @@ import {
   accessSync,
   constants,
   existsSync,
-  lstatSync,
   mkdirSync,
   mkdtempSync,
-  readFileSync,
   realpathSync,
   rmSync,
   statSync,
@@ -25,7 +23,6 @@ import { asOrdinaryUser, ORDINARY_UID } from '../support/ordinary-user.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { command, refused, script } from '../support/runtime-tasks.ts'
 import { missingSandbox, testRootfs } from '../support/sandboxes.ts'
-import { gone, noProcessesOf } from '../support/task-processes.ts'
 import { tempDir } from '../support/temp.ts'
 
 const MEBIBYTE = 1024 * 1024
@@ -171,27 +168,6 @@ describe.skipIf(skip).each([...settings])(`a service %s${why}`, (_, uid, options
     expect(await refused(answer)).toEqual([400, 'invalid_input', expect.stringContaining('which is hidden from tasks')])
   })
 
-  test('endings, kills and wall time are those of the task itself', async () => {
-    const run = (text: string, more = {}) => runtime.runScript(text, { sandbox, ...more })
-    expect(await run('exit 7')).toMatchObject({ status: 'failed', exit_code: 7, error: { code: 'exit_nonzero' } })
-    expect(await run('kill -SEGV $$')).toMatchObject({ exit_signal: 11, error: { details: { signal: 'SIGSEGV' } } })
-    // The wall time includes the set-up, in which a task gets no TERM.
-    expect(await run('sleep 600', { limits: { wall_time_ms: 2_000 } })).toMatchObject({
-      error: { code: 'timeout' },
-      exit_signal: 15,
-    })
-    const id = await runtime.script('trap "" TERM; setsid sleep 600 & echo ready; wait; sleep 600', { sandbox })
-    const { pid } = await runtime.printed(id)
-    await runtime.kill(id)
-    expect(await runtime.ended(id)).toMatchObject({ status: 'cancelled', exit_signal: 9 })
-    await gone(pid!)
-  })
-
-  test('a program that is not there is launch_failed, not a fault of the sandbox', async () => {
-    const task = await runtime.run({ ...command('/no/such'), sandbox })
-    expect(task.error).toMatchObject({ code: 'launch_failed', details: { step: 'exec', errno: 'ENOENT' } })
-  })
-
   test('cpu_time_sec holds, and address space where no memory cgroup does', async () => {
     const task = await runtime.runScript('while :; do :; done', { sandbox, limits: { cpu_time_sec: 1 } })
     expect(task.error?.code).toBe('cpu_limit_exceeded')
@@ -199,40 +175,6 @@ describe.skipIf(skip).each([...settings])(`a service %s${why}`, (_, uid, options
     const limited = await bare.runScript('ulimit -v', { sandbox, limits: { memory_bytes: 64 * MEBIBYTE } })
     expect(limited.stdout).toBe(`${64 * 1024}\n`)
     expect(limited.execution_plan.resource_enforcement).toMatchObject({ memory_enforced: true, oom_detection: false })
-  })
-
-  test('a task writes nothing where its output, result or record lie', async () => {
-    const task = await runtime.runScript(
-      'cd ..; for name in stdout.log outcome result.json started request.json; do ln -s /etc/passwd $name; echo x > $name; done; exit 0',
-      { sandbox },
-    )
-    expect(task).toMatchObject({ status: 'success', stdout: '' })
-    for (const path of [task.artifacts.stdout_path, task.artifacts.result_path])
-      expect(lstatSync(path).isFile()).toBe(true)
-    expect(JSON.parse(readFileSync(task.artifacts.result_path, 'utf8'))).toMatchObject({ status: 'success' })
-  })
-
-  test('nothing is left of a task whose launcher is killed', async () => {
-    const id = await runtime.script('setsid sleep 600 & echo ready; sleep 600', { sandbox })
-    const { shim_pid, artifacts } = await runtime.printed(id)
-    process.kill(shim_pid!, 'SIGKILL')
-    expect(await runtime.ended(id)).toMatchObject({ status: 'failed', error: { code: 'internal' } })
-    await noProcessesOf(artifacts.task_dir)
-  })
-
-  test('tasks outlive the service', async () => {
-    using data = tempDir()
-    if (uid === ORDINARY_UID) Bun.spawnSync(['chown', String(uid), data.path])
-    const dataDir = join(data.path, 'data')
-    const first = await startRuntime({ ...options, dataDir })
-    const id = await first.script('echo ready; until [ -e go ]; do sleep 0.02; done; exit 9', { sandbox })
-    const { artifacts } = await first.printed(id)
-    await first.stop('SIGKILL')
-    await first.dispose()
-    writeFileSync(join(artifacts.task_dir, 'workspace/go'), '')
-    await using second = await startRuntime({ ...options, dataDir })
-    expect(await second.ended(id)).toMatchObject({ status: 'failed', exit_code: 9 })
-    expect(await second.eventTypes(id)).toContain('recovered')
   })
 })
 

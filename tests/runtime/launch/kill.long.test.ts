@@ -69,21 +69,6 @@ describeLaunchers('a request to kill', (launcher) => {
     expect([reason, task.stdout]).toEqual(['kill', 'ready\nheard\n'])
   })
 
-  test('finds nobody when the task has ended', async () => {
-    await using task = launch(launcher, { command: ['true'] })
-    await task.outcome()
-    expect(requestKill(task.dir)).toBe(false)
-  })
-
-  test('finds nobody when the launcher was killed', async () => {
-    await using task = launch(launcher, { command: sh('echo ready; exec sleep 600') })
-    await task.printed('ready\n')
-    await task.started()
-    task.launcher.kill('SIGKILL')
-    await task.exited
-    expect(requestKill(task.dir)).toBe(false)
-  })
-
   test('after the wall time is not the reason', async () => {
     const command = sh('trap "echo heard" TERM; while [ ! -e go ]; do sleep 0.02; done; exit 3')
     await using task = launch(launcher, { command, wall_time_ms: 2_000, grace_ms: 60_000 })

@@ -18,7 +18,7 @@ import { childrenOf } from '../../support/task-processes.ts'
 import { tempDir } from '../../support/temp.ts'
 import { until } from '../../support/until.ts'
 
-const TASKS = 60
+const TASKS = 24
 const isRoot = process.getuid?.() === 0
 
 const missing = missingSandbox ?? missingCgroups

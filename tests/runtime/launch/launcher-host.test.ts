@@ -3,16 +3,7 @@
  * alone. Method: the real launchers, each as a service starts it; a service that is another process and dies.
  */
 import { describe, expect, test } from 'bun:test'
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { installLauncher } from '../../../runtime/launch/embedded.ts'
@@ -34,7 +25,6 @@ import { tempDir } from '../../support/temp.ts'
 import { until } from '../../support/until.ts'
 
 const { ENOSPC } = constants.errno
-const { SIGTERM } = constants.signals
 
 function describeHosts(subject: string, cases: (variant: LauncherVariant) => void): void {
   describe(`${subject}, by the fork server`, () => cases(shippedLauncher))
@@ -61,15 +51,6 @@ describeHosts('a service', (variant) => {
     expect(our.complaints()).toBe('')
   })
 
-  test('hears of many at a time', async () => {
-    await using our = service()
-    const ids = Array.from({ length: variant.isPortable ? 4 : 30 }, (_, i) => `task-${i}`)
-    const tasks = ids.map((id) => our.start(id, ['/bin/true']))
-    const ends = await Promise.all(tasks.map((task) => task.gone))
-    expect(ends).toEqual(ids.map(() => ({ exitCode: 0 })))
-    for (const id of ids) await our.said('ended', id)
-  })
-
   test('asks the lock whether a launcher lives', async () => {
     await using our = service()
     const task = our.start('task-1', sh('exec sleep 600'))
@@ -78,6 +59,7 @@ describeHosts('a service', (variant) => {
     expect(requestKill(task.dir)).toBe(true)
     await task.gone
     expect([isLauncherAlive(task.dir), isLauncherAlive('/no/such/dir')]).toEqual([false, false])
+    expect([requestKill(task.dir), requestKill('/no/such/dir')]).toEqual([false, false])
   })
 
   test('may end a task as soon as there is somebody to tell', async () => {
@@ -92,22 +74,6 @@ describeHosts('a service', (variant) => {
       const { outcome } = readRecord(task.dir)
       expect([outcome!.reason, outcome!.ending.how]).toEqual(['kill', 'signaled'])
     }
-  })
-
-  test('may end a task at any time, as often as it likes; nobody is there afterwards', async () => {
-    await using our = service()
-    const task = our.start('task-1', sh('trap "exit 7" TERM; echo ready; while :; do sleep 0.02; done'))
-    const log = join(task.dir, 'stdout.log')
-    await until(
-      () => (existsSync(log) ? readFileSync(log, 'utf8') : ''),
-      (stdout) => stdout === 'ready\n',
-    )
-    await our.said('started', 'task-1')
-    expect(requestKill(task.dir)).toBe(true)
-    for (let i = 0; i < 100; i++) requestKill(task.dir)
-    await task.gone
-    expect(readRecord(task.dir).outcome!.reason).toBe('kill')
-    expect([requestKill(task.dir), requestKill('/no/such/dir')]).toEqual([false, false])
   })
 
   test('finds nobody where a launcher was killed, and no outcome', async () => {
@@ -190,63 +156,6 @@ test('a task has one launcher at a time where the service starts it itself', asy
   expect(() => our.host.launch({ ...our.planOf('task-2', ['/bin/true']), task_dir: '/no/such' }, taskEnv)).toThrow(
     'ENOENT',
   )
-})
-
-describe('a service that comes back', () => {
-  /** Starts a task, says which, and is killed. */
-  const DYING = `
-    import { openSync } from 'node:fs'
-    import { createLog, stdoutLines } from './shared/logs/log.ts'
-    import { NotifyPipe } from './runtime/launch/notify.ts'
-    import { ForkServer } from './runtime/launch/fork-server.ts'
-    const [program, dir, plan] = process.argv.slice(1)
-    const pipe = new NotifyPipe(dir + '/notify', ({ event }) => { if (event === 'started') process.kill(process.pid, 'SIGKILL') })
-    const complaintsFd = openSync(dir + '/launchers.log', 'a')
-    const surroundings = { program, notifyFd: pipe.fd, complaintsFd, directoryLockFd: openSync(dir + '/lock', 'a'), env: process.env }
-    new ForkServer(surroundings, createLog(stdoutLines(), 'info', 'test'), () => {}).launch(JSON.parse(plan), ${JSON.stringify(taskEnv)})
-    setInterval(() => {}, 1000)`
-
-  async function dieAfterLaunching(dir: string, task_id: string, command: LaunchPlan['command']): Promise<string> {
-    const task_dir = join(dir, task_id)
-    mkdirSync(task_dir)
-    const limits = { wall_time_ms: 60_000, grace_ms: 10_000, max_output_bytes: 1e9 }
-    const plan: LaunchPlan = { task_id, task_dir, workdir: task_dir, command, ...limits }
-    const argv = [process.execPath, '-e', DYING, installLauncher(dir), dir, JSON.stringify(plan)]
-    const dying = Bun.spawn(argv, { cwd: join(import.meta.dir, '../../..'), stdio: ['ignore', 'inherit', 'inherit'] })
-    expect(await dying.exited).toBe(137)
-    return task_dir
-  }
-
-  test('hears the end of a task that ran on, and may end one', async () => {
-    const dir = tempDir()
-    const waiting = await dieAfterLaunching(dir.path, 'waiting', sh('while [ ! -e go ]; do sleep 0.01; done; exit 5'))
-    const sleeping = await dieAfterLaunching(dir.path, 'sleeping', sh('exec sleep 600'))
-    await using our = new LauncherService({ dataDir: dir })
-    for (const task of [waiting, sleeping])
-      expect([isLauncherAlive(task), 'process' in readRecord(task)]).toEqual([true, true])
-    writeFileSync(join(waiting, 'go'), '')
-    expect(requestKill(sleeping)).toBe(true)
-    await until(
-      () => our.events.filter(({ event }) => event === 'ended').map(({ task_id }) => task_id),
-      (ended) => ended.length === 2,
-    )
-    expect(readRecord(waiting).outcome!.ending).toEqual({ how: 'exited', exit_code: 5 })
-    expect(readRecord(sleeping).outcome).toMatchObject({ ending: { how: 'signaled', signal: SIGTERM }, reason: 'kill' })
-  })
-
-  test('hears of what ended while it was away', async () => {
-    const dir = tempDir()
-    const task = await dieAfterLaunching(dir.path, 'short', sh('while [ ! -e go ]; do sleep 0.01; done; exit 5'))
-    writeFileSync(join(task, 'go'), '')
-    await until(
-      () => isLauncherAlive(task),
-      (alive) => !alive,
-    )
-    await using our = new LauncherService({ dataDir: dir })
-    expect(readRecord(task).outcome!.ending).toEqual({ how: 'exited', exit_code: 5 })
-    // Nobody had the pipe open when the line was written: the record is what counts.
-    expect(our.events).toEqual([])
-  })
 })
 
 describe('a record', () => {

@@ -1,20 +1,12 @@
 /** Goal: the pure parts of the portable launcher agree with the other side. Method: what one writes the other reads. */
 import { describe, expect, test } from 'bun:test'
-import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import fc from 'fast-check'
 import { launcherArguments } from '../../../runtime/launch/arguments.ts'
-import { isLauncherAlive, readRecord, requestKill } from '../../../runtime/launch/launcher-files.ts'
-import { type LauncherEvent, NotifyPipe } from '../../../runtime/launch/notify.ts'
 import type { LaunchPlan } from '../../../runtime/launch/plan.ts'
 import { parseArguments } from '../../../runtime/portable/arguments.ts'
-import { launch } from '../../../runtime/portable/child-launchers.ts'
 import { unwrapEnvironment, wrapEnvironment } from '../../../runtime/portable/environment.ts'
 import { identityByCommands } from '../../../runtime/portable/identity.ts'
 import { groupSize, sizeByCommand } from '../../../runtime/portable/process-group-size.ts'
-import { portableLauncher, sh, taskEnv } from '../../support/launchers.ts'
-import { tempDir } from '../../support/temp.ts'
-import { until } from '../../support/until.ts'
 
 const count = fc.integer({ min: 1, max: 999_999_999_999_999 })
 const text = fc.string({ minLength: 1 })
@@ -83,40 +75,4 @@ test.skipIf(why !== '')(`who runs, and how many, is known without /proc, by ps${
     child.kill()
   }
   expect([sizeByCommand(999_999_999), groupSize(999_999_999)]).toEqual([0, 0])
-})
-
-test('a service starts it, hears of it and ends it like any other', async () => {
-  using dir = tempDir()
-  const events: LauncherEvent[] = []
-  const pipe = new NotifyPipe(join(dir.path, 'notify'), (event) => events.push(event))
-  const complaintsFd = openSync(join(dir.path, 'launchers.log'), 'a')
-  const [program, ...args] = portableLauncher.command
-  const task_dir = join(dir.path, 'task-1')
-  mkdirSync(task_dir)
-  const started = launch(
-    {
-      ...{ task_id: 'task-1', task_dir, workdir: task_dir, command: sh('echo $SECRET; exec sleep 600') },
-      ...{ wall_time_ms: 60_000, grace_ms: 10_000, max_output_bytes: 1e9 },
-    },
-    { ...taskEnv, SECRET: 'hidden', BUN_BE_BUN: '1' },
-    { program: { command: [program!, ...args], wrapEnvironment, isNative: false }, notifyFd: pipe.fd, complaintsFd },
-  )
-  if ('error' in started) throw new Error(started.error.message)
-  await until(
-    () => events.length,
-    (length) => length === 1,
-  )
-  const stdout = () => readFileSync(join(task_dir, 'stdout.log'), 'utf8')
-  await until(stdout, (text) => text === 'hidden\n')
-  expect(isLauncherAlive(task_dir)).toBe(true)
-  expect(requestKill(task_dir)).toBe(true)
-  expect(await started.launcher.exited).toBe(128 + 15)
-  const { process: who, outcome } = readRecord(task_dir)
-  expect([who!.launcher_pid, outcome!.reason, isLauncherAlive(task_dir)]).toEqual([started.launcher.pid, 'kill', false])
-  await until(
-    () => events.at(-1)!.event,
-    (event) => event === 'ended',
-  )
-  await pipe.close()
-  closeSync(complaintsFd)
 })
