@@ -76,6 +76,13 @@ const GRAPH_SYNONYMS: Synonyms = {
 /** Whether a field affects the task. Other fields are known and ignored, or unknown. */
 export const isInputField = (name: string): boolean => Object.hasOwn(TaskInput.properties, name)
 
+/** `task` with only those fields. */
+export function inputFields(task: TaskInput): TaskInput {
+  const fields: Record<string, unknown> = {}
+  for (const name in task) if (isInputField(name)) fields[name] = task[name as keyof TaskInput]
+  return fields
+}
+
 /** The first unknown field of a task; undefined if all are known. */
 export const unknownTaskField = (task: object): string | undefined => firstUnknown(task, KNOWN_FIELDS)
 

@@ -16,6 +16,7 @@ import type { Failure } from '../graph/failure.ts'
 import { childId } from '../graph/fan-out-rule.ts'
 import { Graph } from '../graph/graph.ts'
 import { NO_GRAPH_OPTIONS } from '../graph/graph-options.ts'
+import { inputFields } from '../graph/known-fields.ts'
 import { normalizeTool } from '../graph/normalize.ts'
 import { withoutState } from '../graph/task-fields.ts'
 import { entriesOfRows } from './compacted-graph.ts'
@@ -295,7 +296,7 @@ export class Replay {
     if (!entries.has(id)) {
       const { type, toolName } = normalizeTool(input.type, input.tool_name ?? undefined)
       const tool = toolName === undefined ? {} : { tool_name: toolName }
-      const entry = { ...input, type, ...tool, ...identity, status: 'pending', ...outcomes.get(id) }
+      const entry = { ...inputFields(input), type, ...tool, ...identity, status: 'pending', ...outcomes.get(id) }
       const removal = { ...(isKnown && { deleted: true }), ...(isReplaced && { replaced: true }) }
       entries.set(id, { ...entry, ...removal } as StoredTask)
     }

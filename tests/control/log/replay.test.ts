@@ -99,6 +99,33 @@ test.each([
   expect(graph!.hasRules).toBe(true)
 })
 
+test('a record that was submitted as a task is a new task, whatever it says of the earlier one', () => {
+  const said = { attempt: 3, started_at: '2026-01-01T00:00:00Z', result: 1, run_status: 'success', handle_id: 'h' }
+  const task = {
+    id: 'a',
+    type: 'noop',
+    retry: 1,
+    ...said,
+    parent: 'p',
+    index: 0,
+    replaced: true,
+    deleted: true,
+    seq: 9,
+  }
+  const graph = { graph_ordinal: 1, graph_id: 'g', trace_id: 't', created_at: '2026-01-01T00:00:00Z' }
+  const payload = JSON.stringify({ ...graph, body: { tasks: [task] } })
+  const replay = new Replay([], new GcSchedule())
+  replay.endEntries(refuse)
+  replay.apply({ kind: 'g', payload: new TextEncoder().encode(payload) } as Frame, refuse)
+  const [found] = replay.graphs(refuse)
+  expect(found!.live).toBe(1)
+  expect(found!.tasks).toMatchObject([
+    { id: 'a', status: 'pending', attempt: 0, removal: undefined, options: { retry: 1 } },
+  ])
+  const { startedAt, result, rare, seq } = found!.tasks[0]!
+  expect([startedAt, result, rare.handle, seq]).toEqual([undefined, undefined, undefined, 0])
+})
+
 const DEEP = '['.repeat(100_000) + ']'.repeat(100_000)
 
 test.each([
