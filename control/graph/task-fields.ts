@@ -67,6 +67,8 @@ export const TASK_FIELDS = {
   started_at: state,
   finished_at: state,
 
+  attempt_started_at: hidden,
+  failure: hidden,
   result_file: hidden,
   input_file: hidden,
   interrupted_attempts: hidden,

@@ -7,15 +7,15 @@ import { isTaskShape } from '../graph/decode.ts'
 import { graphOptions, graphOptionsFault } from '../graph/graph-options.ts'
 import { RESULT_FILE_NAME } from '../graph/result-file.ts'
 import { isStoredFanOut } from './journaled-fan-out.ts'
-import { isKnownToService, type StoredTask } from './stored-task.ts'
+import { isKnownToService, type StoredTask, storedTask, type TaskEntry, type Writable } from './stored-task.ts'
 
 /**
- * Returns the entry with its id. The `key` is the id of the task, unless only its graph knows the id; then the entry
- * has the id. Throws `refuse(detail)` if the entry is invalid.
+ * Returns what the entry says, with its id. The `key` is the id of the task, unless only its graph knows the id; then the entry
+ * has the id. Throws `refuse(detail)` if the entry is invalid; otherwise the result is the entry itself, changed.
  */
 export function checkedEntry(key: string, entry: unknown, refuse: (detail: string) => Error): StoredTask {
   if (!isTaskShape(entry)) throw refuse(`the entry of task ${key} is not a task`)
-  const task = entry as Partial<StoredTask>
+  const task = entry as Partial<Writable<TaskEntry>>
   const id = isKnownToService(task) ? key : task.id
   if (id == null) throw refuse(`the entry of task ${key} has no id`)
   if (!task.type) throw refuse(`task ${id} has no type`)
@@ -49,12 +49,13 @@ export function checkedEntry(key: string, entry: unknown, refuse: (detail: strin
   if (task.fan_out !== undefined && !isStoredFanOut(task.fan_out)) {
     throw refuse(`task ${id} has a fan_out that is no count with its items`)
   }
-  const known = task.id === id ? (task as StoredTask) : { ...(task as StoredTask), id }
-  if (task.graph === undefined) return known
+  task.id = id
+  if (task.graph === undefined) return storedTask(task as TaskEntry)
   if (!isObject(task.graph)) throw refuse(`task ${id} has a graph that is no object`)
   const graph = graphOptions(task.graph)
   if (graph === undefined) throw refuse(`task ${id} has a graph with ${graphOptionsFault(task.graph)}`)
-  return { ...known, graph }
+  task.graph = graph
+  return storedTask(task as TaskEntry)
 }
 
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0

@@ -13,8 +13,8 @@ import { NO_RARE_STATE } from '../graph/rare-state.ts'
 import type { ValidTask } from '../graph/validate.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { endOf } from './recovered-graph.ts'
-import { restoreTask, timeOf } from './restored-task.ts'
-import { type StoredTask, storedTask, withStoredWhen } from './stored-task.ts'
+import { restoreTask } from './restored-task.ts'
+import { type StoredTask, storedTask, type TaskEntry, taskEntry, type Writable, withStoredWhen } from './stored-task.ts'
 
 /** A payload. Only the first one of a graph with rows has the `graph`. */
 export interface GraphPart {
@@ -40,8 +40,8 @@ export type Row = [
 ]
 type Ms = number | null
 
-/** The rest of an entry. Each row is read into it in turn. */
-type Rest = { -readonly [K in keyof StoredTask]?: StoredTask[K] | undefined }
+/** The rest of an entry. */
+type Rest = { -readonly [K in keyof TaskEntry]?: TaskEntry[K] | undefined }
 
 /** Characters of a payload, which takes about a millisecond. */
 const PART_CHARACTERS = 64 * 1024
@@ -69,7 +69,7 @@ function* entriesOf(store: Pick<TaskStore, 'hasRecord'>, graph: Graph): Generato
   let isFirst = true
   for (const task of graph.tasks) {
     if (!store.hasRecord(task)) continue
-    yield JSON.stringify(storedTask(store, task, isFirst))
+    yield JSON.stringify(taskEntry(store, task, isFirst))
     isFirst = false
   }
 }
@@ -81,7 +81,7 @@ function* rowsOf(store: Pick<TaskStore, 'hasRecord'>, graph: Graph): Generator<s
   for (const task of graph.tasks) {
     if (!store.hasRecord(task)) continue // deleted since: the journal has that
     const isSame = last !== undefined && haveSameRest(task, last)
-    const rest = isSame ? lastRest : restJson(storedTask(store, task, false), createdAt)
+    const rest = isSame ? lastRest : restJson(taskEntry(store, task, false), createdAt)
     const dependencies = task.dependsOn === undefined ? 'null' : JSON.stringify(task.dependsOn)
     const start = rowStart(task, createdAt)
     if (rest !== lastRest) yield `${start},${dependencies},${rest}]`
@@ -119,7 +119,7 @@ function rowStart(task: Task, createdAt: number): string {
 }
 
 /** The rest of `entry` as JSON. Clears the other fields of `entry`: a copy would take most of the time. */
-function restJson(entry: StoredTask, createdAt: number): string {
+function restJson(entry: TaskEntry, createdAt: number): string {
   const rest = entry as Rest
   const error = entry.runtime?.error
   rest.runtime = error && ({ error } as Rest['runtime'])
@@ -161,7 +161,8 @@ export class CompactedGraph {
   readonly #graph: Graph
   /** The highest number of its changes. */
   lastSeq = 0
-  #last: { readonly rest: Rest; readonly task: Task } | undefined
+  /** Each row is read into `stored` in turn. */
+  #last: { readonly stored: Writable<StoredTask>; readonly task: Task } | undefined
 
   constructor(ordinal: number, { graph_id, trace_id, created_at, graph }: Head) {
     const options = graph === undefined ? NO_GRAPH_OPTIONS : (graphOptions(graph) ?? NO_GRAPH_OPTIONS)
@@ -176,24 +177,23 @@ export class CompactedGraph {
   #add([id, seq, updated, sinceStarted, sinceAttemptStarted, sinceFinished, dependsOn, given]: Row): void {
     const graph = this.#graph
     const updatedAt = graph.createdAt + updated
-    const rest = given ?? this.#last!.rest
-    rest.id = id
-    rest.seq = seq
-    rest.depends_on = dependsOn ?? undefined
-    const options = given === undefined ? this.#last!.task.options : undefined
-    const task = new Task(graph, graph.tasks.length, withStoredWhen(rest) as ValidTask, options)
     const time = (since: Ms) => (since === null ? undefined : updatedAt - since)
-    restoreTask(task, rest as StoredTask, {
-      createdAt: timeOf(rest.created_at) ?? graph.createdAt,
-      updatedAt,
-      startedAt: time(sinceStarted),
-      attemptStartedAt: time(sinceAttemptStarted),
-      finishedAt: time(sinceFinished),
-    })
-    if (rest.replaced) task.removal = 'replaced'
+    const stored: Writable<StoredTask> = given === undefined ? this.#last!.stored : storedTask(given as TaskEntry)
+    stored.id = id
+    stored.seq = seq
+    stored.depends_on = dependsOn ?? undefined
+    stored.created_at ??= graph.createdAt
+    stored.updated_at = updatedAt
+    stored.started_at = time(sinceStarted)
+    stored.attempt_started_at = time(sinceAttemptStarted)
+    stored.finished_at = time(sinceFinished)
+    const options = given === undefined ? this.#last!.task.options : undefined
+    const task = new Task(graph, graph.tasks.length, withStoredWhen(stored) as ValidTask, options)
+    restoreTask(task, stored)
+    if (stored.replaced) task.removal = 'replaced'
     graph.addRecovered(task)
     this.lastSeq = Math.max(this.lastSeq, seq)
-    this.#last = { rest, task }
+    this.#last = { stored, task }
   }
 
   /** The whole graph. Called after the last row. */
@@ -207,6 +207,6 @@ export class CompactedGraph {
 
 /** The entries of a graph that was built from rows. */
 export const entriesOfRows = ({ tasks }: Graph): StoredTask[] =>
-  tasks.map((task, i) => storedTask(ALL_RECORDS, task, i === 0))
+  tasks.map((task, i) => storedTask(taskEntry(ALL_RECORDS, task, i === 0)))
 
 const ALL_RECORDS = { hasRecord: () => true }

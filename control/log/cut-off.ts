@@ -1,5 +1,6 @@
 /** Attempts that the end of their service cut off, where they are not to run again. Pure. */
 
+import { isoTime } from '../../shared/text/iso-time.ts'
 import { withAttempt } from '../graph/attempt-record.ts'
 import type { Failure } from '../graph/failure.ts'
 import type { StoredTask } from './stored-task.ts'
@@ -15,20 +16,18 @@ export const isCutOff = ({ status, run_status, deleted, handle_id, for_each, fan
 
 /** The entry of a task that failed with its attempt. The last known time is that of its end. */
 export function failedEntry(entry: StoredTask, { code, message }: Failure): StoredTask {
-  const { process: _, runtime, attempts, attempt = 1, updated_at: finished_at, ...rest } = entry
-  const started_at = runtime?.started_at
+  const { process: _, attempts, attempt = 1, updated_at: finished_at, attempt_started_at, ...rest } = entry
   const record = {
     attempt,
-    ...(started_at && { started_at }),
-    ...(finished_at && { finished_at }),
+    ...(attempt_started_at !== undefined && { started_at: isoTime(attempt_started_at) }),
+    ...(finished_at !== undefined && { finished_at: isoTime(finished_at) }),
     error: message,
     code,
   }
   return {
     ...rest,
     ...{ attempt, status: 'failed', run_status: 'failed', error: message },
-    ...(finished_at !== undefined && { updated_at: finished_at, finished_at }),
-    runtime: { ...runtime, status: 'failed', attempt, error: { code, message } },
+    ...{ updated_at: finished_at, attempt_started_at, finished_at, failure: { code, message } },
     ...(attempts != null && { attempts: [...withAttempt(attempts, record)] }),
   } as StoredTask
 }

@@ -11,32 +11,26 @@
  */
 import type { RunStatus } from '../../shared/contract/control.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
-import { isoTime } from '../../shared/text/iso-time.ts'
+import { msOf } from '../../shared/text/iso-time.ts'
 import type { Failure } from '../graph/failure.ts'
 import type { Task } from '../graph/graph.ts'
 import { NO_GRAPH_OPTIONS } from '../graph/graph-options.ts'
 import { NO_RARE_STATE, type RareState } from '../graph/rare-state.ts'
-import { type TaskState, wholeRecord } from '../graph/record.ts'
+import { wholeRecord } from '../graph/record.ts'
 import { ResultFile } from '../graph/result-file.ts'
-import { KEPT_RARE_NAMES, type KeptRareName } from '../graph/task-fields.ts'
+import { KEPT_RARE_NAMES } from '../graph/task-fields.ts'
 import { childOptions } from '../graph/task-options.ts'
 import type { NumberedChange } from './event-rows.ts'
 import { type ChangeRow, changeRow, isChangeRow, type JournaledChange, journaledChange } from './journaled-change.ts'
 import { isNoteRow, type NoteRow } from './notes.ts'
-import { type HandleFields, handleFields, type KeptRare, keep, type StoredTask } from './stored-task.ts'
+import { type HandleFields, handleFields, type KeptRare, keep, type StoredTask, type TaskEntry } from './stored-task.ts'
 
-export type JournaledState = TaskState &
-  Pick<
-    StoredTask,
-    Exclude<KeptRareName, keyof TaskState> | keyof HandleFields | 'interrupted_attempts' | 'input_file'
-  > & {
-    readonly id: string
+/** The state of a task. `continue_on_error` and `record` are only of deleted tasks, whose records are not in the state file. */
+export type JournaledState = Pick<StoredTask, 'id' | 'status'> &
+  Partial<StoredTask> & {
     readonly seq: number
     readonly graph_ordinal: number
-    /** Only of deleted tasks, whose records are not in the state file. */
-    readonly continue_on_error?: true
-    readonly record?: HiddenRecord
-    readonly deleted?: true
+    readonly record?: Partial<StoredTask>
   }
 
 /** Absent values are null or omitted. If the row has a `rest`, the result is there. */
@@ -55,7 +49,7 @@ const MIN_ROW_LENGTH = 11
  * The fields of a deleted task that recovery needs to follow its attempt in another service. The state file does not
  * hold deleted tasks. Recovery does not need the dependencies: they have ended.
  */
-type HiddenRecord = Partial<StoredTask>
+type HiddenRecord = Partial<Omit<TaskEntry, 'updated_at' | 'started_at' | 'finished_at' | 'runtime'>>
 
 /** Fields that few states have. */
 type Rest = KeptRare &
@@ -179,7 +173,7 @@ function restOf(task: Task): Rest {
 
 function hiddenRecord(task: Task): HiddenRecord {
   const { type, tool_name, params, input, graph_id, created_at, parent, index } = wholeRecord(task)
-  const { cache, ...options } = childOptions(task.options) as Partial<StoredTask>
+  const { cache, ...options } = childOptions(task.options) as HiddenRecord
   return {
     ...{ type, graph_id, created_at, trace_id: task.graph.traceId },
     ...options,
@@ -222,26 +216,19 @@ function statesOf(row: Row): JournaledState | JournaledState[] {
 function stateOf(row: Row): Omit<JournaledState, 'id' | 'seq' | 'graph_ordinal'> {
   const [, , , status, run_status, attempt, interrupted_attempts, updatedAt, ...more] = row
   const [sinceStarted, sinceAttemptStarted, sinceFinished, result, rest] = more
-  const { failure, ...kept } = rest ?? (row.length > MIN_ROW_LENGTH ? { result } : {})
-  const time = (key: string, since: Ms) =>
-    updatedAt === null || since === null ? {} : { [key]: isoTime(updatedAt - since) }
+  const { failure, record, ...kept } = rest ?? (row.length > MIN_ROW_LENGTH ? ({ result } as Rest) : {})
+  const time = (since: Ms) => (updatedAt === null || since === null ? undefined : updatedAt - since)
   return {
     ...{ status, ...kept },
-    ...(run_status !== null && { run_status }),
+    ...(run_status !== null && { run_status, failure }),
     ...(attempt > 0 && { attempt }),
     ...(interrupted_attempts > 0 && { interrupted_attempts }),
-    ...time('updated_at', 0),
-    ...time('started_at', sinceStarted),
-    ...time('finished_at', sinceFinished),
-    ...(run_status !== null && {
-      runtime: {
-        status: run_status,
-        attempt,
-        ...time('started_at', sinceAttemptStarted),
-        ...(failure && { error: failure }),
-      },
-    }),
-  } as unknown as JournaledState
+    ...(record !== undefined && { record: { ...record, created_at: msOf(record.created_at) } }),
+    updated_at: time(0),
+    started_at: time(sinceStarted),
+    attempt_started_at: time(run_status === null ? sinceStarted : sinceAttemptStarted),
+    finished_at: time(sinceFinished),
+  } as Omit<JournaledState, 'id' | 'seq' | 'graph_ordinal'>
 }
 
 /** Numbers of the graphs that a payload has states of. Throws if it is invalid. */

@@ -59,14 +59,13 @@ export class LostEvents {
     const graph = this.#graphs.get(graph_ordinal)
     const task = graph && this.#taskOf(graph, id)
     if (task === undefined || deleted) return undefined
-    const { status, run_status: runStatus, attempt = 0, updated_at, runtime, progress } = state
-    const at = timeOf(updated_at) ?? task.createdAt
+    const { status, run_status: runStatus, attempt = 0, updated_at: at = task.createdAt, failure, progress } = state
     const moment: TaskMoment = {
       ...{ at, status, runStatus, attempt },
-      startedAt: timeOf(state.started_at),
-      finishedAt: timeOf(state.finished_at),
-      error: state.error ?? runtime?.error?.message,
-      code: runtime?.error?.code,
+      startedAt: state.started_at,
+      finishedAt: state.finished_at,
+      error: state.error ?? failure?.message,
+      code: failure?.code,
       progress: progress?.at(-1),
       reusedFrom: state.reused_from,
       childCount: state.child_count,
@@ -100,8 +99,6 @@ const NOTHING_KNOWN: Omit<TaskMoment, 'at'> = {
   ...{ status: 'pending', runStatus: undefined, attempt: 0, startedAt: undefined, finishedAt: undefined },
   ...{ error: undefined, code: undefined, progress: undefined, reusedFrom: undefined, childCount: undefined },
 }
-
-const timeOf = (text: string | undefined): number | undefined => (text === undefined ? undefined : Date.parse(text))
 
 /**
  * Numbers of the graphs to which something happened, and of those for which the journal has the number of the change.

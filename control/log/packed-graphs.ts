@@ -6,7 +6,7 @@ import type { NoteRow } from './notes.ts'
 import type { PackFrame } from './pack-reader.ts'
 import type { PackStart } from './packs.ts'
 import type { Replay } from './replay.ts'
-import type { StoredTask } from './stored-task.ts'
+import type { StoredTask, TaskEntry } from './stored-task.ts'
 
 interface Current {
   readonly ordinal: number
@@ -51,7 +51,7 @@ export class PackedGraphs {
     current.bytes += bytes
     current.built?.add(rows)
     for (const entry of entries) {
-      current.entries.push(checkedEntry(String((entry as StoredTask).id), entry, this.#refuse))
+      current.entries.push(checkedEntry(String((entry as TaskEntry).id), entry, this.#refuse))
       this.#replay.collectIfDue()
     }
   }

@@ -13,7 +13,7 @@ import { findCycle } from '../graph/order.ts'
 import { hasPlaceholder } from '../graph/placeholders.ts'
 import type { ValidTask } from '../graph/validate.ts'
 import { addFanOuts } from './recovered-fan-outs.ts'
-import { restoreTask, timeOf } from './restored-task.ts'
+import { restoreTask } from './restored-task.ts'
 import { type SettledDependency, type StoredTask, withStoredWhen } from './stored-task.ts'
 
 /**
@@ -40,7 +40,7 @@ export function* recoverGraph(
     ordinal,
     traceId: trace_id ?? newTraceId(),
     traceState: trace_state,
-    createdAt: timeOf(created_at) ?? Date.now(),
+    createdAt: created_at ?? Date.now(),
     ...(options !== undefined && { options }),
   }
   yield

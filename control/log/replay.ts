@@ -10,6 +10,7 @@
 import type { TaskInput } from '../../shared/contract/submission.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
 import { inRanges, runSync, type Steps } from '../../shared/process/steps.ts'
+import { msOf } from '../../shared/text/iso-time.ts'
 import { isObject } from '../../shared/text/json.ts'
 import { decodeTasks } from '../graph/decode.ts'
 import type { Failure } from '../graph/failure.ts'
@@ -277,7 +278,7 @@ export class Replay {
       entries,
       isKnown,
       outcomes,
-      identity: { graph_id, graph_ordinal, trace_id, created_at, ...options },
+      identity: { graph_id, graph_ordinal, trace_id, created_at: msOf(created_at), ...options },
     }
     const inputs = yield* decodeTasks(yield* withStoredConditions(body))
     if (inputs.length === 0) throw refuse('it holds a graph without tasks') // none was ever accepted

@@ -1,27 +1,17 @@
 /** Gives a task the state that a restart finds. Pure. */
-import { isoTime } from '../../shared/text/iso-time.ts'
 import { attemptRecord, interrupted, MAX_ATTEMPT_RECORDS, withAttempt } from '../graph/attempt-record.ts'
 import type { Task } from '../graph/graph.ts'
 import { ResultFile } from '../graph/result-file.ts'
 import { KEPT_RARE_NAMES } from '../graph/task-fields.ts'
 import { handleIn, type StoredTask } from './stored-task.ts'
 
-/** In milliseconds since 1970. */
-interface Times {
-  readonly createdAt: number | undefined
-  readonly updatedAt: number | undefined
-  readonly startedAt: number | undefined
-  readonly attemptStartedAt: number | undefined
-  readonly finishedAt: number | undefined
-}
-
-/** Gives `task` the state in `entry`, as far as the end of the service left it true. `times` are those of the entry. */
-export function restoreTask(task: Task, entry: StoredTask, times: Times = timesOf(task, entry)): void {
-  if (times.createdAt !== task.graph.createdAt) task.setRare('createdAt', times.createdAt)
-  task.updatedAt = times.updatedAt
-  task.startedAt = times.startedAt
-  task.attemptStartedAt = times.attemptStartedAt
-  task.finishedAt = times.finishedAt
+/** Gives `task` the state in `entry`, as far as the end of the service left it true. */
+export function restoreTask(task: Task, entry: StoredTask): void {
+  if (entry.created_at !== task.graph.createdAt) task.setRare('createdAt', entry.created_at)
+  task.updatedAt = entry.updated_at
+  task.startedAt = entry.started_at
+  task.attemptStartedAt = entry.attempt_started_at
+  task.finishedAt = entry.finished_at
   task.seq = entry.seq ?? 0
   task.attempt = entry.attempt ?? 0
   // A null result belongs to a task that ran. A task that never ran has no result.
@@ -50,31 +40,12 @@ export function restoreTask(task: Task, entry: StoredTask, times: Times = timesO
 }
 
 function restoreRare(task: Task, entry: StoredTask): void {
-  const { interrupted_attempts, input_file, runtime, progress, attempts } = entry
+  const { interrupted_attempts, input_file, failure, progress, attempts } = entry
   for (const name of KEPT_RARE_NAMES) if (entry[name] != null) task.setRare(name, entry[name])
   if (progress != null) task.setRare('progress', [...progress])
   if (attempts != null) task.setRare('attempts', attempts.slice(-MAX_ATTEMPT_RECORDS))
   if (interrupted_attempts) task.setRare('interrupted_attempts', interrupted_attempts)
   if (input_file !== undefined) task.setRare('input_file', new ResultFile(input_file))
-  if (runtime?.error !== undefined) task.setRare('failure', runtime.error)
+  if (failure !== undefined) task.setRare('failure', failure)
   if (entry.handle_id != null) task.setRare('handle', handleIn(entry))
-}
-
-/** To parse a time takes longer than to compare two; most tasks have two or three different ones. */
-function timesOf({ graph }: Task, { created_at, updated_at, started_at, finished_at, runtime }: StoredTask): Times {
-  const updatedAt = timeOf(updated_at)
-  const startedAt = timeOf(started_at)
-  return {
-    createdAt: created_at === isoTime(graph.createdAt) ? graph.createdAt : timeOf(created_at),
-    updatedAt,
-    startedAt,
-    attemptStartedAt:
-      runtime === undefined || runtime.started_at === started_at ? startedAt : timeOf(runtime.started_at),
-    finishedAt: finished_at === updated_at ? updatedAt : timeOf(finished_at),
-  }
-}
-
-export const timeOf = (text: string | undefined): number | undefined => {
-  const ms = Date.parse(text ?? '')
-  return Number.isNaN(ms) ? undefined : ms
 }

@@ -10,7 +10,7 @@ import { replaceFile } from '../../shared/files/atomic-file.ts'
 import { nextTurn, SLICE_MS } from '../../shared/process/steps.ts'
 import type { Task } from '../graph/graph.ts'
 import type { TaskStore } from '../store/tasks.ts'
-import { storedTask } from './stored-task.ts'
+import { taskEntry } from './stored-task.ts'
 
 export const statePath = (dataDir: string): string => join(dataDir, 'state.json')
 
@@ -33,7 +33,7 @@ export async function writeSnapshot(store: TaskStore, dataDir: string): Promise<
     let last: Task | undefined
     let sliceEnd = performance.now() + SLICE_MS
     for (const task of store.recordedTasks()) {
-      const entry = storedTask(store, task, task.graph !== last?.graph)
+      const entry = taskEntry(store, task, task.graph !== last?.graph)
       text += `${separator}${JSON.stringify(keyOf(store, task))}:${JSON.stringify(entry)}`
       separator = ',\n'
       last = task

@@ -1,13 +1,15 @@
 /**
  * The entry of a task in the state file: its record, and fields that only a restart needs. Pure.
  *
- * `recovered-graph.ts` builds graphs from such entries.
+ * A start reads an entry as a `StoredTask`, with times as numbers. `recovered-graph.ts` builds graphs from those.
  */
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { ErrorCode } from '../../shared/contract/error-codes.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
+import { msOf } from '../../shared/text/iso-time.ts'
 import { isObject } from '../../shared/text/json.ts'
 import type { SkipStanding } from '../graph/conditions.ts'
+import type { Failure } from '../graph/failure.ts'
 import type { FanOut, Task } from '../graph/graph.ts'
 import { type GraphOptions, NO_GRAPH_OPTIONS } from '../graph/graph-options.ts'
 import { type Handle, NO_RARE_STATE, type RareState } from '../graph/rare-state.ts'
@@ -50,14 +52,45 @@ export interface SettledDependency {
   readonly skip_standing?: SkipStanding
 }
 
-export type StoredTask = Omit<TaskRecord, 'depends_on' | 'retry_on'> & {
-  readonly depends_on?: string[]
+export type TaskEntry = Omit<TaskRecord, 'depends_on' | 'retry_on'> & {
+  readonly depends_on?: string[] | undefined
   readonly retry_on?: ErrorCode[]
 } & Partial<StoredExtras & HandleFields> &
-  Pick<RareState, HiddenRareName> & {
+  Pick<RareState, HiddenRareName>
+
+/** In milliseconds since 1970. */
+interface StoredTimes {
+  readonly created_at?: number | undefined
+  readonly updated_at?: number | undefined
+  readonly started_at?: number | undefined
+  readonly attempt_started_at?: number | undefined
+  readonly finished_at?: number | undefined
+}
+
+/** What a start finds of a task, in the state file or the journal. */
+export type StoredTask = Omit<TaskEntry, keyof StoredTimes | 'runtime'> &
+  StoredTimes & {
+    /** That of the last attempt. */
+    readonly failure?: Failure | undefined
     /** In the journal: the record was deleted, but the outcome of the task still decides about its dependents. */
     readonly deleted?: true
   }
+
+export type Writable<T> = { -readonly [K in keyof T]: T[K] }
+
+/** What `entry` says. Changes `entry` itself: a copy would take longer than everything else. */
+export function storedTask(entry: TaskEntry): StoredTask {
+  const { created_at, updated_at, started_at, finished_at, runtime } = entry
+  const task = entry as unknown as Writable<StoredTask> & { runtime?: unknown }
+  task.created_at = msOf(created_at)
+  task.updated_at = msOf(updated_at)
+  task.started_at = msOf(started_at)
+  task.attempt_started_at = msOf(runtime === undefined ? started_at : runtime.started_at)
+  task.finished_at = msOf(finished_at)
+  if (runtime?.error !== undefined) task.failure = runtime.error
+  task.runtime = undefined
+  return task
+}
 
 /** Whether the id belongs to the service. Otherwise only the graph of the task knows the id. */
 export const isKnownToService = ({
@@ -68,7 +101,7 @@ export const isKnownToService = ({
   scope !== 'graph' && replaced !== true && parent === undefined
 
 /** The entry of `task` in the state file. `isFirst` says whether it is the first entry of its graph. */
-export function storedTask(store: Pick<TaskStore, 'hasRecord'>, task: Task, isFirst: boolean): StoredTask {
+export function taskEntry(store: Pick<TaskStore, 'hasRecord'>, task: Task, isFirst: boolean): TaskEntry {
   const { graph } = task
   const settled: SettledDependency[] = []
   if (!task.isTerminal) {
@@ -77,7 +110,7 @@ export function storedTask(store: Pick<TaskStore, 'hasRecord'>, task: Task, isFi
       settled.push(settledDependency(dependency))
     }
   }
-  const entry: Writable<StoredTask> = task.childOf === undefined ? (wholeRecord(task) as StoredTask) : childRecord(task)
+  const entry: Writable<TaskEntry> = task.childOf === undefined ? (wholeRecord(task) as TaskEntry) : childRecord(task)
   if (task.fanOut !== undefined && !task.isTerminal) entry.fan_out = storedFanOut(task.fanOut)
   addProgress(entry, task)
   entry.trace_id = graph.traceId
@@ -88,10 +121,8 @@ export function storedTask(store: Pick<TaskStore, 'hasRecord'>, task: Task, isFi
   return entry
 }
 
-type Writable<T> = { -readonly [K in keyof T]: T[K] }
-
 /** A child without what it shares with all children of its parent, which may be large. */
-function childRecord(task: Task): StoredTask {
+function childRecord(task: Task): TaskEntry {
   const { id, type, tool_name, execution_category, retry, graph_id, parent, index, created_at } = wholeRecord(task)
   const { resolved_input: resolvedInput } = task.rare
   return {
@@ -99,7 +130,7 @@ function childRecord(task: Task): StoredTask {
     ...{ parent, index, created_at },
     ...(resolvedInput !== undefined && { resolved_input: resolvedInput }),
     ...taskState(task),
-  } as StoredTask
+  } as TaskEntry
 }
 
 const storedFanOut = ({ count, itemsToKeep: items }: FanOut): StoredFanOut =>
@@ -113,7 +144,7 @@ const settledDependency = ({ id, status, isTerminal, continuesOnError, rare }: T
 })
 
 /** Assigns field by field: spread objects took 5 % of the CPU time of a graph of ten tasks. */
-function addProgress(entry: Writable<StoredTask>, task: Task): void {
+function addProgress(entry: Writable<TaskEntry>, task: Task): void {
   const { rare } = task
   entry.seq = task.seq
   entry.graph_ordinal = task.graph.ordinal

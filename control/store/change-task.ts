@@ -1,5 +1,6 @@
 /** Applies a change to the fields of its task. `TaskStore` does everything else that follows from the change. */
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
+import { isoTime } from '../../shared/text/iso-time.ts'
 import { attemptRecord, interrupted, withAttempt } from '../graph/attempt-record.ts'
 import type { Task } from '../graph/graph.ts'
 import { mayFollow } from '../graph/transitions.ts'
@@ -75,7 +76,7 @@ export function changeTask(change: AttemptChange): void {
       const entries = task.rare.progress ?? []
       const { message, data } = change
       entries.push({
-        timestamp: new Date(at).toISOString(),
+        timestamp: isoTime(at),
         ...(message !== undefined && { message }),
         ...(data !== undefined && { data }),
       })

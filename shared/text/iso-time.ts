@@ -27,5 +27,25 @@ export function isoTime(ms: number): string {
   return lastIso
 }
 
+/** Texts that were read, and what they mean. */
+const TEXTS = 8
+const texts = new Array<string>(TEXTS).fill('')
+const meanings = new Float64Array(TEXTS)
+
+/**
+ * Milliseconds since 1970. Undefined if the text is no time. Caches a few results: times of a record, and of the records of a
+ * file, repeat. `Date.parse` takes 0.3 µs.
+ */
+export function msOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  const place = text.charCodeAt(text.length - 2) % TEXTS || 0
+  if (texts[place] !== text) {
+    meanings[place] = Date.parse(text)
+    texts[place] = text
+  }
+  const ms = meanings[place]!
+  return Number.isNaN(ms) ? undefined : ms
+}
+
 /** The last millisecond of the year 9999. Later times have no RFC 3339 form. */
 export const MAX_TIME_MS = 253_402_300_799_999

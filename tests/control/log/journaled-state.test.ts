@@ -33,16 +33,16 @@ const ended = {
 
 describe('a state in the journal', () => {
   test.each<[string, Partial<Task>, object]>([
-    ['pending', { updatedAt: NOW }, { status: 'pending', updated_at: '2026-01-02T03:04:05.678Z' }],
+    ['pending', { updatedAt: NOW }, { status: 'pending', updated_at: NOW }],
     [
       'pending, and its condition was met',
       { updatedAt: NOW, rare: { condition_met: true } },
-      { status: 'pending', condition_met: true, updated_at: '2026-01-02T03:04:05.678Z' },
+      { status: 'pending', condition_met: true, updated_at: NOW },
     ],
     [
       'pending, and waits for an approval since',
       { updatedAt: NOW, rare: { asked_at: NOW - 7 } },
-      { status: 'pending', asked_at: NOW - 7, updated_at: '2026-01-02T03:04:05.678Z' },
+      { status: 'pending', asked_at: NOW - 7, updated_at: NOW },
     ],
     [
       'running, the second time',
@@ -51,9 +51,9 @@ describe('a state in the journal', () => {
         status: 'running',
         run_status: 'running',
         attempt: 2,
-        updated_at: '2026-01-02T03:04:05.678Z',
-        started_at: '2026-01-02T03:04:05.178Z',
-        runtime: { status: 'running', attempt: 2, started_at: '2026-01-02T03:04:05.658Z' },
+        updated_at: NOW,
+        started_at: NOW - 500,
+        attempt_started_at: NOW - 20,
       },
     ],
     [
@@ -64,10 +64,10 @@ describe('a state in the journal', () => {
         run_status: 'success',
         attempt: 1,
         result: null,
-        updated_at: '2026-01-02T03:04:05.678Z',
-        started_at: '2026-01-02T03:04:05.678Z',
-        finished_at: '2026-01-02T03:04:05.678Z',
-        runtime: { status: 'success', attempt: 1, started_at: '2026-01-02T03:04:05.678Z' },
+        updated_at: NOW,
+        started_at: NOW,
+        finished_at: NOW,
+        attempt_started_at: NOW,
       },
     ],
     [
@@ -94,15 +94,11 @@ describe('a state in the journal', () => {
         error: 'no, thrice',
         progress: [{ timestamp: 't', message: 'half' }],
         attempts: [{ attempt: 1, error: 'no', exit_code: 2, tail: 'last' }],
-        updated_at: '2026-01-02T03:04:05.678Z',
-        started_at: '2026-01-02T03:04:05.678Z',
-        finished_at: '2026-01-02T03:04:05.678Z',
-        runtime: {
-          status: 'failed',
-          attempt: 3,
-          started_at: '2026-01-02T03:04:05.678Z',
-          error: { code: 'exit_nonzero', message: 'no' },
-        },
+        updated_at: NOW,
+        started_at: NOW,
+        finished_at: NOW,
+        attempt_started_at: NOW,
+        failure: { code: 'exit_nonzero', message: 'no' },
       },
     ],
     [
@@ -114,10 +110,10 @@ describe('a state in the journal', () => {
         attempt: 1,
         result_file: '1-0-1.json',
         deleted: true,
-        updated_at: '2026-01-02T03:04:05.678Z',
-        started_at: '2026-01-02T03:04:05.678Z',
-        finished_at: '2026-01-02T03:04:05.678Z',
-        runtime: { status: 'success', attempt: 1, started_at: '2026-01-02T03:04:05.678Z' },
+        updated_at: NOW,
+        started_at: NOW,
+        finished_at: NOW,
+        attempt_started_at: NOW,
       },
     ],
   ])('of a task that is %s', (_, state, expected) => {

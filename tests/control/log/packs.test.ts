@@ -19,7 +19,7 @@ import { filesWithInput, recover } from '../../../control/log/recovery.ts'
 import { Replay } from '../../../control/log/replay.ts'
 import { segmentName } from '../../../control/log/segment.ts'
 import { writeSnapshot } from '../../../control/log/snapshot-writer.ts'
-import { storedTask } from '../../../control/log/stored-task.ts'
+import { taskEntry } from '../../../control/log/stored-task.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import type { TaskInput } from '../../../shared/contract/submission.ts'
 import { acceptGraph } from '../../support/graph.ts'
@@ -88,7 +88,7 @@ function inEntries(store: TaskStore) {
   const replay = new Replay([], new GcSchedule())
   let last: Graph | undefined
   for (const task of store.recordedTasks()) {
-    const entry = JSON.parse(JSON.stringify(storedTask(store, task, task.graph !== last)))
+    const entry = JSON.parse(JSON.stringify(taskEntry(store, task, task.graph !== last)))
     replay.addEntry(task.id, checkedEntry(task.id, entry, refuse), refuse)
     last = task.graph
   }

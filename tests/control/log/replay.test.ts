@@ -6,7 +6,7 @@ import { GcSchedule } from '../../../control/log/gc-schedule.ts'
 import type { Frame } from '../../../control/log/journal-format.ts'
 import { encodeStates, groupsOf } from '../../../control/log/journaled-state.ts'
 import { Replay } from '../../../control/log/replay.ts'
-import { type StoredTask, storedTask } from '../../../control/log/stored-task.ts'
+import { type StoredTask, storedTask, taskEntry } from '../../../control/log/stored-task.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import { runSync } from '../../../shared/process/steps.ts'
 import { acceptGraph } from '../../support/graph.ts'
@@ -19,7 +19,7 @@ const refuse = (detail: string) => new Error(detail)
 /** The entry of a task that waits for `a`, which was deleted and is not in the state file. */
 const after = {
   ...{ id: 'after', type: 'os', tool_name: 'noop', depends_on: ['a'], graph_id: 'g', graph_ordinal: 1 },
-  ...{ status: 'pending', seq: 0, created_at: '2026-01-01T00:00:00Z', updated_at: '2026-01-01T00:00:00Z' },
+  ...{ status: 'pending', seq: 0, created_at: 1_000, updated_at: 1_000 },
   settled_dependencies: [{ id: 'a', outcome: 'deleted' }],
 } as unknown as StoredTask
 
@@ -52,7 +52,8 @@ test('a deleted child that runs elsewhere is a child, and takes no id of the ser
   before.apply({ kind: 'deleted', task: child, at: 1 })
   const replay = new Replay([], new GcSchedule())
   for (const task of [parent, children[1]!]) {
-    replay.addEntry(task.id, JSON.parse(JSON.stringify(storedTask(before, task, task === parent))), refuse)
+    const entry = JSON.parse(JSON.stringify(taskEntry(before, task, task === parent)))
+    replay.addEntry(task.id, storedTask(entry), refuse)
   }
   replay.endEntries(refuse)
   replay.apply({ kind: 't', payload: new TextEncoder().encode(encodeStates(groupsOf([child]))) } as Frame, refuse)
@@ -161,6 +162,6 @@ test.each([
   const task = graph!.tasks.find(({ id }) => id === 'b')!
   const store = new TaskStore()
   runSync(store.recover(graph!))
-  expect(JSON.parse(JSON.stringify(storedTask(store, task, false)))).toMatchObject({ id: 'b', when: { $from: 'a' } })
+  expect(JSON.parse(JSON.stringify(taskEntry(store, task, false)))).toMatchObject({ id: 'b', when: { $from: 'a' } })
   expect(whenIn(task.options.when!)).toBe('when: expected exactly one of equals, not, in, matches')
 })

@@ -16,7 +16,7 @@ import { decodeFanOut, encodeFanOut } from '../../../control/log/journaled-fan-o
 import { encodeGraph } from '../../../control/log/journaled-graph.ts'
 import { encodeStates, groupsOf } from '../../../control/log/journaled-state.ts'
 import { Replay } from '../../../control/log/replay.ts'
-import { type StoredTask, storedTask } from '../../../control/log/stored-task.ts'
+import { taskEntry } from '../../../control/log/stored-task.ts'
 import { Scheduler } from '../../../control/scheduler/scheduler.ts'
 import { TaskStore } from '../../../control/store/tasks.ts'
 import type { TaskInput } from '../../../shared/contract/submission.ts'
@@ -144,7 +144,7 @@ class Run {
   #scheduler = this.#newScheduler()
   graph: Graph
   /** The state file and the journal. */
-  readonly #entries = new Map<string, StoredTask>()
+  readonly #entries = new Map<string, string>()
   #frames: Frame[] = []
   #changed = new Set<Task>()
   #unwatch: () => void = () => {}
@@ -246,8 +246,8 @@ class Run {
     const visible = this.graph.tasks.filter(({ isDeleted }) => !isDeleted)
     this.#entries.clear()
     for (const each of visible) {
-      const entry = storedTask(this.#store, each, each === visible[0])
-      this.#entries.set(each.id, JSON.parse(JSON.stringify(entry)) as StoredTask)
+      const entry = taskEntry(this.#store, each, each === visible[0])
+      this.#entries.set(each.id, JSON.stringify(entry))
     }
     // Deleted tasks that still run are carried over.
     for (const each of this.#store.hiddenRunning) this.#changed.add(each)
@@ -266,7 +266,7 @@ class Run {
     void this.#scheduler.stop(0) // nobody hears of what it does from now on
 
     const replay = new Replay([], new GcSchedule())
-    for (const [key, entry] of this.#entries) replay.addEntry(key, checkedEntry(key, entry, refuse), refuse)
+    for (const [key, entry] of this.#entries) replay.addEntry(key, checkedEntry(key, JSON.parse(entry), refuse), refuse)
     replay.endEntries(refuse)
     for (const each of this.#frames) replay.note(each)
     for (const each of this.#frames) replay.apply(each, refuse)
