@@ -3,7 +3,7 @@ import type { RerunRequest, RerunResponse } from '../../shared/contract/rerun.ts
 import { flag, list } from '../../shared/settings/flags.ts'
 import { submitted } from '../warnings.ts'
 import { defineCommand } from './command.ts'
-import { followSettings } from './follow-settings.ts'
+import { followSettings, showSettings } from './follow-settings.ts'
 import { parameterSetting } from './graph-argument.ts'
 import { onlyIdOf } from './ids.ts'
 import { inFlags } from './in-flags.ts'
@@ -23,7 +23,8 @@ export const rerun = defineCommand({
   },
   maxArguments: 1,
   heedsInterruption: true,
-  async run({ values: { from, set, follow, timeout }, positionals, client, env, interruption: signal }) {
+  async run({ values, positionals, given, client, env, interruption: signal }) {
+    const { from, set, follow } = values
     const source = onlyIdOf(positionals, 'graph id')
     const { parametersIn } = await import('../graph-file/parameters.ts')
     const params = Object.fromEntries(parametersIn(set))
@@ -38,7 +39,7 @@ export const rerun = defineCommand({
     const { graph_id: graphId, accepted, reused } = answer as RerunResponse
     const title = ` taskmill  runs ${accepted - reused.length} of ${accepted} tasks of ${source} again on ${client.baseUrl}`
     const { showGraph } = await import('../follow/show.ts')
-    const shown = { client, graphId, title, expectations: new Map(), timeoutMs: timeout, env, interruption: signal }
-    return { ...submitted(answer), ...(await showGraph(shown)) }
+    const shown = { client, graphId, title, expectations: new Map(), ...showSettings(values, given) }
+    return { ...submitted(answer), ...(await showGraph({ ...shown, env, interruption: signal })) }
   },
 })

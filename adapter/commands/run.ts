@@ -9,7 +9,7 @@ import { PartialFailure } from '../envelope.ts'
 import type { Expectation } from '../follow/expectation.ts'
 import { submitted } from '../warnings.ts'
 import { defineCommand } from './command.ts'
-import { followSettings } from './follow-settings.ts'
+import { followSettings, showSettings } from './follow-settings.ts'
 import { type GivenGraph, graphOf, graphSettings, inFile } from './graph-argument.ts'
 
 export const run = defineCommand({
@@ -23,7 +23,7 @@ export const run = defineCommand({
   },
   maxArguments: 1,
   heedsInterruption: true,
-  async run({ values, positionals, client, env, interruption }) {
+  async run({ values, positionals, given, client, env, interruption }) {
     const graph = await graphOf(positionals, values)
     const { bytes, name } = graph
     const { expectationsIn, withScope } = await import('../follow/graph-file.ts')
@@ -34,7 +34,7 @@ export const run = defineCommand({
     const { showGraph } = await import('../follow/show.ts')
     const tasks = accepted === 1 ? 'the task' : `the ${accepted} tasks`
     const title = ` taskmill  runs ${tasks} of ${name} on ${client.baseUrl}`
-    const request = { client, graphId, title, expectations, timeoutMs: values.timeout }
+    const request = { client, graphId, title, expectations, ...showSettings(values, given) }
     return { ...submitted(answer), ...(await showGraph({ ...request, env, interruption })) }
   },
 })

@@ -1,6 +1,6 @@
 /** `taskmill watch`: follows a graph that was submitted before. */
 import { defineCommand } from './command.ts'
-import { followSettings } from './follow-settings.ts'
+import { followSettings, showSettings } from './follow-settings.ts'
 import { onlyIdOf } from './ids.ts'
 
 export const watch = defineCommand({
@@ -9,10 +9,11 @@ export const watch = defineCommand({
   settings: followSettings,
   maxArguments: 1,
   heedsInterruption: true,
-  async run({ values, positionals, client, env, interruption }) {
+  async run({ values, positionals, given, client, env, interruption }) {
     const graphId = onlyIdOf(positionals, 'graph id')
     const { showGraph } = await import('../follow/show.ts')
     const title = ` taskmill  graph ${graphId} on ${client.baseUrl}`
-    return showGraph({ client, graphId, title, expectations: new Map(), timeoutMs: values.timeout, env, interruption })
+    const request = { client, graphId, title, expectations: new Map(), ...showSettings(values, given) }
+    return showGraph({ ...request, env, interruption })
   },
 })

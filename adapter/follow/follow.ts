@@ -31,11 +31,17 @@ export class Follower {
   #since: Since | undefined
   #hasEvents = true
 
-  constructor(client: ServiceClient, graph: FollowedGraph, signal: AbortSignal) {
+  /** `onOutage` gets a sentence once per lost connection. */
+  constructor(
+    client: ServiceClient,
+    graph: FollowedGraph,
+    signal: AbortSignal,
+    onOutage: (notice: string) => void = () => {},
+  ) {
     this.#client = client
     this.#graph = graph
     this.#signal = signal
-    this.#outage = new Outage(signal)
+    this.#outage = new Outage(signal, onOutage)
   }
 
   /** The fault of the connection; empty if there is none. */

@@ -1,6 +1,7 @@
 /**
  * The state of a followed graph: from its file, from the answer of GET /graphs/{id}, and from the events since then. Pure.
  */
+import { APPROVAL_TYPE } from '../../shared/contract/approval.ts'
 import type { TaskEventState } from '../../shared/contract/events.ts'
 import type { GraphState } from '../../shared/contract/graph-state.ts'
 import type { GraphCounts, GraphDetails } from '../../shared/contract/graphs.ts'
@@ -42,6 +43,8 @@ interface Described {
 
 interface FollowedTask {
   readonly shown: ShownTask
+  /** Whether it may write output, by its type. */
+  readonly writes: boolean
   readonly dependsOn: readonly string[]
   readonly continuesOnError: boolean
   /** For a child: the id of its task with `for_each`. */
@@ -64,11 +67,19 @@ export class FollowedGraph {
   /** Undefined after a change, as `#asking`. */
   #shown: TaskProgress[] | undefined
   #asking: readonly string[] | undefined
+  readonly #onProgress: (task: TaskProgress) => void
 
-  constructor(graphId: string, expectations: ReadonlyMap<string, Expectation>, now: number) {
+  /** `onProgress` hears of each change of a task that has started and may write output. */
+  constructor(
+    graphId: string,
+    expectations: ReadonlyMap<string, Expectation>,
+    now: number,
+    onProgress: (task: TaskProgress) => void = () => {},
+  ) {
     this.graphId = graphId
     this.#expectations = expectations
     this.#acceptedAt = now
+    this.#onProgress = onProgress
   }
 
   get hasEnded(): boolean {
@@ -79,10 +90,10 @@ export class FollowedGraph {
   look(details: GraphDetails): void {
     this.#state = details.state
     this.#acceptedAt = Date.parse(details.created_at)
-    for (const task of details.tasks) this.#set(task.id, task, task, task)
     // The answer may lack some of the children.
     for (const { id, child_count: total, children = {} } of details.tasks)
       if (total !== undefined) this.#children.set(id, { ended: endedIn(children), total })
+    for (const task of details.tasks) this.#set(task.id, task, task, task)
   }
 
   /** Applies an event of the graph. Unknown kinds change nothing. */
@@ -133,8 +144,10 @@ export class FollowedGraph {
     const title = tool_name === undefined ? type : `${type}.${tool_name}`
     const expectation = parent === undefined ? (this.#expectations.get(id) ?? expectationOf(annotations)) : {}
     const shown = known?.shown ?? { id, title, ...expectation }
+    const writes = known?.writes ?? writesOutput(type, tool_name)
     const task: FollowedTask = {
       shown,
+      writes,
       dependsOn,
       continuesOnError,
       parent,
@@ -158,6 +171,8 @@ export class FollowedGraph {
     this.#tasks.set(id, task)
     this.#shown = undefined
     this.#asking = undefined
+    // A task with children writes nothing itself.
+    if (writes && task.progress.startMs !== undefined && !this.#children.has(id)) this.#onProgress(task.progress)
   }
 
   /** Whether the failure of a child of this task is no alarm: the task may fail, or is meant to. */
@@ -235,6 +250,10 @@ export class FollowedGraph {
     return this.hasEnded
   }
 }
+
+/** Whether a task of this type may write output while it runs. Of the built-in tools only the shell does. */
+const writesOutput = (type: string, toolName: string | undefined): boolean =>
+  type === 'os' ? toolName === 'shell' : type !== APPROVAL_TYPE
 
 /** How many tasks have ended. */
 const endedIn = (counts: GraphCounts): number =>

@@ -1,28 +1,42 @@
 /** Shows a graph on standard error while it runs, and returns the answer of `run` and `watch`. */
 import { messageOf } from '../../shared/contract/errors.ts'
 import { CallFailed, type ServiceClient } from '../../shared/http/client.ts'
-import { colours, noColours } from '../../shared/text/live-view/palette.ts'
 import { PlainView } from '../../shared/text/live-view/plain-view.ts'
+import { hasEnded, type TaskProgress } from '../../shared/text/live-view/progress.ts'
 import type { LiveView } from '../../shared/text/live-view/screen.ts'
 import { TerminalView } from '../../shared/text/live-view/terminal-view.ts'
 import { type Answer, EXIT, Interrupted, PartialFailure } from '../envelope.ts'
 import { ownCommand } from '../own-command.ts'
 import { commandLine } from '../shell-words.ts'
+import { generalTable } from '../table/general.ts'
+import { rootCauseLines } from '../table/graph.ts'
 import type { Expectation } from './expectation.ts'
+import { type FailureReport, failureReport } from './failure-report.ts'
 import { Follower, GraphRemoved } from './follow.ts'
 import { FollowedGraph } from './followed-graph.ts'
+import { GraphOutput, MAX_READ_OUTPUTS } from './graph-output.ts'
+import { OutputGroups, type OutputScreen, prefixedOutput } from './shown-output.ts'
+import { type StandardError, standardError } from './standard-error.ts'
 
 /** Milliseconds between two frames: a step of the spinner. */
 const FRAME_MS = 80
 
-export interface ShowRequest {
+/** What is shown while the graph runs. */
+export interface ShowSettings {
+  /** Whose output is shown. */
+  readonly logs: 'all' | 'errors' | 'none'
+  /** No progress is shown. */
+  readonly quiet: boolean
+  /** 0: no limit. */
+  readonly timeout: number
+}
+
+export interface ShowRequest extends ShowSettings {
   readonly client: ServiceClient
   readonly graphId: string
   readonly title: string
   /** The annotations for people in the file of the graph. */
   readonly expectations: ReadonlyMap<string, Expectation>
-  /** 0: no limit. */
-  readonly timeoutMs: number
   readonly interruption: AbortSignal
   readonly env: Readonly<Record<string, string | undefined>>
 }
@@ -31,17 +45,29 @@ export interface ShowRequest {
 class TimeIsOver extends Error {}
 
 export async function showGraph(request: ShowRequest): Promise<Answer> {
-  const { client, graphId, expectations, timeoutMs, interruption } = request
-  const graph = new FollowedGraph(graphId, expectations, Date.now())
+  const { client, graphId, expectations, interruption } = request
   const timeUp = new AbortController()
-  const timer = timeoutMs > 0 ? setTimeout(() => timeUp.abort(new TimeIsOver()), timeoutMs) : undefined
-  const follower = new Follower(client, graph, AbortSignal.any([interruption, timeUp.signal]))
-  const picture = showing(newView(request), graph, () => follower.notice || approvalNotice(request, graph))
+  const timer = request.timeout > 0 ? setTimeout(() => timeUp.abort(new TimeIsOver()), request.timeout) : undefined
+  const signal = AbortSignal.any([interruption, timeUp.signal])
+  const screen = standardError(request.env)
+  const view = newView(screen, request)
+  const failed = new AbortController()
+  const outputScreen = { paint: screen.paint, drained: screen.drained, view }
+  const output = shownOutput(request, outputScreen, screen.isTerminal, AbortSignal.any([signal, failed.signal]))
+  const graph = new FollowedGraph(graphId, expectations, Date.now(), output.onProgress)
+  const follower = new Follower(client, graph, signal)
+  const notice = () => follower.notice || approvalNotice(request, graph)
+  const picture = showing(view, graph, { notice, isHeld: () => output.isGroupOpen() || screen.isBusy() })
   let isThere = true
+  let report: FailureReport | undefined
   try {
     await follower.follow()
-    return { data: graph.data(), exitCode: graph.wentAsMeant ? EXIT.success : EXIT.error }
+    await output.whenRead()
+    interruption.throwIfAborted()
+    if (!graph.wentAsMeant) report = await failureReport(client, graphId, signal)
+    return answerOf(graph, report)
   } catch (error) {
+    failed.abort()
     if (error instanceof TimeIsOver) return { data: graph.data(), exitCode: EXIT.waitTimedOut }
     const answer = error instanceof CallFailed ? error : undefined
     const isUnknown = answer?.statusCode === 404
@@ -52,8 +78,21 @@ export async function showGraph(request: ShowRequest): Promise<Answer> {
     throw new PartialFailure(messageOf(error), answer ?? {}, data, exitCode)
   } finally {
     clearTimeout(timer)
+    await output.whenRead()
+    await screen.drained()
     picture.close()
-    if (!graph.hasEnded && isThere) process.stderr.write(`The graph goes on.\n${commandsFor(request)}\n`)
+    if (report !== undefined) screen.write(`${rootCauseLines(report.shown, screen.look()).join('\n')}\n`)
+    if (!graph.hasEnded && isThere) screen.write(`The graph goes on.\n${commandsFor(request)}\n`)
+    await screen.drained()
+  }
+}
+
+function answerOf(graph: FollowedGraph, report: FailureReport | undefined): Answer {
+  const data = graph.data()
+  return {
+    data: { ...data, ...(report !== undefined && { root_cause: report.cause }) },
+    exitCode: graph.wentAsMeant ? EXIT.success : EXIT.error,
+    table: async (look) => generalTable(data, look), // the cause is on standard error
   }
 }
 
@@ -78,12 +117,17 @@ function approvalNotice(request: ShowRequest, graph: FollowedGraph): string {
   return `To approve: ${commandFor(request, 'approve', first)} (or reject)${more}`
 }
 
-/** Draws frames until `close`, which draws the last one. */
-function showing(view: LiveView, graph: FollowedGraph, noticeOf: () => string): { close(): void } {
+/** Draws frames until `close`, which draws the last one. While `isHeld`, none is drawn. */
+function showing(
+  view: LiveView,
+  graph: FollowedGraph,
+  { notice: noticeOf, isHeld }: { readonly notice: () => string; readonly isHeld: () => boolean },
+): { close(): void } {
   const isTerminal = view instanceof TerminalView
   let last: object | undefined
   let lastNotice = ''
   const draw = () => {
+    if (isHeld()) return
     const notice = noticeOf()
     const progress = graph.progress(Date.now(), notice)
     // Without a terminal only changes are worth a line.
@@ -102,9 +146,35 @@ function showing(view: LiveView, graph: FollowedGraph, noticeOf: () => string): 
   }
 }
 
-function newView({ title, env }: ShowRequest): LiveView {
-  const screen = process.stderr
-  screen.on('error', () => {}) // the reader of standard error is gone; the command goes on
-  if (screen.isTTY !== true || env.TERM === 'dumb') return new PlainView(screen, title)
-  return new TerminalView(screen, title, env.NO_COLOR ? noColours : colours)
+function newView(screen: StandardError, { title, quiet }: ShowRequest): LiveView {
+  if (quiet) return { show: () => {}, above: screen.write, close: () => {} }
+  return screen.isTerminal ? new TerminalView(screen, title, screen.paint) : new PlainView(screen, title)
+}
+
+/** Whether a CI server runs the client. Variables of other meanings may have these names, too. */
+const isInCi = ({ CI = '', GITHUB_ACTIONS = '' }: ShowRequest['env']): boolean =>
+  [CI, GITHUB_ACTIONS].some((value) => !['', 'false', '0'].includes(value))
+
+/** The output of the tasks whose progress it hears of. */
+function shownOutput(
+  { client, graphId, logs, env }: ShowRequest,
+  screen: OutputScreen,
+  isTerminal: boolean,
+  signal: AbortSignal,
+) {
+  const groups = isInCi(env) && !isTerminal ? new OutputGroups(screen) : undefined
+  const output = new GraphOutput({
+    ...{ client, graphId, signal, isFollowed: true },
+    slots: groups === undefined ? MAX_READ_OUTPUTS : 1,
+    begin: (task) => ({ sink: groups?.begin(task) ?? prefixedOutput(screen, task.id), maxKeptBytes: 0 }),
+  })
+  const isWanted = ({ phase }: TaskProgress) =>
+    logs === 'errors' ? phase === 'failed' : groups === undefined ? phase !== 'waiting' : hasEnded(phase)
+  return {
+    onProgress(task: TaskProgress): void {
+      if (logs !== 'none' && isWanted(task)) output.add(task)
+    },
+    whenRead: () => output.whenRead(),
+    isGroupOpen: () => groups?.isOpen ?? false,
+  }
 }

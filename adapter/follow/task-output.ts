@@ -11,6 +11,8 @@ export const MAX_KEPT_BYTES = 16 * 1024 * 1024
 
 const STREAMS = ['stdout', 'stderr'] as const
 
+export type OutputStreamName = (typeof STREAMS)[number]
+
 export interface OutputRequest {
   /** The path of the task's routes. */
   readonly path: string
@@ -18,8 +20,8 @@ export interface OutputRequest {
   readonly tail: number | undefined
   /** Go on until the task has ended, through restarts of the service. */
   readonly isFollowed: boolean
-  /** Gets what arrives, as it arrives. */
-  readonly onChunk: (chunk: Uint8Array) => void
+  /** Gets what arrives, as it arrives. Nothing more is read of that stream until it resolves. */
+  readonly onChunk: (chunk: Uint8Array, stream: OutputStreamName) => void | Promise<void>
   /** Called with a sentence when the connection is lost. */
   readonly onOutage: (notice: string) => void
   readonly signal: AbortSignal
@@ -27,11 +29,13 @@ export interface OutputRequest {
 
 export class TaskOutput {
   readonly #client: ServiceClient
-  readonly #outputs = { stdout: new BoundedOutput(MAX_KEPT_BYTES), stderr: new BoundedOutput(MAX_KEPT_BYTES) }
+  readonly #outputs: Readonly<Record<OutputStreamName, BoundedOutput>>
   #streams: readonly OutputStream[] = []
 
-  constructor(client: ServiceClient) {
+  /** `maxKeptBytes`: those of each stream in `text`. */
+  constructor(client: ServiceClient, maxKeptBytes = MAX_KEPT_BYTES) {
     this.#client = client
+    this.#outputs = { stdout: new BoundedOutput(maxKeptBytes), stderr: new BoundedOutput(maxKeptBytes) }
   }
 
   /** Throws `CallFailed`, or the error of the connection. The text that was read until then is kept. */
@@ -65,12 +69,12 @@ export class TaskOutput {
 /** A stream of the output. */
 class OutputStream {
   readonly #client: ServiceClient
-  readonly #name: string
+  readonly #name: OutputStreamName
   readonly #output: BoundedOutput
   readonly #request: OutputRequest
   isCutByService = false
 
-  constructor(client: ServiceClient, name: string, output: BoundedOutput, request: OutputRequest) {
+  constructor(client: ServiceClient, name: OutputStreamName, output: BoundedOutput, request: OutputRequest) {
     this.#client = client
     this.#name = name
     this.#output = output
@@ -87,7 +91,7 @@ class OutputStream {
     const request = { path, stream: this.#name, tail, patience: outage, onBegin: this.#begin, signal }
     for await (const { bytes } of followedLog(source, request)) {
       this.#output.push(bytes)
-      onChunk(bytes)
+      await onChunk(bytes, this.#name)
     }
   }
 
@@ -97,7 +101,7 @@ class OutputStream {
     const request = { path: `${path}/logs?${query}`, isFollowed: false, signal, onOpen: () => {}, onBegin: this.#begin }
     for await (const chunk of logStream(this.#client, request)) {
       this.#output.push(chunk)
-      onChunk(chunk)
+      await onChunk(chunk, this.#name)
     }
   }
 

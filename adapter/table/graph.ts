@@ -1,5 +1,11 @@
 /** Graphs as text: a list of them, or one with its tasks. Pure. */
-import type { GraphCounts, GraphDetails, GraphSummary, UnreadableGraph } from '../../shared/contract/graphs.ts'
+import type {
+  GraphCounts,
+  GraphDetails,
+  GraphSummary,
+  RootCause,
+  UnreadableGraph,
+} from '../../shared/contract/graphs.ts'
 import { visibleLine } from '../../shared/text/visible-text.ts'
 import { alignedFields, alignedRows, type Cell, cutToScreen } from './columns.ts'
 import { textLines } from './general.ts'
@@ -45,12 +51,11 @@ export function graphDetailsTable(graph: GraphDetails, look: Look): string[] {
     '',
     ...taskTable(tasks, look),
     ...(truncated ? [look.paint('dim', `the first ${tasks.length} of ${graph.task_count} tasks`)] : []),
-    ...rootCauseLines(graph, look),
+    ...(graph.root_cause === undefined ? [] : rootCauseLines(graph.root_cause, look)),
   ]
 }
 
-function rootCauseLines({ root_cause: cause }: GraphDetails, look: Look): string[] {
-  if (cause === undefined) return []
+export function rootCauseLines(cause: RootCause, look: Look): string[] {
   const { task_id, error, tail, remedy, skipped, try_next } = cause
   const consequence = skipped === 0 ? '' : `; ${skipped} skipped because of it`
   return [

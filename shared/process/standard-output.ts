@@ -17,10 +17,10 @@ const FULL_PIPE_PAUSE_MS = 5
 export const writeOut = (text: string): Promise<void> => writeAll(STDOUT, text)
 
 /** The same for standard error. */
-export const writeError = (text: string): Promise<void> => writeAll(STDERR, text)
+export const writeError = (text: string | Uint8Array): Promise<void> => writeAll(STDERR, text)
 
-async function writeAll(descriptor: number, text: string): Promise<void> {
-  let rest: Uint8Array = new TextEncoder().encode(text)
+async function writeAll(descriptor: number, text: string | Uint8Array): Promise<void> {
+  let rest = typeof text === 'string' ? new TextEncoder().encode(text) : text
   while (rest.length > 0) {
     const written = await writeSome(descriptor, rest)
     if (written === 0) await Bun.sleep(FULL_PIPE_PAUSE_MS)

@@ -96,19 +96,16 @@ test('cancel says that a task, or a graph, had ended before', async () => {
   }
 })
 
-test.each(['logs', 'network', 'approve --who ada', 'reject --who ada'])(
-  '%s of a graph lists its tasks',
-  async (command) => {
-    const tasks = [noop(), noop()]
-    const { graph_id } = await control.submit(tasks)
-    for (const { id } of tasks) await control.ended(id)
-    const { exitCode, envelope } = await client([...command.split(' '), graph_id])
-    expect(exitCode).toBe(1)
-    const message = `${graph_id} is a graph: name one of its tasks, such as ${graph_id}/${tasks[0]!.id}`
-    expect(envelope.error).toMatchObject({ message, status_code: 404 })
-    expect(envelope.data).toEqual({ graph_id, tasks: tasks.map(({ id }) => ({ id, status: 'success' })) })
-  },
-)
+test.each(['network', 'approve --who ada', 'reject --who ada'])('%s of a graph lists its tasks', async (command) => {
+  const tasks = [noop(), noop()]
+  const { graph_id } = await control.submit(tasks)
+  for (const { id } of tasks) await control.ended(id)
+  const { exitCode, envelope } = await client([...command.split(' '), graph_id])
+  expect(exitCode).toBe(1)
+  const message = `${graph_id} is a graph: name one of its tasks, such as ${graph_id}/${tasks[0]!.id}`
+  expect(envelope.error).toMatchObject({ message, status_code: 404 })
+  expect(envelope.data).toEqual({ graph_id, tasks: tasks.map(({ id }) => ({ id, status: 'success' })) })
+})
 
 test('a token that is wrong is called wrong, and one that is missing is asked for', async () => {
   await using locked = await startControl({ env: { SERVICE_TOKEN: 'sesame-42' } })

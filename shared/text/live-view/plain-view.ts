@@ -38,6 +38,10 @@ export class PlainView implements LiveView {
     this.#screen.write(`${formatSeconds(ms).padStart(7)}  ${visibleLine(text)}\n`)
   }
 
+  above(lines: string): void {
+    this.#screen.write(lines)
+  }
+
   close(): void {}
 }
 

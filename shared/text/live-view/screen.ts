@@ -5,6 +5,8 @@ import type { GraphProgress } from './progress.ts'
 /** Shows a graph while it runs. */
 export interface LiveView {
   show(graph: GraphProgress): void
+  /** Writes whole lines, which stay, before what is shown next. */
+  above(lines: string): void
   /** Gives the terminal back. What is shown stays. */
   close(): void
 }

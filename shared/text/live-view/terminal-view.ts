@@ -16,8 +16,8 @@ export class TerminalView implements LiveView {
   readonly #screen: Screen
   readonly #title: string
   readonly #paint: Paint
-  /** Widths of the lines that stand above the cursor. */
-  #drawn: readonly number[] = []
+  /** The lines that stand above the cursor. */
+  #drawn: readonly string[] = []
 
   constructor(screen: Screen, title: string, paint: Paint) {
     this.#screen = screen
@@ -31,12 +31,23 @@ export class TerminalView implements LiveView {
     // The cursor stands on a line of its own below the frame, and a line that is full must not wrap.
     const room = { columns: size.columns - 1, rows: size.rows - 1 }
     const lines = renderFrame(this.#title, graph, room, this.#paint)
+    this.#draw('', lines)
+  }
+
+  above(lines: string): void {
+    this.#draw(`${CLEAR_BELOW}${lines}`, this.#drawn)
+  }
+
+  /** Writes `above`, then a new frame, over the last one. */
+  #draw(above: string, lines: readonly string[]): void {
+    const { columns, rows } = sizeOf(this.#screen)
     // A terminal that became narrower has broken the lines of the last frame; it can no longer reach those above its top.
-    const drawnRows = this.#drawn.reduce((sum, width) => sum + Math.max(1, Math.ceil(width / size.columns)), 0)
-    const up = Math.min(drawnRows, size.rows - 1)
+    const rowsOf = (line: string) => Math.max(1, Math.ceil(Bun.stringWidth(line) / columns))
+    const drawnRows = this.#drawn.reduce((sum, line) => sum + rowsOf(line), 0)
+    const up = Math.min(drawnRows, rows - 1)
     const text = lines.map((line) => `${line}${CLEAR_LINE_END}\n`).join('')
-    this.#screen.write(`${BEGIN_UPDATE}${up > 0 ? `\x1b[${up}A` : ''}\r${text}${CLEAR_BELOW}${END_UPDATE}`)
-    this.#drawn = lines.map((line) => Bun.stringWidth(line))
+    this.#screen.write(`${BEGIN_UPDATE}${up > 0 ? `\x1b[${up}A` : ''}\r${above}${text}${CLEAR_BELOW}${END_UPDATE}`)
+    this.#drawn = lines
   }
 
   close(): void {
