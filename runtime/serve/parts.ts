@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import type { AnyElysia } from 'elysia'
 import { messageOf, UsageError } from '../../shared/contract/errors.ts'
 import { CAPABILITY_SNAPSHOT_VERSION } from '../../shared/contract/runtime-info.ts'
-import { bootId } from '../../shared/process/processes.ts'
 import { serviceIdOf } from '../../shared/process/service-id.ts'
 import { VERSION } from '../../shared/process/version.ts'
 import { isoTime } from '../../shared/text/iso-time.ts'
@@ -40,8 +39,8 @@ import { Ends } from '../tasks/end.ts'
 import { FileHolds } from '../tasks/file-holds.ts'
 import { InFlight } from '../tasks/flight.ts'
 import { Force } from '../tasks/force.ts'
-import { Inputs } from '../tasks/inputs.ts'
-import { KillSender, Kills } from '../tasks/kill.ts'
+import { Inputs, stagedForTasks } from '../tasks/inputs.ts'
+import { Kills } from '../tasks/kill.ts'
 import { LateSubmissions } from '../tasks/late-submissions.ts'
 import { baseEnvironment, type LaunchSettings } from '../tasks/launch-plan.ts'
 import { LauncherRecords } from '../tasks/launcher-records.ts'
@@ -50,97 +49,52 @@ import { Outputs } from '../tasks/outputs.ts'
 import { ResultFiles } from '../tasks/result-files.ts'
 import { Retention } from '../tasks/retention.ts'
 import { SandboxUsers } from '../tasks/sandbox-users.ts'
-import { StagedRetention, stagedForTasks } from '../tasks/staged-retention.ts'
-import { Starts } from '../tasks/start.ts'
 import { Submissions } from '../tasks/submit.ts'
 import { Totals } from '../tasks/totals.ts'
 import { WaitingQueue } from '../tasks/waiting-queue.ts'
 import type { Foundation } from './foundation.ts'
 
-/** The way of a task from accepted to ended. */
-export type TaskParts = ReturnType<typeof buildTaskParts>
+/** All that runs tasks. */
+export type Tasks = ReturnType<typeof buildTaskParts>
 
+/** Each part gets those that were built before it. */
 export function buildTaskParts(foundation: Foundation) {
   const { config, data, storage, cgroups, capabilities, log } = foundation
   const { path: dataDir } = data
-  const { store } = storage
-  const settings = launchSettings(foundation)
+  const { store, commit, directory } = storage
   const users = foundation.trial.uids && new SandboxUsers(foundation.trial.uids, log)
   const ledger = new Ledger(findCapacity(config).capacity, config.tenantQuota, () => users?.hasFree ?? true)
-  const queue = new WaitingQueue<LiveTask>(ledger)
   const complaints = ofDataDir(() => new Complaints(join(dataDir, 'launchers.log')))
-  const totals = new Totals()
-  const inFlight = new InFlight(store, totals)
+  const inFlight = new InFlight()
   const notifications = ofDataDir(() => new NotifyPipe(join(dataDir, 'launchers'), (event) => inFlight.heard(event)))
-  const launchers = launcherHost(foundation, inFlight, { notifyFd: notifications.fd, complaintsFd: complaints.fd })
-  const records = new LauncherRecords(dataDir)
-  const results = new ResultFiles(dataDir, log)
-  const force = new Force({ records, cgroups, serviceId: serviceIdOf(dataDir), log })
   const services = serviceAddresses(foundation)
-  const networks = new Networks({ egress: egressOf(foundation, services), store, log })
-  const secrets = new Secrets(foundation.secrets)
-  const ends = new Ends({ store, records, force, results, settings, networks, totals, log })
-  const starts = new Starts({
-    ...{ host: launchers, settings, cgroups, capabilities, store, records, ends, force, secrets, networks, users },
-  })
-  const discards = new Discards({ dataDir, retryMs: config.gcIntervalMs, log })
-  const keptLimits = { files: config.maxKeptFiles, bytes: config.maxKeptBytes }
-  const outputs = new Outputs({ ...storage, discards, dataDir, limits: keptLimits, log })
-  const inputLimits = { files: config.maxInputFiles, bytes: config.maxInputBytes }
-  const holds = new FileHolds()
-  const staged = new StagedFiles({
-    ...{ dataDir, directory: storage.directory, needed: () => stagedForTasks(store.live) },
-    limits: { bundle: inputLimits.bytes + inputLimits.files * MAX_ENTRY_BYTES, all: config.maxStagedBytes },
-  })
-  const inputs = new Inputs({ store, starts, discards, holds, staged, dataDir, users, limits: inputLimits })
-  const bundles = new Bundles({ store, holds, dataDir, limits: inputLimits })
-  const dispatcher = new Dispatcher({
-    ...storage,
-    ...{
-      ledger,
-      queue,
-      inFlight,
-      records,
-      starts,
-      ends,
-      force,
-      results,
-      inputs,
-      outputs,
-      networks,
-      users,
-      totals,
-      log,
-    },
-    bootId: bootId(),
-    graceMs: config.terminationGraceMs,
-    retryMs: config.launchRetryMs,
-  })
-  const killSender = new KillSender(records, log)
-  const kills = new Kills({ store, queue, inFlight, dispatcher, records, force, sender: killSender, log })
-  if (users !== undefined) users.onFree = () => dispatcher.startWhatFits()
-  storage.commit.onRecovered = () => dispatcher.startWhatFits()
-  return {
-    ...{
-      settings,
-      ledger,
-      queue,
-      complaints,
-      launchers,
-      inFlight,
-      records,
-      results,
-      totals,
-      ends,
-      starts,
-      secrets,
-      inputs,
-      holds,
-      staged,
-      bundles,
-    },
-    ...{ dispatcher, killSender, kills, networks, services },
+  const bundleBytes = config.maxInputBytes + config.maxInputFiles * MAX_ENTRY_BYTES
+  const base = {
+    ...{ config, dataDir, store, commit, directory, cgroups, capabilities, users, ledger, inFlight, log },
+    settings: launchSettings(foundation),
+    queue: new WaitingQueue<LiveTask>(ledger),
+    launchers: launcherHost(foundation, inFlight, { notifyFd: notifications.fd, complaintsFd: complaints.fd }),
+    egress: egressOf(foundation, services),
+    secrets: new Secrets(foundation.secrets),
+    staged: new StagedFiles({
+      ...{ dataDir, directory, needed: () => stagedForTasks(store.live) },
+      limits: { bundle: bundleBytes, all: config.maxStagedBytes },
+    }),
+    spares: new SpareDirs(dataDir),
+    records: new LauncherRecords(dataDir),
+    results: new ResultFiles(dataDir, log),
+    holds: new FileHolds(),
+    totals: new Totals(),
   }
+  const networks = new Networks(base)
+  const force = new Force(base, serviceIdOf(dataDir))
+  const ends = new Ends({ ...base, networks, force })
+  const discards = new Discards(base)
+  const inputs = new Inputs({ ...base, discards })
+  const outputs = new Outputs({ ...base, discards })
+  const dispatcher = new Dispatcher({ ...base, networks, force, ends, inputs, outputs })
+  const kills = new Kills({ ...base, dispatcher })
+  return { ...base, complaints, services, networks, ends, inputs, dispatcher, kills, bundles: new Bundles(base) }
 }
 
 /** Descriptors that the service keeps for itself, and those of a connection through it. */
@@ -203,17 +157,11 @@ function launcherHost(
 /** The parts that serve the requests of callers. */
 export type CallerParts = ReturnType<typeof buildCallerParts>
 
-export function buildCallerParts(foundation: Foundation, tasks: TaskParts) {
-  const { config, access, data, storage, capabilities, log } = foundation
-  const { store, directory, commit } = storage
-  const { path: dataDir } = data
-  const readiness = new Readiness(commit, directory, dataDir)
-  const spares = new SpareDirs(dataDir)
+export function buildCallerParts({ config, access }: Foundation, tasks: Tasks) {
+  const readiness = new Readiness(tasks.commit, tasks.directory, tasks.dataDir)
   const late = new LateSubmissions()
-  const { sandbox } = tasks.settings
   const submissions = new Submissions({
-    ...tasks,
-    ...{ late, directory, spares, readiness, store, capabilities, dataDir, sandbox, log },
+    ...{ ...tasks, late, readiness },
     looks: new PathLooks(() => startThread('look')),
     planSettings: {
       capability_mode: config.defaultCapabilityMode,
@@ -227,48 +175,21 @@ export function buildCallerParts(foundation: Foundation, tasks: TaskParts) {
         isTokenFilePublic: access.isTokenPublic,
       },
     },
-    maxQueuedTasks: config.maxQueuedTasks,
-    unknownFields: config.unknownFields,
   })
-  const retention = new Retention({
-    ...{ results: tasks.results, holds: tasks.holds, spares, sandbox, store, directory, dataDir, log },
-    retentionSecs: config.resultRetentionSecs,
-    intervalMs: config.gcIntervalMs,
-  })
-  const stagedRetention = new StagedRetention({
-    ...{ staged: tasks.staged, directory, log },
-    retentionSecs: config.stagedRetentionSecs,
-    intervalMs: config.gcIntervalMs,
-  })
-  return { readiness, late, submissions, retention, stagedRetention }
+  return { readiness, late, submissions, retention: new Retention(tasks) }
 }
 
 export function buildApp(
-  { config, env, access, data, storage, cgroups, capabilities, log }: Foundation,
-  { kills, totals, ledger, queue, networks, services, holds, staged, bundles }: TaskParts,
+  { config, env, access, cgroups, capabilities }: Foundation,
+  tasks: Tasks,
   callers: CallerParts,
   startedAt: number,
 ): AnyElysia {
-  const { store } = storage
-  const { path: dataDir } = data
+  const { dataDir, store, ledger, queue } = tasks
   const runtimeId = config.runtimeId === '' ? hostname() : config.runtimeId
   const platform = platformOf(env)
   return runtimeApp({
-    ...{
-      ...callers,
-      kills,
-      queue,
-      store,
-      dataDir,
-      totals,
-      networks,
-      services,
-      holds,
-      staged,
-      bundles,
-      log,
-      guard: access.guard,
-    },
+    ...{ ...tasks, ...callers, guard: access.guard },
     maxBodyBytes: config.maxBodyBytes,
     unknownFields: config.unknownFields,
     info: {

@@ -11,13 +11,12 @@ import { listen } from '../../shared/http/listen.ts'
 import { bypassProxyForLoopback } from '../../shared/http/proxy.ts'
 import { announce } from '../../shared/http/service-access.ts'
 import type { Log } from '../../shared/logs/log.ts'
-import { bootId } from '../../shared/process/processes.ts'
 import { type ServiceProcess, startService } from '../../shared/process/service-process.ts'
 import type { ServeConfig } from '../config.ts'
 import { endLeftCgroups, sweepAbandonedCgroups } from '../tasks/force.ts'
 import { type Recovered, recoverTasks } from '../tasks/recover.ts'
 import { type Environment, type Foundation, layFoundation } from './foundation.ts'
-import { buildApp, buildCallerParts, buildTaskParts, type CallerParts, type TaskParts } from './parts.ts'
+import { buildApp, buildCallerParts, buildTaskParts, type CallerParts, type Tasks } from './parts.ts'
 import { ensureRegistrable, Registration, refuseUnregisteredLabels, registeredName } from './registration.ts'
 
 /** Milliseconds that open requests get to be answered when the service stops. */
@@ -33,7 +32,7 @@ export const serve = (config: ServeConfig, env: Environment): Promise<number | u
 /** The running parts, which have to be stopped. */
 interface Service {
   readonly foundation: Foundation
-  readonly tasks: TaskParts
+  readonly tasks: Tasks
   readonly callers: CallerParts
   readonly server: ReturnType<typeof listen>
   readonly rounds: ReturnType<typeof startRounds>
@@ -76,36 +75,27 @@ function registrationOf({ config, env, access, log }: Foundation, listening: str
 }
 
 /** Takes over the tasks of an earlier service, and ends the remains of others. */
-async function recover({ config, storage, cgroups, log }: Foundation, tasks: TaskParts): Promise<Recovered> {
-  const recovered = recoverTasks({
-    ...{ ...tasks, store: storage.store, kills: tasks.killSender, log },
-    bootId: bootId(),
-    retryMs: config.launchRetryMs,
-  })
+async function recover({ cgroups, log }: Foundation, tasks: Tasks): Promise<Recovered> {
+  const recovered = recoverTasks(tasks)
   if (cgroups !== undefined) await endLeftCgroups(cgroups, (id) => tasks.inFlight.has(id), log)
   return recovered
 }
 
 /** Checks now and then what no event reports. */
-const startRounds = ({ config }: Foundation, { dispatcher, complaints }: TaskParts) =>
+const startRounds = ({ config }: Foundation, { dispatcher, complaints }: Tasks) =>
   setInterval(() => {
     dispatcher.lookAround()
     complaints.keepShort()
   }, config.dispatchPollIntervalMs)
 
 /** Removes the remains of crashes in the background, and starts retention. */
-function cleanUp(
-  { config, cgroups, log }: Foundation,
-  { networks }: TaskParts,
-  { retention, stagedRetention }: CallerParts,
-): void {
+function cleanUp({ cgroups, log }: Foundation, { networks }: Tasks, { retention }: CallerParts): void {
   networks.removeStrays()
   if (cgroups !== undefined) void sweepAbandonedCgroups(cgroups, log)
   void retention
     .removeStrays()
     .catch((error) => log.error('cannot remove stray directories', { cause: messageOf(error) }))
-  if (config.resultRetentionSecs > 0) retention.start()
-  stagedRetention.start()
+  retention.start()
 }
 
 function stopOnce(service: Service): (signal: NodeJS.Signals) => Promise<void> {
@@ -120,12 +110,11 @@ function stopOnce(service: Service): (signal: NodeJS.Signals) => Promise<void> {
 async function stop(service: Service, signal: NodeJS.Signals) {
   const { foundation, tasks, callers, server, rounds, registration, exit } = service
   const { storage, log } = foundation
-  log.info('stopping', { signal, running_tasks: tasks.inFlight.count })
+  log.info('stopping', { signal, running_tasks: tasks.inFlight.size })
   registration?.stop()
   callers.submissions.stop()
   tasks.dispatcher.stop()
   callers.retention.stop()
-  callers.stagedRetention.stop()
   clearInterval(rounds)
   callers.readiness.isStopping = true
   await server.stop(LAST_ANSWERS_MS)

@@ -56,8 +56,7 @@ export class GroupCommit {
   #isScheduled = false
   #retry: ReturnType<typeof setTimeout> | undefined
   #fault: unknown
-  /** Called when writes succeed again after a failure. */
-  onRecovered: () => void = () => {}
+  #recovered = Promise.withResolvers<void>()
 
   constructor(options: GroupCommitOptions) {
     this.#db = options.db
@@ -70,6 +69,11 @@ export class GroupCommit {
   /** Why nothing can be written at the moment. Undefined when all is well. */
   get fault(): unknown {
     return this.#directory.lost ?? this.#fault
+  }
+
+  /** Resolves when writes succeed again after the next failure, or after the present one. */
+  get recovered(): Promise<void> {
+    return this.#recovered.promise
   }
 
   /**
@@ -326,6 +330,7 @@ export class GroupCommit {
     clearTimeout(this.#retry)
     this.#retry = undefined
     this.#log.info('the database can be written again')
-    this.onRecovered()
+    this.#recovered.resolve()
+    this.#recovered = Promise.withResolvers()
   }
 }

@@ -15,32 +15,25 @@ import { CopyAmount, CopyFault } from '../files/tree-walk.ts'
 import { walkWorkspace } from '../files/workspace-walk.ts'
 import { ensureFiles } from '../plan/request.ts'
 import { invalidInput, Refusal } from '../refusal.ts'
-import type { TaskStore } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
-import type { FileHolds } from './file-holds.ts'
+import type { Context } from './context.ts'
 
-export interface BundlesOptions {
-  readonly store: Pick<TaskStore, 'get' | 'liveTask'>
-  readonly holds: FileHolds
-  /** Absolute. */
-  readonly dataDir: string
-  readonly limits: { readonly files: number; readonly bytes: number }
-}
+type BundlesContext = Context<'store' | 'holds' | 'dataDir', 'maxInputFiles' | 'maxInputBytes'>
 
 /** The outermost entry of a bundle has no name. */
 const NO_NAME = Buffer.of()
 
 export class Bundles {
-  readonly #options: BundlesOptions
+  readonly #context: BundlesContext
 
-  constructor(options: BundlesOptions) {
-    this.#options = options
+  constructor(context: BundlesContext) {
+    this.#context = context
   }
 
   /** Without the hash, which takes as long as reading the files. Throws a `Refusal`. */
   async size(source: TaskFiles, signal: AbortSignal): Promise<BundleSummary> {
     const { tenant } = this.#checked(source)
-    using _ = this.#options.holds.holdForOthers(source.task_id)
+    using _ = this.#context.holds.holdForOthers(source.task_id)
     const { walk } = this.#walk(source, signal)
     const size = await refusing(source, bundleSize(walk))
     return { ...size, ...(tenant !== null && { tenant }) }
@@ -48,7 +41,7 @@ export class Bundles {
 
   async digest(source: TaskFiles, signal: AbortSignal): Promise<BundleSummary> {
     const { tenant } = this.#checked(source)
-    using _ = this.#options.holds.holdForOthers(source.task_id)
+    using _ = this.#context.holds.holdForOthers(source.task_id)
     const { walk, reading } = this.#walk(source, signal)
     const digest = await refusing(source, bundleDigest(walk, reading))
     return { ...digest, ...(tenant !== null && { tenant }) }
@@ -67,7 +60,7 @@ export class Bundles {
 
   async *#chunks(source: TaskFiles, signal: AbortSignal, as: Buffer, chunksOf: typeof bundleChunks): Chunks {
     this.#checked(source)
-    using _ = this.#options.holds.holdForOthers(source.task_id)
+    using _ = this.#context.holds.holdForOthers(source.task_id)
     const { walk, reading } = this.#walk(source, signal, as)
     try {
       yield* chunksOf(walk, reading)
@@ -77,7 +70,8 @@ export class Bundles {
   }
 
   #walk({ task_id, file }: TaskFiles, signal: AbortSignal, as: Buffer = NO_NAME) {
-    const { dataDir, limits } = this.#options
+    const { dataDir, config } = this.#context
+    const limits = { files: config.maxInputFiles, bytes: config.maxInputBytes }
     const check = () => {
       if (signal.aborted) throw callerLeftError()
     }
@@ -87,7 +81,7 @@ export class Bundles {
 
   /** Throws a `Refusal` if the task has no files for others. */
   #checked({ task_id, file }: TaskFiles): TaskRow {
-    const { store, holds } = this.#options
+    const { store, holds } = this.#context
     ensureFiles({ inputs: {} }, process.platform)
     const row = store.get(task_id)
     if (row === undefined) {

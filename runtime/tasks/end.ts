@@ -1,7 +1,6 @@
 /** The end of a task: how it ended, and how that is written down. */
 
 import { messageOf } from '../../shared/contract/errors.ts'
-import type { Log } from '../../shared/logs/log.ts'
 import { removeSecretFiles } from '../files/secret-files.ts'
 import type { Asked } from '../launch/classification.ts'
 import { explainFault } from '../launch/faults.ts'
@@ -9,17 +8,14 @@ import type { Outcome } from '../launch/outcome.ts'
 import { MAX_LAST_WORDS_BYTES, networkRemedy, refusedRemedy } from '../plan/network-remedy.ts'
 import type { Change, LiveTask } from '../store/live-task.ts'
 import { lengthOf, readEnd } from '../store/output.ts'
-import type { TaskStore } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
+import type { Ground } from './context.ts'
 import { type Ending, type OutputLengths, startedProcess } from './ending.ts'
-import type { Flight, Launch, LaunchedPhase } from './flight.ts'
 import type { Force } from './force.ts'
-import { endingOf, internal, launchFailed, lost } from './launch-ending.ts'
-import { askedOf, type LaunchSettings } from './launch-plan.ts'
-import type { LauncherRecords } from './launcher-records.ts'
+import type { Launch, LaunchedPhase } from './launch.ts'
+import { endingOf, internal, launchFailed, lost, type Unfinished } from './launch-ending.ts'
+import { askedOf } from './launch-plan.ts'
 import type { Networks } from './networks.ts'
-import type { ResultFiles } from './result-files.ts'
-import type { Totals } from './totals.ts'
 
 /** The exit code of a launcher that started no task (outcome.h). */
 const NOT_STARTED = 125
@@ -27,46 +23,44 @@ const NOT_STARTED = 125
 /** Milliseconds by which the last words of a launcher may come after its end. */
 const LAST_WORDS_MS = 100
 
-export interface EndsOptions {
-  readonly store: TaskStore
-  readonly records: LauncherRecords
+type EndsContext = Pick<Ground, 'store' | 'records' | 'results' | 'settings' | 'totals' | 'log'> & {
   readonly force: Force
-  readonly results: ResultFiles
-  readonly settings: LaunchSettings
-  readonly networks: Pick<Networks, 'useOf' | 'cut' | 'forget'>
-  readonly totals: Pick<Totals, 'ended'>
-  readonly log: Log
+  readonly networks: Networks
 }
 
 export class Ends {
-  readonly #options: EndsOptions
+  readonly #context: EndsContext
 
-  constructor(options: EndsOptions) {
-    this.#options = options
+  constructor(context: EndsContext) {
+    this.#context = context
   }
 
   /** Resolves with the end of the task when the launch is over. Never rejects. */
-  async afterLaunch(flight: Flight, launch: Launch): Promise<Ending> {
+  async afterLaunch(task: LiveTask, launch: Launch, phaseNow: () => LaunchedPhase | undefined): Promise<Ending> {
     // The launcher says that the outcome is there before it syncs that: what we commit now is as durable, and sooner.
     const { exitCode, error } = await launch.over
     if (error !== undefined) return { status: 'failed', error, finishedAt: Date.now() }
-    if (exitCode === NOT_STARTED && !this.#options.records.hasBegun(flight.task)) {
-      await this.#options.force.endWhatIsLeft(flight.task)
+    if (exitCode === NOT_STARTED && !this.#context.records.hasBegun(task)) {
+      await this.#context.force.endWhatIsLeft(task)
       return await notBegun(launch)
     }
-    return await this.#fromRecord(flight, launch, exitCode)
+    const unfinished = () => ({ task, phase: phaseNow() ?? launchedBy(launch) })
+    return await this.#fromRecord(task, launch, unfinished, exitCode)
   }
 
   /** The outcome of a task, if there is one. Throws if the outcome or the request cannot be read. */
   fromOutcome(task: LiveTask): Ending | undefined {
-    const { outcome } = this.#options.records.read(task)
+    const { outcome } = this.#context.records.read(task)
     return outcome === undefined ? undefined : this.#classified(task, outcome)
   }
 
-  async #fromRecord(flight: Flight, launch: Launch, exitCode: number | undefined): Promise<Ending> {
-    const { force, records } = this.#options
-    const { task } = flight
-    const unfinished = () => ({ task, phase: flight.launchedPhase ?? launchedBy(launch) })
+  async #fromRecord(
+    task: LiveTask,
+    launch: Launch,
+    unfinished: () => Unfinished,
+    exitCode: number | undefined,
+  ): Promise<Ending> {
+    const { force, records } = this.#context
     try {
       const { outcome, process } = records.read(task)
       if (outcome !== undefined) return this.#classified(task, outcome, launch)
@@ -82,7 +76,7 @@ export class Ends {
 
   /** Nothing of the task runs any more. */
   #outputNow(task: LiveTask): OutputLengths {
-    const { stdout_path, stderr_path } = this.#options.records.dirOf(task)
+    const { stdout_path, stderr_path } = this.#context.records.dirOf(task)
     return { stdout: lengthOf(stdout_path), stderr: lengthOf(stderr_path) }
   }
 
@@ -102,7 +96,7 @@ export class Ends {
   }
 
   #remedyOf(task: LiveTask): string | undefined {
-    const { networks, records } = this.#options
+    const { networks, records } = this.#context
     const refusal = networks.useOf(task)?.firstRefusal
     if (refusal !== undefined) return refusedRemedy(refusal)
     const { plan } = task
@@ -112,13 +106,13 @@ export class Ends {
   }
 
   #storedAsked(task: LiveTask): Asked {
-    const { store, records, settings } = this.#options
+    const { store, records, settings } = this.#context
     return askedOf(store.requestOf(task.task_id), task.plan, records.dirOf(task), settings)
   }
 
   /** Writes down the end of a task. Resolves once it is durable, and then others see it. */
   async writeDown(task: LiveTask, change: Change): Promise<void> {
-    const { store, results, networks, totals, log } = this.#options
+    const { store, results, networks, totals, log } = this.#context
     this.removeSecrets(task)
     networks.cut(task)
     const row = await store.end(task, change, {
@@ -135,7 +129,7 @@ export class Ends {
   /** Removes the files with secrets of a task of which nothing runs. Never throws. */
   removeSecrets(task: LiveTask): void {
     if (task.secretFiles.length === 0) return
-    const { records, log } = this.#options
+    const { records, log } = this.#context
     const fault = removeSecretFiles(records.dirOf(task), task.secretFiles)
     if (fault === undefined) return
     log.error('cannot remove the files with the secrets of a task', { task_id: task.task_id, cause: messageOf(fault) })

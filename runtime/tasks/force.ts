@@ -22,14 +22,7 @@ import { removeAbandonedCgroups } from '../launch/abandoned-cgroups.ts'
 import { UNBEGUN_STEP } from '../launch/faults.ts'
 import type { Reason } from '../launch/outcome.ts'
 import type { LiveTask } from '../store/live-task.ts'
-import type { Flight } from './flight.ts'
-import type { LauncherRecords } from './launcher-records.ts'
-
-/**
- * Milliseconds after the end of the grace period at which a launcher counts as unable to end its task. Shorter, and a
- * machine under load loses outcomes. A launcher takes that long only when the task has stopped or crippled it.
- */
-const OVERDUE_MS = 5_000
+import type { Ground } from './context.ts'
 
 /** Milliseconds between two searches for marks: while killed processes end, and while others start. */
 const LOOK_MS = 5
@@ -41,45 +34,21 @@ const HOPELESS_MS = 5_000
 /** Milliseconds that a program may take to start. Until then a process without environment may belong to the task. */
 const STARTING_MS = 1_000
 
-export interface ForceOptions {
-  readonly records: LauncherRecords
-  /** Undefined where cgroups are disabled. */
-  readonly cgroups: Pick<TaskCgroups, 'end'> | undefined
-  /** Distinguishes our tasks from those of other services on this machine. */
-  readonly serviceId: string
-  readonly log: Log
-}
+type ForceContext = Pick<Ground, 'records' | 'cgroups' | 'log'>
 
 export class Force {
-  readonly #options: ForceOptions
+  readonly #context: ForceContext
+  readonly #serviceId: string
 
-  constructor(options: ForceOptions) {
-    this.#options = options
-  }
-
-  /** Ends a task and its launcher, unless that is under way. Never rejects: after a fault the next call tries again. */
-  async end(flight: Flight): Promise<void> {
-    const { records, log } = this.#options
-    const { task, launchedPhase } = flight
-    if (launchedPhase === undefined || launchedPhase.name === 'forced') return
-    const undo = flight.forced(launchedPhase)
-    try {
-      const isUnbegun = !records.hasBegun(task)
-      if (isUnbegun) this.#forestall(task)
-      const missed = isUnbegun ? 'start' : 'end'
-      log.error(`a launcher did not ${missed} its task in time: both are killed`, { task_id: task.task_id })
-      await this.endWhatIsLeft(task)
-      // No launcher is left to report the end.
-      if (isUnbegun || records.isLauncherAlive(task) === false) launchedPhase.launch.endHeard()
-    } catch (error) {
-      undo()
-      log.error('a task cannot be looked after', { task_id: task.task_id, cause: messageOf(error) })
-    }
+  /** `serviceId` distinguishes our tasks from those of other services on this machine. */
+  constructor(context: ForceContext, serviceId: string) {
+    this.#context = context
+    this.#serviceId = serviceId
   }
 
   /** Ends what a task has left behind whose launcher is gone. Never rejects. */
   async endWhatIsLeft({ task_id }: LiveTask): Promise<void> {
-    const { cgroups, log } = this.#options
+    const { cgroups, log } = this.#context
     if (cgroups !== undefined) await endCgroup(cgroups, task_id, log)
     const isEnded = await endMarked(this.markOf(task_id))
     // The launcher, which carries the mark, may have made the cgroup after that was ended.
@@ -90,23 +59,14 @@ export class Force {
 
   /** The mark of a task. Tasks of other services on this machine may have the same id. */
   markOf(taskId: string): string {
-    return `${this.#options.serviceId}:${taskId}`
+    return `${this.#serviceId}:${taskId}`
   }
 
-  #forestall(task: LiveTask): void {
-    const { records, log } = this.#options
+  /** Keeps a task from ever starting whose launcher has not begun. Throws. */
+  forestall(task: LiveTask): void {
+    const { records, log } = this.#context
     forestall(records.dirOf(task).task_dir, task.row.kill_requested_at === null ? 'none' : 'kill', log)
   }
-}
-
-/** Whether a launcher takes too long to end or to start its task: a task of the profile process can stop launchers. */
-export function isOverdue({ task, launchedPhase, killSentMs }: Flight, graceMs: number): boolean {
-  if (launchedPhase === undefined || launchedPhase.name === 'forced') return false
-  const endsAt = Math.min(
-    launchedPhase.launch.launchedMs + task.limits.wall_time_ms,
-    killSentMs ?? Number.POSITIVE_INFINITY,
-  )
-  return performance.now() > endsAt + graceMs + OVERDUE_MS
 }
 
 const { O_CREAT, O_NOFOLLOW, O_TRUNC, O_WRONLY } = constants

@@ -12,30 +12,18 @@ import { shortened } from '../../shared/request/text.ts'
 import type { TaskRequest } from '../../shared/request/validate.ts'
 import { cloneFile } from '../files/file-copy.ts'
 import { type FilledFrom, filesText, fillWorkspace, InputFault } from '../files/filled-workspace.ts'
-import type { StagedFiles } from '../files/staged-files.ts'
 import { taskDir } from '../files/task-dir.ts'
 import type { Copied } from '../files/tree-copy.ts'
 import type { TaskError } from '../launch/classification.ts'
 import { invalidInput } from '../refusal.ts'
 import type { Change, LiveTask } from '../store/live-task.ts'
-import type { TaskStore } from '../store/task-store.ts'
+import type { Context } from './context.ts'
 import type { Discards } from './discards.ts'
 import { cancelledBeforeStart, type Ending } from './ending.ts'
-import type { FileHolds } from './file-holds.ts'
-import type { SandboxUsers } from './sandbox-users.ts'
-import type { Starts } from './start.ts'
+import { ensureTaskDir } from './launch.ts'
 
-export interface InputsOptions {
-  readonly store: Pick<TaskStore, 'get' | 'liveTask' | 'requestOf'>
-  readonly starts: Pick<Starts, 'ensureDirectory'>
+type InputsContext = Context<'store' | 'holds' | 'staged' | 'dataDir' | 'users', 'maxInputFiles' | 'maxInputBytes'> & {
   readonly discards: Discards
-  readonly holds: FileHolds
-  readonly staged: Pick<StagedFiles, 'use' | 'open'>
-  /** Absolute. */
-  readonly dataDir: string
-  /** Undefined where tasks have the user of the service. */
-  readonly users: Pick<SandboxUsers, 'of'> | undefined
-  readonly limits: { readonly files: number; readonly bytes: number }
 }
 
 /** How the copy went: what is to be noted, how the task ended, or undefined if the service stops first. */
@@ -45,10 +33,10 @@ export type Filled = { readonly change: Change } | { readonly ending: Ending } |
 class NotNeeded extends Error {}
 
 export class Inputs {
-  readonly #options: InputsOptions
+  readonly #context: InputsContext
 
-  constructor(options: InputsOptions) {
-    this.#options = options
+  constructor(context: InputsContext) {
+    this.#context = context
   }
 
   /** Throws 400 for a request whose inputs the task cannot have. */
@@ -74,7 +62,8 @@ export class Inputs {
   }
 
   async #copy(task: LiveTask, check: () => void): Promise<Readonly<Record<string, TaskInput>>> {
-    const { store, starts, discards, holds, dataDir, users, limits } = this.#options
+    const { store, discards, holds, dataDir, users, config } = this.#context
+    const dir = taskDir(dataDir, task.task_id)
     const request = store.requestOf(task.task_id)
     const { inputs = {}, sandbox } = request
     check()
@@ -82,16 +71,16 @@ export class Inputs {
     if (fault !== undefined) throw fault
     const sources = Object.values(inputs).flatMap((input) => ('staged' in input ? [] : [input.task_id]))
     using _ = holds.hold(task.task_id, sources)
-    starts.ensureDirectory(task, request)
+    ensureTaskDir(dir, request)
     const entries = Object.entries(inputs)
     const copied = await fillWorkspace(
       {
-        dir: taskDir(dataDir, task.task_id),
         workspaceSubdir: sandbox.workspace_subdir ?? '',
         owner: users?.of(task.task_id),
         clone: cloneFile,
         discard: (path) => discards.take(task.task_id, path),
-        ...{ limits, check },
+        limits: { files: config.maxInputFiles, bytes: config.maxInputBytes },
+        ...{ dir, check },
       },
       entries.map(([path, source]) => this.#filledFrom(path, source)),
     )
@@ -100,7 +89,7 @@ export class Inputs {
   }
 
   #filledFrom(path: string, source: InputSource): FilledFrom {
-    const { staged, dataDir } = this.#options
+    const { staged, dataDir } = this.#context
     if ('staged' in source) return { path, staged: source.staged, open: () => staged.open(source.staged) }
     const { task_id, file } = source
     return { path, task_id, file, source: taskDir(dataDir, task_id) }
@@ -117,13 +106,13 @@ export class Inputs {
   }
 
   #faultOfStaged(at: string, sha256: string): InputFault | undefined {
-    if (this.#options.staged.use(sha256) !== undefined) return undefined
+    if (this.#context.staged.use(sha256) !== undefined) return undefined
     const message = `${at}: there is no staged bundle ${sha256}: send it first (PUT /api/v1/runtime/files/${sha256})`
     return new InputFault(message, ofMissingBundle(sha256))
   }
 
   #faultOfSource(at: string, task_id: string, tenant: string | null): InputFault | undefined {
-    const { store, holds } = this.#options
+    const { store, holds } = this.#context
     const fault = (what: string) => new InputFault(`${at}: ${what}`)
     const gone = (what: string) => new InputFault(`${at}: ${what}`, ofMissingTask(task_id))
     const row = store.get(task_id)
@@ -163,3 +152,15 @@ const failedBy = (error: unknown): { readonly status: 'failed'; readonly error: 
     ...(error instanceof InputFault && error.details !== undefined && { details: error.details }),
   },
 })
+
+/** Hashes of the bundles that tasks take when they start. */
+export function stagedForTasks(live: Iterable<Pick<LiveTask, 'row'>>): ReadonlySet<string> {
+  const needed = new Set<string>()
+  for (const { row } of live) {
+    if (row.inputs === null || row.started_at !== null) continue
+    for (const { staged } of Object.values(JSON.parse(row.inputs) as Record<string, { staged?: string }>)) {
+      if (staged !== undefined) needed.add(staged)
+    }
+  }
+  return needed
+}

@@ -3,7 +3,7 @@ import { type Asked, classify } from '../launch/classification.ts'
 import type { Outcome } from '../launch/outcome.ts'
 import type { LiveTask } from '../store/live-task.ts'
 import { type Ending, startedProcess } from './ending.ts'
-import type { LaunchedPhase } from './flight.ts'
+import type { LaunchedPhase } from './launch.ts'
 
 export function endingOf(outcome: Outcome, asked: Asked): Ending {
   const { status, error, exit_code, exit_signal, usage } = classify(outcome, asked)

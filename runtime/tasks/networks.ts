@@ -8,34 +8,29 @@ import { messageOf } from '../../shared/contract/errors.ts'
 import type { ExecutionPlan, ResourceUsage } from '../../shared/contract/runtime.ts'
 import type { NetworkRules } from '../../shared/contract/runtime-request.ts'
 import type { TaskNetwork } from '../../shared/contract/task-network.ts'
-import type { Log } from '../../shared/logs/log.ts'
-import type { Egress, EgressTotals } from '../egress/egress.ts'
+import type { EgressTotals } from '../egress/egress.ts'
 import type { NetworkUse } from '../egress/network-use.ts'
 import { taskNetwork } from '../egress/report.ts'
 import { readEvents, type TaskEvent } from '../store/events.ts'
 import type { LiveTask } from '../store/live-task.ts'
-import type { TaskStore } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
+import type { Ground } from './context.ts'
 import type { Ending } from './ending.ts'
 
-export interface NetworksOptions {
-  readonly egress: Egress
-  readonly store: Pick<TaskStore, 'note'>
-  readonly log: Log
-}
+type NetworksContext = Pick<Ground, 'egress' | 'store' | 'log'>
 
 export class Networks {
-  readonly #options: NetworksOptions
+  readonly #context: NetworksContext
 
-  constructor(options: NetworksOptions) {
-    this.#options = options
+  constructor(context: NetworksContext) {
+    this.#context = context
   }
 
   /** Serves the network of a task. Returns the path of its socket; undefined if its plan has no rules. Throws. */
   open(task: LiveTask): string | undefined {
     const rules = rulesIn(task.plan)
     if (rules === undefined) return undefined
-    const { egress, store } = this.#options
+    const { egress, store } = this.#context
     return egress.open({
       ...{ task_id: task.task_id, ordinal: task.row.ordinal, rules },
       earlier: readEvents(task.events),
@@ -51,7 +46,7 @@ export class Networks {
       this.open(task)
     } catch (error) {
       const { task_id } = task
-      this.#options.log.error('cannot serve the network of a task: it reaches nothing', {
+      this.#context.log.error('cannot serve the network of a task: it reaches nothing', {
         task_id,
         cause: messageOf(error),
       })
@@ -59,35 +54,35 @@ export class Networks {
   }
 
   get totals(): EgressTotals {
-    return this.#options.egress.totals
+    return this.#context.egress.totals
   }
 
   useOf(task: LiveTask): NetworkUse | undefined {
-    return this.#options.egress.useOf(task.task_id)
+    return this.#context.egress.useOf(task.task_id)
   }
 
   /** What a task did on its network so far, with its `events`. */
   look({ task_id, usage }: Pick<TaskRow, 'task_id' | 'usage'>, events: readonly TaskEvent[]): TaskNetwork {
-    const { egress } = this.#options
+    const { egress } = this.#context
     const known = usage === null ? egress.useOf(task_id)?.usage : (JSON.parse(usage) as ResourceUsage).network
     return taskNetwork(known, egress.openOf(task_id), events)
   }
 
   /** Closes the network of a task of which nothing runs. Returns its end with what it used. */
   close(task: LiveTask, ending: Ending): Ending {
-    const use = this.#options.egress.close(task.task_id)
+    const use = this.#context.egress.close(task.task_id)
     if (use === undefined || ending.usage === undefined) return ending
     return { ...ending, usage: { ...ending.usage, network: use.usage } }
   }
 
   /** The same where nothing is known of its end. */
   cut(task: LiveTask): void {
-    this.#options.egress.close(task.task_id)
+    this.#context.egress.close(task.task_id)
   }
 
   /** Removes what is kept of a network that nobody asks for any more. Never throws. */
   forget(taskId: string): void {
-    const { egress, log } = this.#options
+    const { egress, log } = this.#context
     try {
       egress.forget(taskId)
     } catch (error) {
@@ -97,14 +92,14 @@ export class Networks {
 
   /** Cuts all connections, before the service ends. The next service serves the tasks that still run. */
   stop(): void {
-    this.#options.egress.stop()
+    this.#context.egress.stop()
   }
 
   removeStrays(): void {
     try {
-      this.#options.egress.removeStrays()
+      this.#context.egress.removeStrays()
     } catch (error) {
-      this.#options.log.warn('cannot remove the sockets of ended tasks', { cause: messageOf(error) })
+      this.#context.log.warn('cannot remove the sockets of ended tasks', { cause: messageOf(error) })
     }
   }
 }

@@ -1,30 +1,22 @@
 /** What a task with `outputs` leaves in its workspace: the files that match, once the task has ended. */
-import type { Log } from '../../shared/logs/log.ts'
-import type { DirectoryGuard } from '../files/directory-guard.ts'
 import { type KeptAmount, keepFiles } from '../files/kept-files.ts'
 import { faultMessage } from '../files/open-directory.ts'
 import { letNobodyPass, taskDir } from '../files/task-dir.ts'
 import { OutputPatterns } from '../plan/output-patterns.ts'
 import type { LiveTask } from '../store/live-task.ts'
-import type { TaskStore } from '../store/task-store.ts'
+import type { Context } from './context.ts'
 import type { Discards } from './discards.ts'
 import type { Ending } from './ending.ts'
 
-export interface OutputsOptions {
-  readonly store: Pick<TaskStore, 'requestOf'>
+type OutputsContext = Context<'store' | 'directory' | 'dataDir' | 'log', 'maxKeptFiles' | 'maxKeptBytes'> & {
   readonly discards: Discards
-  readonly directory: Pick<DirectoryGuard, 'look'>
-  /** Absolute. */
-  readonly dataDir: string
-  readonly limits: KeptAmount
-  readonly log: Log
 }
 
 export class Outputs {
-  readonly #options: OutputsOptions
+  readonly #context: OutputsContext
 
-  constructor(options: OutputsOptions) {
-    this.#options = options
+  constructor(context: OutputsContext) {
+    this.#context = context
   }
 
   /**
@@ -32,7 +24,8 @@ export class Outputs {
    * failed. Never rejects.
    */
   async reduce(task: LiveTask, ending: Ending): Promise<Ending> {
-    const { store, discards, directory, dataDir, limits, log } = this.#options
+    const { store, discards, directory, dataDir, config, log } = this.#context
+    const limits = { files: config.maxKeptFiles, bytes: config.maxKeptBytes }
     const { task_id } = task
     try {
       task.outputs ??= store.requestOf(task_id).outputs ?? null

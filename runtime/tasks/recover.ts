@@ -7,35 +7,24 @@
  * nothing had happened. If it was killed before it started, it has ended.
  */
 import { messageOf } from '../../shared/contract/errors.ts'
-import type { Log } from '../../shared/logs/log.ts'
+import { bootId } from '../../shared/process/processes.ts'
 import { secretFileOf } from '../../shared/request/secrets.ts'
 import type { TaskRequest } from '../../shared/request/validate.ts'
 import { isoTime } from '../../shared/text/iso-time.ts'
 import { takeBackUnused } from '../files/handed-files.ts'
-import type { Ledger } from '../ledger/ledger.ts'
 import { insufficientResources } from '../ledger/shortfall.ts'
 import type { NewEvent } from '../store/events.ts'
 import type { LiveTask } from '../store/live-task.ts'
-import type { TaskStore } from '../store/task-store.ts'
+import type { Context } from './context.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { Ends } from './end.ts'
-import type { KillSender } from './kill.ts'
 import { refusalOf } from './launch-refusal.ts'
-import type { LauncherRecords } from './launcher-records.ts'
 import type { Networks } from './networks.ts'
 
-export interface RecoveryOptions {
-  readonly store: TaskStore
-  readonly ledger: Ledger
-  readonly dispatcher: Pick<Dispatcher, 'add' | 'adopt' | 'endKilled' | 'giveUp'>
-  readonly records: Pick<LauncherRecords, 'dirOf' | 'hasBegun' | 'isLauncherAlive' | 'remove'>
-  readonly ends: Pick<Ends, 'fromOutcome' | 'removeSecrets'>
-  readonly kills: Pick<KillSender, 'send'>
-  readonly networks: Pick<Networks, 'adopt'>
-  readonly bootId: string
-  /** Milliseconds for which a refused launch is tried again. */
-  readonly retryMs: number
-  readonly log: Log
+type RecoveryContext = Context<'store' | 'ledger' | 'records' | 'log', 'launchRetryMs'> & {
+  readonly dispatcher: Dispatcher
+  readonly ends: Ends
+  readonly networks: Networks
 }
 
 /** Numbers of recovered tasks, for the log. */
@@ -47,30 +36,30 @@ export interface Recovered {
 }
 
 /** Takes up the tasks of an earlier service. Starts none of them: that is `startWhatFits`. */
-export function recoverTasks(options: RecoveryOptions): Recovered {
+export function recoverTasks(context: RecoveryContext): Recovered {
   const found: Recovered = { waiting: 0, running: 0, ended: 0 }
-  const withSecrets = new Set(options.store.liveWithSecrets)
-  for (const task of [...options.store.live]) {
-    found[safely(options, task, () => takeUp(options, task, withSecrets.has(task)))]++
+  const withSecrets = new Set(context.store.liveWithSecrets)
+  for (const task of [...context.store.live]) {
+    found[safely(context, task, () => takeUp(context, task, withSecrets.has(task)))]++
   }
   return found
 }
 
 /** A task that cannot be taken up must not keep the others, and the service, from going on. */
-function safely(options: RecoveryOptions, task: LiveTask, work: () => keyof Recovered): keyof Recovered {
+function safely(context: RecoveryContext, task: LiveTask, work: () => keyof Recovered): keyof Recovered {
   try {
     return work()
   } catch (error) {
     const cause = messageOf(error)
-    options.log.error('a task of an earlier service cannot be taken up', { task_id: task.task_id, cause })
-    options.dispatcher.giveUp(task, `the task could not be taken up after a restart: ${cause}`)
+    context.log.error('a task of an earlier service cannot be taken up', { task_id: task.task_id, cause })
+    context.dispatcher.giveUp(task, `the task could not be taken up after a restart: ${cause}`)
     return 'ended'
   }
 }
 
-function takeUp(options: RecoveryOptions, task: LiveTask, hasSecrets: boolean): keyof Recovered {
-  if (hasSecrets) task.secretFiles = secretFilesOf(options.store.requestOf(task.task_id))
-  return task.row.launch_boot_id === null ? waitAgain(options, task) : takeUpLaunched(options, task)
+function takeUp(context: RecoveryContext, task: LiveTask, hasSecrets: boolean): keyof Recovered {
+  if (hasSecrets) task.secretFiles = secretFilesOf(context.store.requestOf(task.task_id))
+  return task.row.launch_boot_id === null ? waitAgain(context, task) : takeUpLaunched(context, task)
 }
 
 function secretFilesOf({ secrets = {} }: TaskRequest): readonly (readonly string[])[] {
@@ -81,7 +70,7 @@ function secretFilesOf({ secrets = {} }: TaskRequest): readonly (readonly string
 }
 
 /** A task that waits for its turn, which may never come: the capacity may have become smaller. */
-function waitAgain({ ledger, dispatcher, store, records, ends }: RecoveryOptions, task: LiveTask): keyof Recovered {
+function waitAgain({ ledger, dispatcher, store, records, ends }: RecoveryContext, task: LiveTask): keyof Recovered {
   // The earlier service may have been about to launch it.
   ends.removeSecrets(task)
   takeBackUnused(records.dirOf(task)) // its user goes to other tasks while it waits
@@ -104,32 +93,32 @@ function waitAgain({ ledger, dispatcher, store, records, ends }: RecoveryOptions
 }
 
 /** A task whose launch has come to nothing. */
-function putBack(options: RecoveryOptions, task: LiveTask): keyof Recovered {
-  options.records.remove(task) // no launcher starts a task that has an outcome
-  options.store.note(task, { patch: { launch_boot_id: null, released_at: Date.now() }, events: [notStarted(task)] })
-  return waitAgain(options, task)
+function putBack(context: RecoveryContext, task: LiveTask): keyof Recovered {
+  context.records.remove(task) // no launcher starts a task that has an outcome
+  context.store.note(task, { patch: { launch_boot_id: null, released_at: Date.now() }, events: [notStarted(task)] })
+  return waitAgain(context, task)
 }
 
-function takeUpLaunched(options: RecoveryOptions, task: LiveTask): keyof Recovered {
-  const { store, ledger, dispatcher, records, kills, networks, bootId } = options
+function takeUpLaunched(context: RecoveryContext, task: LiveTask): keyof Recovered {
+  const { store, ledger, dispatcher, records, networks } = context
   const { tenant, reservation, task_id } = task
   // Checked before the outcome: once the lock is free, no launcher writes one. If it cannot be checked, the launcher may live.
   const isAlive = records.isLauncherAlive(task) ?? true
-  const mayWait = task.row.launch_boot_id === bootId || task.row.kill_requested_at !== null
-  if (!isAlive && mayWait && !records.hasBegun(task)) return putBack(options, task)
+  const mayWait = task.row.launch_boot_id === bootId() || task.row.kill_requested_at !== null
+  if (!isAlive && mayWait && !records.hasBegun(task)) return putBack(context, task)
   const { reserved_at, updated_at } = task.row
   ledger.restore({ task_id, tenant, reservation, reserved_at: isoTime(reserved_at ?? updated_at) })
-  const found = isAlive ? 'running' : wasRefused(options, task) ? 'waiting' : 'ended'
+  const found = isAlive ? 'running' : wasRefused(context, task) ? 'waiting' : 'ended'
   networks.adopt(task)
   store.note(task, { patch: {}, events: [recovered(found)] })
-  const record = dispatcher.adopt(task, isAlive, () => safely(options, task, () => putBack(options, task)))
-  if (task.row.kill_requested_at !== null) kills.send(record)
+  const flight = dispatcher.adopt(task, isAlive, () => safely(context, task, () => putBack(context, task)))
+  if (task.row.kill_requested_at !== null) flight.sendKill()
   return found
 }
 
 /** Whether the machine refused the launch of a task under the earlier service, which did not live to try again. */
-function wasRefused({ ends, retryMs }: RecoveryOptions, task: LiveTask): boolean {
-  if (retryMs === 0 || task.row.kill_requested_at !== null) return false
+function wasRefused({ ends, config }: RecoveryContext, task: LiveTask): boolean {
+  if (config.launchRetryMs === 0 || task.row.kill_requested_at !== null) return false
   try {
     const ending = ends.fromOutcome(task)
     return ending !== undefined && refusalOf(ending) !== undefined

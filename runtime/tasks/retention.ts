@@ -1,15 +1,13 @@
 /**
  * Removes tasks: those whose retention is over, a few at a time so that no request waits, and those that a caller
- * deletes. Their directories are kept for other tasks where possible (spare-dirs.ts). Also removes directories without a
+ * deletes; also staged bundles that no task has used for some time. The tasks' directories are kept for others directories are kept for other tasks where possible (spare-dirs.ts). Also removes directories without a
  * task, which a crash can leave.
  */
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { messageOf, systemCodeOf } from '../../shared/contract/errors.ts'
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
-import type { Log } from '../../shared/logs/log.ts'
 import { nextTurn } from '../../shared/process/steps.ts'
-import type { DirectoryGuard } from '../files/directory-guard.ts'
 import { removeTree } from '../files/removal.ts'
 import {
   discardTaskDir,
@@ -22,29 +20,17 @@ import {
 } from '../files/task-dir.ts'
 import { hasLauncher } from '../launch/launcher-files.ts'
 import { Refusal } from '../refusal.ts'
-import type { SpareDirs } from '../store/spare-dirs.ts'
-import type { TaskStore } from '../store/task-store.ts'
 import type { PlannedTask } from '../store/tasks.ts'
-import type { FileHolds } from './file-holds.ts'
-import type { SandboxSettings } from './launch-plan.ts'
-import type { ResultFiles } from './result-files.ts'
+import type { Context } from './context.ts'
 import { keepsItsFiles } from './task-dir-content.ts'
 
 /** Tasks of one slice, whose rows are removed in one transaction. More would make others wait. */
 const SLICE_TASKS = 50
 
-export interface RetentionOptions {
-  readonly store: TaskStore
-  readonly directory: Pick<DirectoryGuard, 'look'>
-  readonly results: Pick<ResultFiles, 'drop'>
-  readonly holds: FileHolds
-  readonly spares: SpareDirs
-  readonly sandbox: Pick<SandboxSettings, 'exposed'>
-  readonly dataDir: string
-  readonly retentionSecs: number
-  readonly intervalMs: number
-  readonly log: Log
-}
+type RetentionContext = Context<
+  'store' | 'directory' | 'results' | 'holds' | 'staged' | 'spares' | 'settings' | 'dataDir' | 'log',
+  'resultRetentionSecs' | 'stagedRetentionSecs' | 'gcIntervalMs'
+>
 
 /** A call to delete one task. */
 export interface Deletion {
@@ -55,23 +41,26 @@ export interface Deletion {
 }
 
 export class Retention {
-  readonly #options: RetentionOptions
+  readonly #context: RetentionContext
   #timer: ReturnType<typeof setTimeout> | undefined
   #isStopped = false
 
-  constructor(options: RetentionOptions) {
-    this.#options = options
+  constructor(context: RetentionContext) {
+    this.#context = context
   }
 
+  /** Sweeps staged bundles now, and all that is kept no longer again and again. */
   start(): void {
+    const { config, log } = this.#context
+    this.#sweepStaged()
     this.#timer = setTimeout(async () => {
       try {
-        await this.sweep()
+        if (config.resultRetentionSecs > 0) await this.sweep()
       } catch (error) {
-        this.#options.log.error('cannot remove tasks that are kept no longer', { cause: messageOf(error) })
+        log.error('cannot remove tasks that are kept no longer', { cause: messageOf(error) })
       }
       if (!this.#isStopped) this.start()
-    }, this.#options.intervalMs)
+    }, config.gcIntervalMs)
   }
 
   stop(): void {
@@ -79,10 +68,22 @@ export class Retention {
     clearTimeout(this.#timer)
   }
 
+  /** Removes staged bundles that no task has used for some time. */
+  #sweepStaged(): void {
+    const { staged, directory, config, log } = this.#context
+    if (directory.look() !== undefined) return
+    try {
+      const removed = staged.sweep(Date.now() - config.stagedRetentionSecs * 1000)
+      if (removed > 0) log.info('staged files removed that are kept no longer', { removed })
+    } catch (error) {
+      log.error('cannot remove staged files that are kept no longer', { cause: messageOf(error) })
+    }
+  }
+
   /** Removes all tasks whose retention is over, and returns their number. Those that are held stay until the next sweep. */
   async sweep(): Promise<number> {
-    const { store, directory, holds, retentionSecs, log } = this.#options
-    const before = Date.now() - retentionSecs * 1000
+    const { store, directory, holds, config, log } = this.#context
+    const before = Date.now() - config.resultRetentionSecs * 1000
     let removed = 0
     while (!this.#isStopped && directory.look() === undefined) {
       const due = store.endedBefore(before, SLICE_TASKS + holds.size)
@@ -103,7 +104,7 @@ export class Retention {
       await this.#removeDirectory(task)
       await nextTurn()
     }
-    await this.#options.store.remove(tasks.map(({ task_id }) => task_id))
+    await this.#context.store.remove(tasks.map(({ task_id }) => task_id))
   }
 
   /**
@@ -111,7 +112,7 @@ export class Retention {
    * `Refusal` (404, 403, 409), or 503 when the removal cannot be written; the task then stays.
    */
   async delete({ taskId, owner, traceId }: Deletion): Promise<void> {
-    const { store, holds, log } = this.#options
+    const { store, holds, log } = this.#context
     const row = store.get(taskId)
     if (row === undefined) throw new Refusal('not_found', `task not found: ${taskId}`)
     if (row.owner !== null && row.owner !== owner) {
@@ -148,7 +149,7 @@ export class Retention {
       if (!(await this.#isKept(row, taskDirAt(path)))) await removeTree(path)
     } catch (error) {
       const cause = messageOf(error)
-      this.#options.log.warn('cannot remove the files of a deleted task before the next start', {
+      this.#context.log.warn('cannot remove the files of a deleted task before the next start', {
         task_id: taskId,
         cause,
       })
@@ -157,7 +158,7 @@ export class Retention {
 
   /** A directory that cannot be removed is moved aside until the next start, so that the others still go. */
   async #removeDirectory(task: PlannedTask): Promise<void> {
-    const { results, dataDir, log } = this.#options
+    const { results, dataDir, log } = this.#context
     const id = task.task_id
     const dir = taskDir(dataDir, id)
     results.drop(id)
@@ -171,28 +172,28 @@ export class Retention {
 
   /** Whether the directory waits for another task now. */
   async #isKept({ task_id, execution_plan }: PlannedTask, dir: TaskDir): Promise<boolean> {
-    const { spares, holds, sandbox } = this.#options
+    const { spares, holds, settings } = this.#context
     const plan = JSON.parse(execution_plan) as ExecutionPlan
-    if (!keepsItsFiles(plan, sandbox.exposed) || holds.isListed(task_id) || hasLauncher(dir.task_dir, true))
+    if (!keepsItsFiles(plan, settings.sandbox.exposed) || holds.isListed(task_id) || hasLauncher(dir.task_dir, true))
       return false
     return await spares.keep(dir)
   }
 
   /** The new path of the directory. Undefined where it cannot be moved, or is gone. */
   #putAside(id: string): string | undefined {
-    this.#options.results.drop(id)
+    this.#context.results.drop(id)
     try {
-      return discardTaskDir(this.#options.dataDir, id)
+      return discardTaskDir(this.#context.dataDir, id)
     } catch (error) {
       if (systemCodeOf(error) === 'ENOENT') return undefined
-      this.#options.log.warn('it stays until the next start', { task_id: id, cause: messageOf(error) })
+      this.#context.log.warn('it stays until the next start', { task_id: id, cause: messageOf(error) })
       return undefined
     }
   }
 
   /** Removes directories without a task: a crash came between directory and row. */
   async removeStrays(): Promise<void> {
-    const { store, spares, dataDir, log } = this.#options
+    const { store, spares, dataDir, log } = this.#context
     for (const name of await namesIn(tasksDir(dataDir))) {
       if (this.#isStopped) return
       // Checked just before the removal: a task of that name may have been accepted since the directory was listed.

@@ -34,20 +34,29 @@ export class SandboxUsers {
   readonly #uids: SandboxUids
   readonly #log: Log
   #look: Timer | undefined
-  /** Called when a user is free again, or may be. */
-  onFree = (): void => {}
+  #freed = Promise.withResolvers<void>()
 
   constructor(uids: SandboxUids, log: Log) {
     this.#uids = uids
     this.#log = log
   }
 
-  /** If not, `onFree` is called when it is worth to look again: who else has the ids does not say when it ends. */
+  /** Resolves when a user is free again, or may be. */
+  get freed(): Promise<void> {
+    return this.#freed.promise
+  }
+
+  #sayFreed(): void {
+    this.#freed.resolve()
+    this.#freed = Promise.withResolvers()
+  }
+
+  /** If not, `freed` resolves when it is worth to look again: who else has the ids does not say when it ends. */
   get hasFree(): boolean {
     if (this.#uids.hasFree) return true
     this.#look ??= setTimeout(() => {
       this.#look = undefined
-      this.onFree()
+      this.#sayFreed()
     }, LOOK_MS).unref()
     return false
   }
@@ -102,7 +111,7 @@ export class SandboxUsers {
     }
     if (isFree) {
       this.#uids.free(uid)
-      this.onFree()
+      this.#sayFreed()
     } else setTimeout(() => void this.#tryToFree(user, false), pauses.next()).unref()
   }
 

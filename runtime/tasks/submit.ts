@@ -7,66 +7,49 @@
 import { messageOf, ServiceError } from '../../shared/contract/errors.ts'
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import { SecretFault } from '../../shared/files/secrets-directory.ts'
-import type { Log } from '../../shared/logs/log.ts'
 import { OF_SECRETS } from '../../shared/request/secrets.ts'
-import type { UnknownFields } from '../../shared/request/unknown-names.ts'
 import type { TaskRequest } from '../../shared/request/validate.ts'
-import type { DirectoryGuard } from '../files/directory-guard.ts'
 import { unavailable } from '../files/disk-fault.ts'
-import { makeTaskDir, removeTaskDirNow, type Spares, taskDir } from '../files/task-dir.ts'
+import { makeTaskDir, removeTaskDirNow, taskDir } from '../files/task-dir.ts'
 import type { PathLooks } from '../host/path-looks.ts'
 import { reservationFor } from '../ledger/amounts.ts'
-import type { Asking, Ledger } from '../ledger/ledger.ts'
-import type { CapabilitySet } from '../plan/capability-set.ts'
+import type { Asking } from '../ledger/ledger.ts'
 import { type PlanSettings, planTask } from '../plan/plan.ts'
 import { acceptableRequest, ensureFiles } from '../plan/request.ts'
 import { invalidInput, Refusal } from '../refusal.ts'
 import type { NewEvent } from '../store/events.ts'
 import type { Terms } from '../store/live-task.ts'
 import { type Readiness, stopping } from '../store/readiness.ts'
-import type { Secrets } from '../store/secrets.ts'
-import type { TaskStore } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
+import type { Context } from './context.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import { type Inputs, plannedInputs } from './inputs.ts'
 import type { LateSubmissions } from './late-submissions.ts'
-import type { SandboxSettings } from './launch-plan.ts'
 import type { Networks } from './networks.ts'
 import { checkRootIsShown, realRootOf } from './rootfs-checks.ts'
 import { taskDirContent } from './task-dir-content.ts'
-import type { Totals } from './totals.ts'
 
-export interface SubmissionsOptions {
-  readonly store: TaskStore
-  readonly ledger: Ledger
+type SubmissionsContext = Context<
+  'store' | 'ledger' | 'capabilities' | 'settings' | 'secrets' | 'totals' | 'dataDir' | 'directory' | 'spares' | 'log',
+  'maxQueuedTasks' | 'unknownFields'
+> & {
   readonly dispatcher: Dispatcher
+  readonly networks: Networks
+  readonly inputs: Inputs
   readonly late: Pick<LateSubmissions, 'check'>
-  readonly networks: Pick<Networks, 'forget'>
-  readonly capabilities: CapabilitySet
   readonly planSettings: PlanSettings
-  readonly maxQueuedTasks: number
-  readonly unknownFields: UnknownFields
-  readonly secrets: Secrets
-  readonly inputs: Pick<Inputs, 'check'>
-  readonly totals: Totals
-  /** Absolute. */
-  readonly dataDir: string
-  readonly sandbox: SandboxSettings
   readonly looks: PathLooks
-  readonly directory: DirectoryGuard
-  readonly spares: Spares
   readonly readiness: Readiness
-  readonly log: Log
 }
 
 export class Submissions {
-  readonly #options: SubmissionsOptions
+  readonly #context: SubmissionsContext
   /** Tasks whose acceptance is being written, and that will wait in the queue. */
   #arriving = 0
   #isStopping = false
 
-  constructor(options: SubmissionsOptions) {
-    this.#options = options
+  constructor(context: SubmissionsContext) {
+    this.#context = context
   }
 
   /** Refuses all further requests. */
@@ -81,8 +64,8 @@ export class Submissions {
   async submit(body: Uint8Array, traceId: string, notAfter?: string): Promise<string> {
     const { request, rootfs } = await this.#decode(body)
     const { plan, asking, startsNow } = this.#check(request, rootfs)
-    this.#options.late.check(request.task_id, notAfter)
-    const { store, dispatcher, networks, totals, readiness, log } = this.#options
+    this.#context.late.check(request.task_id, notAfter)
+    const { store, dispatcher, networks, totals, readiness, log } = this.#context
     const { task_id } = request
     const terms = { plan, limits: request.limits, reservation: asking.reservation }
     const row = newRow(request, terms, traceId)
@@ -120,13 +103,13 @@ export class Submissions {
   async dryRun(body: Uint8Array): Promise<ExecutionPlan> {
     const { request, rootfs } = await this.#decode(body)
     const { plan } = this.#check(request, rootfs)
-    await this.#options.readiness.check()
+    await this.#context.readiness.check()
     return plan
   }
 
   async #decode(body: Uint8Array): Promise<{ request: TaskRequest; rootfs: string | undefined }> {
     if (this.#isStopping) throw stopping()
-    const request = acceptableRequest(body, crypto.randomUUID(), this.#options.unknownFields)
+    const request = acceptableRequest(body, crypto.randomUUID(), this.#context.config.unknownFields)
     this.#checkSecrets(request)
     return { request, rootfs: await this.#lookAtRootfs(request) }
   }
@@ -135,7 +118,7 @@ export class Submissions {
   #checkSecrets({ secrets, execution }: TaskRequest): void {
     if (secrets === undefined) return
     try {
-      this.#options.secrets.values(secrets, execution)
+      this.#context.secrets.values(secrets, execution)
     } catch (error) {
       throw error instanceof SecretFault ? invalidInput(error.message, OF_SECRETS) : error
     }
@@ -143,11 +126,12 @@ export class Submissions {
 
   /** Every check that needs no disk. Synchronous, so what it finds holds until the caller waits for something. */
   #check(request: TaskRequest, rootfs: string | undefined): Admission {
-    const { store, inputs, ledger, dispatcher, capabilities, planSettings, maxQueuedTasks, sandbox } = this.#options
+    const { store, inputs, ledger, dispatcher, capabilities, planSettings, config, settings } = this.#context
+    const { maxQueuedTasks } = config
     const plan = planTask(request, capabilities, planSettings)
     ensureFiles(request, process.platform)
     inputs.check(request)
-    if (rootfs !== undefined) checkRootIsShown(plan, rootfs, sandbox)
+    if (rootfs !== undefined) checkRootIsShown(plan, rootfs, settings.sandbox)
     const { tenant } = request.control_context
     const isSandboxed = plan.effective_sandbox.profile === 'linux_sandbox'
     const asking = { tenant, reservation: reservationFor(request.limits), isSandboxed }
@@ -173,14 +157,14 @@ export class Submissions {
    */
   async #lookAtRootfs({ sandbox: { rootfs } }: TaskRequest): Promise<string | undefined> {
     if (rootfs === undefined) return undefined
-    const realPath = await realRootOf(this.#options.looks, rootfs)
+    const realPath = await realRootOf(this.#context.looks, rootfs)
     if (this.#isStopping) throw stopping()
     return realPath
   }
 
   /** If the disk does not let us remove the directory, the next service removes it when it starts. */
   #removeDirectory(task_id: string): void {
-    const { dataDir, directory, log } = this.#options
+    const { dataDir, directory, log } = this.#context
     if (directory.look() !== undefined) return // the directory may belong to a task of another service
     try {
       removeTaskDirNow(taskDir(dataDir, task_id))
@@ -191,14 +175,14 @@ export class Submissions {
 
   /** Makes a directory for the next task while this one runs. */
   #stockSoon(): void {
-    const { directory, spares } = this.#options
+    const { directory, spares } = this.#context
     setImmediate(() => {
       if (directory.look() === undefined) spares.stock()
     })
   }
 
   #makeDirectory(request: TaskRequest, text: string): void {
-    const { dataDir, directory, spares } = this.#options
+    const { dataDir, directory, spares } = this.#context
     directory.ensure()
     const dir = taskDir(dataDir, request.task_id)
     try {

@@ -1,5 +1,7 @@
 /** A dispatcher for one test, with a real store and real launchers, without HTTP and without planning. */
 
+import { serveSettings } from '../../runtime/config.ts'
+import { StagedFiles } from '../../runtime/files/staged-files.ts'
 import { makeTaskDir, type TaskDir, taskDir } from '../../runtime/files/task-dir.ts'
 import { isLauncherAlive, requestKill } from '../../runtime/launch/launcher-files.ts'
 import type { LauncherEvent } from '../../runtime/launch/notify.ts'
@@ -9,24 +11,27 @@ import type { LiveTask } from '../../runtime/store/live-task.ts'
 import { Secrets } from '../../runtime/store/secrets.ts'
 import type { TaskRow } from '../../runtime/store/tasks.ts'
 import type { Sync } from '../../runtime/store/wal-sync.ts'
+import { Discards } from '../../runtime/tasks/discards.ts'
 import { Dispatcher } from '../../runtime/tasks/dispatcher.ts'
 import { Ends } from '../../runtime/tasks/end.ts'
+import { FileHolds } from '../../runtime/tasks/file-holds.ts'
 import { InFlight } from '../../runtime/tasks/flight.ts'
 import { Force } from '../../runtime/tasks/force.ts'
-import { KillSender, Kills } from '../../runtime/tasks/kill.ts'
-import { baseEnvironment, type LaunchSettings } from '../../runtime/tasks/launch-plan.ts'
+import { Inputs } from '../../runtime/tasks/inputs.ts'
+import { Kills } from '../../runtime/tasks/kill.ts'
+import { baseEnvironment } from '../../runtime/tasks/launch-plan.ts'
 import { LauncherRecords } from '../../runtime/tasks/launcher-records.ts'
 import { Networks } from '../../runtime/tasks/networks.ts'
+import { Outputs } from '../../runtime/tasks/outputs.ts'
 import { recoverTasks } from '../../runtime/tasks/recover.ts'
 import { ResultFiles } from '../../runtime/tasks/result-files.ts'
-import { Starts } from '../../runtime/tasks/start.ts'
 import { taskDirContent } from '../../runtime/tasks/task-dir-content.ts'
 import { Totals } from '../../runtime/tasks/totals.ts'
 import { WaitingQueue } from '../../runtime/tasks/waiting-queue.ts'
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import type { SubmitTaskRequest } from '../../shared/contract/runtime-request.ts'
 import { SecretsDirectory } from '../../shared/files/secrets-directory.ts'
-import { bootId } from '../../shared/process/processes.ts'
+import { readCommandLine } from '../../shared/settings/flags.ts'
 import { hostWithout } from './capabilities.ts'
 import { testEgress } from './egress.ts'
 import { HELD } from './held.ts'
@@ -36,7 +41,6 @@ import { acceptedRow, storedTasks } from './stored-tasks.ts'
 import { until } from './until.ts'
 
 const GRACE_MS = 500
-const RETRY_MS = 10_000
 
 export interface DispatchingOptions {
   /** Tasks that may run at once. */
@@ -66,55 +70,42 @@ export function dispatching({ slots = 4 }: DispatchingOptions = {}) {
   const disk = new SlowDisk()
   const stored = storedTasks(disk.through)
   const { store, commit, path: dataDir } = stored
-  const totals = new Totals()
-  const inFlight = new InFlight(store, totals)
+  const inFlight = new InFlight()
   const launchers = new LauncherService({
     onEvent: (event) => inFlight.heard(event),
     onServerEnd: () => inFlight.serverEnded(),
   })
   const { log } = launchers.log
   const ledger = new Ledger({ task_slots: slots })
-  const queue = new WaitingQueue<LiveTask>(ledger)
-  const settings: LaunchSettings = {
-    graceMs: GRACE_MS,
-    maxOutputBytes: 1_000_000,
-    baseEnvironment: baseEnvironment(process.env, 'test'),
-    sandbox: { capabilities: hostWithout('seccomp'), masks: [], exposed: [] },
+  const base = {
+    ...{ store, commit, dataDir, inFlight, ledger, log, directory: HELD, cgroups: undefined, users: undefined },
+    config: readCommandLine(['--termination-grace-ms', String(GRACE_MS)], {}, serveSettings).values,
+    capabilities: hostWithout(),
+    settings: {
+      ...{ graceMs: GRACE_MS, maxOutputBytes: 1_000_000, baseEnvironment: baseEnvironment(process.env, 'test') },
+      sandbox: { capabilities: hostWithout('seccomp'), masks: [], exposed: [] },
+    },
+    launchers: launchers.host,
+    egress: testEgress(dataDir),
+    secrets: new Secrets(new SecretsDirectory('')),
+    queue: new WaitingQueue<LiveTask>(ledger),
+    records: new LauncherRecords(dataDir),
+    results: new ResultFiles(dataDir, log),
+    totals: new Totals(),
+    holds: new FileHolds(),
+    staged: new StagedFiles({
+      ...{ dataDir, directory: HELD, needed: () => new Set<string>() },
+      limits: { bundle: 0, all: 0 },
+    }),
   }
-  const records = new LauncherRecords(dataDir)
-  const results = new ResultFiles(dataDir, log)
-  const cgroups = undefined
-  const force = new Force({ records, cgroups, serviceId: crypto.randomUUID(), log })
-  const networks = new Networks({ egress: testEgress(dataDir), store, log })
-  const ends = new Ends({ store, records, force, results, settings, networks, totals, log })
-  const { host } = launchers
-  const secrets = new Secrets(new SecretsDirectory(''))
-  const capabilities = hostWithout()
-  const starts = new Starts({
-    host,
-    settings,
-    cgroups,
-    capabilities,
-    store,
-    records,
-    ends,
-    force,
-    secrets,
-    networks,
-    users: undefined,
-  })
-  const dispatcher = new Dispatcher({
-    ...{ store, commit, ledger, queue, inFlight, records, starts, ends, force, results, networks, totals, log },
-    users: undefined,
-    inputs: { fill: async () => ({ change: { patch: {}, events: [] } }) },
-    outputs: { reduce: async (_, ending) => ending },
-    directory: HELD,
-    bootId: bootId(),
-    graceMs: GRACE_MS,
-    retryMs: RETRY_MS,
-  })
-  const sender = new KillSender(records, log)
-  const kills = new Kills({ store, queue, inFlight, dispatcher, records, force, sender, log })
+  const networks = new Networks(base)
+  const force = new Force(base, crypto.randomUUID())
+  const ends = new Ends({ ...base, networks, force })
+  const discards = new Discards(base)
+  const inputs = new Inputs({ ...base, discards })
+  const outputs = new Outputs({ ...base, discards })
+  const dispatcher = new Dispatcher({ ...base, networks, force, ends, inputs, outputs })
+  const kills = new Kills({ ...base, dispatcher })
 
   /** A task in the database, with its directory; nothing starts it. */
   async function accept(parts: SubmitTaskRequest, more: Partial<TaskRow> = {}): Promise<LiveTask> {
@@ -142,12 +133,7 @@ export function dispatching({ slots = 4 }: DispatchingOptions = {}) {
     ...{ dispatcher, inFlight, launchers, store, disk, accept, dirOf },
     hear: (event: LauncherEvent) => inFlight.heard(event),
     kill: (taskId: string) => kills.kill({ taskId, owner: null, traceId: 't' }),
-    recover: () =>
-      recoverTasks({
-        ...{ store, ledger, dispatcher, records, ends, kills: sender, networks, log },
-        bootId: bootId(),
-        retryMs: RETRY_MS,
-      }),
+    recover: () => recoverTasks({ ...base, networks, ends, dispatcher }),
     eventTypes: (taskId: string) => store.events(taskId).map(({ event_type }) => event_type),
     [Symbol.asyncDispose]: async () => {
       dispatcher.stop()

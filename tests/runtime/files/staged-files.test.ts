@@ -6,7 +6,7 @@ import { expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { StagedFiles } from '../../../runtime/files/staged-files.ts'
-import { stagedForTasks } from '../../../runtime/tasks/staged-retention.ts'
+import { stagedForTasks } from '../../../runtime/tasks/inputs.ts'
 import { type TempDir, tempDir } from '../../support/temp.ts'
 
 const sha256 = (text: string) => new Bun.CryptoHasher('sha256').update(text).digest('hex')

@@ -17,7 +17,7 @@ test.skipIf(!canMount)(
     writeFileSync(join(dir, 'file'), '')
     const told: string[] = []
     const log = createLog({ write: (line) => void told.push(line), drain: async () => {} }, 'warn', 'test')
-    const discards = new Discards({ dataDir: temp.path, retryMs: 5, log })
+    const discards = new Discards({ dataDir: temp.path, config: { gcIntervalMs: 5 }, log })
     const trash = join(temp.path, 'trash')
     {
       using _ = smallDisk(join(dir, 'mounted'), 1024 * 1024)

@@ -1,76 +1,86 @@
-/** Goal: the phase of a flight says what is true of its launch. Method: the ways from phase to phase, step by step. */
+/** Goal: the phase of a flight says what is true of its launch. Method: an adopted launch, whose launcher the test is. */
 import { expect, test } from 'bun:test'
 import type { Launcher } from '../../../runtime/launch/launcher-host.ts'
 import { LiveTask } from '../../../runtime/store/live-task.ts'
-import { Flight, InFlight, Launch } from '../../../runtime/tasks/flight.ts'
+import { Flight, type FlightContext, InFlight } from '../../../runtime/tasks/flight.ts'
+import { Launch } from '../../../runtime/tasks/launch.ts'
+import { memoryLog } from '../../support/memory-log.ts'
 import { acceptedRow } from '../../support/stored-tasks.ts'
 
-const ASKED = { program: 'a', workdir: '/', wall_time_ms: 1_000, max_output_bytes: 1 }
+const STARTED = {
+  event: 'started',
+  task_id: 'a',
+  launcher_pid: 1,
+  pid: 2,
+  pgid: 2,
+  start_time: 3,
+  started_ms: 4,
+} as const
 
-const SILENT: Launcher = {
-  gone: new Promise(() => {}),
-  heard: () => {},
-  lookAround: () => true,
-  serverEnded: () => {},
+/** A flight whose launcher lives, with those parts that it meets here. `hasBegun` is asked when the task is ended by force. */
+function flightOf(started_at: number | null, hasBegun: () => boolean = () => true) {
+  const context = {
+    store: { note: () => {} },
+    totals: { started: () => {} },
+    records: { hasBegun, isLauncherAlive: () => true },
+    force: { endWhatIsLeft: async () => {} },
+    log: memoryLog().log,
+  }
+  const task = new LiveTask({ ...acceptedRow('a', { started_at }), ordinal: 1 }, '')
+  const flight = new Flight(context as unknown as FlightContext, task)
+  void flight.adopt(true, () => {})
+  return flight
 }
-
-const flightOf = (started_at: number | null = null) =>
-  new Flight(new LiveTask({ ...acceptedRow('a', { started_at }), ordinal: 1 }, ''))
-const launch = (asked?: typeof ASKED) => new Launch(SILENT, asked)
 const isSettled = (flight: Flight) => Promise.race([flight.settled.then(() => true), Bun.sleep(0).then(() => false)])
 
-test('a launch is settled once its task has started, or ends', async () => {
-  const flight = flightOf()
-  expect([flight.phase.name, flight.launch]).toEqual(['reserved', undefined])
-  flight.launched(launch(ASKED))
+test('a launch is settled once its task has started', async () => {
+  const flight = flightOf(null)
   expect([flight.phase.name, await isSettled(flight)]).toEqual(['launched', false])
-  flight.startHeard()
-  expect([flight.phase.name, await isSettled(flight)]).toEqual(['started', true])
-  flight.ending()
-  expect([flight.phase.name, flight.launch]).toEqual(['ending', undefined])
+  flight.heard(STARTED)
+  expect(flight.phase).toMatchObject({ name: 'started', startedMs: expect.any(Number) })
+  expect(await isSettled(flight)).toBe(true)
 })
 
 test('an adopted launch has started if an earlier service saw that, at a time that we do not know', async () => {
-  const [waiting, running] = [flightOf(), flightOf(5)]
-  for (const flight of [waiting, running]) flight.adopted(launch())
-  expect([waiting.phase.name, running.phase]).toMatchObject(['launched', { name: 'started', startedMs: undefined }])
-  expect([await isSettled(waiting), await isSettled(running)]).toEqual([false, true])
+  const flight = flightOf(5)
+  expect(flight.phase).toMatchObject({ name: 'started', startedMs: undefined })
+  expect(await isSettled(flight)).toBe(true)
 })
 
-test('a delayed launch has no launcher, and the next one is settled by itself', async () => {
-  const flight = flightOf()
-  flight.launched(launch(ASKED))
-  const isOver = flight.delayed()
-  expect([flight.phase.name, flight.launch, await isSettled(flight)]).toEqual(['delayed', undefined, true])
-  if (flight.phase.name === 'delayed') flight.phase.wake()
-  await isOver
-  expect([flight.phase.name, await isSettled(flight)]).toEqual(['reserved', false])
-})
-
-test('force that did not work leaves the phase that was, with a start that was heard meanwhile', () => {
-  const flight = flightOf()
-  flight.launched(launch(ASKED))
-  flight.forced(flight.launchedPhase!)()
+test('force that does not work leaves the phase that was', async () => {
+  const flight = flightOf(null, () => {
+    throw new Error('no disk')
+  })
+  await flight.force()
   expect(flight.phase.name).toBe('launched')
-  const undo = flight.forced(flight.launchedPhase!)
-  expect(flight.phase.name).toBe('forced')
-  flight.startHeard()
-  expect(flight.phase.name).toBe('forced')
-  undo()
-  expect(flight.phase.name).toBe('started')
+})
+
+test('force that does not work leaves a start that was heard meanwhile', async () => {
+  const flight: Flight = flightOf(null, () => {
+    flight.heard(STARTED)
+    expect(flight.phase.name).toBe('forced')
+    throw new Error('no disk')
+  })
+  await flight.force()
+  expect(flight.phase).toMatchObject({ name: 'started', startedMs: expect.any(Number) })
 })
 
 test('an outcome that was heard ends a launch before its launcher is gone', async () => {
-  const heard = launch(ASKED)
+  const silent: Launcher = {
+    gone: new Promise(() => {}),
+    heard: () => {},
+    lookAround: () => true,
+    serverEnded: () => {},
+  }
+  const heard = new Launch(silent, undefined)
   heard.endHeard()
   expect(await heard.over).toEqual({})
 })
 
-test('the table has a flight for each task, until it is removed', () => {
-  const inFlight = new InFlight({ note: () => {} }, { started: () => {} })
-  const { task } = flightOf()
-  const flight = inFlight.add(task)
-  expect([inFlight.count, inFlight.get('a'), [...inFlight]]).toEqual([1, flight, [flight]])
-  inFlight.remove(flight)
-  expect([inFlight.has('a'), inFlight.count]).toEqual([false, 0])
+test('a word about a task that is not in flight is not heard', () => {
+  const inFlight = new InFlight()
+  const flight = flightOf(null)
+  inFlight.set('b', flight)
+  inFlight.heard(STARTED)
+  expect(flight.phase.name).toBe('launched')
 })

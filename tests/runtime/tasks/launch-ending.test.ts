@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { Launcher } from '../../../runtime/launch/launcher-host.ts'
 import type { TaskRow } from '../../../runtime/store/tasks.ts'
-import { Launch, type LaunchedPhase } from '../../../runtime/tasks/flight.ts'
+import { Launch, type LaunchedPhase } from '../../../runtime/tasks/launch.ts'
 import { lost, type Unfinished } from '../../../runtime/tasks/launch-ending.ts'
 
 const WALL_TIME_MS = 60_000

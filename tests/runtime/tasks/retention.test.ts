@@ -4,22 +4,37 @@
  */
 import { expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
+import { StagedFiles } from '../../../runtime/files/staged-files.ts'
 import { makeTaskDir, taskDir } from '../../../runtime/files/task-dir.ts'
 import { SpareDirs } from '../../../runtime/store/spare-dirs.ts'
 import { FileHolds } from '../../../runtime/tasks/file-holds.ts'
 import { ResultFiles } from '../../../runtime/tasks/result-files.ts'
 import { Retention } from '../../../runtime/tasks/retention.ts'
 import { silentLog } from '../../../shared/logs/log.ts'
+import { hostWithout } from '../../support/capabilities.ts'
 import { HELD } from '../../support/held.ts'
 import { storedTasks } from '../../support/stored-tasks.ts'
 import { until } from '../../support/until.ts'
 
 const CONTENT = { request: '', script: undefined, workspaceSubdir: '' }
 
-const others = (dataDir: string) => ({
-  spares: new SpareDirs(dataDir),
-  sandbox: { users: undefined, exposed: [] },
-})
+function retentionOf({ store, path: dataDir }: ReturnType<typeof storedTasks>, holds = new FileHolds()) {
+  const results = new ResultFiles(dataDir, silentLog())
+  const retention = new Retention({
+    ...{ store, dataDir, results, holds, directory: HELD, log: silentLog() },
+    spares: new SpareDirs(dataDir),
+    settings: {
+      ...{ graceMs: 1, maxOutputBytes: 1, baseEnvironment: {} },
+      sandbox: { capabilities: hostWithout(), masks: [], exposed: [] },
+    },
+    staged: new StagedFiles({
+      ...{ dataDir, directory: HELD, needed: () => new Set<string>() },
+      limits: { bundle: 0, all: 0 },
+    }),
+    config: { resultRetentionSecs: 1, stagedRetentionSecs: 1, gcIntervalMs: 1_000 },
+  })
+  return { retention, results }
+}
 
 /** Tasks that a sweep removes before the one in question: time for a deletion to come between. */
 const OTHERS = 40
@@ -27,17 +42,7 @@ const OTHERS = 40
 test.each(['sweep', 'delete'] as const)('a new task keeps its directory when a %s comes first', async (first) => {
   using at = storedTasks()
   const { store, path: dataDir } = at
-  const retention = new Retention({
-    store,
-    dataDir,
-    results: new ResultFiles(dataDir, silentLog()),
-    directory: HELD,
-    ...others(dataDir),
-    holds: new FileHolds(),
-    retentionSecs: 1,
-    intervalMs: 1_000,
-    log: silentLog(),
-  })
+  const { retention } = retentionOf(at)
   const run = async (id: string, request: string, finishedAt?: number) => {
     makeTaskDir(taskDir(dataDir, id), { ...CONTENT, request })
     await at.end(await at.accept(id), finishedAt)
@@ -59,20 +64,8 @@ test.each(['sweep', 'delete'] as const)('a new task keeps its directory when a %
 
 test('the result file of a deleted task is not written into the directory of a new one', async () => {
   using at = storedTasks()
-  const { store, path: dataDir } = at
-  const results = new ResultFiles(dataDir, silentLog())
-  const [retentionSecs, intervalMs] = [1, 1_000]
-  const retention = new Retention({
-    store,
-    dataDir,
-    results,
-    directory: HELD,
-    ...others(dataDir),
-    holds: new FileHolds(),
-    retentionSecs,
-    intervalMs,
-    log: silentLog(),
-  })
+  const { path: dataDir } = at
+  const { retention, results } = retentionOf(at)
   const task = await at.accept('task')
   await at.end(task)
   task.finalStatus = '{"of":"the first"}'
@@ -87,17 +80,7 @@ test('tasks whose files are being copied stay until the next sweep, and keep no 
   using at = storedTasks()
   const { store, path: dataDir } = at
   const holds = new FileHolds()
-  const retention = new Retention({
-    store,
-    dataDir,
-    results: new ResultFiles(dataDir, silentLog()),
-    directory: HELD,
-    ...others(dataDir),
-    holds,
-    retentionSecs: 1,
-    intervalMs: 1_000,
-    log: silentLog(),
-  })
+  const { retention } = retentionOf(at, holds)
   const ids = Array.from({ length: 120 }, (_, i) => `task-${i}`)
   for (const [i, id] of ids.entries()) {
     makeTaskDir(taskDir(dataDir, id), { ...CONTENT, request: id })

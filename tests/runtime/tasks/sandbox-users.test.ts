@@ -43,16 +43,15 @@ afterEach(async () => {
 test.skipIf(skip)(`a user that a process keeps is not taken from the next task with the same id${why}`, async () => {
   using temp = tempDir()
   const { users, dir } = service(temp.path)
-  const freed = Promise.withResolvers<void>()
-  users.onFree = freed.resolve
   expect(users.take('A')).toBe(FIRST)
   const survivor = Bun.spawn(['setpriv', `--reuid=${FIRST}`, '--clear-groups', 'sleep', '1000'])
   processes.push(survivor)
   await until(uidsOfProcesses, (uids) => uids.has(FIRST))
   await users.takeBack(task(FIRST, { mount: true, ipc: true, pid: false }), dir, true)
   expect(users.take('A')).toBe(FIRST + 1)
+  const { freed } = users
   survivor.kill('SIGKILL')
-  await freed.promise
+  await freed
   expect(users.of('A')).toBe(FIRST + 1)
   expect(users.take('B')).toBe(FIRST)
 })
