@@ -1,5 +1,5 @@
 /** Goal: a program does all that the service can do with graphs and tasks. Method: the client against real services. */
-import { describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Taskmill } from '../../client/client.ts'
@@ -9,6 +9,13 @@ import { startMill } from '../support/mill.ts'
 
 const noop = (id: string, more: object = {}) => ({ id, type: 'noop', ...more })
 const sleep = (id: string, ms = 600_000) => ({ id, type: 'sleep', params: { duration_ms: ms } })
+
+/** For tests that look at their own graphs only. */
+let mill: Awaited<ReturnType<typeof startMill>>
+beforeAll(async () => {
+  mill = await startMill()
+})
+afterAll(() => mill[Symbol.asyncDispose]())
 
 /** The error of a call that must fail. */
 const failureOf = (call: Promise<unknown>): Promise<TaskmillError> =>
@@ -21,7 +28,6 @@ const failureOf = (call: Promise<unknown>): Promise<TaskmillError> =>
 
 describe('graphs', () => {
   test('are submitted, waited for, read, and removed', async () => {
-    await using mill = await startMill()
     const { client } = mill
     const graph = {
       scope: 'graph',
@@ -41,7 +47,6 @@ describe('graphs', () => {
   })
 
   test('whose tasks fail are no errors', async () => {
-    await using mill = await startMill()
     const tasks = [
       { id: 'a', type: 'shell', params: { command: 'cat', args: ['/nothing'] } },
       noop('b', { depends_on: ['a'] }),
@@ -68,7 +73,6 @@ describe('graphs', () => {
   })
 
   test('submit can wait, and a dry run stores nothing', async () => {
-    await using mill = await startMill()
     const { client } = mill
     const answer = await client.submit({ tasks: [noop('a')] }, { waitMs: 30_000 })
     expect(answer).toMatchObject({ all_terminal: true, tasks: [{ id: 'a', status: 'success' }] })
@@ -84,7 +88,6 @@ describe('graphs', () => {
   })
 
   test('are cancelled, and run again', async () => {
-    await using mill = await startMill()
     const { client } = mill
     const first = await client.submit({
       scope: 'graph',
@@ -105,7 +108,6 @@ describe('graphs', () => {
 
 describe('tasks', () => {
   test('are cancelled and deleted, whatever their names', async () => {
-    await using mill = await startMill()
     const { client } = mill
     for (const id of ['a/b', '__proto__', 'ü €?#&=%2F', ' ']) {
       const submitted = await client.submit({ scope: 'graph', tasks: [sleep(id)] })
@@ -125,7 +127,6 @@ describe('tasks', () => {
   })
 
   test('are approved and rejected', async () => {
-    await using mill = await startMill()
     const { client } = mill
     const tasks = [
       { id: 'yes', type: 'approval', params: { message: 'go?' } },
@@ -170,7 +171,6 @@ describe('lists', () => {
 
 describe('logs', () => {
   test('are read whole, from their end, and up to a limit', async () => {
-    await using mill = await startMill()
     const { client } = mill
     writeFileSync(join(mill.directory, 'lines'), 'one\ntwo\nthree ü\n')
     const graph = await client.submit({
@@ -229,9 +229,8 @@ test('a runtime task is followed too', async () => {
 })
 
 test('the address and the token come from the environment', async () => {
-  await using mill = await startMill()
   const script = `import { Taskmill } from ${JSON.stringify(join(import.meta.dir, '../../client/client.ts'))}
-    console.log((await new Taskmill().submit({ tasks: [{ id: 'a', type: 'noop' }] })).accepted)`
+    console.log((await new Taskmill().submit({ tasks: [{ id: 'env', type: 'noop' }] })).accepted)`
   const env = { PATH: process.env.PATH ?? '', SERVICE_URL: `${mill.url}/`, SERVICE_TOKEN: mill.token }
   const child = Bun.spawn([process.execPath, '-e', script], { env, stdout: 'pipe', stderr: 'inherit' })
   expect(await new Response(child.stdout).text()).toBe('1\n')

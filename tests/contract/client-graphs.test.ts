@@ -144,11 +144,6 @@ describe('graph', () => {
     expect(stdout).toMatch(/^when +\{"\$from":".*","path":"\/status","equals":"failed"\}$/m)
     expect(stdout).toMatch(/^error +condition not met: /m)
   })
-
-  test('of an unknown graph is a failure', async () => {
-    const { exitCode, envelope } = await client(['graph', 'nobody'])
-    expect({ exitCode, status: envelope.error?.status_code }).toEqual({ exitCode: 1, status: 404 })
-  })
 })
 
 describe('wait', () => {

@@ -180,19 +180,6 @@ describe('over a restart', () => {
   /** Ends what runs at once, so that it runs again after the restart. */
   const flags = ['--shutdown-timeout', '0s']
 
-  test('what was deleted stays deleted', async () => {
-    using temp = tempDir()
-    const options = { dataDir: join(temp.path, 'data') }
-    await using before = await startControl(options)
-    await before.submit([noop('kept'), noop('deleted')])
-    await before.allEnded()
-    await removed('deleted', before)
-    expect(await before.stop()).toBe(0)
-
-    await using after = await startControl(options)
-    expect((await after.list()).map((task) => task.id)).toEqual(['kept'])
-  })
-
   test('a deleted success still releases its dependents, as if there had been no restart', async () => {
     using temp = tempDir()
     const options = { dataDir: join(temp.path, 'data'), flags }

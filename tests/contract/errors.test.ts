@@ -76,12 +76,6 @@ describe('404', () => {
     expect(response.status).toBe(404)
     expect(await response.json()).toEqual({ error: `not found: ${method} ${path}` })
   })
-
-  test.each(['GET', 'DELETE'])('%s of an unknown id says `task not found` with the id', async (method) => {
-    const response = await control.fetch('/tasks/no-such-id', { method })
-    expect(response.status).toBe(404)
-    expect(await response.json()).toEqual({ error: 'task not found: no-such-id' })
-  })
 })
 
 describe('405', () => {

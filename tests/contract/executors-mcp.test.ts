@@ -244,8 +244,16 @@ describe('GET /mcp/tools, POST /mcp/call, GET /mcp/tasks/{id}', () => {
 })
 
 describe('configured servers', () => {
+  type McpControl = Awaited<ReturnType<typeof startMcpControl>>
+  let mcp: McpControl
+  let both: McpControl
+  beforeAll(async () => {
+    mcp = await startMcpControl({ odd: oddServer() })
+    both = await startMcpControl({ odd: oddServer(), other: oddServer() })
+  })
+  afterAll(() => Promise.all([mcp, both].map((each) => each[Symbol.asyncDispose]())))
+
   test('their tools are listed as <server>/<tool>, and called under that name or by call', async () => {
-    await using mcp = await startMcpControl({ odd: oddServer() })
     const { tools } = (await (await mcp.control.fetch('/mcp/tools')).json()) as McpTools
     expect(tools[0]).toEqual(echoTool as (typeof tools)[0])
     expect(tools.find(({ name }) => name === 'odd/say')).toEqual({
@@ -280,14 +288,12 @@ describe('configured servers', () => {
     ],
     ['say', /^several mcp servers have a tool "say": name one of odd\/say, other\/say$/],
   ])('%s names nothing that could be called', async (name, error) => {
-    await using mcp = await startMcpControl({ odd: oddServer(), other: oddServer() })
-    const task = await mcp.run(name)
+    const task = await both.run(name)
     expect(task.error).toMatch(error)
     expect(task.runtime?.error?.code).toBe('invalid_input')
   })
 
   test('a server that is not configured is warned of', async () => {
-    await using mcp = await startMcpControl({ odd: oddServer() })
     const message = 'unknown mcp server "else" (available: builtin, odd)'
     const named = [
       { id: 'short', type: 'mcp', tool_name: 'else/say' },
@@ -301,12 +307,10 @@ describe('configured servers', () => {
   })
 
   test('arguments must be an object', async () => {
-    await using mcp = await startMcpControl({ odd: oddServer() })
     expect((await mcp.run('odd/say', 'hello')).error).toBe('parse mcp params: arguments: expected object')
   })
 
   test('isError fails the task with the text; the result is kept', async () => {
-    await using mcp = await startMcpControl({ odd: oddServer() })
     const failed = await mcp.run('odd/fail', {}, { retry: 1 })
     expect([failed.status, failed.error, failed.attempt]).toEqual([
       'failed',
@@ -360,7 +364,6 @@ describe('configured servers', () => {
   test.skipIf(process.platform !== 'linux')(
     'a server leaves the last processes of the user to the service',
     async () => {
-      await using mcp = await startMcpControl({ odd: oddServer() })
       const pid = textOf(await mcp.run('odd/pid'))
       const [server, service] = [pid, mcp.control.process.pid].map((each) =>
         processLimitIn(readFileSync(`/proc/${each}/limits`, 'utf8')),
@@ -390,7 +393,6 @@ describe('configured servers', () => {
   })
 
   test('what a server reports is progress of the task', async () => {
-    await using mcp = await startMcpControl({ odd: oddServer() })
     const task = await mcp.run('odd/progress', { message: 'half of it' })
     expect(task.progress).toEqual([
       { timestamp: expect.any(String) as unknown as string, message: 'half of it', data: { progress: 1, total: 2 } },

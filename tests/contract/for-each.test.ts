@@ -74,10 +74,7 @@ describe('a task with for_each', () => {
           all: { $item: '' },
           list: { $from: 'list', path: '/status' },
         },
-        {
-          for_each: { $from: 'list', path: '/result/stdout', as: 'json' },
-          ...after('list'),
-        },
+        { for_each: { $from: 'list', path: '/result/stdout', as: 'json' }, ...after('list') },
       ),
       noop('sum', { $from: 'map', path: '/result/1/echo/message/name' }, after('map')),
     ])

@@ -1,8 +1,14 @@
 /** `Idempotency-Key` of POST /tasks: against the built service, across kills. */
-import { expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { type Control, startControl } from '../support/control.ts'
 import { tempDir } from '../support/temp.ts'
+
+let control: Control
+beforeAll(async () => {
+  control = await startControl()
+})
+afterAll(() => control.dispose())
 
 const graph = (id: string) => ({ tasks: [{ id, type: 'noop' }] })
 
@@ -29,9 +35,8 @@ test('also while it is still being made', async () => {
 })
 
 test('other body: 422', async () => {
-  await using control = await startControl()
-  await post(control, 'one', graph('a'))
-  expect(await post(control, 'one', graph('b'))).toEqual({
+  await post(control, 'other', graph('first'))
+  expect(await post(control, 'other', graph('second'))).toEqual({
     status: 422,
     text: JSON.stringify({ error: 'idempotency key reused with a different body' }),
   })
@@ -61,15 +66,13 @@ test('POST /adapters/actions has keys of its own, and gives its own answer again
 })
 
 test('more than 255 characters: 400', async () => {
-  await using control = await startControl()
-  expect((await post(control, 'k'.repeat(256), graph('a'))).status).toBe(400)
-  expect((await post(control, 'k'.repeat(255), graph('a'))).status).toBe(202)
+  expect((await post(control, 'k'.repeat(256), graph('long'))).status).toBe(400)
+  expect((await post(control, 'k'.repeat(255), graph('long'))).status).toBe(202)
 })
 
 test('only for 202s: a refusal frees the key', async () => {
-  await using control = await startControl()
-  expect((await post(control, 'one', { tasks: [] })).status).toBe(400)
-  expect((await post(control, 'one', graph('a'))).status).toBe(202)
+  expect((await post(control, 'freed', { tasks: [] })).status).toBe(400)
+  expect((await post(control, 'freed', graph('freed'))).status).toBe(202)
 })
 
 test.each([

@@ -1,9 +1,9 @@
 /** Goal: tasks get the parameters of their graph, also after a restart, and no graph runs without one that it needs. */
-import { describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { ErrorResponse } from '../../shared/contract/control.ts'
 import type { SubmitResponse } from '../../shared/contract/submission.ts'
-import { startControl } from '../support/control.ts'
+import { type Control, startControl } from '../support/control.ts'
 import { connectClient } from '../support/mcp-client.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
@@ -24,6 +24,12 @@ test('a task gets the values of parameters, which are not searched for placehold
 })
 
 describe('a graph is refused', () => {
+  let control: Control
+  beforeAll(async () => {
+    control = await startControl()
+  })
+  afterAll(() => control.dispose())
+
   test.each<[string, object, string]>([
     ['without a value', { params: { a: 1, version: null }, tasks: [echo('a', {})] }, 'graph needs parameter version'],
     [
@@ -47,14 +53,12 @@ describe('a graph is refused', () => {
       'invalid JSON: params: expected names of 1 to 63 letters, digits, ".", "_", "/" or "-", got "a b"',
     ],
   ])('%s', async (_, graph, error) => {
-    await using control = await startControl()
     const response = await control.post(graph)
     expect([response.status, ((await response.json()) as ErrorResponse).error]).toEqual([400, error])
     expect(await control.list()).toEqual([])
   })
 
   test('in a tool of an agent, too', async () => {
-    await using control = await startControl()
     await using mcp = await connectClient(control.url)
     const { isError, text } = await mcp.call('submit_graph', { params: { version: null }, tasks: [echo('a', {})] })
     expect([isError, text]).toEqual([true, 'graph needs parameter version'])

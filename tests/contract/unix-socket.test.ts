@@ -38,9 +38,7 @@ async function controlOnSocket(flags: readonly string[] = []) {
 
 async function refused(address: string, dataDir: string): Promise<string> {
   const command = [await builtProgram('taskmill-control'), '--addr', address, '--data-dir', dataDir]
-  const child = Bun.spawn(command, {
-    ...{ env: testEnvironment(), stdin: 'ignore', stdout: 'ignore', stderr: 'pipe' },
-  })
+  const child = Bun.spawn(command, { ...{ env: testEnvironment(), stdin: 'ignore', stdout: 'ignore', stderr: 'pipe' } })
   const stderr = await new Response(child.stderr).text()
   expect(await child.exited).toBe(2)
   return stderr

@@ -138,10 +138,7 @@ test(
     using dir = tempDir()
     const random = randomNumbers(SEED + 5)
     const all = new Map<string, Known>()
-    const options = {
-      dataDir: join(dir.path, 'data'),
-      flags: ['--persist-interval', '20ms', '--max-concurrency', '2'],
-    }
+    const options = { dataDir: join(dir.path, 'data'), flags: ['--persist-interval', '20ms', '--max-concurrency', '2'] }
     for (let round = 0; round < ROUNDS; round++) {
       await using control = await startControl(options)
       const clients = Array.from({ length: 3 }, () => client(control, all, random))

@@ -51,10 +51,7 @@ function startDemo({ terminal, env = {}, script }: RunOptions = {}): Run & Dispo
   const mark = crypto.randomUUID()
   let output = ''
   const decoder = new TextDecoder()
-  const options = {
-    cwd: dir.path,
-    env: testEnvironment({ TMPDIR: temporary, DEMO_RUN: mark, HOME: dir.path, ...env }),
-  }
+  const options = { cwd: dir.path, env: testEnvironment({ TMPDIR: temporary, DEMO_RUN: mark, HOME: dir.path, ...env }) }
   const command = [...(script === undefined ? [] : ['sh', '-c', script, 'sh']), process.execPath, DEMO]
   const child = terminal
     ? Bun.spawn(command, {

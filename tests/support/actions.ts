@@ -89,9 +89,9 @@ const graph = fc
   .map(([tasks, more]) => tasks.map((task, i) => ({ ...more[i], ...task })))
 
 const INPUTS: Readonly<Record<ActionKind, fc.Arbitrary<{ tool_name?: string | null; input?: object | null }>>> = {
-  'os.shell': fc.tuple(name, record({ args: some(texts), dir: some(fc.string()) })).map(([command, more]) => ({
-    input: { command, ...more },
-  })),
+  'os.shell': fc
+    .tuple(name, record({ args: some(texts), dir: some(fc.string()) }))
+    .map(([command, more]) => ({ input: { command, ...more } })),
   'os.file': fc
     .record({ action: fc.constantFrom('read', 'write', 'delete'), path: name, content: some(fc.string()) })
     .map((input) => ({ input })),

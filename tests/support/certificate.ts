@@ -29,8 +29,5 @@ export function testCertificate(directory: string, subject = 'IP:127.0.0.1'): Te
   writeFileSync(file('names'), `subjectAltName=${subject}\n`)
   const signer = ['-CA', authority, '-CAkey', authorityKey, '-CAcreateserial']
   openssl('x509', '-req', '-in', request, ...signer, '-out', certificate, '-days', '2', '-extfile', file('names'))
-  return {
-    tls: { cert: readFileSync(certificate, 'utf8'), key: readFileSync(key, 'utf8') },
-    authorityPath: authority,
-  }
+  return { tls: { cert: readFileSync(certificate, 'utf8'), key: readFileSync(key, 'utf8') }, authorityPath: authority }
 }

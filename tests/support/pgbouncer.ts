@@ -42,10 +42,7 @@ server_login_retry = 1
   for (const path of [temp.path, config, users]) giveToServerUser(path)
   const pooler = Bun.spawn(
     [...asServerUser, Bun.which('pgbouncer', { PATH: `${process.env.PATH}:/usr/sbin` })!, config],
-    {
-      ...{ cwd: '/', env: testEnvironment(), stdin: 'ignore' },
-      ...{ stdout: Bun.file(log), stderr: Bun.file(log) },
-    },
+    { ...{ cwd: '/', env: testEnvironment(), stdin: 'ignore' }, ...{ stdout: Bun.file(log), stderr: Bun.file(log) } },
   )
   const dispose = async () => {
     pooler.kill('SIGKILL')

@@ -129,11 +129,7 @@ describe('a followed graph', () => {
   test('a task that waits names what it waits for, as long as it waits for it', () => {
     const graph = followed([
       ...['a', 'b', 'c', 'd'].map((id) => ({ id })),
-      {
-        id: 'e',
-        depends_on: ['a', 'b', 'c', 'd'],
-        waiting: { reason: 'dependencies', tasks: ['a', 'b', 'c', 'd'] },
-      },
+      { id: 'e', depends_on: ['a', 'b', 'c', 'd'], waiting: { reason: 'dependencies', tasks: ['a', 'b', 'c', 'd'] } },
     ])
     const detail = () => shown(graph)[4]!.detail
     expect(detail()).toBe('after a, b, c and 1 more')

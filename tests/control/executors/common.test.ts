@@ -116,10 +116,7 @@ const CASES: readonly Case[] = [
     ...{ type: 'os', tool: 'http' },
     good: () => ({ url: server.url.href }),
     bad: [{}, { url: 'x' }, { url: 'file:///etc/passwd' }, { url: 'http://x', method: 'BREW' }, { url: 7 }, 'http://x'],
-    lasting: {
-      input: () => ({ url: `${server.url.href}never` }),
-      isUnderWay: () => unanswered > 0,
-    },
+    lasting: { input: () => ({ url: `${server.url.href}never` }), isUnderWay: () => unanswered > 0 },
   },
   {
     ...{ type: 'os', tool: 'dns' },
@@ -134,25 +131,15 @@ const CASES: readonly Case[] = [
     ...{ type: 'os', tool: 'tcp' },
     good: () => ({ address: `127.0.0.1:${server.port}` }),
     bad: [{}, { address: 'x' }, { address: '::1:80' }, { address: 'x:0' }, { address: 'x:1', timeout_ms: 60_001 }, 80],
-    lasting: {
-      input: () => ({ address: full.address, timeout_ms: 60_000 }),
-      isUnderWay: () => true,
-    },
+    lasting: { input: () => ({ address: full.address, timeout_ms: 60_000 }), isUnderWay: () => true },
   },
   {
     ...{ type: 'os', tool: 'sleep' },
     good: () => ({ duration_ms: 1 }),
     bad: [{ duration_ms: -1 }, { duration_ms: 600_001 }, { duration_ms: '1' }, 'long'],
-    lasting: {
-      input: () => ({ duration_ms: 600_000 }),
-      isUnderWay: () => true,
-    },
+    lasting: { input: () => ({ duration_ms: 600_000 }), isUnderWay: () => true },
   },
-  {
-    ...{ type: 'os', tool: 'noop' },
-    good: () => ({ message: 'x' }),
-    bad: [{ message: 7 }, 'x', []],
-  },
+  { ...{ type: 'os', tool: 'noop' }, good: () => ({ message: 'x' }), bad: [{ message: 7 }, 'x', []] },
   {
     ...{ type: 'cli-skills' },
     good: () => ({ command: 'cat', stdin: 'x' }),
@@ -167,10 +154,7 @@ const CASES: readonly Case[] = [
     ...{ type: 'checksum', tool: 'sha256' },
     good: () => ({ path: 'skills/last' }),
     bad: [{}, { path: 7 }, { path: 'x', expected: 'no' }, 'x'],
-    lasting: {
-      input: () => ({ path: 'zeros' }),
-      isUnderWay: () => true,
-    },
+    lasting: { input: () => ({ path: 'zeros' }), isUnderWay: () => true },
   },
 ]
 

@@ -153,9 +153,7 @@ describe('JSON read in steps', () => {
         ),
         expectAsJsonParse,
       ),
-      {
-        numRuns: 1_500,
-      },
+      { numRuns: 1_500 },
     )
   })
 

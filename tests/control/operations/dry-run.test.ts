@@ -212,17 +212,11 @@ describe('a dry run', () => {
       { message: 'task lost cannot depend on itself', task_id: 'lost' },
       { message: 'cycle detected in task graph: x -> y -> x' },
       { message: 'cycle detected in task graph: p -> q -> p' },
-      {
-        message: expect.stringContaining('unknown task type: shel (available: os, test)'),
-        task_id: 'strange',
-      },
+      { message: expect.stringContaining('unknown task type: shel (available: os, test)'), task_id: 'strange' },
       { message: 'unknown field "titel" in graph' },
       { message: 'unknown field "depend_on" in task misspelt (did you mean "depends_on"?)', task_id: 'misspelt' },
       { message: 'unknown field "tries" in task misspelt', task_id: 'misspelt' },
-      {
-        message: 'unknown parameter "duration" of os.sleep in task nap (did you mean "duration_ms"?)',
-        task_id: 'nap',
-      },
+      { message: 'unknown parameter "duration" of os.sleep in task nap (did you mean "duration_ms"?)', task_id: 'nap' },
       { message: 'unknown parameter "loud" of os.sleep in task nap', task_id: 'nap' },
       { message: expect.stringContaining('task already active: busy (in graph '), task_id: 'busy' },
       { message: 'callback.url: expected an address without user and password' },
@@ -298,9 +292,7 @@ describe('a dry run', () => {
     const graphOf = (count: number) =>
       textOf(
         [task('a', { input: { outcomes: ['ok'], more: Array.from({ length: count }, () => ({ $param: 'p' })) } })],
-        {
-          params,
-        },
+        { params },
       )
     const tooLarge =
       'task a: input.more[67]: the values of references and parameters have more than 67108864 bytes together'

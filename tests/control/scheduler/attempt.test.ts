@@ -377,30 +377,6 @@ describe('an attempt of an earlier run that has used up its timeout', () => {
 })
 
 describe('a stop', () => {
-  test.each<[StopReason, object]>([
-    ['cancelled', { kind: 'stopped', result: 'so far' }],
-    ['interrupted', { kind: 'stopped', result: 'so far' }],
-    [
-      'timeout',
-      {
-        kind: 'failure',
-        failure: { code: 'timeout', message: 'task timed out after 60000ms', retryable: true },
-        result: 'so far',
-      },
-    ],
-  ])('with the reason %s leads to its outcome', async (reason, outcome) => {
-    const reasons: unknown[] = []
-    const execute = untilStopped((seen) => {
-      reasons.push(seen)
-      return 'so far'
-    })
-    const attempt = attemptOf(execute, { timeout: 60_000 })
-    const ending = attempt.run()
-    attempt.stop(reason)
-    expect(await ending).toEqual(outcome as Awaited<typeof ending>)
-    expect(reasons).toEqual([reason])
-  })
-
   test('counts for its first reason, whatever comes after it', async () => {
     const reasons: StopReason[] = ['cancelled', 'interrupted', 'timeout']
     for (const first of reasons) {

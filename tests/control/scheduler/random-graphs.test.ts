@@ -72,12 +72,7 @@ type Interference = {
 
 const interferences = (...actions: Interference['action'][]) =>
   fc.array(
-    fc.record({
-      action: fc.constantFrom(...actions),
-      afterStarts: fc.nat(20),
-      pick: fc.nat(),
-      isInside: fc.boolean(),
-    }),
+    fc.record({ action: fc.constantFrom(...actions), afterStarts: fc.nat(20), pick: fc.nat(), isInside: fc.boolean() }),
     { maxLength: 8 },
   )
 

@@ -52,10 +52,7 @@ const randomEnd = fc.option(fc.constantFrom<ApprovalEnd>('approved', 'approved',
   freq: 2,
 })
 
-const randomScript = fc.record({
-  turns: fc.nat(3),
-  outcomes: fc.constantFrom<Script['outcomes']>([], [], ['fail']),
-})
+const randomScript = fc.record({ turns: fc.nat(3), outcomes: fc.constantFrom<Script['outcomes']>([], [], ['fail']) })
 
 /** The test of a condition on the status of a dependency. */
 const randomTest = fc.option(
@@ -380,64 +377,7 @@ describe('a graph with rules', () => {
 
 const bound = (model: GraphModel) => ({ stateOf: (id: string) => model.stateOf(id) }) as GraphModel
 
-const endsOf = (graph: Graph) => graph.tasks.map(({ id, status, rare }) => [id, status, rare.error])
-
 describe('a rule', () => {
-  test('runs a clean-up and a handler after a failure, and nothing else', async () => {
-    const world = new World()
-    const graph = world.submit([
-      task('build', { outcomes: ['fail'] }),
-      task('deploy', {}, after('build')),
-      task('tell', {}, { ...after('deploy'), run_if: 'failed' }),
-      task('clean', {}, { ...after('build', 'deploy'), run_if: 'always' }),
-      task('calm', {}, { ...after('tell'), run_if: 'failed' }),
-      task('next', {}, after('calm')),
-    ])
-    await world.over()
-    expect(endsOf(graph)).toEqual([
-      ['build', 'failed', 'attempt 1 failed'],
-      ['deploy', 'skipped', 'dependency build failed'],
-      ['tell', 'success', undefined],
-      ['clean', 'success', undefined],
-      ['calm', 'skipped', 'no dependency failed'],
-      ['next', 'skipped', 'dependency calm skipped'],
-    ])
-    expect(runSync(graphTotals(graph)).state).toBe('failed')
-  })
-
-  test('lets a graph succeed in spite of a failure, and of tasks that did not have to run', async () => {
-    const world = new World()
-    const graph = world.submit([
-      task('optional', { outcomes: ['fail'] }, { continue_on_error: true }),
-      task('handler', {}, { ...after('optional'), run_if: 'failed' }),
-      task('main', {}, after('optional', 'handler')),
-    ])
-    await world.over()
-    expect(endsOf(graph)).toEqual([
-      ['optional', 'failed', 'attempt 1 failed'],
-      ['handler', 'skipped', 'no dependency failed'],
-      ['main', 'success', undefined],
-    ])
-    expect(runSync(graphTotals(graph)).state).toBe('success')
-  })
-
-  test('runs a clean-up after a cancelled task, and no handler of failures', async () => {
-    const world = new World()
-    const graph = world.submit([
-      task('work', { hangs: true }),
-      task('handler', {}, { ...after('work'), run_if: 'failed' }),
-      task('clean', {}, { ...after('work'), run_if: 'always' }),
-    ])
-    await world.executing(1)
-    void world.scheduler.cancel(taskIn(graph, 'work'))
-    await world.over()
-    expect(endsOf(graph)).toEqual([
-      ['work', 'cancelled', 'task cancelled'],
-      ['handler', 'skipped', 'dependency work cancelled'],
-      ['clean', 'success', undefined],
-    ])
-  })
-
   test('runs no clean-up of a graph that is cancelled, however large', async () => {
     const world = new World()
     const graph = world.submit([

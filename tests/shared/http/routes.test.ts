@@ -99,9 +99,7 @@ const ASKED: readonly Asked[] = [
   ...gets,
   ...gets.flatMap(({ path }) => steps.map((step) => ({ path, headers: { 'x-step': step } }))),
   ...['wait_ms=1', 'wait_ms', 'text=%C3%A4+b&wait_ms=2', 'text=%zz', 'wait_ms=1&wait_ms=2', 'other=1', ''].map(
-    (query) => ({
-      path: `/query?${query}`,
-    }),
+    (query) => ({ path: `/query?${query}` }),
   ),
   ...['state=a&state=b', 'state=a,b', 'state=a'].map((query) => ({ path: `/repeated?${query}` })),
   { path: '/text?other=1' },

@@ -43,8 +43,7 @@ test('an address is its own', async () => {
 })
 
 test.skipIf(!isPossible)('the hosts file, name servers and the search list are asked, in this order', () => {
-  const body = `const server = await startDnsServer({
-      'a.example': { a: [['192.0.2.1', '192.0.2.2']] }, 'hosted.example': { a: [['192.0.2.3']] },
+  const body = `const server = await startDnsServer({ 'a.example': { a: [['192.0.2.1', '192.0.2.2']] }, 'hosted.example': { a: [['192.0.2.3']] },
       'short.corp.example': { a: [['192.0.2.4']] }, 'broken.example': { rcode: 2 } }, 53)
     const names = ['a.example', 'a.example.', 'hosted.example', 'hosted', 'short', 'localhost', 'none.example', 'broken.example']
     const all = {}
@@ -66,8 +65,7 @@ test.skipIf(!isPossible)('the hosts file, name servers and the search list are a
 test.skipIf(!isPossible)(
   'an absolute name is looked up in the hosts file and at name servers, and never with the search list',
   () => {
-    const body = `const server = await startDnsServer({
-      'a.example': { a: [['192.0.2.1']] }, 'hosted.example': { a: [['192.0.2.3']] },
+    const body = `const server = await startDnsServer({ 'a.example': { a: [['192.0.2.1']] }, 'hosted.example': { a: [['192.0.2.3']] },
       'short.corp.example': { a: [['192.0.2.4']] }, 'b.example.corp.example': { a: [['192.0.2.5']] } }, 53)
     const all = {}
     for (const name of ['a.example.', 'HOSTED.example.', 'hosted.', 'short.', 'b.example.', 'localhost.'])

@@ -79,10 +79,7 @@ describe('a process group', () => {
     const script = 'for i in 1 2 3; do echo out$i; echo err$i >&2; done; echo x > /dev/stderr; echo y > /dev/stdout'
     const { stdout, stderr } = await shell(script, { mergeStreams: true }).finished
     const text = 'out1\nerr1\nout2\nerr2\nout3\nerr3\nx\ny\n'
-    expect({ stdout, stderr }).toEqual({
-      stdout: { text, truncated: false },
-      stderr: { text: '', truncated: false },
-    })
+    expect({ stdout, stderr }).toEqual({ stdout: { text, truncated: false }, stderr: { text: '', truncated: false } })
     const cut = await shell('printf abc; printf def >&2', { mergeStreams: true, maxStreamBytes: 4 }).finished
     expect(cut.stdout).toEqual({ text: 'abcd', truncated: true, tail: 'abcdef' })
   })

@@ -148,11 +148,7 @@ describe('a letter', () => {
     expect(valuesOf(['-v']).verbose).toBe(true)
     expect(valuesOf(['-v=false', '--v']).verbose).toBe(true)
     expect(readCommandLine(['-o', 'a', '-o=b', 'c'], {}, { out: text({ letter: 'o', value: 'x', help: '' }) })).toEqual(
-      {
-        values: { out: 'b' },
-        positionals: ['c'],
-        given: new Set(['out'] as const),
-      },
+      { values: { out: 'b' }, positionals: ['c'], given: new Set(['out'] as const) },
     )
   })
 

@@ -102,19 +102,9 @@ describe('a frame', () => {
     expect(coloured.map((line) => Bun.stripANSI(line))).toEqual(renderFrame('title', graph, size, noColours))
   })
 
-  test.each([1, 7, 20, 33, 40, 60, 79, 80, 120, 300])('of %d columns has no longer line', (columns) => {
-    const lines = renderFrame('a title of some length', graph, { columns, rows: 24 }, colours)
-    expect(lines).toHaveLength(9)
-    expect(Math.max(...lines.map((line) => Bun.stringWidth(line)))).toBeLessThanOrEqual(columns)
-  })
-
   test('without room for the time line keeps the duration', () => {
     const [, , first] = renderFrame('title', graph, { columns: 36, rows: 24 }, noColours)
     expect(first).toBe(' ✓ fetch  Does what fet…       1.00s')
-  })
-
-  test.each([1, 2, 3, 4, 5, 7, 8, 9, 20])('of %d rows has no more lines', (rows) => {
-    expect(renderFrame('title', graph, { columns: 80, rows }, noColours).length).toBeLessThanOrEqual(rows)
   })
 
   test('without room for all tasks shows what is at work and what ended last', () => {
