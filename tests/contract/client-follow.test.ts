@@ -95,16 +95,6 @@ describe('run', () => {
     })
   })
 
-  test('exits 0 if what failed was meant to fail', async () => {
-    const { exitCode, envelope } = await client(['run'], {
-      stdin: graphOf(
-        { id: 'a', ...bad, annotations: { expect: 'failed' } },
-        { id: 'b', type: 'noop', depends_on: ['a'] },
-      ),
-    })
-    expect({ exitCode, state: envelope.data?.state }).toEqual({ exitCode: 0, state: 'failed' })
-  })
-
   test('exits 1 if the graph is cancelled meanwhile', async () => {
     const running = client(['run'], { stdin: JSON.stringify({ name: 'to-cancel', tasks: [{ id: 'a', ...sleeping }] }) })
     const [graph] = await until(

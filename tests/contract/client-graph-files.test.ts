@@ -98,14 +98,6 @@ describe('--set', () => {
       valid: true,
     })
   })
-
-  test('of a parameter that is not declared is a usage error', async () => {
-    const { exitCode, envelope } = await client(['submit', '--set', 'wrod=x'], PARAMETERS)
-    expect({ exitCode, message: envelope.error?.message }).toEqual({
-      exitCode: 2,
-      message: 'unknown parameter "wrod" (did you mean "word"?) (the graph declares: word, jobs)',
-    })
-  })
 })
 
 describe('check', () => {

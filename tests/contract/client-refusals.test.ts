@@ -57,11 +57,6 @@ describe('a graph in YAML', () => {
     expect(envelope.data?.errors).toMatchObject([{ message: expected }])
   })
 
-  test('that is none says so', async () => {
-    const path = await file('tasks: [')
-    expect(await messageOf(['run', path])).toBe(`${path}: line 1, column 8: invalid YAML: Unexpected token`)
-  })
-
   test('with steps is told of tasks', async () => {
     const path = await file('steps:\n  - id: a\n    type: noop\ntasks: [{id: b, type: noop}]\n')
     expect(await messageOf(['run', path])).toBe('unknown field "steps" in graph (did you mean "tasks"?)')
@@ -114,10 +109,6 @@ test('a token that is wrong is called wrong, and one that is missing is asked fo
   expect(await said({ SERVICE_TOKEN: 'sesame-43' })).toBe('the token is wrong (correct SERVICE_TOKEN)')
   const needed = 'a token is needed: send Authorization: Bearer <token> (set SERVICE_TOKEN)'
   expect(await said({})).toBe(needed)
-})
-
-test('a time may be a duration before now', async () => {
-  expect((await client(['graphs', '--since', '1h', '--until', '30m'])).exitCode).toBe(0)
 })
 
 test('what the service says of its parameters is told in flags', async () => {

@@ -218,46 +218,6 @@ describe('the state file', () => {
     )
   })
 
-  test('keeps a result that is null', async () => {
-    const store = new TaskStore()
-    const task = acceptGraph(store, [{ id: 'a', type: 'test' }]).tasks[0]!
-    take(store, task, 'start', 1)
-    store.apply({ kind: 'ended', task, at: 2, ending: { status: 'success', result: null } })
-    const after = await writtenAndRead(store)
-    expect(recordsOf(after.store)).toStrictEqual(recordsOf(store))
-  })
-
-  test('is one JSON object, task id to task, in the order of the tasks, for its owner only', async () => {
-    using dir = tempDir()
-    const store = new TaskStore()
-    acceptGraph(store, [
-      { id: '10', type: 'shell', params: { command: 'ls' } },
-      { id: '9', type: 'noop', depends_on: ['10'] },
-    ])
-    const { traceId } = acceptGraph(store, [{ id: '__proto__', type: 'mcp' }])
-    await writeSnapshot(store, dir.path)
-    const text = readFileSync(statePath(dir.path), 'utf8')
-    const entries = Object.entries(JSON.parse(text) as Record<string, TaskRecord>)
-    expect(entries.map(([id, entry]) => [id, entry.id]).toSorted()).toEqual([
-      ['10', '10'],
-      ['9', '9'],
-      ['__proto__', '__proto__'],
-    ])
-    expect(text.indexOf('"10":')).toBeLessThan(text.indexOf('"9":'))
-    expect(entries.find(([id]) => id === '__proto__')?.[1]).toMatchObject({
-      type: 'mcp',
-      trace_id: traceId,
-      status: 'pending',
-    } as object)
-    expect(statSync(statePath(dir.path)).mode & 0o777).toBe(0o600)
-    expect(readdirSync(dir.path)).toEqual(['state.json'])
-    expect((await restart(dir.path)).graphs.flatMap((graph) => graph.tasks.map(({ id }) => id))).toEqual([
-      '10',
-      '9',
-      '__proto__',
-    ])
-  })
-
   test('is empty for an empty store, and absent is as good as empty', async () => {
     using dir = tempDir()
     expect((await recover(dir.path)).graphs).toEqual([])
@@ -370,67 +330,6 @@ describe('a restart', () => {
       { numRuns: 150 },
     )
   }, 120_000)
-
-  test('still knows of a deleted dependency that it succeeded, when another dependent has ended', async () => {
-    const store = new TaskStore()
-    const graph = acceptGraph(store, [
-      { id: 'a', type: 'test' },
-      { id: 'ended', type: 'test', depends_on: ['a'] },
-      { id: 'waiting', type: 'test', depends_on: ['a'] },
-    ])
-    for (const id of ['a', 'ended']) take(store, taskIn(graph, id), 'start', 1)
-    for (const id of ['a', 'ended']) take(store, taskIn(graph, id), 'succeed', 2)
-    store.apply({ kind: 'deleted', task: taskIn(graph, 'a'), at: 3 })
-    const after = await writtenAndRead(store)
-    expect(await runToItsEnd(after.store, after.graphs)).toEqual(['waiting'])
-    expect(after.store.get('waiting')?.rare.error).toBeUndefined()
-  })
-
-  test('skips what waits for a task that was deleted before it ran', async () => {
-    const store = new TaskStore()
-    const graph = acceptGraph(store, [
-      { id: 'a', type: 'test' },
-      { id: 'b', type: 'test', depends_on: ['a'] },
-    ])
-    store.apply({ kind: 'deleted', task: taskIn(graph, 'a'), at: 1 })
-    const after = await writtenAndRead(store)
-    expect(await runToItsEnd(after.store, after.graphs)).toEqual([])
-    expect(after.store.get('b')).toMatchObject({ status: 'skipped', rare: { error: 'dependency a deleted' } })
-  })
-
-  test('passes on what was lost before it could be', async () => {
-    const store = new TaskStore()
-    const graph = acceptGraph(store, [
-      { id: 'a', type: 'test' },
-      { id: 'b', type: 'test', depends_on: ['a'] },
-      { id: 'c', type: 'test', depends_on: ['b'] },
-      { id: 'd', type: 'test' },
-      { id: 'e', type: 'test', depends_on: ['d'] },
-    ])
-    take(store, taskIn(graph, 'a'), 'start', 1)
-    take(store, taskIn(graph, 'a'), 'fail', 2)
-    take(store, taskIn(graph, 'd'), 'start', 1)
-    take(store, taskIn(graph, 'd'), 'request-cancel', 2)
-    const after = await writtenAndRead(store)
-    expect(await runToItsEnd(after.store, after.graphs)).toEqual([])
-    expect([...after.store.visibleTasks()].map(({ rare }) => rare.error)).toEqual([
-      'it failed',
-      'dependency a failed',
-      'dependency b skipped',
-      'task cancelled',
-      'dependency d cancelled',
-    ])
-  })
-
-  test('begins the next attempt under the next number, and an interrupted one uses up no retry', async () => {
-    const store = new TaskStore()
-    const graph = acceptGraph(store, [{ id: 'a', type: 'test', retry: 1 }])
-    take(store, taskIn(graph, 'a'), 'start', 1)
-    const after = await writtenAndRead(store)
-    expect(after.store.get('a')).toMatchObject({ status: 'pending', attempt: 1, usedAttempts: 0 })
-    await runToItsEnd(after.store, after.graphs)
-    expect(after.store.get('a')).toMatchObject({ status: 'success', attempt: 2, usedAttempts: 1 })
-  })
 })
 
 test('a state file whose graphs are not next to each other loads as one whose graphs are', async () => {
@@ -561,17 +460,6 @@ describe('a state file of the older form', () => {
       },
     ]
     expect(recordsOf(store)).toEqual(records)
-  })
-
-  test('goes on from there, and is of the present form once it is written', async () => {
-    using dir = tempDir()
-    copyFileSync(ANCESTOR, statePath(dir.path))
-    const { store, graphs } = await restart(dir.path)
-    expect(await runToItsEnd(store, graphs)).toEqual(['build', 'notify'])
-    expect(store.get('orphan')).toMatchObject({ status: 'skipped', rare: { error: 'dependency gone deleted' } })
-    const after = await writtenAndRead(store)
-    expect(recordsOf(after.store)).toEqual(recordsOf(store))
-    expect(after.graphs.map(({ id }) => id)).toEqual(graphs.map(({ id }) => id))
   })
 })
 
