@@ -23,7 +23,15 @@ import { childOptions } from '../graph/task-options.ts'
 import type { NumberedChange } from './event-rows.ts'
 import { type ChangeRow, changeRow, isChangeRow, type JournaledChange, journaledChange } from './journaled-change.ts'
 import { isNoteRow, type NoteRow } from './notes.ts'
-import { type HandleFields, handleFields, type KeptRare, keep, type StoredTask, type TaskEntry } from './stored-task.ts'
+import {
+  type HandleFields,
+  handleFields,
+  type KeptRare,
+  keep,
+  type StoredTask,
+  type TaskEntry,
+  type Writable,
+} from './stored-task.ts'
 
 /** The state of a task. `continue_on_error` and `record` are only of deleted tasks, whose records are not in the state file. */
 export type JournaledState = Pick<StoredTask, 'id' | 'status'> &
@@ -206,29 +214,30 @@ export function decodeRows(parsed: unknown): JournaledChanges {
 }
 
 function statesOf(row: Row): JournaledState | JournaledState[] {
-  const [graph_ordinal, ids, seqs] = row
-  const state = stateOf(row)
-  if (!Array.isArray(ids) || !Array.isArray(seqs))
-    return { ...state, graph_ordinal, id: ids, seq: seqs } as JournaledState
-  return ids.map((id, i) => ({ ...state, graph_ordinal, id, seq: seqs[i] }) as JournaledState)
+  const [, ids, seqs] = row
+  if (!Array.isArray(ids) || !Array.isArray(seqs)) return stateOf(row, ids as string, seqs as number)
+  return ids.map((id, i) => stateOf(row, id, seqs[i]!))
 }
 
-function stateOf(row: Row): Omit<JournaledState, 'id' | 'seq' | 'graph_ordinal'> {
-  const [, , , status, run_status, attempt, interrupted_attempts, updatedAt, ...more] = row
+function stateOf(row: Row, id: string, seq: number): JournaledState {
+  const [graph_ordinal, , , status, run_status, attempt, interrupted_attempts, updatedAt, ...more] = row
   const [sinceStarted, sinceAttemptStarted, sinceFinished, result, rest] = more
-  const { failure, record, ...kept } = rest ?? (row.length > MIN_ROW_LENGTH ? ({ result } as Rest) : {})
   const time = (since: Ms) => (updatedAt === null || since === null ? undefined : updatedAt - since)
-  return {
-    ...{ status, ...kept },
-    ...(run_status !== null && { run_status, failure }),
-    ...(attempt > 0 && { attempt }),
-    ...(interrupted_attempts > 0 && { interrupted_attempts }),
-    ...(record !== undefined && { record: { ...record, created_at: msOf(record.created_at) } }),
-    updated_at: time(0),
-    started_at: time(sinceStarted),
-    attempt_started_at: time(run_status === null ? sinceStarted : sinceAttemptStarted),
-    finished_at: time(sinceFinished),
-  } as Omit<JournaledState, 'id' | 'seq' | 'graph_ordinal'>
+  const state: Partial<Writable<JournaledState>> = { id, seq, graph_ordinal, status }
+  if (rest !== undefined) {
+    const { failure, record, ...kept } = rest
+    Object.assign(state, kept)
+    if (run_status !== null) state.failure = failure
+    if (record !== undefined) state.record = { ...record, created_at: msOf(record.created_at) }
+  } else if (row.length > MIN_ROW_LENGTH) state.result = result
+  if (run_status !== null) state.run_status = run_status
+  if (attempt > 0) state.attempt = attempt
+  if (interrupted_attempts > 0) state.interrupted_attempts = interrupted_attempts
+  state.updated_at = time(0)
+  state.started_at = time(sinceStarted)
+  state.attempt_started_at = time(run_status === null ? sinceStarted : sinceAttemptStarted)
+  state.finished_at = time(sinceFinished)
+  return state as JournaledState
 }
 
 /** Numbers of the graphs that a payload has states of. Throws if it is invalid. */

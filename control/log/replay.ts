@@ -39,7 +39,7 @@ import type { Mentions } from './mentions.ts'
 import { type NoteRow, Notes } from './notes.ts'
 import type { PackedGraph } from './packs.ts'
 import { ReplayedGraphs, type ToldState } from './replayed-graphs.ts'
-import { isKnownToService, type StoredTask, withStoredWhen } from './stored-task.ts'
+import { isKnownToService, type StoredTask, type Writable, withStoredWhen } from './stored-task.ts'
 
 /** Thrown if the state file was edited: the tasks of a graph are not adjacent, or a task is there twice. */
 class OutOfOrder extends Error {}
@@ -296,10 +296,15 @@ export class Replay {
     const isReplaced = owner !== graph_ordinal && this.#rankOf(owner) > this.#rankOf(graph_ordinal)
     if (!entries.has(id)) {
       const { type, toolName } = normalizeTool(input.type, input.tool_name ?? undefined)
-      const tool = toolName === undefined ? {} : { tool_name: toolName }
-      const entry = { ...inputFields(input), type, ...tool, ...identity, status: 'pending', ...outcomes.get(id) }
-      const removal = { ...(isKnown && { deleted: true }), ...(isReplaced && { replaced: true }) }
-      entries.set(id, { ...entry, ...removal } as StoredTask)
+      const entry: Partial<Writable<StoredTask>> = inputFields(input) as object
+      Object.assign(entry, identity)
+      entry.type = type
+      if (toolName !== undefined) entry.tool_name = toolName
+      entry.status = 'pending'
+      Object.assign(entry, outcomes.get(id))
+      if (isKnown) entry.deleted = true
+      if (isReplaced) entry.replaced = true
+      entries.set(id, entry as StoredTask)
     }
     if (isScoped || isReplaced) return
     if (owner !== graph_ordinal) this.#replace(id) // it took the id over, whatever happened to its own task since
@@ -333,7 +338,7 @@ export class Replay {
   }
 
   #applyState(state: JournaledState): void {
-    const { id, seq, graph_ordinal, record, ...changed } = state
+    const { id, seq, graph_ordinal, record } = state
     if (!state.deleted && isTerminal(state.status)) this.ended.graphs.add(graph_ordinal)
     if (record === undefined && !this.#graphs.has(graph_ordinal)) return
     const entries = this.#entriesOf(graph_ordinal)
@@ -341,8 +346,8 @@ export class Replay {
     const known = entries.get(id) ?? ({ type: 'os', id, deleted: true } as StoredTask)
     if ((known.seq ?? 0) >= seq) return
     // An earlier state, of a segment that a crash kept from being removed, may have made the entry without its record.
-    const entry = { ...known, ...record }
-    entries.set(id, { ...withoutState(entry), ...changed, seq } as StoredTask)
+    const entry = record === undefined ? known : { ...known, ...record }
+    entries.set(id, Object.assign(withoutState(entry), state) as StoredTask)
     if (state.deleted && this.#owners.get(id) === graph_ordinal) this.#owners.delete(id)
   }
 
