@@ -48,10 +48,10 @@ import { MAX_NETWORK_EVENTS } from '../runtime/egress/report.ts'
 import { SPARE_SESSIONS } from '../runtime/egress/task-proxy.ts'
 import { MAX_NOTED_CONNECTIONS } from '../runtime/egress/use-file.ts'
 import { MAX_LISTED } from '../runtime/files/directory-list.ts'
+import { MAX_STOCKED } from '../runtime/files/spare-dirs.ts'
 import { LOOK_TIMEOUT_MS, MAX_LOOKS } from '../runtime/host/path-looks.ts'
 import { MAX_SANDBOX_PATHS } from '../runtime/host/sandbox-paths.ts'
 import { MAX_QUOTAS } from '../runtime/ledger/quotas.ts'
-import { MAX_SPARES, MAX_STOCKED } from '../runtime/store/spare-dirs.ts'
 import { BAR_MS, MAX_BARRED_IDS } from '../runtime/tasks/late-submissions.ts'
 import { MAX_OVERTAKEN } from '../runtime/tasks/waiting-queue.ts'
 import {
@@ -277,8 +277,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Bytes that a task without `disk_bytes` may allocate in its workspace', '`--task-disk-bytes`', 'none', 'The task is ended.', 'contract/runtime-disk-bytes.test.ts', '--task-disk-bytes limits tasks that ask for nothing'],
     ['Processes of the user that are kept for the service (`ulimit -u`)', ...constant('MAX_RESERVED_PROCESSES', count(MAX_RESERVED_PROCESSES)), 'A fork fails.', 'shared/process/process-reserve.test.ts', 'MAX_RESERVED_PROCESSES'],
     ['Time for which a launch is retried', ...runtime('launchRetryMs'), 'The task fails.', 'contract/runtime-machine-full.test.ts', 'is not tried again for longer than --launch-retry-ms'],
-    ['Directories of removed tasks that wait for the next ones', ...constant('MAX_SPARES', count(MAX_SPARES)), 'More are removed.', 'runtime/store/spare-dirs.test.ts', 'MAX_SPARES'],
-    ['Directories that are made ahead for each user of tasks', ...constant('MAX_STOCKED', count(MAX_STOCKED)), 'More are made when a task needs one.', 'runtime/store/spare-dirs.test.ts', 'a few are made ahead, and no more'],
+    ['Directories that are made ahead for tasks', ...constant('MAX_STOCKED', count(MAX_STOCKED)), 'More are made when a task needs one.', 'runtime/files/spare-dirs.test.ts', 'a few are made ahead, and no more'],
     ['Files that a task with outputs keeps', ...runtime('maxKeptFiles'), 'The task fails.', 'contract/runtime-outputs.test.ts', '--max-kept-files'],
     ['Bytes that a task with outputs keeps', ...runtime('maxKeptBytes'), 'The task fails.', 'contract/runtime-outputs.test.ts', '--max-kept-bytes'],
     ['Files and directories of all inputs', ...runtime('maxInputFiles'), 'The task fails.', 'contract/runtime-inputs.long.test.ts', '--max-input-files'],

@@ -73,15 +73,13 @@ export interface TaskDirContent {
   readonly workspaceSubdir: string
 }
 
-/** A supply of used directories. */
+/** A supply of directories. */
 export interface Spares {
   /** Moves a directory with a workspace and empty files to the path of a task. False when there is none. */
   readonly take: (dir: TaskDir) => boolean
-  /** Makes a directory for a task to come, unless enough of them wait. Never throws. */
-  readonly stock: () => void
 }
 
-const NO_SPARES: Spares = { take: () => false, stock: () => {} }
+const NO_SPARES: Spares = { take: () => false }
 
 /** Makes a directory that waits at this path, with all files that each task will have. When that fails nothing of it is left. */
 export function makeSpareDir(dir: TaskDir): void {

@@ -11,7 +11,6 @@ import { taskDir } from '../files/task-dir.ts'
 import { isName, openInWorkspace, type WorkspaceEntry } from '../files/workspace-path.ts'
 import { invalidInput, Refusal } from '../refusal.ts'
 import type { TaskStore } from '../store/task-store.ts'
-import type { FileHolds } from '../tasks/file-holds.ts'
 import { byteRangeOf } from './byte-range.ts'
 import { knownTask, params, section, unknownTask } from './known-task.ts'
 
@@ -22,14 +21,13 @@ export interface FileRoutes {
   readonly store: TaskStore
   /** Absolute. */
   readonly dataDir: string
-  readonly holds: Pick<FileHolds, 'list'>
 }
 
 const BASE = '/api/v1/tasks/:id/files'
 
 const fileHeaders = { 'X-File-Bytes': 'Size of the file.', ETag: 'Changes with the content of the file.' }
 
-export const addFileRoutes = (app: AnyElysia, { store, dataDir, holds }: FileRoutes): AnyElysia => {
+export const addFileRoutes = (app: AnyElysia, { store, dataDir }: FileRoutes): AnyElysia => {
   const lists = new DirectoryLists()
   const answer = async (id: string, request: Request, path: string): Promise<Response | DirectoryListing> => {
     const { task_id } = knownTask(store, id)
@@ -42,7 +40,6 @@ export const addFileRoutes = (app: AnyElysia, { store, dataDir, holds }: FileRou
       app.server?.timeout(request, 0)
       return fileAnswer(entry, request, shown)
     }
-    using _ = holds.list(task_id)
     return await directoryAnswer(lists, entry.fd, shown)
   }
   return app

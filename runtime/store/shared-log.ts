@@ -31,9 +31,6 @@ interface Chunk {
 /** By device and inode: another file may get the same name, but no other file gets an inode that is still open. */
 const openLogs = new Map<string, SharedLog>()
 
-/** Whether somebody reads this file here. */
-export const isLogOpen = (file: Pick<Stats, 'dev' | 'ino'>): boolean => openLogs.has(keyOf(file))
-
 const keyOf = ({ dev, ino }: Pick<Stats, 'dev' | 'ino'>): string => `${dev}-${ino}`
 
 export class SharedLog {

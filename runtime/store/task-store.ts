@@ -20,7 +20,6 @@ import {
   listTasks,
   liveTasks,
   liveTasksWithSecrets,
-  type PlannedTask,
   removeTask,
   requestOf,
   type TaskFilter,
@@ -201,8 +200,8 @@ export class TaskStore {
     return row
   }
 
-  /** Tasks that ended before `ms`, the oldest first. */
-  endedBefore(ms: number, limit: number): PlannedTask[] {
+  /** Ids of tasks that ended before `ms`, the oldest first. */
+  endedBefore(ms: number, limit: number): string[] {
     return endedBefore(this.#db, ms, limit)
   }
 

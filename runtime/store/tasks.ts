@@ -170,16 +170,14 @@ export function listTasks(db: Database, { status, tenant, afterOrdinal, limit }:
     .all(values)
 }
 
-/** The part of a task that decides whether its directory can be used again. */
-export type PlannedTask = Pick<TaskRow, 'task_id' | 'execution_plan'>
-
-/** Tasks that ended before `ms`, the oldest first. */
-export const endedBefore = (db: Database, ms: number, limit: number): PlannedTask[] =>
+/** Ids of tasks that ended before `ms`, the oldest first. */
+export const endedBefore = (db: Database, ms: number, limit: number): string[] =>
   db
-    .query<PlannedTask, [number, number]>(
-      'select task_id, execution_plan from tasks where finished_at < ? order by finished_at limit ?',
+    .query<{ task_id: string }, [number, number]>(
+      'select task_id from tasks where finished_at < ? order by finished_at limit ?',
     )
     .all(ms, limit)
+    .map(({ task_id }) => task_id)
 
 export function removeTask(db: Database, task_id: string): void {
   db.query('delete from tasks where task_id = ?').run(task_id)

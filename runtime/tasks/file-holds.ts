@@ -10,8 +10,6 @@ export interface Copier {
 export class FileHolds {
   /** By the id of the source: who gets its files. */
   readonly #copies = new Map<string, Set<Copier>>()
-  /** How many callers list the workspace of a task right now, by task id. */
-  readonly #lists = new Map<string, number>()
   /** Removals under way, by task id. A new task of that id must not collide with one. */
   readonly #removals = new Map<string, Promise<void>>()
 
@@ -56,22 +54,6 @@ export class FileHolds {
     for (const id of sources) {
       const copiers = this.#copies.get(id)
       if (copiers?.delete(copier) && copiers.size === 0) this.#copies.delete(id)
-    }
-  }
-
-  /** Whether the open workspace of a task may still be read. A removal goes on: what is open stays what it was. */
-  isListed(id: string): boolean {
-    return this.#lists.has(id)
-  }
-
-  list(id: string): Disposable {
-    this.#lists.set(id, (this.#lists.get(id) ?? 0) + 1)
-    return {
-      [Symbol.dispose]: () => {
-        const left = this.#lists.get(id)! - 1
-        if (left > 0) this.#lists.set(id, left)
-        else this.#lists.delete(id)
-      },
     }
   }
 

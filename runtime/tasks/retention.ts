@@ -1,34 +1,23 @@
 /**
  * Removes tasks: those whose retention is over, a few at a time so that no request waits, and those that a caller
- * deletes; also staged bundles that no task has used for some time. The tasks' directories are kept for others directories are kept for other tasks where possible (spare-dirs.ts). Also removes directories without a
- * task, which a crash can leave.
+ * deletes. Also removes staged bundles that no task has used for some time, and directories without a task, which a
+ * crash can leave.
  */
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { messageOf, systemCodeOf } from '../../shared/contract/errors.ts'
-import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import { nextTurn } from '../../shared/process/steps.ts'
 import { removeTree } from '../files/removal.ts'
-import {
-  discardTaskDir,
-  emptyTrash,
-  removeTaskDir,
-  type TaskDir,
-  taskDir,
-  taskDirAt,
-  tasksDir,
-} from '../files/task-dir.ts'
+import { discardTaskDir, emptyTrash, removeTaskDir, taskDir, tasksDir } from '../files/task-dir.ts'
 import { hasLauncher } from '../launch/launcher-files.ts'
 import { Refusal } from '../refusal.ts'
-import type { PlannedTask } from '../store/tasks.ts'
 import type { Context } from './context.ts'
-import { keepsItsFiles } from './task-dir-content.ts'
 
 /** Tasks of one slice, whose rows are removed in one transaction. More would make others wait. */
 const SLICE_TASKS = 50
 
 type RetentionContext = Context<
-  'store' | 'directory' | 'results' | 'holds' | 'staged' | 'spares' | 'settings' | 'dataDir' | 'log',
+  'store' | 'directory' | 'results' | 'holds' | 'staged' | 'spares' | 'dataDir' | 'log',
   'resultRetentionSecs' | 'stagedRetentionSecs' | 'gcIntervalMs'
 >
 
@@ -87,9 +76,8 @@ export class Retention {
     let removed = 0
     while (!this.#isStopped && directory.look() === undefined) {
       const due = store.endedBefore(before, SLICE_TASKS + holds.size)
-      const slice = due.filter(({ task_id }) => !holds.isHeld(task_id)).slice(0, SLICE_TASKS)
-      const ids = slice.map(({ task_id }) => task_id)
-      if (ids.length > 0) await holds.removeDuring(ids, this.#removeSlice(slice))
+      const ids = due.filter((id) => !holds.isHeld(id)).slice(0, SLICE_TASKS)
+      if (ids.length > 0) await holds.removeDuring(ids, this.#removeSlice(ids))
       removed += ids.length
       if (ids.length < SLICE_TASKS) break
       await nextTurn()
@@ -98,13 +86,13 @@ export class Retention {
     return removed
   }
 
-  async #removeSlice(tasks: readonly PlannedTask[]): Promise<void> {
+  async #removeSlice(ids: readonly string[]): Promise<void> {
     // The directory first: while the row exists no other task can take the id, and with it the directory.
-    for (const task of tasks) {
-      await this.#removeDirectory(task)
+    for (const id of ids) {
+      await this.#removeDirectory(id)
       await nextTurn()
     }
-    await this.#context.store.remove(tasks.map(({ task_id }) => task_id))
+    await this.#context.store.remove(ids)
   }
 
   /**
@@ -140,13 +128,12 @@ export class Retention {
       }),
     )
     log.info('task deleted', { trace_id: traceId, task_id: taskId })
-    if (trash !== undefined) await this.#removeTrash(row, trash)
+    if (trash !== undefined) await this.#removeTrash(taskId, trash)
   }
 
-  async #removeTrash(row: PlannedTask, path: string): Promise<void> {
-    const taskId = row.task_id
+  async #removeTrash(taskId: string, path: string): Promise<void> {
     try {
-      if (!(await this.#isKept(row, taskDirAt(path)))) await removeTree(path)
+      await removeTree(path)
     } catch (error) {
       const cause = messageOf(error)
       this.#context.log.warn('cannot remove the files of a deleted task before the next start', {
@@ -157,26 +144,15 @@ export class Retention {
   }
 
   /** A directory that cannot be removed is moved aside until the next start, so that the others still go. */
-  async #removeDirectory(task: PlannedTask): Promise<void> {
+  async #removeDirectory(id: string): Promise<void> {
     const { results, dataDir, log } = this.#context
-    const id = task.task_id
-    const dir = taskDir(dataDir, id)
     results.drop(id)
     try {
-      if (!(await this.#isKept(task, dir))) await removeTaskDir(dir)
+      await removeTaskDir(taskDir(dataDir, id))
     } catch (error) {
       log.warn('cannot remove the directory of a task', { task_id: id, cause: messageOf(error) })
       this.#putAside(id)
     }
-  }
-
-  /** Whether the directory waits for another task now. */
-  async #isKept({ task_id, execution_plan }: PlannedTask, dir: TaskDir): Promise<boolean> {
-    const { spares, holds, settings } = this.#context
-    const plan = JSON.parse(execution_plan) as ExecutionPlan
-    if (!keepsItsFiles(plan, settings.sandbox.exposed) || holds.isListed(task_id) || hasLauncher(dir.task_dir, true))
-      return false
-    return await spares.keep(dir)
   }
 
   /** The new path of the directory. Undefined where it cannot be moved, or is gone. */

@@ -1,5 +1,4 @@
-/** The initial content of a task directory, and whether it may serve another task. Pure. */
-import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
+/** The initial content of a task directory. Pure. */
 import { hiddenEnv } from '../../shared/process/hidden-env.ts'
 import type { TaskRequest } from '../../shared/request/validate.ts'
 import type { TaskDirContent } from '../files/task-dir.ts'
@@ -16,14 +15,3 @@ function withoutSecrets(request: TaskRequest, text: string): string {
   if (Object.keys(execution.env).length === 0) return text
   return JSON.stringify({ ...request, execution: { ...execution, env: hiddenEnv(execution.env) } })
 }
-
-/**
- * Whether no process outside of a task can have got an open file of it. The process profile promises nothing of that kind:
- * its tasks reach each other's files in any case. A sandbox hands files on only through a socket that others see, too.
- */
-export const keepsItsFiles = (
-  { effective_sandbox: { profile, namespaces, chroot } }: ExecutionPlan,
-  exposed: readonly string[],
-): boolean =>
-  profile === 'process' ||
-  (namespaces?.mount === true && namespaces.pid && namespaces.net && !chroot && exposed.length === 0)

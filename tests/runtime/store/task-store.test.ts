@@ -233,7 +233,7 @@ test('what is kept no longer is the oldest that ended, and goes without a trace'
   for (const id of ['a', 'b', 'c']) await accept(id)
   await end(store.liveTask('b')!, { finished_at: 100 })
   await end(store.liveTask('a')!, { finished_at: 200 })
-  const idsBefore = (ms: number) => store.endedBefore(ms, 10).map(({ task_id }) => task_id)
+  const idsBefore = (ms: number) => store.endedBefore(ms, 10)
   expect(idsBefore(300)).toEqual(['b', 'a'])
   expect(idsBefore(150)).toEqual(['b'])
   await store.remove(['b'])

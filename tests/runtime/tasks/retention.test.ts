@@ -4,14 +4,13 @@
  */
 import { expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
+import { SpareDirs } from '../../../runtime/files/spare-dirs.ts'
 import { StagedFiles } from '../../../runtime/files/staged-files.ts'
 import { makeTaskDir, taskDir } from '../../../runtime/files/task-dir.ts'
-import { SpareDirs } from '../../../runtime/store/spare-dirs.ts'
 import { FileHolds } from '../../../runtime/tasks/file-holds.ts'
 import { ResultFiles } from '../../../runtime/tasks/result-files.ts'
 import { Retention } from '../../../runtime/tasks/retention.ts'
 import { silentLog } from '../../../shared/logs/log.ts'
-import { hostWithout } from '../../support/capabilities.ts'
 import { HELD } from '../../support/held.ts'
 import { storedTasks } from '../../support/stored-tasks.ts'
 import { until } from '../../support/until.ts'
@@ -23,10 +22,6 @@ function retentionOf({ store, path: dataDir }: ReturnType<typeof storedTasks>, h
   const retention = new Retention({
     ...{ store, dataDir, results, holds, directory: HELD, log: silentLog() },
     spares: new SpareDirs(dataDir),
-    settings: {
-      ...{ graceMs: 1, maxOutputBytes: 1, baseEnvironment: {} },
-      sandbox: { capabilities: hostWithout(), masks: [], exposed: [] },
-    },
     staged: new StagedFiles({
       ...{ dataDir, directory: HELD, needed: () => new Set<string>() },
       limits: { bundle: 0, all: 0 },
