@@ -41,7 +41,6 @@ import { refuseDatabaseDirectory } from './log/database-mark.ts'
 import { EmbeddedKeeper } from './log/embedded-keeper.ts'
 import { EventNumbers } from './log/event-numbers.ts'
 import type { Keeper } from './log/keeper.ts'
-import { OrphanFile } from './log/orphan-file.ts'
 import { POOL_FILE, PoolFile } from './log/pool-file.ts'
 import { databaseAddresses, openDatabaseFile } from './log/postgres/database-addresses.ts'
 import type { DatabaseUrl } from './log/postgres/database-url.ts'
@@ -110,21 +109,16 @@ export async function buildParts(config: ControlConfig, host: Host): Promise<{ p
   let keeper: Keeper | undefined // nothing is sent before there is one
   const kept: Kept = (purpose) => keeper!.kept(purpose)
   const runtime = runtimeParts(config, { token: access.token, kept }, host)
-  if (databaseUrls.length === 0) {
-    runtime.pool.keepIn(new PoolFile(config.dataDir))
-    runtime.orphans.keepIn(new OrphanFile({ dataDir: config.dataDir, log: host.log }))
-  }
+  if (databaseUrls.length === 0) runtime.pool.keepIn(new PoolFile(config.dataDir))
   executors.register(runtime.executor)
   const serviceId = serviceIdOf(config.dataDir)
   const { storage, earlierRun } =
     databaseUrls.length > 0
       ? await sharedStorage(config, { urls: databaseUrls, access, lockId: lockIdOf(lockFd) }, host)
       : await embeddedStorage(config, host)
-  if (storage.shared !== undefined) {
-    runtime.pool.keepIn(storage.shared.runtimes.pool)
-    runtime.orphans.keepIn(storage.shared.runtimes.orphans)
-  }
+  if (storage.shared !== undefined) runtime.pool.keepIn(storage.shared.runtimes.pool)
   keeper = storage.keeper
+  runtime.orphans.keepIn(keeper.orphans)
   storage.store.onForgotten = (task) => executors.get(task.type)?.forget?.(task)
   const callbacks = new Callbacks({
     ...{ store: storage.store, keeper: storage.keeper, log: host.log },

@@ -13,6 +13,7 @@ import type { StoredFanOut } from './journaled-fan-out.ts'
 import type { SubmissionExtras } from './journaled-graph.ts'
 import type { Keeper, OtherReplicas, Purpose } from './keeper.ts'
 import type { Delivery, KeptCallbacks, StoredCallbacks } from './kept-callbacks.ts'
+import { KeptOrphans, type Orphan } from './kept-orphans.ts'
 import { noOwner } from './no-owner.ts'
 import type { Notes } from './notes.ts'
 import { Persistence } from './persistence.ts'
@@ -37,6 +38,7 @@ export class EmbeddedKeeper implements Keeper {
   readonly results: ResultFiles
   readonly keys: IdempotencyKeys
   readonly callbacks: KeptCallbacks
+  readonly orphans: KeptOrphans
   readonly events: EventFeed
   readonly history: EventHistory
   readonly numbers: EventNumbers
@@ -71,6 +73,10 @@ export class EmbeddedKeeper implements Keeper {
         this.#persistence.flush() // a kill repeats no delivery that was logged
       },
     }
+    this.orphans = new KeptOrphans(
+      ({ id, orphan }) => this.#persistence.note([null, 'orphan', id, orphan ?? null]),
+      notes.of('orphan') as ReadonlyMap<string, Orphan>,
+    )
     this.#persistence = new Persistence({ ...parts, reserve: new DiskReserve(dataDir) }, recovered)
     for (const numbered of unnumbered) this.#persistence.noteNumbered(numbered(store.nextSeq(), Date.now()))
   }

@@ -19,6 +19,7 @@ import type { IdempotencyKeys } from './idempotency.ts'
 import type { StoredFanOut } from './journaled-fan-out.ts'
 import type { SubmissionExtras } from './journaled-graph.ts'
 import type { KeptCallbacks } from './kept-callbacks.ts'
+import type { OrphanKeeper } from './kept-orphans.ts'
 import type { NumberBlocks } from './number-blocks.ts'
 
 /**
@@ -35,6 +36,7 @@ export interface Keeper extends KeptEvents {
   readonly results: KeptResults
   readonly keys: KeptKeys
   readonly callbacks: KeptCallbacks
+  readonly orphans: OrphanKeeper
   /** This service among those that share a database; absent without one. */
   readonly replica?: ReplicaView
   /** The other ones. Without a database, there are none. */

@@ -6,8 +6,11 @@
  * Each pack has all notes: only those of the newest pack count.
  */
 
-/** - `callback`: a `Delivery` that waits, or the id of the graph of one that is over */
-export type NoteKind = 'callback'
+/**
+ * - `callback`: a `Delivery` that waits, or the id of the graph of one that is over
+ * - `orphan`: an `Orphan`
+ */
+export type NoteKind = 'callback' | 'orphan'
 
 /** The first element is null: in other rows it is a number. A note with the value null is gone. */
 export type NoteRow = readonly [nothing: null, kind: NoteKind, key: string, value: unknown]

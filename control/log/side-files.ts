@@ -1,16 +1,21 @@
 /** Files of earlier formats whose content is in the notes (`notes.ts`) of later ones. */
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { messageOf, UsageError } from '../../shared/contract/errors.ts'
 import { isObject, jsonOrUndefined } from '../../shared/text/json.ts'
 import { isDelivery } from './kept-callbacks.ts'
+import { isOrphan, type Orphan } from './kept-orphans.ts'
 import type { Notes } from './notes.ts'
 
 /** JSON lines, of which a kill may have torn one: callbacks that wait for delivery, and ids of those that are over. */
 const CALLBACKS_FILE = 'callbacks.jsonl'
 
-export const sideFiles = (dataDir: string): string[] => [CALLBACKS_FILE].map((name) => join(dataDir, name))
+export const ORPHANS_FILE = 'orphans.json'
 
-/** Adds what the files hold to the notes. */
+export const sideFiles = (dataDir: string): string[] =>
+  [CALLBACKS_FILE, ORPHANS_FILE].map((name) => join(dataDir, name))
+
+/** Adds what the files hold to the notes. Throws `UsageError` if one is unreadable. */
 export function readSideFiles(dataDir: string, notes: Notes): void {
   const path = join(dataDir, CALLBACKS_FILE)
   for (const line of existsSync(path) ? readFileSync(path, 'utf8').split('\n') : []) {
@@ -18,6 +23,23 @@ export function readSideFiles(dataDir: string, notes: Notes): void {
     if (isDelivery(entry)) notes.apply([null, 'callback', entry.id, entry])
     else if (isObject(entry) && typeof entry.over === 'string' && typeof entry.graphId === 'string')
       notes.apply([null, 'callback', entry.over, entry.graphId])
+  }
+  for (const orphan of readOrphans(join(dataDir, ORPHANS_FILE))) notes.apply([null, 'orphan', orphan.handle_id, orphan])
+}
+
+/** None if there is no file. Throws `UsageError` if it is unreadable. */
+export function readOrphans(path: string): Orphan[] {
+  if (!existsSync(path)) return []
+  try {
+    const { orphans } = JSON.parse(readFileSync(path, 'utf8')) as { orphans: Orphan[] }
+    if (!orphans.every(isOrphan)) {
+      throw new Error('it does not hold what it should')
+    }
+    return orphans
+  } catch (error) {
+    throw new UsageError(
+      `cannot read ${path}: ${messageOf(error)}; it names tasks that are to be ended in the runtime service (repair it, or remove it if none of them runs any more)`,
+    )
   }
 }
 

@@ -8,7 +8,6 @@
  * and nothing is left: no reservation, no orphan, no process.
  */
 import { expect, test } from 'bun:test'
-import { existsSync, readFileSync } from 'node:fs'
 import { systemCodeOf } from '../../shared/contract/errors.ts'
 import { hasEnded } from '../../shared/contract/runtime-status.ts'
 import type { SubmitResponse } from '../../shared/contract/submission.ts'
@@ -18,6 +17,7 @@ import type { Control } from '../support/control.ts'
 import { freePort } from '../support/free-port.ts'
 import { lossyLink } from '../support/lossy-link.ts'
 import { mixedGraph, type PlannedTask } from '../support/mixed-graph.ts'
+import { countNotes } from '../support/notes.ts'
 import { Pair, type PairOptions } from '../support/pair.ts'
 import { type Random, randomNumbers, roundsOf, SEED } from '../support/random.ts'
 import { noProcessesOf } from '../support/task-processes.ts'
@@ -228,8 +228,8 @@ class Trial {
     const { reserved } = await runtime.resources()
     expect(reserved).toEqual({ task_slots: 0, memory_bytes: 0, pids: 0 })
     await until(
-      () => orphansIn(control.dataDir),
-      (orphans) => orphans.length === 0,
+      () => countNotes(control.dataDir, 'orphan'),
+      (orphans) => orphans === 0,
       { patienceMs: REST_MS },
     )
     await this.#pair.stopControl('SIGTERM')
@@ -253,11 +253,6 @@ class Trial {
 }
 
 const twice = (all: readonly string[]): string[] => all.filter((one, i) => all.indexOf(one) !== i)
-
-function orphansIn(dataDir: string): object[] {
-  const path = `${dataDir}/orphans.json`
-  return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as { orphans: object[] }).orphans : []
-}
 
 interface Circumstances {
   readonly options: PairOptions

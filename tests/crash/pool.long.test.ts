@@ -7,8 +7,7 @@
  * and the runtime services tell the same, and nothing stays reserved.
  */
 import { test } from 'bun:test'
-import { join } from 'node:path'
-import { ORPHANS_FILE, readOrphans } from '../../control/log/orphan-file.ts'
+import { countNotes } from '../support/notes.ts'
 import { PatientClient } from '../support/patient-client.ts'
 import { type Random, randomNumbers, roundsOf, SEED } from '../support/random.ts'
 import { StartedPool } from '../support/runtime-pool.ts'
@@ -70,7 +69,7 @@ async function killAndCheck(rounds: number, random: Random): Promise<void> {
     {
       ...{ control, placements: PLACEMENTS, runtimes: () => NAMES.map((name) => pool.runtime(name)) },
       ...{ file: (name) => pool.file(name), lines: (name) => pool.lines(name) },
-      orphans: async () => readOrphans(join(pool.control.dataDir, ORPHANS_FILE)).length,
+      orphans: () => countNotes(pool.control.dataDir, 'orphan'),
     },
     random,
   )

@@ -205,6 +205,24 @@ export function describeKeeper(name: string, newPlace: () => Promise<KeeperPlace
       }
     })
 
+    test('finds the orphans that have not been removed', async () => {
+      await using place = await newPlace()
+      const open = await place.open()
+      const orphan = (handle_id: string) => ({ handle_id, is_taken: true, since: 1, owner: 'é', runtime: 'a' })
+      const over = orphan('over')
+      for (const each of [over, orphan('left'), orphan('twice')]) open.keeper.orphans.add(each)
+      const twice = { ...orphan('twice'), since: 2 }
+      open.keeper.orphans.add(twice)
+      open.keeper.orphans.remove([over, orphan('twice')]) // another one of that name
+      for (let starts = 0; starts < 2; starts++) {
+        await open.keeper.kept('promise')
+        await place.kill()
+        const { keeper } = await place.open()
+        const found = [...keeper.orphans.found].sort((a, b) => (a.handle_id < b.handle_id ? -1 : 1))
+        expect(found).toEqual([orphan('left'), twice])
+      }
+    })
+
     test('finds nothing of a deleted graph', async () => {
       await using place = await newPlace()
       const open = await place.open()

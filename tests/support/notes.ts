@@ -2,7 +2,9 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { decodeSegment, FrameBuffer } from '../../control/log/journal-format.ts'
-import { isNoteRow, type NoteRow } from '../../control/log/notes.ts'
+import { isNoteRow, type NoteKind, type NoteRow } from '../../control/log/notes.ts'
+import { recover } from '../../control/log/recovery.ts'
+import { isStateFile, liveCopy } from './durable-store.ts'
 
 const framesIn = (path: string) => {
   const segment = decodeSegment(new Uint8Array(readFileSync(path)))
@@ -25,6 +27,12 @@ export function notesIn(dataDir: string): NoteRow[] {
   } catch {
     return []
   }
+}
+
+/** How many notes a start would find now. */
+export async function countNotes(dataDir: string, kind: NoteKind): Promise<number> {
+  using copy = liveCopy([dataDir], isStateFile)
+  return (await recover(copy.path)).notes.of(kind).size
 }
 
 /** Removes all notes from the log of a service that does not run, as if it had been killed before it wrote them. */

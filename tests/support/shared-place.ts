@@ -37,6 +37,7 @@ export async function openShared(url: string, { leaseMs = 10_000 } = {}): Promis
   const keeper = new SharedKeeper({ rows, store, history, ...options, log })
   keeper.onLost((why) => void lost.push(why))
   const recovered = await keeper.recover()
+  await keeper.orphans.look()
   const end = async () => {
     await keeper.abandon()
     await history.close()

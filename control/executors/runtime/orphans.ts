@@ -9,7 +9,7 @@ import { DEFAULT_RUNTIME } from '../../../shared/contract/runtime-names.ts'
 import type { CallFailed } from '../../../shared/http/client.ts'
 import type { Log } from '../../../shared/logs/log.ts'
 import { newTraceId } from '../../../shared/logs/trace.ts'
-import type { Orphan, OrphanKeeper } from '../../log/orphan-file.ts'
+import type { Orphan, OrphanKeeper } from '../../log/kept-orphans.ts'
 import { type Outcome, RetryQueue } from './retry-queue.ts'
 import { isAway, type RuntimeService, SUBMISSION_LEASE_MS } from './service.ts'
 

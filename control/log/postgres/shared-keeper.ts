@@ -24,6 +24,7 @@ import { OwnAddress } from './own-address.ts'
 import { PastEvents } from './past-events.ts'
 import { SharedHistory } from './shared-history.ts'
 import { SharedKeys } from './shared-keys.ts'
+import type { SharedOrphans } from './shared-orphans.ts'
 import { SharedResults } from './shared-results.ts'
 import type { SharedRows } from './shared-rows.ts'
 import { SharedRuntimes } from './shared-runtimes.ts'
@@ -176,6 +177,10 @@ export class SharedKeeper implements Keeper {
   /** What limits the tasks of all replicas. */
   get room(): SharedRoom {
     return this.#rows.storedTasks
+  }
+
+  get orphans(): SharedOrphans {
+    return this.runtimes.orphans
   }
 
   get replica(): ReplicaView {

@@ -6,12 +6,12 @@
  * Living replicas take over the rows of dead ones.
  */
 import type { Log } from '../../../shared/logs/log.ts'
-import { isOrphan, type Orphan, type OrphanKeeper } from '../orphan-file.ts'
+import { isOrphan, KeptOrphans, type Orphan, type OrphanState } from '../kept-orphans.ts'
 import type { Database } from './database.ts'
 import { type JsonRow, readable } from './readable-rows.ts'
 import type { ReplicaRows } from './replica-rows.ts'
 import { SCHEMA } from './schema-name.ts'
-import type { AddParameter, OrphanState } from './turn-writes.ts'
+import type { AddParameter } from './turn-writes.ts'
 
 /** Orphans that are taken over with one statement. */
 const PORTION = 1_000
@@ -24,33 +24,14 @@ export interface SharedOrphansOptions {
   readonly write: (orphan: OrphanState) => void
 }
 
-export class SharedOrphans implements OrphanKeeper {
+export class SharedOrphans extends KeptOrphans {
   readonly #options: SharedOrphansOptions
-  readonly #orphans = new Map<string, Orphan>()
   /** Whether orphans may have been taken over by a statement whose answer was lost. */
   #isUncertain = false
-  onFound: (orphans: readonly Orphan[]) => void = () => {}
 
   constructor(options: SharedOrphansOptions) {
+    super(options.write)
     this.#options = options
-  }
-
-  get found(): readonly Orphan[] {
-    return [...this.#orphans.values()]
-  }
-
-  add(orphan: Orphan): void {
-    this.#orphans.set(orphan.handle_id, orphan)
-    this.#options.write({ id: orphan.handle_id, orphan })
-  }
-
-  remove(orphans: readonly Orphan[]): void {
-    for (const orphan of orphans) {
-      const { handle_id: id } = orphan
-      if (this.#orphans.get(id) !== orphan) continue
-      this.#orphans.delete(id)
-      this.#options.write({ id, orphan: undefined })
-    }
   }
 
   /** Takes over orphans of dead replicas. Returns their number. */
@@ -60,8 +41,8 @@ export class SharedOrphans implements OrphanKeeper {
     const taken = await takeOrphans(this.#options)
     const own = isUncertain ? await ownOrphans(this.#options) : taken
     this.#isUncertain = false
-    const found = own.filter(({ handle_id }) => !this.#orphans.has(handle_id))
-    for (const orphan of found) this.#orphans.set(orphan.handle_id, orphan)
+    const found = own.filter(({ handle_id }) => !this.orphans.has(handle_id))
+    for (const orphan of found) this.orphans.set(orphan.handle_id, orphan)
     if (found.length > 0) this.onFound(found)
     return taken.length
   }

@@ -7,7 +7,7 @@
 
 import type { KeptKey, SentKey } from '../idempotency.ts'
 import type { CallbackState } from '../kept-callbacks.ts'
-import type { Orphan } from '../orphan-file.ts'
+import type { OrphanState } from '../kept-orphans.ts'
 
 /** A graph that is submitted. */
 export interface NewGraph {
@@ -39,13 +39,6 @@ export interface NewFrame {
   /** In the first frame with `ends`: when the graph ended (milliseconds since 1970), and its tasks. */
   readonly endedAt?: number
   readonly tasks?: number
-}
-
-/** An attempt that this replica is to end, or one that is over. */
-export interface OrphanState {
-  readonly id: string
-  /** Undefined once it was ended or given up. */
-  readonly orphan: Orphan | undefined
 }
 
 /** A graph was removed, with its frames. */

@@ -9,7 +9,8 @@ import { type EventRow, eventRows, type NumberedChange, rangeOf } from '../event
 import type { KeptKey } from '../idempotency.ts'
 import { encodeStates, groupsOf, type StateGroup } from '../journaled-state.ts'
 import type { CallbackState } from '../kept-callbacks.ts'
-import type { NewFrame, NewGraph, OrphanState, Removal, TurnWrites } from './turn-writes.ts'
+import type { OrphanState } from '../kept-orphans.ts'
+import type { NewFrame, NewGraph, Removal, TurnWrites } from './turn-writes.ts'
 
 /** Maximum tasks that are encoded together. More would block the event loop. */
 const MAX_ENCODED = 2_048

@@ -443,9 +443,4 @@ export const controlLogEvents = {
     when: 'The kill is repeated; the line comes again with another cause only.',
     fields: { ...CAUSE, handle_id },
   },
-  'cannot note which tasks are to be ended in the runtime service': {
-    level: 'error',
-    when: 'orphans.json cannot be written. After a crash the tasks run to their own end.',
-    fields: CAUSE,
-  },
 } as const satisfies LogEvents

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { Notes } from '../../../control/log/notes.ts'
 import { recover } from '../../../control/log/recovery.ts'
+import { sideFiles } from '../../../control/log/side-files.ts'
 import { crashedCopy, durableStore, isStateFile, liveCopy } from '../../support/durable-store.ts'
 import { openEmbedded } from '../../support/embedded-keeper.ts'
 import { acceptGraph } from '../../support/graph.ts'
@@ -74,6 +75,8 @@ describe.each([1, 2])('files of format %d', (format) => {
       JSON.stringify(line),
     )
     writeFileSync(path('callbacks.jsonl'), `${lines.join('\n')}\n{"id":"to`)
+    const orphan = { handle_id: 'o', is_taken: true, since: 1 }
+    writeFileSync(path('orphans.json'), JSON.stringify({ orphans: [orphan, { ...orphan, handle_id: 'over' }] }))
     if (format > 1) writeFileSync(path('format.json'), JSON.stringify({ format, written_by: '0.1.0' }))
     const { store, keeper } = await openEmbedded(dir.path)
     const { waiting, over } = keeper.callbacks.found
@@ -82,11 +85,12 @@ describe.each([1, 2])('files of format %d', (format) => {
     acceptGraph(store, [{ id: 'a', type: 'noop' }])
     keeper.callbacks.keep({ id: 'new', graphId: 'g', delivery: delivery('new') })
     keeper.callbacks.keep({ id: 'old', graphId: 'g', delivery: undefined })
+    keeper.orphans.remove(keeper.orphans.found.slice(1))
+    await keeper.kept('act')
     using begun = liveCopy([dir.path])
     const mark = readFileSync(path('format.json', begun.path), 'utf8')
     expect(JSON.parse(mark)).toMatchObject({ format: 3, from: format })
     await keeper.stop()
-    expect(existsSync(path('callbacks.jsonl'))).toBe(false)
     using ended = liveCopy([dir.path])
     using raised = liveCopy([begun.path, dir.path])
     using packed = liveCopy([begun.path, dir.path])
@@ -95,8 +99,9 @@ describe.each([1, 2])('files of format %d', (format) => {
       for (const start of ['first', 'second']) {
         const again = await openEmbedded(at)
         expect([start, ...again.keeper.callbacks.found.waiting.keys()]).toEqual([start, 'new'])
+        expect(again.keeper.orphans.found).toEqual([orphan])
         await again.keeper.stop()
-        expect([existsSync(path('callbacks.jsonl', at)), existsSync(path('state.json', at))]).toEqual([false, true])
+        expect(sideFiles(at).filter((file) => existsSync(file))).toEqual([])
       }
     }
   })

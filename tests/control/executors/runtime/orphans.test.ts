@@ -1,20 +1,17 @@
 /**
  * Goal: what nobody waits for is ended as soon as that can be done.
- * Method: orphans of their own in a directory of their own, and a server that stands for the runtime service.
+ * Method: orphans of their own, and a server that stands for the runtime service.
  */
 import { expect, test } from 'bun:test'
 import { Orphans } from '../../../../control/executors/runtime/orphans.ts'
 import { RuntimeService } from '../../../../control/executors/runtime/service.ts'
-import { type Orphan, OrphanFile, type OrphanKeeper } from '../../../../control/log/orphan-file.ts'
+import { KeptOrphans, type OrphanKeeper, type OrphanState } from '../../../../control/log/kept-orphans.ts'
 import { CallFailed } from '../../../../shared/http/client.ts'
 import { memoryLog } from '../../../support/memory-log.ts'
-import { watchSyncs } from '../../../support/syncs.ts'
-import { tempDir } from '../../../support/temp.ts'
 import { until } from '../../../support/until.ts'
 
 /** What `answer` gives for the kill of an orphan is its status. */
 function killsAnsweredBy(answer: (id: string) => number) {
-  const dir = tempDir()
   const kills: string[] = []
   const server = Bun.serve({
     hostname: '127.0.0.1',
@@ -29,28 +26,21 @@ function killsAnsweredBy(answer: (id: string) => number) {
   const service = new RuntimeService({ url: server.url.href, token: undefined, kept: () => undefined })
   const { log, lines } = memoryLog()
   const orphans = new Orphans({ find: () => service, log })
-  orphans.keepIn(new OrphanFile({ dataDir: dir.path, log }))
+  const written: OrphanState[] = []
+  const kept = new KeptOrphans((orphan) => void written.push(orphan))
+  orphans.keepIn(kept)
   return {
     kills,
     lines,
     add: (handle_id: string) => orphans.add({ handle_id, is_taken: true, since: Date.now() }),
-    /** None where there is no file. */
-    onDisk: async (): Promise<string[]> => {
-      const file = Bun.file(`${dir.path}/orphans.json`)
-      if (!(await file.exists())) return []
-      return (await file.json()).orphans.map((orphan: Orphan) => orphan.handle_id)
-    },
-    /** No orphan is left, on disk. */
+    written,
     allEnded: (patienceMs?: number) =>
       until(
-        () => Bun.file(`${dir.path}/orphans.json`).json(),
-        (file) => file.orphans.length === 0,
+        () => kept.found,
+        ({ length }) => length === 0,
         { ...(patienceMs !== undefined && { patienceMs }) },
       ),
-    async [Symbol.asyncDispose]() {
-      await server.stop(true)
-      dir[Symbol.dispose]()
-    },
+    [Symbol.asyncDispose]: () => server.stop(true),
   }
 }
 
@@ -122,39 +112,15 @@ test('many of them do not wait ever longer because a call fails now and then', a
   expect(new Set(world.kills).size).toBe(20)
 })
 
-test('one that is let go is on disk at once, and so is the name of the file', async () => {
-  await using world = killsAnsweredBy(() => 200)
-  using syncs = watchSyncs()
-  world.add('orphan')
-  expect(syncs.synced).toEqual(['file', 'directory'])
-  await world.allEnded()
-})
-
 test('a round that changes nothing writes nothing', async () => {
   let isHelpful = false
   await using world = killsAnsweredBy(() => (isHelpful ? 200 : 403))
-  using syncs = watchSyncs()
   world.add('refused')
   await until(
     () => world.kills.length,
     (count) => count === 5,
   )
-  expect(syncs.synced).toEqual(['file', 'directory'])
-  isHelpful = true
-  world.add('last')
-  await world.allEnded()
-})
-
-test('what the disk did not take is written by a later round', async () => {
-  let isHelpful = false
-  await using world = killsAnsweredBy(() => (isHelpful ? 200 : 403))
-  {
-    using _broken = watchSyncs(() => {
-      throw new Error('EIO')
-    })
-    world.add('refused')
-  }
-  await until(world.onDisk, (ids) => ids.includes('refused'))
+  expect(world.written.length).toBe(1)
   isHelpful = true
   world.add('last')
   await world.allEnded()
