@@ -7,7 +7,7 @@ import type { TaskStore } from '../store/tasks.ts'
 import { EventFeed } from './event-feed.ts'
 import { EventHistory } from './event-history.ts'
 import type { EventNumbers } from './event-numbers.ts'
-import { IdempotencyKeys } from './idempotency.ts'
+import { IdempotencyKeys, type KeptKey } from './idempotency.ts'
 import { Journal, type JournalOptions } from './journal.ts'
 import type { StoredFanOut } from './journaled-fan-out.ts'
 import type { SubmissionExtras } from './journaled-graph.ts'
@@ -51,7 +51,7 @@ export class EmbeddedKeeper implements Keeper {
     const firstSegment = segments === undefined ? FIRST_SEGMENT : segments.newest + 1
     const oldestSegment = segments?.oldest ?? firstSegment
     const journal = new Journal({ dataDir, oldestSegment, firstSegment, log, ...(syncFile && { syncFile }) })
-    const idempotencyKeys = new IdempotencyKeys(recovered.idempotencyKeys)
+    this.keys = new IdempotencyKeys(notes.of('key') as Map<string, KeptKey>)
     const resultFiles = new ResultFiles(dataDir, graphs, log)
     store.onResultDropped = (file) => resultFiles.drop(file)
     const { found, kept, lost, unnumbered } = recovered.history
@@ -59,12 +59,11 @@ export class EmbeddedKeeper implements Keeper {
     history.appendAll(lost)
     const events = new EventFeed({ history, numbers, sync: () => journal.sync() })
     this.results = resultFiles
-    this.keys = idempotencyKeys
     this.events = events
     this.history = history
     this.numbers = numbers
     this.#journal = journal
-    const remembered = { idempotencyKeys, notes, resultFiles, history, events }
+    const remembered = { notes, resultFiles, history, events }
     const parts = { store, journal, ...remembered, dataDir, intervalMs, log }
     this.callbacks = {
       found: callbacksIn(notes),

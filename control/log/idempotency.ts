@@ -3,7 +3,7 @@
  *
  * A key belongs to its route and to the bytes of its body. A repeated request waits while the first one is in progress.
  * A refusal frees the key. The journal has key and graph in one frame, so a retry after a crash gets its answer, not a
- * 409.
+ * 409. Packs have the keys among the notes.
  */
 import { badRequest, ServiceError } from '../../shared/contract/errors.ts'
 import { runCooperatively, type Steps } from '../../shared/process/steps.ts'
@@ -35,17 +35,16 @@ export interface KeptKey extends SentKey {
   readonly at: number
 }
 
-type Entry = { readonly sent: SentKey; readonly answer: Promise<string>; kept?: KeptKey }
-
 export class IdempotencyKeys {
-  /** In order of arrival, oldest first. */
-  readonly #entries = new Map<string, Entry>()
+  /** Keys of requests in progress. */
+  readonly #asked = new Map<string, { readonly hash: string; readonly answer: Promise<string> }>()
+  readonly #kept: Map<string, KeptKey>
   #characters = 0
-  /** Rises with every change, so the writer of the key file can tell whether the file is up to date. */
-  revision = 0
 
-  constructor(kept: Iterable<KeptKey> = [], now = Date.now()) {
-    for (const key of kept) if (key.at + KEY_LIFETIME_MS > now) this.#keep(key, Promise.resolve(key.answer))
+  /** Forgets and adds keys in `kept`, oldest first. */
+  constructor(kept = new Map<string, KeptKey>(), now = Date.now()) {
+    this.#kept = kept
+    for (const { answer } of kept.values()) this.#characters += answer.length
     this.#forgetOldest(now, 0)
   }
 
@@ -72,53 +71,32 @@ export class IdempotencyKeys {
     }
     const sent: SentKey = { scope, key, hash: await runCooperatively(hashOf(body)) }
     this.#forgetOldest(now, 1)
-    const known = this.#entries.get(nameOf(sent))
+    const name = nameOf(sent)
+    const known = this.#asked.get(name) ?? this.#kept.get(name)
     if (known !== undefined) {
-      if (known.sent.hash !== sent.hash) throw new ServiceError(422, 'idempotency key reused with a different body')
+      if (known.hash !== sent.hash) throw new ServiceError(422, 'idempotency key reused with a different body')
       return known.answer
     }
     const answer = make(sent)
-    const entry: Entry = { sent, answer }
-    this.#entries.set(nameOf(sent), entry)
+    this.#asked.set(name, { hash: sent.hash, answer })
     try {
       const text = await answer
-      this.#keep({ ...sent, answer: text, at: now }, answer)
+      this.#kept.set(name, { ...sent, answer: text, at: now })
+      this.#characters += text.length
       return text
-    } catch (error) {
-      if (this.#entries.get(nameOf(sent)) === entry) this.#entries.delete(nameOf(sent))
-      throw error
+    } finally {
+      this.#asked.delete(name)
     }
-  }
-
-  /** Keys that have an answer, oldest first. */
-  *kept(): Generator<KeptKey> {
-    for (const { kept } of this.#entries.values()) if (kept !== undefined) yield kept
-  }
-
-  #keep(kept: KeptKey, answer: Promise<string>): void {
-    const name = nameOf(kept)
-    this.#drop(name)
-    this.#entries.set(name, { sent: kept, answer, kept })
-    this.#characters += kept.answer.length
-    this.revision++
   }
 
   /** Drops expired keys, then the oldest ones until `room` more fit. */
   #forgetOldest(now: number, room: number): void {
-    for (const [name, { kept }] of this.#entries) {
-      const isOld = kept !== undefined && kept.at + KEY_LIFETIME_MS <= now
-      const isTooMany = this.#entries.size > MAX_KEYS - room || this.#characters > MAX_ANSWER_CHARACTERS
-      if (!isOld && !isTooMany) return
-      this.#drop(name)
+    for (const [name, { at, answer }] of this.#kept) {
+      const isTooMany = this.#kept.size > MAX_KEYS - room || this.#characters > MAX_ANSWER_CHARACTERS
+      if (at + KEY_LIFETIME_MS > now && !isTooMany) return
+      this.#characters -= answer.length
+      this.#kept.delete(name)
     }
-  }
-
-  #drop(name: string): void {
-    const entry = this.#entries.get(name)
-    if (entry === undefined) return
-    this.#characters -= entry.kept?.answer.length ?? 0
-    this.#entries.delete(name)
-    this.revision++
   }
 }
 
@@ -134,4 +112,4 @@ function* hashOf(body: Uint8Array): Steps<string> {
   return hasher.digest('hex')
 }
 
-const nameOf = ({ scope, key }: SentKey): string => `${scope} ${key}`
+export const nameOf = ({ scope, key }: SentKey): string => `${scope} ${key}`

@@ -8,9 +8,10 @@
 
 /**
  * - `callback`: a `Delivery` that waits, or the id of the graph of one that is over
+ * - `key`: a `KeptKey`. In the journal, it is in the frame of its graph
  * - `orphan`: an `Orphan`
  */
-export type NoteKind = 'callback' | 'orphan'
+export type NoteKind = 'callback' | 'key' | 'orphan'
 
 /** The first element is null: in other rows it is a number. A note with the value null is gone. */
 export type NoteRow = readonly [nothing: null, kind: NoteKind, key: string, value: unknown]

@@ -83,8 +83,8 @@ export interface PackContent {
   readonly gone: readonly PackedGraph[]
   readonly notes: Notes
   readonly start: PackStart
-  /** Called before the new pack is renamed. */
-  readonly beforeRename: () => Promise<void>
+  /** Called after the graphs were written. */
+  readonly beforeNotes: () => Promise<void>
 }
 
 export class Packs {
@@ -105,7 +105,7 @@ export class Packs {
 
   /** Writes a pack for the segments up to `to`. If it throws, the packs are as before. */
   async write(to: number, content: PackContent): Promise<void> {
-    const { changed, gone, beforeRename } = content
+    const { changed, gone, beforeNotes } = content
     await this.removeOthers() // a write that failed at its end may have left one, whose range would overlap
     const first = this.#firstMerged([...changed, ...gone])
     const [kept, merged] = [this.#packs.slice(0, first), this.#packs.slice(first)]
@@ -130,6 +130,7 @@ export class Packs {
       // Any older pack may have superseded frames of the graph, which would count again.
       const ordinals = kept.length === 0 ? [] : left.filter(({ pack }) => pack > 0).map(({ ordinal }) => ordinal)
       if (ordinals.length > 0) out.add('o', JSON.stringify(ordinals))
+      await beforeNotes()
       needed = out.bytes // the next pack has the notes, too
       for (const payload of content.notes.payloads((id) => content.store.graph(id) !== undefined)) {
         out.add('n', payload)
@@ -138,7 +139,6 @@ export class Packs {
       out.add('e', '')
       await out.end()
       bytes = out.bytes
-      await beforeRename()
     })
     const byNumber = new Map(kept.map((pack) => [pack.to, pack]))
     for (const { pack, packBytes } of [...changed, ...gone]) {

@@ -13,8 +13,6 @@ import { NOTES_FORMAT, PACKS_FORMAT, refuseNewerFormat } from './data-format.ts'
 import type { EventRow, NumberedChange } from './event-rows.ts'
 import { type FoundHistory, findHistory, lastKept } from './found-history.ts'
 import { GcSchedule } from './gc-schedule.ts'
-import type { KeptKey } from './idempotency.ts'
-import { readIdempotencyKeys } from './idempotency-file.ts'
 import type { Frame } from './journal-format.ts'
 import { cutOff, readJournal, segmentNumbersIn } from './journal-reader.ts'
 import { graphOrdinalIn } from './journaled-graph.ts'
@@ -40,8 +38,6 @@ export interface Recovered {
   readonly toKillRemotely: readonly Task[]
   /** Tasks of deleted graphs that another service may not have removed yet. */
   readonly toForget: readonly Task[]
-  /** Oldest first. If a key is there twice, the later one counts. */
-  readonly idempotencyKeys: readonly KeptKey[]
   readonly notes: Notes
   /** The highest numbers used so far. */
   readonly lastSeq: number
@@ -86,7 +82,6 @@ export const filesWithInput = (dataDir: string): string[] => [
 /** Throws `UsageError`, which names the file, the place and a remedy. Then no file was changed. */
 export async function recover(dataDir: string): Promise<Recovered> {
   const format = refuseNewerFormat(dataDir)
-  const keys = readIdempotencyKeys(dataDir)
   const found = findHistory(dataDir)
   const present = segmentNumbersIn(dataDir)
   // Before the format was raised, a pack may lack what an older service has written since.
@@ -107,7 +102,7 @@ export async function recover(dataDir: string): Promise<Recovered> {
   if (isStateRead || packs.length > 0) for (const { frame } of frames) mentions.add(frame)
   const collections = new GcSchedule()
   const refuse = refuseFile(isStateRead ? 'state file' : 'log', isStateRead ? statePath(dataDir) : dataDir)
-  const parts = { dataDir, mentions, keys, collections, refuse }
+  const parts = { dataDir, mentions, collections, refuse }
   const replay = isStateRead ? await readState(parts) : replayOfPacks(parts, packs)
   if (format < NOTES_FORMAT && !replay.notes.isPacked) readSideFiles(dataDir, replay.notes)
   for (const { frame } of frames) replay.note(frame)
@@ -119,11 +114,11 @@ export async function recover(dataDir: string): Promise<Recovered> {
   const graphs = replay.graphs(refuse, late.length > 0)
   if (packs.length > 0) graphs.sort((a, b) => a.createdAt - b.createdAt || a.ordinal - b.ordinal)
   if (collections.hasCollected) Bun.gc(true)
-  const { lastOrdinal, idempotencyKeys, notes } = replay
+  const { lastOrdinal, notes } = replay
   const { processes, toKillRemotely, toForget } = replay.built
   const newest = Math.max(packedTo, present.at(-1) ?? 0)
   return {
-    ...{ graphs, processes, toKillRemotely, toForget, idempotencyKeys, notes, lastSeq, lastOrdinal },
+    ...{ graphs, processes, toKillRemotely, toForget, notes, lastSeq, lastOrdinal },
     ...unpacked(graphs, replay.packed),
     packs: withNeededBytes(dataDir, packs, [...graphs, ...replay.packed.values()]),
     segments: newest === 0 ? undefined : { oldest: present[0] ?? newest + 1, newest },
@@ -167,8 +162,8 @@ const withNeededBytes = (dataDir: string, ranges: readonly PackRange[], graphs: 
  * Reads the packs, the newest first: of each graph only the frames of the newest pack that has it count. Builds graphs that the
  * journal does not mention, so that memory never holds all entries.
  */
-function replayOfPacks({ dataDir, mentions, keys, collections }: StateParts, packs: readonly PackRange[]): Replay {
-  const replay = new Replay([...keys], collections, mentions)
+function replayOfPacks({ dataDir, mentions, collections }: StateParts, packs: readonly PackRange[]): Replay {
+  const replay = new Replay(collections, mentions)
   const known = new Set<number>()
   for (const pack of packs.toReversed()) {
     const path = join(dataDir, packName(pack))
@@ -199,9 +194,9 @@ function recoveredHistory(
  * Reads the state file and builds its graphs meanwhile, so that memory never holds the whole file or all entries. If the file is
  * not in the form of `writeSnapshot`, because it was edited, reads it again as a whole.
  */
-async function readState({ dataDir, mentions, keys, collections, refuse }: StateParts): Promise<Replay> {
+async function readState({ dataDir, mentions, collections, refuse }: StateParts): Promise<Replay> {
   try {
-    const replay = new Replay([...keys], collections, mentions)
+    const replay = new Replay(collections, mentions)
     readSnapshotLines(dataDir, (id, entry) => replay.addEntry(id, entry, refuse))
     replay.endEntries(refuse)
     return replay
@@ -210,7 +205,7 @@ async function readState({ dataDir, mentions, keys, collections, refuse }: State
   }
   const entries = new Map<string, StoredTask>()
   await readSnapshot(dataDir, (id, entry) => entries.set(id, entry))
-  const whole = new Replay([...keys], collections)
+  const whole = new Replay(collections)
   for (const [id, entry] of entries) whole.addEntry(id, entry, refuse)
   whole.endEntries(refuse)
   return whole
@@ -219,7 +214,6 @@ async function readState({ dataDir, mentions, keys, collections, refuse }: State
 interface StateParts {
   readonly dataDir: string
   readonly mentions: Mentions
-  readonly keys: readonly KeptKey[]
   readonly collections: GcSchedule
   readonly refuse: (detail: string) => Error
 }

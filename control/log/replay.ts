@@ -22,7 +22,7 @@ import { normalizeTool } from '../graph/normalize.ts'
 import { withoutState } from '../graph/task-fields.ts'
 import { entriesOfRows } from './compacted-graph.ts'
 import type { GcSchedule } from './gc-schedule.ts'
-import type { KeptKey } from './idempotency.ts'
+import { nameOf } from './idempotency.ts'
 import type { Frame } from './journal-format.ts'
 import type { JournaledChange } from './journaled-change.ts'
 import { decodeFanOut, isStoredFanOut, type JournaledFanOut } from './journaled-fan-out.ts'
@@ -75,8 +75,6 @@ export class Replay {
   /** Graphs that were accepted or have ended, and those for which the journal has the number of that change. */
   readonly accepted = { graphs: new Set<number>(), numbered: new Set<number>() }
   readonly ended = { graphs: new Set<number>(), numbered: new Set<number>() }
-  /** Keys of the key file and the journal, oldest first. */
-  readonly idempotencyKeys: KeptKey[]
   readonly notes = new Notes()
 
   /** Graphs of packs that a snapshot has to write again, or that are gone. */
@@ -87,12 +85,11 @@ export class Replay {
   readonly #collections: GcSchedule
 
   /** Attempts that were cut off fail with `failure`; without one they run again. */
-  constructor(idempotencyKeys: KeptKey[], collections: GcSchedule, mentions?: Mentions, failure?: Failure) {
+  constructor(collections: GcSchedule, mentions?: Mentions, failure?: Failure) {
     this.built = new ReplayedGraphs({
       ...{ removed: this.#deleted, untoldReuse: this.#unnumberedReuse, told: this.#told },
       ...{ ended: this.ended.graphs, failure },
     })
-    this.idempotencyKeys = idempotencyKeys
     this.#collections = collections
     this.#mentions = mentions
   }
@@ -260,7 +257,7 @@ export class Replay {
   *#addGraph(graph: JournaledGraph, refuse: (detail: string) => Error): Steps<void> {
     const { graph_ordinal, graph_id, trace_id, trace_state, created_at, idempotency, body } = graph
     if (this.#revoked.has(graph_ordinal)) return
-    if (idempotency !== undefined) this.idempotencyKeys.push(idempotency)
+    if (idempotency !== undefined) this.notes.apply([null, 'key', nameOf(idempotency), idempotency])
     // A task that the state file lacks, of a graph that it has, was deleted before the file was written.
     const isKnown = this.#graphs.has(graph_ordinal)
     this.accepted.graphs.add(graph_ordinal)

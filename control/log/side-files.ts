@@ -3,17 +3,22 @@ import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { messageOf, UsageError } from '../../shared/contract/errors.ts'
 import { isObject, jsonOrUndefined } from '../../shared/text/json.ts'
+import { type KeptKey, nameOf } from './idempotency.ts'
 import { isDelivery } from './kept-callbacks.ts'
 import { isOrphan, type Orphan } from './kept-orphans.ts'
 import type { Notes } from './notes.ts'
+import { refuseFile } from './unreadable-file.ts'
 
 /** JSON lines, of which a kill may have torn one: callbacks that wait for delivery, and ids of those that are over. */
 const CALLBACKS_FILE = 'callbacks.jsonl'
 
+/** JSON lines: the keys as of the last snapshot, oldest first. */
+const KEYS_FILE = 'idempotency.ndjson'
+
 export const ORPHANS_FILE = 'orphans.json'
 
 export const sideFiles = (dataDir: string): string[] =>
-  [CALLBACKS_FILE, ORPHANS_FILE].map((name) => join(dataDir, name))
+  [CALLBACKS_FILE, KEYS_FILE, ORPHANS_FILE].map((name) => join(dataDir, name))
 
 /** Adds what the files hold to the notes. Throws `UsageError` if one is unreadable. */
 export function readSideFiles(dataDir: string, notes: Notes): void {
@@ -24,7 +29,25 @@ export function readSideFiles(dataDir: string, notes: Notes): void {
     else if (isObject(entry) && typeof entry.over === 'string' && typeof entry.graphId === 'string')
       notes.apply([null, 'callback', entry.over, entry.graphId])
   }
+  for (const key of readKeys(join(dataDir, KEYS_FILE))) notes.apply([null, 'key', nameOf(key), key])
   for (const orphan of readOrphans(join(dataDir, ORPHANS_FILE))) notes.apply([null, 'orphan', orphan.handle_id, orphan])
+}
+
+function readKeys(path: string): KeptKey[] {
+  if (!existsSync(path)) return []
+  try {
+    const lines = readFileSync(path, 'utf8').split('\n')
+    return lines.filter((line) => line !== '').map((line) => keyIn(JSON.parse(line)))
+  } catch (error) {
+    throw refuseFile('file of idempotency keys', path)(messageOf(error))
+  }
+}
+
+function keyIn(line: unknown): KeptKey {
+  const { scope, key, hash, answer, at } = (line ?? {}) as Partial<KeptKey>
+  const isWhole = [scope, key, hash, answer].every((part) => typeof part === 'string') && typeof at === 'number'
+  if (!isWhole) throw new Error('a line is not a key with its answer')
+  return line as KeptKey
 }
 
 /** None if there is no file. Throws `UsageError` if it is unreadable. */

@@ -1,8 +1,8 @@
 /**
  * Snapshots: compact the log, and write the state file.
  *
- * A snapshot starts a new segment of the journal, and writes a pack with what has changed since the last snapshot, and the
- * idempotency keys. Then it removes the older segments and unused result files. A crash between any two of these steps loses
+ * A snapshot starts a new segment of the journal, and writes a pack with what has changed since the last snapshot, and all
+ * notes. Then it removes the older segments and unused result files. A crash between any two of these steps loses
  * nothing. The state file is for other programs: a start reads it only where there is no log.
  */
 import { messageOf } from '../../shared/contract/errors.ts'
@@ -12,8 +12,6 @@ import type { Graph, Task } from '../graph/graph.ts'
 import type { TaskStore } from '../store/tasks.ts'
 import { beginFormat, raiseFormat } from './data-format.ts'
 import type { EventHistory } from './event-history.ts'
-import type { IdempotencyKeys } from './idempotency.ts'
-import { writeIdempotencyKeys } from './idempotency-file.ts'
 import type { Journal } from './journal.ts'
 import type { Notes } from './notes.ts'
 import { type PackedGraph, Packs } from './packs.ts'
@@ -25,7 +23,6 @@ import { writeSnapshot } from './snapshot-writer.ts'
 export interface SnapshotOptions {
   readonly store: TaskStore
   readonly journal: Journal
-  readonly idempotencyKeys: IdempotencyKeys
   readonly notes: Notes
   readonly resultFiles: ResultFiles
   readonly history: EventHistory
@@ -55,7 +52,6 @@ export class Snapshots {
   #isPacked: boolean
   /** The number of the last change in the state file. */
   #writtenSeq: number
-  #writtenKeys = 0
   #underway: Promise<void> | undefined
   #isStateFileDue = false
 
@@ -195,20 +191,10 @@ export class Snapshots {
         () => undefined,
       ),
     )
-    const beforeRename = async () => {
-      await this.#eventsFirst(last)
-      await this.#writeKeys()
-    }
-    const parts = { store, changed, gone: this.#gone, notes, start, beforeRename }
+    const beforeNotes = () => this.#eventsFirst(last) // by then, keys of graphs in the older segments are notes
+    const parts = { store, changed, gone: this.#gone, notes, start, beforeNotes }
     await this.#packs.write(segment - 1, parts)
     this.#gone = []
-  }
-
-  async #writeKeys(): Promise<void> {
-    const { idempotencyKeys, dataDir } = this.#options
-    const { revision } = idempotencyKeys
-    if (revision !== this.#writtenKeys) await writeIdempotencyKeys(idempotencyKeys, dataDir)
-    this.#writtenKeys = revision
   }
 
   /**

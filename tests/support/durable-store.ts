@@ -1,7 +1,6 @@
 /** A store whose changes go to a journal in a temporary directory, and what a crash leaves there. */
 import { cpSync, existsSync, readdirSync, readFileSync, truncateSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { IdempotencyKeys } from '../../control/log/idempotency.ts'
 import { Journal } from '../../control/log/journal.ts'
 import { Notes } from '../../control/log/notes.ts'
 import { Persistence } from '../../control/log/persistence.ts'
@@ -24,7 +23,6 @@ export function durableStore(syncFile: (fd: number) => Promise<void> = async () 
   const journal = new Journal({ dataDir: dir, oldestSegment: 1, firstSegment: 1, log, syncFile })
   const options = {
     ...{ store, journal, dataDir: dir, log, intervalMs: 3_600_000 },
-    idempotencyKeys: new IdempotencyKeys(),
     notes: new Notes(),
     resultFiles: new ResultFiles(dir, [], log),
     ...newEvents(dir, journal),

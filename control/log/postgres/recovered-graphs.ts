@@ -43,7 +43,7 @@ export function* recoveredGraph(
   refuse: (detail: string) => Error,
   failure?: Failure,
 ): Steps<RecoveredGraph> {
-  const replay = new Replay([], new GcSchedule(), undefined, failure)
+  const replay = new Replay(new GcSchedule(), undefined, failure)
   const all = [frameOf('g', payload), ...frames.map((frame) => frameOf(kindOf(frame), frame))]
   for (const frame of all) replay.note(frame)
   for (const frame of all) {

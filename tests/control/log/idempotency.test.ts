@@ -3,10 +3,8 @@
  * Method: the table on its own, with the time passed in, and makers of answers that are counted.
  */
 import { describe, expect, test } from 'bun:test'
-import { IdempotencyKeys, KEY_LIFETIME_MS, MAX_KEYS } from '../../../control/log/idempotency.ts'
-import { readIdempotencyKeys, writeIdempotencyKeys } from '../../../control/log/idempotency-file.ts'
+import { IdempotencyKeys, KEY_LIFETIME_MS, type KeptKey, MAX_KEYS } from '../../../control/log/idempotency.ts'
 import type { ServiceError } from '../../../shared/contract/errors.ts'
-import { tempDir } from '../../support/temp.ts'
 
 const body = (text: string) => new TextEncoder().encode(text)
 const request = (key: string | null, text = 'body', scope = 'tasks') => ({ scope, key, body: body(text) })
@@ -32,58 +30,37 @@ describe('the same key', () => {
 })
 
 test('no key is no key', async () => {
-  const keys = new IdempotencyKeys()
+  const kept = new Map<string, KeptKey>()
+  const keys = new IdempotencyKeys(kept)
   const make = counted()
   for (const key of [null, '']) await keys.once(request(key), make)
   expect(make.made()).toBe(2)
-  expect([...keys.kept()]).toEqual([])
+  expect(kept.size).toBe(0)
 })
 
 test('a key is kept for 24 hours', async () => {
-  const keys = new IdempotencyKeys()
+  const kept = new Map<string, KeptKey>()
+  const keys = new IdempotencyKeys(kept)
   const make = counted()
   await keys.once(request('k'), make, 1_000)
   expect(await keys.once(request('k'), make, 1_000 + KEY_LIFETIME_MS - 1)).toBe('answer-1')
   expect(await keys.once(request('k'), make, 1_000 + KEY_LIFETIME_MS)).toBe('answer-2')
-  expect([...new IdempotencyKeys(keys.kept(), 1_000 + 3 * KEY_LIFETIME_MS).kept()]).toEqual([])
+  expect(kept.size).toBe(1)
+  new IdempotencyKeys(kept, 1_000 + 3 * KEY_LIFETIME_MS)
+  expect(kept.size).toBe(0)
 })
 
 test('at most 100,000 are kept: the oldest go first', async () => {
-  const keys = new IdempotencyKeys()
+  const kept = new Map<string, KeptKey>()
+  const keys = new IdempotencyKeys(kept)
   const make = counted()
   for (let i = 0; i < MAX_KEYS + 10; i++) await keys.once(request(`k${i}`), make)
-  expect([...keys.kept()].length).toBe(MAX_KEYS)
+  expect(kept.size).toBe(MAX_KEYS)
   const made = make.made()
   await keys.once(request(`k${MAX_KEYS + 9}`), make)
   expect(make.made()).toBe(made)
   await keys.once(request('k0'), make)
   expect(make.made()).toBe(made + 1)
-})
-
-describe('the file', () => {
-  test('gives back what was written, in order', async () => {
-    using dir = tempDir()
-    const keys = new IdempotencyKeys()
-    for (const key of ['b', 'a\n"ö', '1']) await keys.once(request(key), counted())
-    await writeIdempotencyKeys(keys, dir.path)
-    const read = readIdempotencyKeys(dir.path)
-    expect(read).toEqual([...keys.kept()])
-    expect(read.map(({ key }) => key)).toEqual(['b', 'a\n"ö', '1'])
-  })
-
-  test('that is not there is as good as empty', () => {
-    using dir = tempDir()
-    expect(readIdempotencyKeys(dir.path)).toEqual([])
-  })
-
-  test.each(['{', '{}', 'null', '{"scope":"a","key":"b","hash":"c","answer":"d"}'])(
-    'with the line %s stops the start',
-    async (line) => {
-      using dir = tempDir()
-      await Bun.write(`${dir.path}/idempotency.ndjson`, `${line}\n`)
-      expect(() => readIdempotencyKeys(dir.path)).toThrow('cannot read the file of idempotency keys')
-    },
-  )
 })
 
 test('the hash of a large body gives way to the event loop, and is that of all of it', async () => {

@@ -77,6 +77,8 @@ describe.each([1, 2])('files of format %d', (format) => {
     writeFileSync(path('callbacks.jsonl'), `${lines.join('\n')}\n{"id":"to`)
     const orphan = { handle_id: 'o', is_taken: true, since: 1 }
     writeFileSync(path('orphans.json'), JSON.stringify({ orphans: [orphan, { ...orphan, handle_id: 'over' }] }))
+    const key = { scope: 'tasks', key: 'a\n"ö', hash: 'h', answer: '{}', at: Date.now() }
+    writeFileSync(path('idempotency.ndjson'), `${JSON.stringify(key)}\n`)
     if (format > 1) writeFileSync(path('format.json'), JSON.stringify({ format, written_by: '0.1.0' }))
     const { store, keeper } = await openEmbedded(dir.path)
     const { waiting, over } = keeper.callbacks.found
@@ -100,9 +102,21 @@ describe.each([1, 2])('files of format %d', (format) => {
         const again = await openEmbedded(at)
         expect([start, ...again.keeper.callbacks.found.waiting.keys()]).toEqual([start, 'new'])
         expect(again.keeper.orphans.found).toEqual([orphan])
+        expect((await recover(at)).notes.of('key').get('tasks a\n"ö')).toEqual(key)
         await again.keeper.stop()
         expect(sideFiles(at).filter((file) => existsSync(file))).toEqual([])
       }
     }
   })
+})
+
+describe('a start refuses a file of idempotency keys', () => {
+  test.each(['{', '{}', 'null', '{"scope":"a","key":"b","hash":"c","answer":"d"}'])(
+    'with the line %s',
+    async (line) => {
+      using dir = tempDir()
+      writeFileSync(join(dir.path, 'idempotency.ndjson'), `${line}\n`)
+      await expect(recover(dir.path)).rejects.toThrow('cannot read the file of idempotency keys')
+    },
+  )
 })

@@ -10,7 +10,6 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import type { Graph } from '../../../control/graph/graph.ts'
 import { type GraphOptions, NO_GRAPH_OPTIONS } from '../../../control/graph/graph-options.ts'
-import { IdempotencyKeys } from '../../../control/log/idempotency.ts'
 import { Journal } from '../../../control/log/journal.ts'
 import { Notes } from '../../../control/log/notes.ts'
 import { Persistence } from '../../../control/log/persistence.ts'
@@ -51,7 +50,6 @@ class Service {
     this.#journal = new Journal({ dataDir: dir, oldestSegment, firstSegment, log, syncFile: async () => {} })
     const options = {
       ...{ store, journal: this.#journal, dataDir: dir, log, intervalMs: 3_600_000 },
-      idempotencyKeys: new IdempotencyKeys(),
       notes: new Notes(),
       resultFiles: new ResultFiles(dir, graphs, log),
       ...newEvents(dir, this.#journal),

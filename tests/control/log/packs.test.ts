@@ -69,7 +69,7 @@ async function pack(packs: Packs, to: number, store: TaskStore, changed: Iterabl
     gone: [],
     notes: new Notes(),
     start,
-    beforeRename: async () => {},
+    beforeNotes: async () => {},
   })
   await packs.removeOthers()
 }
@@ -85,7 +85,7 @@ async function packed(store: TaskStore) {
 /** What a start makes of the entries of `store`, which the other readings must be no different from. */
 function inEntries(store: TaskStore) {
   const refuse = (detail: string) => new Error(detail)
-  const replay = new Replay([], new GcSchedule())
+  const replay = new Replay(new GcSchedule())
   let last: Graph | undefined
   for (const task of store.recordedTasks()) {
     const entry = JSON.parse(JSON.stringify(taskEntry(store, task, task.graph !== last)))

@@ -29,7 +29,7 @@ const running = (seq: number, rest: object) =>
   states([1, 'a', seq, 'running', 'running', 1, 0, 1_000, 0, 0, null, null, { ...handle, ...rest }])
 
 test('a deleted task of a scoped graph takes no id of the service, even if nothing else is left of its graph', () => {
-  const replay = new Replay([], new GcSchedule())
+  const replay = new Replay(new GcSchedule())
   replay.endEntries(refuse)
   replay.apply(running(5, { record: { ...record, graph: { name: 'n', scope: 'graph' } }, deleted: true }), refuse)
   const [graph] = replay.graphs(refuse)
@@ -50,7 +50,7 @@ test('a deleted child that runs elsewhere is a child, and takes no id of the ser
   before.apply({ kind: 'attempt-started', task: child, at: 1 })
   child.setRare('handle', { id: 'p[0]-g-1', isTaken: true })
   before.apply({ kind: 'deleted', task: child, at: 1 })
-  const replay = new Replay([], new GcSchedule())
+  const replay = new Replay(new GcSchedule())
   for (const task of [parent, children[1]!]) {
     const entry = JSON.parse(JSON.stringify(taskEntry(before, task, task === parent)))
     replay.addEntry(task.id, storedTask(entry), refuse)
@@ -71,7 +71,7 @@ test.each([
   ['the segment with its earlier states was removed', []],
   ['a crash has kept that segment', [running(4, {})]],
 ])('a deleted task that runs elsewhere is what it was when %s', (_, earlier) => {
-  const replay = new Replay([], new GcSchedule())
+  const replay = new Replay(new GcSchedule())
   replay.addEntry('after', after, refuse)
   replay.endEntries(refuse)
   for (const frame of [...earlier, running(5, { record, deleted: true })]) replay.apply(frame, refuse)
@@ -90,7 +90,7 @@ test.each([
     [states([1, 'a', 5, 'failed', 'failed', 1, 0, 1_000, 0, 0, 0, null, { continue_on_error: true, deleted: true }])],
   ],
 ])('the failure of a deleted task that does not matter still does not when %s', (_, settled_dependencies, frames) => {
-  const replay = new Replay([], new GcSchedule())
+  const replay = new Replay(new GcSchedule())
   replay.addEntry('after', { ...after, settled_dependencies } as unknown as StoredTask, refuse)
   replay.endEntries(refuse)
   for (const frame of frames) replay.apply(frame, refuse)
@@ -115,7 +115,7 @@ test('a record that was submitted as a task is a new task, whatever it says of t
   }
   const graph = { graph_ordinal: 1, graph_id: 'g', trace_id: 't', created_at: '2026-01-01T00:00:00Z' }
   const payload = JSON.stringify({ ...graph, body: { tasks: [task] } })
-  const replay = new Replay([], new GcSchedule())
+  const replay = new Replay(new GcSchedule())
   replay.endEntries(refuse)
   replay.apply({ kind: 'g', payload: new TextEncoder().encode(payload) } as Frame, refuse)
   const [found] = replay.graphs(refuse)
@@ -152,7 +152,7 @@ test.each([
     },
   ],
 ])('a condition that is too deep, of an earlier version, loses its test: from the %s', (_, load) => {
-  const replay = new Replay([], new GcSchedule())
+  const replay = new Replay(new GcSchedule())
   const when = { $from: 'a', default: 1, equals: 'DEEP' }
   load(replay, [
     { id: 'a', type: 'noop' },

@@ -262,7 +262,7 @@ class Run {
     for (const id of cancelled.reverse()) this.model.ended(id, 'cancelled', undefined) // children before their parents
     void this.#scheduler.stop(0) // nobody hears of what it does from now on
 
-    const replay = new Replay([], new GcSchedule())
+    const replay = new Replay(new GcSchedule())
     for (const [key, entry] of this.#entries) replay.addEntry(key, checkedEntry(key, JSON.parse(entry), refuse), refuse)
     replay.endEntries(refuse)
     for (const each of this.#frames) replay.note(each)
