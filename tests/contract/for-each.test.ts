@@ -382,122 +382,72 @@ describe('results', () => {
 })
 
 describe('refused at submission', () => {
-  const cases: [string, object[], string][] = [
+  const a = (for_each: unknown, more: object = {}) => [noop('a', 1, { for_each, ...more })]
+  const message = (value: unknown, more: object = { for_each: [] }) => [noop('a', value, more)]
+  const FORM = 'expected a list, or an object with $from, $param or $literal'
+  const AT_LEAST_ONE = 'invalid JSON: tasks[0].max_parallel: expected integer of at least 1'
+  /** Texts that begin with a blank follow "task a:". */
+  const cases: [string, readonly object[], string][] = [
     [
-      'a text',
-      [noop('a', 1, { for_each: 'x' })],
+      ...(['a text', a('x')] as const),
       'invalid JSON: tasks[0].for_each: expected list, or object with $from, $param or $literal',
     ],
+    ['an object that says nothing', a({}), ` for_each: ${FORM}`],
+    ['an element', a({ $item: '' }), ` for_each: ${FORM}`],
+    ['a literal that is no list', a({ $literal: 1 }), ' for_each: $literal: expected a list, got number'],
     [
-      'an object that says nothing',
-      [noop('a', 1, { for_each: {} })],
-      'task a: for_each: expected a list, or an object with $from, $param or $literal',
+      ...(['an unknown field', a({ $from: 'b', pth: 1 })] as const),
+      ' for_each: unknown field "pth" beside "$from" (did you mean "path"?)',
     ],
-    [
-      'an element',
-      [noop('a', 1, { for_each: { $item: '' } })],
-      'task a: for_each: expected a list, or an object with $from, $param or $literal',
-    ],
-    [
-      'a literal that is no list',
-      [noop('a', 1, { for_each: { $literal: 1 } })],
-      'task a: for_each: $literal: expected a list, got number',
-    ],
-    [
-      'an unknown field',
-      [noop('a', 1, { for_each: { $from: 'b', pth: 1 } })],
-      'task a: for_each: unknown field "pth" beside "$from" (did you mean "path"?)',
-    ],
-    [
-      'an unknown parameter',
-      [noop('a', 1, { for_each: { $param: 'lst' } })],
-      'task a uses unknown parameter "lst" (did you mean "list"?)',
-    ],
-    [
-      'a parameter that is no list',
-      [noop('a', 1, { for_each: { $param: 'text' } })],
-      'task a: for_each: parameter text is no list: it is of type string',
-    ],
+    ['an unknown parameter', a({ $param: 'lst' }), 'task a uses unknown parameter "lst" (did you mean "list"?)'],
+    ['no list', a({ $param: 'text' }), ' for_each: parameter text is no list: it is of type string'],
     [
       'a file',
-      [noop('b', 1), noop('a', 1, { for_each: { $from: 'b', file: 'x' }, ...after('b') })],
-      'task a: for_each: "file" beside "$from" is no list',
+      [noop('b', 1), ...a({ $from: 'b', file: 'x' }, after('b'))],
+      ' for_each: "file" beside "$from" is no list',
     ],
-    ['a list of nobody', [noop('a', 1, { for_each: { $from: 'b' } })], 'task a references unknown task b'],
-    [
-      'a list of a stranger',
-      [noop('b', 1), noop('a', 1, { for_each: { $from: 'b' } })],
-      'task a references b but does not depend on it',
-    ],
-    ['max_parallel alone', [noop('a', 1, { max_parallel: 2 })], 'task a: max_parallel means nothing without for_each'],
-    ['fail_fast alone', [noop('a', 1, { fail_fast: false })], 'task a: fail_fast means nothing without for_each'],
-    [
-      'max_parallel of nothing',
-      [noop('a', 1, { for_each: [], max_parallel: 0 })],
-      'invalid JSON: tasks[0].max_parallel: expected integer of at least 1',
-    ],
-    [
-      'half a child at a time',
-      [noop('a', 1, { for_each: [], max_parallel: 1.5 })],
-      'invalid JSON: tasks[0].max_parallel: expected integer of at least 1',
-    ],
-    [
-      'the id of a child',
-      [noop('a', 1, { for_each: [] }), noop('a[7]', 1)],
-      'task id a[7] is reserved by for_each of a',
-    ],
+    ['a list of nobody', a({ $from: 'b' }), 'task a references unknown task b'],
+    ['a list of a stranger', [noop('b', 1), ...a({ $from: 'b' })], 'task a references b but does not depend on it'],
+    ['max_parallel alone', message(1, { max_parallel: 2 }), ' max_parallel means nothing without for_each'],
+    ['fail_fast alone', message(1, { fail_fast: false }), ' fail_fast means nothing without for_each'],
+    ['max_parallel of nothing', a([], { max_parallel: 0 }), AT_LEAST_ONE],
+    ['half a child at a time', a([], { max_parallel: 1.5 }), AT_LEAST_ONE],
+    ['the id of a child', [...a([]), noop('a[7]', 1)], 'task id a[7] is reserved by for_each of a'],
     [
       'a reference to a child',
-      [noop('a', 1, { for_each: [1] }), noop('b', { $from: 'a[0]' }, after('a'))],
+      [...a([1]), noop('b', { $from: 'a[0]' }, after('a'))],
       'task b references unknown task a[0] (it is a child of a: use {"$from": "a", "path": "/result/0"})',
     ],
     [
-      '$item elsewhere',
-      [noop('a', [{ $item: '' }])],
-      'task a: params.message[0]: $item means something only in a task with for_each',
+      ...(['$item elsewhere', message([{ $item: '' }], {})] as const),
+      ' params.message[0]: $item means something only in a task with for_each',
     ],
     [
-      '$index elsewhere',
-      [noop('a', { $index: true })],
-      'task a: params.message: $index means something only in a task with for_each',
+      ...(['$index elsewhere', message({ $index: true }, {})] as const),
+      ' params.message: $index means something only in a task with for_each',
+    ],
+    ['$index of something', message({ $index: 1 }), ' params.message: $index: expected true'],
+    [
+      ...(['$item without a pointer', message({ $item: 'x' })] as const),
+      ' params.message: $item: expected a JSON Pointer, which begins with "/"',
+    ],
+    ['an unknown form', message({ $item: '', as: 'yaml' }), ' params.message: as: expected text, json, lines'],
+    ['an index as lines', message({ $index: true, as: 'lines' }), ' params.message: as: expected text, json'],
+    [
+      ...(['a misspelt form of an index', message({ $index: true, As: 'text' })] as const),
+      ' params.message: unknown field "As" beside "$index" (did you mean "as"?)',
     ],
     [
-      '$index of something',
-      [noop('a', { $index: 1 }, { for_each: [] })],
-      'task a: params.message: $index: expected true',
+      ...(['$item of a number', message({ $item: 0 })] as const),
+      ' params.message: $item: expected a JSON Pointer into the element ("" for all of it)',
     ],
     [
-      '$item without a pointer',
-      [noop('a', { $item: 'x' }, { for_each: [] })],
-      'task a: params.message: $item: expected a JSON Pointer, which begins with "/"',
-    ],
-    [
-      '$item in an unknown form',
-      [noop('a', { $item: '', as: 'yaml' }, { for_each: [] })],
-      'task a: params.message: as: expected text, json, lines',
-    ],
-    [
-      'an index as lines',
-      [noop('a', { $index: true, as: 'lines' }, { for_each: [] })],
-      'task a: params.message: as: expected text, json',
-    ],
-    [
-      'a misspelt form of an index',
-      [noop('a', { $index: true, As: 'text' }, { for_each: [] })],
-      'task a: params.message: unknown field "As" beside "$index" (did you mean "as"?)',
-    ],
-    [
-      '$item of a number',
-      [noop('a', { $item: 0 }, { for_each: [] })],
-      'task a: params.message: $item: expected a JSON Pointer into the element ("" for all of it)',
-    ],
-    [
-      'a word of another system',
-      [noop('a', 1, { foreach: [] })],
+      ...(['a word of another system', message(1, { foreach: [] })] as const),
       'unknown field "foreach" in task a (did you mean "for_each"?)',
     ],
   ]
-  test.each(cases)('%s', async (_, tasks, text) => {
+  test.each(cases)('%s', async (_, tasks, end) => {
+    const text = end.replace(/^ /, 'task a: ')
     const graph = { tasks, params: { list: [1], text: 'x' } }
     expect(await refusal(control, graph)).toEqual([400, text])
     const dry = await control.fetch('/tasks?dry_run=true', { method: 'POST', body: JSON.stringify(graph) })

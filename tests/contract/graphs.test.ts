@@ -4,7 +4,6 @@ import { Value } from '@sinclair/typebox/value'
 import { GraphDetails, type GraphSummary } from '../../shared/contract/graphs.ts'
 import type { SubmitResponse } from '../../shared/contract/submission.ts'
 import { type Control, startControl } from '../support/control.ts'
-import { until } from '../support/until.ts'
 
 let control: Control
 /** Ids of the graphs, by what becomes of them. */
@@ -231,10 +230,7 @@ describe('a graph that is waited for', () => {
       { id: 'after', type: 'noop', depends_on: ['held'] },
     ])
     const waiting = [look(graph_id, '?wait_ms=60000'), look(graph_id, '?wait_ms=60000')]
-    await until(
-      () => control.get('held'),
-      ({ status }) => status === 'running',
-    )
+    await control.reached('held', 'running')
     await control.fetch('/tasks/held/cancel', { method: 'POST' })
     for (const { state, counts } of await Promise.all(waiting)) {
       expect({ state, counts }).toEqual({ state: 'cancelled', counts: { cancelled: 1, skipped: 1 } })

@@ -196,79 +196,66 @@ const OF_NAMES =
   'expected object of at most 64 secrets, each a name (a string, no placeholder) or an object with name and file'
 
 describe('a graph is refused', () => {
+  const TAKES_NONE = 'takes no secrets (tasks of type shell, cli-skills, runtime do)'
+  const script = (more: object) => ({ type: 'runtime.script', params: { script: 'true', ...more } })
+  /** Texts that begin with a blank follow "task a:". */
   const refusals: readonly (readonly [string, object, string])[] = [
+    ['other types', { type: 'http', params: { url: 'http://127.0.0.1:1/' } }, ` os.http ${TAKES_NONE}`],
+    ['noop', { type: 'noop' }, ` os.noop ${TAKES_NONE}`],
+    ['mcp', { type: 'mcp', tool_name: 'builtin/echo' }, ` mcp ${TAKES_NONE}`],
     [
-      'other types',
-      { type: 'http', params: { url: 'http://127.0.0.1:1/' } },
-      'task a: os.http takes no secrets (tasks of type shell, cli-skills, runtime do)',
-    ],
-    ['noop', { type: 'noop' }, 'task a: os.noop takes no secrets (tasks of type shell, cli-skills, runtime do)'],
-    [
-      'mcp',
-      { type: 'mcp', tool_name: 'builtin/echo' },
-      'task a: mcp takes no secrets (tasks of type shell, cli-skills, runtime do)',
+      ...(['a file without a workspace', { secrets: { TOKEN: { name: 'token', file: 'x' } } }] as const),
+      ' secrets.TOKEN.file: only a runtime task has a workspace for files (give the name alone to have a variable)',
     ],
     [
-      'a file without a workspace',
-      { secrets: { TOKEN: { name: 'token', file: 'x' } } },
-      'task a: secrets.TOKEN.file: only a runtime task has a workspace for files (give the name alone to have a variable)',
-    ],
-    [
-      'a variable of env',
-      { params: { script: 'true', env: { TOKEN: 'x' } } },
-      'task a: secrets.TOKEN is a variable of env of its parameters, too',
+      ...(['a variable of env', { params: { script: 'true', env: { TOKEN: 'x' } } }] as const),
+      ' secrets.TOKEN is a variable of env of its parameters, too',
     ],
     [
       'a variable of execution.env',
       { type: 'runtime', params: { execution: { kind: 'script', script: 'true', env: { TOKEN: 'x' } } } },
-      'task a: secrets.TOKEN is a variable of execution.env of its parameters, too',
+      ' secrets.TOKEN is a variable of execution.env of its parameters, too',
     ],
     [
-      'a variable of secrets of the parameters',
-      { type: 'runtime.script', params: { script: 'true', secrets: { TOKEN: 'token' } } },
-      'task a: secrets.TOKEN is a variable of secrets of its parameters, too',
+      ...(['a variable of secrets of the parameters', script({ secrets: { TOKEN: 'token' } })] as const),
+      ' secrets.TOKEN is a variable of secrets of its parameters, too',
     ],
     [
-      'a name of no file',
-      { secrets: { TOKEN: '../token' } },
-      'task a: secrets.TOKEN: the name of a secret has 1 to 128 letters, digits, "-", "_" and ".", got "../token"',
+      ...(['a name of no file', { secrets: { TOKEN: '../token' } }] as const),
+      ' secrets.TOKEN: the name of a secret has 1 to 128 letters, digits, "-", "_" and ".", got "../token"',
     ],
     [
-      'no name of a variable',
-      { secrets: { 'A=B': 'token' } },
-      'task a: secrets keys must be non-empty and cannot contain "="',
+      ...(['no name of a variable', { secrets: { 'A=B': 'token' } }] as const),
+      ' secrets keys must be non-empty and cannot contain "="',
     ],
     [
-      'a variable with NUL',
-      { secrets: { 'A\0': 'token' } },
-      'task a: the name of secrets."A\\u0000" cannot contain NUL characters',
+      ...(['a variable with NUL', { secrets: { 'A\0': 'token' } }] as const),
+      ' the name of secrets."A\\u0000" cannot contain NUL characters',
     ],
     [
-      'a path that leads out',
-      { type: 'runtime.script', secrets: { T: { name: 'token', file: '../x' } } },
-      'task a: secrets.T.file cannot contain parent traversal',
+      ...(['a path that leads out', { ...script({}), secrets: { T: { name: 'token', file: '../x' } } }] as const),
+      ' secrets.T.file cannot contain parent traversal',
     ],
-    ['a parameter', { secrets: { TOKEN: { $param: 'x' } } }, `invalid JSON: tasks[0].secrets: ${OF_NAMES}`],
-    ['a reference', { secrets: { TOKEN: { $from: 'x' } } }, `invalid JSON: tasks[0].secrets: ${OF_NAMES}`],
-    ['a number', { secrets: { TOKEN: 1 } }, `invalid JSON: tasks[0].secrets: ${OF_NAMES}`],
-    ['a list', { secrets: ['token'] }, `invalid JSON: tasks[0].secrets: ${OF_NAMES}`],
+    ...(
+      [
+        ['a parameter', { TOKEN: { $param: 'x' } }],
+        ['a reference', { TOKEN: { $from: 'x' } }],
+        ['a number', { TOKEN: 1 }],
+        ['a list', ['token']],
+        ['256 secrets', Object.fromEntries(Array.from({ length: 256 }, (_, i) => [`V${i}`, 'token']))],
+      ] as const
+    ).map(([name, secrets]) => [name, { secrets }, `invalid JSON: tasks[0].secrets: ${OF_NAMES}`] as const),
     [
-      '256 secrets',
-      { secrets: Object.fromEntries(Array.from({ length: 256 }, (_, i) => [`V${i}`, 'token'])) },
-      `invalid JSON: tasks[0].secrets: ${OF_NAMES}`,
-    ],
-    [
-      'a placeholder in secrets of the parameters',
-      { type: 'runtime.script', params: { script: 'true', secrets: { B: { $param: 'p' } } } },
-      'task a: params.secrets.B: a placeholder cannot name secrets',
+      ...(['a placeholder in secrets of the parameters', script({ secrets: { B: { $param: 'p' } } })] as const),
+      ' params.secrets.B: a placeholder cannot name secrets',
     ],
     [
-      'a placeholder as secrets of the parameters',
-      { type: 'runtime.script', params: { script: 'true', secrets: { $param: 'p' } } },
-      'task a: params.secrets: a placeholder cannot name secrets',
+      ...(['a placeholder as secrets of the parameters', script({ secrets: { $param: 'p' } })] as const),
+      ' params.secrets: a placeholder cannot name secrets',
     ],
   ]
-  test.each(refusals)('for %s', async (_, more, message) => {
+  test.each(refusals)('for %s', async (_, more, end) => {
+    const message = end.replace(/^ /, 'task a: ')
     const graph = { params: { p: 'token' }, tasks: [{ ...shell('true'), id: 'a', ...more }] }
     const answer = await pair.control.post(graph)
     expect([answer.status, ((await answer.json()) as { error: string }).error]).toEqual([400, message])
