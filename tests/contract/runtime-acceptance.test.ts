@@ -27,11 +27,7 @@ test.skipIf(missingFailingCalls !== undefined).each(PROFILES)(
     await using runtime = await startRuntime({ env: failing.env })
     await runtime.runScript('true')
     const forkServer = await forkServerOf(runtime.process.pid)
-    const noLaunchers = () =>
-      until(
-        () => childrenOf(forkServer),
-        (pids) => pids.length === 0,
-      )
+    const noLaunchers = () => until(() => childrenOf(forkServer), [])
     await noLaunchers() // the launcher of the first task reports the end before it exits
     const ran = join(runtime.dataDir, 'tasks', 'task-1', 'workspace', 'ran')
     const body = {
@@ -44,10 +40,7 @@ test.skipIf(missingFailingCalls !== undefined).each(PROFILES)(
     await noLaunchers()
     expect(existsSync(ran)).toBe(false)
     failing.fail('none')
-    await until(
-      () => runtime.fetch('/readyz'),
-      ({ status }) => status === 200,
-    )
+    await until(async () => (await runtime.fetch('/readyz')).status, 200)
     await until(
       () => readdirSync(join(runtime.dataDir, 'tasks')),
       (names) => !names.includes('task-1'),
@@ -55,10 +48,7 @@ test.skipIf(missingFailingCalls !== undefined).each(PROFILES)(
     expect((await runtime.fetch('/api/v1/tasks/task-1')).status).toBe(404)
     expect((await runtime.resources()).active_reservations).toEqual([])
     expect((await runtime.post(body)).status).toBe(200)
-    await until(
-      () => existsSync(ran) && readFileSync(ran, 'utf8'),
-      (text) => text === 'ran\n',
-    )
+    await until(() => existsSync(ran) && readFileSync(ran, 'utf8'), 'ran\n')
     await runtime.kill('task-1')
     expect((await runtime.ended('task-1')).status).toBe('cancelled')
   },

@@ -208,25 +208,16 @@ test('a half bundle is gone after a kill, and unused ones go in time', async () 
   expect((await stage(sha256(bytes), bytes, first)).status).toBe(201)
   using client = await RawClient.connect(first)
   client.send(`PUT /api/v1/runtime/files/${sha256('x')} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nx`)
-  await until(
-    () => staged(first),
-    (names) => names.length === 2,
-  )
+  await until(() => staged(first).length, 2)
   await first.stop('SIGKILL')
   const again = (flags: string[] = []) => startRuntime({ dataDir: first.dataDir, flags })
   {
     await using second = await again()
-    await until(
-      () => staged(second),
-      (names) => names.length === 1,
-    )
+    await until(() => staged(second).length, 1)
     expect((await stage(sha256(bytes), null, second)).status).toBe(200)
   }
   await using third = await again(['--staged-retention-secs', '1', '--gc-interval-ms', '50'])
-  await until(
-    () => staged(third),
-    (names) => names.length === 0,
-  )
+  await until(() => staged(third), [])
   const answer = await third.fetch(`/api/v1/runtime/files/${sha256(bytes)}`)
   expect(answer.status).toBe(404)
 })
@@ -262,10 +253,7 @@ test('a hash that nobody waits for any more is not computed to its end', async (
   const asked = source.fetch(`/api/v1/tasks/${task_id}/bundle?only=digest`, { signal: leaving.signal })
   const answer = asked.catch((error) => error)
   await source.get(task_id) // the service has read the request before this one
-  await until(
-    () => source.fetch(`/api/v1/tasks/${task_id}`, { method: 'DELETE' }),
-    ({ status }) => status === 409,
-  )
+  await until(async () => (await source.fetch(`/api/v1/tasks/${task_id}`, { method: 'DELETE' })).status, 409)
   leaving.abort()
   await answer
   await until(
@@ -287,10 +275,7 @@ test('a task that is removed meanwhile, and one whose files are read', async () 
     'files of task held are being copied for another runtime service (try again when it has them)',
   ])
   await reader.cancel()
-  await until(
-    async () => (await removed()).status,
-    (status) => status === 204,
-  )
+  await until(async () => (await removed()).status, 204)
   expect(
     ((await (await bundleOf('large', 'digest', source, 'held')).json()) as BundleSummary & { error: object }).error,
   ).toMatchObject({
@@ -333,10 +318,7 @@ test('of files whose mode forbids the service to read them is refused, in tasks 
     expect(await (await runtime.fetch(`/api/v1/tasks/${id}/logs?stream=stdout`)).text()).toBe('told\n')
     const removed = await runtime.fetch(`/api/v1/tasks/${id}`, { method: 'DELETE' })
     expect(removed.status).toBe(204)
-    await until(
-      () => existsSync(join(runtime.dataDir, 'tasks', id)),
-      (isThere) => !isThere,
-    )
+    await until(() => existsSync(join(runtime.dataDir, 'tasks', id)), false)
   }
 })
 
@@ -349,9 +331,6 @@ test('a directory that its task has closed keeps its outputs, and goes by retent
     ...{ task_id: 'closed', ...script('mkdir -p d/e && echo kept > d/e/a && chmod 000 d/e d .'), outputs: ['d/**'] },
   })
   expect(task).toMatchObject({ status: 'success', artifacts: expect.anything() })
-  await until(
-    () => existsSync(join(runtime.dataDir, 'tasks', 'closed')),
-    (isThere) => !isThere,
-  )
+  await until(() => existsSync(join(runtime.dataDir, 'tasks', 'closed')), false)
   expect((await runtime.fetch('/api/v1/tasks/closed')).status).toBe(404)
 })

@@ -95,10 +95,7 @@ describe('run', () => {
 
   test('a cancelled task is no success', async () => {
     const running = answer<TaskStatusResponse>(['run', ...server(), ...json({ task_id: 'to-cancel', ...SLEEP })])
-    await until(
-      async () => (await runtime.fetch('/api/v1/tasks/to-cancel')).status,
-      (status) => status === 200,
-    )
+    await until(async () => (await runtime.fetch('/api/v1/tasks/to-cancel')).status, 200)
     await runtime.kill('to-cancel')
     const { exitCode, json: printed } = await running
     expect(exitCode).not.toBe(0)
@@ -113,10 +110,7 @@ describe('run', () => {
 describe('status and wait', () => {
   test('status prints the record as it is', async () => {
     const id = await runtime.submit({ task_id: 'look', ...SLEEP, metadata: { a: 'b' } })
-    await until(
-      () => runtime.get(id),
-      ({ status }) => status === 'running',
-    )
+    await runtime.reached(id, 'running')
     for (const args of [
       ['status', id, ...server()],
       ['status', ...server(), id],
@@ -131,10 +125,7 @@ describe('status and wait', () => {
     const go = join(temp.path, 'go')
     const id = await runtime.script(`${waitFor(go)}; echo done`)
     const waiting = answer<TaskStatusResponse>(['wait', id, ...server()])
-    await until(
-      () => runtime.get(id),
-      ({ status }) => status === 'running',
-    )
+    await runtime.reached(id, 'running')
     await Bun.write(go, '')
     const { exitCode, json: printed } = await waiting
     expect(exitCode).toBe(0)

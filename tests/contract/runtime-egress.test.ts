@@ -268,10 +268,7 @@ describe.skipIf(skip)(`a network with rules${why}`, () => {
       expect((await runtime.post({ execution: { kind: 'script', script: 'true' }, ...under({}) })).status).toBe(503)
       expect(sockets()).toEqual([])
       failing.fail('none')
-      await until(
-        () => runtime.fetch('/readyz'),
-        ({ status }) => status === 200,
-      )
+      await until(async () => (await runtime.fetch('/readyz')).status, 200)
       expect(await run(runtime, 'true', {})).toMatchObject({ status: 'success' })
       expect(sockets()).toEqual([])
     },
@@ -292,10 +289,7 @@ describe.skipIf(skip)(`a network with rules${why}`, () => {
     expect(task.usage?.network).toMatchObject({ connections_allowed: 1, bytes_sent: server.received.length })
     expect(await runtime.eventTypes(id)).toContain('network_allowed')
     expect(readdirSync(join(runtime.dataDir, 'egress'))).toEqual([])
-    await until(
-      () => server.sockets.size,
-      (size) => size === 0,
-    )
+    await until(() => server.sockets.size, 0)
   })
 
   test('is passed through by control, which checks it, and whose address no rule reaches', async () => {

@@ -250,10 +250,7 @@ describe.skipIf(missingSandbox !== undefined)(`doctor --escape${skipped(missingS
       env: testEnvironment({ TMPDIR: tmp }),
       stdio: ['ignore', 'pipe', 'inherit'],
     })
-    await until(
-      () => readdirSync(tmp).some((name) => name.startsWith('taskmill-sandbox-')),
-      (isInOne) => isInOne,
-    )
+    await until(() => readdirSync(tmp).some((name) => name.startsWith('taskmill-sandbox-')))
     return child
   }
 

@@ -17,12 +17,6 @@ beforeAll(async () => {
 })
 afterAll(() => runtime.dispose())
 
-const running = (id: string) =>
-  until(
-    () => runtime.get(id),
-    ({ status }) => status === 'running',
-  )
-
 describe('a record', () => {
   test('has seq, task_id, event_type, timestamp, message and data; seq ascends; times do not go back', async () => {
     const task = await runtime.runScript('exit 3')
@@ -49,7 +43,7 @@ describe('a record', () => {
 describe('the order', () => {
   test('of a task that runs', async () => {
     const id = await runtime.submit(SLEEP)
-    await running(id)
+    await runtime.reached(id, 'running')
     expect(await runtime.eventTypes(id)).toEqual(STARTED)
   })
 
@@ -90,7 +84,7 @@ describe('the order', () => {
 
   test('of a kill', async () => {
     const id = await runtime.submit(SLEEP)
-    await running(id)
+    await runtime.reached(id, 'running')
     await runtime.kill(id)
     await runtime.ended(id)
     expect(await runtime.eventTypes(id)).toEqual([...STARTED, 'kill_requested', 'resource_released', 'cancelled'])

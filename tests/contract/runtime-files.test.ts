@@ -55,10 +55,7 @@ describe('retention: --result-retention-secs and --gc-interval-ms', () => {
     await runtime.submit({ task_id: 'cancelled', ...SLEEP })
     const beforeEnd = Date.now()
     await runtime.kill('cancelled')
-    await until(
-      async () => (await runtime.fetch('/api/v1/tasks/cancelled')).status,
-      (status) => status === 404,
-    )
+    await until(async () => (await runtime.fetch('/api/v1/tasks/cancelled')).status, 404)
     expect(Date.now() - beforeEnd).toBeGreaterThanOrEqual(990)
     await until(
       () => readdirSync(join(runtime.dataDir, 'tasks')).toSorted(),
@@ -69,10 +66,7 @@ describe('retention: --result-retention-secs and --gc-interval-ms', () => {
     }
     const { tasks } = await runtime.json<TaskListResponse>('/api/v1/tasks')
     expect(tasks.map(({ task_id }) => task_id).toSorted()).toEqual(['running', 'running-2', 'waiting'])
-    await until(
-      () => runtime.get(running),
-      ({ status }) => status === 'running',
-    )
+    await runtime.reached(running, 'running')
     expect((await runtime.get(waiting)).status).toBe('accepted')
   })
 
@@ -85,14 +79,8 @@ describe('retention: --result-retention-secs and --gc-interval-ms', () => {
       await runtime.stop()
     }
     await using runtime = await startRuntime({ dataDir, flags: SHORT })
-    await until(
-      async () => (await runtime.fetch('/api/v1/tasks/old')).status,
-      (status) => status === 404,
-    )
-    await until(
-      () => existsSync(join(dataDir, 'tasks', 'old')),
-      (exists) => !exists,
-    )
+    await until(async () => (await runtime.fetch('/api/v1/tasks/old')).status, 404)
+    await until(() => existsSync(join(dataDir, 'tasks', 'old')), false)
   })
 
   test('follows no link out of a workspace, and takes what the task made hard to remove', async () => {
@@ -108,10 +96,7 @@ describe('retention: --result-retention-secs and --gc-interval-ms', () => {
     const { artifacts } = await runtime.printed(id)
     symlinkSync(outside, join(artifacts.task_dir, 'workspace', 'link-2'))
     writeFileSync(join(dir.path, 'go'), '')
-    await until(
-      () => existsSync(artifacts.task_dir),
-      (exists) => !exists,
-    )
+    await until(() => existsSync(artifacts.task_dir), false)
     expect(readFileSync(join(outside, 'precious'), 'utf8')).toBe('kept')
   })
 
@@ -121,10 +106,7 @@ describe('retention: --result-retention-secs and --gc-interval-ms', () => {
     await using short = await startRuntime({ flags: SHORT })
     const kept = [await forEver.run(command('/bin/true')), await aDay.run(command('/bin/true'))] as const
     const task_id = await short.submit(command('/bin/true')) // ends last: once it is gone, the others had their time
-    await until(
-      async () => (await short.fetch(`/api/v1/tasks/${task_id}`)).status,
-      (status) => status === 404,
-    )
+    await until(async () => (await short.fetch(`/api/v1/tasks/${task_id}`)).status, 404)
     expect((await forEver.get(kept[0].task_id)).status).toBe('success')
     expect((await aDay.get(kept[1].task_id)).status).toBe('success')
   })

@@ -101,10 +101,7 @@ test('a task whose end somebody else heard is found to have ended', async () => 
   const go = join(dir.path, 'go')
   const id = await runtime.script(`echo on; ${waitFor(go)}; exit 7`)
   await runtime.printed(id)
-  await until(
-    () => runtime.get(id),
-    ({ status }) => status === 'running',
-  )
+  await runtime.reached(id, 'running')
   const pipe = openBothEnds(join(runtime.dataDir, 'launchers'))
   await stopProcess(runtime.process.pid)
   try {

@@ -191,10 +191,7 @@ describe('metrics', () => {
     await service.run(command('/no/such'))
     await service.run({ ...command('/bin/sleep', '600'), limits: { wall_time_ms: 300 } })
     const first = await service.submit(SLEEP)
-    await until(
-      () => service.get(first),
-      ({ status }) => status === 'running',
-    )
+    await service.reached(first, 'running')
     await service.kill(await service.submit(SLEEP))
     await service.kill(first)
     await service.ended(first)
@@ -241,10 +238,7 @@ describe('metrics', () => {
     await service.submit({ ...SLEEP, limits: { memory_bytes: 1_000_000_000, pids_max: 40 } })
     await service.submit(SLEEP)
     await service.submit(SLEEP)
-    await until(
-      async () => sampleValue(await read(service), 'service_runtime_tasks_running'),
-      (running) => running === 1,
-    )
+    await until(async () => sampleValue(await read(service), 'service_runtime_tasks_running'), 1)
     const gauges = [...(await read(service))].filter(([, { type }]) => type === 'gauge')
     const valuesOf = (word: RegExp) =>
       gauges.flatMap(([name, { samples }]) => (word.test(name) ? samples.map(({ value }) => value) : []))

@@ -291,10 +291,7 @@ test('a task gets all of a directory, also if the source is to be removed meanwh
   const inputs = { in: from('.', 'source') }
   const id = await service.submit({ task_id: 'target', ...script('find in -type f | wc -l'), inputs })
   const remove = () => service.fetch('/api/v1/tasks/source', { method: 'DELETE' })
-  await until(
-    () => existsSync(join(service.dataDir, 'tasks/target/filled/in')),
-    (isThere) => isThere,
-  )
+  await until(() => existsSync(join(service.dataDir, 'tasks/target/filled/in')))
   expect(await refused(await remove())).toEqual([
     409,
     'conflict',
@@ -314,10 +311,7 @@ describe('a large copy', () => {
     const killedInTime = async () => {
       const id = await runtime.submit({ ...script('true'), inputs: { in: from('large', task_id) } })
       const filled = join(runtime.dataDir, 'tasks', id, 'filled/in')
-      await until(
-        async () => existsSync(filled) || (await runtime.get(id)).status !== 'accepted',
-        (hasBegun) => hasBegun,
-      )
+      await until(async () => existsSync(filled) || (await runtime.get(id)).status !== 'accepted')
       await runtime.json('/healthz')
       const { status } = await runtime.get(id)
       await runtime.kill(id)

@@ -22,12 +22,6 @@ beforeAll(async () => {
 })
 afterAll(() => runtime.dispose())
 
-const running = (id: string) =>
-  until(
-    () => runtime.get(id),
-    ({ status }) => status === 'running',
-  )
-
 /** Kills what must let itself be killed, and gives the answer. */
 async function kill(id: string, headers: Record<string, string> = {}): Promise<TaskStatusResponse> {
   const response = await runtime.kill(id, headers)
@@ -42,7 +36,7 @@ const count = async (id: string, type: string) =>
 describe('a kill of a running task', () => {
   test('answers its status at once, and it ends as cancelled by SIGTERM', async () => {
     const id = await runtime.submit(SLEEP)
-    await running(id)
+    await runtime.reached(id, 'running')
     const answer = await kill(id)
     expect(answer).toMatchObject({ task_id: id, handle_id: id })
     expect(['running', 'cancelled']).toContain(answer.status)
@@ -56,10 +50,7 @@ describe('a kill of a running task', () => {
     await using patient = await startRuntime({ flags: ['--termination-grace-ms', '60000'] })
     const id = await patient.script('trap "echo asked" TERM; echo ready; while :; do sleep 0.02; done')
     await patient.printed(id)
-    const { pid } = await until(
-      () => patient.get(id),
-      ({ status }) => status === 'running',
-    )
+    const { pid } = await patient.reached(id, 'running')
     const answer = (await (await patient.kill(id)).json()) as TaskStatusResponse
     expect(answer.status).toBe('running')
     // Only then has the launcher taken the kill: a task that ends before it does has ended by itself.
@@ -157,7 +148,7 @@ describe('a kill of a terminal task', () => {
   test('a task that ended by itself before TERM was sent keeps its true outcome', async () => {
     const go = join(runtime.dataDir, 'go')
     const ids = await Promise.all(Array.from({ length: 8 }, () => runtime.script(`${waitFor(go)}; exit 5`)))
-    for (const id of ids) await running(id)
+    for (const id of ids) await runtime.reached(id, 'running')
     await Bun.write(go, '')
     for (let isRunning = true; isRunning; ) {
       await Promise.all(ids.map((id) => runtime.kill(id)))
@@ -174,7 +165,7 @@ describe('a kill of a terminal task', () => {
 describe('x-service-owner', () => {
   test('must have the value of control_context.owner, else 403 permission_denied and nothing happens', async () => {
     const id = await runtime.submit(owned('team-a'))
-    await running(id)
+    await runtime.reached(id, 'running')
     for (const headers of [
       {},
       { 'x-service-owner': 'team-b' },
@@ -193,7 +184,7 @@ describe('x-service-owner', () => {
   test('may be any text that a task may have', async () => {
     const owner = 'é 😀 & ада'
     const id = await runtime.submit(owned(owner))
-    await running(id)
+    await runtime.reached(id, 'running')
     expect((await runtime.kill(id, { 'x-service-owner': headerValue('ä') })).status).toBe(403)
     // As the bytes are that curl sends.
     await kill(id, { 'x-service-owner': Buffer.from(owner).toString('latin1') })

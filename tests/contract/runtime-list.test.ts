@@ -5,7 +5,6 @@ import type { TaskListResponse } from '../../shared/contract/runtime.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { command, SLEEP, script } from '../support/runtime-tasks.ts'
 import { tempDir } from '../support/temp.ts'
-import { until } from '../support/until.ts'
 
 const ofTenant = (tenant: string) => ({ control_context: { tenant } })
 
@@ -22,10 +21,7 @@ beforeAll(async () => {
     await runtime.ended(id)
   }
   await runtime.submit({ task_id: 'run-1', ...SLEEP, ...ofTenant('a') })
-  await until(
-    () => runtime.get('run-1'),
-    ({ status }) => status === 'running',
-  )
+  await runtime.reached('run-1', 'running')
   for (const id of ['wait-1', 'wait-2', 'gone-1']) await runtime.submit({ task_id: id, ...SLEEP, ...ofTenant('b') })
   await runtime.kill('gone-1')
   await runtime.ended('gone-1')

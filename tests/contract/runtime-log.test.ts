@@ -72,10 +72,7 @@ test('values of the environment, arguments and scripts are in no log line and no
   ]
   for (const body of bodies) {
     const { task_id } = await runtime.run(body)
-    await until(
-      () => runtime.log.some((line) => line.task_id === task_id && line.status !== undefined),
-      (isLogged) => isLogged,
-    )
+    await until(() => runtime.log.some((line) => line.task_id === task_id && line.status !== undefined))
     expect(JSON.stringify(await runtime.events(task_id))).not.toContain('sesame')
   }
   await runtime.post({ execution: { kind: 'command', program: '', env } })
@@ -92,10 +89,7 @@ test('values of the environment are on no command line of the launcher, which ev
   const execution = { kind: 'script', script: 'echo ready; sleep 600', env: { API_KEY: 'sesame-env' } }
   const id = await runtime.submit({ execution })
   await runtime.printed(id)
-  const { shim_pid } = await until(
-    () => runtime.get(id),
-    ({ status }) => status === 'running',
-  )
+  const { shim_pid } = await runtime.reached(id, 'running')
   const cmdline = readFileSync(`/proc/${shim_pid}/cmdline`, 'utf8')
   expect(cmdline).not.toBe('')
   expect(cmdline).not.toContain('sesame')

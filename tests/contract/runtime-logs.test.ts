@@ -114,10 +114,7 @@ describe('of a task that runs', () => {
     await response.body!.getReader().read()
     abort.abort()
     expect((await runtime.runScript('echo fine')).stdout).toBe('fine\n')
-    await until(
-      () => runtime.get(id),
-      ({ status }) => status === 'running',
-    )
+    await runtime.reached(id, 'running')
     await runtime.kill(id)
     await runtime.ended(id)
   })

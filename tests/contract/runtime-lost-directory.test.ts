@@ -33,11 +33,7 @@ function place() {
   }
 }
 
-const isThere = (path: string) =>
-  until(
-    () => existsSync(path),
-    (exists) => exists,
-  )
+const isThere = (path: string) => until(() => existsSync(path))
 
 /** Waits for `go`, does it, says so. */
 const spoiling = (at: ReturnType<typeof place>, text: string) =>
@@ -72,10 +68,7 @@ describe.each(WAYS)('a task that leaves %s', (_, text) => {
       await using runtime = await startRuntime(at)
       await runtime.script(spoiling(at, text), { task_id: 'x' })
       await runtime.printed('x')
-      await until(
-        () => runtime.get('x'),
-        ({ status }) => status === 'running',
-      )
+      await runtime.reached('x', 'running')
       await runtime.stop('SIGKILL')
     }
     await using runtime = await startRuntime(at)
@@ -99,10 +92,7 @@ describe.skipIf(!canBeNobody)('a task of a service that is not root (needs root,
         { task_id: 'x' },
       )
       await isThere(at.file('done'))
-      await until(
-        () => runtime.get('x'),
-        ({ status }) => status === 'running',
-      )
+      await runtime.reached('x', 'running')
       await runtime.stop('SIGKILL')
     }
     await using runtime = await startRuntime({ ...at, ...asNobody })

@@ -42,7 +42,7 @@ function staged(pool: StartedPool, name: string): string[] {
 const approve = (control: Control, id: string) =>
   until(
     async () => (await control.fetch(`/tasks/${id}/approve`, { method: 'POST', body: '{"who":"test"}' })).status,
-    (status) => status === 200,
+    200,
   )
 
 const stdoutOf = ({ result }: TaskRecord) => (result as { stdout?: string } | undefined)?.stdout

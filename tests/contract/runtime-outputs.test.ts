@@ -154,12 +154,7 @@ test('what is not kept is removed soon', async () => {
   const made = 'mkdir -p a/b; seq 1 2000 | sed s,^,a/b/, | xargs touch; echo > kept'
   await runtime.run({ ...script(made), outputs: ['kept'] })
   const trash = join(runtime.dataDir, 'trash')
-  expect(
-    await until(
-      () => (existsSync(trash) ? readdirSync(trash).length : 0),
-      (count) => count === 0,
-    ),
-  ).toBe(0)
+  expect(await until(() => (existsSync(trash) ? readdirSync(trash).length : 0), 0)).toBe(0)
 })
 
 describe('more than a task may keep', () => {

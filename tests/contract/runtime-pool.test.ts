@@ -105,10 +105,7 @@ describe('a runtime service', () => {
     ])
     await pool.control.fetch('/runtimes') // looks at both: one that answers late gets no tasks
     await pool.control.submit(ids(9).map((id) => pool.gated(id)))
-    await until(
-      () => pool.lines('ran').length,
-      (count) => count === 9,
-    )
+    await until(() => pool.lines('ran').length, 9)
     const places = (await pool.control.list()).map(({ placed_on, attempt }) => [placed_on, attempt])
     expect(places.filter(([name]) => name === 'small')).toEqual([['small', 1]])
     expect(places.filter(([name]) => name === 'large')).toHaveLength(8)
@@ -228,10 +225,7 @@ test('a cancel reaches the runtime service of the task, also after a restart', a
     expect(status).toBe('cancelled')
     expect((await pool.runtime(name).ended(handle_id!)).status).toBe('cancelled')
     expect((await pool.control.fetch(`/tasks/on-${name}`, { method: 'DELETE' })).status).toBe(204)
-    await until(
-      () => pool.runtime(name).fetch(`/api/v1/tasks/${handle_id}`),
-      ({ status: there }) => there === 404,
-    )
+    await until(async () => (await pool.runtime(name).fetch(`/api/v1/tasks/${handle_id}`)).status, 404)
   }
 })
 
@@ -357,10 +351,7 @@ describe('inputs', () => {
     await pool.control.ended('made-on-a')
     expect((await pool.control.fetch('/runtimes/a/drain', { method: 'POST' })).status).toBe(200)
     const answer = { method: 'POST', body: JSON.stringify({ who: 'test' }) }
-    await until(
-      async () => (await pool.control.fetch('/tasks/gate2/approve', answer)).status,
-      (status) => status === 200,
-    )
+    await until(async () => (await pool.control.fetch('/tasks/gate2/approve', answer)).status, 200)
     expect(await pool.waits('later', (text) => text !== '')).toBe('runtime a is draining')
     expect((await pool.control.fetch('/runtimes/a?lost=true', { method: 'DELETE' })).status).toBe(200)
     expect(await pool.waits('later', (text) => text.startsWith('no runtime'))).toBe('no runtime is named a')
@@ -400,10 +391,7 @@ test('a proxy that answers 503 after it has sent the task on does not make it ru
   })
   await control.fetch('/runtimes') // looks at both: one that answers late gets no tasks
   await control.submit(ids(6).map((id) => pool.gated(id)))
-  await until(
-    () => new Set(pool.lines('ran')).size,
-    (size) => size === 6,
-  )
+  await until(() => new Set(pool.lines('ran')).size, 6)
   isLosing = false
   await pool.open()
   for (const { status, attempt } of await control.allEnded()) expect([status, attempt]).toEqual(['success', 1])

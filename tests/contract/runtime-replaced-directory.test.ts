@@ -56,10 +56,7 @@ describe.each(REPLACEMENTS)('a data directory with %s in its place', (replacemen
     {
       await using runtime = await startRuntime({ dataDir: at.dataDir, flags: ['--dispatch-poll-interval-ms', '10'] })
       id = await runtime.script(`${waitFor(at.file('go'))}; : > ${at.file('went')}; exit 7`)
-      await until(
-        () => runtime.get(id),
-        ({ status }) => status === 'running',
-      )
+      await runtime.reached(id, 'running')
       expect((await runtime.fetch('/readyz')).status).toBe(200)
       at.replace[replacement]()
       const found = filesBelow(at.dataDir)
@@ -76,10 +73,7 @@ describe.each(REPLACEMENTS)('a data directory with %s in its place', (replacemen
       expect((await runtime.fetch('/healthz')).status).toBe(200)
       expect((await runtime.fetch('/api/v1/tasks/x')).status).toBe(404)
       await Bun.write(at.file('go'), '')
-      await until(
-        () => existsSync(at.file('went')),
-        (isThere) => isThere,
-      )
+      await until(() => existsSync(at.file('went')))
       expect(filesBelow(at.dataDir)).toEqual(found)
       expect(existsSync(ran)).toBe(false)
       expect((await runtime.get(id)).status).toBe('running') // the next service knows how it ended

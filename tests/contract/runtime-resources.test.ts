@@ -6,9 +6,8 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ResourcesSnapshot } from '../../shared/contract/runtime-info.ts'
-import { type Runtime, startRuntime } from '../support/runtime.ts'
+import { startRuntime } from '../support/runtime.ts'
 import { command, refused, SLEEP, script } from '../support/runtime-tasks.ts'
-import { until } from '../support/until.ts'
 
 const MEBIBYTE = 1024 * 1024
 const CAPACITY = [
@@ -27,12 +26,6 @@ const memory = (mebibytes: number) => ({ limits: { memory_bytes: mebibytes * MEB
 
 const reservedTasks = ({ active_reservations }: ResourcesSnapshot) => active_reservations.map(({ task_id }) => task_id)
 
-const reached = (runtime: Runtime, id: string, wanted: string) =>
-  until(
-    () => runtime.get(id),
-    ({ status }) => status === wanted,
-  )
-
 describe('the resources snapshot', () => {
   test('has capacity, reserved and available, and no reservations at first', async () => {
     await using runtime = await startRuntime({ flags: [...CAPACITY, '--runtime-id', 'r-1'] })
@@ -46,7 +39,7 @@ describe('the resources snapshot', () => {
   test('lists unreleased reservations while tasks run, and releases them when they end', async () => {
     await using runtime = await startRuntime({ flags: CAPACITY })
     const id = await runtime.submit({ ...SLEEP, limits: { memory_bytes: 256 * MEBIBYTE, pids_max: 30 } })
-    const task = await reached(runtime, id, 'running')
+    const task = await runtime.reached(id, 'running')
     const snapshot = await runtime.resources()
     const reservation = { task_slots: 1, memory_bytes: 256 * MEBIBYTE, pids: 30 }
     expect(snapshot).toMatchObject({
@@ -84,7 +77,7 @@ describe('the resources snapshot', () => {
   test('accepted_waiting_tasks counts accepted tasks that hold no reservation', async () => {
     await using runtime = await startRuntime({ flags: ['--max-running-tasks', '1'] })
     const ids = [await runtime.submit(SLEEP), await runtime.submit(SLEEP), await runtime.submit(SLEEP)]
-    await reached(runtime, ids[0]!, 'running')
+    await runtime.reached(ids[0]!, 'running')
     const snapshot = await runtime.resources()
     expect(snapshot.accepted_waiting_tasks).toBe(2)
     expect(reservedTasks(snapshot)).toEqual([ids[0]!])
@@ -111,7 +104,7 @@ describe('tasks run up to --max-running-tasks at a time', () => {
   test('a task that fits may overtake one that does not fit yet, which runs when there is room', async () => {
     await using runtime = await startRuntime({ flags: CAPACITY })
     const first = await runtime.submit({ ...SLEEP, ...memory(600) })
-    await reached(runtime, first, 'running')
+    await runtime.reached(first, 'running')
     const large = await runtime.submit({ ...script('echo large'), ...memory(600) })
     const small = await runtime.submit({ ...script('echo small'), ...memory(100) })
     expect((await runtime.ended(small)).stdout).toBe('small\n')
@@ -179,8 +172,8 @@ describe('tenant soft quotas', () => {
     const flags = [...CAPACITY, '--tenant-quota', `a=slots:2,memory:${512 * MEBIBYTE},pids:5`]
     await using runtime = await startRuntime({ flags })
     const limits = { memory_bytes: 200 * MEBIBYTE, pids_max: 2 }
-    await reached(runtime, await runtime.submit(tenant('a', { limits })), 'running')
-    await reached(runtime, await runtime.submit(SLEEP), 'running')
+    await runtime.reached(await runtime.submit(tenant('a', { limits })), 'running')
+    await runtime.reached(await runtime.submit(SLEEP), 'running')
     expect((await runtime.resources()).tenants).toEqual([
       {
         tenant: 'a',
@@ -193,7 +186,7 @@ describe('tenant soft quotas', () => {
 
   test('a tenant without a quota has no quota and no available', async () => {
     await using runtime = await startRuntime({ flags: [...CAPACITY, '--tenant-quota', QUOTA] })
-    await reached(runtime, await runtime.submit(tenant('free', memory(300))), 'running')
+    await runtime.reached(await runtime.submit(tenant('free', memory(300))), 'running')
     const view = (await runtime.resources()).tenants.find(({ tenant: name }) => name === 'free')
     expect(view).toMatchObject({ tenant: 'free', reserved: { task_slots: 1, memory_bytes: 300 * MEBIBYTE } })
     expect(view).not.toHaveProperty('quota')
@@ -203,7 +196,7 @@ describe('tenant soft quotas', () => {
   test('a task beyond what its tenant has left waits; those of others do not', async () => {
     await using runtime = await startRuntime({ flags: [...CAPACITY, '--tenant-quota', QUOTA] })
     const first = await runtime.submit(tenant('a'))
-    await reached(runtime, first, 'running')
+    await runtime.reached(first, 'running')
     const second = await runtime.submit(tenant('a', script('echo second')))
     expect((await runtime.run(tenant('b', script('echo b')))).stdout).toBe('b\n')
     expect((await runtime.runScript('echo nobody')).stdout).toBe('nobody\n')
@@ -221,7 +214,7 @@ describe('the queue', () => {
   test('is full at --max-queued-tasks: 429 resource_limit_exceeded, nothing left behind, and free again later', async () => {
     await using runtime = await startRuntime({ flags: ['--max-running-tasks', '1', '--max-queued-tasks', '2'] })
     const running = await runtime.submit(SLEEP)
-    await reached(runtime, running, 'running')
+    await runtime.reached(running, 'running')
     const waiting = [await runtime.submit(SLEEP), await runtime.submit(SLEEP)]
     const before = [await runtime.resources(), readdirSync(join(runtime.dataDir, 'tasks')).toSorted()]
     const full = await runtime.post({ task_id: 'too-many', ...SLEEP })
@@ -234,13 +227,13 @@ describe('the queue', () => {
     await runtime.submit({ task_id: 'too-many', ...SLEEP })
     expect((await refused(await runtime.post(SLEEP)))[0]).toBe(429)
     await runtime.kill(running)
-    await reached(runtime, waiting[1]!, 'running')
+    await runtime.reached(waiting[1]!, 'running')
     expect((await runtime.post(SLEEP)).status).toBe(200)
   })
 
   test('takes no more than it may when many come at once', async () => {
     await using runtime = await startRuntime({ flags: ['--max-running-tasks', '1', '--max-queued-tasks', '5'] })
-    await reached(runtime, await runtime.submit(SLEEP), 'running')
+    await runtime.reached(await runtime.submit(SLEEP), 'running')
     const answers = await Promise.all(Array.from({ length: 20 }, () => runtime.post(SLEEP)))
     expect(answers.map(({ status }) => status).toSorted()).toEqual([...Array(5).fill(200), ...Array(15).fill(429)])
     expect((await runtime.resources()).accepted_waiting_tasks).toBe(5)
@@ -251,7 +244,7 @@ test('the checks of submit come in order: validation, plan, capacity and quota, 
   await using runtime = await startRuntime({
     flags: [...CAPACITY.slice(2), '--max-running-tasks', '1', '--max-queued-tasks', '1', '--disable-linux-sandbox'],
   })
-  await reached(runtime, await runtime.submit({ ...SLEEP, task_id: 'taken' }), 'running')
+  await runtime.reached(await runtime.submit({ ...SLEEP, task_id: 'taken' }), 'running')
   const waiting = await runtime.submit(SLEEP)
   const strict = { sandbox: { profile: 'linux_sandbox' }, policy: { capability_mode: 'strict' } }
   const tooMuch = { limits: { memory_bytes: 2048 * MEBIBYTE } }

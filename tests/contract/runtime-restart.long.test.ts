@@ -30,16 +30,10 @@ function place() {
   }
 }
 
-const running = (runtime: Runtime, id: string): Promise<TaskStatusResponse> =>
-  until(
-    () => runtime.get(id),
-    ({ status }) => status === 'running',
-  )
-
 /** The running task, once it has printed its line. */
 async function printed(runtime: Runtime, id: string): Promise<TaskStatusResponse> {
   await runtime.printed(id)
-  return running(runtime, id)
+  return runtime.reached(id, 'running')
 }
 
 describe.each(SIGNALS)('over a %s of serve', (signal) => {
@@ -115,7 +109,7 @@ describe.each(SIGNALS)('over a %s of serve', (signal) => {
     {
       await using runtime = await startRuntime(options)
       const first = await runtime.script(`${waitFor(at.file('go'))}; echo first >> ${at.file('log')}`)
-      await running(runtime, first)
+      await runtime.reached(first, 'running')
       const others = ['second', 'third', 'fourth'].map((name) => runtime.script(`echo ${name} >> ${at.file('log')}`))
       ids = [first, ...(await Promise.all(others))]
       await stopped(runtime)
@@ -222,7 +216,7 @@ test('what was told of a task before a SIGKILL is still so after it: its status,
     {
       await using runtime = await startRuntime(at)
       const id = await runtime.submit(SLEEP)
-      status = await running(runtime, id)
+      status = await runtime.reached(id, 'running')
       events = await runtime.events(id)
       await runtime.stop('SIGKILL')
     }
@@ -287,7 +281,7 @@ describe('after a restart', () => {
         { control_context: { owner: 'team-a' } },
       )
       await runtime.printed(id, (text) => text.split('\n').length === 4)
-      before = await running(runtime, id)
+      before = await runtime.reached(id, 'running')
       pids = before.stdout.match(/\d+/g)!.map(Number)
       await runtime.stop('SIGKILL')
     }
@@ -308,7 +302,7 @@ describe('after a restart', () => {
       await using runtime = await startRuntime({ ...at, flags })
       for (const task_id of ['of-a', 'large']) {
         const more = task_id === 'of-a' ? context : { limits: { memory_bytes: 700_000_000 } }
-        await running(runtime, await runtime.submit({ task_id, ...SLEEP, ...more }))
+        await runtime.reached(await runtime.submit({ task_id, ...SLEEP, ...more }), 'running')
       }
       before = await runtime.resources()
       await runtime.stop('SIGKILL')
@@ -331,7 +325,7 @@ describe('after a restart', () => {
     {
       await using runtime = await startRuntime(at)
       id = await runtime.script(`${waitFor(at.file('go'))}; exit 4`)
-      await running(runtime, id)
+      await runtime.reached(id, 'running')
       const lost = runtime.fetch(`/api/v1/tasks/${id}?wait_ms=60000`).then(
         (response) => response.status,
         () => 0,
@@ -467,10 +461,7 @@ describe('a start without the database of the tasks', () => {
     renameSync(at.file('tasks'), tasks)
     await Bun.write(join(tasks, 'stray', 'request.json'), '')
     await using runtime = await startRuntime(at)
-    await until(
-      () => existsSync(join(tasks, 'stray')),
-      (exists) => !exists,
-    )
+    await until(() => existsSync(join(tasks, 'stray')), false)
     await until(
       () => runtime.log,
       (log) => log.some(({ level, task_id }) => level === 'warn' && task_id === before.task_id),

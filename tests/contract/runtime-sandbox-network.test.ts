@@ -6,7 +6,6 @@ import { describe, expect, test } from 'bun:test'
 import { chmodSync, chownSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { GraphDetails } from '../../shared/contract/graphs.ts'
-import type { TaskStatusResponse } from '../../shared/contract/runtime.ts'
 import type { RuntimeCapabilities } from '../../shared/contract/runtime-info.ts'
 import { runClient } from '../support/client.ts'
 import { connectClient } from '../support/mcp-client.ts'
@@ -91,27 +90,6 @@ describe.skipIf(skip)(`the network of a sandbox${why}`, () => {
     expect(await net(open, { namespaces: { net: true } })).toEqual([undefined, 'none'])
   })
 
-  test('is refused where two fields contradict each other, or with rules that are none', async () => {
-    await using runtime = await startRuntime()
-    const refusal = async (sandbox: object) =>
-      refused(await runtime.post({ ...script('true'), sandbox: { profile: 'linux_sandbox', ...sandbox } }))
-    expect(await refusal({ network: 'host', namespaces: { net: true } })).toEqual([
-      400,
-      'invalid_input',
-      'sandbox.network=host contradicts sandbox.namespaces.net=true (leave out sandbox.namespaces.net)',
-    ])
-    expect(await refusal({ network: { allow: ['https://pypi.org'] } })).toEqual([
-      400,
-      'invalid_input',
-      'sandbox.network.allow[0]: expected a host, not a URL, got "https://pypi.org"',
-    ])
-    expect(await refusal({ network: { alow: ['pypi.org'] } })).toEqual([
-      400,
-      'invalid_input',
-      'unknown field sandbox.network.alow (did you mean sandbox.network.allow?)',
-    ])
-  })
-
   test('that a task lacks is named by its failure, with the setting', async () => {
     await using runtime = await startRuntime()
     const connect = `perl -MSocket -e 'socket(S, AF_INET, SOCK_STREAM, 0); connect(S, sockaddr_in(80, inet_aton("192.0.2.1"))) or die $!'`
@@ -168,37 +146,6 @@ describe.skipIf(skip)(`the network of a sandbox${why}`, () => {
     ])
   })
 
-  test('is not that of the host for a strict task: nothing of it is stored', async () => {
-    await using runtime = await startRuntime()
-    await refusedWithoutTrace(runtime, { ...sandboxed(false), ...strict })
-    await refusedWithoutTrace(runtime, {
-      ...sandboxed(false),
-      control_context: { requires_strict_sandbox: true },
-    })
-    await using rigid = await startRuntime({ flags: ['--default-capability-mode', 'strict'] })
-    await refusedWithoutTrace(rigid, sandboxed(false))
-    expect((await runtime.runScript('true', { ...sandboxed(), ...strict })).status).toBe('success')
-  })
-
-  test.each([
-    ['token', []],
-    ['unknown', [expect.stringContaining('run by a control service of this machine that has no token')]],
-  ] as const)(
-    'is that of the host for a strict task of a service with a token: control is %s',
-    async (control, warnings) => {
-      await using service = await startTokenRuntime({
-        env: { SERVICE_TOKEN: TOKEN, SERVICE_CONTROL_ACCESS: control },
-      })
-      const body = JSON.stringify({ task_id: 'a', ...script('true'), ...sandboxed(false), ...strict })
-      expect((await service.fetch('/api/v1/tasks', { method: 'POST', body, headers: WITH_TOKEN })).status).toBe(200)
-      const ended = await service.fetch('/api/v1/tasks/a?wait_ms=20000', { headers: WITH_TOKEN })
-      expect(await ended.json()).toMatchObject({
-        status: 'success',
-        execution_plan: { degraded: false, capability_warnings: warnings },
-      })
-    },
-  )
-
   test('is refused to a strict task where the control service has no token', async () => {
     await using service = await startTokenRuntime({ env: { SERVICE_TOKEN: TOKEN, SERVICE_CONTROL_ACCESS: 'open' } })
     const body = JSON.stringify({ ...script('true'), ...sandboxed(false), ...strict })
@@ -249,39 +196,6 @@ test.skipIf(skip)(`no task in a sandbox can read the file of --token-file${why}`
   expect(((await ended.json()) as { stdout: string }).stdout).toBe('')
 })
 
-test.skipIf(skip)(
-  `no strict task of a service that is not root does without mounts where there is a token${why}`,
-  async () => {
-    using dir = tempDir('/opt')
-    chmodSync(dir.path, 0o755)
-    const file = join(dir.path, 'token')
-    writeFileSync(file, `${TOKEN}\n`, { mode: 0o600 })
-    const options = isRoot ? await asOrdinaryUser() : {}
-    if (options.ownerUid !== undefined) chownSync(file, options.ownerUid, options.ownerUid)
-    await using service = await startTokenRuntime({ ...options, flags: ['--token-file', file] })
-    const submit = (more: object) =>
-      service.fetch('/api/v1/tasks', {
-        method: 'POST',
-        headers: WITH_TOKEN,
-        body: JSON.stringify({
-          ...{ task_id: 'a', ...script(`cat ${file}`) },
-          sandbox: { profile: 'linux_sandbox', namespaces: { mount: false } },
-          ...more,
-        }),
-      })
-    const [status, code, message] = await refused(await submit({ policy: { capability_mode: 'strict' } }))
-    expect([status, code]).toEqual([400, 'unsupported_capability'])
-    expect(message).toMatch(/^sandbox\.namespaces\.mount=false is unavailable: .*token file.*Leave it out\.$/)
-    expect((await submit({})).status).toBe(200)
-    const ended = await service.fetch('/api/v1/tasks/a?wait_ms=20000', { headers: WITH_TOKEN })
-    const task = (await ended.json()) as TaskStatusResponse
-    expect(task.stdout).toBe(`${TOKEN}\n`)
-    expect(task.execution_plan.capability_warnings).toContainEqual(
-      expect.stringContaining('the task can read the token file of this service'),
-    )
-  },
-)
-
 test.skipIf(skip || !isRoot)(
   `a token file for all to read is warned of, and no token to a task without mounts${why}`,
   async () => {
@@ -309,13 +223,3 @@ test('who asks without a token is told in which file it is', async () => {
   expect([status, code]).toEqual([401, 'unauthenticated'])
   expect(message).toBe(`a token is needed: send Authorization: Bearer <token> (the token is in ${file})`)
 })
-
-async function refusedWithoutTrace(runtime: Runtime, more: object): Promise<void> {
-  const answer = await runtime.post({ task_id: 'refused', ...script('true'), ...more })
-  const [status, code, message] = await refused(answer)
-  expect([status, code]).toEqual([400, 'unsupported_capability'])
-  expect(message).toBe(
-    'sandbox.namespaces.net=false is unavailable: the task could have a task without a sandbox run by this service, which has no token. Leave out sandbox.namespaces.net, or start this service with --token-file.',
-  )
-  expect((await runtime.fetch('/api/v1/tasks/refused')).status).toBe(404)
-}

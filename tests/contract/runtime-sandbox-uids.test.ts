@@ -94,10 +94,7 @@ test.skipIf(skip)(`no result is lost when the service is killed while it takes f
     () => ownerOf(join(workspace, 'sub', '1')),
     (uid) => uid !== undefined,
   )
-  await until(
-    () => ownerOf(workspace),
-    (uid) => uid === 0,
-  )
+  await until(() => ownerOf(workspace), 0)
   await first.stop('SIGKILL')
   await first.dispose()
   await using second = await startRuntime({ dataDir })

@@ -237,10 +237,7 @@ test.skipIf(cannotLeaveOut !== undefined)(
       sandbox: { profile: 'linux_sandbox' },
     })
     await runtime.printed(holder)
-    await until(
-      () => Bun.spawnSync(['pgrep', '-f', `^sleep ${mark}`]).exitCode,
-      (code) => code === 0,
-    )
+    await until(() => Bun.spawnSync(['pgrep', '-f', `^sleep ${mark}`]).exitCode, 0)
     const look = `for p in $(pgrep -f '^sleep ${mark}'); do
       echo found; cat /proc/$p/environ /proc/$p/cwd/kept/secret; kill -9 $p
     done`

@@ -43,8 +43,5 @@ test('what was made ahead is left by a kill of the service, and the next service
     await runtime.stop('SIGKILL')
   }
   await using _ = await startRuntime({ dataDir: dir.path })
-  await until(
-    () => readdirSync(tasks),
-    (found) => found.length === 0,
-  )
+  await until(() => readdirSync(tasks), [])
 })

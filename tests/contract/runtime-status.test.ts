@@ -47,7 +47,7 @@ describe('accepted', () => {
   })
 
   test('is not the status of a task that has printed something', async () => {
-    for (let i = 0; i < 20; i++) {
+    for (let i = 0; i < 8; i++) {
       const id = await runtime.script('echo started; exec sleep 600')
       const { status, pid } = await runtime.printed(id)
       expect({ status, hasPid: pid !== undefined }).toEqual({ status: 'running', hasPid: true })
@@ -187,10 +187,7 @@ describe('wait_ms answers at the end of the task or after N ms', () => {
 
   test('after N ms with the task as it is', async () => {
     const id = await runtime.submit(SLEEP)
-    await until(
-      () => runtime.get(id),
-      ({ status }) => status === 'running',
-    )
+    await runtime.reached(id, 'running')
     const start = performance.now()
     expect((await wait(id, 400)).status).toBe('running')
     expect(performance.now() - start).toBeGreaterThanOrEqual(395)
@@ -201,10 +198,7 @@ describe('wait_ms answers at the end of the task or after N ms', () => {
     const go = join(runtime.dataDir, 'go-on')
     const id = await runtime.script(`${waitFor(go)}; echo last words; exit 3`)
     const waiting = Array.from({ length: 20 }, () => wait(id, 60_000))
-    await until(
-      () => runtime.get(id),
-      ({ status }) => status === 'running',
-    )
+    await runtime.reached(id, 'running')
     await Bun.write(go, '')
     for (const task of await Promise.all(waiting)) {
       expect(task).toMatchObject({ status: 'failed', exit_code: 3, stdout: 'last words\n' })

@@ -112,10 +112,7 @@ describe('a file', () => {
       '$SIG{IO} = "IGNORE"; open(F, ">", "leased"); fcntl(F, 1024, 1) or exit 3; open(R, ">", "ready"); sleep 600'
     const id = await runtime.submit(command('perl', '-e', lease))
     const status = async (name: string) => (await runtime.fetch(`/api/v1/tasks/${id}/files/${name}`)).status
-    await until(
-      () => status('ready'),
-      (code) => code === 200,
-    )
+    await until(() => status('ready'), 200)
     expect(await refused(await runtime.fetch(`/api/v1/tasks/${id}/files/leased`))).toEqual([
       409,
       'conflict',
@@ -212,10 +209,7 @@ describe('nothing outside of the workspace', () => {
       while :; do mv dir real; mv link dir; mv dir link; mv real dir; done`,
     )
     const path = `/api/v1/tasks/${id}/files`
-    await until(
-      async () => (await runtime.fetch(`${path}/ready`)).status,
-      (status) => status === 200,
-    )
+    await until(async () => (await runtime.fetch(`${path}/ready`)).status, 200)
     const seen = new Set<string>()
     for (let i = 0; i < 2_000; i++) {
       const response = await runtime.fetch(`${path}/dir/secret`)

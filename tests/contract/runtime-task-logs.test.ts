@@ -42,10 +42,7 @@ test('an output that its result has only a part of is whole, while the runtime s
   await using pair = await startPair()
   await pair.script('a', `seq 1 200000; ${waitFor(pair.file('go'))}`)
   const followed = follow(pair, 'a')
-  await until(
-    () => followed.state.received.length,
-    (length) => length === 1_288_895,
-  )
+  await until(() => followed.state.received.length, 1_288_895)
   await Bun.write(pair.file('go'), '')
   await followed.done
   await pair.ended('a')
@@ -79,10 +76,7 @@ test('a task that waits for its turn is waited for, and the next attempt follows
 test('an offset counts in the whole output, also while its result holds a part of it', async () => {
   await using pair = await startPair()
   await pair.script('a', `seq 1 100000; ${waitFor(pair.file('go'))}; echo end`)
-  await until(
-    async () => (await logs(pair, 'a', 'offset=588890')).text(),
-    (rest) => rest === '00000\n'.slice(1),
-  )
+  await until(async () => (await logs(pair, 'a', 'offset=588890')).text(), '00000\n'.slice(1))
   const begun = await logs(pair, 'a', 'follow=attempt&offset=588000&attempt=1')
   expect([begun.headers.get('x-task-attempt'), begun.headers.get('x-log-offset')]).toEqual(['1', '588000'])
   const tail = await logs(pair, 'a', 'tail=1')
@@ -129,10 +123,7 @@ test('hundreds of followers share one connection, and a stalled one holds up nob
     const closed = new Promise((resolve) => socket.on('close', resolve))
     return { socket, closed, length: () => length, end: () => end }
   })
-  await until(
-    () => followers.filter(({ end }) => end().includes('first')).length,
-    (begun) => begun === FOLLOWERS,
-  )
+  await until(() => followers.filter(({ end }) => end().includes('first')).length, FOLLOWERS)
   const [stalled, ...others] = followers
   stalled!.socket.pause()
   await Bun.write(pair.file('go'), '')

@@ -11,11 +11,7 @@ import { until } from '../support/until.ts'
 
 const remove = (pair: Pair, id: string) => pair.control.fetch(`/tasks/${id}`, { method: 'DELETE' })
 
-const noneThere = (pair: Pair) =>
-  until(
-    () => pair.runtime.list(),
-    (tasks) => tasks.length === 0,
-  )
+const noneThere = (pair: Pair) => until(() => pair.runtime.list(), [])
 
 test('a deleted task: 204, and its files go, those of its earlier attempts too', async () => {
   await using pair = await startPair({ controlEnv: { SERVICE_RUNTIME_OWNER: 'ci' } })
@@ -24,10 +20,7 @@ test('a deleted task: 204, and its files go, those of its earlier attempts too',
   expect((await pair.runtime.list()).length).toBe(2)
   expect((await remove(pair, 'a')).status).toBe(204)
   await noneThere(pair)
-  await until(
-    () => existsSync(there.artifacts.task_dir),
-    (exists) => !exists,
-  )
+  await until(() => existsSync(there.artifacts.task_dir), false)
 })
 
 test('a deleted task with attempts that missed their start: only the others are asked for', async () => {
@@ -92,10 +85,7 @@ test('retired graphs go', async () => {
     { id: 'b', type: 'runtime.script', params: { script: 'exit 1' }, depends_on: ['a'] },
     { id: 'c', type: 'runtime.script', params: { script: 'echo' }, depends_on: ['b'] },
   ])
-  await until(
-    () => pair.control.list(),
-    (tasks) => tasks.length === 0,
-  )
+  await until(() => pair.control.list(), [])
   await noneThere(pair)
 })
 

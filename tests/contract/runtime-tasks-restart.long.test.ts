@@ -94,10 +94,7 @@ describe.each(SIGNALS)('a running task, over a %s', (signal) => {
       expect(await isAlive(pid!)).toBe(false)
       // What the runtime service keeps of it takes the same owner to be removed.
       expect((await pair.control.fetch('/tasks/a', { method: 'DELETE' })).status).toBe(204)
-      await until(
-        () => pair.runtime.fetch(`/api/v1/tasks/${task_id}`),
-        ({ status }) => status === 404,
-      )
+      await until(async () => (await pair.runtime.fetch(`/api/v1/tasks/${task_id}`)).status, 404)
       await pair.isQuiet()
     },
   )
@@ -143,14 +140,8 @@ describe.each(SIGNALS)('a running task, over a %s', (signal) => {
       expect(await pair.control.ended('after')).toMatchObject({ status: 'skipped', error: 'dependency a failed' })
     }
     // Its outcome is dropped, its id is free, and the runtime service has removed what it kept of it.
-    await until(
-      () => pair.control.post({ tasks: [{ id: 'a', type: 'noop' }] }),
-      ({ status }) => status === 202,
-    )
-    await until(
-      () => pair.runtime.fetch(`/api/v1/tasks/${task_id}`),
-      ({ status }) => status === 404,
-    )
+    await until(async () => (await pair.control.post({ tasks: [{ id: 'a', type: 'noop' }] })).status, 202)
+    await until(async () => (await pair.runtime.fetch(`/api/v1/tasks/${task_id}`)).status, 404)
     expect(pair.lines('ran')).toEqual(['ran'])
     await pair.isQuiet()
   })
@@ -265,10 +256,7 @@ describe('after a restart of control', () => {
     const { task_id } = await pair.running('a')
     await pair.stopControl('SIGTERM')
     await open(pair)
-    await until(
-      async () => (await pair.runtime.fetch(`/api/v1/tasks/${task_id}`)).status,
-      (status) => status === 404,
-    )
+    await until(async () => (await pair.runtime.fetch(`/api/v1/tasks/${task_id}`)).status, 404)
     await pair.startControl()
     const here = await pair.control.ended('a')
     expect(here).toMatchObject({ status: 'failed', runtime: { error: { code: 'not_found', source: 'runtime' } } })

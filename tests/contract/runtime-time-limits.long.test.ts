@@ -125,10 +125,7 @@ describe('a stalled client holds nothing that others need', () => {
       for (const client of waiting) client.send(head)
       expect((await runtime.runScript('echo x')).stdout).toBe('x\n')
       await runtime.kill(id)
-      await until(
-        () => waiting.filter(({ received }) => received.includes('"status":"cancelled"')).length,
-        (count) => count === 500,
-      )
+      await until(() => waiting.filter(({ received }) => received.includes('"status":"cancelled"')).length, 500)
     } finally {
       for (const client of waiting) client[Symbol.dispose]()
     }

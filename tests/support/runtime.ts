@@ -98,6 +98,14 @@ export class Runtime implements AsyncDisposable {
     return this.fetch(`${TASKS}/${id}/kill`, { method: 'POST', headers })
   }
 
+  /** The task once it is in `status`. */
+  reached(id: string, status: TaskStatusResponse['status']): Promise<TaskStatusResponse> {
+    return until(
+      () => this.get(id),
+      (task) => task.status === status,
+    )
+  }
+
   /** The task once it has ended. */
   async ended(id: string): Promise<TaskStatusResponse> {
     for (;;) {

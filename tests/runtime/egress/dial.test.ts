@@ -131,10 +131,7 @@ test('lookups that take too long fail, those that wait for them too, and are the
   expect(asked).toHaveLength(MAX_TASK_LOOKUPS)
   never.resolve(['10.0.0.1'])
   const next = dial({ host: { name: 'next.example' }, port: 80 })
-  await until(
-    () => asked.at(-1),
-    (name) => name === 'next.example.',
-  )
+  await until(() => asked.at(-1), 'next.example.')
   expect(await next).toMatchObject({ kind: 'refused' })
   expect(asked).toHaveLength(MAX_TASK_LOOKUPS + 1)
 })

@@ -50,10 +50,7 @@ test('max_connections: one more is refused with the reason, and a crowd is close
   )
   expect(proxy.events.at(-1)?.data).toEqual({ reason: 'max_connections' })
   for (const one of [...open, ...crowd]) one.socket.destroy()
-  await until(
-    () => proxy.egress.totals.open,
-    (count) => count === 0,
-  )
+  await until(() => proxy.egress.totals.open, 0)
   const again = proxy.client()
   again.write(asking(server))
   expect(await again.upTo(CONNECTED)).toStartWith('HTTP/1.1 200')
@@ -69,10 +66,7 @@ test('a task that takes all it gets leaves the others their own places, and hold
   const descriptors = () => readdirSync('/proc/self/fd').length
   const before = descriptors()
   const hostile = Array.from({ length: 240 }, () => proxy.client()) // they say nothing
-  await until(
-    () => egress.totals.open,
-    (open) => open === 240,
-  )
+  await until(() => egress.totals.open, 240)
   for (let i = 0; i < 4; i++) hostile.push(...Array.from({ length: 100 }, () => proxy.client()))
   await until(
     () => hostile.filter(({ hasEnded }) => hasEnded).length,
@@ -120,10 +114,7 @@ test('a connection that carries nothing for long is cut', async () => {
   client.write(asking(server))
   await client.upTo(CONNECTED)
   await client.rest()
-  await until(
-    () => server.sockets.size,
-    (size) => size === 0,
-  )
+  await until(() => server.sockets.size, 0)
 })
 
 test('lookups of a task wait for each other: a slow name server holds only some of them', async () => {
@@ -137,10 +128,7 @@ test('lookups of a task wait for each other: a slow name server holds only some 
   }
   await using proxy = new TestProxy({ rules: { allow: ['*'] }, resolve })
   const answers = Array.from({ length: 20 }, (_, i) => proxy.exchange(`CONNECT n${i}.example:1 HTTP/1.1\r\n\r\n`))
-  await until(
-    () => now,
-    (count) => count === MAX_TASK_LOOKUPS,
-  )
+  await until(() => now, MAX_TASK_LOOKUPS)
   go.resolve()
   for (const answer of answers) expect(await answer).toContain('403')
   expect(most).toBe(MAX_TASK_LOOKUPS)

@@ -433,10 +433,7 @@ describe('a request that others may read differently is refused, and nothing of 
     const head = `POST http://${at.at('a.example')}/ HTTP/1.1\r\nHost: ${at.at('a.example')}\r\nTransfer-Encoding: chunked\r\n\r\n`
     await at.proxy.exchange(`${head}5\r\nhelloX\r\n`)
     expect(at.proxy.events).toMatchObject([{ event_type: 'network_allowed', data: { cut: 'malformed' } }])
-    await until(
-      () => at.server.sockets.size,
-      (size) => size === 0,
-    )
+    await until(() => at.server.sockets.size, 0)
   })
 })
 

@@ -70,10 +70,7 @@ test.skipIf(missingCgroups !== undefined)(`services may end while another one st
   })
   leaveCgroups(first)
   for (const directory of directories) mkdirSync(directory)
-  await until(
-    () => directories.some((directory) => existsSync(directory)),
-    (areThere) => !areThere,
-  )
+  await until(() => directories.some((directory) => existsSync(directory)), false)
   for (let i = 0; i < 300; i++) {
     const groups = TaskCgroups.prepare({ root, serviceId: 'second' })
     expect({ i, missing: groups.missing }).toEqual({ i, missing: [] })

@@ -61,10 +61,7 @@ describeLaunchers(
       expect(tryLock(mine)).toBe(true)
       closeSync(mine)
       const ran = ids.map((id) => join(forkServer.dirOf(id), 'ran'))
-      await until(
-        () => ran.filter((path) => existsSync(path) && readFileSync(path, 'utf8') === 'ran\n').length,
-        (count) => count === 10,
-      )
+      await until(() => ran.filter((path) => existsSync(path) && readFileSync(path, 'utf8') === 'ran\n').length, 10)
     })
 
     test('starts nothing in the directory of a new task of the same id, and does not keep that from starting', async () => {
@@ -178,10 +175,7 @@ describe('a fork server that is watched', () => {
       const { launcher_pid } = readRecord(forkServer.dirOf('task-2')).process!
       const [traced] = childrenOf(forkServer.pid)
       forkServer.process.stdin.end()
-      await until(
-        () => isAlive(traced!),
-        (alive) => !alive,
-      )
+      await until(() => isAlive(traced!), false)
       writeFileSync(gone, '\n')
       await until(
         () => readFileSync(syncs, 'utf8'),

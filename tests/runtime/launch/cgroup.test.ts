@@ -252,10 +252,7 @@ describe.skipIf(missingCgroups !== undefined)(`with control groups${why}`, () =>
       await task.exited
       expect(groups.tasks.taskIds()).toEqual(['task-1'])
       expect(await groups.tasks.end('task-1')).toBe(true)
-      await until(
-        () => isAlive(stray),
-        (alive) => !alive,
-      )
+      await until(() => isAlive(stray), false)
     })
   })
 })

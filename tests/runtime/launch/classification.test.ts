@@ -35,230 +35,62 @@ describe('an outcome means', () => {
     expect(meaning({ oom_kills: 1, leftovers_killed: 3 }, { memory_bytes: 5 }).status).toBe('success')
   })
 
+  const by = (exit_code: number) => ({ code: 'exit_nonzero' as const, message: `task exited with code ${exit_code}` })
+  const through = (signal: string) => ({
+    ...{ code: 'exit_nonzero' as const, message: `task terminated by signal ${signal}`, details: { signal } },
+  })
+  const TIMEOUT = {
+    ...{ code: 'timeout' as const, message: 'task exceeded wall_time_ms', details: { wall_time_ms: 1_000 } },
+  }
+  const CPU = {
+    ...{ code: 'cpu_limit_exceeded' as const, message: 'task exceeded cpu_time_sec', details: { cpu_time_sec: 1 } },
+  }
+  const memory = (oom_kills: number, memory_bytes: number) => ({
+    ...{ code: 'memory_limit_exceeded' as const, message: 'task exceeded memory_bytes' },
+    details: { oom_kills, memory_bytes },
+  })
+  const output = (stream: string) => ({
+    ...{ code: 'resource_limit_exceeded' as const, message: `task wrote more than 100 bytes to ${stream}` },
+    details: { stream, max_output_bytes: 100 },
+  })
+  const TOO_DEEP = {
+    code: 'resource_limit_exceeded' as const,
+    message: 'workspace has directories more than 256 deep, which cannot be counted for disk_bytes',
+    details: { disk_bytes: 10, remedy: 'let the task, and the tasks of its inputs, make directories less deep' },
+  }
+  const { SIGSEGV, SIGABRT, SIGKILL, SIGTERM, SIGXCPU } = signals
+  const tooMuch = { ...signaled(9), reason: 'output_limit' as const }
+  const spent = (user_cpu_ms: number, system_cpu_ms = 5) => ({ user_cpu_ms, system_cpu_ms })
+  const noInit = { ending: { how: 'sandbox_setup_failed' as const, step: 'init', errno: 3 } }
+  const [cpu, kib] = [{ cpu_time_sec: 1 }, { memory_bytes: 1_024 }]
+  const stderrToo = { ...tooMuch, stdout_bytes: 100, stderr_bytes: 101 }
+  const tooDeep = { ...exited(0), disk_bytes: 3, disk_too_deep: 1 }
+  const early = { ...signaled(SIGXCPU), ...spent(0, 3) }
+  const spare = { ...signaled(SIGKILL), ...spent(1_494) }
+  const late = { ...signaled(9), reason: 'wall_time' as const, oom_kills: 1 }
   const cases: [string, Partial<Outcome>, Partial<Asked>, Partial<Classified>][] = [
-    [
-      'an exit code',
-      exited(3),
-      {},
-      { exit_code: 3, error: { code: 'exit_nonzero', message: 'task exited with code 3' } },
-    ],
-    [
-      'a signal',
-      signaled(signals.SIGSEGV),
-      {},
-      {
-        exit_signal: 11,
-        error: { code: 'exit_nonzero', message: 'task terminated by signal SIGSEGV', details: { signal: 'SIGSEGV' } },
-      },
-    ],
-    [
-      'a real-time signal',
-      signaled(40),
-      {},
-      {
-        exit_signal: 40,
-        error: { code: 'exit_nonzero', message: 'task terminated by signal SIG40', details: { signal: 'SIG40' } },
-      },
-    ],
-    [
-      'abort',
-      signaled(signals.SIGABRT),
-      {},
-      {
-        exit_signal: 6,
-        error: { code: 'exit_nonzero', message: 'task terminated by signal SIGABRT', details: { signal: 'SIGABRT' } },
-      },
-    ],
-    [
-      'KILL by somebody',
-      signaled(signals.SIGKILL),
-      {},
-      {
-        exit_signal: 9,
-        error: { code: 'exit_nonzero', message: 'task terminated by signal SIGKILL', details: { signal: 'SIGKILL' } },
-      },
-    ],
-    [
-      'the wall time',
-      { ...signaled(signals.SIGTERM), reason: 'wall_time' },
-      {},
-      {
-        exit_signal: 15,
-        error: { code: 'timeout', message: 'task exceeded wall_time_ms', details: { wall_time_ms: 1_000 } },
-      },
-    ],
-    [
-      'the wall time, though the task then exited with 0',
-      { ...exited(0), reason: 'wall_time' },
-      {},
-      {
-        exit_code: 0,
-        error: { code: 'timeout', message: 'task exceeded wall_time_ms', details: { wall_time_ms: 1_000 } },
-      },
-    ],
-    [
-      'too much on stdout',
-      { ...signaled(9), reason: 'output_limit', stdout_bytes: 101 },
-      {},
-      {
-        exit_signal: 9,
-        error: {
-          code: 'resource_limit_exceeded',
-          message: 'task wrote more than 100 bytes to stdout',
-          details: { stream: 'stdout', max_output_bytes: 100 },
-        },
-      },
-    ],
-    [
-      'too much on stderr',
-      { ...signaled(9), reason: 'output_limit', stdout_bytes: 100, stderr_bytes: 101 },
-      {},
-      {
-        exit_signal: 9,
-        error: {
-          code: 'resource_limit_exceeded',
-          message: 'task wrote more than 100 bytes to stderr',
-          details: { stream: 'stderr', max_output_bytes: 100 },
-        },
-      },
-    ],
-    [
-      'too much by itself, before anybody looked',
-      { ...exited(0), stdout_bytes: 101 },
-      {},
-      {
-        exit_code: 0,
-        error: {
-          code: 'resource_limit_exceeded',
-          message: 'task wrote more than 100 bytes to stdout',
-          details: { stream: 'stdout', max_output_bytes: 100 },
-        },
-      },
-    ],
-    [
-      'directories too deep to be counted',
-      { ...exited(0), disk_bytes: 3, disk_too_deep: 1 },
-      { disk_bytes: 10 },
-      {
-        exit_code: 0,
-        error: {
-          code: 'resource_limit_exceeded',
-          message: 'workspace has directories more than 256 deep, which cannot be counted for disk_bytes',
-          details: {
-            disk_bytes: 10,
-            remedy: 'let the task, and the tasks of its inputs, make directories less deep',
-          },
-        },
-      },
-    ],
-    [
-      'its memory before it began',
-      { ending: { how: 'sandbox_setup_failed', step: 'init', errno: 3 }, oom_kills: 1 },
-      { memory_bytes: 1 },
-      {
-        error: {
-          code: 'memory_limit_exceeded',
-          message: 'task exceeded memory_bytes',
-          details: { oom_kills: 1, memory_bytes: 1 },
-        },
-      },
-    ],
-    [
-      "a SIGXCPU that is not the kernel's",
-      { ...signaled(signals.SIGXCPU), user_cpu_ms: 0, system_cpu_ms: 3 },
-      { cpu_time_sec: 50 },
-      {
-        exit_signal: 24,
-        error: {
-          code: 'exit_nonzero',
-          message: 'task terminated by signal SIGXCPU',
-          details: { signal: 'SIGXCPU' },
-        },
-      },
-    ],
-    [
-      'its CPU time, by SIGXCPU',
-      { ...signaled(signals.SIGXCPU), user_cpu_ms: 700, system_cpu_ms: 5 },
-      { cpu_time_sec: 1 },
-      {
-        exit_signal: 24,
-        error: { code: 'cpu_limit_exceeded', message: 'task exceeded cpu_time_sec', details: { cpu_time_sec: 1 } },
-      },
-    ],
-    [
-      'its CPU time, by KILL',
-      { ...signaled(signals.SIGKILL), user_cpu_ms: 1_400, system_cpu_ms: 100 },
-      { cpu_time_sec: 1 },
-      {
-        exit_signal: 9,
-        error: { code: 'cpu_limit_exceeded', message: 'task exceeded cpu_time_sec', details: { cpu_time_sec: 1 } },
-      },
-    ],
-    [
-      'the CPU time of what a shell ran',
-      { ...exited(128 + signals.SIGXCPU), user_cpu_ms: 750 },
-      { cpu_time_sec: 1 },
-      {
-        exit_code: 152,
-        error: { code: 'cpu_limit_exceeded', message: 'task exceeded cpu_time_sec', details: { cpu_time_sec: 1 } },
-      },
-    ],
-    [
-      'KILL by somebody, of a task with CPU time to spare',
-      { ...signaled(signals.SIGKILL), user_cpu_ms: 1_494 },
-      { cpu_time_sec: 1 },
-      {
-        exit_signal: 9,
-        error: { code: 'exit_nonzero', message: 'task terminated by signal SIGKILL', details: { signal: 'SIGKILL' } },
-      },
-    ],
-    [
-      'an exit code that only looks like it',
-      { ...exited(152), user_cpu_ms: 744 },
-      { cpu_time_sec: 1 },
-      { exit_code: 152, error: { code: 'exit_nonzero', message: 'task exited with code 152' } },
-    ],
-    [
-      'an exit code, of a task that used up its CPU time in many processes',
-      { ...exited(1), user_cpu_ms: 5_000 },
-      { cpu_time_sec: 1 },
-      { exit_code: 1, error: { code: 'exit_nonzero', message: 'task exited with code 1' } },
-    ],
-    [
-      'its memory',
-      { ...signaled(signals.SIGKILL), oom_kills: 1 },
-      { memory_bytes: 1_024 },
-      {
-        exit_signal: 9,
-        error: {
-          code: 'memory_limit_exceeded',
-          message: 'task exceeded memory_bytes',
-          details: { oom_kills: 1, memory_bytes: 1_024 },
-        },
-      },
-    ],
-    [
-      'the memory of a process it could not do without',
-      { ...exited(2), oom_kills: 2 },
-      { memory_bytes: 1_024 },
-      {
-        exit_code: 2,
-        error: {
-          code: 'memory_limit_exceeded',
-          message: 'task exceeded memory_bytes',
-          details: { oom_kills: 2, memory_bytes: 1_024 },
-        },
-      },
-    ],
-    [
-      'the wall time rather than memory, which came second',
-      { ...signaled(9), reason: 'wall_time', oom_kills: 1 },
-      { memory_bytes: 1_024 },
-      {
-        exit_signal: 9,
-        error: { code: 'timeout', message: 'task exceeded wall_time_ms', details: { wall_time_ms: 1_000 } },
-      },
-    ],
+    ['an exit code', exited(3), {}, { exit_code: 3, error: by(3) }],
+    ['a signal', signaled(SIGSEGV), {}, { exit_signal: 11, error: through('SIGSEGV') }],
+    ['a real-time signal', signaled(40), {}, { exit_signal: 40, error: through('SIG40') }],
+    ['abort', signaled(SIGABRT), {}, { exit_signal: 6, error: through('SIGABRT') }],
+    ['KILL by somebody', signaled(SIGKILL), {}, { exit_signal: 9, error: through('SIGKILL') }],
+    ['the wall time', { ...signaled(SIGTERM), reason: 'wall_time' }, {}, { exit_signal: 15, error: TIMEOUT }],
+    ['the wall time, then 0', { ...exited(0), reason: 'wall_time' }, {}, { exit_code: 0, error: TIMEOUT }],
+    ['too much on stdout', { ...tooMuch, stdout_bytes: 101 }, {}, { exit_signal: 9, error: output('stdout') }],
+    ['too much on stderr', stderrToo, {}, { exit_signal: 9, error: output('stderr') }],
+    ['too much, unseen', { ...exited(0), stdout_bytes: 101 }, {}, { exit_code: 0, error: output('stdout') }],
+    ['directories too deep to be counted', tooDeep, { disk_bytes: 10 }, { exit_code: 0, error: TOO_DEEP }],
+    ['its memory before it began', { ...noInit, oom_kills: 1 }, { memory_bytes: 1 }, { error: memory(1, 1) }],
+    ["a SIGXCPU that is not the kernel's", early, { cpu_time_sec: 50 }, { exit_signal: 24, error: through('SIGXCPU') }],
+    ['its CPU time, by SIGXCPU', { ...signaled(SIGXCPU), ...spent(700) }, cpu, { exit_signal: 24, error: CPU }],
+    ['its CPU time, by KILL', { ...signaled(SIGKILL), ...spent(1_400, 100) }, cpu, { exit_signal: 9, error: CPU }],
+    ['CPU time of what a shell ran', { ...exited(128 + SIGXCPU), ...spent(750) }, cpu, { exit_code: 152, error: CPU }],
+    ['KILL by somebody, with CPU time to spare', spare, cpu, { exit_signal: 9, error: through('SIGKILL') }],
+    ['a code that only looks like it', { ...exited(152), ...spent(744) }, cpu, { exit_code: 152, error: by(152) }],
+    ['a code after CPU time of many processes', { ...exited(1), ...spent(5_000) }, cpu, { exit_code: 1, error: by(1) }],
+    ['its memory', { ...signaled(SIGKILL), oom_kills: 1 }, kib, { exit_signal: 9, error: memory(1, 1_024) }],
+    ['memory of a process it needed', { ...exited(2), oom_kills: 2 }, kib, { exit_code: 2, error: memory(2, 1_024) }],
+    ['the wall time rather than memory, which came second', late, kib, { exit_signal: 9, error: TIMEOUT }],
   ]
   for (const [name, outcome, asked, expected] of cases) {
     test(`a failure: ${name}`, () => {

@@ -68,10 +68,7 @@ function cases(variant: LauncherVariant) {
     expect(program).toContain('launcher')
     expect(shown.slice(0, 4)).toEqual(['--task-id', 'task-1', '--task-dir', task.dir])
     // The task shows its own once it is through with the exec of the shell's.
-    await until(
-      () => markedProcesses('TASKMILL_TASK=mark-of:task-1\0').toSorted(),
-      (marked) => Bun.deepEquals(marked, [launcher_pid, pid].toSorted()),
-    )
+    await until(() => markedProcesses('TASKMILL_TASK=mark-of:task-1\0').toSorted(), [launcher_pid, pid].toSorted())
     expect(readFileSync(`/proc/${our.forkServerPid}/cmdline`, 'utf8')).toContain('\0--fork-server\0')
   })
 
@@ -195,10 +192,7 @@ describeLaunchers(
       const { launcher_pid } = await our.said('started', 'task-1')
       const pid = our.forkServerPid
       process.kill(pid!, 'SIGKILL')
-      await until(
-        () => our.log.texts.length,
-        (length) => length === 1,
-      )
+      await until(() => our.log.texts.length, 1)
       our.lookAround()
       expect(isLauncherAlive(task.dir)).toBe(true)
       process.kill(launcher_pid, 'SIGKILL')

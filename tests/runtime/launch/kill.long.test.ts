@@ -97,16 +97,7 @@ test.skipIf(missingTrace !== undefined)(
   `a request to kill that comes first keeps the program from being run${why}`,
   async () => {
     // Its last call before it makes a process.
-    const through = [
-      'strace',
-      '-qq',
-      '-o',
-      '/dev/null',
-      '-e',
-      'trace=prctl',
-      '-e',
-      'inject=prctl:signal=SIGUSR2:when=1',
-    ]
+    const through = 'strace -qq -o /dev/null -e trace=prctl -e inject=prctl:signal=SIGUSR2:when=1'.split(' ')
     await using task = launch(shippedLauncher, { command: sh(': > marker'), through })
     const { ending, reason } = await task.outcome()
     expect([ending, reason]).toEqual([{ how: 'signaled', signal: SIGTERM }, 'kill'])

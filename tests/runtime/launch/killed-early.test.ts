@@ -63,10 +63,7 @@ describe.skipIf(missing !== undefined)(`with sandboxes and control groups${why}`
             isGone = true
           })
           // On a busy machine a launcher may come and go between two looks.
-          await until(
-            () => isGone || childrenOf(pid).length > 0,
-            (isThere) => isThere,
-          )
+          await until(() => isGone || childrenOf(pid).length > 0)
           const until_ms = performance.now() + (i % 12) / 4
           while (performance.now() < until_ms);
           const isKilled = childrenOf(pid).map(killIfThere).includes(true)

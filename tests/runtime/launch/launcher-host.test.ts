@@ -66,10 +66,7 @@ describeHosts('a service', (variant) => {
     await using our = service()
     for (let i = 0; i < (variant.isPortable ? 2 : 20); i++) {
       const task = our.start(`task-${i}`, sh('exec sleep 600'))
-      await until(
-        () => requestKill(task.dir),
-        (isTold) => isTold,
-      )
+      await until(() => requestKill(task.dir))
       await task.gone
       const { outcome } = readRecord(task.dir)
       expect([outcome!.reason, outcome!.ending.how]).toEqual(['kill', 'signaled'])

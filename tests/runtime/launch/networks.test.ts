@@ -123,10 +123,7 @@ describe.skipIf(why !== undefined)(`networks made ahead of time${noted(why)}`, (
         }
         await tasks.ready()
         // It opens a network before it leaves it.
-        await until(
-          () => readlinkSync(`/proc/${tasks.forkServer.pid}/ns/net`),
-          (network) => network === ofHost,
-        )
+        await until(() => readlinkSync(`/proc/${tasks.forkServer.pid}/ns/net`), ofHost)
       })
     },
     { isPortableIncluded: false },
@@ -149,16 +146,7 @@ describe.skipIf(why !== undefined)(`networks made ahead of time${noted(why)}`, (
     })
 
     test('a fork server that cannot return to its network ends: another takes its place', async () => {
-      const through = [
-        'strace',
-        '-qq',
-        '-o',
-        '/dev/null',
-        '-e',
-        'trace=setns',
-        '-e',
-        'inject=setns:error=EPERM:when=2+',
-      ]
+      const through = 'strace -qq -o /dev/null -e trace=setns -e inject=setns:error=EPERM:when=2+'.split(' ')
       await using tasks = new Tasks(shippedLauncher, through)
       tasks.start('task-1', `${SHOW}; sleep 600`)
       expect(await tasks.forkServer.process.exited).toBe(125)

@@ -54,10 +54,7 @@ describe('the pipe', () => {
     const pipe = new NotifyPipe(path, (event) => events.push(event))
     const fd = openBothEnds(path)
     for (const text of writes) writeSync(fd, text)
-    await until(
-      () => events.length,
-      (length) => length === count,
-    )
+    await until(() => events.length, count)
     await pipe.close()
     closeSync(fd)
     return events
@@ -91,10 +88,7 @@ describe('the pipe', () => {
     writeSync(launcher, 'ended one\n')
     const events: LauncherEvent[] = []
     const pipe = new NotifyPipe(path, (event) => events.push(event))
-    await until(
-      () => events.length,
-      (length) => length === 1,
-    )
+    await until(() => events.length, 1)
     await pipe.close()
     closeSync(launcher)
   })

@@ -56,10 +56,7 @@ function cases(variant: LauncherVariant) {
     await killLauncherOf(our, 'task-1', task)
     for (const pid of pids) await gone(pid)
     // Nor are they left as zombies.
-    await until(
-      () => childrenOf(our.forkServerPid!),
-      (children) => children.length === 0,
-    )
+    await until(() => childrenOf(our.forkServerPid!), [])
     expect(our.complaints()).toBe('')
   })
 
@@ -90,7 +87,7 @@ function cases(variant: LauncherVariant) {
     await using _ = endProcessesOf(task.dir)
     await until(
       () => existsSync(join(task.dir, 'stdout.log')) && readFileSync(join(task.dir, 'stdout.log'), 'utf8'),
-      (stdout) => stdout === 'ready\n',
+      'ready\n',
     )
     const held = openSync(join(task.dir, 'held'), 'r')
     expect(tryLock(held)).toBe(false)
@@ -109,10 +106,7 @@ function cases(variant: LauncherVariant) {
     const [orphan] = await pidsOf(task.dir, ['one'])
     await killLauncherOf(our, 'task-1', task)
     await gone(orphan!)
-    await until(
-      () => childrenOf(our.forkServerPid!),
-      (children) => Bun.deepEquals(children, [launcher_pid]),
-    )
+    await until(() => childrenOf(our.forkServerPid!), [launcher_pid])
     expect(await isAlive(ofOther!)).toBe(true)
     writeFileSync(join(other.dir, 'go'), '')
     expect(await other.gone).toEqual({ exitCode: 5 })

@@ -205,10 +205,7 @@ describeLaunchers('the lock', (launcher) => {
     task.launcher.kill('SIGKILL')
     await task.exited
     try {
-      await until(
-        () => isFree(task.dir),
-        (free) => free,
-      )
+      await until(() => isFree(task.dir))
     } finally {
       process.kill(stray, 'SIGKILL')
     }

@@ -177,10 +177,7 @@ describeLaunchers('a signal to the launcher', (launcher) => {
     await task.started()
     task.launcher.kill('SIGKILL')
     await task.exited
-    await until(
-      () => isAlive(pid),
-      (alive) => !alive,
-    )
+    await until(() => isAlive(pid), false)
     expect(() => task.file('outcome')).toThrow()
     expect(task.file('started')).toContain(`pid=${pid}\n`)
   })

@@ -392,38 +392,20 @@ describe('the network', () => {
     },
   )
 
+  const warned = (who: string, how: string) => [`${REACH} ${who} (leave out sandbox.namespaces.net, or ${how})`]
+  const OURS = 'this service, which has no token'
+  const START_OURS = `start this service with ${FILE}`
+  const ITS = 'the control service of this machine, which has no token'
+  const START_ITS = `start taskmill-control with ${FILE}`
+  const SOME = 'a control service of this machine that has no token'
+  const START_SOME = `${START_ITS} and this service with SERVICE_CONTROL_ACCESS=token`
   test.each<[ServiceAccess, string[]]>([
     [{ runtime: 'token', control: 'token' }, []],
-    [
-      { runtime: 'open', control: 'token' },
-      [
-        `${REACH} this service, which has no token (leave out sandbox.namespaces.net, or start this service with ${FILE})`,
-      ],
-    ],
-    [
-      { runtime: 'token', control: 'open' },
-      [
-        `${REACH} the control service of this machine, which has no token (leave out sandbox.namespaces.net, or start taskmill-control with ${FILE})`,
-      ],
-    ],
-    [
-      { runtime: 'open', control: 'open' },
-      [
-        `${REACH} this service, which has no token, and the control service of this machine, which has no token (leave out sandbox.namespaces.net, or start this service with ${FILE}, and start taskmill-control with ${FILE})`,
-      ],
-    ],
-    [
-      { runtime: 'open', control: 'unknown' },
-      [
-        `${REACH} this service, which has no token, and a control service of this machine that has no token (leave out sandbox.namespaces.net, or start this service with ${FILE}, and start taskmill-control with ${FILE} and this service with SERVICE_CONTROL_ACCESS=token)`,
-      ],
-    ],
-    [
-      { runtime: 'token', control: 'unknown' },
-      [
-        `${REACH} a control service of this machine that has no token (leave out sandbox.namespaces.net, or start taskmill-control with ${FILE} and this service with SERVICE_CONTROL_ACCESS=token)`,
-      ],
-    ],
+    [{ runtime: 'open', control: 'token' }, warned(OURS, START_OURS)],
+    [{ runtime: 'token', control: 'open' }, warned(ITS, START_ITS)],
+    [{ runtime: 'open', control: 'open' }, warned(`${OURS}, and ${ITS}`, `${START_OURS}, and ${START_ITS}`)],
+    [{ runtime: 'open', control: 'unknown' }, warned(`${OURS}, and ${SOME}`, `${START_OURS}, and ${START_SOME}`)],
+    [{ runtime: 'token', control: 'unknown' }, warned(SOME, START_SOME)],
   ])('of the host: the plan warns of %j', (access, warnings) => {
     const made = planWith(access, sandboxed(false))
     expect(made.effective_sandbox.namespaces?.net).toBe(false)

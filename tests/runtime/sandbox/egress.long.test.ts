@@ -277,21 +277,12 @@ describeSandboxes('the way out of a sandbox', (setting) => {
       command: ['sh', '-c', 'ulimit -n 4096; exec "$@"', 'sh', ...client(script)],
       egress: service.egress,
     })
-    await until(
-      () => service.sockets.size,
-      (count) => count === MAX_CONNECTIONS,
-    )
+    await until(() => service.sockets.size, MAX_CONNECTIONS)
     const { pid } = await task.started()
-    await until(
-      () => closingIn(pid),
-      (count) => count === 10,
-    )
+    await until(() => closingIn(pid), 10)
     await say(task, 'full')
     await task.printed('10 closed\n')
-    await until(
-      () => service.sockets.size,
-      (count) => count === 0,
-    )
+    await until(() => service.sockets.size, 0)
     await say(task, 'empty')
     await task.outcome()
     expect(task.stdout).toBe('10 closed\nbye\n')
@@ -316,10 +307,7 @@ describeSandboxes('the way out of a sandbox', (setting) => {
     const { ending, leftovers_killed, leftovers_alive } = await task.outcome()
     expect([ending, leftovers_killed, leftovers_alive]).toEqual([{ how: 'exited', exit_code: 0 }, 0, 0])
     expect(existsSync(`/proc/${forwarder}`)).toBe(false)
-    await until(
-      () => service.sockets.size,
-      (count) => count === 0,
-    )
+    await until(() => service.sockets.size, 0)
   })
 
   test('ends with its launcher', async () => {
@@ -333,10 +321,7 @@ describeSandboxes('the way out of a sandbox', (setting) => {
     const { launcher_pid, pid } = await task.started()
     process.kill(launcher_pid, 'SIGKILL')
     for (const each of [forwarder, pid]) await gone(each)
-    await until(
-      () => service.sockets.size,
-      (count) => count === 0,
-    )
+    await until(() => service.sockets.size, 0)
   })
 
   test('goes on while the task is asked to end', async () => {

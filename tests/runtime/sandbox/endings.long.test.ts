@@ -13,23 +13,9 @@ import { isAlive, until } from '../../support/until.ts'
 
 const ENDINGS: readonly string[] = [
   ...['exit 0', 'exit 1', 'exit 2', 'exit 77', 'exit 124', 'exit 125', 'exit 126', 'exit 127', 'exit 137', 'exit 255'],
-  ...[
-    'HUP',
-    'INT',
-    'QUIT',
-    'ILL',
-    'TRAP',
-    'ABRT',
-    'BUS',
-    'FPE',
-    'KILL',
-    'USR1',
-    'SEGV',
-    'PIPE',
-    'TERM',
-    'XCPU',
-    'SYS',
-  ].map((name) => `kill -${name} $$`),
+  ...'HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV PIPE TERM XCPU SYS'
+    .split(' ')
+    .map((name) => `kill -${name} $$`),
   'kill -40 $$',
   'kill -64 $$',
   '/no/such/program',
@@ -66,10 +52,7 @@ describeSandboxes(
       await task.printed('ready\n')
       const { pid, pgid } = await task.started()
       expect(pgid).toBe(pid)
-      await until(
-        () => Bun.file(`/proc/${pid}/comm`).text(),
-        (name) => name === 'sleep\n',
-      )
+      await until(() => Bun.file(`/proc/${pid}/comm`).text(), 'sleep\n')
       expect(await Bun.file(`/proc/${pid}/status`).text()).toContain(`\nNSpid:\t${pid}\t2\n`)
       process.kill(pid, 'SIGUSR1')
       expect((await task.outcome()).ending).toEqual({ how: 'signaled', signal: 10 })
@@ -139,10 +122,7 @@ describeSandboxes(
     test('can be requested, also of a stopped one', async () => {
       await using task = launchIn(setting, { command: sh('echo ready; kill -STOP $$; exit 5') })
       await task.printed('ready\n')
-      await until(
-        () => requestKill(task.dir),
-        (isTold) => isTold,
-      )
+      await until(() => requestKill(task.dir))
       const { reason, ending } = await task.outcome()
       expect([reason, ending]).toEqual(['kill', { how: 'signaled', signal: 15 }])
     })
@@ -177,11 +157,7 @@ describeSandboxes(
         const pid = existsSync(join(task.dir, 'started')) ? (await task.started()).pid : undefined
         task.launcher.kill('SIGKILL')
         await task.exited
-        if (pid !== undefined)
-          await until(
-            () => isAlive(pid),
-            (alive) => !alive,
-          )
+        if (pid !== undefined) await until(() => isAlive(pid), false)
         if (features === USUAL) await noProcessesOf(task.workdir)
       }
     })

@@ -77,14 +77,8 @@ else
       expect(Buffer.from(value!).toString()).toBe('attached\n')
       process.kill(init!, 'SIGKILL')
       // It has closed its files, and the socket with them.
-      await until(
-        () => readdirSync(`/proc/${init}/fd`),
-        (files) => files.length === 0,
-      )
-      await until(
-        () => stateOf(launcher),
-        (state) => state === 'S',
-      )
+      await until(() => readdirSync(`/proc/${init}/fd`), [])
+      await until(() => stateOf(launcher), 'S')
     } finally {
       tracer.kill('SIGKILL')
     }

@@ -104,16 +104,7 @@ describeSandboxes('a task in a sandbox', (setting) => {
 
   test('has calls refused, newer ones as if they were not there', async () => {
     const { stdout } = await runIn(setting, {
-      command: attempt([
-        'keyctl',
-        'add_key',
-        'bpf',
-        'setns',
-        'mount_setattr',
-        'quotactl_fd',
-        'clone3',
-        'io_uring_setup',
-      ]),
+      command: attempt('keyctl add_key bpf setns mount_setattr quotactl_fd clone3 io_uring_setup'.split(' ')),
     })
     const { EPERM, ENOSYS } = errno
     expect(stdout.trim().split('\n').map(Number)).toEqual([...Array(6).fill(EPERM), ENOSYS, ENOSYS])

@@ -228,10 +228,7 @@ describe('a full disk', () => {
     fillDisk()
     expect(await refusal(insert(1))).toMatchObject({ status: 503 })
     emptyDisk()
-    await until(
-      () => commit.fault,
-      (fault) => fault === undefined,
-    )
+    await until(() => commit.fault === undefined)
     expect(committed()).toEqual([])
   })
 
@@ -370,10 +367,7 @@ describe('a sync', () => {
     expect(await refusal(insert(3))).toMatchObject({ status: 503 })
     reader.run('commit')
     reader.close()
-    await until(
-      () => ended,
-      (all) => all.length === 2,
-    )
+    await until(() => ended.length, 2)
     expect([ended, commit.fault]).toEqual([['1', '2'], undefined])
   })
 
@@ -396,10 +390,7 @@ describe('a sync', () => {
     expect(committed()).toEqual([3])
     reader.run('commit')
     reader.close()
-    await until(
-      () => ended,
-      (all) => all.length === 3,
-    )
+    await until(() => ended.length, 3)
     expect([committed(), commit.fault]).toEqual([[3], undefined])
   })
 

@@ -40,11 +40,7 @@ function watchCount(path: string): number {
   return watches.filter((line) => line.startsWith('inotify ') && line.includes(inode)).length
 }
 
-const closed = (path: string) =>
-  until(
-    () => openCount(path),
-    (count) => count === 0,
-  )
+const closed = (path: string) => until(() => openCount(path), 0)
 
 /** What a stream has given so far, and the promise of all of it. */
 function reading(stream: ReadableStream<Uint8Array>) {
@@ -90,16 +86,10 @@ test.skipIf(process.platform !== 'linux')('many who follow one share a descripto
   const { promise: ended, resolve: end } = Promise.withResolvers<void>()
   const readers = Array.from({ length: 1_000 }, () => reading(logStream(path, { ended })))
   const all = (wanted: string) =>
-    until(
-      () => readers.filter(({ state }) => state.text === wanted).length,
-      (count) => count === readers.length,
-    )
+    until(() => readers.filter(({ state }) => state.text === wanted).length, readers.length)
   await all('begin')
   // Other threads close what the others opened.
-  await until(
-    () => [openCount(path), watchCount(path)].join(),
-    (counts) => counts === '1,1',
-  )
+  await until(() => [openCount(path), watchCount(path)].join(), '1,1')
   appendFileSync(path, ' more')
   await all('begin more')
   appendFileSync(path, ' end')
@@ -143,10 +133,7 @@ test('a new file of the same name is not taken for the one that is followed', as
   writeFileSync(path, 'old')
   const { promise: ended, resolve: end } = Promise.withResolvers<void>()
   const old = reading(logStream(path, { ended }))
-  await until(
-    () => old.state.text,
-    (text) => text === 'old',
-  )
+  await until(() => old.state.text, 'old')
   rmSync(path)
   writeFileSync(path, 'new')
   expect(await new Response(logStream(path, {})).text()).toBe('new')
@@ -161,16 +148,10 @@ test('a file that its task empties and writes again goes on for those who follow
   writeFileSync(path, 'ab')
   const { promise: ended, resolve: end } = Promise.withResolvers<void>()
   const reader = reading(logStream(path, { ended }))
-  await until(
-    () => reader.state.text,
-    (text) => text === 'ab',
-  )
+  await until(() => reader.state.text, 'ab')
   truncateSync(path)
   appendFileSync(path, 'cdef')
-  await until(
-    () => reader.state.text,
-    (text) => text === 'abef',
-  )
+  await until(() => reader.state.text, 'abef')
   end()
   await reader.done
 })

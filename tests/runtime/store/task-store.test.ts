@@ -111,10 +111,7 @@ describe('a task that is being accepted', () => {
     expect([store.has('a'), store.get('a'), store.list(all), heard]).toEqual([true, undefined, [], []])
     isBroken = false
     commit.flush()
-    await until(
-      () => store.has('a'),
-      (isTaken) => !isTaken,
-    )
+    await until(() => store.has('a'), false)
     expect(heard).toEqual(['forgotten, its id taken'])
     await accept('a')
     expect(store.list(all).map(({ task_id }) => task_id)).toEqual(['a'])

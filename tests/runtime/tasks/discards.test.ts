@@ -29,10 +29,7 @@ test.skipIf(!canMount)(
       expect(readdirSync(trash).length).toBe(1)
       Bun.spawnSync(['umount', '-l', join(trash, readdirSync(trash)[0]!, 'mounted')])
     }
-    await until(
-      () => readdirSync(trash).length,
-      (left) => left === 0,
-    )
+    await until(() => readdirSync(trash).length, 0)
     expect(told.length).toBe(1)
   },
 )

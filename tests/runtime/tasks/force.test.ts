@@ -38,20 +38,14 @@ test('one that has no environment yet is waited for, as it may be just being sta
   // Its only step from no environment leads to the mark.
   const script = `sleep 0.5; export ${TASK_MARK}=${mark}; exec /bin/sleep 600`
   const late = spawn(['/usr/bin/env', '-i', '/bin/sh', '-c', script])
-  await until(
-    () => environmentOf(late.pid),
-    (environment) => environment === '',
-  )
+  await until(() => environmentOf(late.pid), '')
   expect(await endMarked(mark, { startingMs: 10_000 })).toBe(true) // a busy machine may take a second for the exec
   expect(await late.exited).toBe(137)
 })
 
 test('those that never have one are not waited for for ever, nor killed', async () => {
   const bare = spawn(['/usr/bin/env', '-i', '/bin/sleep', '600'])
-  await until(
-    () => environmentOf(bare.pid),
-    (environment) => environment === '',
-  )
+  await until(() => environmentOf(bare.pid), '')
   expect(await endMarked(crypto.randomUUID())).toBe(true)
   expect(await isAlive(bare.pid)).toBe(true)
   bare.kill('SIGKILL')
@@ -60,10 +54,7 @@ test('those that never have one are not waited for for ever, nor killed', async 
 
 test('many who look at once share their looks, and nobody is held up', async () => {
   const bare = spawn(['/usr/bin/env', '-i', '/bin/sleep', '600'])
-  await until(
-    () => environmentOf(bare.pid),
-    (environment) => environment === '',
-  )
+  await until(() => environmentOf(bare.pid), '')
   let turns = 0
   const turning = setInterval(() => turns++, 5)
   const start = performance.now()

@@ -70,10 +70,7 @@ test('a task whose turn comes while its kill is being written is not launched', 
   await at.kill('first')
   const resumeDisk = at.disk.hold()
   const killOfSecond = at.kill('second')
-  await until(
-    () => at.inFlight.has('second'),
-    (isInFlight) => isInFlight,
-  )
+  await until(() => at.inFlight.has('second'))
   resumeDisk()
   await killOfSecond
   expect((await second.ended).status).toBe('cancelled')

@@ -47,10 +47,7 @@ test.each(['sweep', 'delete'] as const)('a new task keeps its directory when a %
   const remove = () => retention.delete({ taskId: 'task', owner: null, traceId: 't' })
   const sweep = () => retention.sweep()
   const removals = first === 'sweep' ? [sweep(), remove()] : [remove(), sweep()]
-  await until(
-    () => store.has('task'),
-    (isTaken) => !isTaken,
-  )
+  await until(() => store.has('task'), false)
   await run('task', 'new', Date.now()) // the moment that its id is free
   await Promise.all(removals)
   expect(readFileSync(taskDir(dataDir, 'task').request_path, 'utf8')).toBe('new')

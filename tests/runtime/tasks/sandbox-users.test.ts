@@ -72,10 +72,7 @@ test.skipIf(skip)(`what could not be taken back is taken later, and then the use
   const file = join(dir.workspace, 'result')
   writeFileSync(file, '')
   for (const path of [file, dir.workspace]) lchownSync(path, FIRST, FIRST)
-  await until(
-    () => users.hasFree,
-    (hasFree) => hasFree,
-  )
+  await until(() => users.hasFree)
   expect(lstatSync(file).uid).toBe(0)
   expect(users.take('B')).toBe(FIRST)
   expect(lines).toHaveLength(1)
