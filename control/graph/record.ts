@@ -5,6 +5,7 @@ import { pointerValue } from '../json/json-pointer.ts'
 import type { Task } from './graph.ts'
 import { shownInput } from './hidden-env.ts'
 import { ResultFile } from './result-file.ts'
+import type { StateName } from './task-fields.ts'
 import { NO_OPTIONS } from './task-options.ts'
 
 /** The record as callers see it: values of `env` of a runtime task are hidden. Omits a result that is in a file. */
@@ -70,23 +71,7 @@ function recordOf(
 }
 
 /** The part of a record that changes. */
-export type TaskState = Pick<
-  TaskRecord,
-  | 'status'
-  | 'run_status'
-  | 'attempt'
-  | 'child_count'
-  | 'handle_id'
-  | 'placed_on'
-  | 'result'
-  | 'error'
-  | 'runtime'
-  | 'progress'
-  | 'attempts'
-  | 'updated_at'
-  | 'started_at'
-  | 'finished_at'
-> & { readonly result_file?: string }
+export type TaskState = Pick<TaskRecord, StateName> & { readonly result_file?: string }
 
 export function taskState(task: Task): TaskState {
   const state: Partial<Writable<TaskState>> = {}

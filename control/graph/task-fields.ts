@@ -4,6 +4,7 @@
  * The names that submissions may have, what a restart keeps of an earlier entry when it finds a newer state, and what the log
  * keeps of the rare state come from this table. `record.ts` makes the values, `restored-task.ts` takes them back.
  */
+import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { RareState } from './rare-state.ts'
 
 interface TaskField {
@@ -80,12 +81,17 @@ export const TASK_FIELDS = {
   handle_owner: hidden,
   handle_losses: hidden,
   handle_bundles: hidden,
-} as const satisfies Readonly<Record<string, TaskField>>
+} as const satisfies Rows
+
+/** A field of the record that has no row does not compile. */
+type Rows = Readonly<Record<keyof TaskRecord, TaskField & { readonly shown: string }>> &
+  Readonly<Record<string, TaskField>>
 
 type Fields = typeof TASK_FIELDS
 
-/** Names of the fields that are part of the record. */
-export type RecordName = { [N in keyof Fields]: Fields[N] extends { shown: string } ? N : never }[keyof Fields]
+/** Names of the fields of the record that each state has. */
+export type StateName = keyof TaskRecord &
+  { [N in keyof Fields]: Fields[N] extends { isState: true } ? N : never }[keyof Fields]
 
 /** Names of the fields of the rare state that the log keeps as they are. */
 export type KeptRareName = keyof RareState &
@@ -96,7 +102,7 @@ const ENTRIES = Object.entries(TASK_FIELDS) as readonly [keyof Fields, TaskField
 const namesOf = (isWanted: (field: TaskField) => boolean): string[] =>
   ENTRIES.filter(([, field]) => isWanted(field)).map(([name]) => name)
 
-export type HiddenRareName = Exclude<KeptRareName, RecordName>
+export type HiddenRareName = Exclude<KeptRareName, keyof TaskRecord>
 
 /** Callers may submit a record as a task: these are known and ignored. */
 export const NAMES_SET_BY_SERVICE: readonly string[] = namesOf(({ shown }) => shown === 'set')
