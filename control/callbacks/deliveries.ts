@@ -39,7 +39,7 @@ export interface DeliveryOptions {
   readonly onOver: () => void
 }
 
-export type Outcome = 'delivered' | 'failed' | 'given_up'
+export type DeliveryOutcome = 'delivered' | 'failed' | 'given_up'
 
 interface Waiting {
   readonly delivery: Delivery
@@ -67,7 +67,7 @@ export class Deliveries {
   readonly #ready = new Set<Receiver>()
   #tries = 0
   /** Since the start of the service. */
-  readonly counts: Record<Outcome, number> = { delivered: 0, failed: 0, given_up: 0 }
+  readonly counts: Record<DeliveryOutcome, number> = { delivered: 0, failed: 0, given_up: 0 }
 
   constructor(options: DeliveryOptions) {
     this.#options = options

@@ -1,4 +1,4 @@
-/** Reads and checks the segments of the journal at a start. Only `cutOff` changes files. */
+/** Reads and checks the segments of the journal at a start. Only `truncateTails` changes files. */
 import { readdirSync, readFileSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { decodeSegment, type Frame } from './journal-format.ts'
@@ -60,7 +60,7 @@ function readSegment(path: string): Uint8Array {
 }
 
 /** Cuts off the tails. Returns their total bytes. */
-export function cutOff(tails: readonly TornTail[]): number {
+export function truncateTails(tails: readonly TornTail[]): number {
   for (const { path, length } of tails) truncateSync(path, length)
   return tails.reduce((sum, { torn }) => sum + torn, 0)
 }

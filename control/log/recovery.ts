@@ -14,7 +14,7 @@ import type { EventRow, NumberedChange } from './event-rows.ts'
 import { type FoundHistory, findHistory, lastKept } from './found-history.ts'
 import { GcSchedule } from './gc-schedule.ts'
 import type { Frame } from './journal-format.ts'
-import { cutOff, readJournal, segmentNumbersIn } from './journal-reader.ts'
+import { readJournal, segmentNumbersIn, truncateTails } from './journal-reader.ts'
 import { graphOrdinalIn } from './journaled-graph.ts'
 import { LostEvents, unnumbered } from './lost-events.ts'
 import { Mentions } from './mentions.ts'
@@ -123,7 +123,7 @@ export async function recover(dataDir: string): Promise<Recovered> {
     packs: withNeededBytes(dataDir, packs, [...graphs, ...replay.packed.values()]),
     segments: newest === 0 ? undefined : { oldest: present[0] ?? newest + 1, newest },
     isStateFileBehind: numbers.length > 0,
-    cutBytes: cutOff(tornTails),
+    cutBytes: truncateTails(tornTails),
     history: recoveredHistory(found, kept, { replay, graphs, late }),
   }
 }

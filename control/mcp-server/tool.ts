@@ -14,10 +14,10 @@ import { nearestName, type Synonyms } from '../../shared/text/nearest-name.ts'
 import { MAX_JSON_DEPTH, valueFault } from '../json/depth.ts'
 import { checkOf } from '../json/schema-check.ts'
 import type { OperationParts } from '../operations/parts.ts'
-import type { Waiter } from '../operations/wait.ts'
+import type { WaitCaller } from '../operations/wait.ts'
 import type { Asker } from './question.ts'
 
-export interface ToolContext extends Waiter, Asker, RequestTrace {}
+export interface ToolContext extends WaitCaller, Asker, RequestTrace {}
 
 /** The trace of the graph that a call submits. */
 export const traceIn = ({ traceId, traceState }: ToolContext): RequestTrace => ({ traceId, traceState })

@@ -108,20 +108,24 @@ async function listRecords(parts: ListParts, { filter, cursor, limit }: ListRequ
   if (isWholeGraph && graphId !== undefined) knownGraph(store, graphId)
   if (limit === undefined) {
     const found = candidates(store, filter)
-    return inParts(new RecordParts(parts, found, (task) => isWanted(filter, task)), CHUNK, undefined)
+    return inParts(new ListedRecords(parts, found, (task) => isWanted(filter, task)), CHUNK, undefined)
   }
   const after = cursor === undefined ? undefined : placeOf(cursor)
   const { tasks, nextCursor } = await runCooperatively(pageOf(store, { filter, after, limit }), PAGE.ms)
   const isStillListed = (task: Task) => isListed(store, filter, task)
-  return inParts(new RecordParts(parts, tasks.values(), isStillListed), PAGE, nextCursor)
+  return inParts(new ListedRecords(parts, tasks.values(), isStillListed), PAGE, nextCursor)
 }
 
-async function inParts(records: RecordParts, firstSize: PartSize, nextCursor: string | undefined): Promise<RecordList> {
+async function inParts(
+  records: ListedRecords,
+  firstSize: PartSize,
+  nextCursor: string | undefined,
+): Promise<RecordList> {
   const { text, isLast } = await records.next(firstSize)
   return { firstPart: text, rest: isLast ? undefined : records, nextCursor }
 }
 
-class RecordParts implements RestOfList {
+class ListedRecords implements RestOfList {
   readonly #parts: ListParts
   readonly #tasks: Iterator<Task>
   readonly #isListed: (task: Task) => boolean

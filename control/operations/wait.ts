@@ -15,7 +15,7 @@ export interface WaitParts {
 }
 
 /** The caller of a wait. */
-export interface Waiter {
+export interface WaitCaller {
   /** Fires when the caller is gone. */
   readonly signal: AbortSignal
   /** Reports progress to the caller. `progress` must rise. */
@@ -34,7 +34,7 @@ export interface WaitOptions {
 export async function wait<V>(
   parts: WaitParts,
   { until, timeoutMs, ...names }: TaskNames & WaitOptions,
-  waiter: Waiter,
+  waiter: WaitCaller,
   view: (tasks: readonly Task[]) => V,
 ): Promise<V> {
   return waitForTasks(parts, await namedTasks(parts.store, names), { until, timeoutMs }, waiter, view)
@@ -45,7 +45,7 @@ export async function waitForTasks<V>(
   { store, keeper, stopping }: WaitParts,
   { tasks, graph }: NamedTasks,
   { until, timeoutMs }: WaitOptions,
-  { signal, report }: Waiter,
+  { signal, report }: WaitCaller,
   view: (tasks: readonly Task[]) => V,
 ): Promise<V> {
   if (timeoutMs > 0 && !isOver(tasks, until)) {

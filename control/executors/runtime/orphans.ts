@@ -10,7 +10,7 @@ import type { CallFailed } from '../../../shared/http/client.ts'
 import type { Log } from '../../../shared/logs/log.ts'
 import { newTraceId } from '../../../shared/logs/trace.ts'
 import type { Orphan, OrphanKeeper } from '../../log/kept-orphans.ts'
-import { type Outcome, RetryQueue } from './retry-queue.ts'
+import { RetryQueue, type TryOutcome } from './retry-queue.ts'
 import { isAway, type RuntimeService, SUBMISSION_LEASE_MS } from './service.ts'
 
 /** Finds a runtime service by its name; undefined if it is not in the pool. */
@@ -100,13 +100,13 @@ export class Orphans {
     return queue
   }
 
-  async #end(orphan: Orphan): Promise<Outcome> {
+  async #end(orphan: Orphan): Promise<TryOutcome> {
     const outcome = await this.#kill(orphan)
     if (outcome === 'done') this.#left.push(orphan)
     return outcome
   }
 
-  async #kill(orphan: Orphan): Promise<Outcome> {
+  async #kill(orphan: Orphan): Promise<TryOutcome> {
     const { handle_id, owner, is_taken, since } = orphan
     const service = this.#find(runtimeOf(orphan))
     if (service === undefined) return 'away'

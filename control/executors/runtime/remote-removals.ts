@@ -15,7 +15,7 @@ import { newTraceId } from '../../../shared/logs/trace.ts'
 import { MESSAGE_ORDER } from './message-order.ts'
 import type { FindRuntime } from './orphans.ts'
 import { type OpenRemovals, type Removal, RemovalFile } from './removal-file.ts'
-import { type Outcome, RetryQueue, sleep } from './retry-queue.ts'
+import { RetryQueue, sleep, type TryOutcome } from './retry-queue.ts'
 import { isAway, type Kept } from './service.ts'
 
 /** Maximum unfinished removals of a runtime service. The oldest are given up first. */
@@ -138,7 +138,7 @@ export class RemoteRemovals {
     }
   }
 
-  async #attempt(removal: Removal): Promise<Outcome> {
+  async #attempt(removal: Removal): Promise<TryOutcome> {
     const { id, owner } = removal
     const service = this.#options.find(runtimeOf(removal))
     if (service === undefined) return 'abandoned' // its runtime service was removed
@@ -150,7 +150,7 @@ export class RemoteRemovals {
     }
   }
 
-  #refused(handle_id: string, { statusCode, message }: CallFailed): Outcome {
+  #refused(handle_id: string, { statusCode, message }: CallFailed): TryOutcome {
     if (statusCode === 404) return 'done'
     // The task has not ended there yet, or the service is overloaded.
     if (statusCode === 409 || statusCode === 429 || statusCode >= 500) return 'later'

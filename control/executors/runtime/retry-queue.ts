@@ -12,7 +12,7 @@ import type { Log } from '../../../shared/logs/log.ts'
 import { isYieldDue, nextTurn } from '../../../shared/process/steps.ts'
 
 /** `abandoned`: refused permanently. `later`: try again. `away`: the service is unreachable; try all items again. */
-export type Outcome = 'done' | 'abandoned' | 'later' | 'away'
+export type TryOutcome = 'done' | 'abandoned' | 'later' | 'away'
 
 export interface Retried {
   /** When the item was added; milliseconds since 1970. */
@@ -22,7 +22,7 @@ export interface Retried {
 export interface RetryQueueOptions<T extends Retried> {
   readonly idOf: (item: T) => string
   /** An error is logged and counts as `away`. */
-  readonly attempt: (item: T) => Promise<Outcome>
+  readonly attempt: (item: T) => Promise<TryOutcome>
   /** Called after each round. `hasChanged`: items have left the queue since the last call. Must not throw. */
   readonly afterRound: (hasChanged: boolean) => void | Promise<void>
   /** Called after each round in which items were given up, with all of them. Must not throw. */
@@ -150,7 +150,7 @@ export class RetryQueue<T extends Retried> {
     return { isAnyDone, isAway }
   }
 
-  async #attempt(item: T): Promise<Outcome> {
+  async #attempt(item: T): Promise<TryOutcome> {
     try {
       return await this.#options.attempt(item)
     } catch (error) {
