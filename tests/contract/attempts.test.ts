@@ -2,10 +2,10 @@
  * `attempts` of a task: how each of them ended. Method: shell tasks that fail until a file is there; SIGKILL of the service
  * between two attempts.
  */
-import { describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { startControl } from '../support/control.ts'
+import { type Control, startControl } from '../support/control.ts'
 import { connectClient } from '../support/mcp-client.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
@@ -26,8 +26,13 @@ const failed = (attempt: number, more: object) => ({
 })
 
 describe('attempts', () => {
+  let control: Control
+  beforeAll(async () => {
+    control = await startControl({ env: OPEN })
+  })
+  afterAll(() => control.dispose())
+
   test('say how each ended, the last one too', async () => {
-    await using control = await startControl({ env: OPEN })
     const task = await control.run(script('t', 'echo out; echo "no good" >&2; exit 3', { retry: 1 }))
     const error = 'command failed: exit status 3'
     const ending = { error, exit_code: 3, tail: 'no good' }
@@ -35,19 +40,17 @@ describe('attempts', () => {
     expect(task.error).toBe(`task failed after all retries: ${error}`)
     expect(task.attempts![1]!.started_at).toBe(task.runtime!.started_at!)
     expect(task.attempts![1]!.finished_at).toBe(task.finished_at!)
-    expect((await control.list())[0]!.attempts).toEqual(task.attempts!)
+    expect((await control.list()).find(({ id }) => id === task.id)!.attempts).toEqual(task.attempts!)
     await using mcp = await connectClient(control.url, 'auto')
     expect((await mcp.call('get_task', { task_id: task.id })).data.attempts).toEqual(task.attempts)
   })
 
   test('are absent for a task that was run once', async () => {
-    await using control = await startControl({ env: OPEN })
     expect(await control.run(script('a', 'exit 1'))).not.toHaveProperty('attempts')
     expect(await control.run(script('b', 'exit 0', { retry: 2 }))).not.toHaveProperty('attempts')
   })
 
   test('end with the last lines of a long output', async () => {
-    await using control = await startControl({ env: OPEN })
     const text = 'yes 0123456789 | head -n 300000; echo "the end"; exit 1'
     const task = await control.run(script('t', text, { retry: 1 }))
     const { tail } = task.attempts![0]!
@@ -58,7 +61,6 @@ describe('attempts', () => {
   })
 
   test('of a task that succeeds in the end, or times out, or is cancelled', async () => {
-    await using control = await startControl({ env: OPEN })
     const file = join(control.cwd, 'ready')
     await control.submit([
       script('success', `echo try; test -e ${file}`, { retry: 30 }),

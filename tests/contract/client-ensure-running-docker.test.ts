@@ -93,21 +93,6 @@ describe('compose', () => {
     expect((await place.ensure(['--compose-dir', place.composeDir])).exitCode).toBe(0)
   })
 
-  test('brings the runtime too: one up for both', async () => {
-    await using place = await dockerPlace()
-    const port = await freePort()
-    const runtime = `SERVICE_RUNTIME_LISTEN_ADDR=127.0.0.1:${port} in_background ${process.execPath} ${READY_SERVER}`
-    place.docker.install({ 'compose up -d': `${await place.control()}\n${runtime}` })
-    const args = ['--with-runtime', '--runtime-url', `http://127.0.0.1:${port}`, '--compose-dir', place.composeDir]
-    const run = await place.ensure(args)
-    expect(run.exitCode).toBe(0)
-    expect(dataOf(run)).toMatchObject({
-      control: { reachable: true, started_by: 'compose' },
-      runtime: { reachable: true, started_by: 'compose', ready_status_code: 200 },
-    })
-    expect(place.docker.calls.filter((call) => call.endsWith('up -d')).length).toBe(1)
-  })
-
   test.each<[string, Reactions | undefined, string, string]>([
     [
       'a missing docker',

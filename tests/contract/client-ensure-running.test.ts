@@ -84,14 +84,6 @@ describe('what is there already', () => {
     })
   })
 
-  test('the flag --runtime-url beats SERVICE_RUNTIME_URL', async () => {
-    await using control = await startControl()
-    using runtime = readyRuntime()
-    const args = ['ensure-running', '--with-runtime', '--runtime-url', runtime.url]
-    const run = await runClient(args, { url: control.url, env: { SERVICE_RUNTIME_URL: 'http://127.0.0.1:1' } })
-    expect({ exitCode: run.exitCode, url: dataOf(run).runtime?.url }).toEqual({ exitCode: 0, url: runtime.url })
-  })
-
   test('SERVICE_TOKEN goes to control alone', async () => {
     const seen: (string | null)[] = []
     using both = serve((request) => {
@@ -428,12 +420,5 @@ describe('the command line', () => {
     const { exitCode, envelope } = await runClient(['ensure-running', ...args], { env })
     expect({ exitCode, ok: envelope.ok, data: envelope.data }).toEqual({ exitCode: 2, ok: false, data: undefined })
     expect(envelope.error?.message).toContain(what)
-  })
-
-  test('--help names the settings and goes to standard error', async () => {
-    const { exitCode, stdout, stderr } = await runClient(['ensure-running', '--help'])
-    expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: '' })
-    for (const word of ['SERVICE_COMPOSE_DIR', 'SERVICE_RUNTIME_IMAGE', 'SERVICE_RUNTIME_SOURCE', '--with-runtime'])
-      expect(stderr).toContain(word)
   })
 })

@@ -184,19 +184,6 @@ describe('parameters', () => {
     },
   )
 
-  test.each([
-    [['echo'], 'expected object'],
-    ['echo', 'expected object'],
-    [{ command: 7 }, 'command: expected string'],
-    [{ command: 'cat', args: 'x' }, 'args: expected array of strings'],
-    [{ command: 'cat', args: [1] }, 'args: expected array of strings'],
-    [{ command: 'cat', dir: [] }, 'dir: expected string'],
-    [{ command: 'cat', stdin: { a: 1 } }, 'stdin: expected string'],
-  ])('of the wrong type fail with `parse cli-skills params`: %j', async (params, detail) => {
-    const task = await control.run({ type: 'cli-skills', params })
-    expect(task).toMatchObject(failure(`parse cli-skills params: ${detail}`, 'invalid_input'))
-  })
-
   test('with NUL characters, or a directory that does not exist, start nothing', async () => {
     const nul = 'command, arguments and dir must not contain NUL characters'
     expect(await run({ command: 'cat', args: ['a\0b'] })).toMatchObject(failure(nul, 'invalid_input'))

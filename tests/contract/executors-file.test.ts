@@ -210,19 +210,6 @@ describe('parameters', () => {
   test.each([{}, { path: '' }, { path: null }])('path is required: %j', async (path) => {
     expect(await run({ action: 'read', ...path })).toMatchObject(failure('invalid_input', 'path is required'))
   })
-
-  test.each([
-    [{ action: 'read', path: 7 }, 'path'],
-    [{ action: 7, path: 'file' }, 'action'],
-    [{ action: 'write', path: 'file', content: { a: 1 } }, 'content'],
-    [['read', 'file'], ''],
-    ['read', ''],
-  ])('of the wrong type fail with `parse file params`: %j', async (params, field) => {
-    const task = await free.run({ type: 'file', params })
-    expect(task).toMatchObject(
-      failure('invalid_input', expect.stringMatching(new RegExp(`^parse file params: .*${field}`))),
-    )
-  })
 })
 
 describe('without --file-root', () => {

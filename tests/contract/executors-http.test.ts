@@ -256,20 +256,6 @@ describe('parameters', () => {
     expect(task).not.toHaveProperty('result')
   })
 
-  test.each([
-    [{ url: 7 }, 'url'],
-    [{ url: 'http://127.0.0.1/', method: 7 }, 'method'],
-    [{ url: 'http://127.0.0.1/', headers: { a: 1 } }, 'headers'],
-    [{ url: 'http://127.0.0.1/', headers: ['a'] }, 'headers'],
-    [{ url: 'http://127.0.0.1/', headers: { 'not a name': 'x' } }, 'headers'],
-    [{ url: 'http://127.0.0.1/', method: 'POST', body: { a: 1 } }, 'body'],
-    ['http://127.0.0.1/', ''],
-  ])('of the wrong type fail with `parse http params`: %j', async (params, field) => {
-    const task = await control.run({ type: 'http', params })
-    expect(task).toMatchObject({ status: 'failed', runtime: { error: { code: 'invalid_input' } } })
-    expect(task.error).toMatch(new RegExp(`^parse http params: .*${field}`))
-  })
-
   test.each(['GET', 'HEAD', null])('%s with a body is refused, not sent without it', async (method) => {
     const task = await run({ url: url('/echo'), method, body: 'x' })
     expect(task).toMatchObject({ status: 'failed', runtime: { error: { code: 'invalid_input' } } })
