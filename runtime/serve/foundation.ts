@@ -3,9 +3,10 @@
  * Claimed, opened and tried at the start.
  */
 
+import { mkdirSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { messageOf, UsageError } from '../../shared/contract/errors.ts'
-import { claimDataDirectory, type DataDirectory } from '../../shared/files/data-directory.ts'
+import { claimDataDirectory, type DataDirectory, makeOrRefuse } from '../../shared/files/data-directory.ts'
 import { LOCK_FILES } from '../../shared/files/directory-lock.ts'
 import { DiskReserve } from '../../shared/files/disk-reserve.ts'
 import { HeldDirectory } from '../../shared/files/held-directory.ts'
@@ -20,7 +21,7 @@ import { serviceIdOf } from '../../shared/process/service-id.ts'
 import type { StopSignals } from '../../shared/process/stop-signals.ts'
 import { type ServeConfig, uidRange } from '../config.ts'
 import { DirectoryGuard } from '../files/directory-guard.ts'
-import { taskDir } from '../files/task-dir.ts'
+import { taskDir, tasksDir } from '../files/task-dir.ts'
 import { capabilitySet } from '../host/capabilities.ts'
 import { cgroupCapabilities } from '../host/cgroup-capabilities.ts'
 import { findSandboxPaths } from '../host/sandbox-paths.ts'
@@ -30,7 +31,6 @@ import { userGroups } from '../host/user-groups.ts'
 import { chooseLauncher, type LauncherProgram } from '../launch/embedded.ts'
 import { trySandbox } from '../launch/trial.ts'
 import { portableLauncher } from '../portable/subcommand.ts'
-import { makeTasksDir } from '../store/data-dir.ts'
 import { databaseFiles, databasePath, openDatabase } from '../store/database.ts'
 import { GroupCommit } from '../store/group-commit.ts'
 import { TaskStore } from '../store/task-store.ts'
@@ -67,7 +67,8 @@ async function claimDataDir(config: ServeConfig, address: ListenAddress): Promis
   process.umask(0o077) // requests hold secrets
   const claimed = claimDataDirectory(config.dataDir, LOCK_FILES.runtime)
   await ensureListenable(address, 'listen-addr')
-  makeTasksDir(claimed.path)
+  // A refused start adds no directory to a data directory that was there before.
+  makeOrRefuse(claimed.path, () => mkdirSync(tasksDir(claimed.path), { recursive: true, mode: 0o700 }))
   return claimed
 }
 

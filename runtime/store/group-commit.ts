@@ -23,7 +23,6 @@ import type { DirectoryGuard } from '../files/directory-guard.ts'
 import { isDamage, isDiskFault, unavailable } from '../files/disk-fault.ts'
 import { UnhurriedFacts } from '../files/unhurried-facts.ts'
 import { type FactHooks, factsOf, isFact, type PendingChange, type RequestHooks, refuse } from './pending-change.ts'
-import { inTransaction } from './transaction.ts'
 import type { Sync } from './wal-sync.ts'
 
 /** Milliseconds between two attempts while the disk takes nothing. Every new request attempts at once. */
@@ -332,5 +331,18 @@ export class GroupCommit {
     this.#log.info('the database can be written again')
     this.#recovered.resolve()
     this.#recovered = Promise.withResolvers()
+  }
+}
+
+/** Commits all `changes`, or none and throws. `apply` runs the statements of a change. */
+function inTransaction(db: Database, changes: readonly { readonly apply: () => void }[]): void {
+  db.query('begin immediate').run() // prepared once, unlike with `db.run`
+  try {
+    for (const { apply } of changes) apply()
+    db.query('commit').run()
+  } catch (error) {
+    // SQLite rolls back by itself after some faults. Then the transaction has ended.
+    if (db.inTransaction) db.run('rollback')
+    throw error
   }
 }

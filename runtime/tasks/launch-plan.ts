@@ -11,9 +11,8 @@ import type { TaskCgroup } from '../host/task-cgroups.ts'
 import type { Asked } from '../launch/classification.ts'
 import type { LaunchPlan, LaunchSandbox } from '../launch/plan.ts'
 import { ROOT_SCRIPT, ROOT_WORKSPACE } from '../launch/sandbox-view.ts'
-import type { CapabilitySet } from '../plan/capability-set.ts'
+import { type Capability, type CapabilitySet, unavailable } from '../plan/capability-set.ts'
 import { isolationOf } from '../plan/isolation.ts'
-import { EGRESS_PORT, proxyEnvironment } from './proxy-environment.ts'
 
 /** The settings that all tasks of a service share. */
 export interface LaunchSettings {
@@ -195,3 +194,70 @@ export const askedOf = (
   max_output_bytes: maxOutputBytes,
   ...(disk_bytes !== undefined && { disk_bytes }),
 })
+
+/** The port of the loopback in the sandbox that leads to the proxy. */
+const EGRESS_PORT = 3128
+
+const PROXY = `http://127.0.0.1:${EGRESS_PORT}`
+
+/** The loopback of the sandbox: servers that the task starts itself. */
+const LOCAL = 'localhost,127.0.0.1,::1'
+
+/** Variables that programs read in upper and in lower case. curl ignores HTTP_PROXY, others ignore http_proxy. */
+const IN_BOTH_CASES = { HTTP_PROXY: PROXY, HTTPS_PROXY: PROXY, ALL_PROXY: PROXY, NO_PROXY: LOCAL } as const
+
+const OTHERS = {
+  npm_config_proxy: PROXY,
+  npm_config_https_proxy: PROXY,
+  npm_config_noproxy: LOCAL,
+  CARGO_HTTP_PROXY: PROXY,
+  NODE_USE_ENV_PROXY: '1',
+} as const
+
+/**
+ * The environment of a task whose network has rules: it names the port of the forwarder in the sandbox, and is what curl, git,
+ * pip, npm, cargo, apt, Node and the HTTP libraries of most languages read. `given` are the variables that the task sets itself. A variable that
+ * it sets is left to it in either case.
+ */
+export function proxyEnvironment(given: Readonly<Record<string, string>>): Record<string, string> {
+  const ours = [...Object.entries(IN_BOTH_CASES).flatMap(inBothCases), ...Object.entries(OTHERS)]
+  const taken = new Set(Object.keys(given).map((name) => name.toLowerCase()))
+  return Object.fromEntries(ours.filter(([name]) => !taken.has(name.toLowerCase())))
+}
+
+const inBothCases = ([name, value]: [string, string]): [string, string][] => [
+  [name, value],
+  [name.toLowerCase(), value],
+]
+
+/**
+ * The first capability that a task was promised when it was accepted, and that the host lost before a restart of the
+ * service, as a sentence with its remedy. Undefined when nothing is lost.
+ */
+export function lostCapability(
+  { effective_sandbox: { profile }, resource_enforcement: { oom_detection, pids_enforced } }: ExecutionPlan,
+  { pids_max }: Limits,
+  { linux_sandbox, memory_cgroup, pids_cgroup }: CapabilitySet,
+): string | undefined {
+  const promised: readonly [isPromised: boolean, what: string, capability: Capability][] = [
+    [profile === 'linux_sandbox', 'sandbox.profile=linux_sandbox', linux_sandbox],
+    [oom_detection, 'limits.memory_bytes by a cgroup', memory_cgroup],
+    [pids_enforced && pids_max !== undefined, 'limits.pids_max', pids_cgroup],
+  ]
+  for (const [isPromised, what, capability] of promised) {
+    if (isPromised && !capability.isAvailable) return unavailable(what, capability)
+  }
+  return undefined
+}
+
+/** The plan without a lost default: a limit on processes that the task did not ask for is no reason to fail it. */
+export function planWithoutLostDefault(
+  plan: ExecutionPlan,
+  { pids_max }: Limits,
+  { pids_cgroup }: CapabilitySet,
+): ExecutionPlan {
+  const { resource_enforcement } = plan
+  if (!resource_enforcement.pids_enforced || pids_max !== undefined || pids_cgroup.isAvailable) return plan
+  const cgroup_enforced = resource_enforcement.oom_detection
+  return { ...plan, resource_enforcement: { ...resource_enforcement, pids_enforced: false, cgroup_enforced } }
+}

@@ -4,7 +4,7 @@
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { proxyEnvironment } from '../../runtime/tasks/proxy-environment.ts'
+import { proxyEnvironment } from '../../runtime/tasks/launch-plan.ts'
 import { testCertificate } from './certificate.ts'
 import { TestProxy } from './egress.ts'
 import { type TempDir, tempDir } from './temp.ts'

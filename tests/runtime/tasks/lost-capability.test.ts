@@ -1,7 +1,7 @@
 /** What a plan promises and a host has lost is told with its remedy; what nobody was promised does not matter. */
 import { expect, test } from 'bun:test'
 import { AVAILABLE, type CapabilitySet, missing } from '../../../runtime/plan/capability-set.ts'
-import { lostCapability, planWithoutLostDefault } from '../../../runtime/tasks/lost-capability.ts'
+import { lostCapability, planWithoutLostDefault } from '../../../runtime/tasks/launch-plan.ts'
 import type { ExecutionPlan } from '../../../shared/contract/runtime.ts'
 import { validLimits } from '../../../shared/request/limits.ts'
 
