@@ -14,7 +14,7 @@ import { hasPlaceholder } from '../graph/placeholders.ts'
 import type { ValidTask } from '../graph/validate.ts'
 import { addFanOuts } from './recovered-fan-outs.ts'
 import { restoreTask } from './restored-task.ts'
-import { type SettledDependency, type StoredTask, withStoredWhen } from './stored-task.ts'
+import { type SettledDependency, type StoredTask, type Writable, withStoredWhen } from './stored-task.ts'
 
 /**
  * Builds the graph of `stored`. `refuse` makes the error for entries that contradict each other. `visit` is called with each
@@ -167,7 +167,8 @@ function* settledDependencies(
 }
 
 function recoverTask(graph: Graph, position: number, entry: StoredTask): Task {
-  const task = new Task(graph, position, withStoredWhen(withOneInput(entry)) as ValidTask)
+  keepOneInput(entry)
+  const task = new Task(graph, position, withStoredWhen(entry) as ValidTask)
   restoreTask(task, entry)
   task.setRare('hasPlaceholders', (!task.isTerminal && hasPlaceholder(task.input)) || undefined)
   return task
@@ -196,8 +197,7 @@ function withoutChildren(stored: readonly StoredTask[]): SplitEntries {
 }
 
 /** Drops `input` if it equals `params`. A record has its parameters under both names; one object saves memory. */
-function withOneInput(entry: StoredTask): StoredTask {
-  if (entry.params == null || entry.input == null || !Bun.deepEquals(entry.params, entry.input, true)) return entry
-  const { params, input, ...rest } = entry
-  return { ...rest, params } as StoredTask
+function keepOneInput(entry: Writable<StoredTask>): void {
+  if (entry.params != null && entry.input != null && Bun.deepEquals(entry.params, entry.input, true))
+    entry.input = undefined
 }
