@@ -52,9 +52,9 @@ function valuesOf({ type, items, anyOf, minimum, maximum }: Partial<TSchema>): s
 /** Other spellings of true and false. */
 const SPELLINGS = ['1', '0', '']
 
-/** The body in a few words: its name or its media type. */
+/** The body in a few words: its name or its media type; nothing for an object without a name. */
 function bodyOf({ schema, type }: Answer): string {
-  if (schema !== undefined) return ` ${shapeOf(schema)}`
+  if (schema !== undefined) return shapeOf(schema) === 'object' ? '' : ` ${shapeOf(schema)}`
   return type === undefined ? '' : ` \`${type.split(';')[0]}\``
 }
 
