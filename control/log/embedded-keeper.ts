@@ -117,8 +117,9 @@ export class EmbeddedKeeper implements Keeper {
     this.#persistence.onWritableAgain = callback
   }
 
-  keepGraph(graph: Graph, body: Uint8Array, extras?: SubmissionExtras): Promise<void> {
-    return this.#persistence.appendGraph(graph, body, extras)
+  async keepGraph(graph: Graph, body: Uint8Array, extras?: SubmissionExtras): Promise<void> {
+    await this.#persistence.appendGraph(graph, body, extras)
+    if (extras?.idempotency !== undefined) this.keys.keep(extras.idempotency)
   }
 
   revoke(graph: Graph): void {

@@ -81,22 +81,33 @@ export class IdempotencyKeys {
     this.#asked.set(name, { hash: sent.hash, answer })
     try {
       const text = await answer
-      this.#kept.set(name, { ...sent, answer: text, at: now })
-      this.#characters += text.length
+      this.keep({ ...sent, answer: text, at: now })
       return text
     } finally {
       this.#asked.delete(name)
     }
   }
 
+  /** Called in the turn in which the key is on disk, too: a pack that is written from then on must have it. */
+  keep(key: KeptKey): void {
+    const name = nameOf(key)
+    this.#drop(name)
+    this.#kept.set(name, key)
+    this.#characters += key.answer.length
+  }
+
   /** Drops expired keys, then the oldest ones until `room` more fit. */
   #forgetOldest(now: number, room: number): void {
-    for (const [name, { at, answer }] of this.#kept) {
+    for (const [name, { at }] of this.#kept) {
       const isTooMany = this.#kept.size > MAX_KEYS - room || this.#characters > MAX_ANSWER_CHARACTERS
       if (at + KEY_LIFETIME_MS > now && !isTooMany) return
-      this.#characters -= answer.length
-      this.#kept.delete(name)
+      this.#drop(name)
     }
+  }
+
+  #drop(name: string): void {
+    this.#characters -= this.#kept.get(name)?.answer.length ?? 0
+    this.#kept.delete(name)
   }
 }
 

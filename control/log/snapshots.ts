@@ -191,7 +191,7 @@ export class Snapshots {
         () => undefined,
       ),
     )
-    const beforeNotes = () => this.#eventsFirst(last) // by then, keys of graphs in the older segments are notes
+    const beforeNotes = () => this.#eventsFirst(last)
     const parts = { store, changed, gone: this.#gone, notes, start, beforeNotes }
     await this.#packs.write(segment - 1, parts)
     this.#gone = []

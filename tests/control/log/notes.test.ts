@@ -9,9 +9,10 @@ import fc from 'fast-check'
 import { Notes } from '../../../control/log/notes.ts'
 import { recover } from '../../../control/log/recovery.ts'
 import { sideFiles } from '../../../control/log/side-files.ts'
+import { runSync } from '../../../shared/process/steps.ts'
 import { crashedCopy, durableStore, isStateFile, liveCopy } from '../../support/durable-store.ts'
 import { openEmbedded } from '../../support/embedded-keeper.ts'
-import { acceptGraph } from '../../support/graph.ts'
+import { acceptGraph, graphOf } from '../../support/graph.ts'
 import { tempDir } from '../../support/temp.ts'
 
 const step = fc.record({
@@ -63,6 +64,30 @@ test('a pack has all notes in parts, without callbacks that are over of graphs t
     { body: 'x'.repeat(50) },
   ])
   expect(notes.of('callback').has('of-gone')).toBe(false)
+})
+
+test('a pack has the key of a graph in it, though the answer with that key is still being made', async () => {
+  using dir = tempDir()
+  const { store, keeper } = await openEmbedded(dir.path)
+  const tasks = [{ id: 'a', type: 'noop' }]
+  const request = { scope: 'tasks', key: 'k', body: new TextEncoder().encode(JSON.stringify({ tasks })) }
+  const graph = graphOf(tasks)
+  runSync(store.claim(graph))
+  const [kept, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const answering = keeper.keys.once(request, async (sent) => {
+    await keeper.keepGraph(graph, request.body, { idempotency: { ...sent!, answer: 'first', at: Date.now() } })
+    store.apply({ kind: 'graph-accepted', graph })
+    kept.resolve()
+    await answered.promise
+    return 'first'
+  })
+  await kept.promise
+  await keeper.stop()
+  const again = await openEmbedded(dir.path)
+  expect(await again.keeper.keys.once(request, async () => 'second')).toBe('first')
+  await again.keeper.stop()
+  answered.resolve()
+  expect(await answering).toBe('first')
 })
 
 describe.each([1, 2])('files of format %d', (format) => {
