@@ -84,8 +84,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     rule: 'a key with another body is refused',
     file: 'control/log/idempotency.ts',
-    text: 'if (known.sent.hash !== sent.hash) throw',
-    instead: 'if (known.sent.hash === sent.key) throw',
+    text: 'if (known.hash !== sent.hash) throw',
+    instead: 'if (known.hash === sent.key) throw',
     tests: ['contract/idempotency.test.ts'],
   },
   {

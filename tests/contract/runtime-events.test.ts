@@ -41,27 +41,16 @@ describe('a record', () => {
 })
 
 describe('the order', () => {
-  test('of a task that runs', async () => {
-    const id = await runtime.submit(SLEEP)
-    await runtime.reached(id, 'running')
-    expect(await runtime.eventTypes(id)).toEqual(STARTED)
-  })
-
-  test('of a success', async () => {
-    const { task_id } = await runtime.run(command('/bin/true'))
-    expect(await runtime.eventTypes(task_id)).toEqual([...STARTED, 'resource_released', 'finished'])
-  })
-
-  test('of a failure', async () => {
-    const { task_id } = await runtime.runScript('exit 1')
-    expect(await runtime.eventTypes(task_id)).toEqual([...STARTED, 'resource_released', 'failed'])
-  })
-
-  test('of a launch that failed: no started', async () => {
-    const { task_id } = await runtime.run(command('/no/such/program'))
-    expect(await runtime.eventTypes(task_id)).toEqual([
-      ...[...QUEUED, 'resource_reserved', 'resource_released', 'failed'],
-    ])
+  test.each([
+    ['a success', command('/bin/true'), [...STARTED, 'resource_released', 'finished']],
+    ['a failure', script('exit 1'), [...STARTED, 'resource_released', 'failed']],
+    [
+      'a launch that failed',
+      command('/no/such/program'),
+      [...QUEUED, 'resource_reserved', 'resource_released', 'failed'],
+    ],
+  ])('of %s', async (_, body, types) => {
+    expect(await runtime.eventTypes((await runtime.run(body)).task_id)).toEqual(types)
   })
 
   test('of wall-time expiry: timeout_triggered is there while the task has its grace, and once', async () => {
@@ -82,9 +71,10 @@ describe('the order', () => {
     expect((await patient.eventTypes(id)).slice(0, -1)).toEqual(after)
   })
 
-  test('of a kill', async () => {
+  test('of a task that runs, and of its kill', async () => {
     const id = await runtime.submit(SLEEP)
     await runtime.reached(id, 'running')
+    expect(await runtime.eventTypes(id)).toEqual(STARTED)
     await runtime.kill(id)
     await runtime.ended(id)
     expect(await runtime.eventTypes(id)).toEqual([...STARTED, 'kill_requested', 'resource_released', 'cancelled'])

@@ -138,29 +138,17 @@ describe('of a task that runs', () => {
   })
 })
 
-describe('of a task that waits', () => {
-  test('is empty, and with follow=true comes once the task runs', async () => {
-    await using narrow = await startRuntime({ flags: ['--max-running-tasks', '1'] })
-    const first = await narrow.submit(SLEEP)
-    const id = await narrow.submit(script('echo at last'))
-    expect(await (await narrow.fetch(`/api/v1/tasks/${id}/logs?stream=stdout`)).text()).toBe('')
-    const following = narrow
-      .fetch(`/api/v1/tasks/${id}/logs?stream=stdout&follow=true`)
-      .then((response) => response.text())
-    await narrow.kill(first)
-    expect(await following).toBe('at last\n')
-  })
-
-  test('ends when it is cancelled', async () => {
-    await using narrow = await startRuntime({ flags: ['--max-running-tasks', '1'] })
-    await narrow.submit(SLEEP)
-    const id = await narrow.submit(SLEEP)
-    const following = narrow
-      .fetch(`/api/v1/tasks/${id}/logs?stream=stdout&follow=true`)
-      .then((response) => response.text())
-    await narrow.kill(id)
-    expect(await following).toBe('')
-  })
+test('of a task that waits is empty, and with follow=true comes once it runs, or ends when it is cancelled', async () => {
+  await using narrow = await startRuntime({ flags: ['--max-running-tasks', '1'] })
+  const logsOf = (id: string, more = '') =>
+    narrow.fetch(`/api/v1/tasks/${id}/logs?stream=stdout${more}`).then((response) => response.text())
+  const first = await narrow.submit(SLEEP)
+  const [runs, never] = [await narrow.submit(script('echo at last')), await narrow.submit(SLEEP)]
+  expect(await logsOf(runs)).toBe('')
+  const following = [logsOf(runs, '&follow=true'), logsOf(never, '&follow=true')]
+  await narrow.kill(never)
+  await narrow.kill(first)
+  expect(await Promise.all(following)).toEqual(['at last\n', ''])
 })
 
 test('the log of a task that outlived a restart is followed to its end', async () => {

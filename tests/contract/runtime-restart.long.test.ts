@@ -179,35 +179,6 @@ function pick({
   }
 }
 
-describe('a submit that was answered 200', () => {
-  test('is there after a SIGKILL at once, and runs exactly once', async () => {
-    for (let round = 0; round < 4; round++) {
-      await using at = place()
-      const ids = Array.from({ length: 20 }, (_, i) => `t-${i}`)
-      const accepted: string[] = []
-      {
-        await using runtime = await startRuntime({ ...at, flags: ['--max-running-tasks', '3'] })
-        const submits = ids.map(async (id) => {
-          const response = await runtime.post({ task_id: id, ...script(`echo ${id} >> ${at.file('log')}`) })
-          if (response.status === 200) accepted.push(id)
-          // The first answers are the sign: some tasks run then, some wait, some are not known yet.
-          if (accepted.length === 5) runtime.process.kill('SIGKILL')
-        })
-        await Promise.allSettled(submits)
-        await runtime.process.exited
-      }
-      expect(accepted.length).toBeGreaterThanOrEqual(5)
-      await using runtime = await startRuntime({ ...at, flags: ['--max-running-tasks', '3'] })
-      for (const id of accepted) expect(await runtime.ended(id)).toMatchObject({ status: 'success', exit_code: 0 })
-      const { tasks } = await runtime.json<{ tasks: TaskStatusResponse[] }>('/api/v1/tasks?limit=100')
-      for (const { task_id } of tasks) await runtime.ended(task_id)
-      const log = readFileSync(at.file('log'), 'utf8').trim().split('\n')
-      expect(new Set(log).size).toBe(log.length)
-      for (const id of accepted) expect(log).toContain(id)
-    }
-  })
-})
-
 test('what was told of a task before a SIGKILL is still so after it: its status, its events with their seq', async () => {
   for (let round = 0; round < 8; round++) {
     await using at = place()
@@ -317,26 +288,6 @@ describe('after a restart', () => {
     expect((await runtime.ended(second)).stdout).toBe('a\n')
     await runtime.kill('large')
     expect((await runtime.ended(large)).stdout).toBe('large\n')
-  })
-
-  test('one who waited is answered again', async () => {
-    await using at = place()
-    let id: string
-    {
-      await using runtime = await startRuntime(at)
-      id = await runtime.script(`${waitFor(at.file('go'))}; exit 4`)
-      await runtime.reached(id, 'running')
-      const lost = runtime.fetch(`/api/v1/tasks/${id}?wait_ms=60000`).then(
-        (response) => response.status,
-        () => 0,
-      )
-      await runtime.stop('SIGKILL')
-      expect(await lost).toBe(0)
-    }
-    await using runtime = await startRuntime(at)
-    const waiting = runtime.json<TaskStatusResponse>(`/api/v1/tasks/${id}?wait_ms=60000`)
-    await Bun.write(at.file('go'), '')
-    expect((await waiting).exit_code).toBe(4)
   })
 
   test('several restarts are as one', async () => {
