@@ -12,10 +12,12 @@ import { cancel } from './commands/cancel.ts'
 import { capabilities } from './commands/capabilities.ts'
 import { check } from './commands/check.ts'
 import type { Commands } from './commands/command.ts'
+import { cp } from './commands/cp.ts'
 import { deleteByIds } from './commands/delete.ts'
 import { doctor } from './commands/doctor.ts'
 import { down } from './commands/down.ts'
 import { ensureRunning } from './commands/ensure-running.ts'
+import { files } from './commands/files.ts'
 import { get } from './commands/get.ts'
 import { graph } from './commands/graph.ts'
 import { graphs } from './commands/graphs.ts'
@@ -57,6 +59,8 @@ const COMMANDS: Commands = {
   graphs,
   graph,
   logs,
+  files,
+  cp,
   network,
   approve,
   reject,

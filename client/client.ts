@@ -7,6 +7,8 @@
 
 import { isTerminal } from '../shared/contract/task-status.ts'
 import { refusalOfFailures, unmeantFailures } from '../shared/http/certain-failures.ts'
+import type { FilePiece } from '../shared/streams/resumed-file.ts'
+import type { SavedFile } from '../shared/streams/saved-file.ts'
 import { type Call, type CallOptions, Connection, type ConnectionOptions, type Query } from './connection.ts'
 import type {
   ApprovalAnswer,
@@ -20,12 +22,14 @@ import type {
   RerunRequest,
   RerunResponse,
   SubmitResponse,
+  TaskFileListing,
   TaskGraph,
   TaskRecord,
   TaskStatus,
 } from './contract.ts'
 import { TaskmillError } from './errors.ts'
 import { type EventOptions, readEvents, type SubjectEventOptions, type TaskmillEvent } from './event-reader.ts'
+import { type ReadFileOptions, readTaskFile, type SaveFileOptions, saveTaskFile } from './file-reader.ts'
 import {
   type FollowLogOptions,
   followLog,
@@ -82,6 +86,12 @@ export interface GraphFilter extends PageOptions {
   /** Accepted at this time or later, and before this time. */
   readonly since?: Date | string | undefined
   readonly until?: Date | string | undefined
+}
+
+export interface ListFilesOptions extends CallOptions {
+  readonly path?: string | undefined
+  /** Default: the last attempt. */
+  readonly attempt?: number | undefined
 }
 
 export interface RerunOptions extends CallOptions, RerunRequest {
@@ -191,6 +201,25 @@ export class Taskmill {
   /** The output of a task while it is written, to the end of the task. Resumes by itself. */
   followLog(task: TaskReference, options: FollowLogOptions = {}): AsyncGenerator<LogChunk, void> {
     return followLog(this.#connection, taskPath(task), options)
+  }
+
+  /** A directory in the workspace of a runtime task: at most 1000 entries. Default: the workspace. */
+  files(task: TaskReference, { path, attempt, ...call }: ListFilesOptions = {}): Promise<TaskFileListing> {
+    const query = { path, attempt }
+    return this.#json({ ...call, method: 'GET', path: `${taskPath(task)}/files`, query, isRepeatable: true })
+  }
+
+  /** The bytes of a file of a runtime task, or of a directory as a tar. Resumes by itself. */
+  file(task: TaskReference, path: string, options: ReadFileOptions = {}): AsyncGenerator<FilePiece, void> {
+    return readTaskFile(this.#connection, taskPath(task), path, options)
+  }
+
+  /**
+   * Saves a file or a directory of a runtime task at `to`, or in it if that is a directory; in Bun and Node. A file that an
+   * earlier call has saved in part is continued.
+   */
+  saveFile(task: TaskReference, path: string, to: string, options: SaveFileOptions = {}): Promise<SavedFile> {
+    return saveTaskFile(this.#connection, taskPath(task), path, to, options)
   }
 
   /** Cancels a task, and skips what depends on it. */

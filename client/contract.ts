@@ -16,6 +16,7 @@ import type * as graphs from '../shared/contract/graphs.ts'
 import type * as rerun from '../shared/contract/rerun.ts'
 import type * as runtime from '../shared/contract/runtime.ts'
 import type * as submission from '../shared/contract/submission.ts'
+import type * as taskFiles from '../shared/contract/task-files.ts'
 import type * as taskStatus from '../shared/contract/task-status.ts'
 import type * as waiting from '../shared/contract/waiting.ts'
 
@@ -119,6 +120,9 @@ export type ApprovalAnswer = Taken<typeof approval.ApprovalAnswer>
 
 /** The result of an approval that was answered. */
 export type ApprovalResult = Sent<typeof approval.ApprovalResult>
+
+/** A directory in the workspace of a task. */
+export type TaskFileListing = Sent<typeof taskFiles.TaskFileListing>
 
 /** What a cancel did to a task. */
 export type CancelledTask = Sent<typeof control.CancelledTask>

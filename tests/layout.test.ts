@@ -62,7 +62,7 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   client: [
     ['testing', 'entry.ts'],
     ['client.ts'],
-    ['event-reader.ts', 'log-reader.ts'],
+    ['event-reader.ts', 'file-reader.ts', 'log-reader.ts'],
     ['outage.ts', 'connection.ts', 'references.ts'],
     ['errors.ts', 'contract.ts'],
   ],
