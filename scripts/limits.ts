@@ -36,6 +36,7 @@ import { MAX_POSITIONS } from '../control/log/positions.ts'
 import { ANSWER_WITHIN_MS } from '../control/log/postgres/unavailable.ts'
 import { MAX_CONFIG_BYTES, MAX_SERVERS } from '../control/mcp-client/config.ts'
 import { MAX_MESSAGE_BYTES } from '../control/mcp-client/limits.ts'
+import { MAX_FILE_TEXT_BYTES } from '../control/mcp-server/tools/get-task-file.ts'
 import { MAX_RESULTS_CHARACTERS } from '../control/mcp-server/view.ts'
 import { MAX_FILE_STREAMS } from '../control/operations/task-files.ts'
 import { MAX_LOG_FOLLOWERS } from '../control/operations/task-log.ts'
@@ -228,6 +229,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Past events', ...control('eventHistory'), 'A stream resumed from an older one begins with the present state.', 'contract/events.test.ts', 'that is gone gives a reset with the present state'],
     ['Logs that are followed', ...constant('MAX_LOG_FOLLOWERS', count(MAX_LOG_FOLLOWERS)), '503', 'control/operations/task-log.test.ts', 'MAX_LOG_FOLLOWERS'],
     ['Files of tasks that are read', ...constant('MAX_FILE_STREAMS', count(MAX_FILE_STREAMS)), '503', 'control/operations/task-files.test.ts', 'MAX_FILE_STREAMS'],
+    ['Bytes of a file in an answer of `get_task_file`', ...constant('MAX_FILE_TEXT_BYTES', bytes(MAX_FILE_TEXT_BYTES)), 'A link is in its place.', 'contract/task-files.test.ts', 'MAX_FILE_TEXT_BYTES'],
     ['Silence of a runtime service while a file is read', ...constant('FILE_STALL_MS', duration(FILE_STALL_MS)), 'The answer breaks off.', 'control/executors/runtime/task-files.test.ts', 'FILE_STALL_MS'],
     ['Bytes of the live log of a runtime task in memory', ...constant('MAX_KEPT_BYTES', bytes(MAX_KEPT_BYTES)), 'The end is kept.', 'control/executors/runtime/live-log.test.ts', 'MAX_KEPT_BYTES'],
     ['Silence of the connection of a followed log of a runtime task', ...constant('SILENT_LOG_MS', duration(SILENT_LOG_MS)), 'The log is read anew from there on.', 'control/executors/runtime/remote-logs.test.ts', 'has died without a word'],

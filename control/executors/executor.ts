@@ -134,8 +134,8 @@ export interface ForgottenTask extends ExecutableTask, DelegatedTask {
 export interface FileRequest {
   /** Below the workspace; empty for the workspace. Names and single slashes. */
   readonly path: string
-  /** The list of a directory, or the bytes of a file, or of a directory as a tar. */
-  readonly as: 'list' | 'bytes'
+  /** `list`: of a directory only. `bytes`: a directory comes as a tar. `either`: the list of a directory, the bytes of a file. */
+  readonly as: 'list' | 'bytes' | 'either'
   /** Default: the last attempt. */
   readonly attempt: number | undefined
   readonly method: 'GET' | 'HEAD'

@@ -9,11 +9,9 @@ import { TaskFileListing } from '../../shared/contract/task-files.ts'
 import { anyText, described, json, other, type QueryOf, wholeNumber } from '../../shared/http/openapi/route.ts'
 import { pathOf } from '../../shared/http/request-url.ts'
 import { traceIdOf } from '../../shared/http/service.ts'
-import { RequestFault } from '../../shared/request/fault.ts'
-import { checkFile, namesOfFile } from '../../shared/request/inputs.ts'
 import type { OpenFile } from '../executors/executor.ts'
 import type { OperationParts } from '../operations/parts.ts'
-import { listFiles, openFile } from '../operations/task-files.ts'
+import { listFiles, openFile, pathIn } from '../operations/task-files.ts'
 import type { StreamLimits } from './stream-limits.ts'
 import { TASK_PLACES, type TaskPlace } from './task-places.ts'
 
@@ -133,17 +131,6 @@ interface Patience {
 /** The rest of the path after `files/`. */
 const restOf = (path: string): string =>
   /^(?:\/tasks\/[^/]*|\/graphs\/[^/]*\/tasks\/[^/]*)\/files\/(.*)$/.exec(path)?.[1] ?? '..'
-
-/** A path with single slashes. Throws 400 if it does not lead below the workspace. */
-function pathIn(text: string): string {
-  if (text === '') return ''
-  try {
-    checkFile('path', text)
-    return namesOfFile(text).join('/')
-  } catch (error) {
-    throw error instanceof RequestFault ? badRequest(`invalid path: ${error.message}`) : error
-  }
-}
 
 function attemptOf({ attempt }: AttemptQuery): number | undefined {
   if (attempt === undefined) return undefined

@@ -6,6 +6,7 @@ import { capabilitiesTool } from './tools/capabilities.ts'
 import { getGraphTool } from './tools/get-graph.ts'
 import { getLogsTool } from './tools/get-logs.ts'
 import { getTaskTool } from './tools/get-task.ts'
+import { getTaskFileTool } from './tools/get-task-file.ts'
 import { listGraphsTool } from './tools/list-graphs.ts'
 import { listTasksTool } from './tools/list-tasks.ts'
 import { rerunGraphTool } from './tools/rerun-graph.ts'
@@ -23,6 +24,7 @@ export const TOOLS: readonly Tool[] = [
   getGraphTool,
   listGraphsTool,
   getLogsTool,
+  getTaskFileTool,
   answerApprovalTool,
   cancelTool,
   capabilitiesTool,

@@ -1,7 +1,9 @@
 /** Lists and opens the files of a task, which the runtime service has that ran the attempt. Changes nothing. */
-import { ServiceError } from '../../shared/contract/errors.ts'
+import { badRequest, ServiceError } from '../../shared/contract/errors.ts'
 import { DirectoryListing } from '../../shared/contract/runtime.ts'
 import type { TaskFileListing } from '../../shared/contract/task-files.ts'
+import { RequestFault } from '../../shared/request/fault.ts'
+import { checkFile, namesOfFile } from '../../shared/request/inputs.ts'
 import { readBounded } from '../../shared/streams/bounded-output.ts'
 import { jsonOrUndefined } from '../../shared/text/json.ts'
 import type { FileRequest, OpenFile } from '../executors/executor.ts'
@@ -33,10 +35,26 @@ export async function listFiles(
 ): Promise<TaskFileListing> {
   const request = { ...asked, as: 'list', method: 'GET', headers: {} } as const
   const { attempt, stream } = await openFile(parts, address, request, reader)
-  const { text } = await readBounded(stream!, MAX_LIST_BYTES, { stopAtLimit: true })
+  return { attempt, ...(await readListing(stream!)) }
+}
+
+/** Throws `ServiceError` for something else than the list of a directory. */
+export async function readListing(stream: ReadableStream<Uint8Array>): Promise<DirectoryListing> {
+  const { text } = await readBounded(stream, MAX_LIST_BYTES, { stopAtLimit: true })
   const listing = jsonOrUndefined(text)
-  if (checkOf(DirectoryListing).accepts(listing)) return { attempt, ...(listing as DirectoryListing) }
+  if (checkOf(DirectoryListing).accepts(listing)) return listing as DirectoryListing
   throw new ServiceError(503, 'the runtime service answered something else than the list of a directory')
+}
+
+/** A path with single slashes. Throws 400 if it does not lead below the workspace. */
+export function pathIn(text: string): string {
+  if (text === '') return ''
+  try {
+    checkFile('path', text)
+    return namesOfFile(text).join('/')
+  } catch (error) {
+    throw error instanceof RequestFault ? badRequest(`invalid path: ${error.message}`) : error
+  }
 }
 
 /** Throws `ServiceError`. The stream ends when `reader` is gone. */

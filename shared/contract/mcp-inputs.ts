@@ -195,6 +195,19 @@ export const GetGraphInput = Type.Object({
   graph_id: Type.String({ expected: 'string', description: 'Id of the graph.' }),
 })
 
+export const GetTaskFileInput = Type.Object({
+  task_id: taskId,
+  path: Type.Optional(
+    Type.String({
+      expected: 'string',
+      description: 'Path below the workspace of the task. A directory is listed. Default: the workspace.',
+    }),
+  ),
+  attempt: Type.Optional(
+    Type.Integer({ minimum: 1, expected: 'integer from 1', description: 'An attempt. Default: the last one.' }),
+  ),
+})
+
 export const GetLogsInput = Type.Object({
   task_id: taskId,
   stream: Type.Optional(

@@ -5,8 +5,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { MAX_FILE_TEXT_BYTES } from '../../control/mcp-server/tools/get-task-file.ts'
 import type { TaskFileListing } from '../../shared/contract/task-files.ts'
 import { startControl } from '../support/control.ts'
+import { connectClient } from '../support/mcp-client.ts'
 import { type Pair, startPair } from '../support/pair.ts'
 import { startPool } from '../support/runtime-pool.ts'
 import { tempDir } from '../support/temp.ts'
@@ -183,6 +185,26 @@ describe('nothing comes', () => {
       expect((await control.fetch(path, { headers: { authorization: 'Bearer sesame' } })).status).toBe(404)
     }
   })
+})
+
+test('an agent gets text, lists and links', async () => {
+  const script = `mkdir d; printf hi > text; : > empty; printf '\\0' > binary; head -c ${MAX_FILE_TEXT_BYTES} /dev/zero | tr '\\0' x > most
+    head -c ${MAX_FILE_TEXT_BYTES + 1} /dev/zero | tr '\\0' x > 'more ü'`
+  await pair.script('agent', script)
+  await pair.control.ended('agent')
+  await using mcp = await connectClient(pair.control.url)
+  const get = async (path?: string) => (await mcp.call('get_task_file', { task_id: 'agent', path })).data
+  const known = { attempt: 1 }
+  expect(await get('text')).toEqual({ ...known, bytes: 2, text: 'hi' })
+  expect(await get('empty')).toEqual({ ...known, bytes: 0, text: '' })
+  expect(await get('most')).toMatchObject({ text: 'x'.repeat(MAX_FILE_TEXT_BYTES) })
+  expect(await get()).toEqual({ ...known, entries: ['binary', 'd/', 'empty', 'more ü', 'most', 'text'] })
+  for (const path of ['binary', 'more ü']) {
+    const { link, next, ...more } = await get(path)
+    expect([next, 'text' in more]).toEqual([`save it with: taskmill cp "agent:${path}" DEST`, false])
+    expect((await pair.control.fetch(link as string)).headers.get('x-file-bytes')).toBe(String(more.bytes))
+  }
+  expect(await mcp.call('get_task_file', { task_id: 'local' })).toMatchObject({ isError: true })
 })
 
 test('files that the runtime service has removed, or cannot give now, are missed with the remedy', async () => {
