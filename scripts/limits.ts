@@ -58,6 +58,7 @@ import { MAX_OVERTAKEN } from '../runtime/tasks/waiting-queue.ts'
 import {
   MAX_APPROVAL_ANSWER_BYTES,
   MAX_APPROVAL_MESSAGE_CHARACTERS,
+  MAX_NAMED_APPROVALS,
   MAX_WHO_CHARACTERS,
   MAX_WHY_CHARACTERS,
 } from '../shared/contract/approval.ts'
@@ -216,6 +217,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Characters of a `tracestate`', ...constant('MAX_TRACE_STATE_CHARACTERS', count(MAX_TRACE_STATE_CHARACTERS)), 'It is dropped.', 'contract/trace-context.test.ts', 'is dropped, and the traceparent kept'],
     ['Characters of `who`', ...constant('MAX_WHO_CHARACTERS', count(MAX_WHO_CHARACTERS)), '400', 'contract/approval.test.ts', 'MAX_WHO_CHARACTERS'],
     ['Characters of `why`', ...constant('MAX_WHY_CHARACTERS', count(MAX_WHY_CHARACTERS)), '400', 'contract/approval.test.ts', 'MAX_WHY_CHARACTERS'],
+    ['Approvals that the answer of a wait names', ...constant('MAX_NAMED_APPROVALS', count(MAX_NAMED_APPROVALS)), 'The first ones.', 'contract/approval.test.ts', 'MAX_NAMED_APPROVALS'],
     ['Bytes of an answer to an approval', ...constant('MAX_APPROVAL_ANSWER_BYTES', bytes(MAX_APPROVAL_ANSWER_BYTES)), '413', 'contract/approval.test.ts', 'MAX_APPROVAL_ANSWER_BYTES'],
     ['Moves of files between runtime services at the same time', ...constant('MAX_MOVES', count(MAX_MOVES)), 'Others wait.', 'control/executors/runtime/file-moves.test.ts', 'MAX_MOVES'],
     ['Time without a byte of such a move', ...constant('MOVE_STALL_MS', duration(MOVE_STALL_MS)), 'It begins again.', 'control/executors/runtime/file-moves.test.ts', 'a move without a byte is broken off'],

@@ -1,5 +1,5 @@
 /**
- * `taskmill wait`: returns when all tasks have ended, or at the deadline.
+ * `taskmill wait`: returns when all tasks have ended, once only approvals can let them go on, or at the deadline.
  *
  * The service holds each request until its task or graph has ended (`?wait_ms`), so the answer comes without a polling
  * delay. All tasks have to end, so their order does not matter. A service without `wait_ms` answers at once and is then
@@ -9,10 +9,11 @@ import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { GraphDetails } from '../../shared/contract/graphs.ts'
 import { isMeantEnd } from '../../shared/contract/run-if.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
-import { NoAnswerInTime, type ServiceClient } from '../../shared/http/client.ts'
+import { CallFailed, NoAnswerInTime, type ServiceClient } from '../../shared/http/client.ts'
 import { duration, flag } from '../../shared/settings/flags.ts'
 import { atAddress } from '../addresses.ts'
 import { type Answer, EXIT } from '../envelope.ts'
+import { commandLine } from '../shell-words.ts'
 import { defineCommand } from './command.ts'
 import { idsOf, idsSetting } from './ids.ts'
 
@@ -35,6 +36,10 @@ export interface WaitData {
   readonly tasks: readonly { readonly id: string; readonly status: string; readonly graph_id?: string }[]
   readonly all_terminal: boolean
   readonly deadline_rfc3339: string
+  /** The approvals that all other tasks wait for. Absent if something else goes on. */
+  readonly approvals?: readonly string[]
+  /** The commands to answer the first of them, and to wait again. */
+  readonly try_next?: readonly string[]
 }
 
 export const waitSettings = {
@@ -78,6 +83,8 @@ interface Seen {
   readonly hasFailed: boolean
   /** The tasks of a graph. Only the first ones of a very large graph. */
   readonly tasks: WaitData['tasks']
+  /** The approvals that alone let it go on, as `GRAPH_ID/TASK_ID`. */
+  readonly approvals: readonly string[]
 }
 
 export async function waitForEnd(
@@ -88,43 +95,70 @@ export async function waitForEnd(
   const deadline = Date.now() + timeout
   const seen = new Map<string, Seen>()
   const isOpen = (id: string) => seen.get(id)?.isOpen ?? true
-  const look = async (id: string, holdMs: number) => {
-    const query = holdMs > 0 ? `?wait_ms=${holdMs}` : ''
+  const goesOn = (id: string) => isOpen(id) && (seen.get(id)?.approvals.length ?? 0) === 0
+  let knowsApprovals = true
+  const look = async (id: string, holdMs: number): Promise<void> => {
+    const wanted = new URLSearchParams({
+      ...(holdMs > 0 && { wait_ms: String(holdMs) }),
+      ...(knowsApprovals && { wait_for: 'approval' }),
+    })
+    const query = wanted.size === 0 ? '' : `?${wanted}`
     const remainingMs = Math.max(0, deadline - Date.now())
     const timeoutMs = Math.min(holdMs + ANSWER_MS, remainingMs + LATE_ANSWER_MS)
     try {
       const { address, answer } = await atAddress(id, ({ path }) =>
-        client.call({ method: 'GET', path: path + query, timeoutMs }),
+        client.answer({ method: 'GET', path: path + query, timeoutMs }),
       )
-      seen.set(id, address.kind === 'graph' ? seenOfGraph(answer as GraphDetails) : seenOfTask(id, answer))
+      const { body, headers } = answer
+      const found = address.kind === 'graph' ? seenOfGraph(body as GraphDetails) : seenOfTask(id, body)
+      seen.set(id, { ...found, approvals: approvalsIn(headers, body as { graph_id?: string }) })
     } catch (error) {
+      // An older service does not know the parameter.
+      if (knowsApprovals && error instanceof CallFailed && error.statusCode === 400) {
+        knowsApprovals = false
+        return look(id, holdMs)
+      }
       // No answer in time counts as tasks that did not end in time.
       if (!(error instanceof NoAnswerInTime && Date.now() >= deadline)) throw error
-      if (!seen.has(id)) seen.set(id, { isOpen: true, hasFailed: false, tasks: [{ id, status: 'unknown' }] })
+      if (!seen.has(id))
+        seen.set(id, { isOpen: true, hasFailed: false, tasks: [{ id, status: 'unknown' }], approvals: [] })
     }
   }
   const lookAtOpen = () => inParallel([...new Set(ids)].filter(isOpen), (id) => look(id, 0))
 
   await lookAtOpen()
-  for (const id of ids) {
-    while (isOpen(id) && Date.now() < deadline) {
-      const askedAt = Date.now()
-      await look(id, Math.min(deadline - askedAt, MAX_HOLD_MS))
-      const pauseMs = Math.min(interval - (Date.now() - askedAt), deadline - Date.now())
-      if (isOpen(id) && pauseMs > 0) await Bun.sleep(pauseMs)
+  while (ids.some(goesOn) && Date.now() < deadline) {
+    for (const id of ids) {
+      while (goesOn(id) && Date.now() < deadline) {
+        const askedAt = Date.now()
+        await look(id, Math.min(deadline - askedAt, MAX_HOLD_MS))
+        const pauseMs = Math.min(interval - (Date.now() - askedAt), deadline - Date.now())
+        if (goesOn(id) && pauseMs > 0) await Bun.sleep(pauseMs)
+      }
     }
+    if (ids.some(isOpen)) await lookAtOpen() // an approval may have been answered while others were awaited
   }
-  if (ids.some(isOpen)) await lookAtOpen()
   const found = ids.flatMap((id) => seen.get(id) ?? [])
+  const approvals = ids.some(goesOn) ? [] : [...new Set(found.flatMap((one) => one.approvals))]
   const data = {
     tasks: found.flatMap(({ tasks }) => tasks),
     all_terminal: !ids.some(isOpen),
     deadline_rfc3339: new Date(deadline).toISOString(),
+    ...(approvals.length > 0 && {
+      approvals,
+      try_next: [commandLine('taskmill', 'approve', approvals[0]!), commandLine('taskmill', 'wait', ...ids)],
+    }),
   }
   return { data, hasFailed: found.some(({ hasFailed }) => hasFailed) }
 }
 
-function seenOfTask(id: string, answer: object): Seen {
+/** The approvals that the service names. It gives ids in the graph of what it shows. */
+function approvalsIn(headers: Headers, { graph_id = '' }: { graph_id?: string }): string[] {
+  const named = headers.get('x-awaited-approvals') ?? ''
+  return named === '' ? [] : named.split(',').map((id) => `${graph_id}/${decodeURIComponent(id)}`)
+}
+
+function seenOfTask(id: string, answer: object): Omit<Seen, 'approvals'> {
   const { status: given, continue_on_error, error } = answer as Partial<TaskRecord>
   const status = String(given)
   const isOpen = !isTerminal(status)
@@ -132,7 +166,7 @@ function seenOfTask(id: string, answer: object): Seen {
   return { isOpen, hasFailed: !isOpen && !isMeant, tasks: [{ id, status }] }
 }
 
-const seenOfGraph = ({ graph_id, state, tasks }: GraphDetails): Seen => ({
+const seenOfGraph = ({ graph_id, state, tasks }: GraphDetails): Omit<Seen, 'approvals'> => ({
   isOpen: state === 'running',
   hasFailed: state === 'failed' || state === 'cancelled',
   tasks: tasks.map(({ id, status }) => ({ id, status, graph_id })),

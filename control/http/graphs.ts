@@ -14,13 +14,14 @@ import { deleteGraph } from '../operations/delete-graph.ts'
 import { getGraphJson } from '../operations/get-graph.ts'
 import { MISSING_REPLICAS_HEADER } from '../operations/joined-lines.ts'
 import { listGraphs, unreadableGraphs } from '../operations/list-graphs.ts'
+import { knownGraph } from '../operations/named-tasks.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import { rerun } from '../operations/rerun.ts'
 import { graphPageRequest, graphQuery } from './graph-query.ts'
 import { MISSING_REPLICAS, NEXT_CURSOR_HEADER } from './query-values.ts'
 import { graphErrors } from './task-places.ts'
 import { LINKS_OF_GRAPH } from './tasks.ts'
-import { waitQuery, waitSignal } from './wait-ms.ts'
+import { AWAITED_APPROVALS, endQuery, waitForApprovals, waitSignal, waitsForApproval } from './wait-ms.ts'
 
 const section = 'Graphs'
 const params = { id: 'Id of the graph.' }
@@ -61,7 +62,11 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
     .get(
       '/graphs/:id',
       async ({ params, query, request, set }) => {
-        const { json, position } = await getGraphJson(parts, params.id, () => waitSignal(app, request, query.wait_ms))
+        const forApproval = waitsForApproval(query.wait_for)
+        const patience = () => waitSignal(app, request, query.wait_ms)
+        if (forApproval)
+          await waitForApprovals(parts, knownGraph(parts.store, params.id).tasks, patience(), set.headers)
+        const { json, position } = await getGraphJson(parts, params.id, forApproval ? () => undefined : patience)
         set.headers[EVENT_SEQ_HEADER] = String(position)
         return json
       },
@@ -70,9 +75,9 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
         summary: 'Read a graph',
         description: 'With its tasks in topological order, its critical path, and why it failed.',
         params,
-        query: waitQuery,
-        answers: { 200: json(GraphDetails, 'The graph and its tasks.', EVENT_SEQ) },
-        errors: { 400: 'wait_ms is invalid.', ...errors },
+        query: endQuery,
+        answers: { 200: json(GraphDetails, 'The graph and its tasks.', { ...EVENT_SEQ, ...AWAITED_APPROVALS }) },
+        errors: { 400: 'A parameter is invalid.', ...errors },
       }),
     )
     .post(

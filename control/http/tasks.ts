@@ -19,13 +19,22 @@ import { dryRun, dryRunJson } from '../operations/dry-run.ts'
 import { getRecord } from '../operations/get.ts'
 import { MISSING_REPLICAS_HEADER } from '../operations/joined-lines.ts'
 import { OwnTaskLists, type TaskList } from '../operations/list.ts'
+import { knownTask } from '../operations/named-tasks.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import { answerAfterWait, submit } from '../operations/submit.ts'
 import { forwarderOf } from './forwarding.ts'
 import { MISSING_REPLICAS, NEXT_CURSOR_HEADER, truthOf } from './query-values.ts'
 import { graphErrors, TASK_PLACES, type TaskPlace } from './task-places.ts'
 import { graphTaskQuery, taskListRequest, taskQuery } from './task-query.ts'
-import { waitMsOf, waitQuery, waitSignal } from './wait-ms.ts'
+import {
+  AWAITED_APPROVALS,
+  endQuery,
+  waitForApprovals,
+  waitMsOf,
+  waitQuery,
+  waitSignal,
+  waitsForApproval,
+} from './wait-ms.ts'
 
 /** What the id of an accepted graph is good for. */
 export const LINKS_OF_GRAPH = Object.fromEntries(
@@ -158,15 +167,21 @@ function addRoutesOfTask(
   app
     .get(
       path,
-      ({ params, query, request }) =>
-        getRecord(parts, addressIn(params), (isOver) => waitSignal(app, request, query.wait_ms, isOver)),
+      ({ params, query, request, set }) => {
+        const address = addressIn(params)
+        const patience = (isOver: boolean) => waitSignal(app, request, query.wait_ms, isOver)
+        if (!waitsForApproval(query.wait_for)) return getRecord(parts, address, patience)
+        const task = knownTask(parts.store, address)
+        const waiting = waitForApprovals(parts, [task], patience(task.isTerminal), set.headers)
+        return waiting.then(() => getRecord(parts, address, () => undefined))
+      },
       described({
         section,
         summary: `Read ${noun}`,
         params,
-        query: waitQuery,
-        answers: { 200: json(TaskRecord, 'The record of the task.') },
-        errors: { 400: 'wait_ms is invalid.', ...errors },
+        query: endQuery,
+        answers: { 200: json(TaskRecord, 'The record of the task.', AWAITED_APPROVALS) },
+        errors: { 400: 'A parameter is invalid.', ...errors },
       }),
     )
     .post(

@@ -1,7 +1,9 @@
 /** Tasks as the tools show them: small, with a pointer to omitted results. Pure. */
 
+import { MAX_NAMED_APPROVALS } from '../../shared/contract/approval.ts'
 import type { TaskView, WaitAnswer } from '../../shared/contract/mcp-answers.ts'
 import { MAX_SHOWN_TASKS } from '../../shared/contract/mcp-limits.ts'
+import { shortMessage } from '../graph/approval.ts'
 import type { Task } from '../graph/graph.ts'
 import { isLargeJson, ResultFile } from '../graph/result-file.ts'
 
@@ -62,8 +64,11 @@ export function statusCounts(tasks: Iterable<Task>): Record<string, number> {
   return counts
 }
 
-/** The state of `tasks` now. Tasks that did not succeed come first, as a model has to look at them. */
-export function waitAnswer(tasks: readonly Task[]): WaitAnswer {
+/**
+ * The state of `tasks` now. Tasks that did not succeed come first, as a model has to look at them. `approvals`: those that
+ * alone let the tasks go on.
+ */
+export function waitAnswer(tasks: readonly Task[], approvals: readonly Task[] = []): WaitAnswer {
   const counts = statusCounts(tasks)
   const allTerminal = tasks.every(({ isTerminal }) => isTerminal)
   const shown = mostUrgent(tasks, MAX_SHOWN_TASKS)
@@ -73,16 +78,28 @@ export function waitAnswer(tasks: readonly Task[]): WaitAnswer {
     counts,
     tasks: shown.map((task) => viewWithResult(task, room)),
     ...(tasks.length > shown.length && { tasks_omitted: tasks.length - shown.length }),
-    ...(!allTerminal && { next: nextStep(tasks) }),
+    ...(!allTerminal && { next: nextStep(tasks, approvals) }),
   }
 }
 
 const AGAIN = 'call wait again with the same ids: the tasks go on meanwhile'
 
-function nextStep(tasks: readonly Task[]): string {
+function nextStep(tasks: readonly Task[], approvals: readonly Task[]): string {
+  const [first] = approvals
+  if (first !== undefined) {
+    const named = approvals.slice(0, MAX_NAMED_APPROVALS).map(approvalWords)
+    const more = approvals.length > named.length ? ` and ${approvals.length - named.length} more` : ''
+    const call = `answer_approval with {"task_id": ${JSON.stringify(first.address)}, "approved": true or false, "who": the name of the user}`
+    return `all that is left waits for approvals: ${named.join(', ')}${more}. Ask the user, then call ${call}, then wait again with the same ids`
+  }
   const asking = tasks.find(({ rare }) => rare.asked_at !== undefined)
   if (asking === undefined) return AGAIN
   return `task ${asking.address} waits for an approval: get_task shows its message; when the user has decided, call answer_approval. Then ${AGAIN}`
+}
+
+function approvalWords(task: Task): string {
+  const message = shortMessage(task)
+  return message === undefined ? task.address : `${task.address} (${JSON.stringify(message)})`
 }
 
 const URGENCY: Readonly<Record<Task['status'], number>> = {

@@ -1,7 +1,8 @@
-/** Waits until tasks have ended, the time is up, or the caller has disconnected. */
+/** Waits until tasks have ended, only people can let them go on, the time is up, or the caller has disconnected. */
 import type { Graph, Task } from '../graph/graph.ts'
 import type { Keeper } from '../log/keeper.ts'
 import type { TaskStore } from '../store/tasks.ts'
+import { approvalsNow, awaitedApprovals } from './awaited-approvals.ts'
 import { type NamedTasks, namedTasks, type TaskNames } from './named-tasks.ts'
 
 /** Milliseconds between two progress reports. Clients give up on a call that is silent for minutes. */
@@ -27,15 +28,18 @@ export interface WaitOptions {
   readonly timeoutMs: number
 }
 
+/** What an answer is made of: the tasks, and the approvals that they all wait for, if there is nothing else. */
+export type WaitView<V> = (tasks: readonly Task[], approvals: readonly Task[]) => V
+
 /**
- * Waits until the named tasks have ended or the time is up, then returns what `view` makes of them. Throws as
- * `namedTasks`.
+ * Waits until the named tasks have ended, only approvals can let them go on, or the time is up, then returns what `view`
+ * makes of them. Throws as `namedTasks`.
  */
 export async function wait<V>(
   parts: WaitParts,
   { until, timeoutMs, ...names }: TaskNames & WaitOptions,
   waiter: WaitCaller,
-  view: (tasks: readonly Task[]) => V,
+  view: WaitView<V>,
 ): Promise<V> {
   return waitForTasks(parts, await namedTasks(parts.store, names), { until, timeoutMs }, waiter, view)
 }
@@ -46,8 +50,9 @@ export async function waitForTasks<V>(
   { tasks, graph }: NamedTasks,
   { until, timeoutMs }: WaitOptions,
   { signal, report }: WaitCaller,
-  view: (tasks: readonly Task[]) => V,
+  view: WaitView<V>,
 ): Promise<V> {
+  let approvals: readonly Task[] = []
   if (timeoutMs > 0 && !isOver(tasks, until)) {
     const startedAt = performance.now()
     const reporting = setInterval(() => {
@@ -58,6 +63,11 @@ export async function waitForTasks<V>(
     const over = new AbortController()
     const late = setTimeout(() => over.abort(), timeoutMs)
     const ends = AbortSignal.any([signal, stopping, over.signal])
+    void awaitedApprovals(store, tasks, ends).then((awaited) => {
+      if (awaited.length === 0) return
+      approvals = awaited
+      over.abort()
+    })
     try {
       await (until === 'all' ? allEnded(store, tasks, ends) : anyEnded(store, tasks, graph, ends))
     } finally {
@@ -67,9 +77,28 @@ export async function waitForTasks<V>(
     }
   }
   const kept = keeper.kept('show')
-  const shown = view(tasks)
+  const shown = view(tasks, approvals)
   if (kept !== undefined) await kept
   return shown
+}
+
+/**
+ * Waits until all of `tasks` have ended, only approvals can let them go on, or `until` fires; not at all without `until`.
+ * Returns these approvals; none otherwise.
+ */
+export async function endOrApprovals(
+  { store, stopping }: WaitParts,
+  tasks: readonly Task[],
+  until: AbortSignal | undefined,
+): Promise<readonly Task[]> {
+  if (until === undefined) return approvalsNow(tasks)
+  const over = new AbortController()
+  const ends = AbortSignal.any([until, stopping, over.signal])
+  const approvals = awaitedApprovals(store, tasks, ends)
+  void approvals.then((found) => found.length > 0 && over.abort())
+  await allEnded(store, tasks, ends)
+  over.abort()
+  return approvals
 }
 
 /** Whether there is nothing more to wait for. */

@@ -18,6 +18,9 @@ export const MAX_WHY_CHARACTERS = 4_000
 /** Bytes of an answer's body: both texts, each character escaped. */
 export const MAX_APPROVAL_ANSWER_BYTES = 64 * 1024
 
+/** Approvals that the answer of a wait names. */
+export const MAX_NAMED_APPROVALS = 10
+
 /** Not empty, no control character. */
 const WHO = '^(?=.*\\S)[^\\x00-\\x1f\\x7f-\\x9f]*$'
 

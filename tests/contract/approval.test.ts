@@ -6,6 +6,7 @@ import {
   ApprovalResult,
   MAX_APPROVAL_ANSWER_BYTES,
   MAX_APPROVAL_MESSAGE_CHARACTERS,
+  MAX_NAMED_APPROVALS,
   MAX_WHO_CHARACTERS,
   MAX_WHY_CHARACTERS,
 } from '../../shared/contract/approval.ts'
@@ -449,6 +450,32 @@ test('a timeout counts from when the task is ready, not from its submission', as
   expect(Date.parse(started_at!)).toBeGreaterThan(submitted + 400)
 })
 
+test('wait_for=approval answers once only approvals can let a task or a graph go on, and names them', async () => {
+  await using control = await startControl()
+  using gate = new Gate()
+  const { graph_id } = await control.submit([
+    gate.task('build'),
+    approval('é,', { depends_on: ['build'] }),
+    noop('last', { depends_on: ['é,'] }),
+  ])
+  const paths = ['/tasks/last', `/graphs/${graph_id}/tasks/last`, `/graphs/${graph_id}`]
+  const awaited = (query: string) =>
+    Promise.all(paths.map(async (path) => (await control.fetch(`${path}?${query}`)).headers.get('x-awaited-approvals')))
+  expect(await awaited('wait_for=approval')).toEqual([null, null, null])
+  const waiting = awaited('wait_ms=60000&wait_for=approval')
+  gate.open()
+  expect(await waiting).toEqual(['%C3%A9%2C', '%C3%A9%2C', '%C3%A9%2C'])
+  expect(await awaited('wait_for=approval')).toEqual(await waiting)
+  expect(await awaited('wait_ms=1')).toEqual([null, null, null])
+  expect((await answer(control, `/tasks/${encodeURIComponent('é,')}/approve`)).status).toBe(200)
+  expect(await awaited('wait_ms=60000&wait_for=approval')).toEqual([null, null, null])
+  const refused = await control.fetch('/tasks/last?wait_for=people')
+  expect([refused.status, await refused.json()]).toEqual([
+    400,
+    { error: 'invalid wait_for "people": expected end or approval' },
+  ])
+})
+
 test('ten thousand approvals wait, and other tasks run beside them', async () => {
   const count = 10_000
   await using control = await startControl({ flags: ['--max-concurrency', '1'] })
@@ -459,6 +486,8 @@ test('ten thousand approvals wait, and other tasks run beside them', async () =>
     async () => await (await control.fetch('/metrics', { headers: { accept: 'text/plain' } })).text(),
     (text) => text.includes(`\nservice_control_approvals_waiting ${count}\n`),
   )
+  const named = (await control.fetch(`/graphs/${graph_id}?wait_for=approval`)).headers.get('x-awaited-approvals')
+  expect(named?.split(',')).toHaveLength(MAX_NAMED_APPROVALS)
   await control.submit([noop('beside')])
   expect((await control.ended('beside')).status).toBe('success')
   for (const i of [0, 5_000, count - 1]) {

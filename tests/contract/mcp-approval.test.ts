@@ -4,6 +4,7 @@ import type { TaskRecord } from '../../shared/contract/control.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { connectClient, ERAS } from '../support/mcp-client.ts'
 import { until } from '../support/until.ts'
+import { Gate } from './gate.ts'
 
 const approval = (id: string, message?: string) => ({
   ...{ id, type: 'approval' },
@@ -39,8 +40,11 @@ describe.each(ERAS)('a host that cannot ask, era %s', (era) => {
     })
     const { graph_id } = data
     await asked(control, `/graphs/${graph_id}/tasks/sure`)
-    const waited = await mcp.call('wait', { graph_id, timeout_ms: 1 })
-    expect(waited.data.next).toContain(`task ${graph_id}/sure waits for an approval`)
+    const next = async (timeout_ms: number) => (await mcp.call('wait', { graph_id, timeout_ms })).data.next
+    expect(await next(0)).toContain(`task ${graph_id}/sure waits for an approval`)
+    expect(await next(50_000)).toStartWith(
+      `all that is left waits for approvals: ${graph_id}/sure ("Go?"), ${graph_id}/no. Ask the user, `,
+    )
     const task = await mcp.call('get_task', { task_id: `${graph_id}/sure` })
     expect(task.data.waiting).toEqual({ reason: 'approval', detail: 'Go?' })
 
@@ -63,6 +67,34 @@ describe.each(ERAS)('a host that cannot ask, era %s', (era) => {
     expect(rejected.data).toMatchObject({ status: 'failed', result: { approved: false, who: 'ada' } })
     expect((await mcp.call('wait', { graph_id })).data).toMatchObject({ counts: { success: 2, failed: 1 } })
   })
+})
+
+test('wait returns once only approvals can let the tasks go on, children among them, and says what to do', async () => {
+  await using control = await startControl()
+  await using mcp = await connectClient(control.url, 'auto')
+  using gate = new Gate()
+  const { data } = await mcp.call('submit_graph', {
+    scope: 'graph',
+    tasks: [
+      gate.task('build'),
+      { ...approval('each', 'Go?'), for_each: ['x', 'y'], max_parallel: 1, depends_on: ['build'] },
+      { id: 'next', type: 'noop', depends_on: ['each'] },
+    ],
+  })
+  const { graph_id } = data
+  const wait = () => mcp.call('wait', { graph_id, timeout_ms: 50_000 })
+  const waiting = wait()
+  gate.open()
+  for (const child of ['each[0]', 'each[1]']) {
+    const { all_terminal, next } = (child === 'each[0]' ? await waiting : await wait()).data
+    const task_id = `${graph_id}/${child}`
+    expect({ all_terminal, next }).toEqual({
+      all_terminal: false,
+      next: `all that is left waits for approvals: ${task_id} ("Go?"). Ask the user, then call answer_approval with {"task_id": "${task_id}", "approved": true or false, "who": the name of the user}, then wait again with the same ids`,
+    })
+    await mcp.call('answer_approval', { task_id, approved: true, who: 'ada' })
+  }
+  expect((await wait()).data).toMatchObject({ all_terminal: true, counts: { success: 5 } })
 })
 
 describe('a host that can ask', () => {

@@ -40,7 +40,7 @@ export const rerunGraphTool = defineTool({
     if (elsewhere !== undefined) return { ...submitted, ...elsewhere.waited }
     const tasks = graph === undefined ? [] : task_ids.flatMap((id) => parts.store.taskIn(graph, id) ?? [])
     const options = { until: 'all', timeoutMs: wait_ms } as const
-    return waitForTasks(parts, { tasks }, options, context, (waited) => ({ ...submitted, ...waitAnswer(waited) }))
+    return waitForTasks(parts, { tasks }, options, context, (...waited) => ({ ...submitted, ...waitAnswer(...waited) }))
   },
 })
 

@@ -43,6 +43,6 @@ export const runActionTool = defineTool({
       ...(warnings.length > 0 && { warnings: [...warnings] }),
     }
     const options = { until: 'all', timeoutMs: wait_ms } as const
-    return waitForTasks(parts, { tasks }, options, context, (waited) => ({ ...submitted, ...waitAnswer(waited) }))
+    return waitForTasks(parts, { tasks }, options, context, (...waited) => ({ ...submitted, ...waitAnswer(...waited) }))
   },
 })

@@ -33,9 +33,9 @@ export const submitGraphTool = defineTool({
     const elsewhere = await waitElsewhere(parts, graph_id, wait_ms, context) // repeated, and accepted there
     if (elsewhere !== undefined) return { ...submitted, ...elsewhere.waited }
     const options = { until: 'all', timeoutMs: wait_ms } as const
-    return waitForTasks(parts, { tasks: given.tasks() }, options, context, (tasks) => ({
+    return waitForTasks(parts, { tasks: given.tasks() }, options, context, (...waited) => ({
       ...submitted,
-      ...waitAnswer(tasks),
+      ...waitAnswer(...waited),
     }))
   },
 })

@@ -1,5 +1,5 @@
 /**
- * `wait`: returns when the tasks have ended or the time is up. A model calls it again until all tasks have ended.
+ * `wait`: returns when the tasks have ended, only approvals can let them go on, or the time is up. A model calls it again until all tasks have ended.
  *
  * If one of the tasks waits for an approval and the host can ask the user, the host is made to, and calls again with the
  * answers. Such a call asks nothing more: it waits.
@@ -23,7 +23,7 @@ export const waitTool = defineTool({
   name: 'wait',
   title: 'Wait for tasks',
   description:
-    'Wait until tasks, or all tasks of a graph, have ended, and get their states and results. The call returns after timeout_ms at the latest; repeat it until all_terminal is true. Use it instead of polling get_task.',
+    'Wait until tasks, or all tasks of a graph, have ended, and get their states and results. The call returns after timeout_ms at the latest, and once only approvals of people are left; do what next says until all_terminal is true. Use it instead of polling get_task.',
   input: WaitInput,
   answer: WaitAnswer,
   isReadOnly: true,
