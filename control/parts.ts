@@ -51,9 +51,9 @@ import { ProcessRecord } from './mcp-client/process-record.ts'
 import { McpServers } from './mcp-client/servers.ts'
 import { pollCall } from './operations/get.ts'
 import { AddressGuard, type AddressGuards } from './outbound/address-guard.ts'
-import { Counters } from './store/counters.ts'
-import { Retention, type SharedRoom } from './store/retention.ts'
-import { TaskStore } from './store/tasks.ts'
+import { Counters } from './task/counters.ts'
+import { Retention, type SharedRoom } from './task/retention.ts'
+import { TaskStore } from './task/tasks.ts'
 import type { Tracing } from './tracing/tracing.ts'
 
 /** Things that the service needs from its process. */

@@ -8,8 +8,6 @@ import { runCooperatively, type Steps } from '../shared/process/steps.ts'
 import type { ControlConfig } from './config.ts'
 import { endLeftovers } from './executors/leftovers.ts'
 import { exitAfterFault } from './fault-exit.ts'
-import { prepareDecoding } from './graph/decode.ts'
-import type { Graph, Task } from './graph/graph.ts'
 import { controlApp } from './http/app.ts'
 import { EventStreams } from './operations/event-streams.ts'
 import { JoinedTaskLists } from './operations/joined-tasks.ts'
@@ -18,7 +16,9 @@ import type { OperationParts } from './operations/parts.ts'
 import { Readiness } from './operations/readiness.ts'
 import { WaitingEvents } from './operations/waiting-events.ts'
 import type { EarlierRun, Host, Parts } from './parts.ts'
+import { prepareDecoding } from './rules/decode.ts'
 import { Scheduler } from './scheduler/scheduler.ts'
+import type { Graph, Task } from './task/graph.ts'
 
 /** Milliseconds beyond the kill grace that an executor may take to return after it was told to stop. */
 const EXECUTOR_RETURN_MS = 10_000

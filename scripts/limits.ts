@@ -20,9 +20,6 @@ import { MAX_REVIEWED_CHARACTERS } from '../control/executors/runtime/request-re
 import { SUBMISSION_LEASE_MS } from '../control/executors/runtime/service.ts'
 import { FILE_STALL_MS } from '../control/executors/runtime/task-files.ts'
 import { MAX_LISTED_SKILLS } from '../control/executors/skills.ts'
-import { MAX_ATTEMPT_RECORDS } from '../control/graph/attempt-record.ts'
-import { MAX_UNDELAYED_ATTEMPTS, MIN_BACKOFF_MS } from '../control/graph/backoff.ts'
-import { MAX_PLACEHOLDERS } from '../control/graph/placeholders.ts'
 import { STREAM_BUFFER_BYTES } from '../control/http/event-stream.ts'
 import { MAX_TAIL_LINES } from '../control/http/logs.ts'
 import { MAX_MCP_BODY_BYTES } from '../control/http/mcp-endpoint.ts'
@@ -41,9 +38,12 @@ import { MAX_RESULTS_CHARACTERS } from '../control/mcp-server/view.ts'
 import { MAX_FILE_STREAMS } from '../control/operations/task-files.ts'
 import { MAX_LOG_FOLLOWERS } from '../control/operations/task-log.ts'
 import { MAX_ADDRESSES } from '../control/outbound/address-guard.ts'
+import { MAX_UNDELAYED_ATTEMPTS, MIN_BACKOFF_MS } from '../control/rules/backoff.ts'
+import { MAX_PLACEHOLDERS } from '../control/rules/placeholders.ts'
 import { FAILURES_PER_LOG_LINE, LOGGED_FAILURES } from '../control/scheduler/folded-failures.ts'
 import { READY_QUEUE_CAPACITY } from '../control/scheduler/ready-queue.ts'
-import { MAX_PROGRESS_ENTRIES } from '../control/store/change-task.ts'
+import { MAX_ATTEMPT_RECORDS } from '../control/task/attempt-record.ts'
+import { MAX_PROGRESS_ENTRIES } from '../control/task/change-task.ts'
 import { serveSettings } from '../runtime/config.ts'
 import { MAX_NETWORK_EVENTS } from '../runtime/egress/report.ts'
 import { SPARE_SESSIONS } from '../runtime/egress/task-proxy.ts'
@@ -166,9 +166,9 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Bytes of the path of a Unix socket to listen on', ...constant('MAX_SOCKET_PATH_BYTES', `${SOCKET_PATH_BYTES.linux}, on macOS ${SOCKET_PATH_BYTES.others}`), 'The start is refused.', 'contract/unix-socket.test.ts', 'takes the place of one that was killed, and of nobody else'],
     ['Time for receiving a request', ...constant('READ_TIMEOUT_SECONDS', `${READ_TIMEOUT_SECONDS} s`), 'The connection is closed. Bun counts in steps of 4 s.', 'contract/time-limits.long.test.ts', 'read: 15 s for the whole request'],
     ['Time for sending an answer', ...constant('WRITE_TIMEOUT_SECONDS', `${WRITE_TIMEOUT_SECONDS} s`), 'The connection is closed.', 'contract/time-limits.long.test.ts', 'one that does not read its answer'],
-    ['Fields beside `tasks`, and fields of one task', ...constant('MAX_FIELDS', count(MAX_FIELDS)), '400', 'control/graph/decode.test.ts', 'MAX_FIELDS'],
+    ['Fields beside `tasks`, and fields of one task', ...constant('MAX_FIELDS', count(MAX_FIELDS)), '400', 'control/rules/decode.test.ts', 'MAX_FIELDS'],
     ['Bytes of the id of a task', ...constant('MAX_TASK_ID_BYTES', count(MAX_TASK_ID_BYTES)), '400', 'contract/submit.test.ts', 'MAX_TASK_ID_BYTES'],
-    ['Levels of nesting of `params` and `input`, also with the values of references', ...constant('MAX_JSON_DEPTH', count(MAX_JSON_DEPTH)), '400', 'control/graph/decode.test.ts', 'MAX_JSON_DEPTH'],
+    ['Levels of nesting of `params` and `input`, also with the values of references', ...constant('MAX_JSON_DEPTH', count(MAX_JSON_DEPTH)), '400', 'control/rules/decode.test.ts', 'MAX_JSON_DEPTH'],
     ['`wait_ms`', ...constant('MAX_WAIT_MS', duration(MAX_WAIT_MS)), '400', 'contract/graphs.test.ts', 'is refused for wait_ms=%s'],
     ['Tasks of a page', ...constant('MAX_PAGE_TASKS', count(MAX_PAGE_TASKS)), '400', 'contract/list-tasks.test.ts', '1001'],
     ['Graphs of a page', ...constant('MAX_PAGE_GRAPHS', count(MAX_PAGE_GRAPHS)), '400', 'contract/graphs.test.ts', '1001'],
@@ -179,10 +179,10 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Characters of results in an answer of an MCP tool', ...constant('MAX_RESULTS_CHARACTERS', characters(MAX_RESULTS_CHARACTERS)), 'A pointer to the rest', 'control/mcp-server/view.test.ts', 'MAX_RESULTS_CHARACTERS'],
   ]),
   'Graphs and tasks': limits([
-    ['Stored tasks', ...control('maxStoredTasks'), 'The oldest ended graphs are removed; 503 if live graphs leave no room; 413 for a graph with more', 'control/store/retention.test.ts', '--max-stored-tasks'],
-    ['Bytes of stored results and inputs', ...control('maxStoredBytes'), 'The oldest ended graphs are removed.', 'control/store/retention.test.ts', 'maxStoredBytes'],
+    ['Stored tasks', ...control('maxStoredTasks'), 'The oldest ended graphs are removed; 503 if live graphs leave no room; 413 for a graph with more', 'control/task/retention.test.ts', '--max-stored-tasks'],
+    ['Bytes of stored results and inputs', ...control('maxStoredBytes'), 'The oldest ended graphs are removed.', 'control/task/retention.test.ts', 'maxStoredBytes'],
     ['Bytes of the results and inputs of a graph', ...control('maxGraphResultBytes'), 'The task fails.', 'contract/graph-bytes.test.ts', '--max-graph-result-bytes'],
-    ['Age of an ended graph', ...control('retention'), 'It is removed.', 'control/store/retention.test.ts', 'lets go of a graph that ended a retention ago'],
+    ['Age of an ended graph', ...control('retention'), 'It is removed.', 'control/task/retention.test.ts', 'lets go of a graph that ended a retention ago'],
     ['Attempts at the same time', ...control('maxConcurrency'), 'Tasks wait.', 'contract/scheduling.test.ts', '--max-concurrency 2 runs two at once and never three'],
     ['Ready tasks in the queue', ...constant('READY_QUEUE_CAPACITY', count(READY_QUEUE_CAPACITY)), 'More stay pending, and enter in order.', 'control/scheduler/ready-queue.test.ts', 'READY_QUEUE_CAPACITY'],
     ['Characters of the name of a graph', ...constant('MAX_GRAPH_NAME_CHARACTERS', count(MAX_GRAPH_NAME_CHARACTERS)), '400', 'contract/limits.test.ts', 'MAX_GRAPH_NAME_CHARACTERS'],
@@ -190,20 +190,20 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Characters of the value of a label', ...constant('MAX_LABEL_VALUE_CHARACTERS', count(MAX_LABEL_VALUE_CHARACTERS)), '400', 'contract/limits.test.ts', 'MAX_LABEL_VALUE_CHARACTERS'],
     ['Parameters of a graph', ...constant('MAX_PARAMETERS', count(MAX_PARAMETERS)), '400', 'contract/limits.test.ts', 'MAX_PARAMETERS'],
     ['Characters of all parameters as JSON', ...constant('MAX_PARAMETERS_CHARACTERS', count(MAX_PARAMETERS_CHARACTERS)), '400', 'contract/limits.test.ts', 'MAX_PARAMETERS_CHARACTERS'],
-    ['Placeholders of a task', ...constant('MAX_PLACEHOLDERS', count(MAX_PLACEHOLDERS)), '400', 'control/graph/placeholders.test.ts', 'MAX_PLACEHOLDERS'],
+    ['Placeholders of a task', ...constant('MAX_PLACEHOLDERS', count(MAX_PLACEHOLDERS)), '400', 'control/rules/placeholders.test.ts', 'MAX_PLACEHOLDERS'],
     ['Bytes of a referenced value as JSON', ...control('maxReferenceBytes'), 'The task fails.', 'contract/references.test.ts', '--max-reference-bytes'],
     ['Characters of a JSON Pointer', ...constant('MAX_POINTER_CHARACTERS', count(MAX_POINTER_CHARACTERS)), '400', 'control/json/json-pointer.test.ts', 'MAX_POINTER_CHARACTERS'],
-    ['Characters of a pattern of `matches`', ...constant('MAX_GLOB_CHARACTERS', count(MAX_GLOB_CHARACTERS)), '400', 'control/graph/when.test.ts', 'MAX_GLOB_CHARACTERS'],
+    ['Characters of a pattern of `matches`', ...constant('MAX_GLOB_CHARACTERS', count(MAX_GLOB_CHARACTERS)), '400', 'control/rules/when.test.ts', 'MAX_GLOB_CHARACTERS'],
     ['Elements of `for_each`', ...control('maxFanOut'), 'The task fails.', 'contract/for-each.test.ts', '--max-fan-out'],
     ['`retry` of a task', ...constant('MAX_RETRY', count(MAX_RETRY)), '400', 'contract/limits.test.ts', 'MAX_RETRY,'],
     ['Failed attempts of a task with a log line each', ...constant('LOGGED_FAILURES', count(LOGGED_FAILURES)), `Then one line for each ${FAILURES_PER_LOG_LINE} failures (\`FAILURES_PER_LOG_LINE\`).`, 'control/scheduler/retries.test.ts', 'LOGGED_FAILURES'],
-    ['Attempts without a wait (`backoff.initial_ms` of 0)', ...constant('MAX_UNDELAYED_ATTEMPTS', count(MAX_UNDELAYED_ATTEMPTS)), `Each further wait is ${MIN_BACKOFF_MS} ms at least (\`MIN_BACKOFF_MS\`).`, 'control/graph/backoff.test.ts', 'MAX_UNDELAYED_ATTEMPTS'],
+    ['Attempts without a wait (`backoff.initial_ms` of 0)', ...constant('MAX_UNDELAYED_ATTEMPTS', count(MAX_UNDELAYED_ATTEMPTS)), `Each further wait is ${MIN_BACKOFF_MS} ms at least (\`MIN_BACKOFF_MS\`).`, 'control/rules/backoff.test.ts', 'MAX_UNDELAYED_ATTEMPTS'],
     ['Codes in `retry_on`', ...constant('MAX_RETRY_CODES', count(MAX_RETRY_CODES)), '400', 'contract/limits.test.ts', 'MAX_RETRY_CODES'],
     ['A wait of `backoff`', ...constant('MAX_BACKOFF_MS', duration(MAX_BACKOFF_MS)), '400', 'contract/limits.test.ts', 'MAX_BACKOFF_MS'],
     ['`factor` of `backoff`', ...constant('MAX_BACKOFF_FACTOR', count(MAX_BACKOFF_FACTOR)), '400', 'contract/limits.test.ts', 'MAX_BACKOFF_FACTOR'],
-    ['Attempts in a record', ...constant('MAX_ATTEMPT_RECORDS', count(MAX_ATTEMPT_RECORDS)), 'The last ones are kept.', 'control/graph/attempt-record.test.ts', 'MAX_ATTEMPT_RECORDS'],
+    ['Attempts in a record', ...constant('MAX_ATTEMPT_RECORDS', count(MAX_ATTEMPT_RECORDS)), 'The last ones are kept.', 'control/task/attempt-record.test.ts', 'MAX_ATTEMPT_RECORDS'],
     ['`tail` of an attempt', ...constant('MAX_TAIL_BYTES', bytes(MAX_TAIL_BYTES)), 'The end is kept.', 'shared/text/text-tail.test.ts', 'MAX_TAIL_BYTES'],
-    ['Entries of `progress`', ...constant('MAX_PROGRESS_ENTRIES', count(MAX_PROGRESS_ENTRIES)), 'The last ones are kept.', 'control/store/tasks.test.ts', 'keeps the last hundred reports of progress'],
+    ['Entries of `progress`', ...constant('MAX_PROGRESS_ENTRIES', count(MAX_PROGRESS_ENTRIES)), 'The last ones are kept.', 'control/task/tasks.test.ts', 'keeps the last hundred reports of progress'],
     ['Characters of the `key` of a `cache`', ...constant('MAX_CACHE_KEY_CHARACTERS', count(MAX_CACHE_KEY_CHARACTERS)), '400', 'contract/limits.test.ts', 'MAX_CACHE_KEY_CHARACTERS'],
     ['`ttl_ms` of a `cache`', ...constant('MAX_CACHE_TTL_MS', duration(MAX_CACHE_TTL_MS)), '400', 'contract/cache.test.ts', 'MAX_CACHE_TTL_MS'],
     ['Keys with an outcome', ...control('maxCachedOutcomes'), 'The oldest are forgotten.', 'contract/cache.test.ts', 'are bounded, and the oldest go first'],

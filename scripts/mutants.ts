@@ -13,14 +13,14 @@ export interface Mutant {
 export const MUTANTS: readonly Mutant[] = [
   {
     rule: 'a backoff has an upper bound',
-    file: 'control/graph/backoff.ts',
+    file: 'control/rules/backoff.ts',
     text: '** (n - 2), maxMs)',
     instead: '** (n - 2), Number.MAX_VALUE)',
-    tests: ['control/graph/backoff.test.ts'],
+    tests: ['control/rules/backoff.test.ts'],
   },
   {
     rule: 'the second attempt waits for the first length of the backoff',
-    file: 'control/graph/backoff.ts',
+    file: 'control/rules/backoff.ts',
     text: '** (n - 2), maxMs)',
     instead: '** (n - 1), maxMs)',
     tests: ['contract/retries.test.ts'],
@@ -34,24 +34,24 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     rule: 'a failure that `retry_on` leaves out is final',
-    file: 'control/graph/retry-rule.ts',
+    file: 'control/rules/retry-rule.ts',
     text: 'options.retry_on?.includes(code) ?? true',
     instead: 'true',
     tests: ['contract/retries.test.ts'],
   },
   {
     rule: 'a task cannot depend on itself',
-    file: 'control/graph/validate.ts',
+    file: 'control/rules/validate.ts',
     text: 'if (position !== undefined && position !== of) return position',
     instead: 'if (position !== undefined) return position',
-    tests: ['control/graph/validate.test.ts'],
+    tests: ['control/rules/validate.test.ts'],
   },
   {
     rule: 'ids are unique in a graph',
-    file: 'control/graph/validate.ts',
+    file: 'control/rules/validate.ts',
     text: 'if (!repeated.has(id)) report(',
     instead: 'if (repeated.has(id)) report(',
-    tests: ['control/graph/validate.test.ts'],
+    tests: ['control/rules/validate.test.ts'],
   },
   {
     rule: 'tasks that depend on a failed one are skipped',
@@ -76,7 +76,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     rule: '`run_if: failed` runs after a failure',
-    file: 'control/graph/conditions.ts',
+    file: 'control/rules/conditions.ts',
     text: "if (runIf === 'always' || has('bad')) return 'run'",
     instead: "if (runIf === 'always') return 'run'",
     tests: ['contract/graph-rules.test.ts'],
@@ -111,10 +111,10 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     rule: 'the keeper keeps graphs for the whole retention',
-    file: 'control/store/retention.ts',
+    file: 'control/task/retention.ts',
     text: 'if (graph.endedAt! + retentionMs > now) return',
     instead: 'if (graph.endedAt! > now) return',
-    tests: ['control/store/retention.test.ts', 'contract/retention.test.ts'],
+    tests: ['control/task/retention.test.ts', 'contract/retention.test.ts'],
   },
   {
     rule: 'a strange host is refused',

@@ -33,7 +33,7 @@ const { selection, rest } = splitArguments(process.argv.slice(2))
 const PORTABLE = [
   ...['shared/contract', 'shared/egress', 'shared/text/live-view', 'shared/streams'],
   ...['adapter/bridge', 'adapter/follow', 'adapter/graph-file', 'adapter/host-file', 'adapter/table', 'model'],
-  ...['control/adapter-v1', 'control/graph', 'control/json', 'control/store', 'runtime/ledger', 'runtime/egress/wire'],
+  ...['control/adapter-v1', 'control/json', 'control/rules', 'control/task', 'runtime/ledger', 'runtime/egress/wire'],
 ].map((folder) => `./tests/${folder}/`)
 
 /** Tests that kill services at random moments. */

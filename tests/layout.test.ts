@@ -28,8 +28,8 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['executors'],
     ['mcp-client', 'callbacks', 'tracing'],
     ['log'],
-    ['store'],
-    ['graph', 'config.ts'],
+    ['task'],
+    ['rules', 'config.ts'],
     ['json', 'outbound'],
   ],
   runtime: [

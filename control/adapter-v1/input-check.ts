@@ -7,8 +7,8 @@
 import type { TObject } from '@sinclair/typebox'
 import type { ActionKind } from '../../shared/contract/adapter-v1.ts'
 import { didYouMean, eachUnknownField, quoted } from '../../shared/request/unknown-names.ts'
-import { runtimeParameters } from '../graph/runtime-parameters.ts'
 import { checkOf, withoutNullFields } from '../json/schema-check.ts'
+import { runtimeParameters } from '../rules/runtime-parameters.ts'
 import { invalidAction, unknownActionField } from './request.ts'
 
 export type Input = Readonly<Record<string, unknown>>

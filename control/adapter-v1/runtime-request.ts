@@ -8,7 +8,7 @@
 import { type TObject, Type } from '@sinclair/typebox'
 import type { ActionKind } from '../../shared/contract/adapter-v1.ts'
 import { type ExecutionKind, SubmitTaskRequest } from '../../shared/contract/runtime-request.ts'
-import { executionFields, placementFields } from '../graph/runtime-parameters.ts'
+import { executionFields, placementFields } from '../rules/runtime-parameters.ts'
 import type { Input } from './input-check.ts'
 import { invalidAction } from './request.ts'
 

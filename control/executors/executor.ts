@@ -15,7 +15,7 @@ import type { OpenLog } from '../../shared/logs/log.ts'
 import type { TraceHeaders } from '../../shared/logs/trace.ts'
 import type { SecretNames } from '../../shared/request/secrets.ts'
 import type { BoundedOutput } from '../../shared/streams/bounded-output.ts'
-import type { Handle } from '../graph/rare-state.ts'
+import type { Handle } from '../task/rare-state.ts'
 
 /** Why an attempt is stopped from outside. `interrupted`: the service stops. */
 export type StopReason = 'timeout' | 'cancelled' | 'interrupted'

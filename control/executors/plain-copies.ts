@@ -7,10 +7,10 @@
 import { ERROR_CODES, type ErrorCode } from '../../shared/contract/error-codes.ts'
 import { messageOf } from '../../shared/contract/errors.ts'
 import { tailOf } from '../../shared/text/text-tail.ts'
-import type { Failure } from '../graph/failure.ts'
-import { type JsonLimits, plainJson } from '../graph/plain-json.ts'
-import type { Handle } from '../graph/rare-state.ts'
 import { MAX_JSON_DEPTH } from '../json/depth.ts'
+import type { Failure } from '../rules/failure.ts'
+import { type JsonLimits, plainJson } from '../rules/plain-json.ts'
+import type { Handle } from '../task/rare-state.ts'
 import { ExecutionError } from './executor.ts'
 
 /** Maximum nesting. More than a caller may send, because an executor may wrap its input. */

@@ -17,7 +17,7 @@ import {
 } from '../../shared/logs/prometheus.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import type { AddressGuard } from '../outbound/address-guard.ts'
-import type { Counters } from '../store/counters.ts'
+import type { Counters } from '../task/counters.ts'
 import { REPLICA_METRICS } from './replica-metrics.ts'
 
 const OFFERED = ['application/json', 'text/plain', 'application/openmetrics-text']

@@ -1,7 +1,7 @@
 /** Metrics of a replica on a database. Without one, they are absent. */
 import type { Metric } from '../../shared/logs/prometheus.ts'
 import type { Keeper } from '../log/keeper.ts'
-import type { TaskStore } from '../store/tasks.ts'
+import type { TaskStore } from '../task/tasks.ts'
 
 export interface ReplicaSources {
   readonly keeper: Pick<Keeper, 'replica'>

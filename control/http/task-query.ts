@@ -3,10 +3,10 @@
 import { badRequest } from '../../shared/contract/errors.ts'
 import { TASK_STATUSES } from '../../shared/contract/task-status.ts'
 import { anyText, type QueryOf, repeatable, wholeNumber } from '../../shared/http/openapi/route.ts'
-import { LEGACY_OS_TYPES, normalizeTool } from '../graph/normalize.ts'
-import { isKnownType } from '../graph/validate.ts'
 import type { ListRequest, TaskLists } from '../operations/list.ts'
 import type { TaskFilter } from '../operations/task-filter.ts'
+import { LEGACY_OS_TYPES, normalizeTool } from '../rules/normalize.ts'
+import { isKnownType } from '../rules/validate.ts'
 import { invalidCursor, invalidValue, knownValues, limitOf, valuesOf } from './query-values.ts'
 
 /** Most tasks of one page. */

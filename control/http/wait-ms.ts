@@ -4,8 +4,8 @@ import { MAX_NAMED_APPROVALS } from '../../shared/contract/approval.ts'
 import { badRequest } from '../../shared/contract/errors.ts'
 import { choice, wholeNumber } from '../../shared/http/openapi/route.ts'
 import { WRITE_TIMEOUT_SECONDS } from '../../shared/http/time-limits.ts'
-import type { Task } from '../graph/graph.ts'
 import { endOrApprovals, type WaitParts } from '../operations/wait.ts'
+import type { Task } from '../task/graph.ts'
 
 /** Longest wait of one request. A client that wants more asks again. */
 export const MAX_WAIT_MS = 60_000

@@ -7,11 +7,11 @@
  * task without its entry. Any other graph is the entries of its tasks.
  */
 import { isoTime } from '../../shared/text/iso-time.ts'
-import { Graph, RELEASED_EDGES, Task } from '../graph/graph.ts'
-import { type GraphOptions, graphOptions, NO_GRAPH_OPTIONS } from '../graph/graph-options.ts'
-import { NO_RARE_STATE } from '../graph/rare-state.ts'
-import type { ValidTask } from '../graph/validate.ts'
-import type { TaskStore } from '../store/tasks.ts'
+import { type GraphOptions, graphOptions, NO_GRAPH_OPTIONS } from '../rules/graph-options.ts'
+import type { ValidTask } from '../rules/validate.ts'
+import { Graph, RELEASED_EDGES, Task } from '../task/graph.ts'
+import { NO_RARE_STATE } from '../task/rare-state.ts'
+import type { TaskStore } from '../task/tasks.ts'
 import { endOf } from './recovered-graph.ts'
 import { restoreTask } from './restored-task.ts'
 import { type StoredTask, storedTask, type TaskEntry, taskEntry, type Writable, withStoredWhen } from './stored-task.ts'

@@ -1,8 +1,8 @@
 /** Attempts that the end of their service cut off, where they are not to run again. Pure. */
 
 import { isoTime } from '../../shared/text/iso-time.ts'
-import { withAttempt } from '../graph/attempt-record.ts'
-import type { Failure } from '../graph/failure.ts'
+import type { Failure } from '../rules/failure.ts'
+import { withAttempt } from '../task/attempt-record.ts'
 import type { StoredTask } from './stored-task.ts'
 
 /** Whether the service carried out an attempt itself when it ended. Attempts in other services go on. */

@@ -12,8 +12,8 @@ import { MAX_EVENT_ERROR_CHARACTERS, type ServiceEvent, type TaskEventState } fr
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { runSync } from '../../shared/process/steps.ts'
 import { isoTime } from '../../shared/text/iso-time.ts'
-import type { Graph, Task } from '../graph/graph.ts'
-import { type GraphTotals, graphTotals } from '../graph/graph-summary.ts'
+import type { Graph, Task } from '../task/graph.ts'
+import { type GraphTotals, graphTotals } from '../task/graph-summary.ts'
 
 /** The outcome of a graph. Later deletions of tasks do not change it. */
 export type GraphOutcome = Pick<GraphTotals, 'state' | 'counts'>

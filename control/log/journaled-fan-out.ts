@@ -7,8 +7,8 @@
 import { MOST_ELEMENTS } from '../../shared/contract/fan-out.ts'
 import type { Steps } from '../../shared/process/steps.ts'
 import { parseJson } from '../../shared/text/json-bytes.ts'
-import type { Task } from '../graph/graph.ts'
 import { jsonText } from '../json/pieces.ts'
+import type { Task } from '../task/graph.ts'
 
 /** What a restart needs to know of a fan-out. */
 export interface StoredFanOut {

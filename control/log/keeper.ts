@@ -10,8 +10,8 @@
  */
 import { ServiceError } from '../../shared/contract/errors.ts'
 import type { Histogram } from '../../shared/logs/histogram.ts'
-import type { Graph, Task } from '../graph/graph.ts'
-import type { ResultFile, StoredResult } from '../graph/result-file.ts'
+import type { ResultFile, StoredResult } from '../rules/result-file.ts'
+import type { Graph, Task } from '../task/graph.ts'
 import type { EventFeed } from './event-feed.ts'
 import type { EventHistory } from './event-history.ts'
 import type { EventNumbers } from './event-numbers.ts'

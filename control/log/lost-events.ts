@@ -5,7 +5,7 @@
  * journal. Other events have no number yet, because the crash came first: a graph was accepted or ended, a crash
  * interrupted an attempt, a rerun reused an outcome, or a child was deleted with its parent. They get numbers now.
  */
-import type { Graph, Task } from '../graph/graph.ts'
+import type { Graph, Task } from '../task/graph.ts'
 import {
   type EventRow,
   momentOf,

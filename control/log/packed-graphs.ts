@@ -1,5 +1,5 @@
 /** Puts the graphs of a pack together from its frames, and hands them to the replay. */
-import type { Graph } from '../graph/graph.ts'
+import type { Graph } from '../task/graph.ts'
 import { checkedEntry } from './checked-entry.ts'
 import { CompactedGraph, type GraphPart } from './compacted-graph.ts'
 import type { NoteRow } from './notes.ts'

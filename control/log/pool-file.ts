@@ -11,7 +11,7 @@ import {
   runtimeUrlOf,
 } from '../../shared/settings/runtime-entry.ts'
 import { isObject } from '../../shared/text/json.ts'
-import { type PoolState, UNCHANGED } from '../graph/pool-state.ts'
+import { type PoolState, UNCHANGED } from '../rules/pool-state.ts'
 import { storageUnavailable } from './storage-errors.ts'
 
 /** Keeps the changes of the pool. */

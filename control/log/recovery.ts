@@ -8,7 +8,7 @@
 import { join } from 'node:path'
 import { UsageError } from '../../shared/contract/errors.ts'
 import type { ProcessIdentity } from '../../shared/process/processes.ts'
-import type { Graph, Task } from '../graph/graph.ts'
+import type { Graph, Task } from '../task/graph.ts'
 import { NOTES_FORMAT, PACKS_FORMAT, refuseNewerFormat } from './data-format.ts'
 import type { EventRow, NumberedChange } from './event-rows.ts'
 import { type FoundHistory, findHistory, lastKept } from './found-history.ts'

@@ -1,8 +1,9 @@
 /** Gives a task the state that a restart finds. Pure. */
-import { attemptRecord, interrupted, MAX_ATTEMPT_RECORDS, withAttempt } from '../graph/attempt-record.ts'
-import type { Task } from '../graph/graph.ts'
-import { ResultFile } from '../graph/result-file.ts'
-import { KEPT_RARE_NAMES } from '../graph/task-fields.ts'
+
+import { ResultFile } from '../rules/result-file.ts'
+import { attemptRecord, interrupted, MAX_ATTEMPT_RECORDS, withAttempt } from '../task/attempt-record.ts'
+import type { Task } from '../task/graph.ts'
+import { KEPT_RARE_NAMES } from '../task/task-fields.ts'
 import { handleIn, type StoredTask } from './stored-task.ts'
 
 /** Gives `task` the state in `entry`, as far as the end of the service left it true. */

@@ -16,7 +16,7 @@ import { messageOf, systemCodeOf } from '../../shared/contract/errors.ts'
 import { syncDirectory } from '../../shared/files/atomic-file.ts'
 import type { Log } from '../../shared/logs/log.ts'
 import { runCooperatively } from '../../shared/process/steps.ts'
-import type { Graph, Task } from '../graph/graph.ts'
+import { jsonText } from '../json/pieces.ts'
 import {
   isLargeJson,
   LARGE_RESULT_CHARACTERS,
@@ -24,8 +24,8 @@ import {
   ResultFile,
   SHARED_RESULT_CHARACTERS,
   type StoredResult,
-} from '../graph/result-file.ts'
-import { jsonText } from '../json/pieces.ts'
+} from '../rules/result-file.ts'
+import type { Graph, Task } from '../task/graph.ts'
 import { writeText } from './text-writer.ts'
 
 /** Names of files that are being written and are not results yet. A start removes those that a crash left. */

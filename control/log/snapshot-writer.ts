@@ -8,8 +8,8 @@ import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import { replaceFile } from '../../shared/files/atomic-file.ts'
 import { nextTurn, SLICE_MS } from '../../shared/process/steps.ts'
-import type { Task } from '../graph/graph.ts'
-import type { TaskStore } from '../store/tasks.ts'
+import type { Task } from '../task/graph.ts'
+import type { TaskStore } from '../task/tasks.ts'
 import { taskEntry } from './stored-task.ts'
 
 export const statePath = (dataDir: string): string => join(dataDir, 'state.json')

@@ -1,5 +1,5 @@
 /** Changes that are not in the journal yet: newest states of tasks, numbered changes, and notes. */
-import type { Task } from '../graph/graph.ts'
+import type { Task } from '../task/graph.ts'
 import { type EventRow, eventRows, type NumberedChange } from './event-rows.ts'
 import { encodeStates, groupsOf } from './journaled-state.ts'
 import type { NoteRow } from './notes.ts'

@@ -1,9 +1,9 @@
 /** The question that an approval asks the person who uses an MCP host, and what the answer means. */
 import { APPROVAL_TYPE, MAX_WHO_CHARACTERS, MAX_WHY_CHARACTERS } from '../../shared/contract/approval.ts'
 import { badRequest } from '../../shared/contract/errors.ts'
-import { messageOf } from '../graph/approval.ts'
-import type { Task } from '../graph/graph.ts'
 import { type Answer, checkedAnswer } from '../operations/answer-approval.ts'
+import { messageOf } from '../task/approval.ts'
+import type { Task } from '../task/graph.ts'
 import type { Question, Reply } from './question.ts'
 
 /** The prefix keeps ids such as `__proto__` from being names of members. */

@@ -3,9 +3,9 @@
 import { MAX_NAMED_APPROVALS } from '../../shared/contract/approval.ts'
 import type { TaskView, WaitAnswer } from '../../shared/contract/mcp-answers.ts'
 import { MAX_SHOWN_TASKS } from '../../shared/contract/mcp-limits.ts'
-import { shortMessage } from '../graph/approval.ts'
-import type { Task } from '../graph/graph.ts'
-import { isLargeJson, ResultFile } from '../graph/result-file.ts'
+import { isLargeJson, ResultFile } from '../rules/result-file.ts'
+import { shortMessage } from '../task/approval.ts'
+import type { Task } from '../task/graph.ts'
 
 /** Characters of JSON that one result may have in an answer that shows several. */
 export const MAX_RESULT_CHARACTERS = 8_000

@@ -1,10 +1,10 @@
 /** Waits until only people can let tasks go on, which an end and a new approval may bring about. */
 import { runCooperatively } from '../../shared/process/steps.ts'
 import { pause } from '../../shared/streams/pause.ts'
-import { isApproval } from '../graph/approval.ts'
-import { approvalsLeft } from '../graph/approvals-left.ts'
-import type { Task } from '../graph/graph.ts'
-import type { TaskStore } from '../store/tasks.ts'
+import { isApproval } from '../task/approval.ts'
+import { approvalsLeft } from '../task/approvals-left.ts'
+import type { Task } from '../task/graph.ts'
+import type { TaskStore } from '../task/tasks.ts'
 
 /** Milliseconds between two looks at the tasks, of which there may be 100,000. */
 const LOOK_PAUSE_MS = 50

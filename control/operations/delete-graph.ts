@@ -2,7 +2,7 @@
 import { ServiceError } from '../../shared/contract/errors.ts'
 import type { Log } from '../../shared/logs/log.ts'
 import type { Keeper } from '../log/keeper.ts'
-import type { TaskStore } from '../store/tasks.ts'
+import type { TaskStore } from '../task/tasks.ts'
 import { knownGraph } from './named-tasks.ts'
 
 export interface DeleteGraphParts {

@@ -1,7 +1,7 @@
 /** Deletes the record of a task. */
 import type { Keeper } from '../log/keeper.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
-import type { TaskStore } from '../store/tasks.ts'
+import type { TaskStore } from '../task/tasks.ts'
 import { knownTask, type TaskAddress } from './named-tasks.ts'
 
 export interface DeleteParts {

@@ -1,10 +1,10 @@
 /** The open event streams: limits their number, keeps them alive, and ends them with the service. */
 import { ServiceError } from '../../shared/contract/errors.ts'
 import { eachByTurns, WRITES_PER_TURN } from '../../shared/process/steps.ts'
-import type { Task } from '../graph/graph.ts'
 import { isWanted } from '../log/event-feed.ts'
 import { HistoryGone } from '../log/event-reader.ts'
 import type { Positions } from '../log/positions.ts'
+import type { Task } from '../task/graph.ts'
 import { Watch } from './watch.ts'
 import { type EventSink, isKnownNumber, type WatchParts, type WatchRequest } from './watch-request.ts'
 import type { RemovedSubject } from './watch-subject.ts'

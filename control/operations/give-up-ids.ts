@@ -1,7 +1,7 @@
 /** Has ids of ended tasks free, so that another replica can accept a graph with them. */
 import { ServiceError } from '../../shared/contract/errors.ts'
 import type { Keeper } from '../log/keeper.ts'
-import type { TaskStore } from '../store/tasks.ts'
+import type { TaskStore } from '../task/tasks.ts'
 
 export interface GiveUpParts {
   readonly store: TaskStore

@@ -1,9 +1,9 @@
 /** Selects the graphs of a list, and pages through them with cursors. */
 import type { LISTED_GRAPH_STATES } from '../../shared/contract/graph-state.ts'
 import { isYieldDue, STEPS_PER_YIELD, type Steps } from '../../shared/process/steps.ts'
-import type { Graph } from '../graph/graph.ts'
-import { endState, endStateWithin } from '../graph/graph-summary.ts'
-import type { TaskStore } from '../store/tasks.ts'
+import type { Graph } from '../task/graph.ts'
+import { endState, endStateWithin } from '../task/graph-summary.ts'
+import type { TaskStore } from '../task/tasks.ts'
 
 /** Absent and empty members match all graphs. */
 export interface GraphFilter {

@@ -3,9 +3,9 @@ import { UNREADABLE } from '../../shared/contract/graph-state.ts'
 import type { GraphSummary, UnreadableGraph } from '../../shared/contract/graphs.ts'
 import { runCooperatively, type Steps } from '../../shared/process/steps.ts'
 import { isoTime } from '../../shared/text/iso-time.ts'
-import { graphSummary } from '../graph/graph-summary.ts'
 import type { Keeper } from '../log/keeper.ts'
-import type { TaskStore } from '../store/tasks.ts'
+import { graphSummary } from '../task/graph-summary.ts'
+import type { TaskStore } from '../task/tasks.ts'
 import {
   type GraphPageRequest,
   type GraphPlace,

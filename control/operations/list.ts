@@ -4,9 +4,9 @@
  * Each part of a list is shown once all that it shows is kept. Tasks may change while a long list is read.
  */
 import { nextTurn, runCooperatively, SLICE_MS } from '../../shared/process/steps.ts'
-import type { Task } from '../graph/graph.ts'
 import type { Keeper } from '../log/keeper.ts'
-import type { TaskStore } from '../store/tasks.ts'
+import type { Task } from '../task/graph.ts'
+import type { TaskStore } from '../task/tasks.ts'
 import { knownGraph } from './named-tasks.ts'
 import { recordJson } from './record-json.ts'
 import type { ResultReader } from './stored-result.ts'

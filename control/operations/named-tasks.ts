@@ -1,8 +1,8 @@
 /** Finds the tasks of a call: the named tasks, or all tasks of a graph. */
 import { badRequest, ServiceError } from '../../shared/contract/errors.ts'
 import { inRanges, runCooperatively, type Steps } from '../../shared/process/steps.ts'
-import type { Graph, Task } from '../graph/graph.ts'
-import type { TaskStore } from '../store/tasks.ts'
+import type { Graph, Task } from '../task/graph.ts'
+import type { TaskStore } from '../task/tasks.ts'
 
 /** 404: callers see no task, graph or call with this id. */
 export class NotFound extends ServiceError {

@@ -4,9 +4,9 @@
  */
 import { ServiceError } from '../../shared/contract/errors.ts'
 import { isYieldDue, runCooperatively, type Steps } from '../../shared/process/steps.ts'
-import type { Task } from '../graph/graph.ts'
 import type { Keeper } from '../log/keeper.ts'
-import type { TaskStore } from '../store/tasks.ts'
+import type { Task } from '../task/graph.ts'
+import type { TaskStore } from '../task/tasks.ts'
 import { newestFirst } from './graph-filter.ts'
 import { type JoinedLines, pagesElsewhere, replicasToJoin } from './joined-lines.ts'
 import { inOrder, placeOfTask, type SharedPlace, sharedCursor, sharedPlaceOf } from './placed-tasks.ts'

@@ -8,7 +8,7 @@ import type { RuntimePool } from '../executors/runtime/pool.ts'
 import { checkOf } from '../json/schema-check.ts'
 import type { AskedReplica, Keeper } from '../log/keeper.ts'
 import { noOwner } from '../log/no-owner.ts'
-import type { TaskStore } from '../store/tasks.ts'
+import type { TaskStore } from '../task/tasks.ts'
 
 export interface AttemptsParts {
   readonly runtimePool: Pick<RuntimePool, 'attemptCount'>

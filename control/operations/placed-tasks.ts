@@ -4,8 +4,8 @@
  * The order of graphs in memory is that of their acceptance or adoption, so a page looks at all graphs.
  */
 import { isYieldDue, type Steps } from '../../shared/process/steps.ts'
-import type { Graph, Task } from '../graph/graph.ts'
-import type { TaskStore } from '../store/tasks.ts'
+import type { Graph, Task } from '../task/graph.ts'
+import type { TaskStore } from '../task/tasks.ts'
 import { isListed, type Place, type TaskFilter } from './task-filter.ts'
 
 /** Graphs that one look at all of them finds. */

@@ -3,10 +3,10 @@
 import { messageOf } from '../../shared/contract/errors.ts'
 import { MAX_DRY_RUN_PLANS, type TaskPlan } from '../../shared/contract/graph-dry-run.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
-import { withoutInputs } from '../graph/file-references.ts'
-import { normalizeTool } from '../graph/normalize.ts'
-import type { KnownInput, KnownInputs } from '../graph/placeholder-review.ts'
-import type { ValidTask } from '../graph/validate.ts'
+import { withoutInputs } from '../rules/file-references.ts'
+import { normalizeTool } from '../rules/normalize.ts'
+import type { KnownInput, KnownInputs } from '../rules/placeholder-review.ts'
+import type { ValidTask } from '../rules/validate.ts'
 
 /** Maximum concurrent requests. The remote service also has other callers. */
 const MAX_CONCURRENT_PLANS = 8

@@ -2,10 +2,10 @@
 import { type EventData, MAX_RESET_GRAPHS, MAX_RESET_TASKS, type TaskEventState } from '../../shared/contract/events.ts'
 import type { GraphSummary } from '../../shared/contract/graphs.ts'
 import { isYieldDue, runCooperatively, type Steps } from '../../shared/process/steps.ts'
-import type { Graph, Task } from '../graph/graph.ts'
-import { graphSummary } from '../graph/graph-summary.ts'
 import { taskEventState } from '../log/event-rows.ts'
-import type { TaskStore } from '../store/tasks.ts'
+import type { Graph, Task } from '../task/graph.ts'
+import { graphSummary } from '../task/graph-summary.ts'
+import type { TaskStore } from '../task/tasks.ts'
 import type { WaitingEvents } from './waiting-events.ts'
 import type { WatchSubject } from './watch-subject.ts'
 

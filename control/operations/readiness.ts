@@ -1,7 +1,7 @@
 /** Decides whether the service accepts graphs now, for submissions, /health and /readyz. */
 import { messageOf, ServiceError } from '../../shared/contract/errors.ts'
 import type { Keeper } from '../log/keeper.ts'
-import type { Retention } from '../store/retention.ts'
+import type { Retention } from '../task/retention.ts'
 
 export interface ReadinessOptions {
   /** Whether the service is stopping. */

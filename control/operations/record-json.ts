@@ -3,10 +3,10 @@
  * call.
  */
 import type { Waiting } from '../../shared/contract/waiting.ts'
-import type { Task } from '../graph/graph.ts'
-import { handleRecord } from '../graph/handle.ts'
-import { taskRecord } from '../graph/record.ts'
-import { ResultFile } from '../graph/result-file.ts'
+import { ResultFile } from '../rules/result-file.ts'
+import type { Task } from '../task/graph.ts'
+import { handleRecord } from '../task/handle.ts'
+import { taskRecord } from '../task/record.ts'
 import { jsonWithStored, type ResultReader } from './stored-result.ts'
 
 /**

@@ -31,8 +31,8 @@ import { isObject, jsonTypeOf, withoutNulls } from '../../shared/text/json.ts'
 import { nearestName } from '../../shared/text/nearest-name.ts'
 import type { RuntimePool } from '../executors/runtime/pool.ts'
 import type { PoolMember } from '../executors/runtime/pool-member.ts'
-import type { PooledEntry } from '../graph/pool-state.ts'
 import { decodeJson, invalidJson } from '../json/body.ts'
+import type { PooledEntry } from '../rules/pool-state.ts'
 import { runtimeNow } from './capacity.ts'
 import {
   type AttemptsElsewhere,

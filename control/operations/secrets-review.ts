@@ -5,7 +5,7 @@ import { secretNameOf } from '../../shared/request/secrets.ts'
 import { shortened } from '../../shared/request/text.ts'
 import type { ExecutableTask } from '../executors/executor.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
-import { secretsFault } from '../graph/task-secrets.ts'
+import { secretsFault } from '../rules/task-secrets.ts'
 
 type ReviewedTask = Pick<ExecutableTask, 'id' | 'type' | 'toolName' | 'input' | 'secrets'>
 

@@ -1,7 +1,7 @@
 /** Reads large results from their files, as JSON text or as values. */
 import { ServiceError } from '../../shared/contract/errors.ts'
-import type { ResultFile } from '../graph/result-file.ts'
 import type { KeptResults } from '../log/keeper.ts'
+import type { ResultFile } from '../rules/result-file.ts'
 
 export type ResultReader = Pick<KeptResults, 'read'>
 

@@ -9,7 +9,7 @@ import { jsonOrUndefined } from '../../shared/text/json.ts'
 import type { FileRequest, OpenFile } from '../executors/executor.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
 import { checkOf } from '../json/schema-check.ts'
-import type { TaskStore } from '../store/tasks.ts'
+import type { TaskStore } from '../task/tasks.ts'
 import type { Reader } from './logs.ts'
 import { knownTask, type TaskAddress } from './named-tasks.ts'
 

@@ -1,9 +1,9 @@
 /** Selects the tasks of a list, and pages through them with cursors. */
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { isYieldDue, type Steps } from '../../shared/process/steps.ts'
-import type { Graph, Task } from '../graph/graph.ts'
-import type { ToolRef } from '../graph/normalize.ts'
-import type { TaskStore } from '../store/tasks.ts'
+import type { ToolRef } from '../rules/normalize.ts'
+import type { Graph, Task } from '../task/graph.ts'
+import type { TaskStore } from '../task/tasks.ts'
 
 /** Absent and empty members match all tasks. `graphId` selects graphs (`graphsOf`), the others tasks (`isWanted`). */
 export interface TaskFilter {

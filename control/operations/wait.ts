@@ -1,7 +1,8 @@
 /** Waits until tasks have ended, only people can let them go on, the time is up, or the caller has disconnected. */
-import type { Graph, Task } from '../graph/graph.ts'
+
 import type { Keeper } from '../log/keeper.ts'
-import type { TaskStore } from '../store/tasks.ts'
+import type { Graph, Task } from '../task/graph.ts'
+import type { TaskStore } from '../task/tasks.ts'
 import { approvalsNow, awaitedApprovals } from './awaited-approvals.ts'
 import { type NamedTasks, namedTasks, type TaskNames } from './named-tasks.ts'
 

@@ -10,10 +10,10 @@ import type { ServiceEvent } from '../../shared/contract/events.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
 import type { Waiting } from '../../shared/contract/waiting.ts'
 import { isoTime } from '../../shared/text/iso-time.ts'
-import type { Task } from '../graph/graph.ts'
-import { waitingOf } from '../graph/waiting.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
-import type { TaskStore } from '../store/tasks.ts'
+import type { Task } from '../task/graph.ts'
+import type { TaskStore } from '../task/tasks.ts'
+import { waitingOf } from '../task/waiting.ts'
 import { mayBeDelegated, type WaitingParts, waitingNow } from './waiting.ts'
 
 /** Maximum changes per query. The next query reports the rest. */

@@ -5,11 +5,11 @@
  */
 import type { Waiting } from '../../shared/contract/waiting.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
-import type { Task } from '../graph/graph.ts'
-import type { Handle } from '../graph/rare-state.ts'
-import { waitingOf } from '../graph/waiting.ts'
 import type { Keeper } from '../log/keeper.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
+import type { Task } from '../task/graph.ts'
+import type { Handle } from '../task/rare-state.ts'
+import { waitingOf } from '../task/waiting.ts'
 
 export interface WaitingParts {
   readonly scheduler: Pick<Scheduler, 'slotUse'>

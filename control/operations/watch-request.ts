@@ -3,7 +3,7 @@ import type { ServiceEvent } from '../../shared/contract/events.ts'
 import type { Log } from '../../shared/logs/log.ts'
 import type { KeptEvents } from '../log/keeper.ts'
 import type { Positions } from '../log/positions.ts'
-import type { TaskStore } from '../store/tasks.ts'
+import type { TaskStore } from '../task/tasks.ts'
 import type { WaitingEvents } from './waiting-events.ts'
 import type { WatchSubject } from './watch-subject.ts'
 

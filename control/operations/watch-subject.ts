@@ -1,8 +1,9 @@
 /** The subject of an event stream: the whole service, a graph, a task, or a removed graph or task. */
-import type { Graph, Task } from '../graph/graph.ts'
+
 import type { EventFilter } from '../log/event-feed.ts'
 import type { Positions } from '../log/positions.ts'
-import type { TaskStore } from '../store/tasks.ts'
+import type { Graph, Task } from '../task/graph.ts'
+import type { TaskStore } from '../task/tasks.ts'
 import { knownGraph, knownTask, NotFound, type TaskAddress } from './named-tasks.ts'
 
 /** At most one member is set. Without any, the subject is the whole service. */

@@ -8,9 +8,9 @@
  */
 import { checkApproval } from '../executors/approval.ts'
 import { copyFailure } from '../executors/plain-copies.ts'
-import { expiryOf } from '../graph/approval.ts'
-import type { Failure } from '../graph/failure.ts'
-import type { Task } from '../graph/graph.ts'
+import type { Failure } from '../rules/failure.ts'
+import { expiryOf } from '../task/approval.ts'
+import type { Task } from '../task/graph.ts'
 import { type Due, DueQueue } from './due-queue.ts'
 import { Fifo } from './fifo.ts'
 import type { InputResolver } from './input-resolver.ts'

@@ -1,5 +1,5 @@
 /** Queues the root tasks of new graphs, a few at a time, because a graph may have 100,000 of them. */
-import type { Graph, Task } from '../graph/graph.ts'
+import type { Graph, Task } from '../task/graph.ts'
 import { Fifo } from './fifo.ts'
 
 /** Tasks of a new graph that one step queues. That is about as much work as to start one task. */

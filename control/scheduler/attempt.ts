@@ -23,11 +23,11 @@ import {
   internal,
   type PlainCopy,
 } from '../executors/plain-copies.ts'
-import type { AttemptOutput } from '../graph/attempt-record.ts'
-import type { Failure } from '../graph/failure.ts'
-import type { Task } from '../graph/graph.ts'
-import type { Handle } from '../graph/rare-state.ts'
 import type { Keeper } from '../log/keeper.ts'
+import type { Failure } from '../rules/failure.ts'
+import type { AttemptOutput } from '../task/attempt-record.ts'
+import type { Task } from '../task/graph.ts'
+import type { Handle } from '../task/rare-state.ts'
 import { traceHeadersOf } from '../tracing/trace-context.ts'
 import { waitedTooLong } from './queue-waits.ts'
 

@@ -6,9 +6,9 @@
  */
 import { nextTurn, runCooperatively, SLICE_MS } from '../../shared/process/steps.ts'
 import { copyFailure } from '../executors/plain-copies.ts'
-import type { Failure } from '../graph/failure.ts'
-import type { Task } from '../graph/graph.ts'
-import { passes, whenIn } from '../graph/when.ts'
+import type { Failure } from '../rules/failure.ts'
+import { passes, whenIn } from '../rules/when.ts'
+import type { Task } from '../task/graph.ts'
 import { Fifo } from './fifo.ts'
 import type { InputResolver } from './input-resolver.ts'
 

@@ -6,7 +6,7 @@
  * delays no request and needs no recursion. A task whose record is deleted before it runs counts as ended. In a graph
  * without rules, a success needs no step, because its dependents only count down (`outcomes.ts`).
  */
-import type { Task } from '../graph/graph.ts'
+import type { Task } from '../task/graph.ts'
 import { Fifo } from './fifo.ts'
 import type { SkipReport } from './skip-report.ts'
 

@@ -1,9 +1,9 @@
 /** Determines the list for which a task with `for_each` has children, once, when the task may run. */
 import { jsonTypeOf } from '../../shared/text/json.ts'
 import { ExecutionError, invalidInput } from '../executors/executor.ts'
-import { type ListSource, listSource } from '../graph/fan-out-rule.ts'
-import type { Task } from '../graph/graph.ts'
-import { placeOf } from '../graph/references.ts'
+import { type ListSource, listSource } from '../rules/fan-out-rule.ts'
+import { placeOf } from '../rules/references.ts'
+import type { Task } from '../task/graph.ts'
 import type { InputResolver } from './input-resolver.ts'
 
 export interface FanOutListOptions {

@@ -7,11 +7,11 @@
  */
 
 import { isYieldDue, runCooperatively, type Steps } from '../../shared/process/steps.ts'
-import type { Failure } from '../graph/failure.ts'
-import type { FanOut, Graph, Task } from '../graph/graph.ts'
-import { isLargeJson, LARGE_RESULT_CHARACTERS, ResultFile } from '../graph/result-file.ts'
 import { jsonText } from '../json/pieces.ts'
 import type { KeptResults } from '../log/keeper.ts'
+import type { Failure } from '../rules/failure.ts'
+import { isLargeJson, LARGE_RESULT_CHARACTERS, ResultFile } from '../rules/result-file.ts'
+import type { FanOut, Graph, Task } from '../task/graph.ts'
 import type { GraphRoom } from './graph-room.ts'
 
 /** Characters of JSON that the results of all children may have together. Each child keeps its own result. */

@@ -6,9 +6,9 @@
  * count too: many attempts of a graph may end at the same time.
  */
 import { ExecutionError } from '../executors/executor.ts'
-import type { Failure } from '../graph/failure.ts'
-import type { Graph } from '../graph/graph.ts'
-import { aboutCharacters } from '../graph/result-file.ts'
+import type { Failure } from '../rules/failure.ts'
+import { aboutCharacters } from '../rules/result-file.ts'
+import type { Graph } from '../task/graph.ts'
 
 export class GraphRoom {
   readonly #maxBytes: number

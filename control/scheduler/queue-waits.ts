@@ -4,8 +4,8 @@
  *
  * Each attempt has one clock for all of that, which begins when its task is ready. A restart begins it anew.
  */
-import type { Failure } from '../graph/failure.ts'
-import type { Task } from '../graph/graph.ts'
+import type { Failure } from '../rules/failure.ts'
+import type { Task } from '../task/graph.ts'
 import { type Due, DueQueue } from './due-queue.ts'
 
 /** The failure of an attempt that has waited for longer. `waiting`: what it waited for at last, in words. */

@@ -1,5 +1,5 @@
 /** The queue of tasks that are ready to run, first in, first out. It is unbounded. */
-import type { Task } from '../graph/graph.ts'
+import type { Task } from '../task/graph.ts'
 
 /** Maximum tasks that count as queued. Further tasks count as a backlog. Source: spec, Limits A. */
 export const READY_QUEUE_CAPACITY = 1024

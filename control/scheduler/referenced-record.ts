@@ -1,10 +1,10 @@
 /** The record of an ended task, as references see it: it never changes, and a large result is read from its file. */
 import { runCooperatively } from '../../shared/process/steps.ts'
-import type { Task } from '../graph/graph.ts'
-import { hidesAt, taskRecord, wholeInputs } from '../graph/record.ts'
-import { LARGE_RESULT_CHARACTERS, ResultFile } from '../graph/result-file.ts'
 import { parseMembers, parseObjectWithArrays } from '../json/large-json.ts'
 import type { KeptResults } from '../log/keeper.ts'
+import { LARGE_RESULT_CHARACTERS, ResultFile } from '../rules/result-file.ts'
+import type { Task } from '../task/graph.ts'
+import { hidesAt, taskRecord, wholeInputs } from '../task/record.ts'
 
 export class ReferencedRecord {
   readonly #task: Task

@@ -1,5 +1,5 @@
 /** Collects the tasks that are skipped because of one cancel. */
-import type { Task } from '../graph/graph.ts'
+import type { Task } from '../task/graph.ts'
 
 export class SkipReport {
   readonly #skipped: Task[] = []

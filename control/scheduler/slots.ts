@@ -3,7 +3,7 @@
  * stand by.
  */
 import type { StopReason } from '../executors/executor.ts'
-import type { Task } from '../graph/graph.ts'
+import type { Task } from '../task/graph.ts'
 import type { Attempt, AttemptOutcome } from './attempt.ts'
 
 /** Attempts that stand by without a slot. Further ones keep theirs. */

@@ -1,7 +1,8 @@
 /** The spans of a graph and of an attempt, in the JSON form of OTLP. Pure. */
-import type { Graph, Task } from '../graph/graph.ts'
-import type { GraphTotals } from '../graph/graph-summary.ts'
-import type { Ending } from '../store/change.ts'
+
+import type { Ending } from '../task/change.ts'
+import type { Graph, Task } from '../task/graph.ts'
+import type { GraphTotals } from '../task/graph-summary.ts'
 import { attemptSpanId, graphSpanId, type TraceContext } from './trace-context.ts'
 
 /** Characters of an error in a span. The record of the task has all of it. */

@@ -23,7 +23,7 @@ const INT64_MAX = 2 ** 63
 /** Bytes of the id of a task in UTF-8. A key of an index in PostgreSQL has at most 2,704. */
 export const MAX_TASK_ID_BYTES = 2_048
 
-/** The condition of a task. `control/graph/when.ts` checks the rest. */
+/** The condition of a task. `control/rules/when.ts` checks the rest. */
 export const When = Type.Object({
   $from: Type.String({ expected: 'string', description: 'Id of a task that this one depends on.' }),
   path: Type.Optional(Type.Unknown({ description: 'JSON Pointer into its record. Default /result.' })),

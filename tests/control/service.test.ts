@@ -4,9 +4,9 @@
  */
 import { expect, test } from 'bun:test'
 import { controlSettings } from '../../control/config.ts'
-import type { Graph } from '../../control/graph/graph.ts'
 import { buildParts } from '../../control/parts.ts'
 import { ControlService } from '../../control/service.ts'
+import type { Graph } from '../../control/task/graph.ts'
 import { readCommandLine } from '../../shared/settings/flags.ts'
 import { startControl } from '../support/control.ts'
 import { memoryLog } from '../support/memory-log.ts'

@@ -1,9 +1,9 @@
 /** Builds graphs with the real rules, for tests of the code that uses them. */
 
-import { createGraph, type Graph, type Task } from '../../control/graph/graph.ts'
-import { type GraphOptions, NO_GRAPH_OPTIONS } from '../../control/graph/graph-options.ts'
-import { validateGraph } from '../../control/graph/validate.ts'
-import type { TaskStore } from '../../control/store/tasks.ts'
+import { type GraphOptions, NO_GRAPH_OPTIONS } from '../../control/rules/graph-options.ts'
+import { validateGraph } from '../../control/rules/validate.ts'
+import { createGraph, type Graph, type Task } from '../../control/task/graph.ts'
+import type { TaskStore } from '../../control/task/tasks.ts'
 import type { TaskInput } from '../../shared/contract/submission.ts'
 import { runSync } from '../../shared/process/steps.ts'
 

@@ -4,9 +4,9 @@
  */
 import type { Executor, MethodExecutor } from '../../control/executors/executor.ts'
 import { ExecutorRegistry } from '../../control/executors/registry.ts'
-import { taskRecord } from '../../control/graph/record.ts'
 import { Scheduler } from '../../control/scheduler/scheduler.ts'
-import { TaskStore } from '../../control/store/tasks.ts'
+import { taskRecord } from '../../control/task/record.ts'
+import { TaskStore } from '../../control/task/tasks.ts'
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { TaskInput } from '../../shared/contract/submission.ts'
 import type { Log } from '../../shared/logs/log.ts'

@@ -9,7 +9,7 @@ import { isOfSecrets } from '../../../shared/request/secrets.ts'
 import { textOf } from '../../../shared/streams/bounded-output.ts'
 import { isGiven, isObject, jsonOrUndefined } from '../../../shared/text/json.ts'
 import { tailOf } from '../../../shared/text/text-tail.ts'
-import type { Failure } from '../../graph/failure.ts'
+import type { Failure } from '../../rules/failure.ts'
 import { ExecutionError } from '../executor.ts'
 
 /** Maximum bytes of each stream in a result. `logs` has the URLs of the whole streams. */

@@ -6,7 +6,7 @@
 import type { CallFailed } from '../../../shared/http/client.ts'
 import { unlessAborted } from '../../../shared/process/unless-aborted.ts'
 import { formatDuration } from '../../../shared/settings/duration.ts'
-import { fittingRuntimes, isBetter, type Need, namesText, type PlacementRule } from '../../graph/placement.ts'
+import { fittingRuntimes, isBetter, type Need, namesText, type PlacementRule } from '../../rules/placement.ts'
 import { ExecutionError } from '../executor.ts'
 import { failureOf } from './outcome.ts'
 import type { RuntimePool } from './pool.ts'

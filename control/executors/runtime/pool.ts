@@ -12,6 +12,7 @@ import { DEFAULT_RUNTIME } from '../../../shared/contract/runtime-names.ts'
 import { shownUrl } from '../../../shared/http/shown-url.ts'
 import type { Log } from '../../../shared/logs/log.ts'
 import type { RuntimeEntry } from '../../../shared/settings/runtime-entry.ts'
+import type { PoolKeeper } from '../../log/pool-file.ts'
 import {
   isRemoved,
   isSame,
@@ -23,8 +24,7 @@ import {
   withAdded,
   withDrained,
   withRemoved,
-} from '../../graph/pool-state.ts'
-import type { PoolKeeper } from '../../log/pool-file.ts'
+} from '../../rules/pool-state.ts'
 import { PoolMember } from './pool-member.ts'
 import type { RuntimeServiceOptions } from './service.ts'
 

@@ -16,8 +16,8 @@ import { type SecretNames, sortedNames } from '../../../shared/request/secrets.t
 import { shortened } from '../../../shared/request/text.ts'
 import { withoutUnknownFields } from '../../../shared/request/unknown-names.ts'
 import { isGiven, isObject } from '../../../shared/text/json.ts'
-import { hasPlaceholderName } from '../../graph/placeholders.ts'
-import { type PlacementRule, placementFault, placementRule } from '../../graph/placement.ts'
+import { hasPlaceholderName } from '../../rules/placeholders.ts'
+import { type PlacementRule, placementFault, placementRule } from '../../rules/placement.ts'
 import { ATTEMPT_VARIABLE, traceVariables } from '../command.ts'
 import { type ExecutableTask, invalidInput } from '../executor.ts'
 

@@ -14,9 +14,9 @@ import { CallFailed } from '../../../shared/http/client.ts'
 import type { SecretNames } from '../../../shared/request/secrets.ts'
 import { isoTime } from '../../../shared/text/iso-time.ts'
 import { isObject } from '../../../shared/text/json.ts'
-import { fittingRuntimes, needOf, placementFault } from '../../graph/placement.ts'
-import type { Handle } from '../../graph/rare-state.ts'
-import { runtimeParameters } from '../../graph/runtime-parameters.ts'
+import { fittingRuntimes, needOf, placementFault } from '../../rules/placement.ts'
+import { runtimeParameters } from '../../rules/runtime-parameters.ts'
+import type { Handle } from '../../task/rare-state.ts'
 import {
   type AttemptName,
   type DelegatedTask,

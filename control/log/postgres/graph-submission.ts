@@ -5,7 +5,7 @@
  * id whose task has not ended is refused for good.
  */
 import { messageOf, ServiceError } from '../../../shared/contract/errors.ts'
-import type { Graph } from '../../graph/graph.ts'
+import type { Graph } from '../../task/graph.ts'
 import { encodeGraph, type SubmissionExtras } from '../journaled-graph.ts'
 import { noOwner } from '../no-owner.ts'
 import { InUse } from './database.ts'

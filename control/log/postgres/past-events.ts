@@ -10,7 +10,7 @@
  */
 import type { SQL } from 'bun'
 import type { ServiceEvent } from '../../../shared/contract/events.ts'
-import type { Graph } from '../../graph/graph.ts'
+import type { Graph } from '../../task/graph.ts'
 import type { EventRange } from '../event-reader.ts'
 import { type EventRow, eventsOf, isOfGraph, rangeOf } from '../event-rows.ts'
 import { LostEvents } from '../lost-events.ts'

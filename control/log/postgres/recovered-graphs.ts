@@ -5,8 +5,8 @@
  * `for_each`. So they are replayed as a journal is, and an interrupted attempt runs again.
  */
 import { inRanges, type Steps } from '../../../shared/process/steps.ts'
-import type { Failure } from '../../graph/failure.ts'
-import type { Graph, Task } from '../../graph/graph.ts'
+import type { Failure } from '../../rules/failure.ts'
+import type { Graph, Task } from '../../task/graph.ts'
 import type { NumberedChange } from '../event-rows.ts'
 import { GcSchedule } from '../gc-schedule.ts'
 import type { Frame } from '../journal-format.ts'

@@ -7,7 +7,7 @@
 import type { SQL } from 'bun'
 import type { Log } from '../../../shared/logs/log.ts'
 import { isObject } from '../../../shared/text/json.ts'
-import type { PoolState } from '../../graph/pool-state.ts'
+import type { PoolState } from '../../rules/pool-state.ts'
 import { CHANNEL } from './database.ts'
 import { readable } from './readable-rows.ts'
 import { SCHEMA } from './schema-name.ts'

@@ -6,7 +6,7 @@
  */
 import { messageOf } from '../../../shared/contract/errors.ts'
 import { runCooperatively } from '../../../shared/process/steps.ts'
-import type { Task } from '../../graph/graph.ts'
+import { jsonText } from '../../json/pieces.ts'
 import {
   isLargeJson,
   LARGE_RESULT_CHARACTERS,
@@ -14,8 +14,8 @@ import {
   ResultFile,
   SHARED_RESULT_CHARACTERS,
   type StoredResult,
-} from '../../graph/result-file.ts'
-import { jsonText } from '../../json/pieces.ts'
+} from '../../rules/result-file.ts'
+import type { Task } from '../../task/graph.ts'
 import type { KeptResults } from '../keeper.ts'
 import type { SharedRows } from './shared-rows.ts'
 

@@ -6,8 +6,8 @@
  */
 import type { SQL } from 'bun'
 import type { Log } from '../../../shared/logs/log.ts'
-import type { LastToGo, SharedRoom } from '../../store/retention.ts'
-import type { TaskNumbers } from '../../store/task-count.ts'
+import type { LastToGo, SharedRoom } from '../../task/retention.ts'
+import type { TaskNumbers } from '../../task/task-count.ts'
 import type { KeptKey, SentKey } from '../idempotency.ts'
 import type { StoredCallbacks } from '../kept-callbacks.ts'
 import { AdoptionRows, SET_ASIDE } from './adoption-rows.ts'

@@ -1,7 +1,7 @@
 /** The state of runtime services that replicas share: the pool, and the orphans. */
 import { messageOf, ServiceError, stackOf } from '../../../shared/contract/errors.ts'
 import type { Log } from '../../../shared/logs/log.ts'
-import { type PoolState, UNCHANGED } from '../../graph/pool-state.ts'
+import { type PoolState, UNCHANGED } from '../../rules/pool-state.ts'
 import type { PoolKeeper } from '../pool-file.ts'
 import type { Database } from './database.ts'
 import { Looks } from './looks.ts'

@@ -6,7 +6,7 @@
  * so each connection prepares it once.
  */
 import type { SQL } from 'bun'
-import type { TaskNumbers } from '../../store/task-count.ts'
+import type { TaskNumbers } from '../../task/task-count.ts'
 import { SCHEMA } from './schema-name.ts'
 import { callbackChanges } from './shared-callbacks.ts'
 import { orphanChanges } from './shared-orphans.ts'

@@ -4,7 +4,7 @@
  * They are encoded when somebody asks for them to be kept, so that a turn that is under way does not hide which states a
  * caller has seen. Each graph has frames of its own, because a graph is what another replica takes over.
  */
-import type { Graph, Task } from '../../graph/graph.ts'
+import type { Graph, Task } from '../../task/graph.ts'
 import { type EventRow, eventRows, type NumberedChange, rangeOf } from '../event-rows.ts'
 import type { KeptKey } from '../idempotency.ts'
 import { encodeStates, groupsOf, type StateGroup } from '../journaled-state.ts'

@@ -2,10 +2,10 @@
 import { GetLogsAnswer } from '../../../shared/contract/mcp-answers.ts'
 import { GetLogsInput } from '../../../shared/contract/mcp-inputs.ts'
 import type { TaskNetwork } from '../../../shared/contract/task-network.ts'
-import { page } from '../../graph/log-page.ts'
 import { type Logs, readLogs } from '../../operations/logs.ts'
 import { addressOf, knownTask } from '../../operations/named-tasks.ts'
 import { readNetwork } from '../../operations/task-network.ts'
+import { page } from '../../rules/log-page.ts'
 import { defineTool } from '../tool.ts'
 
 export const getLogsTool = defineTool({

@@ -2,10 +2,10 @@
 import { GetTaskAnswer } from '../../../shared/contract/mcp-answers.ts'
 import { GetTaskInput } from '../../../shared/contract/mcp-inputs.ts'
 import type { Waiting } from '../../../shared/contract/waiting.ts'
-import type { Task } from '../../graph/graph.ts'
-import { taskRecord } from '../../graph/record.ts'
 import { getTask } from '../../operations/get.ts'
 import { addressOf } from '../../operations/named-tasks.ts'
+import type { Task } from '../../task/graph.ts'
+import { taskRecord } from '../../task/record.ts'
 import { defineTool } from '../tool.ts'
 import { MAX_RESULTS_CHARACTERS, ResultRoom, viewWithResult } from '../view.ts'
 

@@ -7,7 +7,7 @@ import type { RerunResponse } from '../../../shared/contract/rerun.ts'
 import { rerun } from '../../operations/rerun.ts'
 import { waitForTasks } from '../../operations/wait.ts'
 import { waitElsewhere } from '../../operations/wait-elsewhere.ts'
-import type { TaskStore } from '../../store/tasks.ts'
+import type { TaskStore } from '../../task/tasks.ts'
 import { defineTool, traceIn } from '../tool.ts'
 import { waitAnswer } from '../view.ts'
 

@@ -4,9 +4,9 @@
  */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { decodeTasks, isTaskShape } from '../../../control/graph/decode.ts'
-import { validateGraph } from '../../../control/graph/validate.ts'
 import { MAX_JSON_DEPTH } from '../../../control/json/depth.ts'
+import { decodeTasks, isTaskShape } from '../../../control/rules/decode.ts'
+import { validateGraph } from '../../../control/rules/validate.ts'
 import { ACTION_KINDS } from '../../../shared/contract/adapter-v1.ts'
 import { ServiceError } from '../../../shared/contract/errors.ts'
 import { runSync } from '../../../shared/process/steps.ts'

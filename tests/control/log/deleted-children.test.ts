@@ -5,10 +5,10 @@
  */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { FanOut, newChildren } from '../../../control/graph/graph.ts'
 import { EventHistory } from '../../../control/log/event-history.ts'
 import { eventsOf, type NumberedChange, rowOfChange } from '../../../control/log/event-rows.ts'
 import { recover } from '../../../control/log/recovery.ts'
+import { FanOut, newChildren } from '../../../control/task/graph.ts'
 import type { ServiceEvent } from '../../../shared/contract/events.ts'
 import { silentLog } from '../../../shared/logs/log.ts'
 import { runSync } from '../../../shared/process/steps.ts'

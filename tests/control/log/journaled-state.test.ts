@@ -5,10 +5,10 @@
 
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { Task } from '../../../control/graph/graph.ts'
-import { NO_RARE_STATE } from '../../../control/graph/rare-state.ts'
-import { ResultFile } from '../../../control/graph/result-file.ts'
 import { decodeStates, encodeStates, groupsOf } from '../../../control/log/journaled-state.ts'
+import { ResultFile } from '../../../control/rules/result-file.ts'
+import type { Task } from '../../../control/task/graph.ts'
+import { NO_RARE_STATE } from '../../../control/task/rare-state.ts'
 import { TASK_STATUSES } from '../../../shared/contract/task-status.ts'
 import { graphOf } from '../../support/graph.ts'
 

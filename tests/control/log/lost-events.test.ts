@@ -3,11 +3,11 @@
  * tasks that changed again since, and a start from a copy of the files.
  */
 import { expect, test } from 'bun:test'
-import type { Task } from '../../../control/graph/graph.ts'
 import { eventsOf } from '../../../control/log/event-rows.ts'
 import { LostEvents } from '../../../control/log/lost-events.ts'
 import { recover } from '../../../control/log/recovery.ts'
-import { TaskStore } from '../../../control/store/tasks.ts'
+import type { Task } from '../../../control/task/graph.ts'
+import { TaskStore } from '../../../control/task/tasks.ts'
 import { runSync } from '../../../shared/process/steps.ts'
 import { crashedCopy, type DurableStore, durableStore, isStateFile } from '../../support/durable-store.ts'
 import { acceptGraph, graphOf } from '../../support/graph.ts'

@@ -1,13 +1,13 @@
 /** Goal: a start finds what a crash between any two steps of a snapshot has left. Method: entries and frames by hand. */
 import { expect, test } from 'bun:test'
-import { FanOut, newChildren } from '../../../control/graph/graph.ts'
-import { whenIn } from '../../../control/graph/when.ts'
 import { GcSchedule } from '../../../control/log/gc-schedule.ts'
 import type { Frame } from '../../../control/log/journal-format.ts'
 import { encodeStates, groupsOf } from '../../../control/log/journaled-state.ts'
 import { Replay } from '../../../control/log/replay.ts'
 import { type StoredTask, storedTask, taskEntry } from '../../../control/log/stored-task.ts'
-import { TaskStore } from '../../../control/store/tasks.ts'
+import { whenIn } from '../../../control/rules/when.ts'
+import { FanOut, newChildren } from '../../../control/task/graph.ts'
+import { TaskStore } from '../../../control/task/tasks.ts'
 import { runSync } from '../../../shared/process/steps.ts'
 import { acceptGraph } from '../../support/graph.ts'
 

@@ -4,13 +4,13 @@
  * also of a torn frame.
  */
 import { expect, test } from 'bun:test'
-import type { Graph } from '../../../control/graph/graph.ts'
-import { ResultFile } from '../../../control/graph/result-file.ts'
-import { reuseOutcome } from '../../../control/graph/reuse.ts'
 import { rowOfChange } from '../../../control/log/event-rows.ts'
 import { encodeStates, groupsOf } from '../../../control/log/journaled-state.ts'
 import { recover } from '../../../control/log/recovery.ts'
-import type { TaskStore } from '../../../control/store/tasks.ts'
+import { ResultFile } from '../../../control/rules/result-file.ts'
+import type { Graph } from '../../../control/task/graph.ts'
+import { reuseOutcome } from '../../../control/task/reuse.ts'
+import type { TaskStore } from '../../../control/task/tasks.ts'
 import { runSync } from '../../../shared/process/steps.ts'
 import { crashedCopy, durableStore } from '../../support/durable-store.ts'
 import { acceptGraph, graphOf, taskIn } from '../../support/graph.ts'

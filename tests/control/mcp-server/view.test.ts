@@ -1,9 +1,9 @@
 /** Tasks as the tools show them: never more than there is room for. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { Task } from '../../../control/graph/graph.ts'
-import { ResultFile } from '../../../control/graph/result-file.ts'
 import { MAX_RESULTS_CHARACTERS, ResultRoom, viewWithResult, waitAnswer } from '../../../control/mcp-server/view.ts'
+import { ResultFile } from '../../../control/rules/result-file.ts'
+import type { Task } from '../../../control/task/graph.ts'
 import { TASK_STATUSES } from '../../../shared/contract/task-status.ts'
 import { graphOf, taskOf } from '../../support/graph.ts'
 

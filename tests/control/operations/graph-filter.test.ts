@@ -4,9 +4,9 @@
  */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { Graph } from '../../../control/graph/graph.ts'
 import { type GraphFilter, graphCursor, graphPage, graphPlaceOf } from '../../../control/operations/graph-filter.ts'
-import { TaskStore } from '../../../control/store/tasks.ts'
+import type { Graph } from '../../../control/task/graph.ts'
+import { TaskStore } from '../../../control/task/tasks.ts'
 import { GRAPH_STATES } from '../../../shared/contract/graph-state.ts'
 import { runSync, STEPS_PER_YIELD } from '../../../shared/process/steps.ts'
 import { acceptGraph } from '../../support/graph.ts'

@@ -5,11 +5,11 @@
  */
 import { describe, expect, test } from 'bun:test'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
-import type { Graph } from '../../../control/graph/graph.ts'
 import { IdempotencyKeys } from '../../../control/log/idempotency.ts'
 import { type SubmittedGraph, submit as submitGraph } from '../../../control/operations/submit.ts'
 import { Scheduler } from '../../../control/scheduler/scheduler.ts'
-import { TaskStore } from '../../../control/store/tasks.ts'
+import type { Graph } from '../../../control/task/graph.ts'
+import { TaskStore } from '../../../control/task/tasks.ts'
 import { ServiceError } from '../../../shared/contract/errors.ts'
 import type { SubmitResponse, TaskInput } from '../../../shared/contract/submission.ts'
 import { silentLog } from '../../../shared/logs/log.ts'

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
 import { MAX_FILE_STREAMS, openFile } from '../../../control/operations/task-files.ts'
-import { TaskStore } from '../../../control/store/tasks.ts'
+import { TaskStore } from '../../../control/task/tasks.ts'
 import { acceptGraph } from '../../support/graph.ts'
 
 test('more files than may be read at the same time get 503, until a reader leaves, its file ends or breaks', async () => {

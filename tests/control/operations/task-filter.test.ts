@@ -3,9 +3,9 @@
  * Method: a store of more graphs than are looked at without a pause; it changes at a pause.
  */
 import { describe, expect, test } from 'bun:test'
-import type { Graph } from '../../../control/graph/graph.ts'
 import { graphsOf, type Page, type PageRequest, pageOf } from '../../../control/operations/task-filter.ts'
-import { TaskStore } from '../../../control/store/tasks.ts'
+import type { Graph } from '../../../control/task/graph.ts'
+import { TaskStore } from '../../../control/task/tasks.ts'
 import { runSync, STEPS_PER_YIELD } from '../../../shared/process/steps.ts'
 import { acceptGraph } from '../../support/graph.ts'
 

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
 import { MAX_LOG_FOLLOWERS, openTaskLog } from '../../../control/operations/task-log.ts'
-import { TaskStore } from '../../../control/store/tasks.ts'
+import { TaskStore } from '../../../control/task/tasks.ts'
 import { acceptGraph } from '../../support/graph.ts'
 
 test('more followers than there may be get 503, until one leaves', async () => {

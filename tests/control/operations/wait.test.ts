@@ -2,10 +2,10 @@
  * Goal: waiting for a task of a large graph holds nobody up. Method: the real store; listeners are counted instead of times.
  */
 import { describe, expect, spyOn, test } from 'bun:test'
-import type { Task } from '../../../control/graph/graph.ts'
 import { namedTasks } from '../../../control/operations/named-tasks.ts'
 import { waitForTasks } from '../../../control/operations/wait.ts'
-import { TaskStore } from '../../../control/store/tasks.ts'
+import type { Task } from '../../../control/task/graph.ts'
+import { TaskStore } from '../../../control/task/tasks.ts'
 import { acceptGraph } from '../../support/graph.ts'
 
 const COUNT = 10_000

@@ -10,9 +10,9 @@ import {
   type StopReason,
   throwIfStopped,
 } from '../../../control/executors/executor.ts'
-import type { Task } from '../../../control/graph/graph.ts'
 import type { Purpose } from '../../../control/log/keeper.ts'
 import { Attempt, type AttemptHost, KILL_RETRY_MS } from '../../../control/scheduler/attempt.ts'
+import type { Task } from '../../../control/task/graph.ts'
 import type { TaskInput } from '../../../shared/contract/submission.ts'
 import { silentLog } from '../../../shared/logs/log.ts'
 import { nextTurn } from '../../../shared/process/steps.ts'

@@ -2,7 +2,7 @@
  * Goal: a cancel takes children and all dependents along, whatever else goes on. tests/contract/cancel.test.ts has the rest.
  */
 import { describe, expect, test } from 'bun:test'
-import { FanOut, newChildren, type Task } from '../../../control/graph/graph.ts'
+import { FanOut, newChildren, type Task } from '../../../control/task/graph.ts'
 import { nextTurn, runSync } from '../../../shared/process/steps.ts'
 import { acceptGraph } from '../../support/graph.ts'
 import { after, task, World } from '../../support/scheduler-world.ts'

@@ -1,8 +1,8 @@
 /** Goal: a waiting task is given back when it is due, not before, never lost, and not once it was removed. Method: short waits on the real clock. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { Task } from '../../../control/graph/graph.ts'
 import { DueQueue } from '../../../control/scheduler/due-queue.ts'
+import type { Task } from '../../../control/task/graph.ts'
 import { graphOf } from '../../support/graph.ts'
 import { until } from '../../support/until.ts'
 

@@ -3,8 +3,8 @@
  * Method: the real scheduler and store; the results of children are in files that the test answers for.
  */
 import { expect, test } from 'bun:test'
-import { ResultFile } from '../../../control/graph/result-file.ts'
 import type { KeptResults } from '../../../control/log/keeper.ts'
+import { ResultFile } from '../../../control/rules/result-file.ts'
 import { nextTurn } from '../../../shared/process/steps.ts'
 import { memoryKeeper } from '../../support/memory-keeper.ts'
 import { task, World } from '../../support/scheduler-world.ts'

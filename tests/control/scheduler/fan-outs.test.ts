@@ -1,6 +1,6 @@
 /** Goal: children start once their list is on disk, at most as many as may, and nothing of it is lost or done twice. */
 import { describe, expect, test } from 'bun:test'
-import type { Graph, Task } from '../../../control/graph/graph.ts'
+import type { Graph, Task } from '../../../control/task/graph.ts'
 import { taskIn } from '../../support/graph.ts'
 import { memoryKeeper } from '../../support/memory-keeper.ts'
 import { after, task, World } from '../../support/scheduler-world.ts'

@@ -4,11 +4,11 @@
  */
 
 import { expect, test } from 'bun:test'
-import type { Task } from '../../../control/graph/graph.ts'
-import { ResultFile } from '../../../control/graph/result-file.ts'
+import { ResultFile } from '../../../control/rules/result-file.ts'
 import { GraphRoom } from '../../../control/scheduler/graph-room.ts'
 import { InputResolver } from '../../../control/scheduler/input-resolver.ts'
-import { TaskStore } from '../../../control/store/tasks.ts'
+import type { Task } from '../../../control/task/graph.ts'
+import { TaskStore } from '../../../control/task/tasks.ts'
 import { nextTurn } from '../../../shared/process/steps.ts'
 import { acceptGraph } from '../../support/graph.ts'
 import { memoryKeeper } from '../../support/memory-keeper.ts'

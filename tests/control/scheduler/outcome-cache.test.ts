@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { onBehalfOf } from '../../../control/executors/runtime/request.ts'
-import type { Graph, Task } from '../../../control/graph/graph.ts'
 import { OutcomeCache } from '../../../control/scheduler/outcome-cache.ts'
+import type { Graph, Task } from '../../../control/task/graph.ts'
 import { graphOf } from '../../support/graph.ts'
 
 const TTL_MS = 100

@@ -5,8 +5,8 @@
  */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { Task } from '../../../control/graph/graph.ts'
-import { type LossReason, skipReason } from '../../../control/graph/transitions.ts'
+import { type LossReason, skipReason } from '../../../control/rules/transitions.ts'
+import type { Task } from '../../../control/task/graph.ts'
 import type { TaskInput } from '../../../shared/contract/submission.ts'
 import { nextTurn } from '../../../shared/process/steps.ts'
 import { taskIn } from '../../support/graph.ts'

@@ -1,9 +1,9 @@
 /** Goal: nothing that is ready is lost, doubled or overtaken. Method: random pushes and shifts beside a plain array. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { Task } from '../../../control/graph/graph.ts'
 import { Fifo } from '../../../control/scheduler/fifo.ts'
 import { READY_QUEUE_CAPACITY, ReadyQueue } from '../../../control/scheduler/ready-queue.ts'
+import type { Task } from '../../../control/task/graph.ts'
 import { graphOf } from '../../support/graph.ts'
 
 /** How many to push, then how many to shift; large enough to fill the queue and to go round it. */

@@ -4,9 +4,9 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { SQL } from 'bun'
-import { type PoolState, withAdded, withDrained, withRemoved } from '../../../../control/graph/pool-state.ts'
 import type { SharedRows } from '../../../../control/log/postgres/shared-rows.ts'
 import { SharedPool } from '../../../../control/log/postgres/shared-runtimes.ts'
+import { type PoolState, withAdded, withDrained, withRemoved } from '../../../../control/rules/pool-state.ts'
 import { silentLog } from '../../../../shared/logs/log.ts'
 import { startCuttingLink } from '../../../support/cutting-link.ts'
 import { mustPostgres } from '../../../support/must-postgres.ts'

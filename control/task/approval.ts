@@ -1,0 +1,56 @@
+/** What an approval asks, and what its answer makes of it. Pure. */
+import { APPROVAL_TYPE, type ApprovalResult, MAX_WAITING_MESSAGE_CHARACTERS } from '../../shared/contract/approval.ts'
+import { isObject } from '../../shared/text/json.ts'
+import type { Failure } from '../rules/failure.ts'
+
+/** A task as far as its approval goes. */
+interface Asked {
+  readonly type: string
+  readonly input: unknown
+  readonly rare: { readonly resolved_input?: unknown }
+}
+
+/** Whether a caller decides about the task, and no executor runs it. */
+export const isApproval = ({ type }: Pick<Asked, 'type'>): boolean => type === APPROVAL_TYPE
+
+/** The message of an approval that was asked for; undefined if it has none. */
+export function messageOf({ input, rare }: Pick<Asked, 'input' | 'rare'>): string | undefined {
+  const asked = rare.resolved_input ?? input
+  const message = isObject(asked) ? asked.message : undefined
+  return typeof message === 'string' && message !== '' ? message : undefined
+}
+
+/** The beginning of it. */
+export function shortMessage(asked: Pick<Asked, 'input' | 'rare'>): string | undefined {
+  const message = messageOf(asked)
+  if (message === undefined) return undefined
+  if (message.length <= MAX_WAITING_MESSAGE_CHARACTERS) return message
+  return `${message.slice(0, MAX_WAITING_MESSAGE_CHARACTERS - 1).toWellFormed()}…`
+}
+
+/** The failure of a task that was rejected. */
+export function rejection({ who, why }: Pick<ApprovalResult, 'who' | 'why'>): Failure {
+  const message = `rejected by ${who}${why === undefined || why === '' ? '' : `: ${why}`}`
+  return { code: 'denied', message, retryable: false }
+}
+
+/** The failure of a task that nobody answered within `timeout` milliseconds. */
+export const unanswered = (timeout: number): Failure => ({
+  code: 'timeout',
+  message: `task timed out after ${timeout}ms: nobody approved or rejected it`,
+  retryable: false,
+})
+
+/** When it times out, in milliseconds since 1970; undefined without a timeout. */
+export const expiryOf = (askedAt: number, timeout = 0): number | undefined =>
+  timeout > 0 ? askedAt + timeout : undefined
+
+/** Whether two answers are the same one, sent twice. */
+export const isSameAnswer = (a: Omit<ApprovalResult, 'at'>, b: Omit<ApprovalResult, 'at'>): boolean =>
+  a.approved === b.approved && a.who === b.who && (a.why ?? '') === (b.why ?? '')
+
+/** The answer that an ended task got; undefined if it ended without one. */
+export function answerIn(result: unknown): ApprovalResult | undefined {
+  if (!isObject(result)) return undefined
+  return typeof result.approved === 'boolean' && typeof result.who === 'string' ? (result as ApprovalResult) : undefined
+}

@@ -1,0 +1,111 @@
+/** The changes of tasks in memory. All of them pass through `TaskStore.apply`. */
+
+import type { ReusedFrom } from '../../shared/contract/control.ts'
+import type { ProcessIdentity } from '../../shared/process/processes.ts'
+import type { SkipStanding } from '../rules/conditions.ts'
+import type { Failure } from '../rules/failure.ts'
+import type { ResultFile } from '../rules/result-file.ts'
+import type { AttemptOutput } from './attempt-record.ts'
+import type { FanOut, Graph, Task } from './graph.ts'
+import type { Handle } from './rare-state.ts'
+
+/** How a task ended. `output` goes into the record of its last attempt, if the task keeps such records. */
+export type Ending =
+  | {
+      readonly status: 'success'
+      readonly result: unknown
+      readonly output?: AttemptOutput
+      /** The task was not executed: this one was. */
+      readonly reusedFrom?: ReusedFrom
+    }
+  | {
+      readonly status: 'failed' | 'cancelled'
+      readonly result?: unknown
+      readonly failure: Failure
+      readonly error: string
+      readonly output?: AttemptOutput
+    }
+  | { readonly status: 'skipped'; readonly error: string; readonly standing?: SkipStanding }
+
+/** `at` is in milliseconds since 1970. */
+export type Change =
+  /** All tasks of a claimed graph become visible. They are pending, or have reused outcomes. */
+  | { readonly kind: 'graph-accepted'; readonly graph: Graph }
+  /** The last task of a graph ended, or was deleted. Follows the change of that task. */
+  | { readonly kind: 'graph-ended'; readonly graph: Graph; readonly at: number }
+  /** A start has recovered a graph. This change has no sequence number. */
+  | { readonly kind: 'graph-recovered'; readonly graph: Graph }
+  /** All records of an ended graph were removed, by retention or by a caller. */
+  | { readonly kind: 'graph-retired'; readonly graph: Graph; readonly at: number }
+  /** The condition of a pending task was met. It is not tested again. */
+  | { readonly kind: 'condition-met'; readonly task: Task; readonly at: number }
+  /** An approval waits for the answer of a caller from now on. */
+  | { readonly kind: 'approval-asked'; readonly task: Task; readonly at: number }
+  /**
+   * An attempt begins to execute. An approval that was asked for: it is about to end. `isMissed`: it will never execute,
+   * because it has waited for too long.
+   */
+  | { readonly kind: 'attempt-started'; readonly task: Task; readonly at: number; readonly isMissed?: true }
+  /** The placeholders in the input were replaced by values. `input` is what the record keeps, `file` a large input. */
+  | {
+      readonly kind: 'input-resolved'
+      readonly task: Task
+      readonly at: number
+      readonly input: unknown
+      readonly file?: ResultFile
+    }
+  /**
+   * The list of a task with `for_each` is known: the task runs, by its children. `children` are new tasks; none where an
+   * earlier run of the service has made them.
+   */
+  | {
+      readonly kind: 'fanned-out'
+      readonly task: Task
+      readonly at: number
+      readonly fanOut: FanOut
+      readonly children: readonly Task[]
+    }
+  /** The attempt has started a process. */
+  | { readonly kind: 'process-started'; readonly task: Task; readonly at: number; readonly process: ProcessIdentity }
+  /**
+   * The attempt is handed over to another service. Comes before the request, and after the service has confirmed the
+   * attempt. `handle` is undefined if the service refused it.
+   */
+  | { readonly kind: 'handed-over'; readonly task: Task; readonly at: number; readonly handle: Handle | undefined }
+  /** The attempt failed. The next one follows after a backoff. */
+  | {
+      readonly kind: 'attempt-failed'
+      readonly task: Task
+      readonly at: number
+      readonly failure: Failure
+      readonly output?: AttemptOutput
+    }
+  /** The service stops: the task is pending again. `goesOn` if the attempt continues in another service. */
+  | {
+      readonly kind: 'attempt-interrupted'
+      readonly task: Task
+      readonly at: number
+      /** The error in the record of the attempt. */
+      readonly reason: string
+      readonly goesOn?: boolean
+    }
+  /** The task is being cancelled. It ends when all processes of its attempt have ended. */
+  | { readonly kind: 'cancel-requested'; readonly task: Task; readonly at: number }
+  /** An executor reports progress. */
+  | {
+      readonly kind: 'progress'
+      readonly task: Task
+      readonly at: number
+      readonly message?: string
+      readonly data?: unknown
+    }
+  /** The task reached a terminal state. */
+  | { readonly kind: 'ended'; readonly task: Task; readonly at: number; readonly ending: Ending }
+  /** The record is deleted. A running attempt continues, and its dependents still wait for it. */
+  | { readonly kind: 'deleted'; readonly task: Task; readonly at: number }
+
+/** A change of one task. */
+export type TaskChange = Exclude<Change, { readonly graph: Graph }>
+
+/** A change of one task that is not its deletion. */
+export type AttemptChange = Exclude<TaskChange, { readonly kind: 'deleted' }>

@@ -1,0 +1,486 @@
+/**
+ * A graph and its tasks in memory.
+ *
+ * Dependencies never leave a graph, so the graph is the unit of ownership. `Graph`, `Task` and `FanOut` refer to each
+ * other and share this file. The graph holds the edges, by positions of tasks, while at least one of its tasks is live.
+ * Once a graph is accepted, only `TaskStore.apply` changes its tasks.
+ *
+ * There may be a million tasks. So times are numbers (milliseconds since 1970), absent values are undefined, and fields
+ * that few tasks use are in separate objects (`task-options.ts`, `rare-state.ts`).
+ */
+
+import type { RunStatus } from '../../shared/contract/control.ts'
+import type { RunIf } from '../../shared/contract/run-if.ts'
+import { isTerminal, type TaskStatus } from '../../shared/contract/task-status.ts'
+import { inRanges, isYieldDue, type Steps } from '../../shared/process/steps.ts'
+import type { SecretNames } from '../../shared/request/secrets.ts'
+import { hasRule } from '../rules/conditions.ts'
+import { dependencyCounts, type Edges } from '../rules/edges.ts'
+import { childId, isReferenceToList } from '../rules/fan-out-rule.ts'
+import { type GraphOptions, NO_GRAPH_OPTIONS } from '../rules/graph-options.ts'
+import { normalizeTool, type ToolRef } from '../rules/normalize.ts'
+import type { Places } from '../rules/placeholders.ts'
+import type { ValidGraph, ValidTask } from '../rules/validate.ts'
+import { NO_RARE_STATE, type RareState } from './rare-state.ts'
+import { childOptions, type TaskOptions, taskOptions } from './task-options.ts'
+
+const NO_POSITIONS = new Uint32Array(0)
+const NO_STANDINGS = new Uint8Array(0)
+/** The edges of a graph that has ended: nobody asks for them. */
+export const RELEASED_EDGES: Edges = {
+  dependenciesStart: new Uint32Array(1),
+  dependencies: NO_POSITIONS,
+  dependentsStart: NO_POSITIONS,
+  dependents: NO_POSITIONS,
+}
+
+export interface GraphIdentity {
+  readonly id: string
+  readonly ordinal: number
+  readonly traceId: string
+  readonly traceState?: string | undefined
+  readonly createdAt: number
+  readonly options?: GraphOptions
+}
+
+export interface TypeCount {
+  readonly type: string
+  count: number
+}
+
+export class Graph {
+  readonly id: string
+  /** Number of the graph in the order in which its data directory accepted them. */
+  readonly ordinal: number
+  readonly traceId: string
+  /** The `tracestate` of the request with a `traceparent`, which its tasks hand on. Undefined for most graphs. */
+  readonly traceState: string | undefined
+  /** Milliseconds since 1970. Set again when the graph is written to disk: lists are in the order of these times. */
+  createdAt: number
+  /** The submitted fields beside the tasks. */
+  readonly options: GraphOptions
+  /** The tasks that were submitted, then the children of tasks with `for_each`. */
+  readonly tasks: Task[] = []
+  /** The fan-outs of its tasks, in the order of their children. Undefined for most graphs. */
+  fanOuts: FanOut[] | undefined = undefined
+  /** Number of tasks of each type. There are few types; a map would cost more than the rest of a small graph. */
+  readonly typeCounts: TypeCount[] = []
+  #edges: Edges
+  /**
+   * For each task the number of dependencies that have not succeeded yet; in a graph with rules, that have not ended
+   * yet. The scheduler decrements them.
+   */
+  missing: Uint32Array
+  /** For each task of a graph with rules, the standings of dependencies that have ended (`STANDING_BITS`). */
+  standings: Uint8Array = NO_STANDINGS
+  /** Whether a task has a rule (`run_if`, `when`, `continue_on_error`). Other graphs need no `standings`. */
+  hasRules = false
+  /** Number of tasks that have not ended. */
+  live = 0
+  /** End of the last task, in milliseconds since 1970; undefined while a task is live. */
+  endedAt: number | undefined = undefined
+  /** Whether retention or a caller removed the graph. Callers no longer see it. */
+  isRetired = false
+  /** Number of tasks that are not deleted. */
+  visible = 0
+  /** Bytes of the results and resolved inputs of its tasks (`stored-bytes.ts`). */
+  storedBytes = 0
+  /** Sequence number of the change that accepted the graph; 0 for a recovered graph. */
+  acceptedSeq = 0
+  /** Whether callers see the graph. False while the graph is being submitted. */
+  isAccepted = false
+  /** The pack on disk that has the graph, 0 if there is none, and the bytes that it takes there (`log/packs.ts`). */
+  pack = 0
+  packBytes = 0
+
+  constructor(
+    { id, ordinal, traceId, traceState, createdAt, options = NO_GRAPH_OPTIONS }: GraphIdentity,
+    edges: Edges,
+  ) {
+    this.id = id
+    this.ordinal = ordinal
+    this.traceId = traceId
+    this.traceState = traceState
+    this.createdAt = createdAt
+    this.options = options
+    this.#edges = edges
+    this.missing = dependencyCounts(edges)
+  }
+
+  /** Whether ids of tasks belong to the graph: callers find the tasks only within the graph. */
+  get isScoped(): boolean {
+    return this.options.scope === 'graph'
+  }
+
+  /** Appends tasks to a new graph: `inputs` from `from` to `to`. */
+  add(inputs: readonly ValidTask[], from: number, to: number): void {
+    for (let i = from; i < to; i++) {
+      const task = new Task(this, i, inputs[i]!)
+      this.tasks.push(task)
+      this.#count(task)
+    }
+    this.live += to - from
+  }
+
+  /** Number of the tasks that were submitted. */
+  get submittedCount(): number {
+    return this.fanOuts?.[0]?.first ?? this.tasks.length
+  }
+
+  /** The tasks that were submitted. Without children the list itself, not a copy. */
+  get submitted(): readonly Task[] {
+    return this.fanOuts === undefined ? this.tasks : this.tasks.slice(0, this.submittedCount)
+  }
+
+  /** Appends the children of a task. */
+  addChildren(fanOut: FanOut, children: readonly Task[]): void {
+    this.fanOuts ??= []
+    this.fanOuts.push(fanOut)
+    fanOut.first = this.tasks.length
+    for (const child of children) child.position = this.tasks.push(child) - 1
+  }
+
+  /** Appends the next task of a graph that was accepted before. */
+  addRecovered(task: Task): void {
+    this.tasks.push(task)
+    if (hasRule(task.options) || task.rare.skip_standing !== undefined) this.#ensureStandings()
+  }
+
+  #ensureStandings(): void {
+    if (this.hasRules) return
+    this.hasRules = true
+    this.standings = new Uint8Array(this.missing.length)
+  }
+
+  #count(task: Task): void {
+    if (hasRule(task.options)) this.#ensureStandings()
+    for (const known of this.typeCounts) {
+      if (known.type !== task.type) continue
+      known.count++
+      return
+    }
+    this.typeCounts.push({ type: task.type, count: 1 })
+  }
+
+  /**
+   * Submitted tasks without unfinished dependencies. In a graph without edges and children the list itself, not a copy.
+   */
+  roots(): readonly Task[] {
+    if (this.#edges.dependencies.length === 0) return this.submitted
+    return this.tasks.filter(({ position }) => this.missing[position] === 0)
+  }
+
+  /** Number of dependents of `task`. A dependent that names `task` twice counts twice. 0 once the graph has ended. */
+  dependentCount({ position }: Task): number {
+    const { dependentsStart } = this.#edges
+    return Math.max(0, (dependentsStart[position + 1] ?? 0) - (dependentsStart[position] ?? 0)) // a child has no edges
+  }
+
+  /** The `i`-th dependent of `task`. Most tasks have too few dependents to be worth a list. */
+  dependent({ position }: Task, i: number): Task {
+    const { dependents, dependentsStart } = this.#edges
+    return this.tasks[dependents[dependentsStart[position]! + i]!]!
+  }
+
+  /** Number of dependencies of `task`, repeated ones counted. 0 once the graph has ended. */
+  dependencyCount({ position }: Task): number {
+    const { dependenciesStart } = this.#edges
+    return Math.max(0, (dependenciesStart[position + 1] ?? 0) - (dependenciesStart[position] ?? 0))
+  }
+
+  /** The `i`-th dependency of `task`. */
+  dependency({ position }: Task, i: number): Task {
+    const { dependencies, dependenciesStart } = this.#edges
+    return this.tasks[dependencies[dependenciesStart[position]! + i]!]!
+  }
+
+  /** Dependencies of `task`. Empty once the graph has ended. */
+  dependenciesOf(task: Task): Task[] {
+    return Array.from({ length: this.dependencyCount(task) }, (_, i) => this.dependency(task, i))
+  }
+
+  /** The edges; undefined once the graph has ended. */
+  get edges(): Edges | undefined {
+    return this.#edges === RELEASED_EDGES ? undefined : this.#edges
+  }
+
+  /** Frees the edges, which only a live graph needs. */
+  releaseEdges(): void {
+    this.#edges = RELEASED_EDGES
+    this.missing = NO_POSITIONS
+    this.standings = NO_STANDINGS
+  }
+}
+
+/** Builds a graph and its tasks from a valid submission. */
+export function* createGraph({ tasks, edges }: ValidGraph, identity: GraphIdentity): Steps<Graph> {
+  const graph = new Graph(identity, edges)
+  yield* inRanges(tasks.length, (from, to) => graph.add(tasks, from, to))
+  return graph
+}
+
+/** New tasks for the children of a task. They share its definition. `Graph.addChildren` gives them their positions. */
+export function* newChildren(fanOut: FanOut): Steps<Task[]> {
+  const { parent, count } = fanOut
+  const { graph, id, type, toolName, params, rare } = parent
+  const options = childOptions(parent.options)
+  const input = parent.input === params ? undefined : parent.input
+  const children: Task[] = []
+  for (let i = 0; i < count; i++) {
+    const definition = { id: childId(id, i), type, tool_name: toolName ?? null, params, input }
+    const child = new Task(graph, i, definition, options, fanOut)
+    child.setRare('hasPlaceholders', rare.hasPlaceholders)
+    children.push(child)
+    if (isYieldDue(i)) yield
+  }
+  return children
+}
+
+/** A task: its definition, its place in the graph, and its state. Times are milliseconds since 1970. */
+export class Task {
+  readonly graph: Graph
+  /** Index in the list of its graph. Set once, but for a child that no graph has yet. */
+  position: number
+  readonly id: string
+  readonly #tool: ToolRef
+  readonly params: unknown
+  /** The input of the executor: `input` if given, else `params`. */
+  readonly input: unknown
+  readonly dependsOn: readonly string[] | undefined
+  readonly options: TaskOptions
+  /** Its children, or those that it is one of. Undefined for most tasks. */
+  #fanOut: FanOut | undefined
+
+  status: TaskStatus = 'pending'
+  /** The number of the last attempt; 0 before the first. */
+  attempt = 0
+  /**
+   * Why callers no longer find the task under its id. A deleted task stays in memory while other tasks of its graph
+   * need its outcome. A replaced task has ended, and another graph has taken its id.
+   */
+  removal: 'replaced' | 'deleted' | undefined = undefined
+
+  /** Undefined until the first change after the graph was accepted. */
+  updatedAt: number | undefined = undefined
+  startedAt: number | undefined = undefined
+  attemptStartedAt: number | undefined = undefined
+  finishedAt: number | undefined = undefined
+  result: unknown = undefined
+  /** Sequence number of the last change of the task; 0 before the first one after acceptance. */
+  seq = 0
+  /**
+   * Whether the newest state is not in the journal yet. Only for `UnwrittenChanges`: a set of tasks would cost more.
+   */
+  isUnwritten = false
+  /** Few tasks have any of these fields. `setRare` changes them. */
+  rare: Readonly<RareState> = NO_RARE_STATE
+
+  /** `options` and `childOf` of a child; the options of any other task are among the fields of `input`. */
+  constructor(
+    graph: Graph,
+    position: number,
+    input: ValidTask,
+    options: TaskOptions = taskOptions(input),
+    childOf?: FanOut,
+  ) {
+    this.graph = graph
+    this.position = position
+    this.id = input.id
+    this.#tool = normalizeTool(input.type, input.tool_name ?? undefined)
+    this.params = input.params ?? undefined
+    this.input = input.input ?? this.params
+    this.dependsOn = input.depends_on ?? undefined
+    this.options = options
+    this.#fanOut = childOf
+  }
+
+  setRare<N extends keyof RareState>(name: N, value: RareState[N]): void {
+    if (value === this.rare[name]) return
+    if (this.rare === NO_RARE_STATE) this.rare = {}
+    const rare: RareState = this.rare
+    rare[name] = value
+  }
+
+  /** The name of the task in answers to callers: its id, or `graph_id/task_id` if only its graph knows the id. */
+  get address(): string {
+    return this.graph.isScoped || this.isReplaced || this.childOf !== undefined
+      ? `${this.graph.id}/${this.id}`
+      : this.id
+  }
+
+  get type(): string {
+    return this.#tool.type
+  }
+
+  get toolName(): string | undefined {
+    return this.#tool.toolName
+  }
+
+  /** Its children, once its list is known. */
+  get fanOut(): FanOut | undefined {
+    return this.#fanOut?.parent === this ? this.#fanOut : undefined
+  }
+
+  set fanOut(fanOut: FanOut | undefined) {
+    this.#fanOut = fanOut
+  }
+
+  /** What the task is a child of; undefined for a task that was submitted. */
+  get childOf(): FanOut | undefined {
+    return this.#fanOut?.parent === this ? undefined : this.#fanOut
+  }
+
+  /** Milliseconds per attempt, as submitted. Undefined, 0 and negative values mean no timeout. */
+  get timeout(): number | undefined {
+    return this.options.timeout
+  }
+
+  get annotations(): Readonly<Record<string, string>> | undefined {
+    return this.options.annotations
+  }
+
+  /** Names of the secrets that it gets; never values. */
+  get secrets(): SecretNames | undefined {
+    return this.options.secrets
+  }
+
+  get runIf(): RunIf {
+    return this.options.run_if ?? 'success'
+  }
+
+  /** Whether a failure counts as a success for dependents and for the graph. */
+  get continuesOnError(): boolean {
+    return this.options.continue_on_error === true
+  }
+
+  get createdAt(): number {
+    return this.rare.createdAt ?? this.graph.createdAt
+  }
+
+  /** Whether the record was deleted. */
+  get isDeleted(): boolean {
+    return this.removal === 'deleted'
+  }
+
+  /** Whether another task has taken the id. Callers find this task only within its graph. */
+  get isReplaced(): boolean {
+    return this.removal === 'replaced'
+  }
+
+  /**
+   * Whether an attempt from an earlier run of control continues in another service. The task follows that attempt
+   * instead of starting another.
+   */
+  get goesOnElsewhere(): boolean {
+    return this.status === 'pending' && this.rare.handle !== undefined
+  }
+
+  /** Whether the record was deleted before the task ran. */
+  get neverRuns(): boolean {
+    return this.status === 'pending' && this.isDeleted && this.rare.handle === undefined
+  }
+
+  get isTerminal(): boolean {
+    return isTerminal(this.status)
+  }
+
+  /** Attempts that count against `retry`. */
+  get usedAttempts(): number {
+    return this.attempt - (this.rare.interrupted_attempts ?? 0)
+  }
+
+  /** Undefined until the first attempt, which may end before it starts. A skipped task has none. */
+  get runStatus(): RunStatus | undefined {
+    if (this.startedAt === undefined && this.attempt === 0) return undefined
+    switch (this.status) {
+      case 'pending':
+        return 'accepted'
+      case 'running':
+        return this.rare.isBackingOff ? 'accepted' : 'running'
+      case 'cancelling':
+        return 'running'
+      case 'skipped':
+        return undefined
+      default:
+        return this.status
+    }
+  }
+}
+
+/**
+ * The children of a task with `for_each`, which stand in their graph behind all tasks that were submitted.
+ *
+ * Children have no dependencies and no dependents, so the edges of the graph know nothing of them. All children of a task
+ * share its definition. Graphs without fan-out have none of this.
+ */
+export class FanOut {
+  readonly parent: Task
+  /** Position of the first child, once the graph has the children. The others follow it. */
+  first = 0
+  readonly count: number
+  /** The elements, until the parent has ended. */
+  #items: readonly unknown[] | undefined
+  /** The placeholders of the input, found at their first use. All children have the same input. */
+  places: Places | undefined = undefined
+
+  /** Children before this index were queued, or have ended. */
+  next = 0
+  /** Queued children that have not ended. */
+  readonly active = new Set<Task>()
+  /** Children that have not ended. */
+  open: number
+  /** Why children that have not started are cancelled: with the parent (empty), or for this reason. */
+  stop: string | undefined = undefined
+  /** Children before this index were cancelled because of `stop`, or were not to be. */
+  stopped = 0
+  /** The record of the parent was deleted: children before this index were deleted with it. */
+  deleted = 0
+  /** The outcome of the parent is being determined. */
+  isEnding = false
+  /** The scheduler has it on its list of work. */
+  isQueued = false
+
+  constructor(parent: Task, items: readonly unknown[] | undefined, count: number) {
+    this.parent = parent
+    this.#items = items
+    this.count = count
+    this.open = count
+  }
+
+  /** How many children may be queued at a time. */
+  get maxParallel(): number {
+    return this.parent.options.max_parallel ?? Number.POSITIVE_INFINITY
+  }
+
+  /** Whether `child`, which has not ended, is not to start: it is cancelled because of `stop`, or deleted with the parent. */
+  stops(child: Task): boolean {
+    if (this.stop === undefined && !this.parent.isDeleted) return false
+    if (this.parent.status === 'cancelling') return true
+    // A child whose first attempts were missed (`queue_timeout`) is running, but has not started.
+    return child.startedAt === undefined && (child.status === 'pending' || child.rare.isBackingOff === true)
+  }
+
+  child(index: number): Task {
+    return this.parent.graph.tasks[this.first + index]!
+  }
+
+  indexOf({ position }: Task): number {
+    return position - this.first
+  }
+
+  /** The element for which `child` runs. Undefined once the parent has ended. */
+  itemOf(child: Task): { readonly value: unknown } | undefined {
+    return this.#items === undefined ? undefined : { value: this.#items[this.indexOf(child)] }
+  }
+
+  /** The elements for a restart. Undefined where the definition of the parent has them, or no restart needs them. */
+  get itemsToKeep(): readonly unknown[] | undefined {
+    return isReferenceToList(this.parent.options.for_each) ? this.#items : undefined
+  }
+
+  /** Frees what only children that have not ended need. */
+  release(): void {
+    this.#items = undefined
+    this.places = undefined
+  }
+}

@@ -1,0 +1,76 @@
+/** Explains why a graph failed: the first failed task, the tasks skipped because of it, commands for more. Pure. */
+import { inRanges, isYieldDue, type Steps } from '../../shared/process/steps.ts'
+import type { Edges } from '../rules/edges.ts'
+import { attemptOutput } from './attempt-record.ts'
+import type { Task } from './graph.ts'
+
+/**
+ * The task that failed first, without `continue_on_error`; undefined if none did. Of several in the same millisecond,
+ * the one that changed first.
+ */
+export function* firstFailure(tasks: readonly Task[]): Steps<Task | undefined> {
+  let first: Task | undefined
+  yield* inRanges(tasks.length, (from, to) => {
+    for (let i = from; i < to; i++) {
+      const task = tasks[i]!
+      if (task.status !== 'failed' || task.isDeleted) continue
+      if (task.continuesOnError || task.childOf?.parent.continuesOnError) continue
+      if (first === undefined || isBefore(task, first)) first = task
+    }
+  })
+  return first
+}
+
+const isBefore = (a: Task, b: Task): boolean => {
+  const [endOfA, endOfB] = [a.finishedAt ?? 0, b.finishedAt ?? 0]
+  return endOfA < endOfB || (endOfA === endOfB && a.seq < b.seq)
+}
+
+/**
+ * Number of tasks downstream that were skipped because of `lost`. A skip that the rules of the task allow does not
+ * count.
+ */
+export function* skippedBy(
+  lost: number,
+  tasks: readonly Task[],
+  { dependentsStart, dependents }: Pick<Edges, 'dependentsStart' | 'dependents'>,
+): Steps<number> {
+  const isFound = new Uint8Array(tasks.length)
+  const open = [lost]
+  let count = 0
+  let steps = 0
+  for (let task = open.pop(); task !== undefined; task = open.pop()) {
+    for (let d = dependentsStart[task]!; d < dependentsStart[task + 1]!; d++) {
+      const dependent = dependents[d]!
+      const { status, rare } = tasks[dependent]!
+      if (isFound[dependent] === 0 && status === 'skipped' && rare.skip_standing !== 'neutral') {
+        isFound[dependent] = 1
+        if (!tasks[dependent]!.isDeleted) count++
+        open.push(dependent)
+      }
+      if (isYieldDue(steps++)) yield
+    }
+  }
+  return count
+}
+
+/** The last lines of the last attempt. `result` is the result of the task; undefined if it has none, or it is lost. */
+export const failureTail = ({ rare: { attempts } }: Task, result: unknown): string | undefined =>
+  attempts?.at(-1)?.tail ?? attemptOutput(result).tail
+
+/** Text that a shell does not interpret. */
+const PLAIN_WORD = /^[\w.:@%+=,/-]+$/
+
+/** Control characters, which a terminal would interpret or a command line cannot contain. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what this is about
+const CONTROL_CHARACTER = /[\u0000-\u001f\u007f-\u009f]/
+
+/** Commands of the client that show more about a failed task. Ids come from callers, so they are quoted. */
+export function commandsAfterFailure({ id, graph }: Task): string[] {
+  const graphCommand = `taskmill graph ${graph.id}`
+  if (CONTROL_CHARACTER.test(id)) return [graphCommand]
+  const name = shellWord(`${graph.id}/${id}`)
+  return [`taskmill logs ${name}`, `taskmill get ${name}`, graphCommand]
+}
+
+const shellWord = (text: string): string => (PLAIN_WORD.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`)

@@ -1,0 +1,86 @@
+/** Why a task waits. Pure. */
+import { MAX_WAITING_TASKS, type Waiting } from '../../shared/contract/waiting.ts'
+import { isoTime, MAX_TIME_MS } from '../../shared/text/iso-time.ts'
+import { standingOf } from '../rules/conditions.ts'
+import { nextBackoffMs } from '../rules/retry-rule.ts'
+import { expiryOf, shortMessage } from './approval.ts'
+import type { Task } from './graph.ts'
+
+/** The state of the scheduler, for tasks that wait only for a slot. */
+export interface SlotUse {
+  readonly taken: number
+  readonly count: number
+  /** Why no task starts at all, as after a defect or while the disk is full; undefined otherwise. */
+  readonly hold: string | undefined
+}
+
+/**
+ * Why `task` waits. Undefined if it has ended or its attempt executes. If another service carries out the attempt, that
+ * service knows more.
+ */
+export function waitingOf(task: Task, slots: SlotUse, now: number): Waiting | undefined {
+  if (task.status === 'pending') return onDependencies(task) ?? onAnswer(task) ?? onSiblings(task) ?? onSlot(slots)
+  if (task.status !== 'running' || !task.rare.isBackingOff) return undefined
+  const until = endOfBackoff(task, now)
+  if (until === undefined) return onSlot(slots)
+  const { attempt, usedAttempts } = task
+  const { retry } = task.options
+  const last = attempt + retry + 1 - usedAttempts
+  return { reason: 'backoff', until: isoTime(until), detail: `attempt ${attempt + 1} of ${last} follows` }
+}
+
+/** The dependencies that `task` waits for; undefined if it waits for none. */
+export function onDependencies(task: Task): Waiting | undefined {
+  const { graph } = task
+  const missing = graph.missing[task.position] ?? 0
+  if (missing === 0) return undefined
+  const tasks: string[] = []
+  const count = graph.dependencyCount(task)
+  for (let i = 0; i < count && tasks.length < MAX_WAITING_TASKS; i++) {
+    const dependency = graph.dependency(task, i)
+    if (isAwaited(task, dependency) && !tasks.includes(dependency.id)) tasks.push(dependency.id)
+  }
+  const isAll = tasks.length < MAX_WAITING_TASKS || missing <= MAX_WAITING_TASKS
+  const verb = task.runIf === 'success' ? 'succeed' : 'end'
+  return { reason: 'dependencies', tasks, ...(!isAll && { detail: `${missing} tasks have to ${verb} first` }) }
+}
+
+/** Whether the task still waits for `dependency`. True for a failed one until the task is skipped because of it. */
+function isAwaited({ runIf }: Task, dependency: Task): boolean {
+  const standing = standingOf(dependency)
+  return standing === undefined || (runIf === 'success' && standing !== 'good' && standing !== 'neutral')
+}
+
+/** The answer that an approval waits for; undefined for a task that was not asked for. */
+export function onAnswer(task: Task): Waiting | undefined {
+  const { timeout } = task.options
+  const askedAt = task.rare.asked_at
+  if (askedAt === undefined) return undefined
+  const until = expiryOf(askedAt, timeout)
+  const detail = shortMessage(task)
+  return {
+    reason: 'approval',
+    ...(until !== undefined && until <= MAX_TIME_MS && { until: isoTime(until) }),
+    ...(detail !== undefined && { detail }),
+  }
+}
+
+/** A child that is not queued yet because of `max_parallel`. */
+function onSiblings(task: Task): Waiting | undefined {
+  const { childOf } = task
+  if (childOf === undefined || childOf.indexOf(task) < childOf.next) return undefined
+  const { parent, active, maxParallel } = childOf
+  if (active.size < maxParallel) return undefined
+  return { reason: 'concurrency', detail: `${active.size} children of ${parent.id} run (max_parallel)` }
+}
+
+function onSlot({ taken, count, hold }: SlotUse): Waiting {
+  const detail = hold ?? `${taken} of ${count} slots are taken (--max-concurrency)`
+  return { reason: 'concurrency', detail }
+}
+
+/** The end of the last attempt plus the backoff, in milliseconds since 1970. Undefined once that is over. */
+export function endOfBackoff(task: Task, now: number): number | undefined {
+  const until = Date.parse(task.rare.attempts?.at(-1)?.finished_at ?? '') + nextBackoffMs(task)
+  return until > now ? until : undefined
+}
