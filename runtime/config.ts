@@ -289,7 +289,7 @@ export const serveSettings = {
     value: 'uid',
     min: 1,
     max: MAX_UID,
-    help: '--sandbox-uids with a single id: sandboxes run one at a time.',
+    help: 'As --sandbox-uids with a single id: sandboxes run one at a time.',
   }),
   sandboxPidsMax: integer({
     variable: 'SERVICE_RUNTIME_SANDBOX_PIDS_MAX',

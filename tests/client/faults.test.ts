@@ -1,11 +1,13 @@
 /** Goal: a call is tried again where that is safe, and fails with an error that says why. Method: faulty servers. */
-import { describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import { createServer } from 'node:net'
+import { join } from 'node:path'
 import { Taskmill } from '../../client/client.ts'
 import { retryAfterMs, type TaskmillError } from '../../client/errors.ts'
 import { freePort } from '../support/free-port.ts'
 import { lossyProxy } from '../support/lossy-proxy.ts'
 import { startMill } from '../support/mill.ts'
+import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 
 const GRAPH = { scope: 'graph', tasks: [{ id: 'a', type: 'noop' }] } as const
@@ -222,6 +224,9 @@ async function silentServer() {
   }
 }
 
+const saved = tempDir()
+afterAll(() => saved[Symbol.dispose]())
+
 const CALLS: Readonly<Record<string, (client: Taskmill, signal: AbortSignal) => Promise<unknown>>> = {
   submit: (client, signal) => client.submit(GRAPH, { signal }),
   dryRun: (client, signal) => client.dryRun(GRAPH, { signal }),
@@ -238,6 +243,9 @@ const CALLS: Readonly<Record<string, (client: Taskmill, signal: AbortSignal) => 
   taskEvents: (client, signal) => client.taskEvents('a', { signal }).next(),
   log: (client, signal) => client.log('a', { signal }),
   followLog: (client, signal) => client.followLog('a', { signal }).next(),
+  files: (client, signal) => client.files('a', { signal }),
+  file: (client, signal) => client.file('a', 'f', { signal }).next(),
+  saveFile: (client, signal) => client.saveFile('a', 'f', join(saved.path, 'f'), { signal }),
   cancelTask: (client, signal) => client.cancelTask('a', { signal }),
   cancelGraph: (client, signal) => client.cancelGraph('g', { signal }),
   deleteTask: (client, signal) => client.deleteTask('a', { signal }),
