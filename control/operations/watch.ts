@@ -71,12 +71,13 @@ export class Watch {
   }
 
   async #begin(): Promise<void> {
-    const { events } = this.#parts
+    const { events, store } = this.#parts
     const { after } = this.#request
+    const opened = store.seq
     await events.settle().catch(() => {}) // if the disk fails, the stream begins with an earlier event
     if (this.#hasEnded) return
     if (typeof after === 'object') await this.#continueAt(after).catch((error) => this.#resetIfGone(error))
-    else await this.#continueAfter(after)
+    else await this.#continueAfter(after, opened)
     await this.#replay()
     if (this.#request.subject.removed !== undefined) this.end()
     if (this.#hasEnded) return
@@ -87,9 +88,10 @@ export class Watch {
     this.end() // the last wanted event has been sent
   }
 
-  async #continueAfter(after: number | undefined): Promise<void> {
+  /** `opened`: the number of the last change before the stream was opened, after which a new stream begins. */
+  async #continueAfter(after: number | undefined, opened: number): Promise<void> {
     this.#previous = after
-    this.#cursor = after ?? this.#parts.events.delivered
+    this.#cursor = after ?? Math.min(opened, this.#parts.events.delivered)
     if (after === undefined && this.#request.part === undefined) this.#sink.begin(this.#cursor)
     else if (after === 0) this.#cursor = this.#parts.history.oldest
     else if (after !== undefined && !this.#isKnown(after)) await this.#resetUnknown(after)

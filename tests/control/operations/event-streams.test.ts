@@ -1,11 +1,14 @@
 /**
- * Goal: a past that cannot be read ends a stream of events, and nothing else.
- * Method: the real store and keeper, with a history that fails as a closed database does.
+ * Goal: a past that cannot be read ends a stream of events, and nothing else; a stream has all that happens after its opening.
+ * Method: the real store and keeper, with a history that fails as a closed database does, and a disk that takes its time.
  */
 import { expect, test } from 'bun:test'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
 import { EventStreams } from '../../../control/operations/event-streams.ts'
 import { WaitingEvents } from '../../../control/operations/waiting-events.ts'
+import type { TaskStore } from '../../../control/task/tasks.ts'
+import type { ServiceEvent } from '../../../shared/contract/events.ts'
+import { silentLog } from '../../../shared/logs/log.ts'
 import { openEmbedded } from '../../support/embedded-keeper.ts'
 import { acceptGraph } from '../../support/graph.ts'
 import { memoryLog } from '../../support/memory-log.ts'
@@ -13,15 +16,23 @@ import { tempDir } from '../../support/temp.ts'
 
 const FAULT = 'the connections are closed'
 
+/** What streams need besides the keeper and the log. */
+const partsOf = (store: TaskStore) => ({
+  ...{ store, maxStreams: 1, stopping: new AbortController().signal },
+  waiting: new WaitingEvents({
+    ...{ store, executors: new ExecutorRegistry(), keeper: {} },
+    scheduler: { executing: [], slotUse: { taken: 0, count: 1, hold: undefined } },
+  }),
+})
+
 test('a stream whose past cannot be read ends', async () => {
   using dir = tempDir()
   const { store, keeper } = await openEmbedded(dir.path)
   acceptGraph(store, [{ id: 'a', type: 'noop' }])
   const { events, history, numbers } = keeper
-  const scheduler = { executing: [], slotUse: { taken: 0, count: 1, hold: undefined } }
   const { log, lines } = memoryLog()
   const streams = new EventStreams({
-    ...{ store, events, numbers, log, maxStreams: 1, stopping: new AbortController().signal },
+    ...{ ...partsOf(store), events, numbers, log },
     history: {
       ...{ last: history.last, oldest: history.oldest },
       // biome-ignore lint/correctness/useYield: it fails before
@@ -29,7 +40,6 @@ test('a stream whose past cannot be read ends', async () => {
         throw new Error(FAULT)
       },
     },
-    waiting: new WaitingEvents({ store, scheduler, executors: new ExecutorRegistry(), keeper: {} }),
   })
   const { promise: ended, resolve: end } = Promise.withResolvers<void>()
   const sink = { begin: () => {}, send: () => {}, isFull: false, drained: async () => true, end }
@@ -39,5 +49,32 @@ test('a stream whose past cannot be read ends', async () => {
   expect(lines()).toMatchObject([
     { level: 'error', msg: 'an event stream broke', cause: expect.stringContaining(FAULT) },
   ])
+  await keeper.stop()
+})
+
+test('a stream of a graph that is removed while the stream begins tells that, and ends', async () => {
+  using dir = tempDir()
+  const { store, keeper } = await openEmbedded(dir.path)
+  const graph = acceptGraph(store, [{ id: 'a', type: 'noop' }])
+  const [task] = graph.tasks
+  store.apply({ kind: 'ended', task: task!, at: Date.now(), ending: { status: 'skipped', error: 'not needed' } })
+  store.apply({ kind: 'graph-ended', graph, at: Date.now() })
+  const { events, history, numbers } = keeper
+  const settle = events.settle.bind(events)
+  events.settle = () => {
+    if (store.graph(graph.id) !== undefined) {
+      keeper.deleteGraph(graph)
+      store.apply({ kind: 'graph-retired', graph, at: Date.now() })
+    }
+    return settle()
+  }
+  const streams = new EventStreams({ ...partsOf(store), events, history, numbers, log: silentLog() })
+  const { promise: ended, resolve: end } = Promise.withResolvers<void>()
+  const sent: ServiceEvent[] = []
+  const send = (some: readonly ServiceEvent[]) => void sent.push(...some)
+  const sink = { begin: () => {}, send, isFull: false, drained: async () => true, end }
+  streams.open({ subject: { graph }, after: undefined, untilEnded: false }, sink)
+  await ended
+  expect(sent.map(({ event }) => event)).toEqual(['graph_removed'])
   await keeper.stop()
 })
