@@ -204,7 +204,8 @@ async function unpacked(
     let [bytes, count] = [0, 0]
     for await (const entry of tarEntries(chunks())) {
       const path = pathOf(beside, entry.names)
-      if (entry.type === 'directory') await files.mkdir(path, { mode: entry.mode })
+      // The owner has to write into it now, and to remove it one day.
+      if (entry.type === 'directory') await files.mkdir(path, { mode: entry.mode | 0o700 })
       else {
         await writeNew(files, path, entry)
         bytes += entry.bytes

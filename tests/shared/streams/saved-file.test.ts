@@ -3,7 +3,7 @@
  * Method: a source in memory that cuts, changes and lies.
  */
 import { expect, test } from 'bun:test'
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { tarForm } from '../../../runtime/files/tar.ts'
 import type { TreeStep } from '../../../runtime/files/tree-walk.ts'
@@ -139,10 +139,13 @@ test('a symlink in the place of the part is not followed', async () => {
 })
 
 /** A tar of `steps`, files of which have the content `x`. */
-function tarOf(steps: readonly (readonly [kind: TreeStep['kind'], name?: string])[], type?: string): Uint8Array {
+function tarOf(
+  steps: readonly (readonly [kind: TreeStep['kind'], name?: string, mode?: number])[],
+  type?: string,
+): Uint8Array {
   const form = tarForm()
-  const parts = steps.flatMap(([kind, name = '']) => {
-    const step = { kind, name: Buffer.from(name), mode: 0o755, fd: -1, size: 1 } as TreeStep
+  const parts = steps.flatMap(([kind, name = '', mode = 0o755]) => {
+    const step = { kind, name: Buffer.from(name), mode, fd: -1, size: 1 } as TreeStep
     return kind === 'file' ? [form.headOf(step), Buffer.from('x'), form.tailOf(1)] : [form.headOf(step)]
   })
   const bytes = Buffer.concat([...parts, form.end])
@@ -165,6 +168,13 @@ test('a directory is unpacked under its new name, and into a directory under its
   for (const name of ['x', 'f']) expect(readFileSync(join(temp.path, name, 'e', long), 'utf8')).toBe('x')
   expect(await failure(save(ofTar(tar), temp.path))).toContain('there is something at')
   expect(listOf(temp)).toEqual(['f', 'x'])
+})
+
+test('what is in a directory without the right to write is saved, too', async () => {
+  using temp = tempDir()
+  const tar = tarOf([['enter', 'd', 0o555], ['file', 'a'], ['leave']])
+  expect(await save(ofTar(tar), temp.path)).toMatchObject({ files: 1 })
+  expect(statSync(join(temp.path, 'f')).mode & 0o777).toBe(0o755) // root could have written there anyway
 })
 
 test.each([
