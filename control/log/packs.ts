@@ -11,7 +11,7 @@
  *
  * A crash leaves the old files or the new one: a pack is synced and renamed, and files within its range no longer count.
  *
- * Each pack has all notes, of which those of the newest pack count.
+ * Each pack has all notes, and only the notes of the newest pack count.
  *
  * The first frame of a pack (`p`) has the highest numbers of changes and graphs before the segments that follow. The last one
  * (`e`) ends each whole pack: a start refuses a pack without it.

@@ -9,7 +9,7 @@ import { isOrphan, type Orphan } from './kept-orphans.ts'
 import type { Notes } from './notes.ts'
 import { refuseFile } from './unreadable-file.ts'
 
-/** JSON lines, of which a kill may have torn one: callbacks that wait for delivery, and ids of those that are over. */
+/** Callbacks that wait for delivery, and ids of callbacks that are over, as JSON lines. A kill may have torn a line. */
 const CALLBACKS_FILE = 'callbacks.jsonl'
 
 /** JSON lines: the keys as of the last snapshot, oldest first. */

@@ -88,7 +88,7 @@ export async function openFile(
   }
 }
 
-/** Returns what gives the place back, once. So does the end of `signal`: nobody cancels a stream that is not sent. */
+/** Returns a function that gives the place back. `signal` gives it back, too: nobody cancels a stream that is not sent. */
 function takePlace(signal: AbortSignal): () => void {
   openFiles++
   let isTaken = true
