@@ -18,7 +18,6 @@ import {
 import type { OperationParts } from '../operations/parts.ts'
 import type { AddressGuard } from '../outbound/address-guard.ts'
 import type { Counters } from '../task/counters.ts'
-import { REPLICA_METRICS } from './replica-metrics.ts'
 
 const OFFERED = ['application/json', 'text/plain', 'application/openmetrics-text']
 
@@ -196,7 +195,42 @@ export const CONTROL_METRICS: readonly Metric<Sources>[] = [
       ...refusals('http', http),
     ],
   },
-  ...REPLICA_METRICS,
+  {
+    name: 'service_control_replica_lease_seconds',
+    type: 'gauge',
+    help: 'With a database: seconds that are left of the lease.',
+    samples: ({ keeper: { replica } }) => replica && [{ value: replica.leaseMsLeft / 1_000 }],
+  },
+  {
+    name: 'service_control_replica_turn_duration_seconds',
+    type: 'histogram',
+    help: 'With a database: how long turns (commits) took.',
+    samples: ({ keeper: { replica } }) => replica?.turnSeconds.samples(),
+  },
+  {
+    name: 'service_control_replica_turns_total',
+    type: 'counter',
+    help: 'With a database: committed turns.',
+    samples: ({ keeper: { replica } }) => replica && [{ value: replica.turnSeconds.count }],
+  },
+  {
+    name: 'service_control_replica_adopted_graphs_total',
+    type: 'counter',
+    help: 'With a database: adopted graphs.',
+    samples: ({ keeper: { replica } }) => replica && [{ value: replica.adoptedTotal }],
+  },
+  {
+    name: 'service_control_replica_fenced_total',
+    type: 'counter',
+    help: 'With a database: replicas that this one has declared dead.',
+    samples: ({ keeper: { replica } }) => replica && [{ value: replica.fencedTotal }],
+  },
+  {
+    name: 'service_control_replica_owned_graphs',
+    type: 'gauge',
+    help: 'With a database: graphs that the replica has in memory.',
+    samples: ({ keeper: { replica }, store }) => replica && [{ value: store.graphCount }],
+  },
   httpTimesMetric('service_control'),
   ...processMetrics('service_control'),
 ]
