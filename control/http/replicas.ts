@@ -1,4 +1,5 @@
 /** Below /replicas: what replicas ask each other. Only with a database. */
+import type { TProperties } from '@sinclair/typebox'
 import type { AnyElysia } from 'elysia'
 import { EVENT_SEQ_HEADER } from '../../shared/contract/events.ts'
 import { MAX_SHOWN_TASKS } from '../../shared/contract/mcp-limits.ts'
@@ -13,7 +14,7 @@ import { decodeJson, invalidJson } from '../json/body.ts'
 import { checkOf } from '../json/schema-check.ts'
 import { briefView, waitAnswer } from '../mcp-server/view.ts'
 import { giveUpIds } from '../operations/give-up-ids.ts'
-import { MISSING_REPLICAS_HEADER } from '../operations/joined-lines.ts'
+import { MISSING_REPLICAS_HEADER } from '../operations/joined-pages.ts'
 import { placedLines } from '../operations/joined-tasks.ts'
 import { graphLines } from '../operations/list-graphs.ts'
 import { knownGraph } from '../operations/named-tasks.ts'
@@ -73,8 +74,7 @@ export function addReplicaRoutes(app: AnyElysia, parts: OperationParts, limits: 
 
 /** Pages of this replica for the others: a line for each entry, with its place. */
 function addListRoutes(app: AnyElysia, parts: OperationParts): void {
-  const { keeper, eventStreams, executors } = parts
-  const lists = parts.taskLists
+  const { keeper, eventStreams, executors, taskLists } = parts
   const linesOf = async (lines: () => Promise<string>): Promise<Response> => {
     const { adopting } = keeper.others // before the page, so that what it lacks is named
     const position = String(eventStreams.position)
@@ -86,24 +86,26 @@ function addListRoutes(app: AnyElysia, parts: OperationParts): void {
       },
     })
   }
-  const errors = { 400: 'A parameter is invalid. The message lists the valid values.' }
+  const listOf = <Q extends TProperties>(what: string, query: Q, line: string) =>
+    described({
+      ...{ section, query, summary: `List the ${what} of a replica` },
+      description: 'Another replica asks for that when a caller lists them.',
+      answers: { 200: other('text/plain', line) },
+      errors: { 400: 'A parameter is invalid. The message lists the valid values.' },
+    })
+  const newestQuery = {
+    status: repeatable('A state.', TASK_STATUSES),
+    limit: wholeNumber(1, MAX_SHOWN_TASKS, `Tasks of a page. Default ${MAX_SHOWN_TASKS}.`),
+    cursor: anyText('The place of a task: continues with older ones.'),
+  }
   app
     .get(
       '/replicas/tasks',
       ({ query }) => {
-        const { filter, cursor, limit = MAX_PAGE_TASKS } = taskListRequest(query, executors.types, lists)
-        return linesOf(() =>
-          placedLines(parts, filter, cursor === undefined ? undefined : sharedPlaceOf(cursor), limit),
-        )
+        const { filter, cursor = '', limit = MAX_PAGE_TASKS } = taskListRequest(query, executors.types, taskLists)
+        return linesOf(() => placedLines(parts, filter, sharedPlaceOf(cursor), limit))
       },
-      described({
-        section,
-        summary: 'List the tasks of a replica',
-        description: 'Another replica asks for that when a caller lists tasks.',
-        query: graphTaskQuery,
-        answers: { 200: other('text/plain', 'A line for each task, with its place and its record.') },
-        errors,
-      }),
+      listOf('tasks', graphTaskQuery, 'A line for each task, with its place and its record.'),
     )
     .get(
       '/replicas/newest-tasks',
@@ -116,30 +118,12 @@ function addListRoutes(app: AnyElysia, parts: OperationParts): void {
         }
         return linesOf(() => newestLines(parts, asked, briefView))
       },
-      described({
-        section,
-        summary: 'List the newest tasks of a replica',
-        description: 'Another replica asks for that when a caller of its MCP server lists tasks.',
-        query: {
-          status: repeatable('A state.', TASK_STATUSES),
-          limit: wholeNumber(1, MAX_SHOWN_TASKS, `Tasks of a page. Default ${MAX_SHOWN_TASKS}.`),
-          cursor: anyText('The place of a task: continues with older ones.'),
-        },
-        answers: { 200: other('text/plain', 'A line with the counts, then one for each task, with its place.') },
-        errors,
-      }),
+      listOf('newest tasks', newestQuery, 'A line with the counts, then one for each task, with its place.'),
     )
     .get(
       '/replicas/graphs',
       ({ query, request }) => linesOf(() => graphLines(parts, graphPageRequest(query, urlOf(request)))),
-      described({
-        section,
-        summary: 'List the graphs of a replica',
-        description: 'Another replica asks for that when a caller lists graphs.',
-        query: graphQuery,
-        answers: { 200: other('text/plain', 'A line for each graph, with its place and its summary.') },
-        errors,
-      }),
+      listOf('graphs', graphQuery, 'A line for each graph, with its place and its summary.'),
     )
 }
 

@@ -9,7 +9,7 @@ import {
 } from '../../shared/contract/runtimes.ts'
 import { described, json, truth } from '../../shared/http/openapi/route.ts'
 import { readBody } from '../../shared/http/request-body.ts'
-import { MISSING_REPLICAS_HEADER } from '../operations/joined-lines.ts'
+import { MISSING_REPLICAS_HEADER } from '../operations/joined-pages.ts'
 import { addRuntime, drainRuntime, listRuntimes, type RuntimesParts, removeRuntime } from '../operations/runtimes.ts'
 import { truthOf } from './query-values.ts'
 

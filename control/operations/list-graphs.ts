@@ -1,12 +1,13 @@
 /** Lists graphs as summaries, the newest first: those of all replicas. A replica that does not answer is left out, and named. */
 import { UNREADABLE } from '../../shared/contract/graph-state.ts'
-import type { GraphSummary, UnreadableGraph } from '../../shared/contract/graphs.ts'
+import { type GraphSummary, MAX_PAGE_GRAPHS, type UnreadableGraph } from '../../shared/contract/graphs.ts'
 import { runCooperatively, type Steps } from '../../shared/process/steps.ts'
 import { isoTime } from '../../shared/text/iso-time.ts'
 import type { Keeper } from '../log/keeper.ts'
 import { graphSummary } from '../task/graph-summary.ts'
 import type { TaskStore } from '../task/tasks.ts'
 import {
+  type GraphFilter,
   type GraphPageRequest,
   type GraphPlace,
   graphCursor,
@@ -14,7 +15,7 @@ import {
   graphPlaceOf,
   newestFirst,
 } from './graph-filter.ts'
-import { pagesElsewhere, replicasToJoin } from './joined-lines.ts'
+import { type Item, joinedItems, linesOf, type Page, pageIn, type SharedOrder } from './joined-pages.ts'
 
 export interface ListGraphsParts {
   readonly store: TaskStore
@@ -33,81 +34,60 @@ export interface GraphList {
   readonly position: string
 }
 
-interface Item {
-  readonly place: GraphPlace
-  readonly graph: GraphSummary
-}
-
-interface Page {
-  readonly items: readonly Item[]
-  /** Whether more graphs match, or may. */
-  readonly hasMore: boolean
+const NEWEST_GRAPHS_FIRST: SharedOrder<GraphPlace> = {
+  compare: newestFirst,
+  cursor: graphCursor,
+  placeOf: graphPlaceOf,
 }
 
 /** A page of the matching graphs. */
 export async function listGraphs(
   parts: ListGraphsParts,
-  request: GraphPageRequest,
+  { filter, after, limit }: GraphPageRequest,
   traceId: string,
 ): Promise<GraphList> {
-  const { limit } = request
-  const joined = await replicasToJoin(parts.keeper)
-  const { position } = parts.eventStreams
-  const [own, elsewhere] = await Promise.all([
-    ownPage(parts, request),
-    pagesElsewhere(parts, joined, { path: `/replicas/graphs?${queryOf(request)}`, traceId }, ({ lines }): Page => {
-      const items = lines.map(({ place, json }) => ({ place: graphPlaceOf(place)!, graph: JSON.parse(json) }))
-      return { items, hasMore: lines.length === limit }
-    }),
-  ])
-  const pages = [own, ...elsewhere.pages]
-  const sorted = pages.flatMap(({ items }) => items).sort((a, b) => newestFirst(a.place, b.place))
-  // A graph that changes hands may be in two pages.
-  const items = sorted.filter(({ place }, i) => i === 0 || newestFirst(sorted[i - 1]!.place, place) !== 0)
-  const shown = items.slice(0, limit)
-  const last = shown.at(-1)
-  const hasMore = items.length > limit || pages.some((page) => page.hasMore)
-  return {
-    graphs: shown.map(({ graph }) => graph),
-    nextCursor: hasMore && last !== undefined ? graphCursor(last.place) : undefined,
-    missing: elsewhere.missing,
-    position: [position, ...elsewhere.positions].join('-'),
+  const size = Math.min(limit + 1, MAX_PAGE_GRAPHS)
+  const list = {
+    ...{ order: NEWEST_GRAPHS_FIRST, path: '/replicas/graphs', query: queryOf(filter), after, size },
+    own: (from: GraphPlace | undefined) => ownPage(parts, { filter, after: from, limit: size }),
+    read: (json: string): GraphSummary => JSON.parse(json),
   }
+  const { items, ...known } = await joinedItems(parts, list, traceId)
+  const { values, nextCursor } = await pageIn(items, NEWEST_GRAPHS_FIRST, limit)
+  return { graphs: values, nextCursor, ...known }
 }
 
 /** A page of this replica for another one: a line for each graph, with its place. */
-export async function graphLines(parts: ListGraphsParts, request: GraphPageRequest): Promise<string> {
-  const { items } = await ownPage(parts, request)
-  return items.map(({ place, graph }) => `${graphCursor(place)} ${JSON.stringify(graph)}\n`).join('')
-}
+export const graphLines = async (parts: ListGraphsParts, request: GraphPageRequest): Promise<string> =>
+  linesOf(NEWEST_GRAPHS_FIRST, await ownPage(parts, request), (graph) => JSON.stringify(graph))
+
+type GraphsPage = Page<GraphPlace, GraphSummary>
 
 /** Works in slices, because there may be a million graphs, or a graph of a million tasks. */
-async function ownPage({ store, keeper }: ListGraphsParts, request: GraphPageRequest): Promise<Page> {
+async function ownPage({ store, keeper }: ListGraphsParts, request: GraphPageRequest): Promise<GraphsPage> {
   const page = await runCooperatively(summaries(store, request))
   await keeper.kept('show')
   return page
 }
 
-function* summaries(store: TaskStore, request: GraphPageRequest): Steps<Page> {
+function* summaries(store: TaskStore, request: GraphPageRequest): Steps<GraphsPage> {
   const { graphs, nextCursor } = yield* graphPage(store, request)
-  const items: Item[] = []
+  const items: Item<GraphPlace, GraphSummary>[] = []
   for (const graph of graphs) {
     const summary = yield* graphSummary(graph)
     yield
-    if (!graph.isRetired) items.push({ place: { createdAt: graph.createdAt, ordinal: graph.ordinal }, graph: summary })
+    if (!graph.isRetired) items.push({ place: { createdAt: graph.createdAt, ordinal: graph.ordinal }, value: summary })
   }
   return { items, hasMore: nextCursor !== undefined }
 }
 
-function queryOf({ filter, after, limit }: GraphPageRequest): URLSearchParams {
-  const { states = [], name, labels = [], since, until } = filter
-  const query = new URLSearchParams({ limit: String(limit) })
+function queryOf({ states = [], name, labels = [], since, until }: GraphFilter): URLSearchParams {
+  const query = new URLSearchParams()
   for (const state of states) query.append('state', state)
   for (const [label, value] of labels) query.append('label', `${label}=${value}`)
   if (name !== undefined) query.set('name', name)
   if (since !== undefined) query.set('since', isoTime(since))
   if (until !== undefined) query.set('until', isoTime(until))
-  if (after !== undefined) query.set('cursor', graphCursor(after))
   return query
 }
 

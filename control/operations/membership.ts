@@ -1,6 +1,6 @@
 /** Watches which replicas there are. Asks the database only while there is a watcher. */
 import type { Keeper } from '../log/keeper.ts'
-import { type Joined, replicasToJoin } from './joined-lines.ts'
+import { type Joined, replicasToJoin } from './joined-pages.ts'
 
 /** Milliseconds between two looks. Until then, a new replica is not noticed. */
 const LOOK_MS = 1_000

@@ -2,19 +2,19 @@
  * Lists the newest tasks of all replicas, with the number of tasks in each state. A replica that does not answer is left
  * out, and named.
  */
-import { ServiceError } from '../../shared/contract/errors.ts'
 import { isYieldDue, runCooperatively, type Steps } from '../../shared/process/steps.ts'
 import type { Keeper } from '../log/keeper.ts'
 import type { Task } from '../task/graph.ts'
 import type { TaskStore } from '../task/tasks.ts'
 import { newestFirst } from './graph-filter.ts'
-import { type JoinedLines, pagesElsewhere, replicasToJoin } from './joined-lines.ts'
-import { inOrder, placeOfTask, type SharedPlace, sharedCursor, sharedPlaceOf } from './placed-tasks.ts'
+import { joinedItems, linesOf, type Page, pageIn, type SharedOrder } from './joined-pages.ts'
+import { inOrder, OLDEST_TASKS_FIRST, placeOfTask, type SharedPlace } from './placed-tasks.ts'
 import { candidates, isWanted, type TaskFilter } from './task-filter.ts'
 
 export interface NewestParts {
   readonly store: TaskStore
   readonly keeper: Pick<Keeper, 'kept' | 'others' | 'replica'>
+  readonly eventStreams: { readonly position: number }
 }
 
 export interface NewestRequest {
@@ -38,19 +38,11 @@ export interface NewestTasks<V> {
 
 type Counts = Record<string, number>
 
-interface Item<V> {
-  readonly place: SharedPlace
-  readonly view: V
-}
+const NEWEST_TASKS_FIRST: SharedOrder<SharedPlace> = { ...OLDEST_TASKS_FIRST, compare: (a, b) => inOrder(b, a) }
 
-interface NewestPage<V> {
+interface NewestPage<V> extends Page<SharedPlace, V> {
   readonly counts: Counts
-  /** The newest first. One more than the limit, if there are more. */
-  readonly items: readonly Item<V>[]
 }
-
-/** The first line of a page has no place. */
-const COUNTS = 'counts'
 
 /** A page of this replica for another one: a line with the counts, then a line for each task, with its place. */
 export async function newestLines<V>(
@@ -58,9 +50,9 @@ export async function newestLines<V>(
   request: NewestRequest,
   view: (task: Task) => V,
 ): Promise<string> {
-  const { counts, items } = await ownPage(parts, request, view)
-  const lines = items.map((item) => `${sharedCursor(item.place)} ${JSON.stringify(item.view)}\n`)
-  return `${COUNTS} ${JSON.stringify(counts)}\n${lines.join('')}`
+  const page = await ownPage(parts, request, view)
+  const lines = linesOf(NEWEST_TASKS_FIRST, page, (value) => JSON.stringify(value))
+  return `counts ${JSON.stringify(page.counts)}\n${lines}`
 }
 
 /** Lists the newest matching tasks, each as `view` shows it. */
@@ -70,46 +62,41 @@ export async function newestTasks<V>(
   view: (task: Task) => V,
   traceId: string,
 ): Promise<NewestTasks<V>> {
-  const isOfAll = request.filter.graphId === undefined
-  const joined = isOfAll ? await replicasToJoin(parts.keeper) : NOBODY
-  const [own, elsewhere] = await Promise.all([
-    ownPage(parts, request, view),
-    pagesElsewhere(parts, joined, { path: `/replicas/newest-tasks?${queryOf(request)}`, traceId }, pageIn<V>),
-  ])
-  const pages = [own, ...elsewhere.pages]
-  const sorted = pages.flatMap(({ items }) => items).sort((a, b) => inOrder(b.place, a.place))
-  // A graph that changes hands may be in two pages.
-  const items = sorted.filter(({ place }, i) => i === 0 || inOrder(sorted[i - 1]!.place, place) !== 0)
-  const shown = items.slice(0, request.limit)
-  const last = shown.at(-1)
-  return {
-    counts: sum(pages.map(({ counts }) => counts)),
-    tasks: shown.map((item) => item.view),
-    nextCursor: items.length > shown.length && last !== undefined ? sharedCursor(last.place) : undefined,
-    missing: elsewhere.missing,
+  const { filter, before, limit } = request
+  const all: Counts[] = []
+  const list = {
+    ...{
+      order: NEWEST_TASKS_FIRST,
+      path: '/replicas/newest-tasks',
+      query: queryOf(filter),
+      after: before,
+      size: limit,
+    },
+    own: async (from: SharedPlace | undefined) => {
+      const page = await ownPage(parts, { ...request, before: from }, view)
+      all.push(page.counts)
+      return page
+    },
+    read: (json: string): V => JSON.parse(json),
+    onOther: (json: string) => void all.push(JSON.parse(json)),
+    isHere: filter.graphId !== undefined,
   }
-}
-
-const NOBODY = { others: [], missing: [], silent: [] }
-
-function pageIn<V>({ lines: [head, ...tasks] }: JoinedLines): NewestPage<V> {
-  if (head?.place !== COUNTS) throw new ServiceError(503, 'a page of another replica has no counts')
-  return {
-    counts: JSON.parse(head.json),
-    items: tasks.map(({ place, json }) => ({ place: sharedPlaceOf(place)!, view: JSON.parse(json) })),
-  }
+  const { items, missing } = await joinedItems(parts, list, traceId)
+  const counts = sum(all) // later pages count the same tasks
+  const { values, nextCursor } = await pageIn(items, NEWEST_TASKS_FIRST, limit)
+  return { counts, tasks: values, nextCursor, missing }
 }
 
 async function ownPage<V>(
-  { store, keeper }: NewestParts,
+  { store, keeper }: Pick<NewestParts, 'store' | 'keeper'>,
   request: NewestRequest,
   view: (task: Task) => V,
 ): Promise<NewestPage<V>> {
   const { counts, tasks } = await runCooperatively(newest(store, request))
   const kept = keeper.kept('show')
-  const items = tasks.map((task) => ({ place: placeOfTask(task), view: view(task) }))
+  const items = tasks.map((task) => ({ place: placeOfTask(task), value: view(task) }))
   await kept
-  return { counts, items }
+  return { counts, items, hasMore: items.length > request.limit }
 }
 
 /** Tasks that are collected beyond a page before the older ones are left out. */
@@ -145,9 +132,5 @@ function sum(all: readonly Counts[]): Counts {
   return counts
 }
 
-function queryOf({ filter: { statuses = [] }, before, limit }: NewestRequest): URLSearchParams {
-  const query = new URLSearchParams({ limit: String(limit) })
-  for (const status of statuses) query.append('status', status)
-  if (before !== undefined) query.set('cursor', sharedCursor(before))
-  return query
-}
+const queryOf = ({ statuses = [] }: NewestRequest['filter']): URLSearchParams =>
+  new URLSearchParams(statuses.map((status): [string, string] => ['status', status]))

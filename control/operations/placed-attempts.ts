@@ -6,9 +6,10 @@ import { DEFAULT_RUNTIME } from '../../shared/contract/runtime-names.ts'
 import { isYieldDue, runCooperatively, type Steps } from '../../shared/process/steps.ts'
 import type { RuntimePool } from '../executors/runtime/pool.ts'
 import { checkOf } from '../json/schema-check.ts'
-import type { AskedReplica, Keeper } from '../log/keeper.ts'
+import type { Keeper } from '../log/keeper.ts'
 import { noOwner } from '../log/no-owner.ts'
 import type { TaskStore } from '../task/tasks.ts'
+import { askEach, replicasToJoin } from './joined-pages.ts'
 
 export interface AttemptsParts {
   readonly runtimePool: Pick<RuntimePool, 'attemptCount'>
@@ -31,32 +32,18 @@ export async function attemptsHere({ runtimePool, store }: AttemptsParts): Promi
 
 /** Throws 503 while the database is away. */
 export async function attemptsElsewhere({ keeper }: Pick<AttemptsParts, 'keeper'>): Promise<AttemptsElsewhere> {
-  const counts = new Map<string, number>()
-  const { others, replica } = keeper
-  const { live, gone } = await others.all()
-  const missing = [...gone]
-  const ask = async (asked: AskedReplica) => {
-    const headers = new Headers()
-    const answer = await others.ask(asked, { method: 'GET', path: '/replicas/attempts', headers })
+  const { others, missing } = await replicasToJoin(keeper)
+  const { answers, failed } = await askEach(others, async ({ id, address }) => {
+    const request = { method: 'GET', path: '/replicas/attempts', headers: new Headers() }
+    const answer = await keeper.others.ask({ id, address }, request)
     const body: unknown = await answer.json().catch(() => undefined)
-    if (!answer.ok || !checkOf(PlacedAttempts).accepts(body)) {
-      missing.push(asked.id) // of an earlier version, perhaps
-      return
-    }
-    for (const [name, count] of Object.entries((body as PlacedAttempts).attempts)) {
-      counts.set(name, (counts.get(name) ?? 0) + count)
-    }
-  }
-  const asked = live.filter(({ id }) => id !== replica?.id)
-  await Promise.all(
-    asked.map((other) =>
-      ask(other).catch((error) => {
-        if (!(error instanceof ServiceError)) throw error
-        missing.push(other.id)
-      }),
-    ),
-  )
-  return { counts, missing }
+    if (answer.ok && checkOf(PlacedAttempts).accepts(body)) return (body as PlacedAttempts).attempts
+    throw new ServiceError(503, `replica ${id} answers ${answer.status} instead of its attempts`) // an earlier version, perhaps
+  })
+  const counts = new Map<string, number>()
+  for (const [name, count] of answers.flatMap((attempts) => Object.entries(attempts)))
+    counts.set(name, (counts.get(name) ?? 0) + count)
+  return { counts, missing: [...missing, ...failed] }
 }
 
 /** Throws 503 if a replica did not tell of its attempts. */

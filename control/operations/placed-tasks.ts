@@ -6,6 +6,7 @@
 import { isYieldDue, type Steps } from '../../shared/process/steps.ts'
 import type { Graph, Task } from '../task/graph.ts'
 import type { TaskStore } from '../task/tasks.ts'
+import type { SharedOrder } from './joined-pages.ts'
 import { isListed, type Place, type TaskFilter } from './task-filter.ts'
 
 /** Graphs that one look at all of them finds. */
@@ -33,6 +34,12 @@ export function sharedPlaceOf(cursor: string): SharedPlace | undefined {
 
 export const inOrder = (a: SharedPlace, b: SharedPlace): number =>
   a.createdAt - b.createdAt || a.ordinal - b.ordinal || a.position - b.position
+
+export const OLDEST_TASKS_FIRST: SharedOrder<SharedPlace> = {
+  compare: inOrder,
+  cursor: sharedCursor,
+  placeOf: sharedPlaceOf,
+}
 
 /** The next `limit` matching tasks. */
 export function* placedTasks(
