@@ -130,8 +130,8 @@ const PLACEHOLDER: Schema = {
         path: {
           type: 'string',
           pattern: '^(/.*)?$',
-          description: 'JSON Pointer into its record. Default /result.',
-          examples: ['/result/stdout'],
+          description: 'JSON Pointer into its record. Default /result. A name "*" stands for all elements of an array.',
+          examples: ['/result/stdout', '/result/*/stdout'],
         },
         default: { description: 'Counts where the record has nothing at the path.' },
         as: {

@@ -39,3 +39,9 @@ export function pointerValue(value: unknown, pointer: string): Pointed {
   }
   return { found: true, value: at }
 }
+
+/** The parts of `pointer` before and after its first name `*`; undefined if it has none. */
+export function splitAtStar(pointer: string): { readonly before: string; readonly after: string } | undefined {
+  const [, before, after = ''] = /^(.*?)\/\*(\/.*)?$/s.exec(pointer) ?? []
+  return before === undefined ? undefined : { before, after }
+}

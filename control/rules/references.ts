@@ -3,12 +3,15 @@
  *
  * The pointer leads into the record of the other task, as callers see it. The value is inserted unchanged, or in the
  * form `as`. If the record has no value at the pointer, `default` is used, which may be null.
+ *
+ * A name `*` of the pointer crosses an array: the value is the array of what the rest of the pointer finds in each element.
+ * In an object that has a member `*`, it is the name of that member.
  */
 
-import type { Steps } from '../../shared/process/steps.ts'
+import { isYieldDue, type Steps } from '../../shared/process/steps.ts'
 import { isGiven, isObject, type JsonObject, jsonTypeOf } from '../../shared/text/json.ts'
 import { jsonInText } from '../json/json-in-text.ts'
-import { pointerFault, pointerValue } from '../json/json-pointer.ts'
+import { pointerFault, pointerValue, splitAtStar } from '../json/json-pointer.ts'
 import { jsonBytes, jsonText } from '../json/pieces.ts'
 
 /** The forms of `as`. */
@@ -39,6 +42,8 @@ export function referenceIn(object: Readonly<JsonObject>): Reference | string {
   if (isGiven(path) && typeof path !== 'string') return 'path: expected a JSON Pointer'
   const fault = typeof path === 'string' ? pointerFault(path) : undefined
   if (fault !== undefined) return `path: ${fault}`
+  if (typeof path === 'string' && splitAtStar(splitAtStar(path)?.after ?? '') !== undefined)
+    return 'path: expected at most one "*"; let another task gather the inner arrays'
   const form = formIn(as)
   if (typeof form === 'string') return form
   return {
@@ -64,23 +69,62 @@ export const placeOf = ({ id, path }: Reference): string => `${path === '' ? 'th
 
 /** The value of `reference`. `record` is the record of the referenced task. */
 export function* referencedValue(record: object, reference: Reference, maxBytes: number): Steps<Referenced> {
+  const crossed = splitAtStar(reference.path)
+  const array = crossed === undefined ? undefined : pointerValue(record, crossed.before)
+  const found =
+    array?.found && array.value !== undefined && !hasStar(array.value)
+      ? yield* gathered(record, array.value, reference, maxBytes)
+      : yield* valueAt(record, reference, maxBytes)
+  const tooLarge = `${placeOf(reference)} has more than ${maxBytes} bytes as JSON (the limit is --max-reference-bytes)`
+  return found === TOO_LARGE ? { fault: tooLarge } : found
+}
+
+const hasStar = (value: unknown): boolean => isObject(value) && Object.hasOwn(value, '*')
+
+/** The values in the elements of `array`, which the `*` of `reference` crosses. */
+function* gathered(
+  record: object,
+  array: unknown,
+  reference: Reference,
+  maxBytes: number,
+): Steps<Referenced | typeof TOO_LARGE> {
+  const { before, after } = splitAtStar(reference.path)!
+  if (!Array.isArray(array)) {
+    const place = placeOf({ ...reference, path: before })
+    return { fault: `${place} is no array, which "*" in a path crosses: it is ${typeText(array)}` }
+  }
+  const values: unknown[] = []
+  const defaultBytes = reference.default && (yield* jsonBytes(reference.default.value, maxBytes))
+  let bytes = Math.max(2, array.length + 1) // brackets and commas
+  for (let i = 0; i < array.length; i++) {
+    if (isYieldDue(i)) yield
+    const element = { ...reference, path: `${before}/${i}${after}` }
+    const found = yield* valueAt(record, element, maxBytes - bytes)
+    if (found === TOO_LARGE || 'fault' in found) return found
+    values.push(found.value)
+    // Only a default has no bytes. It is repeated here, so it counts.
+    bytes += found.bytes || (defaultBytes ?? Number.POSITIVE_INFINITY)
+    if (bytes > maxBytes) return TOO_LARGE
+  }
+  return bytes > maxBytes ? TOO_LARGE : { value: values, bytes }
+}
+
+function* valueAt(record: object, reference: Reference, maxBytes: number): Steps<Referenced | typeof TOO_LARGE> {
   const { id, path, as, file } = reference
   const pointed = pointerValue(record, path)
-  const place = placeOf(reference)
   if (!pointed.found || pointed.value === undefined) {
     if (file !== undefined) return { fault: `task ${id} has no files: it did not run in the runtime service` }
     if (reference.default === undefined) return { fault: `task ${id} has no ${path}, and there is no default` }
     return { value: reference.default.value, bytes: 0 }
   }
-  const tooLarge = { fault: `${place} has more than ${maxBytes} bytes as JSON (the limit is --max-reference-bytes)` }
   const { value } = pointed
   if (file !== undefined) return { value: { task_id: value, file, ...runtimeOf(record) }, bytes: 0 }
-  if (typeof value === 'string' && value.length > maxBytes) return tooLarge
+  if (typeof value === 'string' && value.length > maxBytes) return TOO_LARGE
   const form = yield* inForm(value, as, maxBytes)
-  if (form === TOO_LARGE) return tooLarge
-  if (typeof form === 'string') return { fault: `${place} ${form}` }
+  if (form === TOO_LARGE) return TOO_LARGE
+  if (typeof form === 'string') return { fault: `${placeOf(reference)} ${form}` }
   const bytes = yield* jsonBytes(form.value, maxBytes)
-  return bytes === undefined ? tooLarge : { value: form.value, bytes }
+  return bytes === undefined ? TOO_LARGE : { value: form.value, bytes }
 }
 
 const TOO_LARGE = Symbol('too large')

@@ -1,5 +1,6 @@
 /** The record of an ended task, as references see it: it never changes, and a large result is read from its file. */
 import { runCooperatively } from '../../shared/process/steps.ts'
+import { splitAtStar } from '../json/json-pointer.ts'
 import { parseMembers, parseObjectWithArrays } from '../json/large-json.ts'
 import type { KeptResults } from '../log/keeper.ts'
 import { LARGE_RESULT_CHARACTERS, ResultFile } from '../rules/result-file.ts'
@@ -51,9 +52,9 @@ export class ReferencedRecord {
     return { ...this.#record, result: this.#stored.value }
   }
 
-  /** Whether the record for callers hides a value at `pointer` or below. */
+  /** Whether the record for callers hides a value at `pointer` or below, or anywhere in the array that its `*` crosses. */
   hides(pointer: string): boolean {
-    return hidesAt(this.#record, this.#whole, pointer)
+    return hidesAt(this.#record, this.#whole, splitAtStar(pointer)?.before ?? pointer)
   }
 }
 

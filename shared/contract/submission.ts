@@ -26,7 +26,12 @@ export const MAX_TASK_ID_BYTES = 2_048
 /** The condition of a task. `control/rules/when.ts` checks the rest. */
 export const When = Type.Object({
   $from: Type.String({ expected: 'string', description: 'Id of a task that this one depends on.' }),
-  path: Type.Optional(Type.Unknown({ description: 'JSON Pointer into its record. Default /result.' })),
+  path: Type.Optional(
+    Type.Unknown({
+      description:
+        'JSON Pointer into its record. Default /result. A name "*" stands for all elements of an array: /result/*/stdout.',
+    }),
+  ),
   default: Type.Optional(Type.Unknown({ description: 'The value if the record has none.' })),
   as: Type.Optional(Type.Unknown({ description: 'Form of the value: text, json or lines.' })),
   equals: Type.Optional(Type.Unknown({ description: 'Met if the value is equal to this one.' })),
@@ -93,7 +98,7 @@ export const TaskInput = Type.Object(
     params: Type.Optional(
       Type.Unknown({
         description:
-          'Parameters of the executor. In them {"$from": task id, "path", "default", "as"} is a value of the record of a task before this one (path: JSON Pointer, default /result; as: text, json, lines), {"$param": name} a parameter of the graph, {"$literal": value} the value itself.',
+          'Parameters of the executor. In them {"$from": task id, "path", "default", "as"} is a value of the record of a task before this one (path: JSON Pointer, default /result, /result/*/stdout gathers an array; as: text, json, lines), {"$param": name} a parameter of the graph, {"$literal": value} the value itself.',
       }),
     ),
     input: Type.Optional(Type.Unknown({ description: 'The same as params; counts where both are given.' })),

@@ -381,6 +381,38 @@ describe('results', () => {
   })
 })
 
+describe('a value of each child', () => {
+  test('is gathered by parameters, conditions and lists, where a child that failed has none', async () => {
+    writeFileSync(join(control.cwd, 'one.json'), '{"n":1}')
+    writeFileSync(join(control.cwd, 'two.json'), '{"n":2}')
+    const contents = { $from: 'all', path: '/result/*/content', as: 'json' }
+    const graphId = await submit(control, [
+      reads('all', ['one.json', 'two.json']),
+      reads('some', ['one.json', 'missing.json']),
+      noop('gathered', contents, after('all')),
+      noop('again', { $item: '/n' }, { ...after('all'), for_each: contents }),
+      noop('met', 'x', { ...after('all'), when: { ...contents, equals: [{ n: 1 }, { n: 2 }] } }),
+      noop('broken', { $from: 'some', path: '/result/*/content' }, { ...after('some'), run_if: 'always' }),
+      noop(
+        'mended',
+        { $from: 'some', path: '/result/*/content', as: 'json', default: 0 },
+        { ...after('some'), run_if: 'always' },
+      ),
+    ])
+    await ended(control, graphId)
+    const result = async (id: string) => (await read(control, graphId, id)).result
+    expect(await result('gathered')).toEqual(said([{ n: 1 }, { n: 2 }]))
+    expect(await result('again')).toEqual([said(1), said(2)])
+    expect(await result('met')).toEqual(said('x'))
+    expect(await result('mended')).toEqual(said([{ n: 1 }, 0]))
+    expect(await read(control, graphId, 'broken')).toMatchObject({
+      status: 'failed',
+      error: 'params.message: task some has no /result/1/content, and there is no default',
+      runtime: { error: { code: 'invalid_input' } },
+    })
+  })
+})
+
 describe('refused at submission', () => {
   const a = (for_each: unknown, more: object = {}) => [noop('a', 1, { for_each, ...more })]
   const message = (value: unknown, more: object = { for_each: [] }) => [noop('a', value, more)]

@@ -258,6 +258,11 @@ describe('a graph is refused', () => {
       b({ message: { $from: 'a', path: 'x' } }),
       'task b: params.message: path: expected a JSON Pointer, which begins with "/"',
     ],
+    [
+      'two stars',
+      b({ message: { $from: 'a', path: '/result/*/x/*' } }),
+      'task b: params.message: path: expected at most one "*"; let another task gather the inner arrays',
+    ],
     ['bad form', b({ message: { $from: 'a', as: 'x' } }), 'task b: params.message: as: expected text, json, lines'],
     [
       'unknown field',
@@ -288,6 +293,11 @@ describe('a task fails without a retry', () => {
       'a missing path',
       { $from: 'a', path: '/result/none' },
       'params.message: task a has no /result/none, and there is no default',
+    ],
+    [
+      'a star on a text',
+      { $from: 'a', path: '/result/message/*' },
+      'params.message: /result/message of task a is no array, which "*" in a path crosses: it is a string',
     ],
     [
       'text that is no JSON',
@@ -467,7 +477,15 @@ test('a reference to a hidden value, or to what holds one, is refused before its
   await using control = await startControl({})
   const a = (params: object) => ({ id: 'a', type: 'shell', params: { command: 'echo', ...params } })
   const after = { depends_on: ['a'], run_if: 'always' }
-  const reads: [string, object][] = ['', '/params', '/params/env', '/input/env/T', '/params/env/T'].flatMap((path) =>
+  const reads: [string, object][] = [
+    '',
+    '/params',
+    '/params/env',
+    '/input/env/T',
+    '/params/env/T',
+    '/*',
+    '/params/*/T',
+  ].flatMap((path) =>
     [{}, { as: 'text' }, { as: 'json' }, { as: 'lines' }, { default: 1 }].map((more): [string, object] => [path, more]),
   )
   const tasks = reads.flatMap(([path, more], i) => {

@@ -16,6 +16,7 @@ const ENDS: Readonly<Record<string, { state: string; others: Readonly<Record<str
   'build-matrix.json': { state: 'success', others: {} },
   'branch.json': { state: 'success', others: { preview: 'skipped' } },
   'clean-up.json': { state: 'failed', others: { test: 'failed', publish: 'skipped' } },
+  'gather.json': { state: 'success', others: {} },
   'map-reduce.json': { state: 'success', others: {} },
   'map.json': { state: 'success', others: {} },
   'optional-step.json': { state: 'success', others: { cache: 'failed' } },
@@ -93,6 +94,14 @@ test.each([
   const { graph_id } = envelope.data as { graph_id: string }
   const record = (await (await control.fetch(`/graphs/${graph_id}/tasks/${id}`)).json()) as TaskRecord
   expect(record.result).toMatchObject({ stdout })
+})
+
+test('gather.json hands a list of values to a task', async () => {
+  await using control = await startControl()
+  const { envelope } = await runClient(['run', join(GRAPHS, 'gather.json')], { url: control.url })
+  const { graph_id } = envelope.data as { graph_id: string }
+  const report = (await (await control.fetch(`/graphs/${graph_id}/tasks/report`)).json()) as TaskRecord
+  expect(report.result).toEqual({ tool_name: 'echo', echo: { ports: [8080, 25] } })
 })
 
 test('map.json hands the outputs of tasks to others', async () => {

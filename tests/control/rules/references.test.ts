@@ -1,5 +1,7 @@
 /** Goal: a reference is taken as documented, and what is wrong with one is said in words. Method: tables. */
 import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { pointerValue } from '../../../control/json/json-pointer.ts'
 import { referencedValue, referenceIn } from '../../../control/rules/references.ts'
 import { runSync } from '../../../shared/process/steps.ts'
 
@@ -17,6 +19,13 @@ const record = {
     brackets: `["${'[{'.repeat(300)}\\\\","\\"[",1e308]`,
     none: null,
     list: [1, { 'a/b': 'deep', 'm~n': 2 }],
+    children: [
+      { stdout: '1\n2\n', all: [1] },
+      { stdout: '{"a":3}', all: [], only: null },
+    ],
+    broken: [{ stdout: '1' }, null, { stdout: '{' }],
+    nothing: [],
+    stars: { '*': { stdout: 'member' } },
   },
 }
 
@@ -53,6 +62,16 @@ describe('a reference stands for', () => {
     ],
     ['a value as JSON', { path: '/result/list', as: 'json' }, record.result.list],
     ['lines', { path: '/result/text', as: 'lines' }, ['one', 'two', '', 'four']],
+    ['a value of each element', { path: '/result/children/*/stdout' }, ['1\n2\n', '{"a":3}']],
+    ['each element', { path: '/result/children/*' }, record.result.children],
+    ['each as JSON', { path: '/result/children/*/all', as: 'json' }, [[1], []]],
+    ['each as lines', { path: '/result/children/*/stdout', as: 'lines' }, [['1', '2'], ['{"a":3}']]],
+    ['each as text', { path: '/result/children/*/all', as: 'text' }, ['[1]', '[]']],
+    ['a place in the arrays of each', { path: '/result/children/*/all/0', default: 9 }, [1, 9]],
+    ['a null that is there, and a default', { path: '/result/children/*/only', default: 1 }, [1, null]],
+    ['no element', { path: '/result/nothing/*/stdout' }, []],
+    ['the default where there is no array', { path: '/result/none_such/*/stdout', default: 'none' }, 'none'],
+    ['a member with the name *', { path: '/result/stars/*/stdout' }, 'member'],
     ['no lines', { path: '/result/empty', as: 'lines' }, []],
   ])('%s', (_, object, value) => {
     expect(standsFor(object)).toEqual({ value })
@@ -69,6 +88,18 @@ describe('a reference fails with', () => {
     [{ path: '/result/deep', as: 'json' }, '/result/deep of task a is nested deeper than 200 levels'],
     [{ path: '/result/list', as: 'lines' }, '/result/list of task a is no text with lines: it is an array'],
     [{ path: '/result/number', as: 'lines' }, '/result/number of task a is no text with lines: it is a number'],
+    [{ path: '/result/broken/*/stdout' }, 'task a has no /result/broken/1/stdout, and there is no default'],
+    [{ path: '/result/other/*/stdout' }, 'task a has no /result/other/*/stdout, and there is no default'],
+    [
+      { path: '/result/broken/*/stdout', as: 'json', default: 0 },
+      "/result/broken/2/stdout of task a is not JSON: Expected '}'",
+    ],
+    [
+      { path: '/result/text/*/stdout', default: 1 },
+      '/result/text of task a is no array, which "*" in a path crosses: it is a string',
+    ],
+    [{ path: '/result/none/*' }, '/result/none of task a is no array, which "*" in a path crosses: it is null'],
+    [{ path: '/*' }, 'the record of task a is no array, which "*" in a path crosses: it is an object'],
     [{ path: '/result/none', as: 'lines' }, '/result/none of task a is no text with lines: it is null'],
   ])('%j', (object, fault) => {
     expect(standsFor(object)).toBe(fault)
@@ -79,6 +110,16 @@ describe('a reference fails with', () => {
     const tooLarge = `${place} of task a has more than 10 bytes as JSON (the limit is --max-reference-bytes)`
     expect(standsFor({ path }, 10)).toBe(tooLarge)
     expect(standsFor({ path, as: 'text' }, 10)).toBe(tooLarge)
+  })
+
+  test.each([{}, { default: 'x'.repeat(40) }])('the limit counts all that * gathers, also %j', (more) => {
+    const reference = { path: `/result/children/*/${'default' in more ? 'other' : 'stdout'}`, ...more }
+    const gathered = standsFor(reference) as { value: unknown }
+    const bytes = JSON.stringify(gathered.value).length
+    expect(standsFor(reference, bytes)).toEqual(gathered)
+    expect(standsFor(reference, bytes - 1)).toBe(
+      `${reference.path} of task a has more than ${bytes - 1} bytes as JSON (the limit is --max-reference-bytes)`,
+    )
   })
 
   test('the limit counts bytes of JSON, in the form that was asked for', () => {
@@ -98,7 +139,32 @@ test.each<[Record<string, unknown>, string]>([
   [{ path: 'result' }, 'path: expected a JSON Pointer, which begins with "/"'],
   [{ path: '/a~2' }, 'path: expected a JSON Pointer, with "~0" for "~" and "~1" for "/" in a name'],
   [{ path: `/${'a'.repeat(1_000)}` }, 'path: expected at most 1000 characters, got 1001'],
+  [{ path: '/result/*/a/*' }, 'path: expected at most one "*"; let another task gather the inner arrays'],
+  [{ path: '/*/*' }, 'path: expected at most one "*"; let another task gather the inner arrays'],
   [{ as: 'yaml' }, 'as: expected text, json, lines'],
 ])('%j is refused: %s', (object, fault) => {
   expect(referenceIn({ $from: 'a', ...object })).toBe(fault)
+})
+
+test('* gathers what the pointer with each index finds, for any array', () => {
+  const name = fc.constantFrom('a', 'b', '0', '*x', '')
+  const element = fc.letrec((tie) => ({
+    value: fc.oneof({ maxDepth: 3 }, fc.json(), fc.array(tie('value')), fc.dictionary(name, tie('value'))),
+  })).value
+  fc.assert(
+    fc.property(fc.array(element), fc.array(name, { maxLength: 3 }), fc.boolean(), (list, names, hasDefault) => {
+      const after = names.map((each) => `/${each}`).join('')
+      const record = { result: { list } }
+      const reference = referenceIn({ $from: 'a', path: `/result/list/*${after}`, ...(hasDefault && { default: 'd' }) })
+      if (typeof reference === 'string') throw new Error(reference)
+      const each = list.map((_, i) => pointerValue(record, `/result/list/${i}${after}`))
+      const missing = each.findIndex(({ found }) => !found)
+      const values = each.map((one) => (one.found ? one.value : 'd'))
+      expect(runSync(referencedValue(record, reference, Number.POSITIVE_INFINITY))).toEqual(
+        missing >= 0 && !hasDefault
+          ? { fault: `task a has no /result/list/${missing}${after}, and there is no default` }
+          : { value: values, bytes: Buffer.byteLength(JSON.stringify(values)) },
+      )
+    }),
+  )
 })
