@@ -20,6 +20,8 @@ export function waitingWords({ reason, tasks = [], until = '', detail }: Waiting
       return tasks.length === 0 ? '' : `after ${namedTasks(tasks)}`
     case 'backoff':
       return `next attempt at ${until.slice('2030-01-01T'.length, '2030-01-01T00:00:00'.length)} UTC`
+    case 'delay':
+      return `not before ${until.replace(/\.\d+/, '')}`
     case 'concurrency':
       return 'waits for a slot'
     case 'runtime':

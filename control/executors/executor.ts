@@ -32,6 +32,8 @@ export interface ExecutableTask {
   readonly input: unknown
   /** Milliseconds for an attempt. Undefined, 0 and negative mean no timeout. The scheduler enforces it. */
   readonly timeout: number | undefined
+  /** From -100 to 100. Higher ones start first. Absent: 0. */
+  readonly priority?: number
   readonly annotations: Readonly<Record<string, string>> | undefined
   /** Names of the secrets that it gets. Only tools that take secrets have tasks with some (`secretsOf`). */
   readonly secrets?: SecretNames | undefined
@@ -229,7 +231,7 @@ export interface HandingOver {
    * Asks the remote service for the plan of a task. The service stores nothing. Throws its refusal as `ExecutionError`.
    */
   plan?(
-    task: Pick<ExecutableTask, 'toolName' | 'input' | 'timeout' | 'secrets'>,
+    task: Pick<ExecutableTask, 'toolName' | 'input' | 'timeout' | 'priority' | 'secrets'>,
     call: { readonly traceId: string; readonly signal: AbortSignal },
   ): Promise<TaskPlan>
   /**

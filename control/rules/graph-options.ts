@@ -10,6 +10,7 @@ import {
   type GraphCallback,
   MAX_CALLBACK_URL_CHARACTERS,
 } from '../../shared/contract/callbacks.ts'
+import { type NotBefore, notBeforeExpected, priorityExpected } from '../../shared/contract/start-order.ts'
 import {
   GraphFields,
   LABEL_NAME,
@@ -19,6 +20,7 @@ import {
 } from '../../shared/contract/submission.ts'
 import { isObject } from '../../shared/text/json.ts'
 import { checkOf } from '../json/schema-check.ts'
+import { isNotBefore } from './not-before.ts'
 import { type Parameters, parametersFault } from './parameters.ts'
 
 /** As submitted. Absent fields are omitted. */
@@ -28,6 +30,10 @@ export interface GraphOptions {
   /** `graph`: ids of tasks belong to the graph. Absent: they belong to the service. */
   readonly scope?: 'graph'
   readonly params?: Parameters
+  /** That of its tasks without one of their own. */
+  readonly priority?: number
+  /** Milliseconds after the submission, or a time. */
+  readonly not_before?: NotBefore
   readonly callback?: GraphCallback
 }
 
@@ -43,17 +49,20 @@ export function graphOptions(fields: object): GraphOptions | undefined {
   const given = fields as Readonly<Record<string, unknown>>
   if (GRAPH_OPTIONS.every((name) => given[name] == null)) return NO_GRAPH_OPTIONS
   if (!check.accepts(fields) || parametersFault(given.params) !== undefined) return undefined
+  if (!isNotBefore(given.not_before)) return undefined
   return Object.fromEntries(GRAPH_OPTIONS.filter((name) => given[name] != null).map((name) => [name, given[name]]))
 }
 
 /** The fault of the options among `fields`, for which `graphOptions` returns undefined. */
 export function graphOptionsFault(fields: object): string {
-  const { name, labels, scope, params, callback } = fields as Readonly<Record<string, unknown>>
+  const { name, labels, scope, params, priority, not_before, callback } = fields as Readonly<Record<string, unknown>>
   return (
     nameFault(name) ??
     labelsFault(labels) ??
     scopeFault(scope) ??
     parametersFault(params) ??
+    priorityFault(priority) ??
+    notBeforeFault(not_before) ??
     callbackFault(callback) ??
     ''
   )
@@ -67,6 +76,14 @@ function nameFault(name: unknown): string | undefined {
 
 const scopeFault = (scope: unknown): string | undefined =>
   scope == null || scope === 'graph' ? undefined : 'scope: expected "graph"'
+
+const priorityFault = (priority: unknown): string | undefined =>
+  priority == null || check.accepts({ priority }) ? undefined : `priority: expected ${priorityExpected}`
+
+const notBeforeFault = (not_before: unknown): string | undefined =>
+  not_before == null || (check.accepts({ not_before }) && isNotBefore(not_before))
+    ? undefined
+    : `not_before: expected ${notBeforeExpected}`
 
 /** Maximum characters of a label in an error. */
 const MAX_SHOWN_LABEL = 100

@@ -19,6 +19,7 @@ import {
   noEdges,
 } from './edges.ts'
 import { LEGACY_OS_TYPES, normalizeTool } from './normalize.ts'
+import { isNotBefore } from './not-before.ts'
 import { findCycle } from './order.ts'
 import { type Report, refuse } from './report.ts'
 
@@ -114,7 +115,7 @@ function checkFields(
   }
 }
 
-function reportFields({ id, type, retry, cache }: TaskInput, isIncomplete: boolean, report: Report): void {
+function reportFields({ id, type, retry, cache, not_before }: TaskInput, isIncomplete: boolean, report: Report): void {
   if (!id) {
     report('task id is required')
     return
@@ -127,6 +128,7 @@ function reportFields({ id, type, retry, cache }: TaskInput, isIncomplete: boole
   if (!type && !isIncomplete) report(`task ${id}: type is required`, id)
   if (!isCount(retry)) report(`task ${id}: retry must be a non-negative integer`, id)
   else if (!isRetry(retry)) report(`task ${id}: retry must be at most ${MAX_RETRY}`, id)
+  if (!isNotBefore(not_before)) report(`task ${id}: not_before must be a time that exists, not ${not_before}`, id)
   if (!mayCache(type, cache)) report(`task ${id}: cache is not for approvals: somebody has to give each of them`, id)
 }
 
@@ -145,8 +147,16 @@ const hasId = (task: TaskInput): task is ValidTask => !!task.id
 
 /** Whether a task of the right shape has all required fields. */
 export function hasFields(task: TaskInput): task is ValidTask {
-  const { id, type, retry, cache } = task
-  return !!id && id.isWellFormed() && isShort(id) && !!type && isRetry(retry) && mayCache(type, cache)
+  const { id, type, retry, cache, not_before } = task
+  return (
+    !!id &&
+    id.isWellFormed() &&
+    isShort(id) &&
+    !!type &&
+    isRetry(retry) &&
+    mayCache(type, cache) &&
+    isNotBefore(not_before)
+  )
 }
 
 interface Ids {

@@ -14,24 +14,37 @@ export type Due<T> = Readonly<Waiting<T>>
 const isBefore = (a: Waiting<unknown>, b: Waiting<unknown>): boolean =>
   a.dueAt < b.dueAt || (a.dueAt === b.dueAt && a.order < b.order)
 
+export interface Clock {
+  /** Milliseconds. */
+  readonly now: () => number
+  /** The longest delay of a timer. For a longer wait, the timer is set again. */
+  readonly maxTimerMs: number
+}
+
+const MONOTONIC: Clock = { now: () => performance.now(), maxTimerMs: 2 ** 31 - 1 }
+
 export class DueQueue<T> {
   /** The heap. The children of element `i` are at `2i + 1` and `2i + 2`, and are not due before it. `at` is `i`. */
   readonly #heap: Waiting<T>[] = []
   readonly #onDue: (item: T) => void
   readonly #wake: () => void
+  readonly #now: () => number
+  readonly #maxTimerMs: number
   #added = 0
   #timer: Timer | undefined
   #timerDueAt = Number.POSITIVE_INFINITY
   #isStopped = false
 
   /** Calls `wake` when an item is due. `wake` must call `step`, which passes the item to `onDue`. */
-  constructor(onDue: (item: T) => void, wake: () => void) {
+  constructor(onDue: (item: T) => void, wake: () => void, { now, maxTimerMs }: Clock = MONOTONIC) {
     this.#onDue = onDue
     this.#wake = wake
+    this.#now = now
+    this.#maxTimerMs = maxTimerMs
   }
 
   add(item: T, delayMs: number): Due<T> {
-    const waiting = { item, dueAt: performance.now() + delayMs, order: this.#added++, at: -1 }
+    const waiting = { item, dueAt: this.#now() + delayMs, order: this.#added++, at: -1 }
     if (this.#isStopped) return waiting
     this.#heap.push(waiting)
     this.#rise(waiting, this.#heap.length - 1)
@@ -48,7 +61,7 @@ export class DueQueue<T> {
   step(): boolean {
     const first = this.#heap[0]
     if (first === undefined) return false // the usual case
-    if (first.dueAt > performance.now()) {
+    if (first.dueAt > this.#now()) {
       this.#arm(first.dueAt)
       return false
     }
@@ -107,10 +120,7 @@ export class DueQueue<T> {
         this.#timerDueAt = Number.POSITIVE_INFINITY
         this.#wake()
       },
-      Math.min(Math.max(0, Math.ceil(dueAt - performance.now())), MAX_TIMER_MS),
+      Math.min(Math.max(0, Math.ceil(dueAt - this.#now())), this.#maxTimerMs),
     )
   }
 }
-
-/** The longest delay of a timer. For a longer wait, the timer is set again. */
-const MAX_TIMER_MS = 2 ** 31 - 1

@@ -28,6 +28,7 @@ import type { SlotUse } from '../task/waiting.ts'
 import { Approvals } from './approvals.ts'
 import { Arrivals } from './arrivals.ts'
 import { Attempts } from './attempts.ts'
+import { Delays } from './delays.ts'
 import { DueQueue } from './due-queue.ts'
 import { FanOuts } from './fan-outs.ts'
 import { GraphRoom } from './graph-room.ts'
@@ -85,6 +86,10 @@ export class Scheduler {
     (task) => this.#ready.push(task),
     () => this.#turns.take(),
   )
+  readonly #delays = new Delays(
+    (task) => this.#queueFor(task).push(task),
+    () => this.#turns.take(),
+  )
   readonly #queueWaits = new QueueWaits(
     (task) => this.#waitedTooLong(task),
     () => this.#turns.take(),
@@ -122,7 +127,8 @@ export class Scheduler {
     store.watch((change) => {
       const { kind } = change
       const isNoWait = kind === 'ended' || kind === 'attempt-failed' || kind === 'attempt-interrupted'
-      if (isNoWait || (kind === 'deleted' && change.task.neverRuns)) this.#queueWaits.end(change.task)
+      if (isNoWait || (kind === 'deleted' && change.task.neverRuns)) this.#queueWaits.withdraw(change.task)
+      if (kind === 'ended' || kind === 'deleted') this.#delays.withdraw(change.task)
     })
     this.#approvals = new Approvals({
       inputs,
@@ -132,7 +138,11 @@ export class Scheduler {
       wake: () => this.#turns.take(),
       onDefect: (error) => this.#break(error),
     })
-    const ready = { push: (task: Task) => this.#queueFor(task).push(task) }
+    const ready = {
+      push: (task: Task) => {
+        if (!this.#delays.keep(task)) this.#queueFor(task).push(task)
+      },
+    }
     this.#fanOuts = new FanOuts({
       ...{ store, log, maxFanOut, retention, keeper, room, inputs },
       onChild: (child) => ready.push(child),
@@ -161,7 +171,7 @@ export class Scheduler {
         ...reportsTo(store, keeper),
         resolveInput: (task, signal) => inputs.resolve(task, signal),
         waits: (task) => this.#queueWaits.begin(task),
-        works: (task) => this.#queueWaits.end(task),
+        works: (task) => this.#queueWaits.withdraw(task),
       },
       onEnd: () => this.#turns.take(),
       onDefect: (error) => this.#break(error),
@@ -339,6 +349,7 @@ export class Scheduler {
     this.#approvals.stop()
     this.#fanOuts.stop()
     this.#backoffs.stop()
+    this.#delays.stop()
     this.#queueWaits.stop()
     const interrupt = setTimeout(() => this.interrupt(), graceMs)
     await this.#attempts.idle()
@@ -356,10 +367,11 @@ export class Scheduler {
     const hasFanned = this.#fanOuts.step()
     const hasArrived = this.#arrivals.step()
     const hasQueued = this.#backoffs.step()
+    const hasCome = this.#delays.step()
     const hasWaited = this.#queueWaits.step()
     const hasAsked = this.#approvals.step()
     const hasStarted = this.#attempts.startNext()
-    return hasTold || hasFanned || hasArrived || hasQueued || hasWaited || hasAsked || hasStarted
+    return hasTold || hasFanned || hasArrived || hasQueued || hasCome || hasWaited || hasAsked || hasStarted
   }
 
   /** What `task` waits in, now that only its list, its answer or a free slot stands in its way. */
@@ -387,6 +399,7 @@ export class Scheduler {
     this.#fanOuts.stop()
     this.#approvals.stop()
     this.#backoffs.stop()
+    this.#delays.stop()
     this.#queueWaits.stop()
     this.#log.error('the scheduler has stopped because of a defect: no task is started any more', {
       cause: stackOf(error),

@@ -344,6 +344,11 @@ export class Task {
     return this.options.secrets
   }
 
+  /** Of the ready tasks, those with the highest one start first. */
+  get priority(): number {
+    return this.options.priority ?? this.graph.options.priority ?? 0
+  }
+
   get runIf(): RunIf {
     return this.options.run_if ?? 'success'
   }

@@ -44,6 +44,8 @@ export const TASK_FIELDS = {
   cache: submitted,
   timeout: submitted,
   queue_timeout: submitted,
+  priority: submitted,
+  not_before: submitted,
   secrets: submitted,
   annotations: submitted,
   graph_id: set,

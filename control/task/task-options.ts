@@ -4,6 +4,7 @@
  * The order is that of the record. All tasks that set none share one object.
  */
 import type { Cache } from '../../shared/contract/cache.ts'
+import type { NotBefore } from '../../shared/contract/start-order.ts'
 import type { TaskInput } from '../../shared/contract/submission.ts'
 import type { SecretNames } from '../../shared/request/secrets.ts'
 import type { RunRule } from '../rules/conditions.ts'
@@ -17,6 +18,10 @@ export interface TaskOptions extends RunRule, Partial<FanOutRule>, RetryRule {
   readonly timeout?: number
   /** Milliseconds that an attempt may wait before its work starts. Absent, 0 and negative values mean any time. */
   readonly queue_timeout?: number
+  /** From -100 to 100; higher ones start first. Absent: that of the graph. */
+  readonly priority?: number
+  /** Milliseconds after its dependencies are done, or a time. */
+  readonly not_before?: NotBefore
   /** Names of secrets, never values. */
   readonly secrets?: SecretNames
   readonly annotations?: Readonly<Record<string, string>>
@@ -56,6 +61,8 @@ const OPTIONS: { readonly [N in OptionName]-?: OptionRule<N> } = {
   cache: { isInherited: true, kept: ({ key, ttl_ms }) => (ttl_ms == null ? { key } : { key, ttl_ms }) },
   timeout: milliseconds,
   queue_timeout: milliseconds,
+  priority: inherited,
+  not_before: own,
   secrets: inherited,
   annotations: inherited,
 }

@@ -4,6 +4,7 @@ import { isoTime, MAX_TIME_MS } from '../../shared/text/iso-time.ts'
 import { standingOf } from '../rules/conditions.ts'
 import { nextBackoffMs } from '../rules/retry-rule.ts'
 import { expiryOf, shortMessage } from './approval.ts'
+import { earliestStart } from './delay.ts'
 import type { Task } from './graph.ts'
 
 /** The state of the scheduler, for tasks that wait only for a slot. */
@@ -19,7 +20,8 @@ export interface SlotUse {
  * service knows more.
  */
 export function waitingOf(task: Task, slots: SlotUse, now: number): Waiting | undefined {
-  if (task.status === 'pending') return onDependencies(task) ?? onAnswer(task) ?? onSiblings(task) ?? onSlot(slots)
+  if (task.status === 'pending')
+    return onDependencies(task) ?? onDelay(task, now) ?? onAnswer(task) ?? onSiblings(task) ?? onSlot(slots)
   if (task.status !== 'running' || !task.rare.isBackingOff) return undefined
   const until = endOfBackoff(task, now)
   if (until === undefined) return onSlot(slots)
@@ -49,6 +51,12 @@ export function onDependencies(task: Task): Waiting | undefined {
 function isAwaited({ runIf }: Task, dependency: Task): boolean {
   const standing = standingOf(dependency)
   return standing === undefined || (runIf === 'success' && standing !== 'good' && standing !== 'neutral')
+}
+
+/** The time before which the task does not start; undefined once it has come. */
+function onDelay(task: Task, now: number): Waiting | undefined {
+  const until = earliestStart(task)
+  return until !== undefined && until > now ? { reason: 'delay', until: isoTime(until) } : undefined
 }
 
 /** The answer that an approval waits for; undefined for a task that was not asked for. */

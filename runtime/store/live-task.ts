@@ -59,6 +59,8 @@ export class LiveTask {
   isSilent = false
   /** Paths of files in the workspace that hold, or may hold, secrets. A path is a list of names. */
   secretFiles: readonly (readonly string[])[] = NO_FILES
+  /** Set before the task waits. */
+  priority = 0
   /** Patterns of the files to keep. Null: all files. Undefined: the request has not been read yet. */
   outputs: readonly string[] | null | undefined
   /** A change that is being promised to a caller. The next commit writes it; until then it is not visible. */

@@ -19,7 +19,7 @@ import {
   lastOrdinal,
   listTasks,
   liveTasks,
-  liveTasksWithSecrets,
+  liveTasksWith,
   removeTask,
   requestOf,
   type TaskFilter,
@@ -67,9 +67,9 @@ export class TaskStore {
     return this.#live.values()
   }
 
-  /** Live tasks whose requests name secrets. */
-  get liveWithSecrets(): LiveTask[] {
-    return liveTasksWithSecrets(this.#db).flatMap((id) => this.#live.get(id) ?? [])
+  /** Live tasks whose requests have `field`, and maybe others in which a key of a map is called so. */
+  liveWith(field: 'priority' | 'secrets'): LiveTask[] {
+    return liveTasksWith(this.#db, field).flatMap((id) => this.#live.get(id) ?? [])
   }
 
   liveTask(id: string): LiveTask | undefined {

@@ -133,13 +133,13 @@ export const requestOf = (db: Database, task_id: string): string | null =>
 export const liveTasks = (db: Database): TaskRow[] =>
   db.query<TaskRow, []>(`${SELECT} where status in ('accepted', 'running') order by ordinal`).all()
 
-/** Ids of tasks that have not ended and whose requests name secrets. In JSON, no text has this part: its quotes are escaped. */
-export const liveTasksWithSecrets = (db: Database): string[] =>
+/** Ids of tasks that have not ended and whose requests have `field`. In JSON, no text has its name so: quotes are escaped. */
+export const liveTasksWith = (db: Database, field: string): string[] =>
   db
-    .query<{ task_id: string }, []>(
-      `select task_id from tasks where status in ('accepted', 'running') and instr(request, '"secrets":') > 0`,
+    .query<{ task_id: string }, [string]>(
+      `select task_id from tasks where status in ('accepted', 'running') and instr(request, ?) > 0`,
     )
-    .all()
+    .all(`"${field}":`)
     .map(({ task_id }) => task_id)
 
 export const lastOrdinal = (db: Database): number =>

@@ -38,9 +38,10 @@ export interface Recovered {
 /** Takes up the tasks of an earlier service. Starts none of them: that is `startWhatFits`. */
 export function recoverTasks(context: RecoveryContext): Recovered {
   const found: Recovered = { waiting: 0, running: 0, ended: 0 }
-  const withSecrets = new Set(context.store.liveWithSecrets)
-  for (const task of [...context.store.live]) {
-    found[safely(context, task, () => takeUp(context, task, withSecrets.has(task)))]++
+  const { store } = context
+  const toRead = new Set([...store.liveWith('secrets'), ...store.liveWith('priority')])
+  for (const task of [...store.live]) {
+    found[safely(context, task, () => takeUp(context, task, toRead.has(task)))]++
   }
   return found
 }
@@ -57,8 +58,12 @@ function safely(context: RecoveryContext, task: LiveTask, work: () => keyof Reco
   }
 }
 
-function takeUp(context: RecoveryContext, task: LiveTask, hasSecrets: boolean): keyof Recovered {
-  if (hasSecrets) task.secretFiles = secretFilesOf(context.store.requestOf(task.task_id))
+function takeUp(context: RecoveryContext, task: LiveTask, isRead: boolean): keyof Recovered {
+  if (isRead) {
+    const request = context.store.requestOf(task.task_id)
+    task.secretFiles = secretFilesOf(request)
+    task.priority = request.priority ?? 0
+  }
   return task.row.launch_boot_id === null ? waitAgain(context, task) : takeUpLaunched(context, task)
 }
 

@@ -80,6 +80,7 @@ export class Submissions {
         { request: text, terms, events: [...events, ...(reserved?.events ?? [])] },
         () => this.#removeDirectory(task_id),
       )
+      task.priority = request.priority ?? 0
       if (reserved === undefined) dispatcher.enqueue(task)
       else dispatcher.launch(task, request)
       totals.accepted()

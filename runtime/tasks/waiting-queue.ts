@@ -1,18 +1,19 @@
 /**
  * Accepted tasks that wait for room in the ledger.
  *
- * The first task that fits starts next: first come, first served, but a task that does not fit yet is passed over. So
+ * The first task that fits starts next: the highest priority first, and first come, first served among those with the same,
+ * but a task that does not fit yet is passed over. So
  * that a large task is not passed over for ever, tasks that compete with it overtake it at most `MAX_OVERTAKEN` times.
  * After that they wait until it has started.
  *
  * Which tasks compete with a waiting task:
- *  - held by the capacity of the runtime: all that came later;
+ *  - held by the capacity of the runtime: all that stand behind it;
  *  - held because no user is free for its sandbox: none, as the others are no sandboxes;
  *  - held by the quota of its tenant: later tasks of that tenant. Others take nothing from it, so they are not counted,
  *    and never have to wait for it. The same holds for tasks that wait behind such a task.
  *
  * Tasks of a tenant without a quota compete with all tasks. Tasks that are alike (the same tenant, if it has a quota,
- * and the same reservation) stand in one line, and only the first of them is looked at. So with 10,000 waiting tasks a
+ * the same reservation and priority) stand in one line, and only the first of them is looked at. So with 10,000 waiting tasks a
  * search costs as much as there are different reservations among them, and nothing while no slot is free.
  *
  * A task that can never fit must not be added: the ledger tells (`shortfallOf`), also after a restart with less
@@ -33,12 +34,17 @@ export const MAX_OVERTAKEN = 64
 
 export interface WaitingTask extends Asking {
   readonly task_id: string
+  /** Default 0. */
+  readonly priority?: number
 }
 
 interface Standing<T> {
   readonly alike: AlikeTasks<T>
   readonly ticket: number
 }
+
+/** What a step of priority is worth in tickets: more than are drawn while a service runs. */
+const TICKETS_OF_PRIORITY = 2 ** 44
 
 export class WaitingQueue<T extends WaitingTask> {
   readonly #ledger: Ledger
@@ -68,18 +74,19 @@ export class WaitingQueue<T extends WaitingTask> {
     return this.#ledger.shortageOf(standing.alike.asking) ?? { resource: 'turn' }
   }
 
-  /** Behind all that wait. */
+  /** Behind all that wait with the same priority. */
   add(task: T): void {
-    const { task_id, tenant, reservation, isSandboxed = false } = task
+    const { task_id, tenant, reservation, isSandboxed = false, priority = 0 } = task
     if (this.#standing.has(task_id)) throw new Error(`task ${task_id} waits already`)
     const lane = tenant !== undefined && this.#ledger.quotas.has(tenant) ? tenant : undefined
-    const key = JSON.stringify([reservation.task_slots, reservation.memory_bytes, reservation.pids, isSandboxed, lane])
+    const { task_slots, memory_bytes, pids } = reservation
+    const key = JSON.stringify([task_slots, memory_bytes, pids, isSandboxed, lane, priority])
     let alike = this.#kinds.get(key)
     if (alike === undefined) {
       alike = new AlikeTasks({ tenant: lane, reservation, isSandboxed }, lane)
       this.#kinds.set(key, alike)
     }
-    const ticket = this.#nextTicket++
+    const ticket = this.#nextTicket++ - priority * TICKETS_OF_PRIORITY
     alike.push(task, ticket)
     this.#standing.set(task_id, { alike, ticket })
   }

@@ -98,6 +98,12 @@ export const TaskRecord = Type.Object(
         description: 'Milliseconds that each attempt may wait before its work starts; 0 or less: no limit.',
       }),
     ),
+    priority: maybe(Type.Integer({ description: 'As submitted. Absent: that of its graph, else 0.' })),
+    not_before: maybe(
+      Type.Union([Type.Integer(), Type.String()], {
+        description: 'As submitted: milliseconds after its dependencies are done, or a time.',
+      }),
+    ),
     secrets: maybe(secretMap({ description: 'As submitted: names, never values.' })),
     annotations: maybe(textMap('As submitted.')),
     graph_id: text('Id of its graph.'),

@@ -11,6 +11,7 @@ import { CALLBACK_EVENTS, GraphCallback } from './callbacks.ts'
 import { ERROR_CODES } from './error-codes.ts'
 import { RUN_IFS } from './run-if.ts'
 import { MAX_SECRETS, secretMap } from './secrets.ts'
+import { NotBefore, notBeforeExpected, Priority, priorityExpected } from './start-order.ts'
 import { stringMap } from './string-map.ts'
 import { TASK_STATUSES } from './task-status.ts'
 
@@ -163,6 +164,16 @@ export const TaskInput = Type.Object(
       'integer of milliseconds (30000)',
       'Milliseconds that each attempt may wait for a slot, and for or in a runtime service; 0, negative or absent: any time.',
     ),
+    priority: orNull(
+      Priority,
+      priorityExpected,
+      'Of the tasks that wait for a slot, or in the queue of a runtime service, those with the highest start first. Default: that of the graph, else 0.',
+    ),
+    not_before: orNull(
+      NotBefore,
+      notBeforeExpected,
+      'The task does not start before this time; a number is a delay in milliseconds after its dependencies are done.',
+    ),
     secrets: orNull(
       secretMap({ maxProperties: MAX_SECRETS }),
       `object of at most ${MAX_SECRETS} secrets, each a name (a string, no placeholder) or an object with name and file`,
@@ -219,6 +230,12 @@ export const GraphFields = Type.Object({
     }),
     `object of at most ${MAX_PARAMETERS} parameters (names of 1 to 63 letters, digits, ".", "_", "/" or "-")`,
     'Values that tasks use as {"$param": name}. A null has to be replaced by a value before the graph is submitted.',
+  ),
+  priority: orNull(Priority, priorityExpected, 'That of its tasks without one of their own. Default 0.'),
+  not_before: orNull(
+    NotBefore,
+    notBeforeExpected,
+    'No task starts before this time; a number is a delay in milliseconds after the submission.',
   ),
   callback: orNull(
     GraphCallback,

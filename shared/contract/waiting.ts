@@ -5,17 +5,25 @@ import { maybe, oneOf, text, texts, time } from './answer-schema.ts'
 /** Tasks that a `waiting` names. */
 export const MAX_WAITING_TASKS = 10
 
-export const WAITING_REASONS = ['dependencies', 'concurrency', 'backoff', 'runtime', 'approval', 'storage'] as const
+export const WAITING_REASONS = [
+  'dependencies',
+  'concurrency',
+  'backoff',
+  'delay',
+  'runtime',
+  'approval',
+  'storage',
+] as const
 
 /** Why a task that has not ended does not execute. */
 export const Waiting = Type.Object(
   {
     reason: oneOf(
       WAITING_REASONS,
-      'dependencies: other tasks must end first, most in success. concurrency: no slot is free. backoff: another attempt follows. runtime: the runtime service has it queued, or is away. approval: somebody has to approve or reject it. storage: control cannot write, as on a full disk.',
+      'dependencies: other tasks must end first, most in success. concurrency: no slot is free. backoff: another attempt follows. delay: its not_before, or that of its graph, has not come. runtime: the runtime service has it queued, or is away. approval: somebody has to approve or reject it. storage: control cannot write, as on a full disk.',
     ),
     tasks: maybe(texts(`Ids of dependencies that have not ended, at most ${MAX_WAITING_TASKS}.`)),
-    until: maybe(time('When the backoff ends, or the time for an approval.')),
+    until: maybe(time('When the backoff or the delay ends, or the time for an approval.')),
     detail: maybe(text('More in words; of an approval the beginning of its message.')),
   },
   { title: 'Waiting', description: 'Why it does not execute. Absent while it executes, and once it has ended.' },

@@ -4,7 +4,8 @@
  * Both services apply these rules: the runtime service refuses a faulty request, control warns its caller of the refusal.
  * The order of the checks, each of which covers its whole part before the next begins:
  *  1. the body is JSON (`decode.ts`), 2. every field has its JSON type and a known name (`decode.ts`),
- *  3. task_id, 4. execution, 5. secrets, 6. inputs, 7. outputs, 8. limits, 9. sandbox, 10. policy, 11. control_context, 12. metadata.
+ *  3. task_id, 4. execution, 5. secrets, 6. inputs, 7. outputs, 8. priority, 9. limits, 10. sandbox, 11. policy,
+ *  12. control_context, 13. metadata.
  * The first of several faults is named, in that order. The result is a valid body with the same result, so stored requests
  * pass the same rules again. Whether the host can run it, only the runtime service knows (`runtime/plan/plan.ts`).
  */
@@ -15,6 +16,7 @@ import {
   type SubmitTaskRequest,
   type TaskPolicy,
 } from '../contract/runtime-request.ts'
+import { MAX_PRIORITY, MIN_PRIORITY, priorityExpected } from '../contract/start-order.ts'
 import { validControlContext } from './control-context.ts'
 import { decodeRequest, decodeValue } from './decode.ts'
 import { type Execution, validExecution } from './execution.ts'
@@ -40,6 +42,8 @@ export interface TaskRequest {
   readonly inputs?: TaskInputs
   /** Absent if all files are kept. */
   readonly outputs?: readonly string[]
+  /** Absent: 0. */
+  readonly priority?: number
   readonly limits: Limits
   readonly sandbox: RequestedSandbox
   /** Default: the mode of the service. */
@@ -73,6 +77,7 @@ function validateRequest(given: SubmitTaskRequest, newTaskId: string): TaskReque
     }),
     ...(given.inputs !== undefined && { inputs: validInputs(given.inputs, task_id, isTaskId) }),
     ...(given.outputs !== undefined && { outputs: validOutputs(given.outputs) }),
+    ...(given.priority !== undefined && { priority: validPriority(given.priority) }),
     limits: validLimits(given.limits),
     sandbox: validSandbox(given.sandbox),
     policy: validPolicy(given.policy),
@@ -95,6 +100,11 @@ function validTaskId(id: string): string {
   }
   if (id === '.' || id === '..') throw requestFault('task_id cannot be "." or ".."')
   return id
+}
+
+function validPriority(given: number): number {
+  if (Number.isInteger(given) && given >= MIN_PRIORITY && given <= MAX_PRIORITY) return given
+  throw requestFault(`priority must be an ${priorityExpected}`)
 }
 
 function validPolicy(given: TaskPolicy = {}): TaskRequest['policy'] {

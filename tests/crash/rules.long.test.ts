@@ -19,7 +19,12 @@ import { exitOf } from '../support/service.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 
-type SentTask = ModelTask & { readonly type: string; readonly params?: object; readonly depends_on: readonly string[] }
+type SentTask = ModelTask & {
+  readonly type: string
+  readonly params?: object
+  readonly depends_on: readonly string[]
+  readonly not_before?: number
+}
 
 interface Acknowledged {
   readonly tasks: readonly SentTask[]
@@ -48,6 +53,8 @@ function randomTask(random: Random, before: readonly SentTask[]): SentTask {
   const rule = {
     ...(random(2) === 0 && { run_if: (['success', 'failed', 'always'] as const)[random(3)]! }),
     ...(random(4) === 0 && { continue_on_error: true }),
+    ...(random(4) === 0 && { priority: random(3) - 1 }),
+    ...(random(4) === 0 && { not_before: random(60) }),
   }
   const [first] = depends_on
   const equals = (['success', 'failed', 'skipped'] as const)[random(3)]!
@@ -93,6 +100,9 @@ async function client(control: Control, known: Map<string, Acknowledged>, random
   }
 }
 
+/** Stands for the start of a task that never started. */
+const LATER = '9999-01-01T00:00:00.000Z'
+
 /** What is wrong with the end of a graph. Each task of it stands after those that it depends on. */
 async function faultsOf(control: Control, graphId: string, { tasks, cancelled }: Acknowledged): Promise<string[]> {
   let graph: GraphDetails
@@ -102,10 +112,12 @@ async function faultsOf(control: Control, graphId: string, { tasks, cancelled }:
   const byId = new Map(records.map((record) => [record.id, record]))
   const model = new GraphModel(tasks)
   const faults: string[] = []
-  for (const { id, depends_on, fail_fast } of tasks) {
-    const { status, error, started_at = '9' } = byId.get(id)!
+  for (const { id, depends_on, fail_fast, not_before = 0 } of tasks) {
+    const { status, error, created_at, started_at = LATER } = byId.get(id)!
     const early = depends_on.filter((dependency) => byId.get(dependency)!.finished_at! > started_at)
     if (early.length > 0) faults.push(`${id} started before ${early} had ended`)
+    const readyAt = Math.max(...[created_at, ...depends_on.map((each) => byId.get(each)!.finished_at!)].map(Date.parse))
+    if (Date.parse(started_at) < readyAt + not_before) faults.push(`${id} started before its delay was over`)
     if (status === 'cancelled' && !cancelled.has(id)) faults.push(`${id} was cancelled by nobody`)
     const children = records.filter(({ parent }) => parent === id)
     if (status === 'success' || status === 'failed' || children.length > 0) model.started(id)

@@ -17,7 +17,8 @@ export class NaiveWaitingQueue {
   ) {}
 
   add(task: WaitingTask): void {
-    this.waiting.push({ task, overtaken: 0 })
+    const at = this.waiting.findIndex(({ task: { priority = 0 } }) => priority < (task.priority ?? 0))
+    this.waiting.splice(at < 0 ? this.waiting.length : at, 0, { task, overtaken: 0 })
   }
 
   remove(taskId: string): WaitingTask | undefined {

@@ -157,6 +157,14 @@ function Overview({
         {record?.queue_timeout !== undefined && record.queue_timeout > 0 && (
           <Fact name="Wait limit">{durationText(record.queue_timeout)}</Fact>
         )}
+        {record?.priority !== undefined && <Fact name="Priority">{record.priority}</Fact>}
+        {record?.not_before !== undefined && (
+          <Fact name="Not before">
+            {typeof record.not_before === 'number'
+              ? `${durationText(record.not_before)} after its dependencies`
+              : timeText(record.not_before)}
+          </Fact>
+        )}
         {progress !== undefined && <Fact name="Progress">{progress}</Fact>}
         {task.run_if !== undefined && <Fact name="Runs">{RUN_IF_WORDS[task.run_if]}</Fact>}
         {record?.when !== undefined && (

@@ -74,6 +74,8 @@ export function waitingSentence(task: GraphTask, nowMs: number): string | undefi
     const when = Number.isNaN(leftMs) ? 'waits for its next attempt' : `tries again in ${remainingText(leftMs)}`
     return detail === undefined ? when : `${when}: ${detail}`
   }
+  if (reason === 'delay' && until !== undefined)
+    return `starts in ${remainingText(Math.max(0, Date.parse(until) - nowMs))}`
   return `waits: ${detail ?? reason}`
 }
 

@@ -65,7 +65,7 @@ export interface RequestOptions {
 
 /** Throws `invalid_input`. */
 export function runtimeRequest(
-  task: Pick<ExecutableTask, 'toolName' | 'input' | 'timeout' | 'secrets'>,
+  task: Pick<ExecutableTask, 'toolName' | 'input' | 'timeout' | 'priority' | 'secrets'>,
   { runtimeId, defaults, attempt, trace }: RequestOptions,
 ): RuntimeRequest {
   const { task_id: _, ...input } = fieldsOf(task.input, 'params')
@@ -86,6 +86,7 @@ export function runtimeRequest(
     ...traceVariables(trace, execution.env, secrets),
   }
   const request = {
+    ...(task.priority && { priority: task.priority }),
     ...rest,
     task_id: runtimeId,
     execution: { ...withVariables(execution, secrets, variables), kind: kindOf(task.toolName, execution) },

@@ -184,7 +184,7 @@ export class RuntimeExecutor implements Executor {
   }
 
   async plan(
-    task: Pick<ExecutableTask, 'toolName' | 'input' | 'timeout' | 'secrets'>,
+    task: Pick<ExecutableTask, 'toolName' | 'input' | 'timeout' | 'priority' | 'secrets'>,
     { traceId, signal }: Call,
   ): Promise<TaskPlan> {
     const { defaults, pool } = this.#options

@@ -32,16 +32,39 @@ const anyParams = fc.oneof(
   fc.constantFrom(labels(256), labels(257), null, undefined, [], 'a', 7, { a: null }, JSON.parse('{"__proto__": 1}')),
 )
 
+const anyPriority = fc.constantFrom(null, undefined, 0, -100, 100, 101, -101, 0.5, '1')
+/** The schema allows 30 February, so it is not among these. */
+const anyStart = fc.constantFrom(
+  null,
+  undefined,
+  0,
+  31_536_000_000,
+  31_536_000_001,
+  -1,
+  0.5,
+  '',
+  '1m',
+  '2030-01-31T09:30:00Z',
+)
+
 test('fields are taken exactly if the schema allows them, and otherwise one is named', () => {
   fc.assert(
     fc.property(
-      fc.record({ name: anyName, labels: anyLabels, params: anyParams, callback: anyCallback }, { requiredKeys: [] }),
+      fc.record(
+        {
+          ...{ name: anyName, labels: anyLabels, params: anyParams, callback: anyCallback },
+          ...{ priority: anyPriority, not_before: anyStart },
+        },
+        { requiredKeys: [] },
+      ),
       (fields) => {
         const given = JSON.parse(JSON.stringify(fields)) as Record<string, unknown>
         const options = graphOptions(given)
         expect(options !== undefined).toBe(Value.Check(GraphFields, given))
         if (options === undefined)
-          expect(graphOptionsFault(given)).toMatch(/^(name|labels|params|callback(\.url|\.events)?): expected /)
+          expect(graphOptionsFault(given)).toMatch(
+            /^(name|labels|params|priority|not_before|callback(\.url|\.events)?): expected /,
+          )
         else expect(options).toEqual(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null)))
       },
     ),

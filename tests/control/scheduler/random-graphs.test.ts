@@ -19,6 +19,8 @@ type ScriptedTask = TaskInput & { id: string; depends_on: string[]; input: Scrip
 /** What a task waits for, and how long it does. */
 const randomWaits = fc.record({
   queue_timeout: fc.constantFrom(0, 1, 1, 2, 5),
+  priority: fc.constantFrom(null, -1, 0, 1),
+  not_before: fc.constantFrom(null, 0, 1, 3, '2020-01-01T00:00:00Z'),
   retry: fc.nat(2),
   backoff: fc.record({ initial_ms: fc.nat(2) }),
   cache: fc.constantFrom(null, { key: 'a' }, { key: 'b' }),

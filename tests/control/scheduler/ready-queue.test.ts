@@ -32,6 +32,39 @@ describe('the ready queue', () => {
     )
   })
 
+  test('gives those with the highest priority first, in the order in which they came', () => {
+    const steps = fc.array(
+      fc.oneof(fc.constantFrom(-100, 0, 0, 1, 100), fc.constant('shift'), fc.constant('withdraw')),
+      { minLength: 1, maxLength: 200 },
+    )
+    fc.assert(
+      fc.property(steps, (given) => {
+        const { tasks: own } = graphOf(
+          given.map((priority, i) => ({
+            id: `p${i}`,
+            type: 'test',
+            ...(typeof priority === 'number' && { priority }),
+          })),
+        )
+        const queue = new ReadyQueue()
+        const waiting: Task[] = []
+        for (const [i, step] of given.entries()) {
+          const next = waiting.toSorted((a, b) => b.priority - a.priority)[0]
+          if (typeof step === 'number') {
+            queue.push(own[i]!)
+            waiting.push(own[i]!)
+            continue
+          }
+          const gone = step === 'shift' ? next : waiting[Math.floor(waiting.length / 2)]
+          if (step === 'shift') expect(queue.shift()).toBe(gone)
+          else if (gone !== undefined) queue.withdraw(gone)
+          if (gone !== undefined) waiting.splice(waiting.indexOf(gone), 1)
+          expect(queue.length).toBe(waiting.length)
+        }
+      }),
+    )
+  })
+
   test('holds 1,024 and lets the next one in when one leaves', () => {
     const queue = new ReadyQueue()
     for (const task of tasks.slice(0, 1_026)) queue.push(task)

@@ -7,6 +7,8 @@ const given: TaskInput = {
   annotations: { a: 'b' },
   queue_timeout: 2 ** 63,
   timeout: 0,
+  priority: -1,
+  not_before: 5,
   cache: { key: 'k', ttl_ms: null },
   backoff: { initial_ms: 1 },
   retry: 2,
@@ -26,6 +28,8 @@ test('null is absent, and numbers are those that 64 bits hold', () => {
     ['cache', { key: 'k' }],
     ['timeout', 0],
     ['queue_timeout', 2 ** 63 - 1024],
+    ['priority', -1],
+    ['not_before', 5],
     ['annotations', { a: 'b' }],
   ])
 })
@@ -38,6 +42,6 @@ test('tasks without any share one object', () => {
 
 test('children have neither the rules nor the list of their parent', () => {
   expect(Object.keys(childOptions(taskOptions(given)))).toEqual([
-    ...['retry', 'backoff', 'cache', 'timeout', 'queue_timeout', 'annotations'],
+    ...['retry', 'backoff', 'cache', 'timeout', 'queue_timeout', 'priority', 'annotations'],
   ])
 })

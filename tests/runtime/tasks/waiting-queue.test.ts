@@ -82,6 +82,19 @@ describe('the next to start', () => {
     expect(scene.end('2')).toEqual(['4'])
   })
 
+  test('is the one with the highest priority that fits, and stands behind its equals', () => {
+    const scene = new Scene({ task_slots: 1, memory_bytes: 10 }).add(
+      { ...task('low'), priority: -1 },
+      task('1'),
+      { ...task('high'), priority: 7 },
+      task('2'),
+      { ...task('higher'), priority: 7 },
+    )
+    const order: string[] = []
+    for (let running = scene.start(); running.length > 0; running = scene.end(...running)) order.push(...running)
+    expect(order).toEqual(['high', 'higher', '1', '2', 'low'])
+  })
+
   test('cannot wait twice', () => {
     const scene = new Scene({ task_slots: 1 }).add(task('1'))
     expect(() => scene.add(task('1'))).toThrow('task 1 waits already')
@@ -184,7 +197,12 @@ test('of tasks alike, those behind one that their lane waits for are not counted
 
 describe('over any schedule', () => {
   const step = fc.oneof(
-    { weight: 5, arbitrary: randomAsking.map((asking) => ({ do: 'add' as const, asking })) },
+    {
+      weight: 5,
+      arbitrary: fc
+        .tuple(randomAsking, fc.constantFrom(undefined, 0, 1, -100, 100))
+        .map(([asking, priority]) => ({ do: 'add' as const, asking, priority })),
+    },
     { weight: 4, arbitrary: fc.constant({ do: 'start' as const }) },
     { weight: 3, arbitrary: fc.nat().map((pick) => ({ do: 'end' as const, pick })) },
     { weight: 1, arbitrary: fc.nat().map((pick) => ({ do: 'remove' as const, pick })) },
@@ -212,7 +230,8 @@ describe('over any schedule', () => {
         }
         for (const [i, step] of steps.entries()) {
           if (step.do === 'add' && ledger.shortfallOf(step.asking) === null) {
-            const waiting = { ...step.asking, task_id: String(i) }
+            const { priority } = step
+            const waiting = { ...step.asking, task_id: String(i), ...(priority !== undefined && { priority }) }
             queue.add(waiting)
             rules.add(waiting)
           } else if (step.do === 'start') {
