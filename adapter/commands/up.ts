@@ -1,7 +1,7 @@
 /** `taskmill up`: starts both services in the background, or finds those that it started before. */
 import { UsageError } from '../../shared/contract/errors.ts'
 import { VERSION } from '../../shared/process/version.ts'
-import { duration, flag, optionalInteger } from '../../shared/settings/flags.ts'
+import { choice, duration, flag, optionalInteger } from '../../shared/settings/flags.ts'
 import { type Answer, EXIT } from '../envelope.ts'
 import type { OwnServices } from '../own-services/record.ts'
 import type { Environment } from '../own-services/state-dir.ts'
@@ -13,13 +13,19 @@ const port = (help: string) => optionalInteger({ value: 'port', min: 1, max: 65_
 export const up = defineCommand({
   summary:
     'Start both services in the background on 127.0.0.1, with a token that other subcommands find by themselves.',
-  usage: '[--socket] [--foreground]',
+  usage: '[--shell open] [--socket] [--foreground]',
   settings: {
     foreground: flag({ help: 'Stay until Ctrl-C, and show the log on standard error. Then both services end.' }),
     port: port('Port of the control service. Default: that of the last start, else 8080, else any free one.'),
     runtimePort: port('Port of the runtime service. Default: that of the last start, else 18080, else any free one.'),
     socket: flag({
       help: 'Listen on Unix sockets that only you can use, instead of ports. There is no dashboard then: browsers cannot open sockets.',
+    }),
+    shell: choice({
+      variable: 'SERVICE_SHELL_POLICY',
+      default: 'allowlist',
+      choices: ['allowlist', 'open'],
+      help: 'What shell and cli-skills tasks may start. open: any program and any script, with your rights. allowlist: harmless commands only.',
     }),
     timeout: duration({
       default: '30s',
@@ -32,15 +38,16 @@ export const up = defineCommand({
   heedsInterruption: true,
   async run({ values, env, interruption, printNow }): Promise<Answer | undefined> {
     const { up: start } = await import('../start/up.ts')
-    const { foreground: isForeground, port, runtimePort, socket: isOnSocket, timeout: timeoutMs } = values
+    const { foreground: isForeground, port, runtimePort, shell, socket: isOnSocket, timeout: timeoutMs } = values
     if (isOnSocket && (port ?? runtimePort) !== undefined) throw new UsageError('with --socket there are no ports')
     const { services, isStarted, foreground } = await start({
-      ...{ port, runtimePort, isOnSocket, timeoutMs, isForeground, env, interruption },
+      ...{ port, runtimePort, isShellOpen: shell === 'open', isOnSocket, timeoutMs, isForeground, env, interruption },
     })
     const answer: Answer = {
       data: { started: isStarted, ...servicesView(services, env) },
       exitCode: EXIT.success,
       warnings: [
+        ...openShell(services),
         ...otherVersion(services.version),
         ...otherUrl(env.SERVICE_URL, services.url),
         ...otherToken(services, env),
@@ -53,6 +60,11 @@ export const up = defineCommand({
     return undefined
   },
 })
+
+const openShell = ({ shell }: OwnServices): string[] =>
+  shell === 'open'
+    ? ['shell and cli-skills tasks may start any program with your rights: whoever has the token can do what you can']
+    : []
 
 const otherVersion = (version: string): string[] =>
   version === VERSION

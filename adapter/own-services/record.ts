@@ -37,6 +37,8 @@ export interface ServicesRecord {
   readonly started_at: string
   /** Working directory of the services. */
   readonly cwd: string
+  /** Shell tasks may start any program. */
+  readonly shell?: 'open'
 }
 
 /** Running services of this user. */

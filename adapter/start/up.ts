@@ -43,6 +43,8 @@ export interface UpOptions {
   /** Undefined: the port of the last start, else the usual one, else any free one. */
   readonly port: number | undefined
   readonly runtimePort: number | undefined
+  /** Shell tasks may start any program. */
+  readonly isShellOpen: boolean
   /** Listen on Unix sockets instead of ports. */
   readonly isOnSocket: boolean
   /** Milliseconds in which the services have to become ready. */
@@ -70,7 +72,7 @@ export const up = (options: UpOptions): Promise<Up> =>
 
 /** The services that run already, once they are ready. */
 async function again(services: OwnServices, options: UpOptions): Promise<OwnServices> {
-  const { port, runtimePort, isOnSocket, timeoutMs, isForeground } = options
+  const { port, runtimePort, isShellOpen, isOnSocket, timeoutMs, isForeground } = options
   const where = `taskmill runs already at ${services.url} (pid ${services.pid})`
   if (isForeground) throw new Error(`${where}, in the background or in another terminal: end it with taskmill down`)
   const isOther = (named: number | undefined, url: string) => named !== undefined && portOf(url) !== named
@@ -78,6 +80,8 @@ async function again(services: OwnServices, options: UpOptions): Promise<OwnServ
   if (isElsewhere || isOther(port, services.url) || isOther(runtimePort, services.runtime_url)) {
     throw new Error(`${where}, its runtime service at ${services.runtime_url}: end it with taskmill down first`)
   }
+  if (isShellOpen && services.shell !== 'open')
+    throw new Error(`${where}, without --shell open: end it with taskmill down first`)
   const { last } = await readiness(controlOf(services), undefined, performance.now() + timeoutMs)
   if (last.outcome === 'ready') return services
   throw new Error(`${where}, but is not ready: ${last.fault} (end it with taskmill down, then start it again)`)
@@ -124,6 +128,7 @@ async function startOnce(
     runtime_url: urls.runtime,
     version: VERSION,
     started_at: new Date().toISOString(),
+    ...(options.isShellOpen && { shell: 'open' }),
     cwd: process.cwd(),
   })
   try {
@@ -144,9 +149,10 @@ function startProcess({ program, paths, urls, options }: Start): {
   readonly process: DetachedProcess
   readonly foreground?: Foreground
 } {
-  const { env, isForeground } = options
+  const { env, isShellOpen, isForeground } = options
   // A token of the caller is for other services.
-  const { SERVICE_TOKEN: _, SERVICE_RUNTIME_TOKEN: __, ...others } = env
+  const { SERVICE_TOKEN: _, SERVICE_RUNTIME_TOKEN: __, ...rest } = env
+  const others = { ...rest, SERVICE_SHELL_POLICY: isShellOpen ? 'open' : '' }
   const command = [
     ...[program, '--addr', urls.control.replace('http://', ''), '--data-dir', paths.data, '--token-file', paths.token],
     ...['--with-runtime', '--runtime-url', urls.runtime],

@@ -16,13 +16,9 @@ const SECTIONS: readonly Section[] = [control, shell, runtime, sandbox]
 export const ROW_WORKLOADS: readonly string[] = SECTIONS.flatMap(({ suite }) => suite.workloads)
 
 const QUOTED: QuotedRows = {
-  [control.title]: [
-    ...['submit_8_rate', 'submit_32_rate', 'wide_1000', 'wide_100000', 'chain', 'layers', 'one_p50', 'start_ready'],
-    ...['start_idle_memory', 'restart_ready', 'read_8'],
-  ],
-  [shell.title]: ['echo_rate'],
-  [runtime.title]: ['p50_cold', 'p50_warm', 'rate_4_warm'],
-  [sandbox.title]: ['p50_warm', 'rate_4_warm'],
+  [control.title]: ['submit_8_rate', 'wide_1000', 'start_ready'],
+  [runtime.title]: ['p50_warm'],
+  [sandbox.title]: ['p50_warm'],
 }
 
 export interface MeasuredRows {

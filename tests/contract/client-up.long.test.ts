@@ -88,6 +88,25 @@ describe('up', () => {
     expect(place.started().length).toBe(2)
   })
 
+  test('--shell open lets shell tasks run scripts, and says so; a refused one names it', async () => {
+    await using place = await upPlace()
+    const script = JSON.stringify({ tasks: [{ id: 'a', type: 'shell', params: { script: 'echo "$((6 * 7))"' } }] })
+    expect(upData(await place.up()).shell).toBe('allowlist')
+    const refused = await place.client(['run', '-'], { stdin: script })
+    expect(refused.stdout).toContain('taskmill up --shell open')
+    const late = await place.client(['up', '--shell', 'open'])
+    expect(late.envelope.error?.message).toContain('without --shell open: end it with taskmill down first')
+    await place.client(['down'])
+    const open = await place.client(['up', '--shell', 'open'])
+    expect(upData(open).shell).toBe('open')
+    expect(open.stderr).toContain('shell and cli-skills tasks may start any program with your rights')
+    const ran = await place.client(['run', '-'], { stdin: script.replace('"a"', '"b"') })
+    expect([ran.exitCode, ran.stderr]).toEqual([0, expect.stringContaining('42')])
+    expect(upData(await place.client(['up'])).shell).toBe('open')
+    await place.client(['down'])
+    expect(upData(await place.client(['up'])).shell).toBe('allowlist')
+  })
+
   test('an address that is given wins, and gets SERVICE_TOKEN instead of the token', async () => {
     await using place = await upPlace()
     upData(await place.up())

@@ -45,7 +45,7 @@ describe('an unknown field of a graph is refused', () => {
     [{ tasks: [noop('a', { colour: null })] }, 'unknown field "colour" in task a'],
     [{ tasks: [noop('a')], taks: [] }, 'unknown field "taks" in graph (did you mean "tasks"?)'],
     [{ tasks: [noop('a')], parameters: {} }, 'unknown field "parameters" in graph (did you mean "params"?)'],
-    [{ tasks: [noop('a')], priority: 1 }, 'unknown field "priority" in graph'],
+    [{ tasks: [noop('a')], rank: 1 }, 'unknown field "rank" in graph'],
     [
       { tasks: [{ id: 'build', type: 'runtime.command', params: { program: 'true' }, limits: { pids_max: 1 } }] },
       'unknown field "limits" in task build (did you mean "params.limits"?)',
@@ -302,11 +302,11 @@ describe('a task that is certain to fail', () => {
     for (const { task_id, message } of warnings!) expect((await control.ended(task_id)).error).toBe(message)
     const text = (id: string) => warnings!.find(({ task_id }) => task_id === id)!.message
     expect(text('w-git')).toBe(
-      'command "git" is not in the allowed whitelist (a runtime.script task runs any command; SERVICE_SHELL_POLICY=open lifts the list)',
+      'command "git" is not in the allowed whitelist (a runtime.script task runs any command; SERVICE_SHELL_POLICY=open lifts the list: taskmill up --shell open)',
     )
     expect(text('w-line')).toBe('command "echo hello" is not in the allowed whitelist (arguments belong into args)')
     expect(text('w-long')).toBe(
-      'command "git status" is not in the allowed whitelist (arguments belong into args; a runtime.script task runs any command; SERVICE_SHELL_POLICY=open lifts the list)',
+      'command "git status" is not in the allowed whitelist (arguments belong into args; a runtime.script task runs any command; SERVICE_SHELL_POLICY=open lifts the list: taskmill up --shell open)',
     )
   })
 

@@ -106,12 +106,12 @@ describe.each([
   })
 })
 
-test('first.json: the README shows it, and its sandboxed step runs in a sandbox where the host has one', async () => {
-  const [, shown] = /```json\n([\s\S]*?)```/.exec(readFileSync(join(dirname(EXAMPLES), 'README.md'), 'utf8')) ?? []
-  expect(JSON.parse(shown!)).toEqual(JSON.parse(textOf('first.json')))
+test('first.yaml: the README shows it, and its sandboxed step runs in a sandbox where the host has one', async () => {
+  const readme = readFileSync(join(dirname(EXAMPLES), 'README.md'), 'utf8')
+  expect(readme).toContain(`\`\`\`yaml\n# examples/first.yaml\n${textOf('first.yaml')}\`\`\``)
   await using runtime = await startRuntime()
   await using control = await startControl({ flags: ['--runtime-url', runtime.url] })
-  const tasks = await run(control, join(EXAMPLES, 'first.json'))
+  const tasks = await run(control, join(EXAMPLES, 'first.yaml'))
   expect(othersThanSuccess(tasks)).toEqual({})
   const { sandbox } = await runtime.json<RuntimeCapabilities>('/api/v1/runtime/capabilities')
   const { execution_plan, stdout } = runtimeResultOf(tasks.find(({ id }) => id === 'untrusted')!)!

@@ -66,7 +66,7 @@ const WRONG = {
   'a missing parameter': task({ type: 'http', params: {} }),
   'a reference with a misspelt field': task({ type: 'shell', params: { command: { $from: 'b', pth: '/result' } } }),
   'a task without a type': task({}),
-  'an unknown field of the graph': { ...task({ type: 'noop' }), priority: 1 },
+  'an unknown field of the graph': { ...task({ type: 'noop' }), rank: 1 },
 }
 
 test.each(Object.entries(RIGHT))('accepts %s', (_, graph) => {

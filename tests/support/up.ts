@@ -15,6 +15,7 @@ export interface UpData {
   data_dir: string
   log_files: string[]
   agent_host: string
+  shell: string
 }
 
 export const upData = ({ envelope, stderr }: ClientRun): UpData => {

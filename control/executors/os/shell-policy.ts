@@ -28,11 +28,14 @@ export function checkCommand(policy: ShellPolicy, command: string): void {
 
 const baseNameOf = (command: string): string => command.slice(command.lastIndexOf('/') + 1)
 
-const REMEDIES = ['a runtime.script task runs any command', 'SERVICE_SHELL_POLICY=open lifts the list']
+const REMEDIES = [
+  'a runtime.script task runs any command',
+  'SERVICE_SHELL_POLICY=open lifts the list: taskmill up --shell open',
+]
 
 /** Throws `denied` unless scripts are allowed: a script could start any program. */
 export function checkScript(policy: ShellPolicy): void {
   if (policy === 'open') return
-  const remedy = 'scripts run only where SERVICE_SHELL_POLICY=open is set'
+  const remedy = 'scripts run only where SERVICE_SHELL_POLICY=open is set: taskmill up --shell open'
   throw new ExecutionError('denied', `script is not in the allowed whitelist: ${remedy}`)
 }

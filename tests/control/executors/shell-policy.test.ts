@@ -48,7 +48,7 @@ describe('the allowlist', () => {
     ['constructor', 'constructor'],
   ])('denies %j by its base name', (command, baseName) => {
     expect(denial(() => checkCommand('allowlist', command))).toBe(
-      `command ${JSON.stringify(baseName)} is not in the allowed whitelist (a runtime.script task runs any command; SERVICE_SHELL_POLICY=open lifts the list)`,
+      `command ${JSON.stringify(baseName)} is not in the allowed whitelist (a runtime.script task runs any command; SERVICE_SHELL_POLICY=open lifts the list: taskmill up --shell open)`,
     )
   })
 
@@ -57,11 +57,11 @@ describe('the allowlist', () => {
     ['/bin/echo /tmp/a', 'arguments belong into args'],
     [
       'git status',
-      'arguments belong into args; a runtime.script task runs any command; SERVICE_SHELL_POLICY=open lifts the list',
+      'arguments belong into args; a runtime.script task runs any command; SERVICE_SHELL_POLICY=open lifts the list: taskmill up --shell open',
     ],
     [
       '/opt/my tool',
-      'arguments belong into args; a runtime.script task runs any command; SERVICE_SHELL_POLICY=open lifts the list',
+      'arguments belong into args; a runtime.script task runs any command; SERVICE_SHELL_POLICY=open lifts the list: taskmill up --shell open',
     ],
   ])('says where the arguments of %j belong', (command, remedy) => {
     expect(denial(() => checkCommand('allowlist', command))).toBe(
@@ -71,7 +71,7 @@ describe('the allowlist', () => {
 
   test('allows no script, which could start anything, and says what would', () => {
     expect(denial(() => checkScript('allowlist'))).toBe(
-      'script is not in the allowed whitelist: scripts run only where SERVICE_SHELL_POLICY=open is set',
+      'script is not in the allowed whitelist: scripts run only where SERVICE_SHELL_POLICY=open is set: taskmill up --shell open',
     )
   })
 })
