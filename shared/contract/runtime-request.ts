@@ -8,7 +8,7 @@
  */
 import { type Static, type TProperties, Type } from '@sinclair/typebox'
 import { secretMap } from './secrets.ts'
-import { Priority, priorityExpected } from './start-order.ts'
+import { MAX_PRIORITY, MIN_PRIORITY, priorityExpected } from './start-order.ts'
 import { stringMap } from './string-map.ts'
 import { inputMap, TaskInput } from './task-inputs.ts'
 
@@ -222,11 +222,12 @@ export const SubmitTaskRequest = Type.Object(
       'Files of the workspace that are kept when the task has ended; the others are removed. * and ? stand for characters of a name, ** for any directories. Default: all are kept.',
       [['dist/**', 'report.xml']],
     ),
-    priority: Type.Optional({
-      ...Priority,
-      expected: priorityExpected,
-      description: 'Of the tasks that wait in the queue, those with the highest are looked at first. Default 0.',
-    }),
+    priority: Type.Optional(
+      Type.Integer({
+        ...{ minimum: MIN_PRIORITY, maximum: MAX_PRIORITY, expected: priorityExpected },
+        description: 'Of the tasks that wait in the queue, those with the highest are looked at first. Default 0.',
+      }),
+    ),
     limits: part(ResourceLimits.properties, 'What the task may use.'),
     sandbox: part(SandboxPolicy.properties, 'How far the task is fenced in.'),
     policy: part(TaskPolicy.properties, 'What happens where the host cannot do all of this.'),
