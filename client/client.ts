@@ -26,6 +26,7 @@ import type {
   TaskGraph,
   TaskRecord,
   TaskStatus,
+  WaitingKind,
 } from './contract.ts'
 import { TaskmillError } from './errors.ts'
 import { type EventOptions, readEvents, type SubjectEventOptions, type TaskmillEvent } from './event-reader.ts'
@@ -79,6 +80,8 @@ export interface TaskFilter extends PageOptions {
 
 export interface GraphFilter extends PageOptions {
   readonly state?: GraphState | readonly GraphState[] | undefined
+  /** What one of its tasks waits for. */
+  readonly waiting?: WaitingKind | readonly WaitingKind[] | undefined
   /** Exactly this name. */
   readonly name?: string | undefined
   /** All of these labels. */
@@ -173,9 +176,10 @@ export class Taskmill {
 
   /** The graphs, the newest first. */
   graphs(filter: GraphFilter = {}): AsyncGenerator<GraphSummary, void> {
-    const { state, name, labels = {}, since, until, ...page } = filter
+    const { state, waiting, name, labels = {}, since, until, ...page } = filter
     const label = Object.entries(labels).map(([name, value]) => `${name}=${value}`)
-    return this.#pages('/graphs', { state: list(state), name, label, since: time(since), until: time(until) }, page)
+    const query = { state: list(state), waiting: list(waiting), name, label, since: time(since), until: time(until) }
+    return this.#pages('/graphs', query, page)
   }
 
   /** What happens at the service, without end. Resumes by itself; `reset` tells that events were missed. */

@@ -44,6 +44,7 @@ export type TaskStatus = OneOf<typeof taskStatus.TASK_STATUSES>
 
 /** State of a graph. */
 export type GraphState = OneOf<typeof graphState.GRAPH_STATES>
+export type WaitingKind = OneOf<typeof graphState.WAITING_KINDS>
 
 /** What kind of failure a task had. */
 export type ErrorCode = OneOf<typeof errorCodes.ERROR_CODES>

@@ -1,5 +1,5 @@
 /** `taskmill graphs`: summaries of graphs, a page at a time. */
-import { LISTED_GRAPH_STATES } from '../../shared/contract/graph-state.ts'
+import { LISTED_GRAPH_STATES, WAITING_KINDS } from '../../shared/contract/graph-state.ts'
 import type { GraphSummary } from '../../shared/contract/graphs.ts'
 import { parseDurationMs } from '../../shared/settings/duration.ts'
 import { integer, list, text, texts } from '../../shared/settings/flags.ts'
@@ -9,9 +9,13 @@ import { inFlags } from './in-flags.ts'
 
 export const graphs = defineCommand({
   summary: 'List graphs, the newest first.',
-  usage: '[--state failed] [--label team=web] [--name N] [--since 1h] [--limit 100] [--cursor C]',
+  usage: '[--state failed] [--waiting approval] [--label team=web] [--name N] [--since 1h] [--limit 100] [--cursor C]',
   settings: {
     state: list({ value: LISTED_GRAPH_STATES.join(','), help: 'Only graphs in one of these states.' }),
+    waiting: list({
+      value: WAITING_KINDS.join(','),
+      help: 'Only graphs of which a task waits for an answer to an approval, or for its next attempt.',
+    }),
     label: texts({
       value: 'key=value',
       help: 'Only graphs with all of these labels. One flag may hold several: a=1,b=2. A comma of a value is written \\, where key= follows it.',
@@ -23,9 +27,10 @@ export const graphs = defineCommand({
     cursor: text({ value: 'cursor', help: 'Continue after a page: data.next_cursor of the answer before.' }),
   },
   maxArguments: 0,
-  async run({ values: { state, label, name, since, until, limit, cursor }, client }) {
+  async run({ values: { state, waiting, label, name, since, until, limit, cursor }, client }) {
     const query = new URLSearchParams({ limit: String(limit) })
     if (state.length > 0) query.set('state', state.join(','))
+    if (waiting.length > 0) query.set('waiting', waiting.join(','))
     for (const pair of labelsIn(label)) query.append('label', pair)
     if (name !== '') query.set('name', name)
     if (since !== '') query.set('since', timeOf(since))

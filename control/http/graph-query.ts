@@ -1,7 +1,7 @@
 /** The query of GET /graphs: filter and page. Pure. */
 
 import { badRequest } from '../../shared/contract/errors.ts'
-import { LISTED_GRAPH_STATES, UNREADABLE } from '../../shared/contract/graph-state.ts'
+import { LISTED_GRAPH_STATES, UNREADABLE, WAITING_KINDS } from '../../shared/contract/graph-state.ts'
 import { DEFAULT_PAGE_GRAPHS, MAX_PAGE_GRAPHS } from '../../shared/contract/graphs.ts'
 import { LABEL_NAME } from '../../shared/contract/submission.ts'
 import { anyText, type QueryOf, repeatable, wholeNumber } from '../../shared/http/openapi/route.ts'
@@ -12,6 +12,10 @@ export const graphQuery = {
   state: repeatable(
     'A state. unreadable stands alone: graphs in a database whose rows cannot be read.',
     LISTED_GRAPH_STATES,
+  ),
+  waiting: repeatable(
+    'What a task of the graph waits for: an answer to an approval, or its next attempt.',
+    WAITING_KINDS,
   ),
   name: anyText('The whole name.'),
   label: repeatable('A label as name=value. All of several must match.'),
@@ -24,14 +28,19 @@ type GraphQuery = QueryOf<typeof graphQuery>
 
 /** Throws 400 with the parameter, its value and the allowed values. */
 export function graphPageRequest(query: GraphQuery, url: string): GraphPageRequest {
-  const { state, name, since, until, limit, cursor } = query
+  const { state, waiting, name, since, until, limit, cursor } = query
   const labels = query.label === undefined ? [] : new URL(url).searchParams.getAll('label') // Elysia splits at commas
   const states = knownValues('state', state, LISTED_GRAPH_STATES)
-  if (states.includes(UNREADABLE) && [...new Set(states), name, query.label, since, until].join('') !== UNREADABLE)
+  const kinds = knownValues('waiting', waiting, WAITING_KINDS)
+  if (
+    states.includes(UNREADABLE) &&
+    [...new Set(states), ...kinds, name, query.label, since, until].join('') !== UNREADABLE
+  )
     throw badRequest(`state=${UNREADABLE} cannot be combined with other filters`)
   return {
     filter: {
       states,
+      waiting: kinds,
       name: nameOf(name),
       labels: repeatedValues('label', labels).map(labelOf),
       since: timeOf('since', since),

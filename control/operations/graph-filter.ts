@@ -1,13 +1,15 @@
 /** Selects the graphs of a list, and pages through them with cursors. */
-import type { LISTED_GRAPH_STATES } from '../../shared/contract/graph-state.ts'
+import type { LISTED_GRAPH_STATES, WaitingKind } from '../../shared/contract/graph-state.ts'
 import { isYieldDue, STEPS_PER_YIELD, type Steps } from '../../shared/process/steps.ts'
 import type { Graph } from '../task/graph.ts'
-import { endState, endStateWithin } from '../task/graph-summary.ts'
+import { endState, endStateWithin, graphTotals } from '../task/graph-summary.ts'
 import type { TaskStore } from '../task/tasks.ts'
 
 /** Absent and empty members match all graphs. */
 export interface GraphFilter {
   readonly states?: readonly (typeof LISTED_GRAPH_STATES)[number][]
+  /** Matches graphs of which a task waits for one of these. */
+  readonly waiting?: readonly WaitingKind[]
   readonly name?: string | undefined
   /** Labels that the graph must have. */
   readonly labels?: readonly (readonly [name: string, value: string])[]
@@ -18,11 +20,15 @@ export interface GraphFilter {
 }
 
 /** Whether the filter matches `graph`, apart from conditions that need a look at its tasks. */
-function isCandidate({ states = [], name, labels = [], since, until }: GraphFilter, graph: Graph): boolean {
+function isCandidate(
+  { states = [], waiting = [], name, labels = [], since, until }: GraphFilter,
+  graph: Graph,
+): boolean {
   const { createdAt, options, endedAt } = graph
   if (graph.isRetired || graph.visible === 0) return false
   if (since !== undefined && createdAt < since) return false
   if (until !== undefined && createdAt >= until) return false
+  if (waiting.length > 0 && endedAt !== undefined) return false
   if (name !== undefined && options.name !== name) return false
   if (!labels.every(([label, value]) => options.labels?.[label] === value)) return false
   return states.length === 0 || states.some((state) => (state === 'running') === (endedAt === undefined))
@@ -63,7 +69,7 @@ export interface GraphPage {
 /** Up to `limit` matching graphs, the newest first. */
 export function* graphPage(store: TaskStore, { filter, after, limit }: GraphPageRequest): Steps<GraphPage> {
   const newest = new NewestGraphs(limit + 1)
-  const { states = [] } = filter
+  const { states = [], waiting = [] } = filter
   const until = store.seq
   let steps = 0
   for (const graph of store.graphs) {
@@ -71,6 +77,10 @@ export function* graphPage(store: TaskStore, { filter, after, limit }: GraphPage
     if (graph.acceptedSeq > until) break
     if (after !== undefined && newestFirst(after, graph) >= 0) continue
     if (!newest.mayTake(graph) || !isCandidate(filter, graph)) continue
+    if (waiting.length > 0) {
+      const totals = yield* graphTotals(graph)
+      if (!waiting.some((kind) => totals.waiting[kind] !== undefined)) continue
+    }
     // The state of an ended graph depends on its tasks, so this check comes last.
     if (states.length > 0 && graph.endedAt !== undefined) {
       const isSmall = graph.tasks.length <= STEPS_PER_YIELD

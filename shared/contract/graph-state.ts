@@ -12,3 +12,7 @@ export const UNREADABLE = 'unreadable'
 
 /** The states of graphs in lists. */
 export const LISTED_GRAPH_STATES = [...GRAPH_STATES, UNREADABLE] as const
+
+/** What tasks wait for so long that a list of graphs shows it, and can be asked for it. */
+export const WAITING_KINDS = ['approval', 'backoff'] as const
+export type WaitingKind = (typeof WAITING_KINDS)[number]

@@ -13,6 +13,7 @@ import {
 import { TaskRecord } from '../../shared/contract/control.ts'
 import type { GraphDetails } from '../../shared/contract/graphs.ts'
 import { checkedAnswer } from '../support/answer-check.ts'
+import { runClient } from '../support/client.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { EventStreamClient } from '../support/event-stream.ts'
 import { tempDir } from '../support/temp.ts'
@@ -52,6 +53,37 @@ const errorOf = async (response: Response): Promise<string> =>
   `${response.status} ${((await response.json()) as { error: string }).error}`
 
 describe('an approval', () => {
+  test('is found by its graph, whatever else there is', async () => {
+    await using control = await startControl()
+    await control.submit([approval('sure')])
+    await control.submit([noop('other')])
+    const again = {
+      type: 'file',
+      params: { action: 'read', path: 'missing' },
+      retry: 1,
+      backoff: { initial_ms: 60_000 },
+    }
+    await control.submit([{ id: 'again', ...again }])
+    await asked(control, '/tasks/sure')
+    await until(async () => (await control.get('again')).waiting?.reason, 'backoff')
+    const found = async (query: string) => {
+      const graphs = (await (await control.fetch(`/graphs?${query}`)).json()) as GraphDetails[]
+      return graphs.map(({ waiting }) => waiting)
+    }
+    expect(await found('waiting=approval')).toEqual([{ approval: 1 }])
+    expect(await found('waiting=approval,backoff')).toEqual([{ backoff: 1 }, { approval: 1 }])
+    expect(await found('waiting=backoff&state=failed')).toEqual([])
+    const { envelope } = await runClient(['graphs', '--waiting', 'approval'], { url: control.url })
+    expect(envelope.data?.graphs).toMatchObject([{ waiting: { approval: 1 } }])
+    const refused = await control.fetch('/graphs?waiting=people')
+    expect(await errorOf(refused)).toBe('400 invalid waiting "people": expected approval, backoff')
+    expect(await errorOf(await control.fetch('/graphs?state=unreadable&waiting=approval'))).toBe(
+      '400 state=unreadable cannot be combined with other filters',
+    )
+    await answer(control, '/tasks/sure/approve')
+    expect(await found('waiting=approval')).toEqual([])
+  })
+
   test('waits without a slot, and succeeds once it is approved', async () => {
     await using control = await startControl({ flags: ['--max-concurrency', '1'] })
     using gate = new Gate()
