@@ -1,4 +1,8 @@
 /** Rules with a fault each, and the tests that have to notice it. `scripts/mutate.ts` tries them. */
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+
+const ROOT = dirname(import.meta.dir)
 
 export interface Mutant {
   readonly rule: string
@@ -215,3 +219,13 @@ export const MUTANTS: readonly Mutant[] = [
     tests: ['contract/client-graphs.test.ts'],
   },
 ]
+
+/** Why a fault cannot be tried; empty if it can. */
+export function faultOf({ rule, file, text, tests }: Mutant): string[] {
+  const count = existsSync(join(ROOT, file)) ? readFileSync(join(ROOT, file), 'utf8').split(text).length - 1 : 0
+  const missing = tests.filter((path) => !existsSync(join(ROOT, 'tests', path)))
+  return [
+    ...(count === 1 ? [] : [`${rule}: its text stands ${count} times in ${file}`]),
+    ...missing.map((path) => `${rule}: there is no tests/${path}`),
+  ]
+}

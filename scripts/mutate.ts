@@ -6,20 +6,11 @@
  *
  * Exit code 1 if a fault survives, or if the text of a rule has changed.
  */
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { markedProcesses } from './marked-processes.ts'
-import { MUTANTS, type Mutant } from './mutants.ts'
+import { faultOf, MUTANTS, type Mutant } from './mutants.ts'
 
 const ROOT = dirname(import.meta.dir)
 
@@ -28,7 +19,7 @@ const MAX_TEST_MS = 60_000
 
 const word = process.argv[2] ?? ''
 const chosen = MUTANTS.filter(({ rule, file }) => `${file} ${rule}`.includes(word))
-const lost = MUTANTS.flatMap(faultOf)
+const lost = MUTANTS.flatMap((mutant) => faultOf(mutant))
 if (lost.length > 0 || chosen.length === 0) {
   console.error(lost.join('\n') || `no rule has ${JSON.stringify(word)}`)
   process.exit(1)
@@ -53,16 +44,6 @@ for (const mutant of chosen) {
 }
 console.log(`${chosen.length - survived} killed, ${survived} survived`)
 process.exit(survived === 0 ? 0 : 1)
-
-/** What is wrong with an entry of the table. */
-function faultOf({ rule, file, text, tests }: Mutant): string[] {
-  const count = existsSync(join(ROOT, file)) ? readFileSync(join(ROOT, file), 'utf8').split(text).length - 1 : 0
-  const missing = tests.filter((path) => !existsSync(join(ROOT, 'tests', path)))
-  return [
-    ...(count === 1 ? [] : [`${rule}: its text stands ${count} times in ${file}`]),
-    ...missing.map((path) => `${rule}: there is no tests/${path}`),
-  ]
-}
 
 /** Copies what git knows, as it is now. Tests build the executables of the copy. */
 function copyCheckout(): void {
