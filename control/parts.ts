@@ -125,8 +125,7 @@ export async function buildParts(config: ControlConfig, host: Host): Promise<{ p
     ...{ guard: addressGuards.callbacks, secret: callbackSecret },
   })
   const mcp = mcpParts(config, { configs: mcpConfigs, serviceId }, host)
-  const callParts = { store: storage.store, keeper: storage.keeper, resultFiles: storage.keeper.results }
-  const poll = (handleId: string, graphId: string) => pollCall(callParts, handleId, graphId)
+  const poll = (handleId: string, graphId: string) => pollCall(storage, handleId, graphId)
   executors.register(new McpExecutor(mcp.servers, poll))
   const tracing = await tracingParts(config, { store: storage.store, serviceId }, host)
   const listSkills = () => skills.listSkills()

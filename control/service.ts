@@ -10,11 +10,8 @@ import { endLeftovers } from './executors/leftovers.ts'
 import { exitAfterFault } from './fault-exit.ts'
 import { controlApp } from './http/app.ts'
 import { EventStreams } from './operations/event-streams.ts'
-import { JoinedTaskLists } from './operations/joined-tasks.ts'
-import { OwnTaskLists } from './operations/list.ts'
-import type { OperationParts } from './operations/parts.ts'
+import type { Ground } from './operations/ground.ts'
 import { Readiness } from './operations/readiness.ts'
-import { WaitingEvents } from './operations/waiting-events.ts'
 import type { EarlierRun, Host, Parts } from './parts.ts'
 import { prepareDecoding } from './rules/decode.ts'
 import { Scheduler } from './scheduler/scheduler.ts'
@@ -80,30 +77,14 @@ export class ControlService {
     const { log, startedAt } = this.#host
     const { maxBodyBytes, maxFanOut, maxGraphResultBytes, unknownFields } = this.#config
     const { store, keeper, retention, counters } = storage
-    const { keys: idempotencyKeys, results: resultFiles, events, history, numbers } = keeper
-    const scheduler = this.#scheduler
-    const readiness = new Readiness({
-      isDraining: () => this.#isDraining,
-      schedulerFault: () => scheduler.fault,
-      ...{ keeper, retention },
-    })
-    const stopping = this.#stopping.signal
-    const eventStreams = new EventStreams({
-      ...{ store, events, history, numbers, stopping, log },
-      waiting: new WaitingEvents({ store, scheduler, executors, keeper }),
-      maxStreams: this.#config.maxEventStreams,
-    })
-    const parts: OperationParts = {
-      ...{ store, scheduler, executors, keeper, retention, readiness, idempotencyKeys, resultFiles, eventStreams },
+    const ground: Ground = {
+      ...{ store, scheduler: this.#scheduler, executors, keeper, retention, stopping: this.#stopping.signal, log },
       ...{ addressGuards, callbacks, listSkills, mcpServers: mcp.servers, unknownFields, maxBodyBytes, maxFanOut },
-      maxGraphResultBytes,
-      ...{ stopping, log },
-      taskLists: new (keeper.replica === undefined ? OwnTaskLists : JoinedTaskLists)({
-        ...{ store, keeper, resultFiles, eventStreams },
-      }),
-      runtimePool: runtime.pool,
-      tracing,
+      ...{ maxGraphResultBytes, runtimePool: runtime.pool, tracing },
     }
+    const readiness = new Readiness(ground, () => this.#isDraining)
+    const eventStreams = new EventStreams(ground, this.#config.maxEventStreams)
+    const parts = { ...ground, readiness, eventStreams }
     const streamLimits = { keepAliveMs: this.#config.eventKeepAlive, slowClientMs: this.#config.slowClientTimeout }
     return controlApp({ parts, counters, guard: access.guard, streamLimits, startedAt })
   }

@@ -57,11 +57,7 @@ export function controlApp({ parts, counters, guard, streamLimits, startedAt }: 
   addAdapterRoutes(app, parts)
   addMcpRoutes(app, parts)
   addMcpEndpoint(app, parts)
-  const replica = () => {
-    const view = parts.keeper.replica
-    return view && { ...view, graphs: parts.store.graphCount }
-  }
-  addHealthRoutes(app, { readiness: parts.readiness, replica, startedAt })
+  addHealthRoutes(app, parts, startedAt)
   addMetricsRoute(app, counters, parts)
   addCapacityRoute(app, parts)
   addRuntimeRoutes(app, parts)

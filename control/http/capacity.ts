@@ -2,9 +2,10 @@
 import type { AnyElysia } from 'elysia'
 import { CapacityResponse } from '../../shared/contract/capacity.ts'
 import { described, json } from '../../shared/http/openapi/route.ts'
-import { type CapacityParts, capacityNow } from '../operations/capacity.ts'
+import { capacityNow } from '../operations/capacity.ts'
+import type { OperationParts } from '../operations/parts.ts'
 
-export const addCapacityRoute = (app: AnyElysia, parts: CapacityParts): AnyElysia =>
+export const addCapacityRoute = (app: AnyElysia, parts: OperationParts): AnyElysia =>
   app.get(
     '/runtime',
     (): Promise<CapacityResponse> => capacityNow(parts),

@@ -4,14 +4,16 @@
  * A graph is looked up in the database only if it is not here. A request goes on once: one that came from another replica
  * is answered here, or with 503. Without a database, everything that there is is here.
  */
+
 import type { AnyElysia } from 'elysia'
 import { readBody } from '../../shared/http/request-body.ts'
 import { pathOf, urlOf } from '../../shared/http/request-url.ts'
 import { traceIdOf } from '../../shared/http/service.ts'
 import { IDLE_TIMEOUT_SECONDS, WRITE_TIMEOUT_SECONDS } from '../../shared/http/time-limits.ts'
 import { TRACE_HEADER } from '../../shared/logs/trace.ts'
-import { type Keeper, type NamedGraph, Unreadable } from '../log/keeper.ts'
+import { type NamedGraph, Unreadable } from '../log/keeper.ts'
 import { noOwner } from '../log/no-owner.ts'
+import type { OperationParts } from '../operations/parts.ts'
 import { MAX_WAIT_MS } from './wait-ms.ts'
 
 /** Bytes of an answer that is read as a whole, so that clients can send the next request on the same connection. */
@@ -34,12 +36,7 @@ export interface ForwardOptions {
 /** The answer of the owner. Undefined if the graph is here, or nowhere. Throws 503 while it has no owner. */
 export type Forward = (request: Request, named: NamedGraph, options: ForwardOptions) => Promise<Response | undefined>
 
-export interface ForwardingParts {
-  readonly keeper: Pick<Keeper, 'others' | 'replica'>
-  readonly maxBodyBytes: number
-}
-
-export function forwarderOf(app: AnyElysia, { keeper: { others }, maxBodyBytes }: ForwardingParts): Forward {
+export function forwarderOf(app: AnyElysia, { keeper: { others }, maxBodyBytes }: OperationParts): Forward {
   return async (request, named, { traceId, body, waitMs }) => {
     const owner = await others.ownerOf(named)
     if (owner === undefined) return undefined
@@ -58,7 +55,7 @@ export function forwarderOf(app: AnyElysia, { keeper: { others }, maxBodyBytes }
 }
 
 /** Sends on the requests for a graph or a task that are in the path, or in the query `graph_id` of GET /tasks. */
-export function addForwarding(app: AnyElysia, parts: ForwardingParts): void {
+export function addForwarding(app: AnyElysia, parts: OperationParts): void {
   const { others, replica } = parts.keeper
   const forward = forwarderOf(app, parts)
   app.onRequest(({ request, set }) => {

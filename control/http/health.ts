@@ -5,34 +5,28 @@ import { ServiceError } from '../../shared/contract/errors.ts'
 import { described, json } from '../../shared/http/openapi/route.ts'
 import { formatUptime } from '../../shared/settings/duration.ts'
 import type { ReplicaView } from '../log/keeper.ts'
-import type { Readiness } from '../operations/readiness.ts'
+import type { OperationParts } from '../operations/parts.ts'
 
 const section = 'The service'
 
-/** The replica and the number of its graphs. */
-type ReplicaWithGraphs = ReplicaView & { readonly graphs: number }
-
-export interface HealthParts {
-  readonly readiness: Pick<Readiness, 'fault'>
-  /** Undefined without a database. */
-  readonly replica: () => ReplicaWithGraphs | undefined
-  /** `performance.now()` at start. */
-  readonly startedAt: number
-}
-
-export const addHealthRoutes = (app: AnyElysia, { readiness, replica, startedAt }: HealthParts): AnyElysia =>
+/** `startedAt`: `performance.now()` at start. */
+export const addHealthRoutes = (
+  app: AnyElysia,
+  { readiness, keeper, store }: OperationParts,
+  startedAt: number,
+): AnyElysia =>
   app
     .get(
       '/health',
       (): HealthResponse => {
         const reason = readiness.fault()
-        const shown = replica()
+        const { replica } = keeper
         return {
           status: 'ok',
           version: HEALTH_VERSION,
           uptime: formatUptime(performance.now() - startedAt),
           ...(reason !== undefined && { ready: false, reason }),
-          ...(shown && { replica: replicaState(shown) }),
+          ...(replica && { replica: replicaState(replica, store.graphCount) }),
         }
       },
       described({
@@ -56,7 +50,7 @@ export const addHealthRoutes = (app: AnyElysia, { readiness, replica, startedAt 
       }),
     )
 
-const replicaState = ({ id, epoch, leaseMsLeft, graphs, addressFault }: ReplicaWithGraphs) => ({
+const replicaState = ({ id, epoch, leaseMsLeft, addressFault }: ReplicaView, graphs: number) => ({
   ...{ id, epoch, lease_ms_left: leaseMsLeft, graphs },
   ...(addressFault !== undefined && { address_fault: addressFault }),
 })

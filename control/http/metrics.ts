@@ -21,12 +21,7 @@ import type { Counters } from '../task/counters.ts'
 
 const OFFERED = ['application/json', 'text/plain', 'application/openmetrics-text']
 
-type MetricParts = Pick<
-  OperationParts,
-  'scheduler' | 'eventStreams' | 'callbacks' | 'addressGuards' | 'keeper' | 'store' | 'tracing' | 'runtimePool'
->
-
-export const addMetricsRoute = (app: AnyElysia, counters: Counters, parts: MetricParts): AnyElysia =>
+export const addMetricsRoute = (app: AnyElysia, counters: Counters, parts: OperationParts): AnyElysia =>
   app.get(
     '/metrics',
     ({ request, set }) => {
@@ -56,7 +51,7 @@ const asJson = ({ tasksTotal, tasksRunning, ended, byType }: Counters): MetricsR
 const refusals = (purpose: string, { refusedByClass }: AddressGuard) =>
   [...refusedByClass].map(([addressClass, value]) => ({ labels: { for: purpose, class: addressClass }, value }))
 
-interface Sources extends MetricParts {
+interface Sources extends OperationParts {
   readonly counters: Counters
   readonly httpTimes: HttpTimes
 }

@@ -15,7 +15,7 @@ import { checkOf } from '../json/schema-check.ts'
 import { briefView, waitAnswer } from '../mcp-server/view.ts'
 import { giveUpIds } from '../operations/give-up-ids.ts'
 import { MISSING_REPLICAS_HEADER } from '../operations/joined-pages.ts'
-import { placedLines } from '../operations/joined-tasks.ts'
+import { joinedTaskLists, placedLines } from '../operations/joined-tasks.ts'
 import { graphLines } from '../operations/list-graphs.ts'
 import { knownGraph } from '../operations/named-tasks.ts'
 import { newestLines } from '../operations/newest-tasks.ts'
@@ -74,7 +74,7 @@ export function addReplicaRoutes(app: AnyElysia, parts: OperationParts, limits: 
 
 /** Pages of this replica for the others: a line for each entry, with its place. */
 function addListRoutes(app: AnyElysia, parts: OperationParts): void {
-  const { keeper, eventStreams, executors, taskLists } = parts
+  const { keeper, eventStreams, executors } = parts
   const linesOf = async (lines: () => Promise<string>): Promise<Response> => {
     const { adopting } = keeper.others // before the page, so that what it lacks is named
     const position = String(eventStreams.position)
@@ -102,7 +102,7 @@ function addListRoutes(app: AnyElysia, parts: OperationParts): void {
     .get(
       '/replicas/tasks',
       ({ query }) => {
-        const { filter, cursor = '', limit = MAX_PAGE_TASKS } = taskListRequest(query, executors.types, taskLists)
+        const { filter, cursor = '', limit = MAX_PAGE_TASKS } = taskListRequest(query, executors.types, joinedTaskLists)
         return linesOf(() => placedLines(parts, filter, sharedPlaceOf(cursor), limit))
       },
       listOf('tasks', graphTaskQuery, 'A line for each task, with its place and its record.'),

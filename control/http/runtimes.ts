@@ -10,7 +10,8 @@ import {
 import { described, json, truth } from '../../shared/http/openapi/route.ts'
 import { readBody } from '../../shared/http/request-body.ts'
 import { MISSING_REPLICAS_HEADER } from '../operations/joined-pages.ts'
-import { addRuntime, drainRuntime, listRuntimes, type RuntimesParts, removeRuntime } from '../operations/runtimes.ts'
+import type { OperationParts } from '../operations/parts.ts'
+import { addRuntime, drainRuntime, listRuntimes, removeRuntime } from '../operations/runtimes.ts'
 import { truthOf } from './query-values.ts'
 
 const section = 'Runtime services'
@@ -34,7 +35,7 @@ const VERBS = [
   },
 ] as const
 
-export function addRuntimeRoutes(app: AnyElysia, parts: RuntimesParts): void {
+export function addRuntimeRoutes(app: AnyElysia, parts: OperationParts): void {
   app
     .get(
       '/runtimes',

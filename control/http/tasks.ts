@@ -18,7 +18,8 @@ import { deleteTask } from '../operations/delete.ts'
 import { dryRun, dryRunJson } from '../operations/dry-run.ts'
 import { getRecord } from '../operations/get.ts'
 import { MISSING_REPLICAS_HEADER } from '../operations/joined-pages.ts'
-import { OwnTaskLists, type TaskList } from '../operations/list.ts'
+import { joinedTaskLists } from '../operations/joined-tasks.ts'
+import { ownTaskLists, type TaskList } from '../operations/list.ts'
 import { knownTask } from '../operations/named-tasks.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import { answerAfterWait, submit } from '../operations/submit.ts'
@@ -62,7 +63,7 @@ const EXAMPLE = {
 
 export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
   const forward = forwarderOf(app, parts)
-  const ownTaskLists = new OwnTaskLists(parts)
+  const allTaskLists = parts.keeper.replica === undefined ? ownTaskLists : joinedTaskLists
   app
     .post(
       '/tasks',
@@ -119,10 +120,11 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
     .get(
       '/tasks',
       async ({ query, set }) => {
-        const { taskLists } = parts
         // A request that filters by a graph gets here only where the graph is.
-        const lists = query.graph_id === undefined ? taskLists : ownTaskLists
-        return listResponse(await lists.list(taskListRequest(query, parts.executors.types, lists), traceIdOf(set)))
+        const lists = query.graph_id === undefined ? allTaskLists : ownTaskLists
+        return listResponse(
+          await lists.list(parts, taskListRequest(query, parts.executors.types, lists), traceIdOf(set)),
+        )
       },
       described({
         section,
@@ -138,10 +140,12 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
     )
     .get(
       '/graphs/:id/tasks',
-      async ({ params, query }) => {
+      async ({ params, query, set }) => {
         const { filter, ...page } = taskListRequest(query, parts.executors.types, ownTaskLists)
         const whole = { graphId: params.id, isWholeGraph: true }
-        return listResponse(await ownTaskLists.list({ filter: { ...filter, ...whole }, ...page }))
+        return listResponse(
+          await ownTaskLists.list(parts, { filter: { ...filter, ...whole }, ...page }, traceIdOf(set)),
+        )
       },
       described({
         section,

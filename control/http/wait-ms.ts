@@ -4,7 +4,8 @@ import { MAX_NAMED_APPROVALS } from '../../shared/contract/approval.ts'
 import { badRequest } from '../../shared/contract/errors.ts'
 import { choice, wholeNumber } from '../../shared/http/openapi/route.ts'
 import { WRITE_TIMEOUT_SECONDS } from '../../shared/http/time-limits.ts'
-import { endOrApprovals, type WaitParts } from '../operations/wait.ts'
+import type { OperationParts } from '../operations/parts.ts'
+import { endOrApprovals } from '../operations/wait.ts'
 import type { Task } from '../task/graph.ts'
 
 /** Longest wait of one request. A client that wants more asks again. */
@@ -37,7 +38,7 @@ export function waitsForApproval(text = 'end'): boolean {
 
 /** Waits until the tasks have ended, only approvals can let them go on, or `until` fires. Names these in a header. */
 export async function waitForApprovals(
-  parts: WaitParts,
+  parts: OperationParts,
   tasks: readonly Task[],
   until: AbortSignal | undefined,
   headers: Record<string, string | number>,

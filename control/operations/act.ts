@@ -10,7 +10,6 @@ import type { SubmitWarning, TaskInput } from '../../shared/contract/submission.
 import { inRanges, isYieldDue, runCooperatively, type Steps } from '../../shared/process/steps.ts'
 import { checkRequest, decodeRequest, invalidAction } from '../adapter-v1/request.ts'
 import { type Translation, translate } from '../adapter-v1/translate.ts'
-import type { KeptKeys } from '../log/keeper.ts'
 import { reviewFanOuts } from '../rules/fan-out-review.ts'
 import { reportHiddenValues, shownTask } from '../rules/hidden-env.ts'
 import { reviewPlaceholders } from '../rules/placeholder-review.ts'
@@ -19,18 +18,12 @@ import { validateGraph } from '../rules/validate.ts'
 import type { Task } from '../task/graph.ts'
 import { actionInputs } from './action-inputs.ts'
 import type { EncodedGraph } from './graph-checks.ts'
-import { type CheckedGraph, type IntakeParts, type Origin, takeInGraph, warningsMember } from './intake.ts'
+import { type CheckedGraph, type Origin, takeInGraph, warningsMember } from './intake.ts'
+import type { OperationParts } from './parts.ts'
 import { reviewedTask, reviewGraph, withKnownInputs } from './review.ts'
 
 /** Task types that actions translate to. A translation may use them even if this service does not execute them. */
 const ACTION_TYPES = ['os', 'runtime', 'mcp', 'cli-skills']
-
-export interface ActParts extends IntakeParts {
-  /**
-   * Maximum bytes of the translated graph. It repeats annotations for each task, so it can be larger than the action.
-   */
-  readonly maxBodyBytes: number
-}
 
 /** The body of a request, or the request as a value. */
 export type SubmittedAction = { readonly body: Uint8Array } | { readonly request: AgentActionRequest }
@@ -45,7 +38,7 @@ export interface Acted {
 
 /** Resolves once the graph is on disk. Throws `ServiceError` as `takeInGraph` does. */
 export async function act(
-  parts: ActParts,
+  parts: OperationParts,
   action: SubmittedAction,
   origin: Omit<Origin, 'reuse' | 'answerOf'>,
 ): Promise<Acted> {
@@ -61,21 +54,21 @@ export async function act(
 
 /** As `act`, but a repeated body with the same key gets the first answer. Returns an `ActionResponse` as JSON. */
 export const actOnce = (
-  parts: ActParts & { readonly idempotencyKeys: KeptKeys },
+  parts: OperationParts,
   body: Uint8Array,
   { key, ...origin }: Omit<Origin, 'reuse' | 'answerOf' | 'sent'> & { readonly key: string | null },
 ): Promise<string> =>
-  parts.idempotencyKeys.once(
+  parts.keeper.keys.once(
     { scope: 'actions', key, body },
     async (sent) => (await act(parts, { body }, { ...origin, sent })).json,
   )
 
 /** Translates and checks an action without accepting it. Returns an `ActionResponse` as JSON. Throws `ServiceError`. */
-export async function translateAction(parts: ActParts, body: Uint8Array): Promise<string> {
+export async function translateAction(parts: OperationParts, body: Uint8Array): Promise<string> {
   return runCooperatively(translation(parts, { body }))
 }
 
-function* translation(parts: ActParts, action: SubmittedAction): Steps<string> {
+function* translation(parts: OperationParts, action: SubmittedAction): Steps<string> {
   const { translated, answer } = yield* readAction(parts, action)
   return answer(0, yield* checkTranslation(parts, translated))
 }
@@ -88,7 +81,7 @@ interface ReadAction {
 }
 
 /** The action as an unchecked graph. */
-function* readAction({ unknownFields, maxBodyBytes }: ActParts, action: SubmittedAction): Steps<ReadAction> {
+function* readAction({ unknownFields, maxBodyBytes }: OperationParts, action: SubmittedAction): Steps<ReadAction> {
   const request =
     'body' in action ? yield* decodeRequest(action.body, unknownFields) : checkRequest(action.request, unknownFields)
   const newTaskId = `adapter-${crypto.randomUUID()}`
@@ -104,7 +97,10 @@ function* readAction({ unknownFields, maxBodyBytes }: ActParts, action: Submitte
 }
 
 /** Makes the checks of a submission without submitting the graph. Returns the warnings. */
-function* checkTranslation(parts: ActParts, { tasks, trace, options }: Translation): Steps<readonly SubmitWarning[]> {
+function* checkTranslation(
+  parts: OperationParts,
+  { tasks, trace, options }: Translation,
+): Steps<readonly SubmitWarning[]> {
   const types = new Set([...parts.executors.types, ...ACTION_TYPES])
   // The caller may add the single task to a graph that has its dependencies.
   const checked =

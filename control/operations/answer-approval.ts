@@ -13,22 +13,13 @@ import { isObject, type JsonObject, jsonTypeOf, withoutNulls } from '../../share
 import { nearestName, type Synonyms } from '../../shared/text/nearest-name.ts'
 import { decodeJson, invalidJson } from '../json/body.ts'
 import { checkOf } from '../json/schema-check.ts'
-import type { Keeper } from '../log/keeper.ts'
 import { childId } from '../rules/fan-out-rule.ts'
-import type { Scheduler } from '../scheduler/scheduler.ts'
 import { answerIn, isApproval, isSameAnswer } from '../task/approval.ts'
 import type { Task } from '../task/graph.ts'
-import type { TaskStore } from '../task/tasks.ts'
 import { onDependencies } from '../task/waiting.ts'
 import { knownTask, type TaskAddress } from './named-tasks.ts'
+import type { OperationParts } from './parts.ts'
 import { recordJson } from './record-json.ts'
-import type { ResultReader } from './stored-result.ts'
-
-export interface AnswerParts {
-  readonly store: TaskStore
-  readonly scheduler: Pick<Scheduler, 'answer' | 'fault'>
-  readonly keeper: Pick<Keeper, 'assertWritable' | 'kept'>
-}
 
 /** Whether the caller approves, and who and why. */
 export type Answer = Omit<ApprovalResult, 'at'>
@@ -38,7 +29,7 @@ export type Answer = Omit<ApprovalResult, 'at'>
  * 503 when the disk does not take it. The same answer again changes nothing.
  */
 export async function answerApproval(
-  { store, scheduler, keeper }: AnswerParts,
+  { store, scheduler, keeper }: OperationParts,
   address: TaskAddress,
   answer: Answer,
 ): Promise<Task> {
@@ -62,7 +53,7 @@ export async function answerApproval(
 
 /** As `answerApproval`, with `who` and `why` from the body of a request. The record of the task, as JSON. */
 export async function answerWithBody(
-  parts: AnswerParts & { readonly resultFiles: ResultReader; readonly unknownFields: UnknownFields },
+  parts: OperationParts,
   address: TaskAddress,
   approved: boolean,
   body: Uint8Array,
@@ -70,7 +61,7 @@ export async function answerWithBody(
   const given = runSync(decodeJson(body, {}))
   if (!isObject(given)) throw invalidJson(`expected object, got ${jsonTypeOf(given)}`)
   const task = await answerApproval(parts, address, { approved, ...checkedAnswer(given, parts.unknownFields) })
-  return await recordJson(task, parts.resultFiles)
+  return await recordJson(task, parts.keeper.results)
 }
 
 /** Throws the 409 that any answer would get now. */

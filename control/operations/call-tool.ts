@@ -4,16 +4,12 @@ import type { HandleRecord, McpCallRequest } from '../../shared/contract/mcp.ts'
 import type { RequestTrace } from '../../shared/logs/trace.ts'
 import { runCooperatively } from '../../shared/process/steps.ts'
 import { BUILTIN_SERVER } from '../mcp-client/config.ts'
-import type { McpServers } from '../mcp-client/servers.ts'
 import { literalInput } from '../rules/literal-input.ts'
 import type { Task } from '../task/graph.ts'
 import { handleRecord } from '../task/handle.ts'
 import { knownCall } from './named-tasks.ts'
-import { type SubmitParts, submit } from './submit.ts'
-
-export interface CallToolParts extends SubmitParts {
-  readonly mcpServers: Pick<McpServers, 'hasConfigured'>
-}
+import type { OperationParts } from './parts.ts'
+import { submit } from './submit.ts'
 
 export type ToolCall = McpCallRequest & { readonly tool_name: string }
 
@@ -22,7 +18,7 @@ export interface CallOrigin extends RequestTrace {
 }
 
 /** Resolves with the handle once the call is on disk. Throws as `submit` does. */
-export async function callTool(parts: CallToolParts, call: ToolCall, origin: CallOrigin): Promise<HandleRecord> {
+export async function callTool(parts: OperationParts, call: ToolCall, origin: CallOrigin): Promise<HandleRecord> {
   const { input, timeout } = call
   const task = {
     id: call.id || `mcp-${crypto.randomUUID()}`,
@@ -42,7 +38,7 @@ function accepted(task: Task): HandleRecord {
 }
 
 /** Without configured servers, a bare name belongs to the builtin server. */
-const toolNameOf = (name: string, { hasConfigured }: CallToolParts['mcpServers']): string =>
+const toolNameOf = (name: string, { hasConfigured }: OperationParts['mcpServers']): string =>
   hasConfigured || name.includes('/') || PROTOCOL_CALLS.has(name) ? name : `${BUILTIN_SERVER}/${name}`
 
 const PROTOCOL_CALLS = new Set(['discover', 'call', 'poll'])

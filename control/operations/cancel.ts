@@ -3,25 +3,17 @@ import type { CancelledTask } from '../../shared/contract/control.ts'
 import { type CancelGraphResponse, MAX_CANCELLED_ENTRIES } from '../../shared/contract/graphs.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { runCooperatively } from '../../shared/process/steps.ts'
-import type { Keeper } from '../log/keeper.ts'
-import type { Scheduler } from '../scheduler/scheduler.ts'
 import type { Graph, Task } from '../task/graph.ts'
 import { graphTotals } from '../task/graph-summary.ts'
-import type { TaskStore } from '../task/tasks.ts'
 import { knownGraph, knownTask, namedTasks, type TaskAddress, type TaskNames } from './named-tasks.ts'
-
-export interface CancelParts {
-  readonly store: TaskStore
-  readonly scheduler: Scheduler
-  readonly keeper: Pick<Keeper, 'assertWritableWithReserve' | 'kept'>
-}
+import type { OperationParts } from './parts.ts'
 
 /**
  * Cancels one task. The first entry is that of the task; those of skipped tasks downstream follow. An ended task does
  * not change. Throws 404, and 503 if the disk takes no writes.
  */
 export async function cancelTask(
-  { store, scheduler, keeper }: CancelParts,
+  { store, scheduler, keeper }: OperationParts,
   address: TaskAddress,
 ): Promise<CancelledTask[]> {
   const task = knownTask(store, address)
@@ -45,7 +37,7 @@ export interface TaskStatusEntry {
  * Cancels the named tasks, or all tasks of a graph that have not ended. The entries are those of the cancelled tasks in
  * order, then those of skipped tasks downstream. Works in steps. Throws as `cancelTask`.
  */
-export async function cancelTasks(parts: CancelParts, names: TaskNames): Promise<TaskStatusEntry[]> {
+export async function cancelTasks(parts: OperationParts, names: TaskNames): Promise<TaskStatusEntry[]> {
   const { tasks, graph } = await namedTasks(parts.store, names)
   const statuses =
     graph === undefined
@@ -62,7 +54,7 @@ export async function cancelTasks(parts: CancelParts, names: TaskNames): Promise
  * Cancels all tasks of a graph that have not ended. The entries are those of the cancelled tasks, then those of skipped
  * tasks. Throws as `cancelTask`.
  */
-export async function cancelGraph(parts: CancelParts, id: string): Promise<CancelGraphResponse> {
+export async function cancelGraph(parts: OperationParts, id: string): Promise<CancelGraphResponse> {
   const graph = knownGraph(parts.store, id)
   const { tasks } = await namedTasks(parts.store, { graph_id: id })
   const statuses = await cancelWhole(
@@ -83,7 +75,7 @@ export async function cancelGraph(parts: CancelParts, id: string): Promise<Cance
  * them, and nobody else can end them.
  */
 async function cancelWhole(
-  parts: CancelParts,
+  parts: OperationParts,
   graph: Graph,
   tasks: readonly Task[],
 ): Promise<ReadonlyMap<Task, TaskStatus>> {
@@ -96,7 +88,7 @@ async function cancelWhole(
  * Cancels `tasks`. Resolves with the entries of these, then of skipped tasks downstream, once the change is on disk.
  */
 async function cancelAll(
-  { scheduler, keeper }: CancelParts,
+  { scheduler, keeper }: OperationParts,
   tasks: readonly Task[],
 ): Promise<ReadonlyMap<Task, TaskStatus>> {
   keeper.assertWritableWithReserve()

@@ -2,18 +2,11 @@
 import type { CapacityResponse, ReplicaState, RuntimeCapacity } from '../../shared/contract/capacity.ts'
 import { DEFAULT_RUNTIME } from '../../shared/contract/runtime-names.ts'
 import { isoTime } from '../../shared/text/iso-time.ts'
-import type { RuntimePool } from '../executors/runtime/pool.ts'
 import type { RemoteCapacityNow } from '../executors/runtime/remote-capacity.ts'
-import type { Keeper, OtherReplicas } from '../log/keeper.ts'
-import type { Scheduler } from '../scheduler/scheduler.ts'
+import type { OtherReplicas } from '../log/keeper.ts'
+import type { OperationParts } from './parts.ts'
 
-export interface CapacityParts {
-  readonly scheduler: Pick<Scheduler, 'slotUse' | 'queueLength'>
-  readonly runtimePool: Pick<RuntimePool, 'members'>
-  readonly keeper: Pick<Keeper, 'others'>
-}
-
-export async function capacityNow({ scheduler, runtimePool, keeper }: CapacityParts): Promise<CapacityResponse> {
+export async function capacityNow({ scheduler, runtimePool, keeper }: OperationParts): Promise<CapacityResponse> {
   const { members } = runtimePool
   const replicas = await replicasNow(keeper.others)
   const capacities = await Promise.all(members.map(async ({ capacity }) => runtimeNow(await capacity.look())))

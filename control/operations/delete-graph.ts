@@ -1,25 +1,13 @@
 /** Deletes a graph that has ended, with the records of all its tasks. */
 import { ServiceError } from '../../shared/contract/errors.ts'
-import type { Log } from '../../shared/logs/log.ts'
-import type { Keeper } from '../log/keeper.ts'
-import type { TaskStore } from '../task/tasks.ts'
 import { knownGraph } from './named-tasks.ts'
-
-export interface DeleteGraphParts {
-  readonly store: TaskStore
-  readonly keeper: Pick<Keeper, 'deleteGraph' | 'kept' | 'others'>
-  readonly log: Log
-}
+import type { OperationParts } from './parts.ts'
 
 /**
  * Resolves once the deletion is on disk. A crash leaves all of the graph or nothing of it. Throws 404, 409 if the graph
  * has not ended, and 503 if the disk takes no writes.
  */
-export async function deleteGraph(
-  { store, keeper, log }: DeleteGraphParts,
-  id: string,
-  traceId: string,
-): Promise<void> {
+export async function deleteGraph({ store, keeper, log }: OperationParts, id: string, traceId: string): Promise<void> {
   if (store.graph(id) === undefined && (await keeper.others.removeUnreadable(id))) {
     log.info('graph deleted', { trace_id: traceId, graph_id: id, tasks: 0 })
     return

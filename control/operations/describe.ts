@@ -9,26 +9,12 @@ import { badRequest } from '../../shared/contract/errors.ts'
 import type { RuntimeLabels } from '../../shared/contract/runtime-names.ts'
 import { publicSchema } from '../../shared/http/openapi/public-schema.ts'
 import { KINDS, type Kind, resolveKind } from '../adapter-v1/kinds.ts'
-import { capabilities, type OfferedSkill, toolManifest } from '../adapter-v1/manifest.ts'
-import type { ExecutorRegistry } from '../executors/registry.ts'
-import type { RuntimePool } from '../executors/runtime/pool.ts'
-import type { McpServers } from '../mcp-client/servers.ts'
+import { capabilities, toolManifest } from '../adapter-v1/manifest.ts'
 import { actionInputs } from './action-inputs.ts'
-import type { Readiness } from './readiness.ts'
+import type { OperationParts } from './parts.ts'
 
 /** Maximum number of listed skills. A model reads the whole list. */
 const MAX_NAMED_SKILLS = 200
-
-interface OffersSkills {
-  readonly listSkills: () => Promise<readonly OfferedSkill[]>
-}
-
-export interface DescribeParts extends OffersSkills {
-  readonly executors: ExecutorRegistry
-  readonly mcpServers: Pick<McpServers, 'names'>
-  readonly readiness: Pick<Readiness, 'fault'>
-  readonly runtimePool: Pick<RuntimePool, 'members'>
-}
 
 export interface DescribedKind extends Kind {
   readonly kind: ActionKind
@@ -57,12 +43,12 @@ export interface DescribedRuntime {
 export const describeAdapter = (): AdapterCapabilities => capabilities
 
 /** Kinds of actions and skills in the form of tools for a model. */
-export const describeTools = async ({ listSkills }: OffersSkills): Promise<AdapterTools> =>
+export const describeTools = async ({ listSkills }: OperationParts): Promise<AdapterTools> =>
   toolManifest(actionInputs, await listSkills())
 
 /** All kinds that this service can execute, or only the kind with the name or alias `asked`. Throws 400. */
 export async function describeService(
-  { executors, mcpServers, readiness, listSkills, runtimePool }: DescribeParts,
+  { executors, mcpServers, readiness, listSkills, runtimePool }: OperationParts,
   asked: string | undefined,
 ): Promise<ServiceDescription> {
   const kinds = asked === undefined ? executableKinds(executors.types) : [describedKind(kindCalled(asked))]

@@ -8,7 +8,6 @@
 import { ServiceError } from '../../shared/contract/errors.ts'
 import { type GraphDryRun, type GraphFault, MAX_DRY_RUN_ERRORS } from '../../shared/contract/graph-dry-run.ts'
 import { inRanges, isYieldDue, runCooperatively, type Steps } from '../../shared/process/steps.ts'
-import type { Callbacks } from '../callbacks/callbacks.ts'
 import { criticalPath } from '../rules/critical-path.ts'
 import type { DecodedGraph } from '../rules/decode.ts'
 import type { Edges } from '../rules/edges.ts'
@@ -17,22 +16,17 @@ import { type KnownInputs, NO_PLACEHOLDERS } from '../rules/placeholder-review.t
 import type { Report } from '../rules/report.ts'
 import { type CheckedTasks, hasFields, type ValidTask } from '../rules/validate.ts'
 import { wavesOf } from '../rules/waves.ts'
-import type { TaskStore } from '../task/tasks.ts'
-import { checkGraph, type EncodedGraph, type GraphCheckParts, type GraphInput } from './graph-checks.ts'
+import { checkGraph, type EncodedGraph, type GraphInput } from './graph-checks.ts'
 import { idList } from './id-list.ts'
+import type { OperationParts } from './parts.ts'
 import { planTasks } from './plan-tasks.ts'
 import { type ReviewedTask, reviewedTask } from './review.ts'
-
-export interface DryRunParts extends GraphCheckParts {
-  readonly store: Pick<TaskStore, 'whyTaken'>
-  readonly callbacks: Pick<Callbacks, 'check'>
-}
 
 /** The body of a request, or the graph as a value. */
 export type ExaminedGraph = { readonly body: Uint8Array } | { readonly graph: GraphInput }
 
 export async function dryRun(
-  parts: DryRunParts,
+  parts: OperationParts,
   examined: ExaminedGraph,
   call: {
     readonly traceId: string
@@ -88,7 +82,7 @@ interface Examined extends Pick<GraphDryRun, 'warnings' | 'waves' | 'critical_pa
 const NOTHING: Examined = { tasks: [], known: NO_PLACEHOLDERS, warnings: [], waves: [], critical_path: [] }
 
 function* examine(
-  parts: DryRunParts,
+  parts: OperationParts,
   encoded: EncodedGraph,
   { report, reportFailure }: Faults,
   isBrief: boolean,
@@ -122,7 +116,7 @@ function* examine(
 
 /** The checks against the state of the service. */
 function* checkClaim(
-  { store, callbacks }: DryRunParts,
+  { store, callbacks }: OperationParts,
   { options }: DecodedGraph,
   { tasks }: CheckedTasks,
   report: Report,

@@ -5,9 +5,16 @@ import { isWanted } from '../log/event-feed.ts'
 import { HistoryGone } from '../log/event-reader.ts'
 import type { Positions } from '../log/positions.ts'
 import type { Task } from '../task/graph.ts'
+import type { Ground } from './ground.ts'
+import { WaitingEvents } from './waiting-events.ts'
 import { Watch } from './watch.ts'
-import { type EventSink, isKnownNumber, type WatchParts, type WatchRequest } from './watch-request.ts'
-import type { RemovedSubject } from './watch-subject.ts'
+import {
+  type EventSink,
+  isKnownNumber,
+  type RemovedSubject,
+  type WatchParts,
+  type WatchRequest,
+} from './watch-request.ts'
 
 /** Streams for other replicas, for each stream that clients may open. Clusters rarely have more replicas. */
 const PARTS_PER_STREAM = 8
@@ -15,15 +22,9 @@ const PARTS_PER_STREAM = 8
 /** Milliseconds between two queries for the reasons why delegated tasks wait. */
 const LOOK_MS = 1_000
 
-export interface EventStreamsOptions extends WatchParts {
-  /** Maximum number of open streams. */
-  readonly maxStreams: number
-  /** Fires when the service stops. */
-  readonly stopping: AbortSignal
-}
-
 export class EventStreams {
-  readonly #options: EventStreamsOptions
+  readonly #parts: WatchParts
+  readonly #maxStreams: number
   readonly #open = new Set<Watch>()
   /** Open streams of clients, and of other replicas. */
   readonly #counts = { clients: 0, parts: 0 }
@@ -35,9 +36,11 @@ export class EventStreams {
   /** Number of events sent. */
   sentTotal = 0
 
-  constructor(options: EventStreamsOptions) {
-    this.#options = options
-    options.stopping.addEventListener('abort', () => void this.#endAll())
+  /** `maxStreams`: how many clients may have open. */
+  constructor(ground: Ground, maxStreams: number) {
+    this.#parts = { ...ground, waiting: new WaitingEvents(ground) }
+    this.#maxStreams = maxStreams
+    ground.stopping.addEventListener('abort', () => void this.#endAll())
   }
 
   get openCount(): number {
@@ -46,14 +49,14 @@ export class EventStreams {
 
   /** The number of the last change that a present answer includes, if the changes were flushed. */
   get position(): number {
-    const { store, numbers } = this.#options
-    return Math.min(store.seq, numbers.reserved)
+    const { store, keeper } = this.#parts
+    return Math.min(store.seq, keeper.numbers.reserved)
   }
 
   /** Throws 503 if too many streams are open, or the service is stopping. */
   open(request: WatchRequest, sink: EventSink): Watch {
     const leave = this.enter(request.part === undefined ? 'clients' : 'parts')
-    const watch: Watch = new Watch(this.#options, request, this.#counted(sink), (isLagging) => {
+    const watch: Watch = new Watch(this.#parts, request, this.#counted(sink), (isLagging) => {
       leave()
       this.#open.delete(watch)
       if (isLagging) this.laggingTotal++
@@ -67,8 +70,8 @@ export class EventStreams {
 
   /** Counts a stream until the function that it returns is called, once. Throws as `open`. */
   enter(kind: 'clients' | 'parts'): () => void {
-    const { maxStreams, stopping } = this.#options
-    if (stopping.aborted) throw new ServiceError(503, 'the service is stopping')
+    const maxStreams = this.#maxStreams
+    if (this.#parts.stopping.aborted) throw new ServiceError(503, 'the service is stopping')
     if (this.#counts[kind] >= (kind === 'clients' ? maxStreams : maxStreams * PARTS_PER_STREAM))
       throw new ServiceError(503, `${maxStreams} event streams are open (--max-event-streams); close one or try later`)
     this.#counts[kind]++
@@ -82,10 +85,10 @@ export class EventStreams {
    * kept.
    */
   async hasPast(removed: RemovedSubject, after: number | Positions): Promise<boolean> {
-    const { events, history } = this.#options
+    const { events, history } = this.#parts.keeper
     await events.settle().catch(() => {}) // if the disk fails, the removal is no event yet
     const { graphId } = removed
-    const isKnown = typeof after === 'number' && isKnownNumber(this.#options, after, graphId)
+    const isKnown = typeof after === 'number' && isKnownNumber(this.#parts, after, graphId)
     const from = isKnown ? after : history.oldest
     try {
       for await (const some of history.read({ after: from, upTo: events.delivered, graphId }))
@@ -105,7 +108,7 @@ export class EventStreams {
   async #lookElsewhere(): Promise<void> {
     if (this.#isLooking) return
     this.#isLooking = true
-    const reasons = await this.#options.waiting.look(this.#isWatched())
+    const reasons = await this.#parts.waiting.look(this.#isWatched())
     if (reasons.length > 0) await this.#eachOpen((watch) => watch.tell(reasons))
     this.#isLooking = false
   }
@@ -134,7 +137,7 @@ export class EventStreams {
 
   /** Ends all streams after they have sent the last changes of attempts. */
   async #endAll(): Promise<void> {
-    await this.#options.events.settle().catch(() => {})
+    await this.#parts.keeper.events.settle().catch(() => {})
     await this.#eachOpen((watch) => watch.end())
   }
 }

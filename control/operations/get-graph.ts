@@ -2,27 +2,17 @@
 import { type GraphDetails, MAX_GRAPH_TASKS, type RootCause } from '../../shared/contract/graphs.ts'
 import { isYieldDue, runCooperatively, type Steps } from '../../shared/process/steps.ts'
 import { isObject } from '../../shared/text/json.ts'
-import type { Keeper } from '../log/keeper.ts'
+import type { KeptResults } from '../log/keeper.ts'
 import { ResultFile } from '../rules/result-file.ts'
 import type { Task } from '../task/graph.ts'
 import { examineGraph, type GraphFindings } from '../task/graph-findings.ts'
 import { summaryOf } from '../task/graph-summary.ts'
 import { graphTask, shortAnnotations, shownDependencies } from '../task/graph-task.ts'
 import { commandsAfterFailure, failureTail } from '../task/root-cause.ts'
-import type { TaskStore } from '../task/tasks.ts'
 import { knownGraph } from './named-tasks.ts'
 import type { OperationParts } from './parts.ts'
-import type { ResultReader } from './stored-result.ts'
 import { allEnded } from './wait.ts'
-import { type WaitingNow, type WaitingParts, waitingNow } from './waiting.ts'
-
-export interface GetGraphParts extends WaitingParts {
-  readonly store: TaskStore
-  readonly keeper: Pick<Keeper, 'kept' | 'fault'>
-  readonly resultFiles: ResultReader
-  /** Fires when the service stops: callers that wait are answered then. */
-  readonly stopping: AbortSignal
-}
+import { type WaitingNow, waitingNow } from './waiting.ts'
 
 /** Maximum characters of a result that is parsed for its last lines. That takes 5 ms of the event loop. */
 const MAX_PARSED_CHARACTERS = 4 * 1024 * 1024
@@ -40,7 +30,7 @@ export interface ShownGraph {
  * Throws 404, also if the graph is removed meanwhile.
  */
 export async function getGraphJson(
-  parts: GetGraphParts & Pick<OperationParts, 'eventStreams'>,
+  parts: OperationParts & OperationParts,
   id: string,
   patience: () => AbortSignal | undefined,
 ): Promise<{ readonly json: string; readonly position: number }> {
@@ -56,10 +46,10 @@ export async function getGraphJson(
 }
 
 /** Throws 404. */
-export async function getGraph(parts: GetGraphParts, id: string): Promise<ShownGraph> {
+export async function getGraph(parts: OperationParts, id: string): Promise<ShownGraph> {
   const graph = knownGraph(parts.store, id)
   const findings = await runCooperatively(examineGraph(graph, Date.now()))
-  const cause = await rootCause(findings, parts.resultFiles)
+  const cause = await rootCause(findings, parts.keeper.results)
   const kept = parts.keeper.kept('show')
   const { totals, criticalPath, isTruncated } = findings
   const path = criticalPath.positions.slice(0, MAX_GRAPH_TASKS)
@@ -73,7 +63,7 @@ export async function getGraph(parts: GetGraphParts, id: string): Promise<ShownG
   return { findings, head }
 }
 
-async function rootCause({ failure }: GraphFindings, reader: ResultReader): Promise<RootCause | undefined> {
+async function rootCause({ failure }: GraphFindings, reader: KeptResults): Promise<RootCause | undefined> {
   if (failure === undefined) return undefined
   const { task, skipped } = failure
   const tail = failureTail(
@@ -101,7 +91,7 @@ function remedyOf({ rare: { failure } }: Task): { remedy?: string } {
 }
 
 /** Undefined if the result is lost or too large. */
-async function parsedResult(file: ResultFile, reader: ResultReader): Promise<unknown> {
+async function parsedResult(file: ResultFile, reader: KeptResults): Promise<unknown> {
   const result = await reader.read(file)
   return 'lost' in result || result.json.length > MAX_PARSED_CHARACTERS ? undefined : JSON.parse(result.json)
 }

@@ -8,44 +8,23 @@ import { noOwner } from '../log/no-owner.ts'
 import { ResultFile } from '../rules/result-file.ts'
 import type { Task } from '../task/graph.ts'
 import { handleRecord } from '../task/handle.ts'
-import type { TaskStore } from '../task/tasks.ts'
 import { callOf, knownCall, knownTask, type TaskAddress } from './named-tasks.ts'
+import type { OperationParts } from './parts.ts'
 import { callJson, recordJson } from './record-json.ts'
-import type { ResultReader } from './stored-result.ts'
-import { handleElsewhere, type WaitingNow, type WaitingParts, waitingHere, waitingNow } from './waiting.ts'
-
-export interface GetParts extends WaitingParts {
-  readonly store: TaskStore
-  readonly keeper: Pick<Keeper, 'kept' | 'fault'>
-}
-
-/** The parts that the record of a call needs. */
-export interface CallParts {
-  readonly store: TaskStore
-  readonly keeper: Pick<Keeper, 'kept' | 'fault'>
-  readonly resultFiles: ResultReader
-}
-
-export interface PollParts extends Pick<CallParts, 'store' | 'resultFiles'> {
-  readonly keeper: Pick<Keeper, 'others'>
-}
-
-export interface RecordParts extends GetParts {
-  readonly resultFiles: ResultReader
-}
+import { handleElsewhere, type WaitingNow, waitingHere, waitingNow } from './waiting.ts'
 
 /**
  * Calls `view` with the task and the reason why it waits. Returns at once what can be told at once. Throws 404, also if
  * the task is deleted meanwhile.
  */
-export function getTask<V>(parts: GetParts, address: TaskAddress, view: TaskView<V>): V | Promise<V> {
+export function getTask<V>(parts: OperationParts, address: TaskAddress, view: TaskView<V>): V | Promise<V> {
   const task = knownTask(parts.store, address)
   if (handleElsewhere(task) === undefined) return shown(parts, task, (known) => waitingHere(parts, known), view)
   return waitingNow(parts, [task]).then((waiting) => shown(parts, knownTask(parts.store, address), waiting, view))
 }
 
 /** What `view` returns, once the state of which it tells is kept. */
-function shown<V>({ keeper }: GetParts, task: Task, waiting: WaitingNow, view: TaskView<V>): V | Promise<V> {
+function shown<V>({ keeper }: OperationParts, task: Task, waiting: WaitingNow, view: TaskView<V>): V | Promise<V> {
   const kept = keeper.kept('show')
   const value = view(task, waiting(task))
   return kept === undefined ? value : kept.then(() => value)
@@ -59,20 +38,20 @@ type TaskView<V> = (task: Task, waiting: Waiting | undefined) => V | Promise<V>
  * also if the task is deleted meanwhile.
  */
 export function getRecord(
-  parts: RecordParts,
+  parts: OperationParts,
   address: TaskAddress,
   patience: (hasEnded: boolean) => AbortSignal | undefined,
 ): string | Promise<string> {
   const task = knownTask(parts.store, address)
   const until = patience(task.isTerminal)
-  const record = () => getTask(parts, address, (known, waiting) => recordJson(known, parts.resultFiles, waiting))
+  const record = () => getTask(parts, address, (known, waiting) => recordJson(known, parts.keeper.results, waiting))
   return until === undefined ? record() : parts.store.whenEnded(task, until).then(record)
 }
 
 /** The record of a call of an MCP tool, as JSON. Throws 404. */
-export function getCall({ store, keeper, resultFiles }: CallParts, handleId: string): string | Promise<string> {
+export function getCall({ store, keeper }: OperationParts, handleId: string): string | Promise<string> {
   const kept = keeper.kept('show')
-  const json = callJson(knownCall(store, handleId), resultFiles)
+  const json = callJson(knownCall(store, handleId), keeper.results)
   return kept === undefined ? json : kept.then(() => json)
 }
 
@@ -81,22 +60,22 @@ export function getCall({ store, keeper, resultFiles }: CallParts, handleId: str
  * a call that is not here is asked. Undefined if there is no such call. Rejects with 503.
  */
 export async function pollCall(
-  { store, resultFiles, keeper }: PollParts,
+  { store, keeper }: Pick<OperationParts, 'store' | 'keeper'>,
   handleId: string,
   graphId: string,
 ): Promise<HandleRecord | undefined> {
   const graph = store.graph(graphId)
   const sibling = graph === undefined ? undefined : store.taskIn(graph, handleId)
-  if (sibling?.type === 'mcp') return await recordOf(sibling, resultFiles)
+  if (sibling?.type === 'mcp') return await recordOf(sibling, keeper)
   const { others } = keeper
   const owner = await others.ownerOf({ taskId: handleId })
   if (owner !== undefined) return await pollElsewhere(others, owner, handleId)
   const task = callOf(store, handleId)
-  return task === undefined ? undefined : await recordOf(task, resultFiles)
+  return task === undefined ? undefined : await recordOf(task, keeper)
 }
 
-const recordOf = async (task: Task, resultFiles: ResultReader): Promise<HandleRecord> =>
-  task.result instanceof ResultFile ? JSON.parse(await callJson(task, resultFiles)) : handleRecord(task)
+const recordOf = async (task: Task, { results }: Keeper): Promise<HandleRecord> =>
+  task.result instanceof ResultFile ? JSON.parse(await callJson(task, results)) : handleRecord(task)
 
 async function pollElsewhere(
   others: OtherReplicas,

@@ -14,16 +14,8 @@ import type { Report } from '../rules/report.ts'
 import { spareTasks } from '../rules/spare-tasks.ts'
 import { type CheckedTasks, checkTasks, type ValidTask } from '../rules/validate.ts'
 import { tooLongText } from '../scheduler/fan-out-list.ts'
-import type { Retention } from '../task/retention.ts'
-import { addFailure, type ReviewedTask, type Reviewer, reviewGraph, withKnownInputs } from './review.ts'
-
-export interface GraphCheckParts extends Reviewer {
-  readonly retention: Pick<Retention, 'checkSize'>
-  /** Children that a task with `for_each` may have. Without it, nobody is warned of more. */
-  readonly maxFanOut?: number
-  /** Bytes of results and resolved inputs that a graph may store. Without it, nobody is warned of more. */
-  readonly maxGraphResultBytes?: number
-}
+import type { OperationParts } from './parts.ts'
+import { addFailure, type ReviewedTask, reviewGraph, withKnownInputs } from './review.ts'
 
 /** A graph as the body of POST /tasks. The journal stores this body. */
 export interface EncodedGraph {
@@ -62,7 +54,7 @@ export interface GraphCheckFindings<R extends Reviewable> {
 
 /** Throws `ServiceError` 400 if the body is not a graph, 413 if it has too many tasks. Reports other faults. */
 export function* checkGraph<R extends Reviewable>(
-  parts: GraphCheckParts,
+  parts: OperationParts,
   { body, graph }: EncodedGraph,
   { report, reportFailure, toReview }: Checking<R>,
 ): Steps<GraphCheckFindings<R>> {
@@ -91,7 +83,7 @@ export function* checkGraph<R extends Reviewable>(
 function* failingFanOuts(
   fanOuts: FanOutTasks,
   params: DecodedGraph['options']['params'],
-  { maxFanOut = Number.POSITIVE_INFINITY, maxGraphResultBytes = Number.POSITIVE_INFINITY }: Partial<GraphCheckParts>,
+  { maxFanOut, maxGraphResultBytes }: OperationParts,
 ): Steps<SubmitWarning[]> {
   const errors: SubmitWarning[] = []
   const inputs = new ChildInputs(params)

@@ -5,34 +5,19 @@
 
 import { ServiceError } from '../../shared/contract/errors.ts'
 import type { SubmitWarning } from '../../shared/contract/submission.ts'
-import type { Log } from '../../shared/logs/log.ts'
 import type { RequestTrace } from '../../shared/logs/trace.ts'
 import { inRanges, runCooperatively, type Steps } from '../../shared/process/steps.ts'
-import type { Callbacks } from '../callbacks/callbacks.ts'
 import type { SentKey } from '../log/idempotency.ts'
-import type { Keeper } from '../log/keeper.ts'
 import type { GraphOptions } from '../rules/graph-options.ts'
 import { reportHiddenValues } from '../rules/hidden-env.ts'
 import { refuse } from '../rules/report.ts'
-import type { Scheduler } from '../scheduler/scheduler.ts'
 import { createGraph, Graph, type GraphIdentity } from '../task/graph.ts'
-import type { Retention } from '../task/retention.ts'
 import { smallGraph } from '../task/small-graph.ts'
 import type { TaskStore } from '../task/tasks.ts'
-import { checkGraph, type EncodedGraph, type GraphCheckParts } from './graph-checks.ts'
+import { checkGraph, type EncodedGraph } from './graph-checks.ts'
 import { idList } from './id-list.ts'
-import type { Readiness } from './readiness.ts'
+import type { OperationParts } from './parts.ts'
 import { newFindings, reviewInputs } from './review.ts'
-
-export interface IntakeParts extends GraphCheckParts {
-  readonly store: TaskStore
-  readonly scheduler: Scheduler
-  readonly keeper: Pick<Keeper, 'assertWritable' | 'keepGraph' | 'revoke'>
-  readonly retention: Pick<Retention, 'makeRoom' | 'checkSize'>
-  readonly readiness: Pick<Readiness, 'ensure'>
-  readonly callbacks: Pick<Callbacks, 'check'>
-  readonly log: Log
-}
 
 /** The request that a graph comes from. */
 export interface Origin extends RequestTrace {
@@ -78,7 +63,7 @@ export interface AcceptedGraph extends CheckedGraph {
  * stops, has no room, or the disk takes no writes.
  */
 export async function takeInGraph(
-  parts: IntakeParts,
+  parts: OperationParts,
   encoded: EncodedGraph,
   { traceId, traceState, sent, reuse, answerOf, caller }: Origin,
 ): Promise<AcceptedGraph> {
@@ -113,7 +98,7 @@ export async function takeInGraph(
 
 /** Fast path of `check` for small valid graphs that are not decoded yet. Undefined for other graphs. */
 function checkSmall(
-  parts: IntakeParts,
+  parts: OperationParts,
   { body, graph: value }: EncodedGraph,
   trace: RequestTrace,
 ): CheckedGraph | undefined {
@@ -130,7 +115,7 @@ function checkSmall(
 }
 
 function* check(
-  parts: IntakeParts,
+  parts: OperationParts,
   encoded: EncodedGraph,
   { reuse, ...trace }: RequestTrace & Pick<Origin, 'reuse'>,
 ): Steps<CheckedGraph> {

@@ -7,6 +7,7 @@
 import { ServiceError } from '../../shared/contract/errors.ts'
 import { EVENT_SEQ_HEADER } from '../../shared/contract/events.ts'
 import type { Keeper, OtherReplica } from '../log/keeper.ts'
+import type { OperationParts } from './parts.ts'
 
 /** In the answer to a list that lacks the tasks or graphs of some replicas: their numbers. */
 export const MISSING_REPLICAS_HEADER = 'x-missing-replicas'
@@ -100,11 +101,6 @@ export interface JoinedList<P, V> {
 export const linesOf = <P, V>({ cursor }: SharedOrder<P>, { items }: Page<P, V>, json: (value: V) => string): string =>
   items.map(({ place, value }) => `${cursor(place)} ${json(value)}\n`).join('')
 
-interface JoinParts {
-  readonly keeper: Pick<Keeper, 'others' | 'replica'>
-  readonly eventStreams: { readonly position: number }
-}
-
 /** Entries in order. */
 export type Entries<P, V> = AsyncGenerator<Item<P, V>>
 
@@ -118,7 +114,7 @@ export interface JoinedItems<P, V> {
 
 /** Asks all replicas for their first pages. Rejects with 503. */
 export async function joinedItems<P, V>(
-  { keeper, eventStreams }: JoinParts,
+  { keeper, eventStreams }: OperationParts,
   list: JoinedList<P, V>,
   traceId: string,
 ): Promise<JoinedItems<P, V>> {

@@ -1,8 +1,8 @@
 /** Lists the tasks of all replicas in one order. */
 import { runCooperatively } from '../../shared/process/steps.ts'
-import type { Keeper } from '../log/keeper.ts'
 import { type Entries, joinedItems, linesOf, type Page, pageIn } from './joined-pages.ts'
-import type { ListParts, ListRequest, OwnListsParts, Part, RestOfList, TaskList, TaskLists } from './list.ts'
+import type { Part, RestOfList, TaskLists } from './list.ts'
+import type { OperationParts } from './parts.ts'
 import { OLDEST_TASKS_FIRST, placedTasks, placeOfTask, type SharedPlace, sharedPlaceOf } from './placed-tasks.ts'
 import { recordJson } from './record-json.ts'
 import type { TaskFilter } from './task-filter.ts'
@@ -13,27 +13,23 @@ const MAX_TASKS_PER_REQUEST = 1_000
 /** Characters of a part of the answer. */
 const PART_CHARACTERS = 64 * 1024
 
-export interface JoinedParts extends OwnListsParts {
-  readonly keeper: Pick<Keeper, 'kept' | 'others' | 'replica'>
-}
-
 /** The tasks of this replica for another one: a line each, with the place and the record. */
 export const placedLines = async (
-  parts: ListParts,
+  parts: OperationParts,
   filter: TaskFilter,
   after: SharedPlace | undefined,
   limit: number,
 ): Promise<string> => linesOf(OLDEST_TASKS_FIRST, await ownPage(parts, filter, after, limit), (json) => json)
 
 async function ownPage(
-  { store, keeper, resultFiles }: ListParts,
+  { store, keeper }: OperationParts,
   filter: TaskFilter,
   after: SharedPlace | undefined,
   limit: number,
 ): Promise<Page<SharedPlace, string>> {
   const items: { readonly place: SharedPlace; readonly value: string }[] = []
   for (const task of await runCooperatively(placedTasks(store, filter, after, limit))) {
-    const json = recordJson(task, resultFiles)
+    const json = recordJson(task, keeper.results)
     items.push({ place: placeOfTask(task), value: typeof json === 'string' ? json : await json })
   }
   await keeper.kept('show')
@@ -41,26 +37,17 @@ async function ownPage(
 }
 
 /** Lists the tasks of all replicas. */
-export class JoinedTaskLists implements TaskLists {
-  readonly #parts: JoinedParts
-
-  constructor(parts: JoinedParts) {
-    this.#parts = parts
-  }
-
-  isCursor(text: string): boolean {
-    return sharedPlaceOf(text) !== undefined
-  }
-
-  async list({ filter, cursor, limit }: ListRequest, traceId: string): Promise<TaskList> {
+export const joinedTaskLists: TaskLists = {
+  isCursor: (text) => sharedPlaceOf(text) !== undefined,
+  async list(parts, { filter, cursor, limit }, traceId) {
     const size = Math.min(limit === undefined ? Number.POSITIVE_INFINITY : limit + 1, MAX_TASKS_PER_REQUEST)
     const list = {
       ...{ order: OLDEST_TASKS_FIRST, path: '/replicas/tasks', query: queryOf(filter), size },
       after: cursor === undefined ? undefined : sharedPlaceOf(cursor),
-      own: (from: SharedPlace | undefined) => ownPage(this.#parts, filter, from, size),
+      own: (from: SharedPlace | undefined) => ownPage(parts, filter, from, size),
       read: (json: string) => json,
     }
-    const { items, ...known } = await joinedItems(this.#parts, list, traceId)
+    const { items, ...known } = await joinedItems(parts, list, traceId)
     if (limit === undefined) {
       const records = new JoinedRecords(items)
       const { text, isLast } = await records.next()
@@ -68,7 +55,7 @@ export class JoinedTaskLists implements TaskLists {
     }
     const { values, nextCursor } = await pageIn(items, OLDEST_TASKS_FIRST, limit) // the cursor goes into a header
     return { firstPart: `[${values.join()}]`, rest: undefined, nextCursor, ...known }
-  }
+  },
 }
 
 function queryOf({ statuses = [], tools = [] }: TaskFilter): URLSearchParams {

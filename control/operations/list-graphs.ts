@@ -16,12 +16,7 @@ import {
   newestFirst,
 } from './graph-filter.ts'
 import { type Item, joinedItems, linesOf, type Page, pageIn, type SharedOrder } from './joined-pages.ts'
-
-export interface ListGraphsParts {
-  readonly store: TaskStore
-  readonly keeper: Pick<Keeper, 'kept' | 'others' | 'replica'>
-  readonly eventStreams: { readonly position: number }
-}
+import type { OperationParts } from './parts.ts'
 
 export interface GraphList {
   /** The newest first. */
@@ -42,7 +37,7 @@ const NEWEST_GRAPHS_FIRST: SharedOrder<GraphPlace> = {
 
 /** A page of the matching graphs. */
 export async function listGraphs(
-  parts: ListGraphsParts,
+  parts: OperationParts,
   { filter, after, limit }: GraphPageRequest,
   traceId: string,
 ): Promise<GraphList> {
@@ -58,13 +53,13 @@ export async function listGraphs(
 }
 
 /** A page of this replica for another one: a line for each graph, with its place. */
-export const graphLines = async (parts: ListGraphsParts, request: GraphPageRequest): Promise<string> =>
+export const graphLines = async (parts: OperationParts, request: GraphPageRequest): Promise<string> =>
   linesOf(NEWEST_GRAPHS_FIRST, await ownPage(parts, request), (graph) => JSON.stringify(graph))
 
 type GraphsPage = Page<GraphPlace, GraphSummary>
 
 /** Works in slices, because there may be a million graphs, or a graph of a million tasks. */
-async function ownPage({ store, keeper }: ListGraphsParts, request: GraphPageRequest): Promise<GraphsPage> {
+async function ownPage({ store, keeper }: OperationParts, request: GraphPageRequest): Promise<GraphsPage> {
   const page = await runCooperatively(summaries(store, request))
   await keeper.kept('show')
   return page

@@ -4,23 +4,11 @@
  * Each part of a list is shown once all that it shows is kept. Tasks may change while a long list is read.
  */
 import { nextTurn, runCooperatively, SLICE_MS } from '../../shared/process/steps.ts'
-import type { Keeper } from '../log/keeper.ts'
 import type { Task } from '../task/graph.ts'
-import type { TaskStore } from '../task/tasks.ts'
 import { knownGraph } from './named-tasks.ts'
+import type { OperationParts } from './parts.ts'
 import { recordJson } from './record-json.ts'
-import type { ResultReader } from './stored-result.ts'
 import { candidates, isListed, isWanted, pageOf, placeOf, type TaskFilter } from './task-filter.ts'
-
-export interface ListParts {
-  readonly store: TaskStore
-  readonly keeper: Pick<Keeper, 'kept'>
-  readonly resultFiles: ResultReader
-}
-
-export interface OwnListsParts extends ListParts {
-  readonly eventStreams: { readonly position: number }
-}
 
 export interface ListRequest {
   readonly filter: TaskFilter
@@ -51,7 +39,7 @@ export interface TaskList extends RecordList {
 export interface TaskLists {
   /** Whether a text is the cursor of a page. */
   isCursor(text: string): boolean
-  list(request: ListRequest, traceId: string): Promise<TaskList>
+  list(parts: OperationParts, request: ListRequest, traceId: string): Promise<TaskList>
 }
 
 export interface RestOfList {
@@ -79,30 +67,20 @@ const CHUNK: PartSize = { characters: 64 * 1024, ms: SLICE_MS }
  */
 const PAGE: PartSize = { characters: 2 * 1024 * 1024, ms: 25 }
 
-/** Lists the tasks that this service has. */
-export class OwnTaskLists implements TaskLists {
-  readonly #parts: OwnListsParts
-
-  constructor(parts: OwnListsParts) {
-    this.#parts = parts
-  }
-
-  isCursor(text: string): boolean {
-    return placeOf(text) !== undefined
-  }
-
-  /** Throws 404 if the filter wants all tasks of a graph that does not exist. */
-  async list(request: ListRequest): Promise<TaskList> {
-    const position = String(this.#parts.eventStreams.position) // before the page
-    return { ...(await listRecords(this.#parts, request)), missing: [], position }
-  }
+/** Lists the tasks that this service has. Throws 404 if the filter wants all tasks of a graph that does not exist. */
+export const ownTaskLists: TaskLists = {
+  isCursor: (text) => placeOf(text) !== undefined,
+  async list(parts, request) {
+    const position = String(parts.eventStreams.position) // before the page
+    return { ...(await listRecords(parts, request)), missing: [], position }
+  },
 }
 
 /**
  * Lists the matching tasks, oldest first. Records are made while the reader takes them, so a slow reader needs no
  * memory.
  */
-async function listRecords(parts: ListParts, { filter, cursor, limit }: ListRequest): Promise<RecordList> {
+async function listRecords(parts: OperationParts, { filter, cursor, limit }: ListRequest): Promise<RecordList> {
   const { store } = parts
   const { graphId, isWholeGraph } = filter
   if (isWholeGraph && graphId !== undefined) knownGraph(store, graphId)
@@ -126,19 +104,19 @@ async function inParts(
 }
 
 class ListedRecords implements RestOfList {
-  readonly #parts: ListParts
+  readonly #parts: OperationParts
   readonly #tasks: Iterator<Task>
   readonly #isListed: (task: Task) => boolean
   #separator = '['
 
-  constructor(parts: ListParts, tasks: Iterator<Task>, isListed: (task: Task) => boolean) {
+  constructor(parts: OperationParts, tasks: Iterator<Task>, isListed: (task: Task) => boolean) {
     this.#parts = parts
     this.#tasks = tasks
     this.#isListed = isListed
   }
 
   async next({ characters, ms } = CHUNK): Promise<Part> {
-    const { keeper, resultFiles } = this.#parts
+    const { keeper } = this.#parts
     let text = ''
     for (;;) {
       const sliceEnd = performance.now() + ms
@@ -149,7 +127,7 @@ class ListedRecords implements RestOfList {
           return { text: `${text}${this.#separator === '[' ? '[' : ''}]`, isLast: true }
         }
         if (!this.#isListed(next.value)) continue
-        const json = recordJson(next.value, resultFiles)
+        const json = recordJson(next.value, keeper.results)
         text += this.#separator + (typeof json === 'string' ? json : await json)
         this.#separator = ','
       }

@@ -3,26 +3,15 @@
 import { badRequest, messageOf, ServiceError } from '../../shared/contract/errors.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { textOf } from '../../shared/streams/bounded-output.ts'
-import type { ExecutorRegistry } from '../executors/registry.ts'
-import type { Keeper } from '../log/keeper.ts'
 import { type Page, page, streamsOf } from '../rules/log-page.ts'
 import { ResultFile } from '../rules/result-file.ts'
-import type { Scheduler } from '../scheduler/scheduler.ts'
 import type { Task } from '../task/graph.ts'
-import type { TaskStore } from '../task/tasks.ts'
 import { knownTask, type TaskAddress } from './named-tasks.ts'
-import { type ResultReader, storedValue } from './stored-result.ts'
+import type { OperationParts } from './parts.ts'
+import { storedValue } from './stored-result.ts'
 
 /** Milliseconds for an answer of the other service. */
 const SO_FAR_TIMEOUT_MS = 5_000
-
-export interface LogsParts {
-  readonly store: TaskStore
-  readonly executors: ExecutorRegistry
-  readonly scheduler: Pick<Scheduler, 'outputOf'>
-  readonly keeper: Pick<Keeper, 'kept'>
-  readonly resultFiles: ResultReader
-}
 
 export interface LogsRequest {
   readonly address: TaskAddress
@@ -50,14 +39,14 @@ export interface Logs {
 }
 
 /** Throws 404, 400 if the stream does not exist, 503 if the service that executes the task does not answer. */
-export async function readLogs(parts: LogsParts, request: LogsRequest, reader: Reader): Promise<Logs> {
-  const { store, keeper, resultFiles } = parts
+export async function readLogs(parts: OperationParts, request: LogsRequest, reader: Reader): Promise<Logs> {
+  const { store, keeper } = parts
   const { address, offset, limit } = request
   const task = knownTask(store, address)
   const soFar = task.isTerminal ? undefined : (outputSoFar(task, parts) ?? (await remoteSoFar(task, parts, reader)))
   const kept = keeper.kept('show')
   const { status, isTerminal, result } = task // the task may have ended meanwhile
-  const known = result instanceof ResultFile ? await storedValue(result, resultFiles) : (result ?? soFar)
+  const known = result instanceof ResultFile ? await storedValue(result, keeper.results) : (result ?? soFar)
   const texts = streamsOf(known, task.rare.progress)
   await kept
   const streams = [...texts.keys()]
@@ -70,14 +59,14 @@ export async function readLogs(parts: LogsParts, request: LogsRequest, reader: R
 }
 
 /** The output so far, if this service executes the attempt. */
-function outputSoFar(task: Task, { scheduler }: LogsParts): Record<string, string> | undefined {
+function outputSoFar(task: Task, { scheduler }: OperationParts): Record<string, string> | undefined {
   const output = scheduler.outputOf(task)
   if (output === undefined) return undefined
   return Object.fromEntries(Object.entries(output).map(([name, stream]) => [name, textOf(stream.read(0), true)]))
 }
 
 /** The result so far, if another service executes the attempt. Throws 503 if that service does not answer. */
-async function remoteSoFar(task: Task, { executors }: LogsParts, { signal, traceId }: Reader): Promise<unknown> {
+async function remoteSoFar(task: Task, { executors }: OperationParts, { signal, traceId }: Reader): Promise<unknown> {
   const executor = executors.get(task.type)
   if (!task.rare.handle?.isTaken || executor?.resultSoFar === undefined) return undefined
   const timely = AbortSignal.any([signal, AbortSignal.timeout(SO_FAR_TIMEOUT_MS)])

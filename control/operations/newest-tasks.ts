@@ -3,19 +3,13 @@
  * out, and named.
  */
 import { isYieldDue, runCooperatively, type Steps } from '../../shared/process/steps.ts'
-import type { Keeper } from '../log/keeper.ts'
 import type { Task } from '../task/graph.ts'
 import type { TaskStore } from '../task/tasks.ts'
 import { newestFirst } from './graph-filter.ts'
 import { joinedItems, linesOf, type Page, pageIn, type SharedOrder } from './joined-pages.ts'
+import type { OperationParts } from './parts.ts'
 import { inOrder, OLDEST_TASKS_FIRST, placeOfTask, type SharedPlace } from './placed-tasks.ts'
 import { candidates, isWanted, type TaskFilter } from './task-filter.ts'
-
-export interface NewestParts {
-  readonly store: TaskStore
-  readonly keeper: Pick<Keeper, 'kept' | 'others' | 'replica'>
-  readonly eventStreams: { readonly position: number }
-}
 
 export interface NewestRequest {
   /** With a graph, which is here, other replicas are not asked. */
@@ -46,7 +40,7 @@ interface NewestPage<V> extends Page<SharedPlace, V> {
 
 /** A page of this replica for another one: a line with the counts, then a line for each task, with its place. */
 export async function newestLines<V>(
-  parts: NewestParts,
+  parts: OperationParts,
   request: NewestRequest,
   view: (task: Task) => V,
 ): Promise<string> {
@@ -57,7 +51,7 @@ export async function newestLines<V>(
 
 /** Lists the newest matching tasks, each as `view` shows it. */
 export async function newestTasks<V>(
-  parts: NewestParts,
+  parts: OperationParts,
   request: NewestRequest,
   view: (task: Task) => V,
   traceId: string,
@@ -88,7 +82,7 @@ export async function newestTasks<V>(
 }
 
 async function ownPage<V>(
-  { store, keeper }: Pick<NewestParts, 'store' | 'keeper'>,
+  { store, keeper }: OperationParts,
   request: NewestRequest,
   view: (task: Task) => V,
 ): Promise<NewestPage<V>> {

@@ -1,48 +1,9 @@
-/** The parts of the service that operations use. Each operation declares those that it needs. */
-import type { Log } from '../../shared/logs/log.ts'
-import type { UnknownFields } from '../../shared/request/unknown-names.ts'
-import type { OfferedSkill } from '../adapter-v1/manifest.ts'
-import type { Callbacks } from '../callbacks/callbacks.ts'
-import type { ExecutorRegistry } from '../executors/registry.ts'
-import type { RuntimePool } from '../executors/runtime/pool.ts'
-import type { Keeper, KeptKeys, KeptResults } from '../log/keeper.ts'
-import type { McpServers } from '../mcp-client/servers.ts'
-import type { AddressGuards } from '../outbound/address-guard.ts'
-import type { Scheduler } from '../scheduler/scheduler.ts'
-import type { Retention } from '../task/retention.ts'
-import type { TaskStore } from '../task/tasks.ts'
-import type { Tracing } from '../tracing/tracing.ts'
+/** What each operation gets. Its parameters name the parts that it uses. */
 import type { EventStreams } from './event-streams.ts'
-import type { TaskLists } from './list.ts'
+import type { Ground } from './ground.ts'
 import type { Readiness } from './readiness.ts'
 
-export interface OperationParts {
-  readonly store: TaskStore
-  readonly scheduler: Scheduler
-  readonly executors: ExecutorRegistry
-  readonly mcpServers: McpServers
-  readonly runtimePool: RuntimePool
-  readonly keeper: Keeper
-  readonly retention: Retention
+export interface OperationParts extends Ground {
   readonly readiness: Readiness
-  readonly callbacks: Callbacks
-  readonly addressGuards: AddressGuards
-  /** Undefined if no traces are made. */
-  readonly tracing: Tracing | undefined
-  readonly idempotencyKeys: KeptKeys
-  readonly resultFiles: KeptResults
   readonly eventStreams: EventStreams
-  readonly taskLists: TaskLists
-  /** The current skills. */
-  readonly listSkills: () => Promise<readonly OfferedSkill[]>
-  readonly unknownFields: UnknownFields
-  /** Maximum bytes of a submitted graph. */
-  readonly maxBodyBytes: number
-  /** Children that a task with `for_each` may have. */
-  readonly maxFanOut: number
-  /** Bytes of results and resolved inputs that a graph may store. */
-  readonly maxGraphResultBytes: number
-  /** Fires when the service stops: callers that wait are answered then. */
-  readonly stopping: AbortSignal
-  readonly log: Log
 }

@@ -4,18 +4,11 @@ import { ServiceError } from '../../shared/contract/errors.ts'
 import { PlacedAttempts } from '../../shared/contract/replicas.ts'
 import { DEFAULT_RUNTIME } from '../../shared/contract/runtime-names.ts'
 import { isYieldDue, runCooperatively, type Steps } from '../../shared/process/steps.ts'
-import type { RuntimePool } from '../executors/runtime/pool.ts'
 import { checkOf } from '../json/schema-check.ts'
-import type { Keeper } from '../log/keeper.ts'
 import { noOwner } from '../log/no-owner.ts'
 import type { TaskStore } from '../task/tasks.ts'
 import { askEach, replicasToJoin } from './joined-pages.ts'
-
-export interface AttemptsParts {
-  readonly runtimePool: Pick<RuntimePool, 'attemptCount'>
-  readonly store: Pick<TaskStore, 'graphs'>
-  readonly keeper: Pick<Keeper, 'others' | 'replica'>
-}
+import type { OperationParts } from './parts.ts'
 
 /** Attempts of other replicas by runtime service, and the replicas that did not tell. */
 export interface AttemptsElsewhere {
@@ -24,14 +17,14 @@ export interface AttemptsElsewhere {
 }
 
 /** Attempts that have or may have a place, including those that wait for a slot after a restart. */
-export async function attemptsHere({ runtimePool, store }: AttemptsParts): Promise<ReadonlyMap<string, number>> {
+export async function attemptsHere({ runtimePool, store }: OperationParts): Promise<ReadonlyMap<string, number>> {
   const counts = await runCooperatively(handlesIn(store))
   for (const [name, count] of counts) counts.set(name, Math.max(count, runtimePool.attemptCount(name)))
   return counts
 }
 
 /** Throws 503 while the database is away. */
-export async function attemptsElsewhere({ keeper }: Pick<AttemptsParts, 'keeper'>): Promise<AttemptsElsewhere> {
+export async function attemptsElsewhere({ keeper }: OperationParts): Promise<AttemptsElsewhere> {
   const { others, missing } = await replicasToJoin(keeper)
   const { answers, failed } = await askEach(others, async ({ id, address }) => {
     const request = { method: 'GET', path: '/replicas/attempts', headers: new Headers() }

@@ -6,21 +6,15 @@ import { taskEventState } from '../log/event-rows.ts'
 import type { Graph, Task } from '../task/graph.ts'
 import { graphSummary } from '../task/graph-summary.ts'
 import type { TaskStore } from '../task/tasks.ts'
-import type { WaitingEvents } from './waiting-events.ts'
-import type { WatchSubject } from './watch-subject.ts'
+import type { WatchParts, WatchSubject } from './watch-request.ts'
 
 export type PresentState = Partial<
   Pick<EventData<'reset'>, 'graph_id' | 'task' | 'graph' | 'tasks' | 'graphs' | 'truncated'>
 >
 
-export interface PresentStateParts {
-  readonly store: TaskStore
-  readonly waiting: Pick<WaitingEvents, 'reasonOf'>
-}
-
 /** Works in slices, so the state may include changes made meanwhile. Their events follow. */
 export async function presentState(
-  { store, waiting }: PresentStateParts,
+  { store, waiting }: WatchParts,
   { graph, task, removed }: WatchSubject,
 ): Promise<PresentState> {
   if (removed !== undefined) return { graph_id: removed.graphId }

@@ -1,30 +1,23 @@
 /** Decides whether the service accepts graphs now, for submissions, /health and /readyz. */
 import { messageOf, ServiceError } from '../../shared/contract/errors.ts'
-import type { Keeper } from '../log/keeper.ts'
-import type { Retention } from '../task/retention.ts'
-
-export interface ReadinessOptions {
-  /** Whether the service is stopping. */
-  readonly isDraining: () => boolean
-  /** Why the scheduler has stopped; undefined while it works. */
-  readonly schedulerFault: () => string | undefined
-  readonly keeper: Pick<Keeper, 'assertAccepting' | 'probe'>
-  readonly retention: Pick<Retention, 'ensureRoom'>
-}
+import type { Ground } from './ground.ts'
 
 export class Readiness {
-  readonly #options: ReadinessOptions
+  readonly #ground: Ground
+  readonly #isDraining: () => boolean
 
-  constructor(options: ReadinessOptions) {
-    this.#options = options
+  /** `isDraining`: whether the service is stopping. */
+  constructor(ground: Ground, isDraining: () => boolean) {
+    this.#ground = ground
+    this.#isDraining = isDraining
   }
 
   /** Throws 503 if the service accepts no graph of any size. Uses only known facts, without a write to the disk. */
   ensure(): void {
-    const { isDraining, schedulerFault, keeper } = this.#options
-    const fault = schedulerFault() // comes first, because it ends the service
-    if (fault !== undefined) throw new ServiceError(503, fault)
-    if (isDraining()) throw new ServiceError(503, 'the service is stopping and accepts no new graphs')
+    const { scheduler, keeper } = this.#ground
+    // comes first, because it ends the service
+    if (scheduler.fault !== undefined) throw new ServiceError(503, scheduler.fault)
+    if (this.#isDraining()) throw new ServiceError(503, 'the service is stopping and accepts no new graphs')
     keeper.assertAccepting()
   }
 
@@ -32,8 +25,8 @@ export class Readiness {
   fault(): string | undefined {
     try {
       this.ensure()
-      this.#options.retention.ensureRoom(1)
-      this.#options.keeper.probe()
+      this.#ground.retention.ensureRoom(1)
+      this.#ground.keeper.probe()
       return undefined
     } catch (error) {
       return messageOf((error as Error).cause ?? error)

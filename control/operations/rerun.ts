@@ -18,7 +18,6 @@ import { nearestName } from '../../shared/text/nearest-name.ts'
 import { decodeJson, invalidJson } from '../json/body.ts'
 import { checkOf } from '../json/schema-check.ts'
 import { encodeStates, groupsOf } from '../log/journaled-state.ts'
-import type { Keeper, KeptResults } from '../log/keeper.ts'
 import type { GraphOptions } from '../rules/graph-options.ts'
 import type { Parameters } from '../rules/parameters.ts'
 import { ResultFile } from '../rules/result-file.ts'
@@ -30,12 +29,8 @@ import type { EncodedGraph } from './graph-checks.ts'
 import { idList } from './id-list.ts'
 import { type CheckedGraph, type Reuse, takeInGraph, warningsMember } from './intake.ts'
 import { knownGraph, NotFound } from './named-tasks.ts'
-import type { Submission, SubmitParts } from './submit.ts'
-
-export interface RerunParts extends SubmitParts {
-  readonly keeper: SubmitParts['keeper'] & Pick<Keeper, 'noteReused'>
-  readonly resultFiles: Pick<KeptResults, 'share' | 'drop'>
-}
+import type { OperationParts } from './parts.ts'
+import type { Submission } from './submit.ts'
 
 /** What an idempotency key stands for if nothing is asked for, however that is written. */
 const NO_BODY = new Uint8Array()
@@ -46,14 +41,14 @@ const NO_BODY = new Uint8Array()
  * of `takeInGraph`.
  */
 export async function rerun(
-  parts: RerunParts,
+  parts: OperationParts,
   graphId: string,
   body: Uint8Array,
   { traceId, traceState, key = null, caller }: Submission,
 ): Promise<string> {
   const request = await runCooperatively(decodeRequest(parts, body))
   const sentBody = Object.keys(request).length === 0 ? NO_BODY : body
-  return parts.idempotencyKeys.once({ scope: `rerun ${graphId}`, key, body: sentBody }, async (sent) => {
+  return parts.keeper.keys.once({ scope: `rerun ${graphId}`, key, body: sentBody }, async (sent) => {
     const source = await runCooperatively(selected(parts, graphId, request))
     const reuse = new ReusedOutcomes(parts, source)
     try {
@@ -76,7 +71,7 @@ const KNOWN_FIELDS: ReadonlySet<string> = new Set(FIELDS)
 /** Members that are decoded in steps. A body may have millions of parameter names. */
 const ARRAYS = { from: true, params: {} } as const
 
-function* decodeRequest({ unknownFields }: Pick<RerunParts, 'unknownFields'>, body: Uint8Array): Steps<RerunRequest> {
+function* decodeRequest({ unknownFields }: OperationParts, body: Uint8Array): Steps<RerunRequest> {
   const given = body.length === 0 ? {} : ((yield* decodeJson(body, ARRAYS)) ?? {})
   if (!isObject(given)) throw invalidJson(`expected object, got ${jsonTypeOf(given)}`)
   const check = checkOf(RerunRequest)
@@ -100,7 +95,7 @@ interface Source {
   readonly reused: ReadonlySet<Task>
 }
 
-function* selected({ store }: RerunParts, graphId: string, { from, params }: RerunRequest): Steps<Source> {
+function* selected({ store }: OperationParts, graphId: string, { from, params }: RerunRequest): Steps<Source> {
   const graph = knownGraph(store, graphId)
   if (graph.endedAt === undefined) throw new ServiceError(409, `graph is still running: ${graphId}`)
   const options = withParameters(graph, params ?? {})
@@ -176,14 +171,14 @@ function* encodeTasks({ options, tasks, reused }: Source): Steps<EncodedGraph> {
 }
 
 class ReusedOutcomes implements Reuse {
-  readonly #parts: RerunParts
+  readonly #parts: OperationParts
   readonly #source: Source
   readonly #tasks: Task[] = []
   readonly #shared: ResultFile[] = []
   /** The ids of the tasks with reused outcomes, as a JSON array. */
   ids = '[]'
 
-  constructor(parts: RerunParts, source: Source) {
+  constructor(parts: OperationParts, source: Source) {
     this.#parts = parts
     this.#source = source
   }
@@ -207,7 +202,7 @@ class ReusedOutcomes implements Reuse {
   #reuse(task: Task, source: Task, at: number): void {
     if (source.isDeleted || source.graph.isRetired) throw new NotFound('graph', source.graph.id) // it was deleted meanwhile
     if (source.result instanceof ResultFile) {
-      this.#parts.resultFiles.share(source.result)
+      this.#parts.keeper.results.share(source.result)
       this.#shared.push(source.result)
     }
     reuseOutcome(task, source, at)
@@ -216,7 +211,7 @@ class ReusedOutcomes implements Reuse {
 
   /** Called when the graph was refused. */
   release(): void {
-    for (const file of this.#shared) this.#parts.resultFiles.drop(file)
+    for (const file of this.#shared) this.#parts.keeper.results.drop(file)
   }
 
   accepted(): void | Promise<void> {

@@ -11,20 +11,15 @@ import {
   type TaskInput,
 } from '../../shared/contract/submission.ts'
 import { inRanges, type Steps } from '../../shared/process/steps.ts'
-import { didYouMean, eachUnknownField, quoted, type UnknownFields } from '../../shared/request/unknown-names.ts'
+import { didYouMean, eachUnknownField, quoted } from '../../shared/request/unknown-names.ts'
 import { type ExecutableTask, ExecutionError, type ToolParameters } from '../executors/executor.ts'
-import type { ExecutorRegistry } from '../executors/registry.ts'
 import { normalizeTool } from '../rules/normalize.ts'
 import type { KnownInputs } from '../rules/placeholder-review.ts'
 import type { Report } from '../rules/report.ts'
 import type { ValidTask } from '../rules/validate.ts'
 import { graphFieldFaults, nearestTaskField, unknownTaskField, unknownTaskFields } from '../task/known-fields.ts'
+import type { OperationParts } from './parts.ts'
 import { SecretsReview } from './secrets-review.ts'
-
-export interface Reviewer {
-  readonly executors: ExecutorRegistry
-  readonly unknownFields: UnknownFields
-}
 
 /** The members of a task that a review reads. */
 export type ReviewedTask = Pick<ExecutableTask, 'id' | 'type' | 'toolName' | 'input' | 'secrets'> & {
@@ -62,7 +57,7 @@ interface Submitted {
 
 /** Reports unknown fields, then the wrong secrets and unknown parameters of each task. Returns the warnings. */
 export function* reviewGraph(
-  reviewer: Reviewer,
+  reviewer: OperationParts,
   { fields, inputs }: Submitted,
   tasks: readonly ReviewedTask[],
   report: Report,
@@ -78,7 +73,7 @@ export function* reviewGraph(
 }
 
 function reportTaskFields(
-  { executors }: Reviewer,
+  { executors }: OperationParts,
   inputs: readonly TaskInput[],
   tasks: readonly ReviewedTask[],
   report: Report,
@@ -113,7 +108,11 @@ export interface ReviewFindings {
   readonly failures: ReportedFailures | undefined
 }
 
-export const newFindings = ({ executors }: Reviewer, report: Report, failures?: ReportedFailures): ReviewFindings => ({
+export const newFindings = (
+  { executors }: OperationParts,
+  report: Report,
+  failures?: ReportedFailures,
+): ReviewFindings => ({
   report,
   warnings: [],
   secrets: new SecretsReview(executors),
@@ -122,7 +121,7 @@ export const newFindings = ({ executors }: Reviewer, report: Report, failures?: 
 
 /** Reports wrong secrets and unknown parameters of the tasks `from` to `to`, and adds warnings. */
 export function reviewInputs(
-  { executors, unknownFields }: Reviewer,
+  { executors, unknownFields }: OperationParts,
   tasks: readonly ReviewedTask[],
   findings: ReviewFindings,
   from: number,

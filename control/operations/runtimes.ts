@@ -12,7 +12,6 @@ import {
 import { shownUrl } from '../../shared/http/shown-url.ts'
 import { socketPathOf } from '../../shared/http/socket-address.ts'
 import { isToken, TOKEN_RULE } from '../../shared/http/token-form.ts'
-import type { Log } from '../../shared/logs/log.ts'
 import { runSync } from '../../shared/process/steps.ts'
 import {
   didYouMean,
@@ -34,25 +33,14 @@ import type { PoolMember } from '../executors/runtime/pool-member.ts'
 import { decodeJson, invalidJson } from '../json/body.ts'
 import type { PooledEntry } from '../rules/pool-state.ts'
 import { runtimeNow } from './capacity.ts'
-import {
-  type AttemptsElsewhere,
-  type AttemptsParts,
-  assertAllTold,
-  attemptsElsewhere,
-  attemptsHere,
-} from './placed-attempts.ts'
-
-export interface RuntimesParts extends AttemptsParts {
-  readonly runtimePool: RuntimePool
-  readonly unknownFields: UnknownFields
-  readonly log: Log
-}
+import type { OperationParts } from './parts.ts'
+import { type AttemptsElsewhere, assertAllTold, attemptsElsewhere, attemptsHere } from './placed-attempts.ts'
 
 const NOWHERE: AttemptsElsewhere = { counts: new Map(), missing: [] }
 
 /** All runtime services, with what they have left. Those that are away take up to two seconds. */
 export async function listRuntimes(
-  parts: Pick<RuntimesParts, 'keeper' | 'runtimePool'>,
+  parts: OperationParts,
 ): Promise<RuntimesResponse & { readonly missing: readonly number[] }> {
   const { runtimePool } = parts
   const { members } = runtimePool
@@ -66,7 +54,7 @@ export async function listRuntimes(
 
 /** Adds the runtime service that `body` describes, or gives a known one other labels or another token. Throws 400, 409 and 503. */
 export async function addRuntime(
-  parts: RuntimesParts,
+  parts: OperationParts,
   body: Uint8Array,
 ): Promise<{ readonly runtime: PooledRuntime; readonly isNew: boolean }> {
   const { runtimePool, unknownFields, log } = parts
@@ -87,7 +75,7 @@ export async function addRuntime(
 }
 
 /** Throws 404 and 503. */
-export async function drainRuntime(parts: RuntimesParts, name: string, isDraining: boolean): Promise<PooledRuntime> {
+export async function drainRuntime(parts: OperationParts, name: string, isDraining: boolean): Promise<PooledRuntime> {
   const { runtimePool, log } = parts
   const elsewhere = await attemptsElsewhere(parts)
   const wasDraining = runtimePool.get(name)?.isDraining
@@ -101,7 +89,7 @@ export async function drainRuntime(parts: RuntimesParts, name: string, isDrainin
 }
 
 /** Removes a runtime service. With `isLost` its attempts fail. Throws 404, 409 and 503. */
-export async function removeRuntime(parts: RuntimesParts, name: string, isLost: boolean): Promise<RuntimeRemoval> {
+export async function removeRuntime(parts: OperationParts, name: string, isLost: boolean): Promise<RuntimeRemoval> {
   const { runtimePool, log } = parts
   const elsewhere = await attemptsElsewhere(parts)
   if (!isLost) assertAllTold(name, elsewhere)

@@ -3,8 +3,6 @@ import { ServiceError } from '../../shared/contract/errors.ts'
 import type { KeptResults } from '../log/keeper.ts'
 import type { ResultFile } from '../rules/result-file.ts'
 
-export type ResultReader = Pick<KeptResults, 'read'>
-
 /**
  * Encodes `record` as JSON, with the result in `file` as its member `name`. Inserts the text of the file, because to
  * parse and format megabytes would block the event loop. If the result is lost, encodes the record that `reportLoss`
@@ -12,7 +10,7 @@ export type ResultReader = Pick<KeptResults, 'read'>
  */
 export async function jsonWithStored<R extends object>(
   record: R,
-  { name, file, reader }: { readonly name: string; readonly file: ResultFile; readonly reader: ResultReader },
+  { name, file, reader }: { readonly name: string; readonly file: ResultFile; readonly reader: KeptResults },
   reportLoss: (lost: string) => R,
 ): Promise<string> {
   const result = await reader.read(file)
@@ -21,7 +19,7 @@ export async function jsonWithStored<R extends object>(
 }
 
 /** The result in `file`. Throws 500 if it is lost. */
-export async function storedValue(file: ResultFile, reader: ResultReader): Promise<unknown> {
+export async function storedValue(file: ResultFile, reader: KeptResults): Promise<unknown> {
   const result = await reader.read(file)
   if ('lost' in result) throw new ServiceError(500, result.lost)
   return JSON.parse(result.json)

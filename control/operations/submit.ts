@@ -2,16 +2,12 @@
 import type { SubmitResponse } from '../../shared/contract/submission.ts'
 import type { RequestTrace } from '../../shared/logs/trace.ts'
 import { inRanges, runCooperatively, type Steps } from '../../shared/process/steps.ts'
-import type { Keeper, KeptKeys } from '../log/keeper.ts'
 import type { Task } from '../task/graph.ts'
 import type { TaskStore } from '../task/tasks.ts'
 import type { GraphInput } from './graph-checks.ts'
-import { type AcceptedGraph, type CheckedGraph, type IntakeParts, takeInGraph, warningsMember } from './intake.ts'
+import { type AcceptedGraph, type CheckedGraph, takeInGraph, warningsMember } from './intake.ts'
+import type { OperationParts } from './parts.ts'
 import { allEnded } from './wait.ts'
-
-export interface SubmitParts extends IntakeParts {
-  readonly idempotencyKeys: KeptKeys
-}
 
 /** The body of a request, or the graph as a value. */
 export type SubmittedGraph = { readonly body: Uint8Array } | { readonly graph: GraphInput }
@@ -67,13 +63,13 @@ export class Submitted {
 
 /** Resolves once the graph is on disk. Throws as `takeInGraph`, and 422 if the key was sent with another graph. */
 export async function submit(
-  parts: SubmitParts,
+  parts: OperationParts,
   submitted: SubmittedGraph,
   { traceId, traceState, key = null, caller }: Submission,
 ): Promise<Submitted> {
   const encoded = 'body' in submitted ? submitted : { ...submitted, body: encode(submitted.graph) }
   let accepted: AcceptedGraph | undefined
-  const json = await parts.idempotencyKeys.once({ scope: 'tasks', key, body: encoded.body }, async (sent) => {
+  const json = await parts.keeper.keys.once({ scope: 'tasks', key, body: encoded.body }, async (sent) => {
     accepted = await takeInGraph(parts, encoded, { traceId, traceState, sent, caller, answerOf })
     return accepted.answer
   })
@@ -85,16 +81,9 @@ const encode = (graph: GraphInput): Uint8Array => new TextEncoder().encode(JSON.
 const answerOf = ({ graph, ids, warnings }: CheckedGraph): string =>
   `{"accepted":${graph.tasks.length},"task_ids":${ids},"graph_id":"${graph.id}"${warningsMember(warnings)}}`
 
-export interface AnswerAfterWaitParts {
-  readonly store: TaskStore
-  readonly keeper: Pick<Keeper, 'kept'>
-  /** Fires when the service stops: callers that wait are answered then. */
-  readonly stopping: AbortSignal
-}
-
 /** Waits until the tasks have ended or `until` fires, and adds their states to the answer to the submission. */
 export async function answerAfterWait(
-  { store, keeper, stopping }: AnswerAfterWaitParts,
+  { store, keeper, stopping }: OperationParts,
   submitted: Submitted,
   until: AbortSignal,
 ): Promise<string> {

@@ -7,11 +7,10 @@ import { checkFile, namesOfFile } from '../../shared/request/inputs.ts'
 import { readBounded } from '../../shared/streams/bounded-output.ts'
 import { jsonOrUndefined } from '../../shared/text/json.ts'
 import type { FileRequest, OpenFile } from '../executors/executor.ts'
-import type { ExecutorRegistry } from '../executors/registry.ts'
 import { checkOf } from '../json/schema-check.ts'
-import type { TaskStore } from '../task/tasks.ts'
 import type { Reader } from './logs.ts'
 import { knownTask, type TaskAddress } from './named-tasks.ts'
+import type { OperationParts } from './parts.ts'
 
 /** Files that callers read at the same time. Each has a connection to a runtime service. */
 export const MAX_FILE_STREAMS = 64
@@ -21,14 +20,9 @@ const MAX_LIST_BYTES = 4 * 1024 * 1024
 
 let openFiles = 0
 
-export interface FilesParts {
-  readonly store: TaskStore
-  readonly executors: ExecutorRegistry
-}
-
 /** Throws `ServiceError`. */
 export async function listFiles(
-  parts: FilesParts,
+  parts: OperationParts,
   address: TaskAddress,
   asked: Pick<FileRequest, 'path' | 'attempt'>,
   reader: Reader,
@@ -59,7 +53,7 @@ export function pathIn(text: string): string {
 
 /** Throws `ServiceError`. The stream ends when `reader` is gone. */
 export async function openFile(
-  { store, executors }: FilesParts,
+  { store, executors }: OperationParts,
   address: TaskAddress,
   request: FileRequest,
   { signal, traceId }: Reader,

@@ -16,8 +16,9 @@ import { type LogStream, logTextOf, progressLines } from '../rules/log-page.ts'
 import { ResultFile } from '../rules/result-file.ts'
 import type { Task } from '../task/graph.ts'
 import type { Handle } from '../task/rare-state.ts'
-import type { LogsParts, Reader } from './logs.ts'
+import type { Reader } from './logs.ts'
 import { knownTask, type TaskAddress } from './named-tasks.ts'
+import type { OperationParts } from './parts.ts'
 import { storedValue } from './stored-result.ts'
 
 /** Maximum number of concurrent followers. */
@@ -25,11 +26,6 @@ export const MAX_LOG_FOLLOWERS = 10_000
 
 /** Maximum bytes of a chunk. */
 const CHUNK_BYTES = 64 * 1024
-
-export interface TaskLogParts extends LogsParts {
-  /** Fires when the service stops. Ends all followed logs. */
-  readonly stopping: AbortSignal
-}
 
 export interface TaskLogRequest {
   readonly stream: LogStream
@@ -66,7 +62,7 @@ let followers = 0
  * Resolves when the first bytes, or the end, are known. Throws 404, and 503 for too many followers or a lost source.
  */
 export async function openTaskLog(
-  parts: TaskLogParts,
+  parts: OperationParts,
   address: TaskAddress,
   request: TaskLogRequest,
   reader: Reader,
@@ -101,7 +97,7 @@ export async function openTaskLog(
 }
 
 class TaskLogReader {
-  readonly #parts: TaskLogParts
+  readonly #parts: OperationParts
   readonly #task: Task
   readonly #request: TaskLogRequest
   /** Fires when the reader is gone or the service stops. */
@@ -118,7 +114,7 @@ class TaskLogReader {
   linesBefore: number | undefined
   isTruncated = false
 
-  constructor(parts: TaskLogParts, task: Task, request: TaskLogRequest, { signal, traceId }: Reader) {
+  constructor(parts: OperationParts, task: Task, request: TaskLogRequest, { signal, traceId }: Reader) {
     this.#parts = parts
     this.#task = task
     this.#request = request
@@ -253,7 +249,7 @@ class TaskLogReader {
   async *#result(lines: string): AsyncGenerator<Uint8Array, void, void> {
     const { result, rare, attempt } = this.#task
     const { handle } = rare
-    const value = result instanceof ResultFile ? await storedValue(result, this.#parts.resultFiles) : result
+    const value = result instanceof ResultFile ? await storedValue(result, this.#parts.keeper.results) : result
     const { text, isTruncated } = logTextOf(value, this.#request.stream)
     if (isTruncated && handle?.isTaken && (yield* this.#remote(handle))) return
     this.isTruncated = isTruncated

@@ -4,26 +4,19 @@ import { messageOf, ServiceError } from '../../shared/contract/errors.ts'
 import { NO_NETWORK, type TaskNetwork } from '../../shared/contract/task-network.ts'
 import { isObject } from '../../shared/text/json.ts'
 import { ExecutionError } from '../executors/executor.ts'
-import type { ExecutorRegistry } from '../executors/registry.ts'
 import { ResultFile } from '../rules/result-file.ts'
 import type { Task } from '../task/graph.ts'
-import type { TaskStore } from '../task/tasks.ts'
 import type { Reader } from './logs.ts'
 import { knownTask, type TaskAddress } from './named-tasks.ts'
-import { type ResultReader, storedValue } from './stored-result.ts'
+import type { OperationParts } from './parts.ts'
+import { storedValue } from './stored-result.ts'
 
 /** Milliseconds for an answer of the runtime service. */
 const NETWORK_TIMEOUT_MS = 5_000
 
-export interface NetworkParts {
-  readonly store: TaskStore
-  readonly executors: ExecutorRegistry
-  readonly resultFiles: ResultReader
-}
-
 /** The connections of the newest attempt. Throws 404, and 503 if the runtime service does not answer. */
 export async function readNetwork(
-  parts: NetworkParts,
+  parts: OperationParts,
   address: TaskAddress,
   { signal, traceId }: Reader,
 ): Promise<TaskNetwork> {
@@ -42,8 +35,8 @@ export async function readNetwork(
 }
 
 /** The runtime service has removed the task, or is of a version that lists no connections. */
-async function totalsIn({ result }: Task, { resultFiles }: NetworkParts): Promise<TaskNetwork> {
-  const value = result instanceof ResultFile ? await storedValue(result, resultFiles) : result
+async function totalsIn({ result }: Task, { keeper }: OperationParts): Promise<TaskNetwork> {
+  const value = result instanceof ResultFile ? await storedValue(result, keeper.results) : result
   const network = isObject(value) && isObject(value.usage) ? value.usage.network : undefined
   if (!isObject(network)) return NO_NETWORK
   const [connections_allowed, connections_refused, bytes_sent, bytes_received] = [

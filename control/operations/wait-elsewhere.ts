@@ -3,11 +3,7 @@
 import { ServiceError } from '../../shared/contract/errors.ts'
 import { WaitedGraph } from '../../shared/contract/replicas.ts'
 import { checkOf } from '../json/schema-check.ts'
-import type { Keeper } from '../log/keeper.ts'
-
-export interface WaitElsewhereParts {
-  readonly keeper: Pick<Keeper, 'others'>
-}
+import type { OperationParts } from './parts.ts'
 
 interface Caller {
   readonly traceId: string
@@ -16,7 +12,7 @@ interface Caller {
 
 /** Undefined if the graph is here or nowhere. Rejects with 503 while it has no owner that answers. */
 export async function waitElsewhere(
-  { keeper: { others } }: WaitElsewhereParts,
+  { keeper: { others } }: OperationParts,
   graphId: string,
   waitMs: number,
   { traceId, signal }: Caller,

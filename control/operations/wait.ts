@@ -1,20 +1,13 @@
 /** Waits until tasks have ended, only people can let them go on, the time is up, or the caller has disconnected. */
 
-import type { Keeper } from '../log/keeper.ts'
 import type { Graph, Task } from '../task/graph.ts'
 import type { TaskStore } from '../task/tasks.ts'
 import { approvalsNow, awaitedApprovals } from './awaited-approvals.ts'
 import { type NamedTasks, namedTasks, type TaskNames } from './named-tasks.ts'
+import type { OperationParts } from './parts.ts'
 
 /** Milliseconds between two progress reports. Clients give up on a call that is silent for minutes. */
 export const REPORT_INTERVAL_MS = 3_000
-
-export interface WaitParts {
-  readonly store: TaskStore
-  readonly keeper: Pick<Keeper, 'kept'>
-  /** Fires when the service stops: callers that wait are answered then. */
-  readonly stopping: AbortSignal
-}
 
 /** The caller of a wait. */
 export interface WaitCaller {
@@ -37,7 +30,7 @@ export type WaitView<V> = (tasks: readonly Task[], approvals: readonly Task[]) =
  * makes of them. Throws as `namedTasks`.
  */
 export async function wait<V>(
-  parts: WaitParts,
+  parts: OperationParts,
   { until, timeoutMs, ...names }: TaskNames & WaitOptions,
   waiter: WaitCaller,
   view: WaitView<V>,
@@ -47,7 +40,7 @@ export async function wait<V>(
 
 /** As `wait`, for known tasks. Returns what `view` makes of them once that is kept. */
 export async function waitForTasks<V>(
-  { store, keeper, stopping }: WaitParts,
+  { store, keeper, stopping }: OperationParts,
   { tasks, graph }: NamedTasks,
   { until, timeoutMs }: WaitOptions,
   { signal, report }: WaitCaller,
@@ -88,7 +81,7 @@ export async function waitForTasks<V>(
  * Returns these approvals; none otherwise.
  */
 export async function endOrApprovals(
-  { store, stopping }: WaitParts,
+  { store, stopping }: OperationParts,
   tasks: readonly Task[],
   until: AbortSignal | undefined,
 ): Promise<readonly Task[]> {

@@ -10,19 +10,13 @@ import type { ServiceEvent } from '../../shared/contract/events.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
 import type { Waiting } from '../../shared/contract/waiting.ts'
 import { isoTime } from '../../shared/text/iso-time.ts'
-import type { Scheduler } from '../scheduler/scheduler.ts'
 import type { Task } from '../task/graph.ts'
-import type { TaskStore } from '../task/tasks.ts'
 import { waitingOf } from '../task/waiting.ts'
-import { mayBeDelegated, type WaitingParts, waitingNow } from './waiting.ts'
+import type { Ground } from './ground.ts'
+import { mayBeDelegated, waitingNow } from './waiting.ts'
 
 /** Maximum changes per query. The next query reports the rest. */
 const MAX_TOLD = 500
-
-export interface WaitingEventsParts extends WaitingParts {
-  readonly store: TaskStore
-  readonly scheduler: Pick<Scheduler, 'slotUse' | 'executing'>
-}
 
 /** Why a delegated task waits. Without `waiting`, the task executes. */
 export interface Reason {
@@ -35,7 +29,7 @@ export interface Reason {
 type TaskChanged = Extract<ServiceEvent, { readonly event: 'task_changed' }>
 
 export class WaitingEvents {
-  readonly #parts: WaitingEventsParts
+  readonly #parts: Ground
   /** The reasons from the last query, by task. */
   readonly #reasons = new Map<Task, Reason>()
   /** The last results. Many streams ask for the same events one after the other. */
@@ -49,7 +43,7 @@ export class WaitingEvents {
     events: [],
   }
 
-  constructor(parts: WaitingEventsParts) {
+  constructor(parts: Ground) {
     this.#parts = parts
   }
 

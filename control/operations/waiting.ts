@@ -4,25 +4,17 @@
  * Reasons are computed when a caller asks. They are not tracked while tasks run, so they cost nothing otherwise.
  */
 import type { Waiting } from '../../shared/contract/waiting.ts'
-import type { ExecutorRegistry } from '../executors/registry.ts'
-import type { Keeper } from '../log/keeper.ts'
-import type { Scheduler } from '../scheduler/scheduler.ts'
 import type { Task } from '../task/graph.ts'
 import type { Handle } from '../task/rare-state.ts'
 import { waitingOf } from '../task/waiting.ts'
-
-export interface WaitingParts {
-  readonly scheduler: Pick<Scheduler, 'slotUse'>
-  readonly executors: Pick<ExecutorRegistry, 'get'>
-  readonly keeper: Pick<Keeper, 'fault'>
-}
+import type { Ground } from './ground.ts'
 
 /** Why a task waits now. Undefined if it executes or has ended. Only for the tasks of the query. */
 export type WaitingNow = (task: Task) => Waiting | undefined
 
 /** `lastKnown` tells the reason of a task whose remote service does not answer in time. */
 export async function waitingNow(
-  parts: WaitingParts,
+  parts: Ground,
   tasks: readonly Task[],
   lastKnown: WaitingNow = () => undefined,
 ): Promise<WaitingNow> {
@@ -42,10 +34,10 @@ export async function waitingNow(
 }
 
 /** Why a task waits now that no other service carries out. Undefined if it executes or has ended. */
-export const waitingHere = (parts: WaitingParts, task: Task): Waiting | undefined =>
+export const waitingHere = (parts: Ground, task: Task): Waiting | undefined =>
   task.isTerminal ? undefined : waitingFor(parts, task, undefined)
 
-function waitingFor(parts: WaitingParts, task: Task, elsewhere: string | undefined): Waiting | undefined {
+function waitingFor(parts: Ground, task: Task, elsewhere: string | undefined): Waiting | undefined {
   const waiting = waitingUnstored(parts, task, elsewhere)
   const { fault } = parts.keeper
   // An attempt may execute, or may have ended: neither can be told for certain before it is written.
@@ -56,21 +48,21 @@ function waitingFor(parts: WaitingParts, task: Task, elsewhere: string | undefin
 /** The reason of tasks that would start if changes could be written. */
 const HELD = { reason: 'concurrency' } satisfies Waiting
 
-function waitingUnstored({ scheduler, executors }: WaitingParts, task: Task, elsewhere: string | undefined) {
+function waitingUnstored({ scheduler, executors }: Ground, task: Task, elsewhere: string | undefined) {
   const detail = handleElsewhere(task) !== undefined ? elsewhere : waitsHere(executors, task)
   if (detail !== undefined) return { reason: 'runtime' as const, detail }
   return waitingOf(task, scheduler.slotUse, Date.now())
 }
 
 /** What an attempt waits for that will be delegated, and is not yet; undefined if it does not wait. */
-export function waitsHere(executors: WaitingParts['executors'], task: Task): string | undefined {
+export function waitsHere(executors: Ground['executors'], task: Task): string | undefined {
   return mayBeDelegated(executors, task) && task.rare.handle === undefined
     ? executors.get(task.type)?.waitingHere?.(task)
     : undefined
 }
 
 /** Whether another service carries out the attempt of `task`, or will. */
-export const mayBeDelegated = (executors: WaitingParts['executors'], task: Task): boolean =>
+export const mayBeDelegated = (executors: Ground['executors'], task: Task): boolean =>
   handleElsewhere(task) !== undefined ||
   (task.status === 'running' && !task.rare.isBackingOff && executors.get(task.type)?.waitingHere !== undefined)
 

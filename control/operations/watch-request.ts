@@ -1,11 +1,23 @@
 /** The request for a stream of events, and the parts that a stream needs. */
 import type { ServiceEvent } from '../../shared/contract/events.ts'
-import type { Log } from '../../shared/logs/log.ts'
-import type { KeptEvents } from '../log/keeper.ts'
 import type { Positions } from '../log/positions.ts'
-import type { TaskStore } from '../task/tasks.ts'
+import type { Graph, Task } from '../task/graph.ts'
+import type { Ground } from './ground.ts'
 import type { WaitingEvents } from './waiting-events.ts'
-import type { WatchSubject } from './watch-subject.ts'
+
+/** The subject of a stream; without any member, the whole service. At most one member is set. */
+export interface WatchSubject {
+  readonly graph?: Graph
+  readonly task?: Task
+  /** A removed graph or task that the history still has events of. */
+  readonly removed?: RemovedSubject
+}
+
+export interface RemovedSubject {
+  readonly graphId: string
+  /** Undefined if the subject is the graph. */
+  readonly taskId: string | undefined
+}
 
 export interface WatchRequest {
   readonly subject: WatchSubject
@@ -38,12 +50,10 @@ export interface EventSink {
   end(): void
 }
 
-export interface WatchParts extends KeptEvents {
-  readonly store: TaskStore
+export interface WatchParts extends Ground {
   readonly waiting: WaitingEvents
-  readonly log: Pick<Log, 'error'>
 }
 
 /** Whether the history has all events after `after`. */
-export const isKnownNumber = ({ history, numbers, store }: WatchParts, after: number, graphId?: string): boolean =>
-  after >= history.oldest && after <= store.seq && !numbers.isLost(after, graphId)
+export const isKnownNumber = ({ keeper, store }: Ground, after: number, graphId?: string): boolean =>
+  after >= keeper.history.oldest && after <= store.seq && !keeper.numbers.isLost(after, graphId)

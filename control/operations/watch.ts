@@ -21,8 +21,13 @@ import { ResentEvents } from '../log/resent-events.ts'
 import type { Task } from '../task/graph.ts'
 import { presentState } from './present-state.ts'
 import type { Reason } from './waiting-events.ts'
-import { type EventSink, isKnownNumber, type WatchParts, type WatchRequest } from './watch-request.ts'
-import { filterOf } from './watch-subject.ts'
+import {
+  type EventSink,
+  isKnownNumber,
+  type WatchParts,
+  type WatchRequest,
+  type WatchSubject,
+} from './watch-request.ts'
 
 export class Watch {
   readonly #parts: WatchParts
@@ -49,7 +54,7 @@ export class Watch {
     this.#sink = sink
     this.#onEnd = onEnd
     this.filter = filterOf(request.subject)
-    this.#unsubscribe = parts.events.subscribe(this.filter, (events) => {
+    this.#unsubscribe = parts.keeper.events.subscribe(this.filter, (events) => {
       if (this.#isLive) this.#sendLive(events)
     })
   }
@@ -71,7 +76,8 @@ export class Watch {
   }
 
   async #begin(): Promise<void> {
-    const { events, store } = this.#parts
+    const { keeper, store } = this.#parts
+    const { events } = keeper
     const { after } = this.#request
     const opened = store.seq
     await events.settle().catch(() => {}) // if the disk fails, the stream begins with an earlier event
@@ -91,15 +97,16 @@ export class Watch {
   /** `opened`: the number of the last change before the stream was opened, after which a new stream begins. */
   async #continueAfter(after: number | undefined, opened: number): Promise<void> {
     this.#previous = after
-    this.#cursor = after ?? Math.min(opened, this.#parts.events.delivered)
+    this.#cursor = after ?? Math.min(opened, this.#parts.keeper.events.delivered)
     if (after === undefined && this.#request.part === undefined) this.#sink.begin(this.#cursor)
-    else if (after === 0) this.#cursor = this.#parts.history.oldest
+    else if (after === 0) this.#cursor = this.#parts.keeper.history.oldest
     else if (after !== undefined && !this.#isKnown(after)) await this.#resetUnknown(after)
   }
 
   /** Sends the events of dead replicas that the client lacks. Those of this replica follow. */
   async #continueAt(positions: Positions): Promise<void> {
-    const { history, numbers, store } = this.#parts
+    const { keeper, store } = this.#parts
+    const { history, numbers } = keeper
     const blocks = numbers.blocks!()
     const owed = owedAfter(positions, blocks)
     const starts = owed === undefined ? [] : [owed.after, ...owed.inherited.map(({ after }) => after)]
@@ -119,7 +126,7 @@ export class Watch {
 
   /** What a client of a part resumes after. All numbers of the blocks before the present one are used up. */
   get #position(): number {
-    const { own } = this.#parts.numbers.blocks!()
+    const { own } = this.#parts.keeper.numbers.blocks!()
     return Math.max(this.#cursor, startOf(own.at(-1)!))
   }
 
@@ -143,7 +150,7 @@ export class Watch {
 
   /** Replays until nothing is left, and returns in the same turn of the event loop. */
   async #replay(): Promise<void> {
-    const { events } = this.#parts
+    const { events } = this.#parts.keeper
     while (!this.#hasEnded && this.#cursor < events.delivered) {
       try {
         await this.#replayTo(events.delivered)
@@ -160,7 +167,7 @@ export class Watch {
 
   async #replayTo(last: number): Promise<void> {
     const { graphId } = this.filter
-    const past = this.#parts.history.read({ after: this.#cursor, upTo: last, graphId })
+    const past = this.#parts.keeper.history.read({ after: this.#cursor, upTo: last, graphId })
     for await (const some of past) {
       const wanted = some.filter((event) => isWanted(this.filter, event) && !this.#isTold(event))
       this.#cursor = some.at(-1)!.seq
@@ -175,7 +182,7 @@ export class Watch {
   async #replayRange(range: OwedRange, isMeant: (event: ServiceEvent) => boolean): Promise<void> {
     if (this.#hasEnded) return
     const { graphId } = this.filter
-    for await (const some of this.#parts.history.read({ ...range, graphId })) {
+    for await (const some of this.#parts.keeper.history.read({ ...range, graphId })) {
       const wanted = some.filter((event) => isWanted(this.filter, event) && !this.#isTold(event) && isMeant(event))
       if (wanted.length > 0) this.#send(wanted)
       if (!this.#hasEnded && !(await this.#sink.drained())) this.#cut()
@@ -188,19 +195,19 @@ export class Watch {
     const { part } = this.#request
     if (event === 'graph_removed' && part?.tellsRemovalsOf(blockOf(seq)) === false) return true
     if (this.#ownAfter === undefined || seq <= this.#ownAfter) return false
-    return !this.#parts.numbers.blocks!().own.includes(blockOf(seq))
+    return !this.#parts.keeper.numbers.blocks!().own.includes(blockOf(seq))
   }
 
   /** As `#reset`, for a removed subject. It has no state, so all its kept events follow. */
   #resetUnknown(after: number | string): Promise<void> {
-    const { events, history } = this.#parts
+    const { events, history } = this.#parts.keeper
     const isRemoved = this.#request.subject.removed !== undefined
     const seq = isRemoved ? history.oldest : events.delivered
     return this.#reset(`the events after ${after} are not known here any more`, seq)
   }
 
   /** Sends the present state, which has all changes up to `seq`. Later events follow. */
-  async #reset(reason: string, seq = this.#parts.events.delivered): Promise<void> {
+  async #reset(reason: string, seq = this.#parts.keeper.events.delivered): Promise<void> {
     const { part, subject } = this.#request
     const state = part === undefined ? await presentState(this.#parts, subject) : {} // a part has a part of the state
     if (this.#hasEnded) return
@@ -287,3 +294,6 @@ export class Watch {
     this.end(true)
   }
 }
+
+const filterOf = ({ graph, task, removed }: WatchSubject): EventFilter =>
+  removed ?? { graphId: graph?.id ?? task?.graph.id, taskId: task?.id }

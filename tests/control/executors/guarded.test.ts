@@ -10,6 +10,7 @@ import { refuse } from '../../../control/rules/report.ts'
 import { nextTurn } from '../../../shared/process/steps.ts'
 import { executableTask } from '../../support/executor-context.ts'
 import { memoryLog } from '../../support/memory-log.ts'
+import { operationParts } from '../../support/operation-parts.ts'
 
 const unhandled: unknown[] = []
 const note = (error: unknown) => void unhandled.push(error)
@@ -54,10 +55,10 @@ describe.each(Object.entries(breaks))('a method that %s', (_, broken) => {
     const { log, lines } = memoryLog()
     const executor = { type: 'test', execute: () => 1, parametersOf: broken, checkInput: broken } as unknown as Executor
     const executors = new ExecutorRegistry([executor], log)
-    const reviewer = { executors, unknownFields: 'refuse' } as const
-    const findings = newFindings(reviewer, refuse)
+    const parts = operationParts({ executors })
+    const findings = newFindings(parts, refuse)
     const tasks = Array.from({ length: 5 }, () => executableTask({ type: 'test', input: {} }))
-    reviewInputs(reviewer, tasks, findings, 0, tasks.length)
+    reviewInputs(parts, tasks, findings, 0, tasks.length)
     await nextTurn()
     await nextTurn()
     expect({ warnings: findings.warnings, unhandled }).toEqual({ warnings: [], unhandled: [] })

@@ -12,9 +12,7 @@ import { RuntimePool } from '../../../control/executors/runtime/pool.ts'
 import { controlApp } from '../../../control/http/app.ts'
 import { McpServers } from '../../../control/mcp-client/servers.ts'
 import { EventStreams } from '../../../control/operations/event-streams.ts'
-import { OwnTaskLists } from '../../../control/operations/list.ts'
 import { Readiness } from '../../../control/operations/readiness.ts'
-import { WaitingEvents } from '../../../control/operations/waiting-events.ts'
 import { AddressGuard } from '../../../control/outbound/address-guard.ts'
 import { Scheduler } from '../../../control/scheduler/scheduler.ts'
 import { Counters } from '../../../control/task/counters.ts'
@@ -30,7 +28,6 @@ import { tempDir } from '../../support/temp.ts'
 const dir = tempDir()
 const log = silentLog()
 const { store, keeper } = await openEmbedded(dir.path)
-const { keys: idempotencyKeys, results: resultFiles, events, history, numbers } = keeper
 const executors = new ExecutorRegistry([new OsExecutor([noop])])
 const retention = new Retention({ store, retentionMs: 0, maxStoredTasks: 1_000, log })
 const mcpServers = new McpServers([], noServerOptions)
@@ -43,31 +40,13 @@ afterAll(async () => {
   dir[Symbol.dispose]()
 })
 
-const readiness = new Readiness({ isDraining: () => false, schedulerFault: () => undefined, keeper, retention })
 const stopping = new AbortController().signal
 const addressGuards = {
   callbacks: new AddressGuard({ policy: 'public', flag: 'callback-policy' }),
   http: new AddressGuard({ policy: 'any', flag: 'http-policy' }),
 }
-const eventStreams = new EventStreams({
-  ...{ store, events, history, numbers, stopping, maxStreams: 1_000, log },
-  waiting: new WaitingEvents({ store, scheduler, executors, keeper }),
-})
-const parts = {
-  addressGuards,
-  ...{
-    store,
-    scheduler,
-    executors,
-    mcpServers,
-    keeper,
-    retention,
-    readiness,
-    idempotencyKeys,
-    resultFiles,
-    eventStreams,
-    taskLists: new OwnTaskLists({ store, keeper, resultFiles, eventStreams }),
-  },
+const ground = {
+  ...{ addressGuards, store, scheduler, executors, mcpServers, keeper, retention },
   callbacks: new Callbacks({
     ...{ store, keeper, guard: addressGuards.callbacks, secret: undefined, log },
   }),
@@ -77,6 +56,8 @@ const parts = {
   tracing: undefined,
   stopping,
 }
+const readiness = new Readiness(ground, () => false)
+const parts = { ...ground, readiness, eventStreams: new EventStreams(ground, 1_000) }
 
 const appWith = (token: string | undefined) =>
   controlApp({

@@ -24,6 +24,7 @@ import type { GraphDryRun } from '../../../shared/contract/graph-dry-run.ts'
 import { silentLog } from '../../../shared/logs/log.ts'
 import { nextTurn, runSync } from '../../../shared/process/steps.ts'
 import { memoryKeeper } from '../../support/memory-keeper.ts'
+import { operationParts } from '../../support/operation-parts.ts'
 import { ScriptedExecutor } from '../../support/scripted-executor.ts'
 import { until } from '../../support/until.ts'
 
@@ -37,18 +38,17 @@ function world(...more: Executor[]) {
     ...{ store, executors, log, maxConcurrency: 10, abandonAfterMs: 60_000 },
     ...{ serviceId: 'test', keeper: memoryKeeper() },
   })
-  const parts = {
-    ...{ store, scheduler, executors, log, unknownFields: 'refuse' as const, maxFanOut: 2 },
+  const parts = operationParts({
+    ...{ store, scheduler, executors, log, maxFanOut: 2 },
     callbacks: {
       check: ({ url }: GraphCallback, report: Report) => {
         if (url.includes('@')) report('callback.url: expected an address without user and password')
       },
     },
     readiness: { ensure: () => {}, fault: () => undefined },
-    keeper: { keepGraph: async () => {}, revoke: () => {}, assertWritable: () => {} },
+    keeper: { keepGraph: async () => {}, revoke: () => {}, assertWritable: () => {}, keys: new IdempotencyKeys() },
     retention: new Retention({ store, retentionMs: 0, maxStoredTasks: MAX_TASKS, log }),
-    idempotencyKeys: new IdempotencyKeys(),
-  }
+  })
   const dry = async (body: string): Promise<GraphDryRun> => {
     const call = { traceId: 'trace', signal: new AbortController().signal }
     const found = await dryRun(parts, { body: new TextEncoder().encode(body) }, call)

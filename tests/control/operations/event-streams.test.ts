@@ -4,26 +4,24 @@
  */
 import { expect, test } from 'bun:test'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
+import type { KeptEvents } from '../../../control/log/keeper.ts'
 import { EventStreams } from '../../../control/operations/event-streams.ts'
-import { WaitingEvents } from '../../../control/operations/waiting-events.ts'
 import type { TaskStore } from '../../../control/task/tasks.ts'
 import type { ServiceEvent } from '../../../shared/contract/events.ts'
 import { silentLog } from '../../../shared/logs/log.ts'
 import { openEmbedded } from '../../support/embedded-keeper.ts'
 import { acceptGraph } from '../../support/graph.ts'
 import { memoryLog } from '../../support/memory-log.ts'
+import { operationParts } from '../../support/operation-parts.ts'
 import { tempDir } from '../../support/temp.ts'
 
 const FAULT = 'the connections are closed'
 
-/** What streams need besides the keeper and the log. */
-const partsOf = (store: TaskStore) => ({
-  ...{ store, maxStreams: 1, stopping: new AbortController().signal },
-  waiting: new WaitingEvents({
-    ...{ store, executors: new ExecutorRegistry(), keeper: {} },
+const groundOf = (store: TaskStore, keeper: KeptEvents, log = silentLog()) =>
+  operationParts({
+    ...{ store, keeper, log, executors: new ExecutorRegistry() },
     scheduler: { executing: [], slotUse: { taken: 0, count: 1, hold: undefined } },
-  }),
-})
+  })
 
 test('a stream whose past cannot be read ends', async () => {
   using dir = tempDir()
@@ -31,16 +29,14 @@ test('a stream whose past cannot be read ends', async () => {
   acceptGraph(store, [{ id: 'a', type: 'noop' }])
   const { events, history, numbers } = keeper
   const { log, lines } = memoryLog()
-  const streams = new EventStreams({
-    ...{ ...partsOf(store), events, numbers, log },
-    history: {
-      ...{ last: history.last, oldest: history.oldest },
-      // biome-ignore lint/correctness/useYield: it fails before
-      async *read() {
-        throw new Error(FAULT)
-      },
+  const broken = {
+    ...{ last: history.last, oldest: history.oldest },
+    // biome-ignore lint/correctness/useYield: it fails before
+    async *read() {
+      throw new Error(FAULT)
     },
-  })
+  }
+  const streams = new EventStreams(groundOf(store, { events, numbers, history: broken }, log), 1)
   const { promise: ended, resolve: end } = Promise.withResolvers<void>()
   const sink = { begin: () => {}, send: () => {}, isFull: false, drained: async () => true, end }
   streams.open({ subject: {}, after: 0, untilEnded: false }, sink)
@@ -59,7 +55,7 @@ test('a stream of a graph that is removed while the stream begins tells that, an
   const [task] = graph.tasks
   store.apply({ kind: 'ended', task: task!, at: Date.now(), ending: { status: 'skipped', error: 'not needed' } })
   store.apply({ kind: 'graph-ended', graph, at: Date.now() })
-  const { events, history, numbers } = keeper
+  const { events } = keeper
   const settle = events.settle.bind(events)
   events.settle = () => {
     if (store.graph(graph.id) !== undefined) {
@@ -68,7 +64,7 @@ test('a stream of a graph that is removed while the stream begins tells that, an
     }
     return settle()
   }
-  const streams = new EventStreams({ ...partsOf(store), events, history, numbers, log: silentLog() })
+  const streams = new EventStreams(groundOf(store, keeper), 1)
   const { promise: ended, resolve: end } = Promise.withResolvers<void>()
   const sent: ServiceEvent[] = []
   const send = (some: readonly ServiceEvent[]) => void sent.push(...some)

@@ -8,7 +8,7 @@ import { expect, test } from 'bun:test'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
 import { NO_OTHERS } from '../../../control/log/embedded-keeper.ts'
 import { getCall, getRecord, getTask } from '../../../control/operations/get.ts'
-import { OwnTaskLists } from '../../../control/operations/list.ts'
+import { ownTaskLists } from '../../../control/operations/list.ts'
 import { readLogs } from '../../../control/operations/logs.ts'
 import { newestTasks } from '../../../control/operations/newest-tasks.ts'
 import { openTaskLog } from '../../../control/operations/task-log.ts'
@@ -16,6 +16,7 @@ import { wait } from '../../../control/operations/wait.ts'
 import { TaskStore } from '../../../control/task/tasks.ts'
 import { nextTurn } from '../../../shared/process/steps.ts'
 import { acceptGraph } from '../../support/graph.ts'
+import { operationParts } from '../../support/operation-parts.ts'
 import { until } from '../../support/until.ts'
 
 function world() {
@@ -37,13 +38,12 @@ function world() {
     store.apply({ kind: 'ended', task: task!, at: 2, ending: { status: 'success', result: { stdout: 'out' } } })
   }
   return {
-    parts: {
-      ...{ store, keeper: { kept, others: NO_OTHERS }, eventStreams: { position: 0 } },
-      resultFiles: { read: async () => ({ lost: 'lost' }) },
+    parts: operationParts({
+      ...{ store, eventStreams: { position: 0 } },
+      keeper: { kept, others: NO_OTHERS, results: { read: async () => ({ lost: 'lost' }) } },
       executors: new ExecutorRegistry(),
       scheduler: { outputOf: () => undefined, slotUse: { taken: 0, count: 1, hold: undefined } },
-      stopping: new AbortController().signal,
-    },
+    }),
     change,
     end,
     isFlushed: () => flushed === store.seq,
@@ -68,7 +68,7 @@ const SHOWN: Readonly<Record<string, (world: World) => unknown>> = {
     (await getRecord(parts, { id: 'a' }, () => undefined)) !== '' && isFlushed(),
   'a call': async ({ parts, isFlushed }) => (await getCall(parts, 'a')) !== '' && isFlushed(),
   'a list': async ({ parts, isFlushed }) =>
-    (await new OwnTaskLists(parts).list({ filter: {}, cursor: undefined, limit: undefined })).firstPart !== '' &&
+    (await ownTaskLists.list(parts, { filter: {}, cursor: undefined, limit: undefined }, '')).firstPart !== '' &&
     isFlushed(),
   'the newest': async ({ parts, isFlushed }) =>
     (await newestTasks(parts, newest, isFlushed, '')).tasks.every((isShownFlushed) => isShownFlushed),

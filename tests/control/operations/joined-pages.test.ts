@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import type { Keeper } from '../../../control/log/keeper.ts'
 import { joinedItems, linesOf, pageIn } from '../../../control/operations/joined-pages.ts'
 import { ServiceError } from '../../../shared/contract/errors.ts'
+import { operationParts } from '../../support/operation-parts.ts'
 
 const order = {
   compare: (a: number, b: number) => a - b,
@@ -28,7 +29,7 @@ function parts(others: readonly (readonly number[])[], away: readonly number[] =
     return new Response(`counts 7\n${linesOf(order, page, (value) => value)}`)
   }
   const keeper = { replica: { id: 1 }, others: { all: async () => ({ live, gone: [] }), ask } }
-  return { keeper: keeper as unknown as Keeper, eventStreams: { position: 5 } }
+  return operationParts({ keeper, eventStreams: { position: 5 } })
 }
 
 const listOf = (own: readonly number[], size: number, after?: number) => ({

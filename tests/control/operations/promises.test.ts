@@ -13,6 +13,7 @@ import { silentLog } from '../../../shared/logs/log.ts'
 import { nextTurn } from '../../../shared/process/steps.ts'
 import { acceptGraph } from '../../support/graph.ts'
 import { memoryKeeper } from '../../support/memory-keeper.ts'
+import { operationParts } from '../../support/operation-parts.ts'
 import { ScriptedExecutor } from '../../support/scripted-executor.ts'
 
 function world() {
@@ -34,7 +35,12 @@ function world() {
       return synced.promise
     },
   }
-  return { parts: { store, scheduler, keeper }, disk, asked: asked.promise, sync: () => synced.resolve() }
+  return {
+    parts: operationParts({ store, scheduler, keeper }),
+    disk,
+    asked: asked.promise,
+    sync: () => synced.resolve(),
+  }
 }
 type World = ReturnType<typeof world>
 

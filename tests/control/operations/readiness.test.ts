@@ -2,18 +2,23 @@
 import { expect, test } from 'bun:test'
 import { storageUnavailable } from '../../../control/log/storage-errors.ts'
 import { Readiness } from '../../../control/operations/readiness.ts'
+import { operationParts } from '../../support/operation-parts.ts'
 
 function world() {
   const state = { isDraining: false, schedulerFault: undefined as string | undefined, disk: undefined as unknown }
   const assertAccepting = () => {
     if (state.disk !== undefined) throw storageUnavailable(state.disk)
   }
-  const readiness = new Readiness({
-    isDraining: () => state.isDraining,
-    schedulerFault: () => state.schedulerFault,
+  const ground = operationParts({
+    scheduler: {
+      get fault() {
+        return state.schedulerFault
+      },
+    },
     keeper: { assertAccepting, probe: assertAccepting },
     retention: { ensureRoom: () => {} },
   })
+  const readiness = new Readiness(ground, () => state.isDraining)
   return { state, readiness }
 }
 

@@ -14,6 +14,7 @@ import { ServiceError } from '../../../shared/contract/errors.ts'
 import type { SubmitResponse, TaskInput } from '../../../shared/contract/submission.ts'
 import { silentLog } from '../../../shared/logs/log.ts'
 import { memoryKeeper } from '../../support/memory-keeper.ts'
+import { operationParts } from '../../support/operation-parts.ts'
 import { ScriptedExecutor } from '../../support/scripted-executor.ts'
 import { until } from '../../support/until.ts'
 
@@ -33,24 +34,17 @@ function world(form: Form) {
     ...{ serviceId: 'test', keeper: memoryKeeper() },
   })
   const journal: string[] = []
-  const parts = {
-    ...{
-      store,
-      scheduler,
-      executors,
-      log,
-      unknownFields: 'refuse' as const,
-      callbacks: { check: () => {} },
-      readiness: { ensure: () => {}, fault: () => undefined },
-    },
+  const parts = operationParts({
+    ...{ store, scheduler, executors, log, callbacks: { check: () => {} } },
+    readiness: { ensure: () => {}, fault: () => undefined },
     keeper: {
       keepGraph: async (_: Graph, body: Uint8Array) => void journal.push(new TextDecoder().decode(body)),
       revoke: () => {},
       assertWritable: () => {},
+      keys: new IdempotencyKeys(),
     },
     retention: { makeRoom: () => {}, checkSize: () => {} },
-    idempotencyKeys: new IdempotencyKeys(),
-  }
+  })
   /** The answer, or the status and text of the refusal. */
   const submit = async (tasks: readonly TaskInput[]): Promise<unknown> => {
     try {

@@ -4,6 +4,7 @@ import { ExecutorRegistry } from '../../../control/executors/registry.ts'
 import { MAX_FILE_STREAMS, openFile } from '../../../control/operations/task-files.ts'
 import { TaskStore } from '../../../control/task/tasks.ts'
 import { acceptGraph } from '../../support/graph.ts'
+import { operationParts } from '../../support/operation-parts.ts'
 
 test('more files than may be read at the same time get 503, until a reader leaves, its file ends or breaks', async () => {
   const store = new TaskStore()
@@ -20,7 +21,8 @@ test('more files than may be read at the same time get 503, until a reader leave
   ])
   const request = { path: 'f', as: 'bytes', attempt: undefined, method: 'GET', headers: {} } as const
   const left = new AbortController()
-  const open = (signal = left.signal) => openFile({ store, executors }, { id: 'a' }, request, { signal, traceId: '' })
+  const parts = operationParts({ store, executors })
+  const open = (signal = left.signal) => openFile(parts, { id: 'a' }, request, { signal, traceId: '' })
   const one = new AbortController()
   await open(one.signal)
   const files = await Promise.all(Array.from({ length: MAX_FILE_STREAMS - 1 }, () => open()))

@@ -4,15 +4,15 @@ import { ExecutorRegistry } from '../../../control/executors/registry.ts'
 import { MAX_LOG_FOLLOWERS, openTaskLog } from '../../../control/operations/task-log.ts'
 import { TaskStore } from '../../../control/task/tasks.ts'
 import { acceptGraph } from '../../support/graph.ts'
+import { operationParts } from '../../support/operation-parts.ts'
 
 test('more followers than there may be get 503, until one leaves', async () => {
   const store = new TaskStore()
   acceptGraph(store, [{ id: 'a', type: 'noop' }])
-  const parts = {
+  const parts = operationParts({
     ...{ store, executors: new ExecutorRegistry(), scheduler: { outputOf: () => undefined } },
-    ...{ keeper: { kept: () => undefined }, resultFiles: { read: async () => ({ lost: 'lost' }) } },
-    stopping: new AbortController().signal,
-  }
+    keeper: { kept: () => undefined, results: { read: async () => ({ lost: 'lost' }) } },
+  })
   const follow = (signal: AbortSignal, isFollowing = true) =>
     openTaskLog(
       parts,

@@ -7,6 +7,7 @@ import { waitForTasks } from '../../../control/operations/wait.ts'
 import type { Task } from '../../../control/task/graph.ts'
 import { TaskStore } from '../../../control/task/tasks.ts'
 import { acceptGraph } from '../../support/graph.ts'
+import { operationParts } from '../../support/operation-parts.ts'
 
 const COUNT = 10_000
 const tasksOf = (prefix: string) => Array.from({ length: COUNT }, (_, i) => ({ id: `${prefix}${i}`, type: 'test' }))
@@ -25,7 +26,7 @@ describe('a wait for any task', () => {
     const store = new TaskStore()
     const graph = acceptGraph(store, tasksOf('t'))
     const caller = new AbortController()
-    const parts = { store, keeper, stopping: new AbortController().signal }
+    const parts = operationParts({ store, keeper })
     const context = { signal: caller.signal, report: () => {} }
     /** Begins a wait; it is under way when this resolves. */
     const wait = async (named: { task_ids?: string[]; graph_id?: string }) => {

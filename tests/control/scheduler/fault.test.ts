@@ -15,6 +15,7 @@ import { TaskStore } from '../../../control/task/tasks.ts'
 import { acceptGraph } from '../../support/graph.ts'
 import { memoryKeeper } from '../../support/memory-keeper.ts'
 import { memoryLog } from '../../support/memory-log.ts'
+import { operationParts } from '../../support/operation-parts.ts'
 import { tempDir } from '../../support/temp.ts'
 import { until } from '../../support/until.ts'
 
@@ -81,19 +82,12 @@ describe('a defect of the service', () => {
 
     const later = run('later')
     expect(later.tasks[0]!.status).toBe('pending')
-    const parts = {
-      ...{ store, scheduler, executors, log },
-      readiness: new Readiness({
-        ...{ isDraining: () => true, schedulerFault: () => scheduler.fault },
-        keeper: { assertAccepting: () => {}, probe: () => {} },
-        retention: { ensureRoom: () => {} },
-      }),
-      keeper: { keepGraph: async () => {}, revoke: () => {}, assertWritable: () => {} },
+    const ground = operationParts({
+      ...{ store, scheduler, executors, log, callbacks: { check: () => {} } },
+      keeper: { keepGraph: async () => {}, assertAccepting: () => {}, keys: new IdempotencyKeys() },
       retention: { makeRoom: () => {}, checkSize: () => {} },
-      idempotencyKeys: new IdempotencyKeys(),
-      unknownFields: 'refuse' as const,
-      callbacks: { check: () => {} },
-    }
+    })
+    const parts = { ...ground, readiness: new Readiness(ground, () => true) }
     const refusal = submit(parts, { graph: { tasks: [{ id: 'refused', type: 'test' }] } }, { traceId: 'trace' })
     await expect(refusal).rejects.toMatchObject({ status: 503, message: scheduler.fault! })
     expect(store.get('refused')).toBeUndefined()

@@ -1,0 +1,13 @@
+/** Parts for operations that use few of them. Settings limit nothing, and the service does not stop. */
+import type { OperationParts } from '../../control/operations/parts.ts'
+import { silentLog } from '../../shared/logs/log.ts'
+
+type Some<T> = { readonly [Name in keyof T]?: T[Name] | Partial<T[Name]> }
+type Given = Some<Omit<OperationParts, 'keeper'>> & { readonly keeper?: Some<OperationParts['keeper']> }
+
+export const operationParts = (given: Given): OperationParts =>
+  ({
+    ...{ unknownFields: 'refuse', log: silentLog(), stopping: new AbortController().signal },
+    ...{ maxFanOut: Number.POSITIVE_INFINITY, maxGraphResultBytes: Number.POSITIVE_INFINITY },
+    ...given,
+  }) as OperationParts
