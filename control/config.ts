@@ -235,11 +235,11 @@ export const controlSettings = {
     help: 'Size of a request body. A larger one gets 413.',
   }),
   maxReferenceBytes: integer({
-    default: String(1024 * 1024),
+    default: String(8 * 1024 * 1024),
     value: 'bytes',
     min: 1,
     max: 64 * 1024 * 1024,
-    help: 'Size of a referenced value ($from) as JSON. A task with a larger one fails.',
+    help: 'Size of a referenced value ($from) as JSON. A task with a larger one fails. What a runtime task gets as content of inputs or as stdin must fit into --max-body-bytes of its runtime service, too.',
   }),
   maxFanOut: integer({
     default: '10000',

@@ -16,8 +16,8 @@ import { invalidAction } from './request.ts'
 const { task_id: _, execution: __, ...requestFields } = SubmitTaskRequest.properties
 const REST = { ...requestFields, ...placementFields }
 
-const { program, args, script, interpreter, env } = executionFields
-const ownFields = { command: { program, args, env }, script: { script, interpreter, env } }
+const { program, args, script, interpreter, env, stdin } = executionFields
+const ownFields = { command: { program, args, env, stdin }, script: { script, interpreter, env, stdin } }
 
 type RuntimeKind = Extract<ActionKind, `runtime.${string}`>
 const executionKind = (kind: RuntimeKind): ExecutionKind => (kind === 'runtime.command' ? 'command' : 'script')

@@ -30,8 +30,15 @@ const Placement = Type.Object(
 
 const { program, args, script, interpreter, env } = ExecutionSpec.properties
 
-/** The fields of `execution`, whatever its kind. */
-export const executionFields = { program, args, script, interpreter, env }
+/** The fields of `execution`, whatever its kind. The runtime service gets a text as `stdin`. */
+export const executionFields = {
+  ...{ program, args, script, interpreter, env },
+  stdin: Type.Optional(
+    Type.Unknown({
+      description: 'Text that it reads on its standard input. Any other value is written as JSON. Default: nothing.',
+    }),
+  ),
+}
 
 const { inputs } = SubmitTaskRequest.properties
 

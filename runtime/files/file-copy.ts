@@ -81,7 +81,7 @@ export interface RangeCopy {
 
 /** Copies a part of a file to a new file. Of a failure nothing is left. */
 export async function copyRange({ from, start, end, to, onContent }: RangeCopy): Promise<CopiedFile> {
-  const fd = openSync(to, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, 0o600)
+  const fd = openSync(to, NEW_FILE, 0o600)
   return await finished(fd, to, async () => {
     let position = 0
     const sha256 = await readContent(from, start, end, onContent, async (content) => {
@@ -92,6 +92,23 @@ export async function copyRange({ from, start, end, to, onContent }: RangeCopy):
     return sha256
   })
 }
+
+/** Makes a file with this content. Calls `check`, which may throw, for each chunk. Of a failure nothing is left. */
+export async function newFile(to: Buffer, content: Buffer, check: () => void): Promise<CopiedFile> {
+  const fd = openSync(to, NEW_FILE, 0o600)
+  return await finished(fd, to, async () => {
+    const hash = new Bun.CryptoHasher('sha256')
+    for (let position = 0; position < content.length; position += CHUNK_BYTES) {
+      check()
+      const chunk = content.subarray(position, position + CHUNK_BYTES)
+      hash.update(chunk)
+      await writeWhole(fd, chunk, position)
+    }
+    return hash.digest('hex')
+  })
+}
+
+const NEW_FILE = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
 
 async function finished(fd: number, path: Buffer, copy: () => Promise<string>): Promise<CopiedFile> {
   try {

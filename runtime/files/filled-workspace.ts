@@ -1,23 +1,29 @@
 /**
- * Makes the workspace of a task that gets files of other tasks.
+ * Makes the workspace of a task that gets files.
  *
  * A new workspace is filled beside the empty one, where only the service can enter, and takes its place when it is complete.
  * So a task never starts with half of its files, and after a crash the work begins anew.
  */
 import { closeSync, fchownSync, mkdirSync, renameSync } from 'node:fs'
 import { systemCodeOf } from '../../shared/contract/errors.ts'
-import { namesOfFile, type TaskFiles, WHOLE_WORKSPACE } from '../../shared/request/inputs.ts'
+import {
+  type GivenContent,
+  type InputSource,
+  namesOfFile,
+  type TaskFiles,
+  WHOLE_WORKSPACE,
+} from '../../shared/request/inputs.ts'
 import { shortened } from '../../shared/request/text.ts'
 import { type BundleCopySettings, copyBundle } from './bundle-copy.ts'
 import type { Clone } from './file-copy.ts'
 import { faultMessage, OpenDirectory } from './open-directory.ts'
 import { discardIfThere, type TaskDir } from './task-dir.ts'
-import { type Copied, copyWalked } from './tree-copy.ts'
+import { type Copied, copyContent, copyWalked } from './tree-copy.ts'
 import { CopyAmount, CopyFault } from './tree-walk.ts'
 import { walkWorkspace } from './workspace-walk.ts'
 
 /** An input of a task. `path` is where it goes, in the workspace. */
-export type FilledFrom = { readonly path: string } & (FilledFromTask | FilledFromBundle)
+export type FilledFrom = { readonly path: string } & (FilledFromTask | FilledFromBundle | GivenContent)
 
 interface FilledFromTask extends TaskFiles {
   readonly source: TaskDir
@@ -84,6 +90,7 @@ async function copyInput(filling: Filling, target: OpenDirectory, amount: CopyAm
     using parent = makeDirectories(target, names.slice(0, -1), filling.owner)
     const as = Buffer.from(names.at(-1)!)
     const settings = { ...filling, amount }
+    if ('content' in input) return await copyContent(input.content, parent, as, settings)
     if ('open' in input) return await copyStaged(input, parent, as, settings)
     return await copyWalked(walkWorkspace(input.source, input.file, as, settings), parent, settings)
   } catch (error) {
@@ -108,15 +115,18 @@ async function copyStaged(
 
 function faultOf(input: FilledFrom, error: unknown): unknown {
   const at = `inputs.${shortened(input.path)}`
-  const what = 'open' in input ? `the staged bundle ${input.staged}` : filesText(input)
+  const what = sourceText(input)
   if (error instanceof CopyFault) return new InputFault(`${at}: ${what} ${error.message}`)
   if (systemCodeOf(error) === undefined) return error
   return new Error(`cannot copy ${what} to ${at}: ${faultMessage(error)}`, { cause: error })
 }
 
 /** `dist of task build-7` */
-export const filesText = ({ file, task_id }: TaskFiles): string =>
-  `${file === WHOLE_WORKSPACE ? 'the workspace' : shortened(file)} of task ${task_id}`
+export function sourceText(source: InputSource): string {
+  if ('content' in source) return 'its content'
+  if ('staged' in source) return `the staged bundle ${source.staged}`
+  return `${source.file === WHOLE_WORKSPACE ? 'the workspace' : shortened(source.file)} of task ${source.task_id}`
+}
 
 /** The directory `names` below `directory`, which the caller closes. Makes those that are missing. */
 function makeDirectories(directory: OpenDirectory, names: readonly string[], owner: number | undefined): OpenDirectory {

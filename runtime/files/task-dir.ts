@@ -29,8 +29,12 @@ export interface TaskDir {
   readonly stdout_path: string
   readonly stderr_path: string
   readonly script_path: string
+  readonly stdin_path: string
   readonly workspace: string
 }
+
+/** The file in the directory of a task that is its standard input. */
+export const STDIN_NAME = 'stdin'
 
 /** Absolute paths of the task's files; `dataDir` is absolute, `taskId` was checked (no separators, not `.` or `..`). */
 export const taskDir = (dataDir: string, taskId: string): TaskDir => taskDirAt(`${dataDir}/tasks/${taskId}`)
@@ -43,6 +47,7 @@ export const taskDirAt = (task_dir: string): TaskDir => ({
   stdout_path: `${task_dir}/stdout.log`,
   stderr_path: `${task_dir}/stderr.log`,
   script_path: `${task_dir}/script`,
+  stdin_path: `${task_dir}/${STDIN_NAME}`,
   workspace: `${task_dir}/workspace`,
 })
 
@@ -69,6 +74,8 @@ export interface TaskDirContent {
   readonly request: string
   /** The text of a script. Undefined for a command. */
   readonly script: string | undefined
+  /** The text on its standard input. Undefined for nothing. */
+  readonly stdin?: string | undefined
   /** Relative to the workspace. Empty for the workspace itself. */
   readonly workspaceSubdir: string
 }
@@ -94,7 +101,7 @@ export function makeSpareDir(dir: TaskDir): void {
 
 /** Makes the directory with all that a launch needs. When that fails nothing of it is left. */
 export function makeTaskDir(dir: TaskDir, content: TaskDirContent, spares: Spares = NO_SPARES): void {
-  const { request, script, workspaceSubdir } = content
+  const { request, script, stdin, workspaceSubdir } = content
   const isSpare = spares.take(dir)
   // A directory of this name belongs to no task: the caller has checked that the id is free.
   if (!isSpare && !tryMkdir(dir.task_dir)) {
@@ -106,6 +113,10 @@ export function makeTaskDir(dir: TaskDir, content: TaskDirContent, spares: Spare
     makeSubdirs(dir.workspace, workspaceSubdir)
     writeFile(dir.request_path, request, isSpare ? EMPTY_FILE : 'wx')
     if (script !== undefined) writeFile(dir.script_path, script, 'wx', 0o700)
+    if (stdin !== undefined) {
+      writeFile(dir.stdin_path, stdin, 'wx')
+      chmodSync(dir.stdin_path, 0o644) // so that a task with another user can open /dev/stdin again; nobody else gets that far
+    }
     if (isSpare) return
     writeFile(dir.stdout_path, '', 'wx')
     writeFile(dir.stderr_path, '', 'wx')

@@ -1,5 +1,5 @@
-/** Copies a file or a directory of an ended task, for another task of this service. */
-import { type Clone, copyOpenFile } from './file-copy.ts'
+/** Copies a file or a directory of an ended task for another task of this service, or writes a file with a given content. */
+import { type Clone, copyOpenFile, newFile } from './file-copy.ts'
 import type { OpenDirectory } from './open-directory.ts'
 import type { CopyAmount, TreeWalk } from './tree-walk.ts'
 import { TreeWriter } from './tree-writer.ts'
@@ -36,6 +36,25 @@ export async function copyWalked(
       else if (step.kind === 'leave') writer.leave(step.name, step.mode)
       else await writer.file(step.name, step.mode, (to) => copyOpenFile({ from: step.fd, to, clone, onBytes }))
     }
+    return writer.sha256
+  })
+}
+
+const CONTENT_MODE = 0o644
+
+/** Writes a file with this content to `as` in `target`. Throws `CopyFault`; then there is no file. */
+export async function copyContent(
+  content: string,
+  target: OpenDirectory,
+  as: Buffer,
+  { owner, amount, check }: Omit<CopySettings, 'clone'>,
+): Promise<Copied> {
+  using writer = new TreeWriter(target, owner)
+  return await counted(amount, async () => {
+    const bytes = Buffer.from(content)
+    amount.addFile(bytes.length)
+    amount.addBytes(bytes.length)
+    await writer.file(as, CONTENT_MODE, (to) => newFile(to, bytes, check))
     return writer.sha256
   })
 }

@@ -12,6 +12,7 @@ export function launcherArguments(plan: LaunchPlan, descriptors: LaunchDescripto
     ...['--task-id', plan.task_id, '--task-dir', plan.task_dir],
     ...path('--task-dir-id', plan.task_dir_id),
     ...['--workdir', plan.workdir],
+    ...path('--stdin', plan.stdin),
     ...limit('--wall-time-ms', plan.wall_time_ms),
     ...limit('--grace-ms', plan.grace_ms),
     ...limit('--give-up-ms', plan.give_up_ms),

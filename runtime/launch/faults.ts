@@ -169,7 +169,10 @@ const STEPS: Readonly<Record<string, StepWords>> = {
     remedy: 'check that the data directory is writable and /proc is mounted',
   },
   session: { what: 'its process gets no session', remedy: 'this is a fault of the service: please report it' },
-  stdio: { what: 'its standard streams cannot be connected', remedy: 'check that /dev/null is there and readable' },
+  stdio: {
+    what: 'its standard streams cannot be connected',
+    remedy: 'check that /dev/null and the file stdin in its directory are there and readable',
+  },
   limits: {
     what: 'its resource limits cannot be set',
     remedy: 'check cpu_time_sec and memory_bytes against the limits of the service itself (ulimit -a)',

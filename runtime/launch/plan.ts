@@ -36,6 +36,8 @@ export interface LaunchPlan {
   /** As the task sees it. */
   readonly workdir: string
   readonly command: readonly [program: string, ...args: string[]]
+  /** The name of the file in the task directory that is its standard input. Default: /dev/null. */
+  readonly stdin?: string
   readonly wall_time_ms: number
   /** Milliseconds between TERM and KILL. */
   readonly grace_ms: number

@@ -11,7 +11,7 @@ export interface LaunchOrder {
 export class Complaint extends Error {}
 
 const REQUIRED_TEXTS = ['--task-id', '--task-dir', '--workdir'] as const
-const TEXTS: readonly string[] = [...REQUIRED_TEXTS, '--task-dir-id']
+const TEXTS: readonly string[] = [...REQUIRED_TEXTS, '--task-dir-id', '--stdin']
 
 /** Options with a number: the least value, and whether it is required. */
 const NUMBERS = {
@@ -64,6 +64,7 @@ function orderOf(given: ReadonlyMap<string, string>, command: LaunchPlan['comman
       task_dir: given.get('--task-dir')!,
       ...(given.has('--task-dir-id') && { task_dir_id: given.get('--task-dir-id')! }),
       workdir: given.get('--workdir')!,
+      ...(given.has('--stdin') && { stdin: given.get('--stdin')! }),
       command,
       wall_time_ms: number('--wall-time-ms'),
       grace_ms: number('--grace-ms'),

@@ -71,17 +71,18 @@ class Launcher {
 
   /** From here on faults are recorded in the outcome. */
   private async runTask(record: RecordFile): Promise<Outcome> {
-    const { task_dir, workdir, command } = this.plan
+    const { task_dir, workdir, command, stdin: name } = this.plan
     let logs: Logs | undefined
     let process: LaunchedProcess | undefined
     try {
       logs = attempt('logs', () => openLogs(task_dir))
+      const stdin = name === undefined ? undefined : attempt('stdio', () => openInput(join(task_dir, name)))
       limitOurselves()
       globalThis.process.umask(TASK_UMASK)
       const program = findProgram(command[0], workdir, this.env.PATH)
       const { task_id } = this.plan
       const ended = await supervise(
-        { plan: this.plan, program, env: this.env, logs },
+        { plan: this.plan, program, env: this.env, logs, stdin },
         {
           onStarted: (started) => {
             process = started
@@ -142,6 +143,8 @@ function openLogs(taskDir: string): Logs {
   const open = (name: string) => openSync(join(taskDir, name), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600)
   return { stdout: open('stdout.log'), stderr: open('stderr.log') }
 }
+
+const openInput = (path: string) => openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
 
 function notStarted({ step, errno }: Fault, logs?: Logs, process?: LaunchedProcess): Outcome {
   return {

@@ -27,6 +27,8 @@ export interface Supervised {
   readonly program: string
   readonly env: Readonly<Record<string, string>>
   readonly logs: Logs
+  /** The descriptor of its standard input. Undefined for /dev/null. */
+  readonly stdin: number | undefined
 }
 
 /** Callbacks before the task has ended. */
@@ -77,7 +79,7 @@ class Supervision {
     private readonly given: Supervised,
     private readonly listeners: Listeners,
   ) {
-    const { plan, program, env, logs } = given
+    const { plan, program, env, logs, stdin = 'ignore' } = given
     this.giveUpMs = plan.give_up_ms ?? DEFAULT_GIVE_UP_MS
     this.deadlineMs = this.startedAtMs + plan.wall_time_ms
     this.givenBytes = this.workspaceUse().bytes
@@ -90,7 +92,7 @@ class Supervision {
         cwd: plan.workdir,
         env,
         detached: true,
-        stdio: ['ignore', logs.stdout, logs.stderr],
+        stdio: [stdin, logs.stdout, logs.stderr],
       }),
     )
   }

@@ -8,7 +8,7 @@ import { callerLeftError } from '../../shared/http/request-body.ts'
 import { RequestFault } from '../../shared/request/fault.ts'
 import { checkFile, namesOfFile, ofMissingTask, type TaskFiles, WHOLE_WORKSPACE } from '../../shared/request/inputs.ts'
 import { archiveChunks, bundleChunks, bundleDigest, bundleSize, type Chunks } from '../files/bundle.ts'
-import { filesText } from '../files/filled-workspace.ts'
+import { sourceText } from '../files/filled-workspace.ts'
 import { tarForm } from '../files/tar.ts'
 import { taskDir } from '../files/task-dir.ts'
 import { CopyAmount, CopyFault } from '../files/tree-walk.ts'
@@ -113,4 +113,4 @@ async function refusing<T>(source: TaskFiles, work: Promise<T>): Promise<T> {
 }
 
 const refusalOf = (source: TaskFiles, error: unknown): unknown =>
-  error instanceof CopyFault ? invalidInput(`${filesText(source)} ${error.message}`) : error
+  error instanceof CopyFault ? invalidInput(`${sourceText(source)} ${error.message}`) : error

@@ -1,5 +1,5 @@
 /**
- * Files of other tasks for a task: who may have them, and when they are copied.
+ * Files for a task, of other tasks or with a given content: who may have them, and when they are copied.
  *
  * They are checked when the task is submitted, and copied when it has its reservation, before it is written down that it is
  * about to be launched. So a crash during the copy leaves a task that waits, and its next copy begins anew.
@@ -11,7 +11,7 @@ import { type InputSource, ofMissingBundle, ofMissingTask, type TaskInputs } fro
 import { shortened } from '../../shared/request/text.ts'
 import type { TaskRequest } from '../../shared/request/validate.ts'
 import { cloneFile } from '../files/file-copy.ts'
-import { type FilledFrom, filesText, fillWorkspace, InputFault } from '../files/filled-workspace.ts'
+import { type FilledFrom, fillWorkspace, InputFault, sourceText } from '../files/filled-workspace.ts'
 import { taskDir } from '../files/task-dir.ts'
 import type { Copied } from '../files/tree-copy.ts'
 import type { TaskError } from '../launch/classification.ts'
@@ -69,7 +69,7 @@ export class Inputs {
     check()
     const fault = this.#faultOf(inputs, task.row.tenant)
     if (fault !== undefined) throw fault
-    const sources = Object.values(inputs).flatMap((input) => ('staged' in input ? [] : [input.task_id]))
+    const sources = Object.values(inputs).flatMap((input) => ('task_id' in input ? [input.task_id] : []))
     using _ = holds.hold(task.task_id, sources)
     ensureTaskDir(dir, request)
     const entries = Object.entries(inputs)
@@ -85,11 +85,12 @@ export class Inputs {
       entries.map(([path, source]) => this.#filledFrom(path, source)),
     )
     for (const [i, [path, source]] of entries.entries()) checkContent(path, source, copied[i]!)
-    return Object.fromEntries(entries.map(([path, source], i) => [path, { ...source, ...copied[i]! }]))
+    return Object.fromEntries(entries.map(([path, source], i) => [path, { ...withoutContent(source), ...copied[i]! }]))
   }
 
   #filledFrom(path: string, source: InputSource): FilledFrom {
     const { staged, dataDir } = this.#context
+    if ('content' in source) return { path, content: source.content }
     if ('staged' in source) return { path, staged: source.staged, open: () => staged.open(source.staged) }
     const { task_id, file } = source
     return { path, task_id, file, source: taskDir(dataDir, task_id) }
@@ -97,6 +98,7 @@ export class Inputs {
 
   #faultOf(inputs: TaskInputs, tenant: string | null): InputFault | undefined {
     for (const [path, source] of Object.entries(inputs)) {
+      if ('content' in source) continue
       const at = `inputs.${shortened(path)}`
       const fault =
         'staged' in source ? this.#faultOfStaged(at, source.staged) : this.#faultOfSource(at, source.task_id, tenant)
@@ -126,13 +128,22 @@ export class Inputs {
 
 function checkContent(path: string, source: InputSource, copied: Copied): void {
   if (source.sha256 === undefined || source.sha256 === copied.sha256) return
-  const what = 'staged' in source ? `the staged bundle ${source.staged}` : filesText(source)
+  const what = sourceText(source)
   throw new InputFault(`inputs.${shortened(path)}: ${what} has another content: its sha256 is ${copied.sha256}`)
 }
 
 /** What a status shows before anything is copied. */
 export const plannedInputs = (inputs: TaskInputs | undefined): string | null =>
-  inputs === undefined ? null : JSON.stringify(inputs satisfies Readonly<Record<string, InputSource>>)
+  inputs === undefined
+    ? null
+    : JSON.stringify(Object.fromEntries(Object.entries(inputs).map(([path, source]) => [path, withoutContent(source)])))
+
+/** A source as a status shows it. */
+function withoutContent(source: InputSource): TaskInput {
+  if (!('content' in source)) return source
+  const { content, ...expected } = source
+  return { ...expected, bytes: Buffer.byteLength(content), files: 1 }
+}
 
 function copiedChange(inputs: Readonly<Record<string, TaskInput>>, ms: number): Change {
   const all = Object.values(inputs)

@@ -5,7 +5,7 @@ import type { SecretFile, SecretValues } from '../../shared/files/secret-values.
 import type { Limits } from '../../shared/request/limits.ts'
 import { TASK_MARK } from '../../shared/request/task-mark.ts'
 import type { TaskRequest } from '../../shared/request/validate.ts'
-import type { TaskDir } from '../files/task-dir.ts'
+import { STDIN_NAME, type TaskDir } from '../files/task-dir.ts'
 import type { SandboxPaths } from '../host/sandbox-paths.ts'
 import type { TaskCgroup } from '../host/task-cgroups.ts'
 import type { Asked } from '../launch/classification.ts'
@@ -65,6 +65,7 @@ export function launchPlan(
       execution.kind === 'command'
         ? [execution.program, ...execution.args]
         : [execution.interpreter[0] ?? '/bin/sh', ...execution.interpreter.slice(1), script],
+    ...(execution.stdin !== undefined && { stdin: STDIN_NAME }),
     wall_time_ms,
     grace_ms: graceMs,
     max_output_bytes: maxOutputBytes,

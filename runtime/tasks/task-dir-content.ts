@@ -7,6 +7,7 @@ import type { TaskDirContent } from '../files/task-dir.ts'
 export const taskDirContent = (request: TaskRequest, text: string): TaskDirContent => ({
   request: withoutSecrets(request, text),
   script: request.execution.kind === 'script' ? request.execution.script : undefined,
+  stdin: request.execution.stdin,
   workspaceSubdir: request.sandbox.workspace_subdir ?? '',
 })
 

@@ -10,7 +10,7 @@ import { type Static, type TProperties, Type } from '@sinclair/typebox'
 import { secretMap } from './secrets.ts'
 import { MAX_PRIORITY, MIN_PRIORITY, priorityExpected } from './start-order.ts'
 import { stringMap } from './string-map.ts'
-import { inputMap, TaskInput } from './task-inputs.ts'
+import { inputMap, RequestedInput } from './task-inputs.ts'
 
 /** Milliseconds: a year. Longer than any task runs, and far below the limits of kernel timers. */
 export const MAX_WALL_TIME_MS = 365 * 24 * 3_600_000
@@ -79,6 +79,7 @@ export const ExecutionSpec = Type.Object({
   script: text('Body of the script.', { examples: ['set -eu\nls -la\nwc -l *.txt'] }),
   interpreter: texts('Program and flags that run the script. Default /bin/sh.', [['/usr/bin/python3', '-I']]),
   env: textMap('Environment variables, besides a minimal set. Names may not contain "=".', [{ CI: '1' }]),
+  stdin: text('Text that it reads on its standard input. Default: nothing.'),
 })
 export type ExecutionSpec = Static<typeof ExecutionSpec>
 
@@ -212,10 +213,13 @@ export const SubmitTaskRequest = Type.Object(
       }),
     ),
     inputs: Type.Optional(
-      inputMap(TaskInput, {
+      inputMap(RequestedInput, {
         description:
-          'Files and directories of ended tasks that are copied into the workspace before the start: path in the workspace to task and file.',
-        examples: [{ 'lib/app.tar': { task_id: 'build-7', file: 'dist/app.tar' } }],
+          'What is put into the workspace before the start, by its path there: a file or a directory of an ended task, or a file with this content.',
+        examples: [
+          { 'lib/app.tar': { task_id: 'build-7', file: 'dist/app.tar' } },
+          { 'list.txt': { content: 'a\nb\n' } },
+        ],
       }),
     ),
     outputs: texts(

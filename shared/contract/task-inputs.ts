@@ -1,8 +1,8 @@
-/** The schema of `inputs`: files of other tasks, in requests and statuses of the runtime service. */
+/** The schema of `inputs`: files of other tasks and given contents, in requests and statuses of the runtime service. */
 import { type SchemaOptions, type Static, type TSchema, Type } from '@sinclair/typebox'
 import { ANY_NAME } from './string-map.ts'
 
-/** What a task gets from another one. A request may have the fields of a status, so that a status can be submitted again. */
+/** What a task gets, in a status. A request may have these fields, so that a status can be submitted again. */
 export const TaskInput = Type.Object(
   {
     task_id: Type.Optional(
@@ -34,14 +34,34 @@ export const TaskInput = Type.Object(
       Type.Integer({ minimum: 0, expected: 'number', description: 'Number of files. In a status.' }),
     ),
   },
-  { additionalProperties: false, expected: 'object with task_id and file, or with staged' },
+  { additionalProperties: false, expected: 'object with task_id and file, with staged, or with content' },
 )
 export type TaskInput = Static<typeof TaskInput>
 
-/** An input of a task of control, which may say which runtime service has `task_id`. That service does not get the field. */
+/** An input in a request. A status does not show the content. */
+export const RequestedInput = Type.Object(
+  {
+    ...TaskInput.properties,
+    content: Type.Optional(
+      Type.String({ expected: 'string', description: 'The text of a file, instead of a file of another task.' }),
+    ),
+  },
+  { additionalProperties: false, expected: TaskInput.expected },
+)
+export type RequestedInput = Static<typeof RequestedInput>
+
+/**
+ * An input of a task of control, which may have any value as its content, and say which runtime service has `task_id`. That service
+ * gets a text, and no name.
+ */
 export const PlacedTaskInput = Type.Object(
   {
     ...TaskInput.properties,
+    content: Type.Optional(
+      Type.Unknown({
+        description: 'The text of a file, instead of a file of another task. Any other value is written as JSON.',
+      }),
+    ),
     runtime: Type.Optional(
       Type.String({ expected: 'string', description: 'Name of the runtime service that has the task.' }),
     ),

@@ -8,7 +8,7 @@
 import type { ExecutionSpec } from '../contract/runtime-request.ts'
 import { HIDDEN_VALUE, hiddenValueText } from '../process/hidden-env.ts'
 import { requestFault } from './fault.ts'
-import { checkText, isBlank, isSound, shortened } from './text.ts'
+import { checkText, checkUnicode, isBlank, isSound, shortened } from './text.ts'
 
 /** Bytes of one argument or one `NAME=value`: the kernel's MAX_ARG_STRLEN without the NUL at the end. */
 export const MAX_STRING_BYTES = 128 * 1024 - 1
@@ -29,19 +29,23 @@ const DEFAULT_INTERPRETER = '/bin/sh'
 
 type Environment = Readonly<Record<string, string>>
 
-export interface CommandExecution {
+interface AnyExecution {
+  readonly env: Environment
+  /** Text on its standard input, which it gets as a file: no limit of the kernel counts. Absent without any. */
+  readonly stdin?: string
+}
+
+export interface CommandExecution extends AnyExecution {
   readonly kind: 'command'
   readonly program: string
   readonly args: readonly string[]
-  readonly env: Environment
 }
 
-export interface ScriptExecution {
+export interface ScriptExecution extends AnyExecution {
   readonly kind: 'script'
   readonly script: string
   /** Program and flags; the path of the script comes after them. */
   readonly interpreter: readonly string[]
-  readonly env: Environment
 }
 
 export type Execution = CommandExecution | ScriptExecution
@@ -52,7 +56,11 @@ export function validExecution(given: ExecutionSpec | undefined): Execution {
   const { kind } = given
   if (kind === undefined) throw requestFault('execution.kind is required (command or script)')
   if (kind !== 'command' && kind !== 'script') throw requestFault('execution.kind must be command or script')
-  return kind === 'command' ? validCommand(given) : validScript(given)
+  const execution = kind === 'command' ? validCommand(given) : validScript(given)
+  const { stdin = '' } = given
+  if (stdin === '') return execution
+  checkUnicode('execution.stdin', stdin)
+  return { ...execution, stdin }
 }
 
 function validCommand({ program = '', args = [], script, interpreter = [], env = {} }: ExecutionSpec): Execution {

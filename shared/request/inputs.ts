@@ -1,10 +1,10 @@
-/** Files of other tasks that a task gets before it starts, by the path in its own workspace. Pure. */
+/** Files that a task gets before it starts, by the path in its own workspace: those of other tasks, or given contents. Pure. */
 import { isSha256 } from '../contract/file-bundles.ts'
-import type { TaskInput } from '../contract/task-inputs.ts'
+import type { RequestedInput } from '../contract/task-inputs.ts'
 import { isObject } from '../text/json.ts'
 import { requestFault } from './fault.ts'
 import { checkedNames, namesIn } from './secrets.ts'
-import { shortened } from './text.ts'
+import { checkUnicode, shortened } from './text.ts'
 
 /** Inputs of one task. */
 export const MAX_INPUTS = 64
@@ -23,8 +23,13 @@ export interface StagedFiles {
   readonly staged: string
 }
 
+/** The text of a file. */
+export interface GivenContent {
+  readonly content: string
+}
+
 /** An input of a request, with the hash of its content if the task takes no other content. */
-export type InputSource = (TaskFiles | StagedFiles) & { readonly sha256?: string }
+export type InputSource = (TaskFiles | StagedFiles | GivenContent) & { readonly sha256?: string }
 
 /** By path in the workspace of the task. */
 export type TaskInputs = Readonly<Record<string, InputSource>>
@@ -50,7 +55,7 @@ export const namesOfFile = (file: string): readonly string[] => namesIn(file)
 
 /** Throws `RequestFault` with the first fault. `isTaskId` checks the form of an id. */
 export function validInputs(
-  given: Readonly<Record<string, TaskInput>>,
+  given: Readonly<Record<string, RequestedInput>>,
   ownId: string,
   isTaskId: (id: string) => boolean,
 ): TaskInputs {
@@ -77,16 +82,23 @@ export function validInputs(
 
 function validSource(
   at: string,
-  { task_id, file, staged }: TaskInput,
+  { task_id, file, staged, content }: RequestedInput,
   ownId: string,
   isTaskId: (id: string) => boolean,
-): TaskFiles | StagedFiles {
+): TaskFiles | StagedFiles | GivenContent {
+  if (content != null) {
+    if (task_id != null || file != null || staged != null)
+      throw requestFault(`${at}.content excludes task_id, file and staged`)
+    checkUnicode(`${at}.content`, content)
+    return { content }
+  }
   if (staged != null) {
     if (task_id != null || file != null) throw requestFault(`${at}.staged excludes task_id and file`)
     checkHash(`${at}.staged`, staged)
     return { staged }
   }
-  if (task_id == null || file == null) throw requestFault(`${at}: expected object with task_id and file`)
+  if (task_id == null || file == null)
+    throw requestFault(`${at}: expected object with task_id and file, or with content`)
   if (!isTaskId(task_id)) throw requestFault(`${at}.task_id is no id of a task: ${shortened(task_id)}`)
   if (task_id === ownId) throw requestFault(`${at}.task_id is the task itself`)
   checkFile(`${at}.file`, file)

@@ -24,6 +24,11 @@ export const isSound = (text: string): boolean => !text.includes('\0') && text.i
 /** Throws `RequestFault` for NUL, which ends texts of the kernel, and for text that UTF-8 cannot encode. */
 export function checkText(path: string, text: string): void {
   if (text.includes('\0')) throw requestFault(`${path} cannot contain NUL characters`)
+  checkUnicode(path, text)
+}
+
+/** Throws `RequestFault` for text that UTF-8 cannot encode. */
+export function checkUnicode(path: string, text: string): void {
   if (!text.isWellFormed()) throw requestFault(`${path} is not valid Unicode: it contains half of a surrogate pair`)
 }
 

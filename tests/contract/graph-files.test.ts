@@ -3,6 +3,8 @@
  * everything else is refused or fails with a text that says why. Method: both built services; graphs that pass files on.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { GraphDryRun } from '../../shared/contract/graph-dry-run.ts'
 import type { GraphDetails } from '../../shared/contract/graphs.ts'
@@ -104,6 +106,76 @@ describe('a runtime task gets', () => {
   })
 })
 
+describe('given contents', () => {
+  const input = { message: { n: [1, '"'], text: 'a\n' } }
+  const list = { id: 'list', type: 'mcp', tool_name: 'builtin/echo', input }
+  const message = (path: string, more: object = {}) => ({ $from: 'list', path: `/result/echo/message${path}`, ...more })
+  const after = { depends_on: ['list'] }
+
+  test('are files: a text as it is, anything else as JSON, with values of other tasks', async () => {
+    const inputs = {
+      'given.txt': { content: 'plain\n' },
+      'given.json': { content: { a: [1, null] } },
+      'lib/whole.json': { content: message('') },
+      'text.txt': { content: message('/text') },
+      'as.json': { content: { all: [message('/n', { as: 'json' }), message('/n', { as: 'text' })] } },
+      'none.json': { content: null },
+    }
+    const script = 'cat given.txt given.json; echo; cat lib/whole.json; echo; cat text.txt as.json; echo; cat none.json'
+    const graph = await run([list, make('use', script, after, { inputs })])
+    const use = await graph.task('use')
+    const whole = '{"n":[1,"\\""],"text":"a\\n"}'
+    expect(stdoutOf(use)).toBe(`plain\n{"a":[1,null]}\n${whole}\na\n{"all":[[1,"\\""],"[1,\\"\\\\\\"\\"]"]}\nnull`)
+    expect((use.resolved_input as { inputs: object }).inputs).toMatchObject({ 'text.txt': { content: 'a\n' } })
+    expect(Object.keys((use.result as TaskStatusResponse).inputs!['text.txt']!).toSorted()).toEqual([
+      ...['bytes', 'files', 'sha256'],
+    ])
+  })
+
+  test('are standard input, of a command and of a script', async () => {
+    const command = { program: 'cat', stdin: message('/n') }
+    const whole = { execution: { kind: 'command', program: 'cat', stdin: { all: message('/text') } } }
+    const graph = await run([
+      list,
+      { id: 'command', type: 'runtime.command', ...after, params: command },
+      make('script', 'cat', after, { stdin: message('/text') }),
+      { id: 'whole', type: 'runtime', ...after, params: whole },
+      make('none', 'cat; echo none', after, { stdin: message('/x', { default: null }) }),
+    ])
+    const outputs = ['command', 'script', 'whole', 'none'].map(async (id) => stdoutOf(await graph.task(id)))
+    expect(await Promise.all(outputs)).toEqual(['[1,"\\""]', 'a\n', '{"all":"a\\n"}', 'none\n'])
+  })
+
+  test('may be far larger than a command line: 7 MiB of a referenced value', async () => {
+    writeFileSync(join(control.cwd, 'large.txt'), 'x'.repeat(7 * 1024 * 1024))
+    const read = { id: 'read', type: 'file', params: { action: 'read', path: 'large.txt' } }
+    const text = { $from: 'read', path: '/result/content' }
+    const params = { stdin: text, inputs: { large: { content: text } } }
+    const graph = await run([read, make('use', 'wc -c < large; wc -c', { depends_on: ['read'] }, params)])
+    expect(stdoutOf(await graph.task('use'))).toBe('7340032\n7340032\n')
+  })
+
+  test('that are more than the runtime service takes in a request fail with the field and the remedy', async () => {
+    await using small = await startRuntime({ flags: ['--max-body-bytes', '2000'] })
+    await using own = await startControl({ flags: ['--runtime-url', small.url] })
+    const failed = async (params: object) => {
+      const response = await own.post({ tasks: [make('a', 'true', { retry: 2 }, params)] })
+      const { graph_id } = (await response.json()) as { graph_id: string }
+      const answer = await own.fetch(`/graphs/${graph_id}/tasks/a?wait_ms=20000`)
+      const { error, attempt, runtime } = (await answer.json()) as TaskRecord
+      return [error, attempt, runtime?.error?.code]
+    }
+    const text = (at: string) =>
+      `${at} has 3000 bytes, and request body is larger than 2000 bytes (the limit is --max-body-bytes): hand it over ` +
+      'as a file of the task that makes it ({"$from": id, "file": path} in inputs), or raise --max-body-bytes of the runtime service'
+    const content = 'x'.repeat(3_000)
+    expect(await failed({ inputs: { a: { content: 'x' }, 'b.txt': { content } } })).toEqual([
+      ...[text('inputs.b.txt.content'), 1, 'invalid_input'],
+    ])
+    expect(await failed({ stdin: content })).toEqual([text('stdin'), 1, 'invalid_input'])
+  })
+})
+
 describe('a rerun', () => {
   test('finds the files of a reused task, and says when they are gone', async () => {
     const tasks = [BUILD, use('pack', { a: from('dist/one') }, 'cat a; test -n "$FIXED"')]
@@ -180,6 +252,21 @@ describe('a graph is refused', () => {
       'a file among arguments',
       [BUILD, { id: 'b', type: 'runtime', depends_on: ['build'], params: { program: 'cat', args: [from('x')] } }],
       `task b: params.args[0]: ${elsewhere}`,
+    ],
+    [
+      'a content beside a file',
+      [BUILD, use('b', { a: { content: 'x', ...from('x') } })],
+      'task b: params.inputs.a: unknown field "content" beside "$from"',
+    ],
+    [
+      'a file as a content',
+      [BUILD, use('b', { a: { content: from('x') } })],
+      `task b: params.inputs.a.content: ${elsewhere}`,
+    ],
+    [
+      'a misspelt content',
+      [BUILD, use('b', { a: { contents: 'x' } })],
+      'unknown field "inputs.a.contents" in task b (did you mean "inputs.a.content"?)',
     ],
     [
       'a file deeper in inputs',

@@ -6,7 +6,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
-import { command, script } from '../support/runtime-tasks.ts'
+import { command, refused, script } from '../support/runtime-tasks.ts'
+import { missingSandbox } from '../support/sandboxes.ts'
 import { tempDir } from '../support/temp.ts'
 
 let runtime: Runtime
@@ -16,6 +17,9 @@ beforeAll(async () => {
   })
 })
 afterAll(() => runtime.dispose())
+
+const skipped = missingSandbox === undefined ? '' : ` (skipped: ${missingSandbox})`
+const withSandbox = test.skipIf(missingSandbox !== undefined)
 
 const lines = (text: string) => text.split('\n').slice(0, -1)
 
@@ -97,6 +101,49 @@ describe('a script', () => {
 
   test('has no script_path where there is a command', async () => {
     expect((await runtime.run(command('/bin/true'))).artifacts).not.toHaveProperty('script_path')
+  })
+})
+
+describe('standard input', () => {
+  const large = `ä\0${'x'.repeat(3 * 1024 * 1024)}`
+
+  test('is empty by default, and for an empty text', async () => {
+    expect(await runtime.runScript('cat; echo end')).toMatchObject({ stdout: 'end\n' })
+    const execution = { ...command('cat').execution, stdin: '' }
+    expect(await runtime.run({ execution })).toMatchObject({ status: 'success', stdout: '' })
+  })
+
+  test('is execution.stdin byte for byte, however long, and may be opened again', async () => {
+    for (const given of [command('sh', '-c', 'cat; wc -c < /dev/stdin'), script('cat; wc -c < /dev/stdin')]) {
+      const task = await runtime.run({ execution: { ...given.execution, stdin: large } })
+      expect(task).toMatchObject({ status: 'success', stdout_truncated: false })
+      expect(task.stdout).toBe(`${large}${Buffer.byteLength(large)}\n`)
+    }
+  })
+
+  withSandbox(`is the same in a sandbox, in which nobody can change it${skipped}`, async () => {
+    for (const namespaces of [{}, { mount: false }]) {
+      const sandbox = { profile: 'linux_sandbox', namespaces }
+      const execution = { kind: 'script', script: 'cat; cat /dev/stdin; echo more >&0 || echo no', stdin: 'text\n' }
+      expect(await runtime.run({ execution, sandbox })).toMatchObject({ stdout: 'text\ntext\nno\n', status: 'success' })
+    }
+  })
+
+  test('has to be a text of Unicode', async () => {
+    const refusal = async (stdin: unknown) =>
+      await refused(
+        await runtime.fetch('/api/v1/tasks', {
+          method: 'POST',
+          body: JSON.stringify({ execution: { kind: 'script', script: 'true', stdin } }),
+        }),
+      )
+    expect(await refusal([])).toEqual([
+      ...[400, 'invalid_input'],
+      'invalid JSON: execution.stdin: expected string, got array',
+    ] as [number, string, string])
+    expect((await refusal('\ud800'))[2]).toBe(
+      'execution.stdin is not valid Unicode: it contains half of a surrogate pair',
+    )
   })
 })
 

@@ -120,6 +120,37 @@ describe('a task gets', () => {
   })
 })
 
+describe('a given content', () => {
+  test('becomes a file, and a status shows its hash and not its text', async () => {
+    const content = `ä\0${'x'.repeat(MIB)}`
+    const task = await runWith({ 'a/b': { content }, empty: { content: '' } }, 'wc -c a/b empty; stat -c %a a/b')
+    expect(task).toMatchObject({ status: 'success', stdout: '1048579 a/b\n      0 empty\n1048579 total\n644\n' })
+    expect(task.inputs).toEqual({
+      'a/b': { sha256: sha256(content), files: 1, bytes: 1_048_579 },
+      empty: { sha256: sha256(''), files: 1, bytes: 0 },
+    })
+    expect(readFileSync(join(workspaceOf(task.task_id), 'a/b'), 'utf8')).toBe(content)
+  })
+
+  test('is the one that the request expects, and counts as other inputs', async () => {
+    expect((await runWith({ a: { content: 'x', sha256: sha256('y') } }, 'true')).error?.message).toBe(
+      `inputs.a: its content has another content: its sha256 is ${sha256('x')}`,
+    )
+    await using small = await startRuntime({ flags: ['--max-input-bytes', '3'] })
+    const task = await small.run({ ...script('true'), inputs: { a: { content: 'abc' }, b: { content: 'd' } } })
+    expect(task.error).toMatchObject({
+      code: 'invalid_input',
+      message: 'inputs.b: its content has too much: all inputs of a task may have 3 bytes (--max-input-bytes)',
+    })
+  })
+
+  withSandbox(`belongs to the user of the task${skipped}`, async () => {
+    const task = await runWith({ 'a/b': { content: 'x' } }, 'stat -c %u a/b a; id -u; echo y >> a/b; cat a/b', FENCED)
+    const [file, directory, user, text] = task.stdout.split('\n')
+    expect([file, directory, text]).toEqual([user, user, 'xy'])
+  })
+})
+
 describe('a task that waits', () => {
   test('gets its inputs when its turn comes, and shows before what it will get', async () => {
     await using service = await startRuntime({ flags: ['--max-running-tasks', '1'] })

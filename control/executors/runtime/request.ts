@@ -51,7 +51,7 @@ export interface InputPlace extends TaskFiles {
 type Fields = Readonly<Record<string, unknown>>
 
 /** The fields of `execution`, which a flat input has at the top level. */
-const EXECUTION_FIELDS = ['program', 'args', 'script', 'interpreter', 'env'] as const
+const EXECUTION_FIELDS = ['program', 'args', 'script', 'interpreter', 'env', 'stdin'] as const
 
 export interface RequestOptions {
   /** Id of the task in the runtime service. */
@@ -89,7 +89,11 @@ export function runtimeRequest(
     ...(task.priority && { priority: task.priority }),
     ...rest,
     task_id: runtimeId,
-    execution: { ...withVariables(execution, secrets, variables), kind: kindOf(task.toolName, execution) },
+    execution: {
+      ...withVariables(execution, secrets, variables),
+      ...(isGiven(execution.stdin) && { stdin: contentText(execution.stdin) }),
+      kind: kindOf(task.toolName, execution),
+    },
     ...(inputs !== undefined && { inputs }),
     ...(limits !== undefined && { limits }),
     ...(secrets !== undefined && { secrets }),
@@ -165,7 +169,25 @@ function limitsOf(given: unknown, timeout: number | undefined): unknown {
   return { ...limits, wall_time_ms: Math.min(timeout + WALL_TIME_BEYOND_TIMEOUT_MS, MAX_WALL_TIME_MS) }
 }
 
-/** The inputs without the names of their runtime services, which are for control. */
+/** The runtime service takes texts. */
+const contentText = (content: unknown): string => (typeof content === 'string' ? content : JSON.stringify(content))
+
+/** The given content in `body` that has most bytes: its field, and the bytes. Undefined if there is none. */
+export function largestContent({
+  execution,
+  inputs,
+}: Fields): { readonly at: string; readonly bytes: number } | undefined {
+  const contents: [string, unknown][] = [['stdin', (execution as Fields).stdin]]
+  for (const [path, input] of Object.entries(isObject(inputs) ? inputs : {})) {
+    if (isObject(input)) contents.push([`inputs.${shortened(path)}.content`, input.content])
+  }
+  const sizes = contents.flatMap(([at, text]) =>
+    typeof text === 'string' ? [{ at, bytes: Buffer.byteLength(text) }] : [],
+  )
+  return sizes.toSorted((a, b) => b.bytes - a.bytes)[0]
+}
+
+/** The inputs with texts as contents, and without the names of their runtime services, which are for control. */
 function inputsOf(given: unknown): { inputs: unknown; inputPlaces: RuntimeRequest['inputPlaces'] } {
   if (!isObject(given)) return { inputs: given, inputPlaces: [] }
   const places: InputPlace[] = []
@@ -177,7 +199,9 @@ function inputsOf(given: unknown): { inputs: unknown; inputPlaces: RuntimeReques
     if (typeof task_id === 'string' && typeof file === 'string') {
       places.push({ path, task_id, file, runtime: isNamed ? runtime : undefined })
     }
-    inputs.push([path, isNamed ? source : input])
+    const hasContent = isObject(input) && Object.hasOwn(input, 'content')
+    const given = isNamed ? source : input
+    inputs.push([path, hasContent ? { ...(given as Fields), content: contentText(input.content) } : given])
   }
   return { inputs: Object.fromEntries(inputs), inputPlaces: places }
 }

@@ -34,13 +34,20 @@ import {
 import { AttemptFiles } from './attempt-files.ts'
 import type { FileMoves } from './file-moves.ts'
 import type { Orphans } from './orphans.ts'
-import { failureOf, outcomeOf, type RuntimeResult, resultOf } from './outcome.ts'
+import { failureOf, outcomeOf, type RuntimeResult, resultOf, SOURCE } from './outcome.ts'
 import { Placing } from './placing.ts'
 import type { RuntimePool } from './pool.ts'
 import { type Away, awayText, type PoolMember } from './pool-member.ts'
 import { RemoteAttempt } from './remote-attempt.ts'
 import type { RemoteRemovals } from './remote-removals.ts'
-import { type ContextDefaults, onBehalfOf, ownerOf, type RuntimeRequest, runtimeRequest } from './request.ts'
+import {
+  type ContextDefaults,
+  largestContent,
+  onBehalfOf,
+  ownerOf,
+  type RuntimeRequest,
+  runtimeRequest,
+} from './request.ts'
 import { reviewRequest } from './request-review.ts'
 import { openTaskFile } from './task-files.ts'
 import { runtimeTaskId } from './task-id.ts'
@@ -75,6 +82,23 @@ const ANY_KIND: ToolParameters = { label: 'runtime', schema: runtimeParameters }
 const PARAMETERS: ReadonlyMap<string, ToolParameters> = new Map(
   EXECUTION_KINDS.map((kind) => [kind, { label: `runtime.${kind}`, schema: runtimeParameters }]),
 )
+
+/** Names what makes a request too large for the runtime service. */
+function withRemedy(error: unknown, body: RuntimeRequest['body']): unknown {
+  if (!(error instanceof ExecutionError && error.cause instanceof CallFailed)) return error
+  const content = error.cause.statusCode === 413 ? largestContent(body) : undefined
+  if (content === undefined) return error
+  const message =
+    `${content.at} has ${content.bytes} bytes, and ${error.message}: hand it over as a file of the task that makes it ` +
+    '({"$from": id, "file": path} in inputs), or raise --max-body-bytes of the runtime service'
+  const { cause, details } = error
+  return new ExecutionError(error.code, message, {
+    ...{ cause, details },
+    source: SOURCE,
+    retryable: false,
+    isFinal: true,
+  })
+}
 
 export class RuntimeExecutor implements Executor {
   readonly type = 'runtime'
@@ -139,6 +163,8 @@ export class RuntimeExecutor implements Executor {
       })
       const { status, member } = await attempt.run(body)
       return outcomeOf(status, member)
+    } catch (error) {
+      throw withRemedy(error, body)
     } finally {
       this.#placings.delete(id)
       this.#files.delete(id)

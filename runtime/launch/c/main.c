@@ -123,6 +123,7 @@ static struct fault launch(const struct arguments *arguments, struct task_dir *d
                            struct outcome *outcome) {
   struct cgroup cgroup = {.pids_fd = ABSENT, .memory_fd = ABSENT};
   struct fault fault = task_dir_open_logs(dir, arguments->sandbox_uid);
+  if (!is_fault(fault)) fault = task_dir_open_stdin(dir, arguments->stdin_name);
   if (!is_fault(fault)) fault = reaper_become();
   struct sandbox sandbox = sandbox_of(arguments);
   if (!is_fault(fault)) fault = cgroup_create(&cgroup, arguments, processes_of_ours(&sandbox));

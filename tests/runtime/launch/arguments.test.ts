@@ -38,6 +38,7 @@ const plan = fc.record(
     task_dir: path,
     task_dir_id: fc.stringMatching(/^\d{1,19}:\d{1,19}$/),
     workdir: path,
+    stdin: path,
     command: fc.tuple(path, fc.array(fc.string())).map(([program, args]): [string, ...string[]] => [program, ...args]),
     wall_time_ms: count,
     grace_ms: fc.nat(),
@@ -77,7 +78,7 @@ function readBack(argv: readonly string[]): Record<string, unknown> {
     expect(given.has(key)).toBe(false)
     given.set(key, argv[i + 1]!)
   }
-  const texts = new Set(['task_id', 'task_dir', 'task_dir_id', 'workdir', 'egress_socket'])
+  const texts = new Set(['task_id', 'task_dir', 'task_dir_id', 'workdir', 'stdin', 'egress_socket'])
   const groups = ['cgroup_v2', 'cgroup_v1_pids', 'cgroup_v1_memory'].map((key) => {
     const value = given.get(key)
     given.delete(key)

@@ -3,10 +3,14 @@
  * signals, session, limits. Method: tasks that print what they see; launchers that start from odd surroundings.
  */
 import { expect, test } from 'bun:test'
-import { closeSync, openSync, readdirSync, statSync } from 'node:fs'
+import { closeSync, openSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { constants } from 'node:os'
 import { join } from 'node:path'
 import { compiledOnly, complaintOf, describeLaunchers, launch, run, sh, taskEnv } from '../../support/launchers.ts'
 import { linkOf } from '../../support/task-processes.ts'
+import { tempDir } from '../../support/temp.ts'
+
+const { errno } = constants
 
 describeLaunchers('a task', (launcher) => {
   test('has exactly the environment of the launcher', async () => {
@@ -40,6 +44,17 @@ describeLaunchers('a task', (launcher) => {
 
   test('reads nothing from its standard input', async () => {
     expect((await run(launcher, { command: sh('cat; echo end') })).stdout).toBe('end\n')
+  })
+
+  test('reads a file of its directory, if it is to, and may open it again', async () => {
+    using dir = tempDir()
+    writeFileSync(join(dir.path, 'given'), 'a\0b')
+    const plan = { task_dir: dir.path, stdin: 'given' }
+    const { stdout } = await run(launcher, { ...plan, command: sh('cat; cat /dev/stdin; readlink /proc/$$/fd/0') })
+    expect(stdout).toBe(`a\0ba\0b${join(dir.path, 'given')}\n`)
+    using other = tempDir()
+    const missing = await run(launcher, { ...plan, task_dir: other.path, command: sh('true') })
+    expect(missing.ending).toEqual({ how: 'launch_failed', step: 'stdio', errno: errno.ENOENT })
   })
 
   test('gets no descriptor that the launcher happened to have, nor does the launcher keep it', async () => {

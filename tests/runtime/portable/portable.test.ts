@@ -17,6 +17,7 @@ const plan = fc.record(
     task_dir: text,
     task_dir_id: fc.stringMatching(/^\d{1,19}:\d{1,19}$/),
     workdir: text,
+    stdin: text,
     command: fc.tuple(text, fc.array(fc.string())).map(([program, args]): [string, ...string[]] => [program, ...args]),
     ...{ wall_time_ms: count, grace_ms: fc.nat(), give_up_ms: fc.nat(), max_output_bytes: count },
     ...{ disk_bytes: count, cpu_time_sec: count, address_space_bytes: count },

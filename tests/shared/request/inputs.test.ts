@@ -42,11 +42,13 @@ test('accepted paths stay in their workspaces and apart', () => {
 })
 
 test.each([
-  ['neither', {}, 'inputs.a: expected object with task_id and file'],
+  ['neither', {}, 'inputs.a: expected object with task_id and file, or with content'],
   ['no file', { task_id: 'other' }, 'inputs.a: expected object with task_id and file'],
   ['both', { staged: HASH, file: 'x' }, 'inputs.a.staged excludes task_id and file'],
   ['no hash', { staged: 'x' }, 'inputs.a.staged must have 64 hexadecimal digits, in lower case'],
   ['a path', { staged: `../${HASH.slice(3)}` }, 'inputs.a.staged must have 64 hexadecimal digits, in lower case'],
+  ['content and a task', { content: '', task_id: 'other' }, 'inputs.a.content excludes task_id, file and staged'],
+  ['half a character', { content: '\ud800' }, 'inputs.a.content is not valid Unicode'],
 ])('an input with %s is refused', (_, input, fault) => {
   expect(() => validInputs({ a: input }, 'self', () => true)).toThrow(fault)
 })
@@ -54,6 +56,12 @@ test.each([
 test('a staged bundle is accepted, with the hash of its content', () => {
   const given = { a: { staged: HASH, sha256: HASH, bytes: 1 } }
   expect(accepted(given)).toEqual({ a: { staged: HASH, sha256: HASH } })
+})
+
+test.each(['', 'a\0b€'])('a content is accepted: %j', (content) => {
+  const valid = accepted({ a: { content, sha256: HASH, bytes: 1 } })
+  expect(valid).toEqual({ a: { content, sha256: HASH } })
+  expect(accepted(valid)).toEqual(valid)
 })
 
 test('what is accepted is accepted again, without the fields of a status', () => {

@@ -41,6 +41,7 @@ static const struct option OPTIONS[] = {
   TEXT("--task-dir", task_dir, true),
   TEXT("--task-dir-id", task_dir_id, false),
   TEXT("--workdir", workdir, true),
+  TEXT("--stdin", stdin_name, false),
   NUMBER("--wall-time-ms", wall_time_ms, true, 1, MAX_NUMBER),
   NUMBER("--grace-ms", grace_ms, true, 0, MAX_NUMBER),
   NUMBER("--give-up-ms", give_up_ms, false, 0, MAX_NUMBER),

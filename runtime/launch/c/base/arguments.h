@@ -22,6 +22,8 @@ struct arguments {
   /* Identifies the directory (task-dir.h); NULL for any. */
   const char *task_dir_id;
   const char *workdir;
+  /* The name of the file in the directory of the task that is its standard input; NULL for /dev/null. */
+  const char *stdin_name;
   int64_t wall_time_ms;
   int64_t grace_ms;
   int64_t give_up_ms;

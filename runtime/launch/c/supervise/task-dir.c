@@ -36,7 +36,7 @@ struct fault task_dir_lock(int *fd, const struct arguments *arguments) {
 }
 
 struct fault task_dir_open(struct task_dir *dir, const struct arguments *arguments) {
-  *dir = (struct task_dir){.stdout_fd = ABSENT, .stderr_fd = ABSENT};
+  *dir = (struct task_dir){.stdin_fd = ABSENT, .stdout_fd = ABSENT, .stderr_fd = ABSENT};
   /* The fork server opened the directory to lock it. --lock-fd of others may be any file. */
   bool is_open = arguments->fork_server_pid != ABSENT;
   dir->fd = is_open ? (int)arguments->lock_fd : open(arguments->task_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -66,6 +66,12 @@ struct fault task_dir_open_logs(struct task_dir *dir, int64_t group) {
   if (dir->stdout_fd < 0) return fault_at(STEP_LOGS);
   dir->stderr_fd = open_log(dir->fd, "stderr.log", group);
   return dir->stderr_fd < 0 ? fault_at(STEP_LOGS) : no_fault();
+}
+
+struct fault task_dir_open_stdin(struct task_dir *dir, const char *name) {
+  dir->stdin_fd = name == NULL ? open("/dev/null", O_RDONLY | O_CLOEXEC)
+                               : openat(dir->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  return dir->stdin_fd < 0 ? fault_at(STEP_STDIO) : no_fault();
 }
 
 void task_dir_leave(const struct task_dir *dir) {

@@ -12,6 +12,7 @@ struct task_dir {
   int fd;
   /* Holds the lock: `fd`, or the descriptor given with --lock-fd. */
   int lock_fd;
+  int stdin_fd;
   int stdout_fd;
   int stderr_fd;
 };
@@ -32,7 +33,10 @@ struct fault task_dir_open(struct task_dir *dir, const struct arguments *argumen
  */
 struct fault task_dir_open_logs(struct task_dir *dir, int64_t group);
 
-/* In the child: closes the directory and its copy of the lock, and keeps the logs open. */
+/* Opens the standard input of the task: a file of the directory, or /dev/null. */
+struct fault task_dir_open_stdin(struct task_dir *dir, const char *name);
+
+/* In the child: closes the directory and its copy of the lock, and keeps standard input and the logs open. */
 void task_dir_leave(const struct task_dir *dir);
 
 /* Bytes in a log, or ABSENT. */

@@ -17,6 +17,22 @@ describe('a request', () => {
   test.each<[object, object]>([
     [{ input: ls }, { execution: { kind: 'command', ...ls } }],
     [{ input: { script: 'ls' } }, { execution: { kind: 'script', script: 'ls' } }],
+    [{ input: { ...ls, stdin: 'a\n' } }, { execution: { kind: 'command', ...ls, stdin: 'a\n' } }],
+    [{ input: { ...ls, stdin: [1, '"'] } }, { execution: { kind: 'command', ...ls, stdin: '[1,"\\""]' } }],
+    [{ input: { execution: { ...ls, stdin: 0 } } }, { execution: { kind: 'command', ...ls, stdin: '0' } }],
+    [{ input: { ...ls, stdin: null } }, { execution: { kind: 'command', ...ls } }],
+    [
+      {
+        input: {
+          ...ls,
+          inputs: { a: { content: 'x' }, b: { content: { c: null } }, d: { content: null, runtime: 'r' } },
+        },
+      },
+      {
+        execution: { kind: 'command', ...ls },
+        inputs: { a: { content: 'x' }, b: { content: '{"c":null}' }, d: { content: 'null' } },
+      },
+    ],
     [{ input: { execution: { script: 'ls' } } }, { execution: { kind: 'script', script: 'ls' } }],
     [{ input: { execution: { kind: 'script' } } }, { execution: { kind: 'script' } }],
     [{ input: { execution: { kind: 5, program: 'ls' } } }, { execution: { kind: 5, program: 'ls' } }],
