@@ -35,13 +35,12 @@ import { RuntimePool } from './executors/runtime/pool.ts'
 import type { PoolMember } from './executors/runtime/pool-member.ts'
 import { RemoteRemovals } from './executors/runtime/remote-removals.ts'
 import { RuntimeExecutor } from './executors/runtime/runtime.ts'
-import type { Kept, RuntimeServiceOptions } from './executors/runtime/service.ts'
 import { SkillsDirectory } from './executors/skills.ts'
 import { refuseDatabaseDirectory } from './log/database-mark.ts'
 import { EmbeddedKeeper } from './log/embedded-keeper.ts'
 import { EventNumbers } from './log/event-numbers.ts'
 import type { Keeper } from './log/keeper.ts'
-import { POOL_FILE, PoolFile } from './log/pool-file.ts'
+import { POOL_FILE, PoolFile, type PoolKeeper } from './log/pool-file.ts'
 import { databaseAddresses, openDatabaseFile } from './log/postgres/database-addresses.ts'
 import type { DatabaseUrl } from './log/postgres/database-url.ts'
 import type { SharedKeeper } from './log/postgres/shared-keeper.ts'
@@ -106,19 +105,16 @@ export async function buildParts(config: ControlConfig, host: Host): Promise<{ p
     [...filesWithInput(config.dataDir), ownTokenPath(config.dataDir), join(config.dataDir, POOL_FILE)],
     host.log,
   )
-  let keeper: Keeper | undefined // nothing is sent before there is one
-  const kept: Kept = (purpose) => keeper!.kept(purpose)
-  const runtime = runtimeParts(config, { token: access.token, kept }, host)
-  if (databaseUrls.length === 0) runtime.pool.keepIn(new PoolFile(config.dataDir))
-  executors.register(runtime.executor)
+  const configured = configuredRuntimes(config, host.log)
+  const poolFile = databaseUrls.length === 0 ? new PoolFile(config.dataDir) : undefined
   const serviceId = serviceIdOf(config.dataDir)
   const { storage, earlierRun } =
     databaseUrls.length > 0
       ? await sharedStorage(config, { urls: databaseUrls, access, lockId: lockIdOf(lockFd) }, host)
       : await embeddedStorage(config, host)
-  if (storage.shared !== undefined) runtime.pool.keepIn(storage.shared.runtimes.pool)
-  keeper = storage.keeper
-  runtime.orphans.keepIn(keeper.orphans)
+  const poolKeeper = poolFile ?? storage.shared!.runtimes.pool
+  const runtime = runtimeParts(config, { configured, token: access.token, keeper: storage.keeper, poolKeeper }, host)
+  executors.register(runtime.executor)
   storage.store.onForgotten = (task) => executors.get(task.type)?.forget?.(task)
   const callbacks = new Callbacks({
     ...{ store: storage.store, keeper: storage.keeper, log: host.log },
@@ -317,23 +313,32 @@ function secretsFlags(config: ControlConfig, env: Host['env']): string[] {
   ]
 }
 
-/** The executor of `runtime` tasks. `token` is the one that callers of this service send. */
+interface RuntimeNeeds {
+  readonly configured: readonly RuntimeEntry[]
+  /** The one that callers of this service send. */
+  readonly token: string | undefined
+  readonly keeper: Keeper
+  /** Keeps the changes of the pool. */
+  readonly poolKeeper: PoolKeeper
+}
+
+/** The executor of `runtime` tasks. */
 function runtimeParts(
   config: ControlConfig,
-  { token, kept }: Pick<RuntimeServiceOptions, 'token' | 'kept'>,
+  { configured, token, keeper, poolKeeper }: RuntimeNeeds,
   { env, log }: Host,
 ) {
   const { SERVICE_RUNTIME_TOKEN, SERVICE_RUNTIME_TENANT, SERVICE_RUNTIME_OWNER } = env
   const { dataDir, runtimeAwayTimeout: awayMs } = config
-  const configured = withTokens(withDefault(config.runtimeUrl, config.withRuntime), config.runtimeTokenFile, log)
   const itsToken = SERVICE_RUNTIME_TOKEN || token
   const pool = new RuntimePool({
-    ...{ configured, token: itsToken, kept, log },
+    ...{ configured, token: itsToken, keeper, log },
     ...(config.withRuntime && { started: DEFAULT_RUNTIME }),
   })
-  const find = (name: string) => pool.get(name)?.service
-  const orphans = new Orphans({ find, log })
-  const removals = new RemoteRemovals({ dataDir, find, kept, log })
+  pool.keepIn(poolKeeper)
+  const orphans = new Orphans(pool, log)
+  orphans.keepIn(keeper.orphans)
+  const removals = new RemoteRemovals({ dataDir, pool, keeper, log })
   const child = config.withRuntime
     ? new RuntimeChild({
         ...{ service: pool.get()!.service, dataDir, env, log, token: pool.get()!.entry.token ?? itsToken },
@@ -352,6 +357,10 @@ function runtimeParts(
 /** `:8080`; undefined if the service picks a port or has none. The child is on the same machine, whatever its name. */
 const portOnly = (addr: string): string | undefined =>
   socketPathOf(addr) === undefined ? /:0*[1-9]\d*$/.exec(addr)?.[0] : undefined
+
+/** Throws `UsageError`. */
+const configuredRuntimes = ({ runtimeUrl, withRuntime, runtimeTokenFile }: ControlConfig, log: Log) =>
+  withTokens(withDefault(runtimeUrl, withRuntime), runtimeTokenFile, log)
 
 /** `--with-runtime` starts the one that is called `default`. */
 function withDefault(configured: readonly RuntimeEntry[], isStarted: boolean): readonly RuntimeEntry[] {

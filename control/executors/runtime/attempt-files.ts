@@ -11,11 +11,11 @@ import { missingTaskIn, type TaskFiles } from '../../../shared/request/inputs.ts
 import { shortened } from '../../../shared/request/text.ts'
 import { formatDuration } from '../../../shared/settings/duration.ts'
 import { fits, type PlacementRule } from '../../rules/placement.ts'
-import { ExecutionError } from '../executor.ts'
+import { ExecutionError, type ExecutorContext } from '../executor.ts'
 import { FilesChanged, type PlacedFiles, SourceFailed } from './bundle-relay.ts'
-import type { FileMoves, MoveProgress } from './file-moves.ts'
+import type { MoveProgress } from './file-moves.ts'
+import type { RuntimeGround } from './ground.ts'
 import { failureOf, lacksRoute, refusedDetails, SOURCE } from './outcome.ts'
-import type { RuntimePool } from './pool.ts'
 import { awayText, type PoolMember } from './pool-member.ts'
 import { RetryBudget } from './retry-budget.ts'
 import { isAway } from './service.ts'
@@ -30,31 +30,28 @@ export interface AttemptInput extends TaskFiles {
 /** Hashes of bundles by the path of the input. */
 export type Pins = Readonly<Record<string, string>>
 
-export interface AttemptFilesOptions {
-  readonly pool: RuntimePool
-  readonly moves: FileMoves
+interface AttemptInputs {
   /** At least one. */
   readonly inputs: readonly AttemptInput[]
   /** The tenant of the attempt. Its inputs must come from tasks of the same tenant. */
   readonly tenant: string | undefined
-  /** The pins of the attempt before a restart. */
-  readonly pins: Pins | undefined
-  readonly traceId: string
-  /** Milliseconds that a runtime service may be away before the attempt fails. */
-  readonly awayMs: number
-  /** Gives the slot of the attempt back while it waits for a place. The result resolves once it has one again. */
-  readonly standBy: () => () => Promise<void>
 }
 
 export class AttemptFiles {
-  readonly #options: AttemptFilesOptions
+  readonly #ground: RuntimeGround
+  readonly #inputs: readonly AttemptInput[]
+  readonly #tenant: string | undefined
+  readonly #context: ExecutorContext
   readonly #pins: Map<string, string>
   /** What the attempt waits for, in words. */
   #waiting: (() => string) | undefined
 
-  constructor(options: AttemptFilesOptions) {
-    this.#options = options
-    this.#pins = new Map(Object.entries(options.pins ?? {}))
+  constructor(ground: RuntimeGround, { inputs, tenant }: AttemptInputs, context: ExecutorContext) {
+    this.#ground = ground
+    this.#inputs = inputs
+    this.#tenant = tenant
+    this.#context = context
+    this.#pins = new Map(Object.entries(context.handle?.bundles ?? {})) // those of before a restart
   }
 
   /** Undefined if nothing is moved, and nothing is waited for. */
@@ -71,15 +68,17 @@ export class AttemptFiles {
    * them. Throws `ExecutionError` if a runtime service with inputs was removed.
    */
   async place(placement: PlacementRule, signal: AbortSignal): Promise<PlacementRule> {
-    const members = new Set(this.#options.inputs.map((input) => this.#memberOf(input)))
+    const members = new Set(this.#inputs.map((input) => this.#memberOf(input)))
     const open = [...members].filter((member) => fits(member, placement) && !member.isDraining)
     if (open.length === 0) return placement
     if (members.size === 1 || open.length === 1) return { runtime: open[0]!.name }
     const bytes = new Map(open.map(({ name }) => [name, 0]))
-    for (const input of this.#options.inputs) {
+    for (const input of this.#inputs) {
       const known = bytes.get(input.runtime)
       if (known === undefined) continue
-      const { moves, traceId, standBy } = this.#options
+      const { moves } = this.#ground
+      const { traceId } = this.#context
+      const standBy = () => this.#context.standBy()
       const size = await this.#asking(input, signal, (from) => moves.size(from, traceId, signal), standBy)
       bytes.set(input.runtime, known + size)
     }
@@ -89,13 +88,14 @@ export class AttemptFiles {
 
   /** Determines the hashes of what is to be moved to `target`. Returns whether there are new ones. */
   async pin(target: PoolMember, signal: AbortSignal): Promise<boolean> {
-    const { moves, traceId, tenant } = this.#options
+    const { moves } = this.#ground
+    const { traceId } = this.#context
     const unpinned = this.#elsewhere(target).filter(({ path }) => !this.#pins.has(path))
     for (const input of unpinned) {
       const at = `inputs.${shortened(input.path)}`
       this.#waiting = () => `runtime ${input.runtime} reads ${at}, which moves to runtime ${target.name}`
       const digest = await this.#asking(input, signal, (from) => moves.digest(from, traceId))
-      if (digest.tenant !== tenant) throw inputFault(`${at}: task ${input.task_id} belongs to another tenant`)
+      if (digest.tenant !== this.#tenant) throw inputFault(`${at}: task ${input.task_id} belongs to another tenant`)
       this.#pins.set(input.path, digest.sha256)
     }
     return unpinned.length > 0
@@ -103,7 +103,8 @@ export class AttemptFiles {
 
   /** Brings to `target` what is elsewhere. Throws `ExecutionError`, or the `CallFailed` of the target. */
   async bring(target: PoolMember, signal: AbortSignal): Promise<void> {
-    const { moves, traceId } = this.#options
+    const { moves } = this.#ground
+    const { traceId } = this.#context
     for (const input of this.#elsewhere(target)) {
       const sha256 = this.#pins.get(input.path)!
       try {
@@ -131,11 +132,11 @@ export class AttemptFiles {
   }
 
   #elsewhere(target: PoolMember): readonly AttemptInput[] {
-    return this.#options.inputs.filter(({ runtime }) => runtime !== target.name)
+    return this.#inputs.filter(({ runtime }) => runtime !== target.name)
   }
 
   #memberOf({ path, runtime }: AttemptInput): PoolMember {
-    const member = this.#options.pool.get(runtime)
+    const member = this.#ground.pool.get(runtime)
     if (member !== undefined) return member
     throw new ExecutionError(
       'invalid_input',
@@ -149,9 +150,9 @@ export class AttemptFiles {
     input: AttemptInput,
     signal: AbortSignal,
     ask: (from: PlacedFiles) => Promise<T>,
-    standBy?: AttemptFilesOptions['standBy'],
+    standBy?: ExecutorContext['standBy'],
   ): Promise<T> {
-    const { awayMs } = this.#options
+    const { awayMs } = this.#ground
     const at = `inputs.${shortened(input.path)}`
     let budget: RetryBudget | undefined
     let resume: (() => Promise<void>) | undefined

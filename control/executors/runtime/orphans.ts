@@ -10,11 +10,10 @@ import type { CallFailed } from '../../../shared/http/client.ts'
 import type { Log } from '../../../shared/logs/log.ts'
 import { newTraceId } from '../../../shared/logs/trace.ts'
 import type { Orphan, OrphanKeeper } from '../../log/kept-orphans.ts'
+import type { Handle } from '../../task/rare-state.ts'
+import type { RuntimePool } from './pool.ts'
 import { RetryQueue, type TryOutcome } from './retry-queue.ts'
-import { isAway, type RuntimeService, SUBMISSION_LEASE_MS } from './service.ts'
-
-/** Finds a runtime service by its name; undefined if it is not in the pool. */
-export type FindRuntime<K extends keyof RuntimeService> = (name: string) => Pick<RuntimeService, K> | undefined
+import { isAway, SUBMISSION_LEASE_MS } from './service.ts'
 
 /** Maximum number of orphans of a runtime service. Beyond it, the oldest are forgotten. */
 const MAX_ORPHANS = 10_000
@@ -29,7 +28,7 @@ const MAX_PAUSE_MS = 5_000
 const ARRIVED_AFTER_MS = SUBMISSION_LEASE_MS + 1_000
 
 export class Orphans {
-  readonly #find: FindRuntime<'kill'>
+  readonly #pool: RuntimePool
   readonly #log: Log
   #keeper: OrphanKeeper | undefined
   /** By name of the runtime service. */
@@ -39,8 +38,8 @@ export class Orphans {
   /** Refusals that were logged, by id. */
   readonly #refusals = new Map<string, string>()
 
-  constructor({ find, log }: { find: FindRuntime<'kill'>; log: Log }) {
-    this.#find = find
+  constructor(pool: RuntimePool, log: Log) {
+    this.#pool = pool
     this.#log = log
   }
 
@@ -85,6 +84,15 @@ export class Orphans {
     return this.#queues.get(runtime)?.items.size ?? 0
   }
 
+  /** Has an attempt killed at its runtime service, now or as soon as that can be reached. */
+  abandon({ id: handle_id, owner, isTaken: is_taken, runtime }: Handle): void {
+    this.add({
+      ...{ handle_id, is_taken, since: Date.now() },
+      ...(owner !== undefined && { owner }),
+      ...(runtime !== undefined && { runtime }),
+    })
+  }
+
   add(orphan: Orphan): void {
     this.#queueOf(orphan).add(orphan)
     this.#keeper!.add(orphan)
@@ -108,7 +116,7 @@ export class Orphans {
 
   async #kill(orphan: Orphan): Promise<TryOutcome> {
     const { handle_id, owner, is_taken, since } = orphan
-    const service = this.#find(runtimeOf(orphan))
+    const service = this.#pool.get(runtimeOf(orphan))?.service
     if (service === undefined) return 'away'
     try {
       const wasThere = await service.kill(handle_id, owner, newTraceId())

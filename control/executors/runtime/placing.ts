@@ -7,9 +7,9 @@ import type { CallFailed } from '../../../shared/http/client.ts'
 import { unlessAborted } from '../../../shared/process/unless-aborted.ts'
 import { formatDuration } from '../../../shared/settings/duration.ts'
 import { fittingRuntimes, isBetter, type Need, namesText, type PlacementRule } from '../../rules/placement.ts'
-import { ExecutionError } from '../executor.ts'
+import { ExecutionError, type ExecutorContext } from '../executor.ts'
+import type { RuntimeGround } from './ground.ts'
 import { failureOf } from './outcome.ts'
-import type { RuntimePool } from './pool.ts'
 import { awayText, type PoolMember } from './pool-member.ts'
 import { RetryBudget } from './retry-budget.ts'
 import { isAway } from './service.ts'
@@ -18,18 +18,10 @@ import { stoppedError } from './stopped-error.ts'
 /** Milliseconds for a picture of the resources of one runtime service if another one has answered. */
 const PICTURE_MS = 250
 
-export interface PlacingOptions {
-  readonly pool: RuntimePool
+/** What an attempt asks of its place. */
+interface Wanted {
   readonly rule: PlacementRule
   readonly need: Need
-  /** Milliseconds that an attempt waits for runtime services that are all away. */
-  readonly awayMs: number
-  /** Whether a runtime service that is away is about to start. */
-  readonly isExpected: (member: PoolMember) => boolean
-  /** Gives the slot of the attempt back while it waits. The result resolves once it has one again. */
-  readonly standBy: () => () => Promise<void>
-  /** From 0 to below 1. Default: `Math.random`. */
-  readonly random?: () => number
 }
 
 interface Refusal {
@@ -38,7 +30,9 @@ interface Refusal {
 }
 
 export class Placing {
-  readonly #options: PlacingOptions
+  readonly #ground: RuntimeGround
+  readonly #wanted: Wanted
+  readonly #context: ExecutorContext
   /** The runtime services of this round that did not take the attempt. */
   readonly #tried = new Set<PoolMember>()
   #refusals: Refusal[] = []
@@ -50,8 +44,10 @@ export class Placing {
   /** Why the attempt has no place yet. */
   waiting: string | undefined
 
-  constructor(options: PlacingOptions) {
-    this.#options = options
+  constructor(ground: RuntimeGround, wanted: Wanted, context: ExecutorContext) {
+    this.#ground = ground
+    this.#wanted = wanted
+    this.#context = context
   }
 
   /** The next one to send the attempt to. Throws `ExecutionError` once none will take it. */
@@ -65,7 +61,7 @@ export class Placing {
 
   /** Notes that `member` does not have the attempt. Throws `ExecutionError` if no other one would take it either. */
   refused(member: PoolMember, error: CallFailed): void {
-    const { pool, isExpected } = this.#options
+    const { pool, isExpected } = this.#ground
     this.#tried.add(member)
     if (isAway(error)) {
       member.noteAway(error.fault)
@@ -79,18 +75,17 @@ export class Placing {
   }
 
   #fitting() {
-    const { pool, rule } = this.#options
-    return fittingRuntimes(pool.members, rule)
+    return fittingRuntimes(this.#ground.pool.members, this.#wanted.rule)
   }
 
   #placedAt(member: PoolMember): PoolMember {
-    member.notePlaced(this.#options.need)
+    member.notePlaced(this.#wanted.need)
     this.waiting = undefined
     return member
   }
 
   async #choose(signal: AbortSignal): Promise<PoolMember> {
-    const { pool } = this.#options
+    const { pool } = this.#ground
     for (;;) {
       if (signal.aborted) throw stoppedError()
       const found = this.#fitting()
@@ -98,7 +93,7 @@ export class Placing {
         this.waiting = found.waiting
         this.#tried.clear()
         this.#refusals = []
-        this.#resume ??= this.#options.standBy()
+        this.#resume ??= this.#context.standBy()
         await pool.changed(signal)
         continue
       }
@@ -133,25 +128,24 @@ export class Placing {
   /** Compares and places in one turn, so that many tasks at once see what the others have taken. */
   #better([first, second]: readonly PoolMember[]): PoolMember | undefined {
     if (first?.offer === undefined || second?.offer === undefined) return first
-    return isBetter(second.offer, first.offer, this.#options.need) ? second : first
+    return isBetter(second.offer, first.offer, this.#wanted.need) ? second : first
   }
 
   #twoOf(members: readonly PoolMember[]): readonly PoolMember[] {
     if (members.length === 1) return members
-    const { random = Math.random } = this.#options
-    const first = Math.floor(random() * members.length)
-    const second = (first + 1 + Math.floor(random() * (members.length - 1))) % members.length
+    const first = Math.floor(Math.random() * members.length)
+    const second = (first + 1 + Math.floor(Math.random() * (members.length - 1))) % members.length
     return [members[first]!, members[second]!]
   }
 
   /** All that fit were tried. Waits for those that are away. Throws if there are none, or after a limit. */
   async #roundOver(members: readonly PoolMember[], signal: AbortSignal): Promise<void> {
-    const { awayMs } = this.#options
+    const { awayMs } = this.#ground
     const refusal = this.#refusals.find(({ failure }) => failure.retryable) ?? this.#refusals[0]
     const away = members.filter((member) => !this.#refusals.some((each) => each.member === member))
     if (refusal !== undefined && away.length === 0) throw refusal.failure
     this.#budget ??= new RetryBudget(awayMs, signal)
-    this.#resume ??= this.#options.standBy()
+    this.#resume ??= this.#context.standBy()
     this.waiting = awayTextOf(away)
     if (!(await this.#budget.pause())) {
       if (signal.aborted) throw stoppedError()

@@ -1,7 +1,6 @@
 /** A runtime service of the pool: its client, its logs and queue, what it has left, and whether it takes new tasks. */
 import type { RuntimeLabels } from '../../../shared/contract/runtime-names.ts'
 import { CallFailed } from '../../../shared/http/client.ts'
-import { newTraceId } from '../../../shared/logs/trace.ts'
 import type { RuntimeEntry } from '../../../shared/settings/runtime-entry.ts'
 import { isoTime } from '../../../shared/text/iso-time.ts'
 import { type Need, type Offer, type PlaceableRuntime, sumOf, without } from '../../rules/placement.ts'
@@ -45,7 +44,7 @@ export class PoolMember implements PlaceableRuntime {
 
   constructor(
     { name, url, labels, token }: RuntimeEntry,
-    { token: commonToken, kept }: Pick<RuntimeServiceOptions, 'token' | 'kept'>,
+    { token: commonToken, keeper }: Pick<RuntimeServiceOptions, 'token' | 'keeper'>,
     isConfigured: boolean,
   ) {
     this.name = name
@@ -54,15 +53,11 @@ export class PoolMember implements PlaceableRuntime {
     this.#url = url
     this.#token = token
     this.#commonToken = commonToken
-    this.service = new RuntimeService({ url, kept, ...this.#authority })
+    this.service = new RuntimeService({ url, keeper, ...this.#authority })
     this.logs = new RemoteLogs(this.service)
     this.queue = new RemoteQueue(this.service)
     this.capacity = new RemoteCapacity(this.service)
-    this.pulse = new Pulse({
-      ping: (timeoutMs) => this.service.ping(timeoutMs, newTraceId()),
-      onSilent: (fault) => this.noteAway(fault),
-      onAnswer: () => this.noteBack(),
-    })
+    this.pulse = new Pulse(this.service, (fault) => (fault === undefined ? this.noteBack() : this.noteAway(fault)))
   }
 
   /** As it was added, with user and password of its address. */

@@ -29,7 +29,7 @@ import { PoolMember } from './pool-member.ts'
 import type { RuntimeServiceOptions } from './service.ts'
 
 /** `token` is that of all runtime services without one of their own. */
-export interface RuntimePoolOptions extends PoolFlags, Pick<RuntimeServiceOptions, 'token' | 'kept'> {
+export interface RuntimePoolOptions extends PoolFlags, Pick<RuntimeServiceOptions, 'token' | 'keeper'> {
   readonly log: Log
 }
 
@@ -52,7 +52,7 @@ export class RuntimePool {
   readonly #options: RuntimePoolOptions
   readonly #members = new Map<string, PoolMember>()
   #state = UNCHANGED
-  #keeper: PoolKeeper | undefined
+  #poolKeeper: PoolKeeper | undefined
   /** Called at the next change. */
   readonly #waiters = new Set<() => void>()
   /** The attempts of each runtime service, by its name. */
@@ -68,7 +68,7 @@ export class RuntimePool {
   /** From now on, `keeper` keeps the changes of callers. Called once, before there are attempts. */
   keepIn(keeper: PoolKeeper): void {
     const { configured, started, log } = this.#options
-    this.#keeper = keeper
+    this.#poolKeeper = keeper
     keeper.onChange = () => this.#take(keeper.state)
     this.#take(keeper.state)
     for (const entry of configured) {
@@ -177,7 +177,7 @@ export class RuntimePool {
    */
   async remove(name: string, { isLost, attempts }: { readonly isLost: boolean; readonly attempts: KnownAttempts }) {
     let count = 0
-    await this.#keeper!.change((state) => {
+    await this.#poolKeeper!.change((state) => {
       count = this.#countOf(name, attempts)
       return withRemoved(this.#options, state, name, { isLost, attempts: count })
     })
@@ -187,7 +187,7 @@ export class RuntimePool {
   /** Returns the changed runtime service. */
   async #change(name: string, make: (state: PoolState) => PoolState): Promise<PooledEntry> {
     let changed: PooledEntry | undefined
-    await this.#keeper!.change((state) => {
+    await this.#poolKeeper!.change((state) => {
       const next = make(state)
       changed = pooledEntries(this.#options, next).get(name)
       return next

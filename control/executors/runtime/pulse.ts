@@ -7,7 +7,8 @@
  * not conclude that others are away.
  */
 import { CallFailed } from '../../../shared/http/client.ts'
-import { isAway } from './service.ts'
+import { newTraceId } from '../../../shared/logs/trace.ts'
+import { isAway, type RuntimeService } from './service.ts'
 
 /** Milliseconds between two questions. */
 export const PULSE_MS = 1_000
@@ -18,13 +19,6 @@ export const SILENT_AFTER_MS = 2_000
 /** Milliseconds for the answer to one question. An answer after that time does not count. */
 const ANSWER_MS = 10_000
 
-export interface PulseOptions {
-  /** Throws `CallFailed`. */
-  readonly ping: (timeoutMs: number) => Promise<unknown>
-  readonly onSilent: (fault: string) => void
-  readonly onAnswer: () => void
-}
-
 const NO_ANSWER = 'no answer'
 
 interface Patience {
@@ -33,7 +27,8 @@ interface Patience {
 }
 
 export class Pulse {
-  readonly #options: PulseOptions
+  readonly #service: RuntimeService
+  readonly #tell: (fault: string | undefined) => void
   readonly #patiences = new Set<Patience>()
   #watchers = 0
   #timer: Timer | undefined
@@ -41,8 +36,10 @@ export class Pulse {
   #tickedAt = 0
   #fault = NO_ANSWER
 
-  constructor(options: PulseOptions) {
-    this.#options = options
+  /** `tell` is called with why the service is silent, or with undefined after an answer. */
+  constructor(service: RuntimeService, tell: (fault: string | undefined) => void) {
+    this.#service = service
+    this.#tell = tell
   }
 
   /** Asks until all who called this have called the result. */
@@ -73,14 +70,14 @@ export class Pulse {
     const now = performance.now()
     this.#silentMs += Math.min(now - this.#tickedAt, 2 * PULSE_MS)
     this.#tickedAt = now
-    if (this.#silentMs >= SILENT_AFTER_MS) this.#options.onSilent(this.#fault)
+    if (this.#silentMs >= SILENT_AFTER_MS) this.#tell(this.#fault)
     for (const { ms, over } of [...this.#patiences]) if (this.#silentMs >= ms) over.abort()
     void this.#ask()
   }
 
   async #ask(): Promise<void> {
     try {
-      await this.#options.ping(ANSWER_MS)
+      await this.#service.ping(ANSWER_MS, newTraceId())
       this.answered()
     } catch (error) {
       if (!(error instanceof CallFailed)) this.#fault = String(error)
@@ -93,6 +90,6 @@ export class Pulse {
   answered(): void {
     this.#silentMs = 0
     this.#fault = NO_ANSWER
-    this.#options.onAnswer()
+    this.#tell(undefined)
   }
 }

@@ -17,9 +17,9 @@ import { isMissingBundle } from '../../../shared/request/inputs.ts'
 import { formatDuration } from '../../../shared/settings/duration.ts'
 import { ExecutionError, type ExecutorContext, type StopReason } from '../executor.ts'
 import type { AttemptFiles } from './attempt-files.ts'
+import type { RuntimeGround } from './ground.ts'
 import { failureOf, isOfBarred, isRefusal, refusedDetails } from './outcome.ts'
 import type { Placing } from './placing.ts'
-import type { RuntimePool } from './pool.ts'
 import type { Away, PoolMember } from './pool-member.ts'
 import { RetryBudget } from './retry-budget.ts'
 import { isAway, SUBMISSION_LEASE_MS } from './service.ts'
@@ -37,20 +37,14 @@ const MAX_RESTAGED = 3
 /** Milliseconds in which a service that answers has come to all requests that arrived before. */
 export const ARRIVED_AFTER_MS = 2_000
 
-export interface RemoteAttemptOptions {
-  readonly pool: RuntimePool
+interface Attempt {
+  readonly id: string
+  readonly owner: string | undefined
   readonly placing: Placing
   /** Undefined if no input has to be moved. */
   readonly files: AttemptFiles | undefined
-  readonly id: string
-  readonly owner: string | undefined
-  readonly context: ExecutorContext
-  /** Milliseconds that the service may be unreachable before the attempt fails. */
-  readonly awayMs: number
   /** While the attempt has no contact to its service, holds since when and why, by id. */
   readonly away: Map<string, Away>
-  /** Kills the task there, now or as soon as the service can be reached. */
-  readonly killRemote: (runtime: string | undefined, isTaken: boolean) => void
 }
 
 /** The end of an attempt, and the service that ran it. */
@@ -60,7 +54,9 @@ export interface RemoteEnd {
 }
 
 export class RemoteAttempt {
-  readonly #options: RemoteAttemptOptions
+  readonly #ground: RuntimeGround
+  readonly #attempt: Attempt
+  readonly #context: ExecutorContext
   /** Whether the service has the attempt (`taken`), may have it, or cannot have it. */
   #whereabouts: 'taken' | 'maybe' | 'not sent'
   /** The last submission. It may be in progress when the attempt is stopped. */
@@ -76,39 +72,41 @@ export class RemoteAttempt {
   #sentMs = performance.now()
   #leave: () => void = () => {}
 
-  constructor(options: RemoteAttemptOptions) {
-    this.#options = options
-    const { handle } = options.context
+  constructor(ground: RuntimeGround, attempt: Attempt, context: ExecutorContext) {
+    this.#ground = ground
+    this.#attempt = attempt
+    this.#context = context
+    const { handle } = context
     this.#runtime = handle?.runtime
     this.#whereabouts = handle === undefined ? 'not sent' : handle.isTaken ? 'taken' : 'maybe'
   }
 
   /** The final status of the task. Throws `ExecutionError` if it is unknown, or the attempt is stopped. */
   async run(request: object): Promise<RemoteEnd> {
-    const { signal, handle } = this.#options.context
+    const { signal, handle } = this.#context
     const stop = () => this.#over.abort()
     signal.addEventListener('abort', stop, { once: true })
     if (signal.aborted) stop()
     let member: PoolMember | undefined
     try {
       if (handle !== undefined) {
-        await this.#options.context.begin()
+        await this.#context.begin()
         if (signal.aborted) throw stoppedError()
         this.#enter(handle.runtime, handle.losses ?? 0)
         if (this.#over.signal.aborted) throw stoppedError()
-        member = this.#options.pool.get(handle.runtime) ?? (await this.#returned(handle.runtime))
+        member = this.#ground.pool.get(handle.runtime) ?? (await this.#returned(handle.runtime))
       }
       if (member === undefined || this.#whereabouts !== 'taken') member = await this.#submit(request, member)
-      return { status: await this.#follow(member, this.#options.awayMs, this.#over.signal), member }
+      return { status: await this.#follow(member, this.#ground.awayMs, this.#over.signal), member }
     } catch (error) {
       if (signal.aborted) return this.#stop(signal.reason as StopReason)
       if (this.#isLost) throw this.#lost()
-      if (this.#whereabouts === 'not sent') this.#options.context.handOver(undefined)
+      if (this.#whereabouts === 'not sent') this.#context.handOver(undefined)
       throw error
     } finally {
       signal.removeEventListener('abort', stop)
       this.#leave()
-      this.#options.away.delete(this.#options.id)
+      this.#attempt.away.delete(this.#attempt.id)
     }
   }
 
@@ -117,7 +115,7 @@ export class RemoteAttempt {
     this.#leave()
     this.#runtime = runtime
     this.#losses = losses
-    const { pool } = this.#options
+    const { pool } = this.#ground
     const leave = pool.enter(runtime, losses, () => {
       this.#isLost = true
       this.#over.abort()
@@ -131,7 +129,8 @@ export class RemoteAttempt {
 
   /** Waits until the runtime service of an earlier run is in the pool again. */
   async #returned(runtime: string | undefined): Promise<PoolMember> {
-    const { pool, id, awayMs, away, killRemote } = this.#options
+    const { pool, awayMs } = this.#ground
+    const { id, away } = this.#attempt
     const fault = 'it is not in the pool'
     away.set(id, { since: Date.now(), fault })
     const budget = new RetryBudget(awayMs, this.#over.signal)
@@ -143,7 +142,7 @@ export class RemoteAttempt {
       return member
     }
     if (this.#over.signal.aborted) throw stoppedError()
-    killRemote(runtime, this.#whereabouts === 'taken')
+    this.#kill()
     const name = runtime ?? DEFAULT_RUNTIME
     const message = `lost touch with the runtime service for ${formatDuration(awayMs)}: ${name}: ${fault}`
     throw new ExecutionError('external_failure', message, { retryable: true })
@@ -151,7 +150,9 @@ export class RemoteAttempt {
 
   /** Sends the attempt to one runtime service after the other, until one has it. `known` may have it already. */
   async #submit(request: object, known: PoolMember | undefined): Promise<PoolMember> {
-    const { context, placing, files, awayMs } = this.#options
+    const { awayMs } = this.#ground
+    const { placing, files } = this.#attempt
+    const context = this.#context
     const { signal } = this.#over
     let member = known
     let budget: RetryBudget | undefined
@@ -161,7 +162,7 @@ export class RemoteAttempt {
       if (member === undefined) {
         const next = placing.next(signal)
         member = next instanceof Promise ? await next : next
-        this.#enter(member.name, this.#options.pool.lossesOf(member.name))
+        this.#enter(member.name, this.#ground.pool.lossesOf(member.name))
         this.#recordPlace(member, false)
       }
       const silence = member.pulse.silentFor(awayMs)
@@ -200,15 +201,15 @@ export class RemoteAttempt {
 
   /** Records where the attempt goes, with the hashes of its inputs until it is there. */
   #recordPlace({ name }: PoolMember, isTaken: boolean): void {
-    const { id, owner, context, files } = this.#options
+    const { id, owner, files } = this.#attempt
     const bundles = isTaken ? undefined : files?.pins
     const losses = this.#losses > 0 && { losses: this.#losses }
-    context.handOver({ id, isTaken, owner, runtime: name, ...losses, ...(bundles !== undefined && { bundles }) })
+    this.#context.handOver({ id, isTaken, owner, runtime: name, ...losses, ...(bundles !== undefined && { bundles }) })
   }
 
   /** The request as the service gets it, which has all that it needs. */
   async #withFiles(member: PoolMember, request: object, signal: AbortSignal): Promise<object> {
-    const { files } = this.#options
+    const { files } = this.#attempt
     if (files === undefined) return request
     if (await files.pin(member, signal)) this.#recordPlace(member, false)
     await files.bring(member, signal)
@@ -222,7 +223,9 @@ export class RemoteAttempt {
    */
   async #send(member: PoolMember, request: object, signal: AbortSignal): Promise<void> {
     const { service } = member
-    const { id, context, pool } = this.#options
+    const { pool } = this.#ground
+    const { id } = this.#attempt
+    const context = this.#context
     const mayBeThere = this.#whereabouts === 'maybe'
     if (mayBeThere && (await service.has(id, context.traceId))) return
     const isOpen = !mayBeThere || (!member.isDraining && pool.has(member))
@@ -272,7 +275,8 @@ export class RemoteAttempt {
   }
 
   async #askUntilEnd(member: PoolMember, awayMs: number, signal: AbortSignal): Promise<TaskStatusResponse> {
-    const { id, context } = this.#options
+    const { id } = this.#attempt
+    const context = this.#context
     const { service } = member
     const { traceId } = context
     let awaitsStart = context.isTimed ? undefined : false
@@ -320,8 +324,8 @@ export class RemoteAttempt {
    */
   async #stop(reason: StopReason): Promise<RemoteEnd> {
     if (reason === 'interrupted' || this.#whereabouts === 'not sent') throw stoppedError()
-    const { id, owner, context, pool } = this.#options
-    const member = pool.get(this.#runtime)
+    const { id, owner } = this.#attempt
+    const member = this.#ground.pool.get(this.#runtime)
     if (member === undefined) {
       this.#kill()
       await this.#lapsed()
@@ -332,7 +336,7 @@ export class RemoteAttempt {
     let wasThere: boolean | undefined
     while (wasThere === undefined) {
       try {
-        wasThere = await member.service.kill(id, owner, context.traceId, budget.leftMs)
+        wasThere = await member.service.kill(id, owner, this.#context.traceId, budget.leftMs)
       } catch (error) {
         if (isAway(error) && !this.#isLost && (await budget.pause())) continue
         const { statusCode } = error as CallFailed
@@ -378,7 +382,8 @@ export class RemoteAttempt {
   }
 
   #kill(isTaken = this.#whereabouts === 'taken'): void {
-    this.#options.killRemote(this.#runtime, isTaken)
+    const { id, owner } = this.#attempt
+    this.#ground.orphans.abandon({ id, owner, isTaken, runtime: this.#runtime })
   }
 
   /** Kills a task whose submission arrives after `Orphans` has stopped looking for it. */
@@ -391,20 +396,20 @@ export class RemoteAttempt {
   }
 
   #noteAway(member: PoolMember, { message, fault }: CallFailed): void {
-    const { id, context, away } = this.#options
+    const { id, away } = this.#attempt
     member.noteAway(fault)
     const since = away.get(id)?.since
     away.set(id, { since: since ?? Date.now(), fault })
     if (since !== undefined) return
     const fields = { handle_id: id, runtime: member.name, cause: message }
-    context.log.warn('the runtime service is away, waiting for it', fields)
+    this.#context.log.warn('the runtime service is away, waiting for it', fields)
   }
 
   #noteBack(member: PoolMember): void {
-    const { id, context, away } = this.#options
+    const { id, away } = this.#attempt
     member.pulse.answered()
     if (!away.delete(id)) return
-    context.log.info('the runtime service is back', { handle_id: id, runtime: member.name })
+    this.#context.log.info('the runtime service is back', { handle_id: id, runtime: member.name })
   }
 
   #lostTouch(error: CallFailed, awayMs: number): ExecutionError {
@@ -432,7 +437,7 @@ export class RemoteAttempt {
       this.#kill(true)
       return failureOf(error)
     }
-    const message = `the runtime service at ${service.url} does not know task ${this.#options.id} any more: what became of it is unknown`
+    const message = `the runtime service at ${service.url} does not know task ${this.#attempt.id} any more: what became of it is unknown`
     return new ExecutionError('not_found', message, { cause: error, source: 'runtime' })
   }
 }

@@ -12,11 +12,12 @@ import { DEFAULT_RUNTIME } from '../../../shared/contract/runtime-names.ts'
 import type { CallFailed } from '../../../shared/http/client.ts'
 import type { Log } from '../../../shared/logs/log.ts'
 import { newTraceId } from '../../../shared/logs/trace.ts'
+import type { Keeper } from '../../log/keeper.ts'
 import { MESSAGE_ORDER } from './message-order.ts'
-import type { FindRuntime } from './orphans.ts'
+import type { RuntimePool } from './pool.ts'
 import { type OpenRemovals, type Removal, RemovalFile } from './removal-file.ts'
 import { RetryQueue, sleep, type TryOutcome } from './retry-queue.ts'
-import { isAway, type Kept } from './service.ts'
+import { isAway } from './service.ts'
 
 /** Maximum unfinished removals of a runtime service. The oldest are given up first. */
 export const MAX_REMOVALS = 200_000
@@ -37,8 +38,8 @@ const FILE = 'runtime-drops.jsonl'
 
 export interface RemoteRemovalsOptions {
   readonly dataDir: string
-  readonly find: FindRuntime<'remove'>
-  readonly kept: Kept
+  readonly pool: RuntimePool
+  readonly keeper: Pick<Keeper, 'kept'>
   readonly log: Log
   /** Default: `MAX_REMOVALS`. */
   readonly maxRemovals?: number
@@ -131,7 +132,7 @@ export class RemoteRemovals {
   /** False while the keeper cannot tell. */
   async #areKept(): Promise<boolean> {
     try {
-      await this.#options.kept(MESSAGE_ORDER.remove.after)
+      await this.#options.keeper.kept(MESSAGE_ORDER.remove.after)
       return true
     } catch {
       return false
@@ -140,7 +141,7 @@ export class RemoteRemovals {
 
   async #attempt(removal: Removal): Promise<TryOutcome> {
     const { id, owner } = removal
-    const service = this.#options.find(runtimeOf(removal))
+    const service = this.#options.pool.get(runtimeOf(removal))?.service
     if (service === undefined) return 'abandoned' // its runtime service was removed
     try {
       await service.remove(id, owner, newTraceId())

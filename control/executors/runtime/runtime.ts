@@ -32,14 +32,11 @@ import {
   type ToolParameters,
 } from '../executor.ts'
 import { AttemptFiles } from './attempt-files.ts'
-import type { FileMoves } from './file-moves.ts'
-import type { Orphans } from './orphans.ts'
+import type { RuntimeGround } from './ground.ts'
 import { failureOf, outcomeOf, type RuntimeResult, resultOf, SOURCE } from './outcome.ts'
 import { Placing } from './placing.ts'
-import type { RuntimePool } from './pool.ts'
 import { type Away, awayText, type PoolMember } from './pool-member.ts'
 import { RemoteAttempt } from './remote-attempt.ts'
-import type { RemoteRemovals } from './remote-removals.ts'
 import {
   type ContextDefaults,
   largestContent,
@@ -51,18 +48,6 @@ import {
 import { reviewRequest } from './request-review.ts'
 import { openTaskFile } from './task-files.ts'
 import { runtimeTaskId } from './task-id.ts'
-
-export interface RuntimeExecutorOptions {
-  readonly pool: RuntimePool
-  readonly orphans: Orphans
-  readonly removals: RemoteRemovals
-  readonly moves: FileMoves
-  readonly defaults: ContextDefaults
-  /** Milliseconds that a runtime service may be unreachable before its attempts fail. */
-  readonly awayMs: number
-  /** Whether an unreachable runtime service is about to start. */
-  readonly isExpected?: (member: PoolMember) => boolean
-}
 
 /** The request that a call belongs to, and the signal that cancels the call. */
 interface Call {
@@ -104,7 +89,7 @@ export class RuntimeExecutor implements Executor {
   readonly type = 'runtime'
   readonly boundsItsStop = true
   readonly startsLater = true
-  readonly #options: RuntimeExecutorOptions
+  readonly #ground: RuntimeGround
   /** Attempts without contact to their services, by id. */
   readonly #away = new Map<string, Away>()
   /** Attempts with inputs from several runtime services, or for another one, by id. */
@@ -112,8 +97,8 @@ export class RuntimeExecutor implements Executor {
   /** Attempts that have no place yet, by id. */
   readonly #placings = new Map<string, Placing>()
 
-  constructor(options: RuntimeExecutorOptions) {
-    this.#options = options
+  constructor(ground: RuntimeGround) {
+    this.#ground = ground
   }
 
   parametersOf(toolName?: string): ToolParameters | undefined {
@@ -129,7 +114,7 @@ export class RuntimeExecutor implements Executor {
   }
 
   checkInput(toolName: string | undefined, input: unknown, secrets?: SecretNames): void {
-    const { defaults } = this.#options
+    const { defaults } = this.#ground
     const { body } = runtimeRequest(
       { toolName, input, timeout: undefined, secrets },
       { runtimeId: REVIEWED_ID, defaults },
@@ -138,7 +123,6 @@ export class RuntimeExecutor implements Executor {
   }
 
   async execute(task: ExecutableTask, context: ExecutorContext): Promise<RuntimeResult> {
-    const { pool, awayMs, isExpected = () => false } = this.#options
     const { handle } = context
     const id = handle?.id ?? runtimeTaskId(task.id, context.graphId, context.attempt)
     const request = runtimeRequest(task, {
@@ -151,16 +135,9 @@ export class RuntimeExecutor implements Executor {
     try {
       const isNew = files !== undefined && handle === undefined
       const rule = isNew ? await files.place(placement, context.signal) : placement
-      const placing = new Placing({
-        ...{ pool, rule, awayMs, isExpected },
-        need: needOf(body.limits),
-        standBy: () => context.standBy(),
-      })
+      const placing = new Placing(this.#ground, { rule, need: needOf(body.limits) }, context)
       this.#placings.set(id, placing)
-      const attempt = new RemoteAttempt({
-        ...{ pool, placing, files, id, owner, context, awayMs, away: this.#away },
-        killRemote: (runtime, isTaken) => this.#killRemote({ id, owner, isTaken, runtime }),
-      })
+      const attempt = new RemoteAttempt(this.#ground, { id, owner, placing, files, away: this.#away }, context)
       const { status, member } = await attempt.run(body)
       return outcomeOf(status, member)
     } catch (error) {
@@ -173,8 +150,7 @@ export class RuntimeExecutor implements Executor {
 
   /** Undefined if there is nothing to move: a task without inputs, or nowhere else to run. */
   #filesOf({ body, inputPlaces }: RuntimeRequest, context: ExecutorContext): AttemptFiles | undefined {
-    const { pool, moves, awayMs } = this.#options
-    const { traceId, handle } = context
+    const { pool } = this.#ground
     if (pool.isLone) return undefined
     // A file without a place is on the runtime service without a name, or the caller knows where it is.
     const unnamed = pool.get() === undefined ? undefined : DEFAULT_RUNTIME
@@ -184,20 +160,17 @@ export class RuntimeExecutor implements Executor {
     })
     if (inputs.length === 0) return undefined
     const { tenant } = (body.control_context ?? {}) as { tenant?: string | null }
-    return new AttemptFiles({
-      ...{ pool, moves, inputs, tenant: tenant ?? undefined, pins: handle?.bundles, traceId, awayMs },
-      standBy: () => context.standBy(),
-    })
+    return new AttemptFiles(this.#ground, { inputs, tenant: tenant ?? undefined }, context)
   }
 
   /** An attempt keeps the owner of its submission, because a restart may have changed the default. */
   #defaultsFor(handle: Handle | undefined): ContextDefaults {
-    const { defaults } = this.#options
+    const { defaults } = this.#ground
     return handle?.owner === undefined ? defaults : { ...defaults, owner: handle.owner }
   }
 
   killRemote(task: ExecutableTask, handle: Handle): void {
-    this.#killRemote({ ...handle, owner: handle.owner ?? ownerOf(task, this.#options.defaults) })
+    this.#ground.orphans.abandon({ ...handle, owner: handle.owner ?? ownerOf(task, this.#ground.defaults) })
   }
 
   async resultSoFar({ id, runtime }: Handle, { traceId, signal }: Call): Promise<RuntimeResult> {
@@ -213,7 +186,7 @@ export class RuntimeExecutor implements Executor {
     task: Pick<ExecutableTask, 'toolName' | 'input' | 'timeout' | 'priority' | 'secrets'>,
     { traceId, signal }: Call,
   ): Promise<TaskPlan> {
-    const { defaults, pool } = this.#options
+    const { defaults, pool } = this.#ground
     const { body, placement } = runtimeRequest(task, { runtimeId: `plan-${crypto.randomUUID()}`, defaults })
     const found = fittingRuntimes(pool.members, placement)
     if ('waiting' in found) return { error: found.waiting }
@@ -248,14 +221,14 @@ export class RuntimeExecutor implements Executor {
   }
 
   openFile(task: DelegatedTask, request: FileRequest, call: Call): Promise<OpenFile> {
-    return openTaskFile(this.#options.pool, task, request, call)
+    return openTaskFile(this.#ground.pool, task, request, call)
   }
 
   async waitingFor(handles: readonly Handle[]): Promise<ReadonlyMap<string, string | undefined>> {
     const details = new Map<string, string | undefined>()
     const asked = new Map<PoolMember, string[]>()
     for (const { id, runtime = DEFAULT_RUNTIME } of handles) {
-      const member = this.#options.pool.get(runtime)
+      const member = this.#ground.pool.get(runtime)
       const away = this.#away.get(id) ?? member?.away
       const moving = this.#files.get(id)?.waiting
       if (moving !== undefined) details.set(id, moving)
@@ -291,7 +264,7 @@ export class RuntimeExecutor implements Executor {
     const { attempt, rare, graph, startedAt } = task
     const { attempts = [], handle } = rare
     if (startedAt === undefined) return
-    const owner = handle?.owner ?? ownerOf(task, this.#options.defaults)
+    const owner = handle?.owner ?? ownerOf(task, this.#ground.defaults)
     const records = new Map(attempts.map((record) => [record.attempt, record]))
     const first = attempts.find(({ started_at }) => started_at === isoTime(startedAt))?.attempt ?? 1
     const removals: { readonly id: string; readonly runtime?: string | undefined }[] = []
@@ -301,20 +274,12 @@ export class RuntimeExecutor implements Executor {
       removals.push({ id: runtimeTaskId(task.id, graph.id, i), runtime: record?.placed_on })
     }
     if (handle !== undefined) removals.push(handle)
-    this.#options.removals.add(removals, owner)
-  }
-
-  #killRemote({ id: handle_id, owner, isTaken: is_taken, runtime }: Handle): void {
-    this.#options.orphans.add({
-      ...{ handle_id, is_taken, since: Date.now() },
-      ...(owner !== undefined && { owner }),
-      ...(runtime !== undefined && { runtime }),
-    })
+    this.#ground.removals.add(removals, owner)
   }
 
   /** Throws `ExecutionError` if the runtime service was removed. */
   #memberOf(name: string = DEFAULT_RUNTIME): PoolMember {
-    const member = this.#options.pool.get(name)
+    const member = this.#ground.pool.get(name)
     if (member !== undefined) return member
     throw new ExecutionError('external_failure', `runtime ${name} is not in the pool`, { retryable: true })
   }

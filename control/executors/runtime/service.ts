@@ -90,22 +90,18 @@ export interface RuntimeServiceOptions {
   readonly token: string | undefined
   /** What has the token, for the error of a refused one. Default: the variable with the token of all. */
   readonly tokenSource?: string | undefined
-  /** As `Keeper.kept`. */
-  readonly kept: Kept
+  readonly keeper: Pick<Keeper, 'kept'>
 }
-
-/** As `Keeper.kept`. */
-export type Kept = Keeper['kept']
 
 export class RuntimeService {
   readonly #url: string
   #clock: ClockReading | undefined
-  readonly #kept: Kept
+  readonly #keeper: RuntimeServiceOptions['keeper']
   #client: ServiceClient
 
   constructor(options: RuntimeServiceOptions) {
     this.#url = options.url
-    this.#kept = options.kept
+    this.#keeper = options.keeper
     this.#client = clientOf(options)
   }
 
@@ -368,7 +364,7 @@ export class RuntimeService {
   /** Resolves once what a message follows is kept. Throws `CallFailed` while that is impossible. */
   async #follow(message: 'kill'): Promise<void> {
     try {
-      await this.#kept(MESSAGE_ORDER[message].after)
+      await this.#keeper.kept(MESSAGE_ORDER[message].after)
     } catch (error) {
       const fault = `it is not asked yet: ${messageOf(error)}`
       throw new CallFailed(`the runtime service at ${this.url}: ${fault}`, { wasSent: false, fault })
@@ -390,7 +386,7 @@ const asControl = (port: number | undefined) => (port === undefined ? {} : { 'x-
 
 const asOwner = (owner: string | undefined) => (owner === undefined ? {} : { 'x-service-owner': headerValue(owner) })
 
-const clientOf = (options: Omit<RuntimeServiceOptions, 'kept'>): ServiceClient =>
+const clientOf = (options: Omit<RuntimeServiceOptions, 'keeper'>): ServiceClient =>
   new ServiceClient(
     {
       name: 'runtime',

@@ -50,7 +50,7 @@ const ground = {
   callbacks: new Callbacks({
     ...{ store, keeper, guard: addressGuards.callbacks, secret: undefined, log },
   }),
-  runtimePool: new RuntimePool({ configured: [], token: undefined, kept: () => undefined, log }),
+  runtimePool: new RuntimePool({ configured: [], token: undefined, keeper, log }),
   ...{ listSkills: async () => [], unknownFields: 'refuse' as const, maxBodyBytes: 1024, maxFanOut: 10, log },
   maxGraphResultBytes: 1024,
   tracing: undefined,

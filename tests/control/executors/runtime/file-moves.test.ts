@@ -7,6 +7,7 @@ import { FileMoves, MAX_MOVES, MAX_REMEMBERED_BUNDLES } from '../../../../contro
 import { PoolMember } from '../../../../control/executors/runtime/pool-member.ts'
 import { CallFailed } from '../../../../shared/http/client.ts'
 import { silentLog } from '../../../../shared/logs/log.ts'
+import { memoryKeeper } from '../../../support/memory-keeper.ts'
 import { until } from '../../../support/until.ts'
 
 const hashOf = (name: string) => new Bun.CryptoHasher('sha256').update(name).digest('hex')
@@ -24,7 +25,7 @@ function member(name: string, fetch: (request: Request, url: URL) => Response | 
   servers.push(server)
   return new PoolMember(
     { name, url: `http://127.0.0.1:${server.port}`, labels: {} },
-    { token: undefined, kept: () => undefined },
+    { token: undefined, keeper: memoryKeeper() },
     true,
   )
 }

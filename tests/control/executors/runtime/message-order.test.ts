@@ -10,6 +10,7 @@ import { RemoteRemovals } from '../../../../control/executors/runtime/remote-rem
 import { RuntimeService } from '../../../../control/executors/runtime/service.ts'
 import type { Purpose } from '../../../../control/log/keeper.ts'
 import { silentLog } from '../../../../shared/logs/log.ts'
+import { poolOf } from '../../../support/lone-runtime.ts'
 import { tempDir } from '../../../support/temp.ts'
 import { until } from '../../../support/until.ts'
 
@@ -72,8 +73,8 @@ function world() {
     asked.push(waiting)
     return waiting.promise
   }
-  const service = new RuntimeService({ url: server.url.href, token: undefined, kept })
-  const removals = new RemoteRemovals({ dataDir: dir.path, find: () => service, kept, log: silentLog() })
+  const service = new RuntimeService({ url: server.url.href, token: undefined, keeper: { kept } })
+  const removals = new RemoteRemovals({ dataDir: dir.path, pool: poolOf(service), keeper: { kept }, log: silentLog() })
   return {
     ...{ service, removals, kept, arrived, asked },
     /** Whether a later start would send something. */

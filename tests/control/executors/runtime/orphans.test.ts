@@ -7,6 +7,8 @@ import { Orphans } from '../../../../control/executors/runtime/orphans.ts'
 import { RuntimeService } from '../../../../control/executors/runtime/service.ts'
 import { KeptOrphans, type OrphanKeeper, type OrphanState } from '../../../../control/log/kept-orphans.ts'
 import { CallFailed } from '../../../../shared/http/client.ts'
+import { poolOf } from '../../../support/lone-runtime.ts'
+import { memoryKeeper } from '../../../support/memory-keeper.ts'
 import { memoryLog } from '../../../support/memory-log.ts'
 import { until } from '../../../support/until.ts'
 
@@ -23,9 +25,9 @@ function killsAnsweredBy(answer: (id: string) => number) {
       return Response.json({ error: { code: 'test', message: `refused as ${status}` } }, { status })
     },
   })
-  const service = new RuntimeService({ url: server.url.href, token: undefined, kept: () => undefined })
+  const service = new RuntimeService({ url: server.url.href, token: undefined, keeper: memoryKeeper() })
   const { log, lines } = memoryLog()
-  const orphans = new Orphans({ find: () => service, log })
+  const orphans = new Orphans(poolOf(service), log)
   const written: OrphanState[] = []
   const kept = new KeptOrphans((orphan) => void written.push(orphan))
   orphans.keepIn(kept)
@@ -136,7 +138,7 @@ test('nothing is killed before that may be, and what another replica leaves is k
     await tries.at(-1)!.promise
     return kills.push(id) > 0
   }
-  const orphans = new Orphans({ find: () => ({ kill }), log })
+  const orphans = new Orphans(poolOf({ kill }), log)
   const keeper: OrphanKeeper = {
     found: [],
     onFound: () => {},

@@ -8,6 +8,8 @@ import { join } from 'node:path'
 import { RemoteRemovals } from '../../../../control/executors/runtime/remote-removals.ts'
 import { RuntimeService } from '../../../../control/executors/runtime/service.ts'
 import { type Log, silentLog } from '../../../../shared/logs/log.ts'
+import { poolOf } from '../../../support/lone-runtime.ts'
+import { memoryKeeper } from '../../../support/memory-keeper.ts'
 import { memoryLog } from '../../../support/memory-log.ts'
 import { tempDir } from '../../../support/temp.ts'
 import { until } from '../../../support/until.ts'
@@ -36,15 +38,15 @@ function world(answer: (id: string) => number | Promise<number>) {
       return status === 204 ? new Response(null, { status }) : Response.json(refusal, { status })
     },
   })
-  const service = new RuntimeService({ url: server.url.href, token: undefined, kept: () => undefined })
+  const service = new RuntimeService({ url: server.url.href, token: undefined, keeper: memoryKeeper() })
   const path = join(dir.path, 'runtime-drops.jsonl')
   return {
     ...{ asked, load, path, service },
     removals: (options: { maxRemovals?: number; log?: Log } = {}) =>
       new RemoteRemovals({
         dataDir: dir.path,
-        find: () => service,
-        kept: () => undefined,
+        pool: poolOf(service),
+        keeper: memoryKeeper(),
         log: silentLog(),
         ...options,
       }),
@@ -211,7 +213,7 @@ test('a mistake in a call is logged, and the next round tries it again', async (
     },
   }
   using dir = tempDir()
-  const removals = new RemoteRemovals({ dataDir: dir.path, find: () => service, kept: () => undefined, log })
+  const removals = new RemoteRemovals({ dataDir: dir.path, pool: poolOf(service), keeper: memoryKeeper(), log })
   removals.add(named(['a']), undefined)
   await allDone(removals)
   expect(calls).toBe(2)

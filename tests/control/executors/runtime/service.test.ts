@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import { RuntimeService, SUBMISSION_LEASE_MS } from '../../../../control/executors/runtime/service.ts'
 import { CallFailed } from '../../../../shared/http/client.ts'
+import { memoryKeeper } from '../../../support/memory-keeper.ts'
 
 /** `clock` is what GET /healthz tells; `answer` is that to the n-th submission. */
 function served(clock: () => string | undefined, answer: (nth: number) => Response) {
@@ -15,7 +16,7 @@ function served(clock: () => string | undefined, answer: (nth: number) => Respon
       return answer(seen.length)
     },
   })
-  const service = new RuntimeService({ url: server.url.href, token: undefined, kept: () => undefined })
+  const service = new RuntimeService({ url: server.url.href, token: undefined, keeper: memoryKeeper() })
   let sent = 0
   const submit = (signal = new AbortController().signal) =>
     service.submit({}, 'trace', { begin: () => undefined, controlPort: undefined, signal, onSend: () => sent++ })

@@ -3,6 +3,7 @@ import { expect, test } from 'bun:test'
 import { RuntimePool } from '../../../../control/executors/runtime/pool.ts'
 import { openTaskFile } from '../../../../control/executors/runtime/task-files.ts'
 import { silentLog } from '../../../../shared/logs/log.ts'
+import { memoryKeeper } from '../../../support/memory-keeper.ts'
 
 test.each([
   ['before its answer', 'head'],
@@ -26,7 +27,7 @@ test.each([
     },
   })
   const configured = [{ name: 'one', url: server.url.href, labels: {}, token: undefined }]
-  const pool = new RuntimePool({ configured, token: undefined, kept: () => undefined, log: silentLog() })
+  const pool = new RuntimePool({ configured, token: undefined, keeper: memoryKeeper(), log: silentLog() })
   const handle = { id: 'x', isTaken: true, runtime: 'one' }
   const task = { id: 'a', graph: { id: 'g' }, attempt: 1, rare: { handle } }
   const request = { path: 'f', as: 'bytes', attempt: undefined, method: 'GET', headers: {} } as const
