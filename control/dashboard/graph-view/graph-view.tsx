@@ -11,7 +11,7 @@ import { worstLook } from '../model/looks.ts'
 import type { GraphTask } from '../model/wire.ts'
 import { boxesOf } from './boxes.ts'
 import { withChildEdges } from './child-edges.ts'
-import { heightOf, leftOf, topOf, widthOf } from './geometry.ts'
+import { cornerOf, sizeOf } from './geometry.ts'
 import { kinOf } from './kin.ts'
 import { layOut } from './layout.ts'
 import { Lines } from './lines.tsx'
@@ -41,13 +41,35 @@ export interface GraphViewProps {
   readonly onSelect: (taskId: string | undefined) => void
 }
 
-export function GraphView({ watch, critical, now, selectedId, onSelect }: GraphViewProps) {
+/** Keeps whether graphs are drawn from top to bottom, for this browser. */
+const DIRECTION_KEY = 'taskmill-direction'
+
+/** The keys of a drawing from left to right for those of one from top to bottom. */
+const TURNED_KEYS: Readonly<Record<string, string>> = {
+  ...{ ArrowDown: 'ArrowRight', ArrowRight: 'ArrowDown', ArrowUp: 'ArrowLeft', ArrowLeft: 'ArrowUp' },
+}
+
+export function GraphView(props: GraphViewProps) {
+  const [isDown, setIsDown] = useState(() => localStorage.getItem(DIRECTION_KEY) === 'down')
+  const onTurn = () => {
+    localStorage.setItem(DIRECTION_KEY, isDown ? 'right' : 'down')
+    setIsDown(!isDown)
+  }
+  return <Drawn key={String(isDown)} {...props} isDown={isDown} onTurn={onTurn} />
+}
+
+interface DrawnProps extends GraphViewProps {
+  readonly isDown: boolean
+  readonly onTurn: () => void
+}
+
+function Drawn({ watch, critical, now, selectedId, onSelect, isDown, onTurn }: DrawnProps) {
   const { tasks, edges, indexOf } = watch
   const [opened, setOpened] = useState<ReadonlySet<string>>(new Set())
   const [pointed, setPointed] = useState<number>()
   const drawn = useMemo(() => withChildEdges(tasks, edges), [edges, indexOf])
   const { boxes, edges: boxEdges, boxOf } = useMemo(() => boxesOf(tasks, drawn, opened), [drawn, opened])
-  const layout = useMemo(() => layOut(boxes.length, boxEdges), [boxes, boxEdges])
+  const layout = useMemo(() => ({ ...layOut(boxes.length, boxEdges), isDown }), [boxes, boxEdges])
   const selectedBox = selectedId === undefined ? undefined : boxOf[indexOf.get(selectedId) ?? -1]
   useLayoutEffect(markDrawn, [layout])
   const focusBox = pointed ?? selectedBox
@@ -73,11 +95,15 @@ export function GraphView({ watch, critical, now, selectedId, onSelect }: GraphV
   }
   const onKeyDown = (event: KeyboardEvent) => {
     const from = boxAt(event)
-    const to = from === undefined ? undefined : neighbour(event.key, from, layout, boxEdges)
+    const to =
+      from === undefined
+        ? undefined
+        : neighbour((isDown && TURNED_KEYS[event.key]) || event.key, from, layout, boxEdges)
     if (to === undefined) return
     event.preventDefault()
     canvas.current?.querySelector<HTMLElement>(`[data-box="${to}"]`)?.focus()
   }
+  const { width, height } = sizeOf(layout)
   return (
     <div class="graph-view">
       <div class="graph-tools">
@@ -90,6 +116,9 @@ export function GraphView({ watch, critical, now, selectedId, onSelect }: GraphV
         </button>
         <button type="button" class="small" onClick={fit}>
           Fit
+        </button>
+        <button type="button" class="small" onClick={onTurn}>
+          {isDown ? 'Left to right' : 'Top down'}
         </button>
         {opened.size > 0 && (
           <button type="button" class="small" onClick={() => setOpened(new Set())}>
@@ -109,13 +138,13 @@ export function GraphView({ watch, critical, now, selectedId, onSelect }: GraphV
         onPointerLeave={() => setPointed(undefined)}
       >
         {scale !== undefined && (
-          <div style={{ width: `${widthOf(layout) * scale}px`, height: `${heightOf(layout) * scale}px` }}>
+          <div style={{ width: `${width * scale}px`, height: `${height * scale}px` }}>
             <div
               ref={canvas}
               class={`graph-canvas${lit === undefined ? '' : ' has-lit'}`}
               style={{
-                width: `${widthOf(layout)}px`,
-                height: `${heightOf(layout)}px`,
+                width: `${width}px`,
+                height: `${height}px`,
                 transform: `scale(${scale})`,
               }}
             >
@@ -131,8 +160,7 @@ export function GraphView({ watch, critical, now, selectedId, onSelect }: GraphV
                 if (box >= laterBoxes && firstPart !== undefined && !isInPart(layout, box, firstPart)) return null
                 const place = {
                   box,
-                  x: leftOf(layout.layerOf[box]!),
-                  y: topOf(layout.rowOf[box]!),
+                  ...cornerOf(layout, box),
                   isLit: lit?.has(box) === true,
                   isTabStop: box === (focusBox ?? 0),
                 }

@@ -5,11 +5,10 @@
 import { memo } from 'preact/compat'
 import { useMemo } from 'preact/hooks'
 import type { Boxes } from './boxes.ts'
-import { heightOf, pathOf, widthOf } from './geometry.ts'
-import type { Layout } from './layout.ts'
+import { type Drawing, pathOf, sizeOf } from './geometry.ts'
 
 export interface LinesProps {
-  readonly layout: Layout
+  readonly layout: Drawing
   readonly edges: Boxes['edges']
   /** Whether a box runs or failed: the lines to it are strong. */
   readonly isActive: readonly boolean[]
@@ -20,13 +19,13 @@ export interface LinesProps {
 }
 
 export const Lines = memo(function Lines({ layout, edges, isActive, isCritical, lit, pointed }: LinesProps) {
-  const paths = useMemo(() => layout.lines.map((line) => pathOf(line, layout.layerOf[line.from]!)), [layout])
+  const paths = useMemo(() => layout.lines.map((line) => pathOf(layout, line, layout.layerOf[line.from]!)), [layout])
   const all = useMemo(() => paths.join(''), [paths])
   const implied = useMemo(() => impliedAt(pointed, edges, layout), [pointed, edges, layout])
   const pathOfThose = (isWanted: (from: number, to: number) => boolean): string =>
     layout.lines.reduce((path, { from, to }, index) => (isWanted(from, to) ? path + paths[index] : path), '')
   return (
-    <svg class="lines" width={widthOf(layout)} height={heightOf(layout)} aria-hidden="true">
+    <svg class="lines" {...sizeOf(layout)} aria-hidden="true">
       <path d={all} />
       <path class="strong" d={pathOfThose((_, to) => isActive[to]!)} />
       <path class="critical" d={pathOfThose((from, to) => isCritical[from]! && isCritical[to]!)} />
@@ -37,7 +36,7 @@ export const Lines = memo(function Lines({ layout, edges, isActive, isCritical, 
 })
 
 /** The edges of a box that the drawing leaves out because longer paths imply them. */
-function impliedAt(box: number | undefined, edges: Boxes['edges'], layout: Layout): string {
+function impliedAt(box: number | undefined, edges: Boxes['edges'], layout: Drawing): string {
   if (box === undefined) return ''
   const drawn = new Set(layout.lines.map(({ from, to }) => `${from} ${to}`))
   return edges
@@ -46,7 +45,7 @@ function impliedAt(box: number | undefined, edges: Boxes['edges'], layout: Layou
       const steps = layout.layerOf[to]! - layout.layerOf[from]!
       const [a, b] = [layout.rowOf[from]!, layout.rowOf[to]!]
       const rows = Array.from({ length: steps + 1 }, (_, step) => a + ((b - a) * step) / steps)
-      return pathOf({ from, to, rows }, layout.layerOf[from]!)
+      return pathOf(layout, { from, to, rows }, layout.layerOf[from]!)
     })
     .join('')
 }

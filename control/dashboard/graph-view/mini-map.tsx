@@ -2,8 +2,7 @@
 import type { RefObject } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { Look } from '../model/looks.ts'
-import { BOX_HEIGHT, BOX_WIDTH, heightOf, leftOf, topOf, widthOf } from './geometry.ts'
-import type { Layout } from './layout.ts'
+import { BOX_HEIGHT, BOX_WIDTH, cornerOf, type Drawing, sizeOf } from './geometry.ts'
 
 const WIDTH = 160
 const HEIGHT = 100
@@ -12,14 +11,14 @@ const HEIGHT = 100
 const LEAST_SIZE = 2
 
 export interface MiniMapProps {
-  readonly layout: Layout
+  readonly layout: Drawing
   readonly frame: RefObject<HTMLElement | null>
   readonly scale: number
   readonly lookOfBox: readonly Look[]
 }
 
 export function MiniMap({ layout, frame, scale, lookOfBox }: MiniMapProps) {
-  const [width, height] = [widthOf(layout), heightOf(layout)]
+  const { width, height } = sizeOf(layout)
   const seen = useSeen(frame, scale)
   if (seen === undefined || (seen.width >= width - 2 && seen.height >= height - 2)) return null
   const by = Math.min(WIDTH / width, HEIGHT / height)
@@ -53,12 +52,12 @@ export function MiniMap({ layout, frame, scale, lookOfBox }: MiniMapProps) {
 }
 
 /** The boxes of one look as one path: a graph of 500 tasks has a handful of looks. */
-function boxesPath({ layerOf, rowOf }: Layout, by: number, isWanted: (box: number) => boolean): string {
+function boxesPath(layout: Drawing, by: number, isWanted: (box: number) => boolean): string {
   const [width, height] = [Math.max(LEAST_SIZE, BOX_WIDTH * by), Math.max(LEAST_SIZE, BOX_HEIGHT * by)]
-  return layerOf.reduce<string>((path, layer, box) => {
+  return layout.layerOf.reduce<string>((path, _, box) => {
     if (!isWanted(box)) return path
-    const [x, y] = [leftOf(layer) * by, topOf(rowOf[box]!) * by]
-    return `${path}M${x.toFixed(1)} ${y.toFixed(1)}h${width}v${height}h${-width}z`
+    const { x, y } = cornerOf(layout, box)
+    return `${path}M${(x * by).toFixed(1)} ${(y * by).toFixed(1)}h${width}v${height}h${-width}z`
   }, '')
 }
 

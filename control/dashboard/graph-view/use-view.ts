@@ -1,7 +1,6 @@
 /** The visible part of the drawing: its scale and position. Fit, zoom, drag. */
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import { heightOf, widthOf } from './geometry.ts'
-import type { Layout } from './layout.ts'
+import { type Drawing, sizeOf } from './geometry.ts'
 import { type Part, partAround, partWith } from './window.ts'
 
 const LEAST_SCALE = 0.1
@@ -16,7 +15,7 @@ const PART_SCALE = 0.65
 const WHEEL_STEP = 1.1
 
 /** `startBox` is in the middle at first. */
-export function useView(layout: Layout, selectedBox: number | undefined, startBox: number) {
+export function useView(layout: Drawing, selectedBox: number | undefined, startBox: number) {
   const frame = useRef<HTMLDivElement>(null)
   const canvas = useRef<HTMLDivElement>(null)
   /** Undefined until the frame has been measured. Nothing is drawn before that. */
@@ -25,7 +24,8 @@ export function useView(layout: Layout, selectedBox: number | undefined, startBo
   const [firstPart, setFirstPart] = useState<Part>()
   const wholeScale = useCallback(() => {
     const { clientWidth = 1, clientHeight = 1 } = frame.current ?? {}
-    return Math.min(1, clientWidth / widthOf(layout), clientHeight / heightOf(layout))
+    const { width, height } = sizeOf(layout)
+    return Math.min(1, clientWidth / width, clientHeight / height)
   }, [layout])
   useLayoutEffect(() => {
     if (scale !== undefined) return

@@ -1,6 +1,5 @@
 /** Which boxes a window shows. Pure. */
-import { BOX_HEIGHT, BOX_WIDTH, heightOf, leftOf, topOf, widthOf } from './geometry.ts'
-import type { Layout } from './layout.ts'
+import { BOX_HEIGHT, BOX_WIDTH, cornerOf, type Drawing, sizeOf } from './geometry.ts'
 
 /** A part of the drawing, in its own pixels. */
 export interface Part {
@@ -18,30 +17,32 @@ export const partAround: PartOf = (layout, box, width, height) =>
 export const partWith: PartOf = (layout, box, width, height) =>
   placed(layout, box, width, height, (begin, boxSize, size) => begin + boxSize + SPACE - size)
 
-type PartOf = (layout: Layout, box: number, width: number, height: number) => Part
+type PartOf = (layout: Drawing, box: number, width: number, height: number) => Part
 
 /** Beside a box at an edge of the window, so that one sees that it ends. */
 const SPACE = 20
 
 /** `wanted`: where the window begins, from the begin and the size of the box, and its own size. */
 function placed(
-  layout: Layout,
+  layout: Drawing,
   box: number,
   width: number,
   height: number,
   wanted: (begin: number, boxSize: number, size: number) => number,
 ): Part {
   const within = (begin: number, size: number, whole: number) => Math.max(0, Math.min(begin, whole - size))
-  const left = wanted(leftOf(layout.layerOf[box] ?? 0), BOX_WIDTH, width)
-  const top = wanted(topOf(layout.rowOf[box] ?? 0), BOX_HEIGHT, height)
+  const { x, y } = cornerOf(layout, box)
+  const whole = sizeOf(layout)
+  const left = wanted(x, BOX_WIDTH, width)
+  const top = wanted(y, BOX_HEIGHT, height)
   return {
-    ...{ left: within(left, width, widthOf(layout)), top: within(top, height, heightOf(layout)) },
+    ...{ left: within(left, width, whole.width), top: within(top, height, whole.height) },
     ...{ width, height },
   }
 }
 
 /** Whether any of a box is in a part of the drawing. */
-export function isInPart({ layerOf, rowOf }: Layout, box: number, { left, top, width, height }: Part): boolean {
-  const [x, y] = [leftOf(layerOf[box]!), topOf(rowOf[box]!)]
+export function isInPart(layout: Drawing, box: number, { left, top, width, height }: Part): boolean {
+  const { x, y } = cornerOf(layout, box)
   return x + BOX_WIDTH > left && x < left + width && y + BOX_HEIGHT > top && y < top + height
 }
