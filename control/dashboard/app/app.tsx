@@ -1,7 +1,10 @@
 /** The whole page: the bar on top, the list of graphs, and the open place. */
+import type { ComponentChildren } from 'preact'
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { CapacityResponse } from '../../../shared/contract/capacity.ts'
+import { joined, type ListFilter, NO_FILTER } from '../model/list-filter.ts'
 import { GRAPH_VIEWS, placeOf, TASK_TABS } from '../model/place.ts'
+import type { GraphSummary } from '../model/wire.ts'
 import { whenUnauthorized } from './api.ts'
 import { CapacityLine } from './capacity.tsx'
 import { KeysDialog, SearchDialog, TokenForm } from './dialogs.tsx'
@@ -9,9 +12,12 @@ import { Empty } from './empty.tsx'
 import { Frame, Welcome } from './frame.tsx'
 import { GraphListView, shownGraphs } from './graph-list.tsx'
 import { GraphPage } from './graph-page.tsx'
+import { Overview } from './overview.tsx'
 import { Note } from './parts.tsx'
+import { RunsPage } from './runs-page.tsx'
 import { ServicePage } from './service-page.tsx'
 import { SubmitForm } from './submit-form.tsx'
+import { useAsking } from './use-asking.ts'
 import { useGraph } from './use-graph.ts'
 import { useGraphList } from './use-graph-list.ts'
 import { useJson } from './use-json.ts'
@@ -39,14 +45,19 @@ export function App() {
   const [query, setQuery] = useState('')
   const [dialog, setDialog] = useState<'search' | 'keys'>()
   const [asked, setAsked] = useState<'graph' | 'task'>()
+  const [filter, setFilter] = useState<ListFilter>(NO_FILTER)
+  const [chosen, setChosen] = useState<ReadonlySet<string>>()
   const listed = listState.list?.graphs
+  const { asking, onAnswered } = useAsking(listState, place.at === 'graphs')
+  const now = useNow(true)
+  const shownAt = filter.withinMs === 0 ? 0 : now
   const watch = graphState.watch
   const graphs = useMemo(() => {
     const known = watch === undefined ? undefined : watch.summary
-    const all = (listed ?? []).map((graph) => (graph.graph_id === known?.graph_id ? known : graph))
-    return shownGraphs(all, query)
-  }, [listed, query, watch?.summary])
-  const now = useNow(true)
+    const all = joined(listed ?? [], filter.shown === 'asking' ? asking : [])
+    const current = all.map((graph) => (graph.graph_id === known?.graph_id ? known : graph))
+    return shownGraphs(current, { query, filter, now: shownAt })
+  }, [listed, asking, query, filter, shownAt, watch?.summary])
   const isBusy = (watch === undefined ? (listed ?? []) : [watch.summary]).some((graph) => graph.state === 'running')
   const isSeen = isBusy || place.at === 'service'
   const capacityTurn = Math.floor(now / (isSeen ? CAPACITY_EVERY_MS : IDLE_CAPACITY_EVERY_MS))
@@ -123,6 +134,9 @@ export function App() {
             graphs={graphs}
             query={query}
             onQuery={setQuery}
+            {...{ filter, chosen }}
+            onFilter={setFilter}
+            onChosen={setChosen}
             selectedId={graphId}
             now={now}
           />
@@ -137,7 +151,13 @@ export function App() {
         </>
       }
     >
-      {place.at === 'graphs' && (isEmpty ? <Empty /> : <Choose isRead={listed !== undefined} />)}
+      {place.at === 'graphs' &&
+        (isEmpty ? (
+          <Empty />
+        ) : (
+          <Beside listed={listed}>{(graphs) => <Overview {...{ graphs, asking, onAnswered, now }} />}</Beside>
+        ))}
+      {place.at === 'runs' && <RunsPage place={place} now={now} />}
       {place.at === 'submit' && (
         <SubmitForm onSubmitted={(id) => go({ at: 'graph', graphId: id, view: 'graph', tab: 'overview' })} />
       )}
@@ -150,15 +170,16 @@ export function App() {
   )
 }
 
-const Choose = ({ isRead }: { isRead: boolean }) => (
-  <Welcome>
-    {isRead && (
-      <Note kind="quiet">
-        Choose a graph. <kbd>j</kbd> and <kbd>k</kbd> go from graph to graph, <kbd>?</kbd> shows all keys.
-      </Note>
-    )}
-  </Welcome>
-)
+/** The style sheet hides what is beside the list on a phone, except from readers. */
+const isPhone = () => matchMedia('(max-width: 760px)').matches
+
+const Beside = ({
+  listed,
+  children,
+}: {
+  listed: readonly GraphSummary[] | undefined
+  children: (graphs: readonly GraphSummary[]) => ComponentChildren
+}) => (listed === undefined || isPhone() ? <Welcome /> : children(listed))
 
 const Missing = ({ fault, graphId }: { fault: { status: number; message: string } | undefined; graphId: string }) => (
   <Welcome>

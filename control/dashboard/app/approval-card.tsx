@@ -26,11 +26,12 @@ export interface ApprovalCardProps {
   /** The path of the task's routes. */
   readonly path: string
   readonly record: TaskRecord | undefined
-  readonly waiting: Waiting
+  readonly waiting: Pick<Waiting, 'until' | 'detail'>
   readonly now: number
+  readonly onAnswered?: () => void
 }
 
-export function ApprovalCard({ id, path, record, waiting, now }: ApprovalCardProps) {
+export function ApprovalCard({ id, path, record, waiting, now, onAnswered }: ApprovalCardProps) {
   const [asked, setAsked] = useState<Verb>()
   const { message } = (record?.resolved_input ?? record?.input ?? record?.params ?? {}) as { message?: unknown }
   const leftMs = waiting.until === undefined ? undefined : Math.max(0, Date.parse(waiting.until) - now)
@@ -49,12 +50,20 @@ export function ApprovalCard({ id, path, record, waiting, now }: ApprovalCardPro
         </button>
         {leftMs !== undefined && <span class="quiet">{remainingText(leftMs)} left to answer</span>}
       </p>
-      {asked !== undefined && <AnswerForm id={id} path={path} verb={asked} onClose={() => setAsked(undefined)} />}
+      {asked !== undefined && (
+        <AnswerForm {...{ id, path, onAnswered }} verb={asked} onClose={() => setAsked(undefined)} />
+      )}
     </section>
   )
 }
 
-function AnswerForm({ id, path, verb, onClose }: { id: string; path: string; verb: Verb; onClose: () => void }) {
+interface AnswerFormProps extends Pick<ApprovalCardProps, 'id' | 'path'> {
+  readonly verb: Verb
+  readonly onAnswered: (() => void) | undefined
+  readonly onClose: () => void
+}
+
+function AnswerForm({ id, path, verb, onAnswered, onClose }: AnswerFormProps) {
   const [who, setWho] = useState(() => sessionStorage.getItem(NAME_KEY) ?? '')
   const [why, setWhy] = useState('')
   const [fault, setFault] = useState<string>()
@@ -67,6 +76,7 @@ function AnswerForm({ id, path, verb, onClose }: { id: string; path: string; ver
       sessionStorage.setItem(NAME_KEY, who)
       const body = JSON.stringify({ who, ...(why.trim() !== '' && { why }) })
       await request(`${path}/${verb}`, { method: 'POST', body })
+      onAnswered?.()
       onClose()
     } catch (error) {
       setFault((error as Error).message)

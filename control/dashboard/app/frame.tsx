@@ -3,6 +3,7 @@
  * the page has the frame too (`print-shell.tsx`): it is painted before the script runs, which then takes it over.
  */
 import type { ComponentChildren } from 'preact'
+import { AGES, type ListFilter, NO_FILTER, SHOWN, SHOWN_WORDS } from '../model/list-filter.ts'
 import { hashOf, type Place } from '../model/place.ts'
 import type { Live, LiveState } from './live.ts'
 
@@ -32,7 +33,7 @@ export const Frame = ({ at, live, capacity, list, hasTitle, onSearch, children, 
       </a>
       {hasTitle && <h1 class="for-readers">Graphs</h1>}
       <nav aria-label="Places">
-        <TopLink to="graphs" isHere={at === 'graphs' || at === 'graph'} text="Graphs" />
+        <TopLink to="graphs" isHere={at === 'graphs' || at === 'graph' || at === 'runs'} text="Graphs" />
         <TopLink to="service" isHere={at === 'service'} text="Service" />
       </nav>
       <span class="room" />
@@ -69,13 +70,49 @@ const TopLink = ({ to, isHere, text }: { to: 'graphs' | 'service'; isHere: boole
 export interface ListFrameProps {
   readonly query: string
   readonly onQuery?: (query: string) => void
+  readonly filter?: ListFilter
+  readonly onFilter?: (filter: ListFilter) => void
+  /** Graphs can be chosen, to do something with all of them. */
+  readonly isChoosing?: boolean
+  readonly onChoosing?: () => void
   readonly onRefresh?: () => void
   /** When the list was read last, for people. */
   readonly readAt?: string
   readonly children: ComponentChildren
 }
 
-export const ListFrame = ({ query, onQuery, onRefresh, readAt, children }: ListFrameProps) => (
+interface SelectProps {
+  readonly label: string
+  readonly words: readonly string[]
+  /** Index into `words`. */
+  readonly chosen: number
+  readonly onChosen: (index: number) => void
+}
+
+/** Its options have no values: with them, the script that takes the page over would have it painted again. */
+const Select = ({ label, words, chosen, onChosen }: SelectProps) => (
+  <select
+    aria-label={label}
+    value={words[chosen]}
+    onChange={(event) => onChosen(words.indexOf(event.currentTarget.value))}
+  >
+    {words.map((word) => (
+      <option key={word}>{word}</option>
+    ))}
+  </select>
+)
+
+export const ListFrame = ({
+  query,
+  onQuery,
+  filter = NO_FILTER,
+  onFilter,
+  isChoosing = false,
+  onChoosing,
+  onRefresh,
+  readAt,
+  children,
+}: ListFrameProps) => (
   <nav class="graph-list" aria-label="Graphs">
     <div class="list-tools">
       <input
@@ -87,6 +124,23 @@ export const ListFrame = ({ query, onQuery, onRefresh, readAt, children }: ListF
       />
       <button type="button" class="small" onClick={onRefresh} title={readAt && `read at ${readAt}`}>
         Refresh
+      </button>
+    </div>
+    <div class="list-tools list-filters">
+      <Select
+        label="State"
+        words={SHOWN.map((shown) => SHOWN_WORDS[shown])}
+        chosen={SHOWN.indexOf(filter.shown)}
+        onChosen={(index) => onFilter?.({ ...filter, shown: SHOWN[index]! })}
+      />
+      <Select
+        label="Time of submission"
+        words={AGES.map(([, words]) => words)}
+        chosen={AGES.findIndex(([ms]) => ms === filter.withinMs)}
+        onChosen={(index) => onFilter?.({ ...filter, withinMs: AGES[index]![0] })}
+      />
+      <button type="button" class="small" aria-pressed={isChoosing ? 'true' : 'false'} onClick={onChoosing}>
+        Choose
       </button>
     </div>
     {children}

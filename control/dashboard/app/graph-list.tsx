@@ -2,9 +2,11 @@
 import { useLayoutEffect } from 'preact/hooks'
 import { durationText, elapsedText, timeText } from '../model/amounts.ts'
 import { doneText, graphLook } from '../model/counts.ts'
+import { isShown, type ListFilter, NO_FILTER } from '../model/list-filter.ts'
 import { LOOK_WORDS } from '../model/looks.ts'
 import { search } from '../model/search.ts'
 import type { GraphSummary } from '../model/wire.ts'
+import { ChosenGraphs } from './chosen-graphs.tsx'
 import { ListFrame, UnreadList } from './frame.tsx'
 import { markDrawn } from './marks.ts'
 import { Ago, Id, Note, StateBar } from './parts.tsx'
@@ -19,13 +21,23 @@ export interface GraphListProps {
   readonly graphs: readonly GraphSummary[]
   readonly query: string
   readonly onQuery: (query: string) => void
+  readonly filter: ListFilter
+  readonly onFilter: (filter: ListFilter) => void
+  /** Undefined: graphs are opened, not chosen. */
+  readonly chosen: ReadonlySet<string> | undefined
+  readonly onChosen: (chosen: ReadonlySet<string> | undefined) => void
   readonly selectedId: string | undefined
   readonly now: number
 }
 
-/** The graphs that the list shows for `query`. */
-export const shownGraphs = (graphs: readonly GraphSummary[], query: string): readonly GraphSummary[] =>
-  query.trim() === '' ? graphs : search(graphs, query, searchText, graphs.length)
+/** The graphs that the list shows. */
+export function shownGraphs(
+  graphs: readonly GraphSummary[],
+  { query, filter, now }: Pick<GraphListProps, 'query' | 'filter' | 'now'>,
+): readonly GraphSummary[] {
+  const shown = filter === NO_FILTER ? graphs : graphs.filter((graph) => isShown(graph, filter, now))
+  return query.trim() === '' ? shown : search(shown, query, searchText, shown.length)
+}
 
 /** The text that a search matches: name, id, state and labels. */
 export function searchText(graph: GraphSummary): string {
@@ -34,7 +46,8 @@ export function searchText(graph: GraphSummary): string {
   return [...words, ...Object.entries(labels ?? {}).map(([key, value]) => `${key}=${value}`)].join(' ')
 }
 
-export function GraphListView({ state, graphs, query, onQuery, selectedId, now }: GraphListProps) {
+export function GraphListView({ state, graphs, query, onQuery, selectedId, now, ...props }: GraphListProps) {
+  const { filter, onFilter, chosen, onChosen } = props
   const { list, fault, loadOlder } = state
   const isRead = list !== undefined
   useLayoutEffect(() => {
@@ -43,13 +56,17 @@ export function GraphListView({ state, graphs, query, onQuery, selectedId, now }
   return (
     <ListFrame
       query={query}
-      onQuery={onQuery}
+      {...{ onQuery, filter, onFilter }}
+      isChoosing={chosen !== undefined}
+      onChoosing={() => onChosen(chosen === undefined ? new Set() : undefined)}
       onRefresh={state.refresh}
       {...(isRead && { readAt: timeText(state.readAt) })}
     >
       {fault !== undefined && fault.status !== 401 && <Note kind="fault">{fault.message}. Trying again.</Note>}
       {!isRead && fault === undefined && <UnreadList />}
-      {list !== undefined && graphs.length === 0 && query !== '' && <Note kind="quiet">No graph matches.</Note>}
+      {list !== undefined && graphs.length === 0 && (query !== '' || filter !== NO_FILTER) && (
+        <Note kind="quiet">No graph matches.</Note>
+      )}
       {isRead && (
         <Windowed
           items={graphs}
@@ -58,15 +75,42 @@ export function GraphListView({ state, graphs, query, onQuery, selectedId, now }
           label="Graphs, newest first"
           shownIndex={graphs.findIndex(({ graph_id }) => graph_id === selectedId)}
           onEnd={list.nextCursor === undefined ? undefined : loadOlder}
-          render={(graph) => <Row graph={graph} isSelected={graph.graph_id === selectedId} now={now} />}
+          render={(graph) => {
+            const { graph_id } = graph
+            const row = <Row graph={graph} isSelected={graph_id === selectedId} now={now} />
+            if (chosen === undefined) return row
+            return (
+              <div class="choosable">
+                <input
+                  type="checkbox"
+                  aria-label={`Choose ${graph.name ?? graph_id}`}
+                  checked={chosen.has(graph_id)}
+                  onChange={() => onChosen(toggled(chosen, graph_id))}
+                />
+                {row}
+              </div>
+            )
+          }}
+        />
+      )}
+      {chosen !== undefined && (
+        <ChosenGraphs
+          graphs={graphs.filter(({ graph_id }) => chosen.has(graph_id))}
+          onDone={() => onChosen(undefined)}
         />
       )}
     </ListFrame>
   )
 }
 
+function toggled(chosen: ReadonlySet<string>, id: string): ReadonlySet<string> {
+  const next = new Set(chosen)
+  if (!next.delete(id)) next.add(id)
+  return next
+}
+
 function Row({ graph, isSelected, now }: { graph: GraphSummary; isSelected: boolean; now: number }) {
-  const { graph_id, name, counts, task_count, created_at } = graph
+  const { graph_id, name, labels = {}, counts, task_count, created_at } = graph
   const look = graphLook(graph)
   const isHeld = look === 'asking' || look === 'backoff'
   return (
@@ -93,6 +137,13 @@ function Row({ graph, isSelected, now }: { graph: GraphSummary; isSelected: bool
         <span>
           {isHeld && `${LOOK_WORDS[look]}, `}
           {doneText(counts, task_count, task_count === 1 ? 'task' : 'tasks')}
+        </span>
+        <span class="graph-row-labels">
+          {Object.entries(labels).map(([key, value]) => (
+            <span class="label" key={key} title={`${key}=${value}`}>
+              {key}={value}
+            </span>
+          ))}
         </span>
         <Ago time={created_at} now={now} />
       </span>

@@ -1,7 +1,7 @@
 /** One graph: its state in a line, why it failed, its views, and the task that is selected. */
 import { memo } from 'preact/compat'
 import { useCallback, useMemo, useState } from 'preact/hooks'
-import type { RerunResponse } from '../../../shared/contract/rerun.ts'
+import type { RerunRequest, RerunResponse } from '../../../shared/contract/rerun.ts'
 import { GraphView } from '../graph-view/graph-view.tsx'
 import { HeatMap } from '../heat-map/heat-map.tsx'
 import { agoText, countText, durationText, remainingText, timeText } from '../model/amounts.ts'
@@ -17,7 +17,8 @@ import { Waterfall } from '../waterfall/waterfall.tsx'
 import { postOnce, request } from './api.ts'
 import { FailureCard } from './failure-card.tsx'
 import { timeOf } from './graph-list.tsx'
-import { CopyButton, Dialog, Id, Note, StateBar } from './parts.tsx'
+import { Confirm, CopyButton, Id, Note, StateBar } from './parts.tsx'
+import { RerunForm } from './rerun-form.tsx'
 import { StateIcon } from './state-icon.tsx'
 import { StatePages } from './state-pages.tsx'
 import { TaskPanel } from './task-panel.tsx'
@@ -64,11 +65,12 @@ export const GraphPage = memo(function GraphPage({ watch, place, now, go, asked,
   }
   const [isAsking, setIsAsking] = useState(false)
   const [rerunKey] = useState(() => new RequestKey())
-  const rerun = async (from: 'failed' | readonly string[]) => {
+  const [isChoosing, setIsChoosing] = useState(false)
+  const rerun = async (how: RerunRequest) => {
     setFault(undefined)
     setIsAsking(true)
     try {
-      const { graph_id } = await postOnce<RerunResponse>(rerunKey, `${graphPath}/rerun`, JSON.stringify({ from }))
+      const { graph_id } = await postOnce<RerunResponse>(rerunKey, `${graphPath}/rerun`, JSON.stringify(how))
       go({ at: 'graph', graphId: graph_id, view: 'graph', tab: 'overview' })
     } catch (error) {
       setFault((error as Error).message)
@@ -85,7 +87,8 @@ export const GraphPage = memo(function GraphPage({ watch, place, now, go, asked,
           watch={watch}
           now={now}
           onCancel={() => onAsk('graph')}
-          onRerun={canRerun && summary.state !== 'success' ? () => void rerun('failed') : undefined}
+          onRerun={canRerun && summary.state !== 'success' ? () => void rerun({ from: 'failed' }) : undefined}
+          onChoose={canRerun ? () => setIsChoosing(true) : undefined}
         />
         {watch.isRemoved && (
           <Note kind="quiet">This graph was removed from the service. The page shows what it knew last.</Note>
@@ -134,8 +137,16 @@ export const GraphPage = memo(function GraphPage({ watch, place, now, go, asked,
           place={place}
           now={now}
           onCancel={() => onAsk('task')}
-          onRerun={canRerun ? () => void rerun([task.parent ?? task.id]) : undefined}
+          onRerun={canRerun ? () => void rerun({ from: [task.parent ?? task.id] }) : undefined}
           onClose={() => select(undefined)}
+        />
+      )}
+      {isChoosing && (
+        <RerunForm
+          roots={watch.isTruncated ? undefined : rootsOf(tasks)}
+          isSuccess={summary.state === 'success'}
+          onRun={(how) => void rerun(how)}
+          onClose={() => setIsChoosing(false)}
         />
       )}
       {asked === 'graph' && summary.state === 'running' && (
@@ -160,6 +171,10 @@ export const GraphPage = memo(function GraphPage({ watch, place, now, go, asked,
   )
 })
 
+/** Tasks that wait for no other one. */
+const rootsOf = (tasks: readonly GraphTask[]): readonly string[] =>
+  tasks.filter(({ parent, depends_on = [] }) => parent === undefined && depends_on.length === 0).map(({ id }) => id)
+
 /** Milliseconds between two reads of a task that the page does not have. */
 const DISTANT_TASK_EVERY_MS = 2_000
 
@@ -177,9 +192,11 @@ interface HeadProps {
   readonly onCancel: () => void
   /** Runs what did not succeed again. Undefined if there is nothing to run. */
   readonly onRerun: (() => void) | undefined
+  /** Asks how the graph runs again. Undefined while it cannot. */
+  readonly onChoose: (() => void) | undefined
 }
 
-function Head({ watch, now, onCancel, onRerun }: HeadProps) {
+function Head({ watch, now, onCancel, onRerun, onChoose }: HeadProps) {
   const { summary } = watch
   const { graph_id, name, state, counts, task_count, labels } = summary
   const look = graphLook(summary)
@@ -199,6 +216,16 @@ function Head({ watch, now, onCancel, onRerun }: HeadProps) {
           <button type="button" class="small rerun" onClick={onRerun}>
             Rerun what failed
           </button>
+        )}
+        {onChoose !== undefined && (
+          <button type="button" class="small" onClick={onChoose}>
+            Rerun …
+          </button>
+        )}
+        {name !== undefined && (
+          <a class="button small" href={hashOf({ at: 'runs', name })}>
+            Runs
+          </a>
         )}
       </div>
       <p class="graph-state" role="status">
@@ -248,34 +275,5 @@ function WhyStill({ watch, now }: { watch: GraphWatch; now: number }) {
     <Note kind="quiet">
       Nothing of this graph runs: {held.id} {waitingSentence(held, now)}.
     </Note>
-  )
-}
-
-function Confirm({
-  title,
-  text,
-  word,
-  onYes,
-  onNo,
-}: {
-  title: string
-  text: string
-  word: string
-  onYes: () => void
-  onNo: () => void
-}) {
-  return (
-    <Dialog title={title} onClose={onNo}>
-      <h2>{title}</h2>
-      <p>{text}</p>
-      <p class="dialog-actions">
-        <button type="button" onClick={onNo}>
-          Keep it
-        </button>
-        <button type="button" class="danger" onClick={onYes}>
-          {word}
-        </button>
-      </p>
-    </Dialog>
   )
 }

@@ -99,6 +99,36 @@ export function Dialog({
   )
 }
 
+/** Asks before something that cannot be undone. */
+export function Confirm({
+  title,
+  text,
+  word,
+  onYes,
+  onNo,
+}: {
+  title: string
+  text: string
+  word: string
+  onYes: () => void
+  onNo: () => void
+}) {
+  return (
+    <Dialog title={title} onClose={onNo}>
+      <h2>{title}</h2>
+      <p>{text}</p>
+      <p class="dialog-actions">
+        <button type="button" onClick={onNo}>
+          Keep it
+        </button>
+        <button type="button" class="danger" onClick={onYes}>
+          {word}
+        </button>
+      </p>
+    </Dialog>
+  )
+}
+
 export const Note = ({ kind, children }: { kind: 'fault' | 'quiet'; children: ComponentChildren }) => (
   <p class={`note ${kind}`} role={kind === 'fault' ? 'alert' : undefined}>
     {children}

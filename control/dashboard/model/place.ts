@@ -12,6 +12,8 @@ export type Place =
   | { readonly at: 'graphs' }
   | { readonly at: 'submit' }
   | { readonly at: 'service' }
+  /** Runs side by side: those of a name, or the graphs with these ids. */
+  | { readonly at: 'runs'; readonly name?: string | undefined; readonly ids?: readonly string[] | undefined }
   | {
       readonly at: 'graph'
       readonly graphId: string
@@ -22,15 +24,17 @@ export type Place =
       readonly state?: TaskStatus | undefined
     }
 
+export type RunsPlace = Extract<Place, { at: 'runs' }>
 export type GraphPlace = Extract<Place, { at: 'graph' }>
 
 /** The place of an address such as `#/graphs/g1?view=waterfall&task=build&tab=log`. Unknown addresses are the list. */
 export function placeOf(hash: string): Place {
   const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?', 2)
   const [first, second] = path.split('/')
-  if (first === 'submit' || first === 'service') return { at: first }
-  if (first !== 'graphs' || second === undefined || second === '') return { at: 'graphs' }
   const values = new URLSearchParams(query)
+  if (first === 'submit' || first === 'service') return { at: first }
+  if (first === 'runs') return runsPlace(values)
+  if (first !== 'graphs' || second === undefined || second === '') return { at: 'graphs' }
   const taskId = values.get('task') ?? undefined
   const state = TASK_STATUSES.find((status) => status === values.get('state'))
   return {
@@ -45,6 +49,10 @@ export function placeOf(hash: string): Place {
 
 /** The address of a place. What is the default is left out. */
 export function hashOf(place: Place): string {
+  if (place.at === 'runs') {
+    const { name = '', ids } = place
+    return `#/runs?${new URLSearchParams(ids === undefined ? { name } : { ids: ids.join() })}`
+  }
   if (place.at !== 'graph') return `#/${place.at}`
   const { graphId, view, taskId, tab, state } = place
   const query = new URLSearchParams()
@@ -54,6 +62,13 @@ export function hashOf(place: Place): string {
   if (state !== undefined) query.set('state', state)
   const text = query.toString()
   return `#/graphs/${encodeURIComponent(graphId)}${text === '' ? '' : `?${text}`}`
+}
+
+function runsPlace(values: URLSearchParams): Place {
+  const ids = values.get('ids')?.split(',').filter(Boolean)
+  if (ids !== undefined && ids.length > 0) return { at: 'runs', ids }
+  const name = values.get('name')
+  return name === null || name === '' ? { at: 'graphs' } : { at: 'runs', name }
 }
 
 /** `value` if it is one of `values`, else the first of them. */

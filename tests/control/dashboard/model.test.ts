@@ -13,10 +13,12 @@ import {
 } from '../../../control/dashboard/model/amounts.ts'
 import { barParts } from '../../../control/dashboard/model/counts.ts'
 import { criticalPath } from '../../../control/dashboard/model/critical-path.ts'
+import { isShown, joined, NO_FILTER } from '../../../control/dashboard/model/list-filter.ts'
 import { lookOf, typeWord, waitingSentence, worstLook } from '../../../control/dashboard/model/looks.ts'
 import { GRAPH_VIEWS, hashOf, type Place, placeOf, TASK_TABS } from '../../../control/dashboard/model/place.ts'
+import { differenceText, runsByName, tasksOverRuns } from '../../../control/dashboard/model/runs.ts'
 import { search } from '../../../control/dashboard/model/search.ts'
-import type { GraphTask } from '../../../control/dashboard/model/wire.ts'
+import type { GraphDetails, GraphSummary, GraphTask } from '../../../control/dashboard/model/wire.ts'
 import { waterfallOf } from '../../../control/dashboard/waterfall/rows.ts'
 import { NO_DEPENDENCY_FAILED } from '../../../shared/contract/run-if.ts'
 import { TASK_STATUSES } from '../../../shared/contract/task-status.ts'
@@ -180,4 +182,66 @@ test('of several tasks, the one that needs attention gives the look', () => {
   expect(lookOfAll('success', 'skipped', 'skipped')).toBe('skipped')
   expect(lookOfAll('success', 'skipped', 'pending')).toBe('running')
   expect(lookOfAll('success', 'success')).toBe('success')
+})
+
+const graph = (graph_id: string, at: number, more: Partial<GraphSummary> = {}): GraphSummary => ({
+  ...{ graph_id, state: 'success', task_count: 1, counts: { success: 1 }, created_at: time(at) },
+  ...more,
+})
+
+test('the list shows the graphs of a state and of a time, and those that it has not read, once', () => {
+  const asking = graph('asks', 2, { state: 'running', counts: { pending: 1 }, waiting: { approval: 1 } })
+  const all = [graph('new', 9, { state: 'failed' }), graph('old', 1)]
+  const shown = (filter: Partial<typeof NO_FILTER>) =>
+    joined(all, [asking, all[1]!])
+      .filter((one) => isShown(one, { ...NO_FILTER, ...filter }, 10_000))
+      .map(({ graph_id }) => graph_id)
+  expect(shown({})).toEqual(['new', 'asks', 'old'])
+  expect(shown({ shown: 'asking' })).toEqual(['asks'])
+  expect(shown({ shown: 'running' })).toEqual(['asks'])
+  expect(shown({ shown: 'failed' })).toEqual(['new'])
+  expect(shown({ withinMs: 8_000 })).toEqual(['new', 'asks'])
+  expect(joined(all, [])).toBe(all)
+})
+
+test('runs of a name stand in order, the newest last, at most so many', () => {
+  const named = [
+    graph('c', 3, { name: 'a' }),
+    graph('x', 2),
+    graph('b', 2, { name: 'a' }),
+    graph('a', 1, { name: 'a' }),
+  ]
+  const ids = (most: number) => runsByName(named, most).map(({ name, runs }) => [name, runs.map((run) => run.graph_id)])
+  expect(ids(2)).toEqual([['a', ['b', 'c']]])
+  expect(ids(3)).toEqual([['a', ['a', 'b', 'c']]])
+})
+
+test('tasks of runs share a row by their ids; of two runs, what differs is said', () => {
+  const run = (tasks: readonly GraphTask[]) => ({ tasks }) as unknown as GraphDetails
+  const [same, slower] = [ran('same', 0, 1, { duration_ms: 5 }), ran('slower', 0, 1, { duration_ms: 5 })]
+  const before = run([same, slower, ran('gone', 0, 1), ran('broke', 0, 1)])
+  const after = run([
+    ...[same, { ...slower, duration_ms: 2_105 }, ran('broke', 0, 1, { status: 'failed' })],
+    ...[ran('new', 0, 1), ran('new[0]', 0, 1, { parent: 'new' })],
+  ])
+  const rows = tasksOverRuns([before, undefined, after]).map(({ id, tasks }) => [id, tasks.map((task) => task?.status)])
+  expect(rows).toEqual([
+    ['same', ['success', undefined, 'success']],
+    ['slower', ['success', undefined, 'success']],
+    ['broke', ['success', undefined, 'failed']],
+    ['new', [undefined, undefined, 'success']],
+    ['gone', ['success', undefined, undefined]],
+  ])
+  expect(tasksOverRuns([before, after]).map(({ tasks }) => differenceText(tasks))).toEqual([
+    ...['', '+2.1 s', 'success → failed', 'new', 'gone'],
+  ])
+})
+
+test('the address of runs side by side is the place that it was made from', () => {
+  for (const place of [
+    { at: 'runs', name: 'a & b/c' },
+    { at: 'runs', ids: ['one', 'two'] },
+  ] as const)
+    expect(placeOf(hashOf(place))).toEqual(place)
+  expect(placeOf('#/runs')).toEqual({ at: 'graphs' })
 })
