@@ -9,7 +9,6 @@ import type { OperationParts } from '../operations/parts.ts'
 import type { Counters } from '../task/counters.ts'
 import { addAdapterRoutes } from './adapters.ts'
 import { addApprovalRoutes } from './approvals.ts'
-import { addCapacityRoute } from './capacity.ts'
 import { addDashboardRoutes } from './dashboard.ts'
 import { addEventRoutes } from './events.ts'
 import { addFileRoutes } from './files.ts'
@@ -59,7 +58,6 @@ export function controlApp({ parts, counters, guard, streamLimits, startedAt }: 
   addMcpEndpoint(app, parts)
   addHealthRoutes(app, parts, startedAt)
   addMetricsRoute(app, counters, parts)
-  addCapacityRoute(app, parts)
   addRuntimeRoutes(app, parts)
   if (isReplica) addReplicaRoutes(app, parts, streamLimits)
   addDashboardRoutes(app)

@@ -8,7 +8,7 @@ import type { KeptEvents } from '../log/keeper.ts'
 import { type Positions, positionsIn } from '../log/positions.ts'
 import { Membership } from '../operations/membership.ts'
 import type { OperationParts } from '../operations/parts.ts'
-import { type WatchAddress, watchSubject } from '../operations/watch-subject.ts'
+import type { WatchAddress } from '../operations/watch-request.ts'
 import { EventStream, KeepAlive } from './event-stream.ts'
 import { JoinedEvents } from './joined-events.ts'
 import type { StreamLimits } from './stream-limits.ts'
@@ -37,12 +37,12 @@ export function addEventRoutes(app: AnyElysia, parts: OperationParts, limits: St
     const [place, untilEnded] = [placeAfter(keeper.numbers, request, query.after), isUntilEnded(query.until)]
     const [[block, seq] = [], ...more] = typeof place === 'object' ? place : []
     const after = more.length === 0 && typeof place === 'object' ? (seq ?? block) : place // one graph has one order
-    const subject = address === undefined ? {} : await watchSubject(parts, address, after)
+    const subject = address === undefined ? {} : await eventStreams.subjectOf(address, after)
     const asked = { subject, after, untilEnded }
     if (request.method === 'HEAD') return new Response(null, { headers: EVENT_STREAM_HEADERS })
     app.server?.timeout(request, IDLE_TIMEOUT_SECONDS)
     const stream = new EventStream(keepAlive, limits.slowClientMs)
-    const watch = parts.eventStreams.open(asked, stream)
+    const watch = eventStreams.open(asked, stream)
     keepAlive.add(stream) // not before: a refused stream would stay
     stream.onClosed = () => watch.end()
     return new Response(stream.body, { headers: EVENT_STREAM_HEADERS })

@@ -17,9 +17,8 @@ import { isObject, jsonTypeOf, withoutNulls } from '../../shared/text/json.ts'
 import { nearestName, type Synonyms } from '../../shared/text/nearest-name.ts'
 import { checkValue, decodeJson, invalidJson } from '../json/body.ts'
 import { checkOf } from '../json/schema-check.ts'
-import { callTool, type ToolCall } from '../operations/call-tool.ts'
 import { getCall } from '../operations/get.ts'
-import { listTools } from '../operations/list-tools.ts'
+import { callTool, listTools, type ToolCall } from '../operations/mcp-tools.ts'
 import type { OperationParts } from '../operations/parts.ts'
 
 /** Seconds to ask all servers for their tools: more than each server gets to start and to answer. */

@@ -1,5 +1,6 @@
-/** /runtimes: the pool of runtime services. */
+/** /runtimes: the pool of runtime services. /runtime: load and capacity of this service and of them. */
 import type { AnyElysia } from 'elysia'
+import { CapacityResponse } from '../../shared/contract/capacity.ts'
 import {
   MAX_RUNTIME_BODY_BYTES,
   PooledRuntime,
@@ -9,6 +10,7 @@ import {
 } from '../../shared/contract/runtimes.ts'
 import { described, json, truth } from '../../shared/http/openapi/route.ts'
 import { readBody } from '../../shared/http/request-body.ts'
+import { capacityNow } from '../operations/capacity.ts'
 import { MISSING_REPLICAS_HEADER } from '../operations/joined-pages.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import { addRuntime, drainRuntime, listRuntimes, removeRuntime } from '../operations/runtimes.ts'
@@ -37,6 +39,17 @@ const VERBS = [
 
 export function addRuntimeRoutes(app: AnyElysia, parts: OperationParts): void {
   app
+    .get(
+      '/runtime',
+      (): Promise<CapacityResponse> => capacityNow(parts),
+      described({
+        section: 'The service',
+        summary: 'Read slots and capacity',
+        description:
+          'Slots and queue of this service; capacity, reservations and queue of its runtime services, at most one second old. The token of this service is enough: control calls the runtime service with its own. Tasks and tenants of the runtime services are not named.',
+        answers: { 200: json(CapacityResponse, 'What is in use, and what there is.') },
+      }),
+    )
     .get(
       '/runtimes',
       async ({ set }): Promise<RuntimesResponse> => {

@@ -6,14 +6,17 @@ import { HistoryGone } from '../log/event-reader.ts'
 import type { Positions } from '../log/positions.ts'
 import type { Task } from '../task/graph.ts'
 import type { Ground } from './ground.ts'
+import { knownGraph, knownTask, NotFound } from './named-tasks.ts'
 import { WaitingEvents } from './waiting-events.ts'
 import { Watch } from './watch.ts'
 import {
   type EventSink,
   isKnownNumber,
   type RemovedSubject,
+  type WatchAddress,
   type WatchParts,
   type WatchRequest,
+  type WatchSubject,
 } from './watch-request.ts'
 
 /** Streams for other replicas, for each stream that clients may open. Clusters rarely have more replicas. */
@@ -81,10 +84,27 @@ export class EventStreams {
   }
 
   /**
+   * The subject of a stream that a client opens, or resumes after the event `after`. A removed graph or task can be the
+   * subject only of a resumed stream, while the history has later events of it. Throws `NotFound`.
+   */
+  async subjectOf(address: WatchAddress, after: number | Positions | undefined): Promise<WatchSubject> {
+    const { graphId, id } = address
+    const { store } = this.#parts
+    try {
+      return id === undefined ? { graph: knownGraph(store, graphId) } : { task: knownTask(store, { ...address, id }) }
+    } catch (error) {
+      if (!(error instanceof NotFound) || graphId === undefined || after === undefined) throw error
+      const removed = { graphId, taskId: id }
+      if (!(await this.#hasPast(removed, after))) throw error
+      return { removed }
+    }
+  }
+
+  /**
    * Whether the history has an event of the removed graph or task. Looks behind the event `after` if that is still
    * kept.
    */
-  async hasPast(removed: RemovedSubject, after: number | Positions): Promise<boolean> {
+  async #hasPast(removed: RemovedSubject, after: number | Positions): Promise<boolean> {
     const { events, history } = this.#parts.keeper
     await events.settle().catch(() => {}) // if the disk fails, the removal is no event yet
     const { graphId } = removed

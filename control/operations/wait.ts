@@ -1,13 +1,18 @@
 /** Waits until tasks have ended, only people can let them go on, the time is up, or the caller has disconnected. */
-
+import { runCooperatively } from '../../shared/process/steps.ts'
+import { pause } from '../../shared/streams/pause.ts'
+import { isApproval } from '../task/approval.ts'
+import { approvalsLeft } from '../task/approvals-left.ts'
 import type { Graph, Task } from '../task/graph.ts'
 import type { TaskStore } from '../task/tasks.ts'
-import { approvalsNow, awaitedApprovals } from './awaited-approvals.ts'
 import { type NamedTasks, namedTasks, type TaskNames } from './named-tasks.ts'
 import type { OperationParts } from './parts.ts'
 
 /** Milliseconds between two progress reports. Clients give up on a call that is silent for minutes. */
 export const REPORT_INTERVAL_MS = 3_000
+
+/** Milliseconds between two looks at the tasks, of which there may be 100,000. */
+const LOOK_PAUSE_MS = 50
 
 /** The caller of a wait. */
 export interface WaitCaller {
@@ -116,4 +121,31 @@ async function anyEnded(
 ): Promise<void> {
   while (!ends.aborted && !tasks.some(({ isTerminal, isDeleted }) => isTerminal || isDeleted))
     await store.whenAnyEnds(graph === undefined ? tasks : [graph], ends)
+}
+
+/** The approvals of `approvalsLeft` at present; empty if it has none. */
+const approvalsNow = async (tasks: readonly Task[]): Promise<readonly Task[]> =>
+  (await runCooperatively(approvalsLeft(tasks))) ?? []
+
+/** Resolves once `approvalsLeft` has some, or `ends` fires: empty then. At once if no graph of `tasks` has an approval. */
+async function awaitedApprovals(store: TaskStore, tasks: readonly Task[], ends: AbortSignal): Promise<readonly Task[]> {
+  const graphs = [...new Set(tasks.map(({ graph }) => graph))].filter((graph) => graph.tasks.some(isApproval))
+  while (graphs.length > 0 && !ends.aborted) {
+    const looked = new AbortController()
+    const until = AbortSignal.any([ends, looked.signal])
+    let isStale = false
+    const changed = Promise.race([store.whenAnyEnds(graphs, until), store.whenAnyAsked(graphs, until)])
+    void changed.then(() => {
+      isStale = true
+    })
+    const approvals = await approvalsNow(tasks)
+    if (approvals.length > 0 && !isStale) {
+      looked.abort()
+      return approvals
+    }
+    await changed
+    looked.abort()
+    await pause(LOOK_PAUSE_MS, ends).catch(() => {})
+  }
+  return []
 }

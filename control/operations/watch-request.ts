@@ -3,7 +3,11 @@ import type { ServiceEvent } from '../../shared/contract/events.ts'
 import type { Positions } from '../log/positions.ts'
 import type { Graph, Task } from '../task/graph.ts'
 import type { Ground } from './ground.ts'
+import type { TaskAddress } from './named-tasks.ts'
 import type { WaitingEvents } from './waiting-events.ts'
+
+/** The address of a graph or a task. */
+export type WatchAddress = { readonly graphId: string; readonly id?: undefined } | TaskAddress
 
 /** The subject of a stream; without any member, the whole service. At most one member is set. */
 export interface WatchSubject {

@@ -15,11 +15,10 @@ import { ExecutionError, type ExecutorContext } from '../executor.ts'
 import { FilesChanged, type PlacedFiles, SourceFailed } from './bundle-relay.ts'
 import type { MoveProgress } from './file-moves.ts'
 import type { RuntimeGround } from './ground.ts'
-import { failureOf, lacksRoute, refusedDetails, SOURCE } from './outcome.ts'
+import { failureOf, lacksRoute, refusedDetails, SOURCE, stoppedError } from './outcome.ts'
 import { awayText, type PoolMember } from './pool-member.ts'
 import { RetryBudget } from './retry-budget.ts'
 import { isAway } from './service.ts'
-import { stoppedError } from './stopped-error.ts'
 
 /** An input, and the name of the runtime service that has its files. */
 export interface AttemptInput extends TaskFiles {

@@ -10,8 +10,8 @@ import type { BundleSummary } from '../../../shared/contract/file-bundles.ts'
 import type { Log } from '../../../shared/logs/log.ts'
 import { unlessAborted } from '../../../shared/process/unless-aborted.ts'
 import { asSource, BundleRelay, FilesChanged, MOVE_STALL_MS, type PlacedFiles } from './bundle-relay.ts'
+import { stoppedError } from './outcome.ts'
 import type { PoolMember } from './pool-member.ts'
-import { stoppedError } from './stopped-error.ts'
 
 /** Moves at the same time. Others wait. Each takes a few megabytes of memory. */
 export const MAX_MOVES = 4

@@ -18,6 +18,9 @@ export const MAX_RESULT_STREAM_BYTES = 256 * 1024
 /** The `source` of failures that the runtime service reported. */
 export const SOURCE = 'runtime'
 
+/** The error of an attempt that is stopped. The reason is known where the signal was fired. */
+export const stoppedError = () => new ExecutionError('cancelled', 'the attempt is not waited for any more')
+
 /** The status from the runtime service, with shortened output. */
 export interface RuntimeResult extends TaskStatusResponse {
   /** Whether a stream was shortened. */

@@ -9,11 +9,10 @@ import { formatDuration } from '../../../shared/settings/duration.ts'
 import { fittingRuntimes, isBetter, type Need, namesText, type PlacementRule } from '../../rules/placement.ts'
 import { ExecutionError, type ExecutorContext } from '../executor.ts'
 import type { RuntimeGround } from './ground.ts'
-import { failureOf } from './outcome.ts'
+import { failureOf, stoppedError } from './outcome.ts'
 import { awayText, type PoolMember } from './pool-member.ts'
 import { RetryBudget } from './retry-budget.ts'
 import { isAway } from './service.ts'
-import { stoppedError } from './stopped-error.ts'
 
 /** Milliseconds for a picture of the resources of one runtime service if another one has answered. */
 const PICTURE_MS = 250

@@ -18,12 +18,11 @@ import { formatDuration } from '../../../shared/settings/duration.ts'
 import { ExecutionError, type ExecutorContext, type StopReason } from '../executor.ts'
 import type { AttemptFiles } from './attempt-files.ts'
 import type { RuntimeGround } from './ground.ts'
-import { failureOf, isOfBarred, isRefusal, refusedDetails } from './outcome.ts'
+import { failureOf, isOfBarred, isRefusal, refusedDetails, stoppedError } from './outcome.ts'
 import type { Placing } from './placing.ts'
 import type { Away, PoolMember } from './pool-member.ts'
 import { RetryBudget } from './retry-budget.ts'
 import { isAway, SUBMISSION_LEASE_MS } from './service.ts'
-import { stoppedError } from './stopped-error.ts'
 
 /** Milliseconds that a stopped attempt waits for an unreachable service. */
 export const STOP_AWAY_MS = 10_000

@@ -14,8 +14,7 @@ import { isObject } from '../../../shared/text/json.ts'
 import type { Keeper } from '../../log/keeper.ts'
 import { networkIn, statusFault } from './answer-checks.ts'
 import { MESSAGE_ORDER } from './message-order.ts'
-import { isBarred, isLate, isOfService, lacksRoute } from './outcome.ts'
-import { stoppedError } from './stopped-error.ts'
+import { isBarred, isLate, isOfService, lacksRoute, stoppedError } from './outcome.ts'
 
 /** Timeout in milliseconds of a call that is not a long poll. */
 const CALL_TIMEOUT_MS = 15_000

@@ -1,15 +1,33 @@
-/** Calls a tool of an MCP server: a graph of one task, whose id is the handle of the call. */
+/**
+ * The tools of the MCP servers that tasks can call: lists them, and calls one as a graph of one task, whose id is the handle
+ * of the call.
+ */
 
-import type { HandleRecord, McpCallRequest } from '../../shared/contract/mcp.ts'
+import { ServiceError } from '../../shared/contract/errors.ts'
+import type { HandleRecord, McpCallRequest, McpTools } from '../../shared/contract/mcp.ts'
 import type { RequestTrace } from '../../shared/logs/trace.ts'
 import { runCooperatively } from '../../shared/process/steps.ts'
 import { BUILTIN_SERVER } from '../mcp-client/config.ts'
+import { McpFault } from '../mcp-client/fault.ts'
+import { toolList } from '../mcp-client/tools.ts'
 import { literalInput } from '../rules/literal-input.ts'
 import type { Task } from '../task/graph.ts'
 import { handleRecord } from '../task/handle.ts'
 import { knownCall } from './named-tasks.ts'
 import type { OperationParts } from './parts.ts'
 import { submit } from './submit.ts'
+
+/**
+ * Asks all servers. Throws 503 if this service stops meanwhile. Returns no tools if `signal` fires: the caller is gone.
+ */
+export async function listTools({ mcpServers }: OperationParts, signal: AbortSignal): Promise<McpTools> {
+  try {
+    return toolList(await mcpServers.discover(undefined, signal))
+  } catch (error) {
+    if (signal.aborted) return { tools: [] }
+    throw error instanceof McpFault ? new ServiceError(503, error.message) : error
+  }
+}
 
 export type ToolCall = McpCallRequest & { readonly tool_name: string }
 
