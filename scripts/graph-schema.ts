@@ -144,7 +144,8 @@ const PLACEHOLDER: Schema = {
     },
     {
       type: 'object',
-      description: 'In inputs of a runtime task: a file or a directory of a runtime task that this task depends on.',
+      description:
+        'In inputs of a runtime task: a file or a directory of a runtime task that this task depends on; of one with for_each, those of its children at 0/<file>, 1/<file> and so on.',
       required: ['$from', 'file'],
       properties: {
         $from: { type: 'string', minLength: 1, description: 'The id of that task.' },

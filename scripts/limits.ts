@@ -53,6 +53,7 @@ import { MAX_STOCKED } from '../runtime/files/spare-dirs.ts'
 import { LOOK_TIMEOUT_MS, MAX_LOOKS } from '../runtime/host/path-looks.ts'
 import { MAX_SANDBOX_PATHS } from '../runtime/host/sandbox-paths.ts'
 import { MAX_QUOTAS } from '../runtime/ledger/quotas.ts'
+import { MAX_LISTED_INPUTS_CHARACTERS } from '../runtime/store/status-response.ts'
 import { BAR_MS, MAX_BARRED_IDS } from '../runtime/tasks/late-submissions.ts'
 import { MAX_OVERTAKEN } from '../runtime/tasks/waiting-queue.ts'
 import {
@@ -88,6 +89,7 @@ import { READ_TIMEOUT_SECONDS, WRITE_TIMEOUT_SECONDS } from '../shared/http/time
 import { MAX_TRACE_STATE_CHARACTERS } from '../shared/logs/trace.ts'
 import { MAX_RESERVED_PROCESSES } from '../shared/process/process-reserve.ts'
 import { MAX_STRING_BYTES, MAX_STRINGS_BYTES } from '../shared/request/execution.ts'
+import { MAX_INPUTS } from '../shared/request/inputs.ts'
 import { MAX_MAP_ENTRIES, MAX_MAP_VALUE_CHARACTERS } from '../shared/request/text.ts'
 import { MAX_TASK_ID_CHARACTERS } from '../shared/request/validate.ts'
 import { flagName, type Settings } from '../shared/settings/flags.ts'
@@ -282,6 +284,8 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Processes of the user that are kept for the service (`ulimit -u`)', ...constant('MAX_RESERVED_PROCESSES', count(MAX_RESERVED_PROCESSES)), 'A fork fails.', 'shared/process/process-reserve.test.ts', 'MAX_RESERVED_PROCESSES'],
     ['Time for which a launch is retried', ...runtime('launchRetryMs'), 'The task fails.', 'contract/runtime-machine-full.test.ts', 'is not tried again for longer than --launch-retry-ms'],
     ['Directories that are made ahead for tasks', ...constant('MAX_STOCKED', count(MAX_STOCKED)), 'More are made when a task needs one.', 'runtime/files/spare-dirs.test.ts', 'a few are made ahead, and no more'],
+    ['Inputs of a task', ...constant('MAX_INPUTS', count(MAX_INPUTS)), '400', 'contract/runtime-inputs.long.test.ts', 'MAX_INPUTS'],
+    ['Characters of the inputs of a task in a list, as JSON', ...constant('MAX_LISTED_INPUTS_CHARACTERS', count(MAX_LISTED_INPUTS_CHARACTERS)), 'The list leaves them out.', 'contract/runtime-inputs.long.test.ts', 'only the status of the task lists them'],
     ['Files that a task with outputs keeps', ...runtime('maxKeptFiles'), 'The task fails.', 'contract/runtime-outputs.test.ts', '--max-kept-files'],
     ['Bytes that a task with outputs keeps', ...runtime('maxKeptBytes'), 'The task fails.', 'contract/runtime-outputs.test.ts', '--max-kept-bytes'],
     ['Files and directories of all inputs', ...runtime('maxInputFiles'), 'The task fails.', 'contract/runtime-inputs.long.test.ts', '--max-input-files'],

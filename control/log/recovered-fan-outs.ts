@@ -5,7 +5,8 @@
  * is cancelled: the end of the service came between the two. A child without an entry was deleted.
  */
 import { runSync } from '../../shared/process/steps.ts'
-import { childId, listSource } from '../rules/fan-out-rule.ts'
+import { childId } from '../rules/child-ids.ts'
+import { listSource } from '../rules/fan-out-rule.ts'
 import { FanOut, type Graph, newChildren, type Task } from '../task/graph.ts'
 import { restoreTask } from './restored-task.ts'
 import type { StoredTask } from './stored-task.ts'

@@ -13,7 +13,7 @@ import { isObject, type JsonObject, jsonTypeOf, withoutNulls } from '../../share
 import { nearestName, type Synonyms } from '../../shared/text/nearest-name.ts'
 import { decodeJson, invalidJson } from '../json/body.ts'
 import { checkOf } from '../json/schema-check.ts'
-import { childId } from '../rules/fan-out-rule.ts'
+import { childId } from '../rules/child-ids.ts'
 import { answerIn, isApproval, isSameAnswer } from '../task/approval.ts'
 import type { Task } from '../task/graph.ts'
 import { onDependencies } from '../task/waiting.ts'

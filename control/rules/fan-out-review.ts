@@ -6,7 +6,8 @@
 
 import { inRanges, isYieldDue, type Steps } from '../../shared/process/steps.ts'
 import { jsonTypeOf } from '../../shared/text/json.ts'
-import { hasFanOut, listSource, parentIdOf } from './fan-out-rule.ts'
+import { parentIdOf } from './child-ids.ts'
+import { hasFanOut, listSource } from './fan-out-rule.ts'
 import type { Parameters } from './parameters.ts'
 import { UnknownParameters } from './parameters.ts'
 import type { Report } from './report.ts'

@@ -48,14 +48,6 @@ export function listSource(forEach: unknown): ListSource | string {
 /** Whether the list is the value of another task. */
 export const isReferenceToList = (forEach: unknown): boolean => isObject(forEach) && Object.hasOwn(forEach, '$from')
 
-/** The id of a child. */
-export const childId = (parentId: string, index: number): string => `${parentId}[${index}]`
-
-const CHILD_ID = /^([\s\S]+)\[(?:0|[1-9]\d*)\]$/
-
-/** The id of the task that a task with this id would be a child of; undefined for an id that no child can have. */
-export const parentIdOf = (id: string): string | undefined => (id.endsWith(']') ? CHILD_ID.exec(id)?.[1] : undefined)
-
 /** Whether a submitted task has a field of fan-out. */
 export const hasFanOut = ({
   for_each,

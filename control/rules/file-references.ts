@@ -3,22 +3,21 @@
  * workspace of another one. Pure.
  *
  * The value is what the runtime service takes: `{"task_id", "file"}` with the id of the other task there, which stands in its
- * result.
+ * result (`file-values.ts`).
  */
 
 import { RequestFault } from '../../shared/request/fault.ts'
 import { checkFile } from '../../shared/request/inputs.ts'
 import type { JsonObject } from '../../shared/text/json.ts'
 import type { Reference } from './references.ts'
-import type { ValidTask } from './validate.ts'
 
 export const FILE_REFERENCE_FIELDS = ['$from', 'file'] as const
 
 /** The parameter of a runtime task in which these references stand. */
 const INPUTS = 'inputs'
 
-/** The place of the id of a task in the runtime service, in its record. */
-const REMOTE_ID = '/result/task_id'
+/** The part of the record of a task that says where its files are. */
+const RESULT = '/result'
 
 /** Parses a file reference. Returns the fault if it is invalid. */
 export function fileReferenceIn({ $from: id, file }: Readonly<JsonObject>): Reference | string {
@@ -26,7 +25,7 @@ export function fileReferenceIn({ $from: id, file }: Readonly<JsonObject>): Refe
   if (typeof file !== 'string') return 'file: expected the path of a file in the workspace of that task'
   try {
     checkFile('file', file)
-    return { id, path: REMOTE_ID, file }
+    return { id, path: RESULT, file }
   } catch (error) {
     if (error instanceof RequestFault) return error.message
     throw error
@@ -44,10 +43,4 @@ export const MISPLACED_FILE =
 export function withoutInputs(input: unknown): unknown {
   const { [INPUTS]: _, ...rest } = input as JsonObject
   return rest
-}
-
-/** Why `source` has no files for another task, after `takes files of <id>, which `. Undefined if it may have some. */
-export function sourceFault(source: Pick<ValidTask, 'for_each'>, category: string): string | undefined {
-  if (category !== 'runtime') return 'is no runtime task'
-  return source.for_each == null ? undefined : 'has for_each: files of its children cannot be named'
 }

@@ -9,7 +9,6 @@ import { inRanges, isYieldDue, type Steps } from '../../shared/process/steps.ts'
 import { checkReferences, type TaskReference } from './ancestors.ts'
 import { childHint, type FanOutTasks } from './fan-out-review.ts'
 import { listSource } from './fan-out-rule.ts'
-import { sourceFault } from './file-references.ts'
 import { normalizeTool } from './normalize.ts'
 import { missingParameters, type Parameters, parameterBytes, UnknownParameters } from './parameters.ts'
 import { fill, findPlaceholders, isFileReference, type Path, type Place, pathText } from './placeholders.ts'
@@ -79,7 +78,7 @@ export function* reviewPlaceholders(
       }
       if (places.length > 0 && field === executedField(task)) {
         const onTooLarge = (path: Path, text: string) => report(`task ${id}: ${pathText(field, path)}: ${text}`, id)
-        inputs.set(task, yield* knownInput(task[field], places, params, onTooLarge))
+        inputs.set(task, yield* knownInput(task[field], places, { params, fanOuts, onTooLarge }))
       }
     }
     if (task.when != null) {
@@ -123,8 +122,8 @@ function* checkFiles(tasks: readonly ValidTask[], files: readonly FilePlace[], r
         report(`task ${task.id}: ${pathText(field, path)}: only runtime tasks have inputs`, task.id)
       }
       const source = placeholder.kind === 'reference' ? byId.get(placeholder.reference.id) : undefined
-      const fault = source && sourceFault(source, categoryOf(source))
-      if (fault !== undefined) report(`task ${task.id} takes files of ${source!.id}, which ${fault}`, task.id)
+      if (source !== undefined && categoryOf(source) !== 'runtime')
+        report(`task ${task.id} takes files of ${source.id}, which is no runtime task`, task.id)
     }
   })
 }
@@ -139,8 +138,15 @@ const NOT_RUN_YET = 'not-run-yet'
 function* knownInput(
   input: unknown,
   places: readonly Place[],
-  params: Parameters,
-  onTooLarge: (path: Path, text: string) => void,
+  {
+    params,
+    fanOuts,
+    onTooLarge,
+  }: {
+    readonly params: Parameters
+    readonly fanOuts: FanOutTasks
+    readonly onTooLarge: (path: Path, text: string) => void
+  },
 ): Steps<KnownInput> {
   const values: unknown[] = places.map(() => null)
   const size = new ResolvedSize()
@@ -159,7 +165,9 @@ function* knownInput(
       }
       values[i] = params[placeholder.name]
     } else if (placeholder.kind === 'reference' && placeholder.reference.file !== undefined) {
-      values[i] = { task_id: NOT_RUN_YET, file: placeholder.reference.file }
+      const { id, file } = placeholder.reference
+      const value = { task_id: NOT_RUN_YET, file }
+      values[i] = fanOuts.has(id) ? [value] : value
       hasFiles = true
     } else {
       isWhole = false

@@ -13,6 +13,7 @@ import { isGiven, isObject, type JsonObject, jsonTypeOf } from '../../shared/tex
 import { jsonInText } from '../json/json-in-text.ts'
 import { pointerFault, pointerValue, splitAtStar } from '../json/json-pointer.ts'
 import { jsonBytes, jsonText } from '../json/pieces.ts'
+import { filesValue } from './file-values.ts'
 
 /** The forms of `as`. */
 const FORMS = ['text', 'json', 'lines'] as const
@@ -69,6 +70,8 @@ export const placeOf = ({ id, path }: Reference): string => `${path === '' ? 'th
 
 /** The value of `reference`. `record` is the record of the referenced task. */
 export function* referencedValue(record: object, reference: Reference, maxBytes: number): Steps<Referenced> {
+  const { id, file } = reference
+  if (file !== undefined) return yield* filesValue((record as { readonly result?: unknown }).result, id, file)
   const crossed = splitAtStar(reference.path)
   const array = crossed === undefined ? undefined : pointerValue(record, crossed.before)
   const found =
@@ -110,15 +113,13 @@ function* gathered(
 }
 
 function* valueAt(record: object, reference: Reference, maxBytes: number): Steps<Referenced | typeof TOO_LARGE> {
-  const { id, path, as, file } = reference
+  const { id, path, as } = reference
   const pointed = pointerValue(record, path)
   if (!pointed.found || pointed.value === undefined) {
-    if (file !== undefined) return { fault: `task ${id} has no files: it did not run in the runtime service` }
     if (reference.default === undefined) return { fault: `task ${id} has no ${path}, and there is no default` }
     return { value: reference.default.value, bytes: 0 }
   }
   const { value } = pointed
-  if (file !== undefined) return { value: { task_id: value, file, ...runtimeOf(record) }, bytes: 0 }
   if (typeof value === 'string' && value.length > maxBytes) return TOO_LARGE
   const form = yield* inForm(value, as, maxBytes)
   if (form === TOO_LARGE) return TOO_LARGE
@@ -166,11 +167,4 @@ function linesOf(text: string): string[] {
 const typeText = (value: unknown): string => {
   const type = jsonTypeOf(value)
   return type === 'null' ? type : `${type === 'array' || type === 'object' ? 'an' : 'a'} ${type}`
-}
-
-/** The runtime service that has the files of a task, if that has a name: its result says so, also after a rerun. */
-function runtimeOf(record: object): { readonly runtime?: string } {
-  const { result } = record as { readonly result?: unknown }
-  const runtime = isObject(result) ? result.placed_on : undefined
-  return typeof runtime === 'string' ? { runtime } : {}
 }

@@ -112,7 +112,7 @@ export class InputResolver {
     for (const source of sources) {
       throwIfEnded(filling)
       const { record, positions } = source
-      for (const i of positions) await record.read(referenceAt(filling, i).path)
+      for (const i of positions) await record.read(referenceAt(filling, i))
       await runCooperatively(this.#referencedValues(filling, source))
       record.forget()
     }
@@ -172,7 +172,7 @@ export class InputResolver {
   /** The value of `reference` in the field `field` of `task`. Throws `invalid_input`. */
   async valueOf(task: Task, reference: Reference, field: string): Promise<unknown> {
     const record = this.#recordOf(task, reference.id)
-    await record.read(reference.path)
+    await record.read(reference)
     const fault = (text: string) => invalidInput(`${field}: ${text}`)
     return (await runCooperatively(this.#referenced(record, reference, fault))).value
   }
@@ -186,7 +186,7 @@ export class InputResolver {
   }
 
   *#referenced(record: ReferencedRecord, reference: Reference, fault: (text: string) => Error) {
-    const value = record.at(reference.path, fault)
+    const value = record.at(reference, fault)
     if (record.hides(reference.path)) throw fault(`${placeOf(reference)} holds a hidden value of env`)
     const found = yield* referencedValue(value, reference, this.#maxReferenceBytes)
     if ('fault' in found) throw fault(found.fault)

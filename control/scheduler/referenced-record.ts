@@ -1,10 +1,12 @@
 /** The record of an ended task, as references see it: it never changes, and a large result is read from its file. */
+import { DEFAULT_RUNTIME } from '../../shared/contract/runtime-names.ts'
 import { runCooperatively } from '../../shared/process/steps.ts'
 import { splitAtStar } from '../json/json-pointer.ts'
 import { parseMembers, parseObjectWithArrays } from '../json/large-json.ts'
 import type { KeptResults } from '../log/keeper.ts'
+import type { Reference } from '../rules/references.ts'
 import { LARGE_RESULT_CHARACTERS, ResultFile } from '../rules/result-file.ts'
-import type { Task } from '../task/graph.ts'
+import type { FanOut, Task } from '../task/graph.ts'
 import { hidesAt, taskRecord, wholeInputs } from '../task/record.ts'
 
 export class ReferencedRecord {
@@ -25,10 +27,11 @@ export class ReferencedRecord {
     this.#whole = wholeInputs(task)
   }
 
-  /** Reads the result from its file, if `pointer` needs it. Undefined if no read is needed. */
-  read(pointer: string): Promise<void> | undefined {
-    const { result } = this.#task
-    if (!(result instanceof ResultFile) || !needsResult(pointer)) return undefined
+  /** Reads the result from its file, if the reference needs it. Undefined if no read is needed. */
+  read({ path, file }: Reference): Promise<void> | undefined {
+    const { result, fanOut } = this.#task
+    if (!(result instanceof ResultFile) || !needsResult(path)) return undefined
+    if (file !== undefined && fanOut !== undefined) return undefined
     this.#reading ??= this.#results.read(result).then(async (stored) => {
       this.#stored = 'lost' in stored ? stored : { value: await parsedResult(stored.json) }
     })
@@ -45,9 +48,11 @@ export class ReferencedRecord {
     this.#stored = undefined
   }
 
-  /** The part of the record that `pointer` needs. */
-  at(pointer: string, fault: (text: string) => Error): object {
-    if (this.#stored === undefined || !needsResult(pointer)) return this.#record
+  /** The part of the record that the reference needs. */
+  at({ path, file }: Reference, fault: (text: string) => Error): object {
+    const { fanOut } = this.#task
+    if (file !== undefined && fanOut !== undefined) return { result: placesOfChildren(fanOut) }
+    if (this.#stored === undefined || !needsResult(path)) return this.#record
     if ('lost' in this.#stored) throw fault(`task ${this.#task.id}: ${this.#stored.lost}`)
     return { ...this.#record, result: this.#stored.value }
   }
@@ -60,6 +65,15 @@ export class ReferencedRecord {
 
 const needsResult = (pointer: string): boolean =>
   pointer === '' || pointer === '/result' || pointer.startsWith('/result/')
+
+/** Where the files of each child are, as its result says it: the list of results has none of children that failed. */
+function placesOfChildren(fanOut: FanOut): readonly unknown[] {
+  return Array.from({ length: fanOut.count }, (_, i) => {
+    const { handle } = fanOut.child(i).rare
+    const { runtime = DEFAULT_RUNTIME } = handle ?? {}
+    return handle?.isTaken && { task_id: handle.id, ...(runtime !== DEFAULT_RUNTIME && { placed_on: runtime }) }
+  })
+}
 
 /** Parses the text of a result. Parses the members of an object, and the elements of a list, in steps. */
 export async function parsedResult(json: string): Promise<unknown> {

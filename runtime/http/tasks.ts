@@ -30,7 +30,7 @@ import type { ServiceAddress } from '../plan/authority.ts'
 import { invalidInput } from '../refusal.ts'
 import type { LiveTask } from '../store/live-task.ts'
 import { readOutput } from '../store/output.ts'
-import { eventRecord, statusResponse, summaryResponse } from '../store/status-response.ts'
+import { eventRecord, listedResponse, statusResponse } from '../store/status-response.ts'
 import type { TaskStore } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
 import type { Kills } from '../tasks/kill.ts'
@@ -153,7 +153,7 @@ export const addTaskRoutes = (
         })
         const page = rows.slice(0, limit)
         return {
-          tasks: page.map((row) => ({ ...summaryResponse(row, taskDir(dataDir, row.task_id)), ...waitingFor(row) })),
+          tasks: page.map((row) => ({ ...listedResponse(row, taskDir(dataDir, row.task_id)), ...waitingFor(row) })),
           ...(rows.length > limit && { next_cursor: String(page.at(-1)!.ordinal) }),
           ...(store.fault !== undefined && { storage_fault: messageOf(store.fault) }),
         }

@@ -25,8 +25,15 @@ export const statusResponse = (row: TaskRow, dir: TaskDir, { stdout, stderr }: O
   stderr_truncated: stderr.truncated,
 })
 
-/** The status of `row` for a list. */
-export function summaryResponse(row: TaskRow, dir: TaskDir): TaskSummary {
+/** Characters of the inputs of a task in a list, as JSON. A page of lists of thousands of files would be too large. */
+export const MAX_LISTED_INPUTS_CHARACTERS = 256 * 1024
+
+/** The status of `row` for a list, without inputs that are many. */
+export const listedResponse = (row: TaskRow, dir: TaskDir): TaskSummary =>
+  summaryResponse((row.inputs ?? '').length <= MAX_LISTED_INPUTS_CHARACTERS ? row : { ...row, inputs: null }, dir)
+
+/** The status of `row` without its output. */
+function summaryResponse(row: TaskRow, dir: TaskDir): TaskSummary {
   const usage = parsed<ResourceUsage>(row.usage)
   return {
     task_id: row.task_id,

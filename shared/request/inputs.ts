@@ -6,8 +6,8 @@ import { requestFault } from './fault.ts'
 import { checkedNames, namesIn } from './secrets.ts'
 import { checkUnicode, shortened } from './text.ts'
 
-/** Inputs of one task. */
-export const MAX_INPUTS = 64
+/** Inputs of one task: a file of each child of the largest fan-out. */
+export const MAX_INPUTS = 10_000
 
 /** Stands for a whole workspace. */
 export const WHOLE_WORKSPACE = '.'

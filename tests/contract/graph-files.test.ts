@@ -106,6 +106,75 @@ describe('a runtime task gets', () => {
   })
 })
 
+describe('files of the children of a task', () => {
+  const test_ = (script: string, more: object = {}) =>
+    make('test', script, { for_each: ['x', 'y', 'z'], ...more }, { env: { NAME: { $item: '' } } })
+  const gather = (file: string, script: string, more: object = {}) =>
+    use('report', { parts: from(file, 'test') }, script, { depends_on: ['test'], ...more })
+  const MADE = 'mkdir -p out; echo $NAME > out/report.xml'
+
+  test('come into directories of their own, by the index of the child, and in a rerun', async () => {
+    const all = { parts: from('out/report.xml', 'test'), whole: from('.', 'test') }
+    const script = 'cd parts; grep . */out/report.xml; cat ../whole/2/out/report.xml; test -n "$FIXED"'
+    const graph = await run([test_(MADE), use('report', all, script, { depends_on: ['test'] })])
+    const found = '0/out/report.xml:x\n1/out/report.xml:y\n2/out/report.xml:z\nz\n'
+    const report = await graph.task('report')
+    expect(stdoutOf(report)).toBe(found)
+    const { handle_id: task_id } = await graph.task('test[1]')
+    const { inputs } = report.resolved_input as { inputs: { parts: object[] } }
+    expect([inputs.parts.length, inputs.parts[1]]).toEqual([3, { task_id, file: 'out/report.xml' }])
+    expect((report.result as TaskStatusResponse).inputs!['parts/1/out/report.xml']).toMatchObject({ task_id, bytes: 2 })
+    const response = await control.fetch(`/graphs/${graph.graph_id}/rerun`, { method: 'POST' })
+    const again = await ended(((await response.json()) as { graph_id: string }).graph_id)
+    expect((await again.task('test')).reused_from).toBeDefined()
+    expect(stdoutOf(await again.task('report'))).toBe(found)
+  })
+
+  test('come from children that failed, too, if the task runs all the same, and from none', async () => {
+    const graph = await run([
+      test_(`${MADE}; test $NAME != y`),
+      gather('out', 'cat parts/*/out/*', { run_if: 'always' }),
+      make('none', 'true', { for_each: [] }),
+      use('empty', { parts: from('x', 'none') }, 'ls; echo end', { depends_on: ['none'], run_if: 'always' }),
+    ])
+    expect((await graph.task('test')).error).toBe('1 of 3 failed: test[1]')
+    expect(stdoutOf(await graph.task('report'))).toBe('x\ny\nz\n')
+    expect(stdoutOf(await graph.task('empty'))).toBe('end\n')
+  })
+
+  test('may be hundreds', async () => {
+    const many = test_(MADE, { for_each: Array.from({ length: 200 }, (_, i) => `n${i}`) })
+    const graph = await run([many, gather('out/report.xml', 'cat parts/*/out/report.xml | sort -u | wc -l')])
+    expect(stdoutOf(await graph.task('report'))).toBe('200\n')
+  })
+
+  test('fail the task if a child has not made the file, or has not run: the error names the child', async () => {
+    const missing = await run([test_(`test $NAME = y || { ${MADE}; }`), gather('out/report.xml', 'true')])
+    const report = await missing.task('report')
+    const { handle_id } = await missing.task('test[1]')
+    expect([report.runtime?.error?.code, report.error]).toEqual([
+      'invalid_input',
+      `inputs."parts/1/out/report.xml": "out/report.xml" of task ${handle_id} is not there (a task with outputs keeps only what they match)`,
+    ])
+    const first = test_('exit 1', { max_parallel: 1, fail_fast: true })
+    const notRun = await run([first, gather('out', 'true', { run_if: 'always', retry: 2 })])
+    const { error, attempt, runtime } = await notRun.task('report')
+    expect([error, attempt, runtime?.error?.code]).toEqual([
+      'params.inputs.parts: task test[1] has no files: it did not run in the runtime service',
+      ...[1, 'invalid_input'],
+    ])
+  })
+
+  test('are known to a check', async () => {
+    const tasks = [test_(MADE), use('a', { parts: from('x', 'test'), 'parts/0/x': from('y', 'test') }, 'true')]
+    const body = JSON.stringify({ tasks: [tasks[0], { ...tasks[1], depends_on: ['test'] }] })
+    const response = await control.fetch('/tasks?dry_run=true', { method: 'POST', body })
+    expect(((await response.json()) as GraphDryRun).errors).toEqual([
+      { task_id: 'a', message: 'task a: inputs."parts/0/x/0/y" lies within inputs."parts/0/x"', fails: true },
+    ])
+  })
+})
+
 describe('given contents', () => {
   const input = { message: { n: [1, '"'], text: 'a\n' } }
   const list = { id: 'list', type: 'mcp', tool_name: 'builtin/echo', input }
@@ -223,7 +292,6 @@ describe('a task fails', () => {
 
 describe('a graph is refused', () => {
   const shell = { id: 'build', type: 'shell', params: { command: 'true' } }
-  const many = make('build', 'true', { for_each: [1, 2] })
   const elsewhere =
     '"file" beside "$from" stands only in inputs of a runtime task, as in {"inputs": {"lib": {"$from": "build", "file": "dist"}}}'
   test.each<[string, readonly object[], string]>([
@@ -237,11 +305,6 @@ describe('a graph is refused', () => {
       'a task of another type',
       [shell, use('b', { a: from('x') })],
       'task b takes files of build, which is no runtime task',
-    ],
-    [
-      'a task with for_each',
-      [many, use('b', { a: from('x') })],
-      'task b takes files of build, which has for_each: files of its children cannot be named',
     ],
     [
       'inputs of a task of another type',

@@ -6,8 +6,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { chmodSync, existsSync, lstatSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { TaskStatusResponse } from '../../shared/contract/runtime.ts'
+import type { TaskStatusResponse, TaskSummary } from '../../shared/contract/runtime.ts'
 import type { SubmitTaskRequest } from '../../shared/contract/runtime-request.ts'
+import { MAX_INPUTS } from '../../shared/request/inputs.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
 import { refused, SLEEP, script, waitFor } from '../support/runtime-tasks.ts'
 import { missingSandbox } from '../support/sandboxes.ts'
@@ -151,6 +152,16 @@ describe('a given content', () => {
   })
 })
 
+test('thousands of inputs are copied, and only the status of the task lists them', async () => {
+  await using own = await startRuntime()
+  const { task_id } = await own.runScript('seq 1 3000 | xargs touch')
+  const inputs = Object.fromEntries(Array.from({ length: 3_000 }, (_, i) => [`all/${i}`, from(String(i + 1), task_id)]))
+  const task = await own.run({ ...script('ls all | wc -l'), inputs })
+  expect([task.status, task.stdout, Object.keys(task.inputs!).length]).toEqual(['success', '3000\n', 3_000])
+  const { tasks } = (await (await own.fetch('/api/v1/tasks')).json()) as { tasks: TaskSummary[] }
+  expect(tasks.find((each) => each.task_id === task.task_id)!.inputs).toBeUndefined()
+})
+
 describe('a task that waits', () => {
   test('gets its inputs when its turn comes, and shows before what it will get', async () => {
     await using service = await startRuntime({ flags: ['--max-running-tasks', '1'] })
@@ -274,12 +285,15 @@ describe('a request is refused', () => {
     [{ a: from('x'), './a': from('y') }, 'inputs."./a" is in the place of inputs.a'],
     [{ 'a/b': from('x'), a: from('y') }, 'inputs."a/b" lies within inputs.a'],
     [{ a: { ...from('x'), sha256: 'A' } }, 'inputs.a.sha256 must have 64 hexadecimal digits, in lower case'],
-    [{ a: 'x' }, 'invalid JSON: inputs.a: expected object with task_id and file, or with staged, got string'],
-    [{ a: { task_id: 'made' } }, 'inputs.a: expected object with task_id and file'],
+    [
+      { a: 'x' },
+      'invalid JSON: inputs.a: expected object with task_id and file, with staged, or with content, got string',
+    ],
+    [{ a: { task_id: 'made' } }, 'inputs.a: expected object with task_id and file, or with content'],
     [{ a: { ...from('x'), fil: 'y' } }, 'unknown field inputs.a.fil (did you mean inputs.a.file?)'],
     [
-      Object.fromEntries(Array.from({ length: 65 }, (_, i) => [`f${i}`, from('a')])),
-      'inputs has 65 entries (a task has at most 64)',
+      Object.fromEntries(Array.from({ length: MAX_INPUTS + 1 }, (_, i) => [`f${i}`, from('a')])),
+      'inputs has 10001 entries (a task has at most 10000)',
     ],
   ])('for inputs that cannot be meant: %#', async (inputs, message) => {
     const answer = await runtime.post({ task_id: 'self', ...script('true'), inputs })

@@ -101,6 +101,19 @@ describe('files are brought', () => {
     for (const { bytes } of puts()) expect(bytes).toBeLessThan(1_000)
   })
 
+  test('of the children of a task, wherever these ran', async () => {
+    await using pool = await startPool({ a: {}, b: {} })
+    const params = { script: 'echo $AT > file', env: { AT: { $item: '' } }, placement: { runtime: { $item: '' } } }
+    const report = { script: 'cat parts/*/file', inputs: { parts: { $from: 'made', file: 'file' } } }
+    await pool.control.submit([
+      { id: 'made', type: 'runtime.script', for_each: ['b', 'a', 'b', 'a'], params },
+      { id: 'report', type: 'runtime.script', depends_on: ['made'], params: { ...report, ...onB } },
+    ])
+    const task = await pool.control.ended('report')
+    expect([task.status, task.placed_on, stdoutOf(task)]).toEqual(['success', 'b', 'b\na\nb\na\n'])
+    expect(staged(pool, 'b')).toHaveLength(1)
+  })
+
   test('from a runtime service that drains, and in a rerun', async () => {
     await using pool = await startPool({ a: {}, b: {} })
     const { graph_id } = await pool.control.submit([make('a'), use('first', ['a'], { script: 'cat in-a; exit 1' })])

@@ -16,6 +16,7 @@ import { type SecretNames, sortedNames } from '../../../shared/request/secrets.t
 import { shortened } from '../../../shared/request/text.ts'
 import { withoutUnknownFields } from '../../../shared/request/unknown-names.ts'
 import { isGiven, isObject } from '../../../shared/text/json.ts'
+import { listedInputs } from '../../rules/file-values.ts'
 import { hasPlaceholderName } from '../../rules/placeholders.ts'
 import { type PlacementRule, placementFault, placementRule } from '../../rules/placement.ts'
 import { ATTEMPT_VARIABLE, traceVariables } from '../command.ts'
@@ -187,12 +188,13 @@ export function largestContent({
   return sizes.toSorted((a, b) => b.bytes - a.bytes)[0]
 }
 
-/** The inputs with texts as contents, and without the names of their runtime services, which are for control. */
+/** The inputs without lists, with texts as contents, and without the names of their runtime services, which are for control. */
 function inputsOf(given: unknown): { inputs: unknown; inputPlaces: RuntimeRequest['inputPlaces'] } {
   if (!isObject(given)) return { inputs: given, inputPlaces: [] }
   const places: InputPlace[] = []
-  const inputs: [string, unknown][] = []
-  for (const [path, input] of Object.entries(given)) {
+  const inputs = new Map<string, unknown>()
+  const entries = Object.entries(given).flatMap(([path, input]) => listedInputs(path, input))
+  for (const [path, input] of entries) {
     const { runtime, ...source } = isObject(input) ? input : {}
     const isNamed = typeof runtime === 'string'
     const { task_id, file } = source as Partial<TaskFiles>
@@ -201,7 +203,8 @@ function inputsOf(given: unknown): { inputs: unknown; inputPlaces: RuntimeReques
     }
     const hasContent = isObject(input) && Object.hasOwn(input, 'content')
     const given = isNamed ? source : input
-    inputs.push([path, hasContent ? { ...(given as Fields), content: contentText(input.content) } : given])
+    if (inputs.has(path)) throw invalidInput(`inputs.${shortened(path)} is there twice: a list of inputs has it, too`)
+    inputs.set(path, hasContent ? { ...(given as Fields), content: contentText(input.content) } : given)
   }
   return { inputs: Object.fromEntries(inputs), inputPlaces: places }
 }

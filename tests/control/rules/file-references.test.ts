@@ -6,7 +6,7 @@ import { referencedValue } from '../../../control/rules/references.ts'
 import { runSync } from '../../../shared/process/steps.ts'
 
 const FILE = { $from: 'build', file: 'dist/app.tar' }
-const REFERENCE = { id: 'build', path: '/result/task_id', file: 'dist/app.tar' }
+const REFERENCE = { id: 'build', path: '/result', file: 'dist/app.tar' }
 
 test.each([
   [FILE, { kind: 'reference', reference: REFERENCE }],
@@ -54,11 +54,30 @@ test('the value names the other task as the runtime service does', () => {
   const value = (record: object) => runSync(referencedValue(record, REFERENCE, 1))
   expect(value({ result: { task_id: 'build-g1-2' } })).toEqual({
     value: { task_id: 'build-g1-2', file: 'dist/app.tar' },
-    bytes: 0,
+    bytes: 48,
   })
+  expect(value({ result: { task_id: 'x', placed_on: 'b' } })).toMatchObject({ value: { runtime: 'b' } })
   expect(value({ status: 'skipped' })).toEqual({
     fault: 'task build has no files: it did not run in the runtime service',
   })
+})
+
+test('the value for a task with children is a list, and a child without files is named', () => {
+  const value = (result: unknown) => runSync(referencedValue({ result }, REFERENCE, 1))
+  const { file } = REFERENCE
+  expect(value([{ task_id: 'x' }, { task_id: 'y', placed_on: 'b' }])).toEqual({
+    value: [
+      { task_id: 'x', file },
+      { task_id: 'y', file, runtime: 'b' },
+    ],
+    bytes: 78,
+  })
+  expect(value([])).toEqual({ value: [], bytes: 0 })
+  for (const none of [null, undefined, {}]) {
+    expect(value([{ task_id: 'x' }, none])).toEqual({
+      fault: 'task build[1] has no files: it did not run in the runtime service',
+    })
+  }
 })
 
 test('parameters without inputs are otherwise the same', () => {

@@ -20,6 +20,18 @@ describe('a request', () => {
     [{ input: { ...ls, stdin: 'a\n' } }, { execution: { kind: 'command', ...ls, stdin: 'a\n' } }],
     [{ input: { ...ls, stdin: [1, '"'] } }, { execution: { kind: 'command', ...ls, stdin: '[1,"\\""]' } }],
     [{ input: { execution: { ...ls, stdin: 0 } } }, { execution: { kind: 'command', ...ls, stdin: '0' } }],
+    [
+      {
+        input: {
+          ...ls,
+          inputs: { p: [{ task_id: 't', file: 'a/b', runtime: 'r' }, { task_id: 'u', file: '.' }, 'odd'], q: [] },
+        },
+      },
+      {
+        execution: { kind: 'command', ...ls },
+        inputs: { 'p/0/a/b': { task_id: 't', file: 'a/b' }, 'p/1': { task_id: 'u', file: '.' }, 'p/2': 'odd' },
+      },
+    ],
     [{ input: { ...ls, stdin: null } }, { execution: { kind: 'command', ...ls } }],
     [
       {
@@ -102,6 +114,16 @@ describe('a request', () => {
     expect(request.owner).toBe(owner)
     expect(ownerOf(executableTask(given), defaults)).toBe(owner)
   })
+})
+
+test('inputs of a list are where their files are, and take the place of no other', () => {
+  const input = { task_id: 't', file: 'a' }
+  expect(requestOf({ input: { ...ls, inputs: { p: [{ ...input, runtime: 'r' }] } } }).inputPlaces).toEqual([
+    { ...input, path: 'p/0/a', runtime: 'r' },
+  ])
+  expect(() => bodyOf({ input: { ...ls, inputs: { p: [input], 'p/0/a': input } } })).toThrow(
+    'inputs."p/0/a" is there twice: a list of inputs has it, too',
+  )
 })
 
 test('the environment names the attempt, unless the caller has given that variable a value', () => {
