@@ -18,12 +18,12 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server'
 import { ServiceError, stackOf } from '../../shared/contract/errors.ts'
-import { publicSchema } from '../../shared/http/openapi/public-schema.ts'
 import type { Log } from '../../shared/logs/log.ts'
 import type { RequestTrace } from '../../shared/logs/trace.ts'
 import { VERSION } from '../../shared/process/version.ts'
 import { NotFound } from '../operations/named-tasks.ts'
 import type { OperationParts } from '../operations/parts.ts'
+import { listedTool } from './listing.ts'
 import { type Asker, NeedsAnswers } from './question.ts'
 import { checkToolInput, type Tool } from './tool.ts'
 import { TOOLS } from './tools.ts'
@@ -66,21 +66,8 @@ export function createHandler(parts: OperationParts): McpHandler {
   }
 }
 
-/** The tools in the form of `tools/list`. Made once. */
-const listed = TOOLS.map(({ name, title, description, input, answer, isReadOnly = false, isDestructive = false }) => ({
-  name,
-  title,
-  description,
-  inputSchema: publicSchema(input) as { type: 'object' },
-  outputSchema: publicSchema(answer) as { type: 'object' },
-  annotations: {
-    title,
-    readOnlyHint: isReadOnly,
-    destructiveHint: isDestructive,
-    idempotentHint: isReadOnly,
-    openWorldHint: !isReadOnly,
-  },
-}))
+/** Made once. */
+const listed = TOOLS.map(listedTool)
 
 const byName = new Map(TOOLS.map((tool) => [tool.name, tool]))
 

@@ -2,7 +2,7 @@
  * Inputs of the tools of `POST /mcp`. These schemas validate. Models read them, so the descriptions name the purpose of
  * a field.
  */
-import { Type } from '@sinclair/typebox'
+import { type TSchema, Type } from '@sinclair/typebox'
 import { ACTION_KINDS } from './adapter-v1.ts'
 import { oneOf } from './answer-schema.ts'
 import { GRAPH_STATES } from './graph-state.ts'
@@ -19,7 +19,7 @@ const waitMs = (defaultMs: number) =>
       maximum: MAX_TOOL_WAIT_MS,
       default: defaultMs,
       expected: `integer from 0 to ${MAX_TOOL_WAIT_MS}`,
-      description: `Milliseconds to wait for the end of the tasks before answering, at most ${MAX_TOOL_WAIT_MS}. Default ${defaultMs}. Unfinished tasks keep running: call wait.`,
+      description: `Milliseconds to wait for the end of the tasks, at most ${MAX_TOOL_WAIT_MS}. Default ${defaultMs}.`,
     }),
   )
 
@@ -40,12 +40,64 @@ const taskIds = Type.Optional(
 
 const graphId = (description: string) => Type.Optional(filledText(description))
 
-const { retry, timeout, queue_timeout, secrets } = TaskInput.properties
+type TaskFields = typeof TaskInput.properties
+
+/** What the list of tools says of the fields of a task. It has no room for what is inside of them. */
+const TASK_WORDS: Readonly<Partial<Record<keyof TaskFields, string>>> = {
+  tool_name: 'Tool of the category.',
+  params:
+    'Parameters of the tool. In them {"$from": task id, "path", "default", "as"} is a value of the record of a task before this one (path: JSON Pointer, default /result, /result/*/stdout gathers an array; as: text, json, lines), {"$param": name} a parameter of the graph, {"$literal": value} the value itself.',
+  input: 'The same as params.',
+  depends_on: 'Ids of tasks that must succeed first; see run_if.',
+  run_if:
+    'success (default): once all dependencies have succeeded; failed: once all have ended, if one failed; always: once all have ended. Else the task is skipped.',
+  when: 'Condition on a value: {"$from": "choose", "path": "/result/stdout", "equals": "yes"}; or not, in (a list), matches (*, ?). If it is not met, the task is skipped.',
+  continue_on_error: 'true: a failure counts as a success for dependents and for the graph.',
+  for_each:
+    'A list, or {"$from": "list", "as": "lines"}: runs once for each element. In params, {"$item": JSON Pointer} is the element ("") or a value in it, {"$index": true} its index, both with "as": "text" as a text. The result is the list of the results.',
+  max_parallel: 'With for_each: how many run at a time.',
+  fail_fast: 'With for_each: true cancels what has not started once one has failed.',
+  retry: 'Further attempts. Default 0.',
+  retry_on: 'Only failures with these codes are retried: ["timeout", "exit_nonzero"]. Default: all.',
+  backoff: 'Waits between attempts: {"initial_ms": 100, "factor": 2, "max_ms": 10000, "jitter": 0}.',
+  cache: 'Take over an earlier success of the same tool and key: {"key": digest of all inputs, "ttl_ms"}.',
+  timeout: 'Milliseconds for each attempt. Default: none.',
+  queue_timeout: 'Milliseconds that an attempt may wait to start. Default: any time.',
+  priority: '-100 to 100. Those that wait start by it. Default: that of the graph, else 0.',
+  not_before: 'Earliest start: a time, or milliseconds after the dependencies are done.',
+  secrets:
+    'Variables of a shell, cli-skills or runtime task whose values the service has: {"TOKEN": "name of a secret"}, for a runtime task also {"name", "file"}.',
+}
+
+const GRAPH_WORDS: Readonly<Partial<Record<keyof typeof GraphFields.properties, string>>> = {
+  name: 'What people call the graph.',
+  scope:
+    '"graph": the ids of the tasks belong to this graph, so others may use the same, and answers name a task graph_id/task_id.',
+  params: 'Values that tasks use as {"$param": name}.',
+  priority: 'That of tasks without one. Default 0.',
+  not_before: 'Earliest start: a time, or milliseconds after the submission.',
+  callback: 'POST when the graph has ended: {"url", "events"}.',
+}
+
+/** The same fields. The list of tools describes them with `words`. */
+const inBrief = <F extends Readonly<Record<string, TSchema>>>(
+  fields: F,
+  words: { readonly [K in keyof F]?: string },
+): F =>
+  Object.fromEntries(
+    Object.entries(fields).map(([name, field]) => {
+      const brief = words[name]
+      return [name, brief === undefined ? field : { ...field, brief }]
+    }),
+  ) as F
+
+const taskFields = inBrief(TaskInput.properties, TASK_WORDS)
+const { retry, timeout, queue_timeout, secrets } = taskFields
 
 export const SubmitGraphInput = Type.Object({
   tasks: Type.Array(
     Type.Object({
-      ...TaskInput.properties,
+      ...taskFields,
       id: Type.Optional(Type.String({ description: 'Unique within the graph. Required.', examples: ['fetch'] })),
       type: Type.Optional(
         Type.String({
@@ -58,24 +110,22 @@ export const SubmitGraphInput = Type.Object({
     }),
     {
       expected: 'array of tasks',
-      description:
-        'A task runs as soon as all tasks in its depends_on have succeeded; run_if and continue_on_error change that.',
+      description: 'In any order.',
     },
   ),
-  ...GraphFields.properties,
+  ...inBrief(GraphFields.properties, GRAPH_WORDS),
   wait_ms: waitMs(0),
   dry_run: Type.Optional(
     Type.Boolean({
       expected: 'boolean',
-      description:
-        'Only check the graph: returns all of its errors, and what would run when. Nothing is stored or run.',
+      description: 'Only check the graph: returns all of its errors, and what would run when.',
     }),
   ),
   idempotency_key: Type.Optional(
     Type.String({
       maxLength: 255,
       expected: 'string of at most 255 characters',
-      description: 'The same key with the same tasks returns the first answer again, so a lost call can be repeated.',
+      description: 'The same key and tasks return the first answer again, so a lost call can be repeated.',
     }),
   ),
 })
@@ -153,7 +203,7 @@ export const WaitInput = Type.Object({
       maximum: MAX_TOOL_WAIT_MS,
       default: 30_000,
       expected: `integer from 0 to ${MAX_TOOL_WAIT_MS}`,
-      description: `Milliseconds to wait, at most ${MAX_TOOL_WAIT_MS}. Default 30000. The tasks keep running after that: call wait again.`,
+      description: `Milliseconds to wait, at most ${MAX_TOOL_WAIT_MS}. Default 30000.`,
     }),
   ),
 })

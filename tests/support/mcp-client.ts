@@ -1,10 +1,16 @@
 /** Connects the client of the official SDK to one of our services. */
+import { expect } from 'bun:test'
 import {
   Client,
   type ElicitRequest,
   type ElicitResult,
   StreamableHTTPClientTransport,
 } from '@modelcontextprotocol/client'
+import { TypeRegistry } from '@sinclair/typebox'
+import { Value } from '@sinclair/typebox/value'
+import { TOOLS } from '../../control/mcp-server/tools.ts'
+
+TypeRegistry.Set('Unsafe', () => true) // a schema that only gives a type
 
 export const ERAS = ['legacy', 'auto'] as const
 
@@ -39,6 +45,9 @@ export async function connectClient(
     async call(name, args = {}, options) {
       const { content, structuredContent, isError = false } = await client.callTool({ name, arguments: args }, options)
       const text = content.map((part) => (part.type === 'text' ? part.text : '')).join('')
+      // The list of tools only outlines the answers.
+      const { answer } = TOOLS.find((tool) => tool.name === name) ?? {}
+      if (answer !== undefined && !isError) expect([...Value.Errors(answer, structuredContent)]).toEqual([])
       return { isError, text, data: structuredContent }
     },
     [Symbol.asyncDispose]: () => client.close(),

@@ -6,14 +6,14 @@ import type { TSchema } from '@sinclair/typebox'
 
 /**
  * Keywords that complete our error texts, and rules that a later check has, with a text of its own: the fields that an object
- * `needs`, and texts that are `notEmpty`.
+ * `needs`, and texts that are `notEmpty`. `brief` is the description in the list of the MCP tools.
  */
-const PRIVATE = new Set(['missing', 'expected', 'value', 'needs', 'notEmpty'])
+const PRIVATE = new Set(['missing', 'expected', 'value', 'needs', 'notEmpty', 'brief'])
 
 /** Keywords whose value is data, not a schema. */
 const DATA = new Set(['default', 'examples', 'enum', 'const', 'required'])
 
-type Json = Readonly<Record<string, unknown>>
+export type Json = Readonly<Record<string, unknown>>
 
 /** Makes the public form of a schema at any depth, or something in its place. `form` makes the plain one. */
 type Replace = (schema: Json, form: (schema: Json) => Json) => Json
