@@ -26,7 +26,9 @@ const page = readFileSync(join(ROOT, 'docs/graphs.md'), 'utf8')
 const readme = readFileSync(join(ROOT, 'examples/README.md'), 'utf8')
 
 test('each file is known here', () => {
-  expect(readdirSync(GRAPHS).toSorted()).toEqual([...Object.keys(ENDS), 'approval.json', 'files.json'].toSorted())
+  expect(readdirSync(GRAPHS).toSorted()).toEqual(
+    [...Object.keys(ENDS), 'approval.json', 'ci-matrix.yaml', 'files.json'].toSorted(),
+  )
 })
 
 test.each(Object.entries(ENDS))('%s is linked, and ends as the page says', async (name, { state, others }) => {
@@ -53,6 +55,23 @@ test('files.json is linked, and hands files from task to task', async () => {
   const count = (await (await control.fetch(`/graphs/${graph_id}/tasks/count`)).json()) as TaskRecord
   const words = (count.result as { stdout: string }).stdout.split('\n').map((line) => line.trim())
   expect(words).toEqual(['3 the', '2 sea', '1 back', ''])
+})
+
+test('ci-matrix.yaml is linked, brings the coverage of 21 jobs together, and asks before it publishes', async () => {
+  expect(page).toContain('(../examples/graphs/ci-matrix.yaml)')
+  expect(readme).toContain('`graphs/ci-matrix.yaml`')
+  await using runtime = await startRuntime()
+  await using control = await startControl({ flags: ['--runtime-url', runtime.url] })
+  const submitted = await runClient(['submit', join(GRAPHS, 'ci-matrix.yaml')], { url: control.url })
+  const { graph_id, task_ids } = submitted.envelope.data as { graph_id: string; task_ids: string[] }
+  const waited = await runClient(['wait', ...task_ids.map((id) => `${graph_id}/${id}`)], { url: control.url })
+  expect([waited.exitCode, waited.envelope.data?.approvals]).toEqual([3, [`${graph_id}/release`]])
+  const answered = await runClient(['approve', `${graph_id}/release`, '--who', 'ada'], { url: control.url })
+  expect(answered.exitCode).toBe(0)
+  const { exitCode } = await runClient(['watch', graph_id], { url: control.url })
+  expect(exitCode).toBe(0)
+  const published = (await (await control.fetch(`/graphs/${graph_id}/tasks/publish`)).json()) as TaskRecord
+  expect(published.result).toMatchObject({ stdout: 'published with\n21 jobs cover 97.5 % of the lines\n' })
 })
 
 const approval = join(GRAPHS, 'approval.json')
