@@ -1,5 +1,5 @@
 /** Tasks that take over an earlier outcome by a key. Source: docs/graphs.md, "Outcomes by key". */
-import { describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { MAX_CACHE_KEY_CHARACTERS, MAX_CACHE_TTL_MS } from '../../shared/contract/cache.ts'
@@ -12,6 +12,13 @@ import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 import { Gate } from './gate.ts'
 
+let control: Control
+beforeAll(async () => {
+  control = await startControl()
+})
+afterAll(() => control.dispose())
+
+/** Tests that share the service have keys of their own. */
 const cached = (id: string, key: string, more: object = {}) => ({
   ...{ id, type: 'noop', params: { message: id } },
   ...{ cache: { key }, ...more },
@@ -32,7 +39,7 @@ const lookups = async (control: Control, outcome: 'hit' | 'miss'): Promise<numbe
 
 describe('a task with the key of an earlier success', () => {
   test('takes over its outcome, and says from where', async () => {
-    await using control = await startControl()
+    const before = [await lookups(control, 'hit'), await lookups(control, 'miss')]
     await using stream = await EventStreamClient.open(`${control.url}/events`)
     const first = await ran(control, cached('first', 'k'))
     expect(first.reused_from).toBeUndefined()
@@ -50,53 +57,50 @@ describe('a task with the key of an earlier success', () => {
     await stream.once((events) =>
       events.some((event) => event.event === 'task_changed' && event.task_id === 'third' && 'reused_from' in event),
     )
-    expect([await lookups(control, 'hit'), await lookups(control, 'miss')]).toEqual([2, 1])
+    expect([await lookups(control, 'hit'), await lookups(control, 'miss')]).toEqual([before[0]! + 2, before[1]! + 1])
   })
 
   test('is executed if that has another type, tool or key, failed, or is too old', async () => {
-    await using control = await startControl()
-    await ran(control, cached('first', 'k'))
+    await ran(control, cached('first', 'kind'))
     const read = { type: 'file', params: { action: 'read', path: '/no/such/file' } }
     await ran(control, { id: 'failed', ...read, cache: { key: 'f' } })
     for (const [id, more, key] of [
-      ['other-key', {}, 'K'],
-      ['other-tool', { type: 'sleep', params: {} }, 'k'],
-      ['other-type', { type: 'cli-skills', params: { command: 'echo' } }, 'k'],
+      ['other-key', {}, 'KIND'],
+      ['other-tool', { type: 'sleep', params: {} }, 'kind'],
+      ['other-type', { type: 'cli-skills', params: { command: 'echo' } }, 'kind'],
       ['after-failure', {}, 'f'],
-      ['too-old', { cache: { key: 'k', ttl_ms: 0 } }, 'k'],
+      ['too-old', { cache: { key: 'kind', ttl_ms: 0 } }, 'kind'],
     ] as const) {
       const task = await ran(control, cached(id, key, more))
       expect([id, task.status, task.reused_from]).toEqual([id, 'success', undefined])
     }
     // The long form is the same tool; and the last one has renewed the outcome.
-    const long = await ran(control, cached('long', 'k', { type: 'os', tool_name: 'noop' }))
+    const long = await ran(control, cached('long', 'kind', { type: 'os', tool_name: 'noop' }))
     expect([messageOf(long), long.reused_from?.task_id]).toEqual(['too-old', 'too-old'])
-    const short = { key: 'k', ttl_ms: 1 }
+    const short = { key: 'kind', ttl_ms: 1 }
     await until(
       () => Date.now(),
       (now) => now > Date.parse(long.finished_at!) + 2,
     )
-    expect((await ran(control, cached('late', 'k', { cache: short }))).reused_from).toBeUndefined()
+    expect((await ran(control, cached('late', 'kind', { cache: short }))).reused_from).toBeUndefined()
   })
 
   test('is executed once the record is gone', async () => {
-    await using control = await startControl()
-    await ran(control, cached('first', 'k'))
+    await ran(control, cached('first', 'gone'))
     expect((await control.fetch('/tasks/first', { method: 'DELETE' })).status).toBe(204)
-    const second = await ran(control, cached('second', 'k'))
+    const second = await ran(control, cached('second', 'gone'))
     expect(second.reused_from).toBeUndefined()
     expect((await control.fetch(`/graphs/${second.graph_id}`, { method: 'DELETE' })).status).toBe(204)
-    expect((await ran(control, cached('third', 'k'))).reused_from).toBeUndefined()
+    expect((await ran(control, cached('third', 'gone'))).reused_from).toBeUndefined()
   })
 
   test('does not wait for one that still runs', async () => {
-    await using control = await startControl()
     using gate = new Gate()
-    const tasks = ['a', 'b'].map((id) => ({ ...gate.task(id), cache: { key: 'k' } }))
+    const tasks = ['a', 'b'].map((id) => ({ ...gate.task(id), cache: { key: 'beside' } }))
     await control.submit(tasks)
     await until(() => gate.arrivals, 2)
     gate.open()
-    for (const task of await control.allEnded()) expect(task.reused_from).toBeUndefined()
+    for (const id of ['a', 'b']) expect((await control.ended(id)).reused_from).toBeUndefined()
   })
 
   test('shares a large result, which stays when the source goes', async () => {
@@ -138,7 +142,6 @@ describe('a task with the key of an earlier success', () => {
   })
 
   test('has a key that is checked at submission', async () => {
-    await using control = await startControl()
     const expected = `expected object of key (string of 1 to ${MAX_CACHE_KEY_CHARACTERS} characters) and ttl_ms (integer from 0 to ${MAX_CACHE_TTL_MS})`
     for (const cache of [
       'k',
@@ -225,13 +228,12 @@ describe('outcomes', () => {
   })
 
   test('do not keep a rerun from executing what it was told to', async () => {
-    await using control = await startControl()
     const { graph_id } = await control.submit([
       cached('build', 'build'),
       cached('test', 'test', { depends_on: ['build'] }),
       cached('other', 'other'),
     ])
-    await control.allEnded()
+    for (const id of ['test', 'other']) await control.ended(id)
     const rerun = await control.fetch(`/graphs/${graph_id}/rerun`, { method: 'POST', body: '{"from": ["build"]}' })
     expect(rerun.status).toBe(202)
     expect(((await rerun.json()) as RerunResponse).reused).toEqual(['other'])

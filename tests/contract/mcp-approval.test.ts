@@ -1,17 +1,23 @@
 /** Approvals through `POST /mcp`: a host that can ask the user does, for others the model passes on the answer. */
-import { describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { connectClient, ERAS } from '../support/mcp-client.ts'
 import { until } from '../support/until.ts'
 import { Gate } from './gate.ts'
 
+let control: Control
+beforeAll(async () => {
+  control = await startControl()
+})
+afterAll(() => control.dispose())
+
 const approval = (id: string, message?: string) => ({
   ...{ id, type: 'approval' },
   ...(message !== undefined && { params: { message } }),
 })
 
-const asked = (control: Control, path: string): Promise<TaskRecord> =>
+const asked = (path: string): Promise<TaskRecord> =>
   until(
     async () => (await (await control.fetch(path)).json()) as TaskRecord,
     ({ waiting }) => waiting?.reason === 'approval',
@@ -21,7 +27,7 @@ type Elicited = { message: string; requestedSchema?: { required?: string[]; prop
 type Reply = { action: 'accept'; content: Record<string, string> } | { action: 'decline' | 'cancel' }
 
 /** A host with a user who gives these replies, one after the other. */
-async function hostWith(control: Control, replies: Reply[]) {
+async function hostWith(replies: Reply[]) {
   const questions: Elicited[] = []
   const mcp = await connectClient(control.url, 'auto', {}, (params) => {
     questions.push(params as Elicited)
@@ -32,14 +38,13 @@ async function hostWith(control: Control, replies: Reply[]) {
 
 describe.each(ERAS)('a host that cannot ask, era %s', (era) => {
   test('is told that a task waits, and passes on what the user has decided', async () => {
-    await using control = await startControl()
     await using mcp = await connectClient(control.url, era)
     const { data } = await mcp.call('submit_graph', {
       scope: 'graph',
       tasks: [approval('sure', 'Go?'), { id: 'next', type: 'noop', depends_on: ['sure'] }, approval('no')],
     })
     const { graph_id } = data
-    await asked(control, `/graphs/${graph_id}/tasks/sure`)
+    await asked(`/graphs/${graph_id}/tasks/sure`)
     const next = async (timeout_ms: number) => (await mcp.call('wait', { graph_id, timeout_ms })).data.next
     expect(await next(0)).toContain(`task ${graph_id}/sure waits for an approval`)
     expect(await next(50_000)).toStartWith(
@@ -70,7 +75,6 @@ describe.each(ERAS)('a host that cannot ask, era %s', (era) => {
 })
 
 test('wait returns once only approvals can let the tasks go on, children among them, and says what to do', async () => {
-  await using control = await startControl()
   await using mcp = await connectClient(control.url, 'auto')
   using gate = new Gate()
   const { data } = await mcp.call('submit_graph', {
@@ -99,8 +103,7 @@ test('wait returns once only approvals can let the tasks go on, children among t
 
 describe('a host that can ask', () => {
   test('asks the user while it waits, and waits on with the answer', async () => {
-    await using control = await startControl()
-    const { mcp, questions } = await hostWith(control, [
+    const { mcp, questions } = await hostWith([
       { action: 'accept', content: { decision: 'approve', who: 'ada' } },
       { action: 'accept', content: { decision: 'reject', who: 'ada', why: 'no' } },
     ])
@@ -129,8 +132,7 @@ describe('a host that can ask', () => {
   })
 
   test('decides nothing by closing the dialog, and asks again at the next call', async () => {
-    await using control = await startControl()
-    const { mcp, questions } = await hostWith(control, [
+    const { mcp, questions } = await hostWith([
       { action: 'decline' },
       { action: 'cancel' },
       { action: 'accept', content: { decision: 'maybe', who: 'ada' } },
@@ -139,7 +141,7 @@ describe('a host that can ask', () => {
     ])
     await using _ = mcp
     await control.submit([approval('sure')])
-    await asked(control, '/tasks/sure')
+    await asked('/tasks/sure')
     const waited = await mcp.call('wait', { task_ids: ['sure'], timeout_ms: 50 })
     expect(waited.data).toMatchObject({ all_terminal: false })
     // What the model says counts for nothing here.
@@ -155,22 +157,21 @@ describe('a host that can ask', () => {
   })
 
   test('asks nobody about tasks that cannot be answered, nor in a call that does not wait', async () => {
-    await using control = await startControl()
-    const { mcp, questions } = await hostWith(control, [])
+    const { mcp, questions } = await hostWith([])
     await using _ = mcp
     await control.submit([
       { id: 'long', type: 'sleep', params: { duration_ms: 600_000 } },
       { ...approval('later'), depends_on: ['long'] },
-      approval('sure'),
+      approval('unasked'),
     ])
-    await asked(control, '/tasks/sure')
+    await asked('/tasks/unasked')
     expect((await mcp.call('answer_approval', { task_id: 'later' })).text).toBe(
       'task later cannot be answered yet: it depends on long',
     )
     expect((await mcp.call('answer_approval', { task_id: 'long' })).text).toBe(
       'task long is no approval: its type is os',
     )
-    expect((await mcp.call('wait', { task_ids: ['sure'], timeout_ms: 0 })).data.all_terminal).toBe(false)
+    expect((await mcp.call('wait', { task_ids: ['unasked'], timeout_ms: 0 })).data.all_terminal).toBe(false)
     expect(questions).toEqual([])
   })
 })

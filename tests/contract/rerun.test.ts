@@ -3,7 +3,7 @@
  * is executed; records, events and disk say where outcomes come from; results in files survive their source. The built
  * executables, across kills.
  */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TaskRecord } from '../../shared/contract/control.ts'
@@ -22,6 +22,12 @@ beforeEach(() => {
 afterEach(() => temp[Symbol.dispose]())
 
 const open = { SERVICE_SHELL_POLICY: 'open' }
+let control: Control
+beforeAll(async () => {
+  control = await startControl({ env: open })
+})
+afterAll(() => control.dispose())
+
 const large = 'x'.repeat(200_000)
 
 /** A step that notes each of its executions, and fails until the file `fixed` is there. */
@@ -75,7 +81,6 @@ const recordIn = async (control: Control, graphId: string, id: string): Promise<
 
 describe('a rerun', () => {
   test('executes what did not succeed and what lies downstream, and reuses the rest', async () => {
-    await using control = await startControl({ env: open })
     const labels = { team: 'web' }
     const source = await run(control, { name: 'nightly', labels, tasks: TASKS() })
     expect(source.state).toBe('failed')
@@ -123,7 +128,6 @@ describe('a rerun', () => {
   })
 
   test('decides again about tasks with rules', async () => {
-    await using control = await startControl({ env: open })
     const tasks = [
       flaky('work'),
       { ...step('alarm', 'work', 'e'), run_if: 'failed' },
@@ -148,7 +152,6 @@ describe('a rerun', () => {
   })
 
   test('gives reused values and new parameters to the tasks that run', async () => {
-    await using control = await startControl({ env: open })
     const echo = (id: string, args: unknown[], ...depends_on: string[]) => ({
       ...{ id, type: 'shell', depends_on },
       params: { command: 'echo', args },
@@ -186,7 +189,6 @@ describe('a rerun', () => {
   })
 
   test('is refused with a reason', async () => {
-    await using control = await startControl({ env: open })
     const source = await run(control, { tasks: TASKS() })
     const { graph_id: id } = source
     expect(await refusal(control, 'none')).toEqual([404, 'graph not found: none'])
@@ -218,7 +220,6 @@ describe('a rerun', () => {
   })
 
   test('with far too many ids or parameters is refused with the limit', async () => {
-    await using control = await startControl({ env: open })
     const { graph_id: id } = await run(control, { tasks: [step('a')] })
     const ask = async (body: string): Promise<unknown[]> => {
       const response = await control.fetch(`/graphs/${id}/rerun`, { method: 'POST', body })
@@ -254,7 +255,6 @@ describe('a rerun', () => {
   })
 
   test('tells reused outcomes as events, before what happens in the graph', async () => {
-    await using control = await startControl({ env: open })
     const source = await run(control, { tasks: TASKS() })
     fix()
     const { graph_id } = await rerun(control, source.graph_id)
@@ -381,7 +381,6 @@ test('the attempt of a runtime task stays with the source, and its result with t
 })
 
 test('rerun_graph does the same for agents', async () => {
-  await using control = await startControl({ env: open })
   await using mcp = await connectClient(control.url)
   const source = await run(control, { scope: 'graph', tasks: TASKS() })
   fix()
