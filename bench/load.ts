@@ -2,6 +2,7 @@
 import { closeStreams, events, openStreams, toldStreams } from './load/events.ts'
 import { graph } from './load/graph.ts'
 import type { JobAnswer, JobMessage, JobName, Jobs } from './load/jobs.ts'
+import { logs } from './load/logs.ts'
 import { startProbe, stopProbe } from './load/probe.ts'
 import { getPath, one, run, submit } from './load/rate.ts'
 import { through } from './load/through.ts'
@@ -14,6 +15,7 @@ const work: { readonly [N in JobName]: (input: Jobs[N]['input']) => Promise<Jobs
   graph,
   through,
   events,
+  logs,
   'streams-open': openStreams,
   'streams-told': toldStreams,
   'streams-close': closeStreams,

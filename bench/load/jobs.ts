@@ -32,6 +32,13 @@ export interface ThroughResult {
   readonly through: { readonly p50Ms: number; readonly p99Ms: number }
 }
 
+export interface LogsResult {
+  /** From the moment at which all tasks have written to the end of all logs. */
+  readonly elapsedMs: number
+  /** What each of the servers used of one core meanwhile. */
+  readonly coreShares: readonly number[]
+}
+
 export interface EventsResult {
   /** From a change to one client. */
   readonly p50Ms: number
@@ -102,6 +109,22 @@ export interface Jobs {
       prefix: string
     }
     output: ThroughResult
+  }
+  /**
+   * Runs `tasks` tasks of the runtime service at a time, of which each writes `linesPerSecond` for `seconds`, and follows the
+   * log of each. `program` writes them. `pids`: the servers.
+   */
+  logs: {
+    input: {
+      controlUrl: string
+      pids: readonly number[]
+      tasks: number
+      program: string
+      linesPerSecond: number
+      seconds: number
+      prefix: string
+    }
+    output: LogsResult
   }
   /** Submits one graph after the other and waits for the end of each. */
   graph: {
