@@ -48,6 +48,7 @@ export class ControlService {
     this.#parts = parts
     this.#abandonAfterMs = config.killGrace + EXECUTOR_RETURN_MS
     this.#scheduler = this.#newScheduler()
+    this.#scheduler.groups.recover(parts.storage.store.graphs)
     this.#app = this.#newApp()
   }
 

@@ -66,6 +66,7 @@ import {
 import { MAX_CACHE_KEY_CHARACTERS, MAX_CACHE_TTL_MS } from '../shared/contract/cache.ts'
 import { MAX_CALLBACK_URL_CHARACTERS } from '../shared/contract/callbacks.ts'
 import { MAX_DRY_RUN_ERRORS } from '../shared/contract/graph-dry-run.ts'
+import { MAX_GROUP_CHARACTERS, MAX_GROUP_LIMIT } from '../shared/contract/graph-groups.ts'
 import { MAX_CANCELLED_ENTRIES, MAX_PAGE_GRAPHS } from '../shared/contract/graphs.ts'
 import { MAX_RERUN_TASKS } from '../shared/contract/rerun.ts'
 import { MAX_INLINE_BYTES, MAX_WALL_TIME_MS } from '../shared/contract/runtime-request.ts'
@@ -188,6 +189,8 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Attempts at the same time', ...control('maxConcurrency'), 'Tasks wait.', 'contract/scheduling.test.ts', '--max-concurrency 2 runs two at once and never three'],
     ['Ready tasks in the queue', ...constant('READY_QUEUE_CAPACITY', count(READY_QUEUE_CAPACITY)), 'More stay pending, and enter in order.', 'control/scheduler/ready-queue.test.ts', 'READY_QUEUE_CAPACITY'],
     ['Characters of the name of a graph', ...constant('MAX_GRAPH_NAME_CHARACTERS', count(MAX_GRAPH_NAME_CHARACTERS)), '400', 'contract/limits.test.ts', 'MAX_GRAPH_NAME_CHARACTERS'],
+    ['Characters of the group of a graph', ...constant('MAX_GROUP_CHARACTERS', count(MAX_GROUP_CHARACTERS)), '400', 'contract/limits.test.ts', 'MAX_GROUP_CHARACTERS'],
+    ['Graphs of a group at the same time', ...constant('MAX_GROUP_LIMIT', count(MAX_GROUP_LIMIT)), '400', 'contract/limits.test.ts', 'MAX_GROUP_LIMIT'],
     ['Labels', ...constant('MAX_LABELS', count(MAX_LABELS)), '400', 'contract/limits.test.ts', 'MAX_LABELS'],
     ['Characters of the value of a label', ...constant('MAX_LABEL_VALUE_CHARACTERS', count(MAX_LABEL_VALUE_CHARACTERS)), '400', 'contract/limits.test.ts', 'MAX_LABEL_VALUE_CHARACTERS'],
     ['Parameters of a graph', ...constant('MAX_PARAMETERS', count(MAX_PARAMETERS)), '400', 'contract/limits.test.ts', 'MAX_PARAMETERS'],

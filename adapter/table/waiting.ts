@@ -4,6 +4,8 @@
 export interface WaitingReason {
   readonly reason?: string | undefined
   readonly tasks?: readonly string[] | undefined
+  readonly group?: string | undefined
+  readonly graphs?: readonly string[] | undefined
   readonly until?: string | undefined
   readonly detail?: string | undefined
 }
@@ -12,12 +14,21 @@ export interface WaitingReason {
 const MAX_NAMED_TASKS = 3
 
 /** Empty for a task that does not wait. */
-export function waitingWords({ reason, tasks = [], until = '', detail }: WaitingReason = {}): string {
+export function waitingWords({
+  reason,
+  tasks = [],
+  group = '',
+  graphs = [],
+  until = '',
+  detail,
+}: WaitingReason = {}): string {
   if (reason === 'approval') return detail === undefined ? 'waits for approval' : `waits for approval: ${detail}`
   if (detail !== undefined) return detail
   switch (reason) {
     case 'dependencies':
       return tasks.length === 0 ? '' : `after ${namedTasks(tasks)}`
+    case 'group':
+      return `waits for a place in group ${group}${graphs.length === 0 ? '' : `, after graph ${graphs.join(', ')}`}`
     case 'backoff':
       return `next attempt at ${until.slice('2030-01-01T'.length, '2030-01-01T00:00:00'.length)} UTC`
     case 'delay':

@@ -16,7 +16,7 @@ import { type KnownInputs, NO_PLACEHOLDERS } from '../rules/placeholder-review.t
 import type { Report } from '../rules/report.ts'
 import { type CheckedTasks, hasFields, type ValidTask } from '../rules/validate.ts'
 import { wavesOf } from '../rules/waves.ts'
-import { checkGraph, type EncodedGraph, type GraphInput } from './graph-checks.ts'
+import { checkGraph, checkGroup, type EncodedGraph, type GraphInput } from './graph-checks.ts'
 import { idList } from './id-list.ts'
 import type { OperationParts } from './parts.ts'
 import { planTasks } from './plan-tasks.ts'
@@ -116,11 +116,12 @@ function* examine(
 
 /** The checks against the state of the service. */
 function* checkClaim(
-  { store, callbacks }: OperationParts,
+  parts: OperationParts,
   { options }: DecodedGraph,
   { tasks }: CheckedTasks,
   report: Report,
 ): Steps<void> {
+  const { store, scheduler, callbacks } = parts
   if (options.scope !== 'graph') {
     yield* inRanges(tasks.length, (from, to) => {
       for (let i = from; i < to; i++) {
@@ -131,6 +132,9 @@ function* checkClaim(
     })
   }
   if (options.callback !== undefined) callbacks.check(options.callback, report)
+  checkGroup(parts, options, report)
+  const fault = scheduler.groups.whyRefused(options)
+  if (fault !== undefined) report(fault)
 }
 
 type OrderOfTasks = Pick<GraphDryRun, 'waves' | 'critical_path'>

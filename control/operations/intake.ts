@@ -14,7 +14,7 @@ import { refuse } from '../rules/report.ts'
 import { createGraph, Graph, type GraphIdentity } from '../task/graph.ts'
 import { smallGraph } from '../task/small-graph.ts'
 import type { TaskStore } from '../task/tasks.ts'
-import { checkGraph, type EncodedGraph } from './graph-checks.ts'
+import { checkGraph, checkGroup, type EncodedGraph } from './graph-checks.ts'
 import { idList } from './id-list.ts'
 import type { OperationParts } from './parts.ts'
 import { newFindings, reviewInputs } from './review.ts'
@@ -75,10 +75,12 @@ export async function takeInGraph(
   const answer = answerOf?.(checked) ?? ''
   try {
     if (graph.options.callback !== undefined) parts.callbacks.check(graph.options.callback, refuse)
+    checkGroup(parts, graph.options, refuse)
     readiness.ensure()
     retention.makeRoom(graph.tasks.length)
     if (store.replaces(graph)) keeper.assertWritable() // writes the ends of replaced tasks before the graph
     graph.createdAt = Date.now() // other graphs may have been accepted during the checks
+    scheduler.groups.claim(graph)
     const idempotency = sent && { ...sent, answer, at: graph.createdAt }
     await keeper.keepGraph(graph, encoded.body, { idempotency, reused })
     if (sent === undefined && caller?.signal.aborted) {
@@ -87,6 +89,7 @@ export async function takeInGraph(
     }
   } catch (error) {
     store.unclaim(graph)
+    scheduler.giveUp(graph)
     throw error
   }
   store.apply({ kind: 'graph-accepted', graph })

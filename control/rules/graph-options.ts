@@ -10,6 +10,12 @@ import {
   type GraphCallback,
   MAX_CALLBACK_URL_CHARACTERS,
 } from '../../shared/contract/callbacks.ts'
+import {
+  type GraphConcurrency,
+  MAX_GROUP_CHARACTERS,
+  MAX_GROUP_LIMIT,
+  ON_FULL,
+} from '../../shared/contract/graph-groups.ts'
 import { type NotBefore, notBeforeExpected, priorityExpected } from '../../shared/contract/start-order.ts'
 import {
   GraphFields,
@@ -34,6 +40,7 @@ export interface GraphOptions {
   readonly priority?: number
   /** Milliseconds after the submission, or a time. */
   readonly not_before?: NotBefore
+  readonly concurrency?: GraphConcurrency
   readonly callback?: GraphCallback
 }
 
@@ -55,7 +62,9 @@ export function graphOptions(fields: object): GraphOptions | undefined {
 
 /** The fault of the options among `fields`, for which `graphOptions` returns undefined. */
 export function graphOptionsFault(fields: object): string {
-  const { name, labels, scope, params, priority, not_before, callback } = fields as Readonly<Record<string, unknown>>
+  const { name, labels, scope, params, priority, not_before, concurrency, callback } = fields as Readonly<
+    Record<string, unknown>
+  >
   return (
     nameFault(name) ??
     labelsFault(labels) ??
@@ -63,6 +72,7 @@ export function graphOptionsFault(fields: object): string {
     parametersFault(params) ??
     priorityFault(priority) ??
     notBeforeFault(not_before) ??
+    concurrencyFault(concurrency) ??
     callbackFault(callback) ??
     ''
   )
@@ -104,6 +114,17 @@ function labelsFault(labels: unknown): string | undefined {
     }
   }
   return undefined
+}
+
+function concurrencyFault(concurrency: unknown): string | undefined {
+  if (concurrency == null || check.accepts({ concurrency })) return undefined
+  if (!isObject(concurrency)) return 'concurrency: expected object'
+  const { group, limit } = concurrency
+  if (!check.accepts({ concurrency: { group } }))
+    return `concurrency.group: expected string of 1 to ${MAX_GROUP_CHARACTERS} characters`
+  return check.accepts({ concurrency: { group, limit } })
+    ? `concurrency.on_full: expected ${ON_FULL.map((each) => `"${each}"`).join(', ')}`
+    : `concurrency.limit: expected integer from 1 to ${MAX_GROUP_LIMIT}`
 }
 
 function callbackFault(callback: unknown): string | undefined {

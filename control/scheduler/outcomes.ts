@@ -23,6 +23,7 @@ import type { DueQueue } from './due-queue.ts'
 import { EndedTasks } from './ended-tasks.ts'
 import type { FanOuts } from './fan-outs.ts'
 import { foldedFailures } from './folded-failures.ts'
+import type { GraphGroups } from './graph-groups.ts'
 import type { ReadyQueue } from './ready-queue.ts'
 import type { SkipReport } from './skip-report.ts'
 
@@ -34,6 +35,8 @@ export interface OutcomesOptions {
   readonly backoffs: DueQueue<Task>
   readonly fanOuts: Pick<FanOuts, 'childEnded'>
   readonly inputs: ConditionQueueOptions['inputs']
+  /** Knows why whole graphs are cancelled. */
+  readonly groups: Pick<GraphGroups, 'whyCancelled'>
   /** Called after the test of a condition. Its consequences are queued. */
   readonly onTested: () => void
   /** Called with an error that is a defect of the service. */
@@ -46,15 +49,17 @@ export class Outcomes {
   readonly #ready: Pick<ReadyQueue, 'push'>
   readonly #backoffs: DueQueue<Task>
   readonly #fanOuts: OutcomesOptions['fanOuts']
+  readonly #groups: OutcomesOptions['groups']
   readonly #conditions: ConditionQueue
   readonly endedTasks = new EndedTasks((dependent, ended, report) => this.#tell(dependent, ended, report))
 
-  constructor({ store, log, ready, backoffs, fanOuts, inputs, onTested, onDefect }: OutcomesOptions) {
+  constructor({ store, log, ready, backoffs, fanOuts, inputs, groups, onTested, onDefect }: OutcomesOptions) {
     this.#store = store
     this.#log = log
     this.#ready = ready
     this.#backoffs = backoffs
     this.#fanOuts = fanOuts
+    this.#groups = groups
     this.#conditions = new ConditionQueue({
       ...{ inputs, onTested, onDefect },
       onMet: (task) => this.#conditionMet(task),
@@ -159,7 +164,8 @@ export class Outcomes {
     if (ending.status === 'failed') {
       this.#log.warn('task failed', { ...logFieldsOf(task), code: ending.failure.code, error: ending.error })
     }
-    this.#end(task, ending)
+    if (ending.status === 'cancelled') this.cancelled(task)
+    else this.#end(task, ending)
   }
 
   /** Ends a task as cancelled, for a `reason` if there is one. Adds the tasks that are skipped because of it to `report`. */
@@ -169,7 +175,7 @@ export class Outcomes {
       report,
       result,
       output,
-      reason = '',
+      reason,
     }: {
       readonly report?: SkipReport | undefined
       readonly result?: unknown
@@ -177,7 +183,8 @@ export class Outcomes {
       readonly reason?: string | undefined
     } = {},
   ): void {
-    const message = reason === '' ? 'task cancelled' : `task cancelled: ${reason}`
+    const why = reason || this.#groups.whyCancelled(task.graph)
+    const message = why === undefined ? 'task cancelled' : `task cancelled: ${why}`
     const failure: Failure = { code: 'cancelled', message }
     const ending = { status: 'cancelled', error: failure.message, failure, ...present('result', result) } as const
     this.#end(task, { ...ending, ...present('output', output) }, report)
@@ -222,6 +229,7 @@ export class Outcomes {
     const { graph, position, runIf } = task
     const decision = decide(runIf, graph.standings[position]!, graph.missing[position] === 0)
     if (decision === 'run') {
+      if (graph.waitsFor !== undefined) return // it is among the roots of the graph when that starts
       if (task.options.when === undefined || wasConditionMet(task)) this.#ready.push(task)
       else this.#conditions.push(task)
     } else if (decision !== 'wait') this.#skip(task, skipText(task, decision, last), decision, report)

@@ -15,7 +15,7 @@
 import type { ApprovalResult } from '../../shared/contract/approval.ts'
 import { messageOf, stackOf } from '../../shared/contract/errors.ts'
 import type { Log } from '../../shared/logs/log.ts'
-import { inRanges, type Steps } from '../../shared/process/steps.ts'
+import { inRanges, runCooperatively, type Steps } from '../../shared/process/steps.ts'
 import type { OutputSoFar } from '../executors/executor.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
 import type { Keeper } from '../log/keeper.ts'
@@ -31,6 +31,7 @@ import { Attempts } from './attempts.ts'
 import { Delays } from './delays.ts'
 import { DueQueue } from './due-queue.ts'
 import { FanOuts } from './fan-outs.ts'
+import { GraphGroups } from './graph-groups.ts'
 import { GraphRoom } from './graph-room.ts'
 import { InputResolver } from './input-resolver.ts'
 import { DEFAULT_MAX_CACHED, OutcomeCache } from './outcome-cache.ts'
@@ -95,6 +96,8 @@ export class Scheduler {
     () => this.#turns.take(),
   )
   readonly #approvals: Approvals
+  /** Which graphs run of those that share a limit. */
+  readonly groups = new GraphGroups((graph) => this.#arrivals.add(graph))
   /** Outcomes under the keys of tasks. */
   readonly cache: OutcomeCache
   readonly #outcomes: Outcomes
@@ -129,6 +132,8 @@ export class Scheduler {
       const isNoWait = kind === 'ended' || kind === 'attempt-failed' || kind === 'attempt-interrupted'
       if (isNoWait || (kind === 'deleted' && change.task.neverRuns)) this.#queueWaits.withdraw(change.task)
       if (kind === 'ended' || kind === 'deleted') this.#delays.withdraw(change.task)
+      // Each end is followed by a turn, in which the next graph starts: the end is written before that start.
+      if (kind === 'graph-ended') this.groups.release(change.graph)
     })
     this.#approvals = new Approvals({
       inputs,
@@ -154,7 +159,7 @@ export class Scheduler {
       onDefect: (error) => this.#break(error),
     })
     this.#outcomes = new Outcomes({
-      ...{ store, log, ready, backoffs: this.#backoffs, fanOuts: this.#fanOuts, inputs },
+      ...{ store, log, ready, backoffs: this.#backoffs, fanOuts: this.#fanOuts, inputs, groups: this.groups },
       onTested: () => this.#turns.take(),
       onDefect: (error) => this.#break(error),
     })
@@ -211,8 +216,26 @@ export class Scheduler {
 
   /** Runs a graph that the store has accepted. */
   add(graph: Graph): void {
-    this.#arrivals.add(graph)
+    if (this.groups.keep(graph)) void this.#cancelOldest(graph)
+    else this.#arrivals.add(graph)
     this.#turns.take()
+  }
+
+  /** `graph`, which has a place or waits for one, is not accepted. */
+  giveUp(graph: Graph): void {
+    this.groups.release(graph)
+    this.#turns.take()
+  }
+
+  async #cancelOldest(graph: Graph): Promise<void> {
+    try {
+      for (const { tasks } of this.groups.toCancelFor(graph)) {
+        const some = tasks.filter((task) => !task.isTerminal && !task.neverRuns && task.status !== 'cancelling')
+        await runCooperatively(this.cancelAll(some, () => {}))
+      }
+    } catch (error) {
+      this.#break(error)
+    }
   }
 
   /** Called when the journal can be written again. Starts the attempts that could not be recorded. */

@@ -4,6 +4,7 @@
  * Callers may submit a record of the service as a task. So the fields that the service sets are known and ignored.
  */
 import { GraphCallback } from '../../shared/contract/callbacks.ts'
+import { GraphConcurrency } from '../../shared/contract/graph-groups.ts'
 import { TaskGraph, TaskInput } from '../../shared/contract/submission.ts'
 import { allUnknown, didYouMean, FREE_FIELDS, firstUnknown, quoted } from '../../shared/request/unknown-names.ts'
 import { isObject } from '../../shared/text/json.ts'
@@ -76,6 +77,9 @@ const GRAPH_SYNONYMS: Synonyms = {
   variables: 'params',
   vars: 'params',
   tags: 'labels',
+  concurrency_group: 'concurrency',
+  concurrency_key: 'concurrency',
+  mutex: 'concurrency',
 }
 
 /** Whether a field affects the task. Other fields are known and ignored, or unknown. */
@@ -107,16 +111,20 @@ export function graphFieldFaults(graph: object): string[] {
     const nearest = nearestName(name, GRAPH_INPUT_FIELDS, GRAPH_SYNONYMS)
     return `unknown field ${quoted(name)} in graph${didYouMean(nearest)}`
   })
-  return [...unknown, ...callbackFieldFaults(graph)]
+  return [...unknown, ...INNER_FIELDS.flatMap(([name, known]) => innerFieldFaults(graph, name, known))]
 }
 
-const CALLBACK_INPUT_FIELDS = Object.keys(GraphCallback.properties)
-const CALLBACK_FIELDS: ReadonlySet<string> = new Set(CALLBACK_INPUT_FIELDS)
+/** The fields of fields of a graph. */
+const INNER_FIELDS = [
+  ['concurrency', Object.keys(GraphConcurrency.properties)],
+  ['callback', Object.keys(GraphCallback.properties)],
+] as const
 
-function callbackFieldFaults({ callback }: { readonly callback?: unknown }): string[] {
-  const names = isObject(callback) ? allUnknown(callback, CALLBACK_FIELDS) : []
+function innerFieldFaults(graph: object, field: string, known: readonly string[]): string[] {
+  const value = (graph as Readonly<Record<string, unknown>>)[field]
+  const names = isObject(value) ? allUnknown(value, new Set(known)) : []
   return names.map((name) => {
-    const nearest = nearestName(name, CALLBACK_INPUT_FIELDS)
-    return `unknown field ${quoted(`callback.${name}`)} in graph${didYouMean(nearest && `callback.${nearest}`)}`
+    const nearest = nearestName(name, known)
+    return `unknown field ${quoted(`${field}.${name}`)} in graph${didYouMean(nearest && `${field}.${nearest}`)}`
   })
 }

@@ -62,7 +62,7 @@ export function smallGraph(body: Uint8Array, registeredTypes: ReadonlySet<string
 }
 
 /**
- * Parses a graph with a short list of unchecked tasks. Undefined for others, and for graphs with a callback or
+ * Parses a graph with a short list of unchecked tasks. Undefined for others, and for graphs with a callback, a group or
  * parameters.
  */
 function graphIn(body: Uint8Array): { readonly tasks: readonly TaskInput[] } | undefined {
@@ -73,6 +73,7 @@ function graphIn(body: Uint8Array): { readonly tasks: readonly TaskInput[] } | u
       !hasFewFields(graph) ||
       !Array.isArray(graph.tasks) ||
       graph.callback != null ||
+      graph.concurrency != null ||
       graph.params != null ||
       unknownGraphField(graph) !== undefined
     )

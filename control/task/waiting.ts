@@ -1,5 +1,5 @@
 /** Why a task waits. Pure. */
-import { MAX_WAITING_TASKS, type Waiting } from '../../shared/contract/waiting.ts'
+import { MAX_WAITING_GRAPHS, MAX_WAITING_TASKS, type Waiting } from '../../shared/contract/waiting.ts'
 import { isoTime, MAX_TIME_MS } from '../../shared/text/iso-time.ts'
 import { standingOf } from '../rules/conditions.ts'
 import { nextBackoffMs } from '../rules/retry-rule.ts'
@@ -21,7 +21,9 @@ export interface SlotUse {
  */
 export function waitingOf(task: Task, slots: SlotUse, now: number): Waiting | undefined {
   if (task.status === 'pending')
-    return onDependencies(task) ?? onDelay(task, now) ?? onAnswer(task) ?? onSiblings(task) ?? onSlot(slots)
+    return (
+      onGroup(task) ?? onDependencies(task) ?? onDelay(task, now) ?? onAnswer(task) ?? onSiblings(task) ?? onSlot(slots)
+    )
   if (task.status !== 'running' || !task.rare.isBackingOff) return undefined
   const until = endOfBackoff(task, now)
   if (until === undefined) return onSlot(slots)
@@ -29,6 +31,13 @@ export function waitingOf(task: Task, slots: SlotUse, now: number): Waiting | un
   const { retry } = task.options
   const last = attempt + retry + 1 - usedAttempts
   return { reason: 'backoff', until: isoTime(until), detail: `attempt ${attempt + 1} of ${last} follows` }
+}
+
+/** The place that its graph waits for; undefined if it waits for none. */
+function onGroup({ graph }: Task): Waiting | undefined {
+  if (graph.waitsFor === undefined) return undefined
+  const graphs = [...graph.waitsFor].slice(0, MAX_WAITING_GRAPHS).map(({ id }) => id)
+  return { reason: 'group', group: graph.options.concurrency!.group, graphs }
 }
 
 /** The dependencies that `task` waits for; undefined if it waits for none. */

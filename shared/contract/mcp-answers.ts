@@ -123,7 +123,9 @@ export const GetTaskAnswer = Type.Object({
     }),
   ),
   waiting: maybe(
-    Type.Unsafe<Waiting>({ description: 'Why the task does not execute: {reason, tasks, until, detail}.' }),
+    Type.Unsafe<Waiting>({
+      description: 'Why the task does not execute: {reason, tasks, group, graphs, until, detail}.',
+    }),
   ),
   reused_from: maybe(
     Type.Unsafe<ReusedFrom>({ description: 'A rerun reused this outcome: {graph_id, task_id} of its execution.' }),
@@ -173,7 +175,7 @@ export type ListGraphsAnswer = Static<typeof ListGraphsAnswer>
 export const GetGraphAnswer = Type.Object({
   ...graphBrief,
   tasks: Type.Array(Type.Unsafe<GraphTask>({}), {
-    description: `Unsuccessful tasks first, at most ${MAX_SHOWN_TASKS}: {id, type, tool_name, status, attempt, depends_on, started_at, finished_at, duration_ms, error, code, waiting: {reason, tasks, until, detail}}. Other tools take them as graph_id/id.`,
+    description: `Unsuccessful tasks first, at most ${MAX_SHOWN_TASKS}: {id, type, tool_name, status, attempt, depends_on, started_at, finished_at, duration_ms, error, code, waiting: {reason, tasks, group, graphs, until, detail}}. Other tools take them as graph_id/id.`,
   }),
   tasks_omitted: maybe(count('Tasks left out. list_tasks shows them.')),
   critical_path: Type.Object({

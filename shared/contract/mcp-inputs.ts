@@ -76,6 +76,7 @@ const GRAPH_WORDS: Readonly<Partial<Record<keyof typeof GraphFields.properties, 
   params: 'Values that tasks use as {"$param": name}.',
   priority: 'That of tasks without one. Default 0.',
   not_before: 'Earliest start: a time, or milliseconds after the submission.',
+  concurrency: 'Graphs of a group run one by one: {"group", "limit", "on_full": wait, cancel_oldest or refuse}.',
   callback: 'POST when the graph has ended: {"url", "events"}.',
 }
 

@@ -9,6 +9,7 @@ import { count, flag, type Immutable, maybe, oneOf, text, texts } from './answer
 import { Cache, MAX_CACHE_KEY_CHARACTERS, MAX_CACHE_TTL_MS } from './cache.ts'
 import { CALLBACK_EVENTS, GraphCallback } from './callbacks.ts'
 import { ERROR_CODES } from './error-codes.ts'
+import { GraphConcurrency, MAX_GROUP_CHARACTERS, ON_FULL } from './graph-groups.ts'
 import { RUN_IFS } from './run-if.ts'
 import { MAX_SECRETS, secretMap } from './secrets.ts'
 import { NotBefore, notBeforeExpected, Priority, priorityExpected } from './start-order.ts'
@@ -236,6 +237,11 @@ export const GraphFields = Type.Object({
     NotBefore,
     notBeforeExpected,
     'No task starts before this time; a number is a delay in milliseconds after the submission.',
+  ),
+  concurrency: orNull(
+    GraphConcurrency,
+    `object with a group (1 to ${MAX_GROUP_CHARACTERS} characters), and optionally limit and on_full (${ON_FULL.join(', ')})`,
+    'A group of graphs of which at most limit run at a time, in the order of their submission.',
   ),
   callback: orNull(
     GraphCallback,

@@ -67,6 +67,10 @@ describe('wrong fields are refused by their names', () => {
     expect(await refusal({ tasks, name: 7 })).toBe('invalid JSON: name: expected string')
     expect(await refusal({ tasks, labels: ['a'] })).toBe('invalid JSON: labels: expected object of strings')
     expect(await refusal({ tasks, tags: {} })).toBe('unknown field "tags" in graph (did you mean "labels"?)')
+    expect(await refusal({ tasks, mutex: 'a' })).toBe('unknown field "mutex" in graph (did you mean "concurrency"?)')
+    expect(await refusal({ tasks, concurrency: { group: 'a', limits: 2 } })).toBe(
+      'unknown field "concurrency.limits" in graph (did you mean "concurrency.limit"?)',
+    )
     const action = { kind: 'task_graph.submit', input: { task_graph: { tasks, labels: { a: 1 } } } }
     expect(await refusal({ action }, '/adapters/actions')).toBe(
       'invalid JSON: action.input.task_graph.labels: expected object of strings',

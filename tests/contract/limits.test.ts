@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { MAX_CACHE_KEY_CHARACTERS } from '../../shared/contract/cache.ts'
 import { MAX_CALLBACK_URL_CHARACTERS } from '../../shared/contract/callbacks.ts'
 import { MAX_DRY_RUN_ERRORS } from '../../shared/contract/graph-dry-run.ts'
+import { MAX_GROUP_CHARACTERS, MAX_GROUP_LIMIT } from '../../shared/contract/graph-groups.ts'
 import { MAX_RERUN_TASKS } from '../../shared/contract/rerun.ts'
 import { MAX_SECRETS } from '../../shared/contract/secrets.ts'
 import {
@@ -41,6 +42,18 @@ const LIMITS: readonly [name: string, limit: number, submission: (count: number)
   ['MAX_BACKOFF_FACTOR', MAX_BACKOFF_FACTOR, (n) => inTask({ backoff: { factor: n } }), /backoff/],
   ['MAX_CACHE_KEY_CHARACTERS', MAX_CACHE_KEY_CHARACTERS, (n) => inTask({ cache: { key: 'k'.repeat(n) } }), /cache/],
   ['MAX_GRAPH_NAME_CHARACTERS', MAX_GRAPH_NAME_CHARACTERS, (n) => inGraph({ name: 'n'.repeat(n) }), /name/],
+  [
+    'MAX_GROUP_CHARACTERS',
+    MAX_GROUP_CHARACTERS,
+    (n) => inGraph({ concurrency: { group: 'g'.repeat(n) } }),
+    /concurrency\.group/,
+  ],
+  [
+    'MAX_GROUP_LIMIT',
+    MAX_GROUP_LIMIT,
+    (n) => inGraph({ concurrency: { group: 'limits', limit: n } }),
+    /concurrency\.limit/,
+  ],
   ['MAX_LABELS', MAX_LABELS, (n) => inGraph({ labels: some(n, 'l', 'v') }), /labels/],
   [
     ...(['MAX_LABEL_VALUE_CHARACTERS', MAX_LABEL_VALUE_CHARACTERS] as const),

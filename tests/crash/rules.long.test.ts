@@ -30,7 +30,14 @@ interface Acknowledged {
   readonly tasks: readonly SentTask[]
   /** Tasks that somebody may have cancelled. */
   readonly cancelled: Set<string>
+  /** The group of the graph, of which `GROUP_LIMIT` run at a time. */
+  readonly group: string | undefined
 }
+
+const GROUP_LIMIT = 2
+
+/** In this group the oldest graph is cancelled for a new one. */
+const IMPATIENT = 'impatient'
 
 function randomGraph(random: Random): SentTask[] {
   const tasks: SentTask[] = []
@@ -69,17 +76,24 @@ function randomTask(random: Random, before: readonly SentTask[]): SentTask {
   return { ...common, type: 'file', params: { action: 'read', path: '/no/such/file' } }
 }
 
+function randomGroup(random: Random) {
+  const which = random(4)
+  if (which === 0) return { group: IMPATIENT, limit: GROUP_LIMIT, on_full: 'cancel_oldest' }
+  return which === 1 ? { group: 'patient', limit: GROUP_LIMIT } : undefined
+}
+
 /** One client, until the service is gone. */
 async function client(control: Control, known: Map<string, Acknowledged>, random: Random): Promise<void> {
   try {
     for (;;) {
       const tasks = randomGraph(random)
       const sent = tasks.map(({ elements: _, ...task }) => task)
-      const response = await control.post({ tasks: sent, scope: 'graph' })
+      const concurrency = randomGroup(random)
+      const response = await control.post({ tasks: sent, scope: 'graph', concurrency })
       expect(response.status).toBe(202)
       const { graph_id } = (await response.json()) as { graph_id: string }
-      const cancelled = new Set<string>()
-      known.set(graph_id, { tasks, cancelled })
+      const cancelled = new Set(concurrency?.group === IMPATIENT ? tasks.map(({ id }) => id) : [])
+      known.set(graph_id, { tasks, cancelled, group: concurrency?.group })
       await control.fetch(`/graphs/${graph_id}?wait_ms=${random(30)}`)
       const next = random(4)
       if (next === 0) {
@@ -138,6 +152,21 @@ async function faultsOf(control: Control, graphId: string, { tasks, cancelled }:
   return [...faults, ...model.faults].map((fault) => `${graphId}: ${fault}`)
 }
 
+/** Graphs that started while as many of their group ran as may run. All have ended. */
+async function tooMany(control: Control, known: ReadonlyMap<string, Acknowledged>): Promise<string[]> {
+  const runs: { readonly id: string; readonly group: string; readonly from: string; readonly to: string }[] = []
+  for (const [id, { group }] of known) {
+    if (group === undefined) continue
+    const records = (await (await control.fetch(`/graphs/${id}/tasks`)).json()) as TaskRecord[]
+    const starts = records.flatMap(({ started_at = [] }) => started_at).sort()
+    const ends = records.map(({ finished_at }) => finished_at!).sort()
+    if (starts.length > 0) runs.push({ id, group, from: starts[0]!, to: ends.at(-1)! })
+  }
+  const atOnce = ({ group, from }: (typeof runs)[number]) =>
+    runs.filter((other) => other.group === group && other.from <= from && from < other.to)
+  return runs.filter((run) => atOnce(run).length > GROUP_LIMIT).map(({ id }) => `${id} started before it had a place`)
+}
+
 test(
   `graphs with rules end as the model allows (${ROUNDS} kills, seed ${SEED})`,
   async () => {
@@ -164,6 +193,7 @@ test(
     await using control = await startControl(options)
     const faults: string[] = []
     for (const [graphId, acknowledged] of known) faults.push(...(await faultsOf(control, graphId, acknowledged)))
+    faults.push(...(await tooMany(control, known)))
     expect(faults).toEqual([])
     expect(known.size).toBeGreaterThan(ROUNDS)
   },

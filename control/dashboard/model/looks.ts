@@ -57,7 +57,7 @@ export function workWord(task: Pick<GraphTask, 'type' | 'tool_name' | 'child_cou
 export function waitingSentence(task: GraphTask, nowMs: number): string | undefined {
   const { waiting } = task
   if (waiting === undefined || hasEnded(task.status)) return undefined
-  const { reason, tasks, until, detail } = waiting
+  const { reason, tasks, group, graphs = [], until, detail } = waiting
   if (reason === 'approval') return `waits for approval${detail === undefined ? '' : `: ${shortLine(detail)}`}`
   if (reason === 'dependencies') {
     if (detail !== undefined) return `waits: ${detail}`
@@ -74,6 +74,8 @@ export function waitingSentence(task: GraphTask, nowMs: number): string | undefi
     const when = Number.isNaN(leftMs) ? 'waits for its next attempt' : `tries again in ${remainingText(leftMs)}`
     return detail === undefined ? when : `${when}: ${detail}`
   }
+  if (reason === 'group')
+    return `waits for a place in group ${group}${graphs.length === 0 ? '' : `, held by graph ${graphs.join(', ')}`}`
   if (reason === 'delay' && until !== undefined)
     return `starts in ${remainingText(Math.max(0, Date.parse(until) - nowMs))}`
   return `waits: ${detail ?? reason}`

@@ -32,6 +32,18 @@ const anyParams = fc.oneof(
   fc.constantFrom(labels(256), labels(257), null, undefined, [], 'a', 7, { a: null }, JSON.parse('{"__proto__": 1}')),
 )
 
+const anyConcurrency = fc.oneof(
+  fc.constantFrom(null, undefined, 'g', [], {}, { group: '' }, { group: 7 }, { group: null }, { limit: 1 }),
+  fc.record(
+    {
+      group: fc.constantFrom('g', 'g'.repeat(200), 'g'.repeat(201)),
+      limit: fc.constantFrom(null, 0, 1, 1_000, 1_001, 1.5, '1'),
+      on_full: fc.constantFrom(null, 'wait', 'cancel_oldest', 'refuse', 'other', 7),
+    },
+    { requiredKeys: ['group'] },
+  ),
+)
+
 const anyPriority = fc.constantFrom(null, undefined, 0, -100, 100, 101, -101, 0.5, '1')
 /** The schema allows 30 February, so it is not among these. */
 const anyStart = fc.constantFrom(
@@ -53,7 +65,7 @@ test('fields are taken exactly if the schema allows them, and otherwise one is n
       fc.record(
         {
           ...{ name: anyName, labels: anyLabels, params: anyParams, callback: anyCallback },
-          ...{ priority: anyPriority, not_before: anyStart },
+          ...{ priority: anyPriority, not_before: anyStart, concurrency: anyConcurrency },
         },
         { requiredKeys: [] },
       ),
@@ -63,7 +75,7 @@ test('fields are taken exactly if the schema allows them, and otherwise one is n
         expect(options !== undefined).toBe(Value.Check(GraphFields, given))
         if (options === undefined)
           expect(graphOptionsFault(given)).toMatch(
-            /^(name|labels|params|priority|not_before|callback(\.url|\.events)?): expected /,
+            /^(name|labels|params|priority|not_before|concurrency(\.group|\.limit|\.on_full)?|callback(\.url|\.events)?): expected /,
           )
         else expect(options).toEqual(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null)))
       },
@@ -96,6 +108,14 @@ describe('a refusal says which field, and what it may be', () => {
     [{ labels: { 'a b': '' } }, `${labelNames} "a b"`],
     [{ labels: { ['a'.repeat(64)]: '' } }, `${labelNames} "${'a'.repeat(64)}"`],
     [{ labels: { team: 'v'.repeat(257) } }, 'labels: expected values of at most 256 characters, got 257 in "team"'],
+    [{ concurrency: 'deploy' }, 'concurrency: expected object'],
+    [{ concurrency: { limit: 2 } }, 'concurrency.group: expected string of 1 to 200 characters'],
+    [{ concurrency: { group: 'g'.repeat(201) } }, 'concurrency.group: expected string of 1 to 200 characters'],
+    [{ concurrency: { group: 'g', limit: 1_001 } }, 'concurrency.limit: expected integer from 1 to 1000'],
+    [
+      { concurrency: { group: 'g', on_full: 'cancel' } },
+      'concurrency.on_full: expected "wait", "cancel_oldest", "refuse"',
+    ],
     [{ callback: 'http://a' }, 'callback: expected object'],
     [{ callback: {} }, 'callback.url: expected string'],
     [{ callback: { url: 'a' } }, 'callback.url: expected an http: or https: address'],

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { Graph } from '../../../control/task/graph.ts'
 import { type SlotUse, waitingOf } from '../../../control/task/waiting.ts'
-import { MAX_WAITING_TASKS } from '../../../shared/contract/waiting.ts'
+import { MAX_WAITING_GRAPHS, MAX_WAITING_TASKS } from '../../../shared/contract/waiting.ts'
 import { isoTime } from '../../../shared/text/iso-time.ts'
 import { graphOf, taskIn, taskOf } from '../../support/graph.ts'
 
@@ -44,6 +44,24 @@ describe('a pending task', () => {
       tasks: many.slice(1, 1 + MAX_WAITING_TASKS).map(({ id }) => id),
       detail: '29 tasks have to succeed first',
     })
+  })
+
+  test('waits for a place of the group of its graph before anything else', () => {
+    const graph = graphOf(
+      [
+        { id: 'c', type: 'test' },
+        { id: 'd', type: 'test', depends_on: ['c'] },
+      ],
+      NOW,
+      undefined,
+      {
+        concurrency: { group: 'g' },
+      },
+    )
+    const holders = Array.from({ length: MAX_WAITING_GRAPHS + 1 }, () => graphOf([{ id: 'a', type: 'test' }]))
+    graph.waitsFor = new Set(holders)
+    const graphs = holders.slice(0, MAX_WAITING_GRAPHS).map(({ id }) => id)
+    for (const id of ['c', 'd']) expect(waits(graph, id)).toEqual({ reason: 'group', group: 'g', graphs })
   })
 
   test('waits for a slot, or says why none is given', () => {

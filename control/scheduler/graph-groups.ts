@@ -1,0 +1,143 @@
+/**
+ * Which graphs run of those that share a limit (`concurrency`).
+ *
+ * A graph takes a place of its group, or the last position among those that wait for one, before it is written to disk.
+ * It gives that up when it has ended, or is not accepted. Then those that wait longest start, each while fewer graphs
+ * hold places than its own limit allows. Nobody overtakes: so the graphs that hold places are the oldest ones.
+ *
+ * Nothing of this is on disk. A start finds the graphs of which a task has started, which keep their places, and lets
+ * the others decide in the order of acceptance. No limit is exceeded: the end of a graph is written before the start of
+ * the next one.
+ */
+import { ServiceError } from '../../shared/contract/errors.ts'
+import type { GraphConcurrency } from '../../shared/contract/graph-groups.ts'
+import { quoted } from '../../shared/request/unknown-names.ts'
+import type { GraphOptions } from '../rules/graph-options.ts'
+import type { Graph, Task } from '../task/graph.ts'
+
+interface Group {
+  /** The graphs that hold a place, in the order in which they took it. */
+  readonly holders: Set<Graph>
+  /** The longest first. */
+  readonly waiting: Set<Graph>
+}
+
+export class GraphGroups {
+  readonly #groups = new Map<string, Group>()
+  readonly #onPlace: (graph: Graph) => void
+  /** Graphs that wait and would have started already. */
+  readonly #kept = new Set<Graph>()
+  /** Graphs that are cancelled for others, and those. They have not ended. */
+  readonly #cancelled = new Map<Graph, Graph>()
+
+  /** `onPlace` is called with each kept graph that has got a place. */
+  constructor(onPlace: (graph: Graph) => void) {
+    this.#onPlace = onPlace
+  }
+
+  /** Gives the graphs of an earlier run their places. They come in the order of their acceptance, before any other. */
+  recover(graphs: Iterable<Graph>): void {
+    const live = [...graphs].filter(({ live, options }) => live > 0 && options.concurrency !== undefined)
+    const others: Graph[] = []
+    for (const graph of live.sort((a, b) => a.createdAt - b.createdAt)) {
+      if (graph.tasks.some(hasStarted)) this.#groupOf(graph).holders.add(graph)
+      else others.push(graph)
+    }
+    for (const graph of others) this.#enter(graph)
+  }
+
+  /** Why a graph that must not wait is refused now; undefined if it is not. */
+  whyRefused({ concurrency }: GraphOptions): string | undefined {
+    if (concurrency?.on_full !== 'refuse') return undefined
+    const group = this.#groups.get(concurrency.group)
+    if (group === undefined || hasRoom(group, concurrency)) return undefined
+    const [holder] = group.holders
+    return `concurrency: group ${quoted(concurrency.group)} is full (limit ${limitOf(concurrency)}): graph ${holder!.id} has not ended`
+  }
+
+  /** Takes a place for `graph`, or lets it wait for one. Throws 409 if it must not wait. */
+  claim(graph: Graph): void {
+    if (graph.options.concurrency === undefined) return
+    const fault = this.whyRefused(graph.options)
+    if (fault !== undefined) throw new ServiceError(409, fault)
+    this.#enter(graph)
+  }
+
+  #enter(graph: Graph): void {
+    const group = this.#groupOf(graph)
+    group.waiting.add(graph)
+    graph.waitsFor = group.holders
+    this.#fill(group)
+  }
+
+  /** Keeps `graph` while it waits; false if it may start. */
+  keep(graph: Graph): boolean {
+    if (graph.waitsFor === undefined) return false
+    this.#kept.add(graph)
+    return true
+  }
+
+  /** The oldest graphs that have to end before `graph`, which waits and asks for their cancel, gets a place. */
+  toCancelFor(graph: Graph): Graph[] {
+    const { concurrency } = graph.options
+    if (graph.waitsFor === undefined || concurrency?.on_full !== 'cancel_oldest') return []
+    const { holders, waiting } = this.#groupOf(graph)
+    const older: Graph[] = [...holders]
+    for (const other of waiting) {
+      if (other === graph) break
+      older.push(other)
+    }
+    const staying = older.filter((other) => !this.#cancelled.has(other))
+    const found = staying.slice(0, Math.max(0, staying.length - limitOf(concurrency) + 1))
+    for (const other of found) this.#cancelled.set(other, graph)
+    return found
+  }
+
+  /** What completes the error of a task of `graph` that is cancelled; undefined unless another graph is the reason. */
+  whyCancelled(graph: Graph): string | undefined {
+    const other = this.#cancelled.get(graph)
+    return other && `graph ${other.id} takes its place in group ${quoted(other.options.concurrency!.group)}`
+  }
+
+  /** `graph` has ended, or is not accepted. */
+  release(graph: Graph): void {
+    const { concurrency } = graph.options
+    const group = concurrency && this.#groups.get(concurrency.group)
+    if (group === undefined) return
+    group.holders.delete(graph)
+    group.waiting.delete(graph)
+    graph.waitsFor = undefined
+    this.#kept.delete(graph)
+    this.#cancelled.delete(graph)
+    this.#fill(group)
+    if (group.holders.size === 0) this.#groups.delete(concurrency!.group)
+  }
+
+  /** Gives places to those that wait longest. */
+  #fill(group: Group): void {
+    for (const graph of group.waiting) {
+      if (group.holders.size >= limitOf(graph.options.concurrency!)) return
+      group.waiting.delete(graph)
+      group.holders.add(graph)
+      graph.waitsFor = undefined
+      if (this.#kept.delete(graph)) this.#onPlace(graph)
+    }
+  }
+
+  #groupOf({ options }: Graph): Group {
+    const name = options.concurrency!.group
+    const group = this.#groups.get(name) ?? { holders: new Set(), waiting: new Set() }
+    this.#groups.set(name, group)
+    return group
+  }
+}
+
+const limitOf = ({ limit }: GraphConcurrency): number => limit ?? 1
+
+const hasRoom = ({ holders, waiting }: Group, concurrency: GraphConcurrency): boolean =>
+  waiting.size === 0 && holders.size < limitOf(concurrency)
+
+/** Whether `task` has done something. The outcome of an earlier graph that it has is nothing. */
+const hasStarted = ({ startedAt, attempt, fanOut, rare }: Task): boolean =>
+  rare.reused_from === undefined &&
+  (startedAt !== undefined || attempt > 0 || fanOut !== undefined || rare.asked_at !== undefined)
