@@ -117,6 +117,37 @@ function orPlaceholder(schema: Schema): Schema {
   return { ...(description !== undefined && { description }), anyOf: [schema, { $ref: '#/definitions/placeholder' }] }
 }
 
+const as = (forms: readonly string[]) => ({
+  type: 'string',
+  enum: forms,
+  description: 'The form of the value: a text, the value of a text of JSON, or the lines of a text.',
+})
+
+/** The placeholders of a task with for_each. */
+const OF_ELEMENT: readonly Schema[] = [
+  {
+    type: 'object',
+    description: 'In a task with for_each: its element, or a value in it.',
+    required: ['$item'],
+    properties: {
+      $item: {
+        type: 'string',
+        description: 'JSON Pointer into the element; "" for all of it.',
+        examples: ['', '/name'],
+      },
+      as: as(['text', 'json', 'lines']),
+    },
+    additionalProperties: false,
+  },
+  {
+    type: 'object',
+    description: 'In a task with for_each: the index of its element, from 0.',
+    required: ['$index'],
+    properties: { $index: { const: true }, as: as(['text', 'json']) },
+    additionalProperties: false,
+  },
+]
+
 /** The placeholders. */
 const PLACEHOLDER: Schema = {
   description: 'Stands for a value that is known when the task starts.',
@@ -134,11 +165,7 @@ const PLACEHOLDER: Schema = {
           examples: ['/result/stdout', '/result/*/stdout'],
         },
         default: { description: 'Counts where the record has nothing at the path.' },
-        as: {
-          type: 'string',
-          enum: ['text', 'json', 'lines'],
-          description: 'The form of the value: a text, the value of a text of JSON, or the lines of a text.',
-        },
+        as: as(['text', 'json', 'lines']),
       },
       additionalProperties: false,
     },
@@ -150,10 +177,8 @@ const PLACEHOLDER: Schema = {
       properties: {
         $from: { type: 'string', minLength: 1, description: 'The id of that task.' },
         file: {
-          type: 'string',
-          minLength: 1,
-          description: 'Path in its workspace; "." for all of it.',
-          examples: ['dist/app.tar', 'dist'],
+          description: 'Path in its workspace; "." for all of it. With for_each, $item or $index may be the path.',
+          anyOf: [{ type: 'string', minLength: 1, examples: ['dist/app.tar', 'dist'] }, ...OF_ELEMENT],
         },
       },
       additionalProperties: false,
@@ -172,6 +197,7 @@ const PLACEHOLDER: Schema = {
       properties: { $literal: true },
       additionalProperties: false,
     },
+    ...OF_ELEMENT,
   ],
 }
 

@@ -3,12 +3,13 @@
  * workspace of another one. Pure.
  *
  * The value is what the runtime service takes: `{"task_id", "file"}` with the id of the other task there, which stands in its
- * result (`file-values.ts`).
+ * result (`file-values.ts`). In a child of a task with `for_each`, `{"$item": pointer}` or `{"$index": true}` may be the path.
  */
 
 import { RequestFault } from '../../shared/request/fault.ts'
 import { checkFile } from '../../shared/request/inputs.ts'
-import type { JsonObject } from '../../shared/text/json.ts'
+import { isObject, type JsonObject } from '../../shared/text/json.ts'
+import { ELEMENT_FIELDS, elementPlaceholderIn } from './element-placeholder.ts'
 import type { Reference } from './references.ts'
 
 export const FILE_REFERENCE_FIELDS = ['$from', 'file'] as const
@@ -22,10 +23,25 @@ const RESULT = '/result'
 /** Parses a file reference. Returns the fault if it is invalid. */
 export function fileReferenceIn({ $from: id, file }: Readonly<JsonObject>): Reference | string {
   if (typeof id !== 'string' || id === '') return '$from: expected the id of a task'
+  if (isElement(file)) {
+    const element = elementPlaceholderIn(file)
+    return typeof element === 'string' ? `file: ${element}` : { id, path: RESULT, file: element }
+  }
   if (typeof file !== 'string') return 'file: expected the path of a file in the workspace of that task'
+  return fileFault(file) ?? { id, path: RESULT, file }
+}
+
+/** In a child of a task with `for_each`, its element or index may be the path. */
+const isElement = (file: unknown): file is JsonObject => {
+  const [name, ...others] = isObject(file) ? Object.keys(file).filter((key) => key !== 'as') : []
+  return others.length === 0 && name !== undefined && Object.hasOwn(ELEMENT_FIELDS, name)
+}
+
+/** Why `file` is no path in a workspace, in words that begin with `file`. Undefined if it is one. */
+export function fileFault(file: string): string | undefined {
   try {
     checkFile('file', file)
-    return { id, path: RESULT, file }
+    return undefined
   } catch (error) {
     if (error instanceof RequestFault) return error.message
     throw error

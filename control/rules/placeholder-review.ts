@@ -11,7 +11,7 @@ import { childHint, type FanOutTasks } from './fan-out-review.ts'
 import { listSource } from './fan-out-rule.ts'
 import { normalizeTool } from './normalize.ts'
 import { missingParameters, type Parameters, parameterBytes, UnknownParameters } from './parameters.ts'
-import { fill, findPlaceholders, isFileReference, type Path, type Place, pathText } from './placeholders.ts'
+import { elementOf, fill, findPlaceholders, isFileReference, type Path, type Place, pathText } from './placeholders.ts'
 import type { Report } from './report.ts'
 import { ResolvedSize } from './resolved-size.ts'
 import { placeholderFault } from './task-secrets.ts'
@@ -63,9 +63,11 @@ export function* reviewPlaceholders(
         }
         if (placeholder.kind === 'reference') references.push({ position, id: placeholder.reference.id })
         if (isFileReference(placeholder)) files.push({ position, field, place: { path, placeholder } })
-        if ((placeholder.kind === 'item' || placeholder.kind === 'index') && task.for_each == null) {
+        const element = elementOf(placeholder)
+        if (element !== undefined && task.for_each == null) {
+          const at = element === placeholder ? path : [...path, 'file']
           report(
-            `task ${id}: ${pathText(field, path)}: $${placeholder.kind} means something only in a task with for_each`,
+            `task ${id}: ${pathText(field, at)}: $${element.kind} means something only in a task with for_each`,
             id,
           )
           yield
@@ -131,7 +133,7 @@ function* checkFiles(tasks: readonly ValidTask[], files: readonly FilePlace[], r
 /** The field that the executor of a task gets. */
 const executedField = ({ input }: ValidTask): 'params' | 'input' => (input == null ? 'params' : 'input')
 
-/** Stands for the id that a task will have in the runtime service. */
+/** Stands for the id that a task will have in the runtime service, and for the path of a file that an element names. */
 const NOT_RUN_YET = 'not-run-yet'
 
 /** `onTooLarge` gets the place at which the values exceed the limit. Values from there on are left out. */
@@ -166,7 +168,7 @@ function* knownInput(
       values[i] = params[placeholder.name]
     } else if (placeholder.kind === 'reference' && placeholder.reference.file !== undefined) {
       const { id, file } = placeholder.reference
-      const value = { task_id: NOT_RUN_YET, file }
+      const value = { task_id: NOT_RUN_YET, file: typeof file === 'string' ? file : NOT_RUN_YET }
       values[i] = fanOuts.has(id) ? [value] : value
       hasFiles = true
     } else {

@@ -14,18 +14,16 @@ import { didYouMean, quoted } from '../../shared/request/unknown-names.ts'
 import { isObject, type JsonObject } from '../../shared/text/json.ts'
 import { nearestName } from '../../shared/text/nearest-name.ts'
 import { MAX_JSON_DEPTH } from '../json/depth.ts'
-import { pointerFault } from '../json/json-pointer.ts'
+import { ELEMENT_FIELDS, type ElementPlaceholder, elementPlaceholderIn } from './element-placeholder.ts'
 import { FILE_REFERENCE_FIELDS, fileReferenceIn, isInputPath, MISPLACED_FILE } from './file-references.ts'
 import { setMember } from './plain-json.ts'
-import { formIn, REFERENCE_FIELDS, type Reference, referenceIn } from './references.ts'
+import { REFERENCE_FIELDS, type Reference, referenceIn } from './references.ts'
 
 export type Placeholder =
   | { readonly kind: 'reference'; readonly reference: Reference }
   | { readonly kind: 'parameter'; readonly name: string }
   | { readonly kind: 'literal'; readonly value: unknown }
-  /** `path` is a JSON Pointer into the element. */
-  | { readonly kind: 'item'; readonly path: string; readonly as?: Reference['as'] }
-  | { readonly kind: 'index'; readonly as?: Reference['as'] }
+  | ElementPlaceholder
 
 /** The path from a value to a value inside it. */
 export type Path = readonly (string | number)[]
@@ -61,8 +59,7 @@ const FIELDS: Readonly<Record<(typeof NAMES)[number], readonly string[]>> = {
   $from: REFERENCE_FIELDS,
   $param: ['$param'],
   $literal: ['$literal'],
-  $item: ['$item', 'as'],
-  $index: ['$index', 'as'],
+  ...ELEMENT_FIELDS,
 }
 
 /** Whether `object` is meant to be a placeholder. */
@@ -153,6 +150,13 @@ export function* findPlaceholders(value: unknown): Steps<Places> {
 export const isFileReference = (placeholder: Placeholder): boolean =>
   placeholder.kind === 'reference' && placeholder.reference.file !== undefined
 
+/** What a placeholder needs of the element of a child: itself, or the path of its file. */
+export function elementOf(placeholder: Placeholder): ElementPlaceholder | undefined {
+  if (placeholder.kind === 'item' || placeholder.kind === 'index') return placeholder
+  const { file } = placeholder.kind === 'reference' ? placeholder.reference : {}
+  return typeof file === 'object' ? file : undefined
+}
+
 /** Parses a placeholder. Returns the fault if it is invalid. */
 export function placeholderIn(object: Readonly<JsonObject>): Placeholder | string {
   const name = NAMES.find((each) => Object.hasOwn(object, each))!
@@ -164,27 +168,12 @@ export function placeholderIn(object: Readonly<JsonObject>): Placeholder | strin
   }
   const value = object[name]
   if (name === '$literal') return { kind: 'literal', value }
-  if (name === '$item') return itemIn(value, object.as)
-  if (name === '$index') return indexIn(value, object.as)
+  if (name === '$item' || name === '$index') return elementPlaceholderIn(object)
   if (name === '$param') {
     return typeof value === 'string' ? { kind: 'parameter', name: value } : '$param: expected the name of a parameter'
   }
   const reference = isFile ? fileReferenceIn(object) : referenceIn(object)
   return typeof reference === 'string' ? reference : { kind: 'reference', reference }
-}
-
-function itemIn(path: unknown, as: unknown): Placeholder | string {
-  if (typeof path !== 'string') return '$item: expected a JSON Pointer into the element ("" for all of it)'
-  const fault = pointerFault(path)
-  if (fault !== undefined) return `$item: ${fault}`
-  const form = formIn(as)
-  return typeof form === 'string' ? form : { kind: 'item', path, ...form }
-}
-
-function indexIn(value: unknown, as: unknown): Placeholder | string {
-  if (value !== true) return '$index: expected true'
-  const form = formIn(as, ['text', 'json']) // a number has no lines
-  return typeof form === 'string' ? form : { kind: 'index', ...form }
 }
 
 /** Replaces the placeholders in `value` by `values`. Copies only the containers on the paths. */

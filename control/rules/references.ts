@@ -13,22 +13,18 @@ import { isGiven, isObject, type JsonObject, jsonTypeOf } from '../../shared/tex
 import { jsonInText } from '../json/json-in-text.ts'
 import { pointerFault, pointerValue, splitAtStar } from '../json/json-pointer.ts'
 import { jsonBytes, jsonText } from '../json/pieces.ts'
+import type { ElementPlaceholder } from './element-placeholder.ts'
 import { filesValue } from './file-values.ts'
+import { formIn, type InForm } from './form.ts'
 
-/** The forms of `as`. */
-const FORMS = ['text', 'json', 'lines'] as const
-
-type Form = (typeof FORMS)[number]
-
-export interface Reference {
+export interface Reference extends InForm {
   /** The id of the referenced task. */
   readonly id: string
   /** A JSON Pointer into the record of that task. */
   readonly path: string
   readonly default?: { readonly value: unknown }
-  readonly as?: Form
   /** A path in the workspace of that task, which the value names beside the id of the task in the runtime service. */
-  readonly file?: string
+  readonly file?: string | ElementPlaceholder
 }
 
 export const REFERENCE_FIELDS = ['$from', 'path', 'default', 'as'] as const
@@ -55,13 +51,6 @@ export function referenceIn(object: Readonly<JsonObject>): Reference | string {
   }
 }
 
-/** Parses the field `as`, which may be absent. Returns the fault if it is invalid. */
-export function formIn(as: unknown, forms: readonly Form[] = FORMS): { readonly as?: Form } | string {
-  if (!isGiven(as)) return {}
-  const form = forms.find((each) => each === as)
-  return form === undefined ? `as: expected ${forms.join(', ')}` : { as: form }
-}
-
 /** The value of a reference with the bytes of its JSON, or the reason why there is no value. */
 export type Referenced = { readonly value: unknown; readonly bytes: number } | { readonly fault: string }
 
@@ -71,6 +60,7 @@ export const placeOf = ({ id, path }: Reference): string => `${path === '' ? 'th
 /** The value of `reference`. `record` is the record of the referenced task. */
 export function* referencedValue(record: object, reference: Reference, maxBytes: number): Steps<Referenced> {
   const { id, file } = reference
+  if (typeof file === 'object') throw new Error('the path of the file is not known')
   if (file !== undefined) return yield* filesValue((record as { readonly result?: unknown }).result, id, file)
   const crossed = splitAtStar(reference.path)
   const array = crossed === undefined ? undefined : pointerValue(record, crossed.before)

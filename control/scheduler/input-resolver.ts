@@ -9,12 +9,15 @@
 
 import { isYieldDue, runCooperatively, type Steps } from '../../shared/process/steps.ts'
 import { quoted } from '../../shared/request/unknown-names.ts'
+import { jsonTypeOf } from '../../shared/text/json.ts'
 import { ExecutionError, invalidInput } from '../executors/executor.ts'
 import { isWithinDepth, MAX_JSON_DEPTH } from '../json/depth.ts'
 import { pointerValue } from '../json/json-pointer.ts'
 import type { KeptResults } from '../log/keeper.ts'
+import type { ElementPlaceholder } from '../rules/element-placeholder.ts'
+import { fileFault } from '../rules/file-references.ts'
 import { parameterBytes } from '../rules/parameters.ts'
-import { fill, findPlaceholders, type Place, type Placeholder, type Places, pathText } from '../rules/placeholders.ts'
+import { fill, findPlaceholders, type Place, type Places, pathText } from '../rules/placeholders.ts'
 import { elementInForm, placeOf, type Reference, referencedValue } from '../rules/references.ts'
 import { type DigestOfInput, digestToKeep, isKeptWhole } from '../rules/resolved-input.ts'
 import { ResolvedSize } from '../rules/resolved-size.ts'
@@ -123,7 +126,8 @@ export class InputResolver {
     for (const i of positions) {
       throwIfEnded(filling)
       const fault = faultAt(filling, i)
-      const { value, bytes } = yield* this.#referenced(record, referenceAt(filling, i), fault)
+      const reference = yield* withKnownFile(filling.task, referenceAt(filling, i), fault)
+      const { value, bytes } = yield* this.#referenced(record, reference, fault)
       const tooLarge = filling.size.add(bytes)
       if (tooLarge !== undefined) throw fault(tooLarge)
       filling.values[i] = value
@@ -250,7 +254,7 @@ function* givenValues(filling: Filling): Steps<void> {
 /** What `$item` and `$index` stand for in a child. In a task of an earlier version, which did not know them, they are data. */
 function* elementValue(
   task: Task,
-  placeholder: Extract<Placeholder, { readonly kind: 'item' | 'index' }>,
+  placeholder: ElementPlaceholder,
   fault: (text: string) => Error,
 ): Steps<{ readonly value: unknown; readonly bytes: number }> {
   const { childOf } = task
@@ -270,6 +274,18 @@ function* elementValue(
   const found = yield* elementInForm(pointed.value, as, path === '' ? element : `${path} of ${element}`)
   if ('fault' in found) throw fault(found.fault)
   return found
+}
+
+/** `reference` with the path of its file, which the element of a child may be. */
+function* withKnownFile(task: Task, reference: Reference, fault: (text: string) => Error): Steps<Reference> {
+  const { file } = reference
+  if (typeof file !== 'object') return reference
+  const { value } = yield* elementValue(task, file, (text) => fault(`file: ${text}`))
+  const path = file.kind === 'index' ? String(value) : value
+  if (typeof path !== 'string') throw fault(`file: expected a text, got ${jsonTypeOf(path)} ("as" may be text)`)
+  const wrong = fileFault(path)
+  if (wrong !== undefined) throw fault(wrong)
+  return { ...reference, file: path }
 }
 
 const faultAt =

@@ -165,6 +165,37 @@ describe('files of the children of a task', () => {
     ])
   })
 
+  test('are named by the element or the index of a child of the task that takes them', async () => {
+    const numbers = make('build', 'echo 0 > 0; echo 1 > 1; mkdir a b; echo a > a/f; echo b > b/f')
+    const each = (id: string, file: object, list: readonly unknown[], more: object = {}) =>
+      use(id, { in: from(file as unknown as string) }, 'cat in', { for_each: list, run_if: 'always', ...more })
+    const graph = await run([
+      numbers,
+      each('item', { $item: '' }, ['a/f', 'b/f']),
+      each('member', { $item: '/at' }, [{ at: 'b/f' }]),
+      each('index', { $index: true }, ['x', 'y']),
+      each('text', { $item: '', as: 'text' }, [1]),
+      each('number', { $item: '' }, [1]),
+      each('none', { $item: '/at' }, [{}]),
+      each('outside', { $item: '' }, ['../f'], { retry: 1 }),
+    ])
+    const outputs = async (id: string) =>
+      ((await graph.task(id)).result as TaskStatusResponse[]).map(({ stdout }) => stdout)
+    expect(await outputs('item')).toEqual(['a\n', 'b\n'])
+    expect(await outputs('member')).toEqual(['b\n'])
+    expect(await outputs('index')).toEqual(['0\n', '1\n'])
+    expect(await outputs('text')).toEqual(['1\n'])
+    const errors = ['number', 'none', 'outside'].map(async (id) => {
+      const { error, attempt, runtime } = await graph.task(`${id}[0]`)
+      return [error, attempt, runtime?.error?.code]
+    })
+    expect(await Promise.all(errors)).toEqual([
+      ['params.inputs.in: file: expected a text, got number ("as" may be text)', 1, 'invalid_input'],
+      ['params.inputs.in: file: element 0 of none has no /at', 1, 'invalid_input'],
+      ['params.inputs.in: file cannot contain parent traversal', 1, 'invalid_input'],
+    ])
+  })
+
   test('are known to a check', async () => {
     const tasks = [test_(MADE), use('a', { parts: from('x', 'test'), 'parts/0/x': from('y', 'test') }, 'true')]
     const body = JSON.stringify({ tasks: [tasks[0], { ...tasks[1], depends_on: ['test'] }] })
@@ -351,6 +382,11 @@ describe('a graph is refused', () => {
       'a path that is no text',
       [BUILD, use('b', { a: { $from: 'build', file: { $param: 'x' } } })],
       'task b: params.inputs.a: file: expected the path of a file in the workspace of that task',
+    ],
+    [
+      'an element in a task without for_each',
+      [BUILD, use('b', { a: { $from: 'build', file: { $item: '' } } })],
+      'task b: params.inputs.a.file: $item means something only in a task with for_each',
     ],
     [
       'other fields',

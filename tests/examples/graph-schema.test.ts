@@ -49,6 +49,24 @@ const RIGHT = {
     ],
     scope: 'graph',
   },
+  'the element of a list and its index, as values': task({
+    ...{ type: 'shell', for_each: ['a'] },
+    params: { command: 'ls', args: [{ $item: '' }, { $index: true, as: 'text' }], stdin: { $item: '' } },
+  }),
+  'files of an element, and contents': {
+    tasks: [
+      { id: 'b', type: 'noop' },
+      { id: 'build', type: 'runtime.command', depends_on: ['b'], params: { program: 'make' } },
+      {
+        ...{ id: 'a', type: 'runtime.command', depends_on: ['build'], for_each: ['x'] },
+        params: {
+          ...{ program: 'cat', stdin: { $from: 'b' } },
+          inputs: { a: { $from: 'build', file: { $item: '' } }, c: { content: { list: [{ $index: true }] } } },
+        },
+      },
+    ],
+    scope: 'graph',
+  },
   'parameters of the graph': { params: { version: 1, 'a.b/c-d': [1] }, ...task({ type: 'noop' }) },
   'a name and labels': { name: 'nightly', labels: { team: 'web' }, ...task({ type: 'noop' }) },
 }

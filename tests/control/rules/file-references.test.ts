@@ -14,6 +14,17 @@ test.each([
     { ...FILE, file: '.' },
     { kind: 'reference', reference: { ...REFERENCE, file: '.' } },
   ],
+  [
+    { ...FILE, file: { $item: '/name' } },
+    { kind: 'reference', reference: { ...REFERENCE, file: { kind: 'item', path: '/name' } } },
+  ],
+  [
+    { ...FILE, file: { $index: true, as: 'text' } },
+    { kind: 'reference', reference: { ...REFERENCE, file: { kind: 'index', as: 'text' } } },
+  ],
+  [{ ...FILE, file: { $item: 'x' } }, 'file: $item: expected a JSON Pointer, which begins with "/"'],
+  [{ ...FILE, file: { $index: 1 } }, 'file: $index: expected true'],
+  [{ ...FILE, file: { $item: '', x: 1 } }, 'file: expected the path of a file in the workspace of that task'],
   [{ ...FILE, file: 'a/../b' }, 'file cannot contain parent traversal'],
   [{ ...FILE, file: '/a' }, 'file must be relative to the workspace'],
   [{ ...FILE, file: 'a\0' }, 'file cannot contain NUL characters'],
