@@ -2,7 +2,8 @@
 
 import type { RuntimeLabels } from '../shared/contract/runtime-names.ts'
 import { CAPABILITY_MODES, NETWORKS } from '../shared/contract/runtime-request.ts'
-import { parseAllowRule, parseRule } from '../shared/egress/rule.ts'
+import { NotARule, parseAllowRule, parseRule, type Rule } from '../shared/egress/rule.ts'
+import { MAX_RULES } from '../shared/egress/rules.ts'
 import { shownUrl } from '../shared/http/shown-url.ts'
 import { LOG_LEVELS } from '../shared/logs/log.ts'
 import { baseUrl } from '../shared/settings/base-url-setting.ts'
@@ -22,7 +23,7 @@ import { logFileSettings } from '../shared/settings/log-file-settings.ts'
 import { baseUrlOf, runtimeLabels } from '../shared/settings/runtime-entry.ts'
 import { unknownFieldsSetting } from '../shared/settings/unknown-fields-setting.ts'
 import { parseTenantQuotas, QUOTA_FORM, type TenantQuotas } from './ledger/quotas.ts'
-import { addresses, rules } from './plan/egress-settings.ts'
+import { type ServiceAddress, serviceAddressOf } from './plan/authority.ts'
 import { CONTROL_ACCESS } from './plan/open-services.ts'
 
 const HOUR_MS = 3_600_000
@@ -89,6 +90,41 @@ const tenantQuota: Setting<TenantQuotas> = {
   parse: parseTenantQuotas,
   absent: new Map(),
 }
+
+/** Rules for connections, each a flag of its own. */
+function rules(help: string, parse: (text: string) => Rule): Setting<readonly Rule[] | undefined> {
+  const given = texts({ help, value: 'rule' })
+  return {
+    ...given,
+    parse(text) {
+      const all = given.parse(text) as readonly string[]
+      if (all.length > MAX_RULES) return new Expected(`at most ${MAX_RULES} rules`)
+      try {
+        return all.map(parse)
+      } catch (error) {
+        if (error instanceof NotARule) return new Expected(error.message.replace(/^expected /, ''))
+        throw error
+      }
+    },
+    absent: undefined,
+  }
+}
+
+/** Addresses of services of ours. */
+const addresses = (setting: {
+  variable: string
+  default: string
+  help: string
+}): Setting<readonly ServiceAddress[]> => ({
+  ...list({ ...setting, value: 'address:port' }),
+  parse: (given) => {
+    const found = given.split(',').map((text) => serviceAddressOf(text.trim()))
+    return found.every((one) => one !== undefined)
+      ? found
+      : new Expected('addresses with ports, such as 10.0.0.5:18081')
+  },
+  absent: [],
+})
 
 export const serveSettings = {
   listenAddr: text({

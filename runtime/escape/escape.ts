@@ -6,7 +6,7 @@
  * the host. The last two need a network of its own to differ from. Each time, one sandbox runs all harmless attempts. An attempt
  * that may end the whole sandbox gets its own.
  */
-import { chmodSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DEFAULT_NAMESPACES } from '../../shared/request/sandbox.ts'
 import { ownDir, removeLeftDirs } from '../host/own-dirs.ts'
@@ -18,8 +18,9 @@ import { runInSandbox, type ThrowAwayEnding, type ThrowAwayOptions } from '../la
 import type { SandboxFeature } from '../plan/isolation.ts'
 import { type Attempt, type Listed, parseAttempts, parseList } from './attempts.ts'
 import { layBaits } from './baits.ts'
+import linuxArm64 from './bin/taskmill-escape-linux-arm64' with { type: 'file' }
+import linuxX64 from './bin/taskmill-escape-linux-x64' with { type: 'file' }
 import { type HostNetwork, inHostNetwork } from './host-network.ts'
-import { PROGRAM, putEscapeProgram } from './program.ts'
 import { type RuledNetwork, ruledNetwork } from './ruled-network.ts'
 import { type EscapeRun, verdicts, worstOf } from './verdicts.ts'
 
@@ -43,6 +44,11 @@ export interface EscapeOptions {
   /** Aborts the run and removes everything it made. */
   readonly signal?: AbortSignal
 }
+
+const EMBEDDED: Readonly<Record<string, string>> = { 'linux-x64': linuxX64, 'linux-arm64': linuxArm64 }
+
+/** Its name in a workspace. */
+const PROGRAM = 'taskmill-escape'
 
 const PROGRAM_OF_ROOT = 'taskmill-escape-of-root'
 
@@ -220,4 +226,16 @@ function runOf({ outcome, stdout, stderr, complaints }: ThrowAwayEnding): Escape
     ending: `the sandbox ended with ${how}${stderr === '' ? '' : ` (${stderr.trim()})`}`,
     isEndedByLimit: (outcome.oom_kills ?? 0) > 0,
   }
+}
+
+/** Readable and executable for every user, because the task may have another uid. */
+const PROGRAM_MODE = 0o555
+
+/** Writes `taskmill-escape`, which is embedded in our executable, for this platform to `path`. Throws if there is none. */
+export function putEscapeProgram(path: string, mode = PROGRAM_MODE): void {
+  const embedded = EMBEDDED[`${process.platform}-${process.arch}`]
+  if (embedded === undefined)
+    throw new Error(`there is nothing to try to escape with on ${process.platform} ${process.arch}`)
+  writeFileSync(path, readFileSync(embedded))
+  chmodSync(path, mode)
 }

@@ -90,3 +90,13 @@ function smallest(found: readonly (Found | null)[]): Found | null {
   for (const one of found) if (one !== null && (least === null || one.amount < least.amount)) least = one
   return least
 }
+
+/** Files and sockets that every system lets a process open. */
+const UNKNOWN_LIMIT = 1_024
+
+/** How many files and sockets this process may have open. Bun raises the soft limit to the hard one. */
+export function maxDescriptors(): number {
+  const [, limit] = /^Max open files +(\d+|unlimited)/m.exec(readText('/proc/self/limits') ?? '') ?? []
+  if (limit === undefined) return UNKNOWN_LIMIT
+  return limit === 'unlimited' ? Number.MAX_SAFE_INTEGER : Number(limit)
+}

@@ -13,9 +13,8 @@ import type { Ending, LaunchedProcess, Outcome, Reason } from '../launch/outcome
 import type { LaunchPlan } from '../launch/plan.ts'
 import { type DiskUse, diskUse, freeBytes } from './disk-use.ts'
 import { attempt } from './fault.ts'
-import { launchedProcess } from './identity.ts'
 import { underLimits } from './limits.ts'
-import { groupSize } from './process-group-size.ts'
+import { groupSize, launchedProcess } from './processes.ts'
 
 export interface Logs {
   readonly stdout: number

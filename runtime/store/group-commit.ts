@@ -2,7 +2,7 @@
  * Group commit: all changes of one turn of the event loop, or of the time of a sync, share one transaction and one
  * sync.
  *
- * There are two kinds of changes (`pending-change.ts`). A *request*, such as a task to accept, is durable or refused.
+ * There are two kinds of changes. A *request*, such as a task to accept, is durable or refused.
  * If its transaction or its sync fails, the change is undone and its promise rejects. A *fact*, such as the end of a
  * process, has happened even if the disk does not take it. It is kept and retried until it is written.
  *
@@ -21,14 +21,34 @@ import type { DiskReserve } from '../../shared/files/disk-reserve.ts'
 import type { Log } from '../../shared/logs/log.ts'
 import type { DirectoryGuard } from '../files/directory-guard.ts'
 import { isDamage, isDiskFault, unavailable } from '../files/disk-fault.ts'
-import { UnhurriedFacts } from '../files/unhurried-facts.ts'
-import { type FactHooks, factsOf, isFact, type PendingChange, type RequestHooks, refuse } from './pending-change.ts'
-import type { Sync } from './wal-sync.ts'
+import type { WalSync } from './wal-sync.ts'
 
 /** Milliseconds between two attempts while the disk takes nothing. Every new request attempts at once. */
 export const RETRY_MS = 500
 
-export interface GroupCommitOptions {
+/** Milliseconds that a fact nobody waits for is held back: the next one often makes it unnecessary. */
+const HELD_BACK_MS = 20
+
+/** A request or a fact on its way to the disk. */
+interface PendingChange {
+  /** Runs the statements of the change. Called again after a rollback, so it must do nothing else. */
+  readonly apply: () => void
+  /** Undoes a committed change. Only requests have it. */
+  readonly undo?: (() => void) | undefined
+  /** Called when the effect of `undo` is durable. Must not throw. */
+  readonly undone?: (() => void) | undefined
+  /** Work to do during the sync: called after the commit, before the promise resolves. Must not throw. */
+  readonly meanwhile?: (() => void) | undefined
+  readonly resolve: () => void
+  readonly reject: (error: unknown) => void
+  /** Whether the change may use the disk reserve. */
+  readonly usesReserve?: boolean | undefined
+  /** Whether the disk refused the change, which has to be written again. */
+  hasFailed?: true
+}
+
+/** What a `GroupCommit` stands on. */
+export interface Disk {
   readonly db: Database
   readonly sync: Sync
   readonly directory: Pick<DirectoryGuard, 'look' | 'lost'>
@@ -36,16 +56,21 @@ export interface GroupCommitOptions {
   readonly log: Log
 }
 
+/** What a `GroupCommit` asks of a `WalSync`. */
+export type Sync = Pick<WalSync, 'later' | 'now'>
+
 export class GroupCommit {
   readonly #db: Database
   readonly #sync: Sync
-  readonly #directory: Pick<DirectoryGuard, 'look' | 'lost'>
-  readonly #reserve: Pick<DiskReserve, 'release' | 'restore'>
+  readonly #directory: Disk['directory']
+  readonly #reserve: Disk['reserve']
   readonly #log: Log
   /** Whether the reserve was released and does not exist again. */
   #isReserveUsed = false
   #waiting: PendingChange[] = []
-  readonly #unhurried = new UnhurriedFacts(() => this.flush())
+  /** Facts that nobody waits for. */
+  #unhurried: { readonly apply: () => void; readonly isMoot: () => boolean }[] = []
+  #unhurriedDue: ReturnType<typeof setTimeout> | undefined
   /** Committed but not synced: a power cut would lose them. */
   #unsynced: PendingChange[] = []
   /** The changes that the current sync covers. */
@@ -57,12 +82,12 @@ export class GroupCommit {
   #fault: unknown
   #recovered = Promise.withResolvers<void>()
 
-  constructor(options: GroupCommitOptions) {
-    this.#db = options.db
-    this.#sync = options.sync
-    this.#directory = options.directory
-    this.#reserve = options.reserve
-    this.#log = options.log
+  constructor({ db, sync, directory, reserve, log }: Disk) {
+    this.#db = db
+    this.#sync = sync
+    this.#directory = directory
+    this.#reserve = reserve
+    this.#log = log
   }
 
   /** Why nothing can be written at the moment. Undefined when all is well. */
@@ -79,25 +104,36 @@ export class GroupCommit {
    * Durable when it resolves. Undone when it rejects, with 503 if the disk is to blame. `undo` takes back a committed
    * `apply`. On a failing disk that may happen long after the rejection; then `undone` is called.
    */
-  request(apply: () => void, undo: () => void, { undone, usesReserve }: RequestHooks = {}): Promise<void> {
+  request(
+    apply: () => void,
+    undo: () => void,
+    { undone, usesReserve }: Pick<PendingChange, 'undone' | 'usesReserve'> = {},
+  ): Promise<void> {
     return this.#add({ apply, undo, undone, usesReserve })
   }
 
   /** Durable when it resolves. Never rejects because of the disk. */
-  fact(apply: () => void, { meanwhile, usesReserve }: FactHooks = {}): Promise<void> {
+  fact(
+    apply: () => void,
+    { meanwhile, usesReserve }: Pick<PendingChange, 'meanwhile' | 'usesReserve'> = {},
+  ): Promise<void> {
     return this.#add({ apply, meanwhile, usesReserve })
   }
 
   /** A fact that nobody waits for. It may be held back a little, and is dropped if `isMoot` by then. */
   unhurriedFact(apply: () => void, isMoot = () => false): void {
-    this.#unhurried.add({ apply, isMoot })
+    this.#unhurried.push({ apply, isMoot })
+    this.#unhurriedDue ??= setTimeout(() => this.flush(), HELD_BACK_MS)
   }
 
   /** Commits all pending changes. */
   flush(): void {
-    // A defect of ours is logged where it is found.
-    const facts = this.#unhurried.take().map((apply) => ({ apply, resolve: () => {}, reject: () => {} }))
-    this.#waiting.push(...facts)
+    clearTimeout(this.#unhurriedDue)
+    this.#unhurriedDue = undefined
+    for (const { apply, isMoot } of this.#unhurried.splice(0)) {
+      // A defect of ours is logged where it is found.
+      if (!isMoot()) this.#waiting.push({ apply, resolve: () => {}, reject: () => {} })
+    }
     this.#flushUrgent()
   }
 
@@ -140,7 +176,7 @@ export class GroupCommit {
     this.#synced(changes)
   }
 
-  #add(change: Pick<PendingChange, 'apply' | 'undo' | 'undone' | 'meanwhile' | 'usesReserve'>): Promise<void> {
+  #add(change: Omit<PendingChange, 'resolve' | 'reject'>): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     this.#waiting.push({ ...change, resolve, reject })
     this.#schedule()
@@ -344,5 +380,16 @@ function inTransaction(db: Database, changes: readonly { readonly apply: () => v
     // SQLite rolls back by itself after some faults. Then the transaction has ended.
     if (db.inTransaction) db.run('rollback')
     throw error
+  }
+}
+
+const isFact = ({ undo }: PendingChange): boolean => undo === undefined
+
+const factsOf = (changes: readonly PendingChange[]): PendingChange[] => changes.filter(isFact)
+
+/** Answers the requests among `changes` with 503. */
+function refuse(changes: readonly PendingChange[], error: unknown): void {
+  for (const { undo, reject } of changes) {
+    if (undo !== undefined) reject(unavailable(error))
   }
 }

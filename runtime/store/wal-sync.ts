@@ -9,15 +9,7 @@ import { fdatasync, fdatasyncSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { syncDirectoryNow } from '../../shared/files/atomic-file.ts'
 
-/** The part that `GroupCommit` needs. */
-export interface Sync {
-  /** Resolves when all that was committed before the call is on disk. */
-  later(): Promise<void>
-  /** The same, synchronously. */
-  now(): void
-}
-
-export class WalSync implements Sync {
+export class WalSync {
   readonly #file: number
 
   /** The open log, which is written before the database. */
@@ -32,12 +24,14 @@ export class WalSync implements Sync {
     syncDirectoryNow(dirname(path))
   }
 
+  /** Resolves when all that was committed before the call is on disk. */
   later(): Promise<void> {
     return new Promise((resolve, reject) => {
       fdatasync(this.#file, (error) => (error ? reject(error) : resolve()))
     })
   }
 
+  /** The same, synchronously. */
   now(): void {
     fdatasyncSync(this.#file)
   }

@@ -17,16 +17,14 @@ import {
   type TaskPolicy,
 } from '../contract/runtime-request.ts'
 import { MAX_PRIORITY, MIN_PRIORITY, priorityExpected } from '../contract/start-order.ts'
-import { validControlContext } from './control-context.ts'
 import { decodeRequest, decodeValue } from './decode.ts'
 import { type Execution, validExecution } from './execution.ts'
 import { requestFault } from './fault.ts'
 import { MAX_INPUTS, type TaskInputs, validInputs } from './inputs.ts'
 import { type Limits, validLimits } from './limits.ts'
-import { validOutputs } from './outputs.ts'
 import { type RequestedSandbox, validSandbox } from './sandbox.ts'
 import { type SecretNames, validSecrets } from './secrets.ts'
-import { checkTextMap } from './text.ts'
+import { checkText, checkTextMap, isBlank, shortened } from './text.ts'
 import type { UnknownFields } from './unknown-names.ts'
 
 /** An id becomes the name of a directory. */
@@ -107,6 +105,31 @@ function validPriority(given: number): number {
   throw requestFault(`priority must be an ${priorityExpected}`)
 }
 
+/** Patterns of one task, and characters of each and of all together. */
+const MAX_OUTPUTS = 64
+const MAX_PATTERN_CHARACTERS = 1_024
+const MAX_PATTERNS_CHARACTERS = 4_096
+
+function validOutputs(given: readonly string[]): readonly string[] {
+  if (given.length > MAX_OUTPUTS) throw requestFault(`outputs has ${given.length} entries (at most ${MAX_OUTPUTS})`)
+  let characters = 0
+  for (const [i, pattern] of given.entries()) {
+    const path = `outputs[${i}]`
+    checkText(path, pattern)
+    if (pattern.length > MAX_PATTERN_CHARACTERS) {
+      throw requestFault(`${path} has ${pattern.length} characters (at most ${MAX_PATTERN_CHARACTERS})`)
+    }
+    if (pattern.split('/').some((name) => ['', '.', '..'].includes(name))) {
+      throw requestFault(`${path} must be a path below the workspace, such as dist/**, got ${shortened(pattern)}`)
+    }
+    characters += pattern.length
+  }
+  if (characters <= MAX_PATTERNS_CHARACTERS) return given
+  throw requestFault(
+    `outputs has ${characters} characters (at most ${MAX_PATTERNS_CHARACTERS} in all patterns together)`,
+  )
+}
+
 function validPolicy(given: TaskPolicy = {}): TaskRequest['policy'] {
   const { capability_mode } = given
   if (capability_mode === undefined) return {}
@@ -115,6 +138,35 @@ function validPolicy(given: TaskPolicy = {}): TaskRequest['policy'] {
   }
   return { capability_mode }
 }
+
+/** Characters of a tenant, an owner and the like. */
+export const MAX_NAME_CHARACTERS = 256
+
+const NAMES = ['control_plane_mode', 'tenant', 'owner', 'expected_runtime_profile'] as const
+
+/** On whose behalf a task is run: kept with it, and for tenant and owner obeyed. Nothing here is a credential. */
+function validControlContext(given: ControlContext = {}): ControlContext {
+  const { labels = {}, owner } = given
+  if (Object.keys(labels).some(isBlank)) throw requestFault('control_context.labels keys cannot be empty')
+  const values = [...NAMES.flatMap((name) => given[name] ?? []), ...Object.values(labels)]
+  if (values.some(isBlank)) throw requestFault('control_context values cannot be empty strings')
+  for (const name of NAMES) {
+    const length = given[name]?.length ?? 0
+    if (length > MAX_NAME_CHARACTERS) {
+      throw requestFault(`control_context.${name} has ${length} characters (at most ${MAX_NAME_CHARACTERS})`)
+    }
+  }
+  if (owner !== undefined && !canBeSent(owner)) {
+    throw requestFault(
+      'control_context.owner cannot begin or end with a space or contain control characters: no kill could name it in a header',
+    )
+  }
+  checkTextMap('control_context.labels', labels)
+  return given
+}
+
+/** Whether a header can have this value: an owner that cannot be named makes a task that cannot be killed. */
+const canBeSent = (owner: string): boolean => owner === owner.trim() && !/\p{Cc}/u.test(owner)
 
 function validMetadata(given: Readonly<Record<string, string>> = {}): Readonly<Record<string, string>> {
   checkTextMap('metadata', given)

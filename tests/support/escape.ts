@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Attempt, type Listed, parseAttempts, parseList } from '../../runtime/escape/attempts.ts'
 import { type BaitOptions, type Baits, layBaits } from '../../runtime/escape/baits.ts'
-import { putEscapeProgram } from '../../runtime/escape/program.ts'
+import { putEscapeProgram } from '../../runtime/escape/escape.ts'
 import { testEnvironment } from './service.ts'
 import { tempDir } from './temp.ts'
 

@@ -5,8 +5,7 @@ import { launcherArguments } from '../../../runtime/launch/arguments.ts'
 import type { LaunchPlan } from '../../../runtime/launch/plan.ts'
 import { parseArguments } from '../../../runtime/portable/arguments.ts'
 import { unwrapEnvironment, wrapEnvironment } from '../../../runtime/portable/environment.ts'
-import { identityByCommands } from '../../../runtime/portable/identity.ts'
-import { groupSize, sizeByCommand } from '../../../runtime/portable/process-group-size.ts'
+import { groupSize, identityByCommands, sizeByCommand } from '../../../runtime/portable/processes.ts'
 
 const count = fc.integer({ min: 1, max: 999_999_999_999_999 })
 const text = fc.string({ minLength: 1 })

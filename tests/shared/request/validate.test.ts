@@ -14,12 +14,11 @@ import {
   SubmitTaskRequest,
 } from '../../../shared/contract/runtime-request.ts'
 import { MAX_RULES } from '../../../shared/egress/rules.ts'
-import { MAX_NAME_CHARACTERS } from '../../../shared/request/control-context.ts'
 import { MAX_PATH_BYTES, MAX_STRING_BYTES, MAX_STRINGS_BYTES } from '../../../shared/request/execution.ts'
 import { RequestFault } from '../../../shared/request/fault.ts'
 import { MAX_SUBDIR_BYTES } from '../../../shared/request/sandbox.ts'
 import { MAX_MAP_ENTRIES, MAX_MAP_KEY_CHARACTERS, MAX_MAP_VALUE_CHARACTERS } from '../../../shared/request/text.ts'
-import { MAX_TASK_ID_CHARACTERS, readRequest } from '../../../shared/request/validate.ts'
+import { MAX_NAME_CHARACTERS, MAX_TASK_ID_CHARACTERS, readRequest } from '../../../shared/request/validate.ts'
 import { COMMAND, NEW_TASK_ID, randomRequest, read, request } from '../../support/runtime-requests.ts'
 
 /** The text of the fault that `work` throws. */

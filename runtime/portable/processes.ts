@@ -1,5 +1,5 @@
-/** Identity of the process of a task. Where there is no /proc (macOS), `ps` and `sysctl` tell. */
-import { identify, type ProcessIdentity } from '../../shared/process/processes.ts'
+/** What is told of the processes of a task: by /proc, and where there is none (macOS) by `ps` and `sysctl`. */
+import { allPids, identify, isZombie, type ProcessIdentity, processStat } from '../../shared/process/processes.ts'
 import type { LaunchedProcess } from '../launch/outcome.ts'
 
 export function launchedProcess(pid: number, started_ms: number): LaunchedProcess {
@@ -21,4 +21,23 @@ function outputOf(command: string[]): string {
   } catch {
     return '' // the command does not exist
   }
+}
+
+/** The living processes of a process group. */
+export function groupSize(group: number): number {
+  return process.platform === 'linux' ? sizeByProc(group) : sizeByCommand(group)
+}
+
+function sizeByProc(group: number): number {
+  const stats = allPids().map(processStat)
+  return stats.filter((stat) => stat !== undefined && stat.group === group && !isZombie(stat)).length
+}
+
+export function sizeByCommand(group: number): number {
+  const { stdout } = Bun.spawnSync(['ps', '-A', '-o', 'pgid=,stat='], { stderr: 'ignore' })
+  const living = new RegExp(`^ *${group} +[^Z]`)
+  return stdout
+    .toString()
+    .split('\n')
+    .filter((line) => living.test(line)).length
 }
