@@ -41,7 +41,6 @@ export interface ManifestContext {
   readonly collectedAt: number
   readonly platform: Platform
   readonly capacity: Capacity
-  readonly isDataDirWritable: boolean
   readonly isSandboxDisabled: boolean
   readonly isCgroupDisabled: boolean
 }
@@ -72,7 +71,8 @@ export function capabilityManifest(set: CapabilitySet, context: ManifestContext)
         NAMESPACES.map((name) => [name, has(set.namespaces[name])]),
       ) as RuntimeCapabilities['sandbox']['namespaces'],
     },
-    storage: { data_dir_writable: context.isDataDirWritable, file_bundles: process.platform === 'linux' },
+    // A start has just written the lock and the database.
+    storage: { data_dir_writable: true, file_bundles: process.platform === 'linux' },
     resources: {
       rlimit_cpu: has(set.rlimit_cpu),
       rlimit_memory: has(set.rlimit_memory),

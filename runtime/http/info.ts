@@ -59,18 +59,10 @@ export const addInfoRoutes = (app: AnyElysia, { info, capabilities, config, reso
       }),
     )
 
-export interface SummaryContext {
-  readonly runtimeId: string
-  /** Absolute. */
-  readonly dataDir: string
-  /** Empty where no cgroup is used. */
-  readonly cgroupRoot: string
-}
-
-/** The part of the configuration that callers may see. */
+/** The part of the configuration that callers may see. `cgroupRoot` is empty where no cgroup is used. */
 export const configSummary = (
   config: ServeConfig,
-  { runtimeId, dataDir, cgroupRoot }: SummaryContext,
+  { runtimeId, dataDir, cgroupRoot }: Readonly<Record<'runtimeId' | 'dataDir' | 'cgroupRoot', string>>,
 ): RuntimeConfigSummary => ({
   runtime_id: runtimeId,
   listen_addr: config.listenAddr,

@@ -9,8 +9,9 @@
  * has become smaller, nothing is available until enough of them have ended.
  */
 import type { Reservation } from '../../shared/contract/runtime.ts'
-import type { Capacity } from '../../shared/contract/runtime-info.ts'
-import { type Amounts, limitsOf, minus, NOTHING, plus, type Resource, shortOf, takenBy } from './amounts.ts'
+import type { Capacity, ResourcesSnapshot, TenantView } from '../../shared/contract/runtime-info.ts'
+import type { RuntimeStatus } from '../../shared/contract/runtime-status.ts'
+import { type Amounts, available, limitsOf, minus, NOTHING, plus, type Resource, shortOf, takenBy } from './amounts.ts'
 import type { TenantQuotas } from './quotas.ts'
 import { insufficientResources, type Shortfall } from './shortfall.ts'
 
@@ -158,9 +159,36 @@ export class Ledger {
     return this.#shares.get(tenant)?.amounts ?? NOTHING
   }
 
-  /** Live reservations, in the order in which they were made. */
-  reservations(): Iterable<LiveReservation> {
-    return this.#live.values()
+  /**
+   * As GET /api/v1/runtime/resources shows it. `waiting` counts the accepted tasks without a reservation; `statusOf` is
+   * asked of those with one.
+   */
+  snapshot(runtime_id: string, waiting: number, statusOf: (taskId: string) => RuntimeStatus): ResourcesSnapshot {
+    return {
+      runtime_id,
+      capacity: this.capacity,
+      reserved: { ...this.#reserved },
+      available: available(this.capacity, this.#reserved),
+      active_reservations: [...this.#live.values()].map(({ task_id, reservation, reserved_at }) => ({
+        task_id,
+        status: statusOf(task_id),
+        reservation,
+        reserved_at,
+      })),
+      accepted_waiting_tasks: waiting,
+      tenants: this.tenants().map((tenant) => this.#tenantView(tenant)),
+    }
+  }
+
+  #tenantView(tenant: string): TenantView {
+    const quota = this.quotas.get(tenant)
+    const reserved = this.reservedBy(tenant)
+    return {
+      tenant,
+      ...(quota !== undefined && { quota }),
+      reserved: { ...reserved },
+      ...(quota !== undefined && { available: available(quota, reserved) }),
+    }
   }
 
   /** Tenants with a quota or a reservation, by name. */

@@ -26,7 +26,6 @@ import { ForkServer } from '../launch/fork-server.ts'
 import type { LauncherHost } from '../launch/launcher-host.ts'
 import { NotifyPipe } from '../launch/notify.ts'
 import { Ledger } from '../ledger/ledger.ts'
-import { resourcesSnapshot } from '../ledger/snapshot.ts'
 import { ChildLaunchers } from '../portable/child-launchers.ts'
 import type { LiveTask } from '../store/live-task.ts'
 import { Readiness } from '../store/readiness.ts'
@@ -201,7 +200,6 @@ export function buildApp(
     capabilities: capabilityManifest(capabilities, {
       ...{ runtimeId, platform, capacity: ledger.capacity },
       collectedAt: startedAt,
-      isDataDirWritable: true, // the lock and the database were just written
       isSandboxDisabled: config.disableLinuxSandbox,
       isCgroupDisabled: config.disableCgroup,
     }),
@@ -209,11 +207,6 @@ export function buildApp(
       ...{ runtimeId, dataDir },
       cgroupRoot: cgroups?.directories.pids ?? cgroups?.directories.memory ?? '',
     }),
-    resources: () =>
-      resourcesSnapshot(ledger, {
-        runtimeId,
-        waitingTasks: queue.length,
-        statusOf: (id) => store.get(id)?.status ?? 'accepted',
-      }),
+    resources: () => ledger.snapshot(runtimeId, queue.length, (id) => store.get(id)?.status ?? 'accepted'),
   })
 }

@@ -9,7 +9,6 @@ import { Value } from '@sinclair/typebox/value'
 import fc from 'fast-check'
 import { RESOURCES, reservationFor } from '../../../runtime/ledger/amounts.ts'
 import { type Asking, Ledger, type LiveReservation } from '../../../runtime/ledger/ledger.ts'
-import { resourcesSnapshot } from '../../../runtime/ledger/snapshot.ts'
 import { ResourcesSnapshot } from '../../../shared/contract/runtime-info.ts'
 import { randomAsking, randomCapacity, randomQuotas } from '../../support/ledger.ts'
 import { refusalOf } from '../../support/runtime-requests.ts'
@@ -20,8 +19,7 @@ const of = (memory_bytes?: number, pids?: number, tenant?: string): Asking => ({
   tenant,
   reservation: { task_slots: 1, ...(memory_bytes && { memory_bytes }), ...(pids && { pids }) },
 })
-const snapshot = (ledger: Ledger) =>
-  resourcesSnapshot(ledger, { runtimeId: 'r', waitingTasks: 3, statusOf: () => 'running' })
+const snapshot = (ledger: Ledger) => ledger.snapshot('r', 3, () => 'running')
 
 test('a task takes a slot, and what it may use at most', () => {
   expect(reservationFor({ memory_bytes: 5, pids_max: 6, wall_time_ms: 7 })).toEqual({
