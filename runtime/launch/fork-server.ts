@@ -24,7 +24,7 @@ import type { TaskError } from './classification.ts'
 import { explainSpawnFailure } from './faults.ts'
 import { ForkServerProcess, type ForkServerSurroundings } from './fork-server-process.ts'
 import { launchRequest, MAX_LAUNCH } from './launch-request.ts'
-import { hasLauncher, readRecord } from './launcher-files.ts'
+import { hasBegun, hasLauncher } from './launcher-files.ts'
 import type { Environment, Launched, Launcher, LauncherEnd, LauncherHost } from './launcher-host.ts'
 import type { LauncherEvent } from './notify.ts'
 import type { LaunchPlan } from './plan.ts'
@@ -114,6 +114,17 @@ export class ForkServer implements LauncherHost {
   }
 }
 
+/** Who tells that a launcher has ended. */
+type Phase =
+  /** The fork server will, by the number of the launch. */
+  | { readonly name: 'asked' }
+  /** Nobody: the lock is checked, until then. */
+  | { readonly name: 'watched'; readonly untilMs: number }
+  /** It is told. */
+  | { readonly name: 'gone' }
+
+const ASKED: Phase = { name: 'asked' }
+
 /** A launcher that a fork server was asked for. */
 class ForkedLauncher implements Launcher {
   readonly #server: ForkServer
@@ -123,9 +134,7 @@ class ForkedLauncher implements Launcher {
   #tries = 0
   /** What to repeat the request with. Undefined once the task has begun. */
   #order: Order | undefined
-  /** Until when the lock is checked, as nobody will tell that it is free. Undefined while the fork server will. */
-  #watchedUntilMs: number | undefined
-  #isGone = false
+  #phase: Phase = ASKED
 
   constructor(server: ForkServer, order: Order) {
     this.#server = server
@@ -143,16 +152,21 @@ class ForkedLauncher implements Launcher {
   }
 
   lookAround(): boolean {
-    if (this.#watchedUntilMs === undefined) return !this.#isGone
-    if (!this.#isLockHeld()) this.#afterWatch()
-    else if (performance.now() > this.#watchedUntilMs) this.#end({ error: lockIsHeld })
+    if (this.#phase.name === 'watched') {
+      if (!this.#isLockHeld()) this.#afterWatch()
+      else if (performance.now() > this.#phase.untilMs) this.#end({ error: lockIsHeld })
+    }
     return !this.#isGone
   }
 
   serverEnded(): void {
-    if (this.#isGone || this.#watchedUntilMs !== undefined) return
-    if (this.#isLockHeld()) this.#watchedUntilMs = Number.POSITIVE_INFINITY
+    if (this.#phase.name !== 'asked') return
+    if (this.#isLockHeld()) this.#phase = { name: 'watched', untilMs: Number.POSITIVE_INFINITY }
     else this.#afterWatch()
+  }
+
+  get #isGone(): boolean {
+    return this.#phase.name === 'gone'
   }
 
   /** Why that is not possible, or undefined. */
@@ -165,17 +179,17 @@ class ForkedLauncher implements Launcher {
   }
 
   #afterLauncher({ exit_code, is_killed }: { exit_code: number; is_killed: boolean }): void {
-    const order = is_killed && this.#tries < MAX_TRIES && !this.#hasBegun() ? this.#order : undefined
+    const order = is_killed && this.#tries < MAX_TRIES && !hasBegun(this.#taskDir) ? this.#order : undefined
     if (order === undefined) this.#end({ exitCode: exit_code })
     // The launcher left a process that did not end while the fork server waited for it.
-    else if (this.#isLockHeld()) this.#watchedUntilMs = performance.now() + LOCK_PATIENCE_MS
+    else if (this.#isLockHeld()) this.#phase = { name: 'watched', untilMs: performance.now() + LOCK_PATIENCE_MS }
     else this.#askAgain(order)
   }
 
   /** The lock is free, and the fork server or the launcher is gone. */
   #afterWatch(): void {
-    this.#watchedUntilMs = undefined
-    if (this.#order === undefined || this.#hasBegun()) this.#end({})
+    this.#phase = ASKED
+    if (this.#order === undefined || hasBegun(this.#taskDir)) this.#end({})
     else if (this.#tries >= MAX_TRIES) this.#end({ error: triedTooOften })
     else this.#askAgain(this.#order)
   }
@@ -187,22 +201,13 @@ class ForkedLauncher implements Launcher {
   }
 
   #end(end: LauncherEnd): void {
-    this.#isGone = true
-    this.#watchedUntilMs = undefined
+    this.#phase = { name: 'gone' }
     this.#gone.resolve(end)
   }
 
   /** False where the lock cannot be checked: a second launcher does no harm, it finds the lock taken. */
   #isLockHeld(): boolean {
     return hasLauncher(this.#taskDir, false)
-  }
-
-  #hasBegun(): boolean {
-    try {
-      return Object.keys(readRecord(this.#taskDir)).length > 0
-    } catch {
-      return true // a record that cannot be read is there
-    }
   }
 }
 

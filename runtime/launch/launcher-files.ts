@@ -98,6 +98,15 @@ export function readRecord(taskDir: string): TaskRecord {
   }
 }
 
+/** Whether a launcher came as far as making a process of its task, or wrote an outcome without one. */
+export function hasBegun(taskDir: string): boolean {
+  try {
+    return Object.keys(readRecord(taskDir)).length > 0
+  } catch {
+    return true // only a task puts anything unreadable where its record should be
+  }
+}
+
 const RECORD_NAMES = ['outcome', 'started', 'outcome.new'] as const
 
 /** Lets a launcher take the directory again. Only for a task that never ran and whose launcher is gone. */

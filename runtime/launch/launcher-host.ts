@@ -10,7 +10,10 @@ import type { LaunchPlan } from './plan.ts'
 
 export type Environment = Readonly<Record<string, string>>
 
-/** A launcher that was asked for. It may take a moment until it runs. */
+/**
+ * A launcher that was asked for. It may take a moment until it runs. One whose end the system tells needs no more than
+ * `gone`.
+ */
 export interface Launcher {
   /**
    * Resolves once the launcher has ended, for whatever reason. Never rejects. The launcher may have said `ended`
@@ -18,11 +21,11 @@ export interface Launcher {
    */
   readonly gone: Promise<LauncherEnd>
   /** To be called for each event of its task. */
-  heard(event: LauncherEvent): void
+  heard?(event: LauncherEvent): void
   /** A safety net, to be called now and then. False once the launcher is gone, and then `gone` resolves. */
-  lookAround(): boolean
+  lookAround?(): boolean
   /** To be called when the process that starts launchers has ended unasked. */
-  serverEnded(): void
+  serverEnded?(): void
 }
 
 export type Launched =

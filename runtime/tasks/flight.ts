@@ -315,11 +315,9 @@ export class Flight {
   heard(event: LauncherEvent): void {
     const { launch } = this
     if (launch === undefined) return
-    launch.launcher.heard(event)
+    launch.heard(event)
     if (event.event === 'started') this.#started(startedProcess(event))
     else if (event.event === 'timeout') this.#timedOut()
-    else if (event.event === 'failed') launch.faultHeard(event)
-    else if (event.event === 'ended') launch.endHeard()
   }
 
   /** The process of the task was started, as its launcher says or its record shows. */
@@ -344,7 +342,7 @@ export class Flight {
   lookAround(): void {
     const { records } = this.#context
     const { task, launch } = this
-    if (launch === undefined || !launch.launcher.lookAround()) return
+    if (launch === undefined || launch.launcher.lookAround?.() === false) return
     if (this.#isOverdue(launch)) void this.force()
     if (this.#phase.name === 'forced') return
     const now = performance.now()
@@ -354,7 +352,7 @@ export class Flight {
     }
     if (now - this.#outcomeCheckedMs <= OUTCOME_CHECK_MS) return
     this.#outcomeCheckedMs = now
-    if (records.isThrough(task)) launch.endHeard()
+    if (records.isThrough(task)) launch.outcomeSeen()
   }
 
   /** Whether the launcher takes too long to end or to start its task: a task of the profile process can stop launchers. */
@@ -417,7 +415,7 @@ export class Flight {
       log.error(`a launcher did not ${missed} its task in time: both are killed`, { task_id })
       await force.endWhatIsLeft(task)
       // No launcher is left to report the end.
-      if (isUnbegun || records.isLauncherAlive(task) === false) launch.endHeard()
+      if (isUnbegun || records.isLauncherAlive(task) === false) launch.outcomeSeen()
     } catch (error) {
       this.#unforce(before)
       log.error('a task cannot be looked after', { task_id, cause: messageOf(error) })
@@ -441,6 +439,6 @@ export class InFlight extends Map<string, Flight> {
 
   /** The fork server has ended, and each launcher has to see for itself. */
   serverEnded(): void {
-    for (const { launch } of this.values()) launch?.launcher.serverEnded()
+    for (const { launch } of this.values()) launch?.launcher.serverEnded?.()
   }
 }

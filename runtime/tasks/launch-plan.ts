@@ -28,7 +28,8 @@ export interface SandboxSettings extends SandboxPaths {
   readonly capabilities: CapabilitySet
 }
 
-export interface LaunchContext {
+/** What a task is launched with besides its request and its plan. */
+interface Surroundings {
   readonly dir: TaskDir
   /** For counting, limiting and ending the processes of the task; undefined where the service may not make cgroups. */
   readonly cgroup: TaskCgroup | undefined
@@ -45,7 +46,7 @@ export interface LaunchContext {
 export function launchPlan(
   { task_id, execution, limits, sandbox }: TaskRequest,
   plan: ExecutionPlan,
-  { dir, dirId, cgroup, uid, egressSocket }: LaunchContext,
+  { dir, dirId, cgroup, uid, egressSocket }: Surroundings,
   { graceMs, maxOutputBytes, sandbox: settings }: LaunchSettings,
 ): LaunchPlan {
   const { resource_enforcement, effective_sandbox } = plan
@@ -152,7 +153,7 @@ const NO_SECRETS: SecretValues = { variables: {}, files: [] }
 export function taskEnvironment(
   { execution, sandbox }: TaskRequest,
   { effective_sandbox }: ExecutionPlan,
-  { dir, mark, uid, egressSocket }: LaunchContext,
+  { dir, mark, uid, egressSocket }: Surroundings,
   { baseEnvironment }: LaunchSettings,
   { variables, files }: SecretValues = NO_SECRETS,
 ): Record<string, string> {

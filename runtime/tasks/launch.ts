@@ -10,6 +10,7 @@ import { writeSecretFiles } from '../files/secret-files.ts'
 import { hasWorkspace, makeTaskDir, type TaskDir, taskDirId } from '../files/task-dir.ts'
 import type { Asked, TaskError } from '../launch/classification.ts'
 import type { Launcher, LauncherEnd } from '../launch/launcher-host.ts'
+import type { LauncherEvent } from '../launch/notify.ts'
 import type { LiveTask } from '../store/live-task.ts'
 import type { Ground } from './context.ts'
 import type { Force } from './force.ts'
@@ -18,10 +19,7 @@ import type { Networks } from './networks.ts'
 import { taskDirContent } from './task-dir-content.ts'
 
 /** A fault that kept a launcher from writing any record. */
-export interface LauncherFault {
-  readonly step: string
-  readonly errno: number
-}
+type LauncherFault = Extract<LauncherEvent, { event: 'failed' }>
 
 /** A launcher that was asked for, and what it has said. */
 export class Launch {
@@ -52,12 +50,16 @@ export class Launch {
     return this.#fault.promise
   }
 
-  /** The outcome is there. */
-  readonly endHeard = (): void => this.#outcome.resolve({})
+  /** What the launcher and its fork server say. */
+  heard(event: LauncherEvent): void {
+    this.launcher.heard?.(event)
+    if (event.event === 'failed') this.#fault.resolve(event)
+    else if (event.event === 'ended') this.outcomeSeen()
+  }
 
-  /** The launcher could not begin, and there is no outcome. */
-  faultHeard(fault: LauncherFault): void {
-    this.#fault.resolve(fault)
+  /** The outcome is there. */
+  outcomeSeen(): void {
+    this.#outcome.resolve({})
   }
 }
 
@@ -81,7 +83,7 @@ export function adoptedLauncher(isAlive: () => boolean, wasAlive: boolean): Laun
     if (!isAliveNow) resolve({})
     return isAliveNow
   }
-  return { gone, lookAround, heard: () => {}, serverEnded: () => {} }
+  return { gone, lookAround }
 }
 
 export type LaunchContext = Pick<

@@ -2,7 +2,14 @@
 import { readlinkSync } from 'node:fs'
 import { systemCodeOf } from '../../shared/contract/errors.ts'
 import { type TaskDir, taskDir } from '../files/task-dir.ts'
-import { isLauncherAlive, readRecord, removeRecord, requestKill, type TaskRecord } from '../launch/launcher-files.ts'
+import {
+  hasBegun,
+  isLauncherAlive,
+  readRecord,
+  removeRecord,
+  requestKill,
+  type TaskRecord,
+} from '../launch/launcher-files.ts'
 import type { LaunchedProcess } from '../launch/outcome.ts'
 import type { LiveTask } from '../store/live-task.ts'
 import { type StartedProcess, startedProcess } from './ending.ts'
@@ -46,13 +53,8 @@ export class LauncherRecords {
 
   /** Whether the launcher of a task came as far as making a process, or wrote an outcome without one. */
   hasBegun(task: LiveTask): boolean {
-    if (task.row.started_at !== null) return true // whatever has become of the record
-    try {
-      const { process, outcome } = this.read(task)
-      return process !== undefined || outcome !== undefined
-    } catch {
-      return true // only a task puts anything unreadable where its record should be
-    }
+    // Once it was started, it has begun, whatever has become of the record.
+    return task.row.started_at !== null || hasBegun(this.dirOf(task).task_dir)
   }
 
   /** Whether the outcome of a task is there and its launcher has let go. A task can write an outcome of its own. */

@@ -76,7 +76,7 @@ export class LauncherService implements AsyncDisposable {
           },
           this.log.log,
           () => {
-            for (const launcher of this.#launchers.values()) launcher.serverEnded()
+            for (const launcher of this.#launchers.values()) launcher.serverEnded?.()
             onServerEnd()
           },
         )
@@ -84,11 +84,11 @@ export class LauncherService implements AsyncDisposable {
 
   /** Passes an event on, as if a launcher had said it. */
   hear(event: LauncherEvent): void {
-    this.#launchers.get(event.task_id)?.heard(event)
+    this.#launchers.get(event.task_id)?.heard?.(event)
   }
 
   lookAround(): void {
-    for (const launcher of this.#launchers.values()) launcher.lookAround()
+    for (const launcher of this.#launchers.values()) launcher.lookAround?.()
   }
 
   /** The fork server, while there is one: the child of ours that has our pipe. */

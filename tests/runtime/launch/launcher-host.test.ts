@@ -11,14 +11,7 @@ import { isLauncherAlive, readRecord, requestKill } from '../../../runtime/launc
 import type { LaunchPlan } from '../../../runtime/launch/plan.ts'
 import { compile } from '../../../scripts/build.ts'
 import { LauncherService } from '../../support/launcher-service.ts'
-import {
-  type LauncherVariant,
-  portableLauncher,
-  rootTest,
-  sh,
-  shippedLauncher,
-  taskEnv,
-} from '../../support/launchers.ts'
+import { describeLaunchers, portableLauncher, rootTest, sh, taskEnv } from '../../support/launchers.ts'
 import { SMALL_DISK } from '../../support/small-disk.ts'
 import { gone } from '../../support/task-processes.ts'
 import { tempDir } from '../../support/temp.ts'
@@ -26,12 +19,7 @@ import { until } from '../../support/until.ts'
 
 const { ENOSPC } = constants.errno
 
-function describeHosts(subject: string, cases: (variant: LauncherVariant) => void): void {
-  describe(`${subject}, by the fork server`, () => cases(shippedLauncher))
-  describe(`${subject}, by itself`, () => cases(portableLauncher))
-}
-
-describeHosts('a service', (variant) => {
+describeLaunchers('a service', (variant) => {
   const service = () => new LauncherService({ variant })
 
   test('starts a launcher, hears when the program runs and when it has ended, and reads how', async () => {

@@ -1,6 +1,5 @@
 /** Goal: the phase of a flight says what is true of its launch. Method: an adopted launch, whose launcher the test is. */
 import { expect, test } from 'bun:test'
-import type { Launcher } from '../../../runtime/launch/launcher-host.ts'
 import { LiveTask } from '../../../runtime/store/live-task.ts'
 import { Flight, type FlightContext, InFlight } from '../../../runtime/tasks/flight.ts'
 import { Launch } from '../../../runtime/tasks/launch.ts'
@@ -66,14 +65,8 @@ test('force that does not work leaves a start that was heard meanwhile', async (
 })
 
 test('an outcome that was heard ends a launch before its launcher is gone', async () => {
-  const silent: Launcher = {
-    gone: new Promise(() => {}),
-    heard: () => {},
-    lookAround: () => true,
-    serverEnded: () => {},
-  }
-  const heard = new Launch(silent, undefined)
-  heard.endHeard()
+  const heard = new Launch({ gone: new Promise(() => {}) }, undefined)
+  heard.heard({ event: 'ended', task_id: 'a' })
   expect(await heard.over).toEqual({})
 })
 
