@@ -164,9 +164,9 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     rule: 'a task with an owner is killed by that owner',
-    file: 'runtime/tasks/kill.ts',
-    text: 'if (wanted !== null && wanted !== owner) {',
-    instead: 'if (wanted !== null && owner === null) {',
+    file: 'runtime/tasks/owner.ts',
+    text: 'if (wanted === null || wanted === owner) return',
+    instead: 'if (wanted === null || owner !== null) return',
     tests: ['contract/runtime-kill.test.ts'],
   },
   {

@@ -11,12 +11,13 @@ import { describeSettings, flag, readCommandLine, type SettingValues } from '../
 import { serveSettings, uidRange } from '../config.ts'
 import { capabilitySet, namedCapabilities } from '../host/capabilities.ts'
 import { findCapacity } from '../host/capacity.ts'
+import { cgroupCapabilities } from '../host/cgroup-capabilities.ts'
 import { ownDir, removeLeftDirs } from '../host/own-dirs.ts'
 import { platformOf } from '../host/platform.ts'
 import { SandboxUids } from '../host/sandbox-uids.ts'
 import { userGroups } from '../host/service-user.ts'
 import { chooseLauncher, type LauncherProgram, launcherHash } from '../launch/embedded.ts'
-import { tryCapabilities } from '../launch/trial.ts'
+import { trySandbox } from '../launch/trial.ts'
 import { portableLauncher } from '../portable/subcommand.ts'
 import { escapeSettings } from './escape-settings.ts'
 import { Interrupted, interruptible } from './interruption.ts'
@@ -76,13 +77,10 @@ async function look(
     namedCapabilities(
       capabilitySet({
         ...{ isLauncherNative: launcher?.isNative === true, isRoot, own_groups: userGroups() },
-        ...(await tryCapabilities({
-          ...{
-            launcher,
-            cgroups: cgroups.tasks,
-            sandboxUid: isRoot ? new SandboxUids(uidRange(values)).forTrial() : undefined,
-          },
-          ...{ isSandboxDisabled: values.disableLinuxSandbox, signal },
+        ...cgroupCapabilities(cgroups.tasks),
+        ...(await trySandbox({
+          ...{ launcher, isSandboxDisabled: values.disableLinuxSandbox, signal },
+          sandboxUid: isRoot ? new SandboxUids(uidRange(values)).forTrial() : undefined,
         })),
       }),
     ),

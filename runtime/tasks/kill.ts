@@ -5,23 +5,15 @@
  * under way, so that the events come in their order.
  */
 import { nextTurn } from '../../shared/process/steps.ts'
-import { Refusal } from '../refusal.ts'
 import type { LiveTask } from '../store/live-task.ts'
 import type { Ground } from './context.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import { killRequested } from './ending.ts'
 import type { InFlight } from './flight.ts'
+import { ensureOwner, type OwnersCall } from './owner.ts'
 
 /** Milliseconds that a kill waits for a launch under way, and for the end of a task that is ending. */
 const SETTLE_MS = 1_000
-
-/** A call to kill one task. */
-export interface KillCall {
-  readonly taskId: string
-  /** The owner that the caller claims to be. */
-  readonly owner: string | null
-  readonly traceId: string
-}
 
 type KillsContext = Pick<Ground, 'store' | 'queue' | 'log'> & {
   readonly inFlight: InFlight
@@ -42,13 +34,11 @@ export class Kills {
    * Resolves once the kill is durable, or, on a failing disk, once the launcher has received it. Throws a `Refusal`
    * (403), or 503 when neither is possible, and then nothing has changed. An ended task stays as it is.
    */
-  async kill({ taskId, owner, traceId }: KillCall): Promise<void> {
+  async kill(call: OwnersCall): Promise<void> {
+    const { taskId, traceId } = call
     const { store, queue, inFlight } = this.#context
     const task = store.liveTask(taskId)
-    const wanted = (task?.row ?? store.get(taskId))?.owner ?? null
-    if (wanted !== null && wanted !== owner) {
-      throw new Refusal('permission_denied', `kill requires owner '${wanted}'`, { header: 'x-service-owner' })
-    }
+    ensureOwner('kill', (task?.row ?? store.get(taskId))?.owner ?? null, call)
     if (task === undefined) return
     // The task was just accepted, and will be in the queue or in flight in a moment.
     if (!task.isEnding && !queue.has(taskId) && !inFlight.has(taskId)) await nextTurn()

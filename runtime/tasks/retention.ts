@@ -12,6 +12,7 @@ import { discardTaskDir, emptyTrash, removeTaskDir, taskDir, tasksDir } from '..
 import { hasLauncher } from '../launch/launcher-files.ts'
 import { Refusal } from '../refusal.ts'
 import type { Context } from './context.ts'
+import { ensureOwner, type OwnersCall } from './owner.ts'
 
 /** Tasks of one slice, whose rows are removed in one transaction. More would make others wait. */
 const SLICE_TASKS = 50
@@ -20,14 +21,6 @@ type RetentionContext = Context<
   'store' | 'directory' | 'results' | 'holds' | 'staged' | 'spares' | 'dataDir' | 'log',
   'resultRetentionSecs' | 'stagedRetentionSecs' | 'gcIntervalMs'
 >
-
-/** A call to delete one task. */
-export interface Deletion {
-  readonly taskId: string
-  /** The owner that the caller claims to be. */
-  readonly owner: string | null
-  readonly traceId: string
-}
 
 export class Retention {
   readonly #context: RetentionContext
@@ -99,13 +92,12 @@ export class Retention {
    * Deletes an ended task for a caller. Resolves when the row is durably gone and the files are removed. Throws a
    * `Refusal` (404, 403, 409), or 503 when the removal cannot be written; the task then stays.
    */
-  async delete({ taskId, owner, traceId }: Deletion): Promise<void> {
+  async delete(call: OwnersCall): Promise<void> {
+    const { taskId, traceId } = call
     const { store, holds, log } = this.#context
     const row = store.get(taskId)
     if (row === undefined) throw new Refusal('not_found', `task not found: ${taskId}`)
-    if (row.owner !== null && row.owner !== owner) {
-      throw new Refusal('permission_denied', `delete requires owner '${row.owner}'`, { header: 'x-service-owner' })
-    }
+    ensureOwner('delete', row.owner, call)
     if (store.liveTask(taskId) !== undefined) {
       throw new Refusal('conflict', `task ${taskId} has not ended (kill it, or wait for its end)`)
     }
