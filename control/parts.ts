@@ -192,9 +192,9 @@ interface Storage {
 async function embeddedStorage(config: ControlConfig, { signals, log }: Host): Promise<Storage> {
   refuseDatabaseDirectory(config.dataDir)
   const recovered = await signals.unlessStopped(recover(config.dataDir))
-  const { lastSeq, lastOrdinal } = recovered
+  const { lastOrdinal } = recovered
   const { dataDir, persistInterval: intervalMs, eventHistory: maxEvents } = config
-  const numbers = new EventNumbers({ dataDir, lastSeq, log })
+  const numbers = new EventNumbers(recovered)
   const store = new TaskStore({ lastSeq: numbers.start, lastOrdinal })
   for (const graph of recovered.graphs) runSync(store.recover(graph))
   const keeper = new EmbeddedKeeper({ store, numbers, recovered, dataDir, intervalMs, maxEvents, log })

@@ -17,13 +17,16 @@ import { isObject, jsonOrUndefined } from '../../shared/text/json.ts'
 import { refuseAccess, refuseFile } from './unreadable-file.ts'
 
 /** The format that this service writes. It reads all formats up to it. */
-export const DATA_FORMAT = 3
+export const DATA_FORMAT = 4
 
 /** The format from which on packs hold what the journal no longer has. Before, the state file did. */
 export const PACKS_FORMAT = 2
 
 /** The format from which on the log holds notes. Before, files beside it did (`side-files.ts`). */
 export const NOTES_FORMAT = 3
+
+/** The format from which on a note is the upper bound of the numbers of changes. Before, a file beside the log was. */
+export const NUMBERS_FORMAT = 4
 
 /** The format of a directory without `format.json`. */
 const FIRST_FORMAT = 1

@@ -57,13 +57,13 @@ export class EmbeddedKeeper implements Keeper {
     const { found, kept, lost, unnumbered } = recovered.history
     const history = new EventHistory({ dataDir, found, kept, lastSeq, maxEvents, log })
     history.appendAll(lost)
-    const events = new EventFeed({ history, numbers, sync: () => journal.sync() })
+    const events = new EventFeed(history, () => journal.sync())
     this.results = resultFiles
     this.events = events
     this.history = history
     this.numbers = numbers
     this.#journal = journal
-    const remembered = { notes, resultFiles, history, events }
+    const remembered = { notes, resultFiles, history, events, numbers }
     const parts = { store, journal, ...remembered, dataDir, intervalMs, log }
     this.callbacks = {
       found: callbacksIn(notes),
@@ -141,7 +141,6 @@ export class EmbeddedKeeper implements Keeper {
   /** Takes the last snapshot and closes the journal. */
   async stop(): Promise<void> {
     await this.#persistence.stop()
-    await this.numbers.written()
   }
 
   abandon(): Promise<void> {

@@ -8,7 +8,6 @@
 import type { ServiceEvent } from '../../shared/contract/events.ts'
 import { eachByTurns, nextTurn, SLICE_MS, WRITES_PER_TURN } from '../../shared/process/steps.ts'
 import type { EventHistory } from './event-history.ts'
-import type { EventNumbers } from './event-numbers.ts'
 import { type EventRow, eventsOf } from './event-rows.ts'
 
 /** Events that a listener gets at a time: making them takes about 1 ms. */
@@ -40,13 +39,6 @@ export const isWanted = ({ graphId, taskId }: EventFilter, event: ServiceEvent):
   (graphId === undefined || graphIdOf(event) === graphId) &&
   (taskId === undefined || event.event === 'graph_removed' || ('task_id' in event && event.task_id === taskId))
 
-export interface EventFeedOptions {
-  readonly history: EventHistory
-  readonly numbers: Pick<EventNumbers, 'use'>
-  /** Resolves when all that was written to the journal is on disk. */
-  readonly sync: () => Promise<void>
-}
-
 /** The events of one write of the journal, or of several, with the number of the last event. */
 interface Written {
   readonly last: number
@@ -55,7 +47,6 @@ interface Written {
 
 export class EventFeed {
   readonly #history: EventHistory
-  readonly #numbers: Pick<EventNumbers, 'use'>
   readonly #sync: () => Promise<void>
   readonly #ofAll = new Set<EventListener>()
   /** By graph, then by task; the empty id stands for all of the graph. */
@@ -72,9 +63,9 @@ export class EventFeed {
   #isDue = false
   #lastBatchAt = 0
 
-  constructor({ history, numbers, sync }: EventFeedOptions) {
+  /** `sync` resolves when all that was written to the journal is on disk. */
+  constructor(history: EventHistory, sync: () => Promise<void>) {
     this.#history = history
-    this.#numbers = numbers
     this.#sync = sync
     this.#delivered = history.last
   }
@@ -87,9 +78,8 @@ export class EventFeed {
     return this.#delivered
   }
 
-  /** A change of the graph `graphId` got the number `seq`. */
-  changed(seq: number, graphId: string): void {
-    this.#numbers.use(seq)
+  /** The graph `graphId` has changed. */
+  changed(graphId: string): void {
     if (this.#listeners > 0 && this.#isHeard(graphId)) this.#pump()
   }
 

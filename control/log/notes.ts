@@ -8,10 +8,14 @@
 
 /**
  * - `callback`: a `Delivery` that waits. Once it is over, the id of its graph
+ * - `numbers`: the upper bound of the numbers of changes (`event-numbers.ts`)
  * - `key`: a `KeptKey`. In the journal, it is in the frame of its graph
  * - `orphan`: an `Orphan`
  */
-export type NoteKind = 'callback' | 'key' | 'orphan'
+export type NoteKind = 'callback' | 'key' | 'numbers' | 'orphan'
+
+/** The key of the only note of the kind `numbers`. */
+export const NUMBERS_NOTE = 'reserved'
 
 /** The first element is null: in other rows it is a number. A note with the value null is gone. */
 export type NoteRow = readonly [nothing: null, kind: NoteKind, key: string, value: unknown]

@@ -9,16 +9,17 @@
 
 import { messageOf } from '../../shared/contract/errors.ts'
 import type { DiskReserve } from '../../shared/files/disk-reserve.ts'
-import { runCooperatively } from '../../shared/process/steps.ts'
+import { nextTurn, runCooperatively } from '../../shared/process/steps.ts'
 import type { Change } from '../task/change.ts'
 import type { Graph, Task } from '../task/graph.ts'
 import { beginFormat } from './data-format.ts'
 import { DiskHealth, RETRY_MS } from './disk-health.ts'
 import type { EventFeed } from './event-feed.ts'
+import type { EventNumbers } from './event-numbers.ts'
 import { type NumberedChange, outcomeOf } from './event-rows.ts'
 import { encodeFanOut, type StoredFanOut } from './journaled-fan-out.ts'
 import { encodeGraph, encodeRemoval, type SubmissionExtras } from './journaled-graph.ts'
-import type { NoteRow } from './notes.ts'
+import { type NoteRow, NUMBERS_NOTE } from './notes.ts'
 import { type FoundPacks, type SnapshotOptions, Snapshots } from './snapshots.ts'
 import { durabilityUnknown, NotWritten, storageUnavailable } from './storage-errors.ts'
 import { UnwrittenChanges } from './unwritten-changes.ts'
@@ -39,6 +40,7 @@ export interface PersistenceOptions extends SnapshotOptions {
   readonly reserve: DiskReserve
   /** Is told of every change, and of every write. */
   readonly events: EventFeed
+  readonly numbers: EventNumbers
   /** Milliseconds between two snapshots. */
   readonly intervalMs: number
 }
@@ -68,6 +70,7 @@ export class Persistence {
     })
     this.#snapshotTimer = setInterval(() => void this.snapshots.takeOrLog(), options.intervalMs)
     options.events.flush = () => this.flush()
+    options.numbers.keep = (upTo) => this.#keepNumbers(upTo)
     options.store.watch((change, seq) => this.#watch(change, seq))
   }
 
@@ -92,17 +95,28 @@ export class Persistence {
         break
       default:
         this.#noteChange(change.task)
-        this.#options.events.changed(seq, change.task.graph.id)
+        this.#tell(seq, change.task.graph.id)
     }
   }
 
   /** Adds a numbered change to the next write. */
   noteNumbered(change: NumberedChange): void {
-    const { journal, events } = this.#options
-    if (journal.isClosed) return
+    if (this.#options.journal.isClosed) return
     this.#changed.addNumbered(change)
     this.#writeSoon()
-    events.changed(change.seq, 'graph' in change ? change.graph.id : change.task.graph.id)
+    this.#tell(change.seq, 'graph' in change ? change.graph.id : change.task.graph.id)
+  }
+
+  #tell(seq: number, graphId: string): void {
+    this.#options.numbers.use(seq)
+    this.#options.events.changed(graphId)
+  }
+
+  /** Not in the turn that used the number: its change is not complete yet. */
+  async #keepNumbers(upTo: number): Promise<void> {
+    await nextTurn()
+    this.note([null, 'numbers', NUMBERS_NOTE, upTo])
+    await this.durable()
   }
 
   /** Has a note written with the changes so far, all or nothing. */

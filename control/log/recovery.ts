@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { UsageError } from '../../shared/contract/errors.ts'
 import type { ProcessIdentity } from '../../shared/process/processes.ts'
 import type { Graph, Task } from '../task/graph.ts'
-import { NOTES_FORMAT, PACKS_FORMAT, refuseNewerFormat } from './data-format.ts'
+import { NOTES_FORMAT, NUMBERS_FORMAT, PACKS_FORMAT, refuseNewerFormat } from './data-format.ts'
 import type { EventRow, NumberedChange } from './event-rows.ts'
 import { type FoundHistory, findHistory, lastKept } from './found-history.ts'
 import { GcSchedule } from './gc-schedule.ts'
@@ -24,7 +24,7 @@ import { PackedGraphs } from './packed-graphs.ts'
 import { type Pack, type PackedGraph, type PackRange, packName, packsIn } from './packs.ts'
 import { Replay } from './replay.ts'
 import { FIRST_SEGMENT, segmentName } from './segment.ts'
-import { readSideFiles, sideFiles } from './side-files.ts'
+import { readNumbers, readSideFiles, sideFiles } from './side-files.ts'
 import { readSnapshot, readSnapshotLines } from './snapshot-reader.ts'
 import { hasSnapshot, statePath } from './snapshot-writer.ts'
 import type { StoredTask } from './stored-task.ts'
@@ -105,6 +105,7 @@ export async function recover(dataDir: string): Promise<Recovered> {
   const parts = { dataDir, mentions, collections, refuse }
   const replay = isStateRead ? await readState(parts) : replayOfPacks(parts, packs)
   if (format < NOTES_FORMAT && !replay.notes.isPacked) readSideFiles(dataDir, replay.notes)
+  if (format < NUMBERS_FORMAT && !replay.notes.of('numbers').size) readNumbers(dataDir, replay.notes)
   for (const { frame } of frames) replay.note(frame)
   const highest = frames.map(({ frame, refuse }) => replay.apply(frame, refuse))
   const lastSeq = Math.max(replay.lastSeq, found.synced)

@@ -6,7 +6,7 @@ import { isObject, jsonOrUndefined } from '../../shared/text/json.ts'
 import { type KeptKey, nameOf } from './idempotency.ts'
 import { isDelivery } from './kept-callbacks.ts'
 import { isOrphan, type Orphan } from './kept-orphans.ts'
-import type { Notes } from './notes.ts'
+import { type Notes, NUMBERS_NOTE } from './notes.ts'
 import { refuseFile } from './unreadable-file.ts'
 
 /** Callbacks that wait for delivery, and ids of callbacks that are over, as JSON lines. A kill may have torn a line. */
@@ -17,8 +17,11 @@ const KEYS_FILE = 'idempotency.ndjson'
 
 export const ORPHANS_FILE = 'orphans.json'
 
+/** An upper bound of the numbers of changes. */
+const NUMBERS_FILE = 'event-numbers'
+
 export const sideFiles = (dataDir: string): string[] =>
-  [CALLBACKS_FILE, KEYS_FILE, ORPHANS_FILE].map((name) => join(dataDir, name))
+  [CALLBACKS_FILE, KEYS_FILE, ORPHANS_FILE, NUMBERS_FILE].map((name) => join(dataDir, name))
 
 /** Adds what the files hold to the notes. Throws `UsageError` if one is unreadable. */
 export function readSideFiles(dataDir: string, notes: Notes): void {
@@ -31,6 +34,15 @@ export function readSideFiles(dataDir: string, notes: Notes): void {
   }
   for (const key of readKeys(join(dataDir, KEYS_FILE))) notes.apply([null, 'key', nameOf(key), key])
   for (const orphan of readOrphans(join(dataDir, ORPHANS_FILE))) notes.apply([null, 'orphan', orphan.handle_id, orphan])
+}
+
+/** As `readSideFiles`, for the file with the upper bound of numbers, which counts for one format longer. */
+export function readNumbers(dataDir: string, notes: Notes): void {
+  const path = join(dataDir, NUMBERS_FILE)
+  if (!existsSync(path)) return
+  const text = readFileSync(path, 'utf8')
+  if (!/^\d{1,15}\n$/.test(text)) throw refuseFile('file of event numbers', path)('it holds no number')
+  notes.apply([null, 'numbers', NUMBERS_NOTE, Number(text)])
 }
 
 function readKeys(path: string): KeptKey[] {

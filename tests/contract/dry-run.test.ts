@@ -141,7 +141,7 @@ test('nothing is kept: no task, no graph, no key, no event, no byte in the data 
     const graphs = await control.fetch('/graphs')
     return [graphs.headers.get('x-event-seq'), await graphs.json(), await control.list()]
   }
-  await until(seen, ([upTo]) => upTo === lastId) // then event-numbers is in its place, and nothing else is written
+  await until(seen, ([upTo]) => upTo === lastId) // then the numbers are reserved, and nothing else is written
   const before = [onDisk(), await seen(), await control.metrics()]
   const key = { 'idempotency-key': 'k' }
   expect((await dryRun(control, GRAPH, key)).valid).toBe(true)

@@ -33,7 +33,15 @@ export function durableStore(syncFile: (fd: number) => Promise<void> = async () 
     if (!journal.isClosed) await persistence.stop()
     temp[Symbol.dispose]()
   }
-  return { dir, store, history: options.history, persistence, snapshots, [Symbol.asyncDispose]: end }
+  return {
+    dir,
+    store,
+    history: options.history,
+    numbers: options.numbers,
+    persistence,
+    snapshots,
+    [Symbol.asyncDispose]: end,
+  }
 }
 
 /** A new data directory. */

@@ -12,7 +12,7 @@ export async function openEmbedded(
   { log = silentLog(), ...options }: { log?: Log } & Pick<EmbeddedKeeperOptions, 'syncFile'> = {},
 ) {
   const recovered = await recover(dataDir)
-  const numbers = new EventNumbers({ dataDir, lastSeq: recovered.lastSeq, log })
+  const numbers = new EventNumbers(recovered)
   const store = new TaskStore({ lastSeq: numbers.start, lastOrdinal: recovered.lastOrdinal })
   for (const graph of recovered.graphs) runSync(store.recover(graph))
   const limits = { intervalMs: 3_600_000, maxEvents: 100_000 }

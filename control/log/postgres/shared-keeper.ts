@@ -106,7 +106,7 @@ export class SharedKeeper implements Keeper {
     this.#ownHistory = history
     this.#past = new PastEvents(rows.database, () => store.graphs)
     this.history = new SharedHistory(history, this.#past, () => this.#takeover.blocks.own)
-    this.events = new EventFeed({ history, numbers: { use: () => {} }, sync: async () => this.kept('show') })
+    this.events = new EventFeed(history, async () => this.kept('show'))
     this.events.flush = () => this.#encode()
     store.onResultDropped = (file) => this.results.drop(file)
     store.watch((change, seq) => this.#watch(change, seq))
@@ -139,7 +139,7 @@ export class SharedKeeper implements Keeper {
         break
       default:
         this.#note(() => this.#writes.addTask(change.task))
-        this.events.changed(seq, change.task.graph.id)
+        this.events.changed(change.task.graph.id)
     }
   }
 
@@ -161,7 +161,7 @@ export class SharedKeeper implements Keeper {
 
   #noteNumbered(change: NumberedChange): void {
     this.#note(() => this.#writes.addNumbered(change))
-    this.events.changed(change.seq, 'graph' in change ? change.graph.id : change.task.graph.id)
+    this.events.changed('graph' in change ? change.graph.id : change.task.graph.id)
   }
 
   #note(add: () => void): void {

@@ -259,16 +259,6 @@ export const controlLogEvents = {
     when: 'A file of old events stays.',
     fields: CAUSE,
   },
-  'cannot reserve numbers of events; it will be tried again': {
-    level: 'warn',
-    when: 'Events wait for the disk.',
-    fields: CAUSE,
-  },
-  'the file of reserved event numbers is not valid and is ignored': {
-    level: 'warn',
-    when: 'At the start. The highest number on disk counts instead.',
-    fields: { path: 'The file.' },
-  },
   'ending what an earlier run of the service left running': {
     level: 'warn',
     when: 'At the start after a crash: commands of the earlier run.',

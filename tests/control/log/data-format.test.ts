@@ -19,12 +19,12 @@ test('a directory without a mark has the first format, and needs no mark for it'
 
 test('a mark is raised and never lowered', () => {
   using dir = tempDir()
-  raiseFormat(dir.path, 3)
+  raiseFormat(dir.path, 4)
   raiseFormat(dir.path, 2)
   raiseFormat(dir.path)
-  expect(JSON.parse(readFileSync(join(dir.path, 'format.json'), 'utf8'))).toEqual({ format: 3, written_by: VERSION })
-  refuseNewerFormat(dir.path, 3)
-  expect(() => refuseNewerFormat(dir.path, 2)).toThrow(UsageError)
+  expect(JSON.parse(readFileSync(join(dir.path, 'format.json'), 'utf8'))).toEqual({ format: 4, written_by: VERSION })
+  refuseNewerFormat(dir.path, 4)
+  expect(() => refuseNewerFormat(dir.path, 3)).toThrow(UsageError)
 })
 
 describe('a start in a directory of a newer format', () => {

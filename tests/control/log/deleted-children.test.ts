@@ -41,7 +41,7 @@ function end({ store }: DurableStore, task: FanOut['parent']): void {
 
 /** What a start from copies of the files tells: events of the history, and changes that get their numbers only now. */
 async function told(dir: string) {
-  using copy = crashedCopy([dir], (name) => /\.(json|log)$|^event-numbers$/.test(name))
+  using copy = crashedCopy([dir], (name) => /\.(json|log)$/.test(name))
   const { graphs, history, lastSeq } = await recover(copy.path)
   const { found, kept, lost, unnumbered } = history
   const again = new EventHistory({ dataDir: copy.path, found, kept, lastSeq, maxEvents: 1_000, log: silentLog() })

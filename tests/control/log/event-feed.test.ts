@@ -2,7 +2,6 @@
 import { expect, test } from 'bun:test'
 import { CROWD, EventFeed } from '../../../control/log/event-feed.ts'
 import { EventHistory } from '../../../control/log/event-history.ts'
-import { EventNumbers } from '../../../control/log/event-numbers.ts'
 import type { EventRow } from '../../../control/log/event-rows.ts'
 import { findHistory } from '../../../control/log/found-history.ts'
 import { silentLog } from '../../../shared/logs/log.ts'
@@ -15,7 +14,7 @@ const log = silentLog()
 function openFeed(dataDir: string): EventFeed {
   const found = findHistory(dataDir)
   const history = new EventHistory({ dataDir, found, kept: undefined, lastSeq: 0, maxEvents: 1_000, log })
-  return new EventFeed({ history, numbers: new EventNumbers({ dataDir, lastSeq: 0, log }), sync: async () => {} })
+  return new EventFeed(history, async () => {})
 }
 
 const deleted = (seq: number, graphId = 'g'): EventRow => ['deleted', graphId, seq, 1_000, { task_id: `t${seq}` }]
@@ -89,7 +88,7 @@ test('beyond 100 listeners, events come in at most ten batches a second', async 
   const startedAt = performance.now()
   const count = 100
   for (let seq = 1; seq <= count; seq++) {
-    feed.changed(seq, 'g')
+    feed.changed('g')
     feed.written([deleted(seq)])
     await Bun.sleep(5) // the interval between events: batches are limited by time
   }

@@ -1,15 +1,23 @@
 /** Goal: no number is ever given twice. Method: runs that end at any moment, with whatever of their changes on disk. */
-import { expect, test } from 'bun:test'
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { describe, expect, test } from 'bun:test'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { BLOCK, EventNumbers } from '../../../control/log/event-numbers.ts'
-import { silentLog } from '../../../shared/logs/log.ts'
-import { memoryLog } from '../../support/memory-log.ts'
+import { Notes, NUMBERS_NOTE } from '../../../control/log/notes.ts'
+import { recover } from '../../../control/log/recovery.ts'
+import { liveCopy } from '../../support/durable-store.ts'
+import { openEmbedded } from '../../support/embedded-keeper.ts'
+import { acceptGraph } from '../../support/graph.ts'
 import { tempDir } from '../../support/temp.ts'
 import { until } from '../../support/until.ts'
 
-const log = silentLog()
+/** Numbers of a run whose log has `notes`. */
+function numbersOf(notes: Notes, lastSeq: number): EventNumbers {
+  const numbers = new EventNumbers({ lastSeq, notes })
+  numbers.keep = async (upTo) => notes.apply([null, 'numbers', NUMBERS_NOTE, upTo])
+  return numbers
+}
 
 test('a run begins above all numbers that an earlier one may have shown', async () => {
   const run = fc.record({
@@ -20,11 +28,11 @@ test('a run begins above all numbers that an earlier one may have shown', async 
   })
   await fc.assert(
     fc.asyncProperty(fc.array(run, { maxLength: 6 }), async (runs) => {
-      using dir = tempDir()
+      const notes = new Notes()
       let lastSeq = 0
       let shown = 0
       for (const { given, lost } of runs) {
-        const numbers = new EventNumbers({ dataDir: dir.path, lastSeq, log })
+        const numbers = numbersOf(notes, lastSeq)
         expect(numbers.start).toBeGreaterThanOrEqual(shown)
         for (let seq = numbers.start + 1; seq <= numbers.start + given; seq += BLOCK / 5) {
           numbers.use(seq)
@@ -42,54 +50,77 @@ test('a run begins above all numbers that an earlier one may have shown', async 
   )
 })
 
-test('a run that waits for its reservation leaves the whole file and nothing else', async () => {
-  using dir = tempDir()
-  const numbers = new EventNumbers({ dataDir: dir.path, lastSeq: 0, log })
-  await numbers.written()
-  numbers.use(1)
-  await numbers.written()
-  expect(readdirSync(dir.path)).toEqual(['event-numbers'])
-  expect(numbers.reserved).toBe(BLOCK + 1)
-})
-
 test('numbers between what was found and what was reserved are lost', async () => {
-  using dir = tempDir()
-  const first = new EventNumbers({ dataDir: dir.path, lastSeq: 0, log })
+  const notes = new Notes()
+  const first = numbersOf(notes, 0)
   first.use(1)
   await until(
     () => first.reserved,
     (reserved) => reserved > 0,
   )
-  const second = new EventNumbers({ dataDir: dir.path, lastSeq: 7, log })
+  const second = numbersOf(notes, 7)
   expect(second.start).toBe(1 + BLOCK)
   expect([7, 8, BLOCK, 1 + BLOCK].map((seq) => second.isLost(seq))).toEqual([false, true, true, false])
 })
 
-test('a file of something else is ignored with a warning, and replaced', async () => {
-  using dir = tempDir()
-  const path = join(dir.path, 'event-numbers')
-  writeFileSync(path, 'twelve\n')
-  const { log, texts } = memoryLog()
-  const numbers = new EventNumbers({ dataDir: dir.path, lastSeq: 5, log })
-  expect(numbers.start).toBe(5)
-  expect(texts).toHaveLength(1)
-  numbers.use(6)
-  await until(
-    () => readFileSync(path, 'utf8'),
-    (text) => text === `${6 + BLOCK}\n`,
-  )
+test('a log that refuses the reservation is not asked again at once', async () => {
+  const numbers = new EventNumbers({ lastSeq: 5, notes: new Notes() })
+  let asked = 0
+  numbers.keep = async () => {
+    asked++
+    throw new Error('the disk is full')
+  }
+  for (const seq of [6, 7]) {
+    numbers.use(seq)
+    await Promise.resolve()
+  }
+  expect([numbers.reserved, asked]).toEqual([5, 1])
 })
 
-test('a disk that refuses the reservation is told of once', async () => {
+test('a reservation is in the log once it counts, and each later run begins above it', async () => {
   using dir = tempDir()
-  const { log, texts } = memoryLog()
-  const numbers = new EventNumbers({ dataDir: join(dir.path, 'gone'), lastSeq: 5, log })
-  rmSync(join(dir.path, 'gone'), { recursive: true, force: true })
-  numbers.use(6)
+  const { store, keeper } = await openEmbedded(dir.path)
+  acceptGraph(store, [{ id: 'a', type: 'noop' }])
   await until(
-    () => texts.length,
-    (count) => count === 1,
+    () => keeper.numbers.reserved,
+    (reserved) => reserved > 0,
   )
-  numbers.use(7)
-  expect(numbers.reserved).toBe(5)
+  const { reserved } = keeper.numbers
+  using killed = liveCopy([dir.path])
+  await keeper.stop()
+  for (const path of [killed.path, dir.path]) {
+    const again = await openEmbedded(path)
+    expect([path, again.store.seq]).toEqual([path, reserved])
+    await again.keeper.stop()
+  }
+})
+
+describe.each([1, 2, 3])('the file of format %d with the upper bound', (format) => {
+  const write = (dir: string, text: string) => {
+    writeFileSync(join(dir, 'event-numbers'), text)
+    if (format > 1) writeFileSync(join(dir, 'format.json'), JSON.stringify({ format, written_by: '0.1.0' }))
+  }
+
+  test('counts, until a snapshot has put it into the log', async () => {
+    using dir = tempDir()
+    write(dir.path, '7000000\n')
+    const { store, keeper } = await openEmbedded(dir.path)
+    expect(store.seq).toBe(7_000_000)
+    using unchanged = liveCopy([dir.path])
+    acceptGraph(store, [{ id: 'a', type: 'noop' }])
+    await keeper.kept('promise')
+    using begun = liveCopy([dir.path])
+    await keeper.stop()
+    for (const path of [unchanged.path, begun.path, dir.path]) {
+      const { notes } = await recover(path)
+      expect(notes.of('numbers').get(NUMBERS_NOTE)).toBeGreaterThanOrEqual(7_000_000)
+    }
+    expect(existsSync(join(dir.path, 'event-numbers'))).toBe(false)
+  })
+
+  test('is refused if it holds no number', async () => {
+    using dir = tempDir()
+    write(dir.path, 'twelve\n')
+    await expect(recover(dir.path)).rejects.toThrow(`cannot read the file of event numbers ${dir.path}/event-numbers`)
+  })
 })

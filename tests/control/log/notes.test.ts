@@ -116,7 +116,7 @@ describe.each([1, 2])('files of format %d', (format) => {
     await keeper.kept('act')
     using begun = liveCopy([dir.path])
     const mark = readFileSync(path('format.json', begun.path), 'utf8')
-    expect(JSON.parse(mark)).toMatchObject({ format: 3, from: format })
+    expect(JSON.parse(mark)).toMatchObject({ format: 4, from: format })
     await keeper.stop()
     using ended = liveCopy([dir.path])
     using raised = liveCopy([begun.path, dir.path])

@@ -14,6 +14,7 @@ import type { TaskStore } from '../../../control/task/tasks.ts'
 import { runSync } from '../../../shared/process/steps.ts'
 import { crashedCopy, durableStore } from '../../support/durable-store.ts'
 import { acceptGraph, graphOf, taskIn } from '../../support/graph.ts'
+import { until } from '../../support/until.ts'
 
 const TASKS = () => [
   { id: 'a', type: 'test', params: { env: 1 } },
@@ -48,7 +49,7 @@ function copyOf(of: Graph): { graph: Graph; reused: string[] } {
 
 /** What a start finds in copies of the files. */
 async function found(dir: string, cutBytes = 0) {
-  using copy = crashedCopy([dir], (name) => /\.(json|log)$|^event-numbers$/.test(name), cutBytes)
+  using copy = crashedCopy([dir], (name) => /\.(json|log)$/.test(name), cutBytes)
   const { graphs, history } = await recover(copy.path)
   const untold = history.unnumbered.map((numbered, i) => rowOfChange(numbered(1_000_000 + i, 0)))
   return { graphs, untold: untold.filter((row) => JSON.stringify(row).includes('reused_from')).map((row) => row[2]) }
@@ -58,6 +59,7 @@ test('a rerun is there with its reused outcomes, or not at all, and its events a
   await using w = durableStore()
   const { store, persistence } = w
   const earlier = source(store)
+  await until(() => w.numbers.reserved > 0) // then the graph is in the last frame
   const { graph, reused } = copyOf(earlier)
   expect([graph.live, [...graph.missing]]).toEqual([2, [0, 0, 0, 1]])
   runSync(store.claim(graph))
