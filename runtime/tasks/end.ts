@@ -12,8 +12,8 @@ import type { TaskRow } from '../store/tasks.ts'
 import type { Ground } from './context.ts'
 import { type Ending, type OutputLengths, startedProcess } from './ending.ts'
 import type { Force } from './force.ts'
-import type { Launch, LaunchedPhase } from './launch.ts'
-import { endingOf, internal, launchFailed, lost, type Unfinished } from './launch-ending.ts'
+import type { Launch } from './launch.ts'
+import { endingOf, internal, launchFailed, lost } from './launch-ending.ts'
 import { askedOf } from './launch-plan.ts'
 import type { Networks } from './networks.ts'
 
@@ -36,7 +36,7 @@ export class Ends {
   }
 
   /** Resolves with the end of the task when the launch is over. Never rejects. */
-  async afterLaunch(task: LiveTask, launch: Launch, phaseNow: () => LaunchedPhase | undefined): Promise<Ending> {
+  async afterLaunch(task: LiveTask, launch: Launch): Promise<Ending> {
     // The launcher says that the outcome is there before it syncs that: what we commit now is as durable, and sooner.
     const { exitCode, error } = await launch.over
     if (error !== undefined) return { status: 'failed', error, finishedAt: Date.now() }
@@ -44,8 +44,7 @@ export class Ends {
       await this.#context.force.endWhatIsLeft(task)
       return await notBegun(launch)
     }
-    const unfinished = () => ({ task, phase: phaseNow() ?? launchedBy(launch) })
-    return await this.#fromRecord(task, launch, unfinished, exitCode)
+    return await this.#fromRecord(task, launch, exitCode)
   }
 
   /** The outcome of a task, if there is one. Throws if the outcome or the request cannot be read. */
@@ -54,22 +53,17 @@ export class Ends {
     return outcome === undefined ? undefined : this.#classified(task, outcome)
   }
 
-  async #fromRecord(
-    task: LiveTask,
-    launch: Launch,
-    unfinished: () => Unfinished,
-    exitCode: number | undefined,
-  ): Promise<Ending> {
+  async #fromRecord(task: LiveTask, launch: Launch, exitCode: number | undefined): Promise<Ending> {
     const { force, records } = this.#context
     try {
       const { outcome, process } = records.read(task)
       if (outcome !== undefined) return this.#classified(task, outcome, launch)
       await force.endWhatIsLeft(task)
       const started = process === undefined ? undefined : startedProcess(process)
-      return { ...lost(unfinished(), exitCode), started, output: this.#outputNow(task) }
+      return { ...lost({ task, launch }, exitCode), started, output: this.#outputNow(task) }
     } catch (error) {
       await force.endWhatIsLeft(task)
-      const ending = internal(unfinished(), `cannot read how the task ended: ${messageOf(error)}`)
+      const ending = internal({ task, launch }, `cannot read how the task ended: ${messageOf(error)}`)
       return { ...ending, output: this.#outputNow(task) }
     }
   }
@@ -143,8 +137,6 @@ function lastWordsIn(path: string): string {
     return '' // a fault of the disk must not cost the outcome
   }
 }
-
-const launchedBy = (launch: Launch): LaunchedPhase => ({ name: 'launched', launch })
 
 /** The disk was full or the directory was gone, so there is no outcome, and there was no process. */
 async function notBegun({ fault }: Launch): Promise<Ending> {

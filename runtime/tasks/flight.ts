@@ -11,7 +11,7 @@
  * it had never been launched (`launch_boot_id` is null), so a service that starts meanwhile launches it. The same holds
  * while its inputs are copied.
  *
- * The phase of a flight holds what is true of its launch now. A kill may meet any phase. Times are `performance.now()`
+ * The phase of a flight says whether there is a launch, which knows how far it came (launch.ts). A kill may meet any phase. Times are `performance.now()`
  * in milliseconds: launchers measure with a monotonic clock, too.
  */
 import { messageOf } from '../../shared/contract/errors.ts'
@@ -32,14 +32,15 @@ import {
   timeoutEvents,
 } from './ending.ts'
 import type { Inputs } from './inputs.ts'
-import { adoptedLauncher, Launch, type LaunchContext, type LaunchedPhase, launchTask } from './launch.ts'
+import { adoptedLauncher, Launch, type LaunchContext, launchTask } from './launch.ts'
 import { gaveUp, launchDelayed, ranOutOfTime, refusalOf } from './launch-refusal.ts'
 import type { Outputs } from './outputs.ts'
 
 export type Phase =
   /** The reservation, or that the task is about to be launched, is being written down. No launcher was asked for. */
   | { readonly name: 'reserved' }
-  | LaunchedPhase
+  /** A launcher was asked for, which may have started the process of the task. */
+  | { readonly name: 'launched'; readonly launch: Launch }
   /** The machine refused the launch, or inputs are copied. The next launch waits until `wake` is called. There is no launcher. */
   | { readonly name: 'delayed'; readonly wake: () => void }
   /** The end is known and is being written down. */
@@ -105,14 +106,9 @@ export class Flight {
     return this.#phase
   }
 
-  /** The phase while there is a launcher. */
-  get launchedPhase(): LaunchedPhase | undefined {
-    const phase = this.#phase
-    return phase.name === 'launched' || phase.name === 'started' || phase.name === 'forced' ? phase : undefined
-  }
-
+  /** While there is a launcher. */
   get launch(): Launch | undefined {
-    return this.launchedPhase?.launch
+    return this.#phase.name === 'launched' ? this.#phase.launch : undefined
   }
 
   /**
@@ -161,13 +157,10 @@ export class Flight {
    */
   async adopt(isLauncherAlive: boolean, waitAgain: () => void): Promise<void> {
     const { records } = this.#context
-    const isAlive = () => records.isLauncherAlive(this.task) ?? this.#phase.name !== 'forced'
-    const launch = new Launch(adoptedLauncher(isAlive, isLauncherAlive), undefined)
-    if (this.task.row.started_at === null) this.#phase = { name: 'launched', launch }
-    else {
-      this.#phase = { name: 'started', launch, startedMs: undefined }
-      this.#settled.resolve()
-    }
+    const isAlive = () => records.isLauncherAlive(this.task) ?? !launch.isForced
+    const launch: Launch = new Launch(adoptedLauncher(isAlive, isLauncherAlive), undefined)
+    this.#phase = { name: 'launched', launch }
+    if (this.task.row.started_at !== null) this.#settled.resolve()
     await this.#endAdopted(launch, isLauncherAlive, waitAgain)
   }
 
@@ -175,7 +168,7 @@ export class Flight {
   async #endAdopted(launch: Launch, wasAlive: boolean, waitAgain: () => void): Promise<void> {
     await launch.over
     const { records, users, config } = this.#context
-    const isUnbegun = wasAlive && this.#phase.name === 'launched' && !records.hasBegun(this.task)
+    const isUnbegun = wasAlive && !launch.isForced && !records.hasBegun(this.task)
     const first = isUnbegun ? undefined : await this.#endingOf(launch)
     const isToLaunch = first === undefined || (config.launchRetryMs > 0 && refusalOf(first) !== undefined)
     if (isToLaunch && users?.lacks(this.task)) return this.#land(waitAgain)
@@ -201,7 +194,7 @@ export class Flight {
 
   /** Resolves with the end of the task of a launch, or with the refusal of the machine. Never rejects. */
   async #endingOf(launch: Launch): Promise<Ending> {
-    const ending = await this.#context.ends.afterLaunch(this.task, launch, () => this.launchedPhase)
+    const ending = await this.#context.ends.afterLaunch(this.task, launch)
     // The next launch needs the lock of the task, which this launcher holds until it is gone.
     if (refusalOf(ending) !== undefined) await launch.launcher.gone
     return ending
@@ -322,10 +315,9 @@ export class Flight {
 
   /** The process of the task was started, as its launcher says or its record shows. */
   #started(started: StartedProcess): void {
-    const phase = this.launchedPhase
-    if (phase === undefined || this.task.row.started_at !== null) return
-    const name = phase.name === 'forced' ? 'forced' : 'started'
-    this.#phase = { name, launch: phase.launch, startedMs: performance.now() }
+    const { launch } = this
+    if (launch === undefined || this.task.row.started_at !== null) return
+    launch.startedMs = performance.now()
     this.#settled.resolve()
     this.#context.store.note(this.task, startedChange(started))
     this.#context.totals.started()
@@ -344,7 +336,7 @@ export class Flight {
     const { task, launch } = this
     if (launch === undefined || launch.launcher.lookAround?.() === false) return
     if (this.#isOverdue(launch)) void this.force()
-    if (this.#phase.name === 'forced') return
+    if (launch.isForced) return
     const now = performance.now()
     if (task.row.started_at === null && now - launch.launchedMs > UNHEARD_MS) {
       const started = records.startedProcess(task)
@@ -403,10 +395,9 @@ export class Flight {
   /** Kills the task and its launcher, unless that is under way. Never rejects: after a fault the next call tries again. */
   async force(): Promise<void> {
     const { records, force, log } = this.#context
-    const { task, launchedPhase: before } = this
-    if (before === undefined || before.name === 'forced') return
-    const { launch } = before
-    this.#phase = { name: 'forced', launch, startedMs: before.name === 'started' ? before.startedMs : undefined }
+    const { task, launch } = this
+    if (launch === undefined || launch.isForced) return
+    launch.isForced = true
     const { task_id } = task
     try {
       const isUnbegun = !records.hasBegun(task)
@@ -417,17 +408,9 @@ export class Flight {
       // No launcher is left to report the end.
       if (isUnbegun || records.isLauncherAlive(task) === false) launch.outcomeSeen()
     } catch (error) {
-      this.#unforce(before)
+      launch.isForced = false
       log.error('a task cannot be looked after', { task_id, cause: messageOf(error) })
     }
-  }
-
-  /** Force did not work. A start may have been heard meanwhile. */
-  #unforce(before: LaunchedPhase): void {
-    const phase = this.#phase
-    if (phase.name !== 'forced') return
-    const isHeard = before.name === 'launched' && phase.startedMs !== undefined
-    this.#phase = isHeard ? { ...phase, name: 'started' } : before
   }
 }
 

@@ -3,7 +3,7 @@ import { type Asked, classify } from '../launch/classification.ts'
 import type { Outcome } from '../launch/outcome.ts'
 import type { LiveTask } from '../store/live-task.ts'
 import { type Ending, startedProcess } from './ending.ts'
-import type { LaunchedPhase } from './launch.ts'
+import type { Launch } from './launch.ts'
 
 export function endingOf(outcome: Outcome, asked: Asked): Ending {
   const { status, error, exit_code, exit_signal, usage } = classify(outcome, asked)
@@ -31,42 +31,38 @@ export const launchFailed = (message: string, details?: object): Ending => ({
 /** The known facts about a task without an outcome. */
 export interface Unfinished {
   readonly task: Pick<LiveTask, 'row' | 'limits'>
-  readonly phase: LaunchedPhase
+  readonly launch: Launch
 }
 
 /**
  * The end of a task that has neither a launcher nor an outcome. If we were ending it, we know why. Of a launch of an
  * earlier service we know that only if we forced the end.
  */
-export function lost({ task, phase }: Unfinished, exitCode?: number): Ending {
-  if (phase.launch.isAdopted && phase.name !== 'forced') {
-    return internal({ task, phase }, 'task lost during runtime restart')
+export function lost({ task, launch }: Unfinished, exitCode?: number): Ending {
+  if (launch.isAdopted && !launch.isForced) {
+    return internal({ task, launch }, 'task lost during runtime restart')
   }
   const how = exitCode === undefined ? '' : ` with ${exitCode}`
   const message = `task lost: its launcher ended${how} and wrote no outcome (see launchers.log in the data directory)`
-  const ending = internal({ task, phase }, message)
+  const ending = internal({ task, launch }, message)
   if (task.row.kill_requested_at !== null) {
     return { ...ending, status: 'cancelled', error: { code: 'cancelled', message: 'task was cancelled' } }
   }
-  if (ranMs(phase) > task.limits.wall_time_ms) {
+  if (ranMs(launch) > task.limits.wall_time_ms) {
     return { ...ending, error: { code: 'timeout', message: 'task exceeded wall_time_ms' }, isTimeout: true }
   }
   return ending
 }
 
 /** Milliseconds that the task ran while this service watched. 0 where nothing was heard of its start. */
-function ranMs(phase: LaunchedPhase): number {
-  const watchedSince = startedMsOf(phase) ?? (phase.launch.isAdopted ? phase.launch.launchedMs : undefined)
+function ranMs({ startedMs, isAdopted, launchedMs }: Launch): number {
+  const watchedSince = startedMs ?? (isAdopted ? launchedMs : undefined)
   return watchedSince === undefined ? 0 : performance.now() - watchedSince
 }
 
-const startedMsOf = (phase: LaunchedPhase): number | undefined =>
-  phase.name === 'launched' ? undefined : phase.startedMs
-
 /** The end of a task of which nothing says how it ended. */
-export function internal({ task: { row }, phase }: Unfinished, message: string): Ending {
+export function internal({ task: { row }, launch: { startedMs } }: Unfinished, message: string): Ending {
   const now = Date.now()
-  const startedMs = startedMsOf(phase)
   // If an earlier service saw the start there is only the wall clock, which may have been set back.
   const durationMs = startedMs === undefined ? now - (row.started_at ?? now) : performance.now() - startedMs
   return {

@@ -21,13 +21,17 @@ import { taskDirContent } from './task-dir-content.ts'
 /** A fault that kept a launcher from writing any record. */
 type LauncherFault = Extract<LauncherEvent, { event: 'failed' }>
 
-/** A launcher that was asked for, and what it has said. */
+/** A launcher that was asked for, and what is known of it. */
 export class Launch {
   readonly launcher: Launcher
   /** The request as far as the end of the task depends on it. Undefined for a launch of an earlier service. */
   readonly asked: Asked | undefined
   /** When the launcher was asked for, or taken over from an earlier service. */
   readonly launchedMs: number
+  /** When this service heard that the process of the task was started. Undefined where it did not, or an earlier one did. */
+  startedMs: number | undefined
+  /** The launcher did not end the task in time, so the service is killing both. */
+  isForced = false
   readonly #outcome = Promise.withResolvers<LauncherEnd>()
   readonly #fault = Promise.withResolvers<LauncherFault>()
 
@@ -62,17 +66,6 @@ export class Launch {
     this.#outcome.resolve({})
   }
 }
-
-export type LaunchedPhase =
-  /** A launcher was asked for. Nothing says yet that it started the process of the task. */
-  | { readonly name: 'launched'; readonly launch: Launch }
-  /** The process of the task was started. */
-  | { readonly name: 'started'; readonly launch: Launch; readonly startedMs: StartedMs }
-  /** The launcher did not end the task in time, so the service is killing both. */
-  | { readonly name: 'forced'; readonly launch: Launch; readonly startedMs: StartedMs }
-
-/** When this service heard of the start; undefined where it did not, because an earlier service did. */
-type StartedMs = number | undefined
 
 /** The launcher of a task that an earlier service started. Its lock is checked, because no message reports its end. */
 export function adoptedLauncher(isAlive: () => boolean, wasAlive: boolean): Launcher {

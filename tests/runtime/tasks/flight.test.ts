@@ -1,4 +1,4 @@
-/** Goal: the phase of a flight says what is true of its launch. Method: an adopted launch, whose launcher the test is. */
+/** Goal: a flight and its launch say what is true of the task. Method: an adopted launch, whose launcher the test is. */
 import { expect, test } from 'bun:test'
 import { LiveTask } from '../../../runtime/store/live-task.ts'
 import { Flight, type FlightContext, InFlight } from '../../../runtime/tasks/flight.ts'
@@ -36,32 +36,30 @@ test('a launch is settled once its task has started', async () => {
   const flight = flightOf(null)
   expect([flight.phase.name, await isSettled(flight)]).toEqual(['launched', false])
   flight.heard(STARTED)
-  expect(flight.phase).toMatchObject({ name: 'started', startedMs: expect.any(Number) })
-  expect(await isSettled(flight)).toBe(true)
+  expect([flight.launch!.startedMs, await isSettled(flight)]).toEqual([expect.any(Number), true])
 })
 
 test('an adopted launch has started if an earlier service saw that, at a time that we do not know', async () => {
   const flight = flightOf(5)
-  expect(flight.phase).toMatchObject({ name: 'started', startedMs: undefined })
-  expect(await isSettled(flight)).toBe(true)
+  expect([flight.launch!.startedMs, await isSettled(flight)]).toEqual([undefined, true])
 })
 
-test('force that does not work leaves the phase that was', async () => {
+test('force that does not work leaves the launch that was', async () => {
   const flight = flightOf(null, () => {
     throw new Error('no disk')
   })
   await flight.force()
-  expect(flight.phase.name).toBe('launched')
+  expect([flight.launch!.isForced, flight.launch!.startedMs]).toEqual([false, undefined])
 })
 
 test('force that does not work leaves a start that was heard meanwhile', async () => {
   const flight: Flight = flightOf(null, () => {
     flight.heard(STARTED)
-    expect(flight.phase.name).toBe('forced')
+    expect(flight.launch!.isForced).toBe(true)
     throw new Error('no disk')
   })
   await flight.force()
-  expect(flight.phase).toMatchObject({ name: 'started', startedMs: expect.any(Number) })
+  expect([flight.launch!.isForced, flight.launch!.startedMs]).toEqual([false, expect.any(Number)])
 })
 
 test('an outcome that was heard ends a launch before its launcher is gone', async () => {
@@ -75,5 +73,5 @@ test('a word about a task that is not in flight is not heard', () => {
   const flight = flightOf(null)
   inFlight.set('b', flight)
   inFlight.heard(STARTED)
-  expect(flight.phase.name).toBe('launched')
+  expect(flight.launch!.startedMs).toBeUndefined()
 })

@@ -1,8 +1,7 @@
 /** Goal: the end of a task that left no outcome is told from what was seen, whatever the clock on the wall says. Method: tables. */
 import { describe, expect, test } from 'bun:test'
-import type { Launcher } from '../../../runtime/launch/launcher-host.ts'
 import type { TaskRow } from '../../../runtime/store/tasks.ts'
-import { Launch, type LaunchedPhase } from '../../../runtime/tasks/launch.ts'
+import { Launch } from '../../../runtime/tasks/launch.ts'
 import { lost, type Unfinished } from '../../../runtime/tasks/launch-ending.ts'
 
 const WALL_TIME_MS = 60_000
@@ -19,26 +18,15 @@ const task = (more: Partial<TaskRow> = {}) => ({
 const ago = (ms: number) => performance.now() - ms
 const ASKED = { program: 'a', workdir: '/', wall_time_ms: WALL_TIME_MS, max_output_bytes: 1 }
 
-const SILENT: Launcher = {
-  gone: new Promise(() => {}),
-  heard: () => {},
-  lookAround: () => true,
-  serverEnded: () => {},
-}
+const SILENT = { gone: new Promise<never>(() => {}) }
 
-const launched = (ms: number): LaunchedPhase => ({ name: 'launched', launch: new Launch(SILENT, ASKED, ago(ms)) })
+const launched = (ms: number) => new Launch(SILENT, ASKED, ago(ms))
 
 /** Launched and seen to start at that time. */
-const seen = (ms: number): { readonly phase: LaunchedPhase } => ({
-  phase: { ...launched(ms), name: 'started', startedMs: ago(ms) },
-})
+const seen = (ms: number) => ({ launch: Object.assign(launched(ms), { startedMs: ago(ms) }) })
 
-const adopted = (isForced: boolean, ms: number): { readonly phase: LaunchedPhase } => ({
-  phase: {
-    name: isForced ? 'forced' : 'started',
-    launch: new Launch(SILENT, undefined, ago(ms)),
-    startedMs: undefined,
-  },
+const adopted = (isForced: boolean, ms: number) => ({
+  launch: Object.assign(new Launch(SILENT, undefined, ago(ms)), { isForced }),
 })
 
 describe('a task without an outcome', () => {
@@ -77,6 +65,6 @@ describe('how long it ran', () => {
   })
 
   test('is not told of one that never started', () => {
-    expect(lost({ phase: launched(1), task: task({ started_at: null }) }).usage).toBeUndefined()
+    expect(lost({ launch: launched(1), task: task({ started_at: null }) }).usage).toBeUndefined()
   })
 })
