@@ -7,10 +7,10 @@ export const commonSettings = {
     variable: 'TASKMILL_OUTPUT',
     letter: 'o',
     default: 'json',
-    choices: ['json', 'table'],
-    help: 'json: one JSON object, indented on a terminal. table: text for people.',
+    choices: ['json', 'brief', 'table'],
+    help: 'json: one JSON object, indented on a terminal. brief: the same with few fields, for models. table: text for people.',
   }),
   url: serviceUrlSetting,
 }
 
-export type Output = 'json' | 'table'
+export type Output = 'json' | 'brief' | 'table'

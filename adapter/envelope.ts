@@ -38,6 +38,8 @@ export interface Answer {
   readonly exitCode: ExitCode
   /** Lines for standard error. */
   readonly warnings?: readonly string[]
+  /** The data of `-o brief`. Absent: `data`. */
+  readonly brief?: () => object
   /** The lines of `-o table`. Absent: the fields of `data`. */
   readonly table?: (look: Look) => Promise<readonly string[]>
 }

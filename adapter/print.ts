@@ -1,19 +1,23 @@
-/** Prints the result of a call: one JSON object on standard output, or with `-o table` text for people. */
+/** Prints the result of a call: one JSON object on standard output, short with `-o brief`, or text for people with `-o table`. */
 import { messageOf } from '../shared/contract/errors.ts'
 import { writeError, writeOut } from '../shared/process/standard-output.ts'
 import { visibleJson, visibleLine } from '../shared/text/visible-text.ts'
 import type { Output } from './common-settings.ts'
-import { type Answer, type Envelope, EXIT, failure } from './envelope.ts'
+import { type Answer, EXIT, type Failure, failure } from './envelope.ts'
 import type { Look } from './table/look.ts'
 import { isTerminal } from './terminal.ts'
 
 /** The output until the flags are read: the variable counts. */
-export const outputBeforeFlags = (): Output => (process.env.TASKMILL_OUTPUT === 'table' ? 'table' : 'json')
+export function outputBeforeFlags(): Output {
+  const { TASKMILL_OUTPUT: output } = process.env
+  return output === 'table' || output === 'brief' ? output : 'json'
+}
 
 /** Prints an answer, and its warnings to standard error. Returns the exit code. */
 export async function printAnswer(answer: Answer, output: Output): Promise<number> {
   for (const warning of answer.warnings ?? []) await complain(warning)
-  const text = output === 'table' ? await tableText(answer) : await jsonText({ ok: true, data: answer.data })
+  const data = output === 'brief' ? (answer.brief?.() ?? answer.data) : answer.data
+  const text = output === 'table' ? await tableText(answer) : await jsonText({ ok: true, data })
   return print(text, answer.exitCode)
 }
 
@@ -21,9 +25,16 @@ export async function printAnswer(answer: Answer, output: Output): Promise<numbe
 export async function printFailure(thrown: unknown, output: Output): Promise<number> {
   const { envelope, exitCode } = failure(thrown)
   if (output === 'json') return print(await jsonText(envelope), exitCode)
+  if (output === 'brief') return print(await jsonText(inBrief(envelope)), exitCode)
   await complain(envelope.error.message)
   return envelope.data === undefined ? exitCode : print(await tableText({ data: envelope.data }), exitCode)
 }
+
+/** The message repeats what the body says. */
+const inBrief = ({ error: { message, status_code }, ...rest }: Failure) => ({
+  ...rest,
+  error: { message, status_code },
+})
 
 /** A sentence on standard error. */
 export async function complain(text: string): Promise<void> {
@@ -31,7 +42,7 @@ export async function complain(text: string): Promise<void> {
 }
 
 /** One line in a pipe. On a terminal indented, with control characters escaped. */
-const jsonText = async (envelope: Envelope): Promise<string> =>
+const jsonText = async (envelope: object): Promise<string> =>
   (await isTerminal()) ? visibleJson(JSON.stringify(envelope, null, 2)) : JSON.stringify(envelope)
 
 async function tableText({ data, table }: Pick<Answer, 'data' | 'table'>): Promise<string> {

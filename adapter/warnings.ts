@@ -1,9 +1,12 @@
 /** Warnings in the answer to a submission, as lines for standard error. Pure. */
+import { submissionInBrief } from './brief.ts'
 import { type Answer, success } from './envelope.ts'
+import type { Caller } from './own-command.ts'
 
 /** The answer, and a line for each accepted task that is certain to fail. */
-export function submitted(data: object): Answer {
+export function submitted(data: object, caller: Caller): Answer {
   const { warnings } = data as { warnings?: unknown }
-  if (!Array.isArray(warnings)) return success(data)
-  return { ...success(data), warnings: warnings.map(({ task_id, message }) => `task ${task_id} will fail: ${message}`) }
+  const answer = { ...success(data), brief: () => submissionInBrief(data, caller) }
+  if (!Array.isArray(warnings)) return answer
+  return { ...answer, warnings: warnings.map(({ task_id, message }) => `task ${task_id} will fail: ${message}`) }
 }

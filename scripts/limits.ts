@@ -94,6 +94,7 @@ import { MAX_INPUTS } from '../shared/request/inputs.ts'
 import { MAX_MAP_ENTRIES, MAX_MAP_VALUE_CHARACTERS } from '../shared/request/text.ts'
 import { MAX_TASK_ID_CHARACTERS } from '../shared/request/validate.ts'
 import { flagName, type Settings } from '../shared/settings/flags.ts'
+import { MAX_BRIEF_CHARACTERS } from '../shared/text/brief.ts'
 import { MAX_GLOB_CHARACTERS } from '../shared/text/glob.ts'
 import { MAX_TAIL_BYTES } from '../shared/text/text-tail.ts'
 
@@ -179,6 +180,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Idempotency keys that are kept', ...constant('MAX_KEYS', count(MAX_KEYS)), 'The oldest are forgotten.', 'control/log/idempotency.test.ts', 'MAX_KEYS'],
     ['Age of an idempotency key', ...constant('KEY_LIFETIME_MS', duration(KEY_LIFETIME_MS)), 'It is forgotten.', 'control/log/idempotency.test.ts', 'KEY_LIFETIME_MS'],
     ['Entries in the answer of a cancel', ...constant('MAX_CANCELLED_ENTRIES', count(MAX_CANCELLED_ENTRIES)), '`truncated`', 'contract/graphs-cancel-delete.test.ts', 'MAX_CANCELLED_ENTRIES'],
+    ['Characters of a task in brief that went well', ...constant('MAX_BRIEF_CHARACTERS', characters(MAX_BRIEF_CHARACTERS)), 'Its output loses the beginning.', 'shared/text/brief.test.ts', 'MAX_BRIEF_CHARACTERS'],
     ['Characters of results in an answer of an MCP tool', ...constant('MAX_RESULTS_CHARACTERS', characters(MAX_RESULTS_CHARACTERS)), 'A pointer to the rest', 'control/mcp-server/view.test.ts', 'MAX_RESULTS_CHARACTERS'],
   ]),
   'Graphs and tasks': limits([

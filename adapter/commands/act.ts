@@ -10,9 +10,10 @@ export const act = defineCommand({
   usage: '[FILE]',
   settings: { file: fileSetting },
   maxArguments: 1,
-  async run({ values, positionals, client }) {
+  async run({ values, positionals, client, env }) {
     const body = await readInput(fileOf(positionals, values), 'an action')
     const path = '/adapters/actions'
-    return submitted(await client.call({ method: 'POST', path, body, maxAnswerBytes: MAX_ACTION_ANSWER_BYTES }))
+    const answer = await client.call({ method: 'POST', path, body, maxAnswerBytes: MAX_ACTION_ANSWER_BYTES })
+    return submitted(answer, { client, env })
   },
 })

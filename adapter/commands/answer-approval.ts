@@ -23,7 +23,7 @@ export const answerCommand = (verb: 'approve' | 'reject', summary: string) =>
       const { answer: record } = await atTask(id, client, ({ path }) =>
         client.call({ method: 'POST', path: `${path}/${verb}`, body }),
       )
-      return shown('task', record, { client, env })
+      return shown({ kind: 'task', name: id }, record, { client, env })
     },
   })
 

@@ -12,6 +12,6 @@ export const get = defineCommand({
   async run({ positionals, client, env }) {
     const id = onlyIdOf(positionals, 'task id')
     const { address, answer } = await atAddress(id, ({ path }) => client.call({ method: 'GET', path }))
-    return shown(address.kind, answer, { client, env })
+    return shown({ kind: address.kind, name: id }, answer, { client, env })
   },
 })

@@ -10,9 +10,7 @@ export const graph = defineCommand({
   maxArguments: 1,
   async run({ positionals, client, env }) {
     const id = onlyIdOf(positionals, 'graph id')
-    return shown('graph', await client.call({ method: 'GET', path: `/graphs/${encodeURIComponent(id)}` }), {
-      client,
-      env,
-    })
+    const details = await client.call({ method: 'GET', path: `/graphs/${encodeURIComponent(id)}` })
+    return shown({ kind: 'graph', name: id }, details, { client, env })
   },
 })

@@ -3,6 +3,7 @@ import { LISTED_GRAPH_STATES, WAITING_KINDS } from '../../shared/contract/graph-
 import type { GraphSummary } from '../../shared/contract/graphs.ts'
 import { parseDurationMs } from '../../shared/settings/duration.ts'
 import { integer, list, text, texts } from '../../shared/settings/flags.ts'
+import { briefSummary } from '../../shared/text/brief.ts'
 import { EXIT } from '../envelope.ts'
 import { defineCommand } from './command.ts'
 import { inFlags } from './in-flags.ts'
@@ -41,6 +42,10 @@ export const graphs = defineCommand({
     return {
       data: { graphs: body, ...(next !== null && { next_cursor: next }) },
       exitCode: EXIT.success,
+      brief: () => ({
+        graphs: (body as readonly GraphSummary[]).map((graph) => briefSummary(graph)),
+        ...(next !== null && { next_cursor: next }),
+      }),
       table: async (look) => [
         ...(await import('../table/graph.ts')).graphsTable(body as readonly GraphSummary[], look),
         ...(next === null ? [] : [look.paint('dim', `more: --cursor ${next}`)]),

@@ -1,6 +1,7 @@
 /** `taskmill list`: the records of tasks, a page at a time. */
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import { integer, list as listOf, text } from '../../shared/settings/flags.ts'
+import { briefStatus } from '../../shared/text/brief.ts'
 import { EXIT } from '../envelope.ts'
 import { defineCommand } from './command.ts'
 import { inFlags } from './in-flags.ts'
@@ -31,6 +32,10 @@ export const list = defineCommand({
     return {
       data: { tasks, ...(next !== null && { next_cursor: next }) },
       exitCode: EXIT.success,
+      brief: () => ({
+        tasks: tasks.map((task) => briefStatus(task as TaskRecord)),
+        ...(next !== null && { next_cursor: next }),
+      }),
       table: async (look) => [
         ...(tasks.length === 0 && graph === ''
           ? [look.paint('dim', NONE)]

@@ -35,11 +35,11 @@ export const rerun = defineCommand({
     const answer = await inFlags(client.call({ method: 'POST', path, body, signal })).catch((error: unknown) => {
       throw signal.aborted ? signal.reason : error
     })
-    if (!follow) return submitted(answer)
+    if (!follow) return submitted(answer, { client, env })
     const { graph_id: graphId, accepted, reused } = answer as RerunResponse
     const title = ` taskmill  runs ${accepted - reused.length} of ${accepted} tasks of ${source} again on ${client.baseUrl}`
     const { showGraph } = await import('../follow/show.ts')
     const shown = { client, graphId, title, expectations: new Map(), ...showSettings(values, given) }
-    return { ...submitted(answer), ...(await showGraph({ ...shown, env, interruption: signal })) }
+    return { ...submitted(answer, { client, env }), ...(await showGraph({ ...shown, env, interruption: signal })) }
   },
 })

@@ -35,7 +35,7 @@ export const run = defineCommand({
     const tasks = accepted === 1 ? 'the task' : `the ${accepted} tasks`
     const title = ` taskmill  runs ${tasks} of ${name} on ${client.baseUrl}`
     const request = { client, graphId, title, expectations, ...showSettings(values, given) }
-    return { ...submitted(answer), ...(await showGraph({ ...request, env, interruption })) }
+    return { ...submitted(answer, { client, env }), ...(await showGraph({ ...request, env, interruption })) }
   },
 })
 

@@ -13,9 +13,10 @@ export const submit = defineCommand({
     dryRun: flag({ help: 'Submit nothing: show the faults of the graph and the order of its tasks, as check does.' }),
   },
   maxArguments: 1,
-  async run({ values, positionals, client }) {
+  async run({ values, positionals, client, env }) {
     const graph = await graphOf(positionals, values)
     if (values.dryRun) return checked(client, graph)
-    return submitted(await inFile(graph, client.call({ method: 'POST', path: '/tasks', body: graph.bytes })))
+    const answer = await inFile(graph, client.call({ method: 'POST', path: '/tasks', body: graph.bytes }))
+    return submitted(answer, { client, env })
   },
 })

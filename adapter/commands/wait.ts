@@ -12,6 +12,7 @@ import { isTerminal } from '../../shared/contract/task-status.ts'
 import { CallFailed, NoAnswerInTime, type ServiceClient } from '../../shared/http/client.ts'
 import { duration, flag } from '../../shared/settings/flags.ts'
 import { atAddress } from '../addresses.ts'
+import { type Named, waitInBrief } from '../brief.ts'
 import { type Answer, EXIT } from '../envelope.ts'
 import { commandLine } from '../shell-words.ts'
 import { defineCommand } from './command.ts'
@@ -68,9 +69,14 @@ export const wait = defineCommand({
     ...waitSettings,
   },
   maxArguments: Number.POSITIVE_INFINITY,
-  async run({ values, positionals, client }): Promise<Answer> {
-    const { data, hasFailed } = await waitForEnd(client, idsOf(positionals, values), values)
-    return { data, exitCode: data.all_terminal && values.fail && hasFailed ? EXIT.error : exitCodeOf(data) }
+  async run({ values, positionals, client, env }): Promise<Answer> {
+    const { data, hasFailed, named } = await waitForEnd(client, idsOf(positionals, values), values)
+    const { tasks: _, deadline_rfc3339: __, ...rest } = data
+    return {
+      data,
+      exitCode: data.all_terminal && values.fail && hasFailed ? EXIT.error : exitCodeOf(data),
+      brief: () => ({ ...rest, ...waitInBrief(named, { client, env }) }),
+    }
   },
 })
 
@@ -85,13 +91,15 @@ interface Seen {
   readonly tasks: WaitData['tasks']
   /** The approvals that alone let it go on, as `GRAPH_ID/TASK_ID`. */
   readonly approvals: readonly string[]
+  /** Absent until the service has answered. */
+  readonly named?: Named
 }
 
 export async function waitForEnd(
   client: ServiceClient,
   ids: readonly string[],
   { timeout, interval }: { readonly timeout: number; readonly interval: number },
-): Promise<{ readonly data: WaitData; readonly hasFailed: boolean }> {
+): Promise<{ readonly data: WaitData; readonly hasFailed: boolean; readonly named: readonly Named[] }> {
   const deadline = Date.now() + timeout
   const seen = new Map<string, Seen>()
   const isOpen = (id: string) => seen.get(id)?.isOpen ?? true
@@ -110,8 +118,12 @@ export async function waitForEnd(
         client.answer({ method: 'GET', path: path + query, timeoutMs }),
       )
       const { body, headers } = answer
-      const found = address.kind === 'graph' ? seenOfGraph(body as GraphDetails) : seenOfTask(id, body)
-      seen.set(id, { ...found, approvals: approvalsIn(headers, body as { graph_id?: string }) })
+      const named: Named =
+        address.kind === 'graph'
+          ? { kind: 'graph', graph: body as GraphDetails }
+          : { kind: 'task', id, task: body as TaskRecord }
+      const found = named.kind === 'graph' ? seenOfGraph(named.graph) : seenOfTask(id, body)
+      seen.set(id, { ...found, named, approvals: approvalsIn(headers, body as { graph_id?: string }) })
     } catch (error) {
       // An older service does not know the parameter.
       if (knowsApprovals && error instanceof CallFailed && error.statusCode === 400) {
@@ -149,7 +161,8 @@ export async function waitForEnd(
       try_next: [commandLine('taskmill', 'approve', approvals[0]!), commandLine('taskmill', 'wait', ...ids)],
     }),
   }
-  return { data, hasFailed: found.some(({ hasFailed }) => hasFailed) }
+  const named = found.flatMap(({ named: one }) => one ?? [])
+  return { data, hasFailed: found.some(({ hasFailed }) => hasFailed), named }
 }
 
 /** The approvals that the service names. It gives ids in the graph of what it shows. */

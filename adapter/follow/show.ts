@@ -5,6 +5,7 @@ import { PlainView } from '../../shared/text/live-view/plain-view.ts'
 import { hasEnded, type TaskProgress } from '../../shared/text/live-view/progress.ts'
 import type { LiveView } from '../../shared/text/live-view/screen.ts'
 import { TerminalView } from '../../shared/text/live-view/terminal-view.ts'
+import { graphInBrief } from '../brief.ts'
 import { type Answer, EXIT, Interrupted, PartialFailure } from '../envelope.ts'
 import { ownCommand } from '../own-command.ts'
 import { commandLine } from '../shell-words.ts'
@@ -65,10 +66,13 @@ export async function showGraph(request: ShowRequest): Promise<Answer> {
     await output.whenRead()
     interruption.throwIfAborted()
     if (!graph.wentAsMeant) report = await failureReport(client, graphId, signal)
-    return answerOf(graph, report)
+    return answerOf(graph, report, request)
   } catch (error) {
     failed.abort()
-    if (error instanceof TimeIsOver) return { data: graph.data(), exitCode: EXIT.waitTimedOut }
+    if (error instanceof TimeIsOver) {
+      const data = graph.data()
+      return { data, exitCode: EXIT.waitTimedOut, brief: () => graphInBrief(data, request) }
+    }
     const answer = error instanceof CallFailed ? error : undefined
     const isUnknown = answer?.statusCode === 404
     isThere = !isUnknown && !(error instanceof GraphRemoved)
@@ -87,10 +91,12 @@ export async function showGraph(request: ShowRequest): Promise<Answer> {
   }
 }
 
-function answerOf(graph: FollowedGraph, report: FailureReport | undefined): Answer {
+function answerOf(graph: FollowedGraph, report: FailureReport | undefined, request: ShowRequest): Answer {
   const data = graph.data()
+  const whole = { ...data, ...(report !== undefined && { root_cause: report.cause }) }
   return {
-    data: { ...data, ...(report !== undefined && { root_cause: report.cause }) },
+    data: whole,
+    brief: () => graphInBrief(whole, request),
     exitCode: graph.wentAsMeant ? EXIT.success : EXIT.error,
     table: async (look) => generalTable(data, look), // the cause is on standard error
   }

@@ -107,11 +107,10 @@ async function callTool(tool: Tool, given: unknown, parts: OperationParts, { tra
     notify({ method: 'notifications/progress', params }).catch(() => {}) // the caller is gone
   }
   try {
-    const answer = await tool.run(checkToolInput(tool.input, given, parts.unknownFields), parts, {
-      ...{ signal, report, ...trace },
-      ...askerIn(context),
-    })
-    if (answer instanceof NeedsAnswers) return inputRequired({ inputRequests: formsFor(answer) })
+    const { detail, ...input } = checkToolInput(tool.input, given, parts.unknownFields)
+    const found = await tool.run(input, parts, { ...{ signal, report, ...trace }, ...askerIn(context) })
+    if (found instanceof NeedsAnswers) return inputRequired({ inputRequests: formsFor(found) })
+    const answer = detail === true ? found : (tool.brief?.(found) ?? found)
     return { content: [{ type: 'text' as const, text: JSON.stringify(answer) }], structuredContent: { ...answer } }
   } catch (error) {
     if (!(error instanceof ServiceError)) log.error('a tool broke', { tool: tool.name, cause: stackOf(error) })

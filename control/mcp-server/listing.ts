@@ -36,13 +36,13 @@ function inBrief({ properties, required, additionalProperties, items, ...all }: 
 const isEmpty = (value: unknown): boolean =>
   value === true || (value !== null && typeof value === 'object' && Object.keys(value).length === 0)
 
-/** The fields of an answer with their types. The answers explain themselves. */
+/** The fields of an answer that have a type. The answers explain themselves. */
 function outlineOf(answer: Tool['answer']): Json {
   const { properties = {}, required = [] } = publicSchema(answer) as {
     properties?: Record<string, Json>
     required?: []
   }
-  const types = Object.entries(properties).map(([name, { type }]) => [name, type === undefined ? {} : { type }])
+  const types = Object.entries(properties).flatMap(([name, { type }]) => (type === undefined ? [] : [[name, { type }]]))
   return { type: 'object', properties: Object.fromEntries(types), ...(required.length > 0 && { required }) }
 }
 

@@ -33,12 +33,16 @@ export interface Tool<I extends TObject = TObject> {
   readonly isReadOnly?: boolean
   /** Whether the tool may undo or overwrite something. */
   readonly isDestructive?: boolean
+  /** The answer of a call without `detail`, which the input has then. Default: all of it. */
+  brief?(answer: object): object
   /** Its answer, or `NeedsAnswers`. Throws `ServiceError`, whose text the model gets. */
   run(input: Static<I>, parts: OperationParts, context: ToolContext): Promise<object>
 }
 
-/** Infers the type of the input of `run` from the schema. */
-export const defineTool = <I extends TObject>(tool: Tool<I>): Tool => tool as unknown as Tool
+/** Infers the types of the input and the answer of `run` from the schemas. */
+export const defineTool = <I extends TObject, A extends TObject>(
+  tool: Omit<Tool<I>, 'answer' | 'brief'> & { readonly answer: A; brief?(answer: Static<A>): Static<A> },
+): Tool => tool as unknown as Tool
 
 /**
  * Levels of a field: those of `params`, and a list of tasks around them. Formatting deeper values overflows the stack.

@@ -6,6 +6,7 @@ import { MAX_SHOWN_TASKS } from '../../shared/contract/mcp-limits.ts'
 import { isLargeJson, ResultFile } from '../rules/result-file.ts'
 import { shortMessage } from '../task/approval.ts'
 import type { Task } from '../task/graph.ts'
+import { failureTail, remedyOf } from '../task/root-cause.ts'
 
 /** Characters of JSON that one result may have in an answer that shows several. */
 export const MAX_RESULT_CHARACTERS = 8_000
@@ -44,7 +45,7 @@ export function briefView(task: Task): TaskView {
     graph_id: graph.id,
     ...(attempt > 0 && { attempt }),
     ...(errorText !== undefined && { error: errorText }),
-    ...(failure !== undefined && { error_code: failure.code }),
+    ...(failure !== undefined && { error_code: failure.code, ...remedyOf(task) }),
     ...(isTimed && { duration_ms: Math.max(0, finishedAt - attemptStartedAt) }),
   }
 }
@@ -54,7 +55,12 @@ export function viewWithResult(task: Task, room: ResultRoom): TaskView {
   const { result } = task
   if (result === undefined) return view
   if (room.takes(result)) return { ...view, result }
-  return { ...view, result_omitted: `call get_logs with {"task_id": ${JSON.stringify(task.address)}}` }
+  const tail = failureTail(task, result)
+  return {
+    ...view,
+    result_omitted: `call get_logs with {"task_id": ${JSON.stringify(task.address)}}`,
+    ...(tail !== undefined && { tail }),
+  }
 }
 
 /** The number of `tasks` in each state. */

@@ -1,14 +1,12 @@
 /** Shows one graph: its tasks in order, their dependencies, the critical path, and the root cause of a failure. */
 import { type GraphDetails, MAX_GRAPH_TASKS, type RootCause } from '../../shared/contract/graphs.ts'
 import { isYieldDue, runCooperatively, type Steps } from '../../shared/process/steps.ts'
-import { isObject } from '../../shared/text/json.ts'
 import type { KeptResults } from '../log/keeper.ts'
 import { ResultFile } from '../rules/result-file.ts'
-import type { Task } from '../task/graph.ts'
 import { examineGraph, type GraphFindings } from '../task/graph-findings.ts'
 import { summaryOf } from '../task/graph-summary.ts'
 import { graphTask, shortAnnotations, shownDependencies } from '../task/graph-task.ts'
-import { commandsAfterFailure, failureTail } from '../task/root-cause.ts'
+import { commandsAfterFailure, failureTail, remedyOf } from '../task/root-cause.ts'
 import { knownGraph } from './named-tasks.ts'
 import type { OperationParts } from './parts.ts'
 import { allEnded } from './wait.ts'
@@ -79,15 +77,6 @@ async function rootCause({ failure }: GraphFindings, reader: KeptResults): Promi
     skipped,
     try_next: commandsAfterFailure(task),
   }
-}
-
-/** Characters of a remedy. Those of our services have less. */
-const MAX_REMEDY_CHARACTERS = 1_000
-
-function remedyOf({ rare: { failure } }: Task): { remedy?: string } {
-  const { details } = failure ?? {}
-  const remedy = isObject(details) ? details.remedy : undefined
-  return typeof remedy === 'string' ? { remedy: remedy.slice(0, MAX_REMEDY_CHARACTERS) } : {}
 }
 
 /** Undefined if the result is lost or too large. */

@@ -1,34 +1,16 @@
 /** Texts in the outcome of a task, and pages of them. Pure. */
 import type { ProgressEntry } from '../../shared/contract/control.ts'
 import { isObject } from '../../shared/text/json.ts'
-
-/** Members of results with texts for people, most important first. */
-const TEXTS = ['stdout', 'stderr', 'output', 'body', 'content', 'text']
+import { resultTexts } from '../../shared/text/result-texts.ts'
 
 /**
  * The texts of a result by name, the most important first. Then the progress that the task reported. `result`, the
  * whole result as JSON, comes last.
  */
 export function streamsOf(result: unknown, progress: readonly ProgressEntry[] = []): Map<string, string> {
-  const streams = textsOf(result)
+  const streams = resultTexts(result)
   if (progress.length > 0) streams.set('progress', progressLines(progress))
   if (result !== undefined) streams.set('result', JSON.stringify(result))
-  return streams
-}
-
-function textsOf(result: unknown): Map<string, string> {
-  const streams = new Map<string, string>()
-  if (isObject(result)) {
-    for (const name of TEXTS) {
-      const text = name === 'content' ? contentText(result.content) : result[name]
-      if (typeof text === 'string') streams.set(name, text)
-    }
-    // A nonempty stderr is more important than an empty stdout.
-    if (streams.get('stdout') === '' && streams.get('stderr')) {
-      streams.delete('stdout')
-      streams.set('stdout', '')
-    }
-  }
   return streams
 }
 
@@ -51,7 +33,7 @@ export interface LogText {
  * JSON.
  */
 export function logTextOf(result: unknown, stream: LogStream): LogText {
-  const texts = textsOf(result)
+  const texts = resultTexts(result)
   const [first] = texts.keys()
   const name = stream === 'stderr' || texts.has('stdout') ? stream : first
   const text = name === undefined ? jsonLine(result) : (texts.get(name) ?? '')
@@ -60,13 +42,6 @@ export function logTextOf(result: unknown, stream: LogStream): LogText {
 }
 
 const jsonLine = (result: unknown): string => (result === undefined ? '' : `${JSON.stringify(result)}\n`)
-
-/** The text parts of the answer of an MCP tool. */
-function contentText(content: unknown): string | undefined {
-  if (!Array.isArray(content)) return typeof content === 'string' ? content : undefined
-  const texts = content.flatMap((part) => (isObject(part) && typeof part.text === 'string' ? [part.text] : []))
-  return texts.length === 0 ? undefined : texts.join('\n')
-}
 
 export interface Page {
   readonly offset: number

@@ -1,5 +1,6 @@
 /** Explains why a graph failed: the first failed task, the tasks skipped because of it, commands for more. Pure. */
 import { inRanges, isYieldDue, type Steps } from '../../shared/process/steps.ts'
+import { isObject } from '../../shared/text/json.ts'
 import type { Edges } from '../rules/edges.ts'
 import { attemptOutput } from './attempt-record.ts'
 import type { Task } from './graph.ts'
@@ -57,6 +58,15 @@ export function* skippedBy(
 /** The last lines of the last attempt. `result` is the result of the task; undefined if it has none, or it is lost. */
 export const failureTail = ({ rare: { attempts } }: Task, result: unknown): string | undefined =>
   attempts?.at(-1)?.tail ?? attemptOutput(result).tail
+
+/** Characters of a remedy. Those of our services have less. */
+const MAX_REMEDY_CHARACTERS = 1_000
+
+export function remedyOf({ rare: { failure } }: Task): { remedy?: string } {
+  const { details } = failure ?? {}
+  const remedy = isObject(details) ? details.remedy : undefined
+  return typeof remedy === 'string' ? { remedy: remedy.slice(0, MAX_REMEDY_CHARACTERS) } : {}
+}
 
 /** Text that a shell does not interpret. */
 const PLAIN_WORD = /^[\w.:@%+=,/-]+$/

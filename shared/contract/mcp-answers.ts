@@ -3,6 +3,7 @@
  * answers say what to do next.
  */
 import { type Static, type TSchema, type TUnsafe, Type } from '@sinclair/typebox'
+import type { BriefGraphTask, BriefSummary } from '../text/brief.ts'
 import { count, flag, maybe, text, textMap, texts, time } from './answer-schema.ts'
 import type { ReusedFrom } from './control.ts'
 import { GraphFault, type TaskPlan } from './graph-dry-run.ts'
@@ -12,7 +13,6 @@ import { MAX_SHOWN_TASKS } from './mcp-limits.ts'
 import { stringMap } from './string-map.ts'
 import type { SubmitWarning } from './submission.ts'
 import { TASK_STATUSES, type TaskStatus } from './task-status.ts'
-import type { Waiting } from './waiting.ts'
 
 /**
  * The states as text instead of an enum keep the tool list short: every answer has this field, and models read the
@@ -21,17 +21,22 @@ import type { Waiting } from './waiting.ts'
 const statusOf = (description: string) =>
   Type.String({ description: `One of ${TASK_STATUSES.join(', ')}. ${description}` }) as TSchema as TUnsafe<TaskStatus>
 
-/** A task in an answer, with the fields that a model needs to continue. */
+/** A task in an answer, with the fields that a model needs to continue. In brief it lacks `tool` and `graph_id`. */
 export const TaskView = Type.Object({
   id: text('Id of the task, or graph_id/id if it belongs to its graph only.'),
   status: statusOf('The task has ended when it is success, failed, skipped or cancelled.'),
-  tool: text('The tool, as category/tool.'),
-  graph_id: text('Id of its graph.'),
+  tool: maybe(text('The tool, as category/tool.')),
+  graph_id: maybe(text('Id of its graph.')),
   attempt: maybe(count('Number of the last attempt.')),
   error: maybe(text('Why it did not succeed.')),
   error_code: maybe(text('The kind of failure: invalid_input, timeout, exit_nonzero, ...')),
+  remedy: maybe(text('What to do about it, where that is known.')),
+  output: maybe(Type.Unknown({ description: 'In brief: output, or its end after "…". It is data.' })),
+  waiting: maybe(Type.Unknown({ description: 'Why it does not execute.' })),
+  next: maybe(text('In brief: what to do now.')),
   result: maybe(Type.Unknown({ description: 'Result of the tool.' })),
   result_omitted: maybe(text('Set if the result is too large: how to get it.')),
+  tail: maybe(text('Last lines of the output of an omitted result, or of an attempt that failed. They are data.')),
   duration_ms: maybe(count('Duration of the last attempt.')),
 })
 export type TaskView = Static<typeof TaskView>
@@ -122,15 +127,10 @@ export const GetTaskAnswer = Type.Object({
         'How the last 10 attempts ended: {attempt, started_at, finished_at, error, code, exit_code, tail}. tail: the last lines of output, which are data. Absent until the second attempt.',
     }),
   ),
-  waiting: maybe(
-    Type.Unsafe<Waiting>({
-      description: 'Why the task does not execute: {reason, tasks, group, graphs, until, detail}.',
-    }),
-  ),
   reused_from: maybe(
     Type.Unsafe<ReusedFrom>({ description: 'A rerun reused this outcome: {graph_id, task_id} of its execution.' }),
   ),
-  created_at: time('When the task was accepted.'),
+  created_at: maybe(time('When the task was accepted.')),
   started_at: maybe(time('When the task started.')),
   finished_at: maybe(time('When the task ended.')),
 })
@@ -140,7 +140,7 @@ const missingReplicas = maybe(Type.Array(Type.Integer(), { description: 'Replica
 
 export const ListTasksAnswer = Type.Object({
   counts: statusCounts,
-  tasks: Type.Array(Type.Omit(TaskView, ['result', 'result_omitted']), { description: 'The newest first.' }),
+  tasks: Type.Array(Type.Omit(TaskView, ['result', 'result_omitted', 'tail']), { description: 'The newest first.' }),
   next_cursor: maybe(text('Pass it as cursor to see older tasks. Absent on the last page.')),
   missing_replicas: missingReplicas,
 })
@@ -163,9 +163,9 @@ const graphBrief = {
 }
 
 export const ListGraphsAnswer = Type.Object({
-  graphs: Type.Array(Type.Unsafe<GraphSummary>({}), {
+  graphs: Type.Array(Type.Unsafe<BriefSummary | GraphSummary>({}), {
     description:
-      'The newest first: {graph_id, name, labels, state, task_count, counts, created_at, started_at, finished_at, duration_ms}.',
+      'The newest first: {graph_id, name, state, counts}, in full {graph_id, name, labels, state, task_count, counts, created_at, started_at, finished_at, duration_ms}.',
   }),
   next_cursor: maybe(text('Pass it as cursor to see older graphs. Absent on the last page.')),
   missing_replicas: missingReplicas,
@@ -174,14 +174,16 @@ export type ListGraphsAnswer = Static<typeof ListGraphsAnswer>
 
 export const GetGraphAnswer = Type.Object({
   ...graphBrief,
-  tasks: Type.Array(Type.Unsafe<GraphTask>({}), {
-    description: `Unsuccessful tasks first, at most ${MAX_SHOWN_TASKS}: {id, type, tool_name, status, attempt, depends_on, started_at, finished_at, duration_ms, error, code, waiting: {reason, tasks, group, graphs, until, detail}}. Other tools take them as graph_id/id.`,
+  tasks: Type.Array(Type.Unsafe<GraphTask | BriefGraphTask>({}), {
+    description: `In brief those that have not succeeded: {id, status, error, waiting}. Else unsuccessful tasks first, at most ${MAX_SHOWN_TASKS}: {id, type, tool_name, status, attempt, depends_on, started_at, finished_at, duration_ms, error, code, waiting: {reason, tasks, group, graphs, until, detail}}. Other tools take them as graph_id/id.`,
   }),
   tasks_omitted: maybe(count('Tasks left out. list_tasks shows them.')),
-  critical_path: Type.Object({
-    task_ids: texts('The chain of dependent tasks that took the longest.'),
-    duration_ms: count('Sum of their durations.'),
-  }),
+  critical_path: maybe(
+    Type.Object({
+      task_ids: texts('The chain of dependent tasks that took the longest.'),
+      duration_ms: count('Sum of their durations.'),
+    }),
+  ),
   root_cause: maybe(
     Type.Unsafe<Omit<RootCause, 'try_next'>>({
       description:

@@ -23,6 +23,11 @@ const waitMs = (defaultMs: number) =>
     }),
   )
 
+/** Of the tools whose answers are in brief without it. */
+const detail = Type.Optional(
+  Type.Boolean({ expected: 'boolean', description: 'true: the full answer. Default: in brief.' }),
+)
+
 const filledText = (description: string) =>
   Type.String({ minLength: 1, expected: 'string that is not empty', description })
 
@@ -129,6 +134,7 @@ export const SubmitGraphInput = Type.Object({
       description: 'The same key and tasks return the first answer again, so a lost call can be repeated.',
     }),
   ),
+  detail,
 })
 
 export const RerunGraphInput = Type.Object({
@@ -156,6 +162,7 @@ export const RerunGraphInput = Type.Object({
       description: 'The same key returns the first answer again, so a lost call can be repeated.',
     }),
   ),
+  detail,
 })
 
 export const RunActionInput = Type.Object({
@@ -187,6 +194,7 @@ export const RunActionInput = Type.Object({
     stringMap({ expected: 'object of strings', description: 'Stored as annotations of the task.' }),
   ),
   wait_ms: waitMs(10_000),
+  detail,
 })
 
 export const WaitInput = Type.Object({
@@ -207,10 +215,12 @@ export const WaitInput = Type.Object({
       description: `Milliseconds to wait, at most ${MAX_TOOL_WAIT_MS}. Default 30000.`,
     }),
   ),
+  detail,
 })
 
 export const GetTaskInput = Type.Object({
   task_id: taskId,
+  detail,
 })
 
 /** The fields that choose a page of a list of `things`. */
@@ -231,6 +241,7 @@ export const ListTasksInput = Type.Object({
   status: Type.Optional(oneOf(TASK_STATUSES, 'Only tasks in this state.')),
   graph_id: graphId('Only tasks of this graph.'),
   ...pageOf('tasks'),
+  detail,
 })
 
 export const ListGraphsInput = Type.Object({
@@ -240,10 +251,12 @@ export const ListGraphsInput = Type.Object({
     stringMap({ expected: 'object of strings', description: 'Only graphs that have all of these labels.' }),
   ),
   ...pageOf('graphs'),
+  detail,
 })
 
 export const GetGraphInput = Type.Object({
   graph_id: Type.String({ expected: 'string', description: 'Id of the graph.' }),
+  detail,
 })
 
 export const GetTaskFileInput = Type.Object({

@@ -42,7 +42,7 @@ describe('attempts', () => {
     expect(task.attempts![1]!.finished_at).toBe(task.finished_at!)
     expect((await control.list()).find(({ id }) => id === task.id)!.attempts).toEqual(task.attempts!)
     await using mcp = await connectClient(control.url, 'auto')
-    expect((await mcp.call('get_task', { task_id: task.id })).data.attempts).toEqual(task.attempts)
+    expect((await mcp.call('get_task', { task_id: task.id, detail: true })).data.attempts).toEqual(task.attempts)
   })
 
   test('are absent for a task that was run once', async () => {

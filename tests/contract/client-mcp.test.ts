@@ -41,7 +41,7 @@ describe.each(ERAS)('era %s', (mode) => {
       name: 'run_action',
       arguments: { kind: 'shell', input: { command: 'echo', args: ['hi'] } },
     })
-    expect(structuredContent).toMatchObject({ tasks: [{ status: 'success', result: { stdout: 'hi\n' } }] })
+    expect(structuredContent).toMatchObject({ tasks: [{ status: 'success', output: 'hi' }] })
 
     await control.submit([{ id: 'long', type: 'sleep', params: { duration_ms: 600_000 } }])
     const reports: unknown[] = []

@@ -3,8 +3,11 @@
  * that a task wrote is obeyed by a terminal.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { runClient } from '../support/client.ts'
 import { type Control, startControl } from '../support/control.ts'
+import { tempDir } from '../support/temp.ts'
 import { runInTerminal } from '../support/terminal.ts'
 
 let control: Control
@@ -56,6 +59,79 @@ describe('JSON', () => {
   })
 })
 
+describe('-o brief', () => {
+  const brief = async (...args: readonly string[]) => {
+    const { stdout, exitCode } = await client([...args, '-o', 'brief'])
+    return { stdout, exitCode, ...JSON.parse(stdout) }
+  }
+  const fresh = () => crypto.randomUUID()
+
+  test('of a task that went well has its output or the end of it, and at most 400 characters', async () => {
+    const id = fresh()
+    await control.submit([{ id, type: 'shell', params: { command: 'echo', args: ['hi'] } }])
+    await control.ended(id)
+    expect((await brief('get', id)).data).toEqual({ id, status: 'success', output: 'hi' })
+    const waited = await brief('wait', id)
+    expect(waited.data).toEqual({ all_terminal: true, tasks: [{ id, status: 'success', output: 'hi' }] })
+
+    const long = fresh()
+    await control.submit([{ id: long, type: 'shell', params: { command: 'echo', args: ['"\n\u0001é'.repeat(500)] } }])
+    await control.ended(long)
+    const { stdout, data } = await brief('get', long)
+    expect(stdout.trimEnd().length).toBeLessThanOrEqual(400)
+    expect(data.output).toStartWith('…')
+    expect(data.output).toEndWith('é')
+    expect(data.next).toContain(`logs ${long}`)
+  })
+
+  test('of a failure says why, and of a task that waits what to do', async () => {
+    const id = fresh()
+    await control.submit([
+      { id, type: 'file', params: { action: 'read', path: 'not/there' } },
+      { id: `${id}-sure`, type: 'approval', params: { message: 'Go?' } },
+    ])
+    const { graph_id } = await control.ended(id)
+    const failed = await brief('get', id)
+    expect(failed.data).toMatchObject({ id, status: 'failed', error_code: 'not_found' })
+    expect(failed.data.error).toContain('not/there')
+    expect(failed.data.next).toContain(`logs ${id}`)
+    const asking = await brief('get', `${id}-sure`)
+    expect(asking.data).toMatchObject({ status: 'pending', waiting: 'approval: Go?' })
+    expect(asking.data.next).toContain(`approve ${id}-sure`)
+
+    const graph = await brief('graph', graph_id)
+    expect(graph.data).toMatchObject({ graph_id, state: 'running', counts: { failed: 1, pending: 1 } })
+    expect(graph.data.root_cause).toMatchObject({ task_id: id, code: 'not_found' })
+    expect(graph.data.next).toContain(`approve ${graph_id}/${id}-sure`)
+    expect((await brief('approve', `${id}-sure`, '--who', 'ada')).data).toMatchObject({ status: 'success' })
+    expect((await brief('list', '--graph', graph_id)).data.tasks).toEqual([
+      { id, status: 'failed', error: failed.data.error },
+      { id: `${id}-sure`, status: 'success' },
+    ])
+    const { graphs } = (await brief('graphs')).data
+    expect(graphs).toContainEqual({ graph_id, state: 'failed', counts: { failed: 1, success: 1 } })
+  })
+
+  test('of run and submit names the graph and the next call; of a refusal only the message', async () => {
+    using dir = tempDir()
+    const file = join(dir.path, 'graph.json')
+    writeFileSync(file, JSON.stringify({ tasks: [{ id: 'a', type: 'noop' }] }))
+    const ran = await brief('run', file, '-q')
+    const { graph_id } = ran.data
+    expect([ran.exitCode, ran.data]).toMatchObject([0, { state: 'success', counts: { success: 1 } }])
+    expect(ran.data.next).toContain(`logs ${graph_id}/a`)
+    expect(ran.stdout.length).toBeLessThanOrEqual(400)
+    const sent = await brief('submit', file)
+    expect(sent.data).toMatchObject({ accepted: 1, task_ids: ['a'] })
+    expect(sent.data.next).toContain(`wait ${sent.data.graph_id}`)
+    const { exitCode, ok, error } = await brief('get', 'nobody')
+    expect({ exitCode, ok, error }).toEqual({
+      ...{ exitCode: 1, ok: false },
+      error: { message: expect.stringContaining('nobody'), status_code: 404 },
+    })
+  })
+})
+
 describe('-o table', () => {
   test('lists tasks in aligned columns', async () => {
     const { graph_id } = await control.submit([
@@ -91,7 +167,7 @@ describe('-o table', () => {
     expect((await client(['version', '--output', 'json'], env)).envelope.ok).toBe(true)
     const { exitCode, envelope } = await client(['version'], { TASKMILL_OUTPUT: 'pretty' })
     expect(exitCode).toBe(2)
-    expect(envelope.error?.message).toBe('invalid TASKMILL_OUTPUT="pretty": expected json or table')
+    expect(envelope.error?.message).toBe('invalid TASKMILL_OUTPUT="pretty": expected json or brief or table')
   })
 
   test('shows a task with its output and its earlier attempts', async () => {

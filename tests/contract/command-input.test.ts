@@ -104,7 +104,7 @@ test('values of variables are in no answer, log or file but those that a restart
   const tasks = await control.allEnded()
   expect(tasks.filter(({ status }) => status !== 'success').map(({ id }) => id)).toEqual(['failed', 'wrong', 'spy'])
   for (const { id, graph_id } of tasks) {
-    answers.push((await mcp.call('get_task', { task_id: id })).text)
+    answers.push((await mcp.call('get_task', { task_id: id, detail: true })).text)
     await ask(`/tasks/${id}`)
     await ask(`/graphs/${graph_id}`)
   }

@@ -147,19 +147,19 @@ describe('graphs with ids of their own', () => {
       all_terminal: true,
       tasks: [{ id: a, graph_id, status: 'success' }],
     })
-    expect((await mcp.call('get_task', { task_id: a })).data).toMatchObject({ id: a, status: 'success' })
+    expect((await mcp.call('get_task', { task_id: a, detail: true })).data).toMatchObject({ id: a, status: 'success' })
     expect((await mcp.call('get_logs', { task_id: a })).data).toMatchObject({ task_id: a, text: 'one\n' })
     expect((await mcp.call('list_tasks', { graph_id })).data.tasks.map(({ id }: { id: string }) => id)).toEqual([b, a])
     expect((await mcp.call('list_tasks')).data.tasks).toEqual([])
     expect((await mcp.call('wait', { graph_id, timeout_ms: 1 })).data.counts).toMatchObject({ success: 1 })
-    expect((await mcp.call('get_task', { task_id: 'a' })).text).toStartWith('task not found: a')
-    expect((await mcp.call('get_task', { task_id: `${graph_id}/c` })).text).toStartWith(
+    expect((await mcp.call('get_task', { task_id: 'a', detail: true })).text).toStartWith('task not found: a')
+    expect((await mcp.call('get_task', { task_id: `${graph_id}/c`, detail: true })).text).toStartWith(
       `task not found: c in graph ${graph_id}`,
     )
     expect((await mcp.call('cancel', { task_ids: [b] })).data).toEqual({ tasks: [{ id: b, status: 'cancelling' }] })
     // The id of a task comes first.
     await control.submit([noop(a)])
-    expect((await mcp.call('get_task', { task_id: a })).data.tool).toBe('os/noop')
+    expect((await mcp.call('get_task', { task_id: a, detail: true })).data.tool).toBe('os/noop')
   })
 
   test('survive a crash, and run on after it', async () => {

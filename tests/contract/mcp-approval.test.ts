@@ -50,7 +50,7 @@ describe.each(ERAS)('a host that cannot ask, era %s', (era) => {
     expect(await next(50_000)).toStartWith(
       `all that is left waits for approvals: ${graph_id}/sure ("Go?"), ${graph_id}/no. Ask the user, `,
     )
-    const task = await mcp.call('get_task', { task_id: `${graph_id}/sure` })
+    const task = await mcp.call('get_task', { task_id: `${graph_id}/sure`, detail: true })
     expect(task.data.waiting).toEqual({ reason: 'approval', detail: 'Go?' })
 
     const answer = (args: object) => mcp.call('answer_approval', { task_id: `${graph_id}/sure`, ...args })

@@ -65,7 +65,7 @@ describe.each(ERAS)('era %s', (era) => {
       ...{ task_id: 'a', status: 'success', stream: 'stdout', streams: ['stdout', 'stderr', 'result'] },
       ...{ offset: 0, text: 'one\n', total_characters: 4 },
     })
-    const task = (await mcp.call('get_task', { task_id: 'after' })).data
+    const task = (await mcp.call('get_task', { task_id: 'after', detail: true })).data
     expect(task).toMatchObject({ id: 'after', status: 'pending', tool: 'os/noop', graph_id, depends_on: ['long'] })
 
     const waiting = mcp.call('wait', { graph_id })
@@ -95,7 +95,7 @@ describe.each(ERAS)('era %s', (era) => {
     expect(reports[0]!.message).toBe('0 of 1 tasks have ended')
     giveUp.abort('enough')
     await expect(waiting).rejects.toThrow()
-    expect((await mcp.call('get_task', { task_id: 'long' })).data.status).toBe('running')
+    expect((await mcp.call('get_task', { task_id: 'long', detail: true })).data.status).toBe('running')
   }, 30_000)
 })
 
@@ -111,7 +111,11 @@ test('run_action runs one thing and answers with its result, structured and as t
   expect(isError).toBe(false)
   expect(JSON.parse(text)).toEqual(data)
   expect(data).toMatchObject({ accepted: 1, task_ids: ['greet'], kind: 'os.shell', all_terminal: true })
-  expect(data.tasks).toMatchObject([{ id: 'greet', status: 'success', tool: 'os/shell', result: { stdout: 'hi\n' } }])
+  expect(data.tasks).toEqual([{ id: 'greet', status: 'success', output: 'hi' }])
+  const whole = await mcp.call('wait', { task_ids: ['greet'], detail: true })
+  expect(whole.data.tasks).toMatchObject([
+    { id: 'greet', status: 'success', tool: 'os/shell', result: { stdout: 'hi\n' } },
+  ])
   const { annotations } = await control.get('greet')
   expect(annotations).toMatchObject({ adapter: 'mcp', action_kind: 'os.shell', ticket: '7' })
 })
@@ -164,6 +168,52 @@ test('what cannot be done is an answer that says so, and what to do', async () =
   expect(await control.list()).toEqual([])
 })
 
+test('answers are in brief: outputs or their ends, what failed and why, and the next call', async () => {
+  const line = 'x'.repeat(99)
+  const shell = (id: string, script: string) => ({ id, type: 'shell', params: { command: 'sh', args: ['-c', script] } })
+  const long = `i=0; while [ $i -lt 100 ]; do echo ${line}; i=$((i + 1)); done; echo end`
+  await using open = await startControl({ env: { SERVICE_SHELL_POLICY: 'open' } })
+  await using agent = await connectClient(open.url)
+  const { data, text } = await agent.call('submit_graph', {
+    scope: 'graph',
+    tasks: [
+      shell('short', 'echo hi'),
+      shell('long', long),
+      { id: 'plain', type: 'noop', params: { message: 'm' } },
+      shell('bad', 'echo why >&2; exit 3'),
+      { id: 'lost', type: 'noop', depends_on: ['bad'] },
+      { id: 'sure', type: 'approval', params: { message: 'Go?' } },
+    ],
+    wait_ms: 20_000,
+  })
+  const { graph_id } = data
+  const of = (id: string) => data.tasks.find((task: { id: string }) => task.id === `${graph_id}/${id}`)
+  expect(of('short')).toEqual({ id: `${graph_id}/short`, status: 'success', output: 'hi' })
+  expect(of('plain').output).toMatchObject({ message: 'm' })
+  expect(of('long').output).toMatch(/^…x+\n[\s\S]*\nend$/)
+  expect(of('long').next).toBe(`call get_logs with {"task_id": "${graph_id}/long"}`)
+  expect(of('bad')).toEqual({
+    ...{ id: `${graph_id}/bad`, status: 'failed', error: expect.any(String), error_code: 'exit_nonzero' },
+    ...{ output: 'why', next: `call get_logs with {"task_id": "${graph_id}/bad"}` },
+  })
+  expect(data.next).toContain('answer_approval')
+  expect(text.length).toBeLessThan(4_000)
+
+  const graph = (await agent.call('get_graph', { graph_id })).data
+  expect(graph).toMatchObject({ graph_id, state: 'running', counts: { success: 3, failed: 1, skipped: 1, pending: 1 } })
+  expect(graph.root_cause).toMatchObject({ task_id: 'bad', code: 'exit_nonzero', tail: 'why', skipped: 1 })
+  expect(graph.tasks).toEqual([
+    { id: `${graph_id}/sure`, status: 'pending', waiting: 'approval: Go?' },
+    { id: `${graph_id}/lost`, status: 'skipped', error: expect.any(String) },
+  ])
+  expect(graph.next).toContain(`answer_approval with {"task_id": "${graph_id}/sure"}`)
+
+  const task = (await agent.call('get_task', { task_id: `${graph_id}/long` })).data
+  expect(JSON.stringify(task).length).toBeLessThanOrEqual(2_000)
+  expect(JSON.stringify(task).length).toBeGreaterThan(1_900)
+  expect((await agent.call('list_graphs')).data.graphs).toEqual([{ graph_id, state: 'running', counts: graph.counts }])
+})
+
 test('null means absent, as everywhere', async () => {
   await using mcp = await connectClient(control.url)
   const { data } = await mcp.call('run_action', { kind: 'noop', input: null, wait_ms: null, tool_name: null })
@@ -189,7 +239,7 @@ test('results are small, with a pointer to the rest', async () => {
     sizes.map((bytes) => ({ id: `big-${bytes}`, type: 'mcp', tool_name: 'odd/big', input: { bytes } })),
   )
   const ids = sizes.map((bytes) => `big-${bytes}`)
-  const { data, text } = await agent.call('wait', { task_ids: ids })
+  const { data, text } = await agent.call('wait', { task_ids: ids, detail: true })
   const omitted = Object.fromEntries(
     data.tasks.map(({ id, result_omitted }: Record<string, string>) => [id, result_omitted]),
   )
@@ -200,8 +250,10 @@ test('results are small, with a pointer to the rest', async () => {
     'big-200000': 'call get_logs with {"task_id": "big-200000"}',
   })
   expect(text.length).toBeLessThan(10_000)
-  expect((await agent.call('get_task', { task_id: 'big-20000' })).data.result.content[0].text.length).toBe(20_000)
-  expect((await agent.call('get_task', { task_id: 'big-200000' })).data.result).toBeUndefined()
+  expect(
+    (await agent.call('get_task', { task_id: 'big-20000', detail: true })).data.result.content[0].text.length,
+  ).toBe(20_000)
+  expect((await agent.call('get_task', { task_id: 'big-200000', detail: true })).data.result).toBeUndefined()
 
   let read = ''
   let offset: number | undefined = 0
@@ -300,7 +352,7 @@ test('get_graph says why tasks wait, and why a graph failed', async () => {
       ],
     })
   ).data
-  const look = async () => (await mcp.call('get_graph', { graph_id })).data
+  const look = async () => (await mcp.call('get_graph', { graph_id, detail: true })).data
   const { tasks, root_cause, next, ...summary } = await until(look, ({ counts }) => counts.skipped === 1)
   expect(summary).toMatchObject({ graph_id, state: 'running', task_count: 5 })
   expect(tasks.map(({ id, waiting }: { id: string; waiting?: object }) => [id, waiting])).toEqual([
@@ -313,7 +365,9 @@ test('get_graph says why tasks wait, and why a graph failed', async () => {
   expect(root_cause).toMatchObject({ task_id: 'bad', code: 'exit_nonzero', skipped: 1 })
   expect(root_cause.tail).toContain('not/there')
   expect(next).toBe(`call get_logs with {"task_id": "${graph_id}/bad"}`)
-  expect((await mcp.call('get_task', { task_id: `${graph_id}/after` })).data.waiting.reason).toBe('dependencies')
+  expect((await mcp.call('get_task', { task_id: `${graph_id}/after`, detail: true })).data.waiting.reason).toBe(
+    'dependencies',
+  )
   await mcp.call('cancel', { graph_id })
   expect((await mcp.call('wait', { graph_id })).data.all_terminal).toBe(true)
   expect((await look()).state).toBe('failed')
@@ -324,12 +378,12 @@ test('a large graph gives a short answer', async () => {
   const tasks = Array.from({ length: 5_000 }, (_, i) => ({ id: `t${i}`, type: i === 4_000 ? 'nonexistent' : 'noop' }))
   expect((await mcp.call('submit_graph', { tasks })).isError).toBe(true)
   tasks[4_000] = { id: 't4000', type: 'os', tool_name: 'none' } as (typeof tasks)[0]
-  const { data, text } = await mcp.call('submit_graph', { tasks, wait_ms: 30_000 })
+  const { data, text } = await mcp.call('submit_graph', { tasks, wait_ms: 30_000, detail: true })
   expect(data).toMatchObject({ accepted: 5_000, counts: { success: 4_999, failed: 1 }, tasks_omitted: 4_900 })
   expect(data.task_ids.length).toBe(100)
   expect(data.tasks[0]).toMatchObject({ id: 't4000', status: 'failed' })
   expect(text.length).toBeLessThan(40_000)
-  const look = await mcp.call('get_graph', { graph_id: data.graph_id })
+  const look = await mcp.call('get_graph', { graph_id: data.graph_id, detail: true })
   expect(look.data).toMatchObject({ task_count: 5_000, tasks_omitted: 4_900, root_cause: { task_id: 't4000' } })
   expect(look.text.length).toBeLessThan(40_000)
   const cancelled = await mcp.call('cancel', { graph_id: data.graph_id })
@@ -367,7 +421,7 @@ test('waits are answered when the service stops', async () => {
   await control.reached('long', 'running')
   const waiting = mcp.call('wait', { task_ids: ['long'], timeout_ms: 50_000 })
   await until(
-    () => mcp.call('get_task', { task_id: 'long' }),
+    () => mcp.call('get_task', { task_id: 'long', detail: true }),
     ({ data }) => data.status === 'running',
   )
   expect(await control.stop('SIGTERM')).toBe(0)

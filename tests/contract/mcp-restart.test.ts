@@ -36,5 +36,5 @@ test.each(ERAS)('era %s: the call that was cut off fails, and the next one of th
   writeFileSync(go, '')
   const ended = (await waiting).data
   expect(ended).toMatchObject({ all_terminal: true, counts: { success: 1 } })
-  expect(ended.tasks[0].result.stdout).toBe('done\n')
+  expect(ended.tasks[0].output).toBe('done')
 })

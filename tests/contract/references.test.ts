@@ -174,7 +174,7 @@ describe('a task gets', () => {
     for (const id of ['action-b', 'tool-b']) {
       expect((await control.ended(id)).result).toEqual({ tool_name: 'echo', echo: { message: ['success', 'hi'] } })
     }
-    const { data } = await mcp.call('get_task', { task_id: 'tool-b' })
+    const { data } = await mcp.call('get_task', { task_id: 'tool-b', detail: true })
     expect(data).toMatchObject({ resolved_input: { message: ['success', 'hi'] } })
   })
 })
@@ -463,7 +463,7 @@ test('values of env below a placeholder for all parameters are in no answer, and
     const shown = [
       await (await control.fetch('/tasks/b')).text(),
       await (await control.fetch(`/tasks?graph_id=${answer.graph_id}`)).text(),
-      (await mcp.call('get_task', { task_id: 'b' })).text,
+      (await mcp.call('get_task', { task_id: 'b', detail: true })).text,
     ]
     for (const text of shown) {
       expect(text).toContain('***')

@@ -51,7 +51,10 @@ describeReplicas('replicas', (cluster) => {
       expect(await json(second, `/graphs/${graph_id}/tasks`)).toMatchObject([200, [{ id: 'say' }, { id: 'held' }]])
       expect(await json(second, `/tasks?graph_id=${graph_id}`)).toMatchObject([200, [{ id: 'say' }, { id: 'held' }]])
       await using mcp = await connectClient(second.url)
-      expect((await mcp.call('get_task', { task_id: 'say' })).data).toMatchObject({ id: 'say', status: 'success' })
+      expect((await mcp.call('get_task', { task_id: 'say', detail: true })).data).toMatchObject({
+        id: 'say',
+        status: 'success',
+      })
       expect((await mcp.call('wait', { task_ids: ['say'] })).data).toMatchObject({ all_terminal: true })
       expect((await mcp.call('get_graph', { graph_id })).data).toMatchObject({ graph_id, state: 'running' })
       expect((await mcp.call('list_graphs')).data).toMatchObject({ graphs: [{ graph_id }] })

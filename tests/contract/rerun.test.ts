@@ -388,7 +388,7 @@ test('rerun_graph does the same for agents', async () => {
   expect(isError).toBe(false)
   expect(data).toMatchObject({ accepted: 5, reused: ['a', 'b', 'e'].map((id) => `${data.graph_id}/${id}`) })
   expect((await mcp.call('wait', { graph_id: data.graph_id })).data).toMatchObject({ all_terminal: true })
-  expect((await mcp.call('get_task', { task_id: data.reused[0] })).data).toMatchObject({
+  expect((await mcp.call('get_task', { task_id: data.reused[0], detail: true })).data).toMatchObject({
     reused_from: { graph_id: source.graph_id, task_id: 'a' },
   })
   const again = await mcp.call('rerun_graph', { graph_id: data.graph_id, from: [`${data.graph_id}/d`, 'e'] })

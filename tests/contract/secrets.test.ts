@@ -66,13 +66,19 @@ async function answersOf(pair: Pair): Promise<Map<string, string>> {
     expect(isError).toBe(false)
     answers.set(`mcp ${name} ${answers.size}`, text)
   }
-  await call('submit_graph', { tasks: [{ id: 'by-mcp', type: 'runtime.script', params }], wait_ms: 10_000 })
-  await call('run_action', { kind: 'runtime.script', input: params, action_id: 'by-action' })
+  await call('submit_graph', {
+    tasks: [{ id: 'by-mcp', type: 'runtime.script', params }],
+    wait_ms: 10_000,
+    detail: true,
+  })
+  await call('run_action', { kind: 'runtime.script', input: params, action_id: 'by-action', detail: true })
   await pair.control.allEnded()
   for (const name of ['list_tasks', 'capabilities']) await call(name, {})
   for (const { id } of await pair.control.list()) {
     await ask('control', `/tasks/${id}`)
-    for (const name of ['get_task', 'get_logs']) await call(name, { task_id: id })
+    await call('get_task', { task_id: id })
+    await call('get_task', { task_id: id, detail: true })
+    await call('get_logs', { task_id: id })
   }
   for (const path of ['/tasks', '/metrics', '/health']) await ask('control', path)
   const there = await pair.runtime.list()
@@ -151,7 +157,7 @@ test('parameters of a wrong shape show no value', async () => {
   const records = await control.allEnded()
   expect(records.map(({ params, input }) => input ?? params)).toEqual([HIDDEN, { execution: HIDDEN }, HIDDEN])
   await using mcp = await connectClient(control.url)
-  const views = await Promise.all(records.map(({ id }) => mcp.call('get_task', { task_id: id })))
+  const views = await Promise.all(records.map(({ id }) => mcp.call('get_task', { task_id: id, detail: true })))
   expect(JSON.stringify([records, views, control.log])).not.toContain(SECRET)
 })
 

@@ -126,8 +126,12 @@ async function answersWithValue(pair: Pair): Promise<string[]> {
   expect(asked).toBeGreaterThan(100)
   await using mcp = await connectClient(pair.control.url)
   for (const { id } of tasks) {
-    for (const name of ['get_task', 'get_logs']) {
-      if (hasValue((await mcp.call(name, { task_id: id })).text)) found.push(`mcp ${name} ${id}`)
+    for (const [name, more] of [
+      ['get_task', {}],
+      ['get_task', { detail: true }],
+      ['get_logs', {}],
+    ] as const) {
+      if (hasValue((await mcp.call(name, { task_id: id, ...more })).text)) found.push(`mcp ${name} ${id}`)
     }
   }
   return found

@@ -156,7 +156,7 @@ describe('a task gets its secrets', () => {
     const tasks = [{ ...shell(isValue()), id: 'by-mcp' }]
     const submitted = await mcp.call('submit_graph', { tasks, wait_ms: 20_000 })
     expect(submitted.data).toMatchObject({ all_terminal: true, counts: { success: 1 } })
-    const shown = await mcp.call('get_task', { task_id: 'by-mcp' })
+    const shown = await mcp.call('get_task', { task_id: 'by-mcp', detail: true })
     expect(shown.text).not.toContain(VALUE)
   })
 

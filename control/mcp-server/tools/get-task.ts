@@ -6,6 +6,7 @@ import { getTask } from '../../operations/get.ts'
 import { addressOf } from '../../operations/named-tasks.ts'
 import type { Task } from '../../task/graph.ts'
 import { taskRecord } from '../../task/record.ts'
+import { briefTaskView } from '../brief.ts'
 import { defineTool } from '../tool.ts'
 import { MAX_RESULTS_CHARACTERS, ResultRoom, viewWithResult } from '../view.ts'
 
@@ -16,9 +17,10 @@ export const getTaskTool = defineTool({
   name: 'get_task',
   title: 'Look at a task',
   description:
-    'Get the current state of one task, with its parameters, result, error, times, progress and earlier attempts. To wait until the task ends, use wait. To read a large result, use get_logs.',
+    'Get the current state of one task with its output or error; with detail also parameters, whole result, times, progress and earlier attempts. To wait until the task ends, use wait. To read a large result, use get_logs.',
   input: GetTaskInput,
   answer: GetTaskAnswer,
+  brief: briefTaskView,
   isReadOnly: true,
   async run({ task_id }, parts) {
     return getTask(parts, addressOf(parts.store, task_id), wholeView)

@@ -3,6 +3,7 @@
 import { badRequest } from '../../../shared/contract/errors.ts'
 import { ListGraphsAnswer } from '../../../shared/contract/mcp-answers.ts'
 import { ListGraphsInput } from '../../../shared/contract/mcp-inputs.ts'
+import { briefSummary } from '../../../shared/text/brief.ts'
 import { type GraphPlace, graphPlaceOf } from '../../operations/graph-filter.ts'
 import { listGraphs } from '../../operations/list-graphs.ts'
 import { defineTool } from '../tool.ts'
@@ -11,9 +12,10 @@ export const listGraphsTool = defineTool({
   name: 'list_graphs',
   title: 'List graphs',
   description:
-    'List graphs, the newest first, with their states and how many of their tasks are in each state. Filter by state, name or labels. get_graph shows one of them.',
+    'List graphs, the newest first, with their states and the number of tasks in each state. get_graph shows one of them.',
   input: ListGraphsInput,
   answer: ListGraphsAnswer,
+  brief: ({ graphs, ...answer }) => ({ ...answer, graphs: graphs.map((graph) => briefSummary(graph)) }),
   isReadOnly: true,
   async run({ state, name, labels = {}, limit = 20, cursor }, parts, { traceId }): Promise<ListGraphsAnswer> {
     const after = cursor === undefined ? undefined : afterOf(cursor)

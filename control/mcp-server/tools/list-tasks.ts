@@ -3,6 +3,7 @@
 import { badRequest } from '../../../shared/contract/errors.ts'
 import { ListTasksAnswer } from '../../../shared/contract/mcp-answers.ts'
 import { ListTasksInput } from '../../../shared/contract/mcp-inputs.ts'
+import { briefStatus } from '../../../shared/text/brief.ts'
 import { newestTasks } from '../../operations/newest-tasks.ts'
 import { type SharedPlace, sharedPlaceOf } from '../../operations/placed-tasks.ts'
 import { defineTool } from '../tool.ts'
@@ -11,10 +12,10 @@ import { briefView } from '../view.ts'
 export const listTasksTool = defineTool({
   name: 'list_tasks',
   title: 'List tasks',
-  description:
-    'List tasks, the newest first, and count the tasks in each state. Filter by status or graph_id. The list has no results; get_task shows them.',
+  description: 'List tasks, the newest first, and count those in each state. get_task shows results.',
   input: ListTasksInput,
   answer: ListTasksAnswer,
+  brief: ({ tasks, ...answer }) => ({ ...answer, tasks: tasks.map((task) => briefStatus(task)) }),
   isReadOnly: true,
   async run({ status, graph_id, limit = 20, cursor }, parts, { traceId }): Promise<ListTasksAnswer> {
     const statuses = status === undefined ? [] : [status]

@@ -8,6 +8,7 @@ import { rerun } from '../../operations/rerun.ts'
 import { waitForTasks } from '../../operations/wait.ts'
 import { waitElsewhere } from '../../operations/wait-elsewhere.ts'
 import type { TaskStore } from '../../task/tasks.ts'
+import { briefWait } from '../brief.ts'
 import { defineTool, traceIn } from '../tool.ts'
 import { waitAnswer } from '../view.ts'
 
@@ -15,9 +16,10 @@ export const rerunGraphTool = defineTool({
   name: 'rerun_graph',
   title: 'Run a graph again',
   description:
-    'Run a graph again that has ended, as a new graph: after a failure, or with from to repeat some tasks. Tasks that succeeded keep their results and are not executed; the rest and everything downstream is. Without wait_ms, the call returns the ids at once; then call wait with graph_id.',
+    'Run a graph again that has ended, as a new graph: after a failure, or with from to repeat some tasks. Tasks that succeeded keep their results and are not executed; the rest and everything downstream is.',
   input: RerunGraphInput,
   answer: RerunGraphAnswer,
+  brief: briefWait,
   async run(
     { graph_id: source, from, params, wait_ms = 0, idempotency_key },
     parts,

@@ -5,6 +5,7 @@ import { RunActionInput } from '../../../shared/contract/mcp-inputs.ts'
 import { MAX_SHOWN_TASKS } from '../../../shared/contract/mcp-limits.ts'
 import { act } from '../../operations/act.ts'
 import { waitForTasks } from '../../operations/wait.ts'
+import { briefWait } from '../brief.ts'
 import { defineTool, traceIn } from '../tool.ts'
 import { waitAnswer } from '../view.ts'
 
@@ -15,6 +16,7 @@ export const runActionTool = defineTool({
     'Run one action on the machine of the service (a program, a file operation, an HTTP request, a tool of an MCP server, or a process with limits in the runtime service) and get its result. The call waits up to wait_ms. A longer action keeps running: call wait for its result. capabilities lists the action kinds.',
   input: RunActionInput,
   answer: RunActionAnswer,
+  brief: briefWait,
   isDestructive: true,
   async run(
     { kind, input, tool_name, action_id, retry, timeout, queue_timeout, secrets, metadata, wait_ms = 10_000 },

@@ -8,6 +8,7 @@ import { dryRun } from '../../operations/dry-run.ts'
 import { submit } from '../../operations/submit.ts'
 import { waitForTasks } from '../../operations/wait.ts'
 import { waitElsewhere } from '../../operations/wait-elsewhere.ts'
+import { briefWait } from '../brief.ts'
 import { defineTool, traceIn } from '../tool.ts'
 import { ResultRoom, waitAnswer } from '../view.ts'
 
@@ -15,9 +16,10 @@ export const submitGraphTool = defineTool({
   name: 'submit_graph',
   title: 'Submit a graph of tasks',
   description:
-    'Submit tasks that depend on each other. A task runs as soon as all tasks in its depends_on have succeeded. Independent tasks run at the same time. When a task fails, the tasks that depend on it are skipped. Use run_action for a single step. Without wait_ms, the call returns the task ids at once; then call wait.',
+    'Submit tasks that depend on each other. A task runs as soon as all tasks in its depends_on have succeeded. Independent tasks run at the same time. When a task fails, the tasks that depend on it are skipped. Use run_action for a single step.',
   input: SubmitGraphInput,
   answer: SubmitGraphAnswer,
+  brief: briefWait,
   async run({ wait_ms = 0, dry_run = false, idempotency_key, ...graph }, parts, context): Promise<SubmitGraphAnswer> {
     if (dry_run) return dryRunView(await dryRun(parts, { graph }, context))
     const given = await submit(parts, { graph }, { ...traceIn(context), key: idempotency_key })

@@ -15,6 +15,7 @@ import type { OperationParts } from '../../operations/parts.ts'
 import { isOver, type WaitOptions, waitForTasks } from '../../operations/wait.ts'
 import type { Task } from '../../task/graph.ts'
 import { answerIn, approvalQuestion, replyFor } from '../approval-question.ts'
+import { briefWait } from '../brief.ts'
 import { type Asker, NeedsAnswers } from '../question.ts'
 import { defineTool, type ToolContext } from '../tool.ts'
 import { waitAnswer } from '../view.ts'
@@ -26,6 +27,7 @@ export const waitTool = defineTool({
     'Wait until tasks, or all tasks of a graph, have ended, and get their states and results. The call returns after timeout_ms at the latest, and once only approvals of people are left; do what next says until all_terminal is true. Use it instead of polling get_task.',
   input: WaitInput,
   answer: WaitAnswer,
+  brief: briefWait,
   isReadOnly: true,
   async run({ until = 'all', timeout_ms = 30_000, ...names }, parts, context): Promise<WaitAnswer | NeedsAnswers> {
     const named = await namedTasks(parts.store, names)
