@@ -5,6 +5,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { UsageError } from '../shared/contract/errors.ts'
 import { describeSettings, readCommandLine } from '../shared/settings/flags.ts'
+import { agent } from './agent/suite.ts'
 import { both } from './both/suite.ts'
 import { type BenchConfig, benchSettings } from './config.ts'
 import { control } from './control/suite.ts'
@@ -20,7 +21,7 @@ import { sandbox } from './sandbox/suite.ts'
 import type { Setting, Suite } from './suite.ts'
 import { watching } from './watching/suite.ts'
 
-const SUITES: readonly Suite[] = [control, database, watching, runtime, sandbox, both]
+const SUITES: readonly Suite[] = [control, database, watching, runtime, sandbox, both, agent]
 const SUITE_NAMES = SUITES.map(({ name }) => name).join(', ')
 
 /** What is measured without a name: all that a user waits for, in a few minutes. */

@@ -1,6 +1,6 @@
 /** The measures of a workload, and the figures of one round. */
 
-export type Unit = '/s' | 'ms' | 'µs' | 'MB' | 'MB/s' | 'KB' | 'bytes' | '% of a core' | 'ratio'
+export type Unit = '/s' | 'ms' | 'µs' | 'MB' | 'MB/s' | 'KB' | 'bytes' | 'tokens' | '% of a core' | 'ratio'
 
 /** What ours should reach, from the side that `better` says: so many times the floor's figure, or a figure of its own. */
 export type Goal = { readonly timesFloor: number } | { readonly figure: number }

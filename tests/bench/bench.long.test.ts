@@ -157,6 +157,22 @@ test(
   PATIENCE_MS,
 )
 
+test(
+  'a quick run counts the tokens of a dialogue, and leaves nothing behind',
+  async () => {
+    const report = await quickReport('agent')
+    const figures = Object.fromEntries(report.measures.map(({ key, results }) => [key, results.control!.median]))
+    expect(figures.brief!).toBeLessThan(figures.full! / 2)
+    expect(figures.list_bytes!).toBeLessThan(20_000)
+    const judged = report.measures.map(({ key, goal_met }) => [key, goal_met]).filter(([, met]) => met !== null)
+    expect(judged).toEqual([
+      ['list_bytes', true],
+      ['brief_bytes', true],
+    ])
+  },
+  PATIENCE_MS,
+)
+
 const canFence = missingSandbox === undefined && Bun.which('cc') !== null && Bun.which('bwrap') !== null
 
 test.skipIf(missingSandbox !== undefined)(
@@ -250,7 +266,7 @@ test.each([
   [['report', '--only', 'submit'], 'unknown workload "submit" (there are: accept, '],
   [['report', 'control'], 'the report and suites are measured one after the other: name one'],
   [['runtime', '--only', 'submit'], 'unknown workload "submit" (there are: running, '],
-  [['all'], 'unknown suite "all" (there are: report, control, database, watching, runtime, sandbox, both)'],
+  [['all'], 'unknown suite "all" (there are: report, control, database, watching, runtime, sandbox, both, agent)'],
   [['both', '--server', 'mine=http://127.0.0.1:1'], 'the suite both compares nothing with other servers'],
   [['--server', 'mine=http://127.0.0.1:1'], '--command and --server: name one suite'],
   [
