@@ -143,7 +143,7 @@ describe('graphs with ids of their own', () => {
     const [a, b] = [`${graph_id}/a`, `${graph_id}/b`]
     expect(task_ids).toEqual([a, b])
     expect((await mcp.call('submit_graph', { ...call, wait_ms: 1 })).data).toMatchObject({ graph_id, task_ids: [a, b] })
-    expect((await mcp.call('wait', { task_ids: [a] })).data).toMatchObject({
+    expect((await mcp.call('wait', { task_ids: [a], detail: true })).data).toMatchObject({
       all_terminal: true,
       tasks: [{ id: a, graph_id, status: 'success' }],
     })

@@ -13,7 +13,7 @@ export const runActionTool = defineTool({
   name: 'run_action',
   title: 'Run one action',
   description:
-    'Run one action on the machine of the service (a program, a file operation, an HTTP request, a tool of an MCP server, or a process with limits in the runtime service) and get its result. The call waits up to wait_ms. A longer action keeps running: call wait for its result. capabilities lists the action kinds.',
+    'Run one action on the machine of the service (a program, a file operation, an HTTP request, a tool of an MCP server, or a process with limits in the runtime service) and get its result. If it takes longer than wait_ms, it keeps running: call wait.',
   input: RunActionInput,
   answer: RunActionAnswer,
   brief: briefWait,
