@@ -201,8 +201,6 @@ describe('check 5: every dependency must exist and must not be the task itself',
   })
 })
 
-describe('check 7: every task type must be a registered executor type', () => {})
-
 describe('order of checks', () => {
   test('check 1 comes before check 2', async () => {
     expect(await refused('{"tasks": []')).toStartWith('invalid JSON: ')

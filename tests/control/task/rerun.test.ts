@@ -5,7 +5,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { dependenciesStartOf, edgesAtOnce } from '../../../control/rules/edges.ts'
-import { tasksToRun } from '../../../control/task/rerun-selection.ts'
+import { tasksToRun } from '../../../control/task/rerun.ts'
 import type { TaskStatus } from '../../../shared/contract/task-status.ts'
 import { runSync } from '../../../shared/process/steps.ts'
 import { type RandomTask, randomGraph } from '../../support/random-graph.ts'
