@@ -216,8 +216,10 @@ export class Scheduler {
 
   /** Runs a graph that the store has accepted. */
   add(graph: Graph): void {
-    if (this.groups.keep(graph)) void this.#cancelOldest(graph)
-    else this.#arrivals.add(graph)
+    if (!this.groups.keep(graph)) this.#arrivals.add(graph)
+    // A large graph may be on disk only after a later one, for which it is cancelled.
+    const isUnwanted = this.groups.whyCancelled(graph) !== undefined
+    void this.#cancelGraphs([...this.groups.toCancelFor(graph), ...(isUnwanted ? [graph] : [])])
     this.#turns.take()
   }
 
@@ -227,9 +229,11 @@ export class Scheduler {
     this.#turns.take()
   }
 
-  async #cancelOldest(graph: Graph): Promise<void> {
+  /** Those that are not accepted yet are cancelled when they are. */
+  async #cancelGraphs(graphs: readonly Graph[]): Promise<void> {
     try {
-      for (const { tasks } of this.groups.toCancelFor(graph)) {
+      for (const { tasks, isAccepted } of graphs) {
+        if (!isAccepted) continue
         const some = tasks.filter((task) => !task.isTerminal && !task.neverRuns && task.status !== 'cancelling')
         await runCooperatively(this.cancelAll(some, () => {}))
       }

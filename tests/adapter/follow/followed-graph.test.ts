@@ -148,6 +148,7 @@ describe('a followed graph', () => {
     [{ reason: 'runtime', detail: 'waiting for memory_bytes' }, 'waiting for memory_bytes'],
     [{ reason: 'backoff', until: '2030-01-01T12:34:56.789Z' }, 'next attempt at 12:34:56 UTC'],
     [{ reason: 'concurrency' }, 'waits for a slot'],
+    [{ reason: 'group', group: 'g', graphs: ['g1'] }, 'waits for a place in group g, after graph g1'],
     [undefined, ''],
   ])('an event explains with %j: %s', (waiting, words) => {
     const graph = followed([{ id: 'a', status: 'running' }, { id: 'b' }])

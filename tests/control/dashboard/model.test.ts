@@ -139,6 +139,9 @@ test('why a task waits, in words', () => {
   const waits = (waiting: GraphTask['waiting']) =>
     waitingSentence({ id: 'a', type: 'os', status: 'pending', waiting } as GraphTask, 0)
   expect(waits({ reason: 'dependencies', tasks: ['a', 'b', 'c', 'd'] })).toBe('waits for a, b, c and 1 more')
+  expect(waits({ reason: 'group', group: 'deploy', graphs: ['g1', 'g2'] })).toBe(
+    'waits for a place in group deploy, held by graph g1, g2',
+  )
   expect(waits({ reason: 'concurrency' })).toBe('waits for a free slot')
   expect(waits({ reason: 'backoff', until: time(3) })).toBe('tries again in 3 s')
   const detail = 'attempt 2 of 3 follows'

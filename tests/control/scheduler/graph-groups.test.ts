@@ -5,12 +5,14 @@
  */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
+import type { GraphOptions } from '../../../control/rules/graph-options.ts'
 import { GraphGroups } from '../../../control/scheduler/graph-groups.ts'
 import type { Graph } from '../../../control/task/graph.ts'
 import type { GraphConcurrency } from '../../../shared/contract/graph-groups.ts'
-import { nextTurn } from '../../../shared/process/steps.ts'
+import { nextTurn, runSync } from '../../../shared/process/steps.ts'
 import { graphOf } from '../../support/graph.ts'
 import { World } from '../../support/scheduler-world.ts'
+import { until } from '../../support/until.ts'
 
 /** A graph of the model. `leaves`: it is cancelled for another one. */
 interface Known {
@@ -200,4 +202,20 @@ test('graphs run one after the other, whatever starts, ends and is cancelled in 
     }),
     { numRuns: 200 },
   )
+})
+
+test('a graph that is on disk only after the one that it is cancelled for does not run', async () => {
+  const world = new World()
+  const { groups } = world.scheduler
+  const options: GraphOptions = { concurrency: { group: 'g', on_full: 'cancel_oldest' } }
+  const slow = graphOf([{ id: 'slow', type: 'test' }], undefined, undefined, options)
+  runSync(world.store.claim(slow))
+  groups.claim(slow)
+  const quick = world.submit([{ id: 'quick', type: 'test' }], ({ graph }) => groups.claim(graph), options)
+  expect(quick.tasks[0]!.status).toBe('pending')
+  world.store.apply({ kind: 'graph-accepted', graph: slow })
+  world.scheduler.add(slow)
+  await until(() => quick.tasks[0]!.status, 'success')
+  expect(slow.tasks[0]!.status).toBe('cancelled')
+  expect(world.executor.starts.map(({ id }) => id)).toEqual(['quick'])
 })
