@@ -158,12 +158,12 @@ export const TaskInput = Type.Object(
     timeout: orNull(
       Type.Integer({ minimum: -INT64_MAX, maximum: INT64_MAX }),
       'integer of milliseconds (30000)',
-      'Milliseconds for each attempt, from the start of its work; 0, negative or absent: no timeout.',
+      'Milliseconds that each attempt may run, without its wait (queue_timeout); 0, negative or absent: any time.',
     ),
     queue_timeout: orNull(
       Type.Integer({ minimum: -INT64_MAX, maximum: INT64_MAX }),
       'integer of milliseconds (30000)',
-      'Milliseconds that each attempt may wait for a slot, and for or in a runtime service; 0, negative or absent: any time.',
+      'Milliseconds that each attempt may wait before it runs: for a slot, and for or in a runtime service; 0, negative or absent: any time.',
     ),
     priority: orNull(
       Priority,

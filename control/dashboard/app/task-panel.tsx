@@ -152,10 +152,10 @@ function Overview({
           {record !== undefined && record.retry > 0 && ` of at most ${record.retry + 1}`}
         </Fact>
         {record?.timeout !== undefined && record.timeout > 0 && (
-          <Fact name="Time limit">{durationText(record.timeout)}</Fact>
+          <Fact name="Runs at most">{durationText(record.timeout)}</Fact>
         )}
         {record?.queue_timeout !== undefined && record.queue_timeout > 0 && (
-          <Fact name="Wait limit">{durationText(record.queue_timeout)}</Fact>
+          <Fact name="Waits at most">{durationText(record.queue_timeout)}</Fact>
         )}
         {record?.priority !== undefined && <Fact name="Priority">{record.priority}</Fact>}
         {record?.not_before !== undefined && (
