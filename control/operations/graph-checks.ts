@@ -1,6 +1,6 @@
 /**
  * Checks a submitted graph before its ids are claimed. Submissions and dry runs make the same checks in the same order,
- * and differ in the handling of faults (`graph/report.ts`).
+ * and differ in the handling of faults (`rules/report.ts`).
  */
 import type { GraphFields, SubmitWarning, TaskInput } from '../../shared/contract/submission.ts'
 import { inRanges, type Steps } from '../../shared/process/steps.ts'

@@ -19,6 +19,7 @@ import type { SubmissionExtras } from '../journaled-graph.ts'
 import type { Keeper, KeptEvents, Purpose, ReplicaView } from '../keeper.ts'
 import type { KeptCallbacks, StoredCallbacks } from '../kept-callbacks.ts'
 import { keepSubmitted, submissionOf } from './graph-submission.ts'
+import { Lease } from './lease.ts'
 import { Others } from './others.ts'
 import { OwnAddress } from './own-address.ts'
 import { PastEvents } from './past-events.ts'
@@ -79,7 +80,13 @@ export class SharedKeeper implements Keeper {
     this.#options = options
     this.#store = store
     this.#rows = rows
-    this.#turns = new TurnWriter({ rows, writes: this.#writes, encode: () => this.#encode(), leaseMs, log })
+    this.#turns = new TurnWriter({
+      rows,
+      writes: this.#writes,
+      encode: () => this.#encode(),
+      lease: new Lease(leaseMs),
+      log,
+    })
     this.#takeover = new Takeover({
       ...{ rows, store, writes: this.#writes, turns: this.#turns, onTakeover: options.onTakeover, log },
       noteTask: (task) => this.#note(() => this.#writes.addTask(task)),
@@ -185,10 +192,10 @@ export class SharedKeeper implements Keeper {
 
   get replica(): ReplicaView {
     const { id, epoch } = this.#rows.replicas
-    const { leaseLeftMs, times } = this.#turns
+    const { lease, times } = this.#turns
     const { adoptedTotal, fencedTotal } = this.#takeover
     const counted = { turnSeconds: times, adoptedTotal, fencedTotal }
-    return { id, epoch, leaseMsLeft: Math.floor(leaseLeftMs), ...counted, addressFault: this.#address.fault }
+    return { id, epoch, leaseMsLeft: Math.floor(lease.leftMs), ...counted, addressFault: this.#address.fault }
   }
 
   /** Throws 503 while the database is away, or the lease may be over. */
@@ -271,7 +278,7 @@ export class SharedKeeper implements Keeper {
 
   /** Calls `callback` once, when another replica has declared this one dead: the service must end. */
   onLost(callback: (why: string) => void): void {
-    this.#turns.onLost = callback
+    this.#turns.lease.onLost = callback
   }
 
   /** Adopts the graphs of all replicas that are gone. To be called once, before callers are answered. */

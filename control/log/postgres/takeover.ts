@@ -41,7 +41,7 @@ export interface TakeoverOptions {
   readonly rows: SharedRows
   readonly store: TaskStore
   readonly writes: UnkeptWrites
-  readonly turns: Pick<TurnWriter, 'kept' | 'steadyMs'>
+  readonly turns: Pick<TurnWriter, 'kept' | 'lease'>
   /** What becomes of an attempt that a replica carried out itself before it was gone. */
   readonly onTakeover: OnTakeover
   /** Has the newest state of a task kept. */
@@ -72,7 +72,7 @@ export class Takeover {
     this.#blocks.add(rows.replicas.id)
     this.#adoption = new Adoption({
       ...{ replicas: rows.replicas, rows: rows.adoptions, log },
-      steadyMs: () => turns.steadyMs,
+      steadyMs: () => turns.lease.steadyMs,
       build: (kept, owner) => this.#adoptOrSetAside(kept, owner),
       onBuilt: () => this.#adoptCallbacks(),
       settle: async () => turns.kept(),

@@ -1,11 +1,8 @@
 /**
- * Writes turns: one at a time, each with all that came meanwhile.
- *
- * A turn that was committed also says that the replica had the lease when the turn began. Once that is longer ago than the
- * lease, nothing is answered, started or killed before the next turn.
+ * Writes turns: one at a time, each with all that came meanwhile. Each renews the lease.
  *
  * While the database is away, requests get 503, and attempts that have not begun wait. A turn that got no answer is
- * repeated until one comes. If another replica has taken the lease meanwhile, `onLost` is called.
+ * repeated until one comes, or another replica has taken the lease.
  */
 import { messageOf } from '../../../shared/contract/errors.ts'
 import { Histogram } from '../../../shared/logs/histogram.ts'
@@ -13,6 +10,7 @@ import type { Log } from '../../../shared/logs/log.ts'
 import { nextTurn } from '../../../shared/process/steps.ts'
 import { InUse } from './database.ts'
 import { type DatabaseFault, type FaultKind, wordsOf } from './database-fault.ts'
+import { type Lease, now } from './lease.ts'
 import { Fenced, type SharedRows } from './shared-rows.ts'
 import { ANSWER_WITHIN_MS, CHARACTERS_PER_MS, unavailable } from './unavailable.ts'
 import type { Turn, UnkeptWrites } from './unkept-writes.ts'
@@ -34,7 +32,7 @@ export interface TurnWriterOptions {
   readonly writes: UnkeptWrites
   /** Encodes the newest states into `writes`. */
   readonly encode: () => void
-  readonly leaseMs: number
+  readonly lease: Lease
   readonly log: Log
 }
 
@@ -52,29 +50,22 @@ export class TurnWriter {
   #current: { readonly waiting: PromiseWithResolvers<void>; readonly isEmpty: boolean } | undefined
   #next: PromiseWithResolvers<void> | undefined
   #isRunning = false
-  /** When the last turn that was committed began. */
-  #confirmedAt = now()
-  /** Since then, turns have followed one another without a gap of half a lease. */
-  #steadySince = now()
   /** Why nothing can be kept; undefined while the database answers. */
   #fault: string | undefined
   /** What the database has said since it was there last. Undefined: nothing. */
   #cause: Cause | undefined
   /** Kinds of faults that it has told since. */
   readonly #told = new Set<FaultKind>()
-  #isLost = false
   #isStopped = false
   /** Seconds of each turn. */
   readonly times = new Histogram(TURN_SECONDS)
-  /** Called once, when another replica has taken the lease: the service must end. */
-  onLost: (why: string) => void = () => {}
   /** Called when changes can be kept again after a failure. */
   onWritableAgain: () => void = () => {}
 
   constructor(options: TurnWriterOptions) {
     this.#options = options
     this.#writes = options.writes
-    this.#heartbeat = setInterval(() => this.#beat(), options.leaseMs / TURNS_PER_LEASE / 2)
+    this.#heartbeat = setInterval(() => this.#beat(), options.lease.ms / TURNS_PER_LEASE / 2)
   }
 
   /** Writes a turn soon. */
@@ -82,21 +73,8 @@ export class TurnWriter {
     this.#writeTimer ??= setTimeout(() => this.run(), OUTCOME_WAIT_MS)
   }
 
-  /** Whether this replica owned its graphs less than a lease ago. */
-  get #isCertain(): boolean {
-    return this.leaseLeftMs > 0
-  }
-
-  /** Milliseconds for which this replica owns its graphs for certain. */
-  get leaseLeftMs(): number {
-    return Math.max(0, this.#options.leaseMs - elapsedSince(this.#confirmedAt))
-  }
-
-  /** Milliseconds for which the database has not been away. */
-  get steadyMs(): number {
-    return this.#isLost || elapsedSince(this.#confirmedAt) > this.#options.leaseMs / 2
-      ? 0
-      : elapsedSince(this.#steadySince)
+  get lease(): Lease {
+    return this.#options.lease
   }
 
   /** Throws 503 while the database is away, or the lease may be over. */
@@ -107,19 +85,19 @@ export class TurnWriter {
 
   get #whyNot(): string | undefined {
     if (this.#isStopped) return 'the service is stopping'
-    if (this.#isLost) return LOST
+    if (this.lease.isLost) return LOST
     if (this.#fault !== undefined) return this.#fault
-    if (this.#isCertain) return undefined
+    if (this.lease.leftMs > 0) return undefined
     this.run(true)
     return 'the lease of this replica is being renewed'
   }
 
   /** Resolves once all changes so far are in a committed turn. Undefined: they are already. Rejects with 503. */
   kept(): Promise<void> | undefined {
-    if (this.#isLost || this.#isStopped || this.#fault !== undefined)
+    if (this.lease.isLost || this.#isStopped || this.#fault !== undefined)
       return Promise.reject(unavailable(this.#whyNot ?? 'the database is away'))
     this.#options.encode()
-    if (!this.#writes.isEmpty || !this.#isCertain) {
+    if (!this.#writes.isEmpty || this.lease.leftMs === 0) {
       this.#next ??= newWaiting()
       this.run(true)
       return this.#next.promise
@@ -135,14 +113,14 @@ export class TurnWriter {
 
   /** A turn without changes renews the lease. */
   #beat(): void {
-    const { leaseMs } = this.#options
-    if (elapsedSince(this.#confirmedAt) > leaseMs / TURNS_PER_LEASE) this.run(true)
+    const { ageMs, ms } = this.lease
+    if (ageMs > ms / TURNS_PER_LEASE) this.run(true)
   }
 
   /** Writes turns until nothing is left. `isForced` writes at least one. */
   run(isForced = false): void {
     if (isForced) this.#next ??= newWaiting()
-    if (this.#isRunning || this.#isLost) return
+    if (this.#isRunning || this.lease.isLost) return
     clearTimeout(this.#writeTimer)
     this.#writeTimer = undefined
     this.#isRunning = true
@@ -151,7 +129,7 @@ export class TurnWriter {
 
   async #writeTurns(): Promise<void> {
     await nextTurn() // further changes of this turn of the event loop join
-    while (!this.#isLost && (this.#next !== undefined || !this.#writes.isEmpty)) {
+    while (!this.lease.isLost && (this.#next !== undefined || !this.#writes.isEmpty)) {
       clearTimeout(this.#writeTimer)
       this.#writeTimer = undefined
       this.#options.encode()
@@ -171,10 +149,8 @@ export class TurnWriter {
     const late = setTimeout(() => this.#goAway(turn, waiting, limitMs), limitMs)
     try {
       const refused = await this.#commit(turn, (fault) => this.#noteFault(fault))
-      const wasAway = elapsedSince(this.#confirmedAt) > this.#options.leaseMs / 2
-      if (wasAway) this.#steadySince = beganAt
-      this.#confirmedAt = beganAt
-      this.times.add(Math.max(0, elapsedSince(beganAt)) / 1_000)
+      this.lease.confirm(beganAt)
+      this.times.add(Math.max(0, now() - beganAt) / 1_000)
       waiting.resolve()
       for (const { graph, resolve, reject } of turn.graphs) {
         const error = refused.get(graph.ordinal)
@@ -268,12 +244,11 @@ export class TurnWriter {
   }
 
   #lose(error: unknown): void {
-    if (this.#isLost || this.#isStopped) return
-    this.#isLost = true
+    if (this.lease.isLost || this.#isStopped) return
     const fault = unavailable(LOST)
     this.#current?.waiting.reject(fault)
     this.#next?.reject(fault)
-    this.onLost(error instanceof Error ? error.message : String(error))
+    this.lease.lose(error instanceof Error ? error.message : String(error))
   }
 
   /** No later change is promised. */
@@ -289,11 +264,6 @@ export class TurnWriter {
 
 const charactersOf = ({ graphs, writes }: Turn): number =>
   [...graphs.map(({ graph }) => graph), ...writes.frames].reduce((sum, { payload }) => sum + payload.length, 0)
-
-/** Monotonic time in milliseconds that goes on while the machine sleeps, as far as the system tells. */
-const now = (): number => Math.max(Date.now(), performance.timeOrigin + performance.now())
-
-const elapsedSince = (at: number): number => now() - at
 
 function newWaiting(): PromiseWithResolvers<void> {
   const waiting = Promise.withResolvers<void>()

@@ -4,6 +4,7 @@
  */
 import { expect, test } from 'bun:test'
 import { DatabaseFault } from '../../../../control/log/postgres/database-fault.ts'
+import { Lease } from '../../../../control/log/postgres/lease.ts'
 import { TurnWriter } from '../../../../control/log/postgres/turn-writer.ts'
 import { UnkeptWrites } from '../../../../control/log/postgres/unkept-writes.ts'
 import { silentLog } from '../../../../shared/logs/log.ts'
@@ -21,7 +22,7 @@ test('what is asked to be kept as soon as the database is back is kept, also aft
     },
   }
   const writes = new UnkeptWrites()
-  const writer = new TurnWriter({ rows, writes, encode: () => {}, leaseMs: 60_000, log: silentLog() })
+  const writer = new TurnWriter({ rows, writes, encode: () => {}, lease: new Lease(60_000), log: silentLog() })
   try {
     const under = writes.addGraph(graph(1)).promise.catch((error) => error)
     writer.run(true)
@@ -64,7 +65,7 @@ test('each kind of fault is logged once, also one that was there before the data
   }
   const { lines, log } = memoryLog()
   const writes = new UnkeptWrites()
-  const writer = new TurnWriter({ rows, writes, encode: () => {}, leaseMs: 60_000, log })
+  const writer = new TurnWriter({ rows, writes, encode: () => {}, lease: new Lease(60_000), log })
   try {
     const under = writes.addGraph(graph(1)).promise.catch((error) => error)
     writer.run(true)
