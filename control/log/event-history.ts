@@ -12,7 +12,7 @@
  *
  * Memory holds the unwritten bytes and an index of the newest file, with an entry for each 64 KiB.
  */
-import { closeSync, fdatasync, ftruncateSync, openSync, unlinkSync, writeSync } from 'node:fs'
+import { closeSync, ftruncateSync, openSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { messageOf, systemCodeOf } from '../../shared/contract/errors.ts'
 import type { ServiceEvent } from '../../shared/contract/events.ts'
@@ -21,6 +21,7 @@ import { type EventRange, EventReader, HistoryGone } from './event-reader.ts'
 import { type EventRow, rangeOf } from './event-rows.ts'
 import { type FoundHistory, historyFileName, keptFrames } from './found-history.ts'
 import { FrameBuffer } from './journal-format.ts'
+import { syncData, writeAll } from './segment.ts'
 
 /** Buffered bytes that trigger a write. A smaller buffer costs more system calls. */
 const BUFFER_BYTES = 64 * 1024
@@ -211,10 +212,7 @@ export class EventHistory {
     const { length } = this.#frames
     if (this.#fd === undefined || length === 0) return
     try {
-      const { bytes } = this.#frames
-      const start = this.#length - length
-      for (let written = 0; written < length; )
-        written += writeSync(this.#fd, bytes, written, length - written, start + written)
+      writeAll(this.#fd, this.#frames.bytes, this.#length - length)
       this.#frames.clear()
     } catch (error) {
       this.#drop(error)
@@ -234,7 +232,7 @@ export class EventHistory {
     const fd = this.#fd
     if (fd === undefined) return
     try {
-      await new Promise<void>((resolve, reject) => fdatasync(fd, (error) => (error ? reject(error) : resolve())))
+      await syncData(fd)
       if (this.#fd === fd && this.#frames.length === 0 && synced === this.#last && this.#isLarge) this.#rotate()
     } catch (error) {
       if (this.#fd === fd) this.#drop(error)

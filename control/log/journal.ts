@@ -13,7 +13,7 @@
  * sync the journal checks the data directory (`shared/files/held-directory.ts`). If the directory is lost, only a restart
  * helps.
  */
-import { fdatasync, readdirSync, renameSync, rmSync, unlinkSync } from 'node:fs'
+import { readdirSync, renameSync, rmSync, unlinkSync } from 'node:fs'
 import { unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { messageOf, systemCodeOf } from '../../shared/contract/errors.ts'
@@ -25,7 +25,7 @@ import { AppendBuffer } from './append-buffer.ts'
 import { GroupCommit, type Waiter } from './group-commit.ts'
 import { FrameBuffer, type FrameKind } from './journal-format.ts'
 import { type LargeFrame, writeLargeFrame } from './large-frame.ts'
-import { Segment, segmentName } from './segment.ts'
+import { Segment, segmentName, syncData } from './segment.ts'
 import { orNotWritten } from './storage-errors.ts'
 
 /** Names of files with large frames that are not segments yet. A start removes those that a crash left. */
@@ -75,7 +75,7 @@ export class Journal {
   #lost: DataDirectoryLost | undefined
   #isClosed = false
 
-  constructor({ dataDir, oldestSegment, firstSegment, log, syncFile = fdatasyncFile }: JournalOptions) {
+  constructor({ dataDir, oldestSegment, firstSegment, log, syncFile = syncData }: JournalOptions) {
     this.#syncFile = syncFile
     this.#dataDir = dataDir
     this.#directory = new HeldDirectory(dataDir)
@@ -300,6 +300,3 @@ export class Journal {
 }
 
 const stoppedError = (): Error => new Error('the service is stopping')
-
-const fdatasyncFile = (fd: number): Promise<void> =>
-  new Promise((resolve, reject) => fdatasync(fd, (error) => (error ? reject(error) : resolve())))

@@ -6,9 +6,10 @@
 import { isTerminal, type TaskStatus } from '../../shared/contract/task-status.ts'
 import type { ProcessIdentity } from '../../shared/process/processes.ts'
 import type { Steps } from '../../shared/process/steps.ts'
+import { isoTime } from '../../shared/text/iso-time.ts'
 import type { Failure } from '../rules/failure.ts'
+import { withAttempt } from '../task/attempt-record.ts'
 import type { Graph, Task } from '../task/graph.ts'
-import { failedEntry, isCutOff } from './cut-off.ts'
 import { deletedWithParents } from './recovered-fan-outs.ts'
 import { recoverGraph } from './recovered-graph.ts'
 import type { StoredTask } from './stored-task.ts'
@@ -114,3 +115,30 @@ const isEndedElsewhere = (entry: StoredTask, task: Task) => goesOnElsewhere(entr
 /** Whether its attempt continues in another service and must be followed, even if the task is deleted. */
 const goesOnElsewhere = ({ status, handle_id }: StoredTask) =>
   (status === 'running' || status === 'pending') && handle_id !== undefined
+
+/** Whether the service carried out an attempt itself when it ended. Attempts in other services go on. */
+const isCutOff = ({ status, run_status, deleted, handle_id, for_each, fan_out }: StoredTask): boolean =>
+  status === 'running' &&
+  run_status === 'running' &&
+  !deleted &&
+  handle_id === undefined &&
+  for_each == null &&
+  fan_out === undefined
+
+/** The entry of a task that failed with its attempt. The last known time is that of its end. */
+function failedEntry(entry: StoredTask, { code, message }: Failure): StoredTask {
+  const { process: _, attempts, attempt = 1, updated_at: finished_at, attempt_started_at, ...rest } = entry
+  const record = {
+    attempt,
+    ...(attempt_started_at !== undefined && { started_at: isoTime(attempt_started_at) }),
+    ...(finished_at !== undefined && { finished_at: isoTime(finished_at) }),
+    error: message,
+    code,
+  }
+  return {
+    ...rest,
+    ...{ attempt, status: 'failed', run_status: 'failed', error: message },
+    ...{ updated_at: finished_at, attempt_started_at, finished_at, failure: { code, message } },
+    ...(attempts != null && { attempts: [...withAttempt(attempts, record)] }),
+  } as StoredTask
+}

@@ -4,7 +4,7 @@
  * Writes go to the end of the last frame. Preallocated zeros may follow (`preallocation.ts`). A partial write is cut
  * off, because half a frame before whole frames would count as damage, not as a torn tail.
  */
-import { closeSync, openSync, unlinkSync, writeSync } from 'node:fs'
+import { closeSync, fdatasync, openSync, unlinkSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DiskReserve } from '../../shared/files/disk-reserve.ts'
 import { Preallocation } from './preallocation.ts'
@@ -19,6 +19,16 @@ export const segmentNumber = (name: string): number | undefined => {
   const match = /^journal-(\d{10})\.log$/.exec(name)
   return match === null ? undefined : Number(match[1])
 }
+
+/** Writes `bytes` at the offset `at`, in as many calls as the disk needs. */
+export function writeAll(fd: number, bytes: Uint8Array, at: number): void {
+  for (let written = 0; written < bytes.length; )
+    written += writeSync(fd, bytes, written, bytes.length - written, at + written)
+}
+
+/** `fdatasync`, beside the event loop. */
+export const syncData = (fd: number): Promise<void> =>
+  new Promise((resolve, reject) => fdatasync(fd, (error) => (error ? reject(error) : resolve())))
 
 export class Segment {
   readonly number: number
@@ -57,11 +67,8 @@ export class Segment {
   write(bytes: Uint8Array): void {
     const before = this.length
     try {
-      for (let written = 0; written < bytes.length; ) {
-        const count = writeSync(this.fd, bytes, written, bytes.length - written, this.length)
-        written += count
-        this.length += count
-      }
+      writeAll(this.fd, bytes, before)
+      this.length += bytes.length
       this.#preallocation.extend(this.length)
     } catch (error) {
       this.length = before
