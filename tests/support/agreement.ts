@@ -11,7 +11,7 @@ import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { TaskSummary } from '../../shared/contract/runtime.ts'
 import type { PlannedTask } from './mixed-graph.ts'
 
-export interface BothSides {
+interface BothSides {
   readonly planned: ReadonlyMap<string, PlannedTask>
   /** By task id; those that were deleted are missing. */
   readonly here: ReadonlyMap<string, TaskRecord>

@@ -4,7 +4,7 @@ import { builtProgram } from '../../scripts/build.ts'
 import { testEnvironment } from './service.ts'
 import { until } from './until.ts'
 
-export interface BridgeMessage {
+interface BridgeMessage {
   readonly id?: string | number | null
   readonly method?: string
   // biome-ignore lint/suspicious/noExplicitAny: tests look into it as they expect it

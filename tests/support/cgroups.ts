@@ -7,7 +7,7 @@
 import { leaveCgroups, TaskCgroups } from '../../runtime/host/task-cgroups.ts'
 import { TEST_CGROUP_ROOT } from '../../scripts/left-cgroups.ts'
 
-export interface TestCgroups extends AsyncDisposable {
+interface TestCgroups extends AsyncDisposable {
   readonly tasks: TaskCgroups
 }
 

@@ -19,7 +19,7 @@ const RUNTIMES = ['one', 'two'] as const
 /** Lines of a replica that tell how it ended. */
 const LAST_LINES = 40
 
-export interface ClusterOptions {
+interface ClusterOptions {
   /** The primary, and its standby if replicas are to know it. */
   readonly servers: readonly Postgres[]
   readonly database: string

@@ -10,7 +10,7 @@ const MORE_BYTES = 4_001
 /** Milliseconds between the last bytes and the cut. A client loses what it has not read by then, and asks for it again. */
 const READ_WITHIN_MS = 20
 
-export interface CuttingProxy extends AsyncDisposable {
+interface CuttingProxy extends AsyncDisposable {
   readonly url: string
   /** Connections that were cut so far. */
   readonly cuts: number

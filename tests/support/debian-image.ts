@@ -19,7 +19,7 @@ export async function faultOfDebian(): Promise<string | undefined> {
   return process.getuid?.() === 0 ? undefined : `the engine has no ${DEBIAN}, and only root can run debootstrap`
 }
 
-export interface Image extends AsyncDisposable {
+interface Image extends AsyncDisposable {
   readonly name: string
 }
 

@@ -56,7 +56,7 @@ interface ComposeService {
   readonly stop_grace_period?: string
 }
 
-export interface Compose {
+interface Compose {
   readonly services: Readonly<Record<string, ComposeService>>
   readonly volumes: Readonly<Record<string, unknown>>
 }
@@ -78,14 +78,14 @@ export function readUnit(name: string): Record<string, Record<string, string[]>>
   return unit
 }
 
-export interface Help {
+interface Help {
   readonly flags: readonly string[]
   readonly variables: readonly string[]
   /** By flag, where there is one. */
   readonly defaults: Readonly<Record<string, string>>
 }
 
-export const isProgram = (name: string): name is ProgramName => name in PROGRAMS
+const isProgram = (name: string): name is ProgramName => name in PROGRAMS
 
 /** What `--help` of a program, or of one of its subcommands, has. Fails where there is no such subcommand. */
 export async function helpOf(program: ProgramName, subcommands: readonly string[] = []): Promise<Help> {

@@ -42,7 +42,7 @@ import { until } from './until.ts'
 
 const GRACE_MS = 500
 
-export interface DispatchingOptions {
+interface DispatchingOptions {
   /** Tasks that may run at once. */
   readonly slots?: number
 }

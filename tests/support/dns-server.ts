@@ -1,7 +1,7 @@
 /** A DNS server for one test, on a loopback port. It answers from a table, or never. */
 import { createSocket, type RemoteInfo } from 'node:dgram'
 
-export interface Zone {
+interface Zone {
   /** IPv4 addresses of the first, second … answer; the last answer repeats. */
   readonly a?: readonly (readonly string[])[]
   readonly txt?: readonly (readonly string[])[]

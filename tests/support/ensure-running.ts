@@ -8,7 +8,7 @@ import { endProcess } from './stand-in-docker.ts'
 import { tempDir } from './temp.ts'
 import { until } from './until.ts'
 
-export interface ServiceData {
+interface ServiceData {
   url: string
   reachable: boolean
   started_by?: string
@@ -17,7 +17,7 @@ export interface ServiceData {
   attempt_note?: string
 }
 
-export interface EnsureData {
+interface EnsureData {
   control: ServiceData
   runtime?: ServiceData
   manual_hints: string[]

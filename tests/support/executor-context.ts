@@ -3,7 +3,7 @@ import type { ExecutableTask, ExecutorContext } from '../../control/executors/ex
 import { silentLog } from '../../shared/logs/log.ts'
 import { attemptMarkOf } from '../../shared/process/service-id.ts'
 
-export interface TestContext extends ExecutorContext {
+interface TestContext extends ExecutorContext {
   /** In order: `begin`, `startedProcess 123`, `settled`. */
   readonly calls: readonly string[]
   abort(): void

@@ -10,7 +10,7 @@ export const missingFailingCalls: string | undefined =
 
 /** Values of the first byte of the file, as the library reads it. */
 const BITS = { none: 0, syncs: 1, renames: 2, both: 3 } as const
-export type FailingKind = keyof typeof BITS
+type FailingKind = keyof typeof BITS
 
 export class FailingCalls implements Disposable {
   /** For the environment of the service. */

@@ -27,7 +27,7 @@ function slopeOf(times: readonly number[], values: readonly number[]): number {
 }
 
 /** The minutes after its start in which a service still grows: code is compiled, caches fill. */
-export const WARM_UP_MINUTES = 20
+const WARM_UP_MINUTES = 20
 
 /** Memory varies by some megabytes from look to look: a shorter time has no slope. */
 const MIN_STEADY_MINUTES = 20

@@ -12,7 +12,7 @@ import { type LauncherVariant, taskEnv } from './launchers.ts'
 import { tempDir } from './temp.ts'
 import { until } from './until.ts'
 
-export interface BareForkServerOptions {
+interface BareForkServerOptions {
   /** Runs the fork server through this command. */
   readonly through?: readonly string[]
   /** Further descriptors that it finds open, from 4 on. */

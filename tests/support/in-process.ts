@@ -15,7 +15,7 @@ import { memoryKeeper } from './memory-keeper.ts'
 import { memoryLog } from './memory-log.ts'
 import { until } from './until.ts'
 
-export interface InProcess {
+interface InProcess {
   /** Runs a graph to its end and gives its tasks. */
   run(tasks: readonly TaskInput[]): Promise<TaskRecord[]>
   /** Runs one task to its end. */

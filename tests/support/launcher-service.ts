@@ -21,7 +21,7 @@ export interface StartedTask {
   readonly gone: Promise<LauncherEnd>
 }
 
-export interface LauncherServiceOptions {
+interface LauncherServiceOptions {
   readonly variant?: LauncherVariant
   readonly dataDir?: TempDir
   /** Instead of the launcher. */

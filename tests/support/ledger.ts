@@ -5,7 +5,7 @@ import type { TenantQuotas } from '../../runtime/ledger/quotas.ts'
 import type { Capacity } from '../../shared/contract/runtime-info.ts'
 
 /** Tenants of random tasks; the last has no quota in `randomQuotas`. */
-export const TENANTS = ['a', 'b', '__proto__', 'free'] as const
+const TENANTS = ['a', 'b', '__proto__', 'free'] as const
 
 const some = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined })
 

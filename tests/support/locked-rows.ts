@@ -2,7 +2,7 @@
 import { SQL } from 'bun'
 import type { Postgres } from './postgres.ts'
 
-export interface LockedRows extends AsyncDisposable {
+interface LockedRows extends AsyncDisposable {
   /** Commits, and ends the session. */
   end(): Promise<void>
 }

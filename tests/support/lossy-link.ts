@@ -2,7 +2,7 @@
  * A proxy between two services that drops answers and delays exchanges on demand. It drops an answer after the request
  * has arrived, so the caller cannot know whether the request was executed.
  */
-export interface LossyLink extends AsyncDisposable {
+interface LossyLink extends AsyncDisposable {
   readonly url: string
   /** Requests that have come so far, as `POST /path`. */
   readonly requests: readonly string[]

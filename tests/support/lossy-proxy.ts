@@ -2,7 +2,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-export interface LossyProxy extends AsyncDisposable {
+interface LossyProxy extends AsyncDisposable {
   readonly url: string
   /** Requests that arrived: method, path and query. */
   readonly requests: string[]

@@ -21,7 +21,7 @@ export interface Answer {
   readonly data: any
 }
 
-export interface ConnectedClient extends AsyncDisposable {
+interface ConnectedClient extends AsyncDisposable {
   readonly client: Client
   call(name: string, args?: Record<string, unknown>, options?: Parameters<Client['callTool']>[1]): Promise<Answer>
 }

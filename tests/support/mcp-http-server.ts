@@ -11,7 +11,7 @@ type Message = {
   }
 }
 
-export interface McpHttpServer extends AsyncDisposable {
+interface McpHttpServer extends AsyncDisposable {
   readonly url: string
   /** Messages as they came, with the headers of their requests. */
   readonly received: { readonly message: Message; readonly headers: Headers }[]

@@ -5,7 +5,7 @@
 import type { Random } from './random.ts'
 
 /** How a task ends by itself; a `refused` one is never taken in by the runtime service, an `endless` one has to be ended, at the latest for its timeout. */
-export type OwnEnd =
+type OwnEnd =
   | { readonly kind: 'success' }
   | { readonly kind: 'failed' | 'refused'; readonly code: string; readonly exitCode?: number }
   | { readonly kind: 'endless' }
@@ -21,12 +21,12 @@ export interface PlannedTask {
 }
 
 /** Where tasks note their runs: local ones their attempt, runtime ones their mark. */
-export interface RunNotes {
+interface RunNotes {
   readonly local: string
   readonly runtime: string
 }
 
-export interface MixedGraph {
+interface MixedGraph {
   readonly tasks: readonly object[]
   readonly planned: readonly PlannedTask[]
 }

@@ -29,12 +29,12 @@ const FILL = `
   }
   kill 9, @children; waitpid $_, 0 for @children;`
 
-export interface ProcessFiller extends AsyncDisposable {
+interface ProcessFiller extends AsyncDisposable {
   /** Gives all of them back. */
   readonly stop: () => Promise<void>
 }
 
-export interface Filling {
+interface Filling {
   /** Take those, too, that the service keeps for itself. */
   readonly isReserveTaken?: boolean
   readonly isOneSpared?: boolean

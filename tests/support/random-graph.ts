@@ -8,7 +8,7 @@ const ODD_IDS = ['__proto__', 'constructor', '0', 'a b', 'ü/%2F?"\\', '😀', '
 
 const idOf = (index: number) => ODD_IDS[index] ?? `t${index}`
 
-export interface RandomGraphOptions {
+interface RandomGraphOptions {
   readonly minTasks?: number
   readonly maxTasks?: number
   readonly type?: string

@@ -4,7 +4,7 @@
  */
 import { type SpawnedService, spawnService } from './service.ts'
 
-export interface ReplicaOptions {
+interface ReplicaOptions {
   readonly port: number
   readonly dataDir: string
   readonly flags: readonly string[]

@@ -10,7 +10,7 @@ import { until } from './until.ts'
 /** The name of the proxy in the documentation. */
 export const PROXY_NAME = 'taskmill.example.com'
 
-export type ProxyKind = 'nginx' | 'caddy'
+type ProxyKind = 'nginx' | 'caddy'
 
 const PATH = `${process.env.PATH}:/usr/sbin`
 
@@ -21,7 +21,7 @@ export const withoutProxies = mustSandbox(
     : 'nginx or caddy is missing (apt-get install nginx-light caddy)',
 )
 
-export interface ReverseProxy extends AsyncDisposable {
+interface ReverseProxy extends AsyncDisposable {
   readonly port: number
 }
 

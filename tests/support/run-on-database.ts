@@ -30,7 +30,7 @@ export const filesOnDatabase = (): string[] =>
       !EMBEDDED_FILES.some(({ files }) => files.test(name)),
   )
 
-export interface DatabaseRun {
+interface DatabaseRun {
   readonly exitCode: number
   /** Closing lines and failures. */
   readonly output: string

@@ -117,11 +117,11 @@ export async function spawnService(
 /** Milliseconds that the last lines of a service that has ended may take. */
 const MAX_LOGGING_MS = 1_000
 
-/** Ends the service with `signal` and gives its exit code, or the signal's name. */
 /** Waits until a process that was killed has ended. Whoever lost a connection to it may hear of that much earlier. */
 export const exitOf = ({ process }: Pick<StartedService, 'process'>): Promise<unknown> =>
   Promise.race([process.exited, Bun.sleep(20_000)])
 
+/** Ends the service with `signal` and gives its exit code, or the signal's name. */
 export async function stopService(service: StartedService, signal: NodeJS.Signals): Promise<number | string> {
   service.process.kill(signal)
   await service.process.exited

@@ -4,7 +4,7 @@ import { SharedRows } from '../../control/log/postgres/shared-rows.ts'
 import type { NewFrame, NewGraph, TurnWrites } from '../../control/log/postgres/turn-writes.ts'
 import { type Log, silentLog } from '../../shared/logs/log.ts'
 
-export interface RowsOptions {
+interface RowsOptions {
   /** Milliseconds. The default is long enough for a busy machine. */
   readonly leaseMs?: number
   /** Milliseconds that the database may take for an answer. */

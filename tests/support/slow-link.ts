@@ -2,7 +2,7 @@
  * A proxy between two services that passes bodies on as they come, and stops in the middle of large ones on demand. It counts
  * the bytes of each exchange.
  */
-export interface SlowLink extends AsyncDisposable {
+interface SlowLink extends AsyncDisposable {
   readonly url: string
   /** Requests that have come so far, as `PUT /path`, with the bytes of their bodies and answers. */
   readonly exchanges: readonly Exchange[]

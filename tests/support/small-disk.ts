@@ -8,7 +8,7 @@ export const SMALL_DISK = 'taskmill-test'
 /** Whether this machine lets us mount one. */
 export const canMount: boolean = process.platform === 'linux' && process.getuid?.() === 0
 
-export interface SmallDisk extends Disposable {
+interface SmallDisk extends Disposable {
   readonly path: string
   /** The file that fills it. */
   readonly ballast: string

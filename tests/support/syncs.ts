@@ -2,7 +2,7 @@
 import { spyOn } from 'bun:test'
 import * as fs from 'node:fs'
 
-export interface WatchedSyncs extends Disposable {
+interface WatchedSyncs extends Disposable {
   readonly synced: readonly ('file' | 'directory')[]
 }
 

@@ -2,14 +2,14 @@
 import { builtProgram as binary } from '../../scripts/build.ts'
 import { testEnvironment } from './service.ts'
 
-export interface TerminalRun {
+interface TerminalRun {
   /** All that the terminal got so far. */
   output(): string
   type(text: string): void
   readonly exited: Promise<number>
 }
 
-export interface TerminalOptions {
+interface TerminalOptions {
   readonly url: string
   readonly env?: Readonly<Record<string, string>>
   readonly cwd?: string

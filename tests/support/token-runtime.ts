@@ -4,7 +4,7 @@ import { type ServiceOptions, type StartedService, startService } from './servic
 export const TOKEN = 'sesame-42'
 export const WITH_TOKEN = { authorization: `Bearer ${TOKEN}` }
 
-export interface TokenRuntime extends AsyncDisposable, StartedService {
+interface TokenRuntime extends AsyncDisposable, StartedService {
   readonly fetch: (path: string, init?: RequestInit) => Promise<Response>
 }
 

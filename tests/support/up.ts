@@ -5,7 +5,7 @@ import { type ClientRun, runClient } from './client.ts'
 import { workplace } from './ensure-running.ts'
 import { freePort } from './free-port.ts'
 
-export interface UpData {
+interface UpData {
   started: boolean
   url: string
   runtime_url: string

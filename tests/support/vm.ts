@@ -19,7 +19,7 @@ const VM = join(ROOT, 'scripts/vm')
  */
 export const VM_PATIENCE_MS = 600_000
 
-export interface VmOptions {
+interface VmOptions {
   readonly cgroup?: 'v1' | 'v2' | 'hybrid'
   /** As a user to whom a part of the control groups was delegated, not as root. */
   readonly isUser?: boolean
