@@ -10,6 +10,7 @@ import { type GraphPlace, hashOf, TASK_TABS } from '../model/place.ts'
 import { waitingOf } from '../model/waiting.ts'
 import type { GraphTask } from '../model/wire.ts'
 import { ApprovalCard } from './approval-card.tsx'
+import { FilesView } from './files-view.tsx'
 import { JsonTree } from './json-tree.tsx'
 import { NetworkView } from './network-view.tsx'
 import { CopyButton, Id, Note } from './parts.tsx'
@@ -23,10 +24,15 @@ const TAB_WORDS = {
   output: 'Output',
   attempts: 'Attempts',
   network: 'Network',
+  files: 'Files',
 } as const
 
-/** Only a runtime service lists connections. */
-const tabsOf = ({ type }: GraphTask) => TASK_TABS.filter((tab) => tab !== 'network' || type === 'runtime')
+/** Only a runtime service lists connections and has files. */
+const tabsOf = ({ type }: GraphTask) =>
+  TASK_TABS.filter((tab) => (tab !== 'network' && tab !== 'files') || type === 'runtime')
+
+/** Tabs that do not show the record, and so not its fault. */
+const TABS_OF_THEIR_OWN: ReadonlySet<string> = new Set(['log', 'network', 'files'])
 
 export interface TaskPanelProps {
   readonly watch: GraphWatch
@@ -75,9 +81,7 @@ export function TaskPanel({ watch, task, place, now, onCancel, onRerun, onClose 
         ))}
       </nav>
       <div class={`tab-body tab-${place.tab}`}>
-        {fault !== undefined && place.tab !== 'log' && place.tab !== 'network' && (
-          <Note kind="fault">{fault.message}</Note>
-        )}
+        {fault !== undefined && !TABS_OF_THEIR_OWN.has(place.tab) && <Note kind="fault">{fault.message}</Note>}
         {place.tab === 'overview' && look === 'asking' && (
           <ApprovalCard id={task.id} path={path} record={record} waiting={task.waiting!} now={now} />
         )}
@@ -102,6 +106,7 @@ export function TaskPanel({ watch, task, place, now, onCancel, onRerun, onClose 
         )}
         {place.tab === 'attempts' && <Attempts task={task} record={record} now={now} />}
         {place.tab === 'network' && <NetworkView path={path} task={task} now={now} />}
+        {place.tab === 'files' && <FilesView key={path} path={path} task={task} />}
       </div>
     </section>
   )

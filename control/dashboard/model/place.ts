@@ -5,7 +5,7 @@ import { TASK_STATUSES, type TaskStatus } from '../../../shared/contract/task-st
 export const GRAPH_VIEWS = ['graph', 'map', 'waterfall', 'table'] as const
 export type GraphView = (typeof GRAPH_VIEWS)[number]
 
-export const TASK_TABS = ['overview', 'log', 'input', 'output', 'attempts', 'network'] as const
+export const TASK_TABS = ['overview', 'log', 'input', 'output', 'attempts', 'network', 'files'] as const
 export type TaskTab = (typeof TASK_TABS)[number]
 
 export type Place =

@@ -13,6 +13,7 @@ import {
 } from '../../../control/dashboard/model/amounts.ts'
 import { barParts } from '../../../control/dashboard/model/counts.ts'
 import { criticalPath } from '../../../control/dashboard/model/critical-path.ts'
+import { imageTypeOf, textPreview } from '../../../control/dashboard/model/file-preview.ts'
 import { isShown, joined, NO_FILTER } from '../../../control/dashboard/model/list-filter.ts'
 import { lookOf, typeWord, waitingSentence, worstLook } from '../../../control/dashboard/model/looks.ts'
 import { GRAPH_VIEWS, hashOf, type Place, placeOf, TASK_TABS } from '../../../control/dashboard/model/place.ts'
@@ -247,4 +248,16 @@ test('the address of runs side by side is the place that it was made from', () =
   ] as const)
     expect(placeOf(hashOf(place))).toEqual(place)
   expect(placeOf('#/runs')).toEqual({ at: 'graphs' })
+})
+
+test('files are shown as images of a few types, as JSON or as text, never as pages', () => {
+  const bytes = (text: string) => new TextEncoder().encode(text)
+  expect(['a.PNG', 'd/b.jpeg', 'c.svg', 'd.html', 'png', 'e.png.txt'].map(imageTypeOf)).toEqual([
+    ...['image/png', 'image/jpeg', undefined, undefined, undefined, undefined],
+  ])
+  expect(textPreview('a.json', bytes('{"b":1}'), 7)).toEqual({ kind: 'json', value: { b: 1 } })
+  expect(textPreview('a.json', bytes('{"b"'), 7)).toEqual({ kind: 'text', text: '{"b"', isCut: true })
+  expect(textPreview('a.json', bytes('{'), 1)).toEqual({ kind: 'text', text: '{', isCut: false })
+  expect(textPreview('a.svg', bytes('<svg>'), 5)).toEqual({ kind: 'text', text: '<svg>', isCut: false })
+  expect(textPreview('a', bytes('x\0'), 2)).toMatchObject({ kind: 'none' })
 })
