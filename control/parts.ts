@@ -52,7 +52,7 @@ import { pollCall } from './operations/get.ts'
 import { AddressGuard, type AddressGuards } from './outbound/address-guard.ts'
 import { Counters } from './task/counters.ts'
 import { Retention, type SharedRoom } from './task/retention.ts'
-import { TaskStore } from './task/tasks.ts'
+import { TaskStore } from './task/task-store.ts'
 import type { Tracing } from './tracing/tracing.ts'
 
 /** Things that the service needs from its process. */

@@ -210,7 +210,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['`factor` of `backoff`', ...constant('MAX_BACKOFF_FACTOR', count(MAX_BACKOFF_FACTOR)), '400', 'contract/limits.test.ts', 'MAX_BACKOFF_FACTOR'],
     ['Attempts in a record', ...constant('MAX_ATTEMPT_RECORDS', count(MAX_ATTEMPT_RECORDS)), 'The last ones are kept.', 'control/task/attempt-record.test.ts', 'MAX_ATTEMPT_RECORDS'],
     ['`tail` of an attempt', ...constant('MAX_TAIL_BYTES', bytes(MAX_TAIL_BYTES)), 'The end is kept.', 'shared/text/text-tail.test.ts', 'MAX_TAIL_BYTES'],
-    ['Entries of `progress`', ...constant('MAX_PROGRESS_ENTRIES', count(MAX_PROGRESS_ENTRIES)), 'The last ones are kept.', 'control/task/tasks.test.ts', 'keeps the last hundred reports of progress'],
+    ['Entries of `progress`', ...constant('MAX_PROGRESS_ENTRIES', count(MAX_PROGRESS_ENTRIES)), 'The last ones are kept.', 'control/task/task-store.test.ts', 'keeps the last hundred reports of progress'],
     ['Characters of the `key` of a `cache`', ...constant('MAX_CACHE_KEY_CHARACTERS', count(MAX_CACHE_KEY_CHARACTERS)), '400', 'contract/limits.test.ts', 'MAX_CACHE_KEY_CHARACTERS'],
     ['`ttl_ms` of a `cache`', ...constant('MAX_CACHE_TTL_MS', duration(MAX_CACHE_TTL_MS)), '400', 'contract/cache.test.ts', 'MAX_CACHE_TTL_MS'],
     ['Keys with an outcome', ...control('maxCachedOutcomes'), 'The oldest are forgotten.', 'contract/cache.test.ts', 'are bounded, and the oldest go first'],

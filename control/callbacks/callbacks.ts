@@ -22,7 +22,7 @@ import type { Report } from '../rules/report.ts'
 import type { Change } from '../task/change.ts'
 import type { Graph, Task } from '../task/graph.ts'
 import { graphTotals } from '../task/graph-summary.ts'
-import type { TaskStore } from '../task/tasks.ts'
+import type { TaskStore } from '../task/task-store.ts'
 import { onAnswer } from '../task/waiting.ts'
 import { Deliveries } from './deliveries.ts'
 

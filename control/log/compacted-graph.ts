@@ -11,7 +11,7 @@ import { type GraphOptions, graphOptions, NO_GRAPH_OPTIONS } from '../rules/grap
 import type { ValidTask } from '../rules/validate.ts'
 import { Graph, RELEASED_EDGES, Task } from '../task/graph.ts'
 import { NO_RARE_STATE } from '../task/rare-state.ts'
-import type { TaskStore } from '../task/tasks.ts'
+import type { TaskStore } from '../task/task-store.ts'
 import { endOf } from './recovered-graph.ts'
 import { restoreTask } from './restored-task.ts'
 import { type StoredTask, storedTask, type TaskEntry, taskEntry, type Writable, withStoredWhen } from './stored-task.ts'

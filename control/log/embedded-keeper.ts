@@ -3,7 +3,7 @@
 import { DiskReserve } from '../../shared/files/disk-reserve.ts'
 import type { Log } from '../../shared/logs/log.ts'
 import type { Graph, Task } from '../task/graph.ts'
-import type { TaskStore } from '../task/tasks.ts'
+import type { TaskStore } from '../task/task-store.ts'
 import { EventFeed } from './event-feed.ts'
 import { EventHistory } from './event-history.ts'
 import type { EventNumbers } from './event-numbers.ts'

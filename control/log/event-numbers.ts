@@ -4,6 +4,8 @@
  * A crash can lose a change whose number a caller has seen. So a note of the log (`notes.ts`) is an upper bound of all numbers
  * used so far, and the next run begins above it. The next block is reserved in the background when half of the current block
  * is left.
+ *
+ * A change gets its number in `TaskStore.apply` (`task/task-store.ts`).
  */
 import { type Notes, NUMBERS_NOTE } from './notes.ts'
 

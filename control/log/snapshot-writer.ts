@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { replaceFile } from '../../shared/files/atomic-file.ts'
 import { nextTurn, SLICE_MS } from '../../shared/process/steps.ts'
 import type { Task } from '../task/graph.ts'
-import type { TaskStore } from '../task/tasks.ts'
+import type { TaskStore } from '../task/task-store.ts'
 import { taskEntry } from './stored-task.ts'
 
 export const statePath = (dataDir: string): string => join(dataDir, 'state.json')

@@ -16,7 +16,7 @@ import type { FanOut, Task } from '../task/graph.ts'
 import { type Handle, NO_RARE_STATE, type RareState } from '../task/rare-state.ts'
 import { taskState, wholeRecord } from '../task/record.ts'
 import { HIDDEN_RARE_NAMES, type HiddenRareName, type KeptRareName } from '../task/task-fields.ts'
-import type { TaskStore } from '../task/tasks.ts'
+import type { TaskStore } from '../task/task-store.ts'
 import type { StoredFanOut } from './journaled-fan-out.ts'
 
 /** Fields of an entry that the record lacks. Entries of older versions have none of these. */

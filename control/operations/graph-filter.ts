@@ -3,7 +3,7 @@ import type { LISTED_GRAPH_STATES, WaitingKind } from '../../shared/contract/gra
 import { isYieldDue, STEPS_PER_YIELD, type Steps } from '../../shared/process/steps.ts'
 import type { Graph } from '../task/graph.ts'
 import { endState, endStateWithin, graphTotals } from '../task/graph-summary.ts'
-import type { TaskStore } from '../task/tasks.ts'
+import type { TaskStore } from '../task/task-store.ts'
 
 /** Absent and empty members match all graphs. */
 export interface GraphFilter {

@@ -10,7 +10,7 @@ import type { McpServers } from '../mcp-client/servers.ts'
 import type { AddressGuards } from '../outbound/address-guard.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import type { Retention } from '../task/retention.ts'
-import type { TaskStore } from '../task/tasks.ts'
+import type { TaskStore } from '../task/task-store.ts'
 import type { Tracing } from '../tracing/tracing.ts'
 
 export interface Ground {

@@ -5,7 +5,7 @@ import { runCooperatively, type Steps } from '../../shared/process/steps.ts'
 import { isoTime } from '../../shared/text/iso-time.ts'
 import type { Keeper } from '../log/keeper.ts'
 import { graphSummary } from '../task/graph-summary.ts'
-import type { TaskStore } from '../task/tasks.ts'
+import type { TaskStore } from '../task/task-store.ts'
 import {
   type GraphFilter,
   type GraphPageRequest,

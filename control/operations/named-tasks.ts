@@ -2,7 +2,7 @@
 import { badRequest, ServiceError } from '../../shared/contract/errors.ts'
 import { inRanges, runCooperatively, type Steps } from '../../shared/process/steps.ts'
 import type { Graph, Task } from '../task/graph.ts'
-import type { TaskStore } from '../task/tasks.ts'
+import type { TaskStore } from '../task/task-store.ts'
 
 /** 404: callers see no task, graph or call with this id. */
 export class NotFound extends ServiceError {

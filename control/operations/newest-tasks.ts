@@ -4,7 +4,7 @@
  */
 import { isYieldDue, runCooperatively, type Steps } from '../../shared/process/steps.ts'
 import type { Task } from '../task/graph.ts'
-import type { TaskStore } from '../task/tasks.ts'
+import type { TaskStore } from '../task/task-store.ts'
 import { newestFirst } from './graph-filter.ts'
 import { joinedItems, linesOf, type Page, pageIn, type SharedOrder } from './joined-pages.ts'
 import type { OperationParts } from './parts.ts'

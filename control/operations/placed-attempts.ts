@@ -6,7 +6,7 @@ import { DEFAULT_RUNTIME } from '../../shared/contract/runtime-names.ts'
 import { isYieldDue, runCooperatively, type Steps } from '../../shared/process/steps.ts'
 import { checkOf } from '../json/schema-check.ts'
 import { noOwner } from '../log/no-owner.ts'
-import type { TaskStore } from '../task/tasks.ts'
+import type { TaskStore } from '../task/task-store.ts'
 import { askEach, replicasToJoin } from './joined-pages.ts'
 import type { OperationParts } from './parts.ts'
 

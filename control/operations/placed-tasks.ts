@@ -5,7 +5,7 @@
  */
 import { isYieldDue, type Steps } from '../../shared/process/steps.ts'
 import type { Graph, Task } from '../task/graph.ts'
-import type { TaskStore } from '../task/tasks.ts'
+import type { TaskStore } from '../task/task-store.ts'
 import type { SharedOrder } from './joined-pages.ts'
 import { isListed, type Place, type TaskFilter } from './task-filter.ts'
 

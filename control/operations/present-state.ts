@@ -5,7 +5,7 @@ import { isYieldDue, runCooperatively, type Steps } from '../../shared/process/s
 import { taskEventState } from '../log/event-rows.ts'
 import type { Graph, Task } from '../task/graph.ts'
 import { graphSummary } from '../task/graph-summary.ts'
-import type { TaskStore } from '../task/tasks.ts'
+import type { TaskStore } from '../task/task-store.ts'
 import type { WatchParts, WatchSubject } from './watch-request.ts'
 
 export type PresentState = Partial<

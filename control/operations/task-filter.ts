@@ -3,7 +3,7 @@ import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { isYieldDue, type Steps } from '../../shared/process/steps.ts'
 import type { ToolRef } from '../rules/normalize.ts'
 import type { Graph, Task } from '../task/graph.ts'
-import type { TaskStore } from '../task/tasks.ts'
+import type { TaskStore } from '../task/task-store.ts'
 
 /** Absent and empty members match all tasks. `graphId` selects graphs (`graphsOf`), the others tasks (`isWanted`). */
 export interface TaskFilter {

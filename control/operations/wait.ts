@@ -4,7 +4,7 @@ import { pause } from '../../shared/streams/pause.ts'
 import { isApproval } from '../task/approval.ts'
 import { approvalsLeft } from '../task/approvals-left.ts'
 import type { Graph, Task } from '../task/graph.ts'
-import type { TaskStore } from '../task/tasks.ts'
+import type { TaskStore } from '../task/task-store.ts'
 import { type NamedTasks, namedTasks, type TaskNames } from './named-tasks.ts'
 import type { OperationParts } from './parts.ts'
 

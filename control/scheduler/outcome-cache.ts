@@ -9,7 +9,7 @@
 import { DEFAULT_CACHE_TTL_MS } from '../../shared/contract/cache.ts'
 import { sortedNames } from '../../shared/request/secrets.ts'
 import type { Graph, Task } from '../task/graph.ts'
-import type { TaskStore } from '../task/tasks.ts'
+import type { TaskStore } from '../task/task-store.ts'
 
 /** Entries by default. Each takes some 300 bytes. */
 export const DEFAULT_MAX_CACHED = 10_000

@@ -1,7 +1,7 @@
 /** Records the reports of executing attempts: processes, handles in other services, progress. */
 import { identify } from '../../shared/process/processes.ts'
 import type { Keeper } from '../log/keeper.ts'
-import type { TaskStore } from '../task/tasks.ts'
+import type { TaskStore } from '../task/task-store.ts'
 import type { AttemptHost } from './attempt.ts'
 
 type Reports = Pick<AttemptHost, 'startedProcess' | 'handedOver' | 'progress'>

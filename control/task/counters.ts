@@ -3,7 +3,7 @@
 import type { TaskStatus, TerminalStatus } from '../../shared/contract/task-status.ts'
 import { Histogram, TASK_SECONDS } from '../../shared/logs/histogram.ts'
 import type { Change } from './change.ts'
-import type { TaskStore } from './tasks.ts'
+import type { TaskStore } from './task-store.ts'
 
 export class Counters {
   tasksTotal = 0

@@ -12,7 +12,7 @@ import type { Log } from '../../shared/logs/log.ts'
 import type { Change } from './change.ts'
 import type { Graph } from './graph.ts'
 import type { TaskNumbers } from './task-count.ts'
-import type { TaskStore } from './tasks.ts'
+import type { TaskStore } from './task-store.ts'
 
 /** Maximum milliseconds between two sweeps. */
 const SLOWEST_SWEEP_MS = 60_000

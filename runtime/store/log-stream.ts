@@ -2,8 +2,9 @@
  * An output file, or a part of it, as a stream: its content, and on request what is appended until the task has ended. A slow reader
  * costs one chunk of memory. All readers share the open file (`shared-log.ts`).
  */
-import type { EndLength } from './output.ts'
+
 import { SharedLog } from './shared-log.ts'
+import type { EndLength } from './shown-output.ts'
 
 export interface LogRange {
   /** The first byte. Default 0. */

@@ -9,7 +9,7 @@ import { close, type FSWatcher, fstat, fstatSync, read, type Stats, watch } from
 import { promisify } from 'node:util'
 import { nextTurn } from '../../shared/process/steps.ts'
 import { GrowthWaiters } from '../../shared/streams/growth-waiters.ts'
-import { openPlainFile } from './output.ts'
+import { openPlainFile } from './shown-output.ts'
 
 /** Bytes handed on at once. */
 const CHUNK_BYTES = 64 * 1024

@@ -13,7 +13,7 @@ import type { TaskInput } from '../../shared/contract/task-inputs.ts'
 import { isoTime } from '../../shared/text/iso-time.ts'
 import type { TaskDir } from '../files/task-dir.ts'
 import type { TaskEvent } from './events.ts'
-import type { Output } from './output.ts'
+import type { Output } from './shown-output.ts'
 import type { TaskRow } from './tasks.ts'
 
 /** The status of `row` with its output. */

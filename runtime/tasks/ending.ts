@@ -4,7 +4,7 @@ import type { RuntimeEnd } from '../../shared/contract/runtime-status.ts'
 import type { LaunchedProcess } from '../launch/outcome.ts'
 import { hasEvent, type NewEvent } from '../store/events.ts'
 import type { Change, LiveTask } from '../store/live-task.ts'
-import type { EndLength } from '../store/output.ts'
+import type { EndLength } from '../store/shown-output.ts'
 
 const TIMEOUT_TRIGGERED = 'timeout_triggered'
 

@@ -3,7 +3,7 @@ import { messageOf, systemCodeOf } from '../../shared/contract/errors.ts'
 import type { Log } from '../../shared/logs/log.ts'
 import { draftResultFile, publishResultFile, taskDir } from '../files/task-dir.ts'
 import type { LiveTask } from '../store/live-task.ts'
-import { NO_OUTPUT, readOutput } from '../store/output.ts'
+import { NO_OUTPUT, readOutput } from '../store/shown-output.ts'
 import { statusResponse } from '../store/status-response.ts'
 import type { TaskRow } from '../store/tasks.ts'
 

@@ -2,7 +2,7 @@
 import { EmbeddedKeeper, type EmbeddedKeeperOptions } from '../../control/log/embedded-keeper.ts'
 import { EventNumbers } from '../../control/log/event-numbers.ts'
 import { recover } from '../../control/log/recovery.ts'
-import { TaskStore } from '../../control/task/tasks.ts'
+import { TaskStore } from '../../control/task/task-store.ts'
 import { type Log, silentLog } from '../../shared/logs/log.ts'
 import { runSync } from '../../shared/process/steps.ts'
 

@@ -3,7 +3,7 @@
 import { type GraphOptions, NO_GRAPH_OPTIONS } from '../../control/rules/graph-options.ts'
 import { validateGraph } from '../../control/rules/validate.ts'
 import { createGraph, type Graph, type Task } from '../../control/task/graph.ts'
-import type { TaskStore } from '../../control/task/tasks.ts'
+import type { TaskStore } from '../../control/task/task-store.ts'
 import type { TaskInput } from '../../shared/contract/submission.ts'
 import { runSync } from '../../shared/process/steps.ts'
 

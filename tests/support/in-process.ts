@@ -6,7 +6,7 @@ import type { Executor, MethodExecutor } from '../../control/executors/executor.
 import { ExecutorRegistry } from '../../control/executors/registry.ts'
 import { Scheduler } from '../../control/scheduler/scheduler.ts'
 import { taskRecord } from '../../control/task/record.ts'
-import { TaskStore } from '../../control/task/tasks.ts'
+import { TaskStore } from '../../control/task/task-store.ts'
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { TaskInput } from '../../shared/contract/submission.ts'
 import type { Log } from '../../shared/logs/log.ts'

@@ -6,7 +6,7 @@ import { parseDatabaseUrls } from '../../control/log/postgres/database-url.ts'
 import { SharedKeeper } from '../../control/log/postgres/shared-keeper.ts'
 import { SharedRows } from '../../control/log/postgres/shared-rows.ts'
 import type { RecoveredRows } from '../../control/log/postgres/takeover.ts'
-import { TaskStore } from '../../control/task/tasks.ts'
+import { TaskStore } from '../../control/task/task-store.ts'
 import { silentLog } from '../../shared/logs/log.ts'
 import { tempDir } from './temp.ts'
 

@@ -12,7 +12,7 @@ import { faultText } from '../../../shared/http/connection-fault.ts'
 import { fetchAsIs } from '../../../shared/http/fetch-as-is.ts'
 import { callerLeftError } from '../../../shared/http/request-body.ts'
 import { checkOf } from '../../json/schema-check.ts'
-import type { TaskStore } from '../../task/tasks.ts'
+import type { TaskStore } from '../../task/task-store.ts'
 import {
   type AskedReplica,
   type NamedGraph,

@@ -7,7 +7,7 @@ import { Replay } from '../../../control/log/replay.ts'
 import { type StoredTask, storedTask, taskEntry } from '../../../control/log/stored-task.ts'
 import { whenIn } from '../../../control/rules/when.ts'
 import { FanOut, newChildren } from '../../../control/task/graph.ts'
-import { TaskStore } from '../../../control/task/tasks.ts'
+import { TaskStore } from '../../../control/task/task-store.ts'
 import { runSync } from '../../../shared/process/steps.ts'
 import { acceptGraph } from '../../support/graph.ts'
 

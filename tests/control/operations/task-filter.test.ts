@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'bun:test'
 import { graphsOf, type Page, type PageRequest, pageOf } from '../../../control/operations/task-filter.ts'
 import type { Graph } from '../../../control/task/graph.ts'
-import { TaskStore } from '../../../control/task/tasks.ts'
+import { TaskStore } from '../../../control/task/task-store.ts'
 import { runSync, STEPS_PER_YIELD } from '../../../shared/process/steps.ts'
 import { acceptGraph } from '../../support/graph.ts'
 

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
 import { MAX_LOG_FOLLOWERS, openTaskLog } from '../../../control/operations/task-log.ts'
-import { TaskStore } from '../../../control/task/tasks.ts'
+import { TaskStore } from '../../../control/task/task-store.ts'
 import { acceptGraph } from '../../support/graph.ts'
 import { operationParts } from '../../support/operation-parts.ts'
 

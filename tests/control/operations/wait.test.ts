@@ -5,7 +5,7 @@ import { describe, expect, spyOn, test } from 'bun:test'
 import { namedTasks } from '../../../control/operations/named-tasks.ts'
 import { waitForTasks } from '../../../control/operations/wait.ts'
 import type { Task } from '../../../control/task/graph.ts'
-import { TaskStore } from '../../../control/task/tasks.ts'
+import { TaskStore } from '../../../control/task/task-store.ts'
 import { acceptGraph } from '../../support/graph.ts'
 import { operationParts } from '../../support/operation-parts.ts'
 

@@ -7,7 +7,7 @@ import type { ExecutableTask, Executor, ExecutorContext } from '../../../control
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
 import { Scheduler } from '../../../control/scheduler/scheduler.ts'
 import type { Handle } from '../../../control/task/rare-state.ts'
-import { TaskStore } from '../../../control/task/tasks.ts'
+import { TaskStore } from '../../../control/task/task-store.ts'
 import type { TaskInput } from '../../../shared/contract/submission.ts'
 import type { TaskStatus } from '../../../shared/contract/task-status.ts'
 import { silentLog } from '../../../shared/logs/log.ts'

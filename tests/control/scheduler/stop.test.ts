@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'bun:test'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
 import { Scheduler } from '../../../control/scheduler/scheduler.ts'
-import { TaskStore } from '../../../control/task/tasks.ts'
+import { TaskStore } from '../../../control/task/task-store.ts'
 import { silentLog } from '../../../shared/logs/log.ts'
 import { acceptGraph, taskIn } from '../../support/graph.ts'
 import { memoryKeeper } from '../../support/memory-keeper.ts'
