@@ -1,5 +1,6 @@
 /**
- * Group commit: callers that wait for the disk at the same time share one sync. Syncs do not block the event loop.
+ * Group commit: callers that wait for the disk at the same time share one sync. Syncs do not block the event loop. The journal
+ * says what is written before them (`journal.ts`).
  *
  * A sync starts in the next turn of the event loop, after the loop has read all sockets that are ready. Otherwise the
  * first of 32 requests that arrive together would get a sync of its own, and the others would wait for it. If the turn

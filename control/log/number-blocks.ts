@@ -1,5 +1,6 @@
 /**
- * Blocks of numbers of graphs and changes. No two replicas share a block, and the first block of a replica has its number.
+ * Blocks of numbers of graphs and changes (events have those of changes). No two replicas share a block, and the first block of a
+ * replica has its number.
  *
  * The first 100,000 blocks are so large that no run uses one up. Later ones are small, so that there are eight billion of
  * them: a replica takes another one before one is full.

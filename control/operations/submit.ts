@@ -1,4 +1,8 @@
-/** Submits a graph of tasks. If a graph is repeated with the same idempotency key, it gets the first answer. */
+/**
+ * Submits a graph of tasks. If a graph is repeated with the same idempotency key, it gets the first answer.
+ *
+ * The answer comes once `intake.ts` has checked the graph and has it on disk, as `log/journaled-graph.ts` writes it.
+ */
 import type { SubmitResponse } from '../../shared/contract/submission.ts'
 import type { RequestTrace } from '../../shared/logs/trace.ts'
 import { inRanges, runCooperatively, type Steps } from '../../shared/process/steps.ts'

@@ -1,5 +1,5 @@
 /**
- * Maps ids to tasks, in the service and within graphs.
+ * Maps ids to tasks, in the service and within graphs. An id of a task that has not ended is refused with 409.
  *
  * A graph claims the ids of its tasks before it is accepted; callers do not see it until then. A claim may take over
  * ids of terminal tasks. Callers see the previous tasks until the graph is accepted. From then on, only their own graph

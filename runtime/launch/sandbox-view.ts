@@ -2,7 +2,8 @@
  * The file view of a task in a sandbox, as the ordered list of mounts that builds it. Pure.
  *
  * The launcher makes its mount namespace private, opens every source, then applies the list in order
- * (launch/c/sandbox/view.h). It does not know which paths are hidden. Every decision is made here.
+ * (launch/c/sandbox/view.h). It does not know which paths are hidden. Every decision is made here, about the
+ * paths that `host/sandbox-paths.ts` finds.
  *
  * Absolute paths are paths of the host. Other names are paths in a tmpfs that the launcher mounts over the host's /dev
  * and works in. The tmpfs holds the private /dev, /tmp and /dev/shm of the task, the empty directories that cover

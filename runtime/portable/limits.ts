@@ -1,4 +1,4 @@
-/** Limits of the process of a task, as in limits.c, as far as they can be set from outside the child. */
+/** Limits of the process of a task, as in limits.c, as far as they can be set from outside the child. Time and output: `supervise.ts`. */
 import { ptr } from 'bun:ffi'
 import { loadLibc } from '../../shared/process/libc.ts'
 import type { LaunchPlan } from '../launch/plan.ts'

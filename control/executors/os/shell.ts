@@ -1,7 +1,7 @@
 /**
  * Runs a program or a script: `{stdout, stderr, exit_code, runner, truncated}`.
  *
- * Only the first MiB of each stream is kept.
+ * Only the first MiB of each stream is kept. `command.ts` starts the process, and ends it when the attempt is stopped.
  */
 import { type Static, Type } from '@sinclair/typebox'
 import type { SecretNames } from '../../../shared/request/secrets.ts'
