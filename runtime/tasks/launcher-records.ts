@@ -1,5 +1,5 @@
 /** Reads the records of launchers in the directories of tasks, and whether the launchers are alive. */
-import { readlinkSync } from 'node:fs'
+import { existsSync, readlinkSync } from 'node:fs'
 import { systemCodeOf } from '../../shared/contract/errors.ts'
 import { type TaskDir, taskDir } from '../files/task-dir.ts'
 import {
@@ -87,11 +87,27 @@ export class LauncherRecords {
   }
 }
 
-/** A slow file system may take a while to hand out the program of a task. */
+/**
+ * A slow file system may take a while to hand out the program of a task. Of a process that has ended nobody knows whether it
+ * came so far, until the outcome says so.
+ */
 function isBeforeExec({ launcher_pid, pid }: LaunchedProcess): boolean {
   try {
     return readlinkSync(`/proc/${pid}/exe`) === readlinkSync(`/proc/${launcher_pid}/exe`)
   } catch {
-    return false // not ours to look at, or ended
+    return hasProc() && !isThere(pid) // it may also be not ours to look at
+  }
+}
+
+/** macOS has none. */
+const hasProc = (): boolean => existsSync('/proc/self')
+
+/** A process that has ended and was not waited for has no program any more. */
+function isThere(pid: number): boolean {
+  try {
+    readlinkSync(`/proc/${pid}/exe`)
+    return true
+  } catch (error) {
+    return systemCodeOf(error) !== 'ENOENT'
   }
 }
