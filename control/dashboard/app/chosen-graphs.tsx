@@ -1,8 +1,9 @@
 /** What is done with several graphs at once: compare, rerun, delete. */
 import { useState } from 'preact/hooks'
 import { hashOf } from '../model/place.ts'
+import { RequestKey } from '../model/request-key.ts'
 import type { GraphSummary } from '../model/wire.ts'
-import { request } from './api.ts'
+import { postOnce, request } from './api.ts'
 import { graphPath } from './early-work.ts'
 import { Confirm, Note } from './parts.tsx'
 
@@ -21,7 +22,8 @@ export function ChosenGraphs({ graphs, onDone }: ChosenGraphsProps) {
   const [isAsking, setIsAsking] = useState(false)
   const [isBusy, setIsBusy] = useState(false)
   const [outcome, setOutcome] = useState<{ done: number; verb: Verb; faults: readonly string[] }>()
-  const [key] = useState(() => crypto.randomUUID())
+  /** Of the reruns, by graph. */
+  const [keys] = useState(() => new Map<string, RequestKey>())
   const failed = graphs.filter(({ state }) => state === 'failed' || state === 'cancelled')
   const ended = graphs.filter(({ state }) => state !== 'running')
   const act = async (verb: Verb, some: readonly GraphSummary[]) => {
@@ -31,11 +33,11 @@ export function ChosenGraphs({ graphs, onDone }: ChosenGraphsProps) {
     for (const { graph_id, name } of some) {
       try {
         if (verb === 'delete') await request(graphPath(graph_id), { method: 'DELETE' })
-        else
-          await request(`${graphPath(graph_id)}/rerun`, {
-            ...RERUN,
-            headers: { 'idempotency-key': `${key} ${graph_id}` },
-          })
+        else {
+          const key = keys.get(graph_id) ?? new RequestKey()
+          keys.set(graph_id, key)
+          await postOnce(key, `${graphPath(graph_id)}/rerun`, RERUN)
+        }
       } catch (error) {
         faults.push(`${name ?? graph_id}: ${(error as Error).message}`)
       }
@@ -93,4 +95,4 @@ export function ChosenGraphs({ graphs, onDone }: ChosenGraphsProps) {
   )
 }
 
-const RERUN = { method: 'POST', body: JSON.stringify({ from: 'failed' }) } as const
+const RERUN = JSON.stringify({ from: 'failed' })

@@ -29,7 +29,6 @@ export interface OverviewProps {
 
 export function Overview({ graphs, asking, onAnswered, now }: OverviewProps) {
   const named = runsByName(graphs, MAX_RUNS).slice(0, MAX_NAMES)
-  const failed = graphs.filter(({ state, name }) => state === 'failed' && name === undefined).length
   return (
     <div class="overview">
       {asking.length > 0 && (
@@ -56,7 +55,6 @@ export function Overview({ graphs, asking, onAnswered, now }: OverviewProps) {
         </section>
       )}
       <Note kind="quiet">
-        {failed > 0 && `${failed} graphs without a name have failed. `}
         Choose a graph. <kbd>j</kbd> and <kbd>k</kbd> go from graph to graph, <kbd>?</kbd> shows all keys.
       </Note>
     </div>

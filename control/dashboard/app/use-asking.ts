@@ -1,4 +1,4 @@
-/** The graphs of which a task waits for an approval, also those that the list has not read. */
+/** The graphs with a task that waits for an approval. Some of them the list has not read. */
 import { useCallback, useMemo, useState } from 'preact/hooks'
 import { graphLook } from '../model/counts.ts'
 import { joined } from '../model/list-filter.ts'
