@@ -315,7 +315,7 @@ function secretsFlags(config: ControlConfig, env: Host['env']): string[] {
 
 interface RuntimeNeeds {
   readonly configured: readonly RuntimeEntry[]
-  /** The one that callers of this service send. */
+  /** The token that callers of this service send. */
   readonly token: string | undefined
   readonly keeper: Keeper
   /** Keeps the changes of the pool. */

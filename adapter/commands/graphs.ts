@@ -15,7 +15,7 @@ export const graphs = defineCommand({
     state: list({ value: LISTED_GRAPH_STATES.join(','), help: 'Only graphs in one of these states.' }),
     waiting: list({
       value: WAITING_KINDS.join(','),
-      help: 'Only graphs of which a task waits for an answer to an approval, or for its next attempt.',
+      help: 'Only graphs with a task that waits for an answer to an approval, or for its next attempt.',
     }),
     label: texts({
       value: 'key=value',

@@ -111,8 +111,8 @@ export interface Jobs {
     output: ThroughResult
   }
   /**
-   * Runs `tasks` tasks of the runtime service at a time, of which each writes `linesPerSecond` for `seconds`, and follows the
-   * log of each. `program` writes them. `pids`: the servers.
+   * Runs `tasks` tasks of the runtime service at a time, and follows the log of each. Each runs `program`, which writes
+   * `linesPerSecond` for `seconds`. `pids`: the servers.
    */
   logs: {
     input: {

@@ -8,7 +8,7 @@ import type { TaskStore } from '../task/task-store.ts'
 /** Absent and empty members match all graphs. */
 export interface GraphFilter {
   readonly states?: readonly (typeof LISTED_GRAPH_STATES)[number][]
-  /** Matches graphs of which a task waits for one of these. */
+  /** Matches graphs with a task that waits for one of these. */
   readonly waiting?: readonly WaitingKind[]
   readonly name?: string | undefined
   /** Labels that the graph must have. */

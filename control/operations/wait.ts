@@ -11,7 +11,7 @@ import type { OperationParts } from './parts.ts'
 /** Milliseconds between two progress reports. Clients give up on a call that is silent for minutes. */
 export const REPORT_INTERVAL_MS = 3_000
 
-/** Milliseconds between two looks at the tasks, of which there may be 100,000. */
+/** Milliseconds between two looks at the tasks. There may be 100,000 of them. */
 const LOOK_PAUSE_MS = 50
 
 /** The caller of a wait. */

@@ -1,4 +1,4 @@
-/** Tasks of which each has one due time, and may leave before it. */
+/** Tasks, each with one due time. A task may leave before it. */
 import type { Task } from '../task/graph.ts'
 import { type Clock, type Due, DueQueue } from './due-queue.ts'
 

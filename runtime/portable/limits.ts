@@ -1,4 +1,7 @@
-/** Limits of the process of a task, as in limits.c, as far as they can be set from outside the child. Time and output: `supervise.ts`. */
+/**
+ * Limits of the process of a task, as in limits.c, as far as they can be set from outside the child. `supervise.ts` enforces
+ * those of time and output.
+ */
 import { ptr } from 'bun:ffi'
 import { loadLibc } from '../../shared/process/libc.ts'
 import type { LaunchPlan } from '../launch/plan.ts'

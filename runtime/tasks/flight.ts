@@ -11,8 +11,8 @@
  * it had never been launched (`launch_boot_id` is null), so a service that starts meanwhile launches it. The same holds
  * while its inputs are copied.
  *
- * The phase of a flight says whether there is a launch, which knows how far it came (launch.ts). A kill may meet any phase. Times are `performance.now()`
- * in milliseconds: launchers measure with a monotonic clock, too.
+ * The phase of a flight says whether there is a launch, which knows how far it came (`launch.ts`). A kill may meet any phase.
+ * Times are `performance.now()` in milliseconds: launchers measure with a monotonic clock, too.
  */
 import { messageOf } from '../../shared/contract/errors.ts'
 import { GrowingPause } from '../../shared/http/growing-pause.ts'

@@ -1,6 +1,7 @@
 /** Reads the records of launchers in the directories of tasks, and whether the launchers are alive. */
-import { existsSync, readlinkSync } from 'node:fs'
+import { readlinkSync } from 'node:fs'
 import { systemCodeOf } from '../../shared/contract/errors.ts'
+import { isThere, isZombie, processStat } from '../../shared/process/processes.ts'
 import { type TaskDir, taskDir } from '../files/task-dir.ts'
 import {
   hasBegun,
@@ -95,19 +96,11 @@ function isBeforeExec({ launcher_pid, pid }: LaunchedProcess): boolean {
   try {
     return readlinkSync(`/proc/${pid}/exe`) === readlinkSync(`/proc/${launcher_pid}/exe`)
   } catch {
-    return hasProc() && !isThere(pid) // it may also be not ours to look at
+    return hasEnded(pid) // otherwise it is not ours to look at
   }
 }
 
-/** macOS has none. */
-const hasProc = (): boolean => existsSync('/proc/self')
-
-/** A process that has ended and was not waited for has no program any more. */
-function isThere(pid: number): boolean {
-  try {
-    readlinkSync(`/proc/${pid}/exe`)
-    return true
-  } catch (error) {
-    return systemCodeOf(error) !== 'ENOENT'
-  }
+function hasEnded(pid: number): boolean {
+  const stat = processStat(pid)
+  return !isThere(pid) || (stat !== undefined && isZombie(stat))
 }

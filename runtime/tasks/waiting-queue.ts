@@ -1,10 +1,9 @@
 /**
  * Accepted tasks that wait for room in the ledger.
  *
- * The first task that fits starts next: the highest priority first, and first come, first served among those with the same,
- * but a task that does not fit yet is passed over. So
- * that a large task is not passed over for ever, tasks that compete with it overtake it at most `MAX_OVERTAKEN` times.
- * After that they wait until it has started.
+ * The first task that fits starts next: of those with the highest priority the one that came first. A task that does not fit
+ * yet is passed over. So that a large task is not passed over for ever, tasks that compete with it overtake it at most
+ * `MAX_OVERTAKEN` times. After that they wait until it has started.
  *
  * Which tasks compete with a waiting task:
  *  - held by the capacity of the runtime: all that stand behind it;
@@ -13,8 +12,8 @@
  *    and never have to wait for it. The same holds for tasks that wait behind such a task.
  *
  * Tasks of a tenant without a quota compete with all tasks. Tasks that are alike (the same tenant, if it has a quota,
- * the same reservation and priority) stand in one line, and only the first of them is looked at. So with 10,000 waiting tasks a
- * search costs as much as there are different reservations among them, and nothing while no slot is free.
+ * the same reservation and priority) stand in one line, and only the first of them is looked at. So with 10,000 waiting
+ * tasks a search costs as much as there are different ones among them, and nothing while no slot is free.
  *
  * A task that can never fit must not be added: the ledger tells (`shortfallOf`), also after a restart with less
  * capacity.

@@ -241,7 +241,7 @@ export const GraphFields = Type.Object({
   concurrency: orNull(
     GraphConcurrency,
     `object with a group (1 to ${MAX_GROUP_CHARACTERS} characters), and optionally limit and on_full (${ON_FULL.join(', ')})`,
-    'A group of graphs of which at most limit run at a time, in the order of their submission.',
+    'At most limit graphs of a group run at a time, in the order of their submission.',
   ),
   callback: orNull(
     GraphCallback,
