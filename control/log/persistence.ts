@@ -291,9 +291,13 @@ export class Persistence {
     }
   }
 
-  /** Resolves when the list of a task with `for_each` is on disk. Rejects if that is not certain. */
+  /**
+   * Resolves when the list of a task with `for_each` is on disk, behind the changes so far: a start must not find it without
+   * the ends that let the task run. Rejects if that is not certain.
+   */
   async appendFanOut(task: Task, fanOut: StoredFanOut): Promise<void> {
     const payload = await runCooperatively(encodeFanOut(task, fanOut))
+    this.flushOrThrow()
     try {
       await this.#options.journal.append('x', payload)
     } catch (error) {

@@ -283,6 +283,20 @@ export function describeKeeper(name: string, newPlace: () => Promise<KeeperPlace
       expect([again1.result, again1.childOf!.itemOf(again1)]).toEqual([2, { value: 'two' }])
     })
 
+    test('keeps with the list of a task the ends that led to it', async () => {
+      await using place = await newPlace()
+      const open = await place.open()
+      const map = { id: 'map', type: 'test', depends_on: ['list'], for_each: { $from: 'list', path: '/result' } }
+      const { tasks } = await submit(open, { tasks: [{ id: 'list', type: 'test' }, map] })
+      await open.keeper.kept('promise')
+      start(open, tasks[0]!)
+      end(open, tasks[0]!, [1])
+      await open.keeper.keepFanOut(tasks[1]!, { count: 1, items: [1] })
+      await place.kill()
+      const { store } = await place.open()
+      expect([store.get('list')!.status, store.get('map')!.fanOut?.count]).toEqual(['success', 1])
+    })
+
     test('keeps a large result before the state that refers to it', async () => {
       await using place = await newPlace()
       const open = await place.open()
