@@ -128,25 +128,24 @@ export class FanOuts {
     const fanOut: FanOut = new FanOut(task, items, items.length)
     this.#expected += items.length
     const children = await runCooperatively(newChildren(fanOut))
-    const isWanted = items.length > 0 ? await this.#record(task, items) : this.#isWanted(task)
+    if (items.length > 0) await this.#record(task, items)
     this.#expected -= items.length
-    if (isWanted) this.#begin(task, fanOut, children)
+    if (this.#isWanted(task)) this.#begin(task, fanOut, children)
   }
 
-  /** False if the task is not to run any more. */
-  async #record(task: Task, items: readonly unknown[]): Promise<boolean> {
+  /** Resolves when the list is on disk, or the task is not to run any more. */
+  async #record(task: Task, items: readonly unknown[]): Promise<void> {
     const { keeper, log } = this.#options
     const itemsToKeep = isReferenceToList(task.options.for_each) ? items : undefined
     for (let isFirst = true; this.#isWanted(task); isFirst = false) {
       try {
         await keeper.keepFanOut(task, { count: items.length, items: itemsToKeep })
-        return this.#isWanted(task)
+        return
       } catch (error) {
         if (isFirst) log.warn('the list of a task cannot be written; it will be tried again', fieldsOf(task, error))
         await Bun.sleep(RETRY_MS)
       }
     }
-    return false
   }
 
   #begin(task: Task, fanOut: FanOut, children: readonly Task[]): void {

@@ -70,6 +70,21 @@ describe('the list of a task', () => {
     }
   })
 
+  test('is of no use if the task is cancelled in the moment in which it is on disk', async () => {
+    for (let jobs = 0; jobs < 8; jobs++) {
+      const journal = new HeldJournal()
+      const world = new World({ keeper: memoryKeeper({}, journal) })
+      const slow = task('map', { turns: 1 }, { for_each: [1, 2] })
+      const graph = world.submit([slow], undefined, { scope: 'graph' })
+      await journal.asked(1)
+      journal.takes()
+      for (let job = 0; job < jobs; job++) await undefined
+      void world.scheduler.cancel(taskIn(graph, 'map'))
+      await world.over()
+      expect([world.scheduler.fault, graph.submitted[0]!.status]).toEqual([undefined, 'cancelled'])
+    }
+  })
+
   test('is not asked for again once the scheduler stops', async () => {
     const journal = new HeldJournal()
     const world = new World({ keeper: memoryKeeper({}, journal) })
