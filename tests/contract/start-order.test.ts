@@ -59,6 +59,23 @@ describe('the highest priority', () => {
   })
 })
 
+test('tenants take turns: thousands of tasks of one hold up the only one of another for one start', async () => {
+  await using pair = await startPair({ controlFlags: ['--max-concurrency', '1'] })
+  const { control } = pair
+  const submitted = (id: string, tenant: string, script = `echo ${tenant} >> ${pair.file('order')}`) => ({
+    ...{ id, type: 'runtime' },
+    params: { script, control_context: { tenant } },
+  })
+  await control.submit([submitted('holds', 'many', `echo runs; ${waitFor(pair.file('go'))}`)])
+  await pair.running('holds')
+  await control.submit(Array.from({ length: 5_000 }, (_, i) => submitted(`many-${i}`, 'many')))
+  await control.submit([submitted('one', 'few')])
+  await until(async () => (await control.get('one')).waiting?.reason, 'concurrency')
+  writeFileSync(pair.file('go'), '')
+  expect((await control.ended('one')).status).toBe('success')
+  expect(pair.lines('order').indexOf('few')).toBeLessThanOrEqual(1)
+})
+
 describe('a task that may not start yet', () => {
   test('waits for its delay after its dependencies, or for its time, and says so', async () => {
     await using control = await startControl({ env: OPEN })

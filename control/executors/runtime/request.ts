@@ -111,6 +111,13 @@ export function runtimeRequest(
   }
 }
 
+/** The tenant that `input` gives literally; undefined if there is none, or a placeholder stands for it. */
+export function tenantIn(input: unknown): string | undefined {
+  const context = isObject(input) ? input.control_context : undefined
+  const tenant = isObject(context) ? context.tenant : undefined
+  return typeof tenant === 'string' ? tenant : undefined
+}
+
 /** The owner to kill a task as; undefined for an invalid input. */
 export function ownerOf({ input }: ExecutableTask, defaults: ContextDefaults): string | undefined {
   const context = isObject(input) ? contextOf(input.control_context, defaults) : undefined

@@ -65,6 +65,65 @@ describe('the ready queue', () => {
     )
   })
 
+  test('gives the tenants turns within a priority, and the tasks of each in the order in which they came', () => {
+    const named = (tenant: unknown) => ({ type: 'runtime', params: { control_context: { tenant } } })
+    const definitions = [
+      ...[named('a'), named('a'), named('a'), named('b'), named('c')],
+      ...[named(null), named({ $param: 'who' }), { type: 'runtime' }, { ...named('a'), type: 'test' }],
+    ]
+    const kinds = fc.record({ definition: fc.nat(definitions.length - 1), priority: fc.constantFrom(0, 0, 0, 1) })
+    const steps = fc.array(fc.oneof(kinds, fc.constant('shift'), fc.nat(200)), { minLength: 1, maxLength: 200 })
+    fc.assert(
+      fc.property(steps, (given) => {
+        const { tasks: own } = graphOf(
+          given.map((step, i) =>
+            typeof step === 'object'
+              ? { id: `f${i}`, ...definitions[step.definition]!, priority: step.priority }
+              : { id: `f${i}`, type: 'test' },
+          ),
+        )
+        const nameOf = (i: number) => {
+          const { definition } = given[i] as { definition: number }
+          return definition < 3 ? 'a' : ['b', 'c'][definition - 3]
+        }
+        const queue = new ReadyQueue()
+        /** The tenants in the order of their turns, by priority. */
+        const lines: Record<number, { name: string | undefined; waiting: Task[] }[]> = { 1: [], 0: [] }
+        let size = 0
+        for (const [i, step] of given.entries()) {
+          if (typeof step === 'object') {
+            const line = lines[step.priority]!
+            const tenant = line.find(({ name }) => name === nameOf(i))
+            if (tenant === undefined) line.push({ name: nameOf(i), waiting: [own[i]!] })
+            else tenant.waiting.push(own[i]!)
+            queue.push(own[i]!)
+            size++
+          } else if (step === 'shift') {
+            const line = [lines[1]!, lines[0]!].find(({ length }) => length > 0)
+            const tenant = line?.shift()
+            expect(queue.shift()).toBe(tenant?.waiting.shift())
+            if (tenant === undefined) continue
+            if (tenant.waiting.length > 0) line!.push(tenant)
+            size--
+          } else {
+            const all = [...lines[1]!, ...lines[0]!].flatMap(({ waiting }) => waiting)
+            const gone = all[step % Math.max(1, all.length)]
+            if (gone === undefined) continue
+            queue.withdraw(gone)
+            size--
+            const line = lines[gone.priority]!
+            const at = line.findIndex(({ waiting }) => waiting.includes(gone))
+            const { waiting } = line[at]!
+            waiting.splice(waiting.indexOf(gone), 1)
+            if (waiting.length === 0) line.splice(at, 1)
+          }
+          expect(queue.length).toBe(size)
+        }
+      }),
+      { numRuns: 500 },
+    )
+  })
+
   test('holds 1,024 and lets the next one in when one leaves', () => {
     const queue = new ReadyQueue()
     for (const task of tasks.slice(0, 1_026)) queue.push(task)
