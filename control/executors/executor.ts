@@ -261,7 +261,8 @@ export interface SecretTaking {
 
 /**
  * Checks of an input at submission. All methods are optional. They must be synchronous and cheap: they run for every
- * submitted task, and never for a task that was read from disk.
+ * submitted task, and never for a task that was read from disk. Of tasks of one tool without input and secrets, one stands
+ * for those that follow it.
  */
 export interface InputReview {
   /** The parameters of a tool. Undefined accepts any parameter. */

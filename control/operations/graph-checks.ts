@@ -64,14 +64,17 @@ export function* checkGraph<R extends Reviewable>(
     ? decodeGraph(body, checkSize, report)
     : checkGraphShape(graph, checkSize, report)
   const checked = yield* checkTasks(decoded, parts.executors.types, report)
-  yield* inRanges(checked.tasks.length, (from, to) => reportHiddenValues(checked.tasks, report, from, to))
+  // Of a plain task, nothing is left to check but what its executor says.
+  const others = decoded.arePlain ? [] : checked.tasks
+  yield* inRanges(others.length, (from, to) => reportHiddenValues(others, report, from, to))
   const { params } = decoded.options
   const isValue = graph !== undefined
-  const fanOuts = yield* reviewFanOuts(checked.tasks, params, report)
-  const mayHavePlaceholders = isValue || params !== undefined || (yield* mentionsPlaceholderInSteps(body))
+  const fanOuts = yield* reviewFanOuts(others, params, report)
+  const mayHavePlaceholders =
+    params !== undefined || (others.length > 0 && (isValue || (yield* mentionsPlaceholderInSteps(body))))
   const known = mayHavePlaceholders ? yield* reviewPlaceholders(checked, params, fanOuts, report) : NO_PLACEHOLDERS
   const reviewed = yield* toReview(decoded, checked, known)
-  const submitted = { fields: decoded.fields, inputs: reviewed.inputs }
+  const submitted = { fields: decoded.fields, inputs: decoded.arePlain ? [] : reviewed.inputs }
   const tasks = withKnownInputs(reviewed.tasks, reviewed.inputs, known)
   const failures = reportFailure && { spare: yield* spareTasks(checked, params), report: reportFailure }
   const warnings = yield* reviewGraph(parts, submitted, tasks, report, failures)

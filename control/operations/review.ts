@@ -51,7 +51,7 @@ export function reviewedTask({ id, type, tool_name, params, input, secrets }: Va
 interface Submitted {
   /** The object that contains the list of tasks. */
   readonly fields: object
-  /** In the order of the graph's tasks. */
+  /** In the order of the graph's tasks. Empty if all are plain (`isPlainTask`), and so without unknown fields. */
   readonly inputs: readonly TaskInput[]
 }
 
@@ -65,7 +65,7 @@ export function* reviewGraph(
 ): Steps<SubmitWarning[]> {
   if (reviewer.unknownFields === 'refuse') {
     for (const fault of graphFieldFaults(fields)) report(fault)
-    yield* inRanges(tasks.length, (from, to) => reportTaskFields(reviewer, inputs, tasks, report, from, to))
+    yield* inRanges(inputs.length, (from, to) => reportTaskFields(reviewer, inputs, tasks, report, from, to))
   }
   const findings = newFindings(reviewer, report, failures)
   yield* inRanges(tasks.length, (from, to) => reviewInputs(reviewer, tasks, findings, from, to))
@@ -128,8 +128,11 @@ export function reviewInputs(
   to: number,
 ): void {
   const { report, warnings, failures } = findings
+  let sound: ReviewedTask | undefined // the last task without input in which nothing was found
   for (let i = from; i < to; i++) {
     const { id, type, toolName, input, secrets, isPartial } = tasks[i]!
+    const isEmpty = input === undefined && secrets === undefined
+    if (isEmpty && type === sound?.type && toolName === sound.toolName) continue
     const executor = executors.get(type)
     if (executor === undefined) continue
     if (secrets !== undefined && !areSecretsSound(tasks[i]!, findings)) continue
@@ -147,6 +150,7 @@ export function reviewInputs(
     if (failures === undefined && warnings.length === MAX_SUBMIT_WARNINGS) continue
     try {
       executor.checkInput(toolName, input, secrets)
+      if (isEmpty) sound = tasks[i]
     } catch (error) {
       if (!(error instanceof ExecutionError)) throw error
       addFailure(findings, id, error.message)

@@ -42,7 +42,7 @@ export type ValidTask = TaskInput & { readonly id: string; readonly type: string
 
 /** The valid graph. Throws 400 with the text of the failed check. */
 export function* validateGraph(tasks: TaskInput[], registeredTypes: ReadonlySet<string>): Steps<ValidGraph> {
-  const shaped = { tasks, incomplete: new Set<TaskInput>(), submitted: tasks.length }
+  const shaped = { arePlain: false, tasks, incomplete: new Set<TaskInput>(), submitted: tasks.length }
   const { edges } = yield* checkTasks(shaped, registeredTypes, refuse)
   return { tasks: tasks as ValidTask[], edges: edges! }
 }

@@ -9,7 +9,7 @@
 import type { TaskInput } from '../../shared/contract/submission.ts'
 import { isObject } from '../../shared/text/json.ts'
 import { parseJson } from '../../shared/text/json-bytes.ts'
-import { hasFewFields, isWellShaped } from '../rules/decode.ts'
+import { hasFewFields, isPlainTask, isWellShaped } from '../rules/decode.ts'
 import { dependenciesStartOf, dependencyCounts, type Edges, edgesAtOnce, noEdges } from '../rules/edges.ts'
 import { hasFanOut } from '../rules/fan-out-rule.ts'
 import { type GraphOptions, graphOptions } from '../rules/graph-options.ts'
@@ -40,14 +40,7 @@ export function smallGraph(body: Uint8Array, registeredTypes: ReadonlySet<string
   let lastType = ''
   for (let i = 0; i < tasks.length; i++) {
     const task = tasks[i]!
-    if (
-      !isWellShaped(task) ||
-      hasFanOut(task) ||
-      !hasFields(task) ||
-      !hasFewFields(task) ||
-      unknownTaskField(task) !== undefined
-    )
-      return undefined
+    if (!(isPlainTask(task) || isSound(task)) || !hasFields(task)) return undefined
     if (task.type !== lastType && !isKnownType(task.type, registeredTypes)) return undefined
     lastType = task.type
     if (positions.set(task.id, i).size === i) return undefined
@@ -60,6 +53,10 @@ export function smallGraph(body: Uint8Array, registeredTypes: ReadonlySet<string
   const edges = edgesAtOnce(tasks, starts, (id) => positions.get(id))
   return edges !== undefined && isAcyclic(edges) ? { tasks: valid, edges, options } : undefined
 }
+
+/** Whether the fields of a task that is not plain pass the checks that look at it alone, but for those of `hasFields`. */
+const isSound = (task: TaskInput): boolean =>
+  isWellShaped(task) && !hasFanOut(task) && hasFewFields(task) && unknownTaskField(task) === undefined
 
 /**
  * Parses a graph with a short list of unchecked tasks. Undefined for others, and for graphs with a callback, a group or

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { MAX_FIELDS } from '../../../control/json/body.ts'
 import { MAX_JSON_DEPTH } from '../../../control/json/depth.ts'
-import { decodeGraph } from '../../../control/rules/decode.ts'
+import { decodeGraph, isPlainTask, isTaskShape } from '../../../control/rules/decode.ts'
 import { smallGraph } from '../../../control/task/small-graph.ts'
 import { ServiceError } from '../../../shared/contract/errors.ts'
 import { runSync } from '../../../shared/process/steps.ts'
@@ -160,5 +160,31 @@ describe('a body', () => {
       expect(refusal(() => decode(bodyOf(levels)))).toBe(message)
       expect(refusal(() => decodeInSlices(bodyOf(levels)))).toBe(message)
     }
+  })
+})
+
+describe('a plain task', () => {
+  test.each([
+    { id: 'a', type: 'noop' },
+    { id: '', type: '' },
+    { id: 'a', type: 'noop', depends_on: [] },
+    { depends_on: ['b', 'b'], type: 'noop', id: 'a' },
+  ])('has no more than an id, a type and dependencies: %j', (task) => {
+    expect(isPlainTask(task)).toBe(true)
+    expect(isTaskShape(task)).toBe(true)
+  })
+
+  test.each([
+    ...[null, [[]], 'a', {}, { id: 'a' }, { type: 'noop' }, { id: 'a', depends_on: ['b'] }],
+    ...[
+      { id: 1, type: 'noop' },
+      { id: 'a', type: null },
+      { id: 'a', type: 'noop', retry: 0 },
+    ],
+    ...[null, 'b', {}, [1], ['b', null]].map((depends_on) => ({ id: 'a', type: 'noop', depends_on })),
+    { id: 'a', type: 'noop', depends_on: [], stranger: 1 },
+    JSON.parse('{"id":"a","type":"noop","__proto__":{}}'),
+  ])('is none of %j', (task) => {
+    expect(isPlainTask(task)).toBe(false)
   })
 })
