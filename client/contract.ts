@@ -92,6 +92,9 @@ export type ExecutionPlan = Sent<typeof runtime.ExecutionPlan>
 /** A fault of a graph. */
 export type GraphFault = Sent<typeof dryRun.GraphFault>
 
+/** The limits of the two clocks of an attempt. */
+export type TimeLimits = Sent<typeof dryRun.TimeLimits>
+
 /** The answer of a dry run. */
 export type GraphDryRun = Sent<typeof dryRun.GraphDryRun>
 

@@ -65,7 +65,7 @@ import {
 } from '../shared/contract/approval.ts'
 import { MAX_CACHE_KEY_CHARACTERS, MAX_CACHE_TTL_MS } from '../shared/contract/cache.ts'
 import { MAX_CALLBACK_URL_CHARACTERS } from '../shared/contract/callbacks.ts'
-import { MAX_DRY_RUN_ERRORS } from '../shared/contract/graph-dry-run.ts'
+import { MAX_DRY_RUN_ERRORS, MAX_DRY_RUN_TIME_LIMITS } from '../shared/contract/graph-dry-run.ts'
 import { MAX_GROUP_CHARACTERS, MAX_GROUP_LIMIT } from '../shared/contract/graph-groups.ts'
 import { MAX_CANCELLED_ENTRIES, MAX_PAGE_GRAPHS } from '../shared/contract/graphs.ts'
 import { MAX_RERUN_TASKS } from '../shared/contract/rerun.ts'
@@ -218,6 +218,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Bytes of a secret', ...constant('MAX_SECRET_BYTES', bytes(MAX_SECRET_BYTES)), 'The task fails.', 'shared/files/secrets-directory.test.ts', 'MAX_SECRET_BYTES'],
     ['Ids in `from` of a rerun', ...constant('MAX_RERUN_TASKS', count(MAX_RERUN_TASKS)), '400', 'contract/limits.test.ts', 'MAX_RERUN_TASKS'],
     ['Errors of a dry run', ...constant('MAX_DRY_RUN_ERRORS', count(MAX_DRY_RUN_ERRORS)), 'The first ones are named.', 'contract/limits.test.ts', 'MAX_DRY_RUN_ERRORS'],
+    ['Tasks of a dry run with time limits', ...constant('MAX_DRY_RUN_TIME_LIMITS', count(MAX_DRY_RUN_TIME_LIMITS)), 'The first ones are named.', 'contract/limits.test.ts', 'MAX_DRY_RUN_TIME_LIMITS'],
     ['Warnings of a submission', ...constant('MAX_SUBMIT_WARNINGS', count(MAX_SUBMIT_WARNINGS)), 'The first ones are named.', 'contract/unknown-fields.test.ts', 'MAX_SUBMIT_WARNINGS'],
     ['Characters of a runtime task that are checked at submission', ...constant('MAX_REVIEWED_CHARACTERS', count(MAX_REVIEWED_CHARACTERS)), 'Faults show when it runs.', 'control/executors/runtime/request-review.test.ts', 'MAX_REVIEWED_CHARACTERS'],
     ['Characters of the `message` of an approval', ...constant('MAX_APPROVAL_MESSAGE_CHARACTERS', count(MAX_APPROVAL_MESSAGE_CHARACTERS)), 'The task fails.', 'contract/approval.test.ts', 'MAX_APPROVAL_MESSAGE_CHARACTERS'],

@@ -100,7 +100,9 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
         query: {
           ...waitQuery,
           dry_run: truth('Only check the graph: answer 200 and store nothing. Default false.'),
-          brief: truth('With dry_run: leave waves, critical_path and runtime empty. Default false.'),
+          brief: truth(
+            'With dry_run: leave waves, critical_path and runtime empty, and time_limits out. Default false.',
+          ),
         },
         body: TaskGraph,
         example: EXAMPLE,

@@ -21,6 +21,7 @@ import { idList } from './id-list.ts'
 import type { OperationParts } from './parts.ts'
 import { planTasks } from './plan-tasks.ts'
 import { type ReviewedTask, reviewedTask } from './review.ts'
+import { timeLimitsOf } from './time-limits.ts'
 
 /** The body of a request, or the graph as a value. */
 export type ExaminedGraph = { readonly body: Uint8Array } | { readonly graph: GraphInput }
@@ -39,12 +40,14 @@ export async function dryRun(
   const faults = new Faults()
   const { tasks, known, ...found } = await runCooperatively(examine(parts, encoded, faults, call.isBrief === true))
   const plans = await planTasks(parts.executors, { tasks, known }, call)
+  const limits = await runCooperatively(timeLimitsOf(tasks))
   return {
     valid: faults.list.length === 0,
     errors: faults.list,
     ...found,
     runtime: plans.byTask,
-    ...((faults.isTruncated || plans.isTruncated) && { truncated: true as const }),
+    ...(limits.byTask && { time_limits: limits.byTask }),
+    ...((faults.isTruncated || plans.isTruncated || limits.isTruncated) && { truncated: true as const }),
   }
 }
 

@@ -1,6 +1,6 @@
 /** The answer of a dry run of POST /tasks. */
 import { type Static, Type } from '@sinclair/typebox'
-import { flag, type Immutable, maybe, text, texts } from './answer-schema.ts'
+import { count, flag, type Immutable, maybe, text, texts } from './answer-schema.ts'
 import { ExecutionPlan } from './runtime.ts'
 import { SubmitWarning } from './submission.ts'
 
@@ -9,6 +9,9 @@ export const MAX_DRY_RUN_ERRORS = 1_000
 
 /** Tasks of an answer whose plans the runtime service is asked for. */
 export const MAX_DRY_RUN_PLANS = 100
+
+/** Tasks of an answer whose time limits are named. */
+export const MAX_DRY_RUN_TIME_LIMITS = 1_000
 
 export const GraphFault = Type.Object({
   message: text('The error that a submission with this fault alone would get, or with fails the task.'),
@@ -26,6 +29,13 @@ export const TaskPlan = Type.Object({
   error: maybe(text('Why there is no plan: the refusal of the runtime service, or why it did not answer.')),
 })
 export type TaskPlan = Immutable<Static<typeof TaskPlan>>
+
+/** The limits of the two clocks of an attempt. A clock without a limit is left out. */
+export const TimeLimits = Type.Object({
+  queue_timeout: maybe(count('Milliseconds that each attempt may wait before it runs: the clock of waiting.')),
+  timeout: maybe(count('Milliseconds that each attempt may run, without its wait: the clock of running.')),
+})
+export type TimeLimits = Immutable<Static<typeof TimeLimits>>
 
 export const GraphDryRun = Type.Object(
   {
@@ -45,7 +55,14 @@ export const GraphDryRun = Type.Object(
     runtime: Type.Record(Type.String(), TaskPlan, {
       description: `For runtime tasks: what the runtime service would do. At most ${MAX_DRY_RUN_PLANS} tasks.`,
     }),
-    truncated: maybe(Type.Literal(true, { description: 'There are more errors, or more runtime tasks.' })),
+    time_limits: maybe(
+      Type.Record(Type.String(), TimeLimits, {
+        description: `The time limits of each task that has any. Absent if none has. At most ${MAX_DRY_RUN_TIME_LIMITS} tasks.`,
+      }),
+    ),
+    truncated: maybe(
+      Type.Literal(true, { description: 'There are more errors, more runtime tasks, or more tasks with time limits.' }),
+    ),
   },
   { title: 'GraphDryRun' },
 )

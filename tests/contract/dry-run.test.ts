@@ -44,6 +44,24 @@ test('a valid graph is answered 200 with its waves, a faulty one with all its fa
   expect([broken.status, await broken.json()]).toMatchObject([200, { valid: false, errors: [{}] }])
 })
 
+test('the answer has the limits of both clocks of each task that has any', async () => {
+  const limited = (id: string, more: object, type = 'noop') => ({ ...noop(id), type, ...more })
+  const tasks = [
+    limited('both', { queue_timeout: 5_000, timeout: 60_000 }),
+    limited('waits', { queue_timeout: 5_000, timeout: 0 }),
+    limited('runs', { queue_timeout: -1, timeout: 60_000 }),
+    limited('free', { queue_timeout: 0, timeout: null }),
+    limited('asked', { queue_timeout: 5_000, timeout: 60_000 }, 'approval'),
+  ]
+  expect((await dryRun(control, { tasks })).time_limits).toEqual({
+    both: { queue_timeout: 5_000, timeout: 60_000 },
+    waits: { queue_timeout: 5_000 },
+    runs: { timeout: 60_000 },
+    asked: { timeout: 60_000 },
+  })
+  expect(await dryRun(control, GRAPH)).not.toHaveProperty('time_limits')
+})
+
 test('faults of references and parameters are among them, in a graph of an agent, too', async () => {
   await using mcp = await connectClient(control.url)
   const message = (value: unknown) => ({ params: { message: value } })

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { MAX_CACHE_KEY_CHARACTERS } from '../../shared/contract/cache.ts'
 import { MAX_CALLBACK_URL_CHARACTERS } from '../../shared/contract/callbacks.ts'
-import { MAX_DRY_RUN_ERRORS } from '../../shared/contract/graph-dry-run.ts'
+import { type GraphDryRun, MAX_DRY_RUN_ERRORS, MAX_DRY_RUN_TIME_LIMITS } from '../../shared/contract/graph-dry-run.ts'
 import { MAX_GROUP_CHARACTERS, MAX_GROUP_LIMIT } from '../../shared/contract/graph-groups.ts'
 import { MAX_RERUN_TASKS } from '../../shared/contract/rerun.ts'
 import { MAX_SECRETS } from '../../shared/contract/secrets.ts'
@@ -100,6 +100,18 @@ describe('a dry run accepts what is at the limit and refuses one more', () => {
     })
     expect((await errorsOf(faulty(MAX_DRY_RUN_ERRORS))).length).toBe(MAX_DRY_RUN_ERRORS)
     expect((await errorsOf(faulty(MAX_DRY_RUN_ERRORS + 10))).length).toBe(MAX_DRY_RUN_ERRORS)
+  })
+
+  test('MAX_DRY_RUN_TIME_LIMITS: of so many tasks the time limits are named, and of no more', async () => {
+    for (const more of [0, 1]) {
+      const tasks = Array.from({ length: MAX_DRY_RUN_TIME_LIMITS + more }, (_, i) => ({
+        ...{ id: `t${i}`, type: 'noop', timeout: 1_000 },
+      }))
+      const call = { method: 'POST', body: JSON.stringify({ tasks }) }
+      const found = (await (await control.fetch('/tasks?dry_run=true', call)).json()) as GraphDryRun
+      expect(Object.keys(found.time_limits ?? {}).length).toBe(MAX_DRY_RUN_TIME_LIMITS)
+      expect(found.truncated).toBe(more === 0 ? undefined : true)
+    }
   })
 })
 

@@ -8,17 +8,12 @@ const look = { paint: (_style: unknown, text: string) => text, columns: Number.P
 const planOf = (degraded: boolean, fallback_reasons: string[], capability_warnings: string[]) =>
   ({ execution_plan: { degraded, fallback_reasons, capability_warnings } }) as unknown as TaskPlan
 
-const lineOf = (plan: TaskPlan): string => {
-  const graph: GraphDryRun = {
-    valid: true,
-    errors: [],
-    warnings: [],
-    waves: [],
-    critical_path: [],
-    runtime: { a: plan },
-  }
-  return dryRunTable(graph, look).at(-1)!.trim()
-}
+const NOTHING: GraphDryRun = { valid: true, errors: [], warnings: [], waves: [], critical_path: [], runtime: {} }
+
+const lineOf = (plan: TaskPlan): string =>
+  dryRunTable({ ...NOTHING, runtime: { a: plan } }, look)
+    .at(-1)!
+    .trim()
 
 test.each([
   [planOf(false, [], []), 'as asked for'],
@@ -27,4 +22,14 @@ test.each([
   [{ error: 'refused' } as TaskPlan, 'refused'],
 ])('the plan %j', (plan, text) => {
   expect(lineOf(plan)).toMatch(new RegExp(`^a +${text}$`))
+})
+
+test('the time limits of each task, under the name of what the clock measures', () => {
+  const time_limits = { both: { queue_timeout: 5_000, timeout: 120_000 }, runs: { timeout: 1_500 } }
+  const lines = dryRunTable({ ...NOTHING, time_limits }, look).slice(-3)
+  expect(lines.map((line) => line.trim().split(/ {2,}/))).toEqual([
+    ['TASK', 'WAITS AT MOST', 'THEN RUNS AT MOST'],
+    ['both', '5.00s', '2m0s'],
+    ['runs', 'any time', '1.50s'],
+  ])
 })
