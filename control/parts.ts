@@ -2,18 +2,17 @@
  * Builds the parts of the control service from the inside out: what executes tasks, what the disk holds, what keeps it
  * there.
  *
- * Building takes the lock of the data directory and reads it. It starts no process and opens no socket.
+ * Building reads the data directory. It starts no process and opens no socket.
  */
 import { join, resolve } from 'node:path'
 import { UsageError } from '../shared/contract/errors.ts'
 import { DEFAULT_RUNTIME } from '../shared/contract/runtime-names.ts'
-import { claimDataDirectory } from '../shared/files/data-directory.ts'
-import { LOCK_FILES, lockIdOf } from '../shared/files/directory-lock.ts'
+import type { DataDirectory } from '../shared/files/data-directory.ts'
+import { lockIdOf } from '../shared/files/directory-lock.ts'
 import { keepPrivate } from '../shared/files/private-files.ts'
 import { openSecrets, type SecretsDirectory } from '../shared/files/secrets-directory.ts'
-import { advertisedHost } from '../shared/http/advertised-url.ts'
-import { ensureListenable, type ListenAddress } from '../shared/http/listen.ts'
-import { type ServiceAccess, serviceAccess } from '../shared/http/service-access.ts'
+import type { HttpServer } from '../shared/http/listen.ts'
+import type { ServiceAccess } from '../shared/http/service-access.ts'
 import { socketPathOf } from '../shared/http/socket-address.ts'
 import { isTokenFilePublic, readTokenFile } from '../shared/http/token.ts'
 import type { Log } from '../shared/logs/log.ts'
@@ -62,26 +61,20 @@ export interface Host {
   readonly signals: Pick<StopSignals, 'duringStart' | 'unlessStopped'>
   /** `performance.now()` when the process began. */
   readonly startedAt: number
-  /** Called before a start waits for the database. */
-  readonly onStarting: (address: ListenAddress) => void
+  readonly access: ServiceAccess
+  /** `keep` is to be called once the service has started. */
+  readonly directory: DataDirectory
+  /** Listens. */
+  readonly server: HttpServer
   /** Writes the last log lines, then exits. */
   readonly exit: (code: number) => Promise<void>
 }
 
 /**
- * Takes the data directory and recovers what it holds. Throws `UsageError` for what the user has to change,
+ * Recovers what the data directory holds. Throws `UsageError` for what the user has to change,
  * `StartStopped` when a signal arrives meanwhile.
  */
 export async function buildParts(config: ControlConfig, host: Host): Promise<{ parts: Parts; earlierRun: EarlierRun }> {
-  const access = serviceAccess(
-    {
-      listen: { text: config.addr, setting: '--addr (SERVICE_ADDR)' },
-      tokenFile: config.tokenFile,
-      token: host.env.SERVICE_TOKEN,
-      allowedHosts: [...config.allowedHost, ...ownNames(config)],
-    },
-    host.log,
-  )
   const secrets = secretsOf(config, host)
   const skills = new SkillsDirectory(config.skillsDir === '' ? undefined : config.skillsDir)
   const addressGuards = {
@@ -98,8 +91,6 @@ export async function buildParts(config: ControlConfig, host: Host): Promise<{ p
     })
   const callbackSecret = readSecret(config.callbackSecretFile)
   const mcpConfigs = readMcpConfig(config.mcpConfig, host.env)
-  const { keep: keepDataDir, lockFd } = claimDataDirectory(config.dataDir, LOCK_FILES.control)
-  await ensureListenable(access.address, 'addr') // before anything but the lock is written
   keepPrivate(
     config.dataDir,
     [...filesWithInput(config.dataDir), ownTokenPath(config.dataDir), join(config.dataDir, POOL_FILE)],
@@ -110,10 +101,14 @@ export async function buildParts(config: ControlConfig, host: Host): Promise<{ p
   const serviceId = serviceIdOf(config.dataDir)
   const { storage, earlierRun } =
     databaseUrls.length > 0
-      ? await sharedStorage(config, { urls: databaseUrls, access, lockId: lockIdOf(lockFd) }, host)
+      ? await sharedStorage(config, { urls: databaseUrls, lockId: lockIdOf(host.directory.lockFd) }, host)
       : await embeddedStorage(config, host)
   const poolKeeper = poolFile ?? storage.shared!.runtimes.pool
-  const runtime = runtimeParts(config, { configured, token: access.token, keeper: storage.keeper, poolKeeper }, host)
+  const runtime = runtimeParts(
+    config,
+    { configured, token: host.access.token, keeper: storage.keeper, poolKeeper },
+    host,
+  )
   executors.register(runtime.executor)
   storage.store.onForgotten = (task) => executors.get(task.type)?.forget?.(task)
   const callbacks = new Callbacks({
@@ -126,11 +121,9 @@ export async function buildParts(config: ControlConfig, host: Host): Promise<{ p
   const tracing = await tracingParts(config, { store: storage.store, serviceId }, host)
   const listSkills = () => skills.listSkills()
   const parts = {
-    access,
     addressGuards,
     callbacks,
     executors,
-    keepDataDir,
     listSkills,
     mcp,
     runtime,
@@ -158,12 +151,9 @@ const earlierRunOf = ({ graphs, segments, cutBytes, processes, toKillRemotely, t
 })
 
 export interface Parts {
-  readonly access: ServiceAccess
   readonly addressGuards: AddressGuards
   readonly callbacks: Callbacks
   readonly executors: ExecutorRegistry
-  /** To be called once the service listens. Until then a start that fails leaves no new data directory behind. */
-  readonly keepDataDir: () => void
   readonly listSkills: SkillsDirectory['listSkills']
   readonly mcp: ReturnType<typeof mcpParts>
   readonly runtime: ReturnType<typeof runtimeParts>
@@ -204,7 +194,6 @@ async function embeddedStorage(config: ControlConfig, { signals, log }: Host): P
 
 interface SharedStorageOptions {
   readonly urls: readonly DatabaseUrl[]
-  readonly access: ServiceAccess
   /** As of `lockIdOf`. */
   readonly lockId: string | undefined
 }
@@ -215,11 +204,10 @@ interface SharedStorageOptions {
  */
 async function sharedStorage(
   config: ControlConfig,
-  { access, ...database }: SharedStorageOptions,
-  { signals, log, onStarting }: Host,
+  database: SharedStorageOptions,
+  { signals, log, access }: Host,
 ): Promise<Storage> {
   const { dataDir, lease: leaseMs, databaseTimeout: timeoutMs, eventHistory: maxEvents, onTakeover, cluster } = config
-  onStarting(access.address)
   const [{ openShared }, { useSchema }] = await Promise.all([
     import('./log/postgres/open-shared.ts'),
     import('./log/postgres/schema-name.ts'),
@@ -282,10 +270,6 @@ const ownFiles = ({ tokenFile, runtimeTokenFile, callbackSecretFile, mcpConfig, 
   'database-file': databaseFile,
   ...Object.fromEntries(runtimeTokenFile.map(({ name, path }) => [`runtime-token-file ${name}`, path])),
 })
-
-/** Names under which other replicas reach this one. */
-const ownNames = ({ database, databaseFile, advertise }: ControlConfig): string[] =>
-  database.length === 0 && databaseFile === '' ? [] : [advertisedHost(advertise)]
 
 /** Throws `UsageError`. */
 const secretsOf = (config: ControlConfig, { env }: Pick<Host, 'env'>): SecretsDirectory =>

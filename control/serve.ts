@@ -1,24 +1,37 @@
-/** Runs the service in this process. */
-import type { ListenAddress } from '../shared/http/listen.ts'
+/**
+ * Runs the service in this process. It listens before most of its modules are loaded (`listen.ts` says why), and once the lock
+ * of the data directory is taken: a second service there is refused for the directory.
+ */
+import { claimDataDirectory } from '../shared/files/data-directory.ts'
+import { LOCK_FILES } from '../shared/files/directory-lock.ts'
+import { advertisedHost } from '../shared/http/advertised-url.ts'
+import { listen } from '../shared/http/listen.ts'
 import { bypassProxyForLoopback } from '../shared/http/proxy.ts'
+import { serviceAccess } from '../shared/http/service-access.ts'
 import { startService } from '../shared/process/service-process.ts'
 import type { ControlConfig } from './config.ts'
-import { StartingServer } from './http/starting.ts'
-import { buildParts } from './parts.ts'
-import { ControlService } from './service.ts'
 
 /** Undefined while the service runs, or the exit code. `startedAt` is `performance.now()` when the process began. Throws `UsageError`. */
 export async function serve(config: ControlConfig, startedAt: number): Promise<number | undefined> {
-  bypassProxyForLoopback(process.env)
+  const { env } = process
+  bypassProxyForLoopback(env)
   return startService('control', config, async ({ log, signals, exit }) => {
-    const starting = new StartingServer()
-    const onStarting = (address: ListenAddress) => starting.start(address)
-    const host = { env: process.env, log, signals, startedAt, onStarting, exit }
-    const { parts, earlierRun } = await buildParts(config, host).finally(() => starting.stop())
-    const service = new ControlService(config, host, parts)
-    process.on('uncaughtException', (error) => service.failed(error))
-    process.on('unhandledRejection', (error) => service.failed(error))
-    await service.start(earlierRun)
-    signals.started((signal) => void service.stop(signal))
+    const access = serviceAccess(
+      {
+        listen: { text: config.addr, setting: '--addr (SERVICE_ADDR)' },
+        tokenFile: config.tokenFile,
+        token: env.SERVICE_TOKEN,
+        allowedHosts: [...config.allowedHost, ...ownNames(config)],
+      },
+      log,
+    )
+    const directory = claimDataDirectory(config.dataDir, LOCK_FILES.control)
+    const server = await listen(access.address, 'addr')
+    const { startControl } = await import('./service.ts')
+    await startControl(config, { env, log, signals, startedAt, access, directory, server, exit })
   })
 }
+
+/** Names under which other replicas reach this one. */
+const ownNames = ({ database, databaseFile, advertise }: ControlConfig): string[] =>
+  database.length === 0 && databaseFile === '' ? [] : [advertisedHost(advertise)]

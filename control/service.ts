@@ -2,9 +2,10 @@
 import { writeSync } from 'node:fs'
 import { messageOf, stackOf } from '../shared/contract/errors.ts'
 import { advertisedUrl } from '../shared/http/advertised-url.ts'
-import { listen, type RunningHttpService } from '../shared/http/listen.ts'
+import { serveApp } from '../shared/http/serve-app.ts'
 import { announce } from '../shared/http/service-access.ts'
 import { runCooperatively, type Steps } from '../shared/process/steps.ts'
+import type { StopSignals } from '../shared/process/stop-signals.ts'
 import type { ControlConfig } from './config.ts'
 import { endLeftovers } from './executors/leftovers.ts'
 import { exitAfterFault } from './fault-exit.ts'
@@ -12,7 +13,7 @@ import { controlApp } from './http/app.ts'
 import { EventStreams } from './operations/event-streams.ts'
 import type { Ground } from './operations/ground.ts'
 import { Readiness } from './operations/readiness.ts'
-import type { EarlierRun, Host, Parts } from './parts.ts'
+import { buildParts, type EarlierRun, type Host, type Parts } from './parts.ts'
 import { prepareDecoding } from './rules/decode.ts'
 import { Scheduler } from './scheduler/scheduler.ts'
 import type { Graph, Task } from './task/graph.ts'
@@ -29,6 +30,16 @@ const WARM_UP_AFTER_MS = 50
 /** Milliseconds that open requests get to be answered at the end. */
 const LAST_ANSWERS_MS = 1_000
 
+/** Starts the service on the server of `host`. Throws `UsageError` and `StartStopped`. */
+export async function startControl(config: ControlConfig, host: Host & { signals: StopSignals }): Promise<void> {
+  const { parts, earlierRun } = await buildParts(config, host)
+  const service = new ControlService(config, host, parts)
+  process.on('uncaughtException', (error) => service.failed(error))
+  process.on('unhandledRejection', (error) => service.failed(error))
+  await service.start(earlierRun)
+  host.signals.started((signal) => void service.stop(signal))
+}
+
 export class ControlService {
   readonly #config: ControlConfig
   readonly #host: Host
@@ -38,7 +49,6 @@ export class ControlService {
   /** Aborted once nothing happens any more that a caller could wait for. */
   readonly #stopping = new AbortController()
   readonly #abandonAfterMs: number
-  #server: RunningHttpService | undefined
   #isDraining = false
   #hasFault = false
 
@@ -74,8 +84,8 @@ export class ControlService {
   }
 
   #newApp(): ReturnType<typeof controlApp> {
-    const { access, addressGuards, callbacks, executors, listSkills, mcp, runtime, storage, tracing } = this.#parts
-    const { log, startedAt } = this.#host
+    const { addressGuards, callbacks, executors, listSkills, mcp, runtime, storage, tracing } = this.#parts
+    const { access, log, startedAt } = this.#host
     const { maxBodyBytes, maxFanOut, maxGraphResultBytes, unknownFields } = this.#config
     const { store, keeper, retention, counters } = storage
     const ground: Ground = {
@@ -92,21 +102,22 @@ export class ControlService {
 
   /** Throws `UsageError` and `StartStopped`; then no process, socket or journal segment of this start is left. */
   async start(earlierRun: EarlierRun): Promise<void> {
-    const { callbacks, runtime, storage, keepDataDir } = this.#parts
+    const { callbacks, runtime, storage } = this.#parts
+    const { directory, server } = this.#host
     await this.#endLeftovers(earlierRun)
     this.#settleElsewhere(earlierRun)
     this.#scheduler.cache.fill(storage.store.graphs)
     storage.keeper.onWritableAgain(() => this.#scheduler.startAgain())
     storage.shared?.onLost((why) => void this.#endFenced(why))
-    this.#server = await this.#listen()
-    runtime.pool.controlPort = this.#server.port
-    await storage.shared?.serve(advertisedUrl(this.#config.advertise, this.#server.url), {
+    await this.#answer()
+    runtime.pool.controlPort = server.port
+    await storage.shared?.serve(advertisedUrl(this.#config.advertise, server.url), {
       adopted: (graph, toKillRemotely) => this.#adopt(graph, toKillRemotely),
       callbacks: (graphs, stored) => void callbacks.adopt(graphs, stored),
     })
-    keepDataDir()
+    directory.keep()
     storage.keeper.flush() // what the end of the last run changed is told before it changes again
-    this.#announce(this.#server, earlierRun)
+    this.#announce(earlierRun)
     callbacks.start()
     runtime.orphans.start()
     runtime.removals.start()
@@ -128,7 +139,7 @@ export class ControlService {
     this.#parts.callbacks.stop()
     const hasLastState = await this.#writeLastState()
     if (hasLastState) {
-      await Promise.all([this.#server?.stop(LAST_ANSWERS_MS), mcpServersEnded, this.#parts.tracing?.stop()])
+      await Promise.all([this.#host.server.stop(LAST_ANSWERS_MS), mcpServersEnded, this.#parts.tracing?.stop()])
       this.#host.log.info('stopped')
     }
     await this.#exit(hasLastState ? 0 : 1)
@@ -183,22 +194,24 @@ export class ControlService {
     if (graph.live > 0) this.#scheduler.resume(graph)
   }
 
-  async #listen(): Promise<RunningHttpService> {
-    const { access, runtime, storage } = this.#parts
-    const { signals } = this.#host
+  /** Answers requests, once the runtime service does that this service has started. */
+  async #answer(): Promise<void> {
+    const { runtime, storage } = this.#parts
+    const { server, signals } = this.#host
     try {
       if (runtime.child !== undefined) await signals.unlessStopped(runtime.child.start(signals.duringStart))
       signals.duringStart.throwIfAborted()
-      return listen(this.#app, access.address, 'addr')
+      serveApp(this.#app, server)
     } catch (error) {
       await Promise.all([storage.keeper.abandon(), runtime.child?.stop()])
       throw error
     }
   }
 
-  #announce({ url }: RunningHttpService, { graphCount, cutBytes }: EarlierRun): void {
+  #announce({ graphCount, cutBytes }: EarlierRun): void {
+    const { access, log, server } = this.#host
     const found = { recovered_graphs: graphCount, cut_journal_bytes: cutBytes }
-    announce(url, this.#parts.access, found, this.#host.log)
+    announce(server.url, access, found, log)
   }
 
   /** In steps: there may be many graphs, and requests are answered already. */

@@ -7,8 +7,9 @@
 
 import { messageOf } from '../../shared/contract/errors.ts'
 import { advertisedUrl } from '../../shared/http/advertised-url.ts'
-import { listen } from '../../shared/http/listen.ts'
+import { type HttpServer, listen } from '../../shared/http/listen.ts'
 import { bypassProxyForLoopback } from '../../shared/http/proxy.ts'
+import { serveApp } from '../../shared/http/serve-app.ts'
 import { announce } from '../../shared/http/service-access.ts'
 import type { Log } from '../../shared/logs/log.ts'
 import { type ServiceProcess, startService } from '../../shared/process/service-process.ts'
@@ -34,7 +35,7 @@ interface Service {
   readonly foundation: Foundation
   readonly tasks: Tasks
   readonly callers: CallerParts
-  readonly server: ReturnType<typeof listen>
+  readonly server: HttpServer
   readonly rounds: ReturnType<typeof startRounds>
   readonly registration: Registration | undefined
   readonly exit: ServiceProcess['exit']
@@ -51,7 +52,8 @@ async function start(config: ServeConfig, env: Environment, { log, signals, exit
   const app = buildApp(foundation, tasks, callers, startedAt)
   const recovered = await recover(foundation, tasks)
   signals.duringStart.throwIfAborted()
-  const server = listen(app, foundation.access.address, 'listen-addr')
+  const server = await listen(foundation.access.address, 'listen-addr')
+  serveApp(app, server)
   if (server.port !== undefined) tasks.services.addPort(server.port)
   foundation.data.keep()
   announce(server.url, foundation.access, { ...recovered }, log)

@@ -1,8 +1,13 @@
-/** Where a service listens: an address and a port, or a Unix socket. Starts its app there, and stops it gracefully. */
-import type { AnyElysia } from 'elysia'
+/**
+ * Where a service listens: an address and a port, or a Unix socket. Until `serve-app.ts` gives it the routes of an app, the
+ * server answers 503 to all requests.
+ *
+ * Control listens early, so a caller of a service that has much to recover is told to wait. And it starts faster: `Bun.serve`
+ * asks for a collection of garbage, which takes 4 of 31 ms of CPU time once the modules of control are loaded, and next to
+ * nothing before. The runtime service listens last: control takes a 503 for the end of an attempt.
+ */
 import { messageOf, systemCodeOf, UsageError } from '../contract/errors.ts'
 import { ensureSocketPlace, privately } from '../files/socket-file.ts'
-import { routesInOnePass } from './routes.ts'
 import { socketPathOf, socketUrl } from './socket-address.ts'
 import { IDLE_TIMEOUT_SECONDS } from './time-limits.ts'
 
@@ -35,13 +40,21 @@ const LISTEN_FAULTS: Readonly<Record<string, string>> = {
   EADDRNOTAVAIL: 'this machine has no such address',
 }
 
-export interface RunningHttpService {
+export interface HttpServer {
   /** The address, as `http://host:port` or `unix:/path`. */
   readonly url: string
   /** Undefined for a Unix socket. */
   readonly port: number | undefined
+  readonly server: ReturnType<typeof Bun.serve>
   /** Refuses new connections. Resolves when all open requests are answered, at the latest after `graceMs`. */
   stop(graceMs: number): Promise<void>
+}
+
+function cannotListen({ hostname, port, socketPath }: ListenAddress, flag: string, error: unknown): UsageError {
+  const code = systemCodeOf(error) ?? ''
+  const reason = code === 'EADDRINUSE' ? 'the address is in use' : (LISTEN_FAULTS[code] ?? messageOf(error))
+  const where = socketPath ?? `${hostname}:${port}`
+  return new UsageError(`cannot listen on ${where}: ${reason} (choose another with --${flag})`)
 }
 
 /** Throws the `UsageError` of `listen` if the address is not free. */
@@ -55,76 +68,47 @@ export async function ensureListenable(address: ListenAddress, flag: string): Pr
   }
 }
 
-function cannotListen({ hostname, port, socketPath }: ListenAddress, flag: string, error: unknown): UsageError {
-  const code = systemCodeOf(error) ?? ''
-  const reason = code === 'EADDRINUSE' ? 'the address is in use' : (LISTEN_FAULTS[code] ?? messageOf(error))
-  const where = socketPath ?? `${hostname}:${port}`
-  return new UsageError(`cannot listen on ${where}: ${reason} (choose another with --${flag})`)
-}
+/** Seconds after which a caller may ask a service that starts again. */
+const RETRY_AFTER_SECONDS = 1
 
-/** Where `Bun.serve` listens. Two services on one port would otherwise silently share its requests. */
-export const listenOptions = ({ hostname, port, socketPath }: ListenAddress) =>
-  socketPath === undefined ? { hostname, port, reusePort: false } : { unix: socketPath }
-
-/**
- * In place of Elysia's promise for plugins that load later. Once it resolves, Elysia compiles and maps all routes a second
- * time and reloads the server: 1.5 ms of CPU time of a start. We have no such plugins.
- */
-const NEVER_LOADED = { value: new Promise(() => {}) }
-
-/**
- * Has Elysia compose its handler of requests without a route of the server, which are 404, 405 and wildcards, with the
- * first of them. `listen` would do so at once and collect garbage after it.
- */
-function composeLater(app: AnyElysia): void {
-  Object.defineProperty(app, 'compile', { value: () => app })
-  const fetch = (request: Request) => {
-    if (app.fetch === fetch) Reflect.deleteProperty(app, 'fetch') // the getter of the class composes
-    return app.fetch(request)
+function bind({ hostname, port, socketPath }: ListenAddress): HttpServer['server'] {
+  const retry = { 'retry-after': String(RETRY_AFTER_SECONDS) }
+  const options = {
+    idleTimeout: IDLE_TIMEOUT_SECONDS,
+    // Our own limit answers with a JSON body. The server's limit would close the connection without an answer.
+    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+    fetch: () => Response.json({ error: 'starting' }, { status: 503, headers: retry }),
   }
-  Object.defineProperty(app, 'fetch', { value: fetch, configurable: true, writable: true })
+  // Two services on one port would otherwise silently share its requests.
+  if (socketPath === undefined) return Bun.serve({ ...options, hostname, port, reusePort: false })
+  const onSocket: object = { ...options, unix: socketPath } // its type has no idle timeout, which sockets have
+  return privately(() => Bun.serve(onSocket as Bun.Serve.Options<undefined>))
 }
 
 /** Addresses that a URL has as they are written. */
 const PLAIN_HOSTS: ReadonlySet<string> = new Set(['127.0.0.1', '0.0.0.0', 'localhost'])
 
 /** Without a slash at the end. `server.url` makes the first URL of the process, which takes 1.3 ms of a start. */
-function urlOfServer(server: NonNullable<AnyElysia['server']>): string {
+function urlOfServer(server: HttpServer['server']): string {
   const { hostname, port } = server
   if (PLAIN_HOSTS.has(hostname!) && port !== 80) return `http://${hostname}:${port}`
   return server.url.href.replace(/\/$/, '')
 }
 
-/**
- * Starts to listen. Throws `UsageError` with the remedy if the address is not available.
- *
- * `Bun.serve` asks for a collection of garbage, which takes 7 of the 44 ms of CPU time of a start of control. A server that
- * is made before the modules are loaded, and gets its routes by `reload` in the end, collects next to nothing. But it
- * accepts connections before the data directory is known to be free and readable.
- */
-export function listen(app: AnyElysia, address: ListenAddress, flag: string): RunningHttpService {
+/** Starts to listen. Throws `UsageError` with the remedy if the address, which `flag` sets, is not available. */
+export async function listen(address: ListenAddress, flag: string): Promise<HttpServer> {
   const { socketPath } = address
-  Object.defineProperty(app, 'promisedModules', NEVER_LOADED)
-  app.config.serve = { ...app.config.serve, routes: routesInOnePass(app) }
-  composeLater(app)
-  const bind = () =>
-    app.listen({
-      ...(listenOptions(address) as object), // Elysia knows no sockets, but passes the option on
-      idleTimeout: IDLE_TIMEOUT_SECONDS,
-      // Our own limit answers with a JSON body. The server's limit would close the connection without an answer.
-      maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-    })
+  if (socketPath !== undefined) await ensureSocketPlace(socketPath, flag)
+  let server: HttpServer['server']
   try {
-    if (socketPath === undefined) bind()
-    else privately(bind)
+    server = bind(address)
   } catch (error) {
     throw cannotListen(address, flag, error)
   }
-  Bun.unsafe.setJITPolicy(1) // until now START_JIT_POLICY of scripts/build.ts
-  const server = app.server!
   return {
     url: socketPath === undefined ? urlOfServer(server) : socketUrl(socketPath),
     port: server.port,
+    server,
     async stop(graceMs) {
       const closed = server.stop(false)
       const late = new Promise<'late'>((resolve) => setTimeout(resolve, graceMs, 'late').unref())

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import type { HealthResponse } from '../../shared/contract/control.ts'
 import { runClient } from '../support/client.ts'
 import { type Control, startControl } from '../support/control.ts'
+import { freePort } from '../support/free-port.ts'
 import { replicaMember } from '../support/on-database.ts'
 import { canMount, smallDisk } from '../support/small-disk.ts'
 import { tempDir } from '../support/temp.ts'
@@ -48,6 +49,43 @@ test('a service that takes in graphs is ready, asked without a token and under a
   await expectReady(control)
   expect((await control.fetch('/readyz', { headers: { host: 'evil.com' } })).status).toBe(200)
   expect((await control.fetch('/readyz', { method: 'POST' })).status).toBe(405)
+})
+
+test('a service that starts answers 503 until it has ended what a killed one left running', async () => {
+  using dir = tempDir()
+  const file = (name: string) => join(dir.path, name)
+  const port = await freePort()
+  const options = {
+    dataDir: file('data'),
+    env: { SERVICE_SHELL_POLICY: 'open' },
+    flags: ['--addr', `127.0.0.1:${port}`, '--kill-grace', '5m'],
+  }
+  const script = `trap "" TERM; : > ran; while [ -e ran ] && [ ! -e go ]; do sleep 0.05; done`
+  {
+    await using killed = await startControl(options)
+    await killed.submit([{ id: 'a', type: 'shell', params: { script, dir: dir.path } }])
+    await until(
+      () => existsSync(file('ran')),
+      (isThere) => isThere,
+    )
+    await killed.stop('SIGKILL')
+  }
+  const next = startControl(options)
+  const ask = (path: string) => fetch(`http://127.0.0.1:${port}${path}`).catch(() => undefined)
+  await until(
+    () => ask('/health'),
+    (answer) => answer !== undefined,
+  )
+  for (const path of ['/health', '/readyz', '/tasks/a', '/nothing']) {
+    const answer = await ask(path)
+    expect([answer?.status, await answer?.json()]).toEqual([503, { error: 'starting' }])
+    expect(answer?.headers.get('retry-after')).toBe('1')
+  }
+  await Bun.write(file('go'), '')
+  await using control = await next
+  await expectReady(control)
+  expect(await control.ended('a')).toMatchObject({ status: 'success' })
+  await control.stop()
 })
 
 // Only root may mount a small disk.

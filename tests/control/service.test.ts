@@ -7,6 +7,10 @@ import { controlSettings } from '../../control/config.ts'
 import { buildParts } from '../../control/parts.ts'
 import { ControlService } from '../../control/service.ts'
 import type { Graph } from '../../control/task/graph.ts'
+import { claimDataDirectory } from '../../shared/files/data-directory.ts'
+import { LOCK_FILES } from '../../shared/files/directory-lock.ts'
+import { listen } from '../../shared/http/listen.ts'
+import { serviceAccess } from '../../shared/http/service-access.ts'
 import { readCommandLine } from '../../shared/settings/flags.ts'
 import { startControl } from '../support/control.ts'
 import { memoryLog } from '../support/memory-log.ts'
@@ -23,12 +27,18 @@ async function serviceIn(dataDir: string) {
   const { log } = memoryLog()
   const { promise: ended, resolve } = Promise.withResolvers<void>()
   const signals = { duringStart: new AbortController().signal, unlessStopped: <T>(step: Promise<T>) => step }
+  const access = serviceAccess(
+    { listen: { text: config.addr, setting: 'addr' }, tokenFile: '', token: undefined, allowedHosts: [] },
+    log,
+  )
   const host = {
     env: {},
     log,
     signals,
     startedAt: performance.now(),
-    onStarting: () => {},
+    access,
+    directory: claimDataDirectory(dataDir, LOCK_FILES.control),
+    server: await listen(access.address, 'addr'),
     exit: async () => resolve(),
   }
   const { parts, earlierRun } = await buildParts(config, host)

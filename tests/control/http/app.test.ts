@@ -18,11 +18,11 @@ import { Scheduler } from '../../../control/scheduler/scheduler.ts'
 import { Counters } from '../../../control/task/counters.ts'
 import { Retention } from '../../../control/task/retention.ts'
 import { createGuard } from '../../../shared/http/guard.ts'
-import { listen } from '../../../shared/http/listen.ts'
 import { silentLog } from '../../../shared/logs/log.ts'
 import { openEmbedded } from '../../support/embedded-keeper.ts'
 import { noServerOptions } from '../../support/mcp.ts'
 import { memoryKeeper } from '../../support/memory-keeper.ts'
+import { servedApp } from '../../support/served-app.ts'
 import { tempDir } from '../../support/temp.ts'
 
 const dir = tempDir()
@@ -83,7 +83,7 @@ async function statuses(
   headers: Record<string, string>,
 ): Promise<Map<string, number>> {
   const found = new Map<string, number>()
-  const server = listen(app, { hostname: '127.0.0.1', port: 0 }, 'addr')
+  const server = await servedApp(app)
   for (const path of pathsOf(app)) {
     for (const method of METHODS) {
       const response = await app.handle(new Request(`http://localhost${path}`, { method, headers }))
@@ -120,7 +120,7 @@ test('with a token, every route but pages without data needs it: 401', async () 
 test('a refusal is an error body like any other, with the trace id', async () => {
   const headers = { host: 'evil.com', 'x-trace-id': 'abc' }
   const app = appWith(undefined)
-  const server = listen(app, { hostname: '127.0.0.1', port: 0 }, 'addr')
+  const server = await servedApp(app)
   for (const method of ['GET', 'POST', 'PUT']) {
     const request = new Request('http://localhost/tasks', { method, headers })
     for (const response of [await app.handle(request), await fetch(`${server.url}/tasks`, { method, headers })]) {
@@ -136,7 +136,7 @@ test('a refusal is an error body like any other, with the trace id', async () =>
 
 test('a graph is taken in and refused alike by the app and by a server that listens', async () => {
   const app = appWith(undefined)
-  const server = listen(app, { hostname: '127.0.0.1', port: 0 }, 'addr')
+  const server = await servedApp(app)
   const ask = {
     app: (method: string, body?: string) =>
       app.handle(
@@ -168,11 +168,10 @@ test('a graph is taken in and refused alike by the app and by a server that list
 test('a start composes nothing for paths without a route, and collects no garbage for it', async () => {
   const app = appWith(undefined)
   using collect = spyOn(Bun, 'gc')
-  const server = listen(app, { hostname: '127.0.0.1', port: 0 }, 'addr')
+  const server = await servedApp(app)
   await (await fetch(`${server.url}/health`)).text()
-  const { fetch: composesLater } = app
   expect(collect).toHaveBeenCalledTimes(0)
-  await (await fetch(`${server.url}/nothing`)).text()
-  expect(app.fetch).not.toBe(composesLater)
+  for (let i = 0; i < 2; i++) await (await fetch(`${server.url}/nothing`)).text()
+  expect(collect).toHaveBeenCalledTimes(1) // Elysia composes its handler, and collects after it
   await server.stop(0)
 })

@@ -6,11 +6,11 @@ import { afterAll, expect, test } from 'bun:test'
 import type { AnyElysia } from 'elysia'
 import { ServiceError } from '../../../shared/contract/errors.ts'
 import { createGuard } from '../../../shared/http/guard.ts'
-import { listen } from '../../../shared/http/listen.ts'
 import { anyText, described, repeatable, wholeNumber } from '../../../shared/http/openapi/route.ts'
 import { routesInOnePass } from '../../../shared/http/routes.ts'
 import { httpService, refuseOtherMethods, traceIdOf } from '../../../shared/http/service.ts'
 import { silentLog } from '../../../shared/logs/log.ts'
+import { servedApp } from '../../support/served-app.ts'
 
 const route = { section: 'Tests', summary: 'Answer', answers: {} }
 const refusal = () => new ServiceError(409, 'refused', { headers: { 'retry-after': '1' } })
@@ -83,7 +83,7 @@ app.get(
 app.post('/body', async ({ request }) => ({ length: (await request.bytes()).length }), described(route))
 refuseOtherMethods(app)
 
-const server = listen(app, { hostname: '127.0.0.1', port: 0 }, 'addr')
+const server = await servedApp(app)
 afterAll(() => server.stop(0))
 
 interface Asked extends RequestInit {
