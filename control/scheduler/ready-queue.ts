@@ -4,6 +4,7 @@
  */
 import { tenantIn } from '../executors/runtime/request.ts'
 import type { Task } from '../task/graph.ts'
+import { Places } from './places.ts'
 
 /** Maximum tasks that count as queued. Further tasks count as a backlog. Source: spec, Limits A. */
 export const READY_QUEUE_CAPACITY = 1024
@@ -31,7 +32,9 @@ export class ReadyQueue {
   shift(): Task | undefined {
     if (this.#size === 0) return undefined
     this.#size--
-    return this.#lines.find(({ isEmpty }) => !isEmpty)!.shift()
+    let at = 0
+    while (this.#lines[at]!.isEmpty) at++
+    return this.#lines[at]!.shift()
   }
 
   /** `task` is queued no longer; it may be pushed again. */
@@ -53,12 +56,8 @@ export class ReadyQueue {
 class Line {
   readonly priority: number
   /** The tenants with tasks, in the order of their turns. */
-  readonly #tenants = new Map<string | undefined, Tenant>()
-  /** Stands behind those that had their turns. It never ends, because it is asked only while there are others. */
-  readonly #turns = this.#tenants.values()
-  /** The only tenant, which `#turns` has passed and whose turn it is again. Undefined while `#turns` has the next one. */
-  #only: Tenant | undefined
-  /** Saves most services a new object whenever a task comes into an empty line. */
+  readonly #turns = new Places<Tenant>()
+  readonly #named = new Map<string, Tenant>()
   readonly #unnamed = new Tenant(undefined)
 
   constructor(priority: number) {
@@ -66,64 +65,57 @@ class Line {
   }
 
   get isEmpty(): boolean {
-    return this.#tenants.size === 0
+    return this.#turns.size === 0
   }
 
   /** False if `task` is there already. */
   add(task: Task): boolean {
     const name = tenantOf(task)
-    const tenant = this.#tenants.get(name) ?? this.#enter(name)
-    const before = tenant.tasks.size
-    return tenant.tasks.add(task).size > before
+    const tenant = name === undefined ? this.#unnamed : (this.#named.get(name) ?? this.#enter(name))
+    this.#turns.add(tenant)
+    return tenant.tasks.add(task)
   }
 
   /** False if `task` is not there. */
   delete(task: Task): boolean {
-    const tenant = this.#tenants.get(tenantOf(task))
+    const name = tenantOf(task)
+    const tenant = name === undefined ? this.#unnamed : this.#named.get(name)
     if (tenant?.tasks.delete(task) !== true) return false
     if (tenant.tasks.size === 0) this.#leave(tenant)
     return true
   }
 
   shift(): Task {
-    const tenant = this.#only ?? this.#turns.next().value!
-    this.#only = this.#tenants.size === 1 ? tenant : undefined
-    const task = tenant.shift()
+    const tenant = this.#turns.first!
+    const task = tenant.tasks.first!
+    tenant.tasks.delete(task)
     if (tenant.tasks.size === 0) this.#leave(tenant)
-    else if (this.#only === undefined) {
-      this.#tenants.delete(tenant.name)
-      this.#tenants.set(tenant.name, tenant)
+    else if (this.#turns.size > 1) {
+      this.#turns.delete(tenant)
+      this.#turns.add(tenant)
     }
     return task
   }
 
-  #enter(name: string | undefined): Tenant {
-    const tenant = name === undefined ? this.#unnamed : new Tenant(name)
-    this.#tenants.set(name, tenant)
+  #enter(name: string): Tenant {
+    const tenant = new Tenant(name)
+    this.#named.set(name, tenant)
     return tenant
   }
 
   #leave(tenant: Tenant): void {
-    this.#tenants.delete(tenant.name)
-    if (this.#only === tenant) this.#only = undefined
+    this.#turns.delete(tenant)
+    if (tenant.name !== undefined) this.#named.delete(tenant.name)
   }
 }
 
 class Tenant {
   readonly name: string | undefined
-  /** In the order in which they came. A task that waits for too long leaves at once, wherever it stands. */
-  readonly tasks = new Set<Task>()
-  /** Stands behind the taken tasks, and never ends either. */
-  readonly #next = this.tasks.values()
+  place = 0
+  readonly tasks = new Places<Task>()
 
   constructor(name: string | undefined) {
     this.name = name
-  }
-
-  shift(): Task {
-    const task = this.#next.next().value!
-    this.tasks.delete(task)
-    return task
   }
 }
 

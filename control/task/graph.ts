@@ -275,6 +275,8 @@ export class Task {
    * Whether the newest state is not in the journal yet. Only for `UnwrittenChanges`: a set of tasks would cost more.
    */
   isUnwritten = false
+  /** Only for the queue of ready tasks, for the same reason. */
+  place = 0
   /** Few tasks have any of these fields. `setRare` changes them. */
   rare: Readonly<RareState> = NO_RARE_STATE
 

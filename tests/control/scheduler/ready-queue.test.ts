@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { Fifo } from '../../../control/scheduler/fifo.ts'
+import { Places } from '../../../control/scheduler/places.ts'
 import { READY_QUEUE_CAPACITY, ReadyQueue } from '../../../control/scheduler/ready-queue.ts'
 import type { Task } from '../../../control/task/graph.ts'
 import { graphOf } from '../../support/graph.ts'
@@ -192,4 +193,37 @@ describe('a queue without a bound', () => {
       { numRuns: 50 },
     )
   })
+})
+
+test('a queue that items leave wherever they stand gives the others in order, in any numbers', () => {
+  const rounds = fc.array(fc.record({ adds: fc.nat(2_000), shifts: fc.nat(1_500), leaves: fc.nat(1_500) }), {
+    maxLength: 12,
+  })
+  fc.assert(
+    fc.property(rounds, fc.nat(), (given, seed) => {
+      const queue = new Places<{ place: number }>()
+      let waiting: { place: number }[] = []
+      for (const { adds, shifts, leaves } of given) {
+        for (let i = 0; i < adds; i++) {
+          const item = { place: i }
+          expect(queue.delete(item)).toBe(false)
+          expect([queue.add(item), queue.add(item)]).toEqual([true, false])
+          waiting.push(item)
+        }
+        const gone = new Set(waiting.slice(0, shifts))
+        for (const item of gone) {
+          if (queue.first !== item) throw new Error('another one is first')
+          queue.delete(item)
+        }
+        const step = (seed % 7) + 1
+        for (let i = 0; i < leaves; i++) {
+          const item = waiting[shifts + i * step]
+          if (item !== undefined && queue.delete(item)) gone.add(item)
+        }
+        waiting = waiting.filter((item) => !gone.has(item))
+        expect([queue.size, queue.first]).toEqual([waiting.length, waiting[0]])
+      }
+    }),
+    { numRuns: 30 },
+  )
 })
