@@ -1,9 +1,10 @@
 /**
- * Goal: a cancel takes children and all dependents along, whatever else goes on. tests/contract/cancel.test.ts has the rest.
+ * Goal: a cancel takes children and all dependents along, whatever else goes on, and holds nobody up: pauses are counted
+ * instead of times. tests/contract/cancel.test.ts has the rest.
  */
 import { describe, expect, test } from 'bun:test'
 import { FanOut, newChildren, type Task } from '../../../control/task/graph.ts'
-import { nextTurn, runSync } from '../../../shared/process/steps.ts'
+import { nextTurn, runSync, STEPS_PER_YIELD } from '../../../shared/process/steps.ts'
 import { acceptGraph } from '../../support/graph.ts'
 import { after, task, World } from '../../support/scheduler-world.ts'
 import { until } from '../../support/until.ts'
@@ -49,5 +50,26 @@ describe('a cancel', () => {
     }
     expect(await cancelling).toHaveLength(rest.length)
     await world.scheduler.stop(0)
+  })
+
+  test('of a large graph pauses after every few hundred tasks, and starts none of them in between', async () => {
+    const world = new World({ maxConcurrency: 3 })
+    const count = 10_000
+    const tasksOf = (prefix: string, script: object, more: object = {}) =>
+      Array.from({ length: count }, (_, i) => task(`${prefix}${i}`, script, more))
+    const graph = world.submit([...tasksOf('running', { hangs: true }), ...tasksOf('waiting', {}, after('running0'))])
+    const started = world.executor.starts.length
+    const cancelled: string[] = []
+    const steps = world.scheduler.cancelAll(graph.tasks, ({ id }) => cancelled.push(id))
+    let pauses = 0
+    let step = steps.next()
+    for (; !step.done; step = steps.next()) {
+      pauses++
+      await new Promise(setImmediate)
+    }
+    expect(pauses).toBeGreaterThanOrEqual((2 * count) / STEPS_PER_YIELD)
+    expect(await step.value.skipped).toEqual([])
+    expect(cancelled.length).toBe(2 * count)
+    expect(world.executor.starts.length).toBe(started)
   })
 })
