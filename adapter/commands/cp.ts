@@ -1,8 +1,8 @@
 /** `taskmill cp`: saves a file or a directory of a runtime task. Goes on with what an earlier call has left. */
 import { UsageError } from '../../shared/contract/errors.ts'
-import { CallFailed } from '../../shared/http/client.ts'
-import { atTask } from '../addresses.ts'
-import { success } from '../envelope.ts'
+import { CallFailed, type ServiceClient } from '../../shared/http/client.ts'
+import { type Address, atTask } from '../addresses.ts'
+import { PartialFailure, success } from '../envelope.ts'
 import { defineCommand } from './command.ts'
 import { attemptSetting } from './files.ts'
 
@@ -13,11 +13,9 @@ export const cp = defineCommand({
   maxArguments: 2,
   heedsInterruption: true,
   async run({ values: { attempt }, positionals, client, interruption }) {
-    const { task, names, to } = argumentsOf(positionals)
+    const { sources, to } = argumentsOf(positionals)
     try {
-      const { address } = await atTask(task, client, ({ path }) =>
-        client.call({ method: 'GET', path, signal: interruption }),
-      )
+      const { address, names } = await sourceIn(sources, client, interruption)
       const [{ saveFile }, { Outage }, { progressLine }] = await Promise.all([
         import('../../shared/streams/saved-file.ts'),
         import('../follow/outage.ts'),
@@ -43,15 +41,45 @@ export const cp = defineCommand({
   },
 })
 
+/** A task and the names of a path in it, of which the first argument may be made. */
+interface Source {
+  readonly task: string
+  readonly names: readonly string[]
+}
+
+/** Each colon may be the one that ends the id. The longest id is the first. */
 function argumentsOf([source = '', to = '']: readonly string[]) {
-  const colon = source.indexOf(':')
-  const task = source.slice(0, Math.max(0, colon))
-  const names = source
-    .slice(colon + 1)
-    .split('/')
-    .filter((name) => name !== '' && name !== '.')
-  if (task === '') throw new UsageError(`expected TASK_ID:PATH, got ${JSON.stringify(source)}`)
+  const sources: Source[] = []
+  for (let at = source.lastIndexOf(':'); at > 0; at = source.lastIndexOf(':', at - 1)) {
+    const names = source
+      .slice(at + 1)
+      .split('/')
+      .filter((name) => name !== '' && name !== '.')
+    sources.push({ task: source.slice(0, at), names })
+  }
+  if (sources.length === 0) throw new UsageError(`expected TASK_ID:PATH, got ${JSON.stringify(source)}`)
   if (to === '') throw new UsageError('no destination: give a path as second argument')
   if (to === '-') throw new UsageError('cp cannot write to standard output, which has the JSON object: give a path')
-  return { task, names, to }
+  return { sources, to }
+}
+
+const NOT_FOUND = 404
+
+/** The first of `sources` whose task the service knows. */
+async function sourceIn(sources: readonly Source[], client: ServiceClient, signal: AbortSignal) {
+  let unknown: CallFailed | undefined
+  for (const { task, names } of sources) {
+    try {
+      const found: { address: Address } = await atTask(task, client, ({ path }) =>
+        client.call({ method: 'GET', path, signal }),
+      )
+      return { address: found.address, names }
+    } catch (error) {
+      if (!(error instanceof CallFailed && error.statusCode === NOT_FOUND)) throw error
+      if (!(unknown instanceof PartialFailure)) unknown = error // the one that names the tasks of a graph helps most
+    }
+  }
+  if (sources.length === 1 || unknown instanceof PartialFailure) throw unknown
+  const tasks = sources.map(({ task }) => JSON.stringify(task)).join(', ')
+  throw new CallFailed(`no task has one of the ids ${tasks}: expected TASK_ID:PATH`, unknown)
 }

@@ -11,6 +11,7 @@ let pair: Pair
 beforeAll(async () => {
   pair = await startPair()
   await pair.script('made', 'mkdir -p dist/e; echo one > dist/a; echo two > "dist/e/b ü"; ln -s / dist/root')
+  await pair.script('made:dist', 'echo of the other > a; echo x > b:c')
   await pair.control.submit([{ id: 'local', type: 'noop' }])
   await pair.control.allEnded()
 })
@@ -45,6 +46,19 @@ test('cp saves a file and a directory, and prints nothing else', async () => {
   expect(existsSync(at('dist/root'))).toBe(false)
   expect(await client('cp', 'made:', at('all'))).toMatchObject({ data: { files: 2 } })
   expect(readFileSync(at('all/dist/a'), 'utf8')).toBe('one\n')
+})
+
+test('cp of an id with a colon takes the longest id of a task', async () => {
+  using temp = tempDir()
+  const copied = async (from: string) => {
+    const { data, message } = await client('cp', from, join(temp.path, 'x'))
+    return (data as { bytes?: number } | undefined)?.bytes ?? message
+  }
+  expect(await copied('made:dist:a')).toBe('of the other\n'.length)
+  expect(await copied('made:dist:b:c')).toBe('x\n'.length)
+  expect(await copied('made:dist/a')).toBe('one\n'.length)
+  expect(await copied('made:none:a')).toBe('no such file in the workspace: none:a')
+  expect(await copied('nobody:a:b')).toBe('no task has one of the ids "nobody:a", "nobody": expected TASK_ID:PATH')
 })
 
 test.each([
