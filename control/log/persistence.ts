@@ -52,6 +52,7 @@ export class Persistence {
   readonly snapshots: Snapshots
   readonly #snapshotTimer: Timer
   #writeTimer: Timer | undefined
+  #isFormatBegun = false
   /** Time from which a refused request may trigger a snapshot. */
   #nextRescue = 0
 
@@ -179,11 +180,18 @@ export class Persistence {
 
   /** Writes the changes. Throws the error of the disk; then the next call writes the rest. */
   #writeChanged(): void {
-    const { journal, events, dataDir } = this.#options
-    if (this.#changed.hasNotes) beginFormat(dataDir)
+    const { journal, events } = this.#options
+    if (this.#changed.hasNotes) this.#beginFormat()
     events.written(this.#changed.writeWith((states) => this.#disk.writeWithReserve(() => journal.write('t', [states]))))
     const maxBytes = Math.max(MAX_JOURNAL_BYTES, PACKS_OF_JOURNAL * this.snapshots.packBytes)
     if (journal.size > maxBytes) void this.snapshots.compactOrLog()
+  }
+
+  /** The mark needs a file of its own, which takes nothing of the reserve. */
+  #beginFormat(): void {
+    if (this.#isFormatBegun) return
+    beginFormat(this.#options.dataDir)
+    this.#isFormatBegun = true
   }
 
   /**
@@ -282,6 +290,12 @@ export class Persistence {
    * event loop.
    */
   async appendGraph(graph: Graph, body: Uint8Array, extras?: SubmissionExtras): Promise<void> {
+    try {
+      this.#beginFormat() // if the disk is full once the graph is there, its states cannot make the mark
+    } catch (error) {
+      this.#disk.noteFailure(error)
+      throw storageUnavailable(error)
+    }
     try {
       await this.#options.journal.append('g', encodeGraph(graph, body, extras))
     } catch (error) {

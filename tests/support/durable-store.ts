@@ -14,9 +14,9 @@ import { type TempDir, tempDir } from './temp.ts'
 
 export type DurableStore = ReturnType<typeof durableStore>
 
-/** Snapshots are taken only when a test asks for one. `syncFile` stands for the disk. */
-export function durableStore(syncFile: (fd: number) => Promise<void> = async () => {}) {
-  const temp = tempDir()
+/** Snapshots are taken only when a test asks for one. `syncFile` stands for the disk. Its directory is in `parent`. */
+export function durableStore(syncFile: (fd: number) => Promise<void> = async () => {}, parent?: string) {
+  const temp = tempDir(parent)
   const dir = temp.path
   const log = silentLog()
   const store = new TaskStore()

@@ -6,23 +6,25 @@ import { describe, expect, test } from 'bun:test'
 import { closeSync, openSync, readdirSync, readFileSync, statSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
 import { Journal } from '../../../control/log/journal.ts'
+import { NUMBERS_NOTE } from '../../../control/log/notes.ts'
 import { recover } from '../../../control/log/recovery.ts'
 import { silentLog } from '../../../shared/logs/log.ts'
 import { runSync } from '../../../shared/process/steps.ts'
 import { durableStore } from '../../support/durable-store.ts'
 import { graphOf } from '../../support/graph.ts'
+import { canMount, smallDisk } from '../../support/small-disk.ts'
 import { tempDir } from '../../support/temp.ts'
 import { until } from '../../support/until.ts'
 
 const log = silentLog()
 
 /** A disk of the test: it syncs, or fails to. */
-function world() {
+function world(parent?: string) {
   const disk = { isBroken: false }
   const syncFile = async () => {
     if (disk.isBroken) throw new Error('EIO: i/o error, fdatasync')
   }
-  const durable = durableStore(syncFile)
+  const durable = durableStore(syncFile, parent)
   const { dir, store, persistence } = durable
   /** As POST /tasks does it. */
   const submit = async (id: string): Promise<'kept' | number> => {
@@ -93,6 +95,33 @@ describe('a sync that fails', () => {
     await expect(w.persistence.durable()).rejects.toThrow('this was done, but a crash may undo it')
   })
 })
+
+describe.skipIf(!canMount)(
+  'in a new directory on a disk that fills after the first graph (needs root, to mount one)',
+  () => {
+    test('the states of its tasks go into the reserve', async () => {
+      using temp = tempDir()
+      using disk = smallDisk(join(temp.path, 'disk'), 2 * 1024 * 1024)
+      await using w = world(disk.path)
+      const graph = graphOf([{ id: 'a', type: 'test' }])
+      runSync(w.store.claim(graph))
+      await w.persistence.appendGraph(graph, new TextEncoder().encode('{"tasks":[{"id":"a","type":"test"}]}'))
+      disk.fill()
+      w.store.apply({ kind: 'graph-accepted', graph })
+      w.persistence.note([null, 'numbers', NUMBERS_NOTE, 1_000])
+      w.store.apply({ kind: 'attempt-started', task: graph.tasks[0]!, at: 1 })
+      w.store.apply({
+        kind: 'ended',
+        task: graph.tasks[0]!,
+        at: 2,
+        ending: { status: 'success', result: 'x'.repeat(5_000) },
+      })
+      expect(() => w.persistence.assertWritableWithReserve()).not.toThrow()
+      expect((await recover(w.dir)).graphs[0]!.tasks[0]!.status).toBe('success')
+      disk.free()
+    })
+  },
+)
 
 describe('why nothing is accepted', () => {
   test('is the sync that failed, until the state file is written anew', async () => {
