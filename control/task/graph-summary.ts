@@ -111,6 +111,7 @@ export function summaryOf(graph: Graph, { taskCount, counts, waiting, state, sta
     ...(options.name !== undefined && { name: options.name }),
     ...(options.labels !== undefined && { labels: { ...options.labels } }),
     ...(options.scope !== undefined && { scope: options.scope }),
+    ...(options.concurrency !== undefined && { concurrency: options.concurrency }),
     state,
     task_count: taskCount,
     counts,

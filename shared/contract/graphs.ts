@@ -7,6 +7,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { count, flag, maybe, oneOf, text, textMap, texts, time } from './answer-schema.ts'
 import { CancelledTask, ReusedFrom } from './control.ts'
+import { GraphConcurrency } from './graph-groups.ts'
 import { GRAPH_STATES, UNREADABLE } from './graph-state.ts'
 import { RUN_IFS } from './run-if.ts'
 import { TASK_STATUSES } from './task-status.ts'
@@ -66,6 +67,7 @@ export const GraphSummary = Type.Object(
     name: maybe(text('The name that was submitted with it.')),
     labels: maybe(textMap('The labels that were submitted with it.')),
     scope: maybe(Type.Literal('graph', { description: 'The ids of its tasks belong to it. Absent: to the service.' })),
+    concurrency: maybe(GraphConcurrency),
     state: oneOf(
       GRAPH_STATES,
       'running until all tasks have ended. Then failed if a task failed, else cancelled if one was cancelled or skipped, else success. Failures with continue_on_error, and tasks that did not have to run, do not count.',

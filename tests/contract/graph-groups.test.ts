@@ -129,6 +129,26 @@ describe('a graph waits for a place of its group', () => {
   })
 })
 
+test('the answer about a graph and the list of graphs show its group as it was submitted', async () => {
+  using here = await world()
+  await using control = await here.start()
+  const concurrency = deploy({ limit: 2, on_full: null })
+  const grouped = await submit(control, [noop('a')], concurrency)
+  const { graph_id: single } = await control.submit([noop('b')])
+  const shown = async (path: string) => (await control.fetch(path)).json()
+  expect(await shown(`/graphs/${grouped}`)).toMatchObject({ concurrency })
+  expect(await shown(`/graphs/${single}`)).not.toHaveProperty('concurrency')
+  const rows = (await shown('/graphs')) as { graph_id: string; concurrency?: object }[]
+  expect(rows.map(({ graph_id, concurrency }) => [graph_id, concurrency])).toEqual([
+    [single, undefined],
+    [grouped, concurrency],
+  ])
+  await control.ended('a')
+  await control.stop('SIGKILL')
+  await using again = await here.start()
+  expect(await (await again.fetch(`/graphs/${grouped}`)).json()).toMatchObject({ concurrency })
+})
+
 test('a graph that must not wait is refused, and nothing of it is stored', async () => {
   using here = await world()
   await using control = await here.start()
