@@ -7,6 +7,7 @@
 import { runSync } from '../../shared/process/steps.ts'
 import { childId } from '../rules/child-ids.ts'
 import { listSource } from '../rules/fan-out-rule.ts'
+import { cancelled } from '../task/attempt-record.ts'
 import { FanOut, type Graph, newChildren, type Task } from '../task/graph.ts'
 import { restoreTask } from './restored-task.ts'
 import type { StoredTask } from './stored-task.ts'
@@ -69,13 +70,12 @@ function addChild(child: Task, entry: StoredTask | undefined, visit: Visit): voi
 }
 
 function cancelWith(child: Task, parent: Task): void {
+  const failure = (parent.status === 'cancelled' && parent.rare.failure) || cancelled()
   child.status = 'cancelled'
-  child.setRare('failure', WITH_PARENT)
-  child.setRare('error', WITH_PARENT.message)
+  child.setRare('failure', failure)
+  child.setRare('error', failure.message)
   child.finishedAt = parent.finishedAt ?? parent.createdAt
 }
-
-const WITH_PARENT = { code: 'cancelled', message: 'task cancelled' } as const
 
 const isLive = (task: Task): boolean => !task.isTerminal && (!task.isDeleted || task.goesOnElsewhere)
 

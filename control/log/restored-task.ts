@@ -1,7 +1,7 @@
 /** Gives a task the state that a restart finds. Pure. */
 
 import { ResultFile } from '../rules/result-file.ts'
-import { attemptRecord, interrupted, MAX_ATTEMPT_RECORDS, withAttempt } from '../task/attempt-record.ts'
+import { attemptRecord, cancelled, interrupted, MAX_ATTEMPT_RECORDS, withAttempt } from '../task/attempt-record.ts'
 import type { Task } from '../task/graph.ts'
 import { KEPT_RARE_NAMES } from '../task/task-fields.ts'
 import { handleIn, type StoredTask } from './stored-task.ts'
@@ -29,7 +29,7 @@ export function restoreTask(task: Task, entry: StoredTask): void {
     }
   } else if (entry.status === 'cancelling') {
     task.status = 'cancelled'
-    const failure = { code: 'cancelled', message: 'task cancelled' } as const
+    const failure = { ...cancelled(), ...(task.rare.error !== undefined && { message: task.rare.error }) }
     task.setRare('failure', failure)
     task.setRare('error', failure.message)
     const { attempts } = task.rare

@@ -13,6 +13,7 @@ import type { Keeper } from '../log/keeper.ts'
 import type { Failure } from '../rules/failure.ts'
 import { isReferenceToList } from '../rules/fan-out-rule.ts'
 import { ResultFile } from '../rules/result-file.ts'
+import { cancelled } from '../task/attempt-record.ts'
 import type { Ending } from '../task/change.ts'
 import { fanOutFailure } from '../task/fan-out-outcome.ts'
 import { FanOut, newChildren, type Task } from '../task/graph.ts'
@@ -259,8 +260,8 @@ function endingOf(
   made: Awaited<ReturnType<typeof fanOutResult>> | undefined,
 ): Exclude<Ending, { readonly status: 'skipped' }> {
   if (parent.status === 'cancelling' || made === undefined) {
-    const cancelled: Failure = { code: 'cancelled', message: 'task cancelled' }
-    return { status: 'cancelled', failure: cancelled, error: cancelled.message }
+    const given = cancelled()
+    return { status: 'cancelled', failure: given, error: given.message }
   }
   if (failure !== undefined) {
     const result = 'value' in made ? { result: made.value } : {}

@@ -13,7 +13,7 @@ import type { Failure } from '../rules/failure.ts'
 import { isRetriedFor, nextBackoffMs } from '../rules/retry-rule.ts'
 import { lossReasonOf, skipReason } from '../rules/transitions.ts'
 import { rejection } from '../task/approval.ts'
-import type { AttemptOutput } from '../task/attempt-record.ts'
+import { type AttemptOutput, cancelled } from '../task/attempt-record.ts'
 import type { Ending } from '../task/change.ts'
 import type { Graph, Task } from '../task/graph.ts'
 import type { TaskStore } from '../task/task-store.ts'
@@ -183,9 +183,7 @@ export class Outcomes {
       readonly reason?: string | undefined
     } = {},
   ): void {
-    const why = reason || this.#groups.whyCancelled(task.graph)
-    const message = why === undefined ? 'task cancelled' : `task cancelled: ${why}`
-    const failure: Failure = { code: 'cancelled', message }
+    const failure = cancelled(reason || this.#groups.whyCancelled(task.graph))
     const ending = { status: 'cancelled', error: failure.message, failure, ...present('result', result) } as const
     this.#end(task, { ...ending, ...present('output', output) }, report)
   }

@@ -219,7 +219,10 @@ export class Scheduler {
     if (!this.groups.keep(graph)) this.#arrivals.add(graph)
     // A large graph may be on disk only after a later one, for which it is cancelled.
     const isUnwanted = this.groups.whyCancelled(graph) !== undefined
-    void this.#cancelGraphs([...this.groups.toCancelFor(graph), ...(isUnwanted ? [graph] : [])])
+    const others = this.groups.toCancelFor(graph)
+    for (const { id, traceId } of others)
+      this.#log.info('graph cancelled: another takes its place', { trace_id: traceId, graph_id: id, by: graph.id })
+    void this.#cancelGraphs([...others, ...(isUnwanted ? [graph] : [])])
     this.#turns.take()
   }
 
@@ -341,7 +344,10 @@ export class Scheduler {
     const attempt = this.#attempts.of(task)
     const isFanOut = task.fanOut !== undefined
     if (isFanOut && task.status === 'pending') this.#beginFanOut(task)
-    if (task.status === 'running') this.#store.apply({ kind: 'cancel-requested', task, at: Date.now() })
+    if (task.status === 'running') {
+      const why = reason ?? this.groups.whyCancelled(task.graph)
+      this.#store.apply({ kind: 'cancel-requested', task, at: Date.now(), ...(why !== undefined && { reason: why }) })
+    }
     if (isFanOut) {
       this.#fanOuts.cancelled(task) // it ends after its children
       return

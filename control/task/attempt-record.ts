@@ -68,5 +68,11 @@ export function withAttempt(records: readonly AttemptRecord[] = [], record: Atte
   return records.at(-1)?.attempt === record.attempt ? records : [...records, record].slice(-MAX_ATTEMPT_RECORDS)
 }
 
+/** The failure of a task that was cancelled, for a `reason` if there is one. */
+export const cancelled = (reason?: string): Failure => ({
+  code: 'cancelled',
+  message: reason === undefined ? 'task cancelled' : `task cancelled: ${reason}`,
+})
+
 /** The failure of an attempt that a stop of the service interrupted. It uses up no retry. */
 export const interrupted = (message: string): Failure => ({ code: 'cancelled', message })

@@ -2,7 +2,7 @@
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { isoTime } from '../../shared/text/iso-time.ts'
 import { mayFollow } from '../rules/transitions.ts'
-import { attemptRecord, interrupted, withAttempt } from './attempt-record.ts'
+import { attemptRecord, cancelled, interrupted, withAttempt } from './attempt-record.ts'
 import type { AttemptChange, Ending } from './change.ts'
 import type { Task } from './graph.ts'
 
@@ -71,6 +71,7 @@ export function changeTask(change: AttemptChange): void {
       break
     case 'cancel-requested':
       moveTo(task, 'cancelling')
+      if (change.reason !== undefined) task.setRare('error', cancelled(change.reason).message)
       break
     case 'progress': {
       const entries = task.rare.progress ?? []

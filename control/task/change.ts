@@ -90,7 +90,13 @@ export type Change =
       readonly goesOn?: boolean
     }
   /** The task is being cancelled. It ends when all processes of its attempt have ended. */
-  | { readonly kind: 'cancel-requested'; readonly task: Task; readonly at: number }
+  | {
+      readonly kind: 'cancel-requested'
+      readonly task: Task
+      readonly at: number
+      /** Completes the error of the task. A kill before its end loses nothing of it. */
+      readonly reason?: string
+    }
   /** An executor reports progress. */
   | {
       readonly kind: 'progress'

@@ -25,6 +25,7 @@ async function world(more: { readonly flags?: readonly string[] } = {}) {
     /** A task that notes its begin and its end, which waits for `open`. */
     noted: (id: string, extra: object = {}) =>
       shell(id, `echo +${id} >> ${order}; ${waitFor(join(dir.path, id))}; echo -${id} >> ${order}`, extra),
+    file: (name: string) => join(dir.path, name),
     open: (...ids: string[]) => {
       for (const id of ids) writeFileSync(join(dir.path, id), '')
     },
@@ -176,16 +177,56 @@ describe('cancel_oldest', () => {
     using here = await world({ flags: ['--kill-grace', '100ms'] })
     const { noted, open, lines } = here
     await using control = await here.start()
-    await submit(control, [noted('a'), noop('a2', { depends_on: ['a'] })], deploy())
-    await submit(control, [noop('b')], deploy())
+    const oldest = await submit(control, [noted('a'), noop('a2', { depends_on: ['a'] })], deploy())
+    const waiting = await submit(control, [noop('b')], deploy())
     await until(lines, ['+a'])
     const by = await submit(control, [noted('c')], newest)
     const error = `task cancelled: graph ${by} takes its place in group "deploy"`
     for (const id of ['a', 'b']) expect(await control.ended(id)).toMatchObject({ status: 'cancelled', error })
     await until(lines, ['+a', '+c'])
     expect((await control.get('c')).started_at! >= (await control.get('a')).finished_at!).toBe(true)
+    const lineOf = ({ msg }: { msg?: unknown }) => msg === 'graph cancelled: another takes its place'
+    expect(control.log.filter(lineOf).map(({ graph_id, by }) => [graph_id, by])).toEqual([
+      [oldest, by],
+      [waiting, by],
+    ])
     open('c')
     expect((await control.ended('c')).status).toBe('success')
+  })
+
+  test('names the new graph also after a kill while a task is cancelling', async () => {
+    // The task ignores SIGTERM for longer than the test lasts.
+    using here = await world({ flags: ['--kill-grace', '30s'] })
+    const deaf = shell('a', `trap '' TERM; echo $$ > ${here.file('pid')}; while :; do sleep 0.05; done`)
+    let by: string
+    let pid: number
+    {
+      await using control = await here.start()
+      await submit(control, [deaf], deploy())
+      pid = await until(
+        async () =>
+          Number(
+            await Bun.file(here.file('pid'))
+              .text()
+              .catch(() => '0'),
+          ),
+        (pid) => pid > 0,
+      )
+      by = await submit(control, [noop('b')], newest)
+      await control.reached('a', 'cancelling')
+      await control.stop('SIGKILL')
+    }
+    await using control = await here.start()
+    const message = `task cancelled: graph ${by} takes its place in group "deploy"`
+    expect(await control.ended('a')).toMatchObject({
+      ...{ status: 'cancelled', error: message, runtime: { error: { code: 'cancelled', message } } },
+    })
+    expect((await control.ended('b')).status).toBe('success')
+    try {
+      process.kill(pid, 'SIGKILL')
+    } catch {
+      // the next start has ended it
+    }
   })
 
   test('ends a task of a runtime service first', async () => {

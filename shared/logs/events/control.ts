@@ -21,6 +21,11 @@ export const controlLogEvents = {
     when: 'The last task of a graph has ended.',
     fields: { tasks, duration_ms: 'Milliseconds since its acceptance.' },
   },
+  'graph cancelled: another takes its place': {
+    level: 'info',
+    when: 'A later graph of its group asks for that (`on_full: cancel_oldest`). Repeated after a restart if it has not ended.',
+    fields: { by: 'Id of the graph that takes its place.' },
+  },
   'graph deleted': { level: 'info', when: 'A caller deleted a graph.', fields: { tasks } },
   'graph retired': { level: 'debug', when: 'Retention removes a graph.', fields: { tasks } },
   'callback delivered': { level: 'info', when: 'The receiver of a callback accepted it.', fields: CALLBACK },
