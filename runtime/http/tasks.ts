@@ -1,7 +1,7 @@
 /** /api/v1/tasks: submit, list, get, wait, events, kill, delete. */
 import { Type } from '@sinclair/typebox'
 import type { AnyElysia } from 'elysia'
-import { messageOf, ServiceError } from '../../shared/contract/errors.ts'
+import { messageOf } from '../../shared/contract/errors.ts'
 import {
   DryRunResponse,
   EventRecord,
@@ -44,10 +44,6 @@ import { truthOf, wholeNumberOf } from './query-values.ts'
 /** Longest wait of `?wait_ms=N`. A client that wants to wait longer asks again. */
 export const MAX_WAIT_MS = 60_000
 
-/** A kill waits that long for the acceptance of its task, which takes a sync of the disk: so many looks, and the pause between. */
-const ACCEPTANCE_TRIES = 200
-const ACCEPTANCE_PAUSE_MS = 5
-
 /** Tasks per page. */
 const DEFAULT_PAGE = 100
 const MAX_PAGE = 1_000
@@ -85,10 +81,7 @@ export const addTaskRoutes = (
     return { ...statusResponse(row, dir, readOutput(row, dir)), ...waitingFor(row) }
   }
   const barIfUnknown = async (id: string): Promise<void> => {
-    for (let tries = 0; store.get(id) === undefined && store.has(id); tries++) {
-      if (tries === ACCEPTANCE_TRIES) throw new ServiceError(503, `task ${id} is just being accepted (try again)`)
-      await Bun.sleep(ACCEPTANCE_PAUSE_MS)
-    }
+    await store.decided(id)
     // No submission can have another id, and what is kept of a bar stays short.
     if (isTaskId(id) && store.get(id) === undefined && late.bar(id)) throw barredTask(id)
   }

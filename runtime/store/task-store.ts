@@ -6,6 +6,7 @@
  * So no crash takes back what a caller was told.
  */
 import type { Database } from 'bun:sqlite'
+import { ServiceError } from '../../shared/contract/errors.ts'
 import type { TaskRequest } from '../../shared/request/validate.ts'
 import { type NewEvent, NO_EVENTS, readEvents, type TaskEvent, withEvents } from './events.ts'
 import type { GroupCommit } from './group-commit.ts'
@@ -27,6 +28,10 @@ import {
   taskById,
   updateTask,
 } from './tasks.ts'
+
+/** Milliseconds for the acceptance of a task, which takes a sync of the disk, and those between two looks whether it is over. */
+const ACCEPTANCE_MS = 5_000
+const ACCEPTANCE_PAUSE_MS = 5
 
 export interface Acceptance {
   /** The whole request, JSON. */
@@ -84,6 +89,15 @@ export class TaskStore {
   /** Whether the id is taken, even by a task that is still being accepted. */
   has(id: string): boolean {
     return this.#live.has(id) || this.#arriving.has(id) || this.#leaving.has(id) || hasTask(this.#db, id)
+  }
+
+  /** Resolves once no task with this id is being accepted. Rejects with 503 if that takes long. */
+  async decided(id: string): Promise<void> {
+    const end = performance.now() + ACCEPTANCE_MS
+    while (this.#arriving.has(id)) {
+      if (performance.now() > end) throw new ServiceError(503, `task ${id} is just being accepted (try again)`)
+      await Bun.sleep(ACCEPTANCE_PAUSE_MS)
+    }
   }
 
   /** Why nothing can be written now; undefined if changes can be. */

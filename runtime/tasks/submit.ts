@@ -63,6 +63,9 @@ export class Submissions {
    */
   async submit(body: Uint8Array, traceId: string, notAfter?: string): Promise<string> {
     const { request, rootfs } = await this.#decode(body)
+    // Whoever hears that the task exists looks for it, and must find it.
+    await this.#context.store.decided(request.task_id)
+    if (this.#isStopping) throw stopping()
     const { plan, asking, startsNow } = this.#check(request, rootfs)
     this.#context.late.check(request.task_id, notAfter)
     const { store, dispatcher, networks, totals, readiness, log } = this.#context

@@ -54,6 +54,24 @@ test.skipIf(missingFailingCalls !== undefined).each(PROFILES)(
   },
 )
 
+test.skipIf(missingFailingCalls !== undefined)(
+  `a task that is submitted again before its acceptance is synced is there once the caller hears of it${whyNone}`,
+  async () => {
+    using dir = tempDir()
+    using failing = new FailingCalls(dir.path)
+    await using runtime = await startRuntime({ env: failing.env })
+    await runtime.runScript('true') // the first task opens what later ones use
+    const body = { task_id: 'twice', execution: { kind: 'script', script: 'true' } }
+    failing.fail('held syncs')
+    const first = runtime.post(body)
+    const look = async () => (await runtime.fetch('/api/v1/tasks/twice')).status
+    const again = runtime.post(body).then(async ({ status }) => [status, await look()])
+    for (let looks = 0; looks < 20; looks++) expect(await look()).toBe(404) // both requests have come meanwhile
+    failing.fail('none')
+    expect([(await first).status, await again]).toEqual([200, [409, 200]])
+  },
+)
+
 test('tasks that are on their way when the service is killed run once or never, and none is lost', async () => {
   using dir = tempDir()
   const dataDir = join(dir.path, 'data')

@@ -9,7 +9,7 @@ export const missingFailingCalls: string | undefined =
   process.platform !== 'linux' ? 'only on Linux' : Bun.which('cc') === null ? 'no C compiler' : undefined
 
 /** Values of the first byte of the file, as the library reads it. */
-const BITS = { none: 0, syncs: 1, renames: 2, both: 3 } as const
+const BITS = { none: 0, syncs: 1, renames: 2, both: 3, 'held syncs': 4 } as const
 type FailingKind = keyof typeof BITS
 
 export class FailingCalls implements Disposable {
@@ -28,7 +28,7 @@ export class FailingCalls implements Disposable {
     this.fail('none')
   }
 
-  /** From now on these calls fail with EIO, and no others. */
+  /** From now on these calls fail with EIO, and no others; held syncs begin only after the next call of this. */
   fail(kind: FailingKind): void {
     writeSync(this.#fd, Buffer.from([BITS[kind]]), 0, 1, 0)
   }
