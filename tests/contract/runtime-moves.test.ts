@@ -281,7 +281,7 @@ describe('a source that is away', () => {
 
 describe('in the middle of a move', () => {
   /** Two runtime services, the second one behind a link, and a graph whose last task needs files of the first one there. */
-  async function startMoving(bytes = 40 * MIB) {
+  async function startMoving() {
     const pool = await startPool({ a: {}, b: {} })
     const link = slowLink(() => pool.urlOf('b'))
     const flags = [
@@ -294,8 +294,8 @@ describe('in the middle of a move', () => {
     ]
     const start = () => startControl({ dataDir: pool.file('moving'), flags })
     let control = await start()
-    const go = link.stopAfter(5 * MIB)
-    const script = `head -c ${bytes} /dev/urandom > file; sha256sum < file`
+    const go = link.stopAfter(3 * MIB)
+    const script = `head -c ${8 * MIB} /dev/urandom > file; sha256sum < file`
     await control.submit([make('a', script), use('t', ['a'], { script: 'sha256sum < in-a', ...onB })])
     const halfWay = () =>
       until(
