@@ -17,6 +17,7 @@ import type { SubmitResponse } from '../../shared/contract/submission.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
 import { markedProcesses } from '../../shared/process/processes.ts'
 import { type Control, startControl } from '../support/control.ts'
+import { CrashStory } from '../support/crash-story.ts'
 import { type DisturbedDisk, refusal } from '../support/disturbed-disk.ts'
 import { FailingCalls, missingFailingCalls } from '../support/failing-calls.ts'
 import { limitOf, type Random, ROUNDS, randomNumbers, SEED } from '../support/random.ts'
@@ -123,18 +124,18 @@ async function allRecords(control: Control): Promise<TaskRecord[]> {
   return records.flat()
 }
 
-async function check(control: Control, promises: Promises): Promise<void> {
+async function check(control: Control, promises: Promises, { lives }: CrashStory): Promise<void> {
   const records = new Map((await allRecords(control)).map((task) => [task.id, task]))
   const missing = [...promises.present].filter((id) => !records.has(id))
-  expect(missing, 'acknowledged and not deleted, but missing').toEqual([])
+  expect(missing, `acknowledged and not deleted, but missing\n${lives}`).toEqual([])
   expect(
     [...promises.deleted].filter((id) => records.has(id)),
-    'deleted, but back',
+    `deleted, but back\n${lives}`,
   ).toEqual([])
   const refused = new Set(promises.refused)
   expect(
     [...records.keys()].filter((id) => refused.has(id.replace(/-\d+$/, ''))),
-    'answered 503, but stored',
+    `answered 503, but stored\n${lives}`,
   ).toEqual([])
   for (const record of records.values()) promises.saw(record)
 }
@@ -144,6 +145,7 @@ const attemptsIn = (log: string): string[] => readFileSync(log, 'utf8').split('\
 async function killAndCheck(dataDir: string, log: string, disk?: DisturbedDisk): Promise<void> {
   const random = randomNumbers(SEED)
   const promises = new Promises()
+  const story = new CrashStory()
   writeFileSync(log, '')
   const options = {
     dataDir,
@@ -153,7 +155,8 @@ async function killAndCheck(dataDir: string, log: string, disk?: DisturbedDisk):
   for (let round = 0; round < ROUNDS; round++) {
     disk?.restore()
     await using control = await startControl(options)
-    await check(control, promises)
+    story.follow(control)
+    await check(control, promises, story)
     const clients = Array.from({ length: 3 }, (_, c) => client(control, promises, random, `r${round}-c${c}`, log))
     // On a busy machine the first answers take longer than a round.
     await until(
@@ -171,21 +174,22 @@ async function killAndCheck(dataDir: string, log: string, disk?: DisturbedDisk):
   }
   disk?.restore()
   await using control = await startControl(options)
-  await check(control, promises)
+  story.follow(control)
+  await check(control, promises, story)
   const ended = await until(
     () => allRecords(control),
     (tasks) => tasks.every((task) => isTerminal(task.status)),
   )
   for (const record of ended) promises.saw(record)
-  const uncancelled = [...promises.cancelled].filter((id) => {
-    const status = ended.find((task) => task.id === id)?.status
-    return status !== undefined && status !== 'cancelled'
-  })
-  expect(uncancelled, 'cancelled, but ended otherwise').toEqual([])
-
   const attempts = attemptsIn(log)
+  const faults = new Map<string, string[]>()
+  const note = (graphId: string, fault: string) => faults.set(graphId, [...(faults.get(graphId) ?? []), fault])
+  for (const { id, status, graph_id } of ended) {
+    if (promises.cancelled.has(id) && status !== 'cancelled') note(graph_id, `${id} was cancelled, but ended otherwise`)
+  }
   const twice = attempts.filter((attempt, i) => attempts.indexOf(attempt) !== i)
-  expect(twice, 'attempts that ran twice').toEqual([])
+  for (const attempt of twice) note(attempt.split('/')[1]!, `${attempt} ran twice`)
+  await story.noFaults(control, faults)
   expect(attempts.length).toBeGreaterThan(ROUNDS)
   if (disk !== undefined) expect(promises.refused.length, 'graphs answered 503').toBeGreaterThan(0)
 

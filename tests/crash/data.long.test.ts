@@ -16,6 +16,7 @@ import { join } from 'node:path'
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { GraphDetails } from '../../shared/contract/graphs.ts'
 import type { Control } from '../support/control.ts'
+import { CrashStory } from '../support/crash-story.ts'
 import { filesWith } from '../support/files-below.ts'
 import { startPair } from '../support/pair.ts'
 import { limitOf, type Random, ROUNDS, randomNumbers, SEED } from '../support/random.ts'
@@ -137,7 +138,7 @@ async function faultsOf(
     if (status !== 'success') faults.push(`${id} is ${status}: ${error}`)
     if (noted.length === 0 || noted.some((hash) => !hashes.has(hash))) faults.push(`${id} got no secret: ${noted}`)
   }
-  return faults.map((fault) => `${graphId} (${name}): ${fault}`)
+  return faults
 }
 
 const filesWithAny = (top: string, values: readonly string[]): string[] =>
@@ -164,10 +165,12 @@ test(
       runtimeFlags: flags,
       controlEnv: { SERVICE_SHELL_POLICY: 'open' },
     })
+    const story = new CrashStory()
     const notes = join(outside.path, 'notes')
     writeFileSync(notes, '')
     for (let round = 0; round < ROUNDS; round++) {
       const { control } = pair
+      story.follow(control)
       const clients = Array.from({ length: 2 }, () => client(control, known, random, notes))
       await Bun.sleep(50 + random(300))
       // On a busy machine the first answers take longer than a round.
@@ -185,13 +188,14 @@ test(
       rotate()
       await pair.startControl()
     }
-    const faults: string[] = []
+    story.follow(pair.control)
+    const faults = new Map<string, string[]>()
     const hashes = new Set(values.map(hashOf))
     for (const graphId of known.keys()) await pair.control.fetch(`/graphs/${graphId}?wait_ms=60000`)
     const noted = { notes: notesIn(notes), hashes }
     for (const [graphId, acknowledged] of known)
-      faults.push(...(await faultsOf(pair.control, graphId, acknowledged, noted)))
-    expect(faults).toEqual([])
+      faults.set(graphId, await faultsOf(pair.control, graphId, acknowledged, noted))
+    await story.noFaults(pair.control, faults)
     await pair.isQuiet()
     expect(filesWithAny(pair.file(''), values)).toEqual([])
     expect(known.size).toBeGreaterThan(ROUNDS)

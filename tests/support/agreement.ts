@@ -160,9 +160,11 @@ function isOwnEnd({ status, exit_code, error }: TaskSummary, { end }: PlannedTas
 }
 
 function inShort(record: TaskRecord, sides: BothSides): string {
-  const { status, attempt = 0, retry, timeout, error, runtime } = record
+  const { status, attempt = 0, retry, timeout, error, runtime, placed_on, started_at, attempts: records } = record
   const there = Array.from({ length: attempt }, (_, i) => handleOf(record, i + 1, sides))
   const attempts = there.map((task) => (task === undefined ? 'none' : `${task.status} ${task.error?.code ?? ''}`))
   const { end } = sides.planned.get(record.id)!
-  return JSON.stringify({ status, attempt, retry, timeout, error, failure: runtime?.error, there: attempts, end })
+  const failure = runtime?.error
+  const here = { status, attempt, retry, timeout, error, failure, placed_on, started_at, records }
+  return JSON.stringify({ ...here, there: attempts, end })
 }
