@@ -86,6 +86,7 @@ import {
 } from '../shared/contract/submission.ts'
 import { MAX_SECRET_BYTES } from '../shared/files/secrets-directory.ts'
 import { SOCKET_PATH_BYTES } from '../shared/files/socket-file.ts'
+import { START_PATIENCE_MS } from '../shared/http/listen.ts'
 import { READ_TIMEOUT_SECONDS, WRITE_TIMEOUT_SECONDS } from '../shared/http/time-limits.ts'
 import { MAX_TRACE_STATE_CHARACTERS } from '../shared/logs/trace.ts'
 import { MAX_RESERVED_PROCESSES } from '../shared/process/process-reserve.ts'
@@ -168,6 +169,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Bytes of a body, and of the graph of an action', ...control('maxBodyBytes'), '413', 'contract/submit.test.ts', 'a body of exactly --max-body-bytes is not'],
     ['Bytes of a message to `/mcp`', ...constant('MAX_MCP_BODY_BYTES', bytes(MAX_MCP_BODY_BYTES)), '413', 'contract/mcp-endpoint.test.ts', 'a body that is too large is 413'],
     ['Bytes of the path of a Unix socket to listen on', ...constant('MAX_SOCKET_PATH_BYTES', `${SOCKET_PATH_BYTES.linux}, on macOS ${SOCKET_PATH_BYTES.others}`), 'The start is refused.', 'contract/unix-socket.test.ts', 'takes the place of one that was killed, and of nobody else'],
+    ['Time for which a request waits for the end of the start', ...constant('START_PATIENCE_MS', duration(START_PATIENCE_MS)), '503', 'contract/readiness.test.ts', 'a service that starts answers 503 until'],
     ['Time for receiving a request', ...constant('READ_TIMEOUT_SECONDS', `${READ_TIMEOUT_SECONDS} s`), 'The connection is closed. Bun counts in steps of 4 s.', 'contract/time-limits.long.test.ts', 'read: 15 s for the whole request'],
     ['Time for sending an answer', ...constant('WRITE_TIMEOUT_SECONDS', `${WRITE_TIMEOUT_SECONDS} s`), 'The connection is closed.', 'contract/time-limits.long.test.ts', 'one that does not read its answer'],
     ['Fields beside `tasks`, and fields of one task', ...constant('MAX_FIELDS', count(MAX_FIELDS)), '400', 'control/rules/decode.test.ts', 'MAX_FIELDS'],

@@ -1,6 +1,6 @@
 /**
- * Where a service listens: an address and a port, or a Unix socket. Until `serve-app.ts` gives it the routes of an app, the
- * server answers 503 to all requests.
+ * Where a service listens: an address and a port, or a Unix socket. Until `serve-app.ts` gives it the routes of an app, requests
+ * wait for it. Those that have waited for `START_PATIENCE_MS` get 503.
  *
  * Control listens early, so a caller of a service that has much to recover is told to wait. And it starts faster: `Bun.serve`
  * asks for a collection of garbage, which takes 4 of 31 ms of CPU time once the modules of control are loaded, and next to
@@ -40,12 +40,16 @@ const LISTEN_FAULTS: Readonly<Record<string, string>> = {
   EADDRNOTAVAIL: 'this machine has no such address',
 }
 
+type Answer = (request: Request) => Response | Promise<Response>
+
 export interface HttpServer {
   /** The address, as `http://host:port` or `unix:/path`. */
   readonly url: string
   /** Undefined for a Unix socket. */
   readonly port: number | undefined
   readonly server: ReturnType<typeof Bun.serve>
+  /** Answers the requests that wait for the start. */
+  readonly release: (answer: Answer) => void
   /** Refuses new connections. Resolves when all open requests are answered, at the latest after `graceMs`. */
   stop(graceMs: number): Promise<void>
 }
@@ -68,16 +72,25 @@ export async function ensureListenable(address: ListenAddress, flag: string): Pr
   }
 }
 
+/** Milliseconds that a request waits for the end of the start. Most starts take a hundredth of it: nobody sees a 503 of them. */
+export const START_PATIENCE_MS = 1_000
+
 /** Seconds after which a caller may ask a service that starts again. */
 const RETRY_AFTER_SECONDS = 1
 
-function bind({ hostname, port, socketPath }: ListenAddress): HttpServer['server'] {
-  const retry = { 'retry-after': String(RETRY_AFTER_SECONDS) }
+async function answerOfStart(request: Request, started: Promise<Answer>): Promise<Response> {
+  const answer = await Promise.race([started, Bun.sleep(START_PATIENCE_MS)])
+  if (answer !== undefined) return answer(request)
+  const headers = { 'retry-after': String(RETRY_AFTER_SECONDS) }
+  return Response.json({ error: 'starting' }, { status: 503, headers })
+}
+
+function bind({ hostname, port, socketPath }: ListenAddress, started: Promise<Answer>): HttpServer['server'] {
   const options = {
     idleTimeout: IDLE_TIMEOUT_SECONDS,
     // Our own limit answers with a JSON body. The server's limit would close the connection without an answer.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-    fetch: () => Response.json({ error: 'starting' }, { status: 503, headers: retry }),
+    fetch: (request: Request) => answerOfStart(request, started),
   }
   // Two services on one port would otherwise silently share its requests.
   if (socketPath === undefined) return Bun.serve({ ...options, hostname, port, reusePort: false })
@@ -99,9 +112,10 @@ function urlOfServer(server: HttpServer['server']): string {
 export async function listen(address: ListenAddress, flag: string): Promise<HttpServer> {
   const { socketPath } = address
   if (socketPath !== undefined) await ensureSocketPlace(socketPath, flag)
+  const { promise: started, resolve: release } = Promise.withResolvers<Answer>()
   let server: HttpServer['server']
   try {
-    server = bind(address)
+    server = bind(address, started)
   } catch (error) {
     throw cannotListen(address, flag, error)
   }
@@ -109,6 +123,7 @@ export async function listen(address: ListenAddress, flag: string): Promise<Http
     url: socketPath === undefined ? urlOfServer(server) : socketUrl(socketPath),
     port: server.port,
     server,
+    release,
     async stop(graceMs) {
       const closed = server.stop(false)
       const late = new Promise<'late'>((resolve) => setTimeout(resolve, graceMs, 'late').unref())

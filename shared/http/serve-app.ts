@@ -10,8 +10,10 @@ import { routesInOnePass } from './routes.ts'
  * `app.listen` would start a second server. It also composes that handler at once, and compiles and maps all routes twice,
  * which takes 1.5 ms of CPU time of a start.
  */
-export function serveApp(app: AnyElysia, { server }: HttpServer): void {
+export function serveApp(app: AnyElysia, { server, release }: HttpServer): void {
+  const fetch = (request: Request) => app.fetch(request)
   app.server = server
-  server.reload({ routes: routesInOnePass(app), fetch: (request) => app.fetch(request) })
+  server.reload({ routes: routesInOnePass(app), fetch })
+  release(fetch)
   Bun.unsafe.setJITPolicy(1) // until now START_JIT_POLICY of scripts/build.ts
 }

@@ -51,6 +51,20 @@ test('a service that takes in graphs is ready, asked without a token and under a
   expect((await control.fetch('/readyz', { method: 'POST' })).status).toBe(405)
 })
 
+test('no request that comes while a service starts is refused', async () => {
+  const port = await freePort()
+  const starting = startControl({ flags: ['--addr', `127.0.0.1:${port}`] })
+  const url = `http://127.0.0.1:${port}`
+  const body = JSON.stringify({ tasks: [noop('early')] })
+  const headers = { 'content-type': 'application/json' }
+  const submit = () => fetch(`${url}/tasks`, { method: 'POST', headers, body }).catch(() => undefined)
+  const answer = await until(submit, (response) => response !== undefined)
+  expect([answer?.status, await fetch(`${url}/nothing`).then(({ status }) => status)]).toEqual([202, 404])
+  await using control = await starting
+  expect(await control.ended('early')).toMatchObject({ status: 'success' })
+  await control.stop()
+})
+
 test('a service that starts answers 503 until it has ended what a killed one left running', async () => {
   using dir = tempDir()
   const file = (name: string) => join(dir.path, name)
