@@ -33,6 +33,52 @@ describeReplicas('replicas', (cluster) => {
   }
 
   describe('any of them answers any request', () => {
+    test('files of a runtime task, in parts and as tar, as the owner of its graph does', async () => {
+      using each = await cluster()
+      await using runtime = await startRuntime()
+      const flags = [...LONG_LEASE, '--runtime-url', runtime.url]
+      const [owner, other] = await Promise.all([each.replica(flags), each.replica(flags)])
+      await using _ = owner
+      await using __ = other
+      const script = 'mkdir -p d/e; echo 0123456789 > d/a; echo x > "d/e/b ü"; chmod +x d/a; ln -s / d/root'
+      const { graph_id } = await owner.submit([{ id: 'made', type: 'runtime.script', params: { script } }])
+      await owner.ended('made')
+      expect((await healthOf(other)).replica.graphs).toBe(0)
+      const { headers } = await owner.fetch('/tasks/made/files/d/a')
+      const etag = headers.get('etag')!
+      const answerOf = async (control: Control, path: string, init?: RequestInit) => {
+        const response = await control.fetch(path, init)
+        const names = ['content-type', 'content-range', 'etag', 'x-file-bytes', 'x-task-attempt', 'content-disposition']
+        const { status } = response
+        const hash = new Bun.CryptoHasher('sha256').update(await response.bytes()).digest('hex')
+        return { status, hash, headers: names.map((name) => response.headers.get(name)) }
+      }
+      const range = (range: string, more: Record<string, string> = {}) => ({ headers: { range, ...more } })
+      for (const place of ['/tasks/made', `/graphs/${graph_id}/tasks/made`]) {
+        for (const [path, status, init] of [
+          ['files', 200],
+          ['files?path=d/e', 200],
+          ['files?path=d/a', 400],
+          ['files/d/a', 200],
+          ['files/d/a', 200, { method: 'HEAD' }],
+          ['files/d/e/b%20%C3%BC', 200],
+          ['files/d/a', 206, range('bytes=2-4')],
+          ['files/d/a', 206, range('bytes=5-', { 'if-range': etag })],
+          ['files/d/a', 200, range('bytes=5-', { 'if-range': '"other"' })],
+          ['files/d/a', 416, range('bytes=99-')],
+          ['files/d', 200],
+          ['files/', 200],
+          ['files/d/root', 404],
+          ['files/none', 404],
+          ['files/d/a?attempt=2', 404],
+        ] as const) {
+          const expected = await answerOf(owner, `${place}/${path}`, init)
+          expect([path, expected.status]).toEqual([path, status])
+          expect([path, await answerOf(other, `${place}/${path}`, init)]).toEqual([path, expected])
+        }
+      }
+    })
+
     test('reads, waits, lists, logs, events, approvals, cancels and deletions', async () => {
       using each = await cluster()
       const [first, second, third] = await Promise.all([
