@@ -23,6 +23,7 @@ import {
   type UnreadableGraph,
 } from '../keeper.ts'
 import { noOwner } from '../no-owner.ts'
+import type { FoundGraph } from './adoption-rows.ts'
 import type { SharedRows } from './shared-rows.ts'
 import type { Takeover } from './takeover.ts'
 import { unavailable } from './unavailable.ts'
@@ -84,6 +85,13 @@ export class Others implements OtherReplicas {
     }
   }
 
+  /** As `Takeover.adoptOne`. Rejects with 503. */
+  async #adopt(found: FoundGraph): Promise<boolean> {
+    return await this.#options.takeover.adoptOne(found).catch((error) => {
+      throw unavailable(messageOf(error), error)
+    })
+  }
+
   async unreadable(before: number, limit: number): Promise<readonly UnreadableGraph[]> {
     return await this.#options.rows.adoptions.unreadable(before, limit).catch((error) => {
       throw unavailable(messageOf(error), error)
@@ -103,14 +111,14 @@ export class Others implements OtherReplicas {
    */
   async whereabouts(named: NamedGraph): Promise<'shown' | 'nowhere' | 'unsettled'> {
     if (this.isHere(named)) return 'shown'
-    const { rows, takeover } = this.#options
+    const { rows } = this.#options
     const found = await rows.adoptions.find(named).catch((error) => {
       throw unavailable(messageOf(error), error)
     })
     if (found === undefined) return 'nowhere'
     const { owner, address, unreadable } = found
     if (unreadable !== undefined) return 'shown'
-    if (address === undefined) return (await takeover.adoptOne(found)) ? 'shown' : 'unsettled'
+    if (address === undefined) return (await this.#adopt(found)) ? 'shown' : 'unsettled'
     if (owner === rows.replicas.id || address === '') return 'unsettled'
     const path =
       'graphId' in named
@@ -197,7 +205,7 @@ export class Others implements OtherReplicas {
    * graph has no owner, or this replica has an id that it does not show.
    */
   async free(taskIds: readonly string[]): Promise<void> {
-    const { rows, takeover } = this.#options
+    const { rows } = this.#options
     const holders = await rows.adoptions.holders(taskIds).catch((error) => {
       throw unavailable(messageOf(error), error)
     })
@@ -213,7 +221,7 @@ export class Others implements OtherReplicas {
       // Its row is just being removed, or its graph being built: callers would not have come so far otherwise.
       if (owner === rows.replicas.id) throw noOwner(`task ${taskId} is being removed, or taken over, here`)
       if (address === undefined) {
-        for (const found of new Map(held.map((each) => [each.ordinal, each])).values()) await takeover.adoptOne(found)
+        for (const found of new Map(held.map((each) => [each.ordinal, each])).values()) await this.#adopt(found)
         throw noOwner(`the graph of task ${taskId} is being taken over`)
       }
       const ids = held.map((each) => each.taskId)

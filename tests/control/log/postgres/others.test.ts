@@ -1,6 +1,7 @@
 /** Goal: no replica is overlooked that ends while the others are looked up. Method: rows in memory that change in between. */
 import { expect, test } from 'bun:test'
 import { Unreadable } from '../../../../control/log/keeper.ts'
+import { DatabaseFault } from '../../../../control/log/postgres/database-fault.ts'
 import { Others, type OthersOptions } from '../../../../control/log/postgres/others.ts'
 import { nextTurn } from '../../../../shared/process/steps.ts'
 
@@ -54,4 +55,16 @@ test('a graph that is set aside because somebody asks for it is unreadable at on
   const store = { graph: () => undefined }
   const others = new Others({ rows, takeover, store, token: undefined } as unknown as OthersOptions)
   await expect(others.ownerOf({ graphId: 'g' })).rejects.toThrow(Unreadable)
+})
+
+test('while the database is away, nobody who asks for an orphaned graph or its ids gets another error than 503', async () => {
+  const found = { graphId: 'g', ordinal: 1, owner: 7, address: undefined, unreadable: undefined, taskId: 'a' }
+  const rows = { replicas: { id: 8 }, adoptions: { find: async () => found, holders: async () => [found] } }
+  const takeover = { adoptOne: () => Promise.reject(new DatabaseFault('away', 'the connection was cut', undefined)) }
+  const store = { graph: () => undefined }
+  const others = new Others({ rows, takeover, store, token: undefined } as unknown as OthersOptions)
+  const away = expect.objectContaining({ status: 503 })
+  await expect(others.ownerOf({ graphId: 'g' })).rejects.toEqual(away)
+  await expect(others.whereabouts({ graphId: 'g' })).rejects.toEqual(away)
+  await expect(others.free(['a'])).rejects.toEqual(away)
 })
