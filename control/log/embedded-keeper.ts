@@ -3,6 +3,7 @@
 import { DiskReserve } from '../../shared/files/disk-reserve.ts'
 import type { Log } from '../../shared/logs/log.ts'
 import type { Graph, Task } from '../task/graph.ts'
+import { GraphGroups } from '../task/graph-groups.ts'
 import type { TaskStore } from '../task/task-store.ts'
 import { EventFeed } from './event-feed.ts'
 import { EventHistory } from './event-history.ts'
@@ -43,6 +44,7 @@ export class EmbeddedKeeper implements Keeper {
   readonly history: EventHistory
   readonly numbers: EventNumbers
   readonly others = NO_OTHERS
+  readonly groups = new GraphGroups()
   readonly #journal: Journal
   readonly #persistence: Persistence
 

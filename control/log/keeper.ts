@@ -12,6 +12,7 @@ import { ServiceError } from '../../shared/contract/errors.ts'
 import type { Histogram } from '../../shared/logs/histogram.ts'
 import type { ResultFile, StoredResult } from '../rules/result-file.ts'
 import type { Graph, Task } from '../task/graph.ts'
+import type { Groups } from '../task/graph-groups.ts'
 import type { EventFeed } from './event-feed.ts'
 import type { EventHistory } from './event-history.ts'
 import type { EventNumbers } from './event-numbers.ts'
@@ -37,6 +38,8 @@ export interface Keeper extends KeptEvents {
   readonly keys: KeptKeys
   readonly callbacks: KeptCallbacks
   readonly orphans: OrphanKeeper
+  /** The places of groups of graphs. */
+  readonly groups: Groups
   /** This service among those that share a database; absent without one. */
   readonly replica?: ReplicaView
   /** The other ones. Without a database, there are none. */

@@ -11,12 +11,13 @@ import { inRanges, isYieldDue, runCooperatively, type Steps } from '../../shared
 import { criticalPath } from '../rules/critical-path.ts'
 import type { DecodedGraph } from '../rules/decode.ts'
 import type { Edges } from '../rules/edges.ts'
+import { type GraphOptions, NO_GRAPH_OPTIONS } from '../rules/graph-options.ts'
 import { dependencyOrder } from '../rules/order.ts'
 import { type KnownInputs, NO_PLACEHOLDERS } from '../rules/placeholder-review.ts'
 import type { Report } from '../rules/report.ts'
 import { type CheckedTasks, hasFields, type ValidTask } from '../rules/validate.ts'
 import { wavesOf } from '../rules/waves.ts'
-import { checkGraph, checkGroup, type EncodedGraph, type GraphInput } from './graph-checks.ts'
+import { checkGraph, type EncodedGraph, type GraphInput } from './graph-checks.ts'
 import { idList } from './id-list.ts'
 import type { OperationParts } from './parts.ts'
 import { planTasks } from './plan-tasks.ts'
@@ -38,7 +39,10 @@ export async function dryRun(
 ): Promise<GraphDryRun> {
   const encoded = { body: NO_BODY, ...examined }
   const faults = new Faults()
-  const { tasks, known, ...found } = await runCooperatively(examine(parts, encoded, faults, call.isBrief === true))
+  const examining = examine(parts, encoded, faults, call.isBrief === true)
+  const { tasks, known, options, ...found } = await runCooperatively(examining)
+  const fault = await parts.scheduler.groups.whyRefused(options)
+  if (fault !== undefined) faults.report(fault)
   const plans = await planTasks(parts.executors, { tasks, known }, call)
   const limits = await runCooperatively(timeLimitsOf(tasks))
   return {
@@ -80,9 +84,17 @@ interface Examined extends Pick<GraphDryRun, 'warnings' | 'waves' | 'critical_pa
   /** The tasks whose fields are all valid. */
   readonly tasks: readonly ValidTask[]
   readonly known: KnownInputs
+  readonly options: GraphOptions
 }
 
-const NOTHING: Examined = { tasks: [], known: NO_PLACEHOLDERS, warnings: [], waves: [], critical_path: [] }
+const NOTHING: Examined = {
+  options: NO_GRAPH_OPTIONS,
+  tasks: [],
+  known: NO_PLACEHOLDERS,
+  warnings: [],
+  waves: [],
+  critical_path: [],
+}
 
 function* examine(
   parts: OperationParts,
@@ -109,7 +121,7 @@ function* examine(
     yield* checkClaim(parts, decoded, checked, report)
     const hasOrder = !isBrief && checked.edges !== undefined
     const order = hasOrder ? yield* orderOf(checked.tasks, checked.edges) : NO_ORDER
-    return { tasks: isBrief ? [] : reviewed.inputs, known, warnings, ...order }
+    return { tasks: isBrief ? [] : reviewed.inputs, known, options: decoded.options, warnings, ...order }
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error
     report(error.message) // the body is not a graph, or has too many tasks: nothing else can be checked
@@ -124,7 +136,7 @@ function* checkClaim(
   { tasks }: CheckedTasks,
   report: Report,
 ): Steps<void> {
-  const { store, scheduler, callbacks } = parts
+  const { store, callbacks } = parts
   if (options.scope !== 'graph') {
     yield* inRanges(tasks.length, (from, to) => {
       for (let i = from; i < to; i++) {
@@ -135,9 +147,6 @@ function* checkClaim(
     })
   }
   if (options.callback !== undefined) callbacks.check(options.callback, report)
-  checkGroup(parts, options, report)
-  const fault = scheduler.groups.whyRefused(options)
-  if (fault !== undefined) report(fault)
 }
 
 type OrderOfTasks = Pick<GraphDryRun, 'waves' | 'critical_path'>

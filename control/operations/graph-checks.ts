@@ -7,7 +7,6 @@ import { inRanges, type Steps } from '../../shared/process/steps.ts'
 import { ChildInputs } from '../rules/child-inputs.ts'
 import { checkGraphShape, type DecodedGraph, decodeGraph } from '../rules/decode.ts'
 import { type FanOutTasks, knownList, reviewFanOuts } from '../rules/fan-out-review.ts'
-import type { GraphOptions } from '../rules/graph-options.ts'
 import { reportHiddenValues } from '../rules/hidden-env.ts'
 import { type KnownInputs, NO_PLACEHOLDERS, reviewPlaceholders } from '../rules/placeholder-review.ts'
 import { mentionsPlaceholderInSteps } from '../rules/placeholders.ts'
@@ -107,10 +106,4 @@ function* failingFanOuts(
     errors.push({ task_id: task.id, message })
   }
   return errors
-}
-
-/** What this service cannot do with the group of a graph. */
-export function checkGroup({ keeper }: OperationParts, { concurrency }: GraphOptions, report: Report): void {
-  if (concurrency !== undefined && keeper.replica !== undefined)
-    report('concurrency: services with --database do not limit groups of graphs (leave the field out)')
 }

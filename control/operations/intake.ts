@@ -14,7 +14,7 @@ import { refuse } from '../rules/report.ts'
 import { createGraph, Graph, type GraphIdentity } from '../task/graph.ts'
 import { smallGraph } from '../task/small-graph.ts'
 import type { TaskStore } from '../task/task-store.ts'
-import { checkGraph, checkGroup, type EncodedGraph } from './graph-checks.ts'
+import { checkGraph, type EncodedGraph } from './graph-checks.ts'
 import { idList } from './id-list.ts'
 import type { OperationParts } from './parts.ts'
 import { newFindings, reviewInputs } from './review.ts'
@@ -75,7 +75,6 @@ export async function takeInGraph(
   const answer = answerOf?.(checked) ?? ''
   try {
     if (graph.options.callback !== undefined) parts.callbacks.check(graph.options.callback, refuse)
-    checkGroup(parts, graph.options, refuse)
     readiness.ensure()
     retention.makeRoom(graph.tasks.length)
     if (store.replaces(graph)) keeper.assertWritable() // writes the ends of replaced tasks before the graph

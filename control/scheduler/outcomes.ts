@@ -16,6 +16,7 @@ import { rejection } from '../task/approval.ts'
 import { type AttemptOutput, cancelled } from '../task/attempt-record.ts'
 import type { Ending } from '../task/change.ts'
 import type { Graph, Task } from '../task/graph.ts'
+import type { Groups } from '../task/graph-groups.ts'
 import type { TaskStore } from '../task/task-store.ts'
 import type { Attempt, AttemptOutcome } from './attempt.ts'
 import { ConditionQueue, type ConditionQueueOptions } from './condition-queue.ts'
@@ -23,7 +24,6 @@ import type { DueQueue } from './due-queue.ts'
 import { EndedTasks } from './ended-tasks.ts'
 import type { FanOuts } from './fan-outs.ts'
 import { foldedFailures } from './folded-failures.ts'
-import type { GraphGroups } from './graph-groups.ts'
 import type { ReadyQueue } from './ready-queue.ts'
 import type { SkipReport } from './skip-report.ts'
 
@@ -36,7 +36,7 @@ export interface OutcomesOptions {
   readonly fanOuts: Pick<FanOuts, 'childEnded'>
   readonly inputs: ConditionQueueOptions['inputs']
   /** Knows why whole graphs are cancelled. */
-  readonly groups: Pick<GraphGroups, 'whyCancelled'>
+  readonly groups: Pick<Groups, 'whyCancelled'>
   /** Called after the test of a condition. Its consequences are queued. */
   readonly onTested: () => void
   /** Called with an error that is a defect of the service. */

@@ -21,6 +21,7 @@ import type { ExecutorRegistry } from '../executors/registry.ts'
 import type { Keeper } from '../log/keeper.ts'
 import { isApproval, unanswered } from '../task/approval.ts'
 import type { Graph, Task } from '../task/graph.ts'
+import type { Groups } from '../task/graph-groups.ts'
 import type { Handle } from '../task/rare-state.ts'
 import type { Retention } from '../task/retention.ts'
 import type { TaskStore } from '../task/task-store.ts'
@@ -31,7 +32,6 @@ import { Attempts } from './attempts.ts'
 import { Delays } from './delays.ts'
 import { DueQueue } from './due-queue.ts'
 import { FanOuts } from './fan-outs.ts'
-import { GraphGroups } from './graph-groups.ts'
 import { GraphRoom } from './graph-room.ts'
 import { InputResolver } from './input-resolver.ts'
 import { DEFAULT_MAX_CACHED, OutcomeCache } from './outcome-cache.ts'
@@ -55,7 +55,7 @@ export interface SchedulerOptions {
   /** Whether attempts have spans. Default: false. */
   readonly isTracing?: boolean
   /** What keeps changes, lists and large results. Call `startAgain` once it can keep changes again after a failure. */
-  readonly keeper: Pick<Keeper, 'flush' | 'keepFanOut' | 'kept' | 'results'>
+  readonly keeper: Pick<Keeper, 'flush' | 'groups' | 'keepFanOut' | 'kept' | 'results'>
   /** Makes room for children. Default: there is room. */
   readonly retention?: Pick<Retention, 'roomFor'>
   /** Called once, when a defect has stopped the scheduler for good: the service should end. See `Scheduler.fault`. */
@@ -97,7 +97,7 @@ export class Scheduler {
   )
   readonly #approvals: Approvals
   /** Which graphs run of those that share a limit. */
-  readonly groups = new GraphGroups((graph) => this.#arrivals.add(graph))
+  readonly groups: Groups
   /** Outcomes under the keys of tasks. */
   readonly cache: OutcomeCache
   readonly #outcomes: Outcomes
@@ -127,6 +127,12 @@ export class Scheduler {
     this.#onFault = onFault ?? (() => {})
     this.#store = store
     this.#log = log
+    this.groups = keeper.groups
+    this.groups.onPlace = (graph) => {
+      this.#arrivals.add(graph)
+      this.#turns.take()
+    }
+    this.groups.onCancel = (graph, by) => void this.#cancelGraph(graph, by)
     store.watch((change) => {
       const { kind } = change
       const isNoWait = kind === 'ended' || kind === 'attempt-failed' || kind === 'attempt-interrupted'
@@ -217,12 +223,7 @@ export class Scheduler {
   /** Runs a graph that the store has accepted. */
   add(graph: Graph): void {
     if (!this.groups.keep(graph)) this.#arrivals.add(graph)
-    // A large graph may be on disk only after a later one, for which it is cancelled.
-    const isUnwanted = this.groups.whyCancelled(graph) !== undefined
-    const others = this.groups.toCancelFor(graph)
-    for (const { id, traceId } of others)
-      this.#log.info('graph cancelled: another takes its place', { trace_id: traceId, graph_id: id, by: graph.id })
-    void this.#cancelGraphs([...others, ...(isUnwanted ? [graph] : [])])
+    this.groups.accepted(graph)
     this.#turns.take()
   }
 
@@ -232,14 +233,13 @@ export class Scheduler {
     this.#turns.take()
   }
 
-  /** Those that are not accepted yet are cancelled when they are. */
-  async #cancelGraphs(graphs: readonly Graph[]): Promise<void> {
+  /** One that is not accepted yet is cancelled when it is. */
+  async #cancelGraph({ id, traceId, tasks, isAccepted }: Graph, by: string): Promise<void> {
+    if (!isAccepted) return
+    this.#log.info('graph cancelled: another takes its place', { trace_id: traceId, graph_id: id, by })
+    const some = tasks.filter((task) => !task.isTerminal && !task.neverRuns && task.status !== 'cancelling')
     try {
-      for (const { tasks, isAccepted } of graphs) {
-        if (!isAccepted) continue
-        const some = tasks.filter((task) => !task.isTerminal && !task.neverRuns && task.status !== 'cancelling')
-        await runCooperatively(this.cancelAll(some, () => {}))
-      }
+      await runCooperatively(this.cancelAll(some, () => {}))
     } catch (error) {
       this.#break(error)
     }

@@ -77,7 +77,7 @@ export class Graph {
   /** Whether a task has a rule (`run_if`, `when`, `continue_on_error`). Other graphs need no `standings`. */
   hasRules = false
   /** The graphs that hold the places of its group, while it waits for one. Nothing of it starts meanwhile. */
-  waitsFor: ReadonlySet<Graph> | undefined = undefined
+  waitsFor: ReadonlySet<{ readonly id: string }> | undefined = undefined
   /** Number of tasks that have not ended. */
   live = 0
   /** End of the last task, in milliseconds since 1970; undefined while a task is live. */

@@ -12,7 +12,7 @@ import { filesOnDatabase, runOnDatabase } from '../support/run-on-database.ts'
 const isNightly = process.env.TASKMILL_NIGHTLY === '1'
 const missing = mustPostgres()
 
-/** What every run tries: accepting, keys, ends, events, callbacks, shared outcomes. */
+/** What every run tries: accepting, keys, ends, events, callbacks, shared outcomes, groups. */
 const SOME = [
   'submit',
   'idempotency',
@@ -22,6 +22,7 @@ const SOME = [
   'cache',
   'event-clients',
   'ids-of-graphs',
+  'graph-groups',
 ].map((name) => `${name}.test.ts`)
 
 /** Milliseconds on a busy machine. */

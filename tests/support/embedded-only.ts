@@ -10,7 +10,6 @@ export const EMBEDDED_FILES: readonly { readonly reason: string; readonly files:
     files: /^runtime-(?!(odd-answers|pool|secrets|task-logs|tasks|tasks-delete|warnings)\.)/,
   },
   { reason: 'start databases of their own', files: /^(database-|kept-database)/ },
-  { reason: 'the field concurrency of graphs, which a service with --database refuses', files: /^graph-groups\./ },
   {
     reason: 'the client and its files alone',
     files: /^client-(doctor|install-mcp|ensure-running|ensure-running-docker|up)\./,
@@ -89,13 +88,6 @@ export const EMBEDDED_TESTS: readonly { readonly reason: string; readonly titles
     titles: [
       'a graph that was removed while nobody watched is told to its end to a client that resumes, after a kill too',
       'a graph that was removed while nobody watched so are its tasks, and deleted tasks of a graph that is there',
-    ],
-  },
-  {
-    reason: 'the field concurrency of graphs, which a service with --database refuses',
-    titles: [
-      'a dry run accepts what is at the limit and refuses one more MAX_GROUP_CHARACTERS',
-      'a dry run accepts what is at the limit and refuses one more MAX_GROUP_LIMIT',
     ],
   },
   {

@@ -1,6 +1,7 @@
 /** A keeper for a scheduler whose work is only in memory: every change counts as kept at once, and no result is large. */
 import type { KeptResults } from '../../control/log/keeper.ts'
 import type { SchedulerOptions } from '../../control/scheduler/scheduler.ts'
+import { GraphGroups } from '../../control/task/graph-groups.ts'
 
 type SchedulerKeeper = SchedulerOptions['keeper']
 
@@ -8,7 +9,7 @@ export const memoryKeeper = (
   results: Partial<KeptResults> = {},
   more: Partial<Omit<SchedulerKeeper, 'results'>> = {},
 ): SchedulerKeeper => ({
-  ...{ kept: () => undefined, flush: () => {}, keepFanOut: async () => {} },
+  ...{ kept: () => undefined, flush: () => {}, keepFanOut: async () => {}, groups: new GraphGroups() },
   ...more,
   results: {
     keep: (_task, result) => result,

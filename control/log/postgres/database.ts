@@ -24,8 +24,15 @@ export class InUse extends Error {
   override name = 'InUse'
 }
 
-/** The name under which replicas ring. Rings carry nothing, and may get lost. */
+/** The name under which replicas ring. Rings may get lost. */
 export const CHANNEL = 'taskmill'
+
+/** Rings with this are only about places of groups of graphs. */
+export const PLACES = 'places'
+
+/** Milliseconds after which the server ends a change of a frozen replica, which would hold up those of the others. */
+const MAX_IDLE_MS = 2_000
+export const NO_IDLING = `set_config('idle_in_transaction_session_timeout', '${MAX_IDLE_MS}', true)`
 
 export interface DatabaseOptions {
   /** The primary and its standbys. */
@@ -34,7 +41,7 @@ export interface DatabaseOptions {
   readonly answerMs: number
   readonly log: Log
   /** Called when a replica has rung, and when rings may have got lost. */
-  readonly onRing?: () => void
+  readonly onRing?: (about?: string) => void
 }
 
 export interface RepeatOptions {
@@ -126,8 +133,8 @@ export class Database {
 }
 
 /** Without it, the looks at intervals remain. */
-function listen(sql: SQL, onRing: () => void): void {
-  sql.listen(CHANNEL, onRing, onRing).catch(() => {})
+function listen(sql: SQL, onRing: (about?: string) => void): void {
+  sql.listen(CHANNEL, onRing, () => onRing()).catch(() => {})
 }
 
 /** An error of `work` itself, which no repetition changes. */

@@ -10,6 +10,7 @@ import { encodeGraph, type SubmissionExtras } from '../journaled-graph.ts'
 import { noOwner } from '../no-owner.ts'
 import { InUse } from './database.ts'
 import type { Others } from './others.ts'
+import { placeIn } from './shared-groups.ts'
 import { Answered } from './shared-keys.ts'
 import type { SharedRows } from './shared-rows.ts'
 import type { TurnWriter } from './turn-writer.ts'
@@ -34,7 +35,11 @@ export function submissionOf(graph: Graph, body: Uint8Array, { idempotency, reus
   if (taskIds.some((id) => id.includes('\0'))) {
     throw new ServiceError(400, 'an id of a task has U+0000, which the database cannot hold (use scope "graph")')
   }
-  return { ordinal: graph.ordinal, id: graph.id, payload, taskIds, key: idempotency }
+  const { concurrency } = graph.options
+  if (concurrency?.group.includes('\0') === true)
+    throw new ServiceError(400, 'concurrency.group has U+0000, which the database cannot hold')
+  const place = concurrency && placeIn(concurrency)
+  return { ordinal: graph.ordinal, id: graph.id, payload, taskIds, key: idempotency, ...(place && { place }) }
 }
 
 const textOf = (part: string | Uint8Array): string => (typeof part === 'string' ? part : new TextDecoder().decode(part))

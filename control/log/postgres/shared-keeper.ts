@@ -18,11 +18,13 @@ import { encodeFanOut, type StoredFanOut } from '../journaled-fan-out.ts'
 import type { SubmissionExtras } from '../journaled-graph.ts'
 import type { Keeper, KeptEvents, Purpose, ReplicaView } from '../keeper.ts'
 import type { KeptCallbacks, StoredCallbacks } from '../kept-callbacks.ts'
+import { PLACES } from './database.ts'
 import { keepSubmitted, submissionOf } from './graph-submission.ts'
 import { Lease } from './lease.ts'
 import { Others } from './others.ts'
 import { OwnAddress } from './own-address.ts'
 import { PastEvents } from './past-events.ts'
+import { SharedGroups } from './shared-groups.ts'
 import { SharedHistory } from './shared-history.ts'
 import { SharedKeys } from './shared-keys.ts'
 import type { SharedOrphans } from './shared-orphans.ts'
@@ -65,6 +67,7 @@ export class SharedKeeper implements Keeper {
   readonly #past: PastEvents
   readonly others: Others
   readonly runtimes: SharedRuntimes
+  readonly groups: SharedGroups
   /** Numbers of a graph rise over all takeovers. A client of all events has positions in those of each replica. */
   readonly numbers: KeptEvents['numbers'] = {
     isLost: () => false,
@@ -98,8 +101,11 @@ export class SharedKeeper implements Keeper {
       ...{ database: rows.database, replica: rows.replicas, leaseMs, log },
       write: (orphan) => this.#note(() => this.#writes.addOrphan(orphan)),
     })
+    this.groups = new SharedGroups({ database: rows.database, turns: this.#turns, leaseMs, log })
     rows.stored = () => ({ all: store.taskCount, ended: store.endedTaskCount })
-    rows.onRing = () => {
+    rows.onRing = (about) => {
+      this.groups.ring()
+      if (about === PLACES) return
       this.#takeover.ring()
       this.runtimes.ring()
     }
@@ -243,6 +249,13 @@ export class SharedKeeper implements Keeper {
       await this.kept('promise') // the ends of these tasks come before the graph
     }
     await keepSubmitted({ rows: this.#rows, writes: this.#writes, turns: this.#turns, others: this.others }, submission)
+    try {
+      await this.groups.decide(graph)
+    } catch (error) {
+      this.#writes.refuse(submission)
+      await this.kept('promise') // nothing of it is stored when its caller is told
+      throw error
+    }
   }
 
   /** No replica recovers the graph. */
@@ -295,6 +308,7 @@ export class SharedKeeper implements Keeper {
   async serve(address: string, events: TakeoverEvents): Promise<void> {
     await this.#takeover.serve(address, events)
     this.runtimes.start()
+    this.groups.start()
     void this.#address.check({ id: this.#rows.replicas.id, address })
   }
 
@@ -318,6 +332,7 @@ export class SharedKeeper implements Keeper {
   #stopLooks(): void {
     this.#takeover.stop()
     this.runtimes.stop()
+    this.groups.stop()
     this.#address.stop()
   }
 

@@ -49,14 +49,14 @@ export class SharedRows {
 
   constructor(options: SharedRowsOptions) {
     this.#log = options.log
-    this.#database = new Database({ ...options, onRing: () => this.onRing() })
+    this.#database = new Database({ ...options, onRing: (about) => this.onRing(about) })
     this.replicas = new ReplicaRows(this.#database, options)
     this.storedTasks = new StoredTasks(this.#database)
     this.adoptions = new AdoptionRows(this.#database, this.replicas)
   }
 
-  /** Called when another replica has given its graphs back, or may have. */
-  onRing: () => void = () => {}
+  /** Called when another replica has rung, or may have. */
+  onRing: (about?: string) => void = () => {}
 
   get database(): Database {
     return this.#database

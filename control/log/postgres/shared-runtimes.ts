@@ -3,7 +3,7 @@ import { messageOf, ServiceError, stackOf } from '../../../shared/contract/error
 import type { Log } from '../../../shared/logs/log.ts'
 import { type PoolState, UNCHANGED } from '../../rules/pool-state.ts'
 import type { PoolKeeper } from '../pool-file.ts'
-import type { Database } from './database.ts'
+import { type Database, NO_IDLING } from './database.ts'
 import { Looks } from './looks.ts'
 import { changePool, type KeptPool, readPool } from './runtime-rows.ts'
 import { SharedOrphans, type SharedOrphansOptions } from './shared-orphans.ts'
@@ -47,10 +47,6 @@ export class SharedRuntimes {
     this.#looks.stop()
   }
 }
-
-/** Milliseconds after which the server ends a change of a frozen replica, which would hold up those of the others. */
-const MAX_IDLE_MS = 2_000
-const NO_IDLING = `set_config('idle_in_transaction_session_timeout', '${MAX_IDLE_MS}', true)`
 
 /**
  * The pool of runtime services in rows, which all replicas share. A change is made in one transaction, on what is there by

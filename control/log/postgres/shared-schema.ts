@@ -88,6 +88,15 @@ const migrations = (): readonly (readonly string[])[] => [
     // The token of an added runtime service; empty for none. Null for those of the version before, which have that of all.
     `alter table ${SCHEMA}.runtime add column token text`,
   ],
+  [
+    // The graphs that share a limit and have not ended, in the order of acceptance. Replicas of the version before accept none.
+    `create table ${SCHEMA}.place (
+       graph bigint primary key references ${SCHEMA}.graph on delete cascade,
+       position bigint generated always as identity, group_name text not null, graph_limit int not null,
+       on_full text not null, is_held boolean not null default false, is_new boolean not null default true,
+       cancelled_by text)`,
+    `create index place_group_name on ${SCHEMA}.place (group_name, position)`,
+  ],
 ]
 
 /** Version of the schema that this program needs. */

@@ -47,7 +47,11 @@ function statementOf(
   const graphRows = graphs.map(({ ordinal, id: graph_id, payload, taskIds: task_ids }) => {
     return { ordinal, graph_id, payload, task_ids }
   })
-  const frameRows = frames.map(({ ordinal, endedAt: ended_at, ...frame }) => ({ graph: ordinal, ended_at, ...frame }))
+  const frameRows = frames.map(({ ordinal, endedAt: ended_at, freesPlace: _, ...frame }) => ({
+    graph: ordinal,
+    ended_at,
+    ...frame,
+  }))
   return `
     with settings as materialized (select ${settings}),
     fence as (
@@ -65,7 +69,7 @@ function statementOf(
     f as (insert into ${SCHEMA}.frame (graph, number, payload, seq, changes, ends, ended_at, tasks)
       select x.* from json_to_recordset(${add(frameRows)}::json)
         x (graph bigint, number bigint, payload text, seq bigint, changes int, ends boolean,
-          ended_at bigint, tasks int), fence)${answers(graphs, add)}${deletions(writes, add)}${resultChanges(writes, add)}${callbackChanges(writes.callbacks, id, add)}${orphanChanges(writes.orphans, id, add)}${removalChanges(writes.removals, add)}
+          ended_at bigint, tasks int), fence)${answers(graphs, add)}${placeChanges(writes, add)}${deletions(writes, add)}${resultChanges(writes, add)}${callbackChanges(writes.callbacks, id, add)}${orphanChanges(writes.orphans, id, add)}${removalChanges(writes.removals, add)}
     select (select count(*)::int from fence) as done, coalesce(sum(stored_tasks), 0) as stored,
       coalesce(sum(ended_tasks), 0) as ended
     from ${SCHEMA}.replica where state = 'live' and id <> ${me}`
@@ -79,6 +83,27 @@ function answers(graphs: readonly NewGraph[], add: AddParameter): string {
     a as (insert into ${SCHEMA}.answer (scope, key, hash, answer, at)
       select x.* from json_to_recordset(${add(rows)}::json) x (scope text, key text, hash text, answer text, at bigint),
         fence)`
+}
+
+/** Places that graphs ask for, and those of graphs that have ended. Those of removed graphs go with them. */
+function placeChanges({ graphs, frames }: TurnWrites, add: AddParameter): string {
+  const asked = graphs.flatMap(({ ordinal, place }) =>
+    place === undefined
+      ? []
+      : { graph: ordinal, group_name: place.group, graph_limit: place.limit, on_full: place.onFull },
+  )
+  const freed = frames.flatMap(({ ordinal, freesPlace }) => (freesPlace === true ? ordinal : []))
+  let changes = ''
+  if (asked.length > 0)
+    changes += `,
+    p as (insert into ${SCHEMA}.place (graph, group_name, graph_limit, on_full)
+      select x.* from json_to_recordset(${add(asked)}::json)
+        x (graph bigint, group_name text, graph_limit int, on_full text), fence)`
+  if (freed.length > 0)
+    changes += `,
+    dp as (delete from ${SCHEMA}.place o using fence, unnest(${add(`{${freed.join()}}`)}::bigint[]) x (graph)
+      where o.graph = x.graph)`
+  return changes
 }
 
 /** Few turns delete something, and plans of deletions cost as much as the rest of a turn. */

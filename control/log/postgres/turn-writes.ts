@@ -8,6 +8,7 @@
 import type { KeptKey, SentKey } from '../idempotency.ts'
 import type { CallbackState } from '../kept-callbacks.ts'
 import type { OrphanState } from '../kept-orphans.ts'
+import type { OnFull } from './place-rule.ts'
 
 /** A graph that is submitted. */
 export interface NewGraph {
@@ -19,6 +20,15 @@ export interface NewGraph {
   /** Ids of its tasks that no other live graph may have. Empty for a scoped graph. */
   readonly taskIds: readonly string[]
   readonly key: KeptKey | undefined
+  /** Absent if it shares no limit with other graphs. */
+  readonly place?: NewPlace
+}
+
+/** What a graph shares a limit by. */
+export interface NewPlace {
+  readonly group: string
+  readonly limit: number
+  readonly onFull: OnFull
 }
 
 /** States of tasks of one graph, or the list of a task with `for_each`. */
@@ -39,6 +49,8 @@ export interface NewFrame {
   /** In the first frame with `ends`: when the graph ended (milliseconds since 1970), and its tasks. */
   readonly endedAt?: number
   readonly tasks?: number
+  /** In that frame: the graph shared a limit. */
+  readonly freesPlace?: boolean
 }
 
 /** A graph was removed, with its frames. */

@@ -99,12 +99,13 @@ export class UnkeptWrites {
 
   /** Adds a frame of `graph` after the states of its tasks so far. */
   addFrame(graph: Graph, payload: string): void {
-    const { ordinal, endedAt, visible: tasks } = graph
+    const { ordinal, endedAt, visible: tasks, options } = graph
     const ends = endedAt !== undefined
     const isEnd = ends && !this.#ended.has(graph)
     if (isEnd) this.noteEnded(graph)
     const frame = { ordinal, number: ++this.#number, payload, ends, seq: 0, changes: 0 }
-    this.#frames.push({ ...frame, ...(isEnd && { endedAt, tasks }) })
+    const freesPlace = options.concurrency !== undefined
+    this.#frames.push({ ...frame, ...(isEnd && { endedAt, tasks, freesPlace }) })
   }
 
   /** The graph was refused, although a turn under way may keep it: the next one removes it, and its key. */

@@ -351,6 +351,16 @@ export const controlLogEvents = {
     when: 'The database did not answer. The next look comes at the latest after half a second.',
     fields: CAUSE,
   },
+  'places of groups of graphs are not given': {
+    level: 'error',
+    when: 'A fault of the database, or a defect. Graphs that share a limit wait. It is tried again.',
+    fields: CAUSE,
+  },
+  'cannot look for places of groups of graphs': {
+    level: 'debug',
+    when: 'The database did not answer. The next look comes at the latest after half a second.',
+    fields: CAUSE,
+  },
   'files were brought to another runtime service': {
     level: 'info',
     when: 'Inputs of a task are staged where the task runs.',

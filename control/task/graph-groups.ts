@@ -7,13 +7,34 @@
  *
  * Nothing of this is on disk. A start finds the graphs of which a task has started, which keep their places, and lets
  * the others decide in the order of acceptance. No limit is exceeded: the end of a graph is written before the start of
- * the next one.
+ * the next one. Replicas that share a database share the places, too (`log/postgres/shared-groups.ts`).
  */
 import { ServiceError } from '../../shared/contract/errors.ts'
 import type { GraphConcurrency } from '../../shared/contract/graph-groups.ts'
 import { quoted } from '../../shared/request/unknown-names.ts'
 import type { GraphOptions } from '../rules/graph-options.ts'
-import type { Graph, Task } from '../task/graph.ts'
+import type { Graph, Task } from './graph.ts'
+
+/** The places of all groups, for the graphs that this service runs. */
+export interface Groups {
+  /** Called with each kept graph that has got a place. */
+  onPlace: (graph: Graph) => void
+  /** Called with each graph that is to be cancelled for another one, and its id. It may be one that is not accepted yet. */
+  onCancel: (graph: Graph, by: string) => void
+  /** Gives the graphs of an earlier run their places. They come in the order of their acceptance, before any other. */
+  recover(graphs: Iterable<Graph>): void
+  /** Why a graph that must not wait is refused now; undefined if it is not. Rejects with 503. */
+  whyRefused(options: GraphOptions): string | undefined | Promise<string | undefined>
+  /** Takes a place for `graph`, or lets it wait for one. May throw 409 if it must not wait. */
+  claim(graph: Graph): void
+  keep(graph: Graph): boolean
+  /** Has the graphs cancelled that have to end for `graph`, which is accepted now, and `graph` if it is one. */
+  accepted(graph: Graph): void
+  /** What completes the error of a task of `graph` that is cancelled; undefined unless the group is the reason. */
+  whyCancelled(graph: Graph): string | undefined
+  /** `graph` has ended, or is not accepted. */
+  release(graph: Graph): void
+}
 
 interface Group {
   /** The graphs that hold a place, in the order in which they took it. */
@@ -22,20 +43,15 @@ interface Group {
   readonly waiting: Set<Graph>
 }
 
-export class GraphGroups {
+export class GraphGroups implements Groups {
   readonly #groups = new Map<string, Group>()
-  readonly #onPlace: (graph: Graph) => void
+  onPlace: Groups['onPlace'] = () => {}
+  onCancel: Groups['onCancel'] = () => {}
   /** Graphs that wait and would have started already. */
   readonly #kept = new Set<Graph>()
   /** Graphs that are cancelled for others, and those. They have not ended. */
   readonly #cancelled = new Map<Graph, Graph>()
 
-  /** `onPlace` is called with each kept graph that has got a place. */
-  constructor(onPlace: (graph: Graph) => void) {
-    this.#onPlace = onPlace
-  }
-
-  /** Gives the graphs of an earlier run their places. They come in the order of their acceptance, before any other. */
   recover(graphs: Iterable<Graph>): void {
     const live = [...graphs].filter(({ live, options }) => live > 0 && options.concurrency !== undefined)
     const others: Graph[] = []
@@ -46,16 +62,14 @@ export class GraphGroups {
     for (const graph of others) this.#enter(graph)
   }
 
-  /** Why a graph that must not wait is refused now; undefined if it is not. */
   whyRefused({ concurrency }: GraphOptions): string | undefined {
     if (concurrency?.on_full !== 'refuse') return undefined
     const group = this.#groups.get(concurrency.group)
     if (group === undefined || hasRoom(group, concurrency)) return undefined
     const [holder] = group.holders
-    return `concurrency: group ${quoted(concurrency.group)} is full (limit ${limitOf(concurrency)}): graph ${holder!.id} has not ended`
+    return fullText(concurrency, holder!.id)
   }
 
-  /** Takes a place for `graph`, or lets it wait for one. Throws 409 if it must not wait. */
   claim(graph: Graph): void {
     if (graph.options.concurrency === undefined) return
     const fault = this.whyRefused(graph.options)
@@ -70,15 +84,21 @@ export class GraphGroups {
     this.#fill(group)
   }
 
-  /** Keeps `graph` while it waits; false if it may start. */
   keep(graph: Graph): boolean {
     if (graph.waitsFor === undefined) return false
     this.#kept.add(graph)
     return true
   }
 
+  accepted(graph: Graph): void {
+    // A large graph may be on disk only after a later one, for which it is cancelled.
+    const by = this.#cancelled.get(graph)
+    for (const other of this.#toCancelFor(graph)) this.onCancel(other, graph.id)
+    if (by !== undefined) this.onCancel(graph, by.id)
+  }
+
   /** The oldest graphs that have to end before `graph`, which waits and asks for their cancel, gets a place. */
-  toCancelFor(graph: Graph): Graph[] {
+  #toCancelFor(graph: Graph): Graph[] {
     const { concurrency } = graph.options
     if (graph.waitsFor === undefined || concurrency?.on_full !== 'cancel_oldest') return []
     const { holders, waiting } = this.#groupOf(graph)
@@ -93,13 +113,11 @@ export class GraphGroups {
     return found
   }
 
-  /** What completes the error of a task of `graph` that is cancelled; undefined unless another graph is the reason. */
   whyCancelled(graph: Graph): string | undefined {
     const other = this.#cancelled.get(graph)
-    return other && `graph ${other.id} takes its place in group ${quoted(other.options.concurrency!.group)}`
+    return other && takenText(other.options.concurrency!, other.id)
   }
 
-  /** `graph` has ended, or is not accepted. */
   release(graph: Graph): void {
     const { concurrency } = graph.options
     const group = concurrency && this.#groups.get(concurrency.group)
@@ -120,7 +138,7 @@ export class GraphGroups {
       group.waiting.delete(graph)
       group.holders.add(graph)
       graph.waitsFor = undefined
-      if (this.#kept.delete(graph)) this.#onPlace(graph)
+      if (this.#kept.delete(graph)) this.onPlace(graph)
     }
   }
 
@@ -132,7 +150,15 @@ export class GraphGroups {
   }
 }
 
-const limitOf = ({ limit }: GraphConcurrency): number => limit ?? 1
+/** The error of a graph that must not wait. `holder` is the id of a graph that has a place. */
+export const fullText = (concurrency: GraphConcurrency, holder: string): string =>
+  `concurrency: group ${quoted(concurrency.group)} is full (limit ${limitOf(concurrency)}): graph ${holder} has not ended`
+
+/** Why a graph is cancelled for the graph with the id `by`. */
+export const takenText = ({ group }: Pick<GraphConcurrency, 'group'>, by: string): string =>
+  `graph ${by} takes its place in group ${quoted(group)}`
+
+export const limitOf = ({ limit }: Pick<GraphConcurrency, 'limit'>): number => limit ?? 1
 
 const hasRoom = ({ holders, waiting }: Group, concurrency: GraphConcurrency): boolean =>
   waiting.size === 0 && holders.size < limitOf(concurrency)

@@ -6,8 +6,8 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { GraphOptions } from '../../../control/rules/graph-options.ts'
-import { GraphGroups } from '../../../control/scheduler/graph-groups.ts'
 import type { Graph } from '../../../control/task/graph.ts'
+import { GraphGroups } from '../../../control/task/graph-groups.ts'
 import type { GraphConcurrency } from '../../../shared/contract/graph-groups.ts'
 import { nextTurn, runSync } from '../../../shared/process/steps.ts'
 import { graphOf } from '../../support/graph.ts'
@@ -77,7 +77,19 @@ test('a group is as a naive model of it', () => {
       const model = { a: new NaiveGroup(), b: new NaiveGroup() }
       const all = () => [...model.a.known, ...model.b.known]
       let begun: Graph[] = []
-      let groups = new GraphGroups((graph) => begun.push(graph))
+      let cancelled: Graph[] = []
+      const newGroups = () => {
+        const made = new GraphGroups()
+        made.onPlace = (graph) => begun.push(graph)
+        made.onCancel = (graph) => cancelled.push(graph)
+        return made
+      }
+      const cancelledFor = (graph: Graph) => {
+        cancelled = []
+        groups.accepted(graph)
+        return cancelled
+      }
+      let groups = newGroups()
       const settle = (wasKept: (graph: Graph) => boolean) => {
         const before = all().filter(({ runs }) => runs)
         for (const group of [model.a, model.b]) group.settle()
@@ -113,9 +125,9 @@ test('a group is as a naive model of it', () => {
             continue
           }
           expect(groups.keep(graph)).toBe(!known.runs)
-          const cancelled = !known.runs && each.on_full === 'cancel_oldest' ? group.toCancel(known, older) : []
-          expect(groups.toCancelFor(graph)).toEqual(cancelled.map((other) => other.graph))
-          for (const other of cancelled) expect(groups.whyCancelled(other.graph)).toContain(graph.id)
+          const toCancel = !known.runs && each.on_full === 'cancel_oldest' ? group.toCancel(known, older) : []
+          expect(cancelledFor(graph)).toEqual(toCancel.map((other) => other.graph))
+          for (const other of toCancel) expect(groups.whyCancelled(other.graph)).toContain(graph.id)
         } else if (each.kind === 'end') {
           const known = all()[each.which % Math.max(1, all().length)]
           if (known === undefined) continue
@@ -129,7 +141,7 @@ test('a group is as a naive model of it', () => {
             if (runs && (each.started >> (i % 16)) & 1) graph.tasks[0]!.attempt = 1
             graph.waitsFor = undefined
           })
-          groups = new GraphGroups((graph) => begun.push(graph))
+          groups = newGroups()
           groups.recover(all().map(({ graph }) => graph))
           for (const group of [model.a, model.b]) {
             for (const known of group.known) {
@@ -146,8 +158,8 @@ test('a group is as a naive model of it', () => {
               if (!ran.has(known)) expect(groups.keep(known.graph)).toBe(!known.runs)
               if (known.runs || known.concurrency.on_full !== 'cancel_oldest') return
               const older = group.known.slice(0, i)
-              const cancelled = group.toCancel(known, older)
-              expect(groups.toCancelFor(known.graph)).toEqual(cancelled.map((other) => other.graph))
+              const toCancel = group.toCancel(known, older)
+              expect(cancelledFor(known.graph)).toEqual(toCancel.map((other) => other.graph))
             })
         }
       }
