@@ -2,9 +2,9 @@
  * Kills, freezes and cuts off whatever can die in a cluster, and looks whether it kept its promises.
  *
  * Each round has three replicas of control, two runtime services, and a PostgreSQL with a synchronous standby. Clients
- * submit, look, cancel and delete all the while. In the order that the seed says, a replica is killed, one is stopped for
- * longer than the lease, one loses its database for as long, statements are cut off before, around and after their commit, a
- * runtime service is killed, and the database has a mishap of its own. Three kinds of rounds take turns: replicas that know
+ * submit, look, cancel and delete all the while; others submit graphs that share limits (`support/group-clients.ts`). In the
+ * order that the seed says, a replica is killed, one is stopped for longer than the lease, one loses its database for as long,
+ * statements are cut off before, around and after their commit, a runtime service is killed, and the database has a mishap of its own. Three kinds of rounds take turns: replicas that know
  * the standby, which is promoted when the primary is killed; replicas behind PgBouncer, whose database is killed and comes
  * back; and a database that is killed or frozen, or whose standby is away for a while. Then all must come to rest
  * (`support/workload.ts`), a client that followed the events must have been told nothing twice, each replica that has ended
@@ -16,6 +16,7 @@ import { describe, expect, test } from 'bun:test'
 import { Cluster } from '../support/cluster.ts'
 import type { Cut } from '../support/cutting-link.ts'
 import { EventFollower } from '../support/event-follower.ts'
+import { GroupClients } from '../support/group-clients.ts'
 import { mustPostgres } from '../support/must-postgres.ts'
 import { PatientClient } from '../support/patient-client.ts'
 import { type Postgres, startPostgres } from '../support/postgres.ts'
@@ -154,9 +155,10 @@ class Round {
 }
 
 /** The rows of whichever server is the primary. */
-async function orphansIn(servers: readonly Postgres[], database: string): Promise<number> {
+async function rowsIn(table: 'orphan' | 'place', servers: readonly Postgres[], database: string): Promise<number> {
   for (const server of servers) {
-    const rows = await server.run('select count(*)::int as count from taskmill.orphan', database).catch(() => undefined)
+    const query = `select count(*)::int as count from taskmill.${table}`
+    const rows = await server.run(query, database).catch(() => undefined)
     if (rows !== undefined) return Number(rows[0]!.count)
   }
   return Number.POSITIVE_INFINITY
@@ -174,15 +176,18 @@ async function playRound(seed: number): Promise<string> {
     {
       ...{ control, placements: cluster.placements, runtimes: () => cluster.runtimes },
       ...{ file: (name) => cluster.file(name), lines: (name) => cluster.lines(name) },
-      orphans: () => orphansIn(servers, database),
+      orphans: () => rowsIn('orphan', servers, database),
     },
     random,
   )
+  const groups = new GroupClients(control, () => rowsIn('place', servers, database), randomNumbers(seed))
   const follower = new EventFollower(() => cluster.replicas.map(({ url }) => url), randomNumbers(seed))
   try {
     workload.start(CLIENTS)
+    groups.start()
     await new Round(cluster, random, kind, primary).run()
-    await workload.stop()
+    await Promise.all([workload.stop(), groups.stop()])
+    await groups.comeToRest()
     await workload.comeToRest()
     await follower.stop()
     expect(follower.faults).toEqual([])
@@ -201,8 +206,9 @@ async function playRound(seed: number): Promise<string> {
   const server = kind === 'failover' ? primary.standby! : primary
   expect(await rowsLeft(server, database, (id) => workload.wasUnwanted(id)), 'rows left').toEqual([])
   const { graphs, runs } = workload.counts
+  const { accepted, refused } = groups.counts
   const ends = cluster.replicas.flatMap(({ ownEnds }) => ownEnds)
-  return `${kind}: ${graphs} graphs, ${runs} attempts at runtime services, replicas that ended by themselves: ${ends.join(', ') || 'none'}`
+  return `${kind}: ${graphs} graphs, ${runs} attempts at runtime services, ${accepted} graphs of groups and ${refused} refused ones, replicas that ended by themselves: ${ends.join(', ') || 'none'}`
 }
 
 /**
