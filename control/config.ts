@@ -260,6 +260,13 @@ export const controlSettings = {
     max: 1_000_000,
     help: 'Keys (cache of a task) under which outcomes are kept. The oldest are forgotten.',
   }),
+  maxSchedules: integer({
+    default: '1000',
+    value: 'n',
+    min: 0,
+    max: 10_000,
+    help: 'Schedules that are kept. A further one gets 409.',
+  }),
   unknownFields: unknownFieldsSetting,
   allowedHost: hostNames({
     variable: 'SERVICE_ALLOWED_HOSTS',

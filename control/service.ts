@@ -13,9 +13,11 @@ import { controlApp } from './http/app.ts'
 import { EventStreams } from './operations/event-streams.ts'
 import type { Ground } from './operations/ground.ts'
 import { Readiness } from './operations/readiness.ts'
+import { scheduleVerbs } from './operations/schedule-verbs.ts'
 import { buildParts, type EarlierRun, type Host, type Parts } from './parts.ts'
 import { prepareDecoding } from './rules/decode.ts'
 import { Scheduler } from './scheduler/scheduler.ts'
+import { Schedules } from './schedules/schedules.ts'
 import type { Graph, Task } from './task/graph.ts'
 
 /** Milliseconds beyond the kill grace that an executor may take to return after it was told to stop. */
@@ -45,6 +47,7 @@ export class ControlService {
   readonly #host: Host
   readonly #parts: Parts
   readonly #scheduler: Scheduler
+  readonly #schedules: Schedules
   readonly #app: ReturnType<typeof controlApp>
   /** Aborted once nothing happens any more that a caller could wait for. */
   readonly #stopping = new AbortController()
@@ -59,6 +62,7 @@ export class ControlService {
     this.#abandonAfterMs = config.killGrace + EXECUTOR_RETURN_MS
     this.#scheduler = this.#newScheduler()
     this.#scheduler.groups.recover(parts.storage.store.graphs)
+    this.#schedules = this.#newSchedules()
     this.#app = this.#newApp()
   }
 
@@ -83,6 +87,12 @@ export class ControlService {
     })
   }
 
+  #newSchedules(): Schedules {
+    const { store, keeper } = this.#parts.storage
+    const { maxSchedules } = this.#config
+    return new Schedules({ store, kept: keeper.schedules, maxSchedules, log: this.#host.log })
+  }
+
   #newApp(): ReturnType<typeof controlApp> {
     const { addressGuards, callbacks, executors, listSkills, mcp, runtime, storage, tracing } = this.#parts
     const { access, log, startedAt } = this.#host
@@ -90,12 +100,22 @@ export class ControlService {
     const { store, keeper, retention, counters } = storage
     const ground: Ground = {
       ...{ store, scheduler: this.#scheduler, executors, keeper, retention, stopping: this.#stopping.signal, log },
-      ...{ addressGuards, callbacks, listSkills, mcpServers: mcp.servers, unknownFields, maxBodyBytes, maxFanOut },
+      ...{
+        addressGuards,
+        callbacks,
+        schedules: this.#schedules,
+        listSkills,
+        mcpServers: mcp.servers,
+        unknownFields,
+        maxBodyBytes,
+        maxFanOut,
+      },
       ...{ maxGraphResultBytes, runtimePool: runtime.pool, tracing },
     }
     const readiness = new Readiness(ground, () => this.#isDraining)
     const eventStreams = new EventStreams(ground, this.#config.maxEventStreams)
     const parts = { ...ground, readiness, eventStreams }
+    this.#schedules.use(scheduleVerbs(parts))
     const streamLimits = { keepAliveMs: this.#config.eventKeepAlive, slowClientMs: this.#config.slowClientTimeout }
     return controlApp({ parts, counters, guard: access.guard, streamLimits, startedAt })
   }
@@ -109,6 +129,7 @@ export class ControlService {
     this.#scheduler.cache.fill(storage.store.graphs)
     storage.keeper.onWritableAgain(() => this.#scheduler.startAgain())
     storage.shared?.onLost((why) => void this.#endFenced(why))
+    await this.#schedules.recover()
     await this.#answer()
     runtime.pool.controlPort = server.port
     await storage.shared?.serve(advertisedUrl(this.#config.advertise, server.url), {
@@ -119,6 +140,7 @@ export class ControlService {
     storage.keeper.flush() // what the end of the last run changed is told before it changes again
     this.#announce(earlierRun)
     callbacks.start()
+    this.#schedules.start()
     runtime.orphans.start()
     runtime.removals.start()
     void runCooperatively(this.#resumeGraphs())
@@ -133,6 +155,7 @@ export class ControlService {
     }
     this.#isDraining = true
     this.#host.log.info('stopping', { signal })
+    this.#schedules.stop()
     await this.#scheduler.stop(this.#config.shutdownTimeout)
     const mcpServersEnded = this.#endMcpServers()
     this.#stopping.abort()

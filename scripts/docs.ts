@@ -8,6 +8,7 @@ import { CONTROL_METRICS } from '../control/http/metrics.ts'
 import { serveSettings, serveVariables } from '../runtime/config.ts'
 import { RUNTIME_METRICS } from '../runtime/http/metrics.ts'
 import { SubmitTaskRequest } from '../shared/contract/runtime-request.ts'
+import { ScheduleFields } from '../shared/contract/schedules.ts'
 import { GraphFields, TaskInput } from '../shared/contract/submission.ts'
 import { describedRoutes } from '../shared/http/openapi/route.ts'
 import { bothLogEvents } from '../shared/logs/events/both.ts'
@@ -30,6 +31,7 @@ const GRAPH_SCHEMA = join(ROOT, 'shared/contract/graph-schema.json')
 const PROGRAMS = join(ROOT, 'docs/programs.md')
 const OPERATIONS = join(ROOT, 'docs/operations.md')
 const HTTP = join(ROOT, 'docs/http.md')
+const SCHEDULES = join(ROOT, 'docs/schedules.md')
 const RUNTIME = join(ROOT, 'docs/runtime.md')
 const LIMITS = join(ROOT, 'docs/limits.md')
 const DESIGN = join(ROOT, 'docs/design.md')
@@ -70,6 +72,10 @@ export function currentHttpPage(): string {
     'control parameters': parametersList(routes),
   })
 }
+
+/** docs/schedules.md with the current fields. */
+export const currentSchedulesPage = (): string =>
+  pageWith(SCHEDULES, { 'fields of a schedule': fieldsList(ScheduleFields) })
 
 /** docs/runtime.md with the current fields, routes and parameters. */
 export function currentRuntimePage(): string {
@@ -131,6 +137,7 @@ if (import.meta.main) {
   writeFileSync(GRAPH_SCHEMA, currentGraphSchema())
   writeFileSync(OPERATIONS, currentOperationsPage())
   writeFileSync(HTTP, currentHttpPage())
+  writeFileSync(SCHEDULES, currentSchedulesPage())
   writeFileSync(RUNTIME, currentRuntimePage())
   writeFileSync(DESIGN, currentDesignPage())
   writeFileSync(LIMITS, currentLimitsPage())

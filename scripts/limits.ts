@@ -40,6 +40,7 @@ import { MAX_LOG_FOLLOWERS } from '../control/operations/task-log.ts'
 import { MAX_ADDRESSES } from '../control/outbound/address-guard.ts'
 import { MAX_UNDELAYED_ATTEMPTS, MIN_BACKOFF_MS } from '../control/rules/backoff.ts'
 import { MAX_PLACEHOLDERS } from '../control/rules/placeholders.ts'
+import { MAX_COUNTED_DUES, MAX_RUNNING, MAX_WAITING_DUES } from '../control/rules/schedule.ts'
 import { FAILURES_PER_LOG_LINE, LOGGED_FAILURES } from '../control/scheduler/folded-failures.ts'
 import { READY_QUEUE_CAPACITY } from '../control/scheduler/ready-queue.ts'
 import { MAX_ATTEMPT_RECORDS } from '../control/task/attempt-record.ts'
@@ -70,6 +71,8 @@ import { MAX_GROUP_CHARACTERS, MAX_GROUP_LIMIT } from '../shared/contract/graph-
 import { MAX_CANCELLED_ENTRIES, MAX_PAGE_GRAPHS } from '../shared/contract/graphs.ts'
 import { MAX_RERUN_TASKS } from '../shared/contract/rerun.ts'
 import { MAX_INLINE_BYTES, MAX_WALL_TIME_MS } from '../shared/contract/runtime-request.ts'
+import { MAX_JITTER_MS, MAX_KEPT_RUNS, MIN_EVERY_MS } from '../shared/contract/schedule-words.ts'
+import { MAX_CRON_CHARACTERS, MAX_SCHEDULE_NAME_CHARACTERS } from '../shared/contract/schedules.ts'
 import { MAX_SECRETS } from '../shared/contract/secrets.ts'
 import {
   MAX_BACKOFF_FACTOR,
@@ -232,6 +235,17 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Moves of files between runtime services at the same time', ...constant('MAX_MOVES', count(MAX_MOVES)), 'Others wait.', 'control/executors/runtime/file-moves.test.ts', 'MAX_MOVES'],
     ['Time without a byte of such a move', ...constant('MOVE_STALL_MS', duration(MOVE_STALL_MS)), 'It begins again.', 'control/executors/runtime/file-moves.test.ts', 'a move without a byte is broken off'],
     ['Hashes of files that are remembered for moves', ...constant('MAX_REMEMBERED_BUNDLES', count(MAX_REMEMBERED_BUNDLES)), 'The oldest are forgotten.', 'control/executors/runtime/file-moves.test.ts', 'MAX_REMEMBERED_BUNDLES'],
+  ]),
+  Schedules: limits([
+    ['Schedules', ...control('maxSchedules'), '409', 'contract/schedules.test.ts', '--max-schedules'],
+    ['Characters of the name of a schedule', ...constant('MAX_SCHEDULE_NAME_CHARACTERS', count(MAX_SCHEDULE_NAME_CHARACTERS)), '400', 'contract/schedules.test.ts', 'name: expected 1 to 128'],
+    ['Characters of `cron`', ...constant('MAX_CRON_CHARACTERS', count(MAX_CRON_CHARACTERS)), '400', 'contract/schedules.test.ts', 'MAX_CRON_CHARACTERS'],
+    ['Shortest `every`', ...constant('MIN_EVERY_MS', duration(MIN_EVERY_MS)), '400', 'contract/schedules.test.ts', 'every: expected integer of milliseconds'],
+    ['Longest `jitter`', ...constant('MAX_JITTER_MS', duration(MAX_JITTER_MS)), '400', 'contract/schedules.test.ts', 'MAX_JITTER_MS'],
+    ['Graphs that `keep` may name', ...constant('MAX_KEPT_RUNS', count(MAX_KEPT_RUNS)), '400', 'contract/schedules.test.ts', 'MAX_KEPT_RUNS'],
+    ['Graphs of a schedule that run at a time', ...constant('MAX_RUNNING', count(MAX_RUNNING)), 'The due time is skipped.', 'control/rules/schedule.test.ts', 'MAX_RUNNING'],
+    ['Due times of a schedule that wait, or are caught up', ...constant('MAX_WAITING_DUES', count(MAX_WAITING_DUES)), 'Others are missed.', 'control/rules/schedule.test.ts', 'MAX_WAITING_DUES'],
+    ['Missed due times that one look counts', ...constant('MAX_COUNTED_DUES', count(MAX_COUNTED_DUES)), 'Others are not counted.', 'control/rules/schedule.test.ts', 'MAX_COUNTED_DUES'],
   ]),
   'Watching, logs and callbacks': limits([
     ['Open event streams', ...control('maxEventStreams'), '503', 'contract/events.test.ts', 'a stream too many gets 503'],

@@ -26,7 +26,7 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['operations'],
     ['scheduler', 'adapter-v1'],
     ['executors'],
-    ['mcp-client', 'callbacks', 'tracing'],
+    ['mcp-client', 'callbacks', 'schedules', 'tracing'],
     ['log'],
     ['task'],
     ['rules', 'config.ts'],

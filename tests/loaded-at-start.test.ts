@@ -74,3 +74,7 @@ test('control loads what speaks to PostgreSQL only for a database', () => {
   const found = loadedBy('control/serve.ts').files.filter((file) => file.startsWith('control/log/postgres/'))
   expect(found).toEqual(['control/log/postgres/database-addresses.ts', 'control/log/postgres/database-url.ts'])
 })
+
+test('control loads what reads cron expressions only for a schedule', () => {
+  expect(loadedBy('control/service.ts').modules).not.toContain('croner')
+})

@@ -11,6 +11,7 @@ import {
   currentProgramsPage,
   currentReadme,
   currentRuntimePage,
+  currentSchedulesPage,
   currentSettingsPage,
 } from '../scripts/docs.ts'
 
@@ -38,6 +39,10 @@ test('the metrics and log messages of docs/operations.md are those that are decl
 
 test('the schema of a graph file is that of the schemas that validate (else: bun run docs)', () => {
   expect(readFileSync(join(ROOT, 'shared/contract/graph-schema.json'), 'utf8')).toBe(currentGraphSchema())
+})
+
+test('the fields of docs/schedules.md are those of the schema (else: bun run docs)', () => {
+  expect(readFileSync(join(ROOT, 'docs/schedules.md'), 'utf8')).toBe(currentSchedulesPage())
 })
 
 test('the routes of docs/http.md and docs/runtime.md are those that the services describe (else: bun run docs)', () => {

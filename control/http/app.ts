@@ -22,6 +22,7 @@ import { addMetricsRoute } from './metrics.ts'
 import { addNetworkRoutes } from './network.ts'
 import { addReplicaRoutes } from './replicas.ts'
 import { addRuntimeRoutes } from './runtimes.ts'
+import { addScheduleRoutes } from './schedules.ts'
 import type { StreamLimits } from './stream-limits.ts'
 import { addTaskRoutes } from './tasks.ts'
 
@@ -59,6 +60,7 @@ export function controlApp({ parts, counters, guard, streamLimits, startedAt }: 
   addHealthRoutes(app, parts, startedAt)
   addMetricsRoute(app, counters, parts)
   addRuntimeRoutes(app, parts)
+  addScheduleRoutes(app, parts)
   if (isReplica) addReplicaRoutes(app, parts, streamLimits)
   addDashboardRoutes(app)
   addDescriptionRoutes(app, CONTROL_INFO)

@@ -17,6 +17,7 @@ import {
 } from '../../shared/logs/prometheus.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import type { AddressGuard } from '../outbound/address-guard.ts'
+import { scheduleCounts } from '../schedules/schedules.ts'
 import type { Counters } from '../task/counters.ts'
 
 const OFFERED = ['application/json', 'text/plain', 'application/openmetrics-text']
@@ -163,6 +164,40 @@ export const CONTROL_METRICS: readonly Metric<Sources>[] = [
     type: 'gauge',
     help: 'Callbacks not delivered yet.',
     samples: ({ callbacks }) => [{ value: callbacks.waitingCount }],
+  },
+  {
+    name: 'service_control_schedules',
+    type: 'gauge',
+    help: 'Schedules.',
+    labels: { state: 'active, paused' },
+    samples: ({ schedules }) =>
+      Object.entries(scheduleCounts(schedules.all)).map(([state, value]) => ({ labels: { state }, value })),
+  },
+  {
+    name: 'service_control_schedule_last_success_timestamp_seconds',
+    type: 'gauge',
+    help: 'When a graph of the schedule last succeeded, in seconds since 1970. Absent before the first one.',
+    labels: { schedule: 'name of the schedule' },
+    samples: ({ schedules }) =>
+      schedules.all.flatMap(({ name, progress: { last_success } }) =>
+        last_success === undefined ? [] : [{ labels: { schedule: name }, value: last_success / 1_000 }],
+      ),
+  },
+  {
+    name: 'service_control_schedule_missed_total',
+    type: 'counter',
+    help: 'Due times of the schedule that passed without a graph.',
+    labels: { schedule: 'name of the schedule' },
+    samples: ({ schedules }) =>
+      schedules.all.map(({ name, progress }) => ({ labels: { schedule: name }, value: progress.missed })),
+  },
+  {
+    name: 'service_control_schedule_skipped_total',
+    type: 'counter',
+    help: 'Due times of the schedule that were skipped because a graph of it ran.',
+    labels: { schedule: 'name of the schedule' },
+    samples: ({ schedules }) =>
+      schedules.all.map(({ name, progress }) => ({ labels: { schedule: name }, value: progress.skipped })),
   },
   {
     name: 'service_control_runtimes',

@@ -2,6 +2,7 @@
 
 import { DiskReserve } from '../../shared/files/disk-reserve.ts'
 import type { Log } from '../../shared/logs/log.ts'
+import type { ScheduleDefinition, ScheduleProgress } from '../rules/schedule.ts'
 import type { Graph, Task } from '../task/graph.ts'
 import { GraphGroups } from '../task/graph-groups.ts'
 import type { TaskStore } from '../task/task-store.ts'
@@ -15,6 +16,7 @@ import type { SubmissionExtras } from './journaled-graph.ts'
 import type { Keeper, OtherReplicas, Purpose } from './keeper.ts'
 import type { Delivery, KeptCallbacks, StoredCallbacks } from './kept-callbacks.ts'
 import { KeptOrphans, type Orphan } from './kept-orphans.ts'
+import { definitionNote, type KeptSchedules, progressNote } from './kept-schedules.ts'
 import { noOwner } from './no-owner.ts'
 import type { Notes } from './notes.ts'
 import { Persistence } from './persistence.ts'
@@ -40,12 +42,14 @@ export class EmbeddedKeeper implements Keeper {
   readonly keys: IdempotencyKeys
   readonly callbacks: KeptCallbacks
   readonly orphans: KeptOrphans
+  readonly schedules: KeptSchedules
   readonly events: EventFeed
   readonly history: EventHistory
   readonly numbers: EventNumbers
   readonly others = NO_OTHERS
   readonly groups = new GraphGroups()
   readonly #journal: Journal
+  readonly #notes: Notes
   readonly #persistence: Persistence
 
   constructor({ store, numbers, recovered, syncFile, dataDir, intervalMs, maxEvents, log }: EmbeddedKeeperOptions) {
@@ -65,6 +69,7 @@ export class EmbeddedKeeper implements Keeper {
     this.history = history
     this.numbers = numbers
     this.#journal = journal
+    this.#notes = notes
     const remembered = { notes, resultFiles, history, events, numbers }
     const parts = { store, journal, ...remembered, dataDir, intervalMs, log }
     this.callbacks = {
@@ -78,6 +83,14 @@ export class EmbeddedKeeper implements Keeper {
       ({ id, orphan }) => this.#persistence.note([null, 'orphan', id, orphan ?? null]),
       notes.of('orphan') as ReadonlyMap<string, Orphan>,
     )
+    this.schedules = {
+      found: {
+        definitions: notes.of('schedule') as ReadonlyMap<string, ScheduleDefinition>,
+        progress: notes.of('schedule-progress') as ReadonlyMap<string, ScheduleProgress>,
+      },
+      define: (name, definition) => this.#persistence.note(definitionNote(name, definition)),
+      advance: (name, progress) => this.#persistence.note(progressNote(name, progress)),
+    }
     this.#persistence = new Persistence({ ...parts, reserve: new DiskReserve(dataDir) }, recovered)
     for (const numbered of unnumbered) this.#persistence.noteNumbered(numbered(store.nextSeq(), Date.now()))
   }
@@ -122,6 +135,7 @@ export class EmbeddedKeeper implements Keeper {
   async keepGraph(graph: Graph, body: Uint8Array, extras?: SubmissionExtras): Promise<void> {
     await this.#persistence.appendGraph(graph, body, extras)
     if (extras?.idempotency !== undefined) this.keys.keep(extras.idempotency)
+    if (extras?.note !== undefined) this.#notes.apply(extras.note)
   }
 
   revoke(graph: Graph): void {

@@ -9,6 +9,7 @@ import { type GraphOptions, graphOptions, NO_GRAPH_OPTIONS } from '../rules/grap
 import type { Graph } from '../task/graph.ts'
 import type { KeptKey } from './idempotency.ts'
 import { decodeRows, type JournaledState } from './journaled-state.ts'
+import type { NoteRow } from './notes.ts'
 
 /** The payload of a frame of kind `g`. `body` is the submission as it was received. */
 export interface JournaledGraph {
@@ -21,6 +22,8 @@ export interface JournaledGraph {
   readonly body: unknown
   /** The key that was sent with the submission, and its answer. */
   readonly idempotency?: KeptKey
+  /** A note that is kept with the graph, all or nothing. */
+  readonly note?: NoteRow
   /** In a rerun, the states of tasks that had ended before the graph was accepted, as rows of a frame of kind `t`. */
   readonly reused?: unknown
 }
@@ -28,6 +31,7 @@ export interface JournaledGraph {
 /** The optional fields of `JournaledGraph`. */
 export interface SubmissionExtras {
   readonly idempotency?: KeptKey | undefined
+  readonly note?: NoteRow | undefined
   /** The payload of `encodeStates` for tasks that have already ended, in parts. */
   readonly reused?: readonly (string | Uint8Array)[] | undefined
 }
@@ -36,7 +40,7 @@ export interface SubmissionExtras {
 export function encodeGraph(
   graph: Graph,
   body: Uint8Array,
-  { idempotency, reused = [] }: SubmissionExtras = {},
+  { idempotency, note, reused = [] }: SubmissionExtras = {},
 ): (string | Uint8Array)[] {
   const identity: Omit<JournaledGraph, 'body' | 'reused'> = {
     graph_ordinal: graph.ordinal,
@@ -45,6 +49,7 @@ export function encodeGraph(
     ...(graph.traceState !== undefined && { trace_state: graph.traceState }),
     created_at: isoTime(graph.createdAt),
     ...(idempotency && { idempotency }),
+    ...(note && { note }),
   }
   const fields = JSON.stringify(identity).slice(0, -1)
   const head = reused.length === 0 ? [`${fields},"body":`] : [`${fields},"reused":`, ...reused, ',"body":']

@@ -21,6 +21,7 @@ import type { StoredFanOut } from './journaled-fan-out.ts'
 import type { SubmissionExtras } from './journaled-graph.ts'
 import type { KeptCallbacks } from './kept-callbacks.ts'
 import type { OrphanKeeper } from './kept-orphans.ts'
+import type { KeptSchedules } from './kept-schedules.ts'
 import type { NumberBlocks } from './number-blocks.ts'
 
 /**
@@ -40,6 +41,8 @@ export interface Keeper extends KeptEvents {
   readonly orphans: OrphanKeeper
   /** The places of groups of graphs. */
   readonly groups: Groups
+  /** Absent with a database, which has no schedules. */
+  readonly schedules?: KeptSchedules
   /** This service among those that share a database; absent without one. */
   readonly replica?: ReplicaView
   /** The other ones. Without a database, there are none. */

@@ -11,8 +11,10 @@
  * - `numbers`: the upper bound of the numbers of changes (`event-numbers.ts`)
  * - `key`: a `KeptKey`. In the journal, it is in the frame of its graph
  * - `orphan`: an `Orphan`
+ * - `schedule`: a `ScheduleDefinition`
+ * - `schedule-progress`: a `ScheduleProgress`. In the journal, it may be in the frame of the graph that it tells of
  */
-export type NoteKind = 'callback' | 'key' | 'numbers' | 'orphan'
+export type NoteKind = 'callback' | 'key' | 'numbers' | 'orphan' | 'schedule' | 'schedule-progress'
 
 /** The key of the only note of the kind `numbers`. */
 export const NUMBERS_NOTE = 'reserved'

@@ -255,9 +255,10 @@ export class Replay {
   }
 
   *#addGraph(graph: JournaledGraph, refuse: (detail: string) => Error): Steps<void> {
-    const { graph_ordinal, graph_id, trace_id, trace_state, created_at, idempotency, body } = graph
+    const { graph_ordinal, graph_id, trace_id, trace_state, created_at, idempotency, note, body } = graph
     if (this.#revoked.has(graph_ordinal)) return
     if (idempotency !== undefined) this.notes.apply([null, 'key', nameOf(idempotency), idempotency])
+    if (note !== undefined) this.notes.apply(note)
     // A task that the state file lacks, of a graph that it has, was deleted before the file was written.
     const isKnown = this.#graphs.has(graph_ordinal)
     this.accepted.graphs.add(graph_ordinal)

@@ -35,13 +35,15 @@ export async function dryRun(
     readonly signal: AbortSignal
     /** Only the faults and warnings: no order of the tasks, no plans. */
     readonly isBrief?: boolean
+    /** The graph is for later: the room in its group may be another one then. */
+    readonly isForLater?: boolean
   },
 ): Promise<GraphDryRun> {
   const encoded = { body: NO_BODY, ...examined }
   const faults = new Faults()
   const examining = examine(parts, encoded, faults, call.isBrief === true)
   const { tasks, known, options, ...found } = await runCooperatively(examining)
-  const fault = await parts.scheduler.groups.whyRefused(options)
+  const fault = call.isForLater ? undefined : await parts.scheduler.groups.whyRefused(options)
   if (fault !== undefined) faults.report(fault)
   const plans = await planTasks(parts.executors, { tasks, known }, call)
   const limits = await runCooperatively(timeLimitsOf(tasks))

@@ -9,6 +9,7 @@ import type { Keeper } from '../log/keeper.ts'
 import type { McpServers } from '../mcp-client/servers.ts'
 import type { AddressGuards } from '../outbound/address-guard.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
+import type { Schedules } from '../schedules/schedules.ts'
 import type { Retention } from '../task/retention.ts'
 import type { TaskStore } from '../task/task-store.ts'
 import type { Tracing } from '../tracing/tracing.ts'
@@ -22,6 +23,7 @@ export interface Ground {
   readonly keeper: Keeper
   readonly retention: Retention
   readonly callbacks: Callbacks
+  readonly schedules: Schedules
   readonly addressGuards: AddressGuards
   /** Undefined if no traces are made. */
   readonly tracing: Tracing | undefined

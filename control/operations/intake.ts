@@ -8,6 +8,7 @@ import type { SubmitWarning } from '../../shared/contract/submission.ts'
 import type { RequestTrace } from '../../shared/logs/trace.ts'
 import { inRanges, runCooperatively, type Steps } from '../../shared/process/steps.ts'
 import type { SentKey } from '../log/idempotency.ts'
+import type { NoteRow } from '../log/notes.ts'
 import type { GraphOptions } from '../rules/graph-options.ts'
 import { reportHiddenValues } from '../rules/hidden-env.ts'
 import { refuse } from '../rules/report.ts'
@@ -25,6 +26,8 @@ export interface Origin extends RequestTrace {
   readonly sent?: SentKey | undefined
   /** Outcomes that some tasks of the graph already have. */
   readonly reuse?: Reuse | undefined
+  /** A note to keep with the graph, all or nothing. */
+  readonly noteOf?: ((graph: Graph) => NoteRow) | undefined
   /** Makes the answer. Absent if the caller needs none. */
   readonly answerOf?: (checked: CheckedGraph) => string
   /**
@@ -65,7 +68,7 @@ export interface AcceptedGraph extends CheckedGraph {
 export async function takeInGraph(
   parts: OperationParts,
   encoded: EncodedGraph,
-  { traceId, traceState, sent, reuse, answerOf, caller }: Origin,
+  { traceId, traceState, sent, reuse, noteOf, answerOf, caller }: Origin,
 ): Promise<AcceptedGraph> {
   const { store, scheduler, keeper, retention, readiness, log } = parts
   const trace = { traceId, traceState }
@@ -81,7 +84,7 @@ export async function takeInGraph(
     graph.createdAt = Date.now() // other graphs may have been accepted during the checks
     scheduler.groups.claim(graph)
     const idempotency = sent && { ...sent, answer, at: graph.createdAt }
-    await keeper.keepGraph(graph, encoded.body, { idempotency, reused })
+    await keeper.keepGraph(graph, encoded.body, { idempotency, reused, note: noteOf?.(graph) })
     if (sent === undefined && caller?.signal.aborted) {
       keeper.revoke(graph)
       throw new ServiceError(499, 'the caller closed the connection before the graph was on disk; nothing was stored')

@@ -12,7 +12,7 @@ export const Priority = Type.Integer({ minimum: MIN_PRIORITY, maximum: MAX_PRIOR
 export const priorityExpected = `integer from ${MIN_PRIORITY} to ${MAX_PRIORITY}`
 
 /** RFC 3339. Whether the month has the day is checked apart. */
-const TIME =
+export const TIME =
   '^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])[Tt]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,9})?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$'
 
 /** A delay in milliseconds, or a time. */

@@ -233,6 +233,17 @@ describe('real answers of control', () => {
     }
     await service.ask('DELETE /runtimes/{name}', { values, query: '?lost=perhaps' })
     await service.ask('POST /runtimes', post({ name: '..' }))
+    const schedule = { values: { name: 'nightly' } }
+    const put = { cron: '0 3 * * *', graph: { tasks: [{ id: 'a', type: 'noop' }] } }
+    for (let i = 0; i < 2; i++) await service.ask('PUT /schedules/{name}', { ...schedule, body: JSON.stringify(put) })
+    await service.ask('POST /schedules/{name}/trigger', schedule)
+    await service.ask('POST /schedules/{name}/pause', schedule)
+    await service.ask('POST /schedules/{name}/resume', schedule)
+    await service.ask('GET /schedules')
+    await service.ask('GET /schedules/{name}', schedule)
+    await service.ask('DELETE /schedules/{name}', schedule)
+    await service.ask('GET /schedules/{name}', schedule)
+    await service.ask('PUT /schedules/{name}', { ...schedule, body: '{}' })
     await service.ask('GET /openapi.json')
     await service.ask('GET /docs')
     const { body: page } = await service.ask('GET /')

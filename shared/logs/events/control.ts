@@ -3,6 +3,7 @@ import { CAUSE, type LogEvents } from './event.ts'
 
 const tasks = 'Number of its tasks.'
 const server = 'Name of the MCP server.'
+const schedule = 'Name of the schedule.'
 const runtime = 'Name of the runtime service in the pool.'
 const handle_id = 'Id of the task in the runtime service.'
 const error = 'The error.'
@@ -43,6 +44,26 @@ export const controlLogEvents = {
     level: 'error',
     when: 'A defect. Graphs that ended before a kill cause no callbacks.',
     fields: CAUSE,
+  },
+  'schedule submitted a graph': {
+    level: 'info',
+    when: 'A due time has come, or a caller asked for it.',
+    fields: { schedule, due: 'The due time. Absent if a caller asked for it.' },
+  },
+  'schedule missed due times': {
+    level: 'warn',
+    when: 'They passed while the service was down or the clock jumped, and catch_up does not ask for their graphs.',
+    fields: { schedule, missed: 'How many, at most 500 for each look.' },
+  },
+  'schedule skipped a due time': {
+    level: 'warn',
+    when: 'A graph of the schedule still runs.',
+    fields: { schedule, due: 'The due time.' },
+  },
+  'schedule could not submit its graph': {
+    level: 'error',
+    when: 'The service refused it. The due time counts as missed.',
+    fields: { schedule, due: 'The due time.', ...CAUSE },
   },
   'traces cannot be delivered': {
     level: 'warn',

@@ -15,6 +15,7 @@ import { EventStreams } from '../../../control/operations/event-streams.ts'
 import { Readiness } from '../../../control/operations/readiness.ts'
 import { AddressGuard } from '../../../control/outbound/address-guard.ts'
 import { Scheduler } from '../../../control/scheduler/scheduler.ts'
+import { Schedules } from '../../../control/schedules/schedules.ts'
 import { Counters } from '../../../control/task/counters.ts'
 import { Retention } from '../../../control/task/retention.ts'
 import { createGuard } from '../../../shared/http/guard.ts'
@@ -50,6 +51,7 @@ const ground = {
   callbacks: new Callbacks({
     ...{ store, keeper, guard: addressGuards.callbacks, secret: undefined, log },
   }),
+  schedules: new Schedules({ store, kept: keeper.schedules, maxSchedules: 1, log }),
   runtimePool: new RuntimePool({ configured: [], token: undefined, keeper, log }),
   ...{ listSkills: async () => [], unknownFields: 'refuse' as const, maxBodyBytes: 1024, maxFanOut: 10, log },
   maxGraphResultBytes: 1024,

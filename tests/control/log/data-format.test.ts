@@ -19,11 +19,14 @@ test('a directory without a mark has the first format, and needs no mark for it'
 
 test('a mark is raised and never lowered', () => {
   using dir = tempDir()
-  raiseFormat(dir.path, 4)
+  raiseFormat(dir.path, DATA_FORMAT)
   raiseFormat(dir.path, 2)
   raiseFormat(dir.path)
-  expect(JSON.parse(readFileSync(join(dir.path, 'format.json'), 'utf8'))).toEqual({ format: 4, written_by: VERSION })
-  refuseNewerFormat(dir.path, 4)
+  expect(JSON.parse(readFileSync(join(dir.path, 'format.json'), 'utf8'))).toEqual({
+    format: DATA_FORMAT,
+    written_by: VERSION,
+  })
+  refuseNewerFormat(dir.path, DATA_FORMAT)
   expect(() => refuseNewerFormat(dir.path, 3)).toThrow(UsageError)
 })
 

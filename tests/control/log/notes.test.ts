@@ -6,6 +6,7 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
+import { DATA_FORMAT } from '../../../control/log/data-format.ts'
 import { Notes } from '../../../control/log/notes.ts'
 import { recover } from '../../../control/log/recovery.ts'
 import { sideFiles } from '../../../control/log/side-files.ts'
@@ -116,7 +117,7 @@ describe.each([1, 2])('files of format %d', (format) => {
     await keeper.kept('act')
     using begun = liveCopy([dir.path])
     const mark = readFileSync(path('format.json', begun.path), 'utf8')
-    expect(JSON.parse(mark)).toMatchObject({ format: 4, from: format })
+    expect(JSON.parse(mark)).toMatchObject({ format: DATA_FORMAT, from: format })
     await keeper.stop()
     using ended = liveCopy([dir.path])
     using raised = liveCopy([begun.path, dir.path])

@@ -1,0 +1,138 @@
+/** /schedules: graphs that the service submits at certain times. */
+import { Type } from '@sinclair/typebox'
+import type { AnyElysia } from 'elysia'
+import { Schedule, ScheduleRequest, ScheduleSummary, ScheduleTriggered } from '../../shared/contract/schedules.ts'
+import { described, empty, json } from '../../shared/http/openapi/route.ts'
+import { readBody } from '../../shared/http/request-body.ts'
+import { traceIdOf } from '../../shared/http/service.ts'
+import { deleteSchedule, pauseSchedule, triggerSchedule } from '../operations/change-schedule.ts'
+import type { OperationParts } from '../operations/parts.ts'
+import { putSchedule } from '../operations/put-schedule.ts'
+import { getSchedule, listSchedules } from '../operations/show-schedules.ts'
+import { LINKS_OF_GRAPH } from './tasks.ts'
+
+const section = 'Schedules'
+const params = { name: 'Name of the schedule.' }
+const WITH_DATABASE = { 400: 'The service has a database, and no schedules.' }
+const UNKNOWN = { ...WITH_DATABASE, 404: 'There is no such schedule.' }
+const NOT_STORED = { 503: 'The service cannot store the change.' }
+
+const EXAMPLE = { cron: '0 3 * * *', timezone: 'Europe/Berlin', graph: { tasks: [{ id: 'night', type: 'noop' }] } }
+
+const VERBS = [
+  {
+    verb: 'pause',
+    isPaused: true,
+    summary: 'Pause a schedule',
+    description: 'Nothing is due until it is resumed. Its graphs go on.',
+  },
+  {
+    verb: 'resume',
+    isPaused: false,
+    summary: 'Resume a schedule',
+    description: 'What would have been due meanwhile is not made up for.',
+  },
+] as const
+
+export function addScheduleRoutes(app: AnyElysia, parts: OperationParts): void {
+  app
+    .get(
+      '/schedules',
+      (): readonly ScheduleSummary[] => listSchedules(parts),
+      described({
+        section,
+        summary: 'List schedules',
+        description: 'All of them, by name, without their graphs.',
+        answers: { 200: json(Type.Array(ScheduleSummary), 'The schedules.') },
+        errors: WITH_DATABASE,
+      }),
+    )
+    .put(
+      '/schedules/:name',
+      async ({ params, request, set }): Promise<Schedule> => {
+        const body = await readBody(app, request, parts.maxBodyBytes)
+        const call = { traceId: traceIdOf(set), signal: request.signal }
+        const { schedule, isNew } = await putSchedule(parts, params.name, body, call)
+        set.status = isNew ? 201 : 200
+        return schedule
+      },
+      described({
+        section,
+        summary: 'Create or replace a schedule',
+        description:
+          'The graph is checked as POST /tasks does. A schedule that is put again with the same times goes on where it was; with other times, it begins now.',
+        params,
+        body: ScheduleRequest,
+        example: EXAMPLE,
+        answers: { 200: json(Schedule, 'It was there before.'), 201: json(Schedule, 'It is new, and kept.') },
+        errors: {
+          400: 'The name, a field or the graph is invalid, it is never due, or the service has a database.',
+          409: 'There are --max-schedules schedules already.',
+          413: 'The body is too large.',
+          ...NOT_STORED,
+        },
+      }),
+    )
+    .get(
+      '/schedules/:name',
+      ({ params }): Schedule => getSchedule(parts, params.name),
+      described({
+        section,
+        summary: 'Read a schedule',
+        description: 'With its next due times and its last graphs.',
+        params,
+        answers: { 200: json(Schedule, 'The schedule.') },
+        errors: UNKNOWN,
+      }),
+    )
+    .delete(
+      '/schedules/:name',
+      async ({ params, set }) => {
+        await deleteSchedule(parts, params.name)
+        set.status = 204
+        delete set.headers['content-type']
+      },
+      described({
+        section,
+        summary: 'Delete a schedule',
+        description: 'Its graphs stay, and go on.',
+        params,
+        answers: { 204: empty('It is removed, on disk too.') },
+        errors: { ...UNKNOWN, ...NOT_STORED },
+      }),
+    )
+    .post(
+      '/schedules/:name/trigger',
+      ({ params, set }): Promise<ScheduleTriggered> => {
+        set.status = 202
+        return triggerSchedule(parts, params.name)
+      },
+      described({
+        section,
+        summary: 'Submit the graph of a schedule now',
+        description: 'Also while the schedule is paused, or a graph of it runs. Changes no due time.',
+        params,
+        answers: { 202: { ...json(ScheduleTriggered, 'The graph is accepted.'), links: LINKS_OF_GRAPH } },
+        errors: {
+          ...UNKNOWN,
+          400: 'The graph is no longer valid, or the service has a database.',
+          409: 'The group of the graph is full.',
+          503: 'The service cannot store the graph.',
+        },
+      }),
+    )
+  for (const { verb, isPaused, summary, description } of VERBS) {
+    app.post(
+      `/schedules/:name/${verb}`,
+      ({ params }): Promise<Schedule> => pauseSchedule(parts, params.name, isPaused),
+      described({
+        section,
+        summary,
+        description,
+        params,
+        answers: { 200: json(Schedule, 'The change is kept.') },
+        errors: { ...UNKNOWN, ...NOT_STORED },
+      }),
+    )
+  }
+}

@@ -1,0 +1,44 @@
+/** Pauses, resumes and deletes schedules, and submits the graph of one now. */
+import type { Schedule as ScheduleAnswer } from '../../shared/contract/schedules.ts'
+import type { OperationParts } from './parts.ts'
+import { knownSchedule, scheduleAnswer } from './show-schedules.ts'
+
+/**
+ * Pauses or resumes a schedule. What was due meanwhile is not missed: it was not due. Resolves once that is on disk. Throws
+ * 404 and 503.
+ */
+export function pauseSchedule(parts: OperationParts, name: string, paused: boolean): Promise<ScheduleAnswer> {
+  const { schedules, keeper } = parts
+  return schedules.inTurn(name, async () => {
+    const { definition, times } = knownSchedule(parts, name)
+    keeper.assertWritable()
+    const { paused: wasPaused = false, ...fields } = definition.fields
+    const changed = { ...definition, fields: { ...fields, paused }, updated_at: Date.now() }
+    const schedule = schedules.put(name, changed, times, wasPaused === paused)
+    const answer = scheduleAnswer(schedule)
+    await keeper.kept('promise')
+    return answer
+  })
+}
+
+/** Its graphs stay, and go on. Resolves once that is on disk. Throws 404 and 503. */
+export function deleteSchedule(parts: OperationParts, name: string): Promise<void> {
+  const { schedules, keeper } = parts
+  return schedules.inTurn(name, async () => {
+    knownSchedule(parts, name)
+    keeper.assertWritableWithReserve()
+    schedules.delete(name)
+    await keeper.kept('promise')
+  })
+}
+
+/**
+ * Submits the graph of a schedule now, also while it is paused or one runs. Returns the id of the graph once it is on disk.
+ * Throws 404, and as a submission.
+ */
+export function triggerSchedule(parts: OperationParts, name: string): Promise<{ graph_id: string }> {
+  return parts.schedules.inTurn(name, async () => {
+    const { id } = await parts.schedules.submit(knownSchedule(parts, name))
+    return { graph_id: id }
+  })
+}

@@ -1,0 +1,131 @@
+/**
+ * Creates or replaces a schedule. Its graph is checked as a submission is, so that a faulty one is refused now and not when
+ * it is due.
+ */
+import { badRequest } from '../../shared/contract/errors.ts'
+import {
+  MAX_SCHEDULE_NAME_CHARACTERS,
+  SCHEDULE_NAME,
+  type Schedule as ScheduleAnswer,
+  ScheduleFields,
+} from '../../shared/contract/schedules.ts'
+import { runCooperatively, type Steps } from '../../shared/process/steps.ts'
+import { didYouMean, firstUnknown, quoted } from '../../shared/request/unknown-names.ts'
+import { isObject, jsonTypeOf, withoutNulls } from '../../shared/text/json.ts'
+import { nearestName } from '../../shared/text/nearest-name.ts'
+import { checkValue, decodeJson, invalidJson } from '../json/body.ts'
+import { checkOf } from '../json/schema-check.ts'
+import { isNotBefore } from '../rules/not-before.ts'
+import { type GivenFields, hasSameTimes, type ScheduleDefinition } from '../rules/schedule.ts'
+import { OWN_LABELS, scheduledFields } from '../schedules/scheduled-graph.ts'
+import { dryRun } from './dry-run.ts'
+import type { GraphInput } from './graph-checks.ts'
+import type { OperationParts } from './parts.ts'
+import { scheduleAnswer } from './show-schedules.ts'
+
+const FIELDS = ['graph', ...Object.keys(ScheduleFields.properties)]
+const KNOWN_FIELDS: ReadonlySet<string> = new Set(FIELDS)
+const ARRAYS = { graph: { tasks: true }, params: {} } as const
+
+/** `isNew`: there was none with this name. Resolves once the schedule is on disk. Throws 400, 409, 413 and 503. */
+export async function putSchedule(
+  parts: OperationParts,
+  name: string,
+  body: Uint8Array,
+  call: { readonly traceId: string; readonly signal: AbortSignal },
+): Promise<{ schedule: ScheduleAnswer; isNew: boolean }> {
+  const { schedules, keeper } = parts
+  schedules.kept // refuses it with a database
+  if (!SCHEDULE_NAME.test(name))
+    throw badRequest(
+      `name: expected 1 to ${MAX_SCHEDULE_NAME_CHARACTERS} letters, digits, ".", "_" or "-", beginning with a letter or digit`,
+    )
+  const { graph, fields } = await runCooperatively(decodeSchedule(parts, body))
+  const warnings = await checkedGraph(parts, { name, graph, fields }, call)
+  const { dueTimes } = await import('../rules/schedule-times.ts')
+  return schedules.inTurn(name, async () => {
+    const now = Date.now()
+    const known = schedules.get(name)
+    const isSame = known !== undefined && hasSameTimes(known.definition.fields, fields)
+    const since = isSame ? known.definition.since : now
+    const times = dueTimes(fields, since)
+    if (!isSame && times.next(now) === undefined) refuse(neverDue(fields))
+    const created_at = known?.definition.created_at ?? now
+    const definition: ScheduleDefinition = { fields, graph, since, created_at, updated_at: now }
+    const wasPaused = known?.definition.fields.paused === true
+    keeper.assertWritable()
+    const schedule = schedules.put(name, definition, times, isSame && !wasPaused)
+    const answer = scheduleAnswer(schedule)
+    await keeper.kept('promise')
+    return { schedule: { ...answer, ...(warnings.length > 0 && { warnings }) }, isNew: known === undefined }
+  })
+}
+
+const refuse = (message: string): never => {
+  throw badRequest(message)
+}
+
+const neverDue = ({ cron, at, end }: GivenFields): string => {
+  if (at !== undefined) return `at: ${at} is over, or not between start and end (give a time to come)`
+  if (end !== undefined) return `end: nothing is due before ${end} (give a later time)`
+  return `cron: ${JSON.stringify(cron)} is never due (no such date exists)`
+}
+
+function* decodeSchedule(
+  { unknownFields }: OperationParts,
+  body: Uint8Array,
+): Steps<{ graph: object; fields: GivenFields }> {
+  const given = yield* decodeJson(body, ARRAYS)
+  if (!isObject(given)) throw invalidJson(`expected object with a graph, got ${jsonTypeOf(given)}`)
+  const name = unknownFields === 'refuse' ? firstUnknown(given, KNOWN_FIELDS) : undefined
+  if (name !== undefined) throw badRequest(`unknown field ${quoted(name)}${didYouMean(nearestName(name, FIELDS))}`)
+  const { graph } = given
+  if (!isObject(graph)) throw invalidJson(`graph: expected object with a list of tasks, got ${jsonTypeOf(graph)}`)
+  const check = checkOf(ScheduleFields)
+  if (!check.accepts(given)) {
+    const { path, expected } = check.faultOf(given)
+    throw invalidJson(`${path}: expected ${expected}`)
+  }
+  const known = Object.entries(given).filter(([field]) => field !== 'graph' && KNOWN_FIELDS.has(field))
+  const fields = withoutNulls(Object.fromEntries(known)) as GivenFields
+  checkFields(fields)
+  return { graph, fields }
+}
+
+/** What the schema does not say. */
+function checkFields(fields: GivenFields): void {
+  const { cron, every, at, timezone, params, overlap = 'skip', catch_up, start, end } = fields
+  const timings = Object.entries({ cron, every, at }).filter(([, value]) => value !== undefined)
+  if (timings.length !== 1) {
+    const found = timings.length === 0 ? 'none' : timings.map(([name]) => name).join(' and ')
+    refuse(`expected one of cron, every and at, got ${found}`)
+  }
+  for (const [name, value] of Object.entries({ at, start, end }))
+    if (value !== undefined && !isNotBefore(value)) refuse(`${name}: there is no ${value} (the month has fewer days)`)
+  if (timezone !== undefined && cron === undefined)
+    refuse('timezone: belongs to cron (leave it out: every, at, start and end need none)')
+  if (start !== undefined && end !== undefined && Date.parse(end) < Date.parse(start))
+    refuse(`end: ${end} is before start (${start})`)
+  if (catch_up === 'all' && (overlap === 'skip' || overlap === 'cancel'))
+    refuse(
+      `catch_up: "all" requires overlap "queue" or "allow" (with "${overlap}", one of the missed graphs would remain)`,
+    )
+  checkValue(params, 'params')
+}
+
+/** The tasks that are certain to fail as things are now. Throws 400 for what refuses a submission. */
+async function checkedGraph(
+  parts: OperationParts,
+  { name, graph, fields }: { readonly name: string; readonly graph: object; readonly fields: GivenFields },
+  call: { readonly traceId: string; readonly signal: AbortSignal },
+) {
+  const { labels } = graph as { readonly labels?: unknown }
+  const own = OWN_LABELS.find((label) => isObject(labels) && Object.hasOwn(labels, label))
+  if (own !== undefined) refuse(`graph: labels: the service sets the label ${own} (leave it out)`)
+  const submission = scheduledFields(name, graph, fields.params, 0) as unknown as GraphInput
+  const { errors, warnings } = await dryRun(parts, { graph: submission }, { ...call, isBrief: true, isForLater: true })
+  const fault = errors.find(({ fails }) => fails !== true)
+  if (fault !== undefined) refuse(`graph: ${fault.message}`)
+  const failures = errors.map(({ task_id = '', message }) => ({ task_id, message }))
+  return [...failures, ...warnings]
+}

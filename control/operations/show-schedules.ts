@@ -1,0 +1,67 @@
+/** Lists schedules, and shows one. */
+import { ServiceError } from '../../shared/contract/errors.ts'
+import {
+  type Schedule as ScheduleAnswer,
+  type ScheduleRun,
+  type ScheduleSummary,
+  SHOWN_RUNS,
+  SHOWN_TIMES,
+} from '../../shared/contract/schedules.ts'
+import { isoTime } from '../../shared/text/iso-time.ts'
+import { runningOf } from '../rules/schedule.ts'
+import type { Schedule } from '../schedules/schedules.ts'
+import type { OperationParts } from './parts.ts'
+
+/** In the order of their names. */
+export function listSchedules({ schedules }: OperationParts): readonly ScheduleSummary[] {
+  schedules.kept // refuses it with a database
+  const all = schedules.all.toSorted((a, b) => (a.name < b.name ? -1 : 1))
+  return all.map((schedule) => summaryOf(schedule, 1))
+}
+
+export const getSchedule = (parts: OperationParts, name: string): ScheduleAnswer =>
+  scheduleAnswer(knownSchedule(parts, name))
+
+/** Throws 404, and 400 with a database. */
+export function knownSchedule({ schedules }: OperationParts, name: string): Schedule {
+  schedules.kept // refuses it with a database
+  const schedule = schedules.get(name)
+  if (schedule === undefined) throw new ServiceError(404, `schedule not found: ${name}`)
+  return schedule
+}
+
+export function scheduleAnswer(schedule: Schedule): ScheduleAnswer {
+  const { graph, fields } = schedule.definition
+  return {
+    ...summaryOf(schedule, SHOWN_TIMES),
+    ...(fields.params !== undefined && { params: fields.params }),
+    graph,
+    runs: schedule.progress.runs
+      .slice(-SHOWN_RUNS)
+      .reverse()
+      .map(
+        ({ graph_id, due, at, state = 'running' }): ScheduleRun => ({
+          graph_id,
+          ...(due !== undefined && { due: isoTime(due) }),
+          at: isoTime(at),
+          ...(state !== 'gone' && { state }),
+        }),
+      ),
+  }
+}
+
+function summaryOf({ name, definition, progress, times }: Schedule, count: number): ScheduleSummary {
+  const { fields, created_at, updated_at } = definition
+  const { params: _, overlap = 'skip', catch_up = 'none', paused = false, ...given } = fields
+  const next: string[] = []
+  let due = paused ? undefined : times.next(progress.settled)
+  for (; due !== undefined && next.length < count; due = times.next(due)) next.push(isoTime(due))
+  const { waiting, missed, skipped, last_success, last_error } = progress
+  return {
+    ...{ name, ...given, overlap, catch_up, paused },
+    ...{ created_at: isoTime(created_at), updated_at: isoTime(updated_at), next },
+    ...{ running: runningOf(progress), waiting: waiting.length, missed, skipped },
+    ...(last_success !== undefined && { last_success: isoTime(last_success) }),
+    ...(last_error !== undefined && { last_error }),
+  }
+}
