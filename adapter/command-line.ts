@@ -33,6 +33,7 @@ import { reject } from './commands/reject.ts'
 import { rerun } from './commands/rerun.ts'
 import { run } from './commands/run.ts'
 import { runtimes } from './commands/runtimes.ts'
+import { schedule } from './commands/schedule.ts'
 import { schema } from './commands/schema.ts'
 import { status } from './commands/status.ts'
 import { submit } from './commands/submit.ts'
@@ -70,6 +71,7 @@ const COMMANDS: Commands = {
   translate,
   tools,
   capabilities,
+  schedule,
   runtimes,
   health,
   up,

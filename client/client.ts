@@ -21,6 +21,10 @@ import type {
   HealthResponse,
   RerunRequest,
   RerunResponse,
+  Schedule,
+  ScheduleRequest,
+  ScheduleSummary,
+  ScheduleTriggered,
   SubmitResponse,
   TaskFileListing,
   TaskGraph,
@@ -267,6 +271,41 @@ export class Taskmill {
     return this.#json({ ...options, method: 'POST', path, body: { who, why }, isRepeatable: true })
   }
 
+  /** Creates or replaces a schedule: a graph that the service submits at certain times. */
+  putSchedule(name: string, schedule: ScheduleRequest, options: CallOptions = {}): Promise<Schedule> {
+    return this.#json({ ...options, method: 'PUT', path: schedulePath(name), body: schedule, isRepeatable: true })
+  }
+
+  /** All schedules, without their graphs. */
+  schedules(options: CallOptions = {}): Promise<readonly ScheduleSummary[]> {
+    return this.#get('/schedules', options)
+  }
+
+  /** A schedule, with its next due times and its last graphs. */
+  getSchedule(name: string, options: CallOptions = {}): Promise<Schedule> {
+    return this.#get(schedulePath(name), options)
+  }
+
+  /** Nothing is due until the schedule is resumed. */
+  pauseSchedule(name: string, options: CallOptions = {}): Promise<Schedule> {
+    return this.#json({ ...options, method: 'POST', path: `${schedulePath(name)}/pause`, isRepeatable: true })
+  }
+
+  /** What would have been due meanwhile is not made up for. */
+  resumeSchedule(name: string, options: CallOptions = {}): Promise<Schedule> {
+    return this.#json({ ...options, method: 'POST', path: `${schedulePath(name)}/resume`, isRepeatable: true })
+  }
+
+  /** Submits the graph of a schedule now. */
+  triggerSchedule(name: string, options: CallOptions = {}): Promise<ScheduleTriggered> {
+    return this.#json({ ...options, method: 'POST', path: `${schedulePath(name)}/trigger`, isRepeatable: false })
+  }
+
+  /** Removes a schedule. Its graphs stay. */
+  deleteSchedule(name: string, options: CallOptions = {}): Promise<void> {
+    return this.#delete(schedulePath(name), options)
+  }
+
   /** Whether the service lives, and accepts graphs. */
   health(options: CallOptions = {}): Promise<HealthResponse> {
     return this.#get('/health', options)
@@ -336,6 +375,8 @@ export class Taskmill {
     } while (cursor !== undefined)
   }
 }
+
+const schedulePath = (name: string): string => `/schedules/${encodeURIComponent(name)}`
 
 const keyHeader = (key: string | undefined): Readonly<Record<string, string>> =>
   key === undefined ? {} : { 'idempotency-key': key }

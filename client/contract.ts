@@ -15,6 +15,7 @@ import type * as graphState from '../shared/contract/graph-state.ts'
 import type * as graphs from '../shared/contract/graphs.ts'
 import type * as rerun from '../shared/contract/rerun.ts'
 import type * as runtime from '../shared/contract/runtime.ts'
+import type * as schedules from '../shared/contract/schedules.ts'
 import type * as submission from '../shared/contract/submission.ts'
 import type * as taskFiles from '../shared/contract/task-files.ts'
 import type * as taskStatus from '../shared/contract/task-status.ts'
@@ -157,6 +158,21 @@ export type RerunRequest = Taken<typeof rerun.RerunRequest>
 
 /** The answer to a rerun. */
 export type RerunResponse = Sent<typeof rerun.RerunResponse>
+
+/** A schedule to put: when, and which graph. */
+export type ScheduleRequest = Taken<typeof schedules.ScheduleFields> & { readonly graph: TaskGraph }
+
+/** A graph that a schedule has submitted. */
+export type ScheduleRun = Sent<typeof schedules.ScheduleRun>
+
+/** A schedule in a list. */
+export type ScheduleSummary = Sent<typeof schedules.ScheduleSummary>
+
+/** A schedule. */
+export type Schedule = Sent<typeof schedules.Schedule>
+
+/** The graph that a schedule has submitted now. */
+export type ScheduleTriggered = Sent<typeof schedules.ScheduleTriggered>
 
 /** Whether the service lives, and accepts graphs. */
 export type HealthResponse = Sent<typeof control.HealthResponse>

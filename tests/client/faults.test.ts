@@ -252,6 +252,13 @@ const CALLS: Readonly<Record<string, (client: Taskmill, signal: AbortSignal) => 
   deleteGraph: (client, signal) => client.deleteGraph('g', { signal }),
   rerun: (client, signal) => client.rerun('g', { signal }),
   approve: (client, signal) => client.approve('a', { who: 'ada' }, { signal }),
+  putSchedule: (client, signal) => client.putSchedule('s', { every: 1_000, graph: GRAPH }, { signal }),
+  schedules: (client, signal) => client.schedules({ signal }),
+  getSchedule: (client, signal) => client.getSchedule('s', { signal }),
+  pauseSchedule: (client, signal) => client.pauseSchedule('s', { signal }),
+  resumeSchedule: (client, signal) => client.resumeSchedule('s', { signal }),
+  triggerSchedule: (client, signal) => client.triggerSchedule('s', { signal }),
+  deleteSchedule: (client, signal) => client.deleteSchedule('s', { signal }),
   reject: (client, signal) => client.reject('a', { who: 'ada' }, { signal }),
   health: (client, signal) => client.health({ signal }),
 }

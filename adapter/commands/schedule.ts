@@ -1,0 +1,152 @@
+/** `taskmill schedule`: graphs that the service submits at certain times. */
+import { basename } from 'node:path'
+import { UsageError } from '../../shared/contract/errors.ts'
+import {
+  CATCH_UPS,
+  MAX_EVERY_MS,
+  MAX_JITTER_MS,
+  MAX_KEPT_RUNS,
+  MIN_EVERY_MS,
+  OVERLAPS,
+} from '../../shared/contract/schedule-words.ts'
+import type { Schedule, ScheduleSummary } from '../../shared/contract/schedules.ts'
+import { choice, duration, flag, flagName, optionalInteger, text } from '../../shared/settings/flags.ts'
+import { withoutByteOrderMark } from '../../shared/text/json-bytes.ts'
+import { nearestName } from '../../shared/text/nearest-name.ts'
+import { EXIT, success } from '../envelope.ts'
+import { defineCommand } from './command.ts'
+import { graphOf, graphSettings, inFile } from './graph-argument.ts'
+
+const VERBS = ['add', 'list', 'get', 'next', 'trigger', 'pause', 'resume', 'delete'] as const
+type Verb = (typeof VERBS)[number]
+
+const SYNONYMS = { put: 'add', create: 'add', ls: 'list', show: 'get', run: 'trigger', rm: 'delete', remove: 'delete' }
+
+/** Flags of `add` alone, beside those of a graph. */
+const addSettings = {
+  name: text({ value: 'name', help: 'Name of the schedule. Default: that of the file, without its ending.' }),
+  cron: text({
+    value: 'expression',
+    help: 'When: "0 3 * * *", "0 9 * * MON-FRI", @daily. Six fields begin with seconds.',
+  }),
+  every: duration({
+    default: '0s',
+    minMs: 0,
+    maxMs: MAX_EVERY_MS,
+    help: `Instead of --cron: time between two due times, at least ${MIN_EVERY_MS / 1_000}s.`,
+  }),
+  at: text({ value: 'time', help: 'Instead of --cron: the only due time, such as 2030-01-31T09:30:00Z.' }),
+  timezone: text({ value: 'zone', help: 'With --cron: its time zone, such as Europe/Berlin. Default UTC.' }),
+  overlap: choice({ default: OVERLAPS[0], choices: OVERLAPS, help: 'When a graph of the schedule still runs.' }),
+  catchUp: choice({
+    default: CATCH_UPS[0],
+    choices: CATCH_UPS,
+    help: 'What is made up for of the due times that passed while the service was down. all requires --overlap queue or allow.',
+  }),
+  jitter: duration({
+    default: '0s',
+    minMs: 0,
+    maxMs: MAX_JITTER_MS,
+    help: 'Each graph is submitted up to this much later.',
+  }),
+  start: text({ value: 'time', help: 'Nothing is due before.' }),
+  end: text({ value: 'time', help: 'Nothing is due after.' }),
+  keep: optionalInteger({
+    value: 'n',
+    min: 1,
+    max: MAX_KEPT_RUNS,
+    help: 'Ended graphs of the schedule that stay. Default: as long as other graphs.',
+  }),
+  paused: flag({ help: 'Nothing is due until schedule resume.' }),
+}
+
+export const schedule = defineCommand({
+  summary: 'Submit a graph again and again: add, list, look at, pause, resume, trigger and delete schedules.',
+  usage:
+    'add FILE --cron "0 3 * * *" [--timezone Europe/Berlin] | [list] | get NAME | next NAME | trigger NAME | pause NAME | resume NAME | delete NAME',
+  settings: { ...graphSettings, ...addSettings },
+  maxArguments: 2,
+  async run({ values, positionals: [asked = 'list', ...rest], given, client }) {
+    const verb = verbOf(asked)
+    if (verb === 'add') {
+      const graph = await graphOf(rest, values)
+      const name = values.name === '' ? nameOf(graph.name) : values.name
+      const fields = JSON.stringify(fieldsOf(values)).slice(1, -1)
+      const body = Buffer.concat([
+        Buffer.from(`{${fields}${fields && ','}"graph":`),
+        withoutByteOrderMark(graph.bytes),
+        Buffer.from('}'),
+      ])
+      const answer = await inFile(graph, client.call({ method: 'PUT', path: pathOf(name), body }))
+      const { warnings = [] } = answer as Schedule
+      return {
+        ...success(answer as Schedule),
+        warnings: warnings.map(({ task_id, message }) => `task ${task_id} will fail: ${message}`),
+      }
+    }
+    const odd = [...given].find((key) => Object.hasOwn(addSettings, key) || Object.hasOwn(graphSettings, key))
+    if (odd !== undefined) throw new UsageError(`--${flagName(odd)} belongs to schedule add, not to ${verb}`)
+    const [name] = rest
+    if (verb === 'list') {
+      if (name !== undefined) throw new UsageError(`unexpected argument "${name}" for schedule list`)
+      const schedules = (await client.list({ method: 'GET', path: '/schedules' })).body as readonly ScheduleSummary[]
+      return {
+        data: { schedules },
+        exitCode: EXIT.success,
+        table: async (look) => (await import('../table/schedules.ts')).schedulesTable(schedules, look),
+      }
+    }
+    if (name === undefined || name === '') throw new UsageError(`schedule ${verb} needs NAME (see schedule --help)`)
+    const path = pathOf(name)
+    if (verb === 'get') return success((await client.call({ method: 'GET', path })) as Schedule)
+    if (verb === 'next') {
+      const { next } = (await client.call({ method: 'GET', path })) as Schedule
+      return success({ name, next })
+    }
+    if (verb === 'delete') {
+      await client.call({ method: 'DELETE', path })
+      return success({ name, deleted: true })
+    }
+    return success((await client.call({ method: 'POST', path: `${path}/${verb}` })) as object)
+  },
+})
+
+const pathOf = (name: string): string => `/schedules/${encodeURIComponent(name)}`
+
+function verbOf(asked: string): Verb {
+  const verb = VERBS.find((each) => each === asked)
+  if (verb !== undefined) return verb
+  const nearest = nearestName(asked, VERBS, SYNONYMS)
+  const remedy = nearest === undefined ? `there are: ${VERBS.join(', ')}` : `did you mean "${nearest}"?`
+  throw new UsageError(`unknown subcommand "schedule ${asked}" (${remedy})`)
+}
+
+function nameOf(file: string): string {
+  if (file === 'standard input') throw new UsageError('a schedule from standard input needs --name')
+  return basename(file).replace(/\.[^.]*$/, '')
+}
+
+/** What was given, as the service takes it. */
+function fieldsOf({
+  cron,
+  every,
+  at,
+  timezone,
+  overlap,
+  catchUp,
+  jitter,
+  start,
+  end,
+  keep,
+  paused,
+}: {
+  readonly [K in 'cron' | 'at' | 'timezone' | 'overlap' | 'catchUp' | 'start' | 'end']: string
+} & { readonly every: number; readonly jitter: number; readonly keep: number | undefined; readonly paused: boolean }) {
+  const texts = Object.entries({ cron, at, timezone, start, end }).filter(([, value]) => value !== '')
+  return {
+    ...Object.fromEntries(texts),
+    ...(every !== 0 && { every }),
+    ...(jitter !== 0 && { jitter }),
+    ...{ overlap, catch_up: catchUp, keep, paused },
+  }
+}
