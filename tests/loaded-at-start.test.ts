@@ -71,7 +71,7 @@ test.each([
 })
 
 test('control loads what speaks to PostgreSQL only for a database', () => {
-  const found = loadedBy('control/serve.ts').files.filter((file) => file.startsWith('control/log/postgres/'))
+  const found = loadedBy('control/service.ts').files.filter((file) => file.startsWith('control/log/postgres/'))
   expect(found).toEqual(['control/log/postgres/database-addresses.ts', 'control/log/postgres/database-url.ts'])
 })
 
