@@ -68,11 +68,19 @@ interface OwnNames {
   readonly metadata?: unknown
 }
 
-/** A submitted task. */
-export type TaskInput = Taken<typeof submission.TaskInput> & OwnNames & { readonly id: string; readonly type: string }
+/** A task of a group. */
+export type MemberInput = Taken<typeof submission.MemberInput> &
+  OwnNames & { readonly id: string; readonly type: string }
+
+type AnyTaskInput = Taken<typeof submission.TaskInput> & OwnNames & { readonly id: string }
+
+/** A submitted task. A group has tasks in place of a type. */
+export type TaskInput =
+  | (AnyTaskInput & { readonly type: string })
+  | (AnyTaskInput & { readonly tasks: readonly MemberInput[] })
 
 /** A graph to submit. */
-export type TaskGraph = Taken<typeof submission.TaskGraph> &
+export type TaskGraph = Omit<Taken<typeof submission.TaskGraph>, 'tasks'> &
   OwnNames & { readonly tasks: readonly TaskInput[]; readonly annotations?: unknown; readonly $schema?: string }
 
 /** A task that is certain to fail, and the error that it will have. */

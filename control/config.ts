@@ -246,7 +246,7 @@ export const controlSettings = {
     value: 'number',
     min: 1,
     max: MOST_ELEMENTS,
-    help: 'Elements of the list of a for_each. A task with a longer one fails.',
+    help: 'Children of a task with for_each or of a group: elements, times tasks of the group. A task with more fails.',
   }),
   secretsDir: text({
     variable: 'SERVICE_SECRETS_DIR',

@@ -9,7 +9,7 @@
 import { approvalParams } from '../control/executors/approval.ts'
 import { actionInputs } from '../control/operations/action-inputs.ts'
 import { APPROVAL_TYPE } from '../shared/contract/approval.ts'
-import { TaskGraph, TaskInput } from '../shared/contract/submission.ts'
+import { MemberInput, TaskGraph, TaskInput } from '../shared/contract/submission.ts'
 import { inFull, publicSchema } from '../shared/http/openapi/public-schema.ts'
 import { FREE_FIELDS } from '../shared/request/unknown-names.ts'
 
@@ -32,7 +32,19 @@ const TOOLS = Object.keys(actionInputs)
   })
 
 export function graphFileSchema(): Schema {
-  const { id, type, ...ofTask } = properties(TaskInput)
+  const { id, type, ...rest } = properties(MemberInput)
+  const { for_each, max_parallel, fail_fast, tasks: members } = properties(TaskInput)
+  const ofElements = { for_each, max_parallel, fail_fast }
+  const ofMember = {
+    id: { ...id, minLength: 1 },
+    type: {
+      description: `${type?.description} An executor of your own has a type of its own.`,
+      anyOf: [{ enum: [...TOOLS.flatMap(({ types }) => types), ...CATEGORIES] }, { type: 'string', minLength: 1 }],
+    },
+    ...rest,
+    retry: { ...rest.retry, type: 'integer', minimum: 0 },
+    metadata: true,
+  }
   const { tasks, ...ofGraph } = properties(TaskGraph)
   return {
     $schema: 'http://json-schema.org/draft-07/schema#',
@@ -53,22 +65,28 @@ export function graphFileSchema(): Schema {
     definitions: {
       task: {
         type: 'object',
-        required: ['id', 'type'],
+        required: ['id'],
+        anyOf: [{ required: ['type'] }, { required: ['tasks'] }],
         properties: {
-          id: { ...id, minLength: 1 },
-          type: {
-            description: `${type?.description} An executor of your own has a type of its own.`,
-            anyOf: [
-              { enum: [...TOOLS.flatMap(({ types }) => types), ...CATEGORIES] },
-              { type: 'string', minLength: 1 },
-            ],
-          },
-          ...ofTask,
-          retry: { ...ofTask.retry, type: 'integer', minimum: 0 },
-          metadata: true,
+          ...ofMember,
+          ...ofElements,
+
+          tasks: { ...members, type: 'array', minItems: 1, items: { $ref: '#/definitions/member' } },
         },
         patternProperties: EXTENSIONS,
         additionalProperties: false,
+        allOf: [{ $ref: '#/definitions/tools' }],
+      },
+      member: {
+        description: 'A task of a group.',
+        type: 'object',
+        required: ['id', 'type'],
+        properties: ofMember,
+        patternProperties: EXTENSIONS,
+        additionalProperties: false,
+        allOf: [{ $ref: '#/definitions/tools' }],
+      },
+      tools: {
         allOf: [
           ...TOOLS.map(({ kind, category, tool, types }) => ({
             if: {

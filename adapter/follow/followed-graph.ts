@@ -60,7 +60,7 @@ export class FollowedGraph {
   /** From the file of the graph. The service tells them too, but only those of the first 10,000 tasks. */
   readonly #expectations: ReadonlyMap<string, Expectation>
   readonly #tasks = new Map<string, FollowedTask>()
-  /** For each task with `for_each` that has started, its children: how many have ended, and how many there are. */
+  /** For each group and each task with `for_each` that has started, its children: how many have ended, and how many there are. */
   readonly #children = new Map<string, { ended: number; readonly total: number }>()
   #state: GraphState = 'running'
   #acceptedAt: number
@@ -206,7 +206,9 @@ export class FollowedGraph {
     if (this.#children.size === 0) return [...this.#tasks.values()]
     const children = Map.groupBy(this.#tasks.values(), ({ parent }) => parent)
     const first = [...this.#tasks.values()].filter(({ parent }) => parent === undefined || !this.#tasks.has(parent))
-    const indexOf = ({ shown, parent = '' }: FollowedTask) => Number(shown.id.slice(parent.length + 1, -1))
+    // Without a list, and for one element, the children of a group keep their order.
+    const indexOf = ({ shown, parent = '' }: FollowedTask) =>
+      Number(/^\[(\d+)\]/.exec(shown.id.slice(parent.length))?.[1] ?? 0)
     return first.flatMap((task) => {
       const own = this.#children.has(task.shown.id) ? (children.get(task.shown.id) ?? []) : []
       return [task, ...own.toSorted((a, b) => indexOf(a) - indexOf(b))]

@@ -8,6 +8,7 @@
  */
 import { isoTime } from '../../shared/text/iso-time.ts'
 import { type GraphOptions, graphOptions, NO_GRAPH_OPTIONS } from '../rules/graph-options.ts'
+import { hasChildren } from '../rules/group-rule.ts'
 import type { ValidTask } from '../rules/validate.ts'
 import { Graph, RELEASED_EDGES, Task } from '../task/graph.ts'
 import { NO_RARE_STATE } from '../task/rare-state.ts'
@@ -105,7 +106,7 @@ const headOf = (graph: Graph): Head => ({
 const fitsRow = (task: Task): boolean =>
   task.isTerminal &&
   !task.isDeleted &&
-  task.options.for_each === undefined &&
+  !hasChildren(task.options) &&
   task.childOf === undefined &&
   task.rare.process === undefined
 

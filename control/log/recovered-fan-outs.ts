@@ -1,16 +1,16 @@
 /**
- * Builds the children of tasks with `for_each` from what a restart finds. Pure.
+ * Builds the children of tasks with `for_each`, and of groups, from what a restart finds. Pure.
  *
  * A child belongs to its parent. One whose parent was deleted is deleted, and one that has not ended though its parent has
  * is cancelled: the end of the service came between the two. A child without an entry was deleted.
  */
 import { runSync } from '../../shared/process/steps.ts'
-import { childId } from '../rules/child-ids.ts'
 import { listSource } from '../rules/fan-out-rule.ts'
+import { hasChildren } from '../rules/group-rule.ts'
 import { cancelled } from '../task/attempt-record.ts'
 import { FanOut, type Graph, newChildren, type Task } from '../task/graph.ts'
 import { restoreTask } from './restored-task.ts'
-import type { StoredTask } from './stored-task.ts'
+import type { SettledDependency, StoredTask } from './stored-task.ts'
 
 type Visit = (entry: StoredTask, task: Task) => void
 
@@ -22,19 +22,17 @@ export function addFanOuts(
   visit: Visit,
 ): void {
   for (const { task, entry } of parents) {
-    const count = countOf(task, entry)
-    if (count === undefined) continue
-    const fanOut: FanOut = new FanOut(task, task.isTerminal ? undefined : itemsOf(task, entry), count)
+    const elements = elementsOf(task, entry)
+    if (elements === undefined) continue
+    const fanOut: FanOut = new FanOut(task, task.isTerminal ? undefined : itemsOf(task, entry), elements)
     task.fanOut = fanOut
     const tasks = runSync(newChildren(fanOut))
     graph.addChildren(fanOut, tasks)
-    fanOut.open = 0
-    for (let i = 0; i < count; i++) {
-      const child = tasks[i]!
-      addChild(child, children.get(childId(task.id, i)), visit)
-      if (!isLive(child)) continue
-      graph.live++
-      fanOut.open++
+    const settled = settledAmong(tasks, children)
+    for (const child of tasks) {
+      addChild(child, children.get(child.id), settled.get(child.id), visit)
+      if (isLive(child)) graph.live++
+      else fanOut.ended(child)
     }
   }
 }
@@ -45,7 +43,7 @@ export function addFanOuts(
  */
 export function deletedWithParents(stored: readonly StoredTask[]): StoredTask[] {
   if (stored.every(({ parent }) => parent === undefined)) return []
-  const parents = new Map(stored.filter(({ for_each }) => for_each != null).map((entry) => [entry.id, entry]))
+  const parents = new Map(stored.filter(hasChildren).map((entry) => [entry.id, entry]))
   const isUntold = ({ parent, deleted }: StoredTask): boolean => {
     if (parent === undefined || deleted) return false
     const known = parents.get(parent)
@@ -55,9 +53,31 @@ export function deletedWithParents(stored: readonly StoredTask[]): StoredTask[] 
   return stored.filter(isUntold)
 }
 
-function addChild(child: Task, entry: StoredTask | undefined, visit: Visit): void {
+/** Outcomes of children whose records were removed, from the entries of those that depend on them. */
+function settledAmong(
+  tasks: readonly Task[],
+  children: ReadonlyMap<string, StoredTask>,
+): ReadonlyMap<string, SettledDependency> {
+  const settled = new Map<string, SettledDependency>()
+  for (const { id } of tasks)
+    for (const each of children.get(id)?.settled_dependencies ?? []) settled.set(each.id, each)
+  return settled
+}
+
+function addChild(
+  child: Task,
+  entry: StoredTask | undefined,
+  settled: SettledDependency | undefined,
+  visit: Visit,
+): void {
   const { parent } = child.childOf!
   const { hasPlaceholders } = child.rare
+  if (settled !== undefined && settled.outcome !== 'deleted' && entry?.seq === undefined) {
+    child.status = settled.outcome
+    child.setRare('skip_standing', settled.skip_standing)
+    child.removal = 'deleted'
+    return
+  }
   if (entry === undefined) {
     child.removal = 'deleted'
     return
@@ -80,14 +100,16 @@ function cancelWith(child: Task, parent: Task): void {
 const isLive = (task: Task): boolean => !task.isTerminal && (!task.isDeleted || task.goesOnElsewhere)
 
 /** Undefined for a task that has no children: its list was written to the journal, but the task did not come to run. */
-function countOf(task: Task, { child_count, fan_out }: StoredTask): number | undefined {
-  if (task.options.for_each === undefined) return undefined
-  return child_count ?? (task.isTerminal || task.isDeleted ? undefined : fan_out?.count)
+function elementsOf(task: Task, { child_count, fan_out }: StoredTask): number | undefined {
+  const width = task.options.tasks?.length ?? 1
+  if (child_count !== undefined) return Math.floor(child_count / width)
+  return task.isTerminal || task.isDeleted ? undefined : fan_out?.count
 }
 
 /** The elements for which children may still run. */
 function itemsOf(task: Task, { fan_out }: StoredTask): readonly unknown[] {
   if (fan_out?.items !== undefined) return fan_out.items
+  if (task.options.for_each === undefined) return []
   const source = listSource(task.options.for_each)
   if (typeof source === 'string' || source.kind === 'reference') return []
   const list = source.kind === 'list' ? source.list : task.graph.options.params?.[source.name]

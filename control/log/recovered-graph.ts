@@ -8,6 +8,7 @@ import { newTraceId } from '../../shared/logs/trace.ts'
 import { inRanges, isYieldDue, type Steps } from '../../shared/process/steps.ts'
 import { dependenciesStartOf, type Edges, edgesInSteps } from '../rules/edges.ts'
 import type { GraphOptions } from '../rules/graph-options.ts'
+import { hasChildren } from '../rules/group-rule.ts'
 import { findCycle } from '../rules/order.ts'
 import { hasPlaceholder } from '../rules/placeholders.ts'
 import type { ValidTask } from '../rules/validate.ts'
@@ -49,7 +50,7 @@ export function* recoverGraph(
   const addTask = (entry: StoredTask, position: number) => {
     const task = recoverTask(graph, position, entry)
     graph.addRecovered(task)
-    if (task.options.for_each !== undefined) parents.push({ task, entry })
+    if (hasChildren(task.options)) parents.push({ task, entry })
     // In journals of earlier versions, a replaced task may lack its end.
     const isDeleted = position >= entries.length || entry.deleted || (entry.replaced && !task.isTerminal)
     if (isDeleted) task.removal = 'deleted'
@@ -70,7 +71,7 @@ export function* recoverGraph(
   yield* inRanges(graph.tasks.length, (from, to) => {
     for (let t = from; t < to; t++) {
       const task = graph.tasks[t]!
-      if (task.status !== 'success') continue
+      if (task.status !== 'success' || task.childOf !== undefined) continue // children are told of when they go on
       for (let i = 0; i < graph.dependentCount(task); i++) graph.missing[graph.dependent(task, i).position]!--
     }
   })
@@ -185,7 +186,7 @@ interface SplitEntries {
 function withoutChildren(stored: readonly StoredTask[]): SplitEntries {
   const children = new Map<string, StoredTask>()
   if (stored.every(({ parent }) => parent === undefined)) return { entries: stored, children }
-  const parents = new Set(stored.flatMap(({ id, for_each }) => (for_each == null ? [] : id)))
+  const parents = new Set(stored.flatMap((entry) => (hasChildren(entry) ? entry.id : [])))
   const entries = stored.filter((entry) => {
     if (entry.parent === undefined) return true
     if (!parents.has(entry.parent)) return entry.handle_id !== undefined

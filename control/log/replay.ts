@@ -16,6 +16,7 @@ import { childId } from '../rules/child-ids.ts'
 import { decodeTasks } from '../rules/decode.ts'
 import type { Failure } from '../rules/failure.ts'
 import { NO_GRAPH_OPTIONS } from '../rules/graph-options.ts'
+import { memberId } from '../rules/group-rule.ts'
 import { normalizeTool } from '../rules/normalize.ts'
 import { Graph } from '../task/graph.ts'
 import { inputFields } from '../task/known-fields.ts'
@@ -324,13 +325,21 @@ export class Replay {
     if (entry === undefined) return // its record was deleted
     const isKnown = entry.child_count !== undefined
     entries.set(parent, { ...entry, fan_out })
-    const { type, tool_name, graph_id, trace_id, created_at } = entry
-    yield* inRanges(isKnown ? 0 : count, (from, to) => {
-      for (let index = from; index < to; index++) {
-        const id = childId(parent, index)
+    const { for_each, tasks, graph_id, trace_id, created_at } = entry
+    const width = tasks?.length ?? 1
+    yield* inRanges(isKnown ? 0 : count * width, (from, to) => {
+      for (let i = from; i < to; i++) {
+        const element = for_each == null ? undefined : Math.floor(i / width)
+        const member = tasks?.[i % width]
+        const id = member === undefined ? childId(parent, i) : memberId(parent, element, member.id!)
         if (entries.has(id)) continue
-        const identity = { id, type, tool_name, parent, index, graph_id, graph_ordinal, trace_id, created_at }
-        entries.set(id, { ...identity, status: 'pending' } as StoredTask)
+        const { type, toolName } = normalizeTool((member ?? entry).type!, (member ?? entry).tool_name ?? undefined)
+        const identity = { id, type, parent, graph_id, graph_ordinal, trace_id, created_at }
+        const optional = {
+          ...(toolName !== undefined && { tool_name: toolName }),
+          ...(element !== undefined && { index: element }),
+        }
+        entries.set(id, { ...identity, ...optional, status: 'pending' } as StoredTask)
       }
     })
   }

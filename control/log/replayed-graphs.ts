@@ -8,6 +8,7 @@ import type { ProcessIdentity } from '../../shared/process/processes.ts'
 import type { Steps } from '../../shared/process/steps.ts'
 import { isoTime } from '../../shared/text/iso-time.ts'
 import type { Failure } from '../rules/failure.ts'
+import { hasChildren } from '../rules/group-rule.ts'
 import { withAttempt } from '../task/attempt-record.ts'
 import type { Graph, Task } from '../task/graph.ts'
 import { deletedWithParents } from './recovered-fan-outs.ts'
@@ -117,12 +118,12 @@ const goesOnElsewhere = ({ status, handle_id }: StoredTask) =>
   (status === 'running' || status === 'pending') && handle_id !== undefined
 
 /** Whether the service carried out an attempt itself when it ended. Attempts in other services go on. */
-const isCutOff = ({ status, run_status, deleted, handle_id, for_each, fan_out }: StoredTask): boolean =>
+const isCutOff = ({ status, run_status, deleted, handle_id, for_each, tasks, fan_out }: StoredTask): boolean =>
   status === 'running' &&
   run_status === 'running' &&
   !deleted &&
   handle_id === undefined &&
-  for_each == null &&
+  !hasChildren({ for_each, tasks }) &&
   fan_out === undefined
 
 /** The entry of a task that failed with its attempt. The last known time is that of its end. */

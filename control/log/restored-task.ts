@@ -1,5 +1,6 @@
 /** Gives a task the state that a restart finds. Pure. */
 
+import { hasChildren } from '../rules/group-rule.ts'
 import { ResultFile } from '../rules/result-file.ts'
 import { attemptRecord, cancelled, interrupted, MAX_ATTEMPT_RECORDS, withAttempt } from '../task/attempt-record.ts'
 import type { Task } from '../task/graph.ts'
@@ -22,7 +23,7 @@ export function restoreTask(task: Task, entry: StoredTask): void {
   task.status = entry.status
   if (entry.status === 'running') {
     task.status = 'pending'
-    if (entry.run_status === 'running' && task.rare.handle === undefined && task.options.for_each === undefined) {
+    if (entry.run_status === 'running' && task.rare.handle === undefined && !hasChildren(task.options)) {
       task.setRare('interrupted_attempts', (task.rare.interrupted_attempts ?? 0) + 1)
       const reason = interrupted('the attempt was interrupted: the service was killed')
       task.setRare('attempts', withAttempt(task.rare.attempts, attemptRecord(task, undefined, reason)))

@@ -5,6 +5,7 @@
  */
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { ErrorCode } from '../../shared/contract/error-codes.ts'
+import type { MemberInput } from '../../shared/contract/submission.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { msOf } from '../../shared/text/iso-time.ts'
 import { isObject } from '../../shared/text/json.ts'
@@ -37,7 +38,7 @@ export interface StoredExtras {
   readonly input_file?: string
   /** The id belongs to the graph (`GraphOptions`). */
   readonly scope?: 'graph'
-  /** The list of a task with for_each whose children have not all ended. */
+  /** The list of a task with for_each, or the one element of a group, whose children have not all ended. */
   readonly fan_out?: StoredFanOut
   /** Outcomes of dependencies whose records were removed. */
   readonly settled_dependencies?: readonly SettledDependency[]
@@ -52,9 +53,10 @@ export interface SettledDependency {
   readonly skip_standing?: SkipStanding
 }
 
-export type TaskEntry = Omit<TaskRecord, 'depends_on' | 'retry_on'> & {
+export type TaskEntry = Omit<TaskRecord, 'depends_on' | 'retry_on' | 'tasks'> & {
   readonly depends_on?: string[] | undefined
   readonly retry_on?: ErrorCode[]
+  readonly tasks?: MemberInput[]
 } & Partial<StoredExtras & HandleFields> &
   Pick<RareState, HiddenRareName>
 
@@ -133,7 +135,7 @@ function childRecord(task: Task): TaskEntry {
   } as TaskEntry
 }
 
-const storedFanOut = ({ count, itemsToKeep: items }: FanOut): StoredFanOut =>
+const storedFanOut = ({ elements: count, itemsToKeep: items }: FanOut): StoredFanOut =>
   items === undefined ? { count } : { count, items }
 
 const settledDependency = ({ id, status, isTerminal, continuesOnError, rare }: Task): SettledDependency => ({

@@ -11,6 +11,7 @@ import { inRanges, isYieldDue, runCooperatively, type Steps } from '../../shared
 import { checkRequest, decodeRequest, invalidAction } from '../adapter-v1/request.ts'
 import { type Translation, translate } from '../adapter-v1/translate.ts'
 import { reviewFanOuts } from '../rules/fan-out-review.ts'
+import { reviewGroups } from '../rules/group-review.ts'
 import { reportHiddenValues, shownTask } from '../rules/hidden-env.ts'
 import { reviewPlaceholders } from '../rules/placeholder-review.ts'
 import { refuse } from '../rules/report.ts'
@@ -109,11 +110,13 @@ function* checkTranslation(
       : tasks.map((task) => ({ ...task, depends_on: task.depends_on?.filter((id) => id === task.id) ?? [] }))
   try {
     const { tasks: valid, edges } = yield* validateGraph(checked, types)
-    yield* inRanges(valid.length, (from, to) => reportHiddenValues(valid, refuse, from, to))
+    const whole = yield* reviewGroups({ tasks: valid, edges }, types, refuse)
+    const inputs = whole.tasks
+    yield* inRanges(inputs.length, (from, to) => reportHiddenValues(inputs, refuse, from, to))
     const fanOuts = yield* reviewFanOuts(valid, options.params, refuse)
-    const known = yield* reviewPlaceholders({ tasks: valid, edges }, options.params, fanOuts, refuse)
-    const reviewed = withKnownInputs(valid.map(reviewedTask), valid, known)
-    return yield* reviewGraph(parts, { fields: {}, inputs: valid }, reviewed, refuse)
+    const known = yield* reviewPlaceholders(whole, options.params, fanOuts, refuse)
+    const reviewed = withKnownInputs(inputs.map(reviewedTask), inputs, known)
+    return yield* reviewGraph(parts, { fields: {}, inputs }, reviewed, refuse)
   } catch (error) {
     throw asActionFault(error)
   }

@@ -105,7 +105,7 @@ function* examine(
   isBrief: boolean,
 ): Steps<Examined> {
   try {
-    const { decoded, checked, reviewed, known, warnings } = yield* checkGraph(parts, encoded, {
+    const { decoded, checked, reviewed, members, known, warnings } = yield* checkGraph(parts, encoded, {
       report,
       reportFailure,
       *toReview({ incomplete }, { tasks }) {
@@ -123,7 +123,13 @@ function* examine(
     yield* checkClaim(parts, decoded, checked, report)
     const hasOrder = !isBrief && checked.edges !== undefined
     const order = hasOrder ? yield* orderOf(checked.tasks, checked.edges) : NO_ORDER
-    return { tasks: isBrief ? [] : reviewed.inputs, known, options: decoded.options, warnings, ...order }
+    return {
+      tasks: isBrief ? [] : [...reviewed.inputs, ...members],
+      known,
+      options: decoded.options,
+      warnings,
+      ...order,
+    }
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error
     report(error.message) // the body is not a graph, or has too many tasks: nothing else can be checked

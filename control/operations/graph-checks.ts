@@ -7,6 +7,7 @@ import { inRanges, type Steps } from '../../shared/process/steps.ts'
 import { ChildInputs } from '../rules/child-inputs.ts'
 import { checkGraphShape, type DecodedGraph, decodeGraph } from '../rules/decode.ts'
 import { type FanOutTasks, knownList, reviewFanOuts } from '../rules/fan-out-review.ts'
+import { reviewGroups, withoutGroups } from '../rules/group-review.ts'
 import { reportHiddenValues } from '../rules/hidden-env.ts'
 import { type KnownInputs, NO_PLACEHOLDERS, reviewPlaceholders } from '../rules/placeholder-review.ts'
 import { mentionsPlaceholderInSteps } from '../rules/placeholders.ts'
@@ -15,7 +16,7 @@ import { spareTasks } from '../rules/spare-tasks.ts'
 import { type CheckedTasks, checkTasks, type ValidTask } from '../rules/validate.ts'
 import { tooLongText } from '../scheduler/fan-out-list.ts'
 import type { OperationParts } from './parts.ts'
-import { addFailure, type ReviewedTask, reviewGraph, withKnownInputs } from './review.ts'
+import { addFailure, type ReviewedTask, reviewedTask, reviewGraph, withKnownInputs } from './review.ts'
 
 /** A graph as the body of POST /tasks. The journal stores this body. */
 export interface EncodedGraph {
@@ -47,6 +48,8 @@ export interface GraphCheckFindings<R extends Reviewable> {
   readonly decoded: DecodedGraph
   readonly checked: CheckedTasks
   readonly reviewed: R
+  /** The members of groups, under ids within the graph. */
+  readonly members: readonly ValidTask[]
   readonly known: KnownInputs
   readonly fanOuts: FanOutTasks
   readonly warnings: readonly SubmitWarning[]
@@ -64,23 +67,32 @@ export function* checkGraph<R extends Reviewable>(
     : checkGraphShape(graph, checkSize, report)
   const checked = yield* checkTasks(decoded, parts.executors.types, report)
   // Of a plain task, nothing is left to check but what its executor says.
-  const others = decoded.arePlain ? [] : checked.tasks
+  const { arePlain } = decoded
+  const whole = arePlain ? withoutGroups(checked) : yield* reviewGroups(checked, parts.executors.types, report)
+  const others = arePlain ? [] : whole.tasks
   yield* inRanges(others.length, (from, to) => reportHiddenValues(others, report, from, to))
   const { params } = decoded.options
   const isValue = graph !== undefined
-  const fanOuts = yield* reviewFanOuts(others, params, report)
+  const fanOuts = yield* reviewFanOuts(arePlain ? [] : checked.tasks, params, report)
   const mayHavePlaceholders =
     params !== undefined || (others.length > 0 && (isValue || (yield* mentionsPlaceholderInSteps(body))))
-  const known = mayHavePlaceholders ? yield* reviewPlaceholders(checked, params, fanOuts, report) : NO_PLACEHOLDERS
+  const known = mayHavePlaceholders ? yield* reviewPlaceholders(whole, params, fanOuts, report) : NO_PLACEHOLDERS
   const reviewed = yield* toReview(decoded, checked, known)
-  const submitted = { fields: decoded.fields, inputs: decoded.arePlain ? [] : reviewed.inputs }
-  const tasks = withKnownInputs(reviewed.tasks, reviewed.inputs, known)
-  const failures = reportFailure && { spare: yield* spareTasks(checked, params), report: reportFailure }
+  const members = whole.tasks.slice(checked.tasks.length)
+  const all = members.length === 0 ? reviewed : withMembers(reviewed, members)
+  const submitted = { fields: decoded.fields, inputs: arePlain ? [] : all.inputs }
+  const tasks = withKnownInputs(all.tasks, all.inputs, known)
+  const failures = reportFailure && { spare: yield* spareTasks(whole, params), report: reportFailure }
   const warnings = yield* reviewGraph(parts, submitted, tasks, report, failures)
   for (const { task_id, message } of yield* failingFanOuts(fanOuts, params, parts))
     addFailure({ warnings, failures }, task_id, message)
-  return { decoded, checked, reviewed, known, fanOuts, warnings }
+  return { decoded, checked, reviewed, members, known, fanOuts, warnings }
 }
+
+const withMembers = ({ inputs, tasks }: Reviewable, members: readonly ValidTask[]): Reviewable => ({
+  inputs: [...inputs, ...members],
+  tasks: [...tasks, ...members.map(reviewedTask)],
+})
 
 /** The error of each task whose list is known to be too long, or whose children are known to get more than a graph may store. */
 function* failingFanOuts(
@@ -94,14 +106,16 @@ function* failingFanOuts(
     const list = knownList(task, params)
     if (list === undefined) continue
     const { length } = list
-    if (length > maxFanOut) {
-      errors.push({ task_id: task.id, message: tooLongText(length, maxFanOut) })
+    const width = task.tasks?.length ?? 1
+    if (length * width > maxFanOut) {
+      errors.push({ task_id: task.id, message: `for_each: ${tooLongText(length, width, maxFanOut)}` })
       continue
     }
-    const bytes = yield* inputs.bytes(task, list)
+    let bytes = 0
+    for (const member of task.tasks ?? [task]) bytes += yield* inputs.bytes(member, list)
     if (bytes <= maxGraphResultBytes) continue
     const message =
-      `for_each: the inputs of its ${length} children have at least ${bytes} bytes together, but a graph may store ` +
+      `for_each: the inputs of its ${length * width} children have at least ${bytes} bytes together, but a graph may store ` +
       `${maxGraphResultBytes} bytes of results and inputs (--max-graph-result-bytes): what does not fit fails`
     errors.push({ task_id: task.id, message })
   }

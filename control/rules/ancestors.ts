@@ -33,7 +33,7 @@ export const MAX_FOLLOWED_DEPENDENCIES = 200_000_000
 
 export interface ReferenceCheckOptions {
   readonly maxFollowed?: number
-  /** Follows the error for an unknown task. */
+  /** Follows the error about a task. */
   readonly hint?: (id: string) => string
 }
 
@@ -59,7 +59,8 @@ export function* checkReferences(
       const { position, id: other } = references[i]!
       const { id } = tasks[position]!
       if (named[i] === UNKNOWN) report(`task ${id} references unknown task ${other}${hint(other)}`, id)
-      else if (isChecked && !isSound![i]) report(`task ${id} references ${other} but does not depend on it`, id)
+      else if (isChecked && !isSound![i])
+        report(`task ${id} references ${other} but does not depend on it${hint(other)}`, id)
     }
   })
 }

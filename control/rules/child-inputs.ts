@@ -19,7 +19,7 @@ export class ChildInputs {
   }
 
   /** Bytes of the whole elements and parameters in the inputs that are stored, which is the least that they have. */
-  *bytes({ input, params }: ValidTask, list: readonly unknown[]): Steps<number> {
+  *bytes({ input, params }: Pick<ValidTask, 'input' | 'params'>, list: readonly unknown[]): Steps<number> {
     const given = input ?? params
     let ofParameters = 0
     let elements = 0

@@ -4,7 +4,8 @@
  * Every fault becomes `invalid JSON: <detail>`, and the detail names the field. The body `null`, and a list of tasks
  * that is absent or `null`, are an empty graph, which check 2 refuses.
  */
-import { TaskInput } from '../../shared/contract/submission.ts'
+import { GROUP_TYPE } from '../../shared/contract/fan-out.ts'
+import { MemberInput, TaskInput } from '../../shared/contract/submission.ts'
 import { inRanges, type Steps } from '../../shared/process/steps.ts'
 import { isObject, jsonTypeOf } from '../../shared/text/json.ts'
 import { decodeJson, invalidJson, invalidJsonText, MAX_FIELDS } from '../json/body.ts'
@@ -12,9 +13,11 @@ import { valueFault } from '../json/depth.ts'
 import { tooManyFieldsText } from '../json/large-json.ts'
 import { checkOf } from '../json/schema-check.ts'
 import { GRAPH_OPTIONS, type GraphOptions, graphOptions, graphOptionsFault } from './graph-options.ts'
+import { isGroup, withGroupType } from './group-rule.ts'
 import { type Report, refuse } from './report.ts'
 
 const taskCheck = checkOf(TaskInput)
+const memberCheck = checkOf(MemberInput)
 
 /** Compiles the check of tasks before the first graph needs it. */
 export const prepareDecoding = (): void => void taskCheck.compile()
@@ -31,7 +34,7 @@ export function isPlainTask(task: unknown): task is TaskInput {
   const { id, type, depends_on } = task
   let fields = 0
   for (const _ in task) fields++
-  if (typeof id !== 'string' || typeof type !== 'string') return false
+  if (typeof id !== 'string' || typeof type !== 'string' || type === GROUP_TYPE) return false
   if (depends_on === undefined) return fields === 2
   return fields === 3 && Array.isArray(depends_on) && depends_on.every((dependency) => typeof dependency === 'string')
 }
@@ -70,7 +73,7 @@ export function* decodeGraph(
 export function* checkGraphShape(graph: unknown, checkSize: CheckSize, report: Report = refuse): Steps<DecodedGraph> {
   if (isObject(graph)) {
     if (!hasFewFields(graph)) report(tooManyFields(''))
-    if (Array.isArray(graph.tasks)) checkSize(graph.tasks.length)
+    if (Array.isArray(graph.tasks)) checkSize(yield* countOf(graph.tasks))
   }
   const submitted = submittedTasks(graph)
   const shaped = yield* checkShapes(submitted, 'tasks', report)
@@ -82,6 +85,18 @@ export function* checkGraphShape(graph: unknown, checkSize: CheckSize, report: R
   })
   const fields = graph ?? {}
   return { fields, ...shaped, options: decodeOptions(fields, '', report) }
+}
+
+/** Number of tasks, with those of groups. */
+function* countOf(tasks: readonly unknown[]): Steps<number> {
+  let count = tasks.length
+  yield* inRanges(tasks.length, (from, to) => {
+    for (let i = from; i < to; i++) {
+      const members = (tasks[i] as { readonly tasks?: unknown } | null | undefined)?.tasks
+      if (Array.isArray(members)) count += members.length
+    }
+  })
+  return count
 }
 
 /** The fields of a graph beside its tasks. `at` is the path of the graph in the body, for errors. */
@@ -131,20 +146,24 @@ const NO_TASKS: ReadonlySet<TaskInput> = new Set()
 
 function* checkShapes(submitted: readonly unknown[], path: string, report: Report): Steps<ShapedTasks> {
   const repaired = new Map<number, TaskInput | undefined>()
+  /** Groups with their type. */
+  const typed = new Map<number, TaskInput>()
   let arePlain = true
   yield* inRanges(submitted.length, (from, to) => {
     for (let i = from; i < to; i++) {
-      if (isPlainTask(submitted[i])) continue
+      const task = submitted[i]
+      if (isPlainTask(task)) continue
       arePlain = false
-      if (!isWellShaped(submitted[i])) repaired.set(i, wellShapedPart(submitted[i], `${path}[${i}]`, report))
+      if (!isWellShaped(task)) repaired.set(i, wellShapedPart(task, `${path}[${i}]`, report))
+      else if (isGroup(task)) typed.set(i, withGroupType(task))
     }
   })
   const tasks = submitted as TaskInput[]
-  if (repaired.size === 0) return { arePlain, tasks, incomplete: NO_TASKS, submitted: tasks.length }
+  if (repaired.size + typed.size === 0) return { arePlain, tasks, incomplete: NO_TASKS, submitted: tasks.length }
   const incomplete = [...repaired.values()].filter((task) => task !== undefined)
   return {
     arePlain,
-    tasks: tasks.flatMap((task, i) => (repaired.has(i) ? (repaired.get(i) ?? []) : task)),
+    tasks: tasks.flatMap((task, i) => (repaired.has(i) ? (repaired.get(i) ?? []) : (typed.get(i) ?? task))),
     incomplete: new Set(incomplete),
     submitted: tasks.length,
   }
@@ -156,7 +175,8 @@ export const isWellShaped = (task: unknown): task is TaskInput =>
   valueFault(task.params) === undefined &&
   valueFault(task.input) === undefined &&
   valueFault(task.when) === undefined &&
-  valueFault(task.for_each) === undefined
+  valueFault(task.for_each) === undefined &&
+  (task.tasks == null || valueFault(task.tasks) === undefined)
 
 /** Reports invalid fields. Returns the task without them; undefined if the id is invalid. */
 function wellShapedPart(task: unknown, at: string, report: Report): TaskInput | undefined {
@@ -167,20 +187,34 @@ function wellShapedPart(task: unknown, at: string, report: Report): TaskInput | 
   const id = idOf(task)
   const part = { ...task }
   while (!isTaskShape(part)) {
-    const { path, text } = taskCheck.faultOf(part)
+    const { path, text } = memberFault(part) ?? taskCheck.faultOf(part)
     report(invalidJsonText(`${at}.${path}: ${text}`), id)
     delete (part as Record<string, unknown>)[fieldOf(path)]
   }
-  for (const name of ['params', 'input', 'when', 'for_each'] as const) {
+  for (const name of ['params', 'input', 'when', 'for_each', 'tasks'] as const) {
     const fault = valueFault(part[name])
     if (fault === undefined) continue
     report(invalidJsonText(`${at}.${name}: ${fault}`), id)
     delete part[name]
   }
-  return id === undefined && task.id != null ? undefined : part
+  return id === undefined && task.id != null ? undefined : withGroupType(part)
 }
 
 const idOf = ({ id }: { readonly id?: unknown }): string | undefined => (typeof id === 'string' ? id : undefined)
+
+/** The fault of the first member of a group that has one. */
+function memberFault({
+  tasks,
+}: {
+  readonly tasks?: unknown
+}): { readonly path: string; readonly text: string } | undefined {
+  if (!Array.isArray(tasks)) return undefined
+  const i = tasks.findIndex((member) => !memberCheck.accepts(member))
+  if (i < 0) return undefined
+  if (!isObject(tasks[i])) return { path: `tasks[${i}]`, text: `expected object, got ${jsonTypeOf(tasks[i])}` }
+  const { path, text } = memberCheck.faultOf(tasks[i])
+  return { path: `tasks[${i}].${path}`, text }
+}
 
 /** The field of a task that a path such as `annotations.a.b` or `depends_on[3]` lies in. */
 const fieldOf = (path: string): string => path.split(/[.[]/, 1)[0]!

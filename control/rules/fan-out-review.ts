@@ -8,6 +8,7 @@ import { inRanges, isYieldDue, type Steps } from '../../shared/process/steps.ts'
 import { jsonTypeOf } from '../../shared/text/json.ts'
 import { parentIdOf } from './child-ids.ts'
 import { hasFanOut, listSource } from './fan-out-rule.ts'
+import { isGroup } from './group-rule.ts'
 import type { Parameters } from './parameters.ts'
 import { UnknownParameters } from './parameters.ts'
 import type { Report } from './report.ts'
@@ -45,7 +46,8 @@ function fieldFault(task: ValidTask, params: Parameters = {}, unknown: UnknownPa
   if (task.for_each == null) {
     return `: ${COMPANIONS.find((name) => task[name] != null)} means nothing without for_each`
   }
-  if (task.cache != null) return ': for_each and cache exclude each other: all children would have the same key'
+  if (task.cache != null && !isGroup(task))
+    return ': for_each and cache exclude each other: all children would have the same key'
   const source = listSource(task.for_each)
   if (typeof source === 'string') return `: for_each: ${source}`
   if (source.kind !== 'parameter') return undefined

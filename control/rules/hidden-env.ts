@@ -91,11 +91,18 @@ function isBarePlaceholder(value: object): boolean {
   return placeholder.kind !== 'reference' || typeof placeholder.reference.default?.value !== 'object'
 }
 
+interface Shown extends Pick<ValidTask, 'params' | 'input'> {
+  readonly type?: string | null
+  readonly tasks?: readonly Shown[] | null
+}
+
 /** A submitted task as it may be shown. Returns the task itself if nothing is hidden. */
-export function shownTask<Submitted extends Pick<ValidTask, 'params' | 'input'> & { type?: string | null }>(
-  task: Submitted,
-): Submitted {
-  const { params, input } = task
+export function shownTask<Submitted extends Shown>(task: Submitted): Submitted {
+  const { params, input, tasks } = task
+  if (tasks != null) {
+    const shown = shownMembers(tasks)
+    return shown === tasks ? task : { ...task, tasks: shown }
+  }
   const type = categoryWithEnv(task.type)
   if (type === undefined) return task
   const shown = { params: shownInput(type, params), input: shownInput(type, input) }
@@ -105,6 +112,12 @@ export function shownTask<Submitted extends Pick<ValidTask, 'params' | 'input'> 
     ...(params !== undefined && { params: shown.params }),
     ...(input !== undefined && { input: shown.input }),
   }
+}
+
+/** The members of a group as they may be shown. Returns the list itself if nothing is hidden. */
+export function shownMembers<M extends Shown>(members: readonly M[]): readonly M[] {
+  const shown = members.map((member) => shownTask(member))
+  return shown.some((member, i) => member !== members[i]) ? shown : members
 }
 
 /** Reports hidden values in the submitted `tasks` from `from` to `to`. */

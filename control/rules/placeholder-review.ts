@@ -9,13 +9,15 @@ import { inRanges, isYieldDue, type Steps } from '../../shared/process/steps.ts'
 import { checkReferences, type TaskReference } from './ancestors.ts'
 import { childHint, type FanOutTasks } from './fan-out-review.ts'
 import { listSource } from './fan-out-rule.ts'
+import type { ReviewedMembers } from './group-review.ts'
+import { isGroup } from './group-rule.ts'
 import { normalizeTool } from './normalize.ts'
 import { missingParameters, type Parameters, parameterBytes, UnknownParameters } from './parameters.ts'
 import { elementOf, fill, findPlaceholders, isFileReference, type Path, type Place, pathText } from './placeholders.ts'
 import type { Report } from './report.ts'
 import { ResolvedSize } from './resolved-size.ts'
 import { placeholderFault } from './task-secrets.ts'
-import type { CheckedTasks, ValidTask } from './validate.ts'
+import type { ValidTask } from './validate.ts'
 import { operandFault, whenIn } from './when.ts'
 
 /** The input of a task with all values known at submission. */
@@ -34,7 +36,7 @@ export const NO_PLACEHOLDERS: KnownInputs = new Map()
 
 /** Reports parameters without a value, then the placeholders of each task, then references to the wrong tasks. */
 export function* reviewPlaceholders(
-  { tasks, edges }: CheckedTasks,
+  { tasks, edges, groups, nameFor, hintFor }: ReviewedMembers,
   params: Parameters = {},
   fanOuts: FanOutTasks,
   report: Report,
@@ -61,10 +63,10 @@ export function* reviewPlaceholders(
           report(`task ${id}: ${pathText(field, path)}: ${misplaced}`, id)
           yield
         }
-        if (placeholder.kind === 'reference') references.push({ position, id: placeholder.reference.id })
+        if (placeholder.kind === 'reference') references.push({ position, id: nameFor(task, placeholder.reference.id) })
         if (isFileReference(placeholder)) files.push({ position, field, place: { path, placeholder } })
         const element = elementOf(placeholder)
-        if (element !== undefined && task.for_each == null) {
+        if (element !== undefined && (groups.get(task) ?? task).for_each == null) {
           const at = element === placeholder ? path : [...path, 'file']
           report(
             `task ${id}: ${pathText(field, at)}: $${element.kind} means something only in a task with for_each`,
@@ -80,21 +82,22 @@ export function* reviewPlaceholders(
       }
       if (places.length > 0 && field === executedField(task)) {
         const onTooLarge = (path: Path, text: string) => report(`task ${id}: ${pathText(field, path)}: ${text}`, id)
-        inputs.set(task, yield* knownInput(task[field], places, { params, fanOuts, onTooLarge }))
+        const isFanOut = (other: string) => fanOuts.has(nameFor(task, other))
+        inputs.set(task, yield* knownInput(task[field], places, { params, isFanOut, onTooLarge }))
       }
     }
     if (task.when != null) {
       const when = whenIn(task.when)
       const fault = typeof when === 'string' ? when : yield* operandFault(when)
       if (fault !== undefined) report(`task ${id}: ${fault}`, id)
-      else if (typeof when !== 'string') references.push({ position, id: when.reference.id })
+      else if (typeof when !== 'string') references.push({ position, id: nameFor(task, when.reference.id) })
     }
     const list = task.for_each == null ? undefined : listSource(task.for_each)
     if (typeof list === 'object' && list.kind === 'reference') references.push({ position, id: list.reference.id })
     if (isYieldDue(position)) yield
   }
-  yield* checkFiles(tasks, files, report)
-  const hint = (id: string) => childHint(id, fanOuts)
+  yield* checkFiles(tasks, files, nameFor, report)
+  const hint = (id: string) => childHint(id, fanOuts) || hintFor(id)
   yield* checkReferences({ tasks, edges }, references, report, { hint })
   return inputs
 }
@@ -109,7 +112,12 @@ interface FilePlace {
 const categoryOf = ({ type, tool_name }: ValidTask): string => normalizeTool(type ?? '', tool_name ?? undefined).type
 
 /** Reports files for tasks, and of tasks, that have none. Unknown tasks are reported as those of other references. */
-function* checkFiles(tasks: readonly ValidTask[], files: readonly FilePlace[], report: Report): Steps<void> {
+function* checkFiles(
+  tasks: readonly ValidTask[],
+  files: readonly FilePlace[],
+  nameFor: ReviewedMembers['nameFor'],
+  report: Report,
+): Steps<void> {
   if (files.length === 0) return
   const byId = new Map<string, ValidTask>()
   yield* inRanges(tasks.length, (from, to) => {
@@ -123,8 +131,10 @@ function* checkFiles(tasks: readonly ValidTask[], files: readonly FilePlace[], r
       if (categoryOf(task) !== 'runtime') {
         report(`task ${task.id}: ${pathText(field, path)}: only runtime tasks have inputs`, task.id)
       }
-      const source = placeholder.kind === 'reference' ? byId.get(placeholder.reference.id) : undefined
-      if (source !== undefined && categoryOf(source) !== 'runtime')
+      const source = placeholder.kind === 'reference' ? byId.get(nameFor(task, placeholder.reference.id)) : undefined
+      if (source !== undefined && isGroup(source))
+        report(`task ${task.id} takes files of the group ${source.id}: take them in a task of that group`, task.id)
+      else if (source !== undefined && categoryOf(source) !== 'runtime')
         report(`task ${task.id} takes files of ${source.id}, which is no runtime task`, task.id)
     }
   })
@@ -142,11 +152,12 @@ function* knownInput(
   places: readonly Place[],
   {
     params,
-    fanOuts,
+    isFanOut,
     onTooLarge,
   }: {
     readonly params: Parameters
-    readonly fanOuts: FanOutTasks
+    /** Whether the task that the input names has children. */
+    readonly isFanOut: (id: string) => boolean
     readonly onTooLarge: (path: Path, text: string) => void
   },
 ): Steps<KnownInput> {
@@ -169,7 +180,7 @@ function* knownInput(
     } else if (placeholder.kind === 'reference' && placeholder.reference.file !== undefined) {
       const { id, file } = placeholder.reference
       const value = { task_id: NOT_RUN_YET, file: typeof file === 'string' ? file : NOT_RUN_YET }
-      values[i] = fanOuts.has(id) ? [value] : value
+      values[i] = isFanOut(id) ? [value] : value
       hasFiles = true
     } else {
       isWhole = false

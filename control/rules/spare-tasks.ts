@@ -4,18 +4,23 @@
  */
 import { inRanges, isYieldDue, type Steps } from '../../shared/process/steps.ts'
 import { knownList } from './fan-out-review.ts'
+import type { ReviewedMembers } from './group-review.ts'
 import { dependencyOrder } from './order.ts'
 import type { Parameters } from './parameters.ts'
-import type { CheckedTasks, ValidTask } from './validate.ts'
+import type { ValidTask } from './validate.ts'
 
 /** Ids of these tasks. */
-export function* spareTasks({ tasks, edges }: CheckedTasks, params?: Parameters): Steps<ReadonlySet<string>> {
+export function* spareTasks(
+  { tasks, edges, groups }: ReviewedMembers,
+  params?: Parameters,
+): Steps<ReadonlySet<string>> {
   const spare = new Set<string>()
   let hasConditions = false
   yield* inRanges(tasks.length, (from, to) => {
     for (const task of tasks.slice(from, to)) {
       hasConditions ||= hasCondition(task)
-      if (isSpare(task, params)) spare.add(task.id)
+      const group = groups.get(task)
+      if (isSpare(task, params) || (group !== undefined && isSpare(group, params))) spare.add(task.id)
     }
   })
   if (!hasConditions || edges === undefined) return spare

@@ -5,6 +5,7 @@
  * is linear in tasks and dependencies. The checks work in ranges and without recursion.
  */
 import { APPROVAL_TYPE } from '../../shared/contract/approval.ts'
+import { GROUP_TYPE } from '../../shared/contract/fan-out.ts'
 import { MAX_RETRY, MAX_TASK_ID_BYTES, type TaskInput } from '../../shared/contract/submission.ts'
 import { inRanges, type Steps } from '../../shared/process/steps.ts'
 import { didYouMean } from '../../shared/request/unknown-names.ts'
@@ -281,7 +282,7 @@ const TYPE_SYNONYMS: Synonyms = {
 }
 
 export const isKnownType = (type: string, registeredTypes: ReadonlySet<string>): boolean =>
-  registeredTypes.has(type) || registeredTypes.has(normalizeTool(type, undefined).type)
+  registeredTypes.has(type) || type === GROUP_TYPE || registeredTypes.has(normalizeTool(type, undefined).type)
 
 function describeCycle(ids: readonly string[]): string {
   const named = ids.length <= MAX_CYCLE_IDS ? [...ids, ids[0]] : [...ids.slice(0, MAX_CYCLE_IDS), '...']

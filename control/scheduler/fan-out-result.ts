@@ -1,8 +1,8 @@
 /**
  * Makes the result of a task with `for_each`: the results of its children as an array in their order, null for a child that
- * did not succeed.
+ * did not succeed. An element of a group has an object of the results of its members; without `for_each` that is all.
  *
- * A small array refers to the results of the children. A large one becomes a file, of the texts of the results: no value of
+ * A small result refers to the results of the children. A large one becomes a file, of the texts of the results: no value of
  * megabytes is made. All of it works in steps.
  */
 
@@ -13,6 +13,7 @@ import type { Failure } from '../rules/failure.ts'
 import { isLargeJson, LARGE_RESULT_CHARACTERS, ResultFile } from '../rules/result-file.ts'
 import type { FanOut, Graph, Task } from '../task/graph.ts'
 import type { GraphRoom } from './graph-room.ts'
+import { parsedResult } from './referenced-record.ts'
 
 /** Characters of JSON that the results of all children may have together. Each child keeps its own result. */
 export const MAX_FAN_OUT_RESULT_CHARACTERS = 64 * 1024 * 1024
@@ -37,8 +38,8 @@ export async function fanOutResult(fanOut: FanOut, results: Results, room: Graph
   return tooLarge === undefined ? { value: small, release: room.reserve(graph, bytes) } : { tooLarge }
 }
 
-/** Undefined if the array is large. */
-function* smallResult(fanOut: FanOut): Steps<unknown[] | undefined> {
+/** Undefined if it is large. */
+function* smallResult(fanOut: FanOut): Steps<unknown> {
   const results: unknown[] = []
   for (let i = 0; i < fanOut.count; i++) {
     const result = resultOf(fanOut.child(i))
@@ -46,7 +47,18 @@ function* smallResult(fanOut: FanOut): Steps<unknown[] | undefined> {
     results.push(result)
     if (isYieldDue(i)) yield
   }
-  return isLargeJson(results) ? undefined : results
+  const { members, hasList } = fanOut
+  if (members === undefined) return isLargeJson(results) ? undefined : results
+  const elements: [string, unknown][][] = []
+  for (let i = 0; i < results.length; i++) {
+    const { length } = members.tasks
+    if (i % length === 0) elements.push([])
+    elements.at(-1)!.push([members.tasks[i % length]!.id, results[i]])
+    if (isYieldDue(i)) yield
+  }
+  const objects = elements.map((results) => Object.fromEntries(results))
+  const whole = hasList ? objects : objects[0]
+  return isLargeJson(whole) ? undefined : whole
 }
 
 async function largeResult(fanOut: FanOut, results: Results, room: GraphRoom): Promise<FanOutResult> {
@@ -64,15 +76,17 @@ async function largeResult(fanOut: FanOut, results: Results, room: GraphRoom): P
     } else {
       text = await runCooperatively(jsonText(result))
     }
-    characters += text.length + 1
+    const { before, after } = surroundings(fanOut, i)
+    characters += before.length + text.length + after.length
     if (characters > MAX_FAN_OUT_RESULT_CHARACTERS) return { tooLarge: tooLargeFault(graph, fanOut.count) }
     const tooLarge = room.faultOf(graph, 'the list of results', characters)
     if (tooLarge !== undefined) return { tooLarge }
-    texts.push(text)
+    texts.push(before + text + after)
   }
+  if (fanOut.hasList) texts.push(fanOut.count === 0 ? '[]' : ']')
   const release = room.reserve(graph, characters)
   const file = await results.keepJson(fanOut.parent, piecesOf(texts))
-  return { value: file ?? (await runCooperatively(valuesOf(texts))), release }
+  return { value: file ?? (await parsedResult(texts.join(''))), release }
 }
 
 const tooLargeFault = ({ id }: Graph, count: number): Failure => ({
@@ -82,30 +96,28 @@ const tooLargeFault = ({ id }: Graph, count: number): Failure => ({
     `read them one by one, at /graphs/${id}/tasks/`,
 })
 
-function* valuesOf(texts: readonly string[]): Steps<unknown[]> {
-  const values: unknown[] = []
-  let characters = 0
-  for (const text of texts) {
-    values.push(JSON.parse(text))
-    characters += text.length
-    if (characters < LARGE_RESULT_CHARACTERS) continue
-    characters = 0
-    yield
-  }
-  return values
+/** What stands before and after the result of the child at `i` in the text of the whole. */
+function surroundings({ members, hasList }: FanOut, i: number): { readonly before: string; readonly after: string } {
+  const comma = i === 0 ? '' : ','
+  const list = hasList && i === 0 ? '[' : ''
+  if (members === undefined) return { before: list + comma, after: '' }
+  const { length } = members.tasks
+  const member = i % length
+  const name = JSON.stringify(members.tasks[member]!.id)
+  return { before: `${list}${comma}${member === 0 ? '{' : ''}${name}:`, after: member === length - 1 ? '}' : '' }
 }
 
-/** The pieces of the array of `texts`: few large ones, as thousands of writes would take long. */
+/** `texts` as few large pieces, as thousands of writes would take long. */
 function piecesOf(texts: readonly string[]): string[] {
   const pieces: string[] = []
-  let piece = '['
-  for (let i = 0; i < texts.length; i++) {
-    piece += (i === 0 ? '' : ',') + texts[i]!
+  let piece = ''
+  for (const text of texts) {
+    piece += text
     if (piece.length < LARGE_RESULT_CHARACTERS) continue
     pieces.push(piece)
     piece = ''
   }
-  pieces.push(`${piece}]`)
+  if (piece !== '') pieces.push(piece)
   return pieces
 }
 

@@ -1,8 +1,9 @@
 /**
- * Runs tasks with `for_each` by their children.
+ * Runs tasks with `for_each`, and groups, by their children.
  *
  * Such a task holds no slot. When it may run, its list is determined and written to the journal; then its children exist, and
- * are queued like other tasks, at most `max_parallel` at a time. Once all children have ended, the task ends. Whatever
+ * are queued like other tasks, those of at most `max_parallel` elements at a time. Of an element of a group only the children
+ * without dependencies are; the others follow like the tasks of a graph. Once all children have ended, the task ends. Whatever
  * concerns thousands of children takes a step for each of them: `step`.
  */
 import { messageOf } from '../../shared/contract/errors.ts'
@@ -35,8 +36,10 @@ export interface FanOutsOptions extends Pick<FanOutListOptions, 'inputs' | 'maxF
   readonly room: GraphRoom
   readonly store: TaskStore
   readonly log: Log
-  /** A child may run. */
+  /** A child without dependencies may run. */
   readonly onChild: (child: Task) => void
+  /** A child ended, or was deleted, before its element began, as in an earlier run of the service: others may wait for it. */
+  readonly onEndedBefore: (child: Task) => void
   /** Cancels a child, for a reason that completes the text of the cancel if it is not empty. */
   readonly cancel: (child: Task, reason: string) => void
   /** Deletes the record of a child. */
@@ -67,7 +70,7 @@ export class FanOuts {
     this.#options = options
   }
 
-  /** Runs a pending task with `for_each`, of which an earlier run of the service may have made the children. */
+  /** Runs a pending task, of which an earlier run of the service may have made the children. */
   push(task: Task): void {
     if (task.fanOut !== undefined) {
       this.#begin(task, task.fanOut, [])
@@ -127,10 +130,11 @@ export class FanOuts {
   /** The children exist once their list is on disk: in the same turn of the event loop, so that no snapshot comes between. */
   async #fanOut(task: Task, items: readonly unknown[]): Promise<void> {
     const fanOut: FanOut = new FanOut(task, items, items.length)
-    this.#expected += items.length
+    const { count } = fanOut
+    this.#expected += count
     const children = await runCooperatively(newChildren(fanOut))
-    if (items.length > 0) await this.#record(task, items)
-    this.#expected -= items.length
+    if (count > 0) await this.#record(task, items)
+    this.#expected -= count
     if (this.#isWanted(task)) this.#begin(task, fanOut, children)
   }
 
@@ -172,8 +176,7 @@ export class FanOuts {
   /** To be called once for each child that has ended, or was deleted before it ran. */
   childEnded(child: Task): void {
     const fanOut = child.childOf!
-    fanOut.open--
-    fanOut.active.delete(child)
+    fanOut.ended(child)
     stopIfFailed(fanOut, child)
     this.#queue(fanOut)
   }
@@ -209,12 +212,16 @@ export class FanOuts {
       if (!child.isTerminal && !child.isDeleted && fanOut.stops(child)) this.#options.cancel(child, fanOut.stop)
       return true
     }
-    if (fanOut.next < count && fanOut.active.size < fanOut.maxParallel) {
+    const isAmid = fanOut.next % fanOut.width > 0 // the other children of the element are among those that may run
+    if (fanOut.next < count && (isAmid || fanOut.active.size < fanOut.maxParallel)) {
       const child = fanOut.child(fanOut.next++)
-      if (child.status === 'pending' && !child.isDeleted) {
-        fanOut.active.add(child)
-        this.#options.onChild(child)
+      if (child.isTerminal || child.neverRuns) {
+        this.#options.onEndedBefore(child)
+        return true
       }
+      fanOut.active.add(fanOut.indexOf(child))
+      if (child.status === 'pending' && !child.isDeleted && parent.graph.dependencyCount(child) === 0)
+        this.#options.onChild(child)
       return true
     }
     if (fanOut.open === 0 && !fanOut.isEnding) {
@@ -250,8 +257,9 @@ export class FanOuts {
 }
 
 /** With `fail_fast`, the failure of a child ends all that has not started. */
-function stopIfFailed(fanOut: FanOut, { id, status }: Task): void {
-  if (status === 'failed' && fanOut.parent.options.fail_fast === true) fanOut.stop ??= `${id} failed (fail_fast)`
+function stopIfFailed(fanOut: FanOut, { id, status, continuesOnError }: Task): void {
+  if (status !== 'failed' || continuesOnError) return
+  if (fanOut.parent.options.fail_fast === true) fanOut.stop ??= `${id} failed (fail_fast)`
 }
 
 function endingOf(

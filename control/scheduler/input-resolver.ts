@@ -65,9 +65,10 @@ export class InputResolver {
 
   #resolved(task: Task, signal: AbortSignal): unknown {
     const { childOf } = task
-    if (childOf?.places !== undefined) return this.#fillIn(task, childOf.places, signal)
+    const known = childOf?.placesOf(task)
+    if (known !== undefined) return this.#fillIn(task, known, signal)
     const fillIn = (places: Places) => {
-      if (childOf !== undefined) childOf.places = places
+      childOf?.keepPlaces(task, places)
       return this.#fillIn(task, places, signal)
     }
     const found = runCooperatively(findPlaceholders(task.input))
@@ -182,7 +183,9 @@ export class InputResolver {
   }
 
   #recordOf(task: Task, id: string): ReferencedRecord {
-    const other = this.#store.taskIn(task.graph, id)
+    const sibling = task.childOf?.siblingOf(task, id)
+    const other =
+      sibling === undefined ? this.#store.taskIn(task.graph, id) : this.#store.hasRecord(sibling) ? sibling : undefined
     if (other === undefined) throw invalidInput(`task ${task.id} references ${id}, which was deleted`)
     // A skipped dependency may have been skipped before its own dependencies had ended.
     if (!other.isTerminal) throw invalidInput(`task ${task.id} references ${id}, which has not ended`)

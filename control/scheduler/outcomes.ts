@@ -202,9 +202,19 @@ export class Outcomes {
   #end(task: Task, ending: Ending, report?: SkipReport): void {
     this.#store.apply({ kind: 'ended', task, at: Date.now(), ending })
     if (task.childOf !== undefined) this.#fanOuts.childEnded(task)
-    else if (ending.status === 'success' && !task.graph.hasRules) this.#readyDependents(task)
-    else this.endedTasks.add(task, report)
+    this.tellDependents(task, report)
     if (task.graph.live === 0) this.graphEnded(task.graph)
+  }
+
+  /**
+   * To be called once for each task that has ended, or was deleted before it ran. Nothing depends on a child of a plain task.
+   * A child whose element has not begun is told of when it does.
+   */
+  tellDependents(task: Task, report?: SkipReport): void {
+    const { childOf, graph, status } = task
+    if (childOf?.members === undefined ? childOf !== undefined : !childOf.isReached(task)) return
+    if (status === 'success' && !graph.hasRules) this.#readyDependents(task)
+    else this.endedTasks.add(task, report)
   }
 
   /**
@@ -212,7 +222,8 @@ export class Outcomes {
    * success.
    */
   #tell(dependent: Task, ended: Task, report: SkipReport | undefined): void {
-    const { graph, position } = dependent
+    const { graph, position, childOf } = dependent
+    if (childOf?.stops(dependent)) return // it is about to be cancelled or deleted
     if (!graph.hasRules) {
       this.#skip(dependent, skipReason(ended.id, lossReasonOf(ended)), 'bad', report)
       return

@@ -19,6 +19,7 @@ import { inRanges, runCooperatively, type Steps } from '../../shared/process/ste
 import type { OutputSoFar } from '../executors/executor.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
 import type { Keeper } from '../log/keeper.ts'
+import { hasChildren } from '../rules/group-rule.ts'
 import { isApproval, unanswered } from '../task/approval.ts'
 import type { Graph, Task } from '../task/graph.ts'
 import type { Groups } from '../task/graph-groups.ts'
@@ -156,7 +157,8 @@ export class Scheduler {
     }
     this.#fanOuts = new FanOuts({
       ...{ store, log, maxFanOut, retention, keeper, room, inputs },
-      onChild: (child) => ready.push(child),
+      onChild: (child) => this.#outcomes.arrived(child),
+      onEndedBefore: (child) => this.#outcomes.tellDependents(child),
       cancel: (child, reason) => this.#cancel(child, undefined, reason),
       delete: (child) => this.delete(child),
       onFault: (task, failure) => this.#outcomes.failWithoutAttempt(task, failure),
@@ -279,7 +281,7 @@ export class Scheduler {
     if (wasPending) {
       this.#approvals.withdraw(task)
       if (task.childOf !== undefined) this.#fanOuts.childEnded(task)
-      else this.#outcomes.endedTasks.add(task)
+      this.#outcomes.tellDependents(task)
       if (task.graph.live === 0) this.#outcomes.graphEnded(task.graph)
     }
     this.#turns.take()
@@ -409,7 +411,7 @@ export class Scheduler {
 
   /** What `task` waits in, now that only its list, its answer or a free slot stands in its way. */
   #queueFor(task: Task): { push(task: Task): void } {
-    if (task.options.for_each !== undefined) return this.#fanOuts
+    if (hasChildren(task.options)) return this.#fanOuts
     return isApproval(task) ? this.#approvals : this.#ready
   }
 

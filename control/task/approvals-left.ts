@@ -43,7 +43,6 @@ function* awaitedBy(task: Task): Generator<Task, void> {
   } else if (status === 'pending') {
     const count = graph.dependencyCount(task)
     for (let i = 0; i < count; i++) yield graph.dependency(task, i)
-    const waitsForSiblings = childOf !== undefined && childOf.indexOf(task) >= childOf.next
-    if (waitsForSiblings && childOf.active.size >= childOf.maxParallel) yield* childOf.active
+    if (childOf?.isHeldBack(task)) yield* childOf.activeChildren()
   }
 }

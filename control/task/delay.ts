@@ -10,8 +10,9 @@ export function earliestStart(task: Task): number | undefined {
   const { graph, options } = task
   const own = options.not_before
   const whole = graph.options.not_before
-  if ((own === undefined && whole === undefined) || task.startedAt !== undefined || task.childOf !== undefined)
-    return undefined
+  // The parent of a child has waited. Only a member of a group has a delay of its own.
+  const isOver = task.childOf !== undefined && own === undefined
+  if ((own === undefined && whole === undefined) || task.startedAt !== undefined || isOver) return undefined
   let at = whole === undefined ? 0 : startOf(whole, graph.createdAt)
   if (own !== undefined) at = Math.max(at, startOf(own, readySince(task)))
   return at
@@ -19,7 +20,7 @@ export function earliestStart(task: Task): number | undefined {
 
 function readySince(task: Task): number {
   const { graph } = task
-  let since = task.createdAt
+  let since = task.childOf?.parent.startedAt ?? task.createdAt
   const count = graph.dependencyCount(task)
   for (let i = 0; i < count; i++) since = Math.max(since, graph.dependency(task, i).finishedAt ?? 0)
   return since

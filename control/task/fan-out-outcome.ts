@@ -1,10 +1,13 @@
-/** What a task with `for_each` amounts to once all of its children have ended. Pure. */
+/** What a task with `for_each`, or a group, amounts to once all of its children have ended. Pure. */
 
 import type { Failure } from '../rules/failure.ts'
-import type { FanOut } from './graph.ts'
+import type { FanOut, Task } from './graph.ts'
 
 /** Children that an error text names. */
 const MAX_NAMED = 5
+
+const isMeant = ({ status, continuesOnError, isDeleted }: Task): boolean =>
+  !isDeleted && (status === 'success' || status === 'skipped' || (status === 'failed' && continuesOnError))
 
 /** How a child did not succeed, and how the error text begins to name such children. */
 const LOSSES = ['failed', 'cancelled', 'deleted'] as const
@@ -12,7 +15,8 @@ type Loss = (typeof LOSSES)[number]
 
 /**
  * Why the parent fails: `3 of 20 failed: map[1], map[7], map[9]`. Undefined if all children succeeded. A child whose record
- * was deleted has no result, so it counts as not succeeded, however it ended.
+ * was deleted has no result, so it counts as not succeeded, however it ended. A member of a group may be skipped: it is by its
+ * own rule, or because of another that counts.
  */
 export function fanOutFailure(fanOut: FanOut): Failure | undefined {
   const lost: Record<Loss, string[]> = { failed: [], cancelled: [], deleted: [] }
@@ -20,7 +24,7 @@ export function fanOutFailure(fanOut: FanOut): Failure | undefined {
   let code: Failure['code'] | undefined
   for (let i = 0; i < fanOut.count; i++) {
     const child = fanOut.child(i)
-    if (child.status === 'success' && !child.isDeleted) continue
+    if (isMeant(child)) continue
     const loss = child.isDeleted ? 'deleted' : child.status === 'failed' ? 'failed' : 'cancelled'
     if (loss === 'failed') code ??= child.rare.failure?.code
     if (++counts[loss] <= MAX_NAMED) lost[loss].push(child.id)

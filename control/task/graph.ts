@@ -19,8 +19,10 @@ import { hasRule } from '../rules/conditions.ts'
 import { dependencyCounts, type Edges } from '../rules/edges.ts'
 import { isReferenceToList } from '../rules/fan-out-rule.ts'
 import { type GraphOptions, NO_GRAPH_OPTIONS } from '../rules/graph-options.ts'
+import { memberId } from '../rules/group-rule.ts'
+import { Members } from '../rules/members.ts'
 import { normalizeTool, type ToolRef } from '../rules/normalize.ts'
-import type { Places } from '../rules/placeholders.ts'
+import { hasPlaceholder, type Places } from '../rules/placeholders.ts'
 import type { ValidGraph, ValidTask } from '../rules/validate.ts'
 import { NO_RARE_STATE, type RareState } from './rare-state.ts'
 import { childOptions, type TaskOptions, taskOptions } from './task-options.ts'
@@ -60,7 +62,7 @@ export class Graph {
   createdAt: number
   /** The submitted fields beside the tasks. */
   readonly options: GraphOptions
-  /** The tasks that were submitted, then the children of tasks with `for_each`. */
+  /** The tasks that were submitted, then the children of tasks with `for_each` and of groups. */
   readonly tasks: Task[] = []
   /** The fan-outs of its tasks, in the order of their children. Undefined for most graphs. */
   fanOuts: FanOut[] | undefined = undefined
@@ -141,12 +143,19 @@ export class Graph {
     this.fanOuts.push(fanOut)
     fanOut.first = this.tasks.length
     for (const child of children) child.position = this.tasks.push(child) - 1
+    const { members } = fanOut
+    if (members === undefined) return
+    const width = members.tasks.length
+    const counts = dependencyCounts(members.edges)
+    this.missing = withRoom(this.missing, this.tasks.length)
+    if (this.hasRules) this.standings = withRoom(this.standings, this.tasks.length)
+    for (let i = 0; i < fanOut.count; i++) this.missing[fanOut.first + i] = counts[i % width]!
   }
 
   /** Appends the next task of a graph that was accepted before. */
   addRecovered(task: Task): void {
     this.tasks.push(task)
-    if (hasRule(task.options) || task.rare.skip_standing !== undefined) this.#ensureStandings()
+    if (bringsRule(task.options) || task.rare.skip_standing !== undefined) this.#ensureStandings()
   }
 
   #ensureStandings(): void {
@@ -156,7 +165,7 @@ export class Graph {
   }
 
   #count(task: Task): void {
-    if (hasRule(task.options)) this.#ensureStandings()
+    if (bringsRule(task.options)) this.#ensureStandings()
     for (const known of this.typeCounts) {
       if (known.type !== task.type) continue
       known.count++
@@ -170,29 +179,33 @@ export class Graph {
    */
   roots(): readonly Task[] {
     if (this.#edges.dependencies.length === 0) return this.submitted
-    return this.tasks.filter(({ position }) => this.missing[position] === 0)
+    return this.submitted.filter(({ position }) => this.missing[position] === 0)
   }
 
   /** Number of dependents of `task`. A dependent that names `task` twice counts twice. 0 once the graph has ended. */
-  dependentCount({ position }: Task): number {
-    const { dependentsStart } = this.#edges
-    return Math.max(0, (dependentsStart[position + 1] ?? 0) - (dependentsStart[position] ?? 0)) // a child has no edges
+  dependentCount(task: Task): number {
+    const { childOf, position } = task
+    return childOf === undefined ? lengthAt(this.#edges.dependentsStart, position) : childOf.dependentCount(task)
   }
 
   /** The `i`-th dependent of `task`. Most tasks have too few dependents to be worth a list. */
-  dependent({ position }: Task, i: number): Task {
+  dependent(task: Task, i: number): Task {
+    const { childOf, position } = task
+    if (childOf !== undefined) return childOf.dependent(task, i)
     const { dependents, dependentsStart } = this.#edges
     return this.tasks[dependents[dependentsStart[position]! + i]!]!
   }
 
   /** Number of dependencies of `task`, repeated ones counted. 0 once the graph has ended. */
-  dependencyCount({ position }: Task): number {
-    const { dependenciesStart } = this.#edges
-    return Math.max(0, (dependenciesStart[position + 1] ?? 0) - (dependenciesStart[position] ?? 0))
+  dependencyCount(task: Task): number {
+    const { childOf, position } = task
+    return childOf === undefined ? lengthAt(this.#edges.dependenciesStart, position) : childOf.dependencyCount(task)
   }
 
   /** The `i`-th dependency of `task`. */
-  dependency({ position }: Task, i: number): Task {
+  dependency(task: Task, i: number): Task {
+    const { childOf, position } = task
+    if (childOf !== undefined) return childOf.dependency(task, i)
     const { dependencies, dependenciesStart } = this.#edges
     return this.tasks[dependencies[dependenciesStart[position]! + i]!]!
   }
@@ -215,6 +228,22 @@ export class Graph {
   }
 }
 
+/** Whether the task, or a member of the group that it is, has a rule. */
+const bringsRule = (options: TaskOptions): boolean =>
+  hasRule(options) || options.tasks?.some((member) => hasRule(taskOptions(member))) === true
+
+/** The length of the list of edges at `position`; 0 if there is none. */
+const lengthAt = (start: Uint32Array, position: number): number =>
+  Math.max(0, (start[position + 1] ?? 0) - (start[position] ?? 0))
+
+/** `numbers` with room for `length` of them. Groups may start one by one, so there is room for as many again. */
+function withRoom<N extends Uint32Array | Uint8Array>(numbers: N, length: number): N {
+  if (numbers.length >= length) return numbers
+  const more = new (numbers.constructor as new (length: number) => N)(Math.max(length, 2 * numbers.length))
+  more.set(numbers)
+  return more
+}
+
 /** Builds a graph and its tasks from a valid submission. */
 export function* createGraph({ tasks, edges }: ValidGraph, identity: GraphIdentity): Steps<Graph> {
   const graph = new Graph(identity, edges)
@@ -222,8 +251,12 @@ export function* createGraph({ tasks, edges }: ValidGraph, identity: GraphIdenti
   return graph
 }
 
-/** New tasks for the children of a task. They share its definition. `Graph.addChildren` gives them their positions. */
-export function* newChildren(fanOut: FanOut): Steps<Task[]> {
+/** New tasks for the children of a task. `Graph.addChildren` gives them their positions. */
+export const newChildren = (fanOut: FanOut): Steps<Task[]> =>
+  fanOut.members === undefined ? newCopies(fanOut) : newMembers(fanOut, fanOut.members)
+
+/** Children that share the definition of their parent. */
+function* newCopies(fanOut: FanOut): Steps<Task[]> {
   const { parent, count } = fanOut
   const { graph, id, type, toolName, params, rare } = parent
   const options = childOptions(parent.options)
@@ -235,6 +268,27 @@ export function* newChildren(fanOut: FanOut): Steps<Task[]> {
     child.setRare('hasPlaceholders', rare.hasPlaceholders)
     children.push(child)
     if (isYieldDue(i)) yield
+  }
+  return children
+}
+
+/** The members of a group, for each of its elements. */
+function* newMembers(fanOut: FanOut, { tasks }: Members): Steps<Task[]> {
+  const { parent, elements } = fanOut
+  const { graph, id } = parent
+  const options = tasks.map((member) => taskOptions(member))
+  const havePlaceholders = tasks.map(({ input, params }) => hasPlaceholder(input ?? params) || undefined)
+  const children: Task[] = []
+  for (let element = 0; element < elements; element++) {
+    const idOf = (local: string) => memberId(id, fanOut.hasList ? element : undefined, local)
+    for (let m = 0; m < tasks.length; m++) {
+      const { depends_on, ...member } = tasks[m]!
+      const definition = { ...member, id: idOf(member.id), depends_on: depends_on?.map(idOf) ?? null }
+      const child = new Task(graph, children.length, definition, options[m]!, fanOut)
+      child.setRare('hasPlaceholders', havePlaceholders[m])
+      children.push(child)
+      if (isYieldDue(children.length)) yield
+    }
   }
   return children
 }
@@ -351,7 +405,7 @@ export class Task {
 
   /** Of the ready tasks, those with the highest one start first. */
   get priority(): number {
-    return this.options.priority ?? this.graph.options.priority ?? 0
+    return this.options.priority ?? this.childOf?.parent.options.priority ?? this.graph.options.priority ?? 0
   }
 
   get runIf(): RunIf {
@@ -418,27 +472,35 @@ export class Task {
 }
 
 /**
- * The children of a task with `for_each`, which stand in their graph behind all tasks that were submitted.
+ * The children of a task with `for_each`, or of a group, which stand in their graph behind all tasks that were submitted.
  *
- * Children have no dependencies and no dependents, so the edges of the graph know nothing of them. All children of a task
- * share its definition. Graphs without fan-out have none of this.
+ * The edges of the graph know nothing of them. The children of a plain task share its definition, one for each element, and
+ * have no dependencies. An element of a group has a child for each member, next to each other; these depend on each other as
+ * the members do. Graphs without fan-out have none of this.
  */
 export class FanOut {
   readonly parent: Task
   /** Position of the first child, once the graph has the children. The others follow it. */
   first = 0
+  /** Number of elements; 1 for a group without `for_each`. */
+  readonly elements: number
+  /** What each element of a group consists of; undefined for the children of a plain task. */
+  readonly members: Members | undefined
+  /** Number of children. */
   readonly count: number
   /** The elements, until the parent has ended. */
   #items: readonly unknown[] | undefined
-  /** The placeholders of the input, found at their first use. All children have the same input. */
-  places: Places | undefined = undefined
+  /** The placeholders of inputs, found at their first use: those of each member, or of all children of a plain task. */
+  #places: (Places | undefined)[] = []
 
-  /** Children before this index were queued, or have ended. */
+  /** Children before this index were queued, wait for their dependencies, or had ended. The others wait for their elements. */
   next = 0
-  /** Queued children that have not ended. */
-  readonly active = new Set<Task>()
+  /** Elements that have begun, with children that have not ended. */
+  readonly active = new Set<number>()
   /** Children that have not ended. */
   open: number
+  /** For each element of a group the same. */
+  readonly #openOf: Uint32Array | undefined
   /** Why children that have not started are cancelled: with the parent (empty), or for this reason. */
   stop: string | undefined = undefined
   /** Children before this index were cancelled because of `stop`, or were not to be. */
@@ -450,14 +512,28 @@ export class FanOut {
   /** The scheduler has it on its list of work. */
   isQueued = false
 
-  constructor(parent: Task, items: readonly unknown[] | undefined, count: number) {
+  constructor(parent: Task, items: readonly unknown[] | undefined, elements: number) {
+    const { tasks } = parent.options
     this.parent = parent
     this.#items = items
-    this.count = count
-    this.open = count
+    this.elements = elements
+    this.members = tasks === undefined ? undefined : new Members(tasks)
+    this.count = elements * this.width
+    this.open = this.count
+    if (this.members !== undefined) this.#openOf = new Uint32Array(elements).fill(this.width)
   }
 
-  /** How many children may be queued at a time. */
+  /** Number of children for each element. */
+  get width(): number {
+    return this.members?.tasks.length ?? 1
+  }
+
+  /** False for a group without `for_each`. */
+  get hasList(): boolean {
+    return this.parent.options.for_each !== undefined
+  }
+
+  /** How many elements may be under way at a time. */
   get maxParallel(): number {
     return this.parent.options.max_parallel ?? Number.POSITIVE_INFINITY
   }
@@ -466,16 +542,77 @@ export class FanOut {
   stops(child: Task): boolean {
     if (this.stop === undefined && !this.parent.isDeleted) return false
     if (this.parent.status === 'cancelling') return true
-    // A child whose first attempts were missed (`queue_timeout`) is running, but has not started.
-    return child.startedAt === undefined && (child.status === 'pending' || child.rare.isBackingOff === true)
+    if (hasStarted(child)) return false
+    return this.members === undefined || this.parent.isDeleted || !this.#hasBegun(this.indexOf(child))
+  }
+
+  /** Whether a child for this element has started. */
+  #hasBegun(element: number): boolean {
+    const { width } = this
+    for (let m = 0; m < width; m++) if (hasStarted(this.child(element * width + m))) return true
+    return false
+  }
+
+  /** Notes that `child` has ended, or was deleted before it ran. */
+  ended(child: Task): void {
+    this.open--
+    const element = this.indexOf(child)
+    if (this.#openOf === undefined || --this.#openOf[element]! === 0) this.active.delete(element)
   }
 
   child(index: number): Task {
     return this.parent.graph.tasks[this.first + index]!
   }
 
+  /** The children of the elements that are under way. */
+  *activeChildren(): Generator<Task, void> {
+    const { width } = this
+    for (const element of this.active) for (let m = 0; m < width; m++) yield this.child(element * width + m)
+  }
+
+  /** Whether `child` is before `next`. */
+  isReached({ position }: Task): boolean {
+    return position - this.first < this.next
+  }
+
+  /** Whether `child` waits for others of these children, which are as many as may run at a time. */
+  isHeldBack(child: Task): boolean {
+    return !this.isReached(child) && this.active.size >= this.maxParallel
+  }
+
+  /** The index of the element for which `child` runs. */
   indexOf({ position }: Task): number {
-    return position - this.first
+    return Math.floor((position - this.first) / this.width)
+  }
+
+  #memberOf({ position }: Task): number {
+    return (position - this.first) % this.width
+  }
+
+  /** The child that `child` calls `id`: that of the same element. Undefined if no member has this id. */
+  siblingOf(child: Task, id: string): Task | undefined {
+    const member = this.members?.positionOf(id)
+    return member === undefined ? undefined : this.child(this.indexOf(child) * this.width + member)
+  }
+
+  dependentCount(child: Task): number {
+    return this.members === undefined ? 0 : lengthAt(this.members.edges.dependentsStart, this.#memberOf(child))
+  }
+
+  dependent(child: Task, i: number): Task {
+    const { dependents, dependentsStart } = this.members!.edges
+    const member = this.#memberOf(child)
+    return this.parent.graph.tasks[child.position - member + dependents[dependentsStart[member]! + i]!]!
+  }
+
+  dependencyCount(child: Task): number {
+    return this.members === undefined ? 0 : lengthAt(this.members.edges.dependenciesStart, this.#memberOf(child))
+  }
+
+  dependency(child: Task, i: number): Task {
+    const { dependencies, dependenciesStart } = this.members!.edges
+    const member = this.#memberOf(child)
+    return this.parent.graph.tasks[child.position - member + dependencies[dependenciesStart[member]! + i]!]!
   }
 
   /** The element for which `child` runs. Undefined once the parent has ended. */
@@ -488,9 +625,23 @@ export class FanOut {
     return isReferenceToList(this.parent.options.for_each) ? this.#items : undefined
   }
 
+  placesOf(child: Task): Places | undefined {
+    return this.#places[this.#memberOf(child)]
+  }
+
+  keepPlaces(child: Task, places: Places): void {
+    this.#places[this.#memberOf(child)] = places
+  }
+
   /** Frees what only children that have not ended need. */
   release(): void {
     this.#items = undefined
-    this.places = undefined
+    this.#places = []
   }
 }
+
+/** A child whose first attempts were missed (`queue_timeout`) is running, but has not started. */
+const hasStarted = ({ startedAt, status, rare }: Task): boolean =>
+  startedAt !== undefined || !(NOT_STARTED.has(status) || rare.isBackingOff === true)
+
+const NOT_STARTED: ReadonlySet<TaskStatus> = new Set(['pending', 'skipped', 'cancelled'])

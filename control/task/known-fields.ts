@@ -62,6 +62,8 @@ const TASK_SYNONYMS: Synonyms = {
   'max-parallel': 'max_parallel',
   'fail-fast': 'fail_fast',
   memoize: 'cache',
+  steps: 'tasks',
+  subtasks: 'tasks',
   cache_key: 'cache',
 }
 

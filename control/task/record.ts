@@ -2,7 +2,7 @@
 import type { RuntimeRecord, TaskRecord } from '../../shared/contract/control.ts'
 import { isoTime } from '../../shared/text/iso-time.ts'
 import { pointerValue } from '../json/json-pointer.ts'
-import { shownInput } from '../rules/hidden-env.ts'
+import { shownInput, shownMembers } from '../rules/hidden-env.ts'
 import { ResultFile } from '../rules/result-file.ts'
 import type { Task } from './graph.ts'
 import type { StateName } from './task-fields.ts'
@@ -12,7 +12,9 @@ import { NO_OPTIONS } from './task-options.ts'
 export function taskRecord(task: Task): TaskRecord & { readonly result_file?: string } {
   const params = shownInput(task.type, task.params)
   const input = task.input === task.params ? params : shownInput(task.type, task.input)
-  return recordOf(task, { params, input, resolved: shownInput(task.type, task.rare.resolved_input) })
+  const record = recordOf(task, { params, input, resolved: shownInput(task.type, task.rare.resolved_input) })
+  const { tasks } = task.options
+  return tasks === undefined ? record : { ...record, tasks: shownMembers(tasks) as unknown[] }
 }
 
 /** The record for the disk, with the values of `env`. Never for the wire. */
@@ -26,6 +28,7 @@ export const wholeInputs = (task: Task): Fields => ({
   params: task.params,
   input: task.input,
   resolved_input: task.rare.resolved_input,
+  tasks: task.options.tasks,
 })
 
 /**
@@ -61,7 +64,7 @@ function recordOf(
   const { childOf, rare } = task
   if (childOf !== undefined) {
     record.parent = childOf.parent.id
-    record.index = childOf.indexOf(task)
+    if (childOf.hasList) record.index = childOf.indexOf(task)
   }
   if (task.isReplaced) record.replaced = true
   if (rare.reused_from !== undefined) record.reused_from = rare.reused_from

@@ -38,6 +38,7 @@ export const TASK_FIELDS = {
   for_each: submitted,
   max_parallel: submitted,
   fail_fast: submitted,
+  tasks: submitted,
   retry: submitted,
   retry_on: submitted,
   backoff: submitted,

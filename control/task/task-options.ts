@@ -5,7 +5,7 @@
  */
 import type { Cache } from '../../shared/contract/cache.ts'
 import type { NotBefore } from '../../shared/contract/start-order.ts'
-import type { TaskInput } from '../../shared/contract/submission.ts'
+import type { MemberInput, TaskInput } from '../../shared/contract/submission.ts'
 import type { SecretNames } from '../../shared/request/secrets.ts'
 import type { RunRule } from '../rules/conditions.ts'
 import type { FanOutRule } from '../rules/fan-out-rule.ts'
@@ -13,6 +13,8 @@ import type { RetryRule } from '../rules/retry-rule.ts'
 
 export interface TaskOptions extends RunRule, Partial<FanOutRule>, RetryRule {
   readonly retry: number
+  /** The members of a group. */
+  readonly tasks?: readonly MemberInput[]
   readonly cache?: Cache
   /** Milliseconds per attempt. Absent, 0 and negative values mean no timeout. */
   readonly timeout?: number
@@ -55,6 +57,7 @@ const OPTIONS: { readonly [N in OptionName]-?: OptionRule<N> } = {
   for_each: own,
   max_parallel: own,
   fail_fast: own,
+  tasks: own,
   retry: inherited,
   retry_on: inherited,
   backoff: inherited,

@@ -85,10 +85,10 @@ export function onAnswer(task: Task): Waiting | undefined {
 /** A child that is not queued yet because of `max_parallel`. */
 function onSiblings(task: Task): Waiting | undefined {
   const { childOf } = task
-  if (childOf === undefined || childOf.indexOf(task) < childOf.next) return undefined
-  const { parent, active, maxParallel } = childOf
-  if (active.size < maxParallel) return undefined
-  return { reason: 'concurrency', detail: `${active.size} children of ${parent.id} run (max_parallel)` }
+  if (childOf === undefined || !childOf.isHeldBack(task)) return undefined
+  const { parent, active, members } = childOf
+  const what = members === undefined ? 'children' : 'elements'
+  return { reason: 'concurrency', detail: `${active.size} ${what} of ${parent.id} run (max_parallel)` }
 }
 
 function onSlot({ taken, count, hold }: SlotUse): Waiting {

@@ -57,9 +57,9 @@ export const TaskEventState = Type.Object({
   progress: maybe(Type.Unknown({ description: 'The newest entry of progress: {timestamp, message, data}.' })),
   waiting: maybe(Waiting),
   reused_from: maybe(ReusedFrom),
-  parent: maybe(text('For a child of a task with for_each: id of that task.')),
+  parent: maybe(text('For a child of a group or of a task with for_each: id of that task.')),
   child_count: maybe(
-    count('For a task with for_each that has started: number of its children. All are pending at first.'),
+    count('For a group or a task with for_each that has started: number of its children. All are pending at first.'),
   ),
   scope,
 })

@@ -62,6 +62,8 @@ const TASK_WORDS: Readonly<Partial<Record<keyof TaskFields, string>>> = {
     'A list, or {"$from": "list", "as": "lines"}: runs once for each element. In params, {"$item": JSON Pointer} is the element ("") or a value in it, {"$index": true} its index, both with "as": "text" as a text. The result is the list of the results.',
   max_parallel: 'With for_each: how many run at a time.',
   fail_fast: 'With for_each: true cancels what has not started once one has failed.',
+  tasks:
+    'Makes it a group, without type: runs these tasks (which depend on each other), with for_each once for each element. Result: {id: result}, or a list of these.',
   retry: 'Further attempts. Default 0.',
   retry_on: 'Only failures with these codes are retried: ["timeout", "exit_nonzero"]. Default: all.',
   backoff: 'Waits between attempts: {"initial_ms": 100, "factor": 2, "max_ms": 10000, "jitter": 0}.',

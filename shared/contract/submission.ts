@@ -83,106 +83,117 @@ export const Backoff = Type.Object(
 )
 export type Backoff = Immutable<Static<typeof Backoff>>
 
+const TASK_FIELDS = {
+  id: orNull(
+    Type.String({ notEmpty: true }),
+    'string',
+    `Non-empty, unique within the graph, and of at most ${MAX_TASK_ID_BYTES} bytes.`,
+  ),
+  type: orNull(
+    Type.String({ notEmpty: true }),
+    'string',
+    'The executor: a category (os), a legacy type (shell, file, http ...), or approval: a task that waits until somebody approves or rejects it.',
+  ),
+  tool_name: orNull(Type.String(), 'string', 'The tool of the category: shell, file, http, dns, tcp, sleep, noop.'),
+  params: Type.Optional(
+    Type.Unknown({
+      description:
+        'Parameters of the executor. In them {"$from": task id, "path", "default", "as"} is a value of the record of a task before this one (path: JSON Pointer, default /result, /result/*/stdout gathers an array; as: text, json, lines), {"$param": name} a parameter of the graph, {"$literal": value} the value itself.',
+    }),
+  ),
+  input: Type.Optional(Type.Unknown({ description: 'The same as params; counts where both are given.' })),
+  depends_on: orNull(
+    Type.Array(Type.String()),
+    'array of strings',
+    'Ids of tasks of this graph that must succeed first; see run_if.',
+  ),
+  run_if: orNull(
+    Type.Union(RUN_IFS.map((runIf) => Type.Literal(runIf))),
+    RUN_IFS.map((runIf) => `"${runIf}"`).join(', '),
+    'When to run: success (default): once all dependencies have succeeded. failed: once all have ended, if one failed. always: once all have ended. Otherwise the task is skipped.',
+  ),
+  when: orNull(
+    When,
+    'object with $from, and one of equals, not, in, matches',
+    'A condition on a value of a task that this one depends on, such as {"$from": "choose", "path": "/result/stdout", "equals": "yes"}. Tested once run_if lets the task run. If it is not met, the task is skipped.',
+  ),
+  continue_on_error: orNull(
+    Type.Boolean(),
+    'boolean',
+    'true: if the task fails, its dependents run as after a success, and the graph does not count as failed.',
+  ),
+  for_each: orNull(
+    Type.Union([Type.Array(Type.Unknown()), Type.Record(Type.String(), Type.Unknown())]),
+    'list, or object with $from, $param or $literal',
+    'A list, or {"$from": "list", "as": "lines"}: the task runs once for each element. In params, {"$item": JSON Pointer} is the element ("") or a value in it, {"$index": true} its index, both with "as": "text" as a text. The result is the list of the results.',
+  ),
+  max_parallel: orNull(
+    Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
+    'integer of at least 1',
+    'With for_each: how many elements run at a time.',
+  ),
+  fail_fast: orNull(Type.Boolean(), 'boolean', 'With for_each: true cancels what has not started once one has failed.'),
+  retry: orNull(Type.Number(), 'integer', `Further attempts after the first, at most ${MAX_RETRY}. Default 0.`),
+  retry_on: orNull(
+    Type.Array(Type.Union(ERROR_CODES.map((code) => Type.Literal(code))), { maxItems: MAX_RETRY_CODES }),
+    `array of error codes (${ERROR_CODES.join(', ')})`,
+    'Only failures with one of these codes are followed by another attempt. Absent: all failures are.',
+  ),
+  backoff: orNull(
+    Backoff,
+    `object of initial_ms and max_ms (integers from 0 to ${MAX_BACKOFF_MS}), factor (1 to ${MAX_BACKOFF_FACTOR}) and jitter (0 to 1)`,
+    'The waits between attempts.',
+  ),
+  cache: orNull(
+    Cache,
+    `object of key (string of 1 to ${MAX_CACHE_KEY_CHARACTERS} characters) and ttl_ms (integer from 0 to ${MAX_CACHE_TTL_MS})`,
+    'Take over the outcome of an earlier success of the same type, tool and key instead of being executed.',
+  ),
+  timeout: orNull(
+    Type.Integer({ minimum: -INT64_MAX, maximum: INT64_MAX }),
+    'integer of milliseconds (30000)',
+    'Milliseconds that each attempt may run, without its wait (queue_timeout); 0, negative or absent: any time.',
+  ),
+  queue_timeout: orNull(
+    Type.Integer({ minimum: -INT64_MAX, maximum: INT64_MAX }),
+    'integer of milliseconds (30000)',
+    'Milliseconds that each attempt may wait before it runs: for a slot, and for or in a runtime service; 0, negative or absent: any time.',
+  ),
+  priority: orNull(
+    Priority,
+    priorityExpected,
+    'Of the tasks that wait for a slot, or in the queue of a runtime service, those with the highest start first. Default: that of the graph, else 0.',
+  ),
+  not_before: orNull(
+    NotBefore,
+    notBeforeExpected,
+    'The task does not start before this time; a number is a delay in milliseconds after its dependencies are done.',
+  ),
+  secrets: orNull(
+    secretMap({ maxProperties: MAX_SECRETS }),
+    `object of at most ${MAX_SECRETS} secrets, each a name (a string, no placeholder) or an object with name and file`,
+    'Variables of a shell, cli-skills or runtime task whose values the service has: {"TOKEN": "name of a secret"}. A runtime task may have {"name", "file"}: the value in a file, and its path in the variable.',
+  ),
+  annotations: orNull(stringMap(), 'object of strings', 'Kept with the task, unread.'),
+}
+
+const { for_each: _, max_parallel: __, fail_fast: ___, ...MEMBER_FIELDS } = TASK_FIELDS
+
+/** A task of a group. */
+export const MemberInput = Type.Object(MEMBER_FIELDS, { needs: ['id', 'type'] })
+export type MemberInput = Static<typeof MemberInput>
+
 /** A submitted task. Later checks cover empty `id` and `type`, and the rules for `retry`. */
 export const TaskInput = Type.Object(
   {
-    id: orNull(
-      Type.String({ notEmpty: true }),
-      'string',
-      `Non-empty, unique within the graph, and of at most ${MAX_TASK_ID_BYTES} bytes.`,
+    ...TASK_FIELDS,
+    tasks: orNull(
+      Type.Array(MemberInput),
+      'array of tasks',
+      'Makes the task a group, which has no type or params: these tasks run in its place, with for_each once for each element. They depend on each other by their ids, and are found as group/id, or group[0]/id. The result is an object of their results, with for_each a list of these.',
     ),
-    type: orNull(
-      Type.String({ notEmpty: true }),
-      'string',
-      'The executor: a category (os), a legacy type (shell, file, http ...), or approval: a task that waits until somebody approves or rejects it.',
-    ),
-    tool_name: orNull(Type.String(), 'string', 'The tool of the category: shell, file, http, dns, tcp, sleep, noop.'),
-    params: Type.Optional(
-      Type.Unknown({
-        description:
-          'Parameters of the executor. In them {"$from": task id, "path", "default", "as"} is a value of the record of a task before this one (path: JSON Pointer, default /result, /result/*/stdout gathers an array; as: text, json, lines), {"$param": name} a parameter of the graph, {"$literal": value} the value itself.',
-      }),
-    ),
-    input: Type.Optional(Type.Unknown({ description: 'The same as params; counts where both are given.' })),
-    depends_on: orNull(
-      Type.Array(Type.String()),
-      'array of strings',
-      'Ids of tasks of this graph that must succeed first; see run_if.',
-    ),
-    run_if: orNull(
-      Type.Union(RUN_IFS.map((runIf) => Type.Literal(runIf))),
-      RUN_IFS.map((runIf) => `"${runIf}"`).join(', '),
-      'When to run: success (default): once all dependencies have succeeded. failed: once all have ended, if one failed. always: once all have ended. Otherwise the task is skipped.',
-    ),
-    when: orNull(
-      When,
-      'object with $from, and one of equals, not, in, matches',
-      'A condition on a value of a task that this one depends on, such as {"$from": "choose", "path": "/result/stdout", "equals": "yes"}. Tested once run_if lets the task run. If it is not met, the task is skipped.',
-    ),
-    continue_on_error: orNull(
-      Type.Boolean(),
-      'boolean',
-      'true: if the task fails, its dependents run as after a success, and the graph does not count as failed.',
-    ),
-    for_each: orNull(
-      Type.Union([Type.Array(Type.Unknown()), Type.Record(Type.String(), Type.Unknown())]),
-      'list, or object with $from, $param or $literal',
-      'A list, or {"$from": "list", "as": "lines"}: the task runs once for each element. In params, {"$item": JSON Pointer} is the element ("") or a value in it, {"$index": true} its index, both with "as": "text" as a text. The result is the list of the results.',
-    ),
-    max_parallel: orNull(
-      Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
-      'integer of at least 1',
-      'With for_each: how many run at a time.',
-    ),
-    fail_fast: orNull(
-      Type.Boolean(),
-      'boolean',
-      'With for_each: true cancels what has not started once one has failed.',
-    ),
-    retry: orNull(Type.Number(), 'integer', `Further attempts after the first, at most ${MAX_RETRY}. Default 0.`),
-    retry_on: orNull(
-      Type.Array(Type.Union(ERROR_CODES.map((code) => Type.Literal(code))), { maxItems: MAX_RETRY_CODES }),
-      `array of error codes (${ERROR_CODES.join(', ')})`,
-      'Only failures with one of these codes are followed by another attempt. Absent: all failures are.',
-    ),
-    backoff: orNull(
-      Backoff,
-      `object of initial_ms and max_ms (integers from 0 to ${MAX_BACKOFF_MS}), factor (1 to ${MAX_BACKOFF_FACTOR}) and jitter (0 to 1)`,
-      'The waits between attempts.',
-    ),
-    cache: orNull(
-      Cache,
-      `object of key (string of 1 to ${MAX_CACHE_KEY_CHARACTERS} characters) and ttl_ms (integer from 0 to ${MAX_CACHE_TTL_MS})`,
-      'Take over the outcome of an earlier success of the same type, tool and key instead of being executed.',
-    ),
-    timeout: orNull(
-      Type.Integer({ minimum: -INT64_MAX, maximum: INT64_MAX }),
-      'integer of milliseconds (30000)',
-      'Milliseconds that each attempt may run, without its wait (queue_timeout); 0, negative or absent: any time.',
-    ),
-    queue_timeout: orNull(
-      Type.Integer({ minimum: -INT64_MAX, maximum: INT64_MAX }),
-      'integer of milliseconds (30000)',
-      'Milliseconds that each attempt may wait before it runs: for a slot, and for or in a runtime service; 0, negative or absent: any time.',
-    ),
-    priority: orNull(
-      Priority,
-      priorityExpected,
-      'Of the tasks that wait for a slot, or in the queue of a runtime service, those with the highest start first. Default: that of the graph, else 0.',
-    ),
-    not_before: orNull(
-      NotBefore,
-      notBeforeExpected,
-      'The task does not start before this time; a number is a delay in milliseconds after its dependencies are done.',
-    ),
-    secrets: orNull(
-      secretMap({ maxProperties: MAX_SECRETS }),
-      `object of at most ${MAX_SECRETS} secrets, each a name (a string, no placeholder) or an object with name and file`,
-      'Variables of a shell, cli-skills or runtime task whose values the service has: {"TOKEN": "name of a secret"}. A runtime task may have {"name", "file"}: the value in a file, and its path in the variable.',
-    ),
-    annotations: orNull(stringMap(), 'object of strings', 'Kept with the task, unread.'),
   },
-  { needs: ['id', 'type'] },
+  { needs: ['id'] },
 )
 export type TaskInput = Static<typeof TaskInput>
 

@@ -2,7 +2,7 @@
  * Kills the service at random moments while graphs with rules run, and compares what comes of them with the model.
  *
  * Each round starts it on the directory of the round before. Clients submit graphs with handlers, clean-ups, conditions,
- * failures that do not matter and tasks that run for each element of a list, and cancel tasks and graphs, until SIGKILL. After the last start every acknowledged graph comes to
+ * failures that do not matter, tasks that run for each element of a list, and groups, and cancel tasks and graphs, until SIGKILL. After the last start every acknowledged graph comes to
  * its end. Each task must have ended as the model allows, given how its dependencies ended, and must not have started
  * before them. Only what somebody cancelled may be cancelled.
  *
@@ -21,7 +21,8 @@ import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 
 type SentTask = ModelTask & {
-  readonly type: string
+  readonly type?: string
+  readonly tasks?: readonly SentTask[]
   readonly params?: object
   readonly depends_on: readonly string[]
   readonly not_before?: number
@@ -56,8 +57,8 @@ function randomList(random: Random, first: SentTask | undefined, element: unknow
   return { for_each: { $from: first.id, path: '/depends_on' }, elements: first.depends_on.length, ...more }
 }
 
-/** The next task of a graph. */
-function randomTask(random: Random, before: readonly SentTask[]): SentTask {
+/** The next task of a graph; of a group none is a group, or has a list. */
+function randomTask(random: Random, before: readonly SentTask[], isInGroup = false): SentTask {
   const i = before.length
   const depends_on = Array.from({ length: i === 0 ? 0 : random(3) }, () => `t${random(i)}`)
   const rule = {
@@ -70,8 +71,13 @@ function randomTask(random: Random, before: readonly SentTask[]): SentTask {
   const equals = (['success', 'failed', 'skipped'] as const)[random(3)]!
   const when = random(3) === 0 && first !== undefined && { when: { $from: first, path: '/status', equals } as const }
   const source = before.find(({ id }) => id === first)
-  const list = random(3) === 0 ? randomList(random, source, random(60)) : undefined
+  const list = !isInGroup && random(3) === 0 ? randomList(random, source, random(60)) : undefined
   const common = { id: `t${i}`, depends_on, ...rule, ...when, ...list }
+  if (!isInGroup && random(5) === 0) {
+    const members: SentTask[] = []
+    for (let left = 1 + random(4); left > 0; left--) members.push(randomTask(random, members, true))
+    return { ...common, tasks: members }
+  }
   const kind = random(7)
   if (kind < 2) return { ...common, type: 'noop' }
   const isOwnList = Array.isArray(list?.for_each)
@@ -131,7 +137,7 @@ async function faultsOf(control: Control, graphId: string, { tasks, cancelled }:
   const byId = new Map(records.map((record) => [record.id, record]))
   const model = new GraphModel(tasks)
   const faults: string[] = []
-  for (const { id, depends_on, fail_fast, not_before = 0 } of tasks) {
+  for (const { id, depends_on, fail_fast, not_before = 0, tasks: members } of tasks) {
     const { status, error, created_at, started_at = LATER } = byId.get(id)!
     const early = depends_on.filter((dependency) => byId.get(dependency)!.finished_at! > started_at)
     if (early.length > 0) faults.push(`${id} started before ${early} had ended`)
@@ -140,9 +146,10 @@ async function faultsOf(control: Control, graphId: string, { tasks, cancelled }:
     if (status === 'cancelled' && !cancelled.has(id)) faults.push(`${id} was cancelled by nobody`)
     const children = records.filter(({ parent }) => parent === id)
     if (status === 'success' || status === 'failed' || children.length > 0) model.started(id)
+    if (members !== undefined) tellOfMembers(model, children)
     // A failure may keep others from starting, so the model hears of failures after successes, and of cancels last.
     for (const end of ['success', 'failed', 'cancelled'] as const) {
-      const ended = children.filter((each) => each.status === end)
+      const ended = members === undefined ? children.filter((each) => each.status === end) : []
       // With fail_fast nothing starts after a failure, so all that failed ran at the same time.
       const ranTogether = end === 'failed' && fail_fast === true
       if (ranTogether) for (const child of ended) model.started(child.id)
@@ -155,6 +162,33 @@ async function faultsOf(control: Control, graphId: string, { tasks, cancelled }:
   }
   if (model.open.length === 0 && model.state !== graph.state) faults.push(`the graph is ${graph.state}: ${model.state}`)
   return [...faults, ...model.faults]
+}
+
+/** Tells the model how the children of a group ended, in the order in which they did: those that ran had started before. */
+function tellOfMembers(model: GraphModel, children: readonly TaskRecord[]): void {
+  const moments = children.flatMap((child) => {
+    const { status, started_at, finished_at } = child
+    const end = { at: finished_at!, rank: 1, child }
+    const ran = status === 'success' || status === 'failed'
+    return ran ? [{ at: started_at!, rank: 2, child }, end] : [end]
+  })
+  // Times are in milliseconds: of several in one, a task that follows another starts after the end of that one.
+  // Of others, starts count first: after the failure of another nothing may start.
+  moments.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : b.rank - a.rank))
+  const open = new Set(moments)
+  while (open.size > 0) {
+    const isPossible = ({ rank, child: { id, status, error } }: (typeof moments)[number]) => {
+      if (rank === 2) return model.mayStart(id)
+      if (status === 'skipped') return model.skips(id).has(error ?? '')
+      return status === 'cancelled' || model.stateOf(id) === 'running'
+    }
+    const [first] = open
+    const next = [...open].find((moment) => moment.at === first!.at && isPossible(moment)) ?? first!
+    open.delete(next)
+    const { id, status, error } = next.child
+    if (next.rank === 2) model.started(id)
+    else model.ended(id, status, error)
+  }
 }
 
 /** Graphs that started while as many of their group ran as may run, each with those that ran then. All have ended. */

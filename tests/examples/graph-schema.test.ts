@@ -67,6 +67,18 @@ const RIGHT = {
     ],
     scope: 'graph',
   },
+  'groups, with and without a list': {
+    tasks: [
+      {
+        id: 'a',
+        for_each: ['x'],
+        max_parallel: 2,
+        tasks: [{ id: 'b', type: 'shell', params: { command: { $item: '' } } }],
+      },
+      { id: 'c', tasks: [{ id: 'b', type: 'noop', run_if: 'always' }] },
+    ],
+    scope: 'graph',
+  },
   'parameters of the graph': { params: { version: 1, 'a.b/c-d': [1] }, ...task({ type: 'noop' }) },
   'a name and labels': { name: 'nightly', labels: { team: 'web' }, ...task({ type: 'noop' }) },
 }
@@ -84,6 +96,8 @@ const WRONG = {
   'a missing parameter': task({ type: 'http', params: {} }),
   'a reference with a misspelt field': task({ type: 'shell', params: { command: { $from: 'b', pth: '/result' } } }),
   'a task without a type': task({}),
+  'a group in a group': task({ tasks: [{ id: 'b', tasks: [{ id: 'c', type: 'noop' }] }] }),
+  'a misspelt parameter in a group': task({ tasks: [{ id: 'b', type: 'sleep', params: { duration: 1 } }] }),
   'an unknown field of the graph': { ...task({ type: 'noop' }), rank: 1 },
 }
 

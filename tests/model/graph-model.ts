@@ -22,6 +22,8 @@ export interface ModelTask {
   readonly elements?: number
   readonly max_parallel?: number
   readonly fail_fast?: boolean
+  /** The members of a group. */
+  readonly tasks?: readonly ModelTask[]
 }
 
 /** `gone`: its record was deleted before it ran. */
@@ -40,6 +42,11 @@ export class GraphModel {
   readonly #children = new Map<string, readonly string[]>()
   /** For each child its parent. */
   readonly #parents = new Map<string, string>()
+  /** The definitions of the children of groups, with the ids of the graph. */
+  readonly #members = new Map<
+    string,
+    ModelTask & { readonly element: number; readonly whenPlace: string | undefined }
+  >()
   /** Children that have started at least once. */
   readonly #startedChildren = new Set<string>()
   #isCancelled = false
@@ -70,14 +77,16 @@ export class GraphModel {
     }
   }
 
-  /** Of a child the definition of its parent. */
+  /** Of a child that is no member of a group the definition of its parent. */
   #task(id: string): ModelTask {
+    const member = this.#members.get(id)
+    if (member !== undefined) return member
     const own = this.#parents.get(id) ?? id
     return this.#tasks.find((task) => task.id === own)!
   }
 
   #dependencies(id: string): readonly string[] {
-    return this.#parents.has(id) ? [] : (this.#task(id).depends_on ?? [])
+    return this.#parents.has(id) && !this.#members.has(id) ? [] : (this.#task(id).depends_on ?? [])
   }
 
   #isMet(id: string): boolean {
@@ -99,7 +108,10 @@ export class GraphModel {
 
   mayStart(id: string): boolean {
     const parent = this.#parents.get(id)
-    if (parent !== undefined) return this.#mayStartChild(id, parent)
+    const isMember = this.#members.has(id)
+    if (parent !== undefined && !(isMember ? this.#mayStartMember(id, parent) : this.#mayStartChild(id, parent)))
+      return false
+    if (parent !== undefined && !isMember) return true
     return this.#dependenciesAllow(id) && (this.#isMet(id) || this.#cannotBeTested(id))
   }
 
@@ -124,7 +136,8 @@ export class GraphModel {
     if (this.stateOf(id) !== 'waiting' || this.#isCancelled || this.#asked.has(id)) return allowed
     if (this.#dependenciesAllow(id)) {
       const { when } = this.#task(id)
-      if (when !== undefined && !this.#isMet(id)) allowed.set(`condition not met: ${when.$from}${when.path}`, 'neutral')
+      const place = this.#members.get(id)?.whenPlace ?? `${when?.$from}${when?.path}`
+      if (when !== undefined && !this.#isMet(id)) allowed.set(`condition not met: ${place}`, 'neutral')
       return allowed
     }
     const dependencies = this.#dependencies(id)
@@ -161,6 +174,20 @@ export class GraphModel {
     return isWaiting && !this.#isCancelled && running < max_parallel
   }
 
+  /** The group runs, and its rules leave room for one more element, unless that of the task has begun. */
+  #mayStartMember(id: string, parent: string): boolean {
+    const { max_parallel = Number.POSITIVE_INFINITY, fail_fast = false } = this.#task(parent)
+    const children = this.#children.get(parent)!
+    const elementOf = (child: string) => this.#members.get(child)!.element
+    const begun = new Set(children.filter((child) => this.#startedChildren.has(child)).map(elementOf))
+    if (this.stateOf(parent) !== 'running' || this.#isCancelled) return false
+    if (begun.has(elementOf(id))) return true
+    if (fail_fast && children.some((child) => this.#countsAs(child) === 'bad' && this.stateOf(child) === 'failed'))
+      return false
+    const open = new Set(children.filter((child) => this.#countsAs(child) === undefined).map(elementOf))
+    return [...begun].filter((element) => open.has(element)).length < max_parallel
+  }
+
   asked(id: string): void {
     if (!this.mayStart(id)) this.#fault(id, 'was asked for')
     if (this.#asked.has(id)) this.#fault(id, 'was asked for twice')
@@ -182,12 +209,28 @@ export class GraphModel {
     if (!this.mayStart(id)) this.#fault(id, 'started')
     this.#states.set(id, 'running')
     if (this.#parents.has(id)) this.#startedChildren.add(id)
-    else if (this.#task(id).for_each !== undefined && !this.#children.has(id)) this.#expand(id)
+    else if (this.#runsByChildren(id) && !this.#children.has(id)) this.#expand(id)
+  }
+
+  #runsByChildren(id: string): boolean {
+    const { for_each, tasks } = this.#task(id)
+    return for_each !== undefined || tasks !== undefined
   }
 
   #expand(id: string): void {
-    const { for_each, elements } = this.#task(id)
-    const count = elements ?? (for_each as readonly unknown[]).length
+    const { for_each, elements, tasks } = this.#task(id)
+    const count = elements ?? (for_each as readonly unknown[] | undefined)?.length ?? 1
+    if (tasks !== undefined) {
+      for (let element = 0; element < count; element++) {
+        const start = for_each === undefined ? id : `${id}[${element}]`
+        for (const member of tasks) this.#addMember(id, member, start, element)
+      }
+      this.#children.set(
+        id,
+        [...this.#members.keys()].filter((child) => this.#parents.get(child) === id),
+      )
+      return
+    }
     const children = Array.from({ length: count }, (_, i) => `${id}[${i}]`)
     this.#children.set(id, children)
     for (const child of children) {
@@ -196,9 +239,22 @@ export class GraphModel {
     }
   }
 
+  #addMember(parent: string, member: ModelTask, start: string, element: number): void {
+    const { depends_on = [], when } = member
+    const id = `${start}/${member.id}`
+    const whenPlace = when === undefined ? undefined : `${when.$from}${when.path}`
+    this.#members.set(id, {
+      ...member,
+      ...{ id, element, whenPlace, depends_on: depends_on.map((other) => `${start}/${other}`) },
+      ...(when !== undefined && { when: { ...when, $from: `${start}/${when.$from}` } }),
+    })
+    this.#parents.set(id, parent)
+    this.#states.set(id, 'waiting')
+  }
+
   /** A task with `for_each` starts without children: the record that has its list, or decides about it, was deleted. */
   startedToFail(id: string): void {
-    const source = (this.#task(id).for_each as { readonly $from?: string }).$from
+    const source = (this.#task(id).for_each as { readonly $from?: string } | undefined)?.$from
     const isListGone = source !== undefined && this.#deleted.has(source)
     if (!this.mayStart(id) || !(isListGone || this.#cannotBeTested(id))) this.#fault(id, 'started without a list')
     this.#states.set(id, 'running')
@@ -206,10 +262,17 @@ export class GraphModel {
   }
 
   /** Whether a task that has children must not end so. A deleted child has no result. */
-  #endsOddly(status: string, children: readonly string[]): boolean {
+  #endsOddly(id: string, status: string, children: readonly string[]): boolean {
     if (children.some((child) => this.#countsAs(child) === undefined)) return true
-    const isGood = children.every((child) => this.stateOf(child) === 'success' && !this.#deleted.has(child))
+    if (this.#deleted.has(id)) return false // its children are deleted with it, be it while its outcome is determined
+    const isGood = children.every((child) => !this.#deleted.has(child) && this.#endsWell(child))
     return status === 'success' ? !isGood : status === 'failed' && isGood && children.length > 0
+  }
+
+  #endsWell(child: string): boolean {
+    const state = this.stateOf(child)
+    if (state === 'success' || !this.#members.has(child)) return state === 'success'
+    return state === 'skipped' || (state === 'failed' && this.#countsAs(child) === 'good')
   }
 
   /** The service stopped: the attempt will be repeated. */
@@ -221,7 +284,7 @@ export class GraphModel {
   ended(id: string, status: string, error: string | undefined): void {
     const state = this.stateOf(id)
     const children = this.#children.get(id)
-    if (children !== undefined && this.#endsOddly(status, children))
+    if (children !== undefined && this.#endsOddly(id, status, children))
       this.#fault(id, `ended before its children: ${status}`)
     if (status === 'success' || status === 'failed') {
       if (state !== 'running') this.#fault(id, `ended: ${status}`)
@@ -265,6 +328,23 @@ export class GraphModel {
     return seen.some(isLost) ? 'cancelled' : 'success'
   }
 
+  /** Returns how the group ends. */
+  #runMembers(children: readonly string[], outcomes: (id: string) => 'success' | 'failed'): 'success' | 'failed' {
+    for (let isDone = false; !isDone; ) {
+      isDone = true
+      for (const child of children) {
+        const [skip] = this.skips(child).keys()
+        if (!this.mayStart(child) && skip === undefined) continue
+        isDone = false
+        if (this.mayStart(child)) this.#runChild(child, outcomes(child))
+        else this.ended(child, 'skipped', skip)
+      }
+    }
+    // fail_fast
+    for (const child of children) if (this.stateOf(child) === 'waiting') this.ended(child, 'cancelled', undefined)
+    return children.every((child) => this.#endsWell(child)) ? 'success' : 'failed'
+  }
+
   #runChild(child: string, outcome: 'success' | 'failed'): void {
     if (!this.mayStart(child)) {
       this.ended(child, 'cancelled', undefined) // fail_fast
@@ -285,8 +365,10 @@ export class GraphModel {
         isDone = false
         if (model.mayStart(id)) {
           model.started(id)
-          for (const child of model.#children.get(id) ?? []) model.#runChild(child, outcomes(child))
-          model.ended(id, outcomes(id), undefined)
+          const children = model.#children.get(id) ?? []
+          const isGroup = model.#task(id).tasks !== undefined
+          if (!isGroup) for (const child of children) model.#runChild(child, outcomes(child))
+          model.ended(id, isGroup ? model.#runMembers(children, outcomes) : outcomes(id), undefined)
         } else model.ended(id, 'skipped', skip)
       }
     }

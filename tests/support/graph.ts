@@ -1,6 +1,7 @@
 /** Builds graphs with the real rules, for tests of the code that uses them. */
 
 import { type GraphOptions, NO_GRAPH_OPTIONS } from '../../control/rules/graph-options.ts'
+import { withGroupType } from '../../control/rules/group-rule.ts'
 import { validateGraph } from '../../control/rules/validate.ts'
 import { createGraph, type Graph, type Task } from '../../control/task/graph.ts'
 import type { TaskStore } from '../../control/task/task-store.ts'
@@ -19,7 +20,7 @@ export function graphOf(
   types = TYPES,
   options: GraphOptions = NO_GRAPH_OPTIONS,
 ): Graph {
-  const valid = runSync(validateGraph(tasks, types))
+  const valid = runSync(validateGraph(tasks.map(withGroupType), types))
   const identity = { id: `graph-${++graphs}`, ordinal: graphs, traceId: `trace-${graphs}`, createdAt, options }
   return runSync(createGraph(valid, identity))
 }

@@ -283,6 +283,37 @@ export function describeKeeper(name: string, newPlace: () => Promise<KeeperPlace
       expect([again1.result, again1.childOf!.itemOf(again1)]).toEqual([2, { value: 'two' }])
     })
 
+    test('finds the children of a group, with what they depend on, also if one of them was deleted', async () => {
+      await using place = await newPlace()
+      const open = await place.open()
+      const members = [
+        { id: 'test', type: 'test', depends_on: ['build'] },
+        { id: 'build', type: 'test' },
+      ]
+      const each = { id: 'each', type: 'group', for_each: [1, 2], tasks: members }
+      const graph = await submit(open, { tasks: [each], scope: 'graph' })
+      const [task] = graph.tasks
+      await open.keeper.keepFanOut(task!, { count: 2 })
+      const fanOut = new FanOut(task!, [1, 2], 2)
+      const children = runSync(newChildren(fanOut))
+      open.store.apply({ kind: 'fanned-out', task: task!, at: Date.now(), fanOut, children })
+      start(open, children[0]!)
+      end(open, children[0]!, 'built')
+      open.store.apply({ kind: 'deleted', task: children[2]!, at: Date.now() })
+      await open.keeper.kept('promise')
+      await place.kill()
+      const again = (await place.open()).store.graph(graph.id)!
+      expect(again.tasks.map(({ id, status, isDeleted }) => [id, status, isDeleted])).toEqual([
+        ['each', 'pending', false],
+        ['each[0]/build', 'success', false],
+        ['each[0]/test', 'pending', false],
+        ['each[1]/build', 'pending', true],
+        ['each[1]/test', 'pending', false],
+      ])
+      const last = taskIn(again, 'each[1]/test')
+      expect([last.dependsOn, again.dependency(last, 0).id]).toEqual([['each[1]/build'], 'each[1]/build'])
+    })
+
     test('keeps with the list of a task the ends that led to it', async () => {
       await using place = await newPlace()
       const open = await place.open()

@@ -1,8 +1,9 @@
 /**
  * The edges of the drawing. Pure.
  *
- * Children of a task that runs for each element of a list have no edges in the graph. In the drawing they hang on their task, and
- * what waits for that task comes after them: it waits for all of them.
+ * Children of a task that runs for each element of a list have no edges in the graph, those of a group only edges among
+ * themselves. In the drawing the first of them hang on their task, and what waits for that task comes after the last of them: it
+ * waits for all.
  */
 import type { GraphTask } from '../model/wire.ts'
 
@@ -14,8 +15,10 @@ const MAX_CHILD_EDGES = 1_000
 /** The same edges where there are no children. */
 export function withChildEdges(tasks: readonly Pick<GraphTask, 'id' | 'parent'>[], edges: Edges): Edges {
   const childrenOf = new Map<string, string[]>()
+  const isChild = new Set<string>()
   for (const { id, parent } of tasks) {
     if (parent === undefined) continue
+    isChild.add(id)
     const children = childrenOf.get(parent)
     if (children === undefined) childrenOf.set(parent, [id])
     else children.push(id)
@@ -25,11 +28,15 @@ export function withChildEdges(tasks: readonly Pick<GraphTask, 'id' | 'parent'>[
     edges.filter(([from]) => childrenOf.has(from)),
     ([from]) => from,
   )
+  // Only children depend on children.
+  const following = new Set(edges.flatMap(([from, to]) => (isChild.has(from) ? to : [])))
+  const followed = new Set(edges.flatMap(([from]) => (isChild.has(from) ? from : [])))
   const more = [...childrenOf].flatMap(([parent, children]): [string, string][] => {
     const next = after.get(parent) ?? []
-    const before = children.length * next.length > MAX_CHILD_EDGES ? children.slice(0, 1) : children
+    const last = children.filter((child) => !followed.has(child))
+    const before = last.length * next.length > MAX_CHILD_EDGES ? last.slice(0, 1) : last
     return [
-      ...children.map((child): [string, string] => [parent, child]),
+      ...children.filter((child) => !following.has(child)).map((child): [string, string] => [parent, child]),
       ...next.flatMap(([, to]) => before.map((child): [string, string] => [child, to])),
     ]
   })

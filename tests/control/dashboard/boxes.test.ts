@@ -64,6 +64,23 @@ test('the children of a task for each element hang on it, however many, and what
   expect(withChildEdges(tasksOf(['a', 'b']), plain)).toBe(plain)
 })
 
+test('children of a group hang on it by the first of each element, and lead on by the last', () => {
+  const children = ['each[0]/a', 'each[0]/b', 'each[1]/a', 'each[1]/b'].map((id) => ({ id, parent: 'each' }))
+  const inside = [
+    ['each[0]/a', 'each[0]/b'],
+    ['each[1]/a', 'each[1]/b'],
+  ] as const
+  const edges = withChildEdges([...tasksOf(['each']), ...children, ...tasksOf(['end'])], [['each', 'end'], ...inside])
+  expect(edges).toEqual([
+    ['each', 'end'],
+    ...inside,
+    ['each', 'each[0]/a'],
+    ['each', 'each[1]/a'],
+    ['each[0]/b', 'end'],
+    ['each[1]/b', 'end'],
+  ])
+})
+
 test('a few siblings are boxes of their own', () => {
   const children = named('part', MIN_FAN_OUT - 1)
   const edges = children.map((id) => ['split', id] as const)

@@ -7,6 +7,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { decide, STANDING_BITS, type Standing, standingOf } from '../../../control/rules/conditions.ts'
 import { dependenciesStartOf, edgesAtOnce } from '../../../control/rules/edges.ts'
+import { withoutGroups } from '../../../control/rules/group-review.ts'
 import { spareTasks } from '../../../control/rules/spare-tasks.ts'
 import type { ValidTask } from '../../../control/rules/validate.ts'
 import type { RunIf } from '../../../shared/contract/run-if.ts'
@@ -20,7 +21,7 @@ function spareIn(fields: readonly Fields[], params?: Record<string, unknown>): s
   const tasks = fields.map((more, i) => ({ id: `t${i}`, type: 'noop', ...more }) as ValidTask)
   const positions = new Map(tasks.map(({ id }, position) => [id, position]))
   const edges = edgesAtOnce(tasks, dependenciesStartOf(tasks), (id) => positions.get(id))
-  return [...runSync(spareTasks({ tasks, edges }, params))]
+  return [...runSync(spareTasks(withoutGroups({ tasks, edges }), params))]
 }
 
 /** Whether the graph succeeds if `doomed` fails, the tasks of `failing` do, and the conditions of `unmet` are not met. */

@@ -77,6 +77,35 @@ const randomFanOut = fc.option(
   { nil: undefined, freq: 2 },
 )
 
+/** The members of a group: for most tasks undefined. */
+const randomMembers = fc.option(
+  fc
+    .tuple(
+      randomGraph({ type: 'test', maxTasks: 5 }),
+      fc.array(fc.tuple(randomScript, randomRule, fc.nat(), randomTest), { minLength: 5, maxLength: 5 }),
+    )
+    .map(([tasks, more]) =>
+      tasks.map((each, i) => {
+        const [input, rule, pick, test] = more[i]!
+        const { length } = each.depends_on
+        const nameOf = (id: string) => `m${tasks.findIndex((other) => other.id === id)}` // most ids are not for members
+        const depends_on = each.depends_on.map(nameOf)
+        const when = { $from: depends_on[pick % length]!, path: '/status', ...test }
+        const condition = length > 0 && test !== undefined && { when }
+        return { ...each, id: `m${i}`, depends_on, ...rule, input, ...condition } as RuledTask
+      }),
+    ),
+  { nil: undefined, freq: 2 },
+)
+
+/** `task` as a group of `members`. With a list of its own, the element says how the first member ends. */
+function groupOf({ input: _, type: __, ...task }: RuledTask, members: readonly RuledTask[]): RuledTask {
+  const [first, ...others] = members
+  const script = { ...first!.input, outcomes: { $item: '/outcomes' } }
+  const tasks = Array.isArray(task.for_each) ? [{ ...first!, input: script }, ...others] : members
+  return { ...task, tasks } as unknown as RuledTask
+}
+
 type FanOut = Pick<RuledTask, 'max_parallel' | 'fail_fast'> & { readonly for_each: readonly object[] }
 
 /** `task`, for each element of a list: of its own, or of the dependencies of `source`, which is its first one. */
@@ -93,14 +122,14 @@ const ruledGraph = (maxTasks: number) =>
   fc
     .tuple(
       randomGraph({ type: 'test', maxTasks }),
-      fc.array(fc.tuple(randomScript, randomRule, fc.nat(), randomTest, randomEnd, randomFanOut), {
+      fc.array(fc.tuple(randomScript, randomRule, fc.nat(), randomTest, randomEnd, randomFanOut, randomMembers), {
         minLength: maxTasks,
         maxLength: maxTasks,
       }),
     )
     .map(([tasks, more]) =>
       tasks.map((each, i): RuledTask => {
-        const [input, rule, pick, test, ends, fanOut] = more[i]!
+        const [input, rule, pick, test, ends, fanOut, members] = more[i]!
         const { length } = each.depends_on
         const when = { $from: each.depends_on[pick % length]!, path: '/status', ...test }
         const asks = ends && { type: 'approval', input: {}, ends, retry: 1, ...(ends === 'expires' && { timeout: 1 }) }
@@ -111,12 +140,10 @@ const ruledGraph = (maxTasks: number) =>
           ...(length > 0 && test !== undefined && { when }),
           ...asks,
         } as RuledTask
-        if (fanOut === undefined || ends !== undefined) return task
-        return forEach(
-          task,
-          fanOut as FanOut,
-          tasks.find(({ id }) => id === each.depends_on[0]) as RuledTask | undefined,
-        )
+        if (ends !== undefined) return task
+        const source = tasks.find(({ id }) => id === each.depends_on[0]) as RuledTask | undefined
+        const fanned = fanOut === undefined ? task : forEach(task, fanOut as FanOut, source)
+        return members === undefined ? fanned : groupOf(fanned, members)
       }),
     )
 
@@ -188,9 +215,9 @@ class Run {
       if (!('task' in change)) return
       const { id } = change.task
       this.#changed.add(change.task)
-      const { for_each } = change.task.options
+      const { for_each, tasks } = change.task.options
       if (change.kind === 'fanned-out') model.started(id)
-      else if (change.kind === 'attempt-started' && for_each !== undefined) model.startedToFail(id)
+      else if (change.kind === 'attempt-started' && (for_each ?? tasks) !== undefined) model.startedToFail(id)
       else if (change.kind === 'approval-asked') model.asked(id)
       else if (change.kind === 'ended' && isApproval(change.task) && wasAnswered(change.task))
         model.answered(id, change.task.rare.error)
@@ -315,12 +342,22 @@ const fails = ({ outcomes }: Script): boolean => outcomes!.length > 0
 
 /** Whether a task, or a child of one, fails if it runs. */
 function isLost(byId: ReadonlyMap<string, RuledTask>, id: string): boolean {
+  const [, start, local] = /^(.*)\/(m\d+)$/s.exec(id) ?? []
+  if (local !== undefined) return isMemberLost(byId, start!, local)
   const task = byId.get(id) ?? byId.get(id.slice(0, id.lastIndexOf('[')))!
   const { ends, input, for_each, elements } = task
   if (ends !== undefined) return ends !== 'approved'
   if (!Array.isArray(for_each)) return fails(input) && elements !== 0
   const scripts = for_each as readonly Script[]
   return byId.has(id) ? scripts.some(fails) : fails(scripts[Number(/\[(\d+)\]$/.exec(id)![1])]!)
+}
+
+/** Whether a member fails if it runs for the element at `start`. */
+function isMemberLost(byId: ReadonlyMap<string, RuledTask>, start: string, local: string): boolean {
+  const { tasks, for_each } = byId.get(start) ?? byId.get(start.slice(0, start.lastIndexOf('[')))!
+  const member = (tasks as readonly RuledTask[]).find(({ id }) => id === local)!
+  if (Array.isArray(member.input.outcomes)) return fails(member.input)
+  return fails((for_each as readonly Script[])[Number(/\[(\d+)\]$/.exec(start)![1])]!)
 }
 
 const ENDED: ReadonlySet<string> = new Set(['success', 'failed', 'skipped', 'cancelled'])
