@@ -84,8 +84,9 @@ export const follow: NonNullable<ControlOperations['readOutputOfTask']['paramete
 export const bundle: Bundle = { 'application/vnd.taskmill.bundle': 'bytes' }
 // @ts-expect-error no tasks
 export const empty: Graph = {}
-// @ts-expect-error a task without a type
-export const typeless: Graph = { tasks: [{ id: 'a' }] }
+export const group: Graph = { tasks: [{ id: 'a', tasks: [{ id: 'b', type: 'noop' }] }] }
+// @ts-expect-error a member of a group without a type
+export const typeless: Graph = { tasks: [{ id: 'a', tasks: [{ id: 'b' }] }] }
 // @ts-expect-error a misspelt field of a task
 export const misspelt: Graph = { tasks: [{ id: 'a', type: 'noop', depend_on: [] }] }
 // @ts-expect-error a misspelt field of a graph
