@@ -221,7 +221,7 @@ test.skipIf(!canFence)(
     }
     const beside = (suite: string, peer: string) =>
       reports.find((report) => report.suite === suite)!.measures.filter(({ results }) => peer in results).length
-    if (Bun.which('make') !== null) expect(beside('control', 'make')).toBe(5)
+    if (Bun.which('make') !== null) expect(beside('control', 'make')).toBe(6)
     expect(beside('sandbox', 'bwrap')).toBe(3)
   },
   PATIENCE_MS,
