@@ -40,15 +40,19 @@ withPostgres(title('control on a database'), () => {
   const count = async (table: string, database: string) =>
     (await postgres.run(`select count(*)::int as n from taskmill.${table}`, database))[0]!.n
 
-  test('a graph with a group is refused, and a dry run says so', async () => {
+  test('a schedule is refused, and what to do is said', async () => {
     using each = await cluster([postgres])
     await using replica = await each.replica()
-    const graph = { tasks: [{ id: 'a', type: 'noop' }], concurrency: { group: 'g' } }
-    const error = 'concurrency: services with --database do not limit groups of graphs (leave the field out)'
-    const refused = await replica.post(graph)
-    expect([refused.status, await refused.json()]).toEqual([400, expect.objectContaining({ error })])
-    const dryRun = await replica.fetch('/tasks?dry_run=true', { method: 'POST', body: JSON.stringify(graph) })
-    expect(await dryRun.json()).toMatchObject({ valid: false, errors: [{ message: error }] })
+    const body = JSON.stringify({ every: 60_000, graph: { tasks: [{ id: 'a', type: 'noop' }] } })
+    const error = 'schedules: services with --database have none (use a service with a data directory alone)'
+    for (const [method, path] of [
+      ['PUT', '/schedules/nightly'],
+      ['GET', '/schedules'],
+      ['POST', '/schedules/nightly/trigger'],
+    ] as const) {
+      const refused = await replica.fetch(path, { method, ...(method === 'PUT' && { body }) })
+      expect([path, refused.status, await refused.json()]).toEqual([path, 400, { error }])
+    }
   })
 
   describe('a callback', () => {
