@@ -8,6 +8,7 @@ import type { SubmitResponse } from '../../shared/contract/submission.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { startRuntime } from '../support/runtime.ts'
+import { ended, read, statusesOf, submit } from '../support/scoped-graphs.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 
@@ -34,28 +35,6 @@ const reads = (id: string, for_each: unknown, more: object = {}) => ({
   ...{ id, type: 'file', for_each, params: { action: 'read', path: { $item: '' } } },
   ...more,
 })
-
-async function submit(control: Control, tasks: object[], more: object = {}): Promise<string> {
-  const response = await control.post({ scope: 'graph', tasks, ...more })
-  expect([response.status, await response.clone().text()]).toEqual([202, expect.any(String)])
-  return ((await response.json()) as SubmitResponse).graph_id
-}
-
-async function ended(control: Control, graphId: string): Promise<GraphDetails> {
-  for (;;) {
-    const graph = (await (await control.fetch(`/graphs/${graphId}?wait_ms=20000`)).json()) as GraphDetails
-    if (graph.state !== 'running') return graph
-  }
-}
-
-async function read(control: Control, graphId: string, id: string): Promise<TaskRecord> {
-  const response = await control.fetch(`/graphs/${graphId}/tasks/${encodeURIComponent(id)}`)
-  expect([id, response.status]).toEqual([id, 200])
-  return (await response.json()) as TaskRecord
-}
-
-const statusesOf = ({ tasks }: GraphDetails): Record<string, string> =>
-  Object.fromEntries(tasks.map(({ id, status }) => [id, status]))
 
 const refusal = async (control: Control, graph: object) => {
   const response = await control.post(graph)

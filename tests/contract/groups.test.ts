@@ -7,10 +7,10 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ErrorResponse, TaskRecord } from '../../shared/contract/control.ts'
 import type { GraphDryRun } from '../../shared/contract/graph-dry-run.ts'
-import type { GraphDetails } from '../../shared/contract/graphs.ts'
 import type { SubmitResponse } from '../../shared/contract/submission.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { type Runtime, startRuntime } from '../support/runtime.ts'
+import { ended, read, statusesOf, submit } from '../support/scoped-graphs.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 
@@ -31,28 +31,6 @@ const reads = (id: string, path: unknown, more: object = {}) => ({
   ...more,
 })
 const after = (...depends_on: string[]) => ({ depends_on })
-
-async function submit(control: Control, tasks: object[], more: object = {}): Promise<string> {
-  const response = await control.post({ scope: 'graph', tasks, ...more })
-  expect([response.status, await response.clone().text()]).toEqual([202, expect.any(String)])
-  return ((await response.json()) as SubmitResponse).graph_id
-}
-
-async function ended(control: Control, graphId: string): Promise<GraphDetails> {
-  for (;;) {
-    const graph = (await (await control.fetch(`/graphs/${graphId}?wait_ms=20000`)).json()) as GraphDetails
-    if (graph.state !== 'running') return graph
-  }
-}
-
-async function read(control: Control, graphId: string, id: string): Promise<TaskRecord> {
-  const response = await control.fetch(`/graphs/${graphId}/tasks/${encodeURIComponent(id)}`)
-  expect([id, response.status]).toEqual([id, 200])
-  return (await response.json()) as TaskRecord
-}
-
-const statusesOf = ({ tasks }: GraphDetails): Record<string, string> =>
-  Object.fromEntries(tasks.map(({ id, status }) => [id, status]))
 
 const said = (message: unknown) => ({ tool_name: 'echo', echo: { message } })
 
