@@ -35,7 +35,7 @@ export async function putSchedule(
   call: { readonly traceId: string; readonly signal: AbortSignal },
 ): Promise<{ schedule: ScheduleAnswer; isNew: boolean }> {
   const { schedules, keeper } = parts
-  schedules.kept // refuses it with a database
+  schedules.assertKept()
   if (!SCHEDULE_NAME.test(name))
     throw badRequest(
       `name: expected 1 to ${MAX_SCHEDULE_NAME_CHARACTERS} letters, digits, ".", "_" or "-", beginning with a letter or digit`,

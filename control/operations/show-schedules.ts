@@ -14,7 +14,7 @@ import type { OperationParts } from './parts.ts'
 
 /** In the order of their names. */
 export function listSchedules({ schedules }: OperationParts): readonly ScheduleSummary[] {
-  schedules.kept // refuses it with a database
+  schedules.assertKept()
   const all = schedules.all.toSorted((a, b) => (a.name < b.name ? -1 : 1))
   return all.map((schedule) => summaryOf(schedule, 1))
 }
@@ -24,7 +24,7 @@ export const getSchedule = (parts: OperationParts, name: string): ScheduleAnswer
 
 /** Throws 404, and 400 with a database. */
 export function knownSchedule({ schedules }: OperationParts, name: string): Schedule {
-  schedules.kept // refuses it with a database
+  schedules.assertKept()
   const schedule = schedules.get(name)
   if (schedule === undefined) throw new ServiceError(404, `schedule not found: ${name}`)
   return schedule

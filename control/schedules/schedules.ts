@@ -87,11 +87,14 @@ export class Schedules {
   }
 
   /** Throws 400 with a database. */
-  get kept(): KeptSchedules {
-    const { kept } = this.#options
-    if (kept === undefined)
+  assertKept(): void {
+    if (this.#options.kept === undefined)
       throw badRequest('schedules: services with --database have none (use a service with a data directory alone)')
-    return kept
+  }
+
+  get #kept(): KeptSchedules {
+    this.assertKept()
+    return this.#options.kept!
   }
 
   use(verbs: ScheduleVerbs): void {
@@ -150,7 +153,7 @@ export class Schedules {
     const progress = known === undefined ? newProgress(settled) : known.progress
     const schedule = known ?? { name, definition, progress, times, nextLook: 0 }
     Object.assign(schedule, { definition, times })
-    this.kept.define(name, definition)
+    this.#kept.define(name, definition)
     this.#advance(schedule, isGoingOn ? progress : { ...progress, settled, waiting: [] })
     this.#schedules.set(name, schedule)
     schedule.nextLook = 0
@@ -162,8 +165,8 @@ export class Schedules {
   delete(name: string): void {
     for (const { graph_id } of this.#schedules.get(name)?.progress.runs ?? []) this.#running.delete(graph_id)
     this.#schedules.delete(name)
-    this.kept.define(name, undefined)
-    this.kept.advance(name, undefined)
+    this.#kept.define(name, undefined)
+    this.#kept.advance(name, undefined)
   }
 
   /** Submits the graph of the schedule, for the due time that waits, or because a caller asked for it. Called in turn. */
@@ -187,7 +190,7 @@ export class Schedules {
   #advance(schedule: Schedule, progress: ScheduleProgress): void {
     if (progress === schedule.progress && this.#schedules.has(schedule.name)) return
     schedule.progress = progress
-    this.kept.advance(schedule.name, progress)
+    this.#kept.advance(schedule.name, progress)
   }
 
   /** The graph may have ended already. */
@@ -266,7 +269,7 @@ export class Schedules {
         this.#options.log.warn('schedule skipped a due time', { schedule: name, due: isoTime(due) })
       } else isRefusedForNow = !(await this.#tryToSubmit(schedule, due, step === 'cancel'))
     }
-    this.kept.advance(name, schedule.progress)
+    this.#kept.advance(name, schedule.progress)
     const next = schedule.times.next(schedule.progress.settled)
     const nextDue = next === undefined ? Number.POSITIVE_INFINITY : submissionTime(fields, name, next)
     schedule.nextLook = isRefusedForNow ? Math.min(nextDue, Date.now() + MAX_TIMER_MS) : nextDue

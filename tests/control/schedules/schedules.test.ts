@@ -7,7 +7,7 @@ import { silentLog } from '../../../shared/logs/log.ts'
 test('with a database, schedules are refused by name', async () => {
   const schedules = new Schedules({ store: new TaskStore(), kept: undefined, maxSchedules: 1, log: silentLog() })
   await schedules.recover()
-  expect(() => schedules.kept).toThrow(
+  expect(() => schedules.assertKept()).toThrow(
     'schedules: services with --database have none (use a service with a data directory alone)',
   )
   expect(schedules.all).toEqual([])
