@@ -172,6 +172,8 @@ export const addTaskRoutes = (
     .get(
       '/api/v1/tasks/:id',
       async ({ params, query, request }) => {
+        // A caller that hears 404 may run the task elsewhere.
+        if (store.get(params.id) === undefined) await store.decided(params.id)
         const row = known(params.id)
         const waitMs = waitOf(query.wait_ms)
         const isForStart = request.headers.get(WAIT_FOR_HEADER) === 'start'
@@ -189,7 +191,7 @@ export const addTaskRoutes = (
         query: { wait_ms: wholeNumber(0, MAX_WAIT_MS, 'Milliseconds to wait for the end of the task. Default 0.') },
         headers: { 'X-Service-Wait-For': 'start: wait_ms also ends when the process of the task was started.' },
         answers: { 200: json(TaskStatusResponse, 'The status of the task, with the beginning of its output.') },
-        errors: { 400: 'wait_ms is invalid.', ...unknownTask },
+        errors: { 400: 'wait_ms is invalid.', ...unknownTask, 503: 'The acceptance of the task is not decided yet.' },
       }),
     )
     .get(

@@ -255,6 +255,53 @@ test('an attempt that may have arrived stays, and goes to another only after two
   expect(pool.lines('ran')).toEqual(['t'])
 })
 
+test('a submission that comes after the next one was refused does not run beside the attempt elsewhere', async () => {
+  await using pool = await startPool({ a: { flags: ['--max-running-tasks', '1', '--max-queued-tasks', '0'] }, b: {} })
+  const first = Promise.withResolvers<void>()
+  const second = Promise.withResolvers<void>()
+  const late = Promise.withResolvers<number>()
+  let submissions = 0
+  const proxy = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    idleTimeout: 0,
+    async fetch(request) {
+      const { pathname, search } = new URL(request.url)
+      const body = request.method === 'POST' ? await request.text() : undefined
+      const { method, headers } = request
+      const passOn = () => fetch(pool.urlOf('a') + pathname + search, { method, headers, ...(body && { body }) })
+      if (pathname !== '/api/v1/tasks') return passOn()
+      submissions++
+      if (submissions > 1) return second.promise.then(passOn)
+      void first.promise.then(passOn).then(({ status }) => late.resolve(status))
+      return new Response('upstream reset', { status: 503 })
+    },
+  })
+  await using _proxy = { [Symbol.asyncDispose]: () => proxy.stop(true) }
+  await using control = await startControl({
+    flags: ['--runtime-url', `a=http://127.0.0.1:${proxy.port}`, '--runtime-url', `b=${pool.urlOf('b')}`],
+  })
+  await pool.killRuntime('b', 'SIGTERM')
+  await control.submit([pool.gated('t')])
+  await until(
+    () => submissions,
+    (count) => count > 1,
+  )
+  const a = pool.runtime('a')
+  const other = await a.submit({ execution: { kind: 'command', program: '/bin/sleep', args: ['600'] } })
+  await pool.startRuntime('b')
+  second.resolve() // it is refused: the place is taken
+  await until(() => pool.lines('ran'), ['t'])
+  expect((await control.get('t')).placed_on).toBe('b')
+  await a.kill(other)
+  await a.ended(other)
+  first.resolve()
+  expect(await late.promise).toBe(409)
+  await pool.open()
+  expect(await control.ended('t')).toMatchObject({ status: 'success', attempt: 1, placed_on: 'b' })
+  expect(pool.lines('ran')).toEqual(['t'])
+})
+
 test('handles of an earlier version belong to the runtime service without a name', async () => {
   await using pool = await startPool({ default: {}, other: {} })
   await pool.control.submit([pool.gated('t', { placement: { runtime: 'default' } })])

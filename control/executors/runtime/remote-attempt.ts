@@ -33,9 +33,6 @@ const UNHELD_PAUSE_MS = 200
 /** Times that an attempt sends bundles again that were staged and went before its request came. */
 const MAX_RESTAGED = 3
 
-/** Milliseconds in which a service that answers has come to all requests that arrived before. */
-export const ARRIVED_AFTER_MS = 2_000
-
 interface Attempt {
   readonly id: string
   readonly owner: string | undefined
@@ -218,7 +215,7 @@ export class RemoteAttempt {
   /**
    * Returns when the service has the task. If an earlier request may have arrived, asks for the task first: a
    * resubmission could be refused for another reason, such as a full queue. After such a refusal the service is asked a
-   * second time, some time after it first said no: it may have been frozen, with the earlier request in its buffers.
+   * second time, once it accepts no earlier request any more: it may have been frozen, with one in its buffers.
    */
   async #send(member: PoolMember, request: object, signal: AbortSignal): Promise<void> {
     const { service } = member
@@ -229,7 +226,7 @@ export class RemoteAttempt {
     if (mayBeThere && (await service.has(id, context.traceId))) return
     const isOpen = !mayBeThere || (!member.isDraining && pool.has(member))
     const body = isOpen ? await this.#withFiles(member, request, signal) : request
-    const lookedAt = performance.now()
+    const earlierMs = this.#sentMs
     if (signal.aborted) throw stoppedError()
     this.#whereabouts = 'maybe'
     let refusal: CallFailed | undefined
@@ -252,7 +249,7 @@ export class RemoteAttempt {
     }
     if (refusal === undefined) return
     if (mayBeThere) {
-      await pause(lookedAt + ARRIVED_AFTER_MS - performance.now(), signal)
+      await pause(earlierMs + SUBMISSION_LEASE_MS - performance.now(), signal)
       if (await service.has(id, context.traceId)) return
       if (signal.aborted) throw stoppedError()
     }
