@@ -8,7 +8,9 @@ import { runSync } from '../../shared/process/steps.ts'
 import { listSource } from '../rules/fan-out-rule.ts'
 import { hasChildren } from '../rules/group-rule.ts'
 import { cancelled } from '../task/attempt-record.ts'
-import { FanOut, type Graph, newChildren, type Task } from '../task/graph.ts'
+import { FanOut } from '../task/fan-out.ts'
+import type { Graph, Task } from '../task/graph.ts'
+import { newChildren } from '../task/new-children.ts'
 import { restoreTask } from './restored-task.ts'
 import type { SettledDependency, StoredTask } from './stored-task.ts'
 
@@ -24,7 +26,7 @@ export function addFanOuts(
   for (const { task, entry } of parents) {
     const elements = elementsOf(task, entry)
     if (elements === undefined) continue
-    const fanOut: FanOut = new FanOut(task, task.isTerminal ? undefined : itemsOf(task, entry), elements)
+    const fanOut: FanOut<Task> = new FanOut(task, task.isTerminal ? undefined : itemsOf(task, entry), elements)
     task.fanOut = fanOut
     const tasks = runSync(newChildren(fanOut))
     graph.addChildren(fanOut, tasks)

@@ -13,7 +13,8 @@ import type { SkipStanding } from '../rules/conditions.ts'
 import type { Failure } from '../rules/failure.ts'
 import { type GraphOptions, NO_GRAPH_OPTIONS } from '../rules/graph-options.ts'
 import { storedWhen } from '../rules/when.ts'
-import type { FanOut, Task } from '../task/graph.ts'
+import type { FanOut } from '../task/fan-out.ts'
+import type { Task } from '../task/graph.ts'
 import { type Handle, NO_RARE_STATE, type RareState } from '../task/rare-state.ts'
 import { taskState, wholeRecord } from '../task/record.ts'
 import { HIDDEN_RARE_NAMES, type HiddenRareName, type KeptRareName } from '../task/task-fields.ts'
@@ -135,7 +136,7 @@ function childRecord(task: Task): TaskEntry {
   } as TaskEntry
 }
 
-const storedFanOut = ({ elements: count, itemsToKeep: items }: FanOut): StoredFanOut =>
+const storedFanOut = ({ elements: count, itemsToKeep: items }: FanOut<Task>): StoredFanOut =>
   items === undefined ? { count } : { count, items }
 
 const settledDependency = ({ id, status, isTerminal, continuesOnError, rare }: Task): SettledDependency => ({

@@ -25,6 +25,10 @@ export function noEdges(start: Uint32Array): Edges {
   return { dependenciesStart: start, dependencies: none, dependentsStart: start, dependents: none }
 }
 
+/** The length of the list of edges at `position`; 0 if there is none. */
+export const lengthAt = (start: Uint32Array, position: number): number =>
+  Math.max(0, (start[position + 1] ?? 0) - (start[position] ?? 0))
+
 /** `dependenciesStart` of `tasks`. */
 export function dependenciesStartOf(tasks: readonly Dependent[]): Uint32Array {
   const start = new Uint32Array(tasks.length + 1)

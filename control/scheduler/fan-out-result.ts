@@ -11,7 +11,8 @@ import { jsonText } from '../json/pieces.ts'
 import type { KeptResults } from '../log/keeper.ts'
 import type { Failure } from '../rules/failure.ts'
 import { isLargeJson, LARGE_RESULT_CHARACTERS, ResultFile } from '../rules/result-file.ts'
-import type { FanOut, Graph, Task } from '../task/graph.ts'
+import type { FanOut } from '../task/fan-out.ts'
+import type { Graph, Task } from '../task/graph.ts'
 import type { GraphRoom } from './graph-room.ts'
 import { parsedResult } from './referenced-record.ts'
 
@@ -29,7 +30,7 @@ export type FanOutResult =
 /** What reads the results of children, and writes that of their task. */
 type Results = Pick<KeptResults, 'read' | 'keepJson'>
 
-export async function fanOutResult(fanOut: FanOut, results: Results, room: GraphRoom): Promise<FanOutResult> {
+export async function fanOutResult(fanOut: FanOut<Task>, results: Results, room: GraphRoom): Promise<FanOutResult> {
   const small = await runCooperatively(smallResult(fanOut))
   if (small === undefined) return await largeResult(fanOut, results, room)
   const { graph } = fanOut.parent
@@ -39,7 +40,7 @@ export async function fanOutResult(fanOut: FanOut, results: Results, room: Graph
 }
 
 /** Undefined if it is large. */
-function* smallResult(fanOut: FanOut): Steps<unknown> {
+function* smallResult(fanOut: FanOut<Task>): Steps<unknown> {
   const results: unknown[] = []
   for (let i = 0; i < fanOut.count; i++) {
     const result = resultOf(fanOut.child(i))
@@ -61,7 +62,7 @@ function* smallResult(fanOut: FanOut): Steps<unknown> {
   return isLargeJson(whole) ? undefined : whole
 }
 
-async function largeResult(fanOut: FanOut, results: Results, room: GraphRoom): Promise<FanOutResult> {
+async function largeResult(fanOut: FanOut<Task>, results: Results, room: GraphRoom): Promise<FanOutResult> {
   const { graph } = fanOut.parent
   const texts: string[] = []
   let characters = 1
@@ -97,7 +98,10 @@ const tooLargeFault = ({ id }: Graph, count: number): Failure => ({
 })
 
 /** What stands before and after the result of the child at `i` in the text of the whole. */
-function surroundings({ members, hasList }: FanOut, i: number): { readonly before: string; readonly after: string } {
+function surroundings(
+  { members, hasList }: FanOut<Task>,
+  i: number,
+): { readonly before: string; readonly after: string } {
   const comma = i === 0 ? '' : ','
   const list = hasList && i === 0 ? '[' : ''
   if (members === undefined) return { before: list + comma, after: '' }

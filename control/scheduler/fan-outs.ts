@@ -16,8 +16,10 @@ import { isReferenceToList } from '../rules/fan-out-rule.ts'
 import { ResultFile } from '../rules/result-file.ts'
 import { cancelled } from '../task/attempt-record.ts'
 import type { Ending } from '../task/change.ts'
+import { FanOut } from '../task/fan-out.ts'
 import { fanOutFailure } from '../task/fan-out-outcome.ts'
-import { FanOut, newChildren, type Task } from '../task/graph.ts'
+import type { Task } from '../task/graph.ts'
+import { newChildren } from '../task/new-children.ts'
 import type { Retention } from '../task/retention.ts'
 import type { TaskStore } from '../task/task-store.ts'
 import { type FanOutListOptions, fanOutList } from './fan-out-list.ts'
@@ -62,7 +64,7 @@ export class FanOuts {
   /** Children that are about to exist. */
   #expected = 0
   /** Fan-outs with something to do. */
-  readonly #work = new Fifo<FanOut>()
+  readonly #work = new Fifo<FanOut<Task>>()
   #holds = 0
   #isStopped = false
 
@@ -129,7 +131,7 @@ export class FanOuts {
 
   /** The children exist once their list is on disk: in the same turn of the event loop, so that no snapshot comes between. */
   async #fanOut(task: Task, items: readonly unknown[]): Promise<void> {
-    const fanOut: FanOut = new FanOut(task, items, items.length)
+    const fanOut: FanOut<Task> = new FanOut(task, items, items.length)
     const { count } = fanOut
     this.#expected += count
     const children = await runCooperatively(newChildren(fanOut))
@@ -153,7 +155,7 @@ export class FanOuts {
     }
   }
 
-  #begin(task: Task, fanOut: FanOut, children: readonly Task[]): void {
+  #begin(task: Task, fanOut: FanOut<Task>, children: readonly Task[]): void {
     this.#options.store.apply({ kind: 'fanned-out', task, at: Date.now(), fanOut, children })
     for (let i = 0; i < fanOut.count && children.length === 0; i++) stopIfFailed(fanOut, fanOut.child(i))
     this.#queue(fanOut)
@@ -181,7 +183,7 @@ export class FanOuts {
     this.#queue(fanOut)
   }
 
-  #queue(fanOut: FanOut): void {
+  #queue(fanOut: FanOut<Task>): void {
     if (fanOut.isQueued) return
     fanOut.isQueued = true
     this.#work.push(fanOut)
@@ -198,7 +200,7 @@ export class FanOuts {
   }
 
   /** False if nothing can be done before a child ends. */
-  #advance(fanOut: FanOut): boolean {
+  #advance(fanOut: FanOut<Task>): boolean {
     const { parent, count } = fanOut
     if (parent.isDeleted && fanOut.deleted < count) {
       const child = fanOut.child(fanOut.deleted++)
@@ -232,7 +234,7 @@ export class FanOuts {
   }
 
   /** The result is made again if children are deleted while it is made: it must agree with the outcome. */
-  async #end(fanOut: FanOut): Promise<void> {
+  async #end(fanOut: FanOut<Task>): Promise<void> {
     const { parent } = fanOut
     const { keeper, room } = this.#options
     const files: ResultFile[] = []
@@ -257,13 +259,13 @@ export class FanOuts {
 }
 
 /** With `fail_fast`, the failure of a child ends all that has not started. */
-function stopIfFailed(fanOut: FanOut, { id, status, continuesOnError }: Task): void {
+function stopIfFailed(fanOut: FanOut<Task>, { id, status, continuesOnError }: Task): void {
   if (status !== 'failed' || continuesOnError) return
   if (fanOut.parent.options.fail_fast === true) fanOut.stop ??= `${id} failed (fail_fast)`
 }
 
 function endingOf(
-  { parent }: FanOut,
+  { parent }: FanOut<Task>,
   failure: Failure | undefined,
   made: Awaited<ReturnType<typeof fanOutResult>> | undefined,
 ): Exclude<Ending, { readonly status: 'skipped' }> {

@@ -6,7 +6,8 @@ import { parseMembers, parseObjectWithArrays } from '../json/large-json.ts'
 import type { KeptResults } from '../log/keeper.ts'
 import type { Reference } from '../rules/references.ts'
 import { LARGE_RESULT_CHARACTERS, ResultFile } from '../rules/result-file.ts'
-import type { FanOut, Task } from '../task/graph.ts'
+import type { FanOut } from '../task/fan-out.ts'
+import type { Task } from '../task/graph.ts'
 import { hidesAt, taskRecord, wholeInputs } from '../task/record.ts'
 
 export class ReferencedRecord {
@@ -67,7 +68,7 @@ const needsResult = (pointer: string): boolean =>
   pointer === '' || pointer === '/result' || pointer.startsWith('/result/')
 
 /** Where the files of each child are, as its result says it: the list of results has none of children that failed. */
-function placesOfChildren(fanOut: FanOut): readonly unknown[] {
+function placesOfChildren(fanOut: FanOut<Task>): readonly unknown[] {
   return Array.from({ length: fanOut.count }, (_, i) => {
     const { handle } = fanOut.child(i).rare
     const { runtime = DEFAULT_RUNTIME } = handle ?? {}

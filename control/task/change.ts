@@ -6,7 +6,8 @@ import type { SkipStanding } from '../rules/conditions.ts'
 import type { Failure } from '../rules/failure.ts'
 import type { ResultFile } from '../rules/result-file.ts'
 import type { AttemptOutput } from './attempt-record.ts'
-import type { FanOut, Graph, Task } from './graph.ts'
+import type { FanOut } from './fan-out.ts'
+import type { Graph, Task } from './graph.ts'
 import type { Handle } from './rare-state.ts'
 
 /** How a task ended. `output` goes into the record of its last attempt, if the task keeps such records. */
@@ -62,7 +63,7 @@ export type Change =
       readonly kind: 'fanned-out'
       readonly task: Task
       readonly at: number
-      readonly fanOut: FanOut
+      readonly fanOut: FanOut<Task>
       readonly children: readonly Task[]
     }
   /** The attempt has started a process. */

@@ -1,7 +1,8 @@
 /** What a task with `for_each`, or a group, amounts to once all of its children have ended. Pure. */
 
 import type { Failure } from '../rules/failure.ts'
-import type { FanOut, Task } from './graph.ts'
+import type { FanOut } from './fan-out.ts'
+import type { Task } from './graph.ts'
 
 /** Children that an error text names. */
 const MAX_NAMED = 5
@@ -18,7 +19,7 @@ type Loss = (typeof LOSSES)[number]
  * was deleted has no result, so it counts as not succeeded, however it ended. A member of a group may be skipped: it is by its
  * own rule, or because of another that counts.
  */
-export function fanOutFailure(fanOut: FanOut): Failure | undefined {
+export function fanOutFailure(fanOut: FanOut<Task>): Failure | undefined {
   const lost: Record<Loss, string[]> = { failed: [], cancelled: [], deleted: [] }
   const counts: Record<Loss, number> = { failed: 0, cancelled: 0, deleted: 0 }
   let code: Failure['code'] | undefined

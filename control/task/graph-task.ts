@@ -8,7 +8,8 @@ import {
 } from '../../shared/contract/graphs.ts'
 import type { Waiting } from '../../shared/contract/waiting.ts'
 import { isoTime } from '../../shared/text/iso-time.ts'
-import type { FanOut, Task } from './graph.ts'
+import type { FanOut } from './fan-out.ts'
+import type { Task } from './graph.ts'
 import { durationOf } from './graph-findings.ts'
 
 export function graphTask(task: Task, now: number, waiting?: Waiting): GraphTask {
@@ -39,7 +40,7 @@ export function graphTask(task: Task, now: number, waiting?: Waiting): GraphTask
 }
 
 /** How many children are in which state. Deleted ones do not count. At most 100,000, which takes under a millisecond. */
-function childCounts(fanOut: FanOut): GraphCounts {
+function childCounts(fanOut: FanOut<Task>): GraphCounts {
   const counts: GraphCounts = {}
   for (let i = 0; i < fanOut.count; i++) {
     const { status, isDeleted } = fanOut.child(i)

@@ -1,8 +1,8 @@
 /**
  * A graph and its tasks in memory.
  *
- * Dependencies never leave a graph, so the graph is the unit of ownership. `Graph`, `Task` and `FanOut` refer to each
- * other and share this file. The graph holds the edges, by positions of tasks, while at least one of its tasks is live.
+ * Dependencies never leave a graph, so the graph is the unit of ownership. `Graph` and `Task` refer to each other and
+ * share this file; the children of a task are in `fan-out.ts`. The graph holds the edges, by positions of tasks, while at least one of its tasks is live.
  * Once a graph is accepted, only `TaskStore.apply` changes its tasks.
  *
  * There may be a million tasks. So times are numbers (milliseconds since 1970), absent values are undefined, and fields
@@ -12,20 +12,16 @@
 import type { RunStatus } from '../../shared/contract/control.ts'
 import type { RunIf } from '../../shared/contract/run-if.ts'
 import { isTerminal, type TaskStatus } from '../../shared/contract/task-status.ts'
-import { inRanges, isYieldDue, type Steps } from '../../shared/process/steps.ts'
+import { inRanges, type Steps } from '../../shared/process/steps.ts'
 import type { SecretNames } from '../../shared/request/secrets.ts'
-import { childId } from '../rules/child-ids.ts'
 import { hasRule } from '../rules/conditions.ts'
-import { dependencyCounts, type Edges } from '../rules/edges.ts'
-import { isReferenceToList } from '../rules/fan-out-rule.ts'
+import { dependencyCounts, type Edges, lengthAt } from '../rules/edges.ts'
 import { type GraphOptions, NO_GRAPH_OPTIONS } from '../rules/graph-options.ts'
-import { memberId } from '../rules/group-rule.ts'
-import { Members } from '../rules/members.ts'
 import { normalizeTool, type ToolRef } from '../rules/normalize.ts'
-import { hasPlaceholder, type Places } from '../rules/placeholders.ts'
 import type { ValidGraph, ValidTask } from '../rules/validate.ts'
+import type { FanOut } from './fan-out.ts'
 import { NO_RARE_STATE, type RareState } from './rare-state.ts'
-import { childOptions, type TaskOptions, taskOptions } from './task-options.ts'
+import { type TaskOptions, taskOptions } from './task-options.ts'
 
 const NO_POSITIONS = new Uint32Array(0)
 const NO_STANDINGS = new Uint8Array(0)
@@ -65,7 +61,7 @@ export class Graph {
   /** The tasks that were submitted, then the children of tasks with `for_each` and of groups. */
   readonly tasks: Task[] = []
   /** The fan-outs of its tasks, in the order of their children. Undefined for most graphs. */
-  fanOuts: FanOut[] | undefined = undefined
+  fanOuts: FanOut<Task>[] | undefined = undefined
   /** Number of tasks of each type. There are few types; a map would cost more than the rest of a small graph. */
   readonly typeCounts: TypeCount[] = []
   #edges: Edges
@@ -138,7 +134,7 @@ export class Graph {
   }
 
   /** Appends the children of a task. */
-  addChildren(fanOut: FanOut, children: readonly Task[]): void {
+  addChildren(fanOut: FanOut<Task>, children: readonly Task[]): void {
     this.fanOuts ??= []
     this.fanOuts.push(fanOut)
     fanOut.first = this.tasks.length
@@ -232,10 +228,6 @@ export class Graph {
 const bringsRule = (options: TaskOptions): boolean =>
   hasRule(options) || options.tasks?.some((member) => hasRule(taskOptions(member))) === true
 
-/** The length of the list of edges at `position`; 0 if there is none. */
-const lengthAt = (start: Uint32Array, position: number): number =>
-  Math.max(0, (start[position + 1] ?? 0) - (start[position] ?? 0))
-
 /** `numbers` with room for `length` of them. Groups may start one by one, so there is room for as many again. */
 function withRoom<N extends Uint32Array | Uint8Array>(numbers: N, length: number): N {
   if (numbers.length >= length) return numbers
@@ -251,48 +243,6 @@ export function* createGraph({ tasks, edges }: ValidGraph, identity: GraphIdenti
   return graph
 }
 
-/** New tasks for the children of a task. `Graph.addChildren` gives them their positions. */
-export const newChildren = (fanOut: FanOut): Steps<Task[]> =>
-  fanOut.members === undefined ? newCopies(fanOut) : newMembers(fanOut, fanOut.members)
-
-/** Children that share the definition of their parent. */
-function* newCopies(fanOut: FanOut): Steps<Task[]> {
-  const { parent, count } = fanOut
-  const { graph, id, type, toolName, params, rare } = parent
-  const options = childOptions(parent.options)
-  const input = parent.input === params ? undefined : parent.input
-  const children: Task[] = []
-  for (let i = 0; i < count; i++) {
-    const definition = { id: childId(id, i), type, tool_name: toolName ?? null, params, input }
-    const child = new Task(graph, i, definition, options, fanOut)
-    child.setRare('hasPlaceholders', rare.hasPlaceholders)
-    children.push(child)
-    if (isYieldDue(i)) yield
-  }
-  return children
-}
-
-/** The members of a group, for each of its elements. */
-function* newMembers(fanOut: FanOut, { tasks }: Members): Steps<Task[]> {
-  const { parent, elements } = fanOut
-  const { graph, id } = parent
-  const options = tasks.map((member) => taskOptions(member))
-  const havePlaceholders = tasks.map(({ input, params }) => hasPlaceholder(input ?? params) || undefined)
-  const children: Task[] = []
-  for (let element = 0; element < elements; element++) {
-    const idOf = (local: string) => memberId(id, fanOut.hasList ? element : undefined, local)
-    for (let m = 0; m < tasks.length; m++) {
-      const { depends_on, ...member } = tasks[m]!
-      const definition = { ...member, id: idOf(member.id), depends_on: depends_on?.map(idOf) ?? null }
-      const child = new Task(graph, children.length, definition, options[m]!, fanOut)
-      child.setRare('hasPlaceholders', havePlaceholders[m])
-      children.push(child)
-      if (isYieldDue(children.length)) yield
-    }
-  }
-  return children
-}
-
 /** A task: its definition, its place in the graph, and its state. Times are milliseconds since 1970. */
 export class Task {
   readonly graph: Graph
@@ -306,7 +256,7 @@ export class Task {
   readonly dependsOn: readonly string[] | undefined
   readonly options: TaskOptions
   /** Its children, or those that it is one of. Undefined for most tasks. */
-  #fanOut: FanOut | undefined
+  #fanOut: FanOut<Task> | undefined
 
   status: TaskStatus = 'pending'
   /** The number of the last attempt; 0 before the first. */
@@ -340,7 +290,7 @@ export class Task {
     position: number,
     input: ValidTask,
     options: TaskOptions = taskOptions(input),
-    childOf?: FanOut,
+    childOf?: FanOut<Task>,
   ) {
     this.graph = graph
     this.position = position
@@ -376,16 +326,16 @@ export class Task {
   }
 
   /** Its children, once its list is known. */
-  get fanOut(): FanOut | undefined {
+  get fanOut(): FanOut<Task> | undefined {
     return this.#fanOut?.parent === this ? this.#fanOut : undefined
   }
 
-  set fanOut(fanOut: FanOut | undefined) {
+  set fanOut(fanOut: FanOut<Task> | undefined) {
     this.#fanOut = fanOut
   }
 
   /** What the task is a child of; undefined for a task that was submitted. */
-  get childOf(): FanOut | undefined {
+  get childOf(): FanOut<Task> | undefined {
     return this.#fanOut?.parent === this ? undefined : this.#fanOut
   }
 
@@ -470,178 +420,3 @@ export class Task {
     }
   }
 }
-
-/**
- * The children of a task with `for_each`, or of a group, which stand in their graph behind all tasks that were submitted.
- *
- * The edges of the graph know nothing of them. The children of a plain task share its definition, one for each element, and
- * have no dependencies. An element of a group has a child for each member, next to each other; these depend on each other as
- * the members do. Graphs without fan-out have none of this.
- */
-export class FanOut {
-  readonly parent: Task
-  /** Position of the first child, once the graph has the children. The others follow it. */
-  first = 0
-  /** Number of elements; 1 for a group without `for_each`. */
-  readonly elements: number
-  /** What each element of a group consists of; undefined for the children of a plain task. */
-  readonly members: Members | undefined
-  /** Number of children. */
-  readonly count: number
-  /** The elements, until the parent has ended. */
-  #items: readonly unknown[] | undefined
-  /** The placeholders of inputs, found at their first use: those of each member, or of all children of a plain task. */
-  #places: (Places | undefined)[] = []
-
-  /** Children before this index were queued, wait for their dependencies, or had ended. The others wait for their elements. */
-  next = 0
-  /** Elements that have begun, with children that have not ended. */
-  readonly active = new Set<number>()
-  /** Children that have not ended. */
-  open: number
-  /** For each element of a group the same. */
-  readonly #openOf: Uint32Array | undefined
-  /** Why children that have not started are cancelled: with the parent (empty), or for this reason. */
-  stop: string | undefined = undefined
-  /** Children before this index were cancelled because of `stop`, or were not to be. */
-  stopped = 0
-  /** The record of the parent was deleted: children before this index were deleted with it. */
-  deleted = 0
-  /** The outcome of the parent is being determined. */
-  isEnding = false
-  /** The scheduler has it on its list of work. */
-  isQueued = false
-
-  constructor(parent: Task, items: readonly unknown[] | undefined, elements: number) {
-    const { tasks } = parent.options
-    this.parent = parent
-    this.#items = items
-    this.elements = elements
-    this.members = tasks === undefined ? undefined : new Members(tasks)
-    this.count = elements * this.width
-    this.open = this.count
-    if (this.members !== undefined) this.#openOf = new Uint32Array(elements).fill(this.width)
-  }
-
-  /** Number of children for each element. */
-  get width(): number {
-    return this.members?.tasks.length ?? 1
-  }
-
-  /** False for a group without `for_each`. */
-  get hasList(): boolean {
-    return this.parent.options.for_each !== undefined
-  }
-
-  /** How many elements may be under way at a time. */
-  get maxParallel(): number {
-    return this.parent.options.max_parallel ?? Number.POSITIVE_INFINITY
-  }
-
-  /** Whether `child`, which has not ended, is not to start: it is cancelled because of `stop`, or deleted with the parent. */
-  stops(child: Task): boolean {
-    if (this.stop === undefined && !this.parent.isDeleted) return false
-    if (this.parent.status === 'cancelling') return true
-    if (hasStarted(child)) return false
-    return this.members === undefined || this.parent.isDeleted || !this.#hasBegun(this.indexOf(child))
-  }
-
-  /** Whether a child for this element has started. */
-  #hasBegun(element: number): boolean {
-    const { width } = this
-    for (let m = 0; m < width; m++) if (hasStarted(this.child(element * width + m))) return true
-    return false
-  }
-
-  /** Notes that `child` has ended, or was deleted before it ran. */
-  ended(child: Task): void {
-    this.open--
-    const element = this.indexOf(child)
-    if (this.#openOf === undefined || --this.#openOf[element]! === 0) this.active.delete(element)
-  }
-
-  child(index: number): Task {
-    return this.parent.graph.tasks[this.first + index]!
-  }
-
-  /** The children of the elements that are under way. */
-  *activeChildren(): Generator<Task, void> {
-    const { width } = this
-    for (const element of this.active) for (let m = 0; m < width; m++) yield this.child(element * width + m)
-  }
-
-  /** Whether `child` is before `next`. */
-  isReached({ position }: Task): boolean {
-    return position - this.first < this.next
-  }
-
-  /** Whether `child` waits for others of these children, which are as many as may run at a time. */
-  isHeldBack(child: Task): boolean {
-    return !this.isReached(child) && this.active.size >= this.maxParallel
-  }
-
-  /** The index of the element for which `child` runs. */
-  indexOf({ position }: Task): number {
-    return Math.floor((position - this.first) / this.width)
-  }
-
-  #memberOf({ position }: Task): number {
-    return (position - this.first) % this.width
-  }
-
-  /** The child that `child` calls `id`: that of the same element. Undefined if no member has this id. */
-  siblingOf(child: Task, id: string): Task | undefined {
-    const member = this.members?.positionOf(id)
-    return member === undefined ? undefined : this.child(this.indexOf(child) * this.width + member)
-  }
-
-  dependentCount(child: Task): number {
-    return this.members === undefined ? 0 : lengthAt(this.members.edges.dependentsStart, this.#memberOf(child))
-  }
-
-  dependent(child: Task, i: number): Task {
-    const { dependents, dependentsStart } = this.members!.edges
-    const member = this.#memberOf(child)
-    return this.parent.graph.tasks[child.position - member + dependents[dependentsStart[member]! + i]!]!
-  }
-
-  dependencyCount(child: Task): number {
-    return this.members === undefined ? 0 : lengthAt(this.members.edges.dependenciesStart, this.#memberOf(child))
-  }
-
-  dependency(child: Task, i: number): Task {
-    const { dependencies, dependenciesStart } = this.members!.edges
-    const member = this.#memberOf(child)
-    return this.parent.graph.tasks[child.position - member + dependencies[dependenciesStart[member]! + i]!]!
-  }
-
-  /** The element for which `child` runs. Undefined once the parent has ended. */
-  itemOf(child: Task): { readonly value: unknown } | undefined {
-    return this.#items === undefined ? undefined : { value: this.#items[this.indexOf(child)] }
-  }
-
-  /** The elements for a restart. Undefined where the definition of the parent has them, or no restart needs them. */
-  get itemsToKeep(): readonly unknown[] | undefined {
-    return isReferenceToList(this.parent.options.for_each) ? this.#items : undefined
-  }
-
-  placesOf(child: Task): Places | undefined {
-    return this.#places[this.#memberOf(child)]
-  }
-
-  keepPlaces(child: Task, places: Places): void {
-    this.#places[this.#memberOf(child)] = places
-  }
-
-  /** Frees what only children that have not ended need. */
-  release(): void {
-    this.#items = undefined
-    this.#places = []
-  }
-}
-
-/** A child whose first attempts were missed (`queue_timeout`) is running, but has not started. */
-const hasStarted = ({ startedAt, status, rare }: Task): boolean =>
-  startedAt !== undefined || !(NOT_STARTED.has(status) || rare.isBackingOff === true)
-
-const NOT_STARTED: ReadonlySet<TaskStatus> = new Set(['pending', 'skipped', 'cancelled'])

@@ -13,7 +13,8 @@ import { inRanges, isYieldDue, runCooperatively, type Steps } from '../../shared
 import { ResultFile } from '../rules/result-file.ts'
 import type { Change, TaskChange } from './change.ts'
 import { changeTask } from './change-task.ts'
-import type { FanOut, Graph, Task } from './graph.ts'
+import type { FanOut } from './fan-out.ts'
+import type { Graph, Task } from './graph.ts'
 import { storedBytes } from './stored-bytes.ts'
 import { TaskCount } from './task-count.ts'
 import { TaskIds } from './task-ids.ts'
@@ -245,7 +246,7 @@ export class TaskStore {
    * takes 2 to 10 ms for the 10,000 children that are allowed by default, and 50 to 70 ms for the 100,000 that
    * `--max-fan-out` may allow, most of it for their ids.
    */
-  #addChildren(fanOut: FanOut, children: readonly Task[]): void {
+  #addChildren(fanOut: FanOut<Task>, children: readonly Task[]): void {
     if (children.length === 0) return
     const { graph } = fanOut.parent
     graph.addChildren(fanOut, children)

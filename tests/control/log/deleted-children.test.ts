@@ -8,7 +8,9 @@ import fc from 'fast-check'
 import { EventHistory } from '../../../control/log/event-history.ts'
 import { eventsOf, type NumberedChange, rowOfChange } from '../../../control/log/event-rows.ts'
 import { recover } from '../../../control/log/recovery.ts'
-import { FanOut, newChildren } from '../../../control/task/graph.ts'
+import { FanOut } from '../../../control/task/fan-out.ts'
+import type { Task } from '../../../control/task/graph.ts'
+import { newChildren } from '../../../control/task/new-children.ts'
 import type { ServiceEvent } from '../../../shared/contract/events.ts'
 import { silentLog } from '../../../shared/logs/log.ts'
 import { runSync } from '../../../shared/process/steps.ts'
@@ -16,7 +18,7 @@ import { crashedCopy, type DurableStore, durableStore } from '../../support/dura
 import { graphOf, taskIn } from '../../support/graph.ts'
 
 /** A graph of the task `p`, which runs for `count` elements, and a task that stays. */
-async function world(w: DurableStore, count: number): Promise<FanOut> {
+async function world(w: DurableStore, count: number): Promise<FanOut<Task>> {
   const items = Array.from({ length: count }, (_, i) => i)
   const tasks = [
     { id: 'p', type: 'test', for_each: items },
@@ -29,12 +31,12 @@ async function world(w: DurableStore, count: number): Promise<FanOut> {
   end(w, taskIn(graph, 'other'))
   const task = taskIn(graph, 'p')
   await w.persistence.appendFanOut(task, { count })
-  const fanOut: FanOut = new FanOut(task, items, count)
+  const fanOut: FanOut<Task> = new FanOut(task, items, count)
   w.store.apply({ kind: 'fanned-out', task, at: 1, fanOut, children: runSync(newChildren(fanOut)) })
   return fanOut
 }
 
-function end({ store }: DurableStore, task: FanOut['parent']): void {
+function end({ store }: DurableStore, task: FanOut<Task>['parent']): void {
   if (task.status === 'pending') store.apply({ kind: 'attempt-started', task, at: 2 })
   store.apply({ kind: 'ended', task, at: 3, ending: { status: 'success', result: 1 } })
 }

@@ -6,7 +6,9 @@ import { encodeStates, groupsOf } from '../../../control/log/journaled-state.ts'
 import { Replay } from '../../../control/log/replay.ts'
 import { type StoredTask, storedTask, taskEntry } from '../../../control/log/stored-task.ts'
 import { whenIn } from '../../../control/rules/when.ts'
-import { FanOut, newChildren } from '../../../control/task/graph.ts'
+import { FanOut } from '../../../control/task/fan-out.ts'
+import type { Task } from '../../../control/task/graph.ts'
+import { newChildren } from '../../../control/task/new-children.ts'
 import { TaskStore } from '../../../control/task/task-store.ts'
 import { runSync } from '../../../shared/process/steps.ts'
 import { acceptGraph } from '../../support/graph.ts'
@@ -43,7 +45,7 @@ test('a deleted task of a scoped graph takes no id of the service, even if nothi
 test('a deleted child that runs elsewhere is a child, and takes no id of the service', () => {
   const before = new TaskStore()
   const parent = acceptGraph(before, [{ id: 'p', type: 'runtime', tool_name: 'script', for_each: [8, 9] }]).tasks[0]!
-  const fanOut: FanOut = new FanOut(parent, [8, 9], 2)
+  const fanOut: FanOut<Task> = new FanOut(parent, [8, 9], 2)
   const children = runSync(newChildren(fanOut))
   before.apply({ kind: 'fanned-out', task: parent, at: 1, fanOut, children })
   const child = children[0]!

@@ -3,7 +3,9 @@
  * instead of times. tests/contract/cancel.test.ts has the rest.
  */
 import { describe, expect, test } from 'bun:test'
-import { FanOut, newChildren, type Task } from '../../../control/task/graph.ts'
+import { FanOut } from '../../../control/task/fan-out.ts'
+import type { Task } from '../../../control/task/graph.ts'
+import { newChildren } from '../../../control/task/new-children.ts'
 import { nextTurn, runSync, STEPS_PER_YIELD } from '../../../shared/process/steps.ts'
 import { acceptGraph } from '../../support/graph.ts'
 import { after, task, World } from '../../support/scheduler-world.ts'
@@ -11,7 +13,7 @@ import { until } from '../../support/until.ts'
 
 /** Gives a pending task the children that an earlier run of the service has made. */
 function makeChildren(parent: Task): void {
-  const fanOut: FanOut = new FanOut(parent, [1, 2], 2)
+  const fanOut: FanOut<Task> = new FanOut(parent, [1, 2], 2)
   parent.fanOut = fanOut
   parent.graph.addChildren(fanOut, runSync(newChildren(fanOut)))
   parent.graph.live += 2
