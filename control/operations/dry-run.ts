@@ -12,6 +12,7 @@ import { criticalPath } from '../rules/critical-path.ts'
 import type { DecodedGraph } from '../rules/decode.ts'
 import type { Edges } from '../rules/edges.ts'
 import { type GraphOptions, NO_GRAPH_OPTIONS } from '../rules/graph-options.ts'
+import { type GroupOrder, groupOrder } from '../rules/group-order.ts'
 import { dependencyOrder } from '../rules/order.ts'
 import { type KnownInputs, NO_PLACEHOLDERS } from '../rules/placeholder-review.ts'
 import type { Report } from '../rules/report.ts'
@@ -105,7 +106,7 @@ function* examine(
   isBrief: boolean,
 ): Steps<Examined> {
   try {
-    const { decoded, checked, reviewed, members, known, warnings } = yield* checkGraph(parts, encoded, {
+    const { decoded, checked, reviewed, members, groups, known, warnings } = yield* checkGraph(parts, encoded, {
       report,
       reportFailure,
       *toReview({ incomplete }, { tasks }) {
@@ -122,7 +123,9 @@ function* examine(
     })
     yield* checkClaim(parts, decoded, checked, report)
     const hasOrder = !isBrief && checked.edges !== undefined
-    const order = hasOrder ? yield* orderOf(checked.tasks, checked.edges) : NO_ORDER
+    const { params } = decoded.options
+    const inside = new Map([...groups].map((group) => [group, groupOrder(group, params)]))
+    const order = hasOrder ? yield* orderOf(checked.tasks, checked.edges, inside) : NO_ORDER
     return {
       tasks: isBrief ? [] : [...reviewed.inputs, ...members],
       known,
@@ -161,12 +164,18 @@ type OrderOfTasks = Pick<GraphDryRun, 'waves' | 'critical_path'>
 
 const NO_ORDER: OrderOfTasks = { waves: [], critical_path: [] }
 
-function* orderOf(tasks: readonly ValidTask[], edges: Edges): Steps<OrderOfTasks> {
+/** `inside`: what runs in place of the groups. */
+function* orderOf(
+  tasks: readonly ValidTask[],
+  edges: Edges,
+  inside: ReadonlyMap<ValidTask, GroupOrder | undefined>,
+): Steps<OrderOfTasks> {
   const idAt = (position: number) => tasks[position]!.id
+  const insideOf = (position: number) => inside.get(tasks[position]!)
   const order = yield* dependencyOrder(edges)
-  const waves = yield* wavesOf(edges, order, idAt)
-  const { positions } = yield* criticalPath(edges, order, () => 1)
-  return { waves, critical_path: positions.map(idAt) }
+  const waves = yield* wavesOf(edges, order, idAt, (position) => insideOf(position)?.waves)
+  const { positions } = yield* criticalPath(edges, order, (position) => insideOf(position)?.path.length ?? 1)
+  return { waves, critical_path: positions.flatMap((position) => insideOf(position)?.path ?? [idAt(position)]) }
 }
 
 /** Encodes `found` as JSON. In steps, because a graph may have a million tasks. */

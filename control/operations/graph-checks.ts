@@ -50,6 +50,8 @@ export interface GraphCheckFindings<R extends Reviewable> {
   readonly reviewed: R
   /** The members of groups, under ids within the graph. */
   readonly members: readonly ValidTask[]
+  /** The groups that have these members. */
+  readonly groups: ReadonlySet<ValidTask>
   readonly known: KnownInputs
   readonly fanOuts: FanOutTasks
   readonly warnings: readonly SubmitWarning[]
@@ -86,7 +88,8 @@ export function* checkGraph<R extends Reviewable>(
   const warnings = yield* reviewGraph(parts, submitted, tasks, report, failures)
   for (const { task_id, message } of yield* failingFanOuts(fanOuts, params, parts))
     addFailure({ warnings, failures }, task_id, message)
-  return { decoded, checked, reviewed, members, known, fanOuts, warnings }
+  const groups = new Set(whole.groups.values())
+  return { decoded, checked, reviewed, members, groups, known, fanOuts, warnings }
 }
 
 const withMembers = ({ inputs, tasks }: Reviewable, members: readonly ValidTask[]): Reviewable => ({

@@ -6,8 +6,9 @@ import { MAX_GRAPH_EDGES, MAX_GRAPH_TASKS } from '../../shared/contract/graphs.t
 import { inRanges, isYieldDue, type Steps } from '../../shared/process/steps.ts'
 import { type CriticalPath, criticalPath } from '../rules/critical-path.ts'
 import { type Dependent, type Edges, edgesInSteps, fillDependenciesStart } from '../rules/edges.ts'
+import type { Members } from '../rules/members.ts'
 import { dependencyOrder } from '../rules/order.ts'
-import type { Graph, Task } from './graph.ts'
+import type { FanOut, Graph, Task } from './graph.ts'
 import { type GraphTotals, graphTotals } from './graph-summary.ts'
 import { firstFailure, skippedBy } from './root-cause.ts'
 
@@ -29,7 +30,7 @@ export function* examineGraph(graph: Graph, now: number): Steps<GraphFindings> {
   const totals = yield* graphTotals(graph, now)
   const edges = graph.edges ?? (yield* edgesByName(graph.submitted))
   const order = yield* dependencyOrder(edges)
-  const path = yield* criticalPath(edges, order, (position) => durationHere(tasks[position]!, now))
+  const path = yield* pathThroughGroups(graph, edges, order, now)
   const failed = yield* firstFailure(tasks)
   const failure =
     failed === undefined
@@ -49,6 +50,39 @@ export function durationOf({ startedAt, finishedAt, isDeleted }: Task, now: numb
 /** As `durationOf`, but undefined for a reused outcome, which took no time in this graph. */
 const durationHere = (task: Task, now: number): number | undefined =>
   task.rare.reused_from === undefined ? durationOf(task, now) : undefined
+
+/**
+ * The critical path, with the tasks of a group in its place. Of the elements of a list, that counts which took the longest. A
+ * group whose elements wait for each other (`max_parallel`) counts as one task, as do plain tasks with `for_each`.
+ */
+function* pathThroughGroups({ tasks }: Graph, edges: Edges, order: Uint32Array, now: number): Steps<CriticalPath> {
+  const inside = new Map<number, CriticalPath>()
+  for (const position of order) {
+    const { fanOut } = tasks[position]!
+    if (isYieldDue(position)) yield
+    if (fanOut?.members === undefined || fanOut.count === 0 || fanOut.maxParallel < fanOut.elements) continue
+    inside.set(position, yield* longestElement(fanOut, fanOut.members, now))
+  }
+  const durationAt = (position: number) => {
+    const whole = durationHere(tasks[position]!, now)
+    return whole === undefined ? undefined : (inside.get(position)?.durationMs ?? whole)
+  }
+  const { positions, durationMs } = yield* criticalPath(edges, order, durationAt)
+  const through = (position: number) => inside.get(position)?.positions ?? [position]
+  return { positions: inside.size === 0 ? positions : positions.flatMap(through), durationMs }
+}
+
+function* longestElement(fanOut: FanOut, { tasks, edges }: Members, now: number): Steps<CriticalPath> {
+  const order = Uint32Array.from(tasks.keys())
+  let longest: CriticalPath = { positions: [], durationMs: 0 }
+  for (let element = 0; element < fanOut.elements; element++) {
+    const start = element * fanOut.width
+    const path = yield* criticalPath(edges, order, (member) => durationHere(fanOut.child(start + member), now))
+    if (path.durationMs > longest.durationMs || longest.positions.length === 0)
+      longest = { ...path, positions: path.positions.map((member) => fanOut.first + start + member) }
+  }
+  return longest
+}
 
 /** Builds the edges again. An ended graph has freed them. */
 export function* edgesByName(tasks: readonly Task[]): Steps<Edges> {

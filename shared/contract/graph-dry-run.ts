@@ -49,7 +49,7 @@ export const GraphDryRun = Type.Object(
     }),
     waves: Type.Array(texts('Ids of tasks.'), {
       description:
-        'Ids of the tasks; the tasks of a wave depend on tasks of earlier waves only. Empty if ids or dependencies have a fault.',
+        'Ids of the tasks; the tasks of a wave depend on tasks of earlier waves only. A group stands for the tasks in it, which each[*]/build names for all elements if their list is long or not known. Empty if ids or dependencies have a fault.',
     }),
     critical_path: texts('The longest chain of dependent tasks, by their number. Empty as waves are.'),
     runtime: Type.Record(Type.String(), TaskPlan, {

@@ -262,6 +262,49 @@ describe('refused', () => {
   })
 })
 
+describe('in the order of a graph', () => {
+  const sleep = (id: string, duration_ms: unknown, more: object = {}) => ({
+    ...{ id, type: 'sleep', params: { duration_ms } },
+    ...more,
+  })
+
+  test('a dry run counts the tasks of groups, per element if their list is not known', async () => {
+    const steps = [noop('a'), noop('b', after('a'))]
+    const tasks = [
+      noop('first'),
+      { id: 'once', ...after('first'), tasks: steps },
+      { id: 'each', ...after('first'), for_each: [1, 2], tasks: steps },
+      { id: 'any', ...after('first'), for_each: { $from: 'first', path: '/result' }, tasks: [noop('c')] },
+      noop('last', after('once', 'each', 'any')),
+    ]
+    const response = await control.fetch('/tasks?dry_run=true', { method: 'POST', body: JSON.stringify({ tasks }) })
+    const { waves, critical_path } = (await response.json()) as GraphDryRun
+    expect(waves).toEqual([
+      ['first'],
+      ['once/a', 'each[0]/a', 'each[1]/a', 'any[*]/c'],
+      ['once/b', 'each[0]/b', 'each[1]/b'],
+      ['last'],
+    ])
+    expect(critical_path).toEqual(['first', 'once/a', 'once/b', 'last'])
+  })
+
+  test('the critical path leads through the element that took the longest, or over a group whose elements wait', async () => {
+    const work = { for_each: [1, 150], tasks: [sleep('work', { $item: '' }), sleep('done', 2, after('work'))] }
+    const graphId = await submit(control, [
+      noop('first'),
+      { id: 'each', ...after('first'), ...work },
+      sleep('last', 2, after('each')),
+    ])
+    const { critical_path, tasks } = await ended(control, graphId)
+    expect(critical_path.task_ids).toEqual(['first', 'each[1]/work', 'each[1]/done', 'last'])
+    const durationOf = (id: string) => tasks.find((task) => task.id === id)!.duration_ms!
+    const durations = critical_path.task_ids.map(durationOf)
+    expect(critical_path.duration_ms).toBe(durations.reduce((sum, ms) => sum + ms))
+    const waiting = await ended(control, await submit(control, [{ id: 'each', max_parallel: 1, ...work }]))
+    expect(waiting.critical_path.task_ids).toEqual(['each'])
+  })
+})
+
 test('goes on after a kill where it was: nothing that ended runs again', async () => {
   using dir = tempDir()
   const options = { dataDir: join(dir.path, 'data'), flags: ['--persist-interval', '10ms'] }

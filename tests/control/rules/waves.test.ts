@@ -10,10 +10,11 @@ import { wavesOf } from '../../../control/rules/waves.ts'
 import { runSync } from '../../../shared/process/steps.ts'
 import { type RandomTask, randomGraph } from '../../support/random-graph.ts'
 
-function wavesIn(tasks: readonly RandomTask[]): string[][] {
+function wavesIn(tasks: readonly RandomTask[], inside: (id: string) => string[][] | undefined = () => undefined) {
   const positions = new Map(tasks.map(({ id }, position) => [id, position]))
   const edges = edgesAtOnce(tasks, dependenciesStartOf(tasks), (id) => positions.get(id))!
-  return runSync(wavesOf(edges, runSync(dependencyOrder(edges)), (position) => tasks[position]!.id))
+  const idAt = (position: number) => tasks[position]!.id
+  return runSync(wavesOf(edges, runSync(dependencyOrder(edges)), idAt, (position) => inside(idAt(position))))
 }
 
 test('waves are as the definition says, in the order of the graph', () => {
@@ -40,4 +41,20 @@ test('a chain has a wave for each task', () => {
     depends_on: i === 0 ? [] : [`t${i - 1}`],
   }))
   expect(wavesIn(chain)).toEqual(chain.map(({ id }) => [id]))
+})
+
+test('what runs in place of a task has waves of its own, and what waits for the task comes after them', () => {
+  const tasks: RandomTask[] = [
+    { id: 'a', type: 'os', depends_on: [] },
+    { id: 'each', type: 'group', depends_on: ['a'] },
+    { id: 'b', type: 'os', depends_on: ['a'] },
+    { id: 'end', type: 'os', depends_on: ['each', 'b'] },
+  ]
+  const inside = [['each/x', 'each/y'], ['each/z']]
+  expect(wavesIn(tasks, (id) => (id === 'each' ? inside : undefined))).toEqual([
+    ['a'],
+    ['each/x', 'each/y', 'b'],
+    ['each/z'],
+    ['end'],
+  ])
 })
