@@ -229,6 +229,62 @@ describe.skipIf(withoutChromium !== undefined)(
       await closed(page)
     })
 
+    test('a group is a frame that one folds and opens, by mouse and keys, and folded it counts its elements', async () => {
+      using gate = new Gate()
+      const steps = [
+        gate.task('wait'),
+        { id: 'fail', type: 'shell', depends_on: ['wait'], params: { command: 'false' } },
+        { id: 'clean', type: 'noop', depends_on: ['fail'], run_if: 'always' },
+      ]
+      const { page, graphId } = await openGraph(
+        [
+          { id: 'first', type: 'noop' },
+          { id: 'each', depends_on: ['first'], for_each: [1, 2], tasks: steps },
+          { id: 'last', type: 'noop', depends_on: ['each'], run_if: 'always' },
+        ],
+        { body: { scope: 'graph' } },
+      )
+      const child = page.locator('.box[title="each[1]/clean"]')
+      const last = page.locator('.box[title="last"]')
+      await child.waitFor() // children that appear open their group
+      const area = (await page.locator('.group-area').boundingBox())!
+      const inside = (await child.boundingBox())!
+      expect(inside.x + inside.width).toBeLessThan(area.x + area.width)
+      expect((await last.boundingBox())!.x).toBeGreaterThan(area.x + area.width)
+      expect(await violations(page)).toEqual([])
+      await page.getByRole('button', { name: 'Fold each' }).click()
+      await child.waitFor({ state: 'detached' })
+      const folded = page.locator('.box.folded.look-running')
+      await folded.getByText('0/2 · 2 run').waitFor()
+      expect(await page.locator('.box').count()).toBe(3)
+      expect(await violations(page)).toEqual([])
+      gate.open()
+      await page.locator('.box.folded.look-failed').getByText('2/2 · 2 failed').waitFor()
+      await page.reload()
+      await page.locator('.box.folded').focus()
+      await page.keyboard.press('Tab')
+      await until(() => page.evaluate(`document.activeElement.ariaExpanded`), 'false')
+      await page.keyboard.press('Enter')
+      await child.waitFor()
+      await page.keyboard.press('f')
+      await child.waitFor({ state: 'detached' })
+      await page.getByRole('button', { name: 'Top down' }).click()
+      await page.getByRole('button', { name: 'Open each' }).click()
+      await child.waitFor()
+      expect((await last.boundingBox())!.y).toBeGreaterThan((await child.boundingBox())!.y)
+      await page.locator('.box.open').focus()
+      await page.keyboard.press('ArrowDown')
+      await until(() => page.evaluate(`document.activeElement.title`), 'each[0]/wait')
+      await page.getByRole('button', { name: 'Close groups' }).click()
+      await child.waitFor({ state: 'detached' })
+      await page.goto(`${control.url}/#/service`)
+      await page.goto(`${control.url}/#/graphs/${graphId}`) // as a link from elsewhere
+      await page.locator('.box.folded').waitFor()
+      await page.locator('.box.folded').click()
+      await page.getByRole('heading', { name: 'each', exact: true }).waitFor()
+      await closed(page)
+    })
+
     test('a log grows while one looks, and a reload in the middle loses nothing', async () => {
       using dir = tempDir()
       const go = `${dir.path}/go`

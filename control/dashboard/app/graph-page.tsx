@@ -9,7 +9,7 @@ import { doneText, endedCount, graphLook } from '../model/counts.ts'
 import { criticalPath } from '../model/critical-path.ts'
 import type { GraphWatch } from '../model/graph-watch.ts'
 import { hasEnded, LOOK_WORDS, waitingSentence } from '../model/looks.ts'
-import { GRAPH_VIEWS, type GraphPlace, type GraphView as GraphViewName, hashOf } from '../model/place.ts'
+import { GRAPH_VIEWS, type GraphPlace, type GraphView as GraphViewName, type Groups, hashOf } from '../model/place.ts'
 import { RequestKey } from '../model/request-key.ts'
 import { waitingOf } from '../model/waiting.ts'
 import type { GraphSummary, GraphTask } from '../model/wire.ts'
@@ -53,6 +53,14 @@ export const GraphPage = memo(function GraphPage({ watch, place, now, go, asked,
   const critical = useMemo(() => criticalPath(tasks, edges, now), [tasks, edges])
   const task = useTask(watch, place.taskId, now)
   const select = useCallback((taskId: string | undefined) => go({ ...place, taskId }), [go, place])
+  const groups = place.groups ?? foldedBefore.get(place.graphId)
+  const onGroups = useCallback(
+    (changed: Groups) => {
+      keepFolded(place.graphId, changed)
+      go({ ...place, groups: changed }, 'replace')
+    },
+    [go, place],
+  )
   const [fault, setFault] = useState<string>()
   const act = async (path: string, method: string) => {
     onAsk(undefined)
@@ -116,7 +124,15 @@ export const GraphPage = memo(function GraphPage({ watch, place, now, go, asked,
           </Note>
         )}
         {place.view === 'graph' && (
-          <GraphView watch={watch} critical={critical.ids} now={now} selectedId={place.taskId} onSelect={select} />
+          <GraphView
+            watch={watch}
+            critical={critical.ids}
+            now={now}
+            selectedId={place.taskId}
+            onSelect={select}
+            groups={groups ?? NO_GROUPS}
+            onGroups={onGroups}
+          />
         )}
         {place.view === 'map' && <HeatMap watch={watch} place={place} onSelect={select} />}
         {place.view === 'waterfall' && (
@@ -170,6 +186,20 @@ export const GraphPage = memo(function GraphPage({ watch, place, now, go, asked,
     </div>
   )
 })
+
+const NO_GROUPS: Groups = {}
+
+/** The groups that a user has opened or folded, by the id of the graph: for who comes back to it by another link. */
+const foldedBefore = new Map<string, Groups>()
+
+/** Graphs that it keeps them for. */
+const MAX_FOLDED_GRAPHS = 100
+
+function keepFolded(graphId: string, groups: Groups): void {
+  foldedBefore.delete(graphId)
+  foldedBefore.set(graphId, groups)
+  for (const oldest of foldedBefore.keys()) if (foldedBefore.size > MAX_FOLDED_GRAPHS) foldedBefore.delete(oldest)
+}
 
 /** Tasks that wait for no other one. */
 const rootsOf = (tasks: readonly GraphTask[]): readonly string[] =>

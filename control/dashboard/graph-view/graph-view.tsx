@@ -11,13 +11,12 @@ import { worstLook } from '../model/looks.ts'
 import type { GraphTask } from '../model/wire.ts'
 import { boxesOf } from './boxes.ts'
 import { withChildEdges } from './child-edges.ts'
-import { cornerOf, sizeOf } from './geometry.ts'
+import { draw } from './geometry.ts'
 import { kinOf } from './kin.ts'
-import { layOut } from './layout.ts'
 import { Lines } from './lines.tsx'
 import { MiniMap } from './mini-map.tsx'
 import { neighbour } from './neighbour.ts'
-import { GroupBox, TaskBox } from './task-box.tsx'
+import { FoldableBox, GroupBox, TaskBox } from './task-box.tsx'
 import { useGrowing } from './use-growing.ts'
 import { useView } from './use-view.ts'
 import { isInPart } from './window.ts'
@@ -39,6 +38,9 @@ export interface GraphViewProps {
   readonly now: number
   readonly selectedId: string | undefined
   readonly onSelect: (taskId: string | undefined) => void
+  /** The groups that a user has opened or folded, by their ids. */
+  readonly groups: Readonly<Record<string, boolean>>
+  readonly onGroups: (groups: Readonly<Record<string, boolean>>) => void
 }
 
 /** Keeps whether graphs are drawn from top to bottom, for this browser. */
@@ -63,47 +65,60 @@ interface DrawnProps extends GraphViewProps {
   readonly onTurn: () => void
 }
 
-function Drawn({ watch, critical, now, selectedId, onSelect, isDown, onTurn }: DrawnProps) {
+function Drawn({ watch, critical, now, selectedId, onSelect, groups, onGroups, isDown, onTurn }: DrawnProps) {
   const { tasks, edges, indexOf } = watch
-  const [opened, setOpened] = useState<ReadonlySet<string>>(new Set())
+  const [siblings, setSiblings] = useState<ReadonlySet<string>>(new Set())
   const [pointed, setPointed] = useState<number>()
-  const drawn = useMemo(() => withChildEdges(tasks, edges), [edges, indexOf])
-  const { boxes, edges: boxEdges, boxOf } = useMemo(() => boxesOf(tasks, drawn, opened), [drawn, opened])
-  const layout = useMemo(() => ({ ...layOut(boxes.length, boxEdges), isDown }), [boxes, boxEdges])
+  const logical = useMemo(() => withChildEdges(tasks, edges), [edges, indexOf])
+  const shape = useMemo(() => boxesOf(tasks, logical, { siblings, groups }), [logical, siblings, groups])
+  const { boxes, edges: boxEdges, boxOf } = shape
+  const drawing = useMemo(() => draw(shape, isDown), [shape])
   const selectedBox = selectedId === undefined ? undefined : boxOf[indexOf.get(selectedId) ?? -1]
-  useLayoutEffect(markDrawn, [layout])
+  useLayoutEffect(markDrawn, [drawing])
   const focusBox = pointed ?? selectedBox
   const lit = useMemo(() => (focusBox === undefined ? undefined : kinOf(focusBox, boxEdges)), [focusBox, boxEdges])
   const tasksOf = useMemo(() => boxes.map(({ members }) => members.map((at) => tasks[at]!)), [boxes, tasks])
-  const looks = useMemo(() => tasksOf.map(worstLook), [tasksOf])
+  const looks = useMemo(
+    () => tasksOf.map((some, box) => (boxes[box]!.isOpen === true ? undefined : worstLook(some))),
+    [tasksOf],
+  )
   const startBox = Math.max(0, looks.indexOf(looks.includes('failed') ? 'failed' : 'running'))
-  const { frame, canvas, scale, firstPart, zoom, fit, onPointerDown } = useView(layout, selectedBox, startBox)
+  const childrenOf = useMemo(() => Map.groupBy(tasks, ({ parent }) => parent), [tasks])
+  const { frame, canvas, scale, firstPart, zoom, fit, onPointerDown } = useView(drawing, selectedBox, startBox)
   const laterBoxes = useGrowing(scale !== undefined, boxes.length, LATER_BOXES)
   const isActive = useMemo(() => tasksOf.map((some) => some.some(isActiveTask)), [tasksOf])
   const isCritical = useMemo(() => tasksOf.map((some) => some.some(({ id }) => critical.has(id))), [tasksOf, critical])
 
+  const fold = (box: number) => {
+    const { members, isOpen } = boxes[box]!
+    if (isOpen !== undefined) onGroups({ ...groups, [tasks[members[0]!]!.id]: !isOpen })
+  }
+  const openGroups = boxes.flatMap(({ members, isOpen }) => (isOpen === true ? tasks[members[0]!]!.id : []))
   const onClick = (event: MouseEvent) => {
+    const folded = boxAt(event, 'fold')
+    if (folded !== undefined) return fold(folded)
     const box = boxAt(event)
     if (box === undefined) return
-    const { key, members } = boxes[box]!
-    if (members.length === 1) onSelect(tasks[members[0]!]!.id)
-    else setOpened((before) => new Set([...before, key]))
+    const { key, members, isOpen } = boxes[box]!
+    if (members.length === 1 || isOpen !== undefined) onSelect(tasks[members[0]!]!.id)
+    else setSiblings((before) => new Set([...before, key]))
   }
   const onPoint = (event: Event) => {
     const box = boxAt(event)
     if (box !== undefined) setPointed(box)
   }
   const onKeyDown = (event: KeyboardEvent) => {
-    const from = boxAt(event)
+    const from = boxAt(event) ?? boxAt(event, 'fold')
+    if (event.key === 'f' && from !== undefined && !event.ctrlKey && !event.metaKey) fold(from)
     const to =
       from === undefined
         ? undefined
-        : neighbour((isDown && TURNED_KEYS[event.key]) || event.key, from, layout, boxEdges)
+        : neighbour((isDown && TURNED_KEYS[event.key]) || event.key, from, drawing, boxEdges)
     if (to === undefined) return
     event.preventDefault()
     canvas.current?.querySelector<HTMLElement>(`[data-box="${to}"]`)?.focus()
   }
-  const { width, height } = sizeOf(layout)
+  const { width, height } = drawing.size
   return (
     <div class="graph-view">
       <div class="graph-tools">
@@ -120,8 +135,15 @@ function Drawn({ watch, critical, now, selectedId, onSelect, isDown, onTurn }: D
         <button type="button" class="small" onClick={onTurn}>
           {isDown ? 'Left to right' : 'Top down'}
         </button>
-        {opened.size > 0 && (
-          <button type="button" class="small" onClick={() => setOpened(new Set())}>
+        {siblings.size + openGroups.length > 0 && (
+          <button
+            type="button"
+            class="small"
+            onClick={() => {
+              setSiblings(new Set())
+              onGroups({ ...groups, ...Object.fromEntries(openGroups.map((id) => [id, false])) })
+            }}
+          >
             Close groups
           </button>
         )}
@@ -148,33 +170,37 @@ function Drawn({ watch, critical, now, selectedId, onSelect, isDown, onTurn }: D
                 transform: `scale(${scale})`,
               }}
             >
-              <Lines
-                layout={layout}
-                edges={boxEdges}
-                isActive={isActive}
-                isCritical={isCritical}
-                lit={lit}
-                pointed={focusBox}
-              />
-              {boxes.map(({ key, label, members }, box) => {
-                if (box >= laterBoxes && firstPart !== undefined && !isInPart(layout, box, firstPart)) return null
+              <Lines drawing={drawing} isActive={isActive} isCritical={isCritical} lit={lit} pointed={focusBox} />
+              {boxes.map(({ key, label, members, isOpen, frame }, box) => {
+                if (box >= laterBoxes && firstPart !== undefined && !isInPart(drawing, box, firstPart)) return null
                 const place = {
                   box,
-                  ...cornerOf(layout, box),
+                  ...drawing.corners[box]!,
                   isLit: lit?.has(box) === true,
                   isTabStop: box === (focusBox ?? 0),
                 }
-                if (members.length > 1) return <GroupBox key={key} {...place} label={label} tasks={tasksOf[box]!} />
                 const task = tasksOf[box]![0]!
+                if (members.length > 1 && isOpen === undefined)
+                  return <GroupBox key={key} {...place} label={label} tasks={tasksOf[box]!} />
                 const isRunning = task.status === 'running' || task.status === 'cancelling'
+                const state = {
+                  task,
+                  isCritical: isCritical[box]!,
+                  isSelected: selectedId === task.id,
+                  now: isRunning ? now : 0,
+                }
+                if (isOpen === undefined)
+                  return (
+                    <TaskBox key={key} {...place} {...state} name={frame === undefined ? label : localName(task)} />
+                  )
                 return (
-                  <TaskBox
+                  <FoldableBox
                     key={key}
                     {...place}
-                    task={task}
-                    isCritical={isCritical[box]!}
-                    isSelected={box === selectedBox}
-                    now={isRunning ? now : 0}
+                    {...state}
+                    isOpen={isOpen}
+                    size={drawing.sizes[box]!}
+                    inside={childrenOf.get(task.id) ?? NO_TASKS}
                   />
                 )
               })}
@@ -182,15 +208,20 @@ function Drawn({ watch, critical, now, selectedId, onSelect, isDown, onTurn }: D
           </div>
         )}
       </div>
-      {scale !== undefined && <MiniMap layout={layout} frame={frame} scale={scale} lookOfBox={looks} />}
+      {scale !== undefined && <MiniMap drawing={drawing} frame={frame} scale={scale} lookOfBox={looks} />}
     </div>
   )
 }
 
 const isActiveTask = ({ status }: GraphTask): boolean => status === 'running' || status === 'failed'
 
-/** The box that an event belongs to. */
-function boxAt(event: Event): number | undefined {
-  const box = (event.target as HTMLElement).closest<HTMLElement>('[data-box]')?.dataset.box
+const NO_TASKS: readonly GraphTask[] = []
+
+/** A child as its group calls it: `[3]/build`, or `build` without `for_each`. */
+const localName = ({ id, parent = '' }: GraphTask): string => id.slice(parent.length).replace(/^\//, '')
+
+/** The box that an event belongs to, or whose button to fold it. */
+function boxAt(event: Event, what: 'box' | 'fold' = 'box'): number | undefined {
+  const box = (event.target as HTMLElement).closest<HTMLElement>(`[data-${what}]`)?.dataset[what]
   return box === undefined ? undefined : Number(box)
 }

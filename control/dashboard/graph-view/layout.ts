@@ -28,13 +28,17 @@ export interface Line {
   readonly rows: readonly number[]
 }
 
-/** Lays out boxes 0 to `count` - 1. `edges` must have no cycle. */
-export function layOut(count: number, edges: readonly (readonly [from: number, to: number])[]): Layout {
+/** Lays out boxes 0 to `count` - 1. `edges` must have no cycle. `breadths`: rows that a box takes, one if not given. */
+export function layOut(
+  count: number,
+  edges: readonly (readonly [from: number, to: number])[],
+  breadths: readonly number[] = [],
+): Layout {
   const layerOf = layersOf(count, edges)
   const drawn = withoutImplied(count, edges, layerOf)
   const { layered, bends } = withBends(count, drawn, layerOf)
   orderLayers(layered.layers, layered.up, layered.down)
-  const heights = placePoints(layered)
+  const { heights, rows } = placePoints({ ...layered, breadths })
   const lines = drawn.map(([from, to]): Line => {
     const between = bends.get(from)?.slice(0, layerOf[to]! - layerOf[from]! - 1) ?? []
     return { from, to, rows: [from, ...between, to].map((point) => heights[point]!) }
@@ -44,7 +48,7 @@ export function layOut(count: number, edges: readonly (readonly [from: number, t
     rowOf: Array.from({ length: count }, (_, box) => heights[box]!),
     lines,
     layers: layered.layers.length,
-    rows: heights.reduce((most, height) => Math.max(most, height), -1) + 1,
+    rows,
   }
 }
 

@@ -4,12 +4,10 @@
  */
 import { memo } from 'preact/compat'
 import { useMemo } from 'preact/hooks'
-import type { Boxes } from './boxes.ts'
-import { type Drawing, pathOf, sizeOf } from './geometry.ts'
+import type { Drawing } from './geometry.ts'
 
 export interface LinesProps {
-  readonly layout: Drawing
-  readonly edges: Boxes['edges']
+  readonly drawing: Drawing
   /** Whether a box runs or failed: the lines to it are strong. */
   readonly isActive: readonly boolean[]
   readonly isCritical: readonly boolean[]
@@ -18,14 +16,14 @@ export interface LinesProps {
   readonly pointed: number | undefined
 }
 
-export const Lines = memo(function Lines({ layout, edges, isActive, isCritical, lit, pointed }: LinesProps) {
-  const paths = useMemo(() => layout.lines.map((line) => pathOf(layout, line, layout.layerOf[line.from]!)), [layout])
-  const all = useMemo(() => paths.join(''), [paths])
-  const implied = useMemo(() => impliedAt(pointed, edges, layout), [pointed, edges, layout])
+export const Lines = memo(function Lines({ drawing, isActive, isCritical, lit, pointed }: LinesProps) {
+  const { lines } = drawing
+  const all = useMemo(() => lines.map(({ path }) => path).join(''), [lines])
+  const implied = useMemo(() => (pointed === undefined ? '' : drawing.impliedAt(pointed)), [pointed, drawing])
   const pathOfThose = (isWanted: (from: number, to: number) => boolean): string =>
-    layout.lines.reduce((path, { from, to }, index) => (isWanted(from, to) ? path + paths[index] : path), '')
+    lines.reduce((all, { from, to, path }) => (isWanted(from, to) ? all + path : all), '')
   return (
-    <svg class="lines" {...sizeOf(layout)} aria-hidden="true">
+    <svg class="lines" {...drawing.size} aria-hidden="true">
       <path d={all} />
       <path class="strong" d={pathOfThose((_, to) => isActive[to]!)} />
       <path class="critical" d={pathOfThose((from, to) => isCritical[from]! && isCritical[to]!)} />
@@ -34,18 +32,3 @@ export const Lines = memo(function Lines({ layout, edges, isActive, isCritical, 
     </svg>
   )
 })
-
-/** The edges of a box that the drawing leaves out because longer paths imply them. */
-function impliedAt(box: number | undefined, edges: Boxes['edges'], layout: Drawing): string {
-  if (box === undefined) return ''
-  const drawn = new Set(layout.lines.map(({ from, to }) => `${from} ${to}`))
-  return edges
-    .filter(([from, to]) => (from === box || to === box) && !drawn.has(`${from} ${to}`))
-    .map(([from, to]) => {
-      const steps = layout.layerOf[to]! - layout.layerOf[from]!
-      const [a, b] = [layout.rowOf[from]!, layout.rowOf[to]!]
-      const rows = Array.from({ length: steps + 1 }, (_, step) => a + ((b - a) * step) / steps)
-      return pathOf(layout, { from, to, rows }, layout.layerOf[from]!)
-    })
-    .join('')
-}

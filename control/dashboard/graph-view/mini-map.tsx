@@ -2,7 +2,7 @@
 import type { RefObject } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { Look } from '../model/looks.ts'
-import { BOX_HEIGHT, BOX_WIDTH, cornerOf, type Drawing, sizeOf } from './geometry.ts'
+import type { Drawing } from './geometry.ts'
 
 const WIDTH = 160
 const HEIGHT = 100
@@ -11,14 +11,15 @@ const HEIGHT = 100
 const LEAST_SIZE = 2
 
 export interface MiniMapProps {
-  readonly layout: Drawing
+  readonly drawing: Drawing
   readonly frame: RefObject<HTMLElement | null>
   readonly scale: number
-  readonly lookOfBox: readonly Look[]
+  /** Undefined for the frame of an open group: what is inside has its own. */
+  readonly lookOfBox: readonly (Look | undefined)[]
 }
 
-export function MiniMap({ layout, frame, scale, lookOfBox }: MiniMapProps) {
-  const { width, height } = sizeOf(layout)
+export function MiniMap({ drawing, frame, scale, lookOfBox }: MiniMapProps) {
+  const { width, height } = drawing.size
   const seen = useSeen(frame, scale)
   if (seen === undefined || (seen.width >= width - 2 && seen.height >= height - 2)) return null
   const by = Math.min(WIDTH / width, HEIGHT / height)
@@ -37,9 +38,12 @@ export function MiniMap({ layout, frame, scale, lookOfBox }: MiniMapProps) {
       onPointerDown={onPointer}
       onPointerMove={onPointer}
     >
-      {[...new Set(lookOfBox)].map((look) => (
-        <path key={look} class={`fill-${look}`} d={boxesPath(layout, by, (box) => lookOfBox[box] === look)} />
-      ))}
+      {[...new Set(lookOfBox)].map(
+        (look) =>
+          look !== undefined && (
+            <path key={look} class={`fill-${look}`} d={boxesPath(drawing, by, (box) => lookOfBox[box] === look)} />
+          ),
+      )}
       <rect
         class="seen"
         x={seen.left * by}
@@ -52,11 +56,11 @@ export function MiniMap({ layout, frame, scale, lookOfBox }: MiniMapProps) {
 }
 
 /** The boxes of one look as one path: a graph of 500 tasks has a handful of looks. */
-function boxesPath(layout: Drawing, by: number, isWanted: (box: number) => boolean): string {
-  const [width, height] = [Math.max(LEAST_SIZE, BOX_WIDTH * by), Math.max(LEAST_SIZE, BOX_HEIGHT * by)]
-  return layout.layerOf.reduce<string>((path, _, box) => {
+function boxesPath({ corners, sizes }: Drawing, by: number, isWanted: (box: number) => boolean): string {
+  return corners.reduce<string>((path, { x, y }, box) => {
     if (!isWanted(box)) return path
-    const { x, y } = cornerOf(layout, box)
+    const size = sizes[box]!
+    const [width, height] = [Math.max(LEAST_SIZE, size.width * by), Math.max(LEAST_SIZE, size.height * by)]
     return `${path}M${(x * by).toFixed(1)} ${(y * by).toFixed(1)}h${width}v${height}h${-width}z`
   }, '')
 }

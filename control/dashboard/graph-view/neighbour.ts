@@ -1,12 +1,12 @@
 /** The box that an arrow key leads to. Pure. */
 import type { Boxes } from './boxes.ts'
-import type { Layout } from './layout.ts'
+import type { Drawing } from './geometry.ts'
 
 /** Right and left follow the edges, up and down stay in the layer: to the nearest box. Undefined if there is none. */
 export function neighbour(
   key: string,
   from: number,
-  { layerOf, rowOf }: Pick<Layout, 'layerOf' | 'rowOf'>,
+  { layerOf, rowOf }: Pick<Drawing, 'layerOf' | 'rowOf'>,
   edges: Boxes['edges'],
 ): number | undefined {
   const near = (boxes: readonly number[]) =>

@@ -16,6 +16,8 @@ export interface Layered {
   readonly down: readonly (readonly number[])[]
   /** Whether a point is a bend of a long edge rather than a box. */
   readonly isBend: readonly boolean[]
+  /** Rows that each box takes. One where there is none. */
+  readonly breadths: readonly number[]
 }
 
 /** Sweeps over all layers, forth and back in turn. Further ones make lines less than 1 % shorter. */
@@ -28,20 +30,32 @@ const HALF_BEND_WEIGHT = 2
 /** Weight of the present height of a point. It matters only for points without neighbours. */
 const REST_WEIGHT = 0.01
 
-/** Distance of the middles of two neighbours, in rows: boxes need a row each, lines that pass need less. */
-const gap = (isBendA: boolean, isBendB: boolean): number => (isBendA && isBendB ? 0.3 : isBendA || isBendB ? 0.65 : 1)
+type Sizes = Pick<Layered, 'isBend' | 'breadths'>
 
-/** Height of the middle of each point, in rows; the least is 0. */
-export function placePoints(layered: Layered): Float64Array {
+/** Half of what a point takes beyond a row. */
+const excess = ({ breadths }: Sizes, point: number): number => ((breadths[point] ?? 1) - 1) / 2
+
+/** Distance of the middles of two neighbours, in rows: boxes need what they take, lines that pass need less than a row. */
+function gap(sizes: Sizes, a: number, b: number): number {
+  const bends = Number(sizes.isBend[a]) + Number(sizes.isBend[b])
+  return (bends === 2 ? 0.3 : bends === 1 ? 0.65 : 1) + excess(sizes, a) + excess(sizes, b)
+}
+
+/** Height of the middle of each point, in rows. A box of one row at the top has 0. `rows`: those of the whole drawing. */
+export function placePoints(layered: Layered): { readonly heights: Float64Array; readonly rows: number } {
   const heights = new Float64Array(layered.isBend.length)
   const lines = linesOf(layered)
-  const rows = layered.layers.map((layer) => packed(layer, layered.isBend, heights))
+  const rows = layered.layers.map((layer) => packed(layer, layered, heights))
   const back = rows.toReversed()
   for (let sweep = 0; sweep < SWEEPS; sweep++) {
     for (const row of sweep % 2 === 0 ? rows : back) settle(row, lines, heights)
   }
-  const least = heights.reduce((low, height) => Math.min(low, height), heights[0] ?? 0)
-  return heights.map((height) => height - least)
+  let [least, most] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
+  for (const [point, height] of heights.entries()) {
+    least = Math.min(least, height - excess(layered, point))
+    most = Math.max(most, height + excess(layered, point))
+  }
+  return { heights: heights.map((height) => height - least), rows: heights.length === 0 ? 0 : most - least + 1 }
 }
 
 /** The lines at each point, as one list: those of point `p` are from `first[p]` to before `first[p + 1]`. */
@@ -78,10 +92,10 @@ interface Row {
 }
 
 /** Packs a layer around height 0. */
-function packed(points: readonly number[], isBend: readonly boolean[], heights: Float64Array): Row {
+function packed(points: readonly number[], sizes: Sizes, heights: Float64Array): Row {
   const offsets = new Float64Array(points.length)
   for (let at = 1; at < points.length; at++) {
-    offsets[at] = offsets[at - 1]! + gap(isBend[points[at - 1]!]!, isBend[points[at]!]!)
+    offsets[at] = offsets[at - 1]! + gap(sizes, points[at - 1]!, points[at]!)
   }
   const half = (offsets.at(-1) ?? 0) / 2
   for (let at = 0; at < points.length; at++) heights[points[at]!] = offsets[at]! - half

@@ -1,6 +1,6 @@
 /** The visible part of the drawing: its scale and position. Fit, zoom, drag. */
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import { type Drawing, sizeOf } from './geometry.ts'
+import type { Drawing } from './geometry.ts'
 import { type Part, partAround, partWith } from './window.ts'
 
 const LEAST_SCALE = 0.1
@@ -15,7 +15,7 @@ const PART_SCALE = 0.65
 const WHEEL_STEP = 1.1
 
 /** `startBox` is in the middle at first. */
-export function useView(layout: Drawing, selectedBox: number | undefined, startBox: number) {
+export function useView(drawing: Drawing, selectedBox: number | undefined, startBox: number) {
   const frame = useRef<HTMLDivElement>(null)
   const canvas = useRef<HTMLDivElement>(null)
   /** Undefined until the frame has been measured. Nothing is drawn before that. */
@@ -24,9 +24,9 @@ export function useView(layout: Drawing, selectedBox: number | undefined, startB
   const [firstPart, setFirstPart] = useState<Part>()
   const wholeScale = useCallback(() => {
     const { clientWidth = 1, clientHeight = 1 } = frame.current ?? {}
-    const { width, height } = sizeOf(layout)
+    const { width, height } = drawing.size
     return Math.min(1, clientWidth / width, clientHeight / height)
-  }, [layout])
+  }, [drawing])
   useLayoutEffect(() => {
     if (scale !== undefined) return
     const whole = wholeScale()
@@ -36,8 +36,8 @@ export function useView(layout: Drawing, selectedBox: number | undefined, startB
     const [width, height] = [clientWidth / first, clientHeight / first]
     setFirstPart(
       selectedBox === undefined
-        ? partAround(layout, startBox, width, height)
-        : partWith(layout, selectedBox, width, height),
+        ? partAround(drawing, startBox, width, height)
+        : partWith(drawing, selectedBox, width, height),
     )
   }, [wholeScale])
   const zoom = useCallback((by: number) => {

@@ -1,5 +1,5 @@
 /** Which boxes a window shows. Pure. */
-import { BOX_HEIGHT, BOX_WIDTH, cornerOf, type Drawing, sizeOf } from './geometry.ts'
+import type { Drawing } from './geometry.ts'
 
 /** A part of the drawing, in its own pixels. */
 export interface Part {
@@ -10,31 +10,32 @@ export interface Part {
 }
 
 /** What a window of `width` and `height` shows, with `box` as near to its middle as the ends of the drawing allow. */
-export const partAround: PartOf = (layout, box, width, height) =>
-  placed(layout, box, width, height, (begin, boxSize, size) => begin + boxSize / 2 - size / 2)
+export const partAround: PartOf = (drawing, box, width, height) =>
+  placed(drawing, box, width, height, (begin, boxSize, size) => begin + boxSize / 2 - size / 2)
 
 /** What such a window shows of the beginning of the drawing, and only so much further that it has the whole `box`. */
-export const partWith: PartOf = (layout, box, width, height) =>
-  placed(layout, box, width, height, (begin, boxSize, size) => begin + boxSize + SPACE - size)
+export const partWith: PartOf = (drawing, box, width, height) =>
+  placed(drawing, box, width, height, (begin, boxSize, size) => begin + boxSize + SPACE - size)
 
-type PartOf = (layout: Drawing, box: number, width: number, height: number) => Part
+type PartOf = (drawing: Drawing, box: number, width: number, height: number) => Part
 
 /** Beside a box at an edge of the window, so that one sees that it ends. */
 const SPACE = 20
 
 /** `wanted`: where the window begins, from the begin and the size of the box, and its own size. */
 function placed(
-  layout: Drawing,
+  drawing: Drawing,
   box: number,
   width: number,
   height: number,
   wanted: (begin: number, boxSize: number, size: number) => number,
 ): Part {
   const within = (begin: number, size: number, whole: number) => Math.max(0, Math.min(begin, whole - size))
-  const { x, y } = cornerOf(layout, box)
-  const whole = sizeOf(layout)
-  const left = wanted(x, BOX_WIDTH, width)
-  const top = wanted(y, BOX_HEIGHT, height)
+  const { x, y } = drawing.corners[box]!
+  const size = drawing.sizes[box]!
+  const whole = drawing.size
+  const left = wanted(x, size.width, width)
+  const top = wanted(y, size.height, height)
   return {
     ...{ left: within(left, width, whole.width), top: within(top, height, whole.height) },
     ...{ width, height },
@@ -42,7 +43,8 @@ function placed(
 }
 
 /** Whether any of a box is in a part of the drawing. */
-export function isInPart(layout: Drawing, box: number, { left, top, width, height }: Part): boolean {
-  const { x, y } = cornerOf(layout, box)
-  return x + BOX_WIDTH > left && x < left + width && y + BOX_HEIGHT > top && y < top + height
+export function isInPart(drawing: Drawing, box: number, { left, top, width, height }: Part): boolean {
+  const { x, y } = drawing.corners[box]!
+  const size = drawing.sizes[box]!
+  return x + size.width > left && x < left + width && y + size.height > top && y < top + height
 }

@@ -7,7 +7,11 @@ export interface CriticalPath {
   readonly runningShare: number
 }
 
-/** Starts at the task that ended last, and repeatedly steps back to the dependency that ended last. */
+/**
+ * Starts at the task that ended last, and repeatedly steps back to the dependency that ended last. A task with children
+ * stands for the child that ended last, and the first of its children for what their task waited for. It is on the path, but
+ * only its children run.
+ */
 export function criticalPath(
   tasks: readonly GraphTask[],
   edges: readonly (readonly [from: string, to: string])[],
@@ -15,20 +19,28 @@ export function criticalPath(
 ): CriticalPath {
   const byId = new Map(tasks.map((task) => [task.id, task]))
   const before = new Map<string, string[]>()
-  for (const [from, to] of edges) before.set(to, [...(before.get(to) ?? []), from])
+  for (const [from, to] of edges) {
+    const some = before.get(to)
+    if (some === undefined) before.set(to, [from])
+    else some.push(from)
+  }
+  const childrenOf = Map.groupBy(tasks, ({ parent }) => parent)
   const endOf = (task: GraphTask | undefined): number =>
     task?.started_at === undefined ? Number.NEGATIVE_INFINITY : endMs(task, nowMs)
   const latest = (candidates: readonly (GraphTask | undefined)[]): GraphTask | undefined =>
     candidates.reduce((best, task) => (endOf(task) > endOf(best) ? task : best), undefined)
+  const latestOf = (ids: readonly string[] = []) => latest(ids.map((id) => byId.get(id)))
   const ids = new Set<string>()
   let runningMs = 0
-  const last = latest(tasks)
+  const last = latest(childrenOf.get(undefined) ?? [])
   let start = last
   for (let task = last; task !== undefined && !ids.has(task.id); ) {
     ids.add(task.id)
-    runningMs += endOf(task) - Date.parse(task.started_at!)
     start = task
-    task = latest((before.get(task.id) ?? []).map((id) => byId.get(id)))
+    const child = latest(childrenOf.get(task.id) ?? [])
+    if (child === undefined) runningMs += endOf(task) - Date.parse(task.started_at!)
+    const parent = task.parent
+    task = child ?? latestOf(before.get(task.id)) ?? (parent === undefined ? undefined : latestOf(before.get(parent)))
   }
   const totalMs = last === undefined ? 0 : endOf(last) - Date.parse(start!.started_at!)
   return { ids, runningShare: totalMs <= 0 ? 1 : Math.min(1, runningMs / totalMs) }

@@ -22,7 +22,11 @@ export type Place =
       readonly tab: TaskTab
       /** Only tasks in this state are in the table. */
       readonly state?: TaskStatus | undefined
+      /** Whether groups are open in the drawing, by their ids: those that a user has opened or folded. */
+      readonly groups?: Groups | undefined
     }
+
+export type Groups = Readonly<Record<string, boolean>>
 
 export type RunsPlace = Extract<Place, { at: 'runs' }>
 export type GraphPlace = Extract<Place, { at: 'graph' }>
@@ -37,6 +41,9 @@ export function placeOf(hash: string): Place {
   if (first !== 'graphs' || second === undefined || second === '') return { at: 'graphs' }
   const taskId = values.get('task') ?? undefined
   const state = TASK_STATUSES.find((status) => status === values.get('state'))
+  const groups = [...values].flatMap(([key, id]) =>
+    key === 'open' || key === 'fold' ? [[id, key === 'open'] as const] : [],
+  )
   return {
     at: 'graph',
     graphId: decoded(second),
@@ -44,6 +51,7 @@ export function placeOf(hash: string): Place {
     ...(taskId !== undefined && { taskId }),
     tab: oneOf(TASK_TABS, values.get('tab')),
     ...(state !== undefined && { state }),
+    ...(groups.length > 0 && { groups: Object.fromEntries(groups) }),
   }
 }
 
@@ -54,12 +62,13 @@ export function hashOf(place: Place): string {
     return `#/runs?${new URLSearchParams(ids === undefined ? { name } : { ids: ids.join() })}`
   }
   if (place.at !== 'graph') return `#/${place.at}`
-  const { graphId, view, taskId, tab, state } = place
+  const { graphId, view, taskId, tab, state, groups = {} } = place
   const query = new URLSearchParams()
   if (view !== GRAPH_VIEWS[0]) query.set('view', view)
   if (taskId !== undefined) query.set('task', taskId)
   if (taskId !== undefined && tab !== TASK_TABS[0]) query.set('tab', tab)
   if (state !== undefined) query.set('state', state)
+  for (const [id, isOpen] of Object.entries(groups)) query.append(isOpen ? 'open' : 'fold', id)
   const text = query.toString()
   return `#/graphs/${encodeURIComponent(graphId)}${text === '' ? '' : `?${text}`}`
 }

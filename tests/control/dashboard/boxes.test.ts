@@ -1,10 +1,12 @@
 /** Goal: graphs of any size have a drawing of at most 500 boxes, or of one box for each layer. */
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { boxesOf, MAX_BOXES, MAX_LAYER_BOXES, MIN_FAN_OUT } from '../../../control/dashboard/graph-view/boxes.ts'
 import { withChildEdges } from '../../../control/dashboard/graph-view/child-edges.ts'
+import { groupLookOf, groupProgress } from '../../../control/dashboard/graph-view/group-progress.ts'
+import type { GraphTask } from '../../../control/dashboard/model/wire.ts'
 
-const none = new Set<string>()
+const none = { siblings: new Set<string>(), groups: {} }
 const tasksOf = (ids: readonly string[]) => ids.map((id) => ({ id }))
 const named = (prefix: string, count: number) => Array.from({ length: count }, (_, index) => `${prefix}-${index}`)
 
@@ -38,7 +40,7 @@ test('the children of a fan-out are one box until it is opened', () => {
     ['part …', MIN_FAN_OUT],
     ['join', 1],
   ])
-  const opened = boxesOf(tasks, edges, new Set([closed.boxes[1]!.key]))
+  const opened = boxesOf(tasks, edges, { ...none, siblings: new Set([closed.boxes[1]!.key]) })
   expect(opened.boxes.length).toBe(MIN_FAN_OUT + 2)
   expect(opened.edges.length).toBe(2 * MIN_FAN_OUT)
 })
@@ -123,4 +125,113 @@ test('many different tasks are grouped by layer and prefix, and then by layer', 
   expect(byPrefix.length).toBeLessThanOrEqual(MAX_BOXES)
   expect(byPrefix.length).toBeGreaterThan(10)
   expect(grid((column, row) => `${row}x${column}`).length).toBe(10)
+})
+
+describe('a group', () => {
+  const group = (id: string) => ({ id, type: 'group' })
+  const childrenOf = (parent: string, count: number) =>
+    Array.from({ length: count }, (_, i) => ['a', 'b'].map((id) => ({ id: `${parent}[${i}]/${id}`, parent }))).flat()
+  /** `first`, `each` with `count` elements of two tasks, and `end`. */
+  const drawn = (count: number, groups: Readonly<Record<string, boolean>> = {}) => {
+    const children = childrenOf('each', count)
+    const tasks = [...tasksOf(['first']), group('each'), ...children, ...tasksOf(['end'])]
+    const within = Array.from({ length: count }, (_, i) => [`each[${i}]/a`, `each[${i}]/b`] as const)
+    const edges = withChildEdges(tasks, [['first', 'each'], ['each', 'end'], ...within])
+    return boxesOf(tasks, edges, { ...none, groups })
+  }
+  const shown = ({ boxes }: ReturnType<typeof boxesOf>) => boxes.map(({ label, frame }) => [label, frame])
+
+  test('is a frame around its children while they are few; lines outside end at it, keys and lights go through it', () => {
+    const found = drawn(2)
+    expect(shown(found)).toEqual([
+      ['first', undefined],
+      ['each', undefined],
+      ['end', undefined],
+      ['each[0]/a', 1],
+      ['each[0]/b', 1],
+      ['each[1]/a', 1],
+      ['each[1]/b', 1],
+    ])
+    expect(found.boxes[1]).toMatchObject({ isOpen: true, members: [1] })
+    const lines: (readonly [number, number])[] = [
+      [0, 1],
+      [1, 2],
+      [3, 4],
+      [5, 6],
+    ]
+    expect(found.drawn.toSorted()).toEqual(lines)
+    expect(found.edges.toSorted()).toEqual([
+      [0, 1],
+      [1, 3],
+      [1, 5],
+      [3, 4],
+      [4, 2],
+      [5, 6],
+      [6, 2],
+    ])
+  })
+
+  test('is one box when folded, with all that is in it', () => {
+    for (const found of [drawn(2, { each: false }), drawn(6)]) {
+      expect(shown(found).map(([label]) => label)).toEqual(['first', 'each', 'end'])
+      expect(found.boxes[1]).toMatchObject({ isOpen: false })
+      expect(found.boxOf.filter((box) => box === 1)).toHaveLength(found.boxes[1]!.members.length)
+      expect(found.edges).toEqual(found.drawn)
+      expect(found.drawn.flat()).toEqual([0, 1, 1, 2])
+    }
+    expect(drawn(2, { each: false }).boxes[1]!.members).toEqual([1, 2, 3, 4, 5])
+  })
+
+  test('of many elements has a box for each kind of them when it is open', () => {
+    const found = drawn(MAX_LAYER_BOXES + 1, { each: true })
+    expect(shown(found).slice(3)).toEqual([
+      ['each[…]/a', 1],
+      ['each[…]/b', 1],
+    ])
+    expect(found.drawn).toContainEqual([3, 4])
+  })
+
+  test('among many like it shares a box, in which its children are', () => {
+    const ids = named('group', MIN_FAN_OUT)
+    const tasks = ids.flatMap((id) => [group(id), ...childrenOf(id, 1)])
+    const { boxes, boxOf } = boxesOf(tasks, withChildEdges(tasks, []), none)
+    expect(boxes.map(({ label }) => label)).toEqual(['group …'])
+    expect(new Set(boxOf)).toEqual(new Set([0]))
+  })
+
+  test('opens by itself only while the drawing stays readable', () => {
+    const ids = named('group', MAX_BOXES / 2)
+    // Each group waits for another task, so no two of them are siblings.
+    const tasks = ids.flatMap((id) => [{ id: `before-${id}` }, group(id), ...childrenOf(id, 1)])
+    const edges = ids.map((id) => [`before-${id}`, id] as const)
+    expect(boxesOf(tasks, withChildEdges(tasks, edges), none).boxes.length).toBeLessThanOrEqual(MAX_BOXES)
+  })
+})
+
+test('a group tells how many of its elements, or tasks, have ended, failed and run', () => {
+  const task = (id: string, status: string) => ({ id, parent: 'g', type: 'noop', status }) as GraphTask
+  const parent = (more: object = {}) => ({ id: 'g', type: 'group', status: 'running', ...more }) as GraphTask
+  const children = [
+    ...[task('g[0]/a', 'failed'), task('g[0]/b', 'running')],
+    ...[task('g[1]/a', 'success'), task('g[1]/b', 'success')],
+    ...[task('g[2]/a', 'pending'), task('g[2]/b', 'pending')],
+    ...[task('g[3]/a', 'failed'), task('g[3]/b', 'skipped')],
+  ]
+  expect(groupProgress(parent(), children)).toEqual({
+    counted: { failed: 2, running: 1, success: 2, pending: 2, skipped: 1 },
+    sentence: '2 of 4 elements ended, 2 failed, 1 run',
+    short: '2/4 · 2 failed · 1 run',
+  })
+  const plain = [task('g/a', 'success'), task('g/b', 'cancelling')]
+  expect(groupProgress(parent(), plain).sentence).toBe('1 of 2 tasks ended, 1 run')
+  // The page has only some of its children.
+  const counted = { success: 5_000, failed: 1, pending: 999 }
+  expect(groupProgress(parent({ child_count: 6_000, children: counted }), children)).toEqual({
+    ...{ counted, sentence: '5,001 of 6,000 tasks ended, 1 failed', short: '5,001/6,000 · 1 failed' },
+  })
+  expect(groupProgress(parent(), []).short).toBe('0 of 0 tasks')
+  const asking = { ...task('g/a', 'pending'), waiting: { reason: 'approval' } } as GraphTask
+  expect([groupLookOf(parent(), [asking]), groupLookOf(parent({ status: 'failed' }), [asking])]).toEqual([
+    ...(['asking', 'failed'] as const),
+  ])
 })

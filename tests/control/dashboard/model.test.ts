@@ -77,6 +77,7 @@ test('an address is the place that it was made from', () => {
     taskId: text,
     tab: fc.constantFrom(...TASK_TABS),
     state: fc.constantFrom(...TASK_STATUSES),
+    groups: fc.dictionary(text, fc.boolean(), { minKeys: 1 }),
   })
   fc.assert(fc.property(graphPlace, (place: Place) => expect(placeOf(hashOf(place))).toEqual(place)))
   expect(placeOf('#/nowhere')).toEqual({ at: 'graphs' })
@@ -115,6 +116,23 @@ test('the critical path goes back over the dependency that ended last', () => {
   expect([...ids]).toEqual(['d', 'c', 'b'])
   expect(runningShare).toBe(0.9)
   expect(criticalPath([], [], 0).ids.size).toBe(0)
+})
+
+test('the critical path goes through the children of a group, which alone run', () => {
+  const child = (id: string, start: number, end: number) => ({ ...ran(id, start, end), parent: 'g' })
+  const tasks = [ran('a', 0, 1), ran('g', 1, 9)]
+  const children = [child('g[0]/x', 1, 2), child('g[0]/y', 2, 3), child('g[1]/x', 2, 6), child('g[1]/y', 8, 9)]
+  const within = [
+    ['g[0]/x', 'g[0]/y'],
+    ['g[1]/x', 'g[1]/y'],
+  ] as const
+  const { ids, runningShare } = criticalPath(
+    [...tasks, ...children, ran('end', 9, 10)],
+    [['a', 'g'], ['g', 'end'], ...within].map(([from, to]): [string, string] => [from!, to!]),
+    0,
+  )
+  expect([...ids]).toEqual(['end', 'g', 'g[1]/y', 'g[1]/x', 'a'])
+  expect(runningShare).toBe(0.7)
 })
 
 test('a waterfall stays within its width, in order of start', () => {
