@@ -73,7 +73,7 @@ function* pathThroughGroups({ tasks }: Graph, edges: Edges, order: Uint32Array, 
   return { positions: inside.size === 0 ? positions : positions.flatMap(through), durationMs }
 }
 
-function* longestElement(fanOut: FanOut, { tasks, edges }: Members, now: number): Steps<CriticalPath> {
+function* longestElement(fanOut: FanOut<Task>, { tasks, edges }: Members, now: number): Steps<CriticalPath> {
   const order = Uint32Array.from(tasks.keys())
   let longest: CriticalPath = { positions: [], durationMs: 0 }
   for (let element = 0; element < fanOut.elements; element++) {
