@@ -35,6 +35,7 @@ import { run } from './commands/run.ts'
 import { runtimes } from './commands/runtimes.ts'
 import { schedule } from './commands/schedule.ts'
 import { schema } from './commands/schema.ts'
+import { signal } from './commands/signal.ts'
 import { status } from './commands/status.ts'
 import { submit } from './commands/submit.ts'
 import { tools } from './commands/tools.ts'
@@ -65,6 +66,7 @@ const COMMANDS: Commands = {
   network,
   approve,
   reject,
+  signal,
   cancel,
   delete: deleteByIds,
   act,

@@ -271,6 +271,11 @@ export class Taskmill {
     return this.#json({ ...options, method: 'POST', path, body: { who, why }, isRepeatable: true })
   }
 
+  /** Ends a task of type `wait` with `value`, any JSON value, as its result. */
+  signal(task: TaskReference, value: unknown = null, options: CallOptions = {}): Promise<TaskRecord> {
+    return this.#json({ ...options, method: 'POST', path: `${taskPath(task)}/signal`, body: value, isRepeatable: true })
+  }
+
   /** Creates or replaces a schedule: a graph that the service submits at certain times. */
   putSchedule(name: string, schedule: ScheduleRequest, options: CallOptions = {}): Promise<Schedule> {
     return this.#json({ ...options, method: 'PUT', path: schedulePath(name), body: schedule, isRepeatable: true })

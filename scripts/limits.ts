@@ -74,6 +74,7 @@ import { MAX_INLINE_BYTES, MAX_WALL_TIME_MS } from '../shared/contract/runtime-r
 import { MAX_JITTER_MS, MAX_KEPT_RUNS, MIN_EVERY_MS } from '../shared/contract/schedule-words.ts'
 import { MAX_CRON_CHARACTERS, MAX_SCHEDULE_NAME_CHARACTERS } from '../shared/contract/schedules.ts'
 import { MAX_SECRETS } from '../shared/contract/secrets.ts'
+import { MAX_SIGNAL_BYTES, MAX_WAIT_MESSAGE_CHARACTERS } from '../shared/contract/signal.ts'
 import {
   MAX_BACKOFF_FACTOR,
   MAX_BACKOFF_MS,
@@ -231,6 +232,8 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Characters of `who`', ...constant('MAX_WHO_CHARACTERS', count(MAX_WHO_CHARACTERS)), '400', 'contract/approval.test.ts', 'MAX_WHO_CHARACTERS'],
     ['Characters of `why`', ...constant('MAX_WHY_CHARACTERS', count(MAX_WHY_CHARACTERS)), '400', 'contract/approval.test.ts', 'MAX_WHY_CHARACTERS'],
     ['Approvals that the answer of a wait names', ...constant('MAX_NAMED_APPROVALS', count(MAX_NAMED_APPROVALS)), 'The first ones.', 'contract/approval.test.ts', 'MAX_NAMED_APPROVALS'],
+    ['Characters of the `message` of a wait', ...constant('MAX_WAIT_MESSAGE_CHARACTERS', count(MAX_WAIT_MESSAGE_CHARACTERS)), 'The task fails.', 'contract/waits.test.ts', 'MAX_WAIT_MESSAGE_CHARACTERS'],
+    ['Bytes of the value of a signal', ...constant('MAX_SIGNAL_BYTES', bytes(MAX_SIGNAL_BYTES)), '413', 'contract/waits.test.ts', 'MAX_SIGNAL_BYTES'],
     ['Bytes of an answer to an approval', ...constant('MAX_APPROVAL_ANSWER_BYTES', bytes(MAX_APPROVAL_ANSWER_BYTES)), '413', 'contract/approval.test.ts', 'MAX_APPROVAL_ANSWER_BYTES'],
     ['Moves of files between runtime services at the same time', ...constant('MAX_MOVES', count(MAX_MOVES)), 'Others wait.', 'control/executors/runtime/file-moves.test.ts', 'MAX_MOVES'],
     ['Time without a byte of such a move', ...constant('MOVE_STALL_MS', duration(MOVE_STALL_MS)), 'It begins again.', 'control/executors/runtime/file-moves.test.ts', 'a move without a byte is broken off'],

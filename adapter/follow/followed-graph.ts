@@ -6,6 +6,7 @@ import type { TaskEventState } from '../../shared/contract/events.ts'
 import type { GraphState } from '../../shared/contract/graph-state.ts'
 import type { GraphCounts, GraphDetails } from '../../shared/contract/graphs.ts'
 import { isMeantEnd } from '../../shared/contract/run-if.ts'
+import { WAIT_TYPE } from '../../shared/contract/signal.ts'
 import { isTerminal, type TaskStatus } from '../../shared/contract/task-status.ts'
 import { isObject } from '../../shared/text/json.ts'
 import {
@@ -255,7 +256,7 @@ export class FollowedGraph {
 
 /** Whether a task of this type may write output while it runs. Of the built-in tools only the shell does. */
 const writesOutput = (type: string, toolName: string | undefined): boolean =>
-  type === 'os' ? toolName === 'shell' : type !== APPROVAL_TYPE
+  type === 'os' ? toolName === 'shell' : type !== APPROVAL_TYPE && type !== WAIT_TYPE
 
 /** How many tasks have ended. */
 const endedIn = (counts: GraphCounts): number =>

@@ -23,6 +23,7 @@ export function waitingWords({
   detail,
 }: WaitingReason = {}): string {
   if (reason === 'approval') return detail === undefined ? 'waits for approval' : `waits for approval: ${detail}`
+  if (reason === 'signal') return `waits for a signal${detail === undefined ? '' : `: ${detail}`}`
   if (detail !== undefined) return detail
   switch (reason) {
     case 'dependencies':

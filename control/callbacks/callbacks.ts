@@ -19,11 +19,12 @@ import type { Keeper } from '../log/keeper.ts'
 import type { Delivery, KeptCallbacks, StoredCallbacks } from '../log/kept-callbacks.ts'
 import { type AddressGuard, AddressRefused } from '../outbound/address-guard.ts'
 import type { Report } from '../rules/report.ts'
+import { isApproval, isAskedApproval } from '../task/approval.ts'
 import type { Change } from '../task/change.ts'
 import type { Graph, Task } from '../task/graph.ts'
 import { graphTotals } from '../task/graph-summary.ts'
 import type { TaskStore } from '../task/task-store.ts'
-import { onAnswer } from '../task/waiting.ts'
+import { onCaller } from '../task/waiting.ts'
 import { Deliveries } from './deliveries.ts'
 
 /** Ids of callbacks are looked through for those of removed graphs when there are this many more than twice those that stayed. */
@@ -128,7 +129,7 @@ export class Callbacks {
     } else if (change.kind === 'ended' && change.task.status === 'failed') {
       const { callback } = change.task.graph.options
       if (callback !== undefined) this.#taskFailed(change.task, callback)
-    } else if (change.kind === 'approval-asked') {
+    } else if (change.kind === 'asked' && isApproval(change.task)) {
       const { callback } = change.task.graph.options
       if (callback !== undefined) this.#approvalAsked(change.task, callback)
     }
@@ -155,7 +156,7 @@ export class Callbacks {
       if (callback !== undefined) {
         for (let t = 0; t < graph.tasks.length; t++) {
           if (graph.tasks[t]!.status === 'failed') this.#taskFailed(graph.tasks[t]!, callback)
-          else if (graph.tasks[t]!.rare.asked_at !== undefined) this.#approvalAsked(graph.tasks[t]!, callback)
+          else if (isAskedApproval(graph.tasks[t]!)) this.#approvalAsked(graph.tasks[t]!, callback)
           if (isYieldDue(t)) yield
         }
         if (graph.endedAt !== undefined && !this.#known.has(idOf(graph, 'graph_ended'))) ended.push(graph)
@@ -179,7 +180,7 @@ export class Callbacks {
   #approvalAsked(task: Task, callback: GraphCallback): void {
     if (task.isDeleted || !eventsOf(callback).includes('approval_asked')) return
     const { seq, id: task_id } = task
-    const { detail: message, until } = onAnswer(task) ?? {}
+    const { detail: message, until } = onCaller(task) ?? {}
     void this.#callBack(task.graph, callback, 'approval_asked', `-${task.position}`, () => ({
       ...{ seq, task_id },
       ...(message !== undefined && { message }),

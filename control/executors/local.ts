@@ -22,6 +22,7 @@ import type { ShellPolicy } from './os/shell-policy.ts'
 import { sleep } from './os/sleep.ts'
 import { tcp } from './os/tcp.ts'
 import type { SkillsDirectory } from './skills.ts'
+import { wait } from './wait.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -42,6 +43,7 @@ export function localExecutors(
     new OsExecutor([shell(commands), file(root), http(root, httpGuard), dns(), tcp, sleep, noop]),
     new CliSkillsExecutor({ ...commands, skills }),
     approval,
+    wait,
   ]
 }
 

@@ -23,6 +23,7 @@ import { addNetworkRoutes } from './network.ts'
 import { addReplicaRoutes } from './replicas.ts'
 import { addRuntimeRoutes } from './runtimes.ts'
 import { addScheduleRoutes } from './schedules.ts'
+import { addSignalRoutes } from './signals.ts'
 import type { StreamLimits } from './stream-limits.ts'
 import { addTaskRoutes } from './tasks.ts'
 
@@ -49,6 +50,7 @@ export function controlApp({ parts, counters, guard, streamLimits, startedAt }: 
   if (isReplica) addForwarding(app, parts) // before the routes that it is for
   addTaskRoutes(app, parts)
   addApprovalRoutes(app, parts)
+  addSignalRoutes(app, parts)
   addGraphRoutes(app, parts)
   addLogRoutes(app, parts, streamLimits)
   addNetworkRoutes(app, parts)

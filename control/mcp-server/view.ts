@@ -4,7 +4,7 @@ import { MAX_NAMED_APPROVALS } from '../../shared/contract/approval.ts'
 import type { TaskView, WaitAnswer } from '../../shared/contract/mcp-answers.ts'
 import { MAX_SHOWN_TASKS } from '../../shared/contract/mcp-limits.ts'
 import { isLargeJson, ResultFile } from '../rules/result-file.ts'
-import { shortMessage } from '../task/approval.ts'
+import { isAskedApproval, shortMessage } from '../task/approval.ts'
 import type { Task } from '../task/graph.ts'
 import { failureTail, remedyOf } from '../task/root-cause.ts'
 
@@ -98,7 +98,7 @@ function nextStep(tasks: readonly Task[], approvals: readonly Task[]): string {
     const call = `answer_approval with {"task_id": ${JSON.stringify(first.address)}, "approved": true or false, "who": the name of the user}`
     return `all that is left waits for approvals: ${named.join(', ')}${more}. Ask the user, then call ${call}, then wait again with the same ids`
   }
-  const asking = tasks.find(({ rare }) => rare.asked_at !== undefined)
+  const asking = tasks.find(isAskedApproval)
   if (asking === undefined) return AGAIN
   return `task ${asking.address} waits for an approval: get_task shows its message; when the user has decided, call answer_approval. Then ${AGAIN}`
 }

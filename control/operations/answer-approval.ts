@@ -1,6 +1,6 @@
 /** Approves or rejects a task that waits for it, and answers with its record once that is on disk. */
 import { APPROVAL_TYPE, ApprovalAnswer, type ApprovalResult } from '../../shared/contract/approval.ts'
-import { badRequest, ServiceError } from '../../shared/contract/errors.ts'
+import { badRequest, type ServiceError } from '../../shared/contract/errors.ts'
 import { runSync } from '../../shared/process/steps.ts'
 import {
   didYouMean,
@@ -13,10 +13,9 @@ import { isObject, type JsonObject, jsonTypeOf, withoutNulls } from '../../share
 import { nearestName, type Synonyms } from '../../shared/text/nearest-name.ts'
 import { decodeJson, invalidJson } from '../json/body.ts'
 import { checkOf } from '../json/schema-check.ts'
-import { childId } from '../rules/child-ids.ts'
 import { answerIn, isApproval, isSameAnswer } from '../task/approval.ts'
 import type { Task } from '../task/graph.ts'
-import { onDependencies } from '../task/waiting.ts'
+import { conflict, endedByCaller, ensureSingle, notYet } from './asked-task.ts'
 import { knownTask, type TaskAddress } from './named-tasks.ts'
 import type { OperationParts } from './parts.ts'
 import { recordJson } from './record-json.ts'
@@ -28,26 +27,18 @@ export type Answer = Omit<ApprovalResult, 'at'>
  * Ends the approval. Throws 404; 409 for a task that is no approval, cannot be answered yet, or has another answer or end;
  * 503 when the disk does not take it. The same answer again changes nothing.
  */
-export async function answerApproval(
-  { store, scheduler, keeper }: OperationParts,
-  address: TaskAddress,
-  answer: Answer,
-): Promise<Task> {
-  const task = knownTask(store, address)
+export async function answerApproval(parts: OperationParts, address: TaskAddress, answer: Answer): Promise<Task> {
+  const task = knownTask(parts.store, address)
   ensureAnswerable(task)
-  if (task.isTerminal) {
-    ensureSame(task, answer)
-  } else {
-    if (scheduler.fault !== undefined) throw new ServiceError(503, scheduler.fault)
-    keeper.assertWritable()
-    const { approved, who, why } = answer
-    const result = { approved, who, ...(why !== undefined && { why }), at: new Date().toISOString() }
-    if (!scheduler.answer(task, result)) {
-      if (!task.isTerminal) throw notYet(task)
-      ensureSame(task, answer) // its time was over
-    }
-  }
-  await keeper.kept('promise')
+  const { approved, who, why } = answer
+  const result = { approved, who, ...(why !== undefined && { why }), at: new Date().toISOString() }
+  await endedByCaller(
+    parts,
+    task,
+    () => parts.scheduler.answer(task, result),
+    () => ensureSame(task, answer),
+    'answered',
+  )
   return task
 }
 
@@ -68,18 +59,13 @@ export async function answerWithBody(
 export function ensureOpen(task: Task): void {
   ensureAnswerable(task)
   if (task.isTerminal) throw hasEnded(task)
-  if (task.rare.asked_at === undefined) throw notYet(task)
+  if (task.rare.asked_at === undefined) throw notYet(task, 'answered')
 }
 
 function ensureAnswerable(task: Task): void {
   if (!isApproval(task)) throw conflict(task, `is no approval: its type is ${task.type}`)
-  if (task.options.for_each === undefined) return
-  throw conflict(task, `has for_each: answer its children one by one, such as ${childId(task.id, 0)}`)
+  ensureSingle(task, 'answer')
 }
-
-const notYet = (task: Task) => conflict(task, `cannot be answered yet: ${whyNotYet(task)}`)
-
-const conflict = ({ id }: Task, text: string) => new ServiceError(409, `task ${id} ${text}`)
 
 function ensureSame(task: Task, answer: Answer): void {
   const given = answerIn(task.result)
@@ -90,11 +76,6 @@ function hasEnded(task: Task): ServiceError {
   const given = answerIn(task.result)
   if (given === undefined) return conflict(task, `has ended without an answer: ${task.rare.error ?? task.status}`)
   return conflict(task, `was ${given.approved ? 'approved' : 'rejected'} by ${given.who} at ${given.at}`)
-}
-
-function whyNotYet(task: Task): string {
-  const { tasks = [] } = onDependencies(task) ?? {}
-  return tasks.length > 0 ? `it depends on ${tasks.join(', ')}` : 'it is about to be asked for'
 }
 
 const FIELDS = Object.keys(ApprovalAnswer.properties)

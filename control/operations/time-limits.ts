@@ -2,6 +2,7 @@
 
 import { APPROVAL_TYPE } from '../../shared/contract/approval.ts'
 import { MAX_DRY_RUN_TIME_LIMITS, type TimeLimits } from '../../shared/contract/graph-dry-run.ts'
+import { WAIT_TYPE } from '../../shared/contract/signal.ts'
 import { isYieldDue, type Steps } from '../../shared/process/steps.ts'
 import type { ValidTask } from '../rules/validate.ts'
 
@@ -24,9 +25,9 @@ export function* timeLimitsOf(tasks: readonly ValidTask[]): Steps<FoundTimeLimit
   return { byTask: found.length === 0 ? undefined : Object.fromEntries(found), isTruncated: false }
 }
 
-/** Undefined if neither clock has a limit. An approval has no wait: it is asked for once it is ready. */
+/** Undefined if neither clock has a limit. An approval and a wait have no queue_timeout: they wait from when they are ready. */
 function limitsOf({ type, timeout, queue_timeout }: ValidTask): TimeLimits | undefined {
-  const waits = type === APPROVAL_TYPE ? 0 : (queue_timeout ?? 0)
+  const waits = type === APPROVAL_TYPE || type === WAIT_TYPE ? 0 : (queue_timeout ?? 0)
   const runs = timeout ?? 0
   if (waits <= 0 && runs <= 0) return undefined
   return { ...(waits > 0 && { queue_timeout: waits }), ...(runs > 0 && { timeout: runs }) }

@@ -6,6 +6,7 @@
  */
 import { APPROVAL_TYPE } from '../../shared/contract/approval.ts'
 import { GROUP_TYPE } from '../../shared/contract/fan-out.ts'
+import { WAIT_TYPE } from '../../shared/contract/signal.ts'
 import { MAX_RETRY, MAX_TASK_ID_BYTES, type TaskInput } from '../../shared/contract/submission.ts'
 import { inRanges, type Steps } from '../../shared/process/steps.ts'
 import { didYouMean } from '../../shared/request/unknown-names.ts'
@@ -130,7 +131,10 @@ function reportFields({ id, type, retry, cache, not_before }: TaskInput, isIncom
   if (!isCount(retry)) report(`task ${id}: retry must be a non-negative integer`, id)
   else if (!isRetry(retry)) report(`task ${id}: retry must be at most ${MAX_RETRY}`, id)
   if (!isNotBefore(not_before)) report(`task ${id}: not_before must be a time that exists, not ${not_before}`, id)
-  if (!mayCache(type, cache)) report(`task ${id}: cache is not for approvals: somebody has to give each of them`, id)
+  if (!mayCache(type, cache)) {
+    const why = type === APPROVAL_TYPE ? 'approvals: somebody has to give each of them' : 'waits: each has its own end'
+    report(`task ${id}: cache is not for ${why}`, id)
+  }
 }
 
 /** A character has at most three bytes, or two of them have four. */
@@ -142,7 +146,7 @@ const isCount = (retry: TaskInput['retry']): boolean => retry == null || (Number
 const isRetry = (retry: TaskInput['retry']): boolean => isCount(retry) && (retry ?? 0) <= MAX_RETRY
 
 const mayCache = (type: TaskInput['type'], cache: TaskInput['cache']): boolean =>
-  cache == null || type !== APPROVAL_TYPE
+  cache == null || (type !== APPROVAL_TYPE && type !== WAIT_TYPE)
 
 const hasId = (task: TaskInput): task is ValidTask => !!task.id
 

@@ -23,6 +23,12 @@ export interface Clock {
 
 const MONOTONIC: Clock = { now: () => performance.now(), maxTimerMs: 2 ** 31 - 1 }
 
+/** Milliseconds between two looks at the wall clock, which may jump, also while the machine sleeps. */
+const LOOK_MS = 10_000
+
+/** For times of the wall clock. */
+export const WALL: Clock = { now: Date.now, maxTimerMs: LOOK_MS }
+
 export class DueQueue<T> {
   /** The heap. The children of element `i` are at `2i + 1` and `2i + 2`, and are not due before it. `at` is `i`. */
   readonly #heap: Waiting<T>[] = []

@@ -103,6 +103,12 @@ export class Outcomes {
     else this.failed(task, { failure: rejection(answer), result: answer, isFinal: true })
   }
 
+  /** Ends a wait with the value of its signal, null without one. */
+  signalled(task: Task, value: unknown): void {
+    this.#store.apply({ kind: 'attempt-started', task, at: Date.now() })
+    this.#end(task, { status: 'success', result: value })
+  }
+
   take({ task, output }: Attempt, outcome: AttemptOutcome): void {
     switch (outcome.kind) {
       case 'success':

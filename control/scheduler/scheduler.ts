@@ -5,8 +5,8 @@
  * consequences (a task is ready, a task is lost) and takes a turn, which repeats `#step` until nothing is left to do
  * (`turns.ts`). There is no recursion and no polling: a chain of 100,000 tasks is a loop.
  *
- * `attempts.ts` starts attempts, `outcomes.ts` applies their outcomes. Tasks that a caller decides about wait apart
- * (`approvals.ts`).
+ * `attempts.ts` starts attempts, `outcomes.ts` applies their outcomes. Tasks that a caller ends wait apart
+ * (`asked-tasks.ts`).
  *
  * An error of an executor fails its attempt and nothing else (`attempt.ts`). Any other error here is a defect of the
  * service, after which the states in memory may contradict each other. The scheduler then starts no more attempts,
@@ -26,9 +26,10 @@ import type { Groups } from '../task/graph-groups.ts'
 import type { Handle } from '../task/rare-state.ts'
 import type { Retention } from '../task/retention.ts'
 import type { TaskStore } from '../task/task-store.ts'
+import { isWait, unsignalled } from '../task/wait.ts'
 import type { SlotUse } from '../task/waiting.ts'
-import { Approvals } from './approvals.ts'
 import { Arrivals } from './arrivals.ts'
+import { AskedTasks } from './asked-tasks.ts'
 import { Attempts } from './attempts.ts'
 import { Delays } from './delays.ts'
 import { DueQueue } from './due-queue.ts'
@@ -96,7 +97,7 @@ export class Scheduler {
     (task) => this.#waitedTooLong(task),
     () => this.#turns.take(),
   )
-  readonly #approvals: Approvals
+  readonly #asked: AskedTasks
   /** Which graphs run of those that share a limit. */
   readonly groups: Groups
   /** Outcomes under the keys of tasks. */
@@ -142,11 +143,15 @@ export class Scheduler {
       // Each end is followed by a turn, in which the next graph starts: the end is written before that start.
       if (kind === 'graph-ended') this.groups.release(change.graph)
     })
-    this.#approvals = new Approvals({
+    this.#asked = new AskedTasks({
       inputs,
-      onAsked: (task) => store.apply({ kind: 'approval-asked', task, at: Date.now() }),
+      onAsked: (task) => store.apply({ kind: 'asked', task, at: Date.now() }),
       onFault: (task, failure) => this.#outcomes.failWithoutAttempt(task, failure),
-      onExpired: (task) => this.#outcomes.failWithoutAttempt(task, unanswered(task.options.timeout!)),
+      onExpired: (task) => {
+        const late = isWait(task) ? unsignalled : unanswered
+        this.#outcomes.failWithoutAttempt(task, late(task.options.timeout!))
+      },
+      onDue: (task) => this.#outcomes.signalled(task, null),
       wake: () => this.#turns.take(),
       onDefect: (error) => this.#break(error),
     })
@@ -204,7 +209,7 @@ export class Scheduler {
 
   /** Approvals that wait for an answer. */
   get approvalsWaiting(): number {
-    return this.#approvals.count
+    return this.#asked.approvals
   }
 
   /** Tasks whose attempts execute. */
@@ -279,7 +284,7 @@ export class Scheduler {
     this.#store.apply({ kind: 'deleted', task, at: Date.now() })
     if (task.fanOut !== undefined) this.#fanOuts.deleted(task)
     if (wasPending) {
-      this.#approvals.withdraw(task)
+      this.#asked.withdraw(task)
       if (task.childOf !== undefined) this.#fanOuts.childEnded(task)
       this.#outcomes.tellDependents(task)
       if (task.graph.live === 0) this.#outcomes.graphEnded(task.graph)
@@ -289,9 +294,18 @@ export class Scheduler {
 
   /** Ends an approval with the answer of a caller; false if it does not wait for one. */
   answer(task: Task, answer: ApprovalResult): boolean {
-    if (!this.#approvals.isAsked(task)) return false
-    this.#approvals.withdraw(task)
+    if (!this.#asked.isAsked(task)) return false
+    this.#asked.withdraw(task)
     this.#outcomes.answered(task, answer)
+    this.#turns.take()
+    return true
+  }
+
+  /** Ends a wait with the value of a caller; false if it does not wait. */
+  signal(task: Task, value: unknown): boolean {
+    if (!this.#asked.isAsked(task)) return false
+    this.#asked.withdraw(task)
+    this.#outcomes.signalled(task, value)
     this.#turns.take()
     return true
   }
@@ -359,7 +373,7 @@ export class Scheduler {
       return
     }
     if (task.rare.handle !== undefined) this.killRemote(task, task.rare.handle)
-    this.#approvals.withdraw(task)
+    this.#asked.withdraw(task)
     this.#outcomes.cancelled(task, { report, reason })
   }
 
@@ -381,7 +395,7 @@ export class Scheduler {
    */
   async stop(graceMs: number): Promise<void> {
     this.#attempts.startNoMore()
-    this.#approvals.stop()
+    this.#asked.stop()
     this.#fanOuts.stop()
     this.#backoffs.stop()
     this.#delays.stop()
@@ -404,7 +418,7 @@ export class Scheduler {
     const hasQueued = this.#backoffs.step()
     const hasCome = this.#delays.step()
     const hasWaited = this.#queueWaits.step()
-    const hasAsked = this.#approvals.step()
+    const hasAsked = this.#asked.step()
     const hasStarted = this.#attempts.startNext()
     return hasTold || hasFanned || hasArrived || hasQueued || hasCome || hasWaited || hasAsked || hasStarted
   }
@@ -412,7 +426,7 @@ export class Scheduler {
   /** What `task` waits in, now that only its list, its answer or a free slot stands in its way. */
   #queueFor(task: Task): { push(task: Task): void } {
     if (hasChildren(task.options)) return this.#fanOuts
-    return isApproval(task) ? this.#approvals : this.#ready
+    return isApproval(task) || isWait(task) ? this.#asked : this.#ready
   }
 
   /** Ends an attempt whose work has not started in time. It may be without a slot, and so not exist yet. */
@@ -432,7 +446,7 @@ export class Scheduler {
     this.#fault = `the scheduler has stopped: ${messageOf(error)}`
     this.#turns.stop()
     this.#fanOuts.stop()
-    this.#approvals.stop()
+    this.#asked.stop()
     this.#backoffs.stop()
     this.#delays.stop()
     this.#queueWaits.stop()

@@ -4,14 +4,17 @@ import { isObject } from '../../shared/text/json.ts'
 import type { Failure } from '../rules/failure.ts'
 
 /** A task as far as its approval goes. */
-interface Asked {
+export interface Asked {
   readonly type: string
   readonly input: unknown
-  readonly rare: { readonly resolved_input?: unknown }
+  readonly rare: { readonly resolved_input?: unknown; readonly asked_at?: number | undefined }
 }
 
 /** Whether a caller decides about the task, and no executor runs it. */
 export const isApproval = ({ type }: Pick<Asked, 'type'>): boolean => type === APPROVAL_TYPE
+
+/** Whether somebody is to answer it now, unless it was deleted. */
+export const isAskedApproval = (task: Asked): boolean => task.rare.asked_at !== undefined && isApproval(task)
 
 /** The message of an approval that was asked for; undefined if it has none. */
 export function messageOf({ input, rare }: Pick<Asked, 'input' | 'rare'>): string | undefined {

@@ -1,5 +1,6 @@
 /** Whether only people can let tasks go on: all that has not ended waits for an approval, itself or behind another. Pure. */
 import { isYieldDue, type Steps } from '../../shared/process/steps.ts'
+import { isAskedApproval } from './approval.ts'
 import type { Task } from './graph.ts'
 
 /**
@@ -16,7 +17,7 @@ export function* approvalsLeft(tasks: readonly Task[]): Steps<readonly Task[] | 
   }
   for (const task of open) {
     if (!isOpen(task)) continue // it has ended meanwhile
-    if (task.rare.asked_at !== undefined) {
+    if (isAskedApproval(task)) {
       approvals.push(task)
       continue
     }

@@ -16,7 +16,7 @@ export function changeTask(change: AttemptChange): void {
     case 'condition-met':
       task.setRare('condition_met', true)
       break
-    case 'approval-asked':
+    case 'asked':
       task.setRare('asked_at', at)
       break
     case 'attempt-started':

@@ -40,10 +40,10 @@ export type Change =
   | { readonly kind: 'graph-retired'; readonly graph: Graph; readonly at: number }
   /** The condition of a pending task was met. It is not tested again. */
   | { readonly kind: 'condition-met'; readonly task: Task; readonly at: number }
-  /** An approval waits for the answer of a caller from now on. */
-  | { readonly kind: 'approval-asked'; readonly task: Task; readonly at: number }
+  /** An approval or a wait waits for a caller from now on. */
+  | { readonly kind: 'asked'; readonly task: Task; readonly at: number }
   /**
-   * An attempt begins to execute. An approval that was asked for: it is about to end. `isMissed`: it will never execute,
+   * An attempt begins to execute. A task that a caller was asked for: it is about to end. `isMissed`: it will never execute,
    * because it has waited for too long.
    */
   | { readonly kind: 'attempt-started'; readonly task: Task; readonly at: number; readonly isMissed?: true }

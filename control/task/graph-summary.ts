@@ -5,6 +5,7 @@ import type { GraphCounts, GraphSummary, WaitingCounts } from '../../shared/cont
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { inRanges, type Steps } from '../../shared/process/steps.ts'
 import { isoTime } from '../../shared/text/iso-time.ts'
+import { isAskedApproval } from './approval.ts'
 import type { Graph, Task } from './graph.ts'
 import { endOfBackoff } from './waiting.ts'
 
@@ -76,7 +77,7 @@ export function* graphTotals(graph: Graph, now = Date.now()): Steps<GraphTotals>
       if (hasMeant && isMeant(task)) meant[task.status] = (meant[task.status] ?? 0) + 1
       taskCount++
       byStatus[task.status] = (byStatus[task.status] ?? 0) + 1
-      if (task.status === 'pending' && task.rare.asked_at !== undefined) waiting.approval = (waiting.approval ?? 0) + 1
+      if (task.status === 'pending' && isAskedApproval(task)) waiting.approval = (waiting.approval ?? 0) + 1
       if (task.status === 'running' && task.rare.isBackingOff && endOfBackoff(task, now) !== undefined)
         waiting.backoff = (waiting.backoff ?? 0) + 1
       if (task.startedAt !== undefined && task.startedAt < startedAt && task.rare.reused_from === undefined)

@@ -232,7 +232,7 @@ export class TaskStore {
     const before = isStoring ? storedBytes(change.task) : 0
     changeTask(change)
     if (isStoring) this.#countBytes(change.task.graph, storedBytes(change.task) - before)
-    if (change.kind === 'approval-asked') this.#askWaiters.notify(change.task)
+    if (change.kind === 'asked') this.#askWaiters.notify(change.task)
     if (change.kind === 'fanned-out') this.#addChildren(change.fanOut, change.children)
     if (change.kind !== 'ended') return
     if (inputFile !== undefined) this.onResultDropped(inputFile)

@@ -3,9 +3,11 @@ import { MAX_WAITING_GRAPHS, MAX_WAITING_TASKS, type Waiting } from '../../share
 import { isoTime, MAX_TIME_MS } from '../../shared/text/iso-time.ts'
 import { standingOf } from '../rules/conditions.ts'
 import { nextBackoffMs } from '../rules/retry-rule.ts'
-import { expiryOf, shortMessage } from './approval.ts'
+import { isApproval, shortMessage } from './approval.ts'
+import { endOf } from './asked-end.ts'
 import { earliestStart } from './delay.ts'
 import type { Task } from './graph.ts'
+import { takesSignal } from './wait.ts'
 
 /** The state of the scheduler, for tasks that wait only for a slot. */
 export interface SlotUse {
@@ -22,7 +24,7 @@ export interface SlotUse {
 export function waitingOf(task: Task, slots: SlotUse, now: number): Waiting | undefined {
   if (task.status === 'pending')
     return (
-      onGroup(task) ?? onDependencies(task) ?? onDelay(task, now) ?? onAnswer(task) ?? onSiblings(task) ?? onSlot(slots)
+      onGroup(task) ?? onDependencies(task) ?? onDelay(task, now) ?? onCaller(task) ?? onSiblings(task) ?? onSlot(slots)
     )
   if (task.status !== 'running' || !task.rare.isBackingOff) return undefined
   const until = endOfBackoff(task, now)
@@ -68,15 +70,13 @@ function onDelay(task: Task, now: number): Waiting | undefined {
   return until !== undefined && until > now ? { reason: 'delay', until: isoTime(until) } : undefined
 }
 
-/** The answer that an approval waits for; undefined for a task that was not asked for. */
-export function onAnswer(task: Task): Waiting | undefined {
-  const { timeout } = task.options
-  const askedAt = task.rare.asked_at
-  if (askedAt === undefined) return undefined
-  const until = expiryOf(askedAt, timeout)
+/** What a task waits for that a caller ends; undefined for one that was not asked for. */
+export function onCaller(task: Task): Waiting | undefined {
+  if (task.rare.asked_at === undefined) return undefined
+  const until = endOf(task)
   const detail = shortMessage(task)
   return {
-    reason: 'approval',
+    reason: isApproval(task) ? 'approval' : takesSignal(task) ? 'signal' : 'delay',
     ...(until !== undefined && until <= MAX_TIME_MS && { until: isoTime(until) }),
     ...(detail !== undefined && { detail }),
   }

@@ -110,7 +110,7 @@ export const SubmitGraphInput = Type.Object({
       type: Type.Optional(
         Type.String({
           description:
-            'The tool itself (shell, file, http, dns, tcp, sleep, noop), or a category with a tool_name: os, mcp, cli-skills, runtime. approval waits until the user approves (params.message says what). Required.',
+            'The tool itself (shell, file, http, dns, tcp, sleep, noop), or a category with a tool_name: os, mcp, cli-skills, runtime. approval waits until the user approves (params.message says what), wait for a signal or a time (params.until). Required.',
           examples: ['shell'],
         }),
       ),

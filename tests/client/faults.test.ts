@@ -252,6 +252,7 @@ const CALLS: Readonly<Record<string, (client: Taskmill, signal: AbortSignal) => 
   deleteGraph: (client, signal) => client.deleteGraph('g', { signal }),
   rerun: (client, signal) => client.rerun('g', { signal }),
   approve: (client, signal) => client.approve('a', { who: 'ada' }, { signal }),
+  signal: (client, signal) => client.signal('a', 1, { signal }),
   putSchedule: (client, signal) => client.putSchedule('s', { every: 1_000, graph: GRAPH }, { signal }),
   schedules: (client, signal) => client.schedules({ signal }),
   getSchedule: (client, signal) => client.getSchedule('s', { signal }),

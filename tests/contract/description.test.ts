@@ -99,8 +99,11 @@ describe('real answers of control', () => {
     await service.ask('DELETE /tasks/{id}', { values: { id: 'ok' } })
   })
 
-  test('to approvals', async () => {
-    const tasks = ['yes', 'no'].map((id) => ({ id, type: 'approval', params: { message: 'Go?' }, timeout: 60_000 }))
+  test('to approvals and waits', async () => {
+    const tasks = [
+      ...['yes', 'no'].map((id) => ({ id, type: 'approval', params: { message: 'Go?' }, timeout: 60_000 })),
+      { id: 'wait', type: 'wait' },
+    ]
     const who = post({ who: 'ada', why: 'so it is' })
     const paths = ['/tasks/{id}', '/graphs/{id}/tasks/{task_id}'] as const
     for (const path of paths) {
@@ -108,6 +111,16 @@ describe('real answers of control', () => {
       const { body } = await service.ask('POST /tasks', post({ tasks, ...scope }))
       const { graph_id } = body as { graph_id: string }
       const valuesOf = (id: string) => (scope ? { id: graph_id, task_id: id } : { id })
+      const values = valuesOf('wait')
+      await until(
+        async () => ((await service.ask(`GET ${path}`, { values })).body as TaskRecord).waiting?.reason,
+        'signal',
+      )
+      await service.ask(`POST ${path}/signal`, { values, method: 'POST', body: '{' })
+      await service.ask(`POST ${path}/signal`, { values, ...post('x'.repeat(70_000)) })
+      await service.ask(`POST ${path}/signal`, { values, ...post({ build: 42 }) })
+      await service.ask(`POST ${path}/signal`, { values, ...post({ build: 43 }) })
+      await service.ask(`POST ${path}/signal`, { values: valuesOf('nobody'), ...post(1) })
       for (const [id, verb] of [
         ['yes', 'approve'],
         ['no', 'reject'],

@@ -1,5 +1,5 @@
 /**
- * Kills the service at random moments while approvals are asked for, answered and timed out.
+ * Kills the service at random moments while approvals are asked for, answered and timed out, and waits signalled and over.
  *
  * Each round starts it on the directory of the round before. Clients submit graphs with an approval, look at it and answer it,
  * until SIGKILL. After the last start whatever still waits is approved. Then each approval must have the answer that was
@@ -20,14 +20,19 @@ import { exitOf } from '../support/service.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 
-/** What a client knows of the approval of a graph. */
+type Verb = 'approve' | 'reject' | 'signal'
+
+/** What a client knows of the approval or the wait of a graph. */
 interface Known {
+  readonly type: 'approval' | 'wait'
   readonly message: string
   readonly timeout: number | undefined
+  /** A wait succeeds after that time. */
+  readonly isUntil: boolean
   /** When its time is over, as a record said. */
   until?: string
   /** Answers that may have arrived, as names of those who gave them. */
-  readonly sent: Map<string, 'approve' | 'reject'>
+  readonly sent: Map<string, Verb>
   /** The name of the one that was acknowledged. */
   acknowledged?: string
 }
@@ -36,14 +41,17 @@ const pathOf = (graphId: string, task = 'sure') => `/graphs/${graphId}/tasks/${t
 
 const recordOf = async (control: Control, path: string) => (await (await control.fetch(path)).json()) as TaskRecord
 
-const graphWith = ({ message, timeout }: Known) => ({
+const graphWith = ({ type, message, timeout, isUntil }: Known) => ({
   scope: 'graph',
   tasks: [
     { id: 'plan', type: 'noop', params: { message } },
     {
-      ...{ id: 'sure', type: 'approval', depends_on: ['plan'], retry: 2 },
-      params: { message: { $from: 'plan', path: '/result/message' } },
-      ...(timeout !== undefined && { timeout }),
+      ...{ id: 'sure', type, depends_on: ['plan'], retry: 2 },
+      params: {
+        message: { $from: 'plan', path: '/result/message' },
+        ...(isUntil && { until: timeout, signal: true }),
+      },
+      ...(!isUntil && timeout !== undefined && { timeout }),
     },
     { id: 'next', type: 'noop', depends_on: ['sure'] },
   ],
@@ -54,7 +62,10 @@ async function client(control: Control, all: Map<string, Known>, random: Random)
   try {
     for (;;) {
       const timeouts = [undefined, 5 + random(50), 60_000]
-      const known: Known = { message: `plan ${random(1_000_000)}`, timeout: timeouts[random(3)], sent: new Map() }
+      const timeout = timeouts[random(3)]
+      const type = random(3) === 0 ? 'wait' : 'approval'
+      const isUntil = type === 'wait' && timeout !== undefined && random(2) === 0
+      const known: Known = { type, message: `plan ${random(1_000_000)}`, timeout, isUntil, sent: new Map() }
       const response = await control.post(graphWith(known))
       expect(response.status).toBe(202)
       const { graph_id } = (await response.json()) as { graph_id: string }
@@ -65,7 +76,8 @@ async function client(control: Control, all: Map<string, Known>, random: Random)
         const { waiting } = await recordOf(control, pathOf(id))
         if (waiting?.until !== undefined) seen(all.get(id)!, waiting.until)
         if (random(3) === 0) continue
-        await answer(control, id, all.get(id)!, random(2) === 0 ? 'approve' : 'reject', `who ${random(1_000_000_000)}`)
+        const verb = all.get(id)!.type === 'wait' ? 'signal' : random(2) === 0 ? 'approve' : 'reject'
+        await answer(control, id, all.get(id)!, verb, `who ${random(1_000_000_000)}`)
       }
     }
   } catch (error) {
@@ -83,7 +95,7 @@ function seen(known: Known, time: string): void {
   expect(time).toBe(known.until)
 }
 
-async function answer(control: Control, id: string, known: Known, verb: 'approve' | 'reject', who: string) {
+async function answer(control: Control, id: string, known: Known, verb: Verb, who: string) {
   known.sent.set(who, verb)
   const response = await control.fetch(`${pathOf(id)}/${verb}`, { method: 'POST', body: JSON.stringify({ who }) })
   await response.text()
@@ -102,7 +114,9 @@ async function faultsOf(control: Control, graphId: string, known: Known): Promis
     async () => {
       const record = await recordOf(control, pathOf(graphId))
       if (record.waiting?.until !== undefined) seen(known, record.waiting.until)
-      if (record.waiting?.reason === 'approval') await answer(control, graphId, known, 'approve', 'the end')
+      const { reason } = record.waiting ?? {}
+      if (reason === 'approval') await answer(control, graphId, known, 'approve', 'the end')
+      if (reason === 'signal') await answer(control, graphId, known, 'signal', 'the end')
       return record
     },
     ({ status }) => isTerminal(status),
@@ -113,18 +127,21 @@ async function faultsOf(control: Control, graphId: string, known: Known): Promis
   )
   const faults: string[] = []
   const { status, attempt, started_at = '', finished_at = '', runtime, resolved_input } = sure
-  const given = sure.result as ApprovalResult | undefined
+  const given = (sure.result ?? undefined) as Partial<ApprovalResult> | undefined
   if (attempt !== 1) faults.push(`it has ${attempt} attempts`)
   if ((resolved_input as { message: string }).message !== known.message) faults.push('it asked something else')
   if (known.acknowledged !== undefined && given?.who !== known.acknowledged) faults.push('it lost its answer')
   if (given === undefined) {
     const tookMs = Date.parse(finished_at) - Date.parse(started_at)
-    if (runtime?.error?.code !== 'timeout') faults.push(`it ended without an answer: ${sure.error}`)
+    if (known.isUntil ? status !== 'success' : runtime?.error?.code !== 'timeout')
+      faults.push(`it ended without an answer: ${sure.error}`)
     else if (known.timeout === undefined || tookMs < known.timeout) faults.push(`it timed out after ${tookMs} ms`)
   } else {
-    const verb = known.sent.get(given.who)
-    if (verb !== (given.approved ? 'approve' : 'reject')) faults.push(`nobody sent the answer of ${given.who}`)
-    if (status !== (given.approved ? 'success' : 'failed')) faults.push(`it is ${status}`)
+    const verb = known.sent.get(given.who!)
+    const isGood = given.approved ?? true
+    if (verb !== (known.type === 'wait' ? 'signal' : isGood ? 'approve' : 'reject'))
+      faults.push(`nobody sent the answer of ${given.who}`)
+    if (status !== (isGood ? 'success' : 'failed')) faults.push(`it is ${status}`)
   }
   const askedUntil = new Date(Date.parse(started_at) + (known.timeout ?? 0)).toISOString()
   if (known.until !== undefined && known.until !== askedUntil) faults.push(`it was asked for again: ${askedUntil}`)

@@ -9,7 +9,7 @@ import type { TaskInput } from '../../shared/contract/submission.ts'
 import { runSync } from '../../shared/process/steps.ts'
 
 /** Types that these graphs may name; `test` is for executors of the tests' own. */
-const TYPES: ReadonlySet<string> = new Set(['approval', 'os', 'runtime', 'mcp', 'test'])
+const TYPES: ReadonlySet<string> = new Set(['approval', 'mcp', 'os', 'runtime', 'test', 'wait'])
 
 let graphs = 0
 

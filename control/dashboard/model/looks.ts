@@ -58,6 +58,7 @@ export function waitingSentence(task: GraphTask, nowMs: number): string | undefi
   const { waiting } = task
   if (waiting === undefined || hasEnded(task.status)) return undefined
   const { reason, tasks, group, graphs = [], until, detail } = waiting
+  if (reason === 'signal') return `waits for a signal${detail === undefined ? '' : `: ${shortLine(detail)}`}`
   if (reason === 'approval') return `waits for approval${detail === undefined ? '' : `: ${shortLine(detail)}`}`
   if (reason === 'dependencies') {
     if (detail !== undefined) return `waits: ${detail}`
@@ -77,7 +78,7 @@ export function waitingSentence(task: GraphTask, nowMs: number): string | undefi
   if (reason === 'group')
     return `waits for a place in group ${group}${graphs.length === 0 ? '' : `, held by graph ${graphs.join(', ')}`}`
   if (reason === 'delay' && until !== undefined)
-    return `starts in ${remainingText(Math.max(0, Date.parse(until) - nowMs))}`
+    return `${task.type === 'wait' ? 'ends' : 'starts'} in ${remainingText(Math.max(0, Date.parse(until) - nowMs))}`
   return `waits: ${detail ?? reason}`
 }
 

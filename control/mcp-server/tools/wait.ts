@@ -13,6 +13,7 @@ import { answerApproval } from '../../operations/answer-approval.ts'
 import { type NamedTasks, namedTasks } from '../../operations/named-tasks.ts'
 import type { OperationParts } from '../../operations/parts.ts'
 import { isOver, type WaitOptions, waitForTasks } from '../../operations/wait.ts'
+import { isAskedApproval } from '../../task/approval.ts'
 import type { Task } from '../../task/graph.ts'
 import { answerIn, approvalQuestion, replyFor } from '../approval-question.ts'
 import { briefWait } from '../brief.ts'
@@ -63,7 +64,7 @@ async function waitOrAsk(
   }
 }
 
-const isAsked = ({ rare, isDeleted }: Task): boolean => rare.asked_at !== undefined && !isDeleted
+const isAsked = (task: Task): boolean => isAskedApproval(task) && !task.isDeleted
 
 /** A dialog that was closed decides nothing, and so does one whose task has another answer by now. */
 async function takeAnswers(parts: OperationParts, tasks: readonly Task[], { replyTo }: Asker): Promise<void> {

@@ -218,7 +218,7 @@ class Run {
       const { for_each, tasks } = change.task.options
       if (change.kind === 'fanned-out') model.started(id)
       else if (change.kind === 'attempt-started' && (for_each ?? tasks) !== undefined) model.startedToFail(id)
-      else if (change.kind === 'approval-asked') model.asked(id)
+      else if (change.kind === 'asked') model.asked(id)
       else if (change.kind === 'ended' && isApproval(change.task) && wasAnswered(change.task))
         model.answered(id, change.task.rare.error)
       else if (change.kind === 'attempt-started' && before === 'pending' && !isApproval(change.task)) model.started(id)

@@ -1,9 +1,9 @@
 /**
- * Goal: an approval counts only within its time, however busy the service is.
- * Method: the class alone, with approvals that an earlier run has asked for.
+ * Goal: an approval counts only within its time, however busy the service is; a wait ends by the first of its times.
+ * Method: the class alone, with tasks that an earlier run has asked for.
  */
 import { expect, test } from 'bun:test'
-import { Approvals } from '../../../control/scheduler/approvals.ts'
+import { AskedTasks } from '../../../control/scheduler/asked-tasks.ts'
 import { taskOf } from '../../support/graph.ts'
 
 /** Approvals that an earlier run asked for at `askedAt`, of which `arrived` were looked at. */
@@ -12,9 +12,10 @@ function asked(askedAt: readonly number[], arrived: number) {
   const unexpected = () => {
     throw new Error('nothing else should happen')
   }
-  const approvals = new Approvals({
+  const approvals = new AskedTasks({
     ...{ inputs: { resolve: unexpected }, onAsked: unexpected, onFault: unexpected, onDefect: unexpected },
     onExpired: (task) => expired.push(task.id),
+    onDue: unexpected,
     wake: () => {},
   })
   const tasks = askedAt.map((at, i) => {
@@ -34,7 +35,7 @@ test('an approval whose time is over takes no answer, also if nothing has ended 
   tasks[1]!.setRare('asked_at', now - 3_001) // as if the service had been busy for long
   expect(approvals.isAsked(tasks[1]!)).toBe(false)
   expect(expired).toEqual(['t1'])
-  expect(approvals.count).toBe(1)
+  expect(approvals.approvals).toBe(1)
   approvals.stop()
 })
 
@@ -43,4 +44,32 @@ test('an approval ends in time while thousands of others arrive', () => {
   const { approvals, expired } = asked([now - 3_001, ...Array.from({ length: 5_000 }, () => now + 60_000)], 3)
   expect(expired).toEqual(['t0'])
   approvals.stop()
+})
+
+test.each<{ until?: number | string; timeout: number; ends: string[] }>([
+  { until: 1_000, timeout: 2_000, ends: ['due'] },
+  { until: 2_000, timeout: 1_000, ends: ['expired'] },
+  { until: 1_000, timeout: 1_000, ends: ['due'] },
+  { until: '2001-02-03T04:05:06Z', timeout: 0, ends: ['due'] },
+  { timeout: 1_000, ends: ['expired'] },
+  { until: 600_000, timeout: 0, ends: [] },
+])('a wait until $until with the timeout $timeout, asked for a minute ago: $ends', ({ until, timeout, ends }) => {
+  const ended: string[] = []
+  const unexpected = () => {
+    throw new Error('nothing else should happen')
+  }
+  const waits = new AskedTasks({
+    ...{ inputs: { resolve: unexpected }, onAsked: unexpected, onFault: unexpected, onDefect: unexpected },
+    onExpired: () => ended.push('expired'),
+    onDue: () => ended.push('due'),
+    wake: () => {},
+  })
+  const task = taskOf({ id: 'w', type: 'wait', timeout, params: until === undefined ? {} : { until } })
+  task.setRare('asked_at', Date.now() - 60_000)
+  waits.push(task)
+  while (waits.step());
+  expect(ended).toEqual(ends)
+  expect(waits.isAsked(task)).toBe(ends.length === 0)
+  expect(waits.approvals).toBe(0)
+  waits.stop()
 })

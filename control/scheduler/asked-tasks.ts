@@ -1,62 +1,67 @@
 /**
- * Tasks that wait until a caller approves or rejects them.
+ * Tasks that callers end: approvals, and waits for a signal or a time.
  *
  * Such a task never has a slot: a hundred thousand may wait while one other task executes. Once it may run, the values
  * of its placeholders are determined, and that it is asked for is noted with the time as a change of the task. So its
- * timeout counts from then on, also over a restart. The answer, the timeout or a cancel ends it. Placeholders are
+ * times count from then on, also over a restart. The answer or signal, a time or a cancel ends it. Placeholders are
  * resolved one task after the other, because a value may have to be read from a file.
  */
 import { checkApproval } from '../executors/approval.ts'
 import { copyFailure } from '../executors/plain-copies.ts'
+import { checkWait } from '../executors/wait.ts'
 import type { Failure } from '../rules/failure.ts'
-import { expiryOf } from '../task/approval.ts'
+import { isApproval } from '../task/approval.ts'
+import { endOf, isDueFirst } from '../task/asked-end.ts'
 import type { Task } from '../task/graph.ts'
-import { type Due, DueQueue } from './due-queue.ts'
+import { isWait } from '../task/wait.ts'
+import { type Due, DueQueue, WALL } from './due-queue.ts'
 import { Fifo } from './fifo.ts'
 import type { InputResolver } from './input-resolver.ts'
 
-export interface ApprovalsOptions {
+export interface AskedTasksOptions {
   readonly inputs: Pick<InputResolver, 'resolve'>
-  /** The task waits for an answer from now on. */
+  /** The task waits from now on. */
   readonly onAsked: (task: Task) => void
   /** What it would ask is invalid. */
   readonly onFault: (task: Task, failure: Failure) => void
-  /** Nobody has answered in time. */
+  /** Its `timeout` is over. */
   readonly onExpired: (task: Task) => void
+  /** The time until which it waits has come. */
+  readonly onDue: (task: Task) => void
   /** Asks for a call of `step`. */
   readonly wake: () => void
   /** Called with an error that is a defect of the service. */
   readonly onDefect: (error: unknown) => void
 }
 
-export class Approvals {
-  readonly #options: ApprovalsOptions
+export class AskedTasks {
+  readonly #options: AskedTasksOptions
   /** Tasks that may run, and were not asked for in this run of the service. */
   readonly #arrived = new Fifo<Task>()
-  /** Tasks that were asked for, with their timeouts. */
+  /** Tasks that were asked for, with when they end by themselves. */
   readonly #asked = new Map<Task, Due<Task> | undefined>()
-  readonly #expiries: DueQueue<Task>
+  readonly #ends: DueQueue<Task>
+  #approvals = 0
   /** The task whose placeholders are being resolved. */
   #resolving: { readonly task: Task; readonly controller: AbortController } | undefined
   #isStopped = false
 
-  constructor(options: ApprovalsOptions) {
+  constructor(options: AskedTasksOptions) {
     this.#options = options
-    this.#expiries = new DueQueue<Task>((task) => this.#expire(task), options.wake)
+    this.#ends = new DueQueue<Task>((task) => this.#end(task), options.wake, WALL)
   }
 
-  /** Number of tasks that were asked for and have no answer. */
-  get count(): number {
-    return this.#asked.size
+  /** Approvals that were asked for and have no answer. */
+  get approvals(): number {
+    return this.#approvals
   }
 
-  /** Whether `task` waits for an answer. Ends it first if its time is over. */
+  /** Whether `task` waits for a caller. Ends it first if its time is over. */
   isAsked(task: Task): boolean {
     if (!this.#asked.has(task)) return false
-    const expiry = expiryOf(task.rare.asked_at!, task.options.timeout)
-    if (expiry === undefined || Date.now() < expiry) return true
-    this.withdraw(task)
-    this.#options.onExpired(task)
+    const end = endOf(task)
+    if (end === undefined || Date.now() < end) return true
+    this.#end(task)
     this.#options.wake()
     return false
   }
@@ -66,25 +71,25 @@ export class Approvals {
     this.#arrived.push(task)
   }
 
-  /** `task` was answered, cancelled or deleted. */
+  /** `task` was ended by a caller, or deleted. */
   withdraw(task: Task): void {
-    const expiry = this.#asked.get(task)
-    if (expiry !== undefined) this.#expiries.remove(expiry)
-    this.#asked.delete(task)
+    const end = this.#asked.get(task)
+    if (end !== undefined) this.#ends.remove(end)
+    if (this.#asked.delete(task) && isApproval(task)) this.#approvals--
     if (this.#resolving?.task === task) this.#resolving.controller.abort('cancelled')
   }
 
   /** Asks for one task, or ends one whose time is over; false when nothing is left to do. */
   step(): boolean {
     const hasAsked = this.#askNext()
-    const hasExpired = this.#expiries.step()
-    return hasAsked || hasExpired
+    const hasEnded = this.#ends.step()
+    return hasAsked || hasEnded
   }
 
   /** Nothing is asked for and nothing ends any more: the next start of the service continues. */
   stop(): void {
     this.#isStopped = true
-    this.#expiries.stop()
+    this.#ends.stop()
     this.#resolving?.controller.abort('interrupted')
   }
 
@@ -98,7 +103,7 @@ export class Approvals {
 
   #prepare(task: Task): void {
     if (task.rare.asked_at !== undefined) {
-      this.#await(task, task.rare.asked_at) // asked for in an earlier run
+      this.#await(task) // asked for in an earlier run
       return
     }
     const controller = new AbortController()
@@ -129,13 +134,14 @@ export class Approvals {
 
   #ask(task: Task, input: unknown): void {
     try {
-      checkApproval(task.toolName, input)
+      const check = isWait(task) ? checkWait : checkApproval
+      check(task.toolName, input)
     } catch (error) {
       this.#refuse(task, error)
       return
     }
     this.#options.onAsked(task)
-    this.#await(task, task.rare.asked_at!)
+    this.#await(task)
   }
 
   #refuse(task: Task, error: unknown): void {
@@ -144,16 +150,18 @@ export class Approvals {
     this.#options.onFault(task, failure)
   }
 
-  #await(task: Task, askedAt: number): void {
-    const expiry = expiryOf(askedAt, task.options.timeout)
-    this.#asked.set(task, expiry === undefined ? undefined : this.#expiries.add(task, expiry - Date.now()))
+  #await(task: Task): void {
+    if (isApproval(task)) this.#approvals++
+    const end = endOf(task)
+    this.#asked.set(task, end === undefined ? undefined : this.#ends.add(task, end - Date.now()))
   }
 
-  #expire(task: Task): void {
-    this.#asked.delete(task)
-    this.#options.onExpired(task)
+  #end(task: Task): void {
+    this.withdraw(task)
+    if (isDueFirst(task)) this.#options.onDue(task)
+    else this.#options.onExpired(task)
   }
 }
 
-/** Whether it can still be answered. */
+/** Whether a caller can still end it. */
 const isOpen = ({ status, isDeleted }: Task): boolean => status === 'pending' && !isDeleted
