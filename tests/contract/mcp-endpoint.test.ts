@@ -142,7 +142,7 @@ test('what cannot be done is an answer that says so, and what to do', async () =
   expect(await failed('submit_graph', { tasks: [] })).toBe('task graph is empty')
   expect(await failed('submit_graph', { tasks: 'x' })).toBe('invalid input: tasks: expected array of tasks, got string')
   expect(await failed('submit_graph', { tasks: [{ id: 'a', type: 'nope' }] })).toBe(
-    'unknown task type: nope (available: approval, cli-skills, mcp, os, runtime) or a short form: dns, file, http, noop, shell, sleep, tcp',
+    'unknown task type: nope (available: approval, cli-skills, mcp, os, runtime, wait) or a short form: dns, file, http, noop, shell, sleep, tcp',
   )
   expect(await failed('submit_graph', { tasks: [{ id: 'a', type: 'noop', depends_on: ['b'] }] })).toBe(
     'task a depends on unknown task b',

@@ -262,7 +262,7 @@ test.each([
   const hint = nearest === undefined ? '' : ` (did you mean "${nearest}"?)`
   expect(await posted('/tasks', { tasks: [{ id: 'a', type }] })).toEqual(
     refusal(
-      `unknown task type: ${type} (available: approval, cli-skills, mcp, os, runtime) or a short form: dns, file, http, noop, shell, sleep, tcp${hint}`,
+      `unknown task type: ${type} (available: approval, cli-skills, mcp, os, runtime, wait) or a short form: dns, file, http, noop, shell, sleep, tcp${hint}`,
     ),
   )
 })
