@@ -409,7 +409,7 @@ test('capabilities say what there is, and the input of a kind', async () => {
   await using mcp = await startMcpControl({ odd: oddServer() })
   await using agent = await connectClient(mcp.control.url)
   const { data } = await agent.call('capabilities')
-  expect(data.task_types).toEqual(['approval', 'cli-skills', 'mcp', 'os', 'runtime'])
+  expect(data.task_types).toEqual(['approval', 'cli-skills', 'mcp', 'os', 'runtime', 'wait'])
   expect(data.mcp_servers).toEqual(['builtin', 'odd'])
   expect(data.runtimes).toEqual([{ name: 'default', labels: {}, draining: false }])
   expect(data.limits.wait_ms).toBe(50_000)
