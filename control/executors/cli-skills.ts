@@ -90,9 +90,9 @@ export class CliSkillsExecutor implements Executor {
     const { args = [], dir, stdin } = params
     checkCommandInput('cli-skills', params, this.#options.policy)
     const { name, program } = await this.#programOf(toolName, params)
-    const env = this.#options.secrets.variables(secrets, params.env)
+    const variables = this.#options.secrets.variables(secrets, params.env)
     const ended = await runCommand(
-      { command: [program, ...args], dir, stdin, env, mergeStreams: true, maxStreamBytes: MAX_OUTPUT_BYTES },
+      { command: [program, ...args], dir, stdin, ...variables, mergeStreams: true, maxStreamBytes: MAX_OUTPUT_BYTES },
       this.#options,
       context,
     )

@@ -2,9 +2,9 @@
 
 import { secretValues } from '../../shared/files/secret-values.ts'
 import { SecretFault, type SecretsDirectory } from '../../shared/files/secrets-directory.ts'
-import type { SecretNames } from '../../shared/request/secrets.ts'
+import { type SecretNames, secretFileOf } from '../../shared/request/secrets.ts'
 import { shortened } from '../../shared/request/text.ts'
-import { ATTEMPT_VARIABLE } from './command.ts'
+import { ATTEMPT_VARIABLE, type Command } from './command.ts'
 import { checkCodeVariables } from './command-input.ts'
 import { ExecutionError, type SecretTaking } from './executor.ts'
 import type { ShellPolicy } from './os/shell-policy.ts'
@@ -32,17 +32,24 @@ export class CommandSecrets {
       }
       if (Object.hasOwn(env, variable)) throw faulty(`${at} is a variable of env of its parameters, too`)
       // Refused at submission; whoever edits a state file gets here.
-      if (typeof use !== 'string') throw faulty(`${at}.file: only a runtime task has a workspace for files`)
+      if (secretFileOf(use) !== undefined) throw faulty(`${at}.file: only a runtime task has a workspace for files`)
     }
     checkCodeVariables('secrets', secrets, this.#policy)
   }
 
-  /** `env` with the values that the secrets have now. Throws what `check` does, and `invalid_input` for a missing secret. */
-  variables(secrets: SecretNames | undefined, env: Readonly<Record<string, string>> | undefined) {
-    if (secrets === undefined) return env
+  /**
+   * `env` with the values that the secrets have now, and what to mask in the output. Throws what `check` does, and
+   * `invalid_input` for a missing secret.
+   */
+  variables(
+    secrets: SecretNames | undefined,
+    env: Readonly<Record<string, string>> | undefined,
+  ): Pick<Command, 'env' | 'masks'> {
+    if (secrets === undefined) return { env }
     this.check(secrets, env)
     try {
-      return { ...env, ...secretValues(this.#directory, secrets).variables }
+      const { variables, masks } = secretValues(this.#directory, secrets)
+      return { env: { ...env, ...variables }, masks }
     } catch (error) {
       throw error instanceof SecretFault ? faulty(error.message) : error
     }

@@ -45,6 +45,8 @@ export interface Command {
   readonly env?: Readonly<Record<string, string>> | undefined
   /** `stdout` gets both streams, in the order in which they were written. Readers see them as `output`. */
   readonly mergeStreams?: boolean
+  /** Texts that are masked in the output. */
+  readonly masks?: readonly Buffer[] | undefined
   /** Bytes of each stream that are kept. */
   readonly maxStreamBytes: number
 }
@@ -102,7 +104,7 @@ function checkDir({ command, dir }: Command): void {
 }
 
 function launch(
-  { dir, stdin, env, ...output }: Command,
+  { dir, stdin, env, masks = [], ...output }: Command,
   options: CommandOptions,
   { attemptId, trace }: ExecutorContext,
 ): ProcessGroup {
@@ -111,6 +113,7 @@ function launch(
       ...output,
       ...(dir !== undefined && { cwd: dir }),
       ...(stdin !== undefined && { stdin }),
+      ...(masks.length > 0 && { masks }),
       killGraceMs: options.killGraceMs,
       env: { ...options.env, ...traceVariables(trace, env), ...env, [ATTEMPT_VARIABLE]: attemptId },
     })

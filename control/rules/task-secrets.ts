@@ -1,7 +1,7 @@
 /** The `secrets` of a task, before it runs: whether a task of its type can have them. Pure. */
 
 import { RequestFault } from '../../shared/request/fault.ts'
-import { type SecretNames, validSecrets } from '../../shared/request/secrets.ts'
+import { type SecretNames, secretFileOf, validSecrets } from '../../shared/request/secrets.ts'
 import { shortened } from '../../shared/request/text.ts'
 import { isGiven, isObject } from '../../shared/text/json.ts'
 import type { Path, Place } from './placeholders.ts'
@@ -19,8 +19,8 @@ export function secretsFault(secrets: SecretNames, input: unknown, inFiles: bool
   }
   for (const [variable, use] of Object.entries(secrets)) {
     const at = `secrets.${shortened(variable)}`
-    if (typeof use !== 'string' && !inFiles) {
-      return `${at}.file: only a runtime task has a workspace for files (give the name alone to have a variable)`
+    if (secretFileOf(use) !== undefined && !inFiles) {
+      return `${at}.file: only a runtime task has a workspace for files (leave file out to have a variable)`
     }
     const place = PLACES_OF_VARIABLES.find((names) => hasVariable(input, names, variable))
     if (place !== undefined) return `${at} is a variable of ${place.join('.')} of its parameters, too`

@@ -18,6 +18,7 @@ export function launcherArguments(plan: LaunchPlan, descriptors: LaunchDescripto
     ...limit('--give-up-ms', plan.give_up_ms),
     ...limit('--max-output-bytes', plan.max_output_bytes),
     ...limit('--disk-bytes', plan.disk_bytes),
+    ...limit('--mask-count', plan.mask_count),
     ...limit('--cpu-time-sec', plan.cpu_time_sec),
     ...limit('--address-space-bytes', plan.address_space_bytes),
     ...path('--cgroup-v2', cgroup?.version === 2 ? cgroup.path : undefined),

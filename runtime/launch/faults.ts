@@ -54,6 +54,15 @@ const STEPS: Readonly<Record<string, StepWords>> = {
     remedy: 'check that the data directory is writable and its disk sound',
     errors: { ENOSPC: 'free some space, or inodes, on the disk of the data directory' },
   },
+  masks: {
+    what: 'its output cannot be masked',
+    remedy: 'this is a fault of the service: please report it',
+    errors: {
+      ENOMEM: 'free some memory',
+      ENFILE: 'raise the limit on open files of the system (fs.file-max)',
+      EMFILE: 'raise the limit on open files of the service (ulimit -n)',
+    },
+  },
   cgroup_create: {
     what: 'its cgroup cannot be made',
     remedy: 'check that the service may write below --cgroup-root, or start it with --disable-cgroup',

@@ -47,6 +47,8 @@ export interface LaunchPlan {
   readonly max_output_bytes: number
   /** Bytes that the task may allocate in its workspace, besides those that were there before. */
   readonly disk_bytes?: number
+  /** Variables of the environment with texts to mask in the output (mask-variables.ts). Default: the output is not masked. */
+  readonly mask_count?: number
   /** RLIMIT_CPU, for each process. */
   readonly cpu_time_sec?: number
   /** RLIMIT_AS, for each process. */

@@ -11,15 +11,17 @@ import { join } from 'node:path'
 import { getSystemErrorMap } from 'node:util'
 import { tryLock } from '../../shared/files/directory-lock.ts'
 import { taskDirId } from '../files/task-dir.ts'
+import { maskTextsIn, withoutMaskVariables } from '../launch/mask-variables.ts'
 import type { LaunchedProcess, Outcome } from '../launch/outcome.ts'
 import type { LaunchDescriptors, LaunchPlan } from '../launch/plan.ts'
 import { Complaint, parseArguments } from './arguments.ts'
 import { unwrapEnvironment } from './environment.ts'
 import { attempt, Fault } from './fault.ts'
 import { limitOurselves } from './limits.ts'
+import type { Logs } from './masked-logs.ts'
 import { findProgram } from './program.ts'
 import { RecordFile } from './record.ts'
-import { type Logs, supervise } from './supervise.ts'
+import { supervise } from './supervise.ts'
 
 const EXIT_OUTCOME_LOST = 123
 const EXIT_WALL_TIME = 124
@@ -82,7 +84,7 @@ class Launcher {
       const program = findProgram(command[0], workdir, this.env.PATH)
       const { task_id } = this.plan
       const ended = await supervise(
-        { plan: this.plan, program, env: this.env, logs, stdin },
+        { plan: this.plan, program, env: this.envOfTask(), logs, masks: this.masks(), stdin },
         {
           onStarted: (started) => {
             process = started
@@ -99,6 +101,18 @@ class Launcher {
       this.report(error)
       return notStarted(error, logs, process)
     }
+  }
+
+  private envOfTask(): Readonly<Record<string, string>> {
+    return this.plan.mask_count === undefined ? this.env : withoutMaskVariables(this.env)
+  }
+
+  private masks(): readonly Buffer[] {
+    const { mask_count = 0 } = this.plan
+    if (mask_count === 0) return []
+    const texts = maskTextsIn(this.env, mask_count)
+    if (texts === undefined) throw new Fault('masks', 'EINVAL')
+    return texts
   }
 
   /** Throws for a task that has run before. */

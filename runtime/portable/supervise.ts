@@ -14,18 +14,16 @@ import type { LaunchPlan } from '../launch/plan.ts'
 import { type DiskUse, diskUse, freeBytes } from './disk-use.ts'
 import { attempt } from './fault.ts'
 import { underLimits } from './limits.ts'
+import { type Logs, MaskedLogs } from './masked-logs.ts'
 import { groupSize, launchedProcess } from './processes.ts'
-
-export interface Logs {
-  readonly stdout: number
-  readonly stderr: number
-}
 
 export interface Supervised {
   readonly plan: LaunchPlan
   readonly program: string
   readonly env: Readonly<Record<string, string>>
   readonly logs: Logs
+  /** Texts to mask in the output; none if the task writes to the logs itself. */
+  readonly masks: readonly Buffer[]
   /** The descriptor of its standard input. Undefined for /dev/null. */
   readonly stdin: number | undefined
 }
@@ -62,6 +60,7 @@ class Supervision {
   private readonly startedAtMs = performance.now()
   private readonly startedEpochMs = Date.now()
   private readonly child: Subprocess
+  private readonly maskedLogs: MaskedLogs | undefined
   private readonly giveUpMs: number
   /** End of the present phase, by the monotonic clock. */
   private deadlineMs: number
@@ -78,22 +77,26 @@ class Supervision {
     private readonly given: Supervised,
     private readonly listeners: Listeners,
   ) {
-    const { plan, program, env, logs, stdin = 'ignore' } = given
+    const { plan, program, env, logs, masks, stdin = 'ignore' } = given
     this.giveUpMs = plan.give_up_ms ?? DEFAULT_GIVE_UP_MS
     this.deadlineMs = this.startedAtMs + plan.wall_time_ms
     this.givenBytes = this.workspaceUse().bytes
     for (const signal of MEANINGLESS) process.on(signal, () => {})
     process.on(KILL_SIGNAL, () => this.endBecause('kill'))
     for (const signal of TERMINATING) process.on(signal, () => this.endBecause('terminated'))
+    const masked = masks.length === 0 ? undefined : attempt('masks', () => new MaskedLogs(masks, logs))
+    const [stdout, stderr] = masked?.stdio ?? [logs.stdout, logs.stderr]
+    this.maskedLogs = masked
     this.child = attempt('exec', () =>
       Bun.spawn(underLimits(plan, program, plan.command.slice(1)), {
         argv0: plan.command[0],
         cwd: plan.workdir,
         env,
         detached: true,
-        stdio: [stdin, logs.stdout, logs.stderr],
+        stdio: [stdin, stdout, stderr],
       }),
     )
+    masked?.follow(this.child)
   }
 
   async run(): Promise<Omit<Outcome, 'process'>> {
@@ -109,6 +112,7 @@ class Supervision {
     const ended = { finished_ms: Date.now(), duration_ms: Math.round(performance.now() - this.startedAtMs) }
     clearTimeout(this.timer)
     const leftovers = await this.endGroup()
+    await this.maskedLogs?.finish()
     return {
       ...this.ending(),
       reason: this.reason,

@@ -9,10 +9,13 @@ import { STDIN_NAME, type TaskDir } from '../files/task-dir.ts'
 import type { SandboxPaths } from '../host/sandbox-paths.ts'
 import type { TaskCgroup } from '../host/task-cgroups.ts'
 import type { Asked } from '../launch/classification.ts'
+import { withMaskVariables } from '../launch/mask-variables.ts'
 import type { LaunchPlan, LaunchSandbox } from '../launch/plan.ts'
 import { ROOT_SCRIPT, ROOT_WORKSPACE } from '../launch/sandbox-view.ts'
 import { type Capability, type CapabilitySet, unavailable } from '../plan/capability-set.ts'
 import { isolationOf } from '../plan/isolation.ts'
+
+const NO_SECRETS: SecretValues = { variables: {}, files: [], masks: [] }
 
 /** The settings that all tasks of a service share. */
 export interface LaunchSettings {
@@ -48,6 +51,7 @@ export function launchPlan(
   plan: ExecutionPlan,
   { dir, dirId, cgroup, uid, egressSocket }: Surroundings,
   { graceMs, maxOutputBytes, sandbox: settings }: LaunchSettings,
+  { masks }: SecretValues = NO_SECRETS,
 ): LaunchPlan {
   const { resource_enforcement, effective_sandbox } = plan
   const { wall_time_ms, cpu_time_sec, memory_bytes } = limits
@@ -71,6 +75,7 @@ export function launchPlan(
     grace_ms: graceMs,
     max_output_bytes: maxOutputBytes,
     ...(disk_bytes !== undefined && { disk_bytes }),
+    ...(masks.length > 0 && { mask_count: masks.length }),
     ...(effective_sandbox.profile === 'linux_sandbox' && {
       sandbox: launchSandbox(effective_sandbox, dir, execution.kind === 'script', uid, settings),
     }),
@@ -144,23 +149,21 @@ function launchSandbox(
   }
 }
 
-const NO_SECRETS: SecretValues = { variables: {}, files: [] }
-
 /**
  * The environment of a task. Its own variables override all others, except the mark. `secrets` are the values of its secrets;
- * the variable of one that is in a file has the path of that.
+ * the variable of one that is in a file has the path of that. What is masked in its output goes along, to its launcher.
  */
 export function taskEnvironment(
   { execution, sandbox }: TaskRequest,
   { effective_sandbox }: ExecutionPlan,
   { dir, mark, uid, egressSocket }: Surroundings,
   { baseEnvironment }: LaunchSettings,
-  { variables, files }: SecretValues = NO_SECRETS,
+  { variables, files, masks }: SecretValues = NO_SECRETS,
 ): Record<string, string> {
   const { workspace } = pathsSeen(effective_sandbox, dir)
   const workdir = join(workspace, sandbox.workspace_subdir ?? '')
   const pathOf = ({ names }: SecretFile) => fromWorkdir(effective_sandbox, workdir, join(workspace, ...names))
-  return {
+  const env = {
     ...baseEnvironment,
     ...(uid !== undefined && { USER: String(uid) }),
     HOME: workspace,
@@ -170,6 +173,7 @@ export function taskEnvironment(
     ...Object.fromEntries(files.map((file) => [file.variable, pathOf(file)])),
     [TASK_MARK]: mark,
   }
+  return withMaskVariables(env, masks)
 }
 
 /** The part of the service's environment that tasks may see: PATH and the language. */

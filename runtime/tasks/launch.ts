@@ -118,7 +118,7 @@ export function launchTask(
     if (values !== undefined) writeSecrets(task, dir, uid, values)
     const asked = askedOf(request, plan, dir, settings)
     const launched = launchers.launch(
-      launchPlan(request, plan, surroundings, settings),
+      launchPlan(request, plan, surroundings, settings, values),
       taskEnvironment(request, plan, surroundings, settings, values),
     )
     return 'error' in launched ? launched : new Launch(launched.launcher, asked)

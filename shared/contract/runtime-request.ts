@@ -208,7 +208,7 @@ export const SubmitTaskRequest = Type.Object(
     secrets: Type.Optional(
       secretMap({
         description:
-          'Variables whose values the runtime service has (--secrets-dir): variable to name of the secret, or {"name", "file"} to have the value in a file of the workspace and its path in the variable.',
+          'Variables whose values the runtime service has (--secrets-dir): variable to name of the secret, or {"name", "file"} to have the value in a file of the workspace and its path in the variable. Values are *** in what the task prints, unless {"name", "mask": false} says otherwise.',
         examples: [{ TOKEN: 'registry-token' }, { KUBECONFIG: { name: 'cluster', file: '.kube/config' } }],
       }),
     ),

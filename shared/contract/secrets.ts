@@ -7,19 +7,27 @@ export const MAX_SECRETS = 64
 
 const SecretName = Type.String({ description: 'Name of the secret.' })
 
-/** A value in a file. */
-export const SecretInFile = Type.Object(
+/** A value in a file, or one that may be printed. */
+const DescribedSecret = Type.Object(
   {
     name: SecretName,
-    file: Type.String({ description: 'Path of a file in the workspace that gets the value; without "..".' }),
+    file: Type.Optional(
+      Type.String({ description: 'Path of a file in the workspace that gets the value; without "..".' }),
+    ),
+    mask: Type.Optional(
+      Type.Boolean({
+        expected: 'boolean',
+        description: 'Whether the value is *** in what the task prints. Default true.',
+      }),
+    ),
   },
   { additionalProperties: false },
 )
 
 /** The parts of the value of a variable. */
-export const SecretUse = Type.Union([SecretName, SecretInFile], {
-  description: 'Name of the secret, or {"name", "file"}.',
-  expected: 'name of a secret (a string, no placeholder), or object with name and file',
+export const SecretUse = Type.Union([SecretName, DescribedSecret], {
+  description: 'Name of the secret, or {"name", "file", "mask"}.',
+  expected: 'name of a secret (a string, no placeholder), or object with name, and file or mask',
 })
 
 export const secretMap = (options: SchemaOptions = {}) =>

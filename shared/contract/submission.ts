@@ -171,8 +171,8 @@ const TASK_FIELDS = {
   ),
   secrets: orNull(
     secretMap({ maxProperties: MAX_SECRETS }),
-    `object of at most ${MAX_SECRETS} secrets, each a name (a string, no placeholder) or an object with name and file`,
-    'Variables of a shell, cli-skills or runtime task whose values the service has: {"TOKEN": "name of a secret"}. A runtime task may have {"name", "file"}: the value in a file, and its path in the variable.',
+    `object of at most ${MAX_SECRETS} secrets, each a name (a string, no placeholder) or an object with name, and file or mask`,
+    'Variables of a shell, cli-skills or runtime task whose values the service has: {"TOKEN": "name of a secret"}. A runtime task may have {"name", "file"}: the value in a file, and its path in the variable. Values are *** in what the task prints, unless {"name", "mask": false} says otherwise.',
   ),
   annotations: orNull(stringMap(), 'object of strings', 'Kept with the task, unread.'),
 }

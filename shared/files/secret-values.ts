@@ -1,7 +1,8 @@
 /** The values of the secrets of a task, when it starts. */
 import { MAX_STRING_BYTES, variableBytes } from '../request/execution.ts'
-import { type SecretNames, secretFileOf, secretNameOf } from '../request/secrets.ts'
+import { isMasked, type SecretNames, secretFileOf, secretNameOf } from '../request/secrets.ts'
 import { shortened } from '../request/text.ts'
+import { MaskForms } from '../text/mask-forms.ts'
 import { SecretFault, type SecretsDirectory } from './secrets-directory.ts'
 
 /** Bytes of all secrets of a task together. They are read, and written, at once. */
@@ -18,12 +19,15 @@ export interface SecretFile {
 export interface SecretValues {
   readonly variables: Readonly<Record<string, string>>
   readonly files: readonly SecretFile[]
+  /** The forms of the values to mask in what the task prints. */
+  readonly masks: readonly Buffer[]
 }
 
 /** Reads what `names` asks for. Throws `SecretFault`. */
 export function secretValues(directory: SecretsDirectory, names: SecretNames): SecretValues {
   const variables: [string, string][] = []
   const files: SecretFile[] = []
+  const masks = new MaskForms()
   let bytes = 0
   for (const [variable, use] of Object.entries(names)) {
     try {
@@ -36,12 +40,14 @@ export function secretValues(directory: SecretsDirectory, names: SecretNames): S
       const file = secretFileOf(use)
       if (file === undefined) variables.push([variable, textFor(variable, name, value)])
       else files.push({ variable, names: file, value })
+      const fault = isMasked(use) ? masks.add(value) : undefined
+      if (fault !== undefined) throw new SecretFault(`the secret ${name} ${fault}`)
     } catch (error) {
       if (!(error instanceof SecretFault)) throw error
       throw new SecretFault(`secrets.${shortened(variable)}: ${error.message}`)
     }
   }
-  return { variables: Object.fromEntries(variables), files }
+  return { variables: Object.fromEntries(variables), files, masks: masks.all }
 }
 
 /** The text of a variable. A file of one line usually ends with a line break, which is no part of the secret. */

@@ -7,6 +7,7 @@
 
 import { GrowingPause } from '../http/growing-pause.ts'
 import { type BoundedOutput, type BoundedText, readInto, textWithTail } from '../streams/bounded-output.ts'
+import { Masker, type MaskTexts } from '../streams/masker.ts'
 import { TextTail } from '../text/text-tail.ts'
 import { drainPipe, type Pipe, streamOf } from './pipe.ts'
 
@@ -16,6 +17,7 @@ const LOOK_PAUSES = { firstMs: 4, longestMs: 32 }
 export class PipeReader {
   readonly #output: BoundedOutput
   readonly #tail = new TextTail()
+  readonly #masker: Masker | undefined
   readonly #pipe: Pipe | null
   readonly #ofBun: unknown
   readonly #pauses = new GrowingPause(LOOK_PAUSES)
@@ -23,8 +25,9 @@ export class PipeReader {
   #timer: Timer | undefined
   #following: Promise<BoundedText> | undefined
 
-  /** `ofBun` is the stream to read if there is no `pipe`. */
-  constructor(output: BoundedOutput, pipe: Pipe | null, ofBun: unknown) {
+  /** `ofBun` is the stream to read if there is no `pipe`. `masks` are masked before anything is kept. */
+  constructor(output: BoundedOutput, pipe: Pipe | null, ofBun: unknown, masks?: MaskTexts) {
+    this.#masker = masks && new Masker(masks)
     this.#output = output
     this.#pipe = pipe
     this.#ofBun = ofBun
@@ -55,18 +58,23 @@ export class PipeReader {
   }
 
   #look(): ReturnType<typeof drainPipe> {
-    const found = drainPipe(this.#pipe!, (chunk) => {
-      this.#output.push(chunk)
-      this.#tail.push(chunk)
-    })
-    if (found === 'ended') this.#output.end()
+    const found = drainPipe(this.#pipe!, (chunk) => this.#keep(this.#masker?.push(chunk) ?? chunk))
+    if (found !== 'ended') return found
+    if (this.#masker !== undefined) this.#keep(this.#masker.end())
+    this.#output.end()
     return found
+  }
+
+  #keep(chunk: Uint8Array): void {
+    this.#output.push(chunk)
+    this.#tail.push(chunk)
   }
 
   #follow(): Promise<BoundedText> {
     this.#following ??= readInto(this.#output, streamOf(this.#pipe, this.#ofBun), {
       signal: this.#stop.signal,
       tail: this.#tail,
+      masker: this.#masker,
     })
     return this.#following
   }

@@ -12,6 +12,7 @@ import { systemCodeOf } from '../contract/errors.ts'
 import { openAnonymousFile } from '../files/anonymous-file.ts'
 import { GrowingPause } from '../http/growing-pause.ts'
 import { BoundedOutput, type BoundedText } from '../streams/bounded-output.ts'
+import { MaskTexts } from '../streams/masker.ts'
 import { closeEnds, openPipe } from './pipe.ts'
 import { PipeReader } from './pipe-reader.ts'
 import { startBelowReserve } from './process-reserve.ts'
@@ -26,6 +27,8 @@ export interface GroupOptions {
   readonly stdin?: string
   /** Sends stderr to stdout, in the order of the writes. */
   readonly mergeStreams?: boolean
+  /** Texts that are masked in the output, before anybody sees it. */
+  readonly masks?: readonly Uint8Array[]
   /** Bytes kept of each of stdout and stderr. */
   readonly maxStreamBytes: number
   /** Milliseconds between TERM and KILL. */
@@ -73,6 +76,7 @@ const NOTHING: BoundedText = { text: '', truncated: false }
 /** Starts a group. Throws the system's error (`code` ENOENT, EACCES, E2BIG ...) if the program cannot start. */
 export function startGroup(options: GroupOptions): ProcessGroup {
   const { cwd, env, stdin = '', mergeStreams = false, maxStreamBytes, killGraceMs } = options
+  const masks = options.masks && new MaskTexts(options.masks)
   const input = stdin === '' ? null : openAnonymousFile(stdin)
   const out = openPipe()
   const err = mergeStreams ? null : openPipe()
@@ -98,8 +102,8 @@ export function startGroup(options: GroupOptions): ProcessGroup {
 
   const stdout = new BoundedOutput(maxStreamBytes)
   const stderr = mergeStreams ? undefined : new BoundedOutput(maxStreamBytes)
-  const ofStdout = new PipeReader(stdout, out, child.stdout)
-  const ofStderr = stderr && new PipeReader(stderr, err, child.stderr)
+  const ofStdout = new PipeReader(stdout, out, child.stdout, masks)
+  const ofStderr = stderr && new PipeReader(stderr, err, child.stderr, masks)
 
   const finish = async (): Promise<FinishedGroup> => {
     await child.exited

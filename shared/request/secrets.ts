@@ -15,8 +15,8 @@ const MAX_NAME_BYTES = 255
 /** Names in that path. */
 export const MAX_SECRET_FILE_NAMES = 32
 
-/** The name of a secret, or that and the path of a file in the workspace that gets the value. */
-export type SecretUse = string | { readonly name: string; readonly file: string }
+/** The name of a secret; or that, the path of a file in the workspace that gets the value, and whether output is masked. */
+export type SecretUse = string | { readonly name: string; readonly file?: string; readonly mask?: boolean }
 
 /** By variable. With a file, the variable has the path of the file. */
 export type SecretNames = Readonly<Record<string, SecretUse>>
@@ -32,13 +32,21 @@ export const isOfSecrets = (details: unknown): boolean => isObject(details) && d
 /** The name of the secret. */
 export const secretNameOf = (use: SecretUse): string => (typeof use === 'string' ? use : use.name)
 
-/** The names of the secrets, each once, in order. Also of secrets that were not checked. */
+/** Whether the value is masked in what the task prints. */
+export const isMasked = (use: SecretUse): boolean => typeof use === 'string' || use.mask !== false
+
+/**
+ * The names of the secrets, each once, in order, and whether they are masked: others may be in the output. Also of secrets
+ * that were not checked.
+ */
 export const sortedNames = (secrets: SecretNames | null | undefined): string[] =>
-  [...new Set(Object.values(secrets ?? {}).map((use) => JSON.stringify(secretNameOf(use ?? '')) ?? ''))].toSorted()
+  [...new Set(Object.values(secrets ?? {}).map((use) => nameInSet(use ?? '')))].toSorted()
+
+const nameInSet = (use: SecretUse): string => `${JSON.stringify(secretNameOf(use))}${isMasked(use) ? '' : ' as it is'}`
 
 /** The names of the directories and of the file below the workspace; undefined for a secret without a file. */
 export const secretFileOf = (use: SecretUse): readonly string[] | undefined =>
-  typeof use === 'string' ? undefined : namesIn(use.file)
+  typeof use === 'string' || use.file === undefined ? undefined : namesIn(use.file)
 
 /** The names in a path: `./a//b` has two. */
 export const namesIn = (path: string): string[] => path.split('/').filter((name) => name !== '' && name !== '.')
@@ -76,7 +84,7 @@ export function validSecrets(given: SecretNames, { env, envAt = 'execution.env',
         `${path}: the name of a secret has 1 to 128 letters, digits, "-", "_" and ".", got ${shortened(name)}`,
       )
     }
-    if (typeof use !== 'string') files.add(`${path}.file`, use.file)
+    if (typeof use !== 'string' && use.file !== undefined) files.add(`${path}.file`, use.file)
   }
   return given
 }

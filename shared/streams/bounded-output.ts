@@ -1,5 +1,6 @@
 /** Reads a stream, of which the first bytes are kept as text. Others may read them while the stream goes on. */
 import { GrowthWaiters } from './growth-waiters.ts'
+import type { Masker } from './masker.ts'
 
 export interface BoundedText {
   readonly text: string
@@ -104,6 +105,8 @@ export interface ReadBoundedOptions {
   readonly signal?: AbortSignal
   /** Keeps the end of the stream, too. */
   readonly tail?: { push(chunk: Uint8Array): void; lines(): string }
+  /** Masks the stream before anything of it is kept. */
+  readonly masker?: Masker | undefined
 }
 
 /**
@@ -120,9 +123,13 @@ export const readBounded = (
 export async function readInto(
   output: BoundedOutput,
   stream: ReadableStream<Uint8Array>,
-  { stopAtLimit = false, signal, tail }: ReadBoundedOptions = {},
+  { stopAtLimit = false, signal, tail, masker }: ReadBoundedOptions = {},
 ): Promise<BoundedText> {
   const reader = stream.getReader()
+  const keep = (chunk: Uint8Array) => {
+    output.push(chunk)
+    tail?.push(chunk)
+  }
   const cancel = () => void reader.cancel().catch(() => {})
   signal?.addEventListener('abort', cancel, { once: true })
   if (signal?.aborted) cancel()
@@ -130,8 +137,7 @@ export async function readInto(
     for (;;) {
       const { done, value } = await reader.read()
       if (done) break
-      output.push(value)
-      tail?.push(value)
+      keep(masker?.push(value) ?? value)
       if (output.truncated && stopAtLimit) {
         await reader.cancel()
         break
@@ -139,6 +145,7 @@ export async function readInto(
     }
   } finally {
     signal?.removeEventListener('abort', cancel)
+    if (masker !== undefined) keep(masker.end())
     output.end()
   }
   return textWithTail(output, tail)

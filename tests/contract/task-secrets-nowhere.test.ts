@@ -1,7 +1,7 @@
 /**
  * Goal: the value of a secret is in nothing that the services write or answer: no record, journal, snapshot, database,
  * event, log, callback, error or command line. The exceptions are the process of the task and its own file of the secret.
- * Method: tasks with secrets in every form end in every way, while both services are killed and started again; then every
+ * Method: tasks with secrets in every form print them and end in every way, while both services are killed and started again; then every
  * file, every answer and every process is searched for the value, also encoded.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
@@ -29,8 +29,11 @@ const FORMS = [
 ]
 const hasValue = (text: string | Buffer) => FORMS.some((form) => text.includes(form))
 
-const inVariable = `test "$(printf %s "$TOKEN" | sha256sum)" = '${HASH}  -'`
-const inFile = `test "$(sha256sum < "$TOKEN")" = '${HASH}  -'`
+/** Prints the value as it is, and encoded, to both streams: what is kept of that is masked. */
+const printing = (print: string) =>
+  `for i in 1 2; do ${print}; ${print} | base64 -w0; (printf :; ${print}) | base64 -w0; test $i = 2 || exec 3>&1 >&2; done; exec >&3`
+const inVariable = `test "$(printf %s "$TOKEN" | sha256sum)" = '${HASH}  -' && { ${printing('printf %s "$TOKEN"')}; }`
+const inFile = `test "$(sha256sum < "$TOKEN")" = '${HASH}  -' && { ${printing('cat "$TOKEN"')}; }`
 
 let temp: TempDir
 let secrets: string

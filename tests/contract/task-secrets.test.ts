@@ -193,7 +193,7 @@ describe('a task gets its secrets', () => {
 })
 
 const OF_NAMES =
-  'expected object of at most 64 secrets, each a name (a string, no placeholder) or an object with name and file'
+  'expected object of at most 64 secrets, each a name (a string, no placeholder) or an object with name, and file or mask'
 
 describe('a graph is refused', () => {
   const TAKES_NONE = 'takes no secrets (tasks of type shell, cli-skills, runtime do)'
@@ -205,7 +205,7 @@ describe('a graph is refused', () => {
     ['mcp', { type: 'mcp', tool_name: 'builtin/echo' }, ` mcp ${TAKES_NONE}`],
     [
       ...(['a file without a workspace', { secrets: { TOKEN: { name: 'token', file: 'x' } } }] as const),
-      ' secrets.TOKEN.file: only a runtime task has a workspace for files (give the name alone to have a variable)',
+      ' secrets.TOKEN.file: only a runtime task has a workspace for files (leave file out to have a variable)',
     ],
     [
       ...(['a variable of env', { params: { script: 'true', env: { TOKEN: 'x' } } }] as const),

@@ -25,6 +25,7 @@
  *   fault      child -> launcher: a struct fault. exec closes it, so its end means that the program runs
  *   egress     a pair of sockets, child -> forwarder: listeners of the sandbox; back: a struct fault (egress.h)
  *   init       a pair of sockets, init -> launcher: the task was forked, has ended, all is gone (init.h)
+ *   output     task -> launcher, one for each of its streams, if texts in it have to be masked (masked-logs.h)
  *   stderr     of the fork server and its launchers: one line per fault, which serve reads (complaint.h)
  *
  * Files in the directory of a task, the only interface that outlives serve:
@@ -33,7 +34,7 @@
  *   outcome.new            names the launcher, which can be signalled, and reserves space for the record
  *   started                identifies the task (identity.h); written before the program starts
  *   outcome                how the task ended (outcome.h); written when nothing of it is left, complete with its last line
- *   stdout.log stderr.log  the output of the task, opened for append
+ *   stdout.log stderr.log  the output of the task, opened for append by the task, or by the launcher where it is masked
  *   request.json           written by serve; its inode and time identify the directory (task-dir.h)
  *
  * The fork server also holds the lock of the data directory, so no other serve starts while it has requests left.
@@ -52,7 +53,7 @@
  * Failures: what the task did is the outcome. What the launcher could not do is a fault, with its step and errno (fault.h). It
  * goes into the outcome once that has space, before that to stderr and as `failed` to the FIFO.
  *
- * The environment of a launcher is that of its task, so arguments, which everybody can read, hold no secrets. A launcher reads
+ * The environment of a launcher is that of its task, and what to mask, so arguments, which everybody can read, hold no secrets. A launcher reads
  * no configuration. Its exit code is that of the task (outcome_exit_code), 125 if the task was not started, 123 if the outcome
  * could not be written.
  */
@@ -67,6 +68,7 @@
 #include "sandbox/cgroup.h"
 #include "sandbox/probe.h"
 #include "server/fork-server.h"
+#include "supervise/masked-logs.h"
 #include "supervise/reaper.h"
 #include "supervise/notify.h"
 #include "supervise/outcome.h"
@@ -88,11 +90,13 @@ static int give_up(const struct arguments *arguments, struct fault fault, int ex
 }
 
 /* Starts the task and waits for its end. A fault means that the task was not started. */
-static struct fault run_task(const struct task_setup *setup, int signal_fd, struct record *record, struct outcome *outcome) {
+static struct fault run_task(const struct task_setup *setup, struct masked_logs *logs, int signal_fd, struct record *record,
+                             struct outcome *outcome) {
   struct task task;
   struct identity identity;
   bool is_kill_asked = signals_take_kill();
   struct fault fault = task_start(&task, setup, &identity, record);
+  masked_logs_close_ends(logs, setup->dir);
   struct reaper reaper = {.main_pid = task.pid, .init_fd = task.init_fd, .forwarder_pid = task.forwarder_pid};
   if (is_fault(fault)) {
     int64_t give_up_us = monotonic_us() + setup->arguments->give_up_ms * US_PER_MS;
@@ -105,6 +109,7 @@ static struct fault run_task(const struct task_setup *setup, int signal_fd, stru
     .cgroup = setup->cgroup,
     .identity = &identity,
     .task = &task,
+    .logs = logs,
     .reaper = &reaper,
     .asked = is_kill_asked ? REASON_KILL : task.asked,
     .started_us = task.started_us,
@@ -122,14 +127,17 @@ static int processes_of_ours(const struct sandbox *sandbox) {
 static struct fault launch(const struct arguments *arguments, struct task_dir *dir, int signal_fd, struct record *record,
                            struct outcome *outcome) {
   struct cgroup cgroup = {.pids_fd = ABSENT, .memory_fd = ABSENT};
+  static struct masked_logs logs = NO_MASKED_LOGS; /* static, so that a leak checker finds its memory */
   struct fault fault = task_dir_open_logs(dir, arguments->sandbox_uid);
+  if (!is_fault(fault)) fault = masked_logs_open(&logs, arguments, dir);
   if (!is_fault(fault)) fault = task_dir_open_stdin(dir, arguments->stdin_name);
   if (!is_fault(fault)) fault = reaper_become();
   struct sandbox sandbox = sandbox_of(arguments);
   if (!is_fault(fault)) fault = cgroup_create(&cgroup, arguments, processes_of_ours(&sandbox));
   struct task_setup setup = {.arguments = arguments, .dir = dir, .cgroup = &cgroup, .sandbox = &sandbox};
-  if (!is_fault(fault)) fault = run_task(&setup, signal_fd, record, outcome);
+  if (!is_fault(fault)) fault = run_task(&setup, &logs, signal_fd, record, outcome);
 
+  masked_logs_finish(&logs);
   outcome->cgroup_usage = cgroup_read(&cgroup);
   outcome->stdout_bytes = log_bytes(dir->stdout_fd);
   outcome->stderr_bytes = log_bytes(dir->stderr_fd);

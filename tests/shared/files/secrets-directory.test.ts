@@ -207,7 +207,9 @@ describe('the values of a task', () => {
   test('have a size together', () => {
     put('large', Buffer.alloc(MAX_SECRET_BYTES, 1))
     const files = (count: number) =>
-      Object.fromEntries(Array.from({ length: count }, (_, i) => [`F${i}`, { name: 'large', file: `f${i}` }]))
+      Object.fromEntries(
+        Array.from({ length: count }, (_, i) => [`F${i}`, { name: 'large', file: `f${i}`, mask: false }]),
+      )
     expect(valuesOf(files(4)).files.length).toBe(4)
     expect(() => valuesOf(files(5))).toThrow(
       new SecretFault(`secrets.F4: the secrets of a task have at most ${MAX_TASK_SECRETS_BYTES} bytes together`),

@@ -47,6 +47,7 @@ static const struct option OPTIONS[] = {
   NUMBER("--give-up-ms", give_up_ms, false, 0, MAX_NUMBER),
   NUMBER("--max-output-bytes", max_output_bytes, true, 1, MAX_NUMBER),
   NUMBER("--disk-bytes", disk_bytes, false, 1, MAX_NUMBER),
+  NUMBER("--mask-count", mask_count, false, 1, MAX_NUMBER),
   NUMBER("--cpu-time-sec", cpu_time_sec, false, 1, MAX_NUMBER),
   NUMBER("--address-space-bytes", address_space_bytes, false, 1, MAX_NUMBER),
   TEXT("--cgroup-v2", cgroup_v2, false),

@@ -29,6 +29,8 @@ struct arguments {
   int64_t give_up_ms;
   int64_t max_output_bytes;
   int64_t disk_bytes;
+  /* Variables with texts to mask in the output (supervise/masked-logs.h). */
+  int64_t mask_count;
   int64_t cpu_time_sec;
   int64_t address_space_bytes;
   const char *cgroup_v2;

@@ -18,6 +18,7 @@
   X(STEP_LOCK, "lock", LAUNCH)                                                                                         \
   X(STEP_OUTCOME, "outcome", LAUNCH)                                                                                   \
   X(STEP_LOGS, "logs", LAUNCH)                                                                                         \
+  X(STEP_MASKS, "masks", LAUNCH)                                                                                       \
   X(STEP_CGROUP_CREATE, "cgroup_create", SANDBOX)                                                                      \
   X(STEP_CGROUP_MEMORY, "cgroup_memory", SANDBOX)                                                                      \
   X(STEP_CGROUP_PIDS, "cgroup_pids", SANDBOX)                                                                          \

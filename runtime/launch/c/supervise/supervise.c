@@ -2,7 +2,7 @@
  * The loop that waits for a task.
  *
  * One ppoll() waits for signals (a child ended, serve requests the end, or somebody else does), for the fault pipe of the
- * child and for words of the init, until the nearest deadline. A task is RUNNING until the first reason to end it. Then it is
+ * child, for words of the init and for output that has to be masked, until the nearest deadline. A task is RUNNING until the first reason to end it. Then it is
  * ASKED with TERM until its grace period is over, then KILLED until it is given up. The first reason wins: children are
  * reaped before anything else is handled, and again before a signal is sent, so a task that ended by itself keeps its true
  * outcome.
@@ -144,15 +144,20 @@ static void await_event(struct loop *loop) {
   if (loop->phase != PHASE_KILLED && loop->output_look_us < next_us) next_us = loop->output_look_us;
   if (loop->phase != PHASE_KILLED && loop->disk.look_us < next_us) next_us = loop->disk.look_us;
   const struct reaper *reaper = loop->given->reaper;
+  struct masked_logs *logs = loop->given->logs;
   struct timespec timeout = timespec_of_us(reaper->has_more ? 0 : next_us - monotonic_us());
   struct pollfd events[] = {
     {.fd = loop->signal_fd, .events = POLLIN},
     {.fd = loop->given->task->fault_fd, .events = POLLIN}, /* ABSENT, after it was read, is ignored */
     /* The end of the stream would be an event at each look, until the init can be reaped. */
     {.fd = reaper->is_init_gone ? ABSENT : reaper->init_fd, .events = POLLIN},
+    {.fd = logs->streams[0].from_fd, .events = POLLIN},
+    {.fd = logs->streams[1].from_fd, .events = POLLIN},
   };
   if (ppoll(events, sizeof events / sizeof events[0], &timeout, NULL) <= 0) return;
   if (events[1].revents != 0) hear_child(loop);
+  for (int i = 0; i < 2; i++)
+    if (events[3 + i].revents != 0) masked_stream_read(&logs->streams[i]);
   bool has_signals = events[0].revents != 0;
   enum reason asked = has_signals ? signals_heed(loop->signal_fd) : REASON_NONE;
   if (!has_ended(loop) && asked != REASON_NONE) end_because(loop, asked);

@@ -5,6 +5,7 @@
 #include "sandbox/cgroup.h"
 #include "supervise/reaper.h"
 #include "supervise/outcome.h"
+#include "supervise/masked-logs.h"
 #include "supervise/task.h"
 
 struct supervision {
@@ -13,6 +14,7 @@ struct supervision {
   const struct cgroup *cgroup;
   const struct identity *identity;
   struct task *task;
+  struct masked_logs *logs;
   struct reaper *reaper;
   /* Why the task must end before its program starts: an end was requested before or during its set-up. */
   enum reason asked;

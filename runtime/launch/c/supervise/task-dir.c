@@ -47,7 +47,7 @@ struct fault task_dir_open(struct task_dir *dir, const struct arguments *argumen
   return has_run(dir->fd) ? (struct fault){.step = STEP_TASK_DIR, .error = EEXIST} : no_fault();
 }
 
-static bool share(int fd, gid_t group) { return fchown(fd, (uid_t)-1, group) == 0 && fchmod(fd, 0660) == 0; }
+bool share_with_group(int fd, gid_t group) { return fchown(fd, (uid_t)-1, group) == 0 && fchmod(fd, 0660) == 0; }
 
 /* A lease keeps others from opening the file. The kernel grants it on no file that somebody else has open. */
 static bool keep_from_lease(int dir_fd, const char *name) {
@@ -58,13 +58,15 @@ static bool keep_from_lease(int dir_fd, const char *name) {
 static int open_log(int dir_fd, const char *name, int64_t group) {
   int fd = openat(dir_fd, name, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return ABSENT;
-  return (group == ABSENT ? keep_from_lease(dir_fd, name) : share(fd, (gid_t)group)) ? fd : ABSENT;
+  return (group == ABSENT ? keep_from_lease(dir_fd, name) : share_with_group(fd, (gid_t)group)) ? fd : ABSENT;
 }
 
 struct fault task_dir_open_logs(struct task_dir *dir, int64_t group) {
   dir->stdout_fd = open_log(dir->fd, "stdout.log", group);
   if (dir->stdout_fd < 0) return fault_at(STEP_LOGS);
   dir->stderr_fd = open_log(dir->fd, "stderr.log", group);
+  dir->task_stdout_fd = dir->stdout_fd;
+  dir->task_stderr_fd = dir->stderr_fd;
   return dir->stderr_fd < 0 ? fault_at(STEP_LOGS) : no_fault();
 }
 

@@ -2,7 +2,9 @@
 #ifndef TASK_DIR_H
 #define TASK_DIR_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/arguments.h"
 #include "base/fault.h"
@@ -13,8 +15,12 @@ struct task_dir {
   /* Holds the lock: `fd`, or the descriptor given with --lock-fd. */
   int lock_fd;
   int stdin_fd;
+  /* The logs. */
   int stdout_fd;
   int stderr_fd;
+  /* What the task writes to: the logs, or the pipes to what masks its output (masked-logs.h). */
+  int task_stdout_fd;
+  int task_stderr_fd;
 };
 
 /*
@@ -38,6 +44,9 @@ struct fault task_dir_open_stdin(struct task_dir *dir, const char *name);
 
 /* In the child: closes the directory and its copy of the lock, and keeps standard input and the logs open. */
 void task_dir_leave(const struct task_dir *dir);
+
+/* Lets the group write what the descriptor stands for. False with errno. */
+bool share_with_group(int fd, gid_t group);
 
 /* Bytes in a log, or ABSENT. */
 int64_t log_bytes(int fd);

@@ -32,8 +32,8 @@
 #define INIT_NAME "taskmill-init"
 
 static struct fault connect_stdio(const struct task_dir *dir) {
-  bool is_connected = dup2(dir->stdin_fd, STDIN_FILENO) >= 0 && dup2(dir->stdout_fd, STDOUT_FILENO) >= 0 &&
-                      dup2(dir->stderr_fd, STDERR_FILENO) >= 0;
+  bool is_connected = dup2(dir->stdin_fd, STDIN_FILENO) >= 0 && dup2(dir->task_stdout_fd, STDOUT_FILENO) >= 0 &&
+                      dup2(dir->task_stderr_fd, STDERR_FILENO) >= 0;
   return is_connected ? no_fault() : fault_at(STEP_STDIO);
 }
 
