@@ -26,8 +26,8 @@ const PASSED_ON = ['accept-ranges', 'content-range', 'etag', 'x-file-bytes']
 
 const headersOfAnswer = {
   'X-Task-Attempt': 'The attempt whose file it is.',
-  'X-File-Bytes': 'Size of the file. Absent for a directory.',
-  ETag: 'Changes with the content of the file. Absent for a directory.',
+  'X-File-Bytes': 'Size of the file, or of the tar of a directory.',
+  ETag: 'Changes with the content of the file, or with the files of the directory.',
 }
 
 export function addFileRoutes(app: AnyElysia, parts: OperationParts, limits: StreamLimits): void {
@@ -96,21 +96,24 @@ function addRoutes(
         params: { ...params, path: 'Path below the workspace. Its slashes are not escaped. Empty for the workspace.' },
         query: attemptQuery,
         headers: {
-          Range: 'A part of a file: bytes=0-99, bytes=100-, bytes=-100.',
-          'If-Range': 'The ETag of an earlier answer: the whole file comes if it has changed since.',
+          Range: 'A part of a file or of a tar: bytes=0-99, bytes=100-, bytes=-100.',
+          'If-Range': 'The ETag of an earlier answer: all of it comes if it has changed since.',
         },
         answers: {
           200: { ...other('application/octet-stream', 'The file.', headersOfAnswer), otherType: TAR_TYPE },
-          206: other('application/octet-stream', 'The part of the file.', {
-            'Content-Range': 'Which part of how many bytes.',
-            ...headersOfAnswer,
-          }),
+          206: {
+            ...other('application/octet-stream', 'The part of it.', {
+              'Content-Range': 'Which part of how many bytes.',
+              ...headersOfAnswer,
+            }),
+            otherType: TAR_TYPE,
+          },
         },
         errors: {
           ...errors,
           403: 'The runtime service may not read the file, or it holds a secret.',
           413: 'The file is larger than 1 GiB: ask for parts of it.',
-          416: 'The file has no such part.',
+          416: 'It has no such part.',
         },
       }),
     )

@@ -84,10 +84,20 @@ export interface WalkSettings {
 
 export type TreeStep =
   | { readonly kind: 'enter'; readonly name: Buffer; readonly mode: number }
-  /** `fd` is open for reading until the next step. */
-  | { readonly kind: 'file'; readonly name: Buffer; readonly mode: number; readonly fd: number; readonly size: number }
+  | FileStep
   /** Leaves the directory that was entered last. */
   | { readonly kind: 'leave'; readonly name: Buffer; readonly mode: number }
+
+export interface FileStep {
+  readonly kind: 'file'
+  readonly name: Buffer
+  readonly mode: number
+  /** Open for reading until the next step. */
+  readonly fd: number
+  readonly size: number
+  /** Changes with the content, as long as the clock of the kernel moves between two changes. */
+  readonly version: string
+}
 
 export type TreeWalk = AsyncGenerator<TreeStep, void, void>
 
@@ -187,11 +197,14 @@ async function* fileStep(
   if (opened === undefined) throw new CopyFault(REMOVED)
   const { status, fd } = opened
   try {
-    yield { kind: 'file', name: as, mode: status.mode & PERMISSIONS, fd, size: status.size }
+    yield { kind: 'file', name: as, mode: status.mode & PERMISSIONS, fd, size: status.size, version: versionOf(status) }
   } finally {
     closeSync(fd)
   }
 }
+
+/** No program can set the time of the last change (`ctime`). */
+export const versionOf = ({ ino, size, mtimeMs, ctimeMs }: Stats): string => [ino, size, mtimeMs, ctimeMs].join(' ')
 
 /** The `CopyFault` for what a task did to its files. */
 export function sourceFault(error: unknown): unknown {

@@ -10,9 +10,10 @@ import type { StagedFiles } from '../files/staged-files.ts'
 import { invalidInput, Refusal } from '../refusal.ts'
 import type { Bundles } from '../tasks/bundles.ts'
 import { params, section } from './known-task.ts'
+import { partAnswer } from './part-answer.ts'
 
 export interface BundleRoutes {
-  readonly bundles: Pick<Bundles, 'size' | 'digest' | 'chunks' | 'tarChunks'>
+  readonly bundles: Pick<Bundles, 'size' | 'digest' | 'chunks' | 'tar'>
   readonly staged: Pick<StagedFiles, 'use' | 'receive'>
 }
 
@@ -28,6 +29,7 @@ const bundleErrors = {
   404: 'There is no such task, or it is being removed.',
   409: 'The task has not ended.',
 }
+const tarHeaders = { 'X-File-Bytes': 'Size of the tar.', ETag: 'Changes with the files.' }
 const ofService = { section: 'The service', params: { sha256: 'SHA-256 of the bundle, in hexadecimal digits.' } }
 
 export const addBundleRoutes = (app: AnyElysia, { bundles, staged }: BundleRoutes): AnyElysia =>
@@ -41,7 +43,8 @@ export const addBundleRoutes = (app: AnyElysia, { bundles, staged }: BundleRoute
         app.server?.timeout(request, 0)
         if (only === 'size' || request.method === 'HEAD') return await bundles.size(source, request.signal)
         if (only === 'digest') return await bundles.digest(source, request.signal)
-        return await streamed(bundles.chunks(source, request.signal), request.signal, BUNDLE_TYPE)
+        const headers = { 'content-type': BUNDLE_TYPE, 'x-content-type-options': 'nosniff' }
+        return await streamed(bundles.chunks(source, request.signal), request.signal, { headers })
       },
       described({
         section,
@@ -64,19 +67,35 @@ export const addBundleRoutes = (app: AnyElysia, { bundles, staged }: BundleRoute
       async ({ params, query, request }): Promise<Response> => {
         const source = { task_id: params.id, file: query.file ?? WHOLE_WORKSPACE }
         app.server?.timeout(request, 0)
-        if (request.method !== 'HEAD')
-          return await streamed(bundles.tarChunks(source, request.signal), request.signal, TAR_TYPE)
-        await bundles.size(source, request.signal)
-        return new Response(null, { headers: { 'content-type': TAR_TYPE } })
+        const { bytes, version, chunks } = await bundles.tar(source, request.signal)
+        const whole = { type: TAR_TYPE, size: bytes, version, shown: 'the tar' }
+        const { status, headers, from, to } = partAnswer(request, whole)
+        if (request.method === 'HEAD') return new Response(null, { status, headers })
+        return await streamed(chunks(from, to), request.signal, { status, headers })
       },
       described({
         section,
         summary: 'Read files of a task as a tar',
-        description: 'The files and directories of a bundle, with their permissions, without owners and times.',
+        description:
+          'The files and directories of a bundle, with their permissions, without owners and times. Accepts a Range of bytes. If the files change meanwhile, the connection breaks off.',
         params,
         query: { file: bundleFile },
-        answers: { 200: other(TAR_TYPE, 'The tar.') },
-        errors: bundleErrors,
+        headers: {
+          Range: 'A part of the tar: bytes=0-99, bytes=100-, bytes=-100.',
+          'If-Range': 'The ETag of an earlier answer: the whole tar comes if the files have changed since.',
+        },
+        answers: {
+          200: other(TAR_TYPE, 'The tar.', tarHeaders),
+          206: other(TAR_TYPE, 'The part of the tar.', {
+            'Content-Range': 'Which part of how many bytes.',
+            ...tarHeaders,
+          }),
+        },
+        errors: {
+          ...bundleErrors,
+          416: 'The tar has no such part.',
+          503: 'The files changed while they were read: try again.',
+        },
       }),
     )
     .get(
@@ -138,9 +157,8 @@ function hashOf(text: string): string {
 }
 
 /** Answers once the first chunk is there: what is refused before that gets its status. */
-async function streamed(chunks: Chunks, signal: AbortSignal, type: string): Promise<Response> {
+async function streamed(chunks: Chunks, signal: AbortSignal, init: ResponseInit): Promise<Response> {
   const first = await chunks.next()
   if (signal.aborted) await chunks.return() // nobody takes the stream, or cancels it
-  const headers = { 'content-type': type, 'x-content-type-options': 'nosniff' }
-  return new Response(bundleStream(first, chunks), { headers })
+  return new Response(bundleStream(first, chunks), init)
 }

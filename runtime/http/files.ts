@@ -1,7 +1,6 @@
 /** /api/v1/tasks/{id}/files: what is in the workspace of a task. */
 import { closeSync } from 'node:fs'
 import type { AnyElysia } from 'elysia'
-import { ServiceError } from '../../shared/contract/errors.ts'
 import { DirectoryListing } from '../../shared/contract/runtime.ts'
 import { described, json, other } from '../../shared/http/openapi/route.ts'
 import { pathOf } from '../../shared/http/request-url.ts'
@@ -11,8 +10,8 @@ import { taskDir } from '../files/task-dir.ts'
 import { isName, openInWorkspace, type WorkspaceEntry } from '../files/workspace-path.ts'
 import { invalidInput, Refusal } from '../refusal.ts'
 import type { TaskStore } from '../store/task-store.ts'
-import { byteRangeOf } from './byte-range.ts'
 import { knownTask, params, section, unknownTask } from './known-task.ts'
+import { partAnswer } from './part-answer.ts'
 
 /** Bytes of one answer. A larger file is read in ranges. */
 const MAX_ANSWER_BYTES = 1024 ** 3
@@ -120,10 +119,7 @@ function opened(entry: WorkspaceEntry, path: string): Opened {
   }
 }
 
-/**
- * Bun sends a stream without Content-Length, so the size of the file has a header of its own. HEAD gets no stream:
- * Elysia would read all of it to count its bytes.
- */
+/** HEAD gets no stream: Elysia would read all of it to count its bytes. */
 function fileAnswer(
   { fd, size, version }: Extract<Opened, { kind: 'file' }>,
   request: Request,
@@ -131,21 +127,9 @@ function fileAnswer(
 ): Response {
   let isTaken = false
   try {
-    const etag = `"${version}"`
-    const isSame = (request.headers.get('if-range') ?? etag) === etag
-    const range = byteRangeOf(isSame ? request.headers.get('range') : null, size)
-    if (range === null) throw noSuchRange(path, size)
-    const { from, to } = range ?? { from: 0, to: size }
+    const whole = { type: 'application/octet-stream', size, version, shown: path }
+    const { status, headers, from, to } = partAnswer(request, whole)
     if (to - from > MAX_ANSWER_BYTES) throw tooLarge(path, to - from)
-    const headers = {
-      'content-type': 'application/octet-stream',
-      'accept-ranges': 'bytes',
-      etag,
-      'x-file-bytes': String(size),
-      'x-content-type-options': 'nosniff',
-      ...(range !== undefined && { 'content-range': `bytes ${from}-${to - 1}/${size}` }),
-    }
-    const status = range === undefined ? 200 : 206
     if (request.method === 'HEAD') return new Response(null, { status, headers })
     isTaken = true
     return new Response(fileStream(fd, from, to), { status, headers })
@@ -167,11 +151,6 @@ async function directoryAnswer(lists: DirectoryLists, fd: number, path: string):
 const noSuchFile = (path: string) => new Refusal('not_found', `no such file in the workspace: ${path || '.'}`)
 
 const holdsSecret = (path: string) => new Refusal('permission_denied', `this file of the task holds a secret: ${path}`)
-
-const noSuchRange = (path: string, size: number) =>
-  new ServiceError(416, `no such part of ${path}: it has ${size} bytes`, {
-    headers: { 'content-range': `bytes */${size}` },
-  })
 
 const tooLarge = (path: string, bytes: number) =>
   new Refusal(

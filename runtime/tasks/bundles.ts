@@ -7,7 +7,15 @@ import type { BundleSummary } from '../../shared/contract/file-bundles.ts'
 import { callerLeftError } from '../../shared/http/request-body.ts'
 import { RequestFault } from '../../shared/request/fault.ts'
 import { checkFile, namesOfFile, ofMissingTask, type TaskFiles, WHOLE_WORKSPACE } from '../../shared/request/inputs.ts'
-import { archiveChunks, bundleChunks, bundleDigest, bundleSize, type Chunks } from '../files/bundle.ts'
+import {
+  archiveChunks,
+  archiveOutline,
+  bundleChunks,
+  bundleDigest,
+  bundleSize,
+  CHANGED,
+  type Chunks,
+} from '../files/bundle.ts'
 import { sourceText } from '../files/filled-workspace.ts'
 import { tarForm } from '../files/tar.ts'
 import { taskDir } from '../files/task-dir.ts'
@@ -19,6 +27,15 @@ import type { TaskRow } from '../store/tasks.ts'
 import type { Context } from './context.ts'
 
 type BundlesContext = Context<'store' | 'holds' | 'dataDir', 'maxInputFiles' | 'maxInputBytes'>
+
+/** A tar of files, as a walk finds it. */
+export interface Tar {
+  readonly bytes: number
+  /** Changes with the bytes. */
+  readonly version: string
+  /** The bytes from `from` up to `to`. The reader calls `return` unless it reads all of them. */
+  chunks(from: number, to: number): Chunks
+}
 
 /** The outermost entry of a bundle has no name. */
 const NO_NAME = Buffer.of()
@@ -52,10 +69,22 @@ export class Bundles {
     return this.#chunks(source, signal, NO_NAME, bundleChunks)
   }
 
-  /** The same as a tar, whose outermost entry has the last name of the path. */
-  tarChunks(source: TaskFiles, signal: AbortSignal): Chunks {
+  /** The same as a tar, whose outermost entry has the last name of the path. Reads no file. Throws a `Refusal`. */
+  async tar(source: TaskFiles, signal: AbortSignal): Promise<Tar> {
     const name = source.file === WHOLE_WORKSPACE ? 'workspace' : (namesOfFile(source.file).at(-1) ?? '')
-    return this.#chunks(source, signal, Buffer.from(name), (walk, reading) => archiveChunks(walk, reading, tarForm()))
+    const as = Buffer.from(name)
+    this.#checked(source)
+    using _ = this.#context.holds.holdForOthers(source.task_id)
+    const { walk, reading } = this.#walk(source, signal, as)
+    const outline = await refusing(source, archiveOutline(walk, reading, tarForm()))
+    return {
+      bytes: outline.bytes,
+      version: outline.hash,
+      chunks: (from, to) =>
+        this.#chunks(source, signal, as, (walk, reading) =>
+          archiveChunks(walk, reading, tarForm(), { outline, from, to }),
+        ),
+    }
   }
 
   async *#chunks(source: TaskFiles, signal: AbortSignal, as: Buffer, chunksOf: typeof bundleChunks): Chunks {
@@ -112,5 +141,8 @@ async function refusing<T>(source: TaskFiles, work: Promise<T>): Promise<T> {
   }
 }
 
-const refusalOf = (source: TaskFiles, error: unknown): unknown =>
-  error instanceof CopyFault ? invalidInput(`${sourceText(source)} ${error.message}`) : error
+function refusalOf(source: TaskFiles, error: unknown): unknown {
+  if (!(error instanceof CopyFault)) return error
+  const message = `${sourceText(source)} ${error.message}`
+  return error.message === CHANGED ? new Refusal('unavailable', `${message}: try again`) : invalidInput(message)
+}

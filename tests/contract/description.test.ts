@@ -185,6 +185,7 @@ describe('real answers of control', () => {
     ] as const) {
       await service.ask(`GET ${path}`, { values: at, query: '?path=d' })
       await service.ask(`GET ${path}/{path}`, { values: { ...at, path: 'd' } })
+      await service.ask(`GET ${path}/{path}`, { values: { ...at, path: 'd' }, headers: { range: 'bytes=0-0' } })
       const file = { ...at, path: 'd/f' }
       await service.ask(`GET ${path}/{path}`, { values: file, headers: { range: 'bytes=0-0' } })
       await service.ask(`GET ${path}/{path}`, { values: file, headers: { range: 'bytes=9-' } })
@@ -335,7 +336,11 @@ describe('real answers of the runtime service', () => {
     const BUNDLE = `GET ${TASKS}/{id}/bundle`
     await service.ask(BUNDLE, { values: { id: 'files' }, query: '?file=file' })
     await service.ask(BUNDLE, { values: { id: 'files' }, query: '?only=digest' })
-    await service.ask(`GET ${TASKS}/{id}/tar`, { values: { id: 'files' }, query: '?file=dir' })
+    const tar = { values: { id: 'files' }, query: '?file=dir' }
+    await service.ask(`GET ${TASKS}/{id}/tar`, tar)
+    for (const range of ['bytes=1-2', 'bytes=9999-']) {
+      await service.ask(`GET ${TASKS}/{id}/tar`, { ...tar, headers: { range } })
+    }
     const values = { sha256: new Bun.CryptoHasher('sha256').update('x').digest('hex') }
     for (const body of ['x', 'x', 'y']) await service.ask('PUT /api/v1/runtime/files/{sha256}', { values, body })
     await service.ask('GET /api/v1/runtime/files/{sha256}', { values })

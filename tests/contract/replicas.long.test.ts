@@ -46,6 +46,7 @@ describeReplicas('replicas', (cluster) => {
       expect((await healthOf(other)).replica.graphs).toBe(0)
       const { headers } = await owner.fetch('/tasks/made/files/d/a')
       const etag = headers.get('etag')!
+      const dirEtag = (await owner.fetch('/tasks/made/files/d', { method: 'HEAD' })).headers.get('etag')!
       const answerOf = async (control: Control, path: string, init?: RequestInit) => {
         const response = await control.fetch(path, init)
         const names = ['content-type', 'content-range', 'etag', 'x-file-bytes', 'x-task-attempt', 'content-disposition']
@@ -67,6 +68,11 @@ describeReplicas('replicas', (cluster) => {
           ['files/d/a', 200, range('bytes=5-', { 'if-range': '"other"' })],
           ['files/d/a', 416, range('bytes=99-')],
           ['files/d', 200],
+          ['files/d', 206, range('bytes=700-1500')],
+          ['files/d', 206, range('bytes=700-', { 'if-range': dirEtag })],
+          ['files/d', 200, range('bytes=700-', { 'if-range': '"other"' })],
+          ['files/d', 416, range('bytes=999999-')],
+          ['files/d', 200, { method: 'HEAD' }],
           ['files/', 200],
           ['files/d/root', 404],
           ['files/none', 404],

@@ -3,7 +3,7 @@
  * built services. Source: docs/http.md, "Read files".
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { MAX_FILE_TEXT_BYTES } from '../../control/mcp-server/tools/get-task-file.ts'
 import type { TaskFileListing } from '../../shared/contract/task-files.ts'
@@ -137,6 +137,45 @@ test.each([
   expect(statSync(join(dist, 'ten')).mode & 0o777).toBe(0o755)
   expect(readFileSync(join(dist, 'deep', LONG), 'utf8')).toBe('deep\n')
   expect(readdirSync(dist).toSorted()).toEqual(['deep', 'ten'])
+})
+
+test('a directory comes in parts, as long as its files are the same', async () => {
+  const whole = await read('made/files/dist')
+  const etag = whole.headers.get('etag')!
+  const bytes = Buffer.from(await whole.arrayBuffer())
+  const size = bytes.length
+  expect([etag, whole.headers.get('x-file-bytes')]).toEqual([expect.stringMatching(/^"[0-9a-f]{32}"$/), String(size)])
+  const head = await read('made/files/dist', { method: 'HEAD' })
+  const told = ['etag', 'x-file-bytes', 'accept-ranges'].map((name) => head.headers.get(name))
+  expect([head.status, ...told]).toEqual([200, etag, String(size), 'bytes'])
+  for (const [range, from, to] of [
+    ['0-0', 0, 1],
+    [`700-${size}`, 700, size],
+    ['-1030', size - 1_030, size],
+    ['512-1535', 512, 1_536],
+  ] as const) {
+    const part = await read('made/files/dist', { headers: { range: `bytes=${range}`, 'if-range': etag } })
+    const what = ['content-type', 'content-range', 'etag'].map((name) => part.headers.get(name))
+    expect([part.status, ...what]).toEqual([206, 'application/x-tar', `bytes ${from}-${to - 1}/${size}`, etag])
+    expect(Buffer.from(await part.arrayBuffer()).equals(bytes.subarray(from, to))).toBe(true)
+  }
+  const none = await read('made/files/dist', { headers: { range: `bytes=${size}-`, 'if-range': etag } })
+  expect([none.status, none.headers.get('content-range')]).toEqual([416, `bytes */${size}`])
+  const other = await read('made/files/dist', { headers: { range: 'bytes=7-', 'if-range': '"other"' } })
+  expect([other.status, (await other.arrayBuffer()).byteLength]).toEqual([200, size])
+  const placed = await read('made/files/dist/deep', { method: 'HEAD' })
+  expect(placed.headers.get('etag')).not.toBe(etag)
+})
+
+test('a directory that has changed comes whole, with another etag', async () => {
+  await pair.script('changes', 'mkdir d; echo one > d/a')
+  const { handle_id } = await pair.control.ended('changes')
+  const etag = (await read('changes/files/d', { method: 'HEAD' })).headers.get('etag')!
+  writeFileSync(join(pair.runtime.dataDir, 'tasks', handle_id!, 'workspace/d/a'), 'eno\n')
+  const part = await read('changes/files/d', { headers: { range: 'bytes=512-', 'if-range': etag } })
+  expect(part.status).toBe(200)
+  expect(part.headers.get('etag')).not.toBe(etag)
+  expect(Buffer.from(await part.arrayBuffer()).toString('latin1', 1_024, 1_028)).toBe('eno\n')
 })
 
 describe('nothing comes', () => {

@@ -20,7 +20,7 @@ import { isBarred, isLate, isOfService, lacksRoute, stoppedError } from './outco
 const CALL_TIMEOUT_MS = 15_000
 
 /** The same of a call that walks over files, and of one that reads them all. */
-const WALK_TIMEOUT_MS = 60_000
+export const WALK_TIMEOUT_MS = 60_000
 const DIGEST_TIMEOUT_MS = 10 * 60_000
 
 /**
@@ -306,9 +306,9 @@ export class RuntimeService {
   }
 
   /** Files of an ended task as a tar. Without a stream for HEAD. */
-  openTar(files: TaskFiles, method: FileCall['method'], traceId: string, signal: AbortSignal) {
+  openTar(files: TaskFiles, { method, headers }: FileCall, traceId: string, signal: AbortSignal) {
     const path = `${TASKS}/${encodeURIComponent(files.task_id)}/tar?file=${encodeURIComponent(files.file)}`
-    return this.#client.openAny(method, path, trace(traceId), signal)
+    return this.#client.openAny(method, path, { ...trace(traceId), ...headers }, signal)
   }
 
   /** Streams files of a task as a bundle. */

@@ -11,6 +11,7 @@ import type { DelegatedTask, FileRequest, OpenFile } from '../executor.ts'
 import { isOfService, lacksRoute, refusedText } from './outcome.ts'
 import type { RuntimePool } from './pool.ts'
 import type { PoolMember } from './pool-member.ts'
+import { WALK_TIMEOUT_MS } from './service.ts'
 import { runtimeTaskId } from './task-id.ts'
 
 /** Milliseconds without a byte of a runtime service after which an answer is broken off. */
@@ -40,9 +41,9 @@ export async function openTaskFile(
   const { path, as, method, headers } = request
   const silence = new AbortController()
   const ends = AbortSignal.any([signal, silence.signal])
-  const inTime = async <T>(answer: Promise<T>): Promise<T> => {
-    const fault = new Error(`no byte for ${stallMs} ms`)
-    const timer = setTimeout(() => silence.abort(fault), stallMs)
+  const inTime = async <T>(answer: Promise<T>, ms = stallMs): Promise<T> => {
+    const fault = new Error(`no byte for ${ms} ms`)
+    const timer = setTimeout(() => silence.abort(fault), ms)
     try {
       return await answer
     } finally {
@@ -59,7 +60,7 @@ export async function openTaskFile(
     if (as === 'bytes' && isDirectory) {
       await answer.stream?.cancel()
       const files = { task_id: id, file: path === '' ? WHOLE_WORKSPACE : path }
-      answer = await inTime(member.service.openTar(files, method, traceId, ends))
+      answer = await inTime(member.service.openTar(files, { method, headers }, traceId, ends), WALK_TIMEOUT_MS)
     }
     const { status, stream } = answer
     return { attempt, status, headers: answer.headers, stream: stream && timely(stream, inTime) }

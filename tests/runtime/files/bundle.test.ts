@@ -11,14 +11,16 @@ import {
   openSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   symlinkSync,
   truncateSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { archiveChunks, bundleChunks, bundleDigest, bundleSize } from '../../../runtime/files/bundle.ts'
+import { archiveChunks, archiveOutline, bundleChunks, bundleDigest, bundleSize } from '../../../runtime/files/bundle.ts'
 import { copyBundle } from '../../../runtime/files/bundle-copy.ts'
 import { OpenDirectory } from '../../../runtime/files/open-directory.ts'
 import { tarForm } from '../../../runtime/files/tar.ts'
@@ -27,6 +29,7 @@ import { copyWalked } from '../../../runtime/files/tree-copy.ts'
 import { CopyAmount, CopyFault, type TreeWalk } from '../../../runtime/files/tree-walk.ts'
 import { walkWorkspace } from '../../../runtime/files/workspace-walk.ts'
 import { type TempDir, tempDir } from '../../support/temp.ts'
+import { until } from '../../support/until.ts'
 
 const LIMITS = { files: 100, bytes: 10_000_000 }
 const check = () => {}
@@ -190,6 +193,7 @@ test('a tar has the same tree for the programs that read it', async () => {
   const { walk: steps, amount } = walk('d', Buffer.from('d'))
   const chunks: Buffer[] = []
   for await (const chunk of archiveChunks(steps, { amount, check }, tarForm())) chunks.push(Buffer.from(chunk))
+  expect((await archiveOutline(...outlined(walk))).bytes).toBe(Buffer.concat(chunks).length)
   mkdirSync(join(temp.path, 'out'))
   const tar = Bun.spawnSync(['tar', '-xf', '-', '-C', join(temp.path, 'out')], { stdin: Buffer.concat(chunks) })
   expect([tar.exitCode, tar.stderr.toString()]).toEqual([0, ''])
@@ -198,9 +202,142 @@ test('a tar has the same tree for the programs that read it', async () => {
   expect(statSync(join(temp.path, 'out/d/a')).mode & 0o7777).toBe(0o751)
 })
 
+/** A workspace with all that a tar has in a form of its own. */
+function madeForParts(temp: TempDir) {
+  const { top, walk } = made(temp)
+  const deep = join(top, 'n'.repeat(90), 'm'.repeat(90))
+  mkdirSync(deep, { recursive: true })
+  for (const size of [0, 1, 511, 512, 513, 1_024])
+    writeFileSync(join(deep, `size ${size}`), Buffer.alloc(size, `${size}`))
+  for (const length of [98, 99, 100, 101, 255]) writeFileSync(join(top, 'l'.repeat(length)), `${length}`)
+  return { walk }
+}
+
+type Walked = ReturnType<ReturnType<typeof made>['walk']>
+
+const outlined = (walk: (file: string, as: Buffer<ArrayBuffer>) => Walked) => {
+  const { walk: steps, amount } = walk('d', Buffer.from('d'))
+  return [steps, { amount, check }, tarForm()] as const
+}
+
+async function partOf(walk: Parameters<typeof outlined>[0], part?: Parameters<typeof archiveChunks>[3]) {
+  const chunks: Buffer[] = []
+  for await (const chunk of archiveChunks(...outlined(walk), part)) chunks.push(chunk)
+  return Buffer.concat(chunks)
+}
+
+test('each part of a tar is a part of the whole', async () => {
+  using temp = tempDir()
+  const { walk } = madeForParts(temp)
+  const outline = await archiveOutline(...outlined(walk))
+  const whole = await partOf(walk)
+  expect(outline.bytes).toBe(whole.length)
+  const isPart = async (from: number, to: number) => {
+    const part = await partOf(walk, { outline, from, to })
+    expect([from, to, part.length, part.equals(whole.subarray(from, to))]).toEqual([from, to, to - from, true])
+  }
+  await isPart(0, whole.length)
+  const place = fc.oneof(
+    fc.nat(whole.length),
+    fc.nat(whole.length / 512).chain((block) => fc.integer({ min: -1, max: 1 }).map((more) => block * 512 + more)),
+  )
+  await fc.assert(
+    fc.asyncProperty(place, place, async (one, other) => {
+      const [from, to] = [Math.max(0, Math.min(one, other)), Math.min(whole.length, Math.max(one, other))]
+      if (from < to) await isPart(from, to)
+    }),
+    { numRuns: 200 },
+  )
+})
+
+test('a part reads only the files that are in it', async () => {
+  using temp = tempDir()
+  const { walk } = madeForParts(temp)
+  const outline = await archiveOutline(...outlined(walk))
+  const { walk: steps, amount } = walk('d', Buffer.from('d'))
+  const from = outline.bytes - 1_024 - 512
+  const chunks = archiveChunks(steps, { amount, check }, tarForm(), { outline, from, to: from + 12 })
+  expect((await chunks.next()).value?.toString('latin1')).toBe('no text'.padEnd(12, '\0'))
+  await chunks.return()
+  expect(amount.bytes).toBe('no text'.length)
+})
+
+const CHANGES: readonly (readonly [string, (top: string) => void])[] = [
+  ['is written, with the same size', (top) => writeFileSync(join(top, 'a'), 'eno')],
+  [
+    'is written, with the same size and time',
+    (top) => {
+      const { atime, mtime } = statSync(join(top, 'a'))
+      writeFileSync(join(top, 'a'), 'eno')
+      utimesSync(join(top, 'a'), atime, mtime)
+    },
+  ],
+  ['becomes longer', (top) => writeFileSync(join(top, 'a'), 'longer')],
+  ['gets other permissions', (top) => chmodSync(join(top, 'a'), 0o600)],
+  [
+    'is replaced',
+    (top) => {
+      rmSync(join(top, 'a'))
+      writeFileSync(join(top, 'a'), 'eno')
+    },
+  ],
+  ['is added', (top) => writeFileSync(join(top, 'b'), '')],
+  ['is added at the end', (top) => writeFileSync(Buffer.from(`${top}/\xff\xff`, 'latin1'), '')],
+  ['is removed', (top) => rmSync(join(top, 'a'))],
+  ['is removed at the end', (top) => rmSync(Buffer.from(`${top}/\xff`, 'latin1'))],
+]
+
+test.each(CHANGES)(
+  'a tar of which a file %s after the walk ends with a fault, and has another hash',
+  async (_, change) => {
+    using temp = tempDir()
+    const { top, walk } = made(temp)
+    const outline = await archiveOutline(...outlined(walk))
+    await clockMoves(temp)
+    change(top)
+    await expect(partOf(walk, { outline, from: 0, to: outline.bytes })).rejects.toThrow('changed while it was read')
+    expect((await archiveOutline(...outlined(walk))).hash).not.toBe(outline.hash)
+  },
+)
+
+test.each([
+  ['written', (path: string) => writeFileSync(path, Buffer.alloc(700_000, 'y'))],
+  ['cut', (path: string) => truncateSync(path, 10)],
+])('a tar of a file that is %s while it is read ends with a fault', async (_, change) => {
+  using temp = tempDir()
+  const { top, walk } = made(temp)
+  const outline = await archiveOutline(...outlined(walk))
+  await clockMoves(temp)
+  const part = { outline, from: outline.bytes - 600_000, to: outline.bytes - 100_000 }
+  const chunks = archiveChunks(...outlined(walk), part)
+  await chunks.next()
+  change(join(top, 'large'))
+  const rest = async () => {
+    for await (const _ of chunks);
+  }
+  await expect(rest()).rejects.toThrow('changed while it was read')
+})
+
+/** Until a file that is written now has another time than those before. */
+async function clockMoves(temp: TempDir): Promise<void> {
+  const now = () => {
+    writeFileSync(join(temp.path, 'clock'), '')
+    return statSync(join(temp.path, 'clock')).ctimeMs
+  }
+  const before = now()
+  await until(now, (time) => time > before)
+}
+
+test('a tar with more bytes than may be read is refused before the first one', async () => {
+  using temp = tempDir()
+  const { top, walk } = made(temp)
+  truncateSync(join(top, 'holes'), LIMITS.bytes - 100)
+  await expect(archiveOutline(...outlined(walk))).rejects.toThrow('has too much')
+})
+
 test('a tar tells the size of a file of 8 GiB and more', () => {
   const size = 3 * 8 ** 11 + 5
-  const head = tarForm().headOf({ kind: 'file', name: Buffer.from('f'), mode: 0o644, fd: -1, size })
+  const head = tarForm().headOf({ kind: 'file', name: Buffer.from('f'), mode: 0o644, fd: -1, size, version: '' })
   const tar = Bun.spawnSync(['tar', '-tvf', '-'], { stdin: head, env: { ...process.env, LC_ALL: 'C' } })
   expect(tar.stdout.toString()).toContain(` ${size} `)
 })

@@ -49,7 +49,7 @@ const SEND: { readonly [M in Message]: (at: World) => unknown } = {
   openLog: ({ service }) => service.openLog('a', { stream: 'stdout' }, 't', NO_SIGNAL),
   network: ({ service }) => service.network('a', 't', NO_SIGNAL),
   openFile: ({ service }) => service.openFile('a', 'f', { method: 'GET', headers: {} }, 't', NO_SIGNAL),
-  openTar: ({ service }) => service.openTar(FILES, 'GET', 't', NO_SIGNAL),
+  openTar: ({ service }) => service.openTar(FILES, { method: 'GET', headers: {} }, 't', NO_SIGNAL),
   bundleSize: ({ service }) => service.bundleSize(FILES, 't', NO_SIGNAL),
   bundleDigest: ({ service }) => service.bundleDigest(FILES, 't'),
   openBundle: ({ service }) => service.openBundle(FILES, 't', NO_SIGNAL),
