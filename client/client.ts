@@ -223,7 +223,7 @@ export class Taskmill {
   }
 
   /**
-   * Saves a file or a directory of a runtime task at `to`, or in it if that is a directory; in Bun and Node. A file that an
+   * Saves a file or a directory of a runtime task at `to`, or in it if that is a directory; in Bun and Node. What an
    * earlier call has saved in part is continued.
    */
   saveFile(task: TaskReference, path: string, to: string, options: SaveFileOptions = {}): Promise<SavedFile> {

@@ -18,7 +18,7 @@ export interface ReadFileOptions extends FileOptions {
 }
 
 export interface SaveFileOptions extends FileOptions {
-  /** Called as bytes arrive. `total` is undefined for a directory. */
+  /** Called as bytes arrive. `total` is undefined if the service does not tell it. */
   readonly onProgress?: ((bytes: number, total: number | undefined) => void) | undefined
 }
 

@@ -205,6 +205,27 @@ export const MUTANTS: readonly Mutant[] = [
     tests: ['shared/streams/bounded-output.test.ts'],
   },
   {
+    rule: 'a tar of files that changed after the walk ends with a fault',
+    file: 'runtime/files/bundle.ts',
+    text: '!== part.outline.marks[steps++]',
+    instead: '=== Number(!steps++)',
+    tests: ['runtime/files/bundle.test.ts'],
+  },
+  {
+    rule: 'a tar of a file that changes while it is read ends with a fault',
+    file: 'runtime/files/bundle.ts',
+    text: '!== step.version',
+    instead: '=== versionIn(step)',
+    tests: ['runtime/files/bundle.test.ts'],
+  },
+  {
+    rule: 'the tar of a directory is continued, not begun anew',
+    file: 'shared/streams/resumed-file.ts',
+    text: 'part.etag !== etag || part.offset !== offset',
+    instead: 'part.isTar || part.etag !== etag || part.offset !== offset',
+    tests: ['shared/streams/saved-file.test.ts'],
+  },
+  {
     rule: '`wait` that runs out of time exits with 3',
     file: 'adapter/commands/wait.ts',
     text: '(all_terminal ? EXIT.success : EXIT.waitTimedOut)',

@@ -2,7 +2,8 @@
  * The bytes of a file of a task, read over lost connections and restarts of the service, in parts that the service gives.
  *
  * Each request goes on where the last one ended, on the condition that the file is the same (`If-Range`). If it has changed, the
- * file is read from its first byte again. A directory comes as a tar, which begins anew with each request.
+ * file is read from its first byte again. A directory comes as a tar, and the same holds for it; services of earlier versions
+ * give a tar no etag, and begin it anew with each request.
  */
 import type { Patience } from './followed-log.ts'
 import { chunksOf, type OpenStream, type StreamSource } from './source.ts'
@@ -18,9 +19,9 @@ const NOTHING_THERE = 416
 
 /** What the service says of a file. */
 export interface FileFacts {
-  /** Undefined for a directory. */
+  /** Undefined for a tar without an etag. */
   readonly bytes: number | undefined
-  /** Changes with the content. */
+  /** Changes with the content. Without one, each request begins anew. */
   readonly etag: string | undefined
   /** Whether the bytes are a tar of a directory. */
   readonly isTar: boolean
@@ -28,11 +29,19 @@ export interface FileFacts {
   readonly offset: number
 }
 
+/** What an earlier reader has. */
+export interface FileStart {
+  /** Where the next piece begins. */
+  readonly offset: number
+  readonly etag: string
+  readonly isTar: boolean
+}
+
 export interface ResumedFileRequest {
   /** The path of the file at the service, with its query. */
   readonly path: string
   /** Begins there, if the file has this etag still. */
-  readonly from?: { readonly offset: number; readonly etag: string } | undefined
+  readonly from?: FileStart | undefined
   readonly patience: Patience
   /** The status of the answer behind an error of the source. */
   readonly statusOf: (error: unknown) => number | undefined
@@ -50,7 +59,7 @@ export interface FilePiece {
 /** Throws what `lost` throws. */
 export async function* resumedFile(source: StreamSource, request: ResumedFileRequest): AsyncGenerator<FilePiece> {
   const { path, from, patience, statusOf, onBegin, signal } = request
-  let { offset, etag }: { offset: number; etag: string | undefined } = from ?? { offset: 0, etag: undefined }
+  let { offset, etag, isTar }: Pick<FileFacts, 'offset' | 'etag' | 'isTar'> = from ?? NOTHING
   let begun = 0
   for (;;) {
     const before = offset
@@ -64,11 +73,12 @@ export async function* resumedFile(source: StreamSource, request: ResumedFileReq
       }
     }
     patience.over()
-    const part = opened === undefined ? endAt(offset, etag) : partOf(opened)
-    if (begun === 0 || part.isTar || part.etag !== etag || part.offset !== offset) {
+    const part = opened === undefined ? endAt({ offset, etag, isTar }) : partOf(opened)
+    if (begun === 0 || part.etag === undefined || part.etag !== etag || part.offset !== offset) {
       if (begun++ > MAX_CHANGES) throw new Error(`the file changes while it is read: ${path}`)
       offset = part.offset
       etag = part.etag
+      isTar = part.isTar
       await onBegin(part)
     }
     try {
@@ -76,7 +86,7 @@ export async function* resumedFile(source: StreamSource, request: ResumedFileReq
         yield { offset, bytes }
         offset += bytes.length
       }
-      if (part.isTar || offset === part.bytes) return
+      if (offset === part.bytes || (part.isTar && part.bytes === undefined)) return
       if (part.bytes !== undefined && offset > part.bytes) throw new Error('the answer is longer than the file')
       if (offset === before) throw new Error('the connection ended before the file')
     } catch (error) {
@@ -90,16 +100,17 @@ const rangeFrom = (offset: number, etag: string | undefined): Record<string, str
   ...(etag !== undefined && { 'if-range': etag }),
 })
 
-const endAt = (offset: number, etag: string | undefined): FileFacts => ({ offset, bytes: offset, etag, isTar: false })
+const NOTHING = { offset: 0, etag: undefined, isTar: false }
+
+const endAt = (reached: Omit<FileFacts, 'bytes'>): FileFacts => ({ ...reached, bytes: reached.offset })
 
 function partOf({ headers }: OpenStream): FileFacts {
   const [, first, size] = /^bytes (\d+)-\d+\/(\d+)$/.exec(headers.get('content-range') ?? '') ?? []
-  const isTar = headers.get('content-type') === 'application/x-tar'
-  const whole = headers.get('x-file-bytes')
-  const bytes = size ?? (isTar ? undefined : whole)
+  const bytes = size ?? headers.get('x-file-bytes')
   return {
     offset: Number(first ?? 0),
     bytes: bytes == null ? undefined : Number(bytes),
-    ...{ etag: headers.get('etag') ?? undefined, isTar },
+    etag: headers.get('etag') ?? undefined,
+    isTar: headers.get('content-type') === 'application/x-tar',
   }
 }

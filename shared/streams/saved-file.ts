@@ -2,11 +2,12 @@
  * Saves a file or a directory of a task to the disk.
  *
  * A file is written beside its place under a name with its etag, and gets its own name when it is complete. So the next call
- * goes on with what an earlier one has left. A directory is unpacked beside its place into a new directory, in which nothing
- * leads elsewhere, and begins anew after a lost connection. This is for Bun and Node; browsers only load the module.
+ * goes on with what an earlier one has left. The tar of a directory is kept the same way. It is then unpacked beside the place
+ * into a new directory, in which nothing leads elsewhere. The tar of an earlier version of the service has no etag: it is
+ * unpacked as it comes, and begins anew after a lost connection. This is for Bun and Node; browsers only load the module.
  */
 import type { Patience } from './followed-log.ts'
-import { type FileFacts, type FilePiece, type ResumedFileRequest, resumedFile } from './resumed-file.ts'
+import { type FileFacts, type FilePiece, type FileStart, type ResumedFileRequest, resumedFile } from './resumed-file.ts'
 import type { StreamSource } from './source.ts'
 import { type TarEntry, tarEntries } from './tar-entries.ts'
 
@@ -18,7 +19,7 @@ export interface SavedFile {
   readonly bytes: number
   /** Number of files. */
   readonly files: number
-  /** Bytes that an earlier call had left. */
+  /** Bytes that an earlier call had left: of the file, or of the tar of the directory. */
   readonly resumed_at: number
 }
 
@@ -27,7 +28,7 @@ export interface SaveRequest extends Pick<ResumedFileRequest, 'path' | 'patience
   readonly name: string
   /** Where it goes to; or an existing directory, into which it goes. */
   readonly to: string
-  /** Called for each piece. `total` is undefined for a directory. */
+  /** Called for each piece. `total` is undefined if the service does not tell it. */
   readonly onProgress: (bytes: number, total: number | undefined) => void
 }
 
@@ -45,7 +46,7 @@ interface Place {
   readonly target: string
 }
 
-/** What a tar of a directory broke off with. */
+/** What a tar without an etag broke off with. */
 class Broken extends Error {
   constructor(override readonly cause: unknown) {
     super()
@@ -71,11 +72,12 @@ export async function saveFile(source: StreamSource, request: SaveRequest): Prom
 async function savedOnce(source: StreamSource, request: SaveRequest, place: Place): Promise<SavedFile> {
   const partial = await PartialFile.find(place)
   let facts: FileFacts | undefined
-  /** A tar begins anew as a whole, so its pieces have no second beginning. */
+  const isWithoutEtag = () => facts?.isTar === true && facts.etag === undefined
+  /** Such a tar begins anew as a whole, so its pieces have no second beginning. */
   const patience: Patience = {
     over: () => request.patience.over(),
     lost: async (error) => {
-      if (facts?.isTar === true) throw new Broken(error)
+      if (isWithoutEtag()) throw new Broken(error)
       await request.patience.lost(error)
     },
   }
@@ -84,16 +86,18 @@ async function savedOnce(source: StreamSource, request: SaveRequest, place: Plac
     ...{ patience, from: partial.left },
     onBegin: async (begun) => {
       facts = begun
-      if (!begun.isTar) await partial.begin(begun)
+      if (begun.isTar) await ensureNothingAt(place)
+      if (!isWithoutEtag()) await partial.begin(begun)
     },
   })
   try {
     const first = await pieces.next()
-    if (facts!.isTar) return await unpacked(after(first, pieces), request, place)
+    if (isWithoutEtag()) return { ...(await unpacked(arriving(after(first, pieces), request), place)), resumed_at: 0 }
     for await (const piece of after(first, pieces)) {
       await partial.write(piece)
       request.onProgress(piece.offset + piece.bytes.length, facts!.bytes)
     }
+    if (facts!.isTar) return { ...(await partial.unpacked(request.signal)), resumed_at: partial.resumedAt }
     const bytes = await partial.complete()
     return { path: place.target, type: 'file', bytes, files: 1, resumed_at: partial.resumedAt }
   } finally {
@@ -108,7 +112,7 @@ async function* after(first: IteratorResult<FilePiece, void>, rest: AsyncGenerat
   yield* rest
 }
 
-/** A file that is not complete: `.NAME.ETAG.part`, beside the place of the file. */
+/** A file that is not complete: `.NAME.ETAG.part`, beside the place of the file. That of a tar ends with `.tar.part`. */
 class PartialFile {
   readonly #place: Place
   readonly #start: string
@@ -117,7 +121,7 @@ class PartialFile {
   #file: OpenFile | undefined
   #bytes = 0
   /** What an earlier call has left. */
-  readonly left: { readonly offset: number; readonly etag: string } | undefined
+  readonly left: FileStart | undefined
   resumedAt = 0
 
   private constructor(place: Place, directory: string, start: string, left: PartialFile['left']) {
@@ -125,7 +129,7 @@ class PartialFile {
     this.#directory = directory
     this.#start = start
     this.left = left
-    if (left !== undefined) this.#path = this.#pathOf(left.etag)
+    if (left !== undefined) this.#path = this.#pathOf(left)
   }
 
   static async find(place: Place): Promise<PartialFile> {
@@ -135,26 +139,27 @@ class PartialFile {
     const start = `.${basename(target).slice(0, MAX_NAME_PART)}.`
     const names = await files.readdir(directory)
     for (const name of names) {
-      const [, etag] = (name.startsWith(start) && /^([0-9a-z-]+)\.part$/.exec(name.slice(start.length))) || []
+      const [, etag, tar] = (name.startsWith(start) && PART_ENDING.exec(name.slice(start.length))) || []
       if (etag === undefined) continue
       const { size } = await files.stat(join(directory, name))
-      return new PartialFile(place, directory, start, { offset: size, etag: `"${etag}"` })
+      return new PartialFile(place, directory, start, { offset: size, etag: `"${etag}"`, isTar: tar !== undefined })
     }
     return new PartialFile(place, directory, start, undefined)
   }
 
-  #pathOf(etag: string | undefined): string {
+  #pathOf({ etag, isTar }: Pick<FileFacts, 'etag' | 'isTar'>): string {
     const word = /^"([0-9a-z-]+)"$/.exec(etag ?? '')?.[1] ?? 'UNKNOWN' // which is never resumed
-    return `${this.#directory}/${this.#start}${word}.part`
+    return `${this.#directory}/${this.#start}${word}${isTar ? '.tar' : ''}.part`
   }
 
   /** The file begins, at the offset of its next piece. */
-  async begin({ etag, offset }: FileFacts): Promise<void> {
+  async begin(facts: FileFacts): Promise<void> {
     const { files } = this.#place
-    const path = this.#pathOf(etag)
+    const { offset } = facts
+    const path = this.#pathOf(facts)
     if (path !== this.#path) {
       await this.close()
-      if (this.#path !== undefined) await files.rm(this.#path, { force: true })
+      if (this.#path !== undefined) await this.#remove()
     }
     this.#path = path
     const { O_CREAT, O_NOFOLLOW, O_RDWR } = files.constants
@@ -176,33 +181,67 @@ class PartialFile {
     return this.#bytes
   }
 
+  /**
+   * Unpacks the tar at its place, and removes it. It stays for the next call only if the disk is full or `signal` fires: a tar
+   * with a fault would have it again.
+   */
+  async unpacked(signal: AbortSignal): Promise<Unpacked> {
+    try {
+      const directory = await unpacked(this.#content(signal), this.#place)
+      await this.#remove()
+      return directory
+    } catch (error) {
+      if (!signal.aborted && !FULL.has((error as NodeJS.ErrnoException).code ?? '')) await this.#remove()
+      throw error
+    }
+  }
+
+  async *#content(signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    for (let position = 0; position < this.#bytes; ) {
+      signal.throwIfAborted()
+      const { buffer, bytesRead } = await this.#file!.read(new Uint8Array(READ_BYTES), 0, READ_BYTES, position)
+      if (bytesRead === 0) return
+      position += bytesRead
+      yield buffer.subarray(0, bytesRead)
+    }
+  }
+
+  #remove(): Promise<void> {
+    return this.#place.files.rm(this.#path!, { force: true })
+  }
+
   async close(): Promise<void> {
     await this.#file?.close()
     this.#file = undefined
   }
 }
 
+/** The etag of a partial file, and whether it is a tar. */
+const PART_ENDING = /^([0-9a-z-]+)(\.tar)?\.part$/
+
+const READ_BYTES = 256 * 1024
+
+/** Errors of a disk that has no room. */
+const FULL: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT'])
+
 /** Characters of the name in the name of the partial file, which may have 255 bytes. */
 const MAX_NAME_PART = 50
 
-async function unpacked(
-  pieces: AsyncIterable<FilePiece>,
-  { onProgress }: SaveRequest,
-  { files, target }: Place,
-): Promise<SavedFile> {
-  if (await isThere(files, target)) throw new Error(`there is something at ${target}: remove it, or name another path`)
-  const beside = await files.mkdtemp(`${target}.part-`)
-  let received = 0
-  async function* chunks() {
-    for await (const { bytes } of pieces) {
-      received += bytes.length
-      onProgress(received, undefined)
-      yield bytes
-    }
+/** The bytes of a tar that is not kept. */
+async function* arriving(pieces: AsyncIterable<FilePiece>, { onProgress }: SaveRequest): AsyncGenerator<Uint8Array> {
+  for await (const { offset, bytes } of pieces) {
+    onProgress(offset + bytes.length, undefined)
+    yield bytes
   }
+}
+
+type Unpacked = Omit<SavedFile, 'resumed_at'>
+
+async function unpacked(chunks: AsyncIterable<Uint8Array>, { files, target }: Place): Promise<Unpacked> {
+  const beside = await files.mkdtemp(`${target}.part-`)
   try {
     let [bytes, count] = [0, 0]
-    for await (const entry of tarEntries(chunks())) {
+    for await (const entry of tarEntries(chunks)) {
       const path = pathOf(beside, entry.names)
       // The owner has to write into it now, and to remove it one day.
       if (entry.type === 'directory') await files.mkdir(path, { mode: entry.mode | 0o700 })
@@ -215,17 +254,19 @@ async function unpacked(
     const [only, ...others] = await files.readdir(beside, { encoding: 'buffer' })
     if (only === undefined || others.length > 0) throw new Error('the answer is no tar of one directory')
     await files.rename(pathOf(beside, [only]), target)
-    return { path: target, type: 'directory', bytes, files: count, resumed_at: 0 }
+    return { path: target, type: 'directory', bytes, files: count }
   } finally {
     await files.rm(beside, { recursive: true, force: true })
   }
 }
 
-const isThere = (files: Files, path: string): Promise<boolean> =>
-  files.lstat(path).then(
+async function ensureNothingAt({ files, target }: Place): Promise<void> {
+  const isThere = await files.lstat(target).then(
     () => true,
     () => false,
   )
+  if (isThere) throw new Error(`there is something at ${target}: remove it, or name another path`)
+}
 
 /** Names are bytes, which need not be text. */
 function pathOf(directory: string, names: readonly Uint8Array[]): Buffer {

@@ -1,6 +1,7 @@
 /**
- * Goal: an artefact of 200 MB is fetched with the client alone, over cut connections and a killed client, and control needs
- * little memory for it. Method: a link between client and control that is cut; the hash that the task made.
+ * Goal: an artefact of 200 MB, and a directory with one, are fetched with the client alone, over cut connections and a killed
+ * client, control and runtime service, and no byte comes twice without need; control needs little memory for it. Method: a link
+ * between client and control that stops and is cut; hashes that the task made.
  */
 import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
@@ -53,10 +54,64 @@ test('200 MB through cuts', async () => {
   const hash = (path: string) => new Bun.CryptoHasher('sha256').update(readFileSync(path)).digest('hex')
   expect(hash(join(temp.path, 'big'))).toBe(stdout.split(' ')[0]!)
 
-  const directory = await runClient(['cp', 'a:d', temp.path], { url: control.url })
-  expect(directory.envelope.data).toMatchObject({ type: 'directory', bytes: BYTES, files: 1 })
-  expect(hash(join(temp.path, 'd/big'))).toBe(stdout.split(' ')[0]!)
-
   const most = Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) * 1024
   expect(most - before).toBeLessThan(100 * MB)
+}, 240_000)
+
+test('a directory through kills of client, control and runtime service', async () => {
+  await using pair = await startPair()
+  await using link = slowLink(() => pair.control.url)
+  using temp = tempDir()
+  const long = 'n'.repeat(150)
+  const script = `mkdir -p d/a/${long} d/empty; cd d; for n in 0 1 511 512 513; do head -c $n /dev/urandom > a/${long}/$n; done
+    head -c ${BYTES} /dev/urandom > big; head -c 30000000 /dev/urandom > z; ln -s / root; ln -s big link
+    find . -type f | sort | xargs sha256sum`
+  await pair.script('a', script)
+  const { stdout } = (await pair.control.ended('a')).result as { stdout: string }
+  const partBytes = () => {
+    const part = readdirSync(temp.path).find((name) => name.endsWith('.tar.part'))
+    return part === undefined ? 0 : statSync(join(temp.path, part)).size
+  }
+  const env = testEnvironment({ SERVICE_URL: link.url, XDG_STATE_HOME: '/nonexistent' })
+  const started = async () =>
+    Bun.spawn([await builtProgram('taskmill'), 'cp', 'a:d', temp.path], { env, stdout: 'pipe', stderr: 'ignore' })
+  /** Stops the answers after 60 MB more, lets `end` end something, and lets them go on. */
+  const interrupted = async (end: () => Promise<unknown>) => {
+    const before = partBytes()
+    const release = link.stopAfter(60 * MB)
+    await until(partBytes, (bytes) => bytes > before + 40 * MB)
+    await end()
+    release()
+  }
+
+  const killed = await started()
+  await interrupted(async () => {
+    killed.kill('SIGKILL')
+    await killed.exited
+    link.cut()
+  })
+  const left = partBytes()
+  const client = await started()
+  await interrupted(async () => {
+    await pair.stopRuntime('SIGKILL')
+    await pair.startRuntime()
+  })
+  const asked = link.exchanges.length
+  await until(
+    () => link.exchanges.length,
+    (count) => count > asked,
+  )
+  await interrupted(async () => {
+    await pair.stopControl('SIGKILL')
+    await pair.startControl()
+  })
+  const { data } = (await new Response(client.stdout).json()) as { data: unknown }
+  const bytes = BYTES + 30_000_000 + 0 + 1 + 511 + 512 + 513
+  expect(data).toEqual({ path: join(temp.path, 'd'), type: 'directory', bytes, files: 7, resumed_at: left })
+  expect(readdirSync(temp.path)).toEqual(['d'])
+  expect(readdirSync(join(temp.path, 'd')).toSorted()).toEqual(['a', 'big', 'empty', 'z'])
+  const sums = Bun.spawnSync(['sh', '-c', 'find . -type f | sort | xargs sha256sum'], { cwd: join(temp.path, 'd') })
+  expect(sums.stdout.toString()).toBe(stdout)
+  const moved = link.exchanges.reduce((sum, exchange) => sum + exchange.bytes, 0)
+  expect(moved).toBeLessThan(bytes + 60 * MB) // what was on its way at a cut comes again
 }, 240_000)

@@ -3,11 +3,11 @@
  * Method: a source in memory that cuts, changes and lies.
  */
 import { expect, test } from 'bun:test'
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { tarForm } from '../../../runtime/files/tar.ts'
 import type { TreeStep } from '../../../runtime/files/tree-walk.ts'
-import { saveFile } from '../../../shared/streams/saved-file.ts'
+import { type SaveRequest, saveFile } from '../../../shared/streams/saved-file.ts'
 import type { StreamSource } from '../../../shared/streams/source.ts'
 import { type TempDir, tempDir } from '../../support/temp.ts'
 
@@ -17,8 +17,14 @@ class Refused extends Error {
   }
 }
 
+interface Served {
+  text: string | Uint8Array
+  etag: string
+  type?: string
+}
+
 /** One that serves `file.text` in parts, and breaks a connection after each of `cuts` bytes. */
-function serving(file: { text: string; etag: string }, cuts: number[] = []) {
+function serving(file: Served, cuts: number[] = []) {
   const asked: string[] = []
   const source: StreamSource = {
     open: async (_, headers) => {
@@ -29,9 +35,14 @@ function serving(file: { text: string; etag: string }, cuts: number[] = []) {
       if (from >= size) throw new Refused(416)
       const range = isSame ? { 'content-range': `bytes ${from}-${size - 1}/${size}` } : {}
       const cut = cuts.shift()
-      const bytes = new TextEncoder().encode(file.text).subarray(from, cut === undefined ? size : from + cut)
+      const { text } = file
+      const whole = typeof text === 'string' ? new TextEncoder().encode(text) : text
+      const bytes = whole.subarray(from, cut === undefined ? size : from + cut)
       return {
-        headers: new Headers({ etag: file.etag, 'x-file-bytes': String(size), ...range }),
+        headers: new Headers({
+          ...{ etag: file.etag, 'x-file-bytes': String(size), ...range },
+          ...(file.type !== undefined && { 'content-type': file.type }),
+        }),
         stream: new ReadableStream<Uint8Array>(
           {
             start: (controller) => controller.enqueue(bytes),
@@ -45,7 +56,7 @@ function serving(file: { text: string; etag: string }, cuts: number[] = []) {
   return { source, asked }
 }
 
-/** One that serves `bytes` as the tar of a directory. */
+/** One of an earlier version, which serves `bytes` as the tar of a directory. */
 const ofTar = (bytes: Uint8Array): StreamSource => ({
   open: async () => ({
     headers: new Headers({ 'content-type': 'application/x-tar' }),
@@ -53,9 +64,9 @@ const ofTar = (bytes: Uint8Array): StreamSource => ({
   }),
 })
 
-const save = (source: StreamSource, to: string, tries = 10) =>
+const save = (source: StreamSource, to: string, tries = 10, onProgress: SaveRequest['onProgress'] = () => {}) =>
   saveFile(source, {
-    ...{ path: '/f', name: 'f', to, signal: new AbortController().signal, onProgress: () => {} },
+    ...{ path: '/f', name: 'f', to, signal: new AbortController().signal, onProgress },
     statusOf: (error) => (error instanceof Refused ? error.status : undefined),
     patience: {
       over: () => {},
@@ -170,6 +181,105 @@ test('a directory is unpacked under its new name, and into a directory under its
   expect(listOf(temp)).toEqual(['f', 'x'])
 })
 
+/** The tar of a directory with a file, served in parts. */
+const servedTar = (etag: string, name = 'a'): Served => ({
+  ...{
+    text: tarOf([['enter', 'd'], ['file', name], ['file', 'z'], ['leave']]),
+    etag: `"${etag}"`,
+    type: 'application/x-tar',
+  },
+})
+
+test('a directory that is cut off is continued where it ended', async () => {
+  using temp = tempDir()
+  const { source, asked } = serving(servedTar('t'), [700, 1_000])
+  const totals: unknown[] = []
+  const saved = await save(source, join(temp.path, 'x'), 10, (...progress) => totals.push(progress))
+  expect(saved).toEqual({ path: join(temp.path, 'x'), type: 'directory', bytes: 2, files: 2, resumed_at: 0 })
+  expect(asked).toEqual(['all', '700 if "t"', '1700 if "t"'])
+  expect(totals).toEqual([
+    [700, 3_584],
+    [1_700, 3_584],
+    [3_584, 3_584],
+  ])
+  expect(listOf(temp)).toEqual(['x'])
+  expect(readdirSync(join(temp.path, 'x')).toSorted()).toEqual(['a', 'z'])
+})
+
+test('what an earlier call has left of a directory is continued at every place, unless a file has changed', async () => {
+  using temp = tempDir()
+  const to = join(temp.path, 'f')
+  for (let cut = 0; cut <= 3_584; cut += 256) {
+    for (const [changed, expected] of [
+      [servedTar('t'), { resumed_at: cut }],
+      [servedTar('u', 'other'), { resumed_at: 0 }],
+    ] as const) {
+      expect(await failure(save(serving(servedTar('t'), [cut]).source, to, 0))).toBe('cut')
+      expect(listOf(temp)).toEqual(['.f.t.tar.part'])
+      expect(await save(serving(changed).source, to)).toMatchObject({ ...expected, type: 'directory', files: 2 })
+      expect(listOf(temp)).toEqual(['f'])
+      expect(readdirSync(to).toSorted()[0]).toBe(changed.etag === '"t"' ? 'a' : 'other')
+      rmSync(to, { recursive: true })
+    }
+  }
+})
+
+test('a directory that changes meanwhile is read anew', async () => {
+  using temp = tempDir()
+  const served = servedTar('t')
+  const { source } = serving(served, [1_000])
+  const changing: StreamSource = {
+    open: (...given) => {
+      const answer = source.open(...given)
+      Object.assign(served, servedTar('u', 'other'))
+      return answer
+    },
+  }
+  expect(await save(changing, temp.path)).toMatchObject({ files: 2 })
+  expect(readdirSync(join(temp.path, 'f')).toSorted()).toEqual(['other', 'z'])
+  expect(listOf(temp)).toEqual(['f'])
+})
+
+test('a file and a directory never continue each other', async () => {
+  using temp = tempDir()
+  const { text } = servedTar('t')
+  expect(await failure(save(serving(servedTar('t'), [600]).source, temp.path, 0))).toBe('cut')
+  expect(await save(serving({ text, etag: '"f"' }).source, temp.path)).toMatchObject({ type: 'file', resumed_at: 0 })
+  expect(listOf(temp)).toEqual(['f'])
+  rmSync(join(temp.path, 'f'))
+  expect(await failure(save(serving({ text, etag: '"f"' }, [600]).source, temp.path, 0))).toBe('cut')
+  expect(await save(serving(servedTar('t')).source, temp.path)).toMatchObject({ type: 'directory', resumed_at: 0 })
+  expect(listOf(temp)).toEqual(['f'])
+})
+
+test('a directory whose place is taken is not read, and is continued once the place is free', async () => {
+  using temp = tempDir()
+  const to = join(temp.path, 'f')
+  expect(await failure(save(serving(servedTar('t'), [600]).source, to, 0))).toBe('cut')
+  writeFileSync(to, 'mine')
+  expect(await failure(save(serving(servedTar('t')).source, to))).toContain('there is something at')
+  expect(listOf(temp)).toEqual(['.f.t.tar.part', 'f'])
+  rmSync(to)
+  expect(await save(serving(servedTar('t')).source, to)).toMatchObject({ resumed_at: 600 })
+})
+
+test('a tar of an earlier version is unpacked as it comes, and begins anew', async () => {
+  using temp = tempDir()
+  const tar = servedTar('t').text as Uint8Array
+  let opened = 0
+  const source: StreamSource = {
+    open: async (...given) => {
+      if (opened++ > 0) return ofTar(tar).open(...given)
+      const { headers, stream } = await serving({ text: tar, etag: '' }, [1_000]).source.open(given[0], {}, given[2])
+      for (const name of ['etag', 'x-file-bytes', 'content-range']) headers.delete(name)
+      headers.set('content-type', 'application/x-tar')
+      return { headers, stream }
+    },
+  }
+  expect(await save(source, temp.path)).toMatchObject({ type: 'directory', files: 2, resumed_at: 0 })
+  expect([opened, listOf(temp)]).toEqual([2, ['f']])
+})
+
 test('what is in a directory without the right to write is saved, too', async () => {
   using temp = tempDir()
   const tar = tarOf([['enter', 'd', 0o555], ['file', 'a'], ['leave']])
@@ -245,8 +355,11 @@ test.each([
   using temp = tempDir()
   const inner = join(temp.path, 'inner')
   mkdirSync(inner)
-  expect(await failure(save(ofTar(tar), join(inner, 'x'), 0))).not.toBe('saved')
-  expect(readdirSync(inner)).toEqual([])
+  const served = serving({ text: tar, etag: '"t"', type: 'application/x-tar' }).source
+  for (const source of [ofTar(tar), served]) {
+    expect(await failure(save(source, join(inner, 'x'), 0))).not.toBe('saved')
+    expect(readdirSync(inner)).toEqual([])
+  }
   expect(listOf(temp)).toEqual(['inner'])
   expect(existsSync('/evil')).toBe(false)
 })
