@@ -42,6 +42,7 @@ import { MAX_UNDELAYED_ATTEMPTS, MIN_BACKOFF_MS } from '../control/rules/backoff
 import { MAX_PLACEHOLDERS } from '../control/rules/placeholders.ts'
 import { MAX_COUNTED_DUES, MAX_RUNNING, MAX_WAITING_DUES } from '../control/rules/schedule.ts'
 import { FAILURES_PER_LOG_LINE, LOGGED_FAILURES } from '../control/scheduler/folded-failures.ts'
+import { MAX_POLLS, MAX_UNMET_CHARACTERS, POLL_TIMEOUT_MS } from '../control/scheduler/polls.ts'
 import { READY_QUEUE_CAPACITY } from '../control/scheduler/ready-queue.ts'
 import { MAX_ATTEMPT_RECORDS } from '../control/task/attempt-record.ts'
 import { MAX_PROGRESS_ENTRIES } from '../control/task/change-task.ts'
@@ -74,7 +75,7 @@ import { MAX_INLINE_BYTES, MAX_WALL_TIME_MS } from '../shared/contract/runtime-r
 import { MAX_JITTER_MS, MAX_KEPT_RUNS, MIN_EVERY_MS } from '../shared/contract/schedule-words.ts'
 import { MAX_CRON_CHARACTERS, MAX_SCHEDULE_NAME_CHARACTERS } from '../shared/contract/schedules.ts'
 import { MAX_SECRETS } from '../shared/contract/secrets.ts'
-import { MAX_SIGNAL_BYTES, MAX_WAIT_MESSAGE_CHARACTERS } from '../shared/contract/signal.ts'
+import { MAX_SIGNAL_BYTES, MAX_WAIT_CHARACTERS, MAX_WAIT_MESSAGE_CHARACTERS } from '../shared/contract/signal.ts'
 import {
   MAX_BACKOFF_FACTOR,
   MAX_BACKOFF_MS,
@@ -237,6 +238,10 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Characters of `why`', ...constant('MAX_WHY_CHARACTERS', count(MAX_WHY_CHARACTERS)), '400', 'contract/approval.test.ts', 'MAX_WHY_CHARACTERS'],
     ['Approvals that the answer of a wait names', ...constant('MAX_NAMED_APPROVALS', count(MAX_NAMED_APPROVALS)), 'The first ones.', 'contract/approval.test.ts', 'MAX_NAMED_APPROVALS'],
     ['Characters of the `message` of a wait', ...constant('MAX_WAIT_MESSAGE_CHARACTERS', count(MAX_WAIT_MESSAGE_CHARACTERS)), 'The task fails.', 'contract/waits.test.ts', 'MAX_WAIT_MESSAGE_CHARACTERS'],
+    ['Characters of the parameters of a wait', ...constant('MAX_WAIT_CHARACTERS', count(MAX_WAIT_CHARACTERS)), 'The task fails.', 'contract/waits.test.ts', 'MAX_WAIT_CHARACTERS'],
+    ['Requests of waits for answers at the same time', ...constant('MAX_POLLS', count(MAX_POLLS)), 'Others wait.', 'control/scheduler/polls.test.ts', 'MAX_POLLS'],
+    ['Time of one such request', ...constant('POLL_TIMEOUT_MS', duration(POLL_TIMEOUT_MS)), 'The next one follows.', 'control/scheduler/polls.test.ts', 'POLL_TIMEOUT_MS'],
+    ['Characters of why an answer is not as expected', ...constant('MAX_UNMET_CHARACTERS', count(MAX_UNMET_CHARACTERS)), 'It is cut off.', 'control/scheduler/polls.test.ts', 'MAX_UNMET_CHARACTERS'],
     ['Bytes of the value of a signal', ...constant('MAX_SIGNAL_BYTES', bytes(MAX_SIGNAL_BYTES)), '413', 'contract/waits.test.ts', 'MAX_SIGNAL_BYTES'],
     ['Bytes of an answer to an approval', ...constant('MAX_APPROVAL_ANSWER_BYTES', bytes(MAX_APPROVAL_ANSWER_BYTES)), '413', 'contract/approval.test.ts', 'MAX_APPROVAL_ANSWER_BYTES'],
     ['Moves of files between runtime services at the same time', ...constant('MAX_MOVES', count(MAX_MOVES)), 'Others wait.', 'control/executors/runtime/file-moves.test.ts', 'MAX_MOVES'],

@@ -24,6 +24,7 @@ export function waitingWords({
 }: WaitingReason = {}): string {
   if (reason === 'approval') return detail === undefined ? 'waits for approval' : `waits for approval: ${detail}`
   if (reason === 'signal') return `waits for a signal${detail === undefined ? '' : `: ${detail}`}`
+  if (reason === 'answer') return `waits for an answer${detail === undefined ? '' : `: ${detail}`}`
   if (detail !== undefined) return detail
   switch (reason) {
     case 'dependencies':

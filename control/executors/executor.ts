@@ -278,12 +278,17 @@ export interface InputReview {
   secretsOf?(toolName: string | undefined): SecretTaking | undefined
 }
 
+/** Whether what a task waits for has come, and with which result; or why not. */
+export type Look = { readonly isMet: true; readonly result: unknown } | { readonly isMet: false; readonly why: string }
+
 /** Executes tasks of one type. */
 export interface Executor extends ExecutorHooks, HandingOver, InputReview {
   /** The value of `type` that brings tasks here. */
   readonly type: string
   /** Returns the JSON result. Throws `ExecutionError`; any other error counts as a bug (`internal`). */
   execute(task: ExecutableTask, context: ExecutorContext): unknown
+  /** One look at what a task waits for that no attempt executes. Throws `ExecutionError` if no look can ever be met. */
+  look?(input: unknown, signal: AbortSignal): Promise<Look>
 }
 
 /** Executes tasks of one type with several tools. With an `execute` too, tasks without a tool name go there. */

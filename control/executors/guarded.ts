@@ -44,6 +44,7 @@ export function guarded(executor: Executor, log: Log): Executor {
     ...(executor.readLog && { readLog: executor.readLog.bind(executor) }),
     ...(executor.readNetwork && { readNetwork: async (handle, call) => executor.readNetwork!(handle, call) }),
     ...(executor.openFile && { openFile: async (...given) => executor.openFile!(...given) }),
+    ...(executor.look && { look: async (...given) => executor.look!(...given) }),
     ...(executor.plan && { plan: async (task, call) => executor.plan!(task, call) }),
     ...(killRemote && {
       killRemote: (task, handle) =>

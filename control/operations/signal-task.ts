@@ -3,7 +3,7 @@ import { WAIT_TYPE } from '../../shared/contract/signal.ts'
 import { runSync } from '../../shared/process/steps.ts'
 import { decodeJson } from '../json/body.ts'
 import type { Task } from '../task/graph.ts'
-import { isWait, takesSignal } from '../task/wait.ts'
+import { isWait, looksOutside, takesSignal } from '../task/wait.ts'
 import { conflict, endedByCaller, ensureSingle } from './asked-task.ts'
 import { knownTask, type TaskAddress } from './named-tasks.ts'
 import type { OperationParts } from './parts.ts'
@@ -34,7 +34,8 @@ function ensureSignallable(task: Task): void {
   // The values of its placeholders are known once it waits.
   const isChecked = task.isTerminal || task.rare.asked_at !== undefined
   if (isChecked && !takesSignal(task)) {
-    throw conflict(task, 'waits for a time, not for a signal: submit it with signal true to end it earlier')
+    const what = looksOutside(task) ? 'an answer' : 'a time'
+    throw conflict(task, `waits for ${what}, not for a signal: submit it with signal true to end it earlier`)
   }
 }
 

@@ -12,6 +12,7 @@ import { MAX_GLOB_CHARACTERS, matchesGlob } from '../../shared/text/glob.ts'
 import type { JsonObject } from '../../shared/text/json.ts'
 import { nearestName, type Synonyms } from '../../shared/text/nearest-name.ts'
 import { isWithinDepth } from '../json/depth.ts'
+import { pointerFault } from '../json/json-pointer.ts'
 import { findPlaceholders } from './placeholders.ts'
 import { REFERENCE_FIELDS, type Reference, referenceIn } from './references.ts'
 
@@ -52,13 +53,38 @@ export function whenIn(object: Readonly<JsonObject>): When | string {
     return `when: unknown field ${quoted(other)}${didYouMean(nearestName(other, FIELDS, SYNONYMS))}`
   const reference = referenceIn(object)
   if (typeof reference === 'string') return `when.${reference}`
+  const test = testIn('when', object)
+  return typeof test === 'string' ? test : { reference, test }
+}
+
+/** What a value must be, at a JSON Pointer in an answer. */
+export interface Expectation {
+  readonly path: string
+  readonly test: Test
+}
+
+/** Parses the field `expect` of a wait. `path` is the default. Returns the fault if it is invalid. */
+export function expectationIn(object: Readonly<JsonObject>, path: string): Expectation | string {
+  const names = ['path', ...TESTS]
+  const other = Object.keys(object).find((name) => !names.includes(name))
+  if (other !== undefined) {
+    return `expect: unknown field ${quoted(other)}${didYouMean(nearestName(other, names, SYNONYMS))}`
+  }
+  const at = object.path ?? path
+  if (typeof at !== 'string') return 'expect.path: expected a JSON Pointer, which begins with "/"'
+  const fault = pointerFault(at)
+  if (fault !== undefined) return `expect.path: ${fault}`
+  const test = testIn('expect', object)
+  return typeof test === 'string' ? test : { path: at, test }
+}
+
+/** The only test in `object`, which is the value of `field`. Returns the fault if there is none, or several. */
+function testIn(field: string, object: Readonly<JsonObject>): Test | string {
   // Null is a value to compare with.
   const [kind, ...more] = TESTS.filter((name) => Object.hasOwn(object, name))
-  if (kind === undefined || more.length > 0) return `when: expected exactly one of ${TESTS.join(', ')}`
-  const operand = object[kind]
-  const test = testOf(kind, operand)
-  if (typeof test === 'string') return `when.${kind}: ${test}`
-  return { reference, test }
+  if (kind === undefined || more.length > 0) return `${field}: expected exactly one of ${TESTS.join(', ')}`
+  const test = testOf(kind, object[kind])
+  return typeof test === 'string' ? `${field}.${kind}: ${test}` : test
 }
 
 /**

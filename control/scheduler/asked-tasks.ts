@@ -1,5 +1,5 @@
 /**
- * Tasks that callers end: approvals, and waits for a signal or a time.
+ * Tasks that callers end: approvals, and waits for a signal, a time or an HTTP answer.
  *
  * Such a task never has a slot: a hundred thousand may wait while one other task executes. Once it may run, the values
  * of its placeholders are determined, and that it is asked for is noted with the time as a change of the task. So its
@@ -13,12 +13,13 @@ import type { Failure } from '../rules/failure.ts'
 import { isApproval } from '../task/approval.ts'
 import { endOf, isDueFirst } from '../task/asked-end.ts'
 import type { Task } from '../task/graph.ts'
-import { isWait } from '../task/wait.ts'
+import { isWait, looksOutside } from '../task/wait.ts'
 import { type Due, DueQueue, WALL } from './due-queue.ts'
 import { Fifo } from './fifo.ts'
 import type { InputResolver } from './input-resolver.ts'
+import { Polls, type PollsOptions } from './polls.ts'
 
-export interface AskedTasksOptions {
+export interface AskedTasksOptions extends Pick<PollsOptions, 'look'> {
   readonly inputs: Pick<InputResolver, 'resolve'>
   /** The task waits from now on. */
   readonly onAsked: (task: Task) => void
@@ -26,8 +27,8 @@ export interface AskedTasksOptions {
   readonly onFault: (task: Task, failure: Failure) => void
   /** Its `timeout` is over. */
   readonly onExpired: (task: Task) => void
-  /** The time until which it waits has come. */
-  readonly onDue: (task: Task) => void
+  /** What it waits for has come: its time, with the value null, or the answer that it looks for. */
+  readonly onMet: (task: Task, value: unknown) => void
   /** Asks for a call of `step`. */
   readonly wake: () => void
   /** Called with an error that is a defect of the service. */
@@ -41,6 +42,7 @@ export class AskedTasks {
   /** Tasks that were asked for, with when they end by themselves. */
   readonly #asked = new Map<Task, Due<Task> | undefined>()
   readonly #ends: DueQueue<Task>
+  readonly #polls: Polls
   #approvals = 0
   /** The task whose placeholders are being resolved. */
   #resolving: { readonly task: Task; readonly controller: AbortController } | undefined
@@ -49,6 +51,19 @@ export class AskedTasks {
   constructor(options: AskedTasksOptions) {
     this.#options = options
     this.#ends = new DueQueue<Task>((task) => this.#end(task), options.wake, WALL)
+    const { look, wake, onDefect } = options
+    this.#polls = new Polls({
+      ...{ look, wake, onDefect },
+      onMet: (task, value) => {
+        if (!this.isAsked(task)) return // its time was over
+        this.withdraw(task)
+        options.onMet(task, value)
+      },
+      onFault: (task, failure) => {
+        this.withdraw(task)
+        options.onFault(task, failure)
+      },
+    })
   }
 
   /** Approvals that were asked for and have no answer. */
@@ -76,6 +91,7 @@ export class AskedTasks {
     const end = this.#asked.get(task)
     if (end !== undefined) this.#ends.remove(end)
     if (this.#asked.delete(task) && isApproval(task)) this.#approvals--
+    this.#polls.withdraw(task)
     if (this.#resolving?.task === task) this.#resolving.controller.abort('cancelled')
   }
 
@@ -83,13 +99,15 @@ export class AskedTasks {
   step(): boolean {
     const hasAsked = this.#askNext()
     const hasEnded = this.#ends.step()
-    return hasAsked || hasEnded
+    const hasLooked = this.#polls.step()
+    return hasAsked || hasEnded || hasLooked
   }
 
   /** Nothing is asked for and nothing ends any more: the next start of the service continues. */
   stop(): void {
     this.#isStopped = true
     this.#ends.stop()
+    this.#polls.stop()
     this.#resolving?.controller.abort('interrupted')
   }
 
@@ -154,11 +172,12 @@ export class AskedTasks {
     if (isApproval(task)) this.#approvals++
     const end = endOf(task)
     this.#asked.set(task, end === undefined ? undefined : this.#ends.add(task, end - Date.now()))
+    if (isWait(task) && looksOutside(task)) this.#polls.watch(task)
   }
 
   #end(task: Task): void {
     this.withdraw(task)
-    if (isDueFirst(task)) this.#options.onDue(task)
+    if (isDueFirst(task)) this.#options.onMet(task, null)
     else this.#options.onExpired(task)
   }
 }

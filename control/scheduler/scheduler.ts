@@ -151,7 +151,11 @@ export class Scheduler {
         const late = isWait(task) ? unsignalled : unanswered
         this.#outcomes.failWithoutAttempt(task, late(task.options.timeout!))
       },
-      onDue: (task) => this.#outcomes.signalled(task, null),
+      onMet: (task, value) => this.#outcomes.signalled(task, value),
+      look: async (task, signal) => {
+        const input = task.rare.hasPlaceholders ? await inputs.resolve(task, signal) : task.input
+        return executors.get(task.type)!.look!(input, signal)
+      },
       wake: () => this.#turns.take(),
       onDefect: (error) => this.#break(error),
     })

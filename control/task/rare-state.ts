@@ -57,6 +57,8 @@ export interface RareState {
   createdAt?: number | undefined
   /** The running task waits between two attempts. Then it holds no slot. */
   isBackingOff?: true | undefined
+  /** Why the last look of a wait was not met. */
+  unmet?: string | undefined
   /** The input has placeholders. Then the executor gets `resolved_input`. */
   hasPlaceholders?: true | undefined
 }

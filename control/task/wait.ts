@@ -6,12 +6,13 @@ import type { Failure } from '../rules/failure.ts'
 import { startOf } from '../rules/not-before.ts'
 import type { Asked } from './approval.ts'
 
-/** Whether a signal or a time ends the task, and no executor runs it. */
+/** Whether a signal, a time or an HTTP answer ends the task, and no attempt executes it. */
 export const isWait = ({ type }: Pick<Asked, 'type'>): boolean => type === WAIT_TYPE
 
 interface Waits {
   readonly until?: NotBefore | null
   readonly signal?: boolean | null
+  readonly http?: object | null
 }
 
 /** The parameters that were checked when it began to wait. */
@@ -28,13 +29,16 @@ export function endOfWait(task: Pick<Asked, 'input' | 'rare'>, askedAt: number):
 
 /** Whether a signal ends it. */
 export function takesSignal(task: Pick<Asked, 'input' | 'rare'>): boolean {
-  const { until, signal } = paramsOf(task)
-  return signal ?? until == null
+  const { until, signal, http } = paramsOf(task)
+  return signal ?? (until == null && http == null)
 }
+
+/** Whether an HTTP answer ends it. */
+export const looksOutside = (task: Pick<Asked, 'input' | 'rare'>): boolean => paramsOf(task).http != null
 
 /** The failure of a task that neither a signal nor its time ended within `timeout` milliseconds. */
 export const unsignalled = (timeout: number): Failure => ({
   code: 'timeout',
-  message: `task timed out after ${timeout}ms: no signal came`,
+  message: `task timed out after ${timeout}ms: what it waits for did not come`,
   retryable: false,
 })

@@ -7,7 +7,7 @@ import { isApproval, shortMessage } from './approval.ts'
 import { endOf } from './asked-end.ts'
 import { earliestStart } from './delay.ts'
 import type { Task } from './graph.ts'
-import { takesSignal } from './wait.ts'
+import { looksOutside, takesSignal } from './wait.ts'
 
 /** The state of the scheduler, for tasks that wait only for a slot. */
 export interface SlotUse {
@@ -74,9 +74,12 @@ function onDelay(task: Task, now: number): Waiting | undefined {
 export function onCaller(task: Task): Waiting | undefined {
   if (task.rare.asked_at === undefined) return undefined
   const until = endOf(task)
-  const detail = shortMessage(task)
+  const message = shortMessage(task)
+  const reason = isApproval(task) ? 'approval' : looksOutside(task) ? 'answer' : takesSignal(task) ? 'signal' : 'delay'
+  const { unmet } = task.rare
+  const detail = message === undefined || unmet === undefined ? (message ?? unmet) : `${message}: ${unmet}`
   return {
-    reason: isApproval(task) ? 'approval' : takesSignal(task) ? 'signal' : 'delay',
+    reason,
     ...(until !== undefined && until <= MAX_TIME_MS && { until: isoTime(until) }),
     ...(detail !== undefined && { detail }),
   }

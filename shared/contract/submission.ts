@@ -92,7 +92,7 @@ const TASK_FIELDS = {
   type: orNull(
     Type.String({ notEmpty: true }),
     'string',
-    'The executor: a category (os), a legacy type (shell, file, http ...), approval: a task that waits until somebody approves or rejects it, or wait: one that waits for a signal or a time.',
+    'The executor: a category (os), a legacy type (shell, file, http ...), approval: a task that waits until somebody approves or rejects it, or wait: one that waits for a signal, a time or an HTTP answer.',
   ),
   tool_name: orNull(Type.String(), 'string', 'The tool of the category: shell, file, http, dns, tcp, sleep, noop.'),
   params: Type.Optional(

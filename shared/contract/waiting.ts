@@ -17,6 +17,7 @@ export const WAITING_REASONS = [
   'runtime',
   'approval',
   'signal',
+  'answer',
   'storage',
 ] as const
 
@@ -25,13 +26,17 @@ export const Waiting = Type.Object(
   {
     reason: oneOf(
       WAITING_REASONS,
-      'dependencies: other tasks must end first, most in success. group: its graph waits for a place of its group. concurrency: no slot is free. backoff: another attempt follows. delay: its not_before, that of its graph, or the time that a wait is for, has not come. runtime: the runtime service has it queued, or is away. approval: somebody has to approve or reject it. signal: a signal has to come. storage: control cannot write, as on a full disk.',
+      'dependencies: other tasks must end first, most in success. group: its graph waits for a place of its group. concurrency: no slot is free. backoff: another attempt follows. delay: its not_before, that of its graph, or the time that a wait is for, has not come. runtime: the runtime service has it queued, or is away. approval: somebody has to approve or reject it. signal: a signal has to come. answer: an HTTP answer has to be as expected. storage: control cannot write, as on a full disk.',
     ),
     tasks: maybe(texts(`Ids of dependencies that have not ended, at most ${MAX_WAITING_TASKS}.`)),
     group: maybe(text('The group whose places are taken.')),
     graphs: maybe(texts(`Ids of graphs that hold its places, at most ${MAX_WAITING_GRAPHS}.`)),
     until: maybe(time('When the backoff or the delay ends, or the time for an approval or a signal.')),
-    detail: maybe(text('More in words; of an approval the beginning of its message, of a wait its message.')),
+    detail: maybe(
+      text(
+        'More in words; of an approval the beginning of its message, of a wait its message, and what the last answer was.',
+      ),
+    ),
   },
   { title: 'Waiting', description: 'Why it does not execute. Absent while it executes, and once it has ended.' },
 )

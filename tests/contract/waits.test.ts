@@ -2,10 +2,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { TaskRecord } from '../../shared/contract/control.ts'
-import { MAX_SIGNAL_BYTES, MAX_WAIT_MESSAGE_CHARACTERS } from '../../shared/contract/signal.ts'
+import { MAX_SIGNAL_BYTES, MAX_WAIT_CHARACTERS, MAX_WAIT_MESSAGE_CHARACTERS } from '../../shared/contract/signal.ts'
 import { checkedAnswer } from '../support/answer-check.ts'
 import { runClient } from '../support/client.ts'
 import { type Control, startControl } from '../support/control.ts'
+import { freePort } from '../support/free-port.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 import { Gate } from './gate.ts'
@@ -22,11 +23,11 @@ const wait = (id: string, params: object = {}, more: object = {}) => ({ id, type
 const noop = (id: string, more: object = {}) => ({ id, type: 'noop', ...more })
 const after = (...depends_on: string[]) => ({ depends_on })
 
-/** The record once the task waits for a caller or its time. */
+/** The record once the task waits. */
 const waiting = (control: Control, id: string): Promise<TaskRecord> =>
   until(
     () => control.get(id),
-    ({ waiting }) => waiting?.reason === 'signal' || waiting?.reason === 'delay',
+    ({ waiting }) => ['answer', 'delay', 'signal'].includes(waiting?.reason ?? ''),
   )
 
 const signal = (control: Control, path: string, body?: string): Promise<Response> =>
@@ -119,7 +120,7 @@ describe('a wait for a signal', () => {
       [{ until: 'tomorrow' }, 'until: expected integer of milliseconds'],
       [{ until: -1 }, 'until: expected integer of milliseconds'],
       [{ signal: 'yes' }, 'signal: expected boolean'],
-      [{ signal: false }, 'signal: nothing else would end the task (add until, or leave signal out)'],
+      [{ signal: false }, 'signal: nothing else would end the task (add until or http, or leave signal out)'],
       [{ message: long }, `message: expected string of at most ${MAX_WAIT_MESSAGE_CHARACTERS} characters`],
     ]
     const tasks = cases.map(([params], i) => wait(`fault-${i}`, params))
@@ -140,7 +141,7 @@ describe('a wait for a signal', () => {
       noop('tell', { ...after('late'), run_if: 'failed' }),
     ])
     expect(await control.ended('late')).toMatchObject({
-      ...{ status: 'failed', attempt: 1, error: 'task timed out after 20ms: no signal came' },
+      ...{ status: 'failed', attempt: 1, error: 'task timed out after 20ms: what it waits for did not come' },
       runtime: { error: { code: 'timeout' } },
     })
     expect((await control.ended('tell')).status).toBe('success')
@@ -222,4 +223,137 @@ test('waits go on over a kill, with the same times; a signal that was acknowledg
   expect(await Promise.all(['open', 'clock'].map((id) => waiting(control, id)))).toEqual(before)
   expect((await control.ended('soon')).status).toBe('success')
   expect((await recordOf(await signal(control, '/tasks/open', '2'))).result).toBe(2)
+})
+
+describe('a wait for an answer', () => {
+  /** A service whose answer changes. */
+  const world = () => {
+    const seen: string[] = []
+    const state = { status: 503, body: 'starting' }
+    const server = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      async fetch(request) {
+        seen.push(`${request.method} ${new URL(request.url).pathname} ${await request.text()}`)
+        return new Response(state.body, { status: state.status })
+      },
+    })
+    return {
+      seen,
+      state,
+      url: `http://127.0.0.1:${server.port}/build/42`,
+      [Symbol.asyncDispose]: () => server.stop(true),
+    }
+  }
+  const often = { backoff: { initial_ms: 5, factor: 1 } }
+
+  test('looks until its status is below 400, holds no slot, and has the answer as its result', async () => {
+    await using control = await startControl({ flags: ['--max-concurrency', '1'] })
+    await using there = world()
+    using gate = new Gate()
+    await control.submit([gate.task('busy')])
+    await until(() => gate.arrivals, 1)
+    await control.submit([
+      wait('up', { message: 'the build', http: { url: there.url } }, often),
+      noop('next', { ...after('up'), params: { message: { $from: 'up', path: '/result/body' } } }),
+    ])
+    await until(
+      () => there.seen.length,
+      (looks) => looks >= 3,
+    )
+    const { status, waiting: why } = await until(
+      () => control.get('up'),
+      ({ waiting }) => waiting?.detail !== 'the build',
+    )
+    expect([status, why]).toEqual(['pending', { reason: 'answer', detail: 'the build: http status 503' }])
+    expect(await errorOf(await signal(control, '/tasks/up'))).toBe(
+      '409 task up waits for an answer, not for a signal: submit it with signal true to end it earlier',
+    )
+    Object.assign(there.state, { status: 200, body: 'ready' })
+    const ended = await control.ended('up')
+    expect(ended).toMatchObject({ status: 'success', attempt: 1, result: { status_code: 200, body: 'ready' } })
+    expect(new Set(there.seen)).toEqual(new Set(['GET /build/42 ']))
+    gate.open()
+    expect((await control.ended('next')).result).toMatchObject({ message: 'ready' })
+  })
+
+  test('looks until a value of the answer is as expected', async () => {
+    await using there = world()
+    const http = { url: there.url, method: 'POST', body: '{"ask": 1}' }
+    await control.submit([
+      wait('done', { http, expect: { path: '/json/state', equals: 'done' } }, often),
+      wait('gone', { http: { url: there.url }, expect: { in: [404, 410] } }, often),
+      wait('text', { http: { url: there.url }, expect: { path: '/body', matches: '*done*' } }, often),
+    ])
+    await until(
+      () => control.get('done'),
+      ({ waiting }) => waiting?.detail === 'the answer has no /json/state',
+    )
+    Object.assign(there.state, { status: 404, body: '{"state": "building"}' })
+    expect((await control.ended('gone')).result).toMatchObject({ status_code: 404 })
+    await until(
+      () => control.get('done'),
+      ({ waiting }) => waiting?.detail === '/json/state is "building"',
+    )
+    there.state.body = '{"state": "done"}'
+    for (const id of ['done', 'text'])
+      expect((await control.ended(id)).result).toMatchObject({ body: there.state.body })
+    expect(there.seen).toContain('POST /build/42 {"ask": 1}')
+  })
+
+  test('goes on while nobody answers, and over a kill; a signal, a time or a cancel ends it as well', async () => {
+    using dir = tempDir()
+    const options = { dataDir: join(dir.path, 'data') }
+    await using there = world()
+    const http = { url: there.url }
+    const nobody = { url: `http://127.0.0.1:${await freePort()}/` }
+    {
+      await using control = await startControl(options)
+      await control.submit([
+        wait('open', { http }, often),
+        wait('told', { http, signal: true }, often),
+        wait('late', { http, until: 50 }, often),
+        wait('stopped', { http }, often),
+        wait('timed', { http }, { ...often, timeout: 50 }),
+        wait('alone', { http: nobody }, often),
+      ])
+      await waiting(control, 'told')
+      expect((await recordOf(await signal(control, '/tasks/told', '1'))).result).toBe(1)
+      expect((await control.ended('late')).status).toBe('success')
+      expect((await control.ended('timed')).error).toBe('task timed out after 50ms: what it waits for did not come')
+      await control.fetch('/tasks/stopped/cancel', { method: 'POST' })
+      expect((await control.ended('stopped')).status).toBe('cancelled')
+      await until(
+        () => control.get('alone'),
+        ({ waiting }) => /refused|connect/i.test(waiting?.detail ?? ''),
+      )
+      control.process.kill('SIGKILL')
+      await control.process.exited
+    }
+    await using control = await startControl(options)
+    there.state.status = 204
+    there.state.body = ''
+    expect((await control.ended('open')).result).toMatchObject({ status_code: 204 })
+  })
+
+  test('fails at once if it can never come', async () => {
+    await using control = await startControl({ flags: ['--http-policy', 'public'] })
+    await using there = world()
+    const url = there.url
+    const cases: [object, string][] = [
+      [{ http: { url } }, 'denied'],
+      [{ http: { url: 'ftp://example.org' } }, 'invalid_input'],
+      [{ http: { url, save_to: 'x' } }, 'invalid_input'],
+      [{ http: { url }, expect: {} }, 'invalid_input'],
+      [{ http: { url }, expect: { path: 'state', equals: 1 } }, 'invalid_input'],
+      [{ http: { url, body: 'x'.repeat(MAX_WAIT_CHARACTERS), method: 'POST' } }, 'invalid_input'],
+      [{ expect: { equals: 200 } }, 'invalid_input'],
+    ]
+    const { warnings = [] } = await control.submit(cases.map(([params], i) => wait(`never-${i}`, params)))
+    for (const [i, [, code]] of cases.entries()) {
+      const { error, runtime } = await control.ended(`never-${i}`)
+      expect([i, runtime?.error?.code, error]).toEqual([i, code, warnings[i]!.message])
+    }
+    expect(there.seen).toEqual([])
+  })
 })

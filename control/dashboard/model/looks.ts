@@ -59,6 +59,7 @@ export function waitingSentence(task: GraphTask, nowMs: number): string | undefi
   if (waiting === undefined || hasEnded(task.status)) return undefined
   const { reason, tasks, group, graphs = [], until, detail } = waiting
   if (reason === 'signal') return `waits for a signal${detail === undefined ? '' : `: ${shortLine(detail)}`}`
+  if (reason === 'answer') return `waits for an answer${detail === undefined ? '' : `: ${shortLine(detail)}`}`
   if (reason === 'approval') return `waits for approval${detail === undefined ? '' : `: ${shortLine(detail)}`}`
   if (reason === 'dependencies') {
     if (detail !== undefined) return `waits: ${detail}`

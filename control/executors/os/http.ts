@@ -83,8 +83,16 @@ export interface HttpResult {
   readonly bytes_written?: number
 }
 
+/** What a request needs of its attempt. */
+type HttpContext = Pick<ExecutorContext, 'signal' | 'trace' | 'begin'>
+
+export interface HttpTool extends OsTool {
+  checkInput(input: unknown): void
+  execute(input: unknown, context: HttpContext): Promise<HttpResult>
+}
+
 /** `root` is where `save_to` may write, `guard` decides which addresses may be connected to. */
-export const http = (root: FileRoot, guard: AddressGuard): OsTool => ({
+export const http = (root: FileRoot, guard: AddressGuard): HttpTool => ({
   name: 'http',
   params: httpParams,
   checkInput(input) {
@@ -95,7 +103,7 @@ export const http = (root: FileRoot, guard: AddressGuard): OsTool => ({
       throw asFailure(error, method, url)
     }
   },
-  execute: (input, context) => request(httpParams.parse(input), root, guard, context),
+  execute: async (input, context) => request(httpParams.parse(input), root, guard, context),
 })
 
 /** The initial request. Throws `invalid_input` or `denied`, also for a path that its answer cannot be saved to. */
@@ -116,7 +124,7 @@ async function request(
   params: Static<typeof httpParams.schema>,
   root: FileRoot,
   guard: AddressGuard,
-  context: ExecutorContext,
+  context: HttpContext,
 ): Promise<HttpResult> {
   const first = requestOf(params, root)
   const { url, method, headers } = first

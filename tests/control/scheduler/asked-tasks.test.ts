@@ -15,7 +15,8 @@ function asked(askedAt: readonly number[], arrived: number) {
   const approvals = new AskedTasks({
     ...{ inputs: { resolve: unexpected }, onAsked: unexpected, onFault: unexpected, onDefect: unexpected },
     onExpired: (task) => expired.push(task.id),
-    onDue: unexpected,
+    onMet: unexpected,
+    look: unexpected,
     wake: () => {},
   })
   const tasks = askedAt.map((at, i) => {
@@ -61,7 +62,8 @@ test.each<{ until?: number | string; timeout: number; ends: string[] }>([
   const waits = new AskedTasks({
     ...{ inputs: { resolve: unexpected }, onAsked: unexpected, onFault: unexpected, onDefect: unexpected },
     onExpired: () => ended.push('expired'),
-    onDue: () => ended.push('due'),
+    onMet: () => ended.push('due'),
+    look: unexpected,
     wake: () => {},
   })
   const task = taskOf({ id: 'w', type: 'wait', timeout, params: until === undefined ? {} : { until } })
