@@ -2,13 +2,14 @@
 import { Type } from '@sinclair/typebox'
 import type { AnyElysia } from 'elysia'
 import { Schedule, ScheduleRequest, ScheduleSummary, ScheduleTriggered } from '../../shared/contract/schedules.ts'
-import { described, empty, json } from '../../shared/http/openapi/route.ts'
+import { described, empty, json, truth } from '../../shared/http/openapi/route.ts'
 import { readBody } from '../../shared/http/request-body.ts'
 import { traceIdOf } from '../../shared/http/service.ts'
 import { deleteSchedule, pauseSchedule, triggerSchedule } from '../operations/change-schedule.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import { putSchedule } from '../operations/put-schedule.ts'
 import { getSchedule, listSchedules } from '../operations/show-schedules.ts'
+import { truthOf } from './query-values.ts'
 import { LINKS_OF_GRAPH } from './tasks.ts'
 
 const section = 'Schedules'
@@ -49,11 +50,12 @@ export function addScheduleRoutes(app: AnyElysia, parts: OperationParts): void {
     )
     .put(
       '/schedules/:name',
-      async ({ params, request, set }): Promise<Schedule> => {
+      async ({ params, query, request, set }): Promise<Schedule> => {
+        const isDryRun = truthOf('dry_run', query.dry_run)
         const body = await readBody(app, request, parts.maxBodyBytes)
-        const call = { traceId: traceIdOf(set), signal: request.signal }
+        const call = { traceId: traceIdOf(set), signal: request.signal, isDryRun }
         const { schedule, isNew } = await putSchedule(parts, params.name, body, call)
-        set.status = isNew ? 201 : 200
+        set.status = isNew && !isDryRun ? 201 : 200
         return schedule
       },
       described({
@@ -62,9 +64,17 @@ export function addScheduleRoutes(app: AnyElysia, parts: OperationParts): void {
         description:
           'The graph is checked as POST /tasks does. A schedule that is put again with the same times goes on where it was; with other times, it begins now.',
         params,
+        query: {
+          dry_run: truth(
+            'Only check the schedule: answer 200 with its next due times, and keep nothing. Default false.',
+          ),
+        },
         body: ScheduleRequest,
         example: EXAMPLE,
-        answers: { 200: json(Schedule, 'It was there before.'), 201: json(Schedule, 'It is new, and kept.') },
+        answers: {
+          200: json(Schedule, 'It was there before, or this is a dry run.'),
+          201: json(Schedule, 'It is new, and kept.'),
+        },
         errors: {
           400: 'The name, a field or the graph is invalid, it is never due, or the service has a database.',
           409: 'There are --max-schedules schedules already.',

@@ -18,6 +18,7 @@ import { checkOf } from '../json/schema-check.ts'
 import { isNotBefore } from '../rules/not-before.ts'
 import { type GivenFields, hasSameTimes, type ScheduleDefinition } from '../rules/schedule.ts'
 import { OWN_LABELS, scheduledFields } from '../schedules/scheduled-graph.ts'
+import type { Schedule } from '../schedules/schedules.ts'
 import { dryRun } from './dry-run.ts'
 import type { GraphInput } from './graph-checks.ts'
 import type { OperationParts } from './parts.ts'
@@ -27,12 +28,15 @@ const FIELDS = ['graph', ...Object.keys(ScheduleFields.properties)]
 const KNOWN_FIELDS: ReadonlySet<string> = new Set(FIELDS)
 const ARRAYS = { graph: { tasks: true }, params: {} } as const
 
-/** `isNew`: there was none with this name. Resolves once the schedule is on disk. Throws 400, 409, 413 and 503. */
+/**
+ * `isNew`: there was none with this name. Resolves once the schedule is on disk; with `isDryRun` nothing is kept, and the answer
+ * is what it would be. Throws 400, 409, 413 and 503.
+ */
 export async function putSchedule(
   parts: OperationParts,
   name: string,
   body: Uint8Array,
-  call: { readonly traceId: string; readonly signal: AbortSignal },
+  call: { readonly traceId: string; readonly signal: AbortSignal; readonly isDryRun?: boolean },
 ): Promise<{ schedule: ScheduleAnswer; isNew: boolean }> {
   const { schedules, keeper } = parts
   schedules.assertKept()
@@ -41,8 +45,9 @@ export async function putSchedule(
       `name: expected 1 to ${MAX_SCHEDULE_NAME_CHARACTERS} letters, digits, ".", "_" or "-", beginning with a letter or digit`,
     )
   const { graph, fields } = await runCooperatively(decodeSchedule(parts, body))
-  const warnings = await checkedGraph(parts, { name, graph, fields }, call)
   const { dueTimes } = await import('../rules/schedule-times.ts')
+  dueTimes(fields, Date.now()) // a faulty rule is told before a faulty graph
+  const warnings = await checkedGraph(parts, { name, graph, fields }, call)
   return schedules.inTurn(name, async () => {
     const now = Date.now()
     const known = schedules.get(name)
@@ -53,11 +58,16 @@ export async function putSchedule(
     const created_at = known?.definition.created_at ?? now
     const definition: ScheduleDefinition = { fields, graph, since, created_at, updated_at: now }
     const wasPaused = known?.definition.fields.paused === true
+    const isGoingOn = isSame && !wasPaused
+    const answered = (schedule: Schedule) => ({
+      schedule: { ...scheduleAnswer(schedule), ...(warnings.length > 0 && { warnings }) },
+      isNew: known === undefined,
+    })
+    if (call.isDryRun) return answered(schedules.wouldBe(name, definition, times, isGoingOn))
     keeper.assertWritable()
-    const schedule = schedules.put(name, definition, times, isSame && !wasPaused)
-    const answer = scheduleAnswer(schedule)
+    const answer = answered(schedules.put(name, definition, times, isGoingOn))
     await keeper.kept('promise')
-    return { schedule: { ...answer, ...(warnings.length > 0 && { warnings }) }, isNew: known === undefined }
+    return answer
   })
 }
 

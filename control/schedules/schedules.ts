@@ -140,8 +140,8 @@ export class Schedules {
     return result
   }
 
-  /** Throws 409 if there are too many. Called in turn. */
-  put(name: string, definition: ScheduleDefinition, times: DueTimes, isGoingOn: boolean): Schedule {
+  /** What `put` would make, which changes nothing. Throws 409 if there are too many. */
+  wouldBe(name: string, definition: ScheduleDefinition, times: DueTimes, isGoingOn: boolean): Schedule {
     const { maxSchedules } = this.#options
     const known = this.#schedules.get(name)
     if (known === undefined && this.#schedules.size >= maxSchedules)
@@ -150,13 +150,19 @@ export class Schedules {
         `there are ${maxSchedules} schedules already (--max-schedules): delete one, or raise the limit`,
       )
     const settled = definition.updated_at
-    const progress = known === undefined ? newProgress(settled) : known.progress
-    const schedule = known ?? { name, definition, progress, times, nextLook: 0 }
-    Object.assign(schedule, { definition, times })
+    const progress = known?.progress ?? newProgress(settled)
+    const next = isGoingOn ? progress : { ...progress, settled, waiting: [] }
+    return { name, definition, progress: next, times, nextLook: 0 }
+  }
+
+  /** Throws 409 if there are too many. Called in turn. */
+  put(name: string, definition: ScheduleDefinition, times: DueTimes, isGoingOn: boolean): Schedule {
+    const { progress, ...made } = this.wouldBe(name, definition, times, isGoingOn)
+    const schedule = this.#schedules.get(name) ?? { ...made, progress: newProgress(definition.updated_at) }
+    Object.assign(schedule, made)
     this.#kept.define(name, definition)
-    this.#advance(schedule, isGoingOn ? progress : { ...progress, settled, waiting: [] })
+    this.#advance(schedule, progress)
     this.#schedules.set(name, schedule)
-    schedule.nextLook = 0
     this.#wake()
     return schedule
   }

@@ -61,6 +61,25 @@ test('a schedule is put, shown, listed and deleted', async () => {
   expect(await errorOf(await call(control, 'b', 'trigger'))).toBe('404 schedule not found: b')
 })
 
+test('a dry run answers what a schedule would be, and keeps nothing', async () => {
+  await using control = await startControl({ flags: ['--max-schedules', '1'] })
+  const check = (name: string, body: object) =>
+    control.fetch(`/schedules/${name}?dry_run=true`, { method: 'PUT', body: JSON.stringify(body) })
+  const would = await check('a', { ...NEVER, timezone: 'Europe/Berlin', graph: GRAPH })
+  expect(would.status).toBe(200)
+  const { next, created_at, updated_at }: Schedule = checkedAnswer(Schedule, await would.json())
+  expect([next.length, created_at]).toEqual([5, updated_at])
+  expect(await (await control.fetch('/schedules')).json()).toEqual([])
+  const kept = await accepted(control, 'a', { every: 3_600_000, graph: GRAPH })
+  const changed = await check('a', { every: 60_000, graph: GRAPH, paused: true })
+  expect(checkedAnswer(Schedule, await changed.json())).toMatchObject({ every: 60_000, created_at: kept.created_at })
+  expect(await get(control, 'a')).toEqual(kept)
+  expect(await errorOf(await check('b', { ...NEVER, graph: GRAPH }))).toStartWith('409 there are 1 schedules already')
+  // A faulty rule is told before a faulty graph.
+  expect(await errorOf(await check('a', { cron: '99 * * * *', graph: { tasks: [] } }))).toStartWith('400 cron: ')
+  expect(await errorOf(await check('a', { ...NEVER, graph: { tasks: [] } }))).toStartWith('400 graph: ')
+})
+
 describe('a faulty schedule is refused with the field and the remedy', () => {
   test('all of them', async () => {
     await using control = await startControl({ flags: ['--max-schedules', '1'] })
