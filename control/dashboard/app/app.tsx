@@ -15,6 +15,7 @@ import { GraphPage } from './graph-page.tsx'
 import { Overview } from './overview.tsx'
 import { Note } from './parts.tsx'
 import { RunsPage } from './runs-page.tsx'
+import { SchedulesPage } from './schedules-page.tsx'
 import { ServicePage } from './service-page.tsx'
 import { SubmitForm } from './submit-form.tsx'
 import { useAsking } from './use-asking.ts'
@@ -161,6 +162,7 @@ export function App() {
       {place.at === 'submit' && (
         <SubmitForm onSubmitted={(id) => go({ at: 'graph', graphId: id, view: 'graph', tab: 'overview' })} />
       )}
+      {place.at === 'schedules' && <SchedulesPage place={place} now={now} go={go} />}
       {place.at === 'service' && <ServicePage now={now} capacity={capacity} />}
       {place.at === 'graph' && watch !== undefined && (
         <GraphPage watch={watch} place={place} now={now} go={go} asked={asked} onAsk={setAsked} />

@@ -34,6 +34,7 @@ export const Frame = ({ at, live, capacity, list, hasTitle, onSearch, children, 
       {hasTitle && <h1 class="for-readers">Graphs</h1>}
       <nav aria-label="Places">
         <TopLink to="graphs" isHere={at === 'graphs' || at === 'graph' || at === 'runs'} text="Graphs" />
+        <TopLink to="schedules" isHere={at === 'schedules'} text="Schedules" />
         <TopLink to="service" isHere={at === 'service'} text="Service" />
       </nav>
       <span class="room" />
@@ -61,7 +62,7 @@ export const Frame = ({ at, live, capacity, list, hasTitle, onSearch, children, 
   </div>
 )
 
-const TopLink = ({ to, isHere, text }: { to: 'graphs' | 'service'; isHere: boolean; text: string }) => (
+const TopLink = ({ to, isHere, text }: { to: 'graphs' | 'schedules' | 'service'; isHere: boolean; text: string }) => (
   <a class={`to-${to}`} href={hashOf({ at: to })} aria-current={isHere ? 'page' : undefined}>
     {text}
   </a>

@@ -266,11 +266,17 @@ function Head({ watch, now, onCancel, onRerun, onChoose }: HeadProps) {
         <span class="quiet" title={timeText(summary.created_at)}>
           submitted {agoText(summary.created_at, now)}
         </span>
-        {Object.entries(labels ?? {}).map(([key, value]) => (
-          <span class="label" key={key}>
-            {key}={value}
-          </span>
-        ))}
+        {Object.entries(labels ?? {}).map(([key, value]) =>
+          key === 'schedule' ? (
+            <a class="label" key={key} href={hashOf({ at: 'schedules', name: value })} title="Open the schedule">
+              {key}={value}
+            </a>
+          ) : (
+            <span class="label" key={key}>
+              {key}={value}
+            </span>
+          ),
+        )}
       </p>
       <StateBar counts={counts} total={task_count} />
     </header>

@@ -12,6 +12,8 @@ export type Place =
   | { readonly at: 'graphs' }
   | { readonly at: 'submit' }
   | { readonly at: 'service' }
+  /** All schedules, or the one with this name. `isEditing`: the form for it, without a name for a new one. */
+  | { readonly at: 'schedules'; readonly name?: string; readonly isEditing?: boolean }
   /** Runs side by side: those of a name, or the graphs with these ids. */
   | { readonly at: 'runs'; readonly name?: string | undefined; readonly ids?: readonly string[] | undefined }
   | {
@@ -28,6 +30,7 @@ export type Place =
 
 export type Groups = Readonly<Record<string, boolean>>
 
+export type SchedulesPlace = Extract<Place, { at: 'schedules' }>
 export type RunsPlace = Extract<Place, { at: 'runs' }>
 export type GraphPlace = Extract<Place, { at: 'graph' }>
 
@@ -37,6 +40,13 @@ export function placeOf(hash: string): Place {
   const [first, second] = path.split('/')
   const values = new URLSearchParams(query)
   if (first === 'submit' || first === 'service') return { at: first }
+  if (first === 'schedules') {
+    return {
+      at: 'schedules',
+      ...(second !== undefined && second !== '' && { name: decoded(second) }),
+      ...(values.has('edit') && { isEditing: true }),
+    }
+  }
   if (first === 'runs') return runsPlace(values)
   if (first !== 'graphs' || second === undefined || second === '') return { at: 'graphs' }
   const taskId = values.get('task') ?? undefined
@@ -60,6 +70,10 @@ export function hashOf(place: Place): string {
   if (place.at === 'runs') {
     const { name = '', ids } = place
     return `#/runs?${new URLSearchParams(ids === undefined ? { name } : { ids: ids.join() })}`
+  }
+  if (place.at === 'schedules') {
+    const { name, isEditing = false } = place
+    return `#/schedules${name === undefined ? '' : `/${encodeURIComponent(name)}`}${isEditing ? '?edit' : ''}`
   }
   if (place.at !== 'graph') return `#/${place.at}`
   const { graphId, view, taskId, tab, state, groups = {} } = place
