@@ -1,6 +1,6 @@
 /**
- * Finds out which sandboxes this host allows: the launcher sets up one after the other, runs nothing in it and reports
- * the step that failed (c/sandbox/probe.h).
+ * Finds out which sandboxes this host allows: the launcher sets up each, runs nothing in it and reports the step that
+ * failed (c/sandbox/probe.h).
  *
  * Takes some milliseconds, once for each start of a service.
  */
@@ -51,21 +51,30 @@ interface Attempt {
   readonly isRootless?: boolean
 }
 
-/** If all features work together, none is tried alone. */
+/**
+ * If all features work together, none is tried alone. The sandboxes that need no other answer are set up side by side: most of
+ * a trial waits for the kernel.
+ */
 async function probeAll(
   attempt: (attempt: Attempt) => Promise<ProbeFault | null>,
   isRoot: boolean,
 ): Promise<SandboxProbe> {
-  const whole = await attempt({ features: SANDBOX_FEATURES })
+  const rootlessly = () => attempt({ features: SANDBOX_FEATURES, isRootless: true })
+  const first = [
+    attempt({ features: SANDBOX_FEATURES }),
+    attempt({ features: neededBy('mount', isRoot, true), isRooted: true }),
+    isRoot ? rootlessly() : null,
+  ] as const
+  await Promise.allSettled(first) // whoever frees the user of sandboxes afterwards has to know that none is left
+  const [whole, chroot, rootless] = await Promise.all(first)
   const results = new Map<Probed, ProbeFault | null>([['whole', whole]])
   const probe = async (name: Probed, how: Attempt) => results.set(name, whole === null ? null : await attempt(how))
   await probe('none', { features: [] })
   for (const feature of SANDBOX_FEATURES) {
     await probe(feature, { features: neededBy(feature, isRoot, results.get('mount') === null) })
   }
-  results.set('chroot', await attempt({ features: neededBy('mount', isRoot, true), isRooted: true }))
-  const isKnown = whole === null && !isRoot
-  results.set('rootless', isKnown ? null : await attempt({ features: SANDBOX_FEATURES, isRootless: true }))
+  results.set('chroot', chroot)
+  results.set('rootless', isRoot || whole === null ? rootless : await rootlessly())
   return Object.fromEntries(results) as unknown as SandboxProbe
 }
 
