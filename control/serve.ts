@@ -5,7 +5,7 @@
 import { claimDataDirectory } from '../shared/files/data-directory.ts'
 import { LOCK_FILES } from '../shared/files/directory-lock.ts'
 import { advertisedHost } from '../shared/http/advertised-url.ts'
-import { listen } from '../shared/http/listen.ts'
+import { listen, START_PATIENCE_MS } from '../shared/http/listen.ts'
 import { bypassProxyForLoopback } from '../shared/http/proxy.ts'
 import { serviceAccess } from '../shared/http/service-access.ts'
 import { startService } from '../shared/process/service-process.ts'
@@ -26,7 +26,7 @@ export async function serve(config: ControlConfig, startedAt: number): Promise<n
       log,
     )
     const directory = claimDataDirectory(config.dataDir, LOCK_FILES.control)
-    const server = await listen(access.address, 'addr')
+    const server = await listen(access.address, 'addr', START_PATIENCE_MS)
     const { startControl } = await import('./service.ts')
     await startControl(config, { env, log, signals, startedAt, access, directory, server, exit })
   })

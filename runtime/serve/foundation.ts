@@ -14,7 +14,7 @@ import { keepPrivate } from '../../shared/files/private-files.ts'
 import { openSecrets, type SecretsDirectory } from '../../shared/files/secrets-directory.ts'
 import { advertisedHost } from '../../shared/http/advertised-url.ts'
 import { isLoopback } from '../../shared/http/guard.ts'
-import { ensureListenable, type ListenAddress } from '../../shared/http/listen.ts'
+import { type HttpServer, listen } from '../../shared/http/listen.ts'
 import { type ServiceAccess, serviceAccess } from '../../shared/http/service-access.ts'
 import type { Log } from '../../shared/logs/log.ts'
 import { serviceIdOf } from '../../shared/process/service-id.ts'
@@ -62,14 +62,25 @@ const secretsOf = ({ secretsDir, secretsExcept, tokenFile }: ServeConfig, env: E
     ownFiles: { 'token-file': tokenFile },
   })
 
-/** Nothing but the lock is written before the address is known to be free. */
-async function claimDataDir(config: ServeConfig, address: ListenAddress): Promise<DataDirectory> {
+/** What only one service may have. */
+export interface Place {
+  readonly access: ServiceAccess
+  readonly secrets: SecretsDirectory
+  readonly data: DataDirectory
+  /** Listens. To be stopped if the start fails. */
+  readonly server: HttpServer
+}
+
+/**
+ * Nothing but the lock is written before the address is ours. A request waits for the end of the start, however long it takes:
+ * control would take a 503 for the end of an attempt.
+ */
+export async function claimPlace(config: ServeConfig, env: Environment, log: Log): Promise<Place> {
+  const access = accessOf(config, env, log)
+  const secrets = secretsOf(config, env)
   process.umask(0o077) // requests hold secrets
-  const claimed = claimDataDirectory(config.dataDir, LOCK_FILES.runtime)
-  await ensureListenable(address, 'listen-addr')
-  // A refused start adds no directory to a data directory that was there before.
-  makeOrRefuse(claimed.path, () => mkdirSync(tasksDir(claimed.path), { recursive: true, mode: 0o700 }))
-  return claimed
+  const data = claimDataDirectory(config.dataDir, LOCK_FILES.runtime)
+  return { access, secrets, data, server: await listen(access.address, 'listen-addr') }
 }
 
 /** The launcher for this machine and the paths that sandboxes hide. `tried` resolves with the sandboxes that work. */
@@ -137,32 +148,30 @@ const provenCapabilities = (
   })
 
 /** The inputs of the functions below. */
-export interface Foundation {
+export interface Foundation extends Place {
   readonly config: ServeConfig
   readonly env: Environment
-  readonly access: ServiceAccess
-  readonly data: DataDirectory
   readonly trial: SandboxTrial
   readonly storage: Storage
-  readonly secrets: SecretsDirectory
   readonly cgroups: TaskCgroups | undefined
   readonly capabilities: ReturnType<typeof provenCapabilities>
   readonly log: Log
 }
 
-/** Claims what only one service may have, and finds out what the host can do while the database is opened. */
+/** Finds out what the host can do while the database is opened. */
 export async function layFoundation(
   config: ServeConfig,
   env: Environment,
+  place: Place,
   log: Log,
   signals: StopSignals,
 ): Promise<Foundation> {
-  const access = accessOf(config, env, log)
-  const secrets = secretsOf(config, env)
-  const data = await claimDataDir(config, access.address)
+  const { data, secrets } = place
+  // A refused address adds no directory to a data directory that was there before.
+  makeOrRefuse(data.path, () => mkdirSync(tasksDir(data.path), { recursive: true, mode: 0o700 }))
   const trial = beginSandboxTrial(config, data.path, secrets, log)
   const storage = openStorage(data.path, log)
   const cgroups = prepareCgroups(config, data.path, log)
   const capabilities = provenCapabilities(trial, cgroups, await signals.unlessStopped(trial.tried))
-  return { config, env, access, data, trial, storage, secrets, cgroups, capabilities, log }
+  return { ...place, config, env, trial, storage, cgroups, capabilities, log }
 }

@@ -114,10 +114,9 @@ function egressOf({ config, data, log }: Foundation, services: ServiceAddresses)
   })
 }
 
-/** The port of this service is added once it listens, too: it may have picked one. */
-function serviceAddresses({ config, access }: Foundation): ServiceAddresses {
+function serviceAddresses({ config, server }: Foundation): ServiceAddresses {
   const services = new ServiceAddresses()
-  services.addPort(access.address.port)
+  if (server.port !== undefined) services.addPort(server.port)
   for (const address of config.controlAddr) services.add(address)
   return services
 }

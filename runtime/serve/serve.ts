@@ -1,13 +1,12 @@
 /**
  * The service, from its start to its stop. Called by `command-line.ts`.
  *
- * A start first locks the data directory, then takes up what an earlier service left, and listens last: a caller finds
- * every task that was ever accepted.
+ * A start first locks the data directory and listens. It then takes up what an earlier service left, and answers last: a
+ * caller finds every task that was ever accepted.
  */
 
 import { messageOf } from '../../shared/contract/errors.ts'
 import { advertisedUrl } from '../../shared/http/advertised-url.ts'
-import { type HttpServer, listen } from '../../shared/http/listen.ts'
 import { bypassProxyForLoopback } from '../../shared/http/proxy.ts'
 import { serveApp } from '../../shared/http/serve-app.ts'
 import { announce } from '../../shared/http/service-access.ts'
@@ -16,7 +15,7 @@ import { type ServiceProcess, startService } from '../../shared/process/service-
 import type { ServeConfig } from '../config.ts'
 import { endLeftCgroups, sweepAbandonedCgroups } from '../tasks/force.ts'
 import { type Recovered, recoverTasks } from '../tasks/recover.ts'
-import { type Environment, type Foundation, layFoundation } from './foundation.ts'
+import { claimPlace, type Environment, type Foundation, layFoundation, type Place } from './foundation.ts'
 import { buildApp, buildCallerParts, buildTaskParts, type CallerParts, type Tasks } from './parts.ts'
 import { ensureRegistrable, Registration, refuseUnregisteredLabels, registeredName } from './registration.ts'
 
@@ -28,33 +27,45 @@ const LAST_ANSWERS_MS = 1_000
  * stopped.
  */
 export const serve = (config: ServeConfig, env: Environment): Promise<number | undefined> =>
-  startService('runtime', config, (process) => start(config, env, process))
+  startService('runtime', config, async (process) => {
+    const startedAt = Date.now()
+    if (config.register === '')
+      refuseUnregisteredLabels(config.label) // before anything is claimed
+    else ensureRegistrable(config)
+    const place = await claimPlace(config, env, process.log)
+    try {
+      await start(config, env, place, startedAt, process)
+    } catch (error) {
+      await place.server.stop(0)
+      throw error
+    }
+  })
 
 /** The running parts, which have to be stopped. */
 interface Service {
   readonly foundation: Foundation
   readonly tasks: Tasks
   readonly callers: CallerParts
-  readonly server: HttpServer
   readonly rounds: ReturnType<typeof startRounds>
   readonly registration: Registration | undefined
   readonly exit: ServiceProcess['exit']
 }
 
-async function start(config: ServeConfig, env: Environment, { log, signals, exit }: ServiceProcess): Promise<void> {
-  const startedAt = Date.now()
-  if (config.register === '')
-    refuseUnregisteredLabels(config.label) // before anything is claimed
-  else ensureRegistrable(config)
-  const foundation = await layFoundation(config, env, log, signals)
+async function start(
+  config: ServeConfig,
+  env: Environment,
+  place: Place,
+  startedAt: number,
+  { log, signals, exit }: ServiceProcess,
+): Promise<void> {
+  const { server } = place
+  const foundation = await layFoundation(config, env, place, log, signals)
   const tasks = buildTaskParts(foundation)
   const callers = buildCallerParts(foundation, tasks)
   const app = buildApp(foundation, tasks, callers, startedAt)
   const recovered = await recover(foundation, tasks)
   signals.duringStart.throwIfAborted()
-  const server = await listen(foundation.access.address, 'listen-addr')
   serveApp(app, server)
-  if (server.port !== undefined) tasks.services.addPort(server.port)
   foundation.data.keep()
   announce(server.url, foundation.access, { ...recovered }, log)
   tasks.dispatcher.startWhatFits()
@@ -62,7 +73,7 @@ async function start(config: ServeConfig, env: Environment, { log, signals, exit
   cleanUp(foundation, tasks, callers)
   const registration = registrationOf(foundation, server.url)
   registration?.start()
-  signals.started(stopOnce({ foundation, tasks, callers, server, rounds, registration, exit }))
+  signals.started(stopOnce({ foundation, tasks, callers, rounds, registration, exit }))
 }
 
 /** Undefined without `--register`. */
@@ -110,8 +121,8 @@ function stopOnce(service: Service): (signal: NodeJS.Signals) => Promise<void> {
 }
 
 async function stop(service: Service, signal: NodeJS.Signals) {
-  const { foundation, tasks, callers, server, rounds, registration, exit } = service
-  const { storage, log } = foundation
+  const { foundation, tasks, callers, rounds, registration, exit } = service
+  const { server, storage, log } = foundation
   log.info('stopping', { signal, running_tasks: tasks.inFlight.size })
   registration?.stop()
   callers.submissions.stop()

@@ -1,10 +1,9 @@
 /**
  * Where a service listens: an address and a port, or a Unix socket. Until `serve-app.ts` gives it the routes of an app, requests
- * wait for it. Those that have waited for `START_PATIENCE_MS` get 503.
+ * wait for it.
  *
- * Control listens early, so a caller of a service that has much to recover is told to wait. And it starts faster: `Bun.serve`
- * asks for a collection of garbage, which takes 4 of 31 ms of CPU time once the modules of control are loaded, and next to
- * nothing before. The runtime service listens last: control takes a 503 for the end of an attempt.
+ * Services listen early. A caller need not ask again and again, and the start is faster: `Bun.serve` asks for a collection of
+ * garbage, which takes 4 of 31 ms of CPU time once the modules of control are loaded, and next to nothing before.
  */
 import { messageOf, systemCodeOf, UsageError } from '../contract/errors.ts'
 import { ensureSocketPlace, privately } from '../files/socket-file.ts'
@@ -61,36 +60,25 @@ function cannotListen({ hostname, port, socketPath }: ListenAddress, flag: strin
   return new UsageError(`cannot listen on ${where}: ${reason} (choose another with --${flag})`)
 }
 
-/** Throws the `UsageError` of `listen` if the address is not free. */
-export async function ensureListenable(address: ListenAddress, flag: string): Promise<void> {
-  const { hostname, port, socketPath } = address
-  if (socketPath !== undefined) return ensureSocketPlace(socketPath, flag)
-  try {
-    Bun.listen({ hostname, port, socket: { data() {} } }).stop(true)
-  } catch (error) {
-    throw cannotListen(address, flag, error)
-  }
-}
-
 /** Milliseconds that a request waits for the end of the start. Most starts take a hundredth of it: nobody sees a 503 of them. */
 export const START_PATIENCE_MS = 1_000
 
 /** Seconds after which a caller may ask a service that starts again. */
 const RETRY_AFTER_SECONDS = 1
 
-async function answerOfStart(request: Request, started: Promise<Answer>): Promise<Response> {
-  const answer = await Promise.race([started, Bun.sleep(START_PATIENCE_MS)])
+async function answerOfStart(request: Request, started: Promise<Answer>, patienceMs?: number): Promise<Response> {
+  const answer = await (patienceMs === undefined ? started : Promise.race([started, Bun.sleep(patienceMs)]))
   if (answer !== undefined) return answer(request)
   const headers = { 'retry-after': String(RETRY_AFTER_SECONDS) }
   return Response.json({ error: 'starting' }, { status: 503, headers })
 }
 
-function bind({ hostname, port, socketPath }: ListenAddress, started: Promise<Answer>): HttpServer['server'] {
+function bind({ hostname, port, socketPath }: ListenAddress, fetch: Answer): HttpServer['server'] {
   const options = {
     idleTimeout: IDLE_TIMEOUT_SECONDS,
     // Our own limit answers with a JSON body. The server's limit would close the connection without an answer.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-    fetch: (request: Request) => answerOfStart(request, started),
+    fetch,
   }
   // Two services on one port would otherwise silently share its requests.
   if (socketPath === undefined) return Bun.serve({ ...options, hostname, port, reusePort: false })
@@ -108,14 +96,17 @@ function urlOfServer(server: HttpServer['server']): string {
   return server.url.href.replace(/\/$/, '')
 }
 
-/** Starts to listen. Throws `UsageError` with the remedy if the address, which `flag` sets, is not available. */
-export async function listen(address: ListenAddress, flag: string): Promise<HttpServer> {
+/**
+ * Starts to listen. Requests that have waited for `patienceMs` get 503; undefined: they wait for the end of the start. Throws
+ * `UsageError` with the remedy if the address, which `flag` sets, is not available.
+ */
+export async function listen(address: ListenAddress, flag: string, patienceMs?: number): Promise<HttpServer> {
   const { socketPath } = address
   if (socketPath !== undefined) await ensureSocketPlace(socketPath, flag)
   const { promise: started, resolve: release } = Promise.withResolvers<Answer>()
   let server: HttpServer['server']
   try {
-    server = bind(address, started)
+    server = bind(address, (request) => answerOfStart(request, started, patienceMs))
   } catch (error) {
     throw cannotListen(address, flag, error)
   }

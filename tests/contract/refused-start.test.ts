@@ -134,6 +134,17 @@ describe('a start of control', () => {
   })
 })
 
+test('a start of the runtime service that is refused after it listens leaves no socket', async () => {
+  using dir = tempDir()
+  const [dataDir, socket] = [join(dir.path, 'data'), join(dir.path, 'runtime.sock')]
+  mkdirSync(dataDir)
+  writeFileSync(join(dataDir, 'runtime.db'), 'no database '.repeat(100))
+  const argv = ['serve', '--listen-addr', `unix:${socket}`]
+  const [code, stderr] = await refusedStart({ program: 'taskmill-runtime', argv }, dataDir)
+  expect([code, stderr]).toEqual([2, expect.stringContaining('cannot read the database')])
+  expect(readdirSync(dir.path)).toEqual(['data'])
+})
+
 test('labels of a runtime service that registers nowhere are refused with the remedy, before anything is made', async () => {
   using dir = tempDir()
   const argv = ['serve', '--listen-addr', '127.0.0.1:0', '--label', 'gpu', '--label', 'zone=a']

@@ -4,9 +4,12 @@
  */
 import { expect, test } from 'bun:test'
 import { builtProgram } from '../../scripts/build.ts'
+import type { SubmitTaskResponse } from '../../shared/contract/runtime.ts'
 import { freePort } from '../support/free-port.ts'
+import { startRuntime } from '../support/runtime.ts'
 import { testEnvironment } from '../support/service.ts'
 import { startTokenRuntime } from '../support/token-runtime.ts'
+import { until } from '../support/until.ts'
 
 async function health(url: string) {
   const child = Bun.spawn([await builtProgram('taskmill-runtime'), 'health'], {
@@ -42,4 +45,16 @@ test('nobody there: exit code 1, and what to do', async () => {
   const { exitCode, stdout, stderr } = await health(`http://127.0.0.1:${await freePort()}`)
   expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
   expect(stderr).toContain('connection refused (is it running? start it with taskmill-runtime serve,')
+})
+
+test('no request that comes while a service starts is refused', async () => {
+  const port = await freePort()
+  const starting = startRuntime({ flags: ['--listen-addr', `127.0.0.1:${port}`] })
+  const body = JSON.stringify({ execution: { kind: 'script', script: 'echo early' } })
+  const submit = () => fetch(`http://127.0.0.1:${port}/api/v1/tasks`, { method: 'POST', body }).catch(() => undefined)
+  const answer = await until(submit, (response) => response !== undefined)
+  expect(answer?.status).toBe(200)
+  const { task_id } = (await answer!.json()) as SubmitTaskResponse
+  await using runtime = await starting
+  expect(await runtime.ended(task_id)).toMatchObject({ status: 'success', stdout: 'early\n' })
 })
