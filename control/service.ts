@@ -15,7 +15,6 @@ import type { Ground } from './operations/ground.ts'
 import { Readiness } from './operations/readiness.ts'
 import { scheduleVerbs } from './operations/schedule-verbs.ts'
 import { buildParts, type EarlierRun, type Host, type Parts } from './parts.ts'
-import { prepareDecoding } from './rules/decode.ts'
 import { Scheduler } from './scheduler/scheduler.ts'
 import { Schedules } from './schedules/schedules.ts'
 import type { Graph, Task } from './task/graph.ts'
@@ -25,9 +24,6 @@ const EXECUTOR_RETURN_MS = 10_000
 
 /** The exit code of a replica that was declared dead: EX_TEMPFAIL of sysexits.h. */
 const FENCED_EXIT_CODE = 75
-
-/** Delay before warming up the validator: it costs milliseconds that the start should not wait for. */
-const WARM_UP_AFTER_MS = 50
 
 /** Milliseconds that open requests get to be answered at the end. */
 const LAST_ANSWERS_MS = 1_000
@@ -144,7 +140,6 @@ export class ControlService {
     runtime.orphans.start()
     runtime.removals.start()
     void runCooperatively(this.#resumeGraphs())
-    setTimeout(prepareDecoding, WARM_UP_AFTER_MS).unref()
   }
 
   /** Lets attempts finish, writes the last state, answers open requests, exits. A second call stops waiting for attempts. */

@@ -19,9 +19,6 @@ import { type Report, refuse } from './report.ts'
 const taskCheck = checkOf(TaskInput)
 const memberCheck = checkOf(MemberInput)
 
-/** Compiles the check of tasks before the first graph needs it. */
-export const prepareDecoding = (): void => void taskCheck.compile()
-
 /** Whether the fields of `task` have the right types. Required fields may be missing. */
 export const isTaskShape = (task: unknown): task is TaskInput => taskCheck.accepts(task)
 

@@ -1,7 +1,11 @@
 /** Goal: a wrong value is refused, and the field is named as deep as the schema has words for it. */
 import { describe, expect, test } from 'bun:test'
 import { Type } from '@sinclair/typebox'
-import { checkOf, withoutNullFields } from '../../../control/json/schema-check.ts'
+import fc from 'fast-check'
+import { CHECKS_BEFORE_COMPILING, checkOf, SchemaCheck, withoutNullFields } from '../../../control/json/schema-check.ts'
+import { TaskInput } from '../../../shared/contract/submission.ts'
+import type { Schema } from '../../../shared/http/openapi/document.ts'
+import { damaged, valuesOf } from '../../support/fuzz/schema-values.ts'
 
 const text = Type.String({ expected: 'string' })
 const schema = Type.Object(
@@ -59,10 +63,23 @@ test('a field that an object does not have is named', () => {
   expect({ path, text }).toEqual({ path: 'a', text: 'unknown field "cuont" (did you mean "count"?)' })
 })
 
-test('a schema is compiled once, whoever asks for its check', () => {
+test('a schema has one check, whoever asks for it', () => {
   expect(checkOf(schema)).toBe(checkOf(schema))
-  expect(checkOf(schema).compile()).toBe(checkOf(schema).compile())
   expect(checkOf(schema).accepts({ name: 'a', inner: { more: 1 } })).toBe(true)
+})
+
+test('a check says the same before and after the schema is compiled', () => {
+  const compiled = new SchemaCheck(TaskInput)
+  for (let i = 0; i <= CHECKS_BEFORE_COMPILING; i++) compiled.accepts({})
+  const tasks = valuesOf(TaskInput as Schema, {})
+  let accepted = 0
+  const property = fc.property(fc.oneof(tasks, damaged(tasks)), (value) => {
+    const answer = new SchemaCheck(TaskInput).accepts(value)
+    expect(compiled.accepts(value)).toBe(answer)
+    if (answer) accepted++
+  })
+  fc.assert(property, { numRuns: 300 })
+  expect(accepted).toBeGreaterThan(0)
 })
 
 describe('null means absent', () => {
