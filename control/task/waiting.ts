@@ -90,8 +90,9 @@ function onSiblings(task: Task): Waiting | undefined {
   const { childOf } = task
   if (childOf === undefined || !childOf.isHeldBack(task)) return undefined
   const { parent, active, members } = childOf
-  const what = members === undefined ? 'children' : 'elements'
-  return { reason: 'concurrency', detail: `${active.size} ${what} of ${parent.id} run (max_parallel)` }
+  const [one, many] = members === undefined ? ['child', 'children'] : ['element', 'elements']
+  const running = active.size === 1 ? `1 ${one} of ${parent.id} runs` : `${active.size} ${many} of ${parent.id} run`
+  return { reason: 'concurrency', detail: `${running} (max_parallel)` }
 }
 
 function onSlot({ taken, count, hold }: SlotUse): Waiting {

@@ -155,7 +155,7 @@ describe('a group', () => {
     )
     expect(await waiting('each[0]/clean')).toEqual({ reason: 'dependencies', tasks: ['each[0]/work'] })
     expect(await waiting('each[1]/work')).toEqual({
-      ...{ reason: 'concurrency', detail: '1 elements of each run (max_parallel)' },
+      ...{ reason: 'concurrency', detail: '1 element of each runs (max_parallel)' },
     })
     await control.fetch(`/graphs/${graphId}/tasks/each/cancel`, { method: 'POST' })
     expect((await ended(control, graphId)).counts).toEqual({ cancelled: 5 })
