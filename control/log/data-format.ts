@@ -12,6 +12,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { messageOf, UsageError } from '../../shared/contract/errors.ts'
 import { replaceFileNow } from '../../shared/files/atomic-file.ts'
+import { writeRemedy } from '../../shared/files/write-remedy.ts'
 import { VERSION } from '../../shared/process/version.ts'
 import { isObject, jsonOrUndefined } from '../../shared/text/json.ts'
 import { refuseAccess, refuseFile } from './unreadable-file.ts'
@@ -68,7 +69,7 @@ function writeFormat(dataDir: string, format: Format): void {
   try {
     replaceFileNow(path, `${JSON.stringify(format)}\n`)
   } catch (error) {
-    throw new UsageError(`cannot write ${path}: ${messageOf(error)} (let the user of the service write there)`)
+    throw new UsageError(`cannot write ${path}: ${messageOf(error)} (${writeRemedy(error)})`)
   }
 }
 

@@ -8,6 +8,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { messageOf, UsageError } from '../../shared/contract/errors.ts'
 import { replaceFileNow } from '../../shared/files/atomic-file.ts'
+import { writeRemedy } from '../../shared/files/write-remedy.ts'
 import { isObject, jsonOrUndefined } from '../../shared/text/json.ts'
 
 const markPath = (dataDir: string): string => join(dataDir, 'database.json')
@@ -19,7 +20,7 @@ export function markDatabase(dataDir: string, places: readonly string[]): void {
   try {
     replaceFileNow(path, `${JSON.stringify({ database: places })}\n`)
   } catch (error) {
-    throw new UsageError(`cannot write ${path}: ${messageOf(error)} (let the user of the service write there)`)
+    throw new UsageError(`cannot write ${path}: ${messageOf(error)} (${writeRemedy(error)})`)
   }
 }
 

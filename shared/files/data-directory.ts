@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { messageOf, UsageError } from '../contract/errors.ts'
 import { type LockFile, lockDirectory } from './directory-lock.ts'
 import { makeDirectory, removeUnlessStarted } from './new-directory.ts'
+import { writeRemedy } from './write-remedy.ts'
 
 export interface DataDirectory {
   /** Absolute, without links. */
@@ -28,7 +29,7 @@ export function makeOrRefuse<T>(path: string, make: () => T): T {
     return make()
   } catch (error) {
     throw new UsageError(
-      `cannot make the data directory ${path}: ${messageOf(error)} (let the user of the service write there, or choose another with --data-dir)`,
+      `cannot make the data directory ${path}: ${messageOf(error)} (${writeRemedy(error)}, or choose another with --data-dir)`,
     )
   }
 }

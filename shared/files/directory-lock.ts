@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { messageOf, systemCodeOf, UsageError } from '../contract/errors.ts'
 import { loadLibc } from '../process/libc.ts'
 import { bootId, isThere } from '../process/processes.ts'
+import { writeRemedy } from './write-remedy.ts'
 
 const LOCK_EXCLUSIVE = 2
 const LOCK_NOT_BLOCKING = 4
@@ -161,7 +162,7 @@ const REASONS: Readonly<Record<string, string>> = {
 function cannotWrite(directory: string, error: unknown): UsageError {
   const reason = REASONS[systemCodeOf(error) ?? ''] ?? messageOf(error)
   return new UsageError(
-    `cannot write in the data directory ${directory}: ${reason} (let the user of the service write there, or choose another with --data-dir)`,
+    `cannot write in the data directory ${directory}: ${reason} (${writeRemedy(error)}, or choose another with --data-dir)`,
   )
 }
 

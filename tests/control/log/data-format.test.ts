@@ -6,6 +6,7 @@ import { DATA_FORMAT, raiseFormat, refuseNewerFormat } from '../../../control/lo
 import { recover } from '../../../control/log/recovery.ts'
 import { UsageError } from '../../../shared/contract/errors.ts'
 import { VERSION } from '../../../shared/process/version.ts'
+import { canMount, smallDisk } from '../../support/small-disk.ts'
 import { tempDir } from '../../support/temp.ts'
 
 const write = (dir: string, text: string) => writeFileSync(join(dir, 'format.json'), text)
@@ -29,6 +30,21 @@ test('a mark is raised and never lowered', () => {
   refuseNewerFormat(dir.path, DATA_FORMAT)
   expect(() => refuseNewerFormat(dir.path, 3)).toThrow(UsageError)
 })
+
+test.skipIf(!canMount)(
+  'a mark that the disk has no room for is refused with the remedy (needs root, to mount a small disk)',
+  () => {
+    using temp = tempDir()
+    using disk = smallDisk(join(temp.path, 'disk'), 64 * 1024)
+    disk.fill()
+    expect(() => raiseFormat(disk.path)).toThrow(
+      /cannot write .*format\.json: ENOSPC.* \(free some space, or inodes, on its disk\)$/,
+    )
+    disk.free()
+    raiseFormat(disk.path)
+    refuseNewerFormat(disk.path)
+  },
+)
 
 describe('a start in a directory of a newer format', () => {
   // A frame of a kind that this version does not know. Without the mark it would count as a torn tail.
