@@ -33,15 +33,9 @@ export function* examineGraph(graph: Graph, now: number): Steps<GraphFindings> {
   const order = yield* dependencyOrder(edges)
   const path = yield* pathThroughGroups(graph, edges, order, now)
   const failed = yield* firstFailure(tasks)
-  const failure =
-    failed === undefined
-      ? undefined
-      : { task: failed, skipped: yield* skippedBy(ownerOf(failed).position, tasks, edges) }
+  const failure = failed && { task: failed, skipped: yield* skippedBy(failed, edges) }
   return { graph, totals, edges, ...(yield* shownOf(tasks, order, edges)), criticalPath: path, failure }
 }
-
-/** The task that others depend on: of a child its parent. */
-const ownerOf = (task: Task): Task => task.childOf?.parent ?? task
 
 /** Milliseconds from the start of a task to its end, or until now; undefined if it never started, or was deleted. */
 export function durationOf({ startedAt, finishedAt, isDeleted }: Task, now: number): number | undefined {

@@ -109,7 +109,8 @@ describe('a group', () => {
       { id: 'fine', for_each: ['here'], tasks },
     ])
     const graph = await ended(control, graphId)
-    expect(graph).toMatchObject({ state: 'failed', root_cause: { task_id: 'each[1]/read' } })
+    // each[1]/use, and what follows the group
+    expect(graph).toMatchObject({ state: 'failed', root_cause: { task_id: 'each[1]/read', skipped: 2 } })
     expect(statusesOf(graph)).toMatchObject({
       ...{ each: 'failed', skipped: 'skipped', fine: 'success' },
       ...{ 'each[0]/read': 'success', 'each[0]/use': 'success', 'each[0]/only': 'skipped', 'each[0]/may': 'failed' },
