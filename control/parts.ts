@@ -104,11 +104,7 @@ export async function buildParts(config: ControlConfig, host: Host): Promise<{ p
       ? await sharedStorage(config, { urls: databaseUrls, lockId: lockIdOf(host.directory.lockFd) }, host)
       : await embeddedStorage(config, host)
   const poolKeeper = poolFile ?? storage.shared!.runtimes.pool
-  const runtime = runtimeParts(
-    config,
-    { configured, token: host.access.token, keeper: storage.keeper, poolKeeper },
-    host,
-  )
+  const runtime = runtimeParts(config, { configured, access: host.access, keeper: storage.keeper, poolKeeper }, host)
   executors.register(runtime.executor)
   storage.store.onForgotten = (task) => executors.get(task.type)?.forget?.(task)
   const callbacks = new Callbacks({
@@ -263,8 +259,16 @@ function mcpParts(
 }
 
 /** Files that hold secrets of this service, which no task gets. */
-const ownFiles = ({ tokenFile, runtimeTokenFile, callbackSecretFile, mcpConfig, databaseFile }: ControlConfig) => ({
+const ownFiles = ({
+  tokenFile,
+  tokensFile,
+  runtimeTokenFile,
+  callbackSecretFile,
+  mcpConfig,
+  databaseFile,
+}: ControlConfig) => ({
   'token-file': tokenFile,
+  'tokens-file': tokensFile,
   'callback-secret-file': callbackSecretFile,
   'mcp-config': mcpConfig,
   'database-file': databaseFile,
@@ -299,8 +303,7 @@ function secretsFlags(config: ControlConfig, env: Host['env']): string[] {
 
 interface RuntimeNeeds {
   readonly configured: readonly RuntimeEntry[]
-  /** The token that callers of this service send. */
-  readonly token: string | undefined
+  readonly access: Pick<ServiceAccess, 'token' | 'tokens'>
   readonly keeper: Keeper
   /** Keeps the changes of the pool. */
   readonly poolKeeper: PoolKeeper
@@ -309,7 +312,7 @@ interface RuntimeNeeds {
 /** The executor of `runtime` tasks. */
 function runtimeParts(
   config: ControlConfig,
-  { configured, token, keeper, poolKeeper }: RuntimeNeeds,
+  { configured, access: { token, tokens }, keeper, poolKeeper }: RuntimeNeeds,
   { env, log }: Host,
 ) {
   const { SERVICE_RUNTIME_TOKEN, SERVICE_RUNTIME_TENANT, SERVICE_RUNTIME_OWNER } = env
@@ -326,7 +329,7 @@ function runtimeParts(
   const child = config.withRuntime
     ? new RuntimeChild({
         ...{ service: pool.get()!.service, dataDir, env, log, token: pool.get()!.entry.token ?? itsToken },
-        hasControlToken: token !== undefined,
+        hasControlToken: token !== undefined || tokens !== undefined,
         controlAddr: portOnly(config.addr),
         flags: ['--unknown-fields', config.unknownFields, ...logFlags(config), ...secretsFlags(config, env)],
       })

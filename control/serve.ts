@@ -21,6 +21,8 @@ export async function serve(config: ControlConfig, startedAt: number): Promise<n
         listen: { text: config.addr, setting: '--addr (SERVICE_ADDR)' },
         tokenFile: config.tokenFile,
         token: env.SERVICE_TOKEN,
+        tokensFile: config.tokensFile,
+        hasReplicas: hasDatabase(config),
         allowedHosts: [...config.allowedHost, ...ownNames(config)],
       },
       log,
@@ -33,5 +35,6 @@ export async function serve(config: ControlConfig, startedAt: number): Promise<n
 }
 
 /** Names under which other replicas reach this one. */
-const ownNames = ({ database, databaseFile, advertise }: ControlConfig): string[] =>
-  database.length === 0 && databaseFile === '' ? [] : [advertisedHost(advertise)]
+const ownNames = (config: ControlConfig): string[] => (hasDatabase(config) ? [advertisedHost(config.advertise)] : [])
+
+const hasDatabase = ({ database, databaseFile }: ControlConfig): boolean => database.length > 0 || databaseFile !== ''

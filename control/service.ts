@@ -10,6 +10,7 @@ import type { ControlConfig } from './config.ts'
 import { endLeftovers } from './executors/leftovers.ts'
 import { exitAfterFault } from './fault-exit.ts'
 import { controlApp } from './http/app.ts'
+import { CallerQuotas } from './operations/caller-quotas.ts'
 import { EventStreams } from './operations/event-streams.ts'
 import type { Ground } from './operations/ground.ts'
 import { Readiness } from './operations/readiness.ts'
@@ -106,14 +107,15 @@ export class ControlService {
         maxBodyBytes,
         maxFanOut,
       },
-      ...{ maxGraphResultBytes, runtimePool: runtime.pool, tracing },
+      ...{ maxGraphResultBytes, runtimePool: runtime.pool, tracing, quotas: new CallerQuotas(store) },
     }
     const readiness = new Readiness(ground, () => this.#isDraining)
     const eventStreams = new EventStreams(ground, this.#config.maxEventStreams)
     const parts = { ...ground, readiness, eventStreams }
     this.#schedules.use(scheduleVerbs(parts))
     const streamLimits = { keepAliveMs: this.#config.eventKeepAlive, slowClientMs: this.#config.slowClientTimeout }
-    return controlApp({ parts, counters, guard: access.guard, streamLimits, startedAt })
+    const { guard, tokens } = access
+    return controlApp({ parts, counters, guard, tokens, streamLimits, startedAt })
   }
 
   /** Throws `UsageError` and `StartStopped`; then no process, socket or journal segment of this start is left. */
@@ -136,6 +138,7 @@ export class ControlService {
     storage.keeper.flush() // what the end of the last run changed is told before it changes again
     this.#announce(earlierRun)
     callbacks.start()
+    this.#host.access.tokens?.watch()
     this.#schedules.start()
     runtime.orphans.start()
     runtime.removals.start()
@@ -151,6 +154,7 @@ export class ControlService {
     this.#isDraining = true
     this.#host.log.info('stopping', { signal })
     this.#schedules.stop()
+    this.#host.access.tokens?.stop()
     await this.#scheduler.stop(this.#config.shutdownTimeout)
     const mcpServersEnded = this.#endMcpServers()
     this.#stopping.abort()

@@ -61,6 +61,7 @@ import { MAX_OVERTAKEN } from '../runtime/tasks/waiting-queue.ts'
 import {
   MAX_APPROVAL_ANSWER_BYTES,
   MAX_APPROVAL_MESSAGE_CHARACTERS,
+  MAX_APPROVERS,
   MAX_NAMED_APPROVALS,
   MAX_WHO_CHARACTERS,
   MAX_WHY_CHARACTERS,
@@ -91,8 +92,15 @@ import {
 } from '../shared/contract/submission.ts'
 import { MAX_SECRET_BYTES } from '../shared/files/secrets-directory.ts'
 import { SOCKET_PATH_BYTES } from '../shared/files/socket-file.ts'
+import { TOKENS_LOOK_MS } from '../shared/http/known-tokens.ts'
 import { START_PATIENCE_MS } from '../shared/http/listen.ts'
 import { READ_TIMEOUT_SECONDS, WRITE_TIMEOUT_SECONDS } from '../shared/http/time-limits.ts'
+import {
+  MAX_TOKEN_NAME_CHARACTERS,
+  MAX_TOKEN_RULES,
+  MAX_TOKENS,
+  MAX_TOKENS_FILE_BYTES,
+} from '../shared/http/token-entries.ts'
 import { MAX_TRACE_STATE_CHARACTERS } from '../shared/logs/trace.ts'
 import { MAX_RESERVED_PROCESSES } from '../shared/process/process-reserve.ts'
 import { MAX_STRING_BYTES, MAX_STRINGS_BYTES } from '../shared/request/execution.ts'
@@ -181,6 +189,13 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Fields beside `tasks`, and fields of one task', ...constant('MAX_FIELDS', count(MAX_FIELDS)), '400', 'control/rules/decode.test.ts', 'MAX_FIELDS'],
     ['Bytes of the id of a task', ...constant('MAX_TASK_ID_BYTES', count(MAX_TASK_ID_BYTES)), '400', 'contract/submit.test.ts', 'MAX_TASK_ID_BYTES'],
     ['Levels of nesting of `params` and `input`, also with the values of references', ...constant('MAX_JSON_DEPTH', count(MAX_JSON_DEPTH)), '400', 'control/rules/decode.test.ts', 'MAX_JSON_DEPTH'],
+    ['Bytes of a tokens file', ...constant('MAX_TOKENS_FILE_BYTES', bytes(MAX_TOKENS_FILE_BYTES)), 'The start is refused; later, the earlier tokens stay.', 'shared/http/known-tokens.test.ts', 'MAX_TOKENS_FILE_BYTES'],
+    ['Tokens of callers', ...constant('MAX_TOKENS', count(MAX_TOKENS)), 'The same', 'shared/http/token-entries.test.ts', 'MAX_TOKENS + 1'],
+    ['Characters of the name of a token', ...constant('MAX_TOKEN_NAME_CHARACTERS', count(MAX_TOKEN_NAME_CHARACTERS)), 'The same', 'shared/http/token-entries.test.ts', 'MAX_TOKEN_NAME_CHARACTERS'],
+    ['Types, and labels, of a token', ...constant('MAX_TOKEN_RULES', count(MAX_TOKEN_RULES)), 'The same', 'shared/http/token-entries.test.ts', 'MAX_TOKEN_RULES'],
+    ['Time until a change of the tokens file is noticed', ...constant('TOKENS_LOOK_MS', duration(TOKENS_LOOK_MS)), 'Expired tokens are refused at once.', 'contract/caller-tokens.test.ts', 'revokes: streams'],
+    ['Graphs of a token in a minute', '`graphs_per_minute`', 'none', '429', 'control/operations/caller-quotas.test.ts', 'graphs_per_minute'],
+    ['Live tasks of a token', '`live_tasks`', 'none', '429; 413 for a graph with more', 'control/operations/caller-quotas.test.ts', 'live_tasks'],
     ['`wait_ms`', ...constant('MAX_WAIT_MS', duration(MAX_WAIT_MS)), '400', 'contract/graphs.test.ts', 'is refused for wait_ms=%s'],
     ['Tasks of a page', ...constant('MAX_PAGE_TASKS', count(MAX_PAGE_TASKS)), '400', 'contract/list-tasks.test.ts', '1001'],
     ['Graphs of a page', ...constant('MAX_PAGE_GRAPHS', count(MAX_PAGE_GRAPHS)), '400', 'contract/graphs.test.ts', '1001'],
@@ -243,6 +258,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Time of one such request', ...constant('POLL_TIMEOUT_MS', duration(POLL_TIMEOUT_MS)), 'The next one follows.', 'control/scheduler/polls.test.ts', 'POLL_TIMEOUT_MS'],
     ['Characters of why an answer is not as expected', ...constant('MAX_UNMET_CHARACTERS', count(MAX_UNMET_CHARACTERS)), 'It is cut off.', 'control/scheduler/polls.test.ts', 'MAX_UNMET_CHARACTERS'],
     ['Bytes of the value of a signal', ...constant('MAX_SIGNAL_BYTES', bytes(MAX_SIGNAL_BYTES)), '413', 'contract/waits.test.ts', 'MAX_SIGNAL_BYTES'],
+    ['Names in `by` of an approval', ...constant('MAX_APPROVERS', count(MAX_APPROVERS)), 'The task fails.', 'contract/caller-tokens.test.ts', 'Array(33)'],
     ['Bytes of an answer to an approval', ...constant('MAX_APPROVAL_ANSWER_BYTES', bytes(MAX_APPROVAL_ANSWER_BYTES)), '413', 'contract/approval.test.ts', 'MAX_APPROVAL_ANSWER_BYTES'],
     ['Moves of files between runtime services at the same time', ...constant('MAX_MOVES', count(MAX_MOVES)), 'Others wait.', 'control/executors/runtime/file-moves.test.ts', 'MAX_MOVES'],
     ['Time without a byte of such a move', ...constant('MOVE_STALL_MS', duration(MOVE_STALL_MS)), 'It begins again.', 'control/executors/runtime/file-moves.test.ts', 'a move without a byte is broken off'],

@@ -12,13 +12,13 @@ export function routesList(routes: readonly DescribedRoute[]): string {
   return routes
     .map((route) => ({ ...route, description: descriptionOf(route) }))
     .filter(({ method, path }) => !path.startsWith(OF_GRAPH) || !known.has(`${method} ${ofService(path)}`))
-    .map(({ method, path, description: { summary, query = {}, answers, errors = {} } }) => {
+    .map(({ method, path, description: { summary, right, query = {}, answers, errors = {} } }) => {
       const isTwofold = path.startsWith(OF_SERVICE) && known.has(`${method} ${path.replace(OF_SERVICE, OF_GRAPH)}`)
       const parameters = Object.keys(query).map((name) => `\`${name}\``)
       const given = Object.entries(answers).map(([status, answer]) => `${status}${bodyOf(answer)}`)
       const statuses = [given, Object.keys(errors)].map((some) => some.join(', ')).filter(Boolean)
       const parts = [summary, parameters.length === 0 ? '' : `Query: ${parameters.join(', ')}`, statuses.join('; ')]
-      return `- \`${method} ${path}\`${isTwofold ? ' +' : ''}. ${parts.filter(Boolean).join('. ')}`
+      return `- \`${method} ${path}\`${isTwofold ? ' +' : ''}${right === undefined || right === 'none' ? '' : ` (${right})`}. ${parts.filter(Boolean).join('. ')}`
     })
     .join('\n')
 }

@@ -5,7 +5,8 @@
  * executor names the type and checks the parameters.
  */
 import { Type } from '@sinclair/typebox'
-import { APPROVAL_TYPE, MAX_APPROVAL_MESSAGE_CHARACTERS } from '../../shared/contract/approval.ts'
+import { APPROVAL_TYPE, MAX_APPROVAL_MESSAGE_CHARACTERS, MAX_APPROVERS } from '../../shared/contract/approval.ts'
+import { MAX_TOKEN_NAME_CHARACTERS } from '../../shared/http/token-entries.ts'
 import { type ExecutableTask, ExecutionError, type Executor, invalidInput, type ToolParameters } from './executor.ts'
 import { ToolParams } from './params.ts'
 
@@ -18,6 +19,15 @@ export const approvalParams = new ToolParams(
         expected: `string of at most ${MAX_APPROVAL_MESSAGE_CHARACTERS} characters`,
         description: 'What is to be decided, for the people who decide.',
         examples: ['Deploy build 42 to production?'],
+      }),
+    ),
+    by: Type.Optional(
+      Type.Array(Type.String({ minLength: 1, maxLength: MAX_TOKEN_NAME_CHARACTERS }), {
+        minItems: 1,
+        maxItems: MAX_APPROVERS,
+        expected: `list of 1 to ${MAX_APPROVERS} names of tokens or rights`,
+        description:
+          'Who alone may answer: names of tokens, or rights such as operate. The token of the service always may.',
       }),
     ),
   }),

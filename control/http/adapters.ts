@@ -6,6 +6,7 @@ import {
   AdapterTools,
   AgentActionRequest,
 } from '../../shared/contract/adapter-v1.ts'
+import { callerOf } from '../../shared/http/callers.ts'
 import { described, json } from '../../shared/http/openapi/route.ts'
 import { readBody } from '../../shared/http/request-body.ts'
 import { traceOf } from '../../shared/http/service.ts'
@@ -27,6 +28,7 @@ export function addAdapterRoutes(app: AnyElysia, parts: OperationParts): AnyElys
       describeAdapter,
       described({
         section,
+        right: 'read',
         summary: 'Read what the adapter can do',
         answers: { 200: json(AdapterCapabilities, 'Kinds of actions, and notes.') },
       }),
@@ -36,6 +38,7 @@ export function addAdapterRoutes(app: AnyElysia, parts: OperationParts): AnyElys
       () => describeTools(parts),
       described({
         section,
+        right: 'read',
         summary: 'List the kinds of actions as tools',
         description: 'A function tool for each kind of action and each skill, with the JSON Schema of its input.',
         answers: { 200: json(AdapterTools, 'The tools.') },
@@ -46,6 +49,7 @@ export function addAdapterRoutes(app: AnyElysia, parts: OperationParts): AnyElys
       async ({ request }) => translateAction(parts, await readBody(app, request, maxBodyBytes)),
       described({
         ...action,
+        right: 'submit',
         summary: 'Translate an action',
         description: 'Shows the graph that the action would become. Stores nothing.',
         answers: { 200: json(ActionResponse, 'The graph, with accepted 0.') },
@@ -57,12 +61,18 @@ export function addAdapterRoutes(app: AnyElysia, parts: OperationParts): AnyElys
       async ({ set, request }) => {
         const body = await readBody(app, request, maxBodyBytes)
         const key = request.headers.get('idempotency-key')
-        const answer = await actOnce(parts, body, { ...traceOf(set, request), key, caller: request })
+        const answer = await actOnce(parts, body, {
+          ...traceOf(set, request),
+          key,
+          caller: request,
+          by: callerOf(request),
+        })
         set.status = 202
         return answer
       },
       described({
         ...action,
+        right: 'submit',
         summary: 'Run an action',
         description: 'The action becomes a graph, which is on disk before the answer.',
         headers: {

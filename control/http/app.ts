@@ -2,6 +2,7 @@
 import type { AnyElysia } from 'elysia'
 import { ErrorResponse } from '../../shared/contract/control.ts'
 import type { Guard } from '../../shared/http/guard.ts'
+import type { KnownTokens } from '../../shared/http/known-tokens.ts'
 import type { ServiceInfo } from '../../shared/http/openapi/document.ts'
 import { addDescriptionRoutes } from '../../shared/http/openapi/serve.ts'
 import { httpService, refuseOtherMethods } from '../../shared/http/service.ts'
@@ -37,12 +38,14 @@ export interface ControlAppOptions {
   readonly parts: OperationParts
   readonly counters: Counters
   readonly guard: Guard
+  /** Undefined without --tokens-file. */
+  readonly tokens?: Pick<KnownTokens, 'fault'> | undefined
   readonly streamLimits: StreamLimits
   /** `performance.now()` at start. */
   readonly startedAt: number
 }
 
-export function controlApp({ parts, counters, guard, streamLimits, startedAt }: ControlAppOptions): AnyElysia {
+export function controlApp({ parts, counters, guard, tokens, streamLimits, startedAt }: ControlAppOptions): AnyElysia {
   const { log, maxBodyBytes, unknownFields } = parts
   const errorBody = (error: Error): ErrorResponse => ({ error: error.message })
   const app: AnyElysia = httpService({ log, guard, errorBody, maxBodyBytes, unknownFields })
@@ -59,7 +62,7 @@ export function controlApp({ parts, counters, guard, streamLimits, startedAt }: 
   addAdapterRoutes(app, parts)
   addMcpRoutes(app, parts)
   addMcpEndpoint(app, parts)
-  addHealthRoutes(app, parts, startedAt)
+  addHealthRoutes(app, parts, { startedAt, tokens })
   addMetricsRoute(app, counters, parts)
   addRuntimeRoutes(app, parts)
   addScheduleRoutes(app, parts)

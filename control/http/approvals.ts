@@ -2,6 +2,7 @@
 import type { AnyElysia } from 'elysia'
 import { ApprovalAnswer, MAX_APPROVAL_ANSWER_BYTES } from '../../shared/contract/approval.ts'
 import { TaskRecord } from '../../shared/contract/control.ts'
+import { callerOf } from '../../shared/http/callers.ts'
 import { described, json } from '../../shared/http/openapi/route.ts'
 import { readBody } from '../../shared/http/request-body.ts'
 import { answerWithBody } from '../operations/answer-approval.ts'
@@ -40,10 +41,11 @@ function addRoute(
     `${path}/${verb}`,
     async ({ params, request }) => {
       const body = await readBody(app, request, MAX_APPROVAL_ANSWER_BYTES)
-      return answerWithBody(parts, addressIn(params), approved, body)
+      return answerWithBody(parts, addressIn(params), { approved, by: callerOf(request) }, body)
     },
     described({
       section: 'Tasks',
+      right: 'answer',
       summary: `${summary} ${noun}`,
       description: `${description} The same answer again gets the record again.`,
       params,
@@ -53,6 +55,7 @@ function addRoute(
       errors: {
         ...errors,
         400: 'The body is invalid.',
+        403: 'The token has submitted the graph itself, or is not among those that the task names.',
         409: 'The task is no approval, cannot be answered yet, or has another answer or end.',
         413: 'The body is too large.',
         503: 'The service cannot store the answer.',

@@ -42,6 +42,7 @@ export function addDashboardRoutes(app: AnyElysia): void {
       },
       described({
         section,
+        right: 'none',
         summary: 'Open the dashboard',
         answers: { 200: other('text/html; charset=utf-8', 'A page that shows graphs while they run.') },
       }),
@@ -60,6 +61,7 @@ export function addDashboardRoutes(app: AnyElysia): void {
       },
       described({
         section,
+        right: 'none',
         summary: 'Read a file of the dashboard',
         params: { name: 'Name of the file, which has a hash of its content.' },
         headers: { 'If-None-Match': 'ETags of copies that the caller has, with commas between them, or `*`.' },

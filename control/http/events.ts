@@ -1,6 +1,7 @@
 /** Streams of server-sent events: of the service, of a graph, of a task. */
 import type { AnyElysia } from 'elysia'
 import { badRequest } from '../../shared/contract/errors.ts'
+import { endingWithToken } from '../../shared/http/callers.ts'
 import { anyText, choice, described, other } from '../../shared/http/openapi/route.ts'
 import { traceIdOf } from '../../shared/http/service.ts'
 import { IDLE_TIMEOUT_SECONDS } from '../../shared/http/time-limits.ts'
@@ -45,7 +46,7 @@ export function addEventRoutes(app: AnyElysia, parts: OperationParts, limits: St
     const watch = eventStreams.open(asked, stream)
     keepAlive.add(stream) // not before: a refused stream would stay
     stream.onClosed = () => watch.end()
-    return new Response(stream.body, { headers: EVENT_STREAM_HEADERS })
+    return endingWithToken(request, new Response(stream.body, { headers: EVENT_STREAM_HEADERS }))
   }
   /** The events of all replicas. */
   const openJoined = async (request: Request, given: string | undefined, traceId: string): Promise<Response> => {
@@ -61,7 +62,7 @@ export function addEventRoutes(app: AnyElysia, parts: OperationParts, limits: St
     const events = new JoinedEvents({ parts, membership, keepAliveMs, client, after, traceId, onEnd })
     client.onClosed = () => events.end()
     void events.run(joined)
-    return new Response(client.body, { headers: EVENT_STREAM_HEADERS })
+    return endingWithToken(request, new Response(client.body, { headers: EVENT_STREAM_HEADERS }))
   }
   app
     .get(
@@ -70,6 +71,7 @@ export function addEventRoutes(app: AnyElysia, parts: OperationParts, limits: St
         keeper.replica === undefined ? open(request, query) : openJoined(request, query.after, traceIdOf(set)),
       described({
         section,
+        right: 'read',
         summary: 'Watch the service',
         query: { after },
         ...{ headers, answers, errors },
@@ -80,6 +82,7 @@ export function addEventRoutes(app: AnyElysia, parts: OperationParts, limits: St
       ({ params, query, request }) => open(request, query, { graphId: params.id }),
       described({
         section,
+        right: 'read',
         summary: 'Watch a graph',
         description:
           'The events of the graph and of its tasks. The stream ends when the graph is removed. A client that resumes after that gets what is kept of its past.',
@@ -98,6 +101,7 @@ export function addEventRoutes(app: AnyElysia, parts: OperationParts, limits: St
       ({ params, query, request }) => open(request, query, addressIn(params)),
       described({
         section,
+        right: 'read',
         summary: `Watch ${noun}`,
         description: 'The events of the task. The stream ends when the task or its graph is removed.',
         params,

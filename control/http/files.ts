@@ -76,6 +76,7 @@ function addRoutes(
       },
       described({
         section: 'Tasks',
+        right: 'read',
         summary: `List the files of ${noun}`,
         description: 'A directory of the workspace of a runtime task, as it is now, also while the task runs.',
         params,
@@ -90,6 +91,7 @@ function addRoutes(
         read(addressIn(params), restOf(pathOf(request)), query, { request, traceId: traceIdOf(set) }),
       described({
         section: 'Tasks',
+        right: 'read',
         summary: `Read a file of ${noun}`,
         description:
           'The bytes of a file, also while the task runs, or of a directory as a tar once the task has ended. No symlink is followed.',

@@ -6,6 +6,7 @@
  */
 
 import type { AnyElysia } from 'elysia'
+import { callerOf, endingWithToken, passOnCaller } from '../../shared/http/callers.ts'
 import { readBody } from '../../shared/http/request-body.ts'
 import { pathOf, urlOf } from '../../shared/http/request-url.ts'
 import { traceIdOf } from '../../shared/http/service.ts'
@@ -21,7 +22,7 @@ const WHOLE_ANSWER_BYTES = 1024 * 1024
 
 /** Headers of a request that are about its connection or its page. The guard has looked at them. */
 const OWN_REQUEST_HEADERS =
-  /^(host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|content-length|accept-encoding|authorization|cookie|origin|sec-.*)$/
+  /^(host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|content-length|accept-encoding|authorization|x-taskmill-caller|cookie|origin|sec-.*)$/
 const OWN_ANSWER_HEADERS =
   /^(connection|keep-alive|transfer-encoding|content-length|content-encoding|date|x-taskmill-replica)$/
 
@@ -44,13 +45,14 @@ export function forwarderOf(app: AnyElysia, { keeper: { others }, maxBodyBytes }
     const { method, signal } = request
     const headers = copied(request.headers, OWN_REQUEST_HEADERS)
     headers.set(TRACE_HEADER, traceId)
+    passOnCaller(headers, callerOf(request))
     const hasBody = method !== 'GET' && method !== 'HEAD'
     const sent = body ?? (hasBody ? await readBody(app, request, maxBodyBytes) : undefined)
     app.server?.timeout(request, 0) // `ask` has time limits
     const path = urlOf(request).slice(urlOf(request).indexOf('/', 'https://'.length))
     const answer = await others.ask(owner, { method, path, headers, signal, waitMs, ...(sent && { body: sent }) })
     app.server?.timeout(request, secondsToTake(request, answer))
-    return handedOn(answer)
+    return isEndless(answer, request) ? endingWithToken(request, await handedOn(answer)) : handedOn(answer)
   }
 }
 
@@ -92,10 +94,17 @@ function copied(headers: Headers, leftOut: RegExp): Headers {
 }
 
 /** Seconds without a byte until the answer is given up. A followed log may be silent for hours. */
-function secondsToTake(request: Request, { headers }: Response): number {
-  if (headers.get('content-type')?.startsWith('text/event-stream')) return IDLE_TIMEOUT_SECONDS
-  return pathOf(request).endsWith('/logs') ? 0 : WRITE_TIMEOUT_SECONDS
+function secondsToTake(request: Request, answer: Response): number {
+  if (isEventStream(answer)) return IDLE_TIMEOUT_SECONDS
+  return isLog(request) ? 0 : WRITE_TIMEOUT_SECONDS
 }
+
+export const isEventStream = ({ headers }: Response): boolean =>
+  headers.get('content-type')?.startsWith('text/event-stream') === true
+
+const isLog = (request: Request): boolean => pathOf(request).endsWith('/logs')
+
+const isEndless = (answer: Response, request: Request): boolean => isEventStream(answer) || isLog(request)
 
 async function handedOn(answer: Response): Promise<Response> {
   const { status, body } = answer

@@ -5,6 +5,7 @@ import { EVENT_SEQ_HEADER } from '../../shared/contract/events.ts'
 import { UNREADABLE } from '../../shared/contract/graph-state.ts'
 import { CancelGraphResponse, GraphDetails, GraphSummary, UnreadableGraph } from '../../shared/contract/graphs.ts'
 import { RerunRequest, RerunResponse } from '../../shared/contract/rerun.ts'
+import { callerOf } from '../../shared/http/callers.ts'
 import { described, empty, json } from '../../shared/http/openapi/route.ts'
 import { readBody } from '../../shared/http/request-body.ts'
 import { urlOf } from '../../shared/http/request-url.ts'
@@ -45,6 +46,7 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
       },
       described({
         section,
+        right: 'read',
         summary: 'List graphs',
         description:
           'The newest first. Values of one parameter are alternatives, except labels; different parameters must all match.',
@@ -72,6 +74,7 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
       },
       described({
         section,
+        right: 'read',
         summary: 'Read a graph',
         description: 'With its tasks in topological order, its critical path, and why it failed.',
         params,
@@ -82,12 +85,13 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
     )
     .post(
       '/graphs/:id/cancel',
-      ({ params, set }): Promise<CancelGraphResponse> => {
+      ({ params, request, set }): Promise<CancelGraphResponse> => {
         set.status = 202
-        return cancelGraph(parts, params.id)
+        return cancelGraph(parts, params.id, callerOf(request))
       },
       described({
         section,
+        right: 'cancel',
         summary: 'Cancel a graph',
         description: 'Cancels all tasks that have not ended, as the cancel of a task does.',
         params,
@@ -101,10 +105,11 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
         const body = await readBody(app, request, parts.maxBodyBytes)
         const key = request.headers.get('idempotency-key')
         set.status = 202
-        return rerun(parts, params.id, body, { ...traceOf(set, request), key, caller: request })
+        return rerun(parts, params.id, body, { ...traceOf(set, request), key, caller: request, by: callerOf(request) })
       },
       described({
         section,
+        right: 'submit',
         summary: 'Run a graph again',
         description:
           'Makes a new graph of the tasks of one that has ended. Tasks that succeeded keep their outcomes; the rest, the tasks in from, and everything downstream are executed.',
@@ -134,6 +139,7 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
       },
       described({
         section,
+        right: 'operate',
         summary: 'Delete a graph',
         description:
           'Removes a graph that has ended, with all of its records and files. Also one that was set aside as unreadable.',

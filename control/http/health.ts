@@ -2,6 +2,7 @@
 import type { AnyElysia } from 'elysia'
 import { HEALTH_VERSION, HealthResponse, ReadyResponse } from '../../shared/contract/control.ts'
 import { ServiceError } from '../../shared/contract/errors.ts'
+import type { KnownTokens } from '../../shared/http/known-tokens.ts'
 import { described, json } from '../../shared/http/openapi/route.ts'
 import { formatUptime } from '../../shared/settings/duration.ts'
 import type { ReplicaView } from '../log/keeper.ts'
@@ -9,11 +10,16 @@ import type { OperationParts } from '../operations/parts.ts'
 
 const section = 'The service'
 
-/** `startedAt`: `performance.now()` at start. */
+export interface Lifetime {
+  /** `performance.now()` at start. */
+  readonly startedAt: number
+  readonly tokens: Pick<KnownTokens, 'fault'> | undefined
+}
+
 export const addHealthRoutes = (
   app: AnyElysia,
   { readiness, keeper, store }: OperationParts,
-  startedAt: number,
+  { startedAt, tokens }: Lifetime,
 ): AnyElysia =>
   app
     .get(
@@ -21,16 +27,19 @@ export const addHealthRoutes = (
       (): HealthResponse => {
         const reason = readiness.fault()
         const { replica } = keeper
+        const tokensFault = tokens?.fault
         return {
           status: 'ok',
           version: HEALTH_VERSION,
           uptime: formatUptime(performance.now() - startedAt),
           ...(reason !== undefined && { ready: false, reason }),
+          ...(tokensFault !== undefined && { tokens_fault: tokensFault }),
           ...(replica && { replica: replicaState(replica, store.graphCount) }),
         }
       },
       described({
         section,
+        right: 'none',
         summary: 'Check that the service lives',
         answers: { 200: json(HealthResponse, 'The service lives. With ready false it accepts no graphs.') },
       }),
@@ -44,6 +53,7 @@ export const addHealthRoutes = (
       },
       described({
         section,
+        right: 'none',
         summary: 'Check that the service accepts graphs',
         answers: { 200: json(ReadyResponse, 'A graph of one task would be accepted.') },
         errors: { 503: 'No graph would be accepted. The error is the reason.' },

@@ -2,6 +2,7 @@
 import type { AnyElysia } from 'elysia'
 import { badRequest } from '../../shared/contract/errors.ts'
 import { EVENT_STREAM } from '../../shared/contract/followed-log.ts'
+import { endingWithToken } from '../../shared/http/callers.ts'
 import { type Answer, choice, described, other, type QueryOf, wholeNumber } from '../../shared/http/openapi/route.ts'
 import { traceIdOf } from '../../shared/http/service.ts'
 import { WRITE_TIMEOUT_SECONDS } from '../../shared/http/time-limits.ts'
@@ -58,11 +59,14 @@ function addLogRoute(
       patience.waits()
       const opening = openTaskLog(parts, addressIn(params), asked, reader)
       const leave = () => gone.abort()
-      if (isFollower && acceptsEvents(request)) return logEventResponse(opening, patience, leave, keepAliveMs)
-      return logResponse(await opening, patience, leave)
+      if (isFollower && acceptsEvents(request))
+        return endingWithToken(request, await logEventResponse(opening, patience, leave, keepAliveMs))
+      const answer = logResponse(await opening, patience, leave)
+      return isFollower ? endingWithToken(request, answer) : answer
     },
     described({
       section: 'Tasks',
+      right: 'read',
       summary: `Read the output of ${noun}`,
       description:
         'Also while the task runs. The log is that of the newest attempt. Who follows it and accepts text/event-stream gets events.',

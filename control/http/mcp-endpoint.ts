@@ -3,6 +3,7 @@ import { Type } from '@sinclair/typebox'
 import type { AnyElysia } from 'elysia'
 import { ServiceError } from '../../shared/contract/errors.ts'
 import { MAX_TOOL_WAIT_MS } from '../../shared/contract/mcp-limits.ts'
+import { callerOf, endingWithToken } from '../../shared/http/callers.ts'
 import { described, empty, json } from '../../shared/http/openapi/route.ts'
 import { readBody } from '../../shared/http/request-body.ts'
 import { urlOf } from '../../shared/http/request-url.ts'
@@ -11,7 +12,7 @@ import { WRITE_TIMEOUT_SECONDS } from '../../shared/http/time-limits.ts'
 import { isObject } from '../../shared/text/json.ts'
 import type { NamedGraph } from '../log/keeper.ts'
 import type { OperationParts } from '../operations/parts.ts'
-import { type ForwardOptions, forwarderOf } from './forwarding.ts'
+import { type ForwardOptions, forwarderOf, isEventStream } from './forwarding.ts'
 
 /** Maximum bytes of one message, which is parsed in one go. POST /tasks accepts larger graphs. */
 export const MAX_MCP_BODY_BYTES = 4 * 1024 * 1024
@@ -43,20 +44,24 @@ export function addMcpEndpoint(app: AnyElysia, parts: OperationParts): AnyElysia
       const bytes = await readBody(app, request, Math.min(parts.maxBodyBytes, MAX_MCP_BODY_BYTES))
       app.server?.timeout(request, ANSWER_TIMEOUT_SECONDS)
       const body = parsed(bytes)
-      const answer = await answerOfOwner(request, body, {
+      const ofOwner = await answerOfOwner(request, body, {
         traceId: traceIdOf(set),
         body: bytes,
         waitMs: MAX_TOOL_WAIT_MS,
       })
-      if (answer !== undefined) return answer
+      if (ofOwner !== undefined) return ofOwner
+      const sender = { ...traceOf(set, request), by: callerOf(request) }
       handler ??= load()
       const { serve } = await handler
       // The protocol handler answers a body that is not JSON. It would take invalid UTF-8 for other characters.
-      if (body === undefined) return serve(withBody(request, NOT_JSON), undefined, traceOf(set, request))
-      return serve(request.url === urlOf(request) ? request : withBody(request, bytes), body, traceOf(set, request))
+      if (body === undefined) return serve(withBody(request, NOT_JSON), undefined, sender)
+      const served = request.url === urlOf(request) ? request : withBody(request, bytes)
+      const answer = await serve(served, body, sender)
+      return isEventStream(answer) ? endingWithToken(request, answer) : answer
     },
     described({
       section: 'MCP server',
+      right: 'any',
       summary: 'Send an MCP message',
       description: 'The service as an MCP server (Streamable HTTP). One JSON-RPC message a request.',
       body: JsonRpcMessage,

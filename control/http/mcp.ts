@@ -2,6 +2,7 @@
 import type { AnyElysia } from 'elysia'
 import { badRequest } from '../../shared/contract/errors.ts'
 import { HandleRecord, McpCallRequest, McpTools } from '../../shared/contract/mcp.ts'
+import { callerOf } from '../../shared/http/callers.ts'
 import { described, json } from '../../shared/http/openapi/route.ts'
 import { readBody } from '../../shared/http/request-body.ts'
 import { traceOf } from '../../shared/http/service.ts'
@@ -36,6 +37,7 @@ export function addMcpRoutes(app: AnyElysia, parts: OperationParts): AnyElysia {
       },
       described({
         section,
+        right: 'read',
         summary: 'List the tools of all MCP servers',
         answers: { 200: json(McpTools, 'The tools, and the servers that did not answer.') },
         errors: { 503: 'The service is stopping.' },
@@ -47,12 +49,13 @@ export function addMcpRoutes(app: AnyElysia, parts: OperationParts): AnyElysia {
         const call = await runCooperatively(
           decodeCall(await readBody(app, request, parts.maxBodyBytes), parts.unknownFields),
         )
-        const handle = await callTool(parts, call, { ...traceOf(set, request), caller: request })
+        const handle = await callTool(parts, call, { ...traceOf(set, request), caller: request, by: callerOf(request) })
         set.status = 202
         return handle
       },
       described({
         section,
+        right: 'submit',
         summary: 'Call a tool',
         description: 'Submits one task of type mcp, and answers once it is on disk.',
         body: McpCallRequest,
@@ -71,6 +74,7 @@ export function addMcpRoutes(app: AnyElysia, parts: OperationParts): AnyElysia {
       ({ params }) => getCall(parts, params.id),
       described({
         section,
+        right: 'read',
         summary: 'Read a call',
         params: { id: 'The handle_id of the call.' },
         answers: { 200: json(HandleRecord, 'The state of the call.') },

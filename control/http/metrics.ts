@@ -35,6 +35,7 @@ export const addMetricsRoute = (app: AnyElysia, counters: Counters, parts: Opera
     },
     described({
       section: 'The service',
+      right: 'read',
       summary: 'Read metrics',
       description: 'Counts from the start of the service. Prometheus text if Accept prefers it.',
       answers: { 200: { ...json(MetricsResponse, 'The metrics.'), otherType: 'text/plain' } },

@@ -22,6 +22,7 @@ function addNetworkRoute(
       readNetwork(parts, addressIn(params), { traceId: traceIdOf(set), signal: request.signal }),
     described({
       section: 'Tasks',
+      right: 'read',
       summary: `Read the connections of ${noun}`,
       description:
         'Those of the newest attempt of a runtime task whose network has rules; also while it runs. For another task there are none.',

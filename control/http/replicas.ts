@@ -44,6 +44,7 @@ export function addReplicaRoutes(app: AnyElysia, parts: OperationParts, limits: 
       async (): Promise<PlacedAttempts> => ({ attempts: Object.fromEntries(await attemptsHere(parts)) }),
       described({
         section,
+        right: 'service',
         summary: 'Count the attempts of a replica',
         description: 'By their runtime services. Another replica asks for that when a caller lists or removes one.',
         answers: { 200: json(PlacedAttempts, 'The numbers of attempts.') },
@@ -62,6 +63,7 @@ export function addReplicaRoutes(app: AnyElysia, parts: OperationParts, limits: 
       },
       described({
         section,
+        right: 'service',
         summary: 'Wait for a graph of a replica',
         description: 'Another replica asks for that when a call of its MCP server is repeated there.',
         params: { id: 'Id of the graph.' },
@@ -88,7 +90,7 @@ function addListRoutes(app: AnyElysia, parts: OperationParts): void {
   }
   const listOf = <Q extends TProperties>(what: string, query: Q, line: string) =>
     described({
-      ...{ section, query, summary: `List the ${what} of a replica` },
+      ...{ section, query, right: 'service', summary: `List the ${what} of a replica` },
       description: 'Another replica asks for that when a caller lists them.',
       answers: { 200: other('text/plain', line) },
       errors: { 400: 'A parameter is invalid. The message lists the valid values.' },
@@ -145,6 +147,7 @@ function addEventsRoute(app: AnyElysia, { keeper, eventStreams }: OperationParts
     },
     described({
       section,
+      right: 'service',
       summary: 'Watch a replica',
       description: 'Another replica reads its own events so, for each of its clients.',
       query: { after: anyText('Continues after the event with this id; 0 begins with the oldest that is kept.') },
@@ -166,6 +169,7 @@ function addIdsRoute(app: AnyElysia, parts: OperationParts): void {
     },
     described({
       section,
+      right: 'service',
       summary: 'Give up ids of tasks',
       description: 'Another replica asks for that when a graph with these ids is submitted to it.',
       body: GiveUpRequest,

@@ -44,6 +44,7 @@ export function addRuntimeRoutes(app: AnyElysia, parts: OperationParts): void {
       (): Promise<CapacityResponse> => capacityNow(parts),
       described({
         section: 'The service',
+        right: 'read',
         summary: 'Read slots and capacity',
         description:
           'Slots and queue of this service; capacity, reservations and queue of its runtime services, at most one second old. The token of this service is enough: control calls the runtime service with its own. Tasks and tenants of the runtime services are not named.',
@@ -59,6 +60,7 @@ export function addRuntimeRoutes(app: AnyElysia, parts: OperationParts): void {
       },
       described({
         section,
+        right: 'read',
         summary: 'List runtime services',
         description: 'With what each has and has reserved, at most one second old.',
         answers: { 200: json(RuntimesResponse, 'All runtime services.', { 'X-Missing-Replicas': MISSING_ATTEMPTS }) },
@@ -73,6 +75,7 @@ export function addRuntimeRoutes(app: AnyElysia, parts: OperationParts): void {
       },
       described({
         section,
+        right: 'operate',
         summary: 'Add a runtime service',
         description:
           'Control sends it tasks, with the token that is given here and no other. The same name and address again replaces the labels, and the token if there is one.',
@@ -95,6 +98,7 @@ export function addRuntimeRoutes(app: AnyElysia, parts: OperationParts): void {
       ({ params, query }): Promise<RuntimeRemoval> => removeRuntime(parts, params.name, truthOf('lost', query.lost)),
       described({
         section,
+        right: 'operate',
         summary: 'Remove a runtime service',
         params,
         query: {
@@ -117,6 +121,7 @@ export function addRuntimeRoutes(app: AnyElysia, parts: OperationParts): void {
       ({ params }): Promise<PooledRuntime> => drainRuntime(parts, params.name, isDraining),
       described({
         section,
+        right: 'operate',
         summary,
         description,
         params,

@@ -42,6 +42,7 @@ export function addScheduleRoutes(app: AnyElysia, parts: OperationParts): void {
       (): readonly ScheduleSummary[] => listSchedules(parts),
       described({
         section,
+        right: 'read',
         summary: 'List schedules',
         description: 'All of them, by name, without their graphs.',
         answers: { 200: json(Type.Array(ScheduleSummary), 'The schedules.') },
@@ -60,6 +61,7 @@ export function addScheduleRoutes(app: AnyElysia, parts: OperationParts): void {
       },
       described({
         section,
+        right: 'operate',
         summary: 'Create or replace a schedule',
         description:
           'The graph is checked as POST /tasks does. A schedule that is put again with the same times goes on where it was; with other times, it begins now.',
@@ -88,6 +90,7 @@ export function addScheduleRoutes(app: AnyElysia, parts: OperationParts): void {
       ({ params }): Schedule => getSchedule(parts, params.name),
       described({
         section,
+        right: 'read',
         summary: 'Read a schedule',
         description: 'With its next due times and its last graphs.',
         params,
@@ -104,6 +107,7 @@ export function addScheduleRoutes(app: AnyElysia, parts: OperationParts): void {
       },
       described({
         section,
+        right: 'operate',
         summary: 'Delete a schedule',
         description: 'Its graphs stay, and go on.',
         params,
@@ -119,6 +123,7 @@ export function addScheduleRoutes(app: AnyElysia, parts: OperationParts): void {
       },
       described({
         section,
+        right: 'operate',
         summary: 'Submit the graph of a schedule now',
         description: 'Also while the schedule is paused, or a graph of it runs. Changes no due time.',
         params,
@@ -137,6 +142,7 @@ export function addScheduleRoutes(app: AnyElysia, parts: OperationParts): void {
       ({ params }): Promise<Schedule> => pauseSchedule(parts, params.name, isPaused),
       described({
         section,
+        right: 'operate',
         summary,
         description,
         params,

@@ -21,6 +21,7 @@ function addRoute(app: AnyElysia, parts: OperationParts, { path, noun, params, e
     async ({ params, request }) => signalTask(parts, addressIn(params), await readBody(app, request, MAX_SIGNAL_BYTES)),
     described({
       section: 'Tasks',
+      right: 'answer',
       summary: `Signal to ${noun}`,
       description:
         'The task, of type wait, succeeds with the value in the body as its result. The same value again gets the record again.',

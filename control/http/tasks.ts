@@ -8,6 +8,7 @@ import { badRequest } from '../../shared/contract/errors.ts'
 import { EVENT_SEQ_HEADER } from '../../shared/contract/events.ts'
 import { GraphDryRun } from '../../shared/contract/graph-dry-run.ts'
 import { SubmitResponse, TaskGraph } from '../../shared/contract/submission.ts'
+import { callerOf } from '../../shared/http/callers.ts'
 import { described, empty, json, truth } from '../../shared/http/openapi/route.ts'
 import { readBody } from '../../shared/http/request-body.ts'
 import { traceIdOf, traceOf } from '../../shared/http/service.ts'
@@ -80,7 +81,7 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
         }
         const key = request.headers.get('idempotency-key')
         set.status = 202
-        const submission = { ...traceOf(set, request), key, caller: request }
+        const submission = { ...traceOf(set, request), key, caller: request, by: callerOf(request) }
         const submitted = await submit(parts, { body }, submission)
         const until = waitSignal(app, request, query.wait_ms)
         if (until === undefined) return submitted.json
@@ -91,6 +92,7 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
       },
       described({
         section,
+        right: 'submit',
         summary: 'Submit a graph',
         description:
           'Answers once the graph is on disk, with wait_ms once its tasks have ended. A task runs when all tasks in its depends_on have succeeded. A dry run answers 200 with all faults of the graph, and stores nothing.',
@@ -130,6 +132,7 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
       },
       described({
         section,
+        right: 'read',
         summary: 'List tasks',
         description:
           'In order of creation. Values of one parameter are alternatives; different parameters must all match.',
@@ -151,6 +154,7 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
       },
       described({
         section,
+        right: 'read',
         summary: 'List the tasks of a graph',
         description: 'As GET /tasks, with the tasks that only their graph knows.',
         params: { id: 'Id of the graph.' },
@@ -183,6 +187,7 @@ function addRoutesOfTask(
       },
       described({
         section,
+        right: 'read',
         summary: `Read ${noun}`,
         params,
         query: endQuery,
@@ -192,13 +197,14 @@ function addRoutesOfTask(
     )
     .post(
       `${path}/cancel`,
-      async ({ params, set }): Promise<CancelResponse> => {
-        const tasks = await cancelTask(parts, addressIn(params))
+      async ({ params, request, set }): Promise<CancelResponse> => {
+        const tasks = await cancelTask(parts, addressIn(params), callerOf(request))
         set.status = 202
         return { tasks }
       },
       described({
         section,
+        right: 'cancel',
         summary: `Cancel ${noun}`,
         description:
           'A pending task is cancelled at once, and the tasks that depend on it are skipped. A running task is cancelling until its executor has stopped. A task that has ended does not change.',
@@ -216,6 +222,7 @@ function addRoutesOfTask(
       },
       described({
         section,
+        right: 'operate',
         summary: `Delete ${noun}`,
         description: 'Removes the record. A running attempt is not stopped.',
         params,

@@ -2,6 +2,7 @@
 import type { AnyElysia } from 'elysia'
 import { MAX_NAMED_APPROVALS } from '../../shared/contract/approval.ts'
 import { badRequest } from '../../shared/contract/errors.ts'
+import { whileAllowed } from '../../shared/http/callers.ts'
 import { choice, wholeNumber } from '../../shared/http/openapi/route.ts'
 import { WRITE_TIMEOUT_SECONDS } from '../../shared/http/time-limits.ts'
 import type { OperationParts } from '../operations/parts.ts'
@@ -62,7 +63,7 @@ export function waitSignal(
   const waitMs = waitMsOf(text)
   if (waitMs === 0 || isOver) return undefined
   app.server?.timeout(request, Math.ceil(waitMs / 1000) + WRITE_TIMEOUT_SECONDS)
-  return AbortSignal.any([request.signal, AbortSignal.timeout(waitMs)])
+  return AbortSignal.any([whileAllowed(request), AbortSignal.timeout(waitMs)])
 }
 
 /** Throws 400. */

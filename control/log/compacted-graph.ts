@@ -28,6 +28,8 @@ export interface GraphPart {
 interface Head {
   readonly graph_id: string
   readonly trace_id: string
+  /** Absent in files of earlier versions. */
+  readonly submitted_by?: string
   /** Milliseconds since 1970. */
   readonly created_at: number
   readonly graph?: GraphOptions
@@ -98,6 +100,7 @@ const createdAtOf = ({ tasks }: Graph): number => tasks[0]!.createdAt
 const headOf = (graph: Graph): Head => ({
   graph_id: graph.id,
   trace_id: graph.traceId,
+  ...(graph.submittedBy !== undefined && { submitted_by: graph.submittedBy }),
   created_at: createdAtOf(graph),
   ...(graph.options !== NO_GRAPH_OPTIONS && { graph: graph.options }),
 })
@@ -135,6 +138,7 @@ function restJson(entry: TaskEntry, createdAt: number): string {
   rest.graph_ordinal = undefined
   rest.trace_id = undefined
   rest.trace_state = undefined
+  rest.submitted_by = undefined
   rest.graph = undefined
   rest.scope = undefined
   rest.updated_at = undefined
@@ -165,9 +169,16 @@ export class CompactedGraph {
   /** Each row is read into `stored` in turn. */
   #last: { readonly stored: Writable<StoredTask>; readonly task: Task } | undefined
 
-  constructor(ordinal: number, { graph_id, trace_id, created_at, graph }: Head) {
+  constructor(ordinal: number, { graph_id, trace_id, submitted_by, created_at, graph }: Head) {
     const options = graph === undefined ? NO_GRAPH_OPTIONS : (graphOptions(graph) ?? NO_GRAPH_OPTIONS)
-    const identity = { id: graph_id, ordinal, traceId: trace_id, createdAt: created_at, options }
+    const identity = {
+      id: graph_id,
+      ordinal,
+      traceId: trace_id,
+      submittedBy: submitted_by,
+      createdAt: created_at,
+      options,
+    }
     this.#graph = new Graph(identity, RELEASED_EDGES)
   }
 

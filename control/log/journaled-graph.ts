@@ -18,6 +18,8 @@ export interface JournaledGraph {
   readonly trace_id: string
   /** Absent in files of earlier versions. */
   readonly trace_state?: string
+  /** Absent in files of earlier versions. */
+  readonly submitted_by?: string
   readonly created_at: string
   readonly body: unknown
   /** The key that was sent with the submission, and its answer. */
@@ -47,6 +49,7 @@ export function encodeGraph(
     graph_id: graph.id,
     trace_id: graph.traceId,
     ...(graph.traceState !== undefined && { trace_state: graph.traceState }),
+    ...(graph.submittedBy !== undefined && { submitted_by: graph.submittedBy }),
     created_at: isoTime(graph.createdAt),
     ...(idempotency && { idempotency }),
     ...(note && { note }),

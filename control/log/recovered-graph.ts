@@ -34,13 +34,14 @@ export function* recoverGraph(
   // A graph that has ended gets its edges by name, when somebody asks for them.
   const isOver = stored.every(({ status }) => isTerminal(status))
   const edges = isOver && (yield* isOrdered(all)) ? RELEASED_EDGES : yield* edgesOf(all, refuse)
-  const { graph_id, trace_id, trace_state, created_at } = stored[0]!
+  const { graph_id, trace_id, trace_state, submitted_by, created_at } = stored[0]!
   const options = optionsOf(entries)
   const identity = {
     id: graph_id ?? crypto.randomUUID(),
     ordinal,
     traceId: trace_id ?? newTraceId(),
     traceState: trace_state,
+    submittedBy: submitted_by,
     createdAt: created_at ?? Date.now(),
     ...(options !== undefined && { options }),
   }

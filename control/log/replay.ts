@@ -256,7 +256,7 @@ export class Replay {
   }
 
   *#addGraph(graph: JournaledGraph, refuse: (detail: string) => Error): Steps<void> {
-    const { graph_ordinal, graph_id, trace_id, trace_state, created_at, idempotency, note, body } = graph
+    const { graph_ordinal, graph_id, trace_id, trace_state, submitted_by, created_at, idempotency, note, body } = graph
     if (this.#revoked.has(graph_ordinal)) return
     if (idempotency !== undefined) this.notes.apply([null, 'key', nameOf(idempotency), idempotency])
     if (note !== undefined) this.notes.apply(note)
@@ -268,6 +268,7 @@ export class Replay {
     const isScoped = graphOptions.scope === 'graph'
     const options = {
       ...(trace_state !== undefined && { trace_state }),
+      ...(submitted_by !== undefined && { submitted_by }),
       ...(graphOptions !== NO_GRAPH_OPTIONS && { graph: graphOptions }),
       ...(isScoped && { scope: 'graph' as const }),
     }
@@ -416,7 +417,10 @@ interface AddedGraph {
   readonly isKnown: boolean
   readonly outcomes: ReadonlyMap<string, object>
   /** Fields of the graph in the entry of each task. */
-  readonly identity: Pick<StoredTask, 'graph_id' | 'trace_id' | 'trace_state' | 'created_at' | 'graph' | 'scope'> & {
+  readonly identity: Pick<
+    StoredTask,
+    'graph_id' | 'trace_id' | 'trace_state' | 'submitted_by' | 'created_at' | 'graph' | 'scope'
+  > & {
     readonly graph_ordinal: number
   }
 }

@@ -30,6 +30,8 @@ export interface StoredExtras {
   readonly trace_id: string
   /** Absent in files of earlier versions. */
   readonly trace_state?: string
+  /** Absent in files of earlier versions. */
+  readonly submitted_by?: string
   /** The options of the graph. In the state file, only the first entry of each graph has them. */
   readonly graph?: GraphOptions
   readonly interrupted_attempts?: number
@@ -118,6 +120,7 @@ export function taskEntry(store: Pick<TaskStore, 'hasRecord'>, task: Task, isFir
   addProgress(entry, task)
   entry.trace_id = graph.traceId
   if (graph.traceState !== undefined) entry.trace_state = graph.traceState
+  if (graph.submittedBy !== undefined) entry.submitted_by = graph.submittedBy
   if (graph.isScoped) entry.scope = 'graph'
   if (isFirst && graph.options !== NO_GRAPH_OPTIONS) entry.graph = graph.options
   if (settled.length > 0) entry.settled_dependencies = settled

@@ -1,6 +1,8 @@
 /** A tool of `POST /mcp`: a schema for its input, one for its answer, and the work. */
 import type { Static, TObject } from '@sinclair/typebox'
 import { badRequest } from '../../shared/contract/errors.ts'
+import type { Right } from '../../shared/contract/rights.ts'
+import type { Caller } from '../../shared/http/callers.ts'
 import type { RequestTrace } from '../../shared/logs/trace.ts'
 import {
   didYouMean,
@@ -17,16 +19,21 @@ import type { OperationParts } from '../operations/parts.ts'
 import type { WaitCaller } from '../operations/wait.ts'
 import type { Asker } from './question.ts'
 
-export interface ToolContext extends WaitCaller, Asker, RequestTrace {}
+export interface ToolContext extends WaitCaller, Asker, RequestTrace {
+  /** Who calls. Undefined: the token of the service. */
+  readonly by: Caller | undefined
+}
 
-/** The trace of the graph that a call submits. */
-export const traceIn = ({ traceId, traceState }: ToolContext): RequestTrace => ({ traceId, traceState })
+/** Where the graph that a call submits comes from. */
+export const originIn = ({ traceId, traceState, by }: ToolContext) => ({ traceId, traceState, by })
 
 export interface Tool<I extends TObject = TObject> {
   readonly name: string
   readonly title: string
   /** For the model that chooses the tool. */
   readonly description: string
+  /** What a caller needs to see and call the tool. */
+  readonly right: Right
   readonly input: I
   readonly answer: TObject
   /** Whether the tool changes nothing. */

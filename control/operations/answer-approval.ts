@@ -1,6 +1,7 @@
 /** Approves or rejects a task that waits for it, and answers with its record once that is on disk. */
 import { APPROVAL_TYPE, ApprovalAnswer, type ApprovalResult } from '../../shared/contract/approval.ts'
-import { badRequest, type ServiceError } from '../../shared/contract/errors.ts'
+import { badRequest, ServiceError } from '../../shared/contract/errors.ts'
+import { type Caller, hasRight, lacking } from '../../shared/http/callers.ts'
 import { runSync } from '../../shared/process/steps.ts'
 import {
   didYouMean,
@@ -13,7 +14,7 @@ import { isObject, type JsonObject, jsonTypeOf, withoutNulls } from '../../share
 import { nearestName, type Synonyms } from '../../shared/text/nearest-name.ts'
 import { decodeJson, invalidJson } from '../json/body.ts'
 import { checkOf } from '../json/schema-check.ts'
-import { answerIn, isApproval, isSameAnswer } from '../task/approval.ts'
+import { answerIn, approversOf, isApproval, isSameAnswer } from '../task/approval.ts'
 import type { Task } from '../task/graph.ts'
 import { conflict, endedByCaller, ensureSingle, notYet } from './asked-task.ts'
 import { knownTask, type TaskAddress } from './named-tasks.ts'
@@ -21,17 +22,27 @@ import type { OperationParts } from './parts.ts'
 import { recordJson } from './record-json.ts'
 
 /** Whether the caller approves, and who and why. */
-export type Answer = Omit<ApprovalResult, 'at'>
+export type Answer = Omit<ApprovalResult, 'at' | 'token'>
 
 /**
- * Ends the approval. Throws 404; 409 for a task that is no approval, cannot be answered yet, or has another answer or end;
+ * Ends the approval. Throws 404; 403 for a token that may not answer it; 409 for a task that is no approval, cannot be answered yet, or has another answer or end;
  * 503 when the disk does not take it. The same answer again changes nothing.
  */
-export async function answerApproval(parts: OperationParts, address: TaskAddress, answer: Answer): Promise<Task> {
+export async function answerApproval(
+  parts: OperationParts,
+  address: TaskAddress,
+  answer: Answer,
+  by: Caller | undefined,
+): Promise<Task> {
   const task = knownTask(parts.store, address)
   ensureAnswerable(task)
+  ensureMayAnswer(task, by)
   const { approved, who, why } = answer
-  const result = { approved, who, ...(why !== undefined && { why }), at: new Date().toISOString() }
+  const result = {
+    ...{ approved, who, ...(why !== undefined && { why }) },
+    ...(by !== undefined && { token: by.grant.name }),
+    at: new Date().toISOString(),
+  }
   await endedByCaller(
     parts,
     task,
@@ -46,18 +57,42 @@ export async function answerApproval(parts: OperationParts, address: TaskAddress
 export async function answerWithBody(
   parts: OperationParts,
   address: TaskAddress,
-  approved: boolean,
+  { approved, by }: { readonly approved: boolean; readonly by: Caller | undefined },
   body: Uint8Array,
 ): Promise<string> {
   const given = runSync(decodeJson(body, {}))
   if (!isObject(given)) throw invalidJson(`expected object, got ${jsonTypeOf(given)}`)
-  const task = await answerApproval(parts, address, { approved, ...checkedAnswer(given, parts.unknownFields) })
+  const answer = { approved, ...checkedAnswer(given, parts.unknownFields) }
+  const task = await answerApproval(parts, address, answer, by)
   return await recordJson(task, parts.keeper.results)
 }
 
-/** Throws the 409 that any answer would get now. */
-export function ensureOpen(task: Task): void {
+/**
+ * Why the caller may not answer the task: it has no such right, it submitted the graph itself, or the task names others.
+ * Undefined if it may.
+ */
+export function whyNotAllowed(task: Task, by: Caller | undefined): ServiceError | undefined {
+  if (by === undefined) return undefined
+  if (!hasRight(by, 'answer')) return lacking(by, 'answer')
+  const { name, rights, approve_own } = by.grant
+  if (task.graph.submittedBy === name && approve_own !== true)
+    return forbidden(task, `the token ${name} submitted its graph: another one has to answer (or one with approve_own)`)
+  const named = approversOf(task)
+  if (named === undefined || named.includes(name) || rights.some((right) => named.includes(right))) return undefined
+  return forbidden(task, `only these answer it, and not the token ${name}: ${named.join(', ')}`)
+}
+
+const forbidden = ({ id }: Task, text: string) => new ServiceError(403, `task ${id}: ${text}`)
+
+function ensureMayAnswer(task: Task, by: Caller | undefined): void {
+  const fault = whyNotAllowed(task, by)
+  if (fault !== undefined) throw fault
+}
+
+/** Throws the 403 or 409 that any answer of the caller would get now. */
+export function ensureOpen(task: Task, by: Caller | undefined): void {
   ensureAnswerable(task)
+  ensureMayAnswer(task, by)
   if (task.isTerminal) throw hasEnded(task)
   if (task.rare.asked_at === undefined) throw notYet(task, 'answered')
 }

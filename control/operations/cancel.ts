@@ -2,21 +2,31 @@
 import type { CancelledTask } from '../../shared/contract/control.ts'
 import { type CancelGraphResponse, MAX_CANCELLED_ENTRIES } from '../../shared/contract/graphs.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
+import { type Caller, hasRight, lacking } from '../../shared/http/callers.ts'
 import { runCooperatively } from '../../shared/process/steps.ts'
 import type { Graph, Task } from '../task/graph.ts'
 import { graphTotals } from '../task/graph-summary.ts'
 import { knownGraph, knownTask, namedTasks, type TaskAddress, type TaskNames } from './named-tasks.ts'
 import type { OperationParts } from './parts.ts'
 
+/** Throws 403 for a token that may cancel only what it submitted itself. */
+function ensureMayCancel(tasks: readonly { readonly graph: Graph }[], by: Caller | undefined): void {
+  if (by === undefined || hasRight(by, 'cancel')) return
+  const isOwn = tasks.every(({ graph }) => graph.submittedBy === by.grant.name)
+  if (!isOwn || !hasRight(by, 'cancel_own')) throw lacking(by, 'cancel')
+}
+
 /**
  * Cancels one task. The first entry is that of the task; those of skipped tasks downstream follow. An ended task does
- * not change. Throws 404, and 503 if the disk takes no writes.
+ * not change. Throws 404, 403 for a task of others, and 503 if the disk takes no writes.
  */
 export async function cancelTask(
   { store, scheduler, keeper }: OperationParts,
   address: TaskAddress,
+  by: Caller | undefined,
 ): Promise<CancelledTask[]> {
   const task = knownTask(store, address)
+  ensureMayCancel([task], by)
   const hadEnded = task.isTerminal
   keeper.assertWritableWithReserve()
   const skipping = scheduler.cancel(task)
@@ -37,8 +47,13 @@ export interface TaskStatusEntry {
  * Cancels the named tasks, or all tasks of a graph that have not ended. The entries are those of the cancelled tasks in
  * order, then those of skipped tasks downstream. Works in steps. Throws as `cancelTask`.
  */
-export async function cancelTasks(parts: OperationParts, names: TaskNames): Promise<TaskStatusEntry[]> {
+export async function cancelTasks(
+  parts: OperationParts,
+  names: TaskNames,
+  by: Caller | undefined,
+): Promise<TaskStatusEntry[]> {
   const { tasks, graph } = await namedTasks(parts.store, names)
+  ensureMayCancel(graph === undefined ? tasks : [{ graph }], by)
   const statuses =
     graph === undefined
       ? await cancelAll(parts, tasks)
@@ -54,8 +69,13 @@ export async function cancelTasks(parts: OperationParts, names: TaskNames): Prom
  * Cancels all tasks of a graph that have not ended. The entries are those of the cancelled tasks, then those of skipped
  * tasks. Throws as `cancelTask`.
  */
-export async function cancelGraph(parts: OperationParts, id: string): Promise<CancelGraphResponse> {
+export async function cancelGraph(
+  parts: OperationParts,
+  id: string,
+  by: Caller | undefined,
+): Promise<CancelGraphResponse> {
   const graph = knownGraph(parts.store, id)
+  ensureMayCancel([{ graph }], by)
   const { tasks } = await namedTasks(parts.store, { graph_id: id })
   const statuses = await cancelWhole(
     parts,

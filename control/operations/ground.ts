@@ -13,6 +13,7 @@ import type { Schedules } from '../schedules/schedules.ts'
 import type { Retention } from '../task/retention.ts'
 import type { TaskStore } from '../task/task-store.ts'
 import type { Tracing } from '../tracing/tracing.ts'
+import type { CallerQuotas } from './caller-quotas.ts'
 
 export interface Ground {
   readonly store: TaskStore
@@ -24,6 +25,7 @@ export interface Ground {
   readonly retention: Retention
   readonly callbacks: Callbacks
   readonly schedules: Schedules
+  readonly quotas: CallerQuotas
   readonly addressGuards: AddressGuards
   /** Undefined if no traces are made. */
   readonly tracing: Tracing | undefined

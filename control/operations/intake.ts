@@ -5,6 +5,7 @@
 
 import { ServiceError } from '../../shared/contract/errors.ts'
 import type { SubmitWarning } from '../../shared/contract/submission.ts'
+import type { Caller } from '../../shared/http/callers.ts'
 import type { RequestTrace } from '../../shared/logs/trace.ts'
 import { inRanges, runCooperatively, type Steps } from '../../shared/process/steps.ts'
 import type { SentKey } from '../log/idempotency.ts'
@@ -35,7 +36,11 @@ export interface Origin extends RequestTrace {
    * once.
    */
   readonly caller?: { readonly signal: AbortSignal } | undefined
+  /** Who submits it. Undefined: the token of the service, or the service itself. */
+  readonly by?: Caller | undefined
 }
+
+type Sender = RequestTrace & Pick<GraphIdentity, 'submittedBy'>
 
 /** Outcomes of an earlier graph for some, but not all, tasks of a new graph. */
 export interface Reuse {
@@ -63,20 +68,21 @@ export interface AcceptedGraph extends CheckedGraph {
  * Resolves once the graph is on disk. If the caller has disconnected by then and sent no idempotency key, the graph is
  * revoked (499), because that caller cannot know whether to repeat the request. Throws `ServiceError`, and then nothing
  * is stored: 400 if a check fails, 409 if an id is in use, 413 if the graph has too many tasks, 503 while the service
- * stops, has no room, or the disk takes no writes.
+ * stops, has no room, or the disk takes no writes. 403 and 429 for what the token may not submit.
  */
 export async function takeInGraph(
   parts: OperationParts,
   encoded: EncodedGraph,
-  { traceId, traceState, sent, reuse, noteOf, answerOf, caller }: Origin,
+  { traceId, traceState, sent, reuse, noteOf, answerOf, caller, by }: Origin,
 ): Promise<AcceptedGraph> {
-  const { store, scheduler, keeper, retention, readiness, log } = parts
-  const trace = { traceId, traceState }
+  const { store, scheduler, keeper, retention, readiness, quotas, log } = parts
+  const trace = { traceId, traceState, submittedBy: by?.grant.name }
   const checked =
     checkSmall(parts, encoded, trace) ?? (await runCooperatively(check(parts, encoded, { ...trace, reuse })))
   const { graph, ids, warnings, reused } = checked
   const answer = answerOf?.(checked) ?? ''
   try {
+    quotas.take(graph, by)
     if (graph.options.callback !== undefined) parts.callbacks.check(graph.options.callback, refuse)
     readiness.ensure()
     retention.makeRoom(graph.tasks.length)
@@ -91,11 +97,15 @@ export async function takeInGraph(
     }
   } catch (error) {
     store.unclaim(graph)
+    quotas.giveUp(graph)
     scheduler.giveUp(graph)
     throw error
   }
   store.apply({ kind: 'graph-accepted', graph })
-  log.info('graph accepted', { trace_id: traceId, graph_id: graph.id, tasks: graph.tasks.length })
+  log.info('graph accepted', {
+    ...{ trace_id: traceId, graph_id: graph.id, tasks: graph.tasks.length },
+    ...(by !== undefined && { by: by.grant.name }),
+  })
   if (reuse !== undefined) await reuse.accepted()
   scheduler.add(graph)
   return { graph, ids, warnings, answer }
@@ -105,7 +115,7 @@ export async function takeInGraph(
 function checkSmall(
   parts: OperationParts,
   { body, graph: value }: EncodedGraph,
-  trace: RequestTrace,
+  trace: Sender,
 ): CheckedGraph | undefined {
   const { store, executors } = parts
   const valid = value === undefined ? smallGraph(body, executors.types) : undefined
@@ -122,7 +132,7 @@ function checkSmall(
 function* check(
   parts: OperationParts,
   encoded: EncodedGraph,
-  { reuse, ...trace }: RequestTrace & Pick<Origin, 'reuse'>,
+  { reuse, ...trace }: Sender & Pick<Origin, 'reuse'>,
 ): Steps<CheckedGraph> {
   const { store } = parts
   const { reviewed, warnings } = yield* checkGraph(parts, encoded, {
@@ -143,13 +153,14 @@ function* check(
 
 const newIdentity = (
   store: TaskStore,
-  { traceId, traceState }: RequestTrace,
+  { traceId, traceState, submittedBy }: Sender,
   options: GraphOptions,
 ): GraphIdentity => ({
   id: crypto.randomUUID(),
   ordinal: store.nextOrdinal(),
   traceId,
   traceState,
+  submittedBy,
   createdAt: Date.now(),
   options,
 })

@@ -5,6 +5,7 @@
 
 import { ServiceError } from '../../shared/contract/errors.ts'
 import type { HandleRecord, McpCallRequest, McpTools } from '../../shared/contract/mcp.ts'
+import type { Caller } from '../../shared/http/callers.ts'
 import type { RequestTrace } from '../../shared/logs/trace.ts'
 import { runCooperatively } from '../../shared/process/steps.ts'
 import { BUILTIN_SERVER } from '../mcp-client/config.ts'
@@ -33,6 +34,7 @@ export type ToolCall = McpCallRequest & { readonly tool_name: string }
 
 export interface CallOrigin extends RequestTrace {
   readonly caller: { readonly signal: AbortSignal }
+  readonly by: Caller | undefined
 }
 
 /** Resolves with the handle once the call is on disk. Throws as `submit` does. */

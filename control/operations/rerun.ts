@@ -43,7 +43,7 @@ export async function rerun(
   parts: OperationParts,
   graphId: string,
   body: Uint8Array,
-  { traceId, traceState, key = null, caller }: Submission,
+  { traceId, traceState, key = null, caller, by }: Submission,
 ): Promise<string> {
   const request = await runCooperatively(decodeRequest(parts, body))
   const sentBody = Object.keys(request).length === 0 ? NO_BODY : body
@@ -53,7 +53,7 @@ export async function rerun(
     try {
       const encoded = await runCooperatively(encodeTasks(source))
       const answerOf = (checked: CheckedGraph) => answer(checked, reuse.ids)
-      return (await takeInGraph(parts, encoded, { traceId, traceState, sent, caller, reuse, answerOf })).answer
+      return (await takeInGraph(parts, encoded, { traceId, traceState, sent, caller, by, reuse, answerOf })).answer
     } catch (error) {
       reuse.release()
       throw error

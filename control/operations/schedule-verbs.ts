@@ -8,6 +8,6 @@ import type { OperationParts } from './parts.ts'
 
 export const scheduleVerbs = (parts: OperationParts): ScheduleVerbs => ({
   submit: async (body, noteOf) => (await takeInGraph(parts, { body }, { traceId: newTraceId(), noteOf })).graph,
-  cancelGraph: (id) => cancelGraph(parts, id),
+  cancelGraph: (id) => cancelGraph(parts, id, undefined),
   deleteGraph: (id) => deleteGraph(parts, id, newTraceId()),
 })

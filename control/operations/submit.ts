@@ -4,6 +4,7 @@
  * The answer comes once `intake.ts` has checked the graph and has it on disk, as `log/journaled-graph.ts` writes it.
  */
 import type { SubmitResponse } from '../../shared/contract/submission.ts'
+import type { Caller } from '../../shared/http/callers.ts'
 import type { RequestTrace } from '../../shared/logs/trace.ts'
 import { inRanges, runCooperatively, type Steps } from '../../shared/process/steps.ts'
 import type { Task } from '../task/graph.ts'
@@ -20,6 +21,7 @@ export interface Submission extends RequestTrace {
   /** The idempotency key of the caller. */
   readonly key?: string | null | undefined
   readonly caller?: { readonly signal: AbortSignal }
+  readonly by?: Caller | undefined
 }
 
 /** The answer to a submission. */
@@ -69,12 +71,12 @@ export class Submitted {
 export async function submit(
   parts: OperationParts,
   submitted: SubmittedGraph,
-  { traceId, traceState, key = null, caller }: Submission,
+  { traceId, traceState, key = null, caller, by }: Submission,
 ): Promise<Submitted> {
   const encoded = 'body' in submitted ? submitted : { ...submitted, body: encode(submitted.graph) }
   let accepted: AcceptedGraph | undefined
   const json = await parts.keeper.keys.once({ scope: 'tasks', key, body: encoded.body }, async (sent) => {
-    accepted = await takeInGraph(parts, encoded, { traceId, traceState, sent, caller, answerOf })
+    accepted = await takeInGraph(parts, encoded, { traceId, traceState, sent, caller, by, answerOf })
     return accepted.answer
   })
   return new Submitted(parts.store, json, accepted)

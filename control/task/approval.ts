@@ -23,6 +23,14 @@ export function messageOf({ input, rare }: Pick<Asked, 'input' | 'rare'>): strin
   return typeof message === 'string' && message !== '' ? message : undefined
 }
 
+/** The tokens and rights that alone may answer; undefined if the task names none. Nobody, if it names them in no valid way. */
+export function approversOf({ input, rare }: Pick<Asked, 'input' | 'rare'>): readonly string[] | undefined {
+  const asked = rare.resolved_input ?? input
+  const by = isObject(asked) ? asked.by : undefined
+  if (by == null) return undefined
+  return Array.isArray(by) ? by.filter((name) => typeof name === 'string') : []
+}
+
 /** The beginning of it. */
 export function shortMessage(asked: Pick<Asked, 'input' | 'rare'>): string | undefined {
   const message = messageOf(asked)
@@ -48,8 +56,11 @@ export const unanswered = (timeout: number): Failure => ({
 export const expiryOf = (askedAt: number, timeout = 0): number | undefined =>
   timeout > 0 ? askedAt + timeout : undefined
 
+/** An answer without what the service adds. */
+type Said = Pick<ApprovalResult, 'approved' | 'who' | 'why'>
+
 /** Whether two answers are the same one, sent twice. */
-export const isSameAnswer = (a: Omit<ApprovalResult, 'at'>, b: Omit<ApprovalResult, 'at'>): boolean =>
+export const isSameAnswer = (a: Said, b: Said): boolean =>
   a.approved === b.approved && a.who === b.who && (a.why ?? '') === (b.why ?? '')
 
 /** The answer that an ended task got; undefined if it ended without one. */

@@ -122,5 +122,6 @@ export function summaryOf(graph: Graph, { taskCount, counts, waiting, state, sta
     ...(endedAt !== undefined && { finished_at: isoTime(endedAt) }),
     ...(startedAt !== undefined && endedAt !== undefined && { duration_ms: Math.max(0, endedAt - startedAt) }),
     trace_id: graph.traceId,
+    ...(graph.submittedBy !== undefined && { submitted_by: graph.submittedBy }),
   }
 }

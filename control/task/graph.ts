@@ -38,6 +38,7 @@ export interface GraphIdentity {
   readonly ordinal: number
   readonly traceId: string
   readonly traceState?: string | undefined
+  readonly submittedBy?: string | undefined
   readonly createdAt: number
   readonly options?: GraphOptions
 }
@@ -54,6 +55,8 @@ export class Graph {
   readonly traceId: string
   /** The `tracestate` of the request with a `traceparent`, which its tasks hand on. Undefined for most graphs. */
   readonly traceState: string | undefined
+  /** Name of the token that submitted it. Undefined for the token of the service. */
+  readonly submittedBy: string | undefined
   /** Milliseconds since 1970. Set again when the graph is written to disk: lists are in the order of these times. */
   createdAt: number
   /** The submitted fields beside the tasks. */
@@ -95,13 +98,14 @@ export class Graph {
   packBytes = 0
 
   constructor(
-    { id, ordinal, traceId, traceState, createdAt, options = NO_GRAPH_OPTIONS }: GraphIdentity,
+    { id, ordinal, traceId, traceState, submittedBy, createdAt, options = NO_GRAPH_OPTIONS }: GraphIdentity,
     edges: Edges,
   ) {
     this.id = id
     this.ordinal = ordinal
     this.traceId = traceId
     this.traceState = traceState
+    this.submittedBy = submittedBy
     this.createdAt = createdAt
     this.options = options
     this.#edges = edges

@@ -11,6 +11,9 @@ export const MAX_APPROVAL_MESSAGE_CHARACTERS = 16_384
 /** Characters of the message that events and answers about a graph repeat. */
 export const MAX_WAITING_MESSAGE_CHARACTERS = 500
 
+/** Tokens and rights in `by` of an approval. */
+export const MAX_APPROVERS = 32
+
 export const MAX_WHO_CHARACTERS = 200
 
 export const MAX_WHY_CHARACTERS = 4_000
@@ -51,6 +54,7 @@ export const ApprovalResult = Type.Object(
     approved: flag('false: rejected.'),
     who: text('Who answered.'),
     why: maybe(text('The reason, if one was given.')),
+    token: maybe(text('Name of the token that answered. Absent for the token of the service.')),
     at: time('When the answer arrived.'),
   },
   { title: 'ApprovalResult' },

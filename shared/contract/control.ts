@@ -176,6 +176,7 @@ export const HealthResponse = Type.Object({
   uptime: text('Time since the start, such as 3m12s.'),
   ready: maybe(Type.Literal(false, { description: 'Present while the service accepts no graphs.' })),
   reason: maybe(text('Why the service accepts no graphs.')),
+  tokens_fault: maybe(text('Why the tokens file of now is not in force, and the tokens of an earlier one are.')),
   replica: maybe(
     Type.Object(
       {

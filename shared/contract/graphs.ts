@@ -80,6 +80,7 @@ export const GraphSummary = Type.Object(
     finished_at: maybe(time('When its last task ended.')),
     duration_ms: maybe(count('Milliseconds from started_at to finished_at.')),
     trace_id: text('Trace id of its submission, which its log lines carry.'),
+    submitted_by: maybe(text('Name of the token that submitted it. Absent for the token of the service.')),
   },
   { title: 'GraphSummary' },
 )

@@ -4,15 +4,21 @@
  * Access is open on loopback, so the danger is a web page in the user's browser. A page can send requests to any address
  * and, if its own name resolves to 127.0.0.1 (DNS rebinding), even read the answers. But it cannot choose `Host`, `Origin`
  * and `Sec-Fetch-Site`. So the `Host` of a request has to be a name that no stranger can own, and its `Origin` the same
- * host. If a token is set, all requests need it except probes, page shells and their assets. A request with the token passes
- * all checks, and probes and assets need none.
+ * host. If there are tokens, all requests need one except probes, page shells and their assets. A request with a token passes
+ * all checks, and probes and assets need none. What the caller may do is asked where the route is known (`service.ts`).
  */
 import { ServiceError } from '../contract/errors.ts'
 import { Expected, list, type Setting } from '../settings/flags.ts'
+import { PassedOnCallers, setCaller } from './callers.ts'
+import type { KnownTokens } from './known-tokens.ts'
 
 export interface GuardOptions {
-  /** The token of callers. Undefined: open access. */
+  /** The token of the service, whose callers may do everything. */
   readonly token: string | undefined
+  /** The tokens of callers with names. Without these and without `token`, access is open. */
+  readonly tokens?: Pick<KnownTokens, 'callerWith'> | undefined
+  /** Whether other replicas pass requests on, with `token`. */
+  readonly hasReplicas?: boolean
   /** Path of the token file, for the 401 answer. Undefined: the answer does not name it. */
   readonly tokenFile?: string | undefined
   /** Further names that `Host` and `Origin` may have. */
@@ -61,11 +67,27 @@ const LOCAL_SUFFIXES = ['.local', '.localhost', '.internal', '.svc']
 export type Guard = (request: Request, path: string) => void
 
 /** The check of a request. It throws 401 or 403, with the remedy. */
-export function createGuard({ token, tokenFile, allowedHosts, listeningHost }: GuardOptions): Guard {
+export function createGuard(options: GuardOptions): Guard {
+  const { token, tokens, tokenFile, hasReplicas = false, allowedHosts, listeningHost } = options
   const whereToken = tokenFile === undefined ? '' : ` (the token is in ${tokenFile})`
   const allowed = new Set(allowedHosts.map((name) => plainName(hostOf(name))))
   const own = plainName(hostOf(listeningHost))
   const isAllowed = (name: string): boolean => allowed.has(name) || name === own || isLocalName(name)
+
+  const digest = token === undefined ? undefined : digestOf(token)
+  const passedOn = hasReplicas ? new PassedOnCallers() : undefined
+
+  /** Whether the token is good. Notes the caller with a name. */
+  const isKnown = (given: string, request: Request): boolean => {
+    if (digest !== undefined && crypto.timingSafeEqual(digestOf(given), digest)) {
+      const caller = passedOn?.callerIn(request.headers)
+      if (caller !== undefined) setCaller(request, caller)
+      return true
+    }
+    const caller = tokens?.callerWith(given)
+    if (caller !== undefined) setCaller(request, caller)
+    return caller !== undefined
+  }
 
   /** The last allowed `Host`, mostly that of the next request, too. The full check takes 1 µs. */
   let lastHost: string | undefined
@@ -73,12 +95,16 @@ export function createGuard({ token, tokenFile, allowedHosts, listeningHost }: G
   return (request, path) => {
     if (isPublic(path)) return
     const { headers } = request
-    if (token !== undefined) {
+    if (digest !== undefined || tokens !== undefined) {
       const given = bearerIn(headers.get('authorization'))
-      if (given !== undefined && isEqual(given, token)) return
+      if (given !== undefined && isKnown(given, request)) return
       if (!PAGE_SHELLS.has(path)) {
         const fault =
-          given === undefined ? 'a token is needed: send Authorization: Bearer <token>' : 'the token is wrong'
+          given === undefined
+            ? 'a token is needed: send Authorization: Bearer <token>'
+            : tokens === undefined
+              ? 'the token is wrong'
+              : 'the token is wrong, revoked or expired'
         throw new ServiceError(401, `${fault}${whereToken}`, {
           headers: { 'www-authenticate': 'Bearer' },
         })
@@ -148,8 +174,5 @@ const withPort = (authority: string): string => {
 const bearerIn = (authorization: string | null): string | undefined =>
   /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1]
 
-/** Compares in constant time. */
-function isEqual(given: string, token: string): boolean {
-  const digest = (text: string) => new Bun.CryptoHasher('sha256').update(text).digest()
-  return crypto.timingSafeEqual(digest(given), digest(token))
-}
+/** Digests are compared in constant time. */
+const digestOf = (text: string) => new Bun.CryptoHasher('sha256').update(text).digest()

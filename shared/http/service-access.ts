@@ -1,8 +1,10 @@
 /** The address and the token of a service, from its settings. */
 
+import { UsageError } from '../contract/errors.ts'
 import type { Log, LogFields } from '../logs/log.ts'
 import { VERSION } from '../process/version.ts'
 import { createGuard, type Guard, isLoopback } from './guard.ts'
+import { KnownTokens } from './known-tokens.ts'
 import { type ListenAddress, parseListenAddress } from './listen.ts'
 import { isTokenFilePublic, readToken } from './token.ts'
 
@@ -13,6 +15,10 @@ export interface AccessSettings {
   readonly tokenFile: string
   /** The variable SERVICE_TOKEN. */
   readonly token: string | undefined
+  /** Path of the file with the tokens of callers with names; empty or absent for none. */
+  readonly tokensFile?: string
+  /** Whether other replicas pass requests on. They know each other by the token. */
+  readonly hasReplicas?: boolean
   readonly allowedHosts: readonly string[]
   /** The path of the token file in answers to callers without a token; undefined: they are not told. */
   readonly shownTokenFile?: (address: ListenAddress) => string | undefined
@@ -21,25 +27,34 @@ export interface AccessSettings {
 export interface ServiceAccess {
   readonly address: ListenAddress
   readonly token: string | undefined
+  readonly tokens: KnownTokens | undefined
   /** Whether every user of this machine can read the token file. */
   readonly isTokenPublic: boolean
   readonly guard: Guard
 }
 
+const REPLICAS_NEED_TOKEN =
+  '--tokens-file with --database needs --token-file (or SERVICE_TOKEN), the same for all replicas: they know each other by it'
+
 /** Throws `UsageError`. */
 export function serviceAccess(settings: AccessSettings, log: Log): ServiceAccess {
-  const { listen, tokenFile, allowedHosts, shownTokenFile } = settings
+  const { listen, tokenFile, tokensFile = '', hasReplicas = false, allowedHosts, shownTokenFile } = settings
   const address = parseListenAddress(listen.text, listen.setting)
   const token = readToken(tokenFile, settings.token)
+  const tokens = tokensFile === '' ? undefined : new KnownTokens(tokensFile, log)
+  if (tokens !== undefined && hasReplicas && token === undefined) throw new UsageError(REPLICAS_NEED_TOKEN)
   const isTokenPublic = isTokenFilePublic(tokenFile, log)
   const shown = shownTokenFile?.(address)
-  const guard = createGuard({ token, allowedHosts, listeningHost: address.hostname, tokenFile: shown })
-  return { address, token, isTokenPublic, guard }
+  const guard = createGuard({
+    ...{ token, tokens, hasReplicas: hasReplicas && token !== undefined, allowedHosts },
+    ...{ listeningHost: address.hostname, tokenFile: shown },
+  })
+  return { address, token, tokens, isTokenPublic, guard }
 }
 
 /** Logs that the service listens at `url`, and a warning if that lets others run tasks. */
-export function announce(url: string, { address, token }: ServiceAccess, fields: LogFields, log: Log): void {
+export function announce(url: string, { address, token, tokens }: ServiceAccess, fields: LogFields, log: Log): void {
   log.info('listening', { url, version: VERSION, pid: process.pid, ...fields })
-  if (token !== undefined || isLoopback(address.hostname)) return
+  if (token !== undefined || tokens !== undefined || isLoopback(address.hostname)) return
   log.warn('listening beyond loopback without a token: whoever reaches this address can run tasks (set --token-file)')
 }

@@ -15,10 +15,12 @@ import {
   traceStateFrom,
 } from '../logs/trace.ts'
 import type { UnknownFields } from '../request/unknown-names.ts'
+import { callerOf } from './callers.ts'
 import type { Guard } from './guard.ts'
 import { QuerySchemas } from './query-parameters.ts'
 import { bodyTooLarge, CALLER_GONE } from './request-body.ts'
 import { isDecodable, isWithoutHost, pathOf } from './request-url.ts'
+import { RouteRights } from './route-rights.ts'
 import { READ_TIMEOUT_SECONDS, WRITE_TIMEOUT_SECONDS } from './time-limits.ts'
 import { HttpTimes } from './times.ts'
 
@@ -84,6 +86,7 @@ export function httpService(options: HttpServiceOptions) {
   const { log, guard, errorBody, maxBodyBytes, unknownFields, limitsItsBody = () => false } = options
   const app: AnyElysia = new Elysia({ normalize: false, strictPath: true })
   const queries = new QuerySchemas(app)
+  const rights = new RouteRights(app)
   addTimes(app)
   app
     .onRequest(({ request, set }) => {
@@ -110,6 +113,8 @@ export function httpService(options: HttpServiceOptions) {
         if (isWithoutHost(request)) throw notFound(request)
         guard(request, route)
       }
+      const caller = callerOf(request)
+      if (caller !== undefined) rights.ensure(caller, request.method, route)
       if (unknownFields === 'refuse' && request.url.includes('?')) queries.check(request, route)
     })
     .onError(({ code, error, set, request }) => {

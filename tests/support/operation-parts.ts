@@ -1,4 +1,5 @@
 /** Parts for operations that use few of them. Settings limit nothing, and the service does not stop. */
+import { CallerQuotas } from '../../control/operations/caller-quotas.ts'
 import type { OperationParts } from '../../control/operations/parts.ts'
 import { silentLog } from '../../shared/logs/log.ts'
 
@@ -8,6 +9,7 @@ type Given = Some<Omit<OperationParts, 'keeper'>> & { readonly keeper?: Some<Ope
 export const operationParts = (given: Given): OperationParts =>
   ({
     ...{ unknownFields: 'refuse', log: silentLog(), stopping: new AbortController().signal },
+    ...{ quotas: new CallerQuotas({ graphs: [] }) },
     ...{ maxFanOut: Number.POSITIVE_INFINITY, maxGraphResultBytes: Number.POSITIVE_INFINITY },
     ...given,
   }) as OperationParts

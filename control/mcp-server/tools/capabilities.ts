@@ -17,6 +17,7 @@ export const capabilitiesTool = defineTool({
   title: 'What this service can do',
   description:
     'List the action kinds, task types, skills, MCP servers, runtime services and limits of this service. With kind, it lists only that action kind, with the JSON Schema of its input. Call it before run_action if you are not sure of the input.',
+  right: 'read',
   input: CapabilitiesInput,
   answer: CapabilitiesAnswer,
   isReadOnly: true,

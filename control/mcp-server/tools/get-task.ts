@@ -18,6 +18,7 @@ export const getTaskTool = defineTool({
   title: 'Look at a task',
   description:
     'Get the current state of one task with its output or error; with detail also parameters, whole result, times, progress and earlier attempts. To wait until the task ends, use wait. To read a large result, use get_logs.',
+  right: 'read',
   input: GetTaskInput,
   answer: GetTaskAnswer,
   brief: briefTaskView,

@@ -13,6 +13,7 @@ export const listGraphsTool = defineTool({
   title: 'List graphs',
   description:
     'List graphs, the newest first, with their states and the number of tasks in each state. get_graph shows one of them.',
+  right: 'read',
   input: ListGraphsInput,
   answer: ListGraphsAnswer,
   brief: ({ graphs, ...answer }) => ({ ...answer, graphs: graphs.map((graph) => briefSummary(graph)) }),

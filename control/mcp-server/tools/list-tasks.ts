@@ -13,6 +13,7 @@ export const listTasksTool = defineTool({
   name: 'list_tasks',
   title: 'List tasks',
   description: 'List tasks, the newest first, and count those in each state. get_task shows results.',
+  right: 'read',
   input: ListTasksInput,
   answer: ListTasksAnswer,
   brief: ({ tasks, ...answer }) => ({ ...answer, tasks: tasks.map((task) => briefStatus(task)) }),

@@ -9,7 +9,7 @@ import { waitForTasks } from '../../operations/wait.ts'
 import { waitElsewhere } from '../../operations/wait-elsewhere.ts'
 import type { TaskStore } from '../../task/task-store.ts'
 import { briefWait } from '../brief.ts'
-import { defineTool, traceIn } from '../tool.ts'
+import { defineTool, originIn } from '../tool.ts'
 import { waitAnswer } from '../view.ts'
 
 export const rerunGraphTool = defineTool({
@@ -17,6 +17,7 @@ export const rerunGraphTool = defineTool({
   title: 'Run a graph again',
   description:
     'Run a graph again that has ended, as a new graph: after a failure, or with from to repeat some tasks. Tasks that succeeded keep their results and are not executed; the rest and everything downstream is.',
+  right: 'submit',
   input: RerunGraphInput,
   answer: RerunGraphAnswer,
   brief: briefWait,
@@ -27,7 +28,7 @@ export const rerunGraphTool = defineTool({
   ): Promise<RerunGraphAnswer> {
     const ids = from && idsIn(parts.store, source, from)
     const body = new TextEncoder().encode(JSON.stringify({ from: ids, params }))
-    const answer = await rerun(parts, source, body, { ...traceIn(context), key: idempotency_key })
+    const answer = await rerun(parts, source, body, { ...originIn(context), key: idempotency_key })
     const { accepted, task_ids, graph_id, reused, warnings } = JSON.parse(answer) as RerunResponse
     const elsewhere = await waitElsewhere(parts, graph_id, wait_ms, context) // a repeated call may name one of another replica,
     const graph = parts.store.graph(graph_id) // or one that is gone

@@ -6,7 +6,7 @@ import { MAX_SHOWN_TASKS } from '../../../shared/contract/mcp-limits.ts'
 import { act } from '../../operations/act.ts'
 import { waitForTasks } from '../../operations/wait.ts'
 import { briefWait } from '../brief.ts'
-import { defineTool, traceIn } from '../tool.ts'
+import { defineTool, originIn } from '../tool.ts'
 import { waitAnswer } from '../view.ts'
 
 export const runActionTool = defineTool({
@@ -14,6 +14,7 @@ export const runActionTool = defineTool({
   title: 'Run one action',
   description:
     'Run one action on the machine of the service (a program, a file operation, an HTTP request, a tool of an MCP server, or a process with limits in the runtime service) and get its result. If it takes longer than wait_ms, it keeps running: call wait.',
+  right: 'submit',
   input: RunActionInput,
   answer: RunActionAnswer,
   brief: briefWait,
@@ -37,7 +38,7 @@ export const runActionTool = defineTool({
         ...(secrets !== undefined && { secrets }),
       },
     }
-    const { tasks, kind: understoodAs, warnings } = await act(parts, { request }, traceIn(context))
+    const { tasks, kind: understoodAs, warnings } = await act(parts, { request }, originIn(context))
     const submitted = {
       accepted: tasks.length,
       task_ids: tasks.slice(0, MAX_SHOWN_TASKS).map(({ address }) => address),

@@ -9,7 +9,7 @@ import { submit } from '../../operations/submit.ts'
 import { waitForTasks } from '../../operations/wait.ts'
 import { waitElsewhere } from '../../operations/wait-elsewhere.ts'
 import { briefWait } from '../brief.ts'
-import { defineTool, traceIn } from '../tool.ts'
+import { defineTool, originIn } from '../tool.ts'
 import { ResultRoom, waitAnswer } from '../view.ts'
 
 export const submitGraphTool = defineTool({
@@ -17,12 +17,13 @@ export const submitGraphTool = defineTool({
   title: 'Submit a graph of tasks',
   description:
     'Submit tasks that depend on each other. A task runs as soon as all tasks in its depends_on have succeeded. Independent tasks run at the same time. When a task fails, the tasks that depend on it are skipped. Use run_action for a single step.',
+  right: 'submit',
   input: SubmitGraphInput,
   answer: SubmitGraphAnswer,
   brief: briefWait,
   async run({ wait_ms = 0, dry_run = false, idempotency_key, ...graph }, parts, context): Promise<SubmitGraphAnswer> {
     if (dry_run) return dryRunView(await dryRun(parts, { graph }, context))
-    const given = await submit(parts, { graph }, { ...traceIn(context), key: idempotency_key })
+    const given = await submit(parts, { graph }, { ...originIn(context), key: idempotency_key })
     const { accepted, task_ids, graph_id, warnings } = given.response()
     const addresses = task_ids
       .slice(0, MAX_SHOWN_TASKS)

@@ -1,5 +1,6 @@
 /** The OpenAPI 3.1 document of a service, made from the descriptions of its routes. Pure. */
 import type { TSchema } from '@sinclair/typebox'
+import { RIGHTS, type RouteRight } from '../../contract/rights.ts'
 import { VERSION } from '../../process/version.ts'
 import { FREE_FIELDS } from '../../request/unknown-names.ts'
 import { isWithoutToken } from '../guard.ts'
@@ -87,7 +88,12 @@ export function openApiDocument(
     components: {
       schemas: schemas.all,
       securitySchemes: {
-        token: { type: 'http', scheme: 'bearer', description: 'Needed if the service was started with a token.' },
+        token: {
+          type: 'http',
+          scheme: 'bearer',
+          description:
+            'Needed if the service was started with a token. A token with a name needs the right that a route names.',
+        },
       },
     },
   }
@@ -158,7 +164,7 @@ function operation(route: RouteDescription, { path, schemas, error }: Around): O
     tags: [route.section],
     summary: route.summary,
     ...(route.description !== undefined && { description: route.description }),
-    ...(isWithoutToken(path) && { security: [] }),
+    ...(isWithoutToken(path) ? { security: [] } : isNamed(route.right) && { security: [{}, { token: [route.right] }] }),
     ...(parameters.length > 0 && { parameters }),
     ...(route.body !== undefined && { requestBody: { required: true, content: bodyOf(route, schemas) } }),
     ...(route.bodyType !== undefined && {
@@ -173,6 +179,9 @@ function operation(route: RouteDescription, { path, schemas, error }: Around): O
     },
   }
 }
+
+/** Whether a token with a name needs this right. */
+const isNamed = (right: RouteRight | undefined): boolean => RIGHTS.some((named) => named === right)
 
 const bodyOf = ({ body, example }: RouteDescription, schemas: NamedSchemas) => ({
   'application/json': { schema: schemas.referTo(body!, true), ...(example !== undefined && { example }) },

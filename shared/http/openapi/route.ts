@@ -5,7 +5,9 @@
  * Only `query` takes part in a request: the route accepts the parameters in it and no others. The rest is carried along
  * as `detail`, so describing a route costs no request anything.
  */
+
 import { type Static, type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
+import type { RouteRight } from '../../contract/rights.ts'
 
 /** A successful answer. */
 export interface Answer {
@@ -30,6 +32,8 @@ export interface RouteDescription<Q extends TProperties = TProperties> {
   readonly summary: string
   /** Further notes for callers. */
   readonly description?: string
+  /** What a token with a name needs. Absent: only the token of the service is enough. */
+  readonly right?: RouteRight
   /** Parameters of the path: name to a sentence. */
   readonly params?: Readonly<Record<string, string>>
   readonly query?: Q
@@ -125,6 +129,10 @@ interface AppRoute {
   readonly hooks: unknown
 }
 
+/** The description among the options of a route. */
+export const descriptionIn = (hooks: unknown): RouteDescription | undefined =>
+  (hooks as { readonly detail?: { readonly [KEY]?: RouteDescription } }).detail?.[KEY]
+
 /**
  * The routes of an app with their descriptions, in the order in which they were added. Leaves out the 405 of other
  * methods.
@@ -135,5 +143,5 @@ export const describedRoutes = (app: { readonly routes: readonly AppRoute[] }): 
     .map(({ method, path, hooks }) => ({
       method,
       path: path.replaceAll(/:(\w+)/g, '{$1}').replace(/\*$/, '{path}'),
-      description: (hooks as { detail?: { [KEY]?: RouteDescription } }).detail?.[KEY],
+      description: descriptionIn(hooks),
     }))

@@ -18,6 +18,7 @@ export function addDescriptionRoutes(app: AnyElysia, info: ServiceInfo): AnyElys
       async () => (json ??= JSON.stringify(await document())),
       described({
         section,
+        right: 'none',
         summary: 'Read this description',
         answers: { 200: other('application/json', 'The OpenAPI 3.1 document of the service.') },
       }),
@@ -31,6 +32,7 @@ export function addDescriptionRoutes(app: AnyElysia, info: ServiceInfo): AnyElys
       },
       described({
         section,
+        right: 'none',
         summary: 'Read the documentation',
         query: { q: anyText('Words that an entry must have. Others are left out.') },
         answers: { 200: other('text/html; charset=utf-8', 'A page for people.') },

@@ -11,6 +11,7 @@ import { ExecutorRegistry } from '../../../control/executors/registry.ts'
 import { RuntimePool } from '../../../control/executors/runtime/pool.ts'
 import { controlApp } from '../../../control/http/app.ts'
 import { McpServers } from '../../../control/mcp-client/servers.ts'
+import { CallerQuotas } from '../../../control/operations/caller-quotas.ts'
 import { EventStreams } from '../../../control/operations/event-streams.ts'
 import { Readiness } from '../../../control/operations/readiness.ts'
 import { AddressGuard } from '../../../control/outbound/address-guard.ts'
@@ -56,6 +57,7 @@ const ground = {
   ...{ listSkills: async () => [], unknownFields: 'refuse' as const, maxBodyBytes: 1024, maxFanOut: 10, log },
   maxGraphResultBytes: 1024,
   tracing: undefined,
+  quotas: new CallerQuotas(store),
   stopping,
 }
 const readiness = new Readiness(ground, () => false)

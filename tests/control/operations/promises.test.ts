@@ -45,8 +45,8 @@ function world() {
 type World = ReturnType<typeof world>
 
 const PROMISES: Readonly<Record<string, (parts: World['parts'], id: string) => Promise<unknown>>> = {
-  'a cancel': (parts, id) => cancelTask(parts, { id }),
-  'a cancel of several': (parts, id) => cancelTasks(parts, { task_ids: [id] }),
+  'a cancel': (parts, id) => cancelTask(parts, { id }, undefined),
+  'a cancel of several': (parts, id) => cancelTasks(parts, { task_ids: [id] }, undefined),
   'a delete': (parts, id) => deleteTask(parts, { id }),
 }
 

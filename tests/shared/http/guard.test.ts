@@ -1,7 +1,8 @@
 /** The guard as a table: which requests pass, and what the others are told. */
 import { describe, expect, test } from 'bun:test'
 import { ServiceError } from '../../../shared/contract/errors.ts'
-import { createGuard, hostNames, isLoopback } from '../../../shared/http/guard.ts'
+import { CALLER_HEADER, type Caller, callerOf, passOnCaller } from '../../../shared/http/callers.ts'
+import { createGuard, type Guard, hostNames, isLoopback } from '../../../shared/http/guard.ts'
 import { Expected } from '../../../shared/settings/flags.ts'
 
 const open = createGuard({
@@ -148,6 +149,64 @@ describe('with a token', () => {
   test('the answer says how to send it', () => {
     const ask = () => closed({ method: 'GET', headers: new Headers() } as Request, '/tasks')
     expect(ask).toThrow('a token is needed: send Authorization: Bearer <token>')
+  })
+})
+
+describe('with tokens of callers', () => {
+  const caller: Caller = { grant: { name: 'ci', rights: ['read'] }, signal: new AbortController().signal }
+  const tokens = { callerWith: (token: string) => (token === 'of-ci' ? caller : undefined) }
+  const common = { tokens, allowedHosts: [], listeningHost: '127.0.0.1' }
+  const alone = createGuard({ ...common, token: undefined })
+  const beside = createGuard({ ...common, token: 'sesame' })
+  const replica = createGuard({ ...common, token: 'sesame', hasReplicas: true })
+
+  const seen = (guard: Guard, headers: Record<string, string>, path = '/tasks') => {
+    const request = new Request(`http://localhost${path}`, { headers: { host: 'localhost', ...headers } })
+    guard(request, path)
+    return callerOf(request)
+  }
+  const passedOn = (given: Caller | undefined) => {
+    const headers = new Headers({ [CALLER_HEADER]: 'of the client' })
+    passOnCaller(headers, given)
+    return Object.fromEntries(headers)
+  }
+
+  test('the token says who it is, however its scheme is written', () => {
+    for (const scheme of ['Bearer', 'bearer', 'BEARER'])
+      expect(seen(alone, { authorization: `${scheme} of-ci` })).toBe(caller)
+    expect(seen(beside, { authorization: 'Bearer sesame' })).toBeUndefined()
+    expect(seen(beside, { authorization: 'Bearer of-ci' })).toBe(caller)
+  })
+
+  test.each<Record<string, string>>([
+    {},
+    { authorization: 'Bearer of-cd' },
+    { authorization: 'Basic of-ci' },
+    { authorization: 'Bearer sesame' },
+    { cookie: 'token=of-ci; authorization=Bearer%20of-ci' },
+    { 'x-taskmill-caller': encodeURIComponent('{"name":"ci","rights":["read"]}') },
+    { 'x-taskmill-hop': '1' },
+  ])('nothing else is a token: %j', (headers) => {
+    expect(() => seen(alone, headers)).toThrow(/token/)
+    expect(() => seen(alone, headers, '/tasks?token=of-ci&access_token=of-ci')).toThrow(/token/)
+  })
+
+  test('a replica says for whom it asks, which only the token of the service lets it do', () => {
+    const header = passedOn(caller)
+    expect(seen(replica, { authorization: 'Bearer sesame', ...header })?.grant).toEqual(caller.grant)
+    expect(seen(replica, { authorization: 'Bearer sesame', ...passedOn(undefined) })).toBeUndefined()
+    const more = encodeURIComponent('{"name":"ci","rights":["operate"]}')
+    expect(seen(replica, { authorization: 'Bearer of-ci', [CALLER_HEADER]: more })).toBe(caller)
+    expect(() => seen(replica, { [CALLER_HEADER]: more })).toThrow('a token is needed')
+    for (const damaged of ['', '%', '{}', encodeURIComponent('{"name":"ci","rights":["all"]}')])
+      expect(() => seen(replica, { authorization: 'Bearer sesame', [CALLER_HEADER]: damaged })).toThrow(
+        'invalid x-taskmill-caller',
+      )
+  })
+
+  test('the same caller passed on again is the same, so that its quotas count', () => {
+    const headers = { authorization: 'Bearer sesame', ...passedOn(caller) }
+    expect(seen(replica, headers)).toBe(seen(replica, headers)!)
   })
 })
 

@@ -1,0 +1,112 @@
+/** What callers with names may submit: types of tasks, labels, how often, and how much at a time. */
+import { ServiceError } from '../../shared/contract/errors.ts'
+import type { MemberInput } from '../../shared/contract/submission.ts'
+import { type Caller, hasRight, lacking } from '../../shared/http/callers.ts'
+import type { Graph } from '../task/graph.ts'
+import type { TaskStore } from '../task/task-store.ts'
+
+const MINUTE_MS = 60_000
+
+/** What is left of `graphs_per_minute`. It fills again all the time. */
+interface Allowance {
+  left: number
+  at: number
+}
+
+export class CallerQuotas {
+  readonly #store: Pick<TaskStore, 'graphs'>
+  readonly #allowances = new WeakMap<Caller, Allowance>()
+  /** Graphs that may have live tasks, by the name of the token. Filled when a token has such a limit. */
+  #live: Map<string, Set<Graph>> | undefined
+
+  constructor(store: Pick<TaskStore, 'graphs'>) {
+    this.#store = store
+  }
+
+  /**
+   * Takes a checked graph of the caller, if there is one. Throws 403 for what its token may never submit, and 429 for what it
+   * may submit later. `giveUp` takes it back.
+   */
+  take(graph: Graph, caller: Caller | undefined, now = performance.now()): void {
+    if (caller === undefined) return
+    ensureAllowed(graph, caller)
+    this.#ensureRoom(graph, caller)
+    this.#ensureRate(caller, now)
+    this.#live?.get(caller.grant.name)?.add(graph)
+  }
+
+  /** The graph was not accepted. */
+  giveUp(graph: Graph): void {
+    if (graph.submittedBy !== undefined) this.#live?.get(graph.submittedBy)?.delete(graph)
+  }
+
+  #ensureRate(caller: Caller, now: number): void {
+    const { name, graphs_per_minute: most } = caller.grant
+    if (most === undefined) return
+    const before = this.#allowances.get(caller) ?? { left: most, at: now }
+    const left = Math.min(most, before.left + ((now - before.at) * most) / MINUTE_MS)
+    if (left < 1) {
+      this.#allowances.set(caller, { left, at: now })
+      const seconds = Math.ceil(((1 - left) * MINUTE_MS) / most / 1_000)
+      throw new ServiceError(429, `the token ${name} may submit ${most} graphs a minute: try again in ${seconds} s`, {
+        headers: { 'retry-after': String(seconds) },
+      })
+    }
+    this.#allowances.set(caller, { left: left - 1, at: now })
+  }
+
+  #ensureRoom(graph: Graph, { grant: { name, live_tasks: most } }: Caller): void {
+    if (most === undefined) return
+    const live = this.#liveTasksOf(name)
+    if (live + graph.tasks.length <= most) return
+    const text = `the graph has ${graph.tasks.length} tasks, ${live} of the token ${name} have not ended, and it may have ${most}`
+    if (graph.tasks.length > most) throw new ServiceError(413, `${text} (split the graph)`)
+    throw new ServiceError(429, `${text}: try again when some have ended`)
+  }
+
+  #liveTasksOf(name: string): number {
+    this.#live ??= new Map()
+    let graphs = this.#live.get(name)
+    if (graphs === undefined) {
+      graphs = new Set([...this.#store.graphs].filter(({ submittedBy, live }) => submittedBy === name && live > 0))
+      this.#live.set(name, graphs)
+    }
+    let tasks = 0
+    for (const graph of graphs) {
+      if (graph.live === 0) graphs.delete(graph)
+      else tasks += graph.live
+    }
+    return tasks
+  }
+}
+
+/** Throws 403. */
+function ensureAllowed(graph: Graph, caller: Caller): void {
+  const { name, types, labels = {} } = caller.grant
+  const { concurrency, labels: given = {} } = graph.options
+  if (concurrency?.on_full === 'cancel_oldest' && !hasRight(caller, 'cancel')) throw lacking(caller, 'cancel')
+  for (const [label, value] of Object.entries(labels)) {
+    if (given[label] === value) continue
+    throw new ServiceError(
+      403,
+      `a graph of the token ${name} needs the label ${label} with the value ${JSON.stringify(value)}`,
+    )
+  }
+  if (types === undefined) return
+  const refused = typesOf(graph).find((type) => !types.includes(type))
+  if (refused === undefined) return
+  throw new ServiceError(403, `the token ${name} may not submit tasks of type ${refused} (only ${types.join(', ')})`)
+}
+
+/** Those of its tasks, and of what groups will have. */
+function typesOf(graph: Graph): string[] {
+  const types = new Set(graph.typeCounts.map(({ type }) => type))
+  const addMembers = (members: readonly MemberInput[] | undefined) => {
+    for (const { type, tasks } of (members ?? []) as readonly { type: string; tasks?: readonly MemberInput[] }[]) {
+      types.add(type)
+      addMembers(tasks)
+    }
+  }
+  for (const { options } of graph.tasks) addMembers(options.tasks)
+  return [...types]
+}

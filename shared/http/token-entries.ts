@@ -1,0 +1,164 @@
+/**
+ * The entries of a tokens file, as JSON: who has which rights. Pure.
+ *
+ * A tokens file is `{"tokens": [{"name": "ci", "hash": "sha256:...", "rights": ["read", "submit"]}]}`. It holds hashes,
+ * never tokens: a token is 256 random bits, so its SHA-256 cannot be guessed.
+ */
+import { RIGHTS, type Right } from '../contract/rights.ts'
+import { didYouMean } from '../request/unknown-names.ts'
+import { isObject, jsonTypeOf } from '../text/json.ts'
+import { nearestName } from '../text/nearest-name.ts'
+
+/** Bytes of a tokens file. */
+export const MAX_TOKENS_FILE_BYTES = 1024 * 1024
+
+export const MAX_TOKENS = 1_000
+
+export const MAX_TOKEN_NAME_CHARACTERS = 64
+
+/** Task types, or labels, of one token. */
+export const MAX_TOKEN_RULES = 32
+
+/** What a token allows. Absent limits do not limit. */
+export interface Grant {
+  /** Names the token in records and logs. */
+  readonly name: string
+  readonly rights: readonly Right[]
+  /** Whether it may approve and reject in graphs that it submitted itself. */
+  readonly approve_own?: boolean
+  /** Types of the tasks that it may submit. */
+  readonly types?: readonly string[]
+  /** Labels that each graph that it submits has to have. */
+  readonly labels?: Readonly<Record<string, string>>
+  /** Graphs that it may submit in a minute, to each replica. */
+  readonly graphs_per_minute?: number
+  /** Tasks of its graphs that have not ended, in each replica. */
+  readonly live_tasks?: number
+}
+
+export interface TokenEntry extends Grant {
+  /** `sha256:` and 64 hexadecimal digits. */
+  readonly hash: string
+  /** A time in UTC, as in 2027-01-31T00:00:00Z. From then on the token is refused. */
+  readonly expires?: string
+}
+
+const NAME = /^[A-Za-z0-9][\w.@-]*$/
+const HASH = /^sha256:[0-9a-f]{64}$/
+const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,3})?Z$/
+const MOST = 100_000_000
+
+type Check = readonly [accepts: (value: unknown) => boolean, expected: string]
+
+const isText = (value: unknown): value is string =>
+  typeof value === 'string' && value !== '' && value.length <= MAX_TOKENS_FILE_BYTES
+
+const isCount = (value: unknown): boolean =>
+  Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MOST
+
+const isListOf = (value: unknown, accepts: (each: unknown) => boolean, most: number): boolean =>
+  Array.isArray(value) && value.length > 0 && value.length <= most && value.every(accepts)
+
+export const isTokenName = (value: unknown): value is string =>
+  typeof value === 'string' && value.length <= MAX_TOKEN_NAME_CHARACTERS && NAME.test(value) && !isRight(value)
+
+export const TOKEN_NAME_RULE = `1 to ${MAX_TOKEN_NAME_CHARACTERS} letters, digits, ".", "_", "-" and "@", the first one a letter or a digit, and no right`
+
+export const isExpiry = (value: unknown): value is string =>
+  typeof value === 'string' && TIME.test(value) && !Number.isNaN(Date.parse(value))
+
+export const EXPIRY_RULE = 'a time in UTC, such as 2027-01-31T00:00:00Z'
+
+export const isRight = (value: unknown): value is Right => RIGHTS.some((right) => right === value)
+
+const GRANT_CHECKS: Readonly<Record<keyof Grant, Check>> = {
+  name: [isTokenName, TOKEN_NAME_RULE],
+  rights: [(value) => isListOf(value, isRight, RIGHTS.length), `a list of ${RIGHTS.join(', ')}`],
+  approve_own: [(value) => typeof value === 'boolean', 'true or false'],
+  types: [(value) => isListOf(value, isText, MAX_TOKEN_RULES), `1 to ${MAX_TOKEN_RULES} types of tasks`],
+  labels: [
+    (value) => isObject(value) && isListOf(Object.values(value), isText, MAX_TOKEN_RULES),
+    `an object of 1 to ${MAX_TOKEN_RULES} labels with texts`,
+  ],
+  graphs_per_minute: [isCount, `a whole number from 1 to ${MOST}`],
+  live_tasks: [isCount, `a whole number from 1 to ${MOST}`],
+}
+
+const ENTRY_CHECKS: Readonly<Record<keyof TokenEntry, Check>> = {
+  ...GRANT_CHECKS,
+  hash: [(value) => typeof value === 'string' && HASH.test(value), 'sha256: and 64 hexadecimal digits in lower case'],
+  expires: [isExpiry, EXPIRY_RULE],
+}
+
+/** Why a text is no tokens file. The message names the field, and repeats no value of a hash. */
+export class TokensFault extends Error {
+  override name = 'TokensFault'
+}
+
+/** Throws `TokensFault`. */
+export function tokenEntriesIn(text: string): TokenEntry[] {
+  let file: unknown
+  try {
+    file = JSON.parse(text)
+  } catch {
+    throw new TokensFault('it is not JSON')
+  }
+  const names = isObject(file) ? Object.keys(file) : []
+  if (!isObject(file) || !Array.isArray(file.tokens) || names.length > 1)
+    throw new TokensFault('expected an object with the list tokens, and nothing else')
+  if (file.tokens.length > MAX_TOKENS)
+    throw new TokensFault(`it has ${file.tokens.length} tokens (at most ${MAX_TOKENS})`)
+  const entries = file.tokens.map((entry, i) =>
+    checked<TokenEntry>(entry, `tokens[${i}]`, ENTRY_CHECKS, ['name', 'hash', 'rights']),
+  )
+  refuseRepeated(entries, 'name')
+  refuseRepeated(entries, 'hash')
+  return entries
+}
+
+/** The grant in a text. Throws `TokensFault`. */
+export function grantIn(text: string): Grant {
+  let given: unknown
+  try {
+    given = JSON.parse(text)
+  } catch {
+    throw new TokensFault('it is not JSON')
+  }
+  return checked<Grant>(given, 'the grant', GRANT_CHECKS, ['name', 'rights'])
+}
+
+/** The grant of an entry, as a text for `grantIn`. */
+export const grantText = ({ name, rights, approve_own, types, labels, graphs_per_minute, live_tasks }: Grant): string =>
+  JSON.stringify({ name, rights, approve_own, types, labels, graphs_per_minute, live_tasks })
+
+export const tokensText = (entries: readonly TokenEntry[]): string =>
+  `${JSON.stringify({ tokens: entries }, null, 2)}\n`
+
+function checked<T>(
+  given: unknown,
+  where: string,
+  checks: Readonly<Record<string, Check>>,
+  required: readonly string[],
+): T {
+  if (!isObject(given)) throw new TokensFault(`${where}: expected object, got ${jsonTypeOf(given)}`)
+  for (const [name, value] of Object.entries(given)) {
+    const check = Object.hasOwn(checks, name) ? checks[name] : undefined
+    if (check === undefined) {
+      throw new TokensFault(
+        `${where}: unknown field ${JSON.stringify(name)}${didYouMean(nearestName(name, Object.keys(checks)))}`,
+      )
+    }
+    if (!check[0](value)) throw new TokensFault(`${where}.${name}: expected ${check[1]}`)
+  }
+  const missing = required.find((name) => given[name] === undefined)
+  if (missing !== undefined) throw new TokensFault(`${where}.${missing} is required`)
+  return given as T
+}
+
+function refuseRepeated(entries: readonly TokenEntry[], field: 'name' | 'hash'): void {
+  const seen = new Set<string>()
+  for (const [i, entry] of entries.entries()) {
+    if (seen.has(entry[field])) throw new TokensFault(`tokens[${i}].${field}: another token has it`)
+    seen.add(entry[field])
+  }
+}
