@@ -38,6 +38,7 @@ import { schema } from './commands/schema.ts'
 import { signal } from './commands/signal.ts'
 import { status } from './commands/status.ts'
 import { submit } from './commands/submit.ts'
+import { token } from './commands/token.ts'
 import { tools } from './commands/tools.ts'
 import { translate } from './commands/translate.ts'
 import { up } from './commands/up.ts'
@@ -75,6 +76,7 @@ const COMMANDS: Commands = {
   capabilities,
   schedule,
   runtimes,
+  token,
   health,
   up,
   status,
