@@ -7,7 +7,7 @@ import { defineCommand } from './command.ts'
 import { attemptSetting } from './files.ts'
 
 export const cp = defineCommand({
-  summary: 'Save a file or a directory of a runtime task. A file that was saved in part is continued.',
+  summary: 'Save a file or a directory of a runtime task. What was saved in part is continued.',
   usage: 'TASK_ID:PATH DEST',
   settings: { attempt: attemptSetting },
   maxArguments: 2,
