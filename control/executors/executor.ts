@@ -289,6 +289,12 @@ export interface Executor extends ExecutorHooks, HandingOver, InputReview {
   execute(task: ExecutableTask, context: ExecutorContext): unknown
   /** One look at what a task waits for that no attempt executes. Throws `ExecutionError` if no look can ever be met. */
   look?(input: unknown, signal: AbortSignal): Promise<Look>
+  /**
+   * The result of a task that takes no time, has no effects and cannot fail: `execute` is not called. Undefined for any other
+   * task. Must be cheap, and return the same frozen value for all such tasks. Asked for tasks without options only, and not of
+   * an executor with hooks.
+   */
+  knownResult?(task: Pick<ExecutableTask, 'toolName' | 'input'>): unknown
 }
 
 /** Executes tasks of one type with several tools. With an `execute` too, tasks without a tool name go there. */

@@ -18,6 +18,7 @@ const GUARDED_METHODS = [
   'checkInput',
   'secretsOf',
   'onBehalfOf',
+  'knownResult',
 ] as const
 type GuardedMethod = (typeof GUARDED_METHODS)[number]
 
@@ -25,7 +26,7 @@ type GuardedMethod = (typeof GUARDED_METHODS)[number]
 export function guarded(executor: Executor, log: Log): Executor {
   if (GUARDED_METHODS.every((method) => !executor[method])) return executor
   const { killRemote, forget, waitingFor, waitingHere, parametersOf, inputFault, checkInput } = executor
-  const { secretsOf, onBehalfOf } = executor
+  const { secretsOf, onBehalfOf, knownResult } = executor
   const broke = (method: GuardedMethod, error: unknown, fields: object = {}) =>
     log.error('executor broke', { type: executor.type, ...fields, in: method, cause: stackOf(error) })
   // A review calls the method for each task of a graph, so only its first mistake is logged.
@@ -106,6 +107,15 @@ export function guarded(executor: Executor, log: Log): Executor {
           () => onBehalfOf.call(executor, ...given),
           (error) => brokeReview('onBehalfOf', error),
         ),
+    }),
+    ...(knownResult && {
+      knownResult: (task) => {
+        const result = attempt(
+          () => knownResult.call(executor, task),
+          (error) => brokeReview('knownResult', error),
+        )
+        return result instanceof Promise ? undefined : result
+      },
     }),
     ...(checkInput && {
       checkInput: (...given) =>

@@ -5,15 +5,17 @@
  * attempt does nothing. Its task is held until writing works again, and no other attempt starts meanwhile.
  */
 import type { Log } from '../../shared/logs/log.ts'
-import type { OutputSoFar, StopReason } from '../executors/executor.ts'
+import type { Executor, OutputSoFar, StopReason } from '../executors/executor.ts'
+import { copyResult } from '../executors/plain-copies.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
 import { missingSourceOf } from '../executors/runtime/outcome.ts'
 import type { Keeper } from '../log/keeper.ts'
 import type { Failure } from '../rules/failure.ts'
-import { ResultFile } from '../rules/result-file.ts'
+import { LARGE_RESULT_CHARACTERS, ResultFile } from '../rules/result-file.ts'
 import { type AttemptOutput, attemptOutput } from '../task/attempt-record.ts'
 import type { Task } from '../task/graph.ts'
-import type { Handle } from '../task/rare-state.ts'
+import { type Handle, NO_RARE_STATE } from '../task/rare-state.ts'
+import { NO_OPTIONS } from '../task/task-options.ts'
 import type { TaskStore } from '../task/task-store.ts'
 import type { SlotUse } from '../task/waiting.ts'
 import { Attempt, type AttemptHost, type AttemptOutcome, KILL_RETRY_MS } from './attempt.ts'
@@ -151,10 +153,26 @@ export class Attempts {
     return true
   }
 
+  /**
+   * Ends a task without options and history whose result is known; false if it has to be executed. Without this short way, a
+   * graph of ten such tasks takes a tenth more CPU time in all.
+   */
+  #endAtOnce(task: Task, executor: Executor): boolean {
+    const { graph, options, rare, attempt } = task
+    if (options !== NO_OPTIONS || rare !== NO_RARE_STATE || attempt > 0 || this.#log.debugging) return false
+    const result = copyResult(executor.knownResult?.(task))
+    if (!('value' in result) || result.value === undefined) return false
+    const bytes = this.#room.bytesOf(graph, result.value)
+    if (bytes >= LARGE_RESULT_CHARACTERS || bytes > this.#room.left(graph)) return false
+    this.#outcomes.known(task, result.value)
+    return true
+  }
+
   #start(task: Task): void {
     if (this.#takeOver(task)) return
-    this.#store.apply({ kind: 'attempt-started', task, at: Date.now() })
     const executor = this.#executors.get(task.type)
+    if (executor?.knownResult !== undefined && this.#endAtOnce(task, executor)) return
+    this.#store.apply({ kind: 'attempt-started', task, at: Date.now() })
     if (executor === undefined) {
       const message = `no executor is registered for type ${task.type}`
       this.#outcomes.failed(task, { failure: { code: 'internal', message } })

@@ -96,6 +96,11 @@ export class Outcomes {
     this.#end(task, { status: 'success', result, reusedFrom })
   }
 
+  /** Ends a pending task that needs no attempt. */
+  known(task: Task, result: unknown): void {
+    this.#end(task, { status: 'success', result, inOneGo: true })
+  }
+
   /** Ends an approval that was asked for. */
   answered(task: Task, answer: ApprovalResult): void {
     this.#store.apply({ kind: 'attempt-started', task, at: Date.now() })

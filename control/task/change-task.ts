@@ -3,7 +3,7 @@ import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { isoTime } from '../../shared/text/iso-time.ts'
 import { mayFollow } from '../rules/transitions.ts'
 import { attemptRecord, cancelled, interrupted, withAttempt } from './attempt-record.ts'
-import type { AttemptChange, Ending } from './change.ts'
+import { type AttemptChange, type Ending, isInOneGo } from './change.ts'
 import type { Task } from './graph.ts'
 
 /** Maximum entries of `progress`. The oldest are dropped. */
@@ -86,6 +86,12 @@ export function changeTask(change: AttemptChange): void {
       break
     }
     case 'ended':
+      if (isInOneGo(change.ending)) {
+        moveTo(task, 'running')
+        task.startedAt = at
+        task.attempt = 1
+        task.attemptStartedAt = at
+      }
       end(task, at, change.ending)
   }
 }

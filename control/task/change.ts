@@ -18,6 +18,8 @@ export type Ending =
       readonly output?: AttemptOutput
       /** The task was not executed: this one was. */
       readonly reusedFrom?: ReusedFrom
+      /** The task was pending: its only attempt has begun and ended. */
+      readonly inOneGo?: true
     }
   | {
       readonly status: 'failed' | 'cancelled'
@@ -27,6 +29,9 @@ export type Ending =
       readonly output?: AttemptOutput
     }
   | { readonly status: 'skipped'; readonly error: string; readonly standing?: SkipStanding }
+
+/** Whether the task was pending until it ended, although it has run. */
+export const isInOneGo = (ending: Ending): boolean => ending.status === 'success' && ending.inOneGo === true
 
 /** `at` is in milliseconds since 1970. */
 export type Change =

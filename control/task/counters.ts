@@ -2,7 +2,7 @@
 
 import type { TaskStatus, TerminalStatus } from '../../shared/contract/task-status.ts'
 import { Histogram, TASK_SECONDS } from '../../shared/logs/histogram.ts'
-import type { Change } from './change.ts'
+import { type Change, isInOneGo } from './change.ts'
 import type { TaskStore } from './task-store.ts'
 
 export class Counters {
@@ -45,8 +45,8 @@ export class Counters {
         break
       case 'ended':
         this.ended[change.ending.status]++
-        if (before === 'pending') break
-        this.tasksRunning--
+        if (before !== 'pending') this.tasksRunning--
+        else if (!isInOneGo(change.ending)) break
         this.taskSeconds.add(Math.max(0, change.at - (change.task.startedAt ?? change.at)) / 1_000)
     }
   }

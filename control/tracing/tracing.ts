@@ -6,7 +6,7 @@
  */
 import type { Log } from '../../shared/logs/log.ts'
 import { runCooperatively } from '../../shared/process/steps.ts'
-import type { Change } from '../task/change.ts'
+import { type Change, isInOneGo } from '../task/change.ts'
 import type { Graph, Task } from '../task/graph.ts'
 import { graphTotals } from '../task/graph-summary.ts'
 import type { TaskStore } from '../task/task-store.ts'
@@ -69,6 +69,7 @@ export class Tracing {
         if (!change.goesOn) this.#ended(change.task, change.at, { status: 'interrupted', error: change.reason })
         break
       case 'ended':
+        if (isInOneGo(change.ending)) this.#open.add(change.task)
         if (change.ending.status !== 'skipped') this.#ended(change.task, change.at, change.ending)
         break
       case 'graph-ended':

@@ -19,4 +19,5 @@ export const noop: OsTool = {
   name: 'noop',
   params: noopParams,
   execute: (input) => (input === undefined ? SILENT : { ok: true, message: noopParams.parse(input).message ?? '' }),
+  knownResult: (input) => (input === undefined ? SILENT : undefined),
 }

@@ -20,6 +20,8 @@ export interface OsTool {
   /** Present if the tool takes secrets. */
   readonly secrets?: SecretTaking
   execute(input: unknown, context: ExecutorContext, secrets?: SecretNames): unknown
+  /** As `Executor.knownResult`. */
+  knownResult?(input: unknown): unknown
 }
 
 export class OsExecutor implements Executor {
@@ -50,6 +52,10 @@ export class OsExecutor implements Executor {
 
   execute(task: ExecutableTask, context: ExecutorContext): unknown {
     return this.#tool(task.toolName).execute(task.input, context, task.secrets)
+  }
+
+  knownResult({ toolName = '', input }: Pick<ExecutableTask, 'toolName' | 'input'>): unknown {
+    return this.#tools.get(toolName)?.knownResult?.(input)
   }
 
   #tool(name = ''): OsTool {

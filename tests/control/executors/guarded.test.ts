@@ -34,6 +34,7 @@ const call = {
   forget: (executor: Executor) => executor.forget?.(forgotten),
   checkInput: (executor: Executor) => executor.checkInput?.(undefined, 7),
   parametersOf: (executor: Executor) => executor.parametersOf?.(undefined),
+  knownResult: (executor: Executor) => executor.knownResult?.(executableTask()),
 }
 
 describe.each(Object.entries(breaks))('a method that %s', (_, broken) => {
