@@ -78,20 +78,22 @@ export function hasPlaceholder(value: unknown, levels = MAX_JSON_DEPTH): boolean
 const BYTES_PER_SEARCH = 1024 * 1024
 
 /** The beginnings of a name with `$` in the text of JSON. */
-const PLAIN_START = Buffer.from('"$')
-const ESCAPED_START = Buffer.from('\\u0024')
+const PLAIN_START = '"$'
+const ESCAPED_START = '\\u0024'
 
-/** Whether the text of a graph may have a placeholder. Graphs without placeholders pay only for this search. */
-export function mentionsPlaceholder(body: Uint8Array): boolean {
-  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
-  return bytes.includes(PLAIN_START) || bytes.includes(ESCAPED_START)
-}
+/**
+ * Whether the text of a graph may have a placeholder. Graphs without placeholders pay only for this search. That of a single
+ * character is much faster: 0.5 µs for 600 characters, against 1.0.
+ */
+export const mentionsPlaceholder = (text: string): boolean =>
+  (text.includes('$') && text.includes(PLAIN_START)) || (text.includes('\\') && text.includes(ESCAPED_START))
 
-/** As `mentionsPlaceholder`, in steps. */
+/** As `mentionsPlaceholder`, in steps, for a text in UTF-8. Whatever its other bytes are, those of the beginnings are ASCII. */
 export function* mentionsPlaceholderInSteps(body: Uint8Array): Steps<boolean> {
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
   const overlap = ESCAPED_START.length - 1
-  for (let at = 0; at < body.length; at += BYTES_PER_SEARCH) {
-    if (mentionsPlaceholder(body.subarray(at, at + BYTES_PER_SEARCH + overlap))) return true
+  for (let at = 0; at < bytes.length; at += BYTES_PER_SEARCH) {
+    if (mentionsPlaceholder(bytes.toString('latin1', at, at + BYTES_PER_SEARCH + overlap))) return true
     yield
   }
   return false

@@ -9,7 +9,7 @@
 import { GROUP_TYPE } from '../../shared/contract/fan-out.ts'
 import type { TaskInput } from '../../shared/contract/submission.ts'
 import { isObject } from '../../shared/text/json.ts'
-import { parseJson } from '../../shared/text/json-bytes.ts'
+import { parseText, textOf } from '../../shared/text/json-bytes.ts'
 import { hasFewFields, isPlainTask, isWellShaped } from '../rules/decode.ts'
 import { dependenciesStartOf, dependencyCounts, type Edges, edgesAtOnce, noEdges } from '../rules/edges.ts'
 import { hasFanOut } from '../rules/fan-out-rule.ts'
@@ -33,7 +33,7 @@ export interface SmallGraph extends ValidGraph {
 
 /** The graph in `body`, if it is small, valid and without unknown fields. */
 export function smallGraph(body: Uint8Array, registeredTypes: ReadonlySet<string>): SmallGraph | undefined {
-  if (body.length === 0 || body.length > MAX_BYTES || mentionsPlaceholder(body)) return undefined
+  if (body.length === 0 || body.length > MAX_BYTES) return undefined
   const graph = graphIn(body)
   const options = graph && graphOptions(graph)
   if (graph === undefined || options === undefined) return undefined
@@ -66,12 +66,14 @@ const isSound = (task: TaskInput): boolean =>
   unknownTaskField(task) === undefined
 
 /**
- * Parses a graph with a short list of unchecked tasks. Undefined for others, and for graphs with a callback, a group or
- * parameters.
+ * Parses a graph with a short list of unchecked tasks. Undefined for others, and for graphs with a callback, a group,
+ * parameters or placeholders.
  */
 function graphIn(body: Uint8Array): { readonly tasks: readonly TaskInput[] } | undefined {
   try {
-    const graph = parseJson(body)
+    const text = textOf(body)
+    if (mentionsPlaceholder(text)) return undefined
+    const graph = parseText(text)
     if (
       !isObject(graph) ||
       !hasFewFields(graph) ||

@@ -6,7 +6,10 @@ export class JsonSyntaxError extends Error {
 }
 
 /** Parses all of `bytes`, which may begin with a byte order mark. Throws `JsonSyntaxError`. */
-export const parseJson = (bytes: Uint8Array): unknown => parseText(decodeUtf8(withoutByteOrderMark(bytes)))
+export const parseJson = (bytes: Uint8Array): unknown => parseText(textOf(bytes))
+
+/** The text in `bytes`, without the byte order mark with which they may begin. Throws `JsonSyntaxError`. */
+export const textOf = (bytes: Uint8Array): string => decodeUtf8(withoutByteOrderMark(bytes))
 
 /** Parses `text`. Throws `JsonSyntaxError`. */
 export function parseText(text: string): unknown {

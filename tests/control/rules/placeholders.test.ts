@@ -62,7 +62,7 @@ test('the placeholders of a value are replaced in order, and nothing else is', (
       expect(i).toBe(places.length)
       expect(JSON.stringify(value)).toBe(before)
       expect(hasPlaceholder(value)).toBe(places.length > 0)
-      if (places.length > 0) expect(mentionsPlaceholder(Buffer.from(before))).toBe(true)
+      if (places.length > 0) expect(mentionsPlaceholder(before)).toBe(true)
       else expect(runSync(fill(value, places, []))).toBe(value)
     }),
     { numRuns: 2_000 },
@@ -133,7 +133,7 @@ test.each([
   ['{"a":{"\\u0024from":"b"}}', true],
   ['{"a":"costs $5","b$":1}', false],
 ])('the text %s may have a placeholder: %p', (text, expected) => {
-  expect(mentionsPlaceholder(Buffer.from(text))).toBe(expected)
+  expect(mentionsPlaceholder(text)).toBe(expected)
   for (const before of [0, 1024 * 1024 - 3, 1024 * 1024 - 1, 3 * 1024 * 1024]) {
     const body = Buffer.from(`${' '.repeat(before)}${text}`)
     expect(runSync(mentionsPlaceholderInSteps(body))).toBe(expected)
