@@ -10,6 +10,7 @@ import { DEFAULT_RUNTIME } from '../shared/contract/runtime-names.ts'
 import type { DataDirectory } from '../shared/files/data-directory.ts'
 import { lockIdOf } from '../shared/files/directory-lock.ts'
 import { keepPrivate } from '../shared/files/private-files.ts'
+import { SecretRules } from '../shared/files/secret-rules.ts'
 import { openSecrets, type SecretsDirectory } from '../shared/files/secrets-directory.ts'
 import type { HttpServer } from '../shared/http/listen.ts'
 import type { ServiceAccess } from '../shared/http/service-access.ts'
@@ -116,6 +117,7 @@ export async function buildParts(config: ControlConfig, host: Host): Promise<{ p
   executors.register(new McpExecutor(mcp.servers, poll))
   const tracing = await tracingParts(config, { store: storage.store, serviceId }, host)
   const listSkills = () => skills.listSkills()
+  const secretsFault = () => secrets.rules?.fault()
   const parts = {
     addressGuards,
     callbacks,
@@ -123,6 +125,7 @@ export async function buildParts(config: ControlConfig, host: Host): Promise<{ p
     listSkills,
     mcp,
     runtime,
+    secretsFault,
     serviceId,
     storage,
     tracing,
@@ -153,6 +156,8 @@ export interface Parts {
   readonly listSkills: SkillsDirectory['listSkills']
   readonly mcp: ReturnType<typeof mcpParts>
   readonly runtime: ReturnType<typeof runtimeParts>
+  /** What is wrong with the rules of the secrets; undefined if nothing is. */
+  readonly secretsFault: () => string | undefined
   /** Tells the attempts of this data directory from those of others. */
   readonly serviceId: string
   readonly storage: StorageParts
@@ -276,9 +281,10 @@ const ownFiles = ({
 })
 
 /** Throws `UsageError`. */
-const secretsOf = (config: ControlConfig, { env }: Pick<Host, 'env'>): SecretsDirectory =>
+const secretsOf = (config: ControlConfig, { env, log }: Pick<Host, 'env' | 'log'>): SecretsDirectory =>
   openSecrets({
     ...{ secretsDir: config.secretsDir, credentialsDir: env.CREDENTIALS_DIRECTORY },
+    rules: config.secretsRules === '' ? undefined : new SecretRules(resolve(config.secretsRules), log),
     ownFiles: ownFiles(config),
   })
 
@@ -294,8 +300,10 @@ function secretsFlags(config: ControlConfig, env: Host['env']): string[] {
   const kept = Object.values(ownFiles(config)).filter((path) => path !== '')
   const own = config.secretsDir === '' ? '' : resolve(config.secretsDir)
   const dir = env.SERVICE_RUNTIME_SECRETS_DIR ? resolve(env.SERVICE_RUNTIME_SECRETS_DIR) : own
+  const rules = env.SERVICE_RUNTIME_SECRETS_RULES || config.secretsRules
   return [
     ...(dir === '' ? [] : ['--secrets-dir', dir]),
+    ...(rules === '' ? [] : ['--secrets-rules', resolve(rules)]),
     ...(own === dir || own === '' ? [] : ['--sandbox-mask', own]),
     ...kept.flatMap((path) => ['--secrets-except', resolve(path)]),
   ]

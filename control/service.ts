@@ -91,7 +91,8 @@ export class ControlService {
   }
 
   #newApp(): ReturnType<typeof controlApp> {
-    const { addressGuards, callbacks, executors, listSkills, mcp, runtime, storage, tracing } = this.#parts
+    const { addressGuards, callbacks, executors, listSkills, mcp, runtime, secretsFault, storage, tracing } =
+      this.#parts
     const { access, log, startedAt } = this.#host
     const { maxBodyBytes, maxFanOut, maxGraphResultBytes, unknownFields } = this.#config
     const { store, keeper, retention, counters } = storage
@@ -102,6 +103,7 @@ export class ControlService {
         callbacks,
         schedules: this.#schedules,
         listSkills,
+        secretsFault,
         mcpServers: mcp.servers,
         unknownFields,
         maxBodyBytes,

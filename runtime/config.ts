@@ -350,6 +350,11 @@ export const serveSettings = {
     value: 'directory',
     help: 'Directory with the secrets of tasks, a file each. Other users may not read it. Default: systemd credentials (CREDENTIALS_DIRECTORY).',
   }),
+  secretsRules: text({
+    variable: 'SERVICE_RUNTIME_SECRETS_RULES',
+    value: 'file',
+    help: 'TOML file with a table for each secret that not every task gets: its tenants and its types. Read again when it changes. Default: every task gets every secret that it names.',
+  }),
   secretsExcept: texts({
     value: 'file',
     help: 'File in the directory of the secrets that no task gets, besides those that this service reads itself.',

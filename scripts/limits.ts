@@ -90,6 +90,7 @@ import {
   MAX_SUBMIT_WARNINGS,
   MAX_TASK_ID_BYTES,
 } from '../shared/contract/submission.ts'
+import { MAX_SECRET_RULES_BYTES } from '../shared/files/secret-rules.ts'
 import { MAX_SECRET_BYTES } from '../shared/files/secrets-directory.ts'
 import { SOCKET_PATH_BYTES } from '../shared/files/socket-file.ts'
 import { TOKENS_LOOK_MS } from '../shared/http/known-tokens.ts'
@@ -239,6 +240,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Keys with an outcome', ...control('maxCachedOutcomes'), 'The oldest are forgotten.', 'contract/cache.test.ts', 'are bounded, and the oldest go first'],
     ['Secrets of a task', ...constant('MAX_SECRETS', count(MAX_SECRETS)), '400', 'contract/limits.test.ts', 'MAX_SECRETS'],
     ['Bytes of a secret', ...constant('MAX_SECRET_BYTES', bytes(MAX_SECRET_BYTES)), 'The task fails.', 'shared/files/secrets-directory.test.ts', 'MAX_SECRET_BYTES'],
+    ['Bytes of the file of `--secrets-rules`', ...constant('MAX_SECRET_RULES_BYTES', bytes(MAX_SECRET_RULES_BYTES)), 'The earlier rules stay in force.', 'shared/files/secret-rules.test.ts', 'MAX_SECRET_RULES_BYTES'],
     ['Characters of a secret, or of a line of it, that are masked', ...constant('MIN_MASKED_CHARACTERS', count(MIN_MASKED_CHARACTERS)), 'Shorter ones are printed.', 'shared/text/mask-forms.test.ts', 'MIN_MASKED_CHARACTERS'],
     ['Bytes of one form of a secret that is masked', ...constant('MAX_MASK_FORM_BYTES', bytes(MAX_MASK_FORM_BYTES)), 'The task fails.', 'shared/text/mask-forms.test.ts', 'MAX_MASK_FORM_BYTES'],
     ['Bytes of all forms of the secrets of a task that are masked', ...constant('MAX_MASK_BYTES', bytes(MAX_MASK_BYTES)), 'The task fails.', 'shared/text/mask-forms.test.ts', 'MAX_MASK_BYTES'],

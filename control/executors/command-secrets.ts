@@ -38,17 +38,18 @@ export class CommandSecrets {
   }
 
   /**
-   * `env` with the values that the secrets have now, and what to mask in the output. Throws what `check` does, and
+   * For a task of `type`: `env` with the values that the secrets have now, and what to mask in the output. Throws what `check` does, and
    * `invalid_input` for a missing secret.
    */
   variables(
+    type: 'shell' | 'cli-skills',
     secrets: SecretNames | undefined,
     env: Readonly<Record<string, string>> | undefined,
   ): Pick<Command, 'env' | 'masks'> {
     if (secrets === undefined) return { env }
     this.check(secrets, env)
     try {
-      const { variables, masks } = secretValues(this.#directory, secrets)
+      const { variables, masks } = secretValues(this.#directory, secrets, { type })
       return { env: { ...env, ...variables }, masks }
     } catch (error) {
       throw error instanceof SecretFault ? faulty(error.message) : error

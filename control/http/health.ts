@@ -18,7 +18,7 @@ export interface Lifetime {
 
 export const addHealthRoutes = (
   app: AnyElysia,
-  { readiness, keeper, store }: OperationParts,
+  { readiness, keeper, store, secretsFault }: OperationParts,
   { startedAt, tokens }: Lifetime,
 ): AnyElysia =>
   app
@@ -26,6 +26,7 @@ export const addHealthRoutes = (
       '/health',
       (): HealthResponse => {
         const reason = readiness.fault()
+        const rulesFault = secretsFault()
         const { replica } = keeper
         const tokensFault = tokens?.fault
         return {
@@ -34,6 +35,7 @@ export const addHealthRoutes = (
           uptime: formatUptime(performance.now() - startedAt),
           ...(reason !== undefined && { ready: false, reason }),
           ...(tokensFault !== undefined && { tokens_fault: tokensFault }),
+          ...(rulesFault !== undefined && { secrets_fault: rulesFault }),
           ...(replica && { replica: replicaState(replica, store.graphCount) }),
         }
       },

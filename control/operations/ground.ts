@@ -31,6 +31,8 @@ export interface Ground {
   readonly tracing: Tracing | undefined
   /** The current skills. */
   readonly listSkills: () => Promise<readonly OfferedSkill[]>
+  /** What is wrong with the rules of the secrets; undefined if nothing is. */
+  readonly secretsFault: () => string | undefined
   readonly unknownFields: UnknownFields
   /** Maximum bytes of a submitted graph. */
   readonly maxBodyBytes: number

@@ -31,13 +31,14 @@ export class SecretsReview {
     return fault && `task ${id}: ${fault}`
   }
 
-  /** What is missing now of the secrets of the task; empty if another service has them. */
+  /** What the task lacks now of its secrets; empty if another service has them. */
   missing({ type, toolName, secrets = {} }: ReviewedTask): string[] {
     const directory = this.#executors.get(type)?.secretsOf?.(toolName)?.directory
     if (directory === undefined) return []
     const names = this.#namesOf(directory)
+    const asker = { type: type === 'os' && toolName !== undefined ? toolName : type }
     return Object.entries(secrets).flatMap(([variable, use]) => {
-      const why = directory.whyUnknown(secretNameOf(use), names)
+      const why = directory.whyNot(secretNameOf(use), names, asker)
       return why === undefined ? [] : `secrets.${shortened(variable)}: ${why}`
     })
   }

@@ -4,20 +4,28 @@ import { RuntimeHealth } from '../../shared/contract/runtime-info.ts'
 import { described, json } from '../../shared/http/openapi/route.ts'
 import { VERSION } from '../../shared/process/version.ts'
 import type { Readiness } from '../store/readiness.ts'
+import type { Secrets } from '../store/secrets.ts'
 import type { LateSubmissions } from '../tasks/late-submissions.ts'
 
 export interface HealthRoutes {
   readonly readiness: Readiness
+  readonly secrets: Pick<Secrets, 'fault'>
   readonly late: Pick<LateSubmissions, 'bar' | 'clock'>
 }
 
 const section = 'The service'
 
-export const addHealthRoutes = (app: AnyElysia, { readiness, late }: HealthRoutes): AnyElysia =>
+export const addHealthRoutes = (app: AnyElysia, { readiness, late, secrets }: HealthRoutes): AnyElysia =>
   app
     .get(
       '/healthz',
-      (): RuntimeHealth => ({ status: 'ok', version: VERSION, clock: late.clock }),
+      (): RuntimeHealth => {
+        const fault = secrets.fault()
+        return {
+          ...{ status: 'ok', version: VERSION, clock: late.clock },
+          ...(fault !== undefined && { secrets_fault: fault }),
+        }
+      },
       described({
         section,
         summary: 'Check that the service lives',

@@ -11,6 +11,7 @@ import { LOCK_FILES } from '../../shared/files/directory-lock.ts'
 import { DiskReserve } from '../../shared/files/disk-reserve.ts'
 import { HeldDirectory } from '../../shared/files/held-directory.ts'
 import { keepPrivate } from '../../shared/files/private-files.ts'
+import { SecretRules } from '../../shared/files/secret-rules.ts'
 import { openSecrets, type SecretsDirectory } from '../../shared/files/secrets-directory.ts'
 import { advertisedHost } from '../../shared/http/advertised-url.ts'
 import { isLoopback } from '../../shared/http/guard.ts'
@@ -56,9 +57,14 @@ const accessOf = (config: ServeConfig, env: Environment, log: Log): ServiceAcces
 const registeredHosts = ({ register, advertise }: ServeConfig): string[] =>
   register === '' ? [] : [advertisedHost(advertise)]
 
-const secretsOf = ({ secretsDir, secretsExcept, tokenFile }: ServeConfig, env: Environment): SecretsDirectory =>
+const secretsOf = (
+  { secretsDir, secretsExcept, secretsRules, tokenFile }: ServeConfig,
+  env: Environment,
+  log: Log,
+): SecretsDirectory =>
   openSecrets({
     ...{ secretsDir, credentialsDir: env.CREDENTIALS_DIRECTORY, otherFiles: secretsExcept },
+    rules: secretsRules === '' ? undefined : new SecretRules(resolve(secretsRules), log),
     ownFiles: { 'token-file': tokenFile },
   })
 
@@ -77,7 +83,7 @@ export interface Place {
  */
 export async function claimPlace(config: ServeConfig, env: Environment, log: Log): Promise<Place> {
   const access = accessOf(config, env, log)
-  const secrets = secretsOf(config, env)
+  const secrets = secretsOf(config, env, log)
   process.umask(0o077) // requests hold secrets
   const data = claimDataDirectory(config.dataDir, LOCK_FILES.runtime)
   return { access, secrets, data, server: await listen(access.address, 'listen-addr') }

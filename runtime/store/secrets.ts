@@ -2,8 +2,9 @@
 
 import { type SecretValues, secretValues } from '../../shared/files/secret-values.ts'
 import { SecretFault, type SecretsDirectory } from '../../shared/files/secrets-directory.ts'
-import { bytesTogether, type Execution, MAX_STRINGS_BYTES } from '../../shared/request/execution.ts'
+import { bytesTogether, MAX_STRINGS_BYTES } from '../../shared/request/execution.ts'
 import type { SecretNames } from '../../shared/request/secrets.ts'
+import type { TaskRequest } from '../../shared/request/validate.ts'
 
 /** Whether files are made by descriptor, so that no task can lead the service out of its workspace. */
 const HAS_DESCRIPTOR_PATHS = process.platform === 'linux'
@@ -15,9 +16,17 @@ export class Secrets {
     this.#directory = directory
   }
 
-  /** The values that `names` asks for, if a program takes them together with its `execution`. Throws `SecretFault`. */
-  values(names: SecretNames, execution: Execution): SecretValues {
-    const values = secretValues(this.#directory, names)
+  /** What is wrong with the rules of the secrets; undefined if nothing is. */
+  fault(): string | undefined {
+    return this.#directory.rules?.fault()
+  }
+
+  /** The values that `names` of a task asks for, if a program takes them together with its `execution`. Throws `SecretFault`. */
+  values(
+    names: SecretNames,
+    { execution, control_context }: Pick<TaskRequest, 'execution' | 'control_context'>,
+  ): SecretValues {
+    const values = secretValues(this.#directory, names, { type: 'runtime', tenant: control_context.tenant })
     const [file] = values.files
     if (file !== undefined && !HAS_DESCRIPTOR_PATHS) {
       throw new SecretFault(`secrets.${file.variable}.file: only a runtime service on Linux puts secrets into files`)

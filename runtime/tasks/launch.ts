@@ -114,7 +114,7 @@ export function launchTask(
       ...{ cgroup: cgroups?.forTask(task.task_id), mark: force.markOf(task.task_id) },
       ...{ uid, egressSocket: networks.open(task) },
     }
-    const values = request.secrets && secrets.values(request.secrets, request.execution)
+    const values = request.secrets && secrets.values(request.secrets, request)
     if (values !== undefined) writeSecrets(task, dir, uid, values)
     const asked = askedOf(request, plan, dir, settings)
     const launched = launchers.launch(

@@ -119,10 +119,11 @@ export class Submissions {
   }
 
   /** Whether the task can have its secrets. Their values are read again when it starts. */
-  #checkSecrets({ secrets, execution }: TaskRequest): void {
+  #checkSecrets(request: TaskRequest): void {
+    const { secrets } = request
     if (secrets === undefined) return
     try {
-      this.#context.secrets.values(secrets, execution)
+      this.#context.secrets.values(secrets, request)
     } catch (error) {
       throw error instanceof SecretFault ? invalidInput(error.message, OF_SECRETS) : error
     }

@@ -177,6 +177,9 @@ export const HealthResponse = Type.Object({
   ready: maybe(Type.Literal(false, { description: 'Present while the service accepts no graphs.' })),
   reason: maybe(text('Why the service accepts no graphs.')),
   tokens_fault: maybe(text('Why the tokens file of now is not in force, and the tokens of an earlier one are.')),
+  secrets_fault: maybe(
+    text('Present while the file of --secrets-rules cannot be used: the rules before it stay in force.'),
+  ),
   replica: maybe(
     Type.Object(
       {

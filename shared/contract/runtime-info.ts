@@ -13,6 +13,9 @@ export const RuntimeHealth = Type.Object({
   status: oneOf(['ok', 'ready'], 'ok: it lives; ready: it can take tasks.'),
   version: text('Version of the build.'),
   clock: maybe(text('A reading of its clock, for X-Service-Not-After. Absent in /readyz and in older versions.')),
+  secrets_fault: maybe(
+    text('Present while the file of --secrets-rules cannot be used: the rules before it stay in force.'),
+  ),
 })
 export type RuntimeHealth = Static<typeof RuntimeHealth>
 

@@ -3,6 +3,7 @@ import { MAX_STRING_BYTES, variableBytes } from '../request/execution.ts'
 import { isMasked, type SecretNames, secretFileOf, secretNameOf } from '../request/secrets.ts'
 import { shortened } from '../request/text.ts'
 import { MaskForms } from '../text/mask-forms.ts'
+import type { SecretAsker } from './secret-rules.ts'
 import { SecretFault, type SecretsDirectory } from './secrets-directory.ts'
 
 /** Bytes of all secrets of a task together. They are read, and written, at once. */
@@ -23,8 +24,8 @@ export interface SecretValues {
   readonly masks: readonly Buffer[]
 }
 
-/** Reads what `names` asks for. Throws `SecretFault`. */
-export function secretValues(directory: SecretsDirectory, names: SecretNames): SecretValues {
+/** Reads what `names` of the task `asker` asks for. Throws `SecretFault`. */
+export function secretValues(directory: SecretsDirectory, names: SecretNames, asker: SecretAsker): SecretValues {
   const variables: [string, string][] = []
   const files: SecretFile[] = []
   const masks = new MaskForms()
@@ -32,7 +33,7 @@ export function secretValues(directory: SecretsDirectory, names: SecretNames): S
   for (const [variable, use] of Object.entries(names)) {
     try {
       const name = secretNameOf(use)
-      const value = directory.read(name)
+      const value = directory.read(name, asker)
       bytes += value.length
       if (bytes > MAX_TASK_SECRETS_BYTES) {
         throw new SecretFault(`the secrets of a task have at most ${MAX_TASK_SECRETS_BYTES} bytes together`)

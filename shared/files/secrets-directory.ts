@@ -22,6 +22,7 @@ import { join, resolve } from 'node:path'
 import { systemCodeOf, UsageError } from '../contract/errors.ts'
 import { isSecretName } from '../request/secrets.ts'
 import { isWithin } from './is-within.ts'
+import type { SecretAsker, SecretRules } from './secret-rules.ts'
 
 /** Bytes of one secret. */
 export const MAX_SECRET_BYTES = 1024 * 1024
@@ -46,20 +47,22 @@ export interface SecretsSettings {
   readonly ownFiles: Readonly<Record<string, string>>
   /** Further files that no task gets. */
   readonly otherFiles?: readonly string[]
+  /** Who may use which secrets. Default: every task that takes secrets. */
+  readonly rules?: SecretRules | undefined
 }
 
 /**
  * The secrets of a service. Throws `UsageError` if `--secrets-dir` cannot be used, or holds a file of the service.
  * Systemd credentials are checked when a secret is read: nobody asked for them to be secrets of tasks.
  */
-export function openSecrets({ secretsDir, credentialsDir = '', ownFiles, otherFiles = [] }: SecretsSettings) {
+export function openSecrets({ secretsDir, credentialsDir = '', ownFiles, otherFiles = [], rules }: SecretsSettings) {
   const own = Object.values(ownFiles).filter((path) => path !== '')
-  if (secretsDir === '') return new SecretsDirectory(credentialsDir, [...own, ...otherFiles])
+  if (secretsDir === '') return new SecretsDirectory(credentialsDir, [...own, ...otherFiles], rules)
   for (const [flag, path] of Object.entries(ownFiles)) {
     if (path === '' || !liesIn(path, secretsDir)) continue
     throw new UsageError(`--${flag} ${path} lies in --secrets-dir, where every task could ask for it`)
   }
-  const secrets = new SecretsDirectory(resolve(secretsDir), [...own, ...otherFiles])
+  const secrets = new SecretsDirectory(resolve(secretsDir), [...own, ...otherFiles], rules)
   const fault = secrets.fault()
   if (fault !== undefined) throw new UsageError(`--secrets-dir ${secretsDir} ${fault}`)
   return secrets
@@ -72,12 +75,14 @@ const liesIn = (path: string, directory: string): boolean =>
 export class SecretsDirectory {
   /** Absolute; empty for a service without secrets. */
   readonly path: string
+  readonly rules: SecretRules | undefined
   readonly #kept: readonly string[]
 
   /** `kept` are paths of files in it that no task gets. */
-  constructor(path: string, kept: readonly string[] = []) {
+  constructor(path: string, kept: readonly string[] = [], rules?: SecretRules) {
     this.path = path
     this.#kept = kept
+    this.rules = rules
   }
 
   /** Why no secret can be read, with the remedy; undefined if they can. */
@@ -102,15 +107,17 @@ export class SecretsDirectory {
     }
   }
 
-  /** The fault of a request for the secret `name`, of which `names` exist. The text follows `secrets.X: `. */
-  whyUnknown(name: string, names: ReadonlySet<string>): string | undefined {
+  /** The fault of a request of `asker` for the secret `name`, of which `names` exist. The text follows `secrets.X: `. */
+  whyNot(name: string, names: ReadonlySet<string>, asker: SecretAsker): string | undefined {
     if (this.path === '') return NO_SECRETS
-    return names.has(name) ? undefined : unknownText(name)
+    return names.has(name) ? this.rules?.whyDenied(name, asker) : unknownText(name)
   }
 
   /** The bytes of a secret as they are in its file. Throws `SecretFault`, whose message continues `secrets.X: `. */
-  read(name: string): Buffer {
+  read(name: string, asker: SecretAsker): Buffer {
     if (this.path === '') throw new SecretFault(NO_SECRETS)
+    const denied = this.rules?.whyDenied(name, asker)
+    if (denied !== undefined) throw new SecretFault(denied)
     const fault = this.fault()
     if (fault !== undefined) throw new SecretFault(`the directory of the secrets ${fault}`)
     const fd = this.#open(name)

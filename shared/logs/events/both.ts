@@ -74,6 +74,16 @@ export const bothLogEvents = {
     when: 'At the start.',
     fields: { token_file: 'Its path.' },
   },
+  'the rules of the secrets have changed': {
+    level: 'info',
+    when: 'The file of --secrets-rules was read again. Its rules are in force.',
+    fields: { file: 'Its path.', secrets: 'Number of secrets that have rules.' },
+  },
+  'the rules of the secrets cannot be used: those before stay in force': {
+    level: 'error',
+    when: 'The file of --secrets-rules was changed or removed. Correct it; the health of the service says so until then.',
+    fields: { file: 'Its path.', cause: 'What is wrong with it.' },
+  },
   'log lines dropped: stdout is read too slowly': {
     level: 'warn',
     when: 'More than 8 MiB of lines waited for their reader.',

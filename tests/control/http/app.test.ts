@@ -56,6 +56,7 @@ const ground = {
   runtimePool: new RuntimePool({ configured: [], token: undefined, keeper, log }),
   ...{ listSkills: async () => [], unknownFields: 'refuse' as const, maxBodyBytes: 1024, maxFanOut: 10, log },
   maxGraphResultBytes: 1024,
+  secretsFault: () => undefined,
   tracing: undefined,
   quotas: new CallerQuotas(store),
   stopping,

@@ -41,7 +41,7 @@ const refusal = (settings: Partial<Parameters<typeof openSecrets>[0]>) => {
 }
 const reading = (name: string, directory = new SecretsDirectory(path)) => {
   try {
-    return directory.read(name).toString()
+    return directory.read(name, { type: 'shell' }).toString()
   } catch (error) {
     return error instanceof SecretFault ? error.message : `unexpected ${error}`
   }
@@ -185,7 +185,8 @@ describe('systemd credentials', () => {
 })
 
 describe('the values of a task', () => {
-  const valuesOf = (names: Parameters<typeof secretValues>[1]) => secretValues(new SecretsDirectory(path), names)
+  const valuesOf = (names: Parameters<typeof secretValues>[1]) =>
+    secretValues(new SecretsDirectory(path), names, { type: 'runtime' })
 
   test('are texts without the last line break in variables, and bytes as they are in files', () => {
     put('pem', 'a\nb\r\n')

@@ -1,0 +1,173 @@
+/**
+ * Who may use which secrets: a file of the operator in TOML (`--secrets-rules`), a table for each secret. A secret without a
+ * table goes to every task that takes secrets.
+ *
+ *   [registry-token]
+ *   tenants = ["team-a"]     # tasks of these tenants, and no task without a tenant; default: every task
+ *   types = ["runtime"]      # tasks of these types: shell, cli-skills, runtime; default: all that take secrets
+ *
+ * The file is looked at whenever a secret is asked for, and read again if it has changed. One that cannot be used changes
+ * nothing: the rules before it stay in force, until the operator has seen the fault in the log or in the health of the service.
+ */
+import { type BigIntStats, closeSync, constants, fstatSync, openSync, readFileSync, statSync } from 'node:fs'
+import { messageOf, systemCodeOf, UsageError } from '../contract/errors.ts'
+import type { Log } from '../logs/log.ts'
+import { isSecretName } from '../request/secrets.ts'
+import { shortened } from '../request/text.ts'
+import { isObject } from '../text/json.ts'
+
+/** Bytes of the file. */
+export const MAX_SECRET_RULES_BYTES = 1024 * 1024
+
+/** The task that asks for a secret. */
+export interface SecretAsker {
+  /** `shell`, `cli-skills`, `runtime`, or the type of an executor of the operator. */
+  readonly type: string
+  /** On whose behalf it runs. A local task has no tenant. */
+  readonly tenant?: string | undefined
+}
+
+interface SecretRule {
+  readonly tenants?: readonly string[] | undefined
+  readonly types?: readonly string[] | undefined
+}
+
+type Rules = ReadonlyMap<string, SecretRule>
+
+/** Milliseconds after which a file system certainly gives another change another time. */
+const SETTLED_MS = 1_000
+
+/** Mode bits with which others can change the file. */
+const WRITABLE_BY_OTHERS = 0o022
+
+export class SecretRules {
+  readonly #path: string
+  readonly #log: Pick<Log, 'info' | 'error'>
+  #rules: Rules
+  /** Which file was read last, and its text; undefined if it could change unnoticed, or was not read. */
+  #seen: string | undefined
+  #text: string | undefined
+  #fault: string | undefined
+
+  /** Throws `UsageError` for a file that cannot be used. */
+  constructor(path: string, log: Pick<Log, 'info' | 'error'>) {
+    this.#path = path
+    this.#log = log
+    try {
+      const read = readRules(path)
+      this.#rules = parsedRules(read.text)
+      this.#text = read.text
+      this.#seen = read.identity
+    } catch (error) {
+      throw new UsageError(`--secrets-rules ${path} ${messageOf(error)}`)
+    }
+  }
+
+  /** That the rules in force are not those of the file; undefined if they are. Everybody may read it, so it names nothing. */
+  fault(): string | undefined {
+    this.#look()
+    return this.#fault && 'the file of --secrets-rules cannot be used: the rules before it stay in force (see the log)'
+  }
+
+  /** Why a task may not have the secret `name`, as a text that follows `secrets.X: `; undefined if it may. */
+  whyDenied(name: string, { type, tenant }: SecretAsker): string | undefined {
+    this.#look()
+    const { tenants, types } = this.#rules.get(name) ?? {}
+    if (types?.includes(type) === false) return `the secret ${name} is not for tasks of type ${type} ${REMEDY}`
+    if (tenants === undefined || (tenant !== undefined && tenants.includes(tenant))) return undefined
+    const whose = tenant === undefined ? 'tasks without a tenant' : `tasks of tenant ${shortened(tenant)}`
+    return `the secret ${name} is not for ${whose} ${REMEDY}`
+  }
+
+  #look(): void {
+    try {
+      if (this.#seen !== undefined && this.#seen === identityOf(statSync(this.#path, { bigint: true }))) return
+      const { text, identity } = readRules(this.#path)
+      this.#seen = identity
+      if (text === this.#text) {
+        this.#fault = undefined
+        return
+      }
+      this.#rules = parsedRules(text)
+      this.#text = text
+      this.#fault = undefined
+      this.#log.info('the rules of the secrets have changed', { file: this.#path, secrets: this.#rules.size })
+    } catch (error) {
+      this.#tell(messageOf(error))
+    }
+  }
+
+  #tell(fault: string): void {
+    if (fault === this.#fault) return
+    this.#fault = fault
+    this.#log.error('the rules of the secrets cannot be used: those before stay in force', {
+      file: this.#path,
+      cause: fault,
+    })
+  }
+}
+
+const REMEDY = '(its table in --secrets-rules decides)'
+
+/** Throws with a text that follows the path. */
+function readRules(path: string): { readonly text: string; readonly identity: string | undefined } {
+  let fd: number
+  try {
+    fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  } catch (error) {
+    throw new Error(systemCodeOf(error) === 'ENOENT' ? 'does not exist' : `cannot be read: ${messageOf(error)}`)
+  }
+  try {
+    const status = fstatSync(fd, { bigint: true })
+    if (!status.isFile()) throw new Error('is not a file')
+    if (status.size > BigInt(MAX_SECRET_RULES_BYTES)) {
+      throw new Error(`has ${status.size} bytes (at most ${MAX_SECRET_RULES_BYTES})`)
+    }
+    checkAuthor(status)
+    return { text: readFileSync(fd, 'utf8'), identity: identityOf(status) }
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/** Whoever can change the file decides who gets secrets. */
+function checkAuthor({ mode, uid }: BigIntStats): void {
+  if ((Number(mode) & WRITABLE_BY_OTHERS) !== 0) throw new Error('can be changed by other users (chmod 644 it)')
+  const own = process.geteuid?.() ?? 0
+  if (uid === 0n || uid === BigInt(own)) return
+  throw new Error(`belongs to user ${uid} (chown it to user ${own} of the service, or to root)`)
+}
+
+/** Undefined for a file that was changed a moment ago, and may change again without another time. */
+function identityOf({ dev, ino, size, mtimeNs, ctimeNs, ctimeMs }: BigIntStats): string | undefined {
+  return Date.now() - Number(ctimeMs) < SETTLED_MS ? undefined : [dev, ino, size, mtimeNs, ctimeNs].join()
+}
+
+/** Throws with a text that follows the path. */
+function parsedRules(text: string): Rules {
+  let tables: unknown
+  try {
+    tables = Bun.TOML.parse(text)
+  } catch (error) {
+    throw new Error(`is no TOML: ${messageOf(error)}`)
+  }
+  return new Map(Object.entries(tables as object).map(([name, table]) => [name, ruleOf(name, table)]))
+}
+
+function ruleOf(name: string, table: unknown): SecretRule {
+  const at = `has [${shortened(name)}]`
+  if (!isSecretName(name)) throw new Error(`${at}, which is no name of a secret`)
+  if (!isObject(table)) throw new Error(`${at}, which is no table`)
+  const { tenants, types, ...unknown } = table
+  const [other] = Object.keys(unknown)
+  if (other !== undefined) {
+    throw new Error(`${at} with the unknown key ${shortened(other)} (known: tenants, types; quote a name with dots)`)
+  }
+  return { tenants: namesIn(at, 'tenants', tenants), types: namesIn(at, 'types', types) }
+}
+
+function namesIn(at: string, key: string, given: unknown): readonly string[] | undefined {
+  if (given === undefined) return undefined
+  if (Array.isArray(given) && given.every((name) => typeof name === 'string')) return given
+  throw new Error(`${at} with ${key} that are no list of texts`)
+}
