@@ -239,6 +239,34 @@ export const MUTANTS: readonly Mutant[] = [
     instead: 'values.fail && !hasFailed ? EXIT.error',
     tests: ['contract/client-graphs.test.ts'],
   },
+  {
+    rule: 'a list of children is written behind the ends that led to it',
+    file: 'control/log/persistence.ts',
+    text: "this.flushOrThrow()\n    try {\n      await this.#options.journal.append('x', payload)",
+    instead: "try {\n      await this.#options.journal.append('x', payload)",
+    tests: ['control/log/cut-journal.test.ts'],
+  },
+  {
+    rule: 'a wait with a time takes signals only if it says so',
+    file: 'control/task/wait.ts',
+    text: 'signal ?? (until == null && http == null)',
+    instead: 'signal ?? true',
+    tests: ['contract/waits.test.ts'],
+  },
+  {
+    rule: 'a wait ends by the first of its times',
+    file: 'control/task/asked-end.ts',
+    text: 'due <= expiry',
+    instead: 'due >= expiry',
+    tests: ['control/scheduler/asked-tasks.test.ts'],
+  },
+  {
+    rule: 'an attempt goes elsewhere only once no earlier submission can be accepted',
+    file: 'control/executors/runtime/remote-attempt.ts',
+    text: 'earlierMs + SUBMISSION_LEASE_MS - performance.now()',
+    instead: '0',
+    tests: ['contract/runtime-pool.test.ts'],
+  },
 ]
 
 /** Why a fault cannot be tried; empty if it can. */
@@ -248,33 +276,5 @@ export function faultOf({ rule, file, text, tests }: Mutant): string[] {
   return [
     ...(count === 1 ? [] : [`${rule}: its text stands ${count} times in ${file}`]),
     ...missing.map((path) => `${rule}: there is no tests/${path}`),
-    {
-      rule: 'a list of children is written behind the ends that led to it',
-      file: 'control/log/persistence.ts',
-      text: "this.flushOrThrow()\n    try {\n      await this.#options.journal.append('x', payload)",
-      instead: "try {\n      await this.#options.journal.append('x', payload)",
-      tests: ['control/log/cut-journal.test.ts'],
-    },
-    {
-      rule: 'a wait with a time takes signals only if it says so',
-      file: 'control/task/wait.ts',
-      text: 'signal ?? (until == null && http == null)',
-      instead: 'signal ?? true',
-      tests: ['contract/waits.test.ts'],
-    },
-    {
-      rule: 'a wait ends by the first of its times',
-      file: 'control/task/asked-end.ts',
-      text: 'due <= expiry',
-      instead: 'due >= expiry',
-      tests: ['control/scheduler/asked-tasks.test.ts'],
-    },
-    {
-      rule: 'an attempt goes elsewhere only once no earlier submission can be accepted',
-      file: 'control/executors/runtime/remote-attempt.ts',
-      text: 'earlierMs + SUBMISSION_LEASE_MS - performance.now()',
-      instead: '0',
-      tests: ['contract/runtime-pool.test.ts'],
-    },
   ]
 }
