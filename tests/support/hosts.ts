@@ -29,10 +29,13 @@ export const withoutCalls = (numbers: readonly number[]): string[] => (numbers.l
  */
 export const withNewerCalls = (numbers: readonly number[]): string[] => answering(numbers, '=EXDEV')
 
-const answering = (numbers: readonly number[], answer = ''): string[] => [
+/** A host that fails each call with EXDEV whose sixth argument is `mark`: nothing comes of it, and a sandbox that forbids it shows. */
+export const withMarkedCalls = (mark: number): string[] => answering([`sixth:${mark}`], '=EXDEV')
+
+const answering = (calls: readonly (number | string)[], answer = ''): string[] => [
   process.execPath,
   join(import.meta.dir, '../fixtures/without-calls.ts'),
-  numbers.join(',') + answer,
+  calls.join(',') + answer,
 ]
 
 /** A mount namespace in which every mount is shared, as systemd makes those of its host. For root. */

@@ -1,12 +1,15 @@
 #include "sandbox/seccomp.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -30,6 +33,7 @@
   (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET)
 
 enum action {
+  ACTION_ALLOW,
   ACTION_EPERM,
   ACTION_ENOSYS,
   ACTION_CLONE,
@@ -135,8 +139,17 @@ static const struct rule INIT[] = {
 /* From linux/ioprio.h, which not every system has. */
 #define IO_PRIORITY_OF_USER 3
 
-/* Two instructions for most rules, eight at most. */
-#define MAX_INSTRUCTIONS (2 * (RULE_COUNT + INIT_COUNT) + 96)
+/* The numbers from `first` on, up to the next span, get one answer. */
+struct span {
+  unsigned int first;
+  enum action action;
+};
+
+/* Every rule may begin a span, and end it. Before them and behind them are numbers that no rule names. */
+#define MAX_SPANS (2 * (RULE_COUNT + INIT_COUNT) + 3)
+
+/* Two instructions for most spans, eight for a rule at most. */
+#define MAX_INSTRUCTIONS (2 * MAX_SPANS + 96)
 
 struct program {
   unsigned short length;
@@ -145,7 +158,7 @@ struct program {
 
 #define LOAD (BPF_LD | BPF_W | BPF_ABS)
 #define IF_EQUAL (BPF_JMP | BPF_JEQ | BPF_K)
-#define IF_ABOVE (BPF_JMP | BPF_JGT | BPF_K)
+#define IF_AT_LEAST (BPF_JMP | BPF_JGE | BPF_K)
 #define IF_ANY_BIT (BPF_JMP | BPF_JSET | BPF_K)
 #define ANSWER (BPF_RET | BPF_K)
 #define ARGUMENT(number) offsetof(struct seccomp_data, args[number])
@@ -189,6 +202,7 @@ static void act(struct program *program, enum action action) {
   static const unsigned int INPUT_FAKERS[] = {TIOCSTI, TIOCLINUX};
   static const unsigned int FAMILIES[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
   switch (action) {
+    case ACTION_ALLOW: answer(program, 0); break;
     case ACTION_EPERM: answer(program, EPERM); break;
     case ACTION_ENOSYS: answer(program, ENOSYS); break;
     case ACTION_CLONE: refuse_bits(program, NEW_NAMESPACES); break;
@@ -201,17 +215,57 @@ static void act(struct program *program, enum action action) {
   }
 }
 
-/*
- * One comparison per rule. From Linux 5.11 the kernel knows in advance which calls are always allowed and asks no filter for
- * them; before, 64 comparisons cost 16 ns of 250 more than the 7 of a binary search.
- */
-static void add_rules(struct program *program, const struct rule *rules, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    struct sock_filter *branch = &program->code[program->length];
-    emit(program, IF_EQUAL, rules[i].number, 0, 0);
-    act(program, rules[i].action);
-    branch->jf = (unsigned char)(&program->code[program->length] - branch - 1);
+static int by_number(const void *one, const void *other) {
+  unsigned int first = ((const struct rule *)one)->number, second = ((const struct rule *)other)->number;
+  return first < second ? -1 : first > second;
+}
+
+struct spans {
+  size_t count;
+  struct span spans[MAX_SPANS];
+};
+
+/* Neighbours with the same answer are one span. An empty span is replaced. */
+static void add_span(struct spans *spans, unsigned int first, enum action action) {
+  if (spans->count > 0 && spans->spans[spans->count - 1].first == first) spans->count--;
+  if (spans->count > 0 && spans->spans[spans->count - 1].action == action) return;
+  spans->spans[spans->count++] = (struct span){first, action};
+}
+
+/* All numbers: those of the rules, and what is allowed between them. */
+static void find_spans(struct spans *spans) {
+  struct rule rules[RULE_COUNT + INIT_COUNT];
+  memcpy(rules, RULES, sizeof RULES);
+  memcpy(rules + RULE_COUNT, INIT, sizeof INIT);
+  qsort(rules, RULE_COUNT + INIT_COUNT, sizeof *rules, by_number);
+  spans->count = 0;
+  add_span(spans, 0, ACTION_ALLOW);
+  for (size_t i = 0; i < RULE_COUNT + INIT_COUNT; i++) {
+    add_span(spans, rules[i].number, rules[i].action);
+    add_span(spans, rules[i].number + 1, ACTION_ALLOW);
   }
+  add_span(spans, NEWEST_KNOWN_CALL + 1, ACTION_ENOSYS);
+#ifdef X32_BIT
+  add_span(spans, X32_BIT, ACTION_EPERM);
+#endif
+}
+
+/*
+ * A binary search. From Linux 5.11 the kernel asks no filter for a call that is always allowed: when a filter is installed, it
+ * runs it for each number. With one comparison per rule, that takes 0.1 ms more. A jump reaches 255 instructions.
+ */
+static bool search(struct program *program, const struct span *spans, size_t count) {
+  if (count == 1) {
+    act(program, spans->action);
+    return true;
+  }
+  size_t half = count / 2;
+  struct sock_filter *branch = &program->code[program->length];
+  emit(program, IF_AT_LEAST, spans[half].first, 0, 0);
+  if (!search(program, spans, half)) return false;
+  size_t skipped = (size_t)(&program->code[program->length] - branch - 1);
+  branch->jt = (unsigned char)skipped;
+  return skipped <= UCHAR_MAX && search(program, spans + half, count - half);
 }
 
 /* Loads the number of the call. Numbers of another architecture mean other calls. */
@@ -229,17 +283,10 @@ static bool install(const struct program *program) {
 
 bool seccomp_filter(void) {
   struct program program = {.length = 0};
+  struct spans spans;
+  find_spans(&spans);
   begin(&program);
-#ifdef X32_BIT
-  emit(&program, IF_ABOVE, X32_BIT - 1, 0, 1);
-  answer(&program, EPERM);
-#endif
-  emit(&program, IF_ABOVE, NEWEST_KNOWN_CALL, 0, 1);
-  answer(&program, ENOSYS);
-  add_rules(&program, RULES, RULE_COUNT);
-  add_rules(&program, INIT, INIT_COUNT);
-  answer(&program, 0);
-  return install(&program);
+  return search(&program, spans.spans, spans.count) && install(&program);
 }
 
 bool seccomp_allow_only(const unsigned int calls[], size_t count) {
