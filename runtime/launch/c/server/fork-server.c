@@ -52,7 +52,7 @@ static bool begin(struct fork_server *server, char **argv, struct text *complain
   if (argv[2] == NULL || !arguments_parse_fd(argv[2], &notify_fd)) return COMPLAIN(complaint, "--fork-server needs a descriptor");
   *server = (struct fork_server){
     .inbox = {.fd = STDIN_FILENO}, .jobs = {.notify_fd = (int)notify_fd}, .orphans = {.look_us = NEVER},
-    .networks = {.own_fd = ABSENT}, .pid = getpid()};
+    .networks = {.own_fd = ABSENT, .due_us = NEVER}, .pid = getpid()};
   identity_read_boot(); /* if not now, each launcher tries, and says what is wrong */
   server->signal_fd = signals_watch();
   if (server->signal_fd != ABSENT && !is_fault(reaper_become())) return true;
@@ -143,7 +143,8 @@ static int64_t next_us(const struct fork_server *server, bool is_pipe_full) {
   int64_t tell_us = is_pipe_full ? NEVER : job_table_tell_us(&server->jobs);
   if (tell_us < next_us) next_us = tell_us;
   if (server->orphans.look_us < next_us) next_us = server->orphans.look_us;
-  return server->has_more || server->networks.is_wanted ? 0 : next_us;
+  if (server->networks.due_us < next_us) next_us = server->networks.due_us;
+  return server->has_more ? 0 : next_us;
 }
 
 bool fork_server_run(char **argv, struct arguments *arguments, struct text *complaint) {
@@ -158,7 +159,7 @@ bool fork_server_run(char **argv, struct arguments *arguments, struct text *comp
     };
     int ready = poll(events, sizeof events / sizeof events[0], ms_until(next_us(&server, is_pipe_full)));
     if (ready < 0) continue;
-    if (ready == 0 && server.networks.is_wanted && is_fault(networks_add(&server.networks)))
+    if (ready == 0 && ms_until(server.networks.due_us) == 0 && is_fault(networks_add(&server.networks)))
       return COMPLAIN(complaint, "cannot return to its network: %s", strerror(errno));
     if (events[1].revents != 0) signals_heed(server.signal_fd);
     if (events[1].revents != 0 || server.has_more) reap(&server);

@@ -2,8 +2,9 @@
  * Network namespaces made ahead of time, with their loopback started.
  *
  * To make one takes the kernel as long as all other namespaces of a sandbox together. So the fork server keeps a few, and
- * makes another whenever it has nothing else to do. A launcher enters one, and its task is born into it. Each is taken out
- * before the fork and used for nothing else: what a task leaves in its network, nobody sees.
+ * makes another when it has nothing else to do. While there are enough it waits a little: the launcher that took one would
+ * else wait for a processor. A launcher enters one, and its task is born into it. Each is taken out before the fork and used
+ * for nothing else: what a task leaves in its network, nobody sees.
  *
  * Nothing is made before a task needs a network of its own, nor for a fork server that is not root: the network must belong
  * to the user namespace of its task, which does not exist yet. Whenever none is ready, the task makes its own.
@@ -11,7 +12,7 @@
 #ifndef NETWORKS_H
 #define NETWORKS_H
 
-#include <stdbool.h>
+#include <stdint.h>
 
 #include "base/arguments.h"
 #include "base/fault.h"
@@ -24,8 +25,8 @@ struct networks {
   int own_fd;
   int count;
   int fds[NETWORKS_KEPT];
-  /* More are wanted, and none has failed since. */
-  bool is_wanted;
+  /* When the next one is to be made; NEVER while none is wanted, or after one has failed. */
+  int64_t due_us;
 };
 
 /* Takes one for a task. ABSENT if it needs none, or none is ready. */
