@@ -894,12 +894,12 @@ describe.skipIf(withoutChromium !== undefined)(
       const focused = () =>
         page.evaluate(`document.activeElement.innerText.trim() || document.activeElement.ariaLabel`) as Promise<string>
       const stops: string[] = []
-      for (let stop = 0; stop < 7; stop++) {
+      for (let stop = 0; stop < 8; stop++) {
         await page.keyboard.press('Tab')
         stops.push((await focused()).split('\n')[0]!)
       }
       expect(stops.map((stop) => stop.replace(/^slots.*/, 'slots'))).toEqual([
-        ...['Skip to the content', 'taskmill', 'Graphs', 'Service', 'slots', 'Search', 'Submit'],
+        ...['Skip to the content', 'taskmill', 'Graphs', 'Schedules', 'Service', 'slots', 'Search', 'Submit'],
       ])
       await page.getByRole('button', { name: 'Search' }).focus()
       await page.keyboard.press('Enter')
