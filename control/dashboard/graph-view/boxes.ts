@@ -2,10 +2,11 @@
  * Groups the tasks of a graph into boxes for the drawing. Pure.
  *
  * Each task is a box, with these exceptions. A task with tasks of its own, a group, is a box that has them inside. Folded,
- * it is as large as others; open, it is the frame of what is inside, which is drawn by the same rules. Siblings, which have the same dependencies and the same dependents, or are
- * children of the same task, share a box until the user opens it. If a layer has more boxes than a window has rows, tasks
- * whose ids begin alike share a box there. If there are still too many boxes, this applies to every layer. If there are
- * too many even then, each layer is one box.
+ * it is as large as others; open, it is the frame of what is inside, which is drawn by the same rules.
+ *
+ * Siblings, which have the same dependencies and the same dependents, or are children of the same task, share a box until
+ * the user opens it. If a layer has more boxes than a window has rows, tasks whose ids begin alike share a box there. If
+ * there are still too many boxes, this applies to every layer. If there are too many even then, each layer is one box.
  */
 import { GROUP_TYPE } from '../../../shared/contract/fan-out.ts'
 import type { GraphTask } from '../model/wire.ts'
@@ -80,7 +81,8 @@ export function boxesOf(
     const [task] = box.members
     const children = inside.get(task)
     if (box.members.length > 1 || children === undefined) return box
-    const wanted = opened.groups[tasks[task!]!.id]
+    const { id } = tasks[task!]!
+    const wanted = Object.hasOwn(opened.groups, id) ? opened.groups[id] : undefined
     const isSmall = children.length < MIN_FAN_OUT && count + children.length <= MAX_BOXES
     const isOpen = wanted ?? isSmall
     if (!isOpen) return { ...box, members: [task!, ...children], isOpen }

@@ -75,7 +75,8 @@ function Drawn({ watch, critical, now, selectedId, onSelect, groups, onGroups, i
   const drawing = useMemo(() => draw(shape, isDown), [shape])
   const selectedBox = selectedId === undefined ? undefined : boxOf[indexOf.get(selectedId) ?? -1]
   useLayoutEffect(markDrawn, [drawing])
-  const focusBox = pointed ?? selectedBox
+  // A group that is folded has taken away the box that was pointed at.
+  const focusBox = pointed !== undefined && pointed < boxes.length ? pointed : selectedBox
   const lit = useMemo(() => (focusBox === undefined ? undefined : kinOf(focusBox, boxEdges)), [focusBox, boxEdges])
   const tasksOf = useMemo(() => boxes.map(({ members }) => members.map((at) => tasks[at]!)), [boxes, tasks])
   const looks = useMemo(

@@ -191,6 +191,11 @@ describe('a group', () => {
     expect(found.drawn).toContainEqual([3, 4])
   })
 
+  test('may have any id', () => {
+    const tasks = [group('constructor'), ...childrenOf('constructor', 1)]
+    expect(boxesOf(tasks, withChildEdges(tasks, []), none).boxes[0]!.isOpen).toBe(true)
+  })
+
   test('among many like it shares a box, in which its children are', () => {
     const ids = named('group', MIN_FAN_OUT)
     const tasks = ids.flatMap((id) => [group(id), ...childrenOf(id, 1)])
