@@ -16,41 +16,6 @@ export interface Mutant {
 
 export const MUTANTS: readonly Mutant[] = [
   {
-    rule: 'what may be the beginning of a secret is held back',
-    file: 'shared/streams/masker.ts',
-    text: 'this.#held.length - this.#texts.depth(node)',
-    instead: 'this.#held.length',
-    tests: ['shared/streams/masker.test.ts'],
-  },
-  {
-    rule: 'a secret that ends a longer beginning is masked',
-    file: 'shared/streams/masker.ts',
-    text: 'this.#longest[child] ||= this.#longest[fail]!',
-    instead: 'this.#longest[child] ||= 0',
-    tests: ['shared/streams/masker.test.ts'],
-  },
-  {
-    rule: 'a cached outcome with a printed secret answers no task that masks it',
-    file: 'shared/request/secrets.ts',
-    text: "${isMasked(use) ? '' : ' as it is'}",
-    instead: "${isMasked(use) ? '' : ''}",
-    tests: ['contract/masked-output.test.ts'],
-  },
-  {
-    rule: 'a secret of some tenants goes to no task without one',
-    file: 'shared/files/secret-rules.ts',
-    text: '(tenant !== undefined && tenants.includes(tenant))',
-    instead: '(tenant === undefined || tenants.includes(tenant))',
-    tests: ['shared/files/secret-rules.test.ts'],
-  },
-  {
-    rule: 'a change of the rules of secrets right after another one is noticed',
-    file: 'shared/files/secret-rules.ts',
-    text: 'const SETTLED_MS = 1_000',
-    instead: 'const SETTLED_MS = 0',
-    tests: ['shared/files/secret-rules.test.ts'],
-  },
-  {
     rule: 'a backoff has an upper bound',
     file: 'control/rules/backoff.ts',
     text: '** (n - 2), maxMs)',
@@ -301,6 +266,41 @@ export const MUTANTS: readonly Mutant[] = [
     text: 'earlierMs + SUBMISSION_LEASE_MS - performance.now()',
     instead: '0',
     tests: ['contract/runtime-pool.test.ts'],
+  },
+  {
+    rule: 'what may be the beginning of a secret is held back',
+    file: 'shared/streams/masker.ts',
+    text: 'this.#held.length - this.#texts.depth(node)',
+    instead: 'this.#held.length',
+    tests: ['shared/streams/masker.test.ts'],
+  },
+  {
+    rule: 'a secret that ends a longer beginning is masked',
+    file: 'shared/streams/masker.ts',
+    text: 'this.#longest[child] ||= this.#longest[fail]!',
+    instead: 'this.#longest[child] ||= 0',
+    tests: ['shared/streams/masker.test.ts'],
+  },
+  {
+    rule: 'a cached outcome with a printed secret answers no task that masks it',
+    file: 'shared/request/secrets.ts',
+    text: "${isMasked(use) ? '' : ' as it is'}",
+    instead: "${isMasked(use) ? '' : ''}",
+    tests: ['contract/masked-output.test.ts'],
+  },
+  {
+    rule: 'a secret of some tenants goes to no task without one',
+    file: 'shared/files/secret-rules.ts',
+    text: '(tenant !== undefined && tenants.includes(tenant))',
+    instead: '(tenant === undefined || tenants.includes(tenant))',
+    tests: ['shared/files/secret-rules.test.ts'],
+  },
+  {
+    rule: 'a change of the rules of secrets right after another one is noticed',
+    file: 'shared/files/secret-rules.ts',
+    text: 'const SETTLED_MS = 1_000',
+    instead: 'const SETTLED_MS = 0',
+    tests: ['shared/files/secret-rules.test.ts'],
   },
 ]
 
