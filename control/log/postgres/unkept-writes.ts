@@ -61,6 +61,11 @@ export class UnkeptWrites {
     return rows === 0 && !this.#hasStates
   }
 
+  /** Graphs that no turn has been sent with yet. */
+  get graphCount(): number {
+    return this.#graphs.length
+  }
+
   get #hasStates(): boolean {
     return this.#tasks.length + this.#changes.length > 0
   }

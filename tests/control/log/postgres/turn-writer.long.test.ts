@@ -6,6 +6,7 @@ import { expect, test } from 'bun:test'
 import { DatabaseFault } from '../../../../control/log/postgres/database-fault.ts'
 import { Lease } from '../../../../control/log/postgres/lease.ts'
 import { TurnWriter } from '../../../../control/log/postgres/turn-writer.ts'
+import type { TurnWrites } from '../../../../control/log/postgres/turn-writes.ts'
 import { UnkeptWrites } from '../../../../control/log/postgres/unkept-writes.ts'
 import { silentLog } from '../../../../shared/logs/log.ts'
 import { memoryLog } from '../../../support/memory-log.ts'
@@ -50,6 +51,48 @@ test('what is asked to be kept as soon as the database is back is kept, also aft
     )
     turns[1]!.resolve()
     expect(await kept).toBe('kept')
+  } finally {
+    writer.stop()
+  }
+})
+
+test('callers who send the next graph once they are answered join those who wait', async () => {
+  const turns: (PromiseWithResolvers<void> & { readonly graphs: readonly number[] })[] = []
+  const rows = {
+    turn({ graphs }: TurnWrites) {
+      const turn = { ...Promise.withResolvers<void>(), graphs: graphs.map(({ ordinal }) => ordinal) }
+      turns.push(turn)
+      return turn.promise
+    },
+  }
+  const begun = (count: number) =>
+    until(
+      () => turns.length,
+      (length) => length === count,
+    )
+  const writes = new UnkeptWrites()
+  const writer = new TurnWriter({ rows, writes, encode: () => {}, lease: new Lease(60_000), log: silentLog() })
+  const submit = (ordinal: number) => {
+    const kept = writes.addGraph(graph(ordinal)).promise
+    writer.run(true)
+    return kept
+  }
+  try {
+    const first = submit(1)
+    await begun(1)
+    const second = submit(2)
+    turns[0]!.resolve()
+    await first
+    for (let i = 0; i < 100; i++) await Promise.resolve() // longer than a turn needs to begin
+    const third = submit(3)
+    await begun(2)
+    const fourth = submit(4)
+    turns[1]!.resolve()
+    await Promise.all([second, third])
+    await begun(3) // though nobody sends another one
+    turns[2]!.resolve()
+    await fourth
+    expect(turns.map(({ graphs }) => graphs)).toEqual([[1], [2, 3], [4]])
   } finally {
     writer.stop()
   }
