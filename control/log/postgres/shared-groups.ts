@@ -36,7 +36,7 @@ export class SharedGroups implements Groups {
   readonly #kept = new Set<Graph>()
   /** Why graphs are cancelled for their groups. */
   readonly #reasons = new Map<Graph, Reason>()
-  readonly #looks: Looks
+  readonly looks: Looks
   /** Groups whose decisions are to be made next, and who waits for that. */
   #due = new Set<string>()
   #next: PromiseWithResolvers<void> | undefined
@@ -45,25 +45,12 @@ export class SharedGroups implements Groups {
   constructor(options: SharedGroupsOptions) {
     const { leaseMs, log } = options
     this.#options = options
-    this.#looks = new Looks({
+    this.looks = new Looks({
       leaseMs,
       look: () => this.#look(),
       onAway: (error) => log.debug('cannot look for places of groups of graphs', { cause: messageOf(error) }),
       onFault: (error) => log.error('places of groups of graphs are not given', { cause: stackOf(error) }),
     })
-  }
-
-  start(): void {
-    this.#looks.start()
-    this.#looks.ring()
-  }
-
-  ring(): void {
-    this.#looks.ring()
-  }
-
-  stop(): void {
-    this.#looks.stop()
   }
 
   /** `keep` asks for the places of adopted graphs. */
@@ -107,7 +94,7 @@ export class SharedGroups implements Groups {
     if (graph.options.concurrency === undefined) return false
     if (!this.#graphs.has(graph.ordinal)) {
       this.#enter(graph)
-      this.#looks.ring()
+      this.looks.ring()
     }
     if (graph.waitsFor === undefined) return false
     this.#kept.add(graph)

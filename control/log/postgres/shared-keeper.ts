@@ -104,10 +104,10 @@ export class SharedKeeper implements Keeper {
     this.groups = new SharedGroups({ database: rows.database, turns: this.#turns, leaseMs, log })
     rows.stored = () => ({ all: store.taskCount, ended: store.endedTaskCount })
     rows.onRing = (about) => {
-      this.groups.ring()
+      this.groups.looks.ring()
       if (about === PLACES) return
       this.#takeover.ring()
-      this.runtimes.ring()
+      this.runtimes.looks.ring()
     }
     this.#address = new OwnAddress({ others: this.others, log })
     this.results = new SharedResults(rows, (name, change) => this.#writes.useResult(name, change))
@@ -307,8 +307,10 @@ export class SharedKeeper implements Keeper {
   /** Others reach this replica at `address` from now on, and it adopts graphs for `events`. */
   async serve(address: string, events: TakeoverEvents): Promise<void> {
     await this.#takeover.serve(address, events)
-    this.runtimes.start()
-    this.groups.start()
+    for (const { looks } of [this.runtimes, this.groups]) {
+      looks.start()
+      looks.ring()
+    }
     void this.#address.check({ id: this.#rows.replicas.id, address })
   }
 
@@ -331,8 +333,7 @@ export class SharedKeeper implements Keeper {
 
   #stopLooks(): void {
     this.#takeover.stop()
-    this.runtimes.stop()
-    this.groups.stop()
+    for (const { looks } of [this.runtimes, this.groups]) looks.stop()
     this.#address.stop()
   }
 

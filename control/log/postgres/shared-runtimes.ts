@@ -16,13 +16,13 @@ export interface SharedRuntimesOptions extends SharedOrphansOptions {
 export class SharedRuntimes {
   readonly pool: SharedPool
   readonly orphans: SharedOrphans
-  readonly #looks: Looks
+  readonly looks: Looks
 
   constructor(options: SharedRuntimesOptions) {
     const { database, leaseMs, log } = options
     this.pool = new SharedPool(database, log)
     this.orphans = new SharedOrphans(options)
-    this.#looks = new Looks({
+    this.looks = new Looks({
       leaseMs,
       look: async () => {
         await this.pool.look()
@@ -32,19 +32,6 @@ export class SharedRuntimes {
       onAway: (error) => log.debug('cannot look for changes of the runtime services', { cause: messageOf(error) }),
       onFault: (error) => log.error('changes of the runtime services are not read', { cause: stackOf(error) }),
     })
-  }
-
-  start(): void {
-    this.#looks.start()
-    this.#looks.ring()
-  }
-
-  ring(): void {
-    this.#looks.ring()
-  }
-
-  stop(): void {
-    this.#looks.stop()
   }
 }
 
