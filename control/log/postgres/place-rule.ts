@@ -25,6 +25,22 @@ export interface Place {
 /** Whether the graph had to be refused. It gets no place any more, and holds up nobody. */
 export const isRefused = ({ onFull, isHeld, isNew }: Place): boolean => onFull === 'refuse' && !isHeld && !isNew
 
+/** Whether the graph only waits: nothing has to be decided about it before it is the first that does. */
+export const isQueued = (place: Place): boolean =>
+  !place.isHeld && !place.isNew && !isRefused(place) && place.cancelledBy === undefined
+
+/**
+ * Whether `next`, the decisions about `places`, are those about the whole group, if `places` are all but those that only
+ * wait, and the first `count` of these. Once one of them gets no place, all after it go on waiting. Whoever has the oldest
+ * cancelled has to know how many there are.
+ */
+export function isWhole(places: readonly Place[], next: readonly Place[], count: number): boolean {
+  const queued = places.flatMap((place, i) => (isQueued(place) ? next[i]! : []))
+  if (queued.length < count) return true
+  const isCancelling = places.some(({ isNew, onFull }) => isNew && onFull === 'cancel_oldest')
+  return !isCancelling && queued.some(({ isHeld }) => !isHeld)
+}
+
 /** The graphs of a group after all decisions that are due. `places` are in the order of acceptance. */
 export function settled(places: readonly Place[]): readonly Place[] {
   const next: { -readonly [K in keyof Place]: Place[K] }[] = places.map((place) => ({ ...place, isNew: false }))

@@ -13,8 +13,8 @@ import type { Graph } from '../../task/graph.ts'
 import { fullText, type Groups, limitOf, takenText } from '../../task/graph-groups.ts'
 import type { Database } from './database.ts'
 import { Looks } from './looks.ts'
-import { type Places, readPlaces, settlePlaces } from './place-rows.ts'
-import { changedIn, isRefused, type Place, settled } from './place-rule.ts'
+import { type Places, readDecisions, settlePlaces } from './place-rows.ts'
+import { changedIn, isRefused, type Place } from './place-rule.ts'
 import type { TurnWriter } from './turn-writer.ts'
 import type { NewPlace } from './turn-writes.ts'
 import { unavailable } from './unavailable.ts'
@@ -32,6 +32,8 @@ export class SharedGroups implements Groups {
   onCancel: Groups['onCancel'] = () => {}
   /** The graphs of this replica that share a limit and have not ended, by number. */
   readonly #graphs = new Map<number, Graph>()
+  /** The groups of these graphs, by name. */
+  readonly #groups = new Map<string, Group>()
   /** Those that wait and would have started already. */
   readonly #kept = new Set<Graph>()
   /** Why graphs are cancelled for their groups. */
@@ -59,10 +61,10 @@ export class SharedGroups implements Groups {
   async whyRefused({ concurrency }: GraphOptions): Promise<string | undefined> {
     if (concurrency?.on_full !== 'refuse') return undefined
     const { group: name, onFull, limit } = placeIn(concurrency)
-    const places = await this.#options.database.soon((sql) => readPlaces(sql, [name])).catch(refuseAway)
     const graph = { graph: 0, graphId: '', limit, onFull, isHeld: false, isNew: true, cancelledBy: undefined }
-    const next = settled([...places.get(name)!, graph])
-    return next.at(-1)!.isHeld ? undefined : fullIn(concurrency, next)
+    const { next } = await this.#options.database.soon((sql) => readDecisions(sql, [name], [graph])).catch(refuseAway)
+    const places = next.get(name)!
+    return places.at(-1)!.isHeld ? undefined : fullIn(concurrency, places)
   }
 
   /** `decide` tells whether it has a place. */
@@ -72,7 +74,11 @@ export class SharedGroups implements Groups {
 
   #enter(graph: Graph): void {
     this.#graphs.set(graph.ordinal, graph)
-    graph.waitsFor = NOBODY
+    const { group: name } = placeIn(graph.options.concurrency!)
+    const group = this.#groups.get(name) ?? { holders: new Set(), graphs: 0 }
+    this.#groups.set(name, group)
+    group.graphs++
+    graph.waitsFor = group.holders
   }
 
   /** Decides about a claimed graph that is written. Rejects with 409 if it must not wait, and with 503 if nobody can tell. */
@@ -116,7 +122,9 @@ export class SharedGroups implements Groups {
     graph.waitsFor = undefined
     this.#kept.delete(graph)
     this.#reasons.delete(graph)
-    void this.#freed(placeIn(graph.options.concurrency!).group)
+    const { group: name } = placeIn(graph.options.concurrency!)
+    if (--this.#groups.get(name)!.graphs === 0) this.#groups.delete(name)
+    void this.#freed(name)
   }
 
   /** Gives the place away as soon as it is certain that the graph has ended, or is removed. */
@@ -131,11 +139,11 @@ export class SharedGroups implements Groups {
   }
 
   async #look(): Promise<void> {
-    const groups = new Set([...this.#graphs.values()].map(({ options }) => placeIn(options.concurrency!).group))
-    if (groups.size === 0) return
-    const places = await this.#options.database.soon((sql) => readPlaces(sql, [...groups]))
+    const groups = [...this.#groups.keys()]
+    if (groups.length === 0) return
+    const { places, next } = await this.#options.database.soon((sql) => readDecisions(sql, groups))
     this.#take(places)
-    const due = [...places].filter(([, each]) => changedIn(each, settled(each)).length > 0).map(([name]) => name)
+    const due = groups.filter((name) => changedIn(places.get(name)!, next.get(name)!).length > 0)
     if (due.length > 0) await this.#settle(due)
   }
 
@@ -170,19 +178,22 @@ export class SharedGroups implements Groups {
 
   /** What is decided about graphs of this replica. An answer may come late: places are only given. */
   #take(all: Places): void {
-    for (const places of all.values()) {
-      const holders = new Set(places.flatMap(({ isHeld, graphId }) => (isHeld ? { id: graphId } : [])))
+    for (const [name, places] of all) {
+      const group = this.#groups.get(name)
+      if (group === undefined) continue
+      group.holders.clear()
+      for (const { isHeld, graphId: id } of places) if (isHeld) group.holders.add({ id })
       for (const place of places) {
         const graph = this.#graphs.get(place.graph)
         if (graph === undefined) continue
-        const reason = this.#reasonIn(graph, place, holders)
+        const reason = this.#reasonIn(graph, place, group.holders)
         if (reason !== undefined && !this.#reasons.has(graph)) {
           this.#reasons.set(graph, reason)
           this.onCancel(graph, reason.by)
         }
-        if (graph.waitsFor === undefined) continue
-        graph.waitsFor = place.isHeld ? undefined : holders
-        if (place.isHeld && this.#kept.delete(graph)) this.onPlace(graph)
+        if (graph.waitsFor === undefined || !place.isHeld) continue
+        graph.waitsFor = undefined
+        if (this.#kept.delete(graph)) this.onPlace(graph)
       }
     }
   }
@@ -197,6 +208,13 @@ export class SharedGroups implements Groups {
   }
 }
 
+interface Group {
+  /** The graphs with a place, as of the last answer. */
+  readonly holders: Set<{ readonly id: string }>
+  /** The graphs of this replica. */
+  graphs: number
+}
+
 interface Reason {
   /** The id of a graph. */
   readonly by: string
@@ -209,8 +227,6 @@ export const placeIn = (concurrency: GraphConcurrency): NewPlace => ({
   limit: limitOf(concurrency),
   onFull: concurrency.on_full ?? 'wait',
 })
-
-const NOBODY: NonNullable<Graph['waitsFor']> = new Set()
 
 /** Somebody holds a place while a graph waits. */
 const firstOf = ([first]: Iterable<{ readonly id: string }>): string => first?.id ?? 'of another replica'

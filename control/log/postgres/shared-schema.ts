@@ -97,6 +97,13 @@ const migrations = (): readonly (readonly string[])[] => [
        cancelled_by text)`,
     `create index place_group_name on ${SCHEMA}.place (group_name, position)`,
   ],
+  [
+    // Those that only wait. A decision reads the first of them, however many there are, and all others.
+    `alter table ${SCHEMA}.place add column is_queued boolean not null generated always as
+       (not is_held and not is_new and on_full <> 'refuse' and cancelled_by is null) stored`,
+    `create index place_queue on ${SCHEMA}.place (group_name, is_queued, position)`,
+    `drop index ${SCHEMA}.place_group_name`,
+  ],
 ]
 
 /** Version of the schema that this program needs. */
