@@ -284,8 +284,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     rule: 'a cached outcome with a printed secret answers no task that masks it',
     file: 'shared/request/secrets.ts',
-    text: "${isMasked(use) ? '' : ' as it is'}",
-    instead: "${isMasked(use) ? '' : ''}",
+    text: "isMasked(use) ? '' : ' as it is'",
+    instead: "isMasked(use) ? '' : ''",
     tests: ['contract/masked-output.test.ts'],
   },
   {
