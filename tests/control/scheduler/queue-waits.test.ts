@@ -39,12 +39,13 @@ describe('with fail_fast, a child', () => {
     })
     const first = world.submit([task('first', { hangs: true })])
     await world.executing(1)
-    const map = { for_each: [1, 2], fail_fast: true, queue_timeout: 300, retry: 1, backoff: LONG_BACKOFF }
+    const queue_timeout = 1_500 // what comes before the end of `late` takes so long on no machine
+    const map = { for_each: [1, 2], fail_fast: true, queue_timeout, retry: 1, backoff: LONG_BACKOFF }
     world.submit([task('map', { outcomes: ['fail'] }, { ...map, retry_on: ['timeout'] })])
     await until(() => world.scheduler.queueLength, 2)
     const graph = world.submit([
       task('blocker', { hangs: true }),
-      task('late', {}, { queue_timeout: 300 }),
+      task('late', {}, { queue_timeout }),
       ...others.map((other) => ({ ...other, depends_on: ['blocker'] })),
     ])
     const steps = world.scheduler.cancelAll(graph.tasks.slice(2), () => {})
