@@ -35,6 +35,7 @@ import { MAX_CONFIG_BYTES, MAX_SERVERS } from '../control/mcp-client/config.ts'
 import { MAX_MESSAGE_BYTES } from '../control/mcp-client/limits.ts'
 import { MAX_FILE_TEXT_BYTES } from '../control/mcp-server/tools/get-task-file.ts'
 import { MAX_RESULTS_CHARACTERS } from '../control/mcp-server/view.ts'
+import { MAX_UNCERTAIN_DELETIONS } from '../control/operations/delete.ts'
 import { MAX_FILE_STREAMS } from '../control/operations/task-files.ts'
 import { MAX_LOG_FOLLOWERS } from '../control/operations/task-log.ts'
 import { MAX_ADDRESSES } from '../control/outbound/address-guard.ts'
@@ -256,6 +257,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Approvals that the answer of a wait names', ...constant('MAX_NAMED_APPROVALS', count(MAX_NAMED_APPROVALS)), 'The first ones.', 'contract/approval.test.ts', 'MAX_NAMED_APPROVALS'],
     ['Characters of the `message` of a wait', ...constant('MAX_WAIT_MESSAGE_CHARACTERS', count(MAX_WAIT_MESSAGE_CHARACTERS)), 'The task fails.', 'contract/waits.test.ts', 'MAX_WAIT_MESSAGE_CHARACTERS'],
     ['Characters of the parameters of a wait', ...constant('MAX_WAIT_CHARACTERS', count(MAX_WAIT_CHARACTERS)), 'The task fails.', 'contract/waits.test.ts', 'MAX_WAIT_CHARACTERS'],
+    ['Deletions whose 404 waits for the disk', ...constant('MAX_UNCERTAIN_DELETIONS', count(MAX_UNCERTAIN_DELETIONS)), 'The 404 of older ones does not wait.', 'control/operations/promises.test.ts', 'MAX_UNCERTAIN_DELETIONS'],
     ['Requests of waits for answers at the same time', ...constant('MAX_POLLS', count(MAX_POLLS)), 'Others wait.', 'control/scheduler/polls.test.ts', 'MAX_POLLS'],
     ['Time of one such request', ...constant('POLL_TIMEOUT_MS', duration(POLL_TIMEOUT_MS)), 'The next one follows.', 'control/scheduler/polls.test.ts', 'POLL_TIMEOUT_MS'],
     ['Characters of why an answer is not as expected', ...constant('MAX_UNMET_CHARACTERS', count(MAX_UNMET_CHARACTERS)), 'It is cut off.', 'control/scheduler/polls.test.ts', 'MAX_UNMET_CHARACTERS'],

@@ -118,6 +118,7 @@ export class GroupClients {
     for (const { id } of this.#submitted) {
       const answer = await this.#control.fetch(`/graphs/${id}`, { method: 'DELETE' })
       expect([204, 404]).toContain(answer.status) // an answer may get lost
+      if (answer.status === 404) expect((await this.#control.fetch(`/graphs/${id}`)).status).toBe(404)
     }
   }
 

@@ -5,7 +5,7 @@
 import { expect, test } from 'bun:test'
 import { ExecutorRegistry } from '../../../control/executors/registry.ts'
 import { cancelTask, cancelTasks } from '../../../control/operations/cancel.ts'
-import { deleteTask } from '../../../control/operations/delete.ts'
+import { deleteTask, MAX_UNCERTAIN_DELETIONS } from '../../../control/operations/delete.ts'
 import { Scheduler } from '../../../control/scheduler/scheduler.ts'
 import { TaskStore } from '../../../control/task/task-store.ts'
 import { ServiceError } from '../../../shared/contract/errors.ts'
@@ -40,6 +40,7 @@ function world() {
     disk,
     asked: asked.promise,
     sync: () => synced.resolve(),
+    fail: (error: ServiceError) => synced.reject(error),
   }
 }
 type World = ReturnType<typeof world>
@@ -61,6 +62,32 @@ test.each(Object.keys(PROMISES))('%s is answered once it is on disk', async (nam
   expect(isAnswered).toBe(false)
   sync()
   await answer
+})
+
+test('a delete that is repeated gets 404 once the first one is on disk, and 503 if nobody can tell', async () => {
+  const { parts, asked, sync } = world()
+  let isSynced = false
+  const first = deleteTask(parts, { id: 'a' })
+  await asked
+  const again = deleteTask(parts, { id: 'a' }).catch((error) => [isSynced, error.status])
+  await nextTurn()
+  isSynced = true
+  sync()
+  await first
+  expect(await again).toEqual([true, 404])
+  await expect(deleteTask(parts, { id: 'a' })).rejects.toMatchObject({ status: 404 })
+
+  const broken = world()
+  broken.fail(new ServiceError(503, 'this was done, but a crash may undo it'))
+  await expect(deleteTask(broken.parts, { id: 'a' })).rejects.toMatchObject({ status: 503 })
+  await expect(deleteTask(broken.parts, { id: 'a' })).rejects.toMatchObject({ status: 503 })
+
+  // No more than MAX_UNCERTAIN_DELETIONS are remembered.
+  const others = Array.from({ length: MAX_UNCERTAIN_DELETIONS }, (_, i) => ({ id: `other-${i}`, type: 'test' }))
+  acceptGraph(broken.parts.store, others)
+  for (const { id } of others) await deleteTask(broken.parts, { id }).catch(() => {})
+  await expect(deleteTask(broken.parts, { id: 'a' })).rejects.toMatchObject({ status: 404 })
+  await expect(deleteTask(broken.parts, others.at(-1)!)).rejects.toMatchObject({ status: 503 })
 })
 
 test.each(Object.keys(PROMISES))('%s that the disk does not take changes nothing', async (name) => {
