@@ -174,17 +174,18 @@ function pathInHierarchy(root: string, mountPoints: readonly string[]): string {
   return mountPoint === undefined ? root : root.slice(mountPoint.length) || '/'
 }
 
-/** Tries to make a cgroup while services that end remove those above it. */
-const MAKE_TRIES = 100
+/** Milliseconds in which a cgroup is to be made while services that end remove those above it. */
+const MAKE_MS = 2_000
 
 /** Makes a cgroup below one that services share. Returns the topmost cgroup that was made; undefined if none was. */
 function makeShared(group: string): string | undefined {
-  for (let tries = 1; ; tries++) {
+  for (const end = performance.now() + MAKE_MS; ; ) {
     try {
       return mkdirSync(group, { recursive: true })
     } catch (error) {
       const isRemoved = ['ENOENT', 'EEXIST'].includes(systemCodeOf(error) ?? '')
-      if (!isRemoved || tries === MAKE_TRIES) throw error
+      if (!isRemoved || performance.now() > end) throw error
+      Bun.sleepSync(Math.random()) // the kernel lets both take turns, so a removal would follow each step of ours
     }
   }
 }
