@@ -3,6 +3,8 @@
  * defaults of flags are read from the settings. Each limit names a test that meets it; `tests/limits.test.ts` checks that
  * the test exists.
  */
+
+import { STALL_MS } from '../adapter/follow/standard-error.ts'
 import { GIVE_UP_AFTER_MS, MAX_TRIES, MAX_TRIES_OF_RECEIVER, MAX_WAITING } from '../control/callbacks/deliveries.ts'
 import { controlSettings } from '../control/config.ts'
 import { MAX_OUTPUT_BYTES } from '../control/executors/cli-skills.ts'
@@ -258,6 +260,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Characters of the `message` of a wait', ...constant('MAX_WAIT_MESSAGE_CHARACTERS', count(MAX_WAIT_MESSAGE_CHARACTERS)), 'The task fails.', 'contract/waits.test.ts', 'MAX_WAIT_MESSAGE_CHARACTERS'],
     ['Characters of the parameters of a wait', ...constant('MAX_WAIT_CHARACTERS', count(MAX_WAIT_CHARACTERS)), 'The task fails.', 'contract/waits.test.ts', 'MAX_WAIT_CHARACTERS'],
     ['Deletions whose 404 waits for the disk', ...constant('MAX_UNCERTAIN_DELETIONS', count(MAX_UNCERTAIN_DELETIONS)), 'The 404 of older ones does not wait.', 'control/operations/promises.test.ts', 'MAX_UNCERTAIN_DELETIONS'],
+    ['Time in which a pipe for standard error of the client takes nothing', ...constant('STALL_MS', duration(STALL_MS)), 'Lines are dropped, and counted.', 'adapter/follow/patient-texts.test.ts', 'STALL_MS'],
     ['Requests of waits for answers at the same time', ...constant('MAX_POLLS', count(MAX_POLLS)), 'Others wait.', 'control/scheduler/polls.test.ts', 'MAX_POLLS'],
     ['Time of one such request', ...constant('POLL_TIMEOUT_MS', duration(POLL_TIMEOUT_MS)), 'The next one follows.', 'control/scheduler/polls.test.ts', 'POLL_TIMEOUT_MS'],
     ['Characters of why an answer is not as expected', ...constant('MAX_UNMET_CHARACTERS', count(MAX_UNMET_CHARACTERS)), 'It is cut off.', 'control/scheduler/polls.test.ts', 'MAX_UNMET_CHARACTERS'],

@@ -3,11 +3,18 @@
  *
  * `process.stderr` of Bun does not tell when a text has left the process, and an exit loses the rest of it. So texts are
  * written here one after the other, and who writes much waits for `drained`.
+ *
+ * A program that starts us may never read standard error. Once a pipe took nothing for `STALL_MS`, texts are dropped, until it
+ * takes some again: the command must come to its end, and print its answer. A terminal is waited for, as people stop it.
  */
 import { writeError } from '../../shared/process/standard-output.ts'
 import { colours, noColours, type Paint } from '../../shared/text/live-view/palette.ts'
 import { type Screen, sizeOf } from '../../shared/text/live-view/screen.ts'
 import type { Look } from '../table/look.ts'
+import { PatientTexts } from './patient-texts.ts'
+
+/** Milliseconds without a byte after which texts for a pipe are dropped. */
+export const STALL_MS = 10_000
 
 export interface StandardError extends Screen {
   write(text: string | Uint8Array): void
@@ -17,7 +24,7 @@ export interface StandardError extends Screen {
   readonly look: () => Look
   /** Whether texts are waiting for the reader. */
   readonly isBusy: () => boolean
-  /** Resolves once all that was written has left this process, or its reader is gone. */
+  /** Resolves once all that was written has left this process, or was dropped, or its reader is gone. */
   readonly drained: () => Promise<void>
 }
 
@@ -27,20 +34,12 @@ export function standardError(env: Readonly<Record<string, string | undefined>>)
   const paint = isTerminal && !env.NO_COLOR ? colours : noColours
   // GitHub obeys this form of a command also in the middle of a line.
   const harmless = env.GITHUB_ACTIONS ? (text: string) => text.replaceAll('##[', '##\\[') : (text: string) => text
-  const waiting: (string | Uint8Array)[] = []
-  let writing: Promise<void> | undefined
-  const writeWaiting = async () => {
-    for (let text = waiting.shift(); text !== undefined; text = waiting.shift()) {
-      await writeError(text).catch(() => {}) // the reader of standard error is gone; the command goes on
-    }
-    writing = undefined
-  }
+  const texts = new PatientTexts(writeError, isTerminal ? undefined : STALL_MS)
   return {
     isTerminal,
     paint,
     write(text) {
-      waiting.push(typeof text === 'string' ? harmless(text) : text)
-      writing ??= writeWaiting()
+      texts.write(typeof text === 'string' ? harmless(text) : text)
     },
     // A terminal may change its size.
     get columns() {
@@ -50,7 +49,7 @@ export function standardError(env: Readonly<Record<string, string | undefined>>)
       return stream.rows
     },
     look: () => ({ paint, columns: isTerminal ? sizeOf(stream).columns : Number.POSITIVE_INFINITY, nowMs: Date.now() }),
-    isBusy: () => writing !== undefined,
-    drained: async () => writing,
+    isBusy: () => texts.isBusy,
+    drained: () => texts.drained(),
   }
 }
