@@ -96,7 +96,7 @@ describe('a list', () => {
     ['?status=', 'invalid status "": expected pending, running, success, failed, skipped, cancelling, cancelled'],
     [
       '?type=bash',
-      'invalid type "bash": expected approval, cli-skills, mcp, os, runtime, dns, file, http, noop, shell, sleep, tcp',
+      'invalid type "bash": expected approval, cli-skills, mcp, os, runtime, wait, dns, file, http, noop, shell, sleep, tcp',
     ],
     ['?limit=0', 'invalid limit "0": expected a whole number from 1 to 1000'],
     ['?limit=1001', 'invalid limit "1001": expected a whole number from 1 to 1000'],
