@@ -114,7 +114,7 @@ import { MAX_TASK_ID_CHARACTERS } from '../shared/request/validate.ts'
 import { flagName, type Settings } from '../shared/settings/flags.ts'
 import { MAX_BRIEF_CHARACTERS } from '../shared/text/brief.ts'
 import { MAX_GLOB_CHARACTERS } from '../shared/text/glob.ts'
-import { MAX_MASK_BYTES, MAX_MASK_FORM_BYTES, MIN_MASKED_CHARACTERS } from '../shared/text/mask-forms.ts'
+import { MAX_MASK_BYTES, MAX_MASKED_BYTES, MIN_MASKED_CHARACTERS } from '../shared/text/mask-forms.ts'
 import { MAX_TAIL_BYTES } from '../shared/text/text-tail.ts'
 
 export interface Limit {
@@ -245,7 +245,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Bytes of a secret', ...constant('MAX_SECRET_BYTES', bytes(MAX_SECRET_BYTES)), 'The task fails.', 'shared/files/secrets-directory.test.ts', 'MAX_SECRET_BYTES'],
     ['Bytes of the file of `--secrets-rules`', ...constant('MAX_SECRET_RULES_BYTES', bytes(MAX_SECRET_RULES_BYTES)), 'The earlier rules stay in force.', 'shared/files/secret-rules.test.ts', 'MAX_SECRET_RULES_BYTES'],
     ['Characters of a secret, or of a line of it, that are masked', ...constant('MIN_MASKED_CHARACTERS', count(MIN_MASKED_CHARACTERS)), 'Shorter ones are printed.', 'shared/text/mask-forms.test.ts', 'MIN_MASKED_CHARACTERS'],
-    ['Bytes of one form of a secret that is masked', ...constant('MAX_MASK_FORM_BYTES', bytes(MAX_MASK_FORM_BYTES)), 'The task fails.', 'shared/text/mask-forms.test.ts', 'MAX_MASK_FORM_BYTES'],
+    ['Bytes of a secret that is masked', ...constant('MAX_MASKED_BYTES', bytes(MAX_MASKED_BYTES)), 'A larger one is not masked.', 'shared/text/mask-forms.test.ts', 'MAX_MASKED_BYTES'],
     ['Bytes of all forms of the secrets of a task that are masked', ...constant('MAX_MASK_BYTES', bytes(MAX_MASK_BYTES)), 'The task fails.', 'shared/text/mask-forms.test.ts', 'MAX_MASK_BYTES'],
     ['Ids in `from` of a rerun', ...constant('MAX_RERUN_TASKS', count(MAX_RERUN_TASKS)), '400', 'contract/limits.test.ts', 'MAX_RERUN_TASKS'],
     ['Errors of a dry run', ...constant('MAX_DRY_RUN_ERRORS', count(MAX_DRY_RUN_ERRORS)), 'The first ones are named.', 'contract/limits.test.ts', 'MAX_DRY_RUN_ERRORS'],

@@ -6,8 +6,11 @@
 /** Characters of the shortest value, or line of one, that is masked. Shorter ones stand in any text. */
 export const MIN_MASKED_CHARACTERS = 4
 
-/** Bytes of the longest form. A launcher gets each in one variable, in hexadecimal. */
-export const MAX_MASK_FORM_BYTES = 60_000
+/**
+ * Bytes of the largest value that is masked. No form of it has more than six times as many, which a launcher takes in one
+ * variable, in hexadecimal. Larger values are files of certificates and keys for programs, which print none of them.
+ */
+export const MAX_MASKED_BYTES = 8 * 1024
 
 /** Bytes of all forms of the secrets of a task. */
 export const MAX_MASK_BYTES = 2 * 1024 * 1024
@@ -21,25 +24,24 @@ export class MaskForms {
     return [...this.#forms.values()]
   }
 
-  /** Why the value cannot be masked, with the remedy, as a text that follows its name; undefined if its forms were added. */
+  /**
+   * Why the value cannot be masked, with the remedy, as a text that follows its name; undefined if its forms were added, or it
+   * is too large to have any.
+   */
   add(value: Buffer): string | undefined {
+    if (value.length > MAX_MASKED_BYTES) return undefined
     for (const form of formsOf(value)) {
       const key = form.toString('latin1')
       if (this.#forms.has(key)) continue
-      if (form.length > MAX_MASK_FORM_BYTES) {
-        return `has a form of ${form.length} bytes to mask in the output (at most ${MAX_MASK_FORM_BYTES}; ${REMEDY})`
-      }
       this.#bytes += form.length
       if (this.#bytes > MAX_MASK_BYTES) {
-        return `brings what is to be masked in the output over ${MAX_MASK_BYTES} bytes (${REMEDY})`
+        return `brings what is to be masked in the output over ${MAX_MASK_BYTES} bytes (with {"name", "mask": false} it is not masked)`
       }
       this.#forms.set(key, form)
     }
     return undefined
   }
 }
-
-const REMEDY = 'with {"name", "mask": false} it is not masked'
 
 function* formsOf(value: Buffer): Iterable<Buffer> {
   for (const part of partsOf(value)) {

@@ -5,12 +5,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { Masker, MaskTexts } from '../../../shared/streams/masker.ts'
-import {
-  MAX_MASK_BYTES,
-  MAX_MASK_FORM_BYTES,
-  MaskForms,
-  MIN_MASKED_CHARACTERS,
-} from '../../../shared/text/mask-forms.ts'
+import { MAX_MASK_BYTES, MAX_MASKED_BYTES, MaskForms, MIN_MASKED_CHARACTERS } from '../../../shared/text/mask-forms.ts'
 
 function masked(value: string | Buffer, printed: string): string {
   const forms = new MaskForms()
@@ -77,13 +72,20 @@ describe('a value is masked', () => {
   })
 })
 
-test('a value with a form, or with forms together, that are too large is refused, with the remedy', () => {
-  expect(new MaskForms().add(Buffer.alloc(MAX_MASK_FORM_BYTES + 1, 'a'))).toBe(
-    `has a form of ${MAX_MASK_FORM_BYTES + 1} bytes to mask in the output (at most ${MAX_MASK_FORM_BYTES}; with {"name", "mask": false} it is not masked)`,
-  )
+test('a value of more than MAX_MASKED_BYTES is not masked; of others no form is too large for a launcher', () => {
   const forms = new MaskForms()
-  const faults = Array.from({ length: 20 }, (_, i) => forms.add(Buffer.alloc(40_000, String.fromCharCode(65 + i))))
-  expect(faults.find((fault) => fault !== undefined)).toBe(
+  expect(forms.add(Buffer.alloc(MAX_MASKED_BYTES + 1, 'a'))).toBeUndefined()
+  expect(forms.all).toEqual([])
+  // The character whose escapes are the longest.
+  expect(forms.add(Buffer.alloc(MAX_MASKED_BYTES, 1))).toBeUndefined()
+  const longest = Math.max(...forms.all.map(({ length }) => length))
+  expect([longest, longest < 65_536]).toEqual([6 * MAX_MASKED_BYTES, true])
+})
+
+test('values whose forms together are too large are refused, with the remedy', () => {
+  const forms = new MaskForms()
+  const values = Array.from({ length: 60 }, (_, i) => Buffer.alloc(MAX_MASKED_BYTES, String.fromCharCode(65 + i)))
+  expect(values.map((value) => forms.add(value)).find((fault) => fault !== undefined)).toBe(
     `brings what is to be masked in the output over ${MAX_MASK_BYTES} bytes (with {"name", "mask": false} it is not masked)`,
   )
   expect(forms.all.reduce((bytes, { length }) => bytes + length, 0)).toBeLessThanOrEqual(MAX_MASK_BYTES)
