@@ -1,15 +1,15 @@
 /**
- * Waits for the world outside: looks at it again and again, with a backoff, until a look is met.
+ * Looks at the world outside for tasks that wait for it: again and again, with a backoff, until a look is met.
  *
- * Between two looks a task holds nothing but its due time, so thousands may wait. At most `MAX_POLLS` go on at a time. A
- * restart looks at once.
+ * Between two looks a task holds nothing but its due time, so thousands may wait. At most `MAX_POLLS` looks go on at a time.
+ * After a restart the first look comes at once. An error of a look fails its task, and nothing else.
  */
-import { ExecutionError, type Look } from '../executors/executor.ts'
+import type { Look } from '../executors/executor.ts'
 import { copyFailure } from '../executors/plain-copies.ts'
 import { backoffMs } from '../rules/backoff.ts'
 import type { Failure } from '../rules/failure.ts'
 import type { Task } from '../task/graph.ts'
-import { DueQueue } from './due-queue.ts'
+import { type Due, DueQueue } from './due-queue.ts'
 import { Fifo } from './fifo.ts'
 
 /** Looks at the same time. Further ones wait. */
@@ -38,8 +38,10 @@ export interface PollsOptions {
 /** What is known of a task whose world is looked at. */
 interface Watched {
   looks: number
-  /** Undefined between two looks. */
-  controller: AbortController | undefined
+  /** Of the last look. */
+  controller?: AbortController
+  /** After the last look. */
+  pause?: Due<Task>
 }
 
 export class Polls {
@@ -56,14 +58,17 @@ export class Polls {
 
   /** Looks from now on. */
   watch(task: Task): void {
-    this.#watched.set(task, { looks: 0, controller: undefined })
+    this.#watched.set(task, { looks: 0 })
     this.#due.push(task)
   }
 
   /** `task` has ended, or was deleted. */
   withdraw(task: Task): void {
-    this.#watched.get(task)?.controller?.abort('cancelled')
-    this.#watched.delete(task)
+    const { controller, pause } = this.#watched.get(task) ?? {}
+    if (!this.#watched.delete(task)) return
+    controller?.abort('cancelled')
+    if (pause !== undefined) this.#pauses.remove(pause)
+    task.setRare('unmet', undefined)
   }
 
   /** Begins one look; false when nothing is left to do. */
@@ -73,7 +78,7 @@ export class Polls {
     const task = this.#due.shift()
     if (task === undefined) return hasCome
     const watched = this.#watched.get(task)
-    if (watched !== undefined) this.#look(task, watched)
+    if (watched !== undefined) this.#look(task, watched).catch((error) => this.#options.onDefect(error))
     return true
   }
 
@@ -83,48 +88,25 @@ export class Polls {
     for (const task of [...this.#watched.keys()]) this.withdraw(task)
   }
 
-  #look(task: Task, watched: Watched): void {
+  async #look(task: Task, watched: Watched): Promise<void> {
     const controller = new AbortController()
     watched.controller = controller
     watched.looks++
     this.#running++
     const timer = setTimeout(() => controller.abort('timeout'), POLL_TIMEOUT_MS)
-    this.#options
-      .look(task, controller.signal)
-      .then(
-        (look) => this.#ended(task, watched, look),
-        (error) => this.#failed(task, watched, error),
-      )
-      .catch((error) => this.#options.onDefect(error))
-      .finally(() => {
-        clearTimeout(timer)
-        this.#running--
-        this.#options.wake()
-      })
-  }
-
-  #ended(task: Task, watched: Watched, look: Look): void {
+    const look = await this.#options.look(task, controller.signal).catch((error) => copyFailure(error))
+    clearTimeout(timer)
+    this.#running--
+    this.#options.wake()
     if (this.#watched.get(task) !== watched) return // it has ended meanwhile
-    watched.controller = undefined
-    if (look.isMet) this.#options.onMet(task, look.result)
+    if (controller.signal.aborted) this.#again(task, watched, `no answer within ${POLL_TIMEOUT_MS} ms`)
+    else if ('failure' in look) this.#options.onFault(task, look.failure)
+    else if (look.isMet) this.#options.onMet(task, look.result)
     else this.#again(task, watched, look.why)
   }
 
-  #failed(task: Task, watched: Watched, error: unknown): void {
-    if (this.#watched.get(task) !== watched) return
-    const reason = watched.controller?.signal.reason
-    watched.controller = undefined
-    if (reason === 'timeout') {
-      this.#again(task, watched, `no answer within ${POLL_TIMEOUT_MS} ms`)
-      return
-    }
-    const { failure, isBroken } = copyFailure(error)
-    if (isBroken && !(error instanceof ExecutionError)) throw error
-    this.#options.onFault(task, failure)
-  }
-
-  #again(task: Task, { looks }: Watched, why: string): void {
+  #again(task: Task, watched: Watched, why: string): void {
     task.setRare('unmet', why.slice(0, MAX_UNMET_CHARACTERS).toWellFormed())
-    this.#pauses.add(task, backoffMs(looks + 1, task.options.backoff ?? POLL_BACKOFF))
+    watched.pause = this.#pauses.add(task, backoffMs(watched.looks + 1, task.options.backoff ?? POLL_BACKOFF))
   }
 }

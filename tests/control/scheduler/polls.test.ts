@@ -114,9 +114,18 @@ test('a task that has ended is not looked at any more, and an answer that comes 
   expect([met, faults, task.rare.unmet]).toEqual([[], [], undefined])
   jest.advanceTimersByTime(120_000)
   expect(asking.length).toBe(1)
+
+  const other = watch('b')
+  asking[1]!.answer({ isMet: false, why: 'not yet' })
+  await settled()
+  expect(other.rare.unmet).toBe('not yet')
+  looks.withdraw(other)
+  expect([other.rare.unmet, jest.getTimerCount()]).toEqual([undefined, 1]) // that of the queue of pauses
+  jest.advanceTimersByTime(120_000)
+  expect([asking.length, jest.getTimerCount()]).toEqual([2, 0])
 })
 
-test('a fault that stays is told once; a defect is none of the task', async () => {
+test('an error of a look fails its task, and nothing else', async () => {
   const { looks, asking, faults, defects, watch } = world()
   watch('a')
   watch('b')
@@ -125,7 +134,7 @@ test('a fault that stays is told once; a defect is none of the task', async () =
   expect(faults).toMatchObject([['a', { code: 'denied', message: 'no' }]])
   asking[1]!.fail(new TypeError('a bug'))
   await settled()
-  expect(faults.length).toBe(1)
-  expect(defects).toMatchObject([{ message: 'a bug' }])
+  expect(faults[1]).toMatchObject(['b', { code: 'internal' }])
+  expect(defects).toEqual([])
   looks.stop()
 })
