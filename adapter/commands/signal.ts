@@ -1,6 +1,7 @@
 /** `taskmill signal`: ends a task of type wait, with a value as its result. */
 import { UsageError } from '../../shared/contract/errors.ts'
 import { text } from '../../shared/settings/flags.ts'
+import { jsonOrUndefined } from '../../shared/text/json.ts'
 import { atTask } from '../addresses.ts'
 import { defineCommand } from './command.ts'
 import { onlyIdOf } from './ids.ts'
@@ -15,7 +16,7 @@ export const signal = defineCommand({
   maxArguments: 1,
   async run({ values: { value }, positionals, client, env }) {
     const id = onlyIdOf(positionals, 'task id')
-    if (value !== '' && !isJson(value)) {
+    if (value !== '' && jsonOrUndefined(value) === undefined) {
       throw new UsageError(`--value: expected JSON, such as '{"build": 42}' or '"done"' (with both kinds of quotes)`)
     }
     const body = new TextEncoder().encode(value)
@@ -25,12 +26,3 @@ export const signal = defineCommand({
     return shown({ kind: 'task', name: id }, record, { client, env })
   },
 })
-
-function isJson(value: string): boolean {
-  try {
-    JSON.parse(value)
-    return true
-  } catch {
-    return false
-  }
-}

@@ -7,6 +7,7 @@ import {
   isExpiry,
   isRight,
   isTokenName,
+  MAX_TOKEN_LIMIT,
   TOKEN_NAME_RULE,
   type TokenEntry,
 } from '../../shared/http/token-entries.ts'
@@ -32,8 +33,6 @@ const SYNONYMS = {
 /** Settings of `create` alone. */
 const OF_CREATE = ['rights', 'expires', 'types', 'label', 'approveOwn', 'graphsPerMinute', 'liveTasks'] as const
 
-const MOST = 100_000_000
-
 export const token = defineCommand({
   summary: 'Make, list and revoke tokens of callers with names and rights, in the tokens file of the control service.',
   usage: 'create NAME --rights read,submit [--expires 720h] | [list] | revoke NAME  [--tokens-file FILE]',
@@ -57,13 +56,13 @@ export const token = defineCommand({
     graphsPerMinute: optionalInteger({
       value: 'number',
       min: 1,
-      max: MOST,
+      max: MAX_TOKEN_LIMIT,
       help: 'With create: graphs that it may submit in a minute.',
     }),
     liveTasks: optionalInteger({
       value: 'number',
       min: 1,
-      max: MOST,
+      max: MAX_TOKEN_LIMIT,
       help: 'With create: tasks of its graphs that have not ended.',
     }),
   },

@@ -1,4 +1,4 @@
-/** Texts that are written one after the other, and dropped while nobody takes them. */
+/** Writes texts one after the other, and drops them while nobody takes any. */
 
 type Text = string | Uint8Array
 
@@ -43,7 +43,8 @@ export class PatientTexts {
     for (let text = this.#waiting.shift(); text !== undefined; text = this.#waiting.shift()) {
       await this.#patiently(text)
       if (this.#dropped === 0) continue
-      this.#waiting.unshift(`taskmill: ${this.#dropped} lines are not shown: nobody read standard error\n`)
+      const lines = this.#dropped === 1 ? '1 line is' : `${this.#dropped} lines are`
+      this.#waiting.unshift(`taskmill: ${lines} not shown: nobody read standard error\n`)
       this.#dropped = 0
     }
     this.#writing = undefined

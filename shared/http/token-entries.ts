@@ -46,7 +46,9 @@ export interface TokenEntry extends Grant {
 const NAME = /^[A-Za-z0-9][\w.@-]*$/
 const HASH = /^sha256:[0-9a-f]{64}$/
 const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,3})?Z$/
-const MOST = 100_000_000
+
+/** The largest limit of graphs or tasks. */
+export const MAX_TOKEN_LIMIT = 100_000_000
 
 type Check = readonly [accepts: (value: unknown) => boolean, expected: string]
 
@@ -54,7 +56,7 @@ const isText = (value: unknown): value is string =>
   typeof value === 'string' && value !== '' && value.length <= MAX_TOKENS_FILE_BYTES
 
 const isCount = (value: unknown): boolean =>
-  Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MOST
+  Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MAX_TOKEN_LIMIT
 
 const isListOf = (value: unknown, accepts: (each: unknown) => boolean, most: number): boolean =>
   Array.isArray(value) && value.length > 0 && value.length <= most && value.every(accepts)
@@ -80,8 +82,8 @@ const GRANT_CHECKS: Readonly<Record<keyof Grant, Check>> = {
     (value) => isObject(value) && isListOf(Object.values(value), isText, MAX_TOKEN_RULES),
     `an object of 1 to ${MAX_TOKEN_RULES} labels with texts`,
   ],
-  graphs_per_minute: [isCount, `a whole number from 1 to ${MOST}`],
-  live_tasks: [isCount, `a whole number from 1 to ${MOST}`],
+  graphs_per_minute: [isCount, `a whole number from 1 to ${MAX_TOKEN_LIMIT}`],
+  live_tasks: [isCount, `a whole number from 1 to ${MAX_TOKEN_LIMIT}`],
 }
 
 const ENTRY_CHECKS: Readonly<Record<keyof TokenEntry, Check>> = {
