@@ -10,9 +10,10 @@ import {
   MAX_WHO_CHARACTERS,
   MAX_WHY_CHARACTERS,
 } from '../../shared/contract/approval.ts'
-import { TaskRecord } from '../../shared/contract/control.ts'
+import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { GraphDetails } from '../../shared/contract/graphs.ts'
 import { checkedAnswer } from '../support/answer-check.ts'
+import { errorOf, recordOf } from '../support/answers.ts'
 import { runClient } from '../support/client.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { EventStreamClient } from '../support/event-stream.ts'
@@ -43,14 +44,6 @@ const answer = (control: Control, path: string, body: unknown = ADA): Promise<Re
   control.fetch(path, { method: 'POST', body: typeof body === 'string' ? body : JSON.stringify(body) })
 
 const resultOf = (result: unknown): ApprovalResult => checkedAnswer(ApprovalResult, result)
-
-const recordOf = async (response: Response): Promise<TaskRecord> => {
-  expect(response.status).toBe(200)
-  return checkedAnswer(TaskRecord, await response.json())
-}
-
-const errorOf = async (response: Response): Promise<string> =>
-  `${response.status} ${((await response.json()) as { error: string }).error}`
 
 describe('an approval', () => {
   test('is found by its graph, whatever else there is', async () => {

@@ -5,6 +5,7 @@ import type { GraphSummary } from '../../shared/contract/graphs.ts'
 import { MAX_JITTER_MS, MAX_KEPT_RUNS } from '../../shared/contract/schedule-words.ts'
 import { MAX_CRON_CHARACTERS, Schedule, type ScheduleSummary } from '../../shared/contract/schedules.ts'
 import { checkedAnswer } from '../support/answer-check.ts'
+import { errorOf } from '../support/answers.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
@@ -30,9 +31,6 @@ const shown = (control: Control, name: string, isSo: (schedule: Schedule) => boo
 
 const call = (control: Control, name: string, verb: string) =>
   control.fetch(`/schedules/${name}/${verb}`, { method: 'POST' })
-
-const errorOf = async (response: Response): Promise<string> =>
-  `${response.status} ${((await response.json()) as { error: string }).error}`
 
 const graphsOf = async (control: Control, name: string): Promise<GraphSummary[]> =>
   (await (await control.fetch(`/graphs?label=schedule=${name}`)).json()) as GraphSummary[]

@@ -1,9 +1,9 @@
 /** Tasks that wait until a caller signals, or until a time. Source: docs/http.md, "Signal to a task". */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { TaskRecord } from '../../shared/contract/control.ts'
+import type { TaskRecord } from '../../shared/contract/control.ts'
 import { MAX_SIGNAL_BYTES, MAX_WAIT_CHARACTERS, MAX_WAIT_MESSAGE_CHARACTERS } from '../../shared/contract/signal.ts'
-import { checkedAnswer } from '../support/answer-check.ts'
+import { errorOf, recordOf } from '../support/answers.ts'
 import { runClient } from '../support/client.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { freePort } from '../support/free-port.ts'
@@ -32,14 +32,6 @@ const waiting = (control: Control, id: string): Promise<TaskRecord> =>
 
 const signal = (control: Control, path: string, body?: string): Promise<Response> =>
   control.fetch(`${path}/signal`, { method: 'POST', ...(body !== undefined && { body }) })
-
-const recordOf = async (response: Response): Promise<TaskRecord> => {
-  expect(response.status).toBe(200)
-  return checkedAnswer(TaskRecord, await response.json())
-}
-
-const errorOf = async (response: Response): Promise<string> =>
-  `${response.status} ${((await response.json()) as { error: string }).error}`
 
 describe('a wait for a signal', () => {
   test('holds no slot, and succeeds with the value of the signal, which others refer to', async () => {
