@@ -38,8 +38,8 @@ export class CommandSecrets {
   }
 
   /**
-   * For a task of `type`: `env` with the values that the secrets have now, and what to mask in the output. Throws what `check` does, and
-   * `invalid_input` for a missing secret.
+   * For a task of `type`: `env` with the values that the secrets have now, and what to mask in the output. Throws what `check`
+   * does, and `invalid_input` for a missing secret.
    */
   variables(
     type: 'shell' | 'cli-skills',

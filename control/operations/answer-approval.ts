@@ -25,8 +25,8 @@ import { recordJson } from './record-json.ts'
 export type Answer = Omit<ApprovalResult, 'at' | 'token'>
 
 /**
- * Ends the approval. Throws 404; 403 for a token that may not answer it; 409 for a task that is no approval, cannot be answered yet, or has another answer or end;
- * 503 when the disk does not take it. The same answer again changes nothing.
+ * Ends the approval. The same answer again changes nothing. Throws 404; 403 for a token that may not answer it; 409 for a task
+ * that is no approval, cannot be answered yet, or has another answer or end; 503 when the disk does not take it.
  */
 export async function answerApproval(
   parts: OperationParts,

@@ -7,7 +7,7 @@ import type { OperationParts } from './parts.ts'
 /** Deletions that are remembered because it is not certain that they are on disk. Older ones are forgotten. */
 export const MAX_UNCERTAIN_DELETIONS = 10_000
 
-/** Of each store, what was deleted there. */
+/** For each store: the keys of deletions that may not be on disk yet. */
 const uncertain = new WeakMap<TaskStore, Set<string>>()
 
 /** Resolves once the deletion is on disk. Throws 404, and 503 if the disk takes no writes. */

@@ -10,9 +10,9 @@ import type { OperationParts } from './parts.ts'
 import { recordJson } from './record-json.ts'
 
 /**
- * Ends the wait with the JSON value in `body` as its result; null without a body. Throws 404; 400 for what is no JSON; 409 for
- * a task that is no wait, takes no signal, does not wait yet, or has another end; 503 when the disk does not take it. The same
- * value again changes nothing.
+ * Ends the wait: the JSON value in `body` becomes its result, null without a body. The same value again changes nothing. Throws
+ * 404; 400 for what is no JSON; 409 for a task that is no wait, takes no signal, does not wait yet, or has another end; 503 when
+ * the disk does not take it.
  */
 export async function signalTask(parts: OperationParts, address: TaskAddress, body: Uint8Array): Promise<string> {
   const value = body.length === 0 ? null : runSync(decodeJson(body, {}))

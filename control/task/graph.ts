@@ -2,7 +2,8 @@
  * A graph and its tasks in memory.
  *
  * Dependencies never leave a graph, so the graph is the unit of ownership. `Graph` and `Task` refer to each other and
- * share this file; the children of a task are in `fan-out.ts`. The graph holds the edges, by positions of tasks, while at least one of its tasks is live.
+ * share this file; the children of a task are in `fan-out.ts`. The graph holds the edges, by positions of tasks, while at
+ * least one of its tasks is live.
  * Once a graph is accepted, only `TaskStore.apply` changes its tasks.
  *
  * There may be a million tasks. So times are numbers (milliseconds since 1970), absent values are undefined, and fields
