@@ -368,7 +368,12 @@ export const serveSettings = {
   }),
   tokenFile: text({
     value: 'file',
-    help: 'File with the token that callers send as Authorization: Bearer. Without a token, access is open.',
+    help: 'File with the token that callers send as Authorization: Bearer. Without it and without --tokens-file, access is open.',
+  }),
+  tokensFile: text({
+    variable: 'SERVICE_RUNTIME_TOKENS_FILE',
+    value: 'file',
+    help: 'JSON file with the tokens of callers with names and rights; `taskmill token` changes it. It is read again when it changes. The token of --token-file, which control has, keeps all rights.',
   }),
   controlAccess: choice({
     variable: 'SERVICE_CONTROL_ACCESS',

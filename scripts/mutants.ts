@@ -198,6 +198,13 @@ export const MUTANTS: readonly Mutant[] = [
     tests: ['contract/runtime-kill.test.ts'],
   },
   {
+    rule: 'a token with cancel_own kills only what it submitted',
+    file: 'runtime/tasks/owner.ts',
+    text: '&& wanted !== by.grant.name',
+    instead: '&& wanted === null',
+    tests: ['contract/runtime-callers.test.ts'],
+  },
+  {
     rule: 'a killed task is cancelled, whatever its exit code',
     file: 'runtime/launch/classification.ts',
     text: "  if (reason === 'kill') return { code: 'cancelled', message: 'task was cancelled' }\n",

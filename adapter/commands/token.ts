@@ -40,7 +40,7 @@ export const token = defineCommand({
     tokensFile: text({
       variable: 'SERVICE_TOKENS_FILE',
       value: 'file',
-      help: 'The file, as in --tokens-file of the control service, which reads it again when it changes.',
+      help: 'The file, as in --tokens-file of the control service, or of the runtime service. It reads the file again when it changes.',
     }),
     rights: list({
       value: 'rights',

@@ -48,6 +48,7 @@ export const addBundleRoutes = (app: AnyElysia, { bundles, staged }: BundleRoute
       },
       described({
         section,
+        right: 'read',
         summary: 'Read files of a task as a bundle',
         description:
           'A file or a directory of an ended task, with its permissions, as one sequence of bytes. Another runtime service takes it with PUT /api/v1/runtime/files.',
@@ -75,6 +76,7 @@ export const addBundleRoutes = (app: AnyElysia, { bundles, staged }: BundleRoute
       },
       described({
         section,
+        right: 'read',
         summary: 'Read files of a task as a tar',
         description:
           'The files and directories of a bundle, with their permissions, without owners and times. Accepts a Range of bytes. If the files change meanwhile, the connection breaks off.',
@@ -108,6 +110,7 @@ export const addBundleRoutes = (app: AnyElysia, { bundles, staged }: BundleRoute
       },
       described({
         ...ofService,
+        right: 'read',
         summary: 'Look for a staged bundle',
         description: 'The bundle counts as used now.',
         answers: { 200: json(StagedFile, 'It is there.') },
@@ -128,6 +131,7 @@ export const addBundleRoutes = (app: AnyElysia, { bundles, staged }: BundleRoute
       },
       described({
         ...ofService,
+        right: 'submit',
         summary: 'Stage a bundle of another runtime service',
         description:
           'The body is the bundle. Answers once it is on disk, where it stays for --staged-retention-secs after its last use. A task takes it with inputs.<path>.staged.',

@@ -47,6 +47,7 @@ export const addFileRoutes = (app: AnyElysia, { store, dataDir }: FileRoutes): A
       ({ params, request }) => answer(params.id, request, ''),
       described({
         section,
+        right: 'read',
         summary: 'List the workspace of a task',
         params,
         answers: { 200: json(DirectoryListing, 'What is in the workspace now, by name.') },
@@ -58,6 +59,7 @@ export const addFileRoutes = (app: AnyElysia, { store, dataDir }: FileRoutes): A
       ({ params, request }) => answer(params.id, request, restOf(pathOf(request))),
       described({
         section,
+        right: 'read',
         summary: 'Read a file of a task',
         description:
           'A file or a directory of the workspace, as it is now, also while the task runs. Follows no symlinks. Accepts a Range of bytes.',

@@ -26,6 +26,7 @@ export const addInfoRoutes = (app: AnyElysia, { info, capabilities, config, reso
       () => info,
       described({
         section,
+        right: 'read',
         summary: 'Read the identity of the service',
         answers: { 200: json(RuntimeInfo, 'Who it is.') },
       }),
@@ -35,6 +36,7 @@ export const addInfoRoutes = (app: AnyElysia, { info, capabilities, config, reso
       () => capabilities,
       described({
         section,
+        right: 'read',
         summary: 'Read what the host can do',
         description: 'The results of the trials at the start of the service.',
         answers: { 200: json(RuntimeCapabilities, 'What the host can do.') },
@@ -45,6 +47,7 @@ export const addInfoRoutes = (app: AnyElysia, { info, capabilities, config, reso
       () => config,
       described({
         section,
+        right: 'read',
         summary: 'Read the settings',
         answers: { 200: json(RuntimeConfigSummary, 'The settings that are not secret.') },
       }),
@@ -54,6 +57,7 @@ export const addInfoRoutes = (app: AnyElysia, { info, capabilities, config, reso
       () => resources(),
       described({
         section,
+        right: 'read',
         summary: 'Read capacity and reservations',
         answers: { 200: json(ResourcesSnapshot, 'Capacity, reservations, and the quotas of tenants.') },
       }),

@@ -1,5 +1,6 @@
 /** /api/v1/tasks/{id}/logs: the output of a task, whole or in parts, also while it is written. */
 import type { AnyElysia } from 'elysia'
+import { endingWithToken } from '../../shared/http/callers.ts'
 import { choice, described, other, truth, wholeNumber } from '../../shared/http/openapi/route.ts'
 import { WRITE_TIMEOUT_SECONDS } from '../../shared/http/time-limits.ts'
 import { taskDir } from '../files/task-dir.ts'
@@ -35,15 +36,16 @@ export const addLogRoute = (app: AnyElysia, { store, dataDir }: LogRoutes): AnyE
       const ended = isFollowing ? live?.ended : undefined
       try {
         const from = tail === undefined ? offset : await tailStart(path, tail, length())
-        return new Response(logStream(path, { from, limit, length, ended }), {
-          headers: { 'content-type': 'text/plain; charset=utf-8', 'x-log-offset': String(from) },
-        })
+        const headers = { 'content-type': 'text/plain; charset=utf-8', 'x-log-offset': String(from) }
+        const answer = new Response(logStream(path, { from, limit, length, ended }), { headers })
+        return isFollowing ? endingWithToken(request, answer) : answer
       } catch (error) {
         throw unreadableOutput(error)
       }
     },
     described({
       section,
+      right: 'read',
       summary: 'Read the output of a task',
       params,
       query: {

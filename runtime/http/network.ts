@@ -20,6 +20,7 @@ export const addNetworkRoute = (app: AnyElysia, { store, networks }: NetworkRout
     },
     described({
       section,
+      right: 'read',
       summary: 'Read the connections of a task',
       description: 'The connections of a task whose network has rules, also while it runs. Other tasks have none.',
       params,

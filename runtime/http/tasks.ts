@@ -18,6 +18,7 @@ import {
 } from '../../shared/contract/runtime-status.ts'
 import { BAR_HEADER, NOT_AFTER_HEADER } from '../../shared/contract/submission-lease.ts'
 import { parseIp } from '../../shared/egress/ip-address.ts'
+import { callerOf, whileAllowed } from '../../shared/http/callers.ts'
 import { headerText } from '../../shared/http/header-text.ts'
 import { anyText, choice, described, empty, json, truth, wholeNumber } from '../../shared/http/openapi/route.ts'
 import { readBody } from '../../shared/http/request-body.ts'
@@ -35,6 +36,7 @@ import type { TaskStore } from '../store/task-store.ts'
 import type { TaskRow } from '../store/tasks.ts'
 import type { Kills } from '../tasks/kill.ts'
 import { barredTask, type LateSubmissions } from '../tasks/late-submissions.ts'
+import type { OwnersCall } from '../tasks/owner.ts'
 import type { Retention } from '../tasks/retention.ts'
 import type { Submissions } from '../tasks/submit.ts'
 import type { WaitingQueue } from '../tasks/waiting-queue.ts'
@@ -94,15 +96,15 @@ export const addTaskRoutes = (
         const control = controlAddress(request, app.server?.requestIP(request)?.address)
         if (control !== undefined) services.add(control)
         if (isDryRun) return { execution_plan: await submissions.dryRun(body), fits: true }
-        const task_id = await submissions.submit(
-          body,
-          traceIdOf(set),
-          request.headers.get(NOT_AFTER_HEADER) ?? undefined,
-        )
+        const task_id = await submissions.submit(body, traceIdOf(set), {
+          notAfter: request.headers.get(NOT_AFTER_HEADER) ?? undefined,
+          by: callerOf(request),
+        })
         return { task_id, handle_id: task_id, status: 'accepted' }
       },
       described({
         section,
+        right: 'submit',
         summary: 'Submit a task',
         description: 'Answers once the task is on disk.',
         query: {
@@ -153,6 +155,7 @@ export const addTaskRoutes = (
       },
       described({
         section,
+        right: 'read',
         summary: 'List tasks',
         description: 'In order of acceptance, without output.',
         query: {
@@ -181,11 +184,12 @@ export const addTaskRoutes = (
         if (waitMs === 0 || isThere) return statusOf(row)
         app.server?.timeout(request, Math.ceil(waitMs / 1000) + WRITE_TIMEOUT_SECONDS)
         const task = store.liveTask(row.task_id)
-        const hasEndedNow = await endedWithin(task, waitMs, request.signal, isForStart)
+        const hasEndedNow = await endedWithin(task, waitMs, whileAllowed(request), isForStart)
         return (hasEndedNow ? task?.finalStatus : undefined) ?? statusOf(known(params.id))
       },
       described({
         section,
+        right: 'read',
         summary: 'Read a task',
         params,
         query: { wait_ms: wholeNumber(0, MAX_WAIT_MS, 'Milliseconds to wait for the end of the task. Default 0.') },
@@ -202,6 +206,7 @@ export const addTaskRoutes = (
       },
       described({
         section,
+        right: 'read',
         summary: 'Read the events of a task',
         params,
         answers: { 200: json(Type.Array(EventRecord), 'What happened to the task, in order.') },
@@ -213,11 +218,12 @@ export const addTaskRoutes = (
       async ({ params, request, set }) => {
         if (request.headers.get(BAR_HEADER) === 'true') await barIfUnknown(params.id)
         known(params.id)
-        await kills.kill({ taskId: params.id, owner: claimedOwner(request), traceId: traceIdOf(set) })
+        await kills.kill({ taskId: params.id, ...claimIn(request), traceId: traceIdOf(set) })
         return statusOf(known(params.id))
       },
       described({
         section,
+        right: 'cancel',
         summary: 'Kill a task',
         description: 'The task gets SIGTERM, then SIGKILL. The answer is its present status, usually still running.',
         params,
@@ -227,7 +233,7 @@ export const addTaskRoutes = (
         },
         answers: { 200: json(TaskStatusResponse, 'The kill survives a crash of the service.') },
         errors: {
-          403: 'The owner is missing or another one.',
+          403: 'The owner is missing or another one, or the task is that of another token.',
           ...unknownTask,
           503: 'The service cannot store the kill. The task continues.',
         },
@@ -237,12 +243,13 @@ export const addTaskRoutes = (
       '/api/v1/tasks/:id',
       async ({ params, request, set }) => {
         app.server?.timeout(request, 0) // removing a large workspace has no time limit
-        await retention.delete({ taskId: params.id, owner: claimedOwner(request), traceId: traceIdOf(set) })
+        await retention.delete({ taskId: params.id, ...claimIn(request), traceId: traceIdOf(set) })
         set.status = 204
         delete set.headers['content-type']
       },
       described({
         section,
+        right: 'operate',
         summary: 'Remove a task',
         description: 'Removes a task that has ended, with its files. Its id is free again at once.',
         params,
@@ -265,10 +272,11 @@ function controlAddress(request: Request, peer: string | undefined): ServiceAddr
   return port >= 1 && port <= 65_535 && address !== undefined ? { address, port } : undefined
 }
 
-/** The owner that the caller claims to be. */
-function claimedOwner(request: Request): string | null {
+/** Who calls, and the owner that it claims to be. A caller with a name need not claim its own. */
+function claimIn(request: Request): Pick<OwnersCall, 'owner' | 'by'> {
+  const by = callerOf(request)
   const owner = request.headers.get('x-service-owner')
-  return owner === null ? null : headerText(owner)
+  return { by, owner: owner === null ? (by?.grant.name ?? null) : headerText(owner) }
 }
 
 /** Whether the task has ended. False after `ms`, when the caller is gone, or with `isForStart` when the task was started. */

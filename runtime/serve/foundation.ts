@@ -45,6 +45,8 @@ const accessOf = (config: ServeConfig, env: Environment, log: Log): ServiceAcces
     {
       listen: { text: config.listenAddr, setting: '--listen-addr (SERVICE_RUNTIME_LISTEN_ADDR)' },
       tokenFile: config.tokenFile,
+      tokensFile: config.tokensFile,
+      hasOnlyRights: true,
       token: env.SERVICE_TOKEN,
       allowedHosts: [...config.allowedHost, ...registeredHosts(config)],
       shownTokenFile: ({ hostname }) =>
@@ -58,14 +60,14 @@ const registeredHosts = ({ register, advertise }: ServeConfig): string[] =>
   register === '' ? [] : [advertisedHost(advertise)]
 
 const secretsOf = (
-  { secretsDir, secretsExcept, secretsRules, tokenFile }: ServeConfig,
+  { secretsDir, secretsExcept, secretsRules, tokenFile, tokensFile }: ServeConfig,
   env: Environment,
   log: Log,
 ): SecretsDirectory =>
   openSecrets({
     ...{ secretsDir, credentialsDir: env.CREDENTIALS_DIRECTORY, otherFiles: secretsExcept },
     rules: secretsRules === '' ? undefined : new SecretRules(resolve(secretsRules), log),
-    ownFiles: { 'token-file': tokenFile },
+    ownFiles: { 'token-file': tokenFile, 'tokens-file': tokensFile },
   })
 
 /** What only one service may have. */

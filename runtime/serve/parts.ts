@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { AnyElysia } from 'elysia'
 import { messageOf, UsageError } from '../../shared/contract/errors.ts'
 import { CAPABILITY_SNAPSHOT_VERSION } from '../../shared/contract/runtime-info.ts'
+import { isOpen } from '../../shared/http/service-access.ts'
 import { serviceIdOf } from '../../shared/process/service-id.ts'
 import { VERSION } from '../../shared/process/version.ts'
 import { isoTime } from '../../shared/text/iso-time.ts'
@@ -168,7 +169,7 @@ export function buildCallerParts({ config, access }: Foundation, tasks: Tasks) {
         disk_bytes: config.taskDiskBytes === 0 ? undefined : config.taskDiskBytes,
       },
       access: {
-        ...{ runtime: access.token === undefined ? 'open' : 'token', control: config.controlAccess },
+        ...{ runtime: isOpen(access) ? 'open' : 'token', control: config.controlAccess },
         isTokenFilePublic: access.isTokenPublic,
       },
     },
@@ -186,7 +187,7 @@ export function buildApp(
   const runtimeId = config.runtimeId === '' ? hostname() : config.runtimeId
   const platform = platformOf(env)
   return runtimeApp({
-    ...{ ...tasks, ...callers, guard: access.guard },
+    ...{ ...tasks, ...callers, guard: access.guard, tokens: access.tokens },
     maxBodyBytes: config.maxBodyBytes,
     unknownFields: config.unknownFields,
     info: {

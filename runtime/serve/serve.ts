@@ -68,6 +68,7 @@ async function start(
   serveApp(app, server)
   foundation.data.keep()
   announce(server.url, foundation.access, { ...recovered }, log)
+  foundation.access.tokens?.watch()
   tasks.dispatcher.startWhatFits()
   const rounds = startRounds(foundation, tasks)
   cleanUp(foundation, tasks, callers)
@@ -125,6 +126,7 @@ async function stop(service: Service, signal: NodeJS.Signals) {
   const { server, storage, log } = foundation
   log.info('stopping', { signal, running_tasks: tasks.inFlight.size })
   registration?.stop()
+  foundation.access.tokens?.stop()
   callers.submissions.stop()
   tasks.dispatcher.stop()
   callers.retention.stop()

@@ -7,6 +7,7 @@
 import { messageOf, ServiceError } from '../../shared/contract/errors.ts'
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import { SecretFault } from '../../shared/files/secrets-directory.ts'
+import type { Caller } from '../../shared/http/callers.ts'
 import { OF_SECRETS } from '../../shared/request/secrets.ts'
 import type { TaskRequest } from '../../shared/request/validate.ts'
 import { unavailable } from '../files/disk-fault.ts'
@@ -59,10 +60,10 @@ export class Submissions {
 
   /**
    * The id of the task that `body` describes, once it is durable. `notAfter` is the time until which it may be accepted
-   * (`LateSubmissions`). Throws a `Refusal`, or 503.
+   * (`LateSubmissions`). A task without an owner gets the name of the caller as its owner. Throws a `Refusal`, or 503.
    */
-  async submit(body: Uint8Array, traceId: string, notAfter?: string): Promise<string> {
-    const { request, rootfs } = await this.#decode(body)
+  async submit(body: Uint8Array, traceId: string, { notAfter, by }: Submission = {}): Promise<string> {
+    const { request, rootfs } = await this.#decode(body, by)
     // Whoever hears that the task exists looks for it, and must find it.
     await this.#context.store.decided(request.task_id)
     if (this.#isStopping) throw stopping()
@@ -111,9 +112,9 @@ export class Submissions {
     return plan
   }
 
-  async #decode(body: Uint8Array): Promise<{ request: TaskRequest; rootfs: string | undefined }> {
+  async #decode(body: Uint8Array, by?: Caller): Promise<{ request: TaskRequest; rootfs: string | undefined }> {
     if (this.#isStopping) throw stopping()
-    const request = acceptableRequest(body, crypto.randomUUID(), this.#context.config.unknownFields)
+    const request = owned(acceptableRequest(body, crypto.randomUUID(), this.#context.config.unknownFields), by)
     this.#checkSecrets(request)
     return { request, rootfs: await this.#lookAtRootfs(request) }
   }
@@ -198,12 +199,23 @@ export class Submissions {
   }
 }
 
+interface Submission {
+  readonly notAfter?: string | undefined
+  /** Undefined: the token of the service, or none where none is needed. */
+  readonly by?: Caller | undefined
+}
+
 /** The results of the checks of a request. */
 interface Admission {
   readonly plan: ExecutionPlan
   readonly asking: Asking
   /** Whether there is room for the task, and no task waits before it. */
   readonly startsNow: boolean
+}
+
+function owned(request: TaskRequest, by: Caller | undefined): TaskRequest {
+  if (by === undefined || request.control_context.owner !== undefined) return request
+  return { ...request, control_context: { ...request.control_context, owner: by.grant.name } }
 }
 
 function newRow(request: TaskRequest, { plan, limits, reservation }: Terms, traceId: string): Omit<TaskRow, 'ordinal'> {

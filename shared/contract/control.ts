@@ -7,6 +7,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { count, flag, type Immutable, maybe, oneOf, text, textMap, texts, time } from './answer-schema.ts'
 import { Cache } from './cache.ts'
 import { ERROR_CODES } from './error-codes.ts'
+import { fileFaults } from './file-faults.ts'
 import { RUN_IFS } from './run-if.ts'
 import { secretMap } from './secrets.ts'
 import { Backoff, taskStatus } from './submission.ts'
@@ -176,10 +177,7 @@ export const HealthResponse = Type.Object({
   uptime: text('Time since the start, such as 3m12s.'),
   ready: maybe(Type.Literal(false, { description: 'Present while the service accepts no graphs.' })),
   reason: maybe(text('Why the service accepts no graphs.')),
-  tokens_fault: maybe(text('Why the tokens file of now is not in force, and the tokens of an earlier one are.')),
-  secrets_fault: maybe(
-    text('Present while the file of --secrets-rules cannot be used: the rules before it stay in force.'),
-  ),
+  ...fileFaults,
   replica: maybe(
     Type.Object(
       {

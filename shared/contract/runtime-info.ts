@@ -1,6 +1,7 @@
 /** Answers of the runtime service about itself: identity, capabilities, settings, reservations. Times are RFC 3339. */
 import { type Static, Type } from '@sinclair/typebox'
 import { count, flag, maybe, namespaceFlags, oneOf, text, textMap, texts, time } from './answer-schema.ts'
+import { fileFaults } from './file-faults.ts'
 import { Reservation } from './runtime.ts'
 import { CAPABILITY_MODES, NETWORKS } from './runtime-request.ts'
 import { RUNTIME_STATUSES } from './runtime-status.ts'
@@ -13,9 +14,7 @@ export const RuntimeHealth = Type.Object({
   status: oneOf(['ok', 'ready'], 'ok: it lives; ready: it can take tasks.'),
   version: text('Version of the build.'),
   clock: maybe(text('A reading of its clock, for X-Service-Not-After. Absent in /readyz and in older versions.')),
-  secrets_fault: maybe(
-    text('Present while the file of --secrets-rules cannot be used: the rules before it stay in force.'),
-  ),
+  ...fileFaults,
 })
 export type RuntimeHealth = Static<typeof RuntimeHealth>
 

@@ -8,7 +8,13 @@ import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs'
 import { messageOf, systemCodeOf, UsageError } from '../contract/errors.ts'
 import type { Log } from '../logs/log.ts'
 import type { Caller } from './callers.ts'
-import { MAX_TOKENS_FILE_BYTES, type TokenEntry, TokensFault, tokenEntriesIn } from './token-entries.ts'
+import {
+  MAX_TOKENS_FILE_BYTES,
+  type TokenEntry,
+  type TokenOptions,
+  TokensFault,
+  tokenEntriesIn,
+} from './token-entries.ts'
 
 /** Milliseconds between two looks at the file. */
 export const TOKENS_LOOK_MS = 1_000
@@ -28,6 +34,7 @@ interface Known {
 export class KnownTokens {
   readonly #path: string
   readonly #log: Log
+  readonly #options: TokenOptions
   /** Keeps the time of a look-up from telling anything about a hash. */
   readonly #salt = randomBytes()
   #known = new Map<string, Known>()
@@ -37,12 +44,13 @@ export class KnownTokens {
   #fault: string | undefined
 
   /** Reads the file. Throws `UsageError`. */
-  constructor(path: string, log: Log) {
+  constructor(path: string, log: Log, options: TokenOptions = {}) {
     this.#path = path
     this.#log = log
+    this.#options = options
     try {
       this.#version = versionOf(path)
-      this.#use(tokenEntriesIn(textOf(path)))
+      this.#use(tokenEntriesIn(textOf(path), options))
     } catch (error) {
       throw new UsageError(`cannot use the tokens file ${path}: ${faultText(error)} (--tokens-file)`)
     }
@@ -78,7 +86,7 @@ export class KnownTokens {
     try {
       const version = versionOf(this.#path)
       if (version === this.#version) return
-      const entries = tokenEntriesIn(textOf(this.#path))
+      const entries = tokenEntriesIn(textOf(this.#path), this.#options)
       this.#use(entries)
       this.#version = version
       this.#fault = undefined

@@ -17,6 +17,8 @@ export interface AccessSettings {
   readonly token: string | undefined
   /** Path of the file with the tokens of callers with names; empty or absent for none. */
   readonly tokensFile?: string
+  /** Whether its tokens say rights only: this service knows no graphs. */
+  readonly hasOnlyRights?: boolean
   /** Whether other replicas pass requests on. They know each other by the token. */
   readonly hasReplicas?: boolean
   readonly allowedHosts: readonly string[]
@@ -38,10 +40,18 @@ const REPLICAS_NEED_TOKEN =
 
 /** Throws `UsageError`. */
 export function serviceAccess(settings: AccessSettings, log: Log): ServiceAccess {
-  const { listen, tokenFile, tokensFile = '', hasReplicas = false, allowedHosts, shownTokenFile } = settings
+  const {
+    listen,
+    tokenFile,
+    tokensFile = '',
+    hasOnlyRights = false,
+    hasReplicas = false,
+    allowedHosts,
+    shownTokenFile,
+  } = settings
   const address = parseListenAddress(listen.text, listen.setting)
   const token = readToken(tokenFile, settings.token)
-  const tokens = tokensFile === '' ? undefined : new KnownTokens(tokensFile, log)
+  const tokens = tokensFile === '' ? undefined : new KnownTokens(tokensFile, log, { hasOnlyRights })
   if (tokens !== undefined && hasReplicas && token === undefined) throw new UsageError(REPLICAS_NEED_TOKEN)
   const isTokenPublic = isTokenFilePublic(tokenFile, log)
   const shown = shownTokenFile?.(address)
@@ -52,9 +62,13 @@ export function serviceAccess(settings: AccessSettings, log: Log): ServiceAccess
   return { address, token, tokens, isTokenPublic, guard }
 }
 
+/** Whether callers need no token. */
+export const isOpen = ({ token, tokens }: Pick<ServiceAccess, 'token' | 'tokens'>): boolean =>
+  token === undefined && tokens === undefined
+
 /** Logs that the service listens at `url`, and a warning if that lets others run tasks. */
-export function announce(url: string, { address, token, tokens }: ServiceAccess, fields: LogFields, log: Log): void {
+export function announce(url: string, access: ServiceAccess, fields: LogFields, log: Log): void {
   log.info('listening', { url, version: VERSION, pid: process.pid, ...fields })
-  if (token !== undefined || tokens !== undefined || isLoopback(address.hostname)) return
+  if (!isOpen(access) || isLoopback(access.address.hostname)) return
   log.warn('listening beyond loopback without a token: whoever reaches this address can run tasks (set --token-file)')
 }

@@ -97,8 +97,13 @@ export class TokensFault extends Error {
   override name = 'TokensFault'
 }
 
+export interface TokenOptions {
+  /** Whether an entry says rights only, as for a service that knows no graphs. */
+  readonly hasOnlyRights?: boolean
+}
+
 /** Throws `TokensFault`. */
-export function tokenEntriesIn(text: string): TokenEntry[] {
+export function tokenEntriesIn(text: string, { hasOnlyRights = false }: TokenOptions = {}): TokenEntry[] {
   let file: unknown
   try {
     file = JSON.parse(text)
@@ -113,6 +118,7 @@ export function tokenEntriesIn(text: string): TokenEntry[] {
   const entries = file.tokens.map((entry, i) =>
     checked<TokenEntry>(entry, `tokens[${i}]`, ENTRY_CHECKS, ['name', 'hash', 'rights']),
   )
+  if (hasOnlyRights) for (const [i, entry] of entries.entries()) refuseRulesOfGraphs(entry, `tokens[${i}]`)
   refuseRepeated(entries, 'name')
   refuseRepeated(entries, 'hash')
   return entries
@@ -155,6 +161,14 @@ function checked<T>(
   const missing = required.find((name) => given[name] === undefined)
   if (missing !== undefined) throw new TokensFault(`${where}.${missing} is required`)
   return given as T
+}
+
+const OF_RIGHTS = ['name', 'rights', 'hash', 'expires']
+
+/** A limit that is not kept would be worse than none. */
+function refuseRulesOfGraphs(entry: TokenEntry, where: string): void {
+  const field = Object.keys(entry).find((name) => !OF_RIGHTS.includes(name))
+  if (field !== undefined) throw new TokensFault(`${where}.${field}: only the control service knows it (remove it)`)
 }
 
 function refuseRepeated(entries: readonly TokenEntry[], field: 'name' | 'hash'): void {

@@ -22,8 +22,11 @@ export class Runtime implements AsyncDisposable {
   /** What it has logged so far; grows. */
   readonly log: LogLine[]
   readonly #service: StartedService
-  constructor(service: StartedService) {
+  /** Of the token of the service. `json` and `kill` send them. */
+  readonly #headers: Readonly<Record<string, string>>
+  constructor(service: StartedService, token?: string) {
     this.#service = service
+    this.#headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
     this.url = service.url
     this.dataDir = service.dataDir
     this.process = service.process
@@ -41,7 +44,7 @@ export class Runtime implements AsyncDisposable {
 
   /** GET of something that must be there. */
   async json<T>(path: string): Promise<T> {
-    const response = await this.fetch(path)
+    const response = await this.fetch(path, { headers: this.#headers })
     if (response.status !== 200) throw new Error(`GET ${path}: ${response.status} ${await response.text()}`)
     return (await response.json()) as T
   }
@@ -95,7 +98,7 @@ export class Runtime implements AsyncDisposable {
   }
 
   kill(id: string, headers: Record<string, string> = {}): Promise<Response> {
-    return this.fetch(`${TASKS}/${id}/kill`, { method: 'POST', headers })
+    return this.fetch(`${TASKS}/${id}/kill`, { method: 'POST', headers: { ...this.#headers, ...headers } })
   }
 
   /** The task once it is in `status`. */
@@ -178,4 +181,5 @@ export const startRuntime = async (options: ServiceOptions = {}): Promise<Runtim
       ...options,
       flags: ['--termination-grace-ms', '500', ...(options.flags ?? [])],
     }),
+    options.env?.SERVICE_TOKEN,
   )

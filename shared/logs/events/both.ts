@@ -27,6 +27,16 @@ export const bothLogEvents = {
     when: 'At the start.',
     fields: {},
   },
+  'tokens file read': {
+    level: 'info',
+    when: '--tokens-file has changed, and is in force.',
+    fields: { tokens: 'Number of its tokens.' },
+  },
+  'tokens file cannot be used: the earlier tokens stay in force': {
+    level: 'error',
+    when: '--tokens-file has changed and is damaged, or is gone.',
+    fields: { error: 'What is wrong with it.' },
+  },
   stopping: {
     level: 'info',
     when: 'A signal ends the service.',

@@ -21,16 +21,6 @@ export const controlLogEvents = {
     when: 'A graph is on disk.',
     fields: { tasks, by: 'Name of the token that submitted it. Absent for the token of the service.' },
   },
-  'tokens file read': {
-    level: 'info',
-    when: '--tokens-file has changed, and is in force.',
-    fields: { tokens: 'Number of its tokens.' },
-  },
-  'tokens file cannot be used: the earlier tokens stay in force': {
-    level: 'error',
-    when: '--tokens-file has changed and is damaged, or is gone.',
-    fields: { error },
-  },
   'graph ended': {
     level: 'info',
     when: 'The last task of a graph has ended.',

@@ -3,6 +3,7 @@
  * Method: the routes are read from the app itself, with and without a database; each is asked for with each right alone.
  */
 import { expect, test } from 'bun:test'
+import { Elysia } from 'elysia'
 import { describedControl, describedRuntime } from '../../../scripts/described-apps.ts'
 import { RIGHTS, type Right, type RouteRight } from '../../../shared/contract/rights.ts'
 import type { Caller } from '../../../shared/http/callers.ts'
@@ -94,9 +95,37 @@ test('a HEAD needs what its GET needs', () => {
 })
 
 test('a route that declares no right is for the token of the service alone', () => {
-  const runtime = describedRuntime()
-  const { path, method } = runtime.routes.find(({ hooks }) => descriptionIn(hooks)?.right === undefined)!
-  expect(() => new RouteRights(runtime).ensure(callerWith(...RIGHTS), method, path)).toThrow(
+  const undeclared = new Elysia().get('/new', () => 'new')
+  expect(() => new RouteRights(undeclared).ensure(callerWith(...RIGHTS), 'GET', '/new')).toThrow(
     'only the token of the service',
   )
+})
+
+const OF_RUNTIME: Readonly<Record<string, RouteRight>> = {
+  ...{ 'GET /docs': 'none', 'GET /openapi.json': 'none', 'GET /healthz': 'none', 'GET /readyz': 'none' },
+  ...Object.fromEntries(
+    [
+      '',
+      '/:id',
+      '/:id/events',
+      '/:id/logs',
+      '/:id/files',
+      '/:id/files/*',
+      '/:id/network',
+      '/:id/bundle',
+      '/:id/tar',
+    ].map((path) => [`GET /api/v1/tasks${path}`, 'read'] as const),
+  ),
+  ...{ 'POST /api/v1/tasks': 'submit', 'POST /api/v1/tasks/:id/kill': 'cancel', 'DELETE /api/v1/tasks/:id': 'operate' },
+  ...{ 'GET /api/v1/runtime/files/:sha256': 'read', 'PUT /api/v1/runtime/files/:sha256': 'submit' },
+  ...Object.fromEntries(
+    ['info', 'capabilities', 'config', 'resources'].map((name) => [`GET /api/v1/runtime/${name}`, 'read'] as const),
+  ),
+  ...{ 'GET /metrics': 'read' },
+}
+
+test('each route of the runtime service declares the right of its row', () => {
+  const runtime = describedRuntime().routes.filter(({ method }) => method !== 'ALL')
+  const declared = runtime.map(({ method, path, hooks }) => [`${method} ${path}`, descriptionIn(hooks)?.right] as const)
+  expect(Object.fromEntries(declared)).toEqual(OF_RUNTIME)
 })

@@ -31,6 +31,20 @@ test('a token is known by its value alone', () => {
     expect(here.tokens.callerWith(other)).toBeUndefined()
 })
 
+test.each([
+  { approve_own: true },
+  { types: ['noop'] },
+  { labels: { team: 'a' } },
+  { graphs_per_minute: 1 },
+  { live_tasks: 1 },
+])('a service that knows no graphs refuses %j, which it would not keep', (rule) => {
+  using here = world(entry('a'), entry('b', rule))
+  const start = () => new KnownTokens(here.path, memoryLog().log, { hasOnlyRights: true })
+  expect(start).toThrow(`tokens[1].${Object.keys(rule)}: only the control service knows it (remove it)`)
+  here.put(tokensText([entry('a', { expires: '2099-01-01T00:00:00Z' })]))
+  expect(start().callerWith('token of a')?.grant).toEqual({ name: 'a', rights: ['read'] })
+})
+
 test('new tokens differ, and have 256 bits', () => {
   expect(newToken()).toMatch(/^tmk_[\w-]{43}$/)
   expect(newToken()).not.toBe(newToken())
