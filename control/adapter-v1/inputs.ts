@@ -1,5 +1,6 @@
 /** Input schemas of the action kinds that no `os` executor checks. Error messages use `missing` and `expected`. */
-import { type TObject, Type } from '@sinclair/typebox'
+import type { TObject } from '@sinclair/typebox'
+import { Type } from '../../shared/contract/schema-builder.ts'
 import { GraphFields, TaskInput } from '../../shared/contract/submission.ts'
 
 export const mcpCallInput: TObject = Type.Object({

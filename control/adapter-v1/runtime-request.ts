@@ -5,9 +5,10 @@
  * of `execution` beside the rest. Runtime tasks get the whole request. The runtime service itself checks paths,
  * capabilities and quotas.
  */
-import { type TObject, Type } from '@sinclair/typebox'
+import type { TObject } from '@sinclair/typebox'
 import type { ActionKind } from '../../shared/contract/adapter-v1.ts'
 import { type ExecutionKind, SubmitTaskRequest } from '../../shared/contract/runtime-request.ts'
+import { Type } from '../../shared/contract/schema-builder.ts'
 import { executionFields, placementFields } from '../rules/runtime-parameters.ts'
 import type { Input } from './input-check.ts'
 import { invalidAction } from './request.ts'

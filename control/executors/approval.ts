@@ -4,8 +4,9 @@
  * No attempt executes for it. The scheduler keeps it apart from the tasks that need a slot (`scheduler/approvals.ts`). The
  * executor names the type and checks the parameters.
  */
-import { Type } from '@sinclair/typebox'
+
 import { APPROVAL_TYPE, MAX_APPROVAL_MESSAGE_CHARACTERS, MAX_APPROVERS } from '../../shared/contract/approval.ts'
+import { Type } from '../../shared/contract/schema-builder.ts'
 import { MAX_TOKEN_NAME_CHARACTERS } from '../../shared/http/token-entries.ts'
 import { type ExecutableTask, ExecutionError, type Executor, invalidInput, type ToolParameters } from './executor.ts'
 import { ToolParams } from './params.ts'

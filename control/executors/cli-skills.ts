@@ -5,7 +5,8 @@
  * allowlist; any other command is under the policy of the shell tool. If a skill and a command have the same name, the
  * skill runs.
  */
-import { type Static, Type } from '@sinclair/typebox'
+import type { Static } from '@sinclair/typebox'
+import { Type } from '../../shared/contract/schema-builder.ts'
 import type { SecretNames } from '../../shared/request/secrets.ts'
 import { type CommandOptions, resultOf, runCommand } from './command.ts'
 import { checkCommandInput, commandInputFields } from './command-input.ts'

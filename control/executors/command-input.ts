@@ -1,5 +1,5 @@
 /** The parameters of a local command that the shell tool and cli-skills share: what it reads, and its environment. */
-import { Type } from '@sinclair/typebox'
+import { Type } from '../../shared/contract/schema-builder.ts'
 import { stringMap } from '../../shared/contract/string-map.ts'
 import { checkEnvironment } from '../../shared/request/execution.ts'
 import { RequestFault } from '../../shared/request/fault.ts'

@@ -5,9 +5,10 @@
  * submitted with `POST /mcp/call`. All tasks share the connection to a server. When an attempt is stopped, only its
  * call is cancelled, and the server is told.
  */
-import { Type } from '@sinclair/typebox'
+
 import { messageOf } from '../../shared/contract/errors.ts'
 import type { HandleRecord, McpTools } from '../../shared/contract/mcp.ts'
+import { Type } from '../../shared/contract/schema-builder.ts'
 import type { Progress } from '../mcp-client/connection.ts'
 import { McpFault, shortened } from '../mcp-client/fault.ts'
 import type { CallAnswer, McpServers } from '../mcp-client/servers.ts'

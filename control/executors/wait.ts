@@ -4,7 +4,7 @@
  * As for an approval, no attempt executes for it (`scheduler/asked-tasks.ts`). The executor names the type, checks the
  * parameters, and looks at the address that the task waits for.
  */
-import { Type } from '@sinclair/typebox'
+import { Type } from '../../shared/contract/schema-builder.ts'
 import {
   MAX_SIGNAL_BYTES,
   MAX_WAIT_CHARACTERS,

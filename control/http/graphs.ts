@@ -1,10 +1,11 @@
 /** /graphs: lists, shows, reruns, cancels and deletes graphs. */
-import { Type } from '@sinclair/typebox'
+
 import type { AnyElysia } from 'elysia'
 import { EVENT_SEQ_HEADER } from '../../shared/contract/events.ts'
 import { UNREADABLE } from '../../shared/contract/graph-state.ts'
 import { CancelGraphResponse, GraphDetails, GraphSummary, UnreadableGraph } from '../../shared/contract/graphs.ts'
 import { RerunRequest, RerunResponse } from '../../shared/contract/rerun.ts'
+import { Type } from '../../shared/contract/schema-builder.ts'
 import { callerOf } from '../../shared/http/callers.ts'
 import { described, empty, json } from '../../shared/http/openapi/route.ts'
 import { readBody } from '../../shared/http/request-body.ts'

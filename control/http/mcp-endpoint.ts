@@ -1,8 +1,9 @@
 /** POST /mcp: the service as an MCP server. The SDK is loaded with the first request. */
-import { Type } from '@sinclair/typebox'
+
 import type { AnyElysia } from 'elysia'
 import { ServiceError } from '../../shared/contract/errors.ts'
 import { MAX_TOOL_WAIT_MS } from '../../shared/contract/mcp-limits.ts'
+import { Type } from '../../shared/contract/schema-builder.ts'
 import { callerOf, endingWithToken } from '../../shared/http/callers.ts'
 import { described, empty, json } from '../../shared/http/openapi/route.ts'
 import { readBody } from '../../shared/http/request-body.ts'

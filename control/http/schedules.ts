@@ -1,7 +1,8 @@
 /** /schedules: graphs that the service submits at certain times. */
-import { Type } from '@sinclair/typebox'
+
 import type { AnyElysia } from 'elysia'
 import { Schedule, ScheduleRequest, ScheduleSummary, ScheduleTriggered } from '../../shared/contract/schedules.ts'
+import { Type } from '../../shared/contract/schema-builder.ts'
 import { described, empty, json, truth } from '../../shared/http/openapi/route.ts'
 import { readBody } from '../../shared/http/request-body.ts'
 import { traceIdOf } from '../../shared/http/service.ts'

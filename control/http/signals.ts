@@ -1,7 +1,8 @@
 /** /tasks/{id}/signal: ends a task that waits for it. The same below /graphs/{id}/tasks. */
-import { Type } from '@sinclair/typebox'
+
 import type { AnyElysia } from 'elysia'
 import { TaskRecord } from '../../shared/contract/control.ts'
+import { Type } from '../../shared/contract/schema-builder.ts'
 import { MAX_SIGNAL_BYTES } from '../../shared/contract/signal.ts'
 import { described, json } from '../../shared/http/openapi/route.ts'
 import { readBody } from '../../shared/http/request-body.ts'

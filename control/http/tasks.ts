@@ -1,12 +1,13 @@
 /**
  * /tasks: submits, lists, shows, cancels and deletes tasks. The same for tasks of a graph, below /graphs/{id}/tasks.
  */
-import { Type } from '@sinclair/typebox'
+
 import type { AnyElysia } from 'elysia'
 import { CancelResponse, TaskRecord } from '../../shared/contract/control.ts'
 import { badRequest } from '../../shared/contract/errors.ts'
 import { EVENT_SEQ_HEADER } from '../../shared/contract/events.ts'
 import { GraphDryRun } from '../../shared/contract/graph-dry-run.ts'
+import { Type } from '../../shared/contract/schema-builder.ts'
 import { SubmitResponse, TaskGraph } from '../../shared/contract/submission.ts'
 import { callerOf } from '../../shared/http/callers.ts'
 import { described, empty, json, truth } from '../../shared/http/openapi/route.ts'

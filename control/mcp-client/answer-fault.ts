@@ -1,5 +1,5 @@
 /** Finds invalid answers of a server. The SDK drops such answers, and their callers would wait for ever. Pure. */
-import { Type } from '@sinclair/typebox'
+import { Type } from '../../shared/contract/schema-builder.ts'
 import { isObject, jsonTypeOf } from '../../shared/text/json.ts'
 import { checkOf } from '../json/schema-check.ts'
 

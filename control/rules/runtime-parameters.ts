@@ -1,6 +1,7 @@
 /** The parameters of a runtime task. Pure. */
-import { type TObject, Type } from '@sinclair/typebox'
+import type { TObject } from '@sinclair/typebox'
 import { ExecutionSpec, SubmitTaskRequest } from '../../shared/contract/runtime-request.ts'
+import { Type } from '../../shared/contract/schema-builder.ts'
 import { stringMap } from '../../shared/contract/string-map.ts'
 import { inputMap, PlacedTaskInput } from '../../shared/contract/task-inputs.ts'
 

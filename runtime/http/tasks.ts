@@ -1,5 +1,5 @@
 /** /api/v1/tasks: submit, list, get, wait, events, kill, delete. */
-import { Type } from '@sinclair/typebox'
+
 import type { AnyElysia } from 'elysia'
 import { messageOf } from '../../shared/contract/errors.ts'
 import {
@@ -16,6 +16,7 @@ import {
   type RuntimeStatus,
   WAIT_FOR_HEADER,
 } from '../../shared/contract/runtime-status.ts'
+import { Type } from '../../shared/contract/schema-builder.ts'
 import { BAR_HEADER, NOT_AFTER_HEADER } from '../../shared/contract/submission-lease.ts'
 import { parseIp } from '../../shared/egress/ip-address.ts'
 import { callerOf, whileAllowed } from '../../shared/http/callers.ts'

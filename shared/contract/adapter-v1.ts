@@ -4,8 +4,9 @@
  * Like those in `control.ts`, the schemas validate, document and give the types. A `null` means absent and is removed before
  * the check.
  */
-import { type Static, Type } from '@sinclair/typebox'
+import type { Static } from '@sinclair/typebox'
 import { count, type Immutable, maybe, oneOf, text, texts } from './answer-schema.ts'
+import { Type } from './schema-builder.ts'
 import { stringMap } from './string-map.ts'
 import { SubmitWarning, TaskGraph, TaskInput } from './submission.ts'
 

@@ -1,6 +1,7 @@
 /** Schemas for fields of answers. They document the answers; only tests check with them. */
-import { type TBoolean, type TSchema, type TUnsafe, Type } from '@sinclair/typebox'
+import type { TBoolean, TSchema, TUnsafe } from '@sinclair/typebox'
 import { NAMESPACES, type Namespace } from './runtime-request.ts'
+import { Type } from './schema-builder.ts'
 import { stringMap } from './string-map.ts'
 
 /** The type of an answer, which nobody changes. */

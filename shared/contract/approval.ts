@@ -1,6 +1,7 @@
 /** Tasks that wait until somebody approves or rejects them: their parameters, the answers, and what comes of them. */
-import { type Static, Type } from '@sinclair/typebox'
+import type { Static } from '@sinclair/typebox'
 import { flag, type Immutable, maybe, text, time } from './answer-schema.ts'
+import { Type } from './schema-builder.ts'
 
 /** The type of such a task. */
 export const APPROVAL_TYPE = 'approval'

@@ -1,6 +1,7 @@
 /** Tasks that take over an earlier outcome: the field `cache` of a task. */
-import { type Static, Type } from '@sinclair/typebox'
+import type { Static } from '@sinclair/typebox'
 import type { Immutable } from './answer-schema.ts'
+import { Type } from './schema-builder.ts'
 
 export const MAX_CACHE_KEY_CHARACTERS = 256
 

@@ -1,7 +1,8 @@
 /** Callbacks of graphs: what a submission may ask for, and what is sent. */
-import { type Static, Type } from '@sinclair/typebox'
+import type { Static } from '@sinclair/typebox'
 import { count, maybe, oneOf, text, time } from './answer-schema.ts'
 import { GRAPH_STATES } from './graph-state.ts'
+import { Type } from './schema-builder.ts'
 
 /** The events that trigger a callback. */
 export const CALLBACK_EVENTS = ['graph_ended', 'task_failed', 'approval_asked'] as const

@@ -1,7 +1,8 @@
 /** The answer of GET /runtime: the capacity of control and of its runtime services. */
-import { type Static, Type } from '@sinclair/typebox'
+import type { Static } from '@sinclair/typebox'
 import { count, flag, maybe, oneOf, text, textMap, time } from './answer-schema.ts'
 import { Capacity } from './runtime-info.ts'
+import { Type } from './schema-builder.ts'
 
 /** `away`: it cannot be reached, or does not answer as a runtime service. */
 export const RUNTIME_STATES = ['ready', 'away'] as const

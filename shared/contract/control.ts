@@ -3,12 +3,13 @@
  *
  * These schemas document the answers and give the TypeScript types.
  */
-import { type Static, Type } from '@sinclair/typebox'
+import type { Static } from '@sinclair/typebox'
 import { count, flag, type Immutable, maybe, oneOf, text, textMap, texts, time } from './answer-schema.ts'
 import { Cache } from './cache.ts'
 import { ERROR_CODES } from './error-codes.ts'
 import { fileFaults } from './file-faults.ts'
 import { RUN_IFS } from './run-if.ts'
+import { Type } from './schema-builder.ts'
 import { secretMap } from './secrets.ts'
 import { Backoff, taskStatus } from './submission.ts'
 import { Waiting } from './waiting.ts'

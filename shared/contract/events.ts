@@ -4,11 +4,12 @@
  * An event is sent once its change is on disk. On the wire it is a server-sent event: `id` (opaque to clients), `event`
  * (the kind) and `data` (one JSON object: `EventHeader` with the payload of the kind). Absent values are left out.
  */
-import { type Static, type TObject, Type } from '@sinclair/typebox'
+import type { Static, TObject } from '@sinclair/typebox'
 import { count, maybe, oneOf, text, time } from './answer-schema.ts'
 import { ReusedFrom } from './control.ts'
 import { GRAPH_STATES } from './graph-state.ts'
 import { GraphSummary } from './graphs.ts'
+import { Type } from './schema-builder.ts'
 import { TASK_STATUSES } from './task-status.ts'
 import { Waiting } from './waiting.ts'
 

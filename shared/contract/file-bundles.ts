@@ -1,6 +1,7 @@
 /** Files of tasks on their way to another runtime service: bundles, and the staged ones. */
-import { type Static, Type } from '@sinclair/typebox'
+import type { Static } from '@sinclair/typebox'
 import { count, maybe, text } from './answer-schema.ts'
+import { Type } from './schema-builder.ts'
 
 /** A SHA-256 in hexadecimal digits. */
 export const SHA256_PATTERN = '^[0-9a-f]{64}$'

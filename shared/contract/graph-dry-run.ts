@@ -1,7 +1,8 @@
 /** The answer of a dry run of POST /tasks. */
-import { type Static, Type } from '@sinclair/typebox'
+import type { Static } from '@sinclair/typebox'
 import { count, flag, type Immutable, maybe, text, texts } from './answer-schema.ts'
 import { ExecutionPlan } from './runtime.ts'
+import { Type } from './schema-builder.ts'
 import { SubmitWarning } from './submission.ts'
 
 /** Faults in one answer. */

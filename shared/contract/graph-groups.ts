@@ -1,6 +1,7 @@
 /** Groups of graphs of which only some run at a time. */
-import { type Static, Type } from '@sinclair/typebox'
+import type { Static } from '@sinclair/typebox'
 import { oneOf } from './answer-schema.ts'
+import { Type } from './schema-builder.ts'
 
 export const MAX_GROUP_CHARACTERS = 200
 export const MAX_GROUP_LIMIT = 1_000

@@ -4,12 +4,13 @@
  * The schemas document (`description`) and give the types. Absent values are left out. Times are RFC 3339 in UTC, with
  * milliseconds.
  */
-import { type Static, Type } from '@sinclair/typebox'
+import type { Static } from '@sinclair/typebox'
 import { count, flag, maybe, oneOf, text, textMap, texts, time } from './answer-schema.ts'
 import { CancelledTask, ReusedFrom } from './control.ts'
 import { GraphConcurrency } from './graph-groups.ts'
 import { GRAPH_STATES, UNREADABLE } from './graph-state.ts'
 import { RUN_IFS } from './run-if.ts'
+import { Type } from './schema-builder.ts'
 import { TASK_STATUSES } from './task-status.ts'
 import { Waiting } from './waiting.ts'
 

@@ -2,7 +2,7 @@
  * Answers of the tools of `POST /mcp`. Models read the schemas and the answers, so the descriptions are short, and
  * answers say what to do next.
  */
-import { type Static, type TSchema, type TUnsafe, Type } from '@sinclair/typebox'
+import type { Static, TSchema, TUnsafe } from '@sinclair/typebox'
 import type { BriefGraphTask, BriefSummary } from '../text/brief.ts'
 import { count, flag, maybe, text, textMap, texts, time } from './answer-schema.ts'
 import type { ReusedFrom } from './control.ts'
@@ -10,6 +10,7 @@ import { GraphFault, type TaskPlan } from './graph-dry-run.ts'
 import { GRAPH_STATES } from './graph-state.ts'
 import type { GraphSummary, GraphTask, RootCause } from './graphs.ts'
 import { MAX_SHOWN_TASKS } from './mcp-limits.ts'
+import { Type } from './schema-builder.ts'
 import { stringMap } from './string-map.ts'
 import type { SubmitWarning } from './submission.ts'
 import { TASK_STATUSES, type TaskStatus } from './task-status.ts'

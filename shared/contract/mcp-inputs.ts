@@ -2,12 +2,13 @@
  * Inputs of the tools of `POST /mcp`. These schemas validate. Models read them, so the descriptions name the purpose of
  * a field.
  */
-import { type TSchema, Type } from '@sinclair/typebox'
+import type { TSchema } from '@sinclair/typebox'
 import { ACTION_KINDS } from './adapter-v1.ts'
 import { oneOf } from './answer-schema.ts'
 import { GRAPH_STATES } from './graph-state.ts'
 import { MAX_LOG_CHARACTERS, MAX_NAMED_TASKS, MAX_SHOWN_TASKS, MAX_TOOL_WAIT_MS } from './mcp-limits.ts'
 import { MAX_RERUN_TASKS } from './rerun.ts'
+import { Type } from './schema-builder.ts'
 import { stringMap } from './string-map.ts'
 import { GraphFields, MAX_PARAMETERS, TaskInput } from './submission.ts'
 import { TASK_STATUSES } from './task-status.ts'

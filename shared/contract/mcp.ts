@@ -1,7 +1,8 @@
 /** Requests and answers of `GET /mcp/tools`, `POST /mcp/call` and `GET /mcp/tasks/{id}`. */
-import { type Static, Type } from '@sinclair/typebox'
+import type { Static } from '@sinclair/typebox'
 import { count, type Immutable, maybe, oneOf, text, time } from './answer-schema.ts'
 import { ProgressEntry, RuntimeError } from './control.ts'
+import { Type } from './schema-builder.ts'
 import { TaskInput } from './submission.ts'
 import { TASK_STATUSES } from './task-status.ts'
 

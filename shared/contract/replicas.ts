@@ -1,7 +1,8 @@
 /** What replicas of control ask each other. */
-import { type Static, Type } from '@sinclair/typebox'
+import type { Static } from '@sinclair/typebox'
 import { flag } from './answer-schema.ts'
 import type { WaitAnswer } from './mcp-answers.ts'
+import { Type } from './schema-builder.ts'
 
 /** Ids that one request asks to give up. */
 export const MAX_GIVEN_UP_IDS = 10_000

@@ -1,6 +1,7 @@
 /** Request and answer of POST /graphs/{id}/rerun. */
-import { type Static, Type } from '@sinclair/typebox'
+import type { Static } from '@sinclair/typebox'
 import { type Immutable, texts } from './answer-schema.ts'
+import { Type } from './schema-builder.ts'
 import { MAX_PARAMETERS, SubmitResponse } from './submission.ts'
 
 /** Ids that `from` may have. */

@@ -1,10 +1,11 @@
 /** Answers of the runtime service about itself: identity, capabilities, settings, reservations. Times are RFC 3339. */
-import { type Static, Type } from '@sinclair/typebox'
+import type { Static } from '@sinclair/typebox'
 import { count, flag, maybe, namespaceFlags, oneOf, text, textMap, texts, time } from './answer-schema.ts'
 import { fileFaults } from './file-faults.ts'
 import { Reservation } from './runtime.ts'
 import { CAPABILITY_MODES, NETWORKS } from './runtime-request.ts'
 import { RUNTIME_STATUSES } from './runtime-status.ts'
+import { Type } from './schema-builder.ts'
 
 /** Version of the capability manifest. */
 export const CAPABILITY_SNAPSHOT_VERSION = 'v1'

@@ -6,7 +6,8 @@
  * in an optional field means absent. Unknown fields are refused. `expected` completes a sentence such as
  * `limits.pids_max: expected whole number above 0`.
  */
-import { type Static, type TProperties, Type } from '@sinclair/typebox'
+import type { Static, TProperties } from '@sinclair/typebox'
+import { Type } from './schema-builder.ts'
 import { secretMap } from './secrets.ts'
 import { MAX_PRIORITY, MIN_PRIORITY, priorityExpected } from './start-order.ts'
 import { stringMap } from './string-map.ts'

@@ -4,7 +4,7 @@
  * The schemas document (`description`) and give the types. Answers about the service itself are in `runtime-info.ts`, requests
  * in `runtime-request.ts`. Absent values are left out. Times are RFC 3339 in UTC, with milliseconds.
  */
-import { type Static, Type } from '@sinclair/typebox'
+import type { Static } from '@sinclair/typebox'
 import {
   count,
   flag,
@@ -19,6 +19,7 @@ import {
 } from './answer-schema.ts'
 import { CAPABILITY_MODES, NetworkRules, SANDBOX_PROFILES } from './runtime-request.ts'
 import { RUNTIME_STATUSES } from './runtime-status.ts'
+import { Type } from './schema-builder.ts'
 import { inputMap, TaskInput } from './task-inputs.ts'
 
 /** Values of `error.code` of a task. */

@@ -1,9 +1,10 @@
 /** The pool of runtime services: its routes at control, and what they answer. */
-import { type Static, Type } from '@sinclair/typebox'
+import type { Static } from '@sinclair/typebox'
 import { TOKEN_RULE } from '../http/token-form.ts'
 import { count, flag, type Immutable, text, textMap } from './answer-schema.ts'
 import { RuntimeCapacity } from './capacity.ts'
 import { RUNTIME_LABEL_RULE, RUNTIME_LABEL_VALUE_RULE, RUNTIME_NAME_RULE } from './runtime-names.ts'
+import { Type } from './schema-builder.ts'
 import { stringMap } from './string-map.ts'
 
 /** Bytes of the body of POST /runtimes: 64 labels, each character escaped, an address and a token. */

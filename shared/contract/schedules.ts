@@ -1,7 +1,8 @@
 /** Schedules: graphs that the service submits at certain times. Their routes, and what they answer. */
-import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import type { Static, TSchema } from '@sinclair/typebox'
 import { count, flag, type Immutable, maybe, oneOf, text, time } from './answer-schema.ts'
 import { CATCH_UPS, MAX_EVERY_MS, MAX_JITTER_MS, MAX_KEPT_RUNS, MIN_EVERY_MS, OVERLAPS } from './schedule-words.ts'
+import { Type } from './schema-builder.ts'
 import { TIME } from './start-order.ts'
 import { GraphFields, SubmitWarning, TaskGraph } from './submission.ts'
 

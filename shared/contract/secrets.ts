@@ -1,5 +1,6 @@
 /** The schema of `secrets`, in requests of both services. */
-import { type SchemaOptions, Type } from '@sinclair/typebox'
+import type { SchemaOptions } from '@sinclair/typebox'
+import { Type } from './schema-builder.ts'
 import { ANY_NAME } from './string-map.ts'
 
 /** Secrets of one task. */

@@ -1,5 +1,5 @@
 /** When tasks that may run are started: their priority, and a time before which they are not. */
-import { Type } from '@sinclair/typebox'
+import { Type } from './schema-builder.ts'
 
 export const MIN_PRIORITY = -100
 export const MAX_PRIORITY = 100

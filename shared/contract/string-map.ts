@@ -1,5 +1,6 @@
 /** The schema of an object whose values are strings. */
-import { type SchemaOptions, Type } from '@sinclair/typebox'
+import type { SchemaOptions } from '@sinclair/typebox'
+import { Type } from './schema-builder.ts'
 
 /** Matches every name. The default of `Type.Record`, `^(.*)$`, matches no line break, so values behind such a name go unchecked. */
 export const ANY_NAME = '^[^]*$'

@@ -4,13 +4,14 @@
  * These schemas validate, document (`description`, `expected`) and give the TypeScript types. `expected` completes the
  * sentence `tasks[3].depends_on: expected array of strings`. A `null` in an optional field means absent.
  */
-import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import type { Static, TSchema } from '@sinclair/typebox'
 import { count, flag, type Immutable, maybe, oneOf, text, texts } from './answer-schema.ts'
 import { Cache, MAX_CACHE_KEY_CHARACTERS, MAX_CACHE_TTL_MS } from './cache.ts'
 import { CALLBACK_EVENTS, GraphCallback } from './callbacks.ts'
 import { ERROR_CODES } from './error-codes.ts'
 import { GraphConcurrency, MAX_GROUP_CHARACTERS, ON_FULL } from './graph-groups.ts'
 import { RUN_IFS } from './run-if.ts'
+import { Type } from './schema-builder.ts'
 import { MAX_SECRETS, secretMap } from './secrets.ts'
 import { NotBefore, notBeforeExpected, Priority, priorityExpected } from './start-order.ts'
 import { stringMap } from './string-map.ts'

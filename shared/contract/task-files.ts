@@ -1,7 +1,8 @@
 /** The files of a task, as control lists them. */
-import { type Static, Type } from '@sinclair/typebox'
+import type { Static } from '@sinclair/typebox'
 import { count, type Immutable } from './answer-schema.ts'
 import { DirectoryListing } from './runtime.ts'
+import { Type } from './schema-builder.ts'
 
 export const TaskFileListing = Type.Object(
   {

@@ -1,5 +1,6 @@
 /** The schema of `inputs`: files of other tasks and given contents, in requests and statuses of the runtime service. */
-import { type SchemaOptions, type Static, type TSchema, Type } from '@sinclair/typebox'
+import type { SchemaOptions, Static, TSchema } from '@sinclair/typebox'
+import { Type } from './schema-builder.ts'
 import { ANY_NAME } from './string-map.ts'
 
 /** What a task gets, in a status. A request may have these fields, so that a status can be submitted again. */

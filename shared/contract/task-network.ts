@@ -1,7 +1,8 @@
 /** What a task does through the rules of its network: the same answer of the runtime service and of control. */
-import { type Static, Type } from '@sinclair/typebox'
+import type { Static } from '@sinclair/typebox'
 import { count, type Immutable, maybe, oneOf, text, time } from './answer-schema.ts'
 import { NetworkUsage } from './runtime.ts'
+import { Type } from './schema-builder.ts'
 
 export const CONNECTION_VERDICTS = ['allowed', 'failed', 'refused'] as const
 export type ConnectionVerdict = (typeof CONNECTION_VERDICTS)[number]

@@ -1,6 +1,7 @@
 /** Why a task waits, in its record and in the answer about its graph. */
-import { type Static, Type } from '@sinclair/typebox'
+import type { Static } from '@sinclair/typebox'
 import { maybe, oneOf, text, texts, time } from './answer-schema.ts'
+import { Type } from './schema-builder.ts'
 
 /** Tasks that a `waiting` names. */
 export const MAX_WAITING_TASKS = 10

@@ -5,8 +5,9 @@
  * directly for the other records. A name without the record fails like a name that does not exist.
  */
 import type { Resolver } from 'node:dns/promises'
-import { type Static, Type } from '@sinclair/typebox'
+import type { Static } from '@sinclair/typebox'
 import { systemCodeOf } from '../../../shared/contract/errors.ts'
+import { Type } from '../../../shared/contract/schema-builder.ts'
 import { faultText } from '../../../shared/http/connection-fault.ts'
 import { systemAddresses } from '../../../shared/http/system-addresses.ts'
 import { boundedWait } from '../bounded-wait.ts'

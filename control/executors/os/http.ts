@@ -5,8 +5,9 @@
  */
 import { constants } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
-import { type Static, Type } from '@sinclair/typebox'
+import type { Static } from '@sinclair/typebox'
 import { messageOf } from '../../../shared/contract/errors.ts'
+import { Type } from '../../../shared/contract/schema-builder.ts'
 import { stringMap } from '../../../shared/contract/string-map.ts'
 import { faultText } from '../../../shared/http/connection-fault.ts'
 import { readBounded } from '../../../shared/streams/bounded-output.ts'

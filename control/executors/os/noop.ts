@@ -1,5 +1,5 @@
 /** Does nothing: `{ok: true, message}`. */
-import { Type } from '@sinclair/typebox'
+import { Type } from '../../../shared/contract/schema-builder.ts'
 import { ToolParams } from '../params.ts'
 import type { OsTool } from './os.ts'
 

@@ -3,7 +3,8 @@
  *
  * Only the first MiB of each stream is kept. `command.ts` starts the process, and ends it when the attempt is stopped.
  */
-import { type Static, Type } from '@sinclair/typebox'
+import type { Static } from '@sinclair/typebox'
+import { Type } from '../../../shared/contract/schema-builder.ts'
 import type { SecretNames } from '../../../shared/request/secrets.ts'
 import { type CommandOptions, resultOf, runCommand } from '../command.ts'
 import { checkCommandInput, commandInputFields } from '../command-input.ts'

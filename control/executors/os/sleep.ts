@@ -1,5 +1,5 @@
 /** Waits for a given time: `{slept_ms}`. */
-import { Type } from '@sinclair/typebox'
+import { Type } from '../../../shared/contract/schema-builder.ts'
 import { ExecutionError } from '../executor.ts'
 import { ToolParams } from '../params.ts'
 import type { OsTool } from './os.ts'

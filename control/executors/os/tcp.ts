@@ -1,5 +1,5 @@
 /** Checks that a TCP server accepts connections: connects and disconnects. `{ok: true, address}`. */
-import { Type } from '@sinclair/typebox'
+import { Type } from '../../../shared/contract/schema-builder.ts'
 import { faultText } from '../../../shared/http/connection-fault.ts'
 import { boundedWait } from '../bounded-wait.ts'
 import { ExecutionError, type ExecutorContext, invalidInput } from '../executor.ts'

@@ -1,6 +1,7 @@
 /** Whether the answer of a runtime service is the status of a task, or about its network. Pure. */
-import { Type } from '@sinclair/typebox'
+
 import { TaskStatusResponse } from '../../../shared/contract/runtime.ts'
+import { Type } from '../../../shared/contract/schema-builder.ts'
 import { NetworkConnection, type TaskNetwork } from '../../../shared/contract/task-network.ts'
 import { jsonTypeOf } from '../../../shared/text/json.ts'
 import { checkOf, withoutNullFields } from '../../json/schema-check.ts'

@@ -6,8 +6,9 @@
  * as `detail`, so describing a route costs no request anything.
  */
 
-import { type Static, type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
+import type { Static, TObject, TProperties, TSchema } from '@sinclair/typebox'
 import type { RouteRight } from '../../contract/rights.ts'
+import { Type } from '../../contract/schema-builder.ts'
 
 /** A successful answer. */
 export interface Answer {
