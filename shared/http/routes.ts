@@ -64,9 +64,10 @@ export function routesInOnePass(app: AnyElysia): Record<string, Record<string, R
 
 function isInOnePass({ method, path, handler, hooks }: InternalRoute): boolean {
   if (method === 'ALL' || path.endsWith('*') || typeof handler !== 'function') return false
-  const others = Object.entries(hooks).filter(([name]) => !KNOWN_HOOKS.has(name))
-  const parameters = Object.values((hooks as RouteHooks).query?.properties ?? {})
-  return others.every(([, value]) => isAbsent(value)) && parameters.every(({ anyOf }) => anyOf === undefined)
+  for (const name in hooks) if (!KNOWN_HOOKS.has(name) && !isAbsent(hooks[name as keyof typeof hooks])) return false
+  const { properties = {} } = (hooks as RouteHooks).query ?? {}
+  for (const name in properties) if (properties[name]!.anyOf !== undefined) return false
+  return true
 }
 
 const isAbsent = (hook: unknown): boolean => hook === undefined || (Array.isArray(hook) && hook.length === 0)

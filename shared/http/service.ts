@@ -138,8 +138,22 @@ export function httpService(options: HttpServiceOptions) {
   return app
 }
 
-/** Adds a route to each path that answers 405 with `Allow` to the methods without a route. */
+/**
+ * Adds a route to each path that answers 405 with `Allow` to the methods without a route. Elysia alone uses these routes, so they
+ * are added just before it composes its handler: they take 1.5 of 25 ms of CPU time of a start.
+ */
 export function refuseOtherMethods(app: AnyElysia): void {
+  Object.defineProperty(app, 'fetch', {
+    configurable: true,
+    get: () => {
+      Reflect.deleteProperty(app, 'fetch')
+      addRefusals(app)
+      return app.fetch
+    },
+  })
+}
+
+function addRefusals(app: AnyElysia): void {
   const methodsByPath = new Map<string, Set<string>>()
   for (const { path, method } of app.routes) {
     const methods = methodsByPath.get(path) ?? new Set()
