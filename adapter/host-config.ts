@@ -4,9 +4,10 @@
  * A token is never part of a configuration. It refers to the variable with the token, in the syntax of the host. The services
  * of `taskmill up` need neither address nor token: over stdio, `taskmill mcp` finds them.
  */
+import { type Toolset, toolsetQuery } from '../shared/contract/toolsets.ts'
 import { HOST_PLACES } from './host-file/place.ts'
 import { shownTable } from './host-file/toml-edit.ts'
-import { quoted } from './shell-words.ts'
+import { commandLine, quoted } from './shell-words.ts'
 
 export const HOSTS = ['generic', 'claude', 'codex', 'cursor', 'vscode'] as const
 export type Host = (typeof HOSTS)[number]
@@ -20,6 +21,8 @@ export interface HostConfigOptions {
   readonly program: string
   /** Whether the service requires a token. */
   readonly hasToken: boolean
+  /** Sets of tools. Empty: those of the service. */
+  readonly toolsets: readonly Toolset[]
   /** Whether `taskmill up` started the service. */
   readonly isOwn: boolean
   /** XDG_STATE_HOME, with which `taskmill mcp` finds that service. Undefined: it is in its usual place. */
@@ -93,21 +96,26 @@ const needsToken = ({ hasToken, isOwn, transport }: HostConfigOptions): boolean 
 
 /** The entry of taskmill in the list of the host. */
 export function hostEntry(options: HostConfigOptions): Entry {
-  const { host, transport, url, program } = options
+  const { host, transport, program } = options
   const token = TOKEN_SYNTAX[host]
   if (transport === 'http') {
     const auth = host === 'codex' ? { bearer_token_env_var: TOKEN } : { headers: { Authorization: `Bearer ${token}` } }
     const type = HTTP_TYPES.includes(host) ? { type: 'http' } : {}
-    return { ...type, url: `${url}/mcp`, ...(needsToken(options) && auth) }
+    return { ...type, url: endpoint(options), ...(needsToken(options) && auth) }
   }
   const env = variables(options, host === 'codex' ? undefined : token)
   return {
     ...(host === 'vscode' && { type: 'stdio' }),
-    ...{ command: program, args: ['mcp'] },
+    ...{ command: program, args: bridgeArguments(options) },
     ...(Object.keys(env).length > 0 && { env }),
     ...(host === 'codex' && needsToken(options) && { env_vars: [TOKEN] }),
   }
 }
+
+const endpoint = ({ url, toolsets }: HostConfigOptions): string => `${url}/mcp${toolsetQuery(toolsets)}`
+
+const bridgeArguments = ({ toolsets }: HostConfigOptions): string[] =>
+  toolsets.length === 0 ? ['mcp'] : ['mcp', '--toolsets', toolsets.join(',')]
 
 /** Hosts whose entries name the transport. */
 const HTTP_TYPES: readonly Host[] = ['generic', 'claude', 'vscode']
@@ -146,21 +154,21 @@ const NOTES: Readonly<Record<Host, readonly string[]>> = {
 /** The hosts' own commands. */
 const COMMANDS: Readonly<Partial<Record<Host, (options: HostConfigOptions) => string>>> = {
   claude(options) {
-    const { transport, url, program } = options
+    const { transport, program } = options
     const token = needsToken(options)
     if (transport === 'http') {
       const header = token ? ` --header ${quoted(`Authorization: Bearer \${${TOKEN}}`)}` : ''
-      return `claude mcp add --transport http ${NAME} ${quoted(`${url}/mcp`)}${header}`
+      return `claude mcp add --transport http ${NAME} ${quoted(endpoint(options))}${header}`
     }
-    return `claude mcp add ${NAME}${envFlags(variables(options, TOKEN_SYNTAX.claude))} -- ${quoted(program)} mcp`
+    return `claude mcp add ${NAME}${envFlags(variables(options, TOKEN_SYNTAX.claude))} -- ${commandLine(program, ...bridgeArguments(options))}`
   },
   codex(options) {
-    const { transport, url, program } = options
+    const { transport, program } = options
     if (transport === 'http') {
       const token = needsToken(options) ? ` --bearer-token-env-var ${TOKEN}` : ''
-      return `codex mcp add ${NAME} --url ${quoted(`${url}/mcp`)}${token}`
+      return `codex mcp add ${NAME} --url ${quoted(endpoint(options))}${token}`
     }
-    return `codex mcp add ${NAME}${envFlags(variables(options))} -- ${quoted(program)} mcp`
+    return `codex mcp add ${NAME}${envFlags(variables(options))} -- ${commandLine(program, ...bridgeArguments(options))}`
   },
 }
 

@@ -16,6 +16,7 @@ import {
 } from '../shared/settings/flags.ts'
 import { logFileSettings } from '../shared/settings/log-file-settings.ts'
 import { isRuntimeName, type RuntimeEntry, runtimeEntries } from '../shared/settings/runtime-entry.ts'
+import { toolsets } from '../shared/settings/toolsets-setting.ts'
 import { unknownFieldsSetting } from '../shared/settings/unknown-fields-setting.ts'
 
 const HOUR_MS = 3_600_000
@@ -271,6 +272,11 @@ export const controlSettings = {
     min: 0,
     max: 10_000,
     help: 'Schedules that are kept. A further one gets 409.',
+  }),
+  mcpToolsets: toolsets({
+    variable: 'SERVICE_MCP_TOOLSETS',
+    default: 'graphs',
+    help: 'Sets of tools that POST /mcp offers to callers that choose none with ?toolsets=.',
   }),
   unknownFields: unknownFieldsSetting,
   allowedHost: hostNames({

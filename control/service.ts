@@ -94,7 +94,7 @@ export class ControlService {
     const { addressGuards, callbacks, executors, listSkills, mcp, runtime, secretsFault, storage, tracing } =
       this.#parts
     const { access, log, startedAt } = this.#host
-    const { maxBodyBytes, maxFanOut, maxGraphResultBytes, unknownFields } = this.#config
+    const { maxBodyBytes, maxFanOut, maxGraphResultBytes, mcpToolsets, unknownFields } = this.#config
     const { store, keeper, retention, counters } = storage
     const ground: Ground = {
       ...{ store, scheduler: this.#scheduler, executors, keeper, retention, stopping: this.#stopping.signal, log },
@@ -106,6 +106,7 @@ export class ControlService {
         secretsFault,
         mcpServers: mcp.servers,
         unknownFields,
+        mcpToolsets,
         maxBodyBytes,
         maxFanOut,
       },

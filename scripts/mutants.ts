@@ -337,6 +337,13 @@ export const MUTANTS: readonly Mutant[] = [
     instead: 'const SETTLED_MS = 0',
     tests: ['shared/files/secret-rules.test.ts'],
   },
+  {
+    rule: 'a tool of another set is not run',
+    file: 'control/mcp-server/handler.ts',
+    text: 'if (tool === undefined || !toolsets.includes(set!)) {',
+    instead: 'if (tool === undefined) {',
+    tests: ['contract/mcp-endpoint.test.ts'],
+  },
 ]
 
 /** Why a fault cannot be tried; empty if it can. */

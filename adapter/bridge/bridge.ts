@@ -7,6 +7,8 @@
  *
  * It calls `fetch`, not ofetch, because answers are streams without an end and bodies go through unparsed.
  */
+
+import { type Toolset, toolsetQuery } from '../../shared/contract/toolsets.ts'
 import { faultText } from '../../shared/http/connection-fault.ts'
 import { fetchTarget } from '../../shared/http/socket-address.ts'
 import { readBounded } from '../../shared/streams/bounded-output.ts'
@@ -38,6 +40,8 @@ export const MAX_OPEN_REQUESTS = 256
 export interface BridgeOptions {
   /** The control service. Asked before each message: the host may live longer than the service, or be started before. */
   readonly service: () => Pick<CalledService, 'url' | 'token'>
+  /** Empty: those of the service. */
+  readonly toolsets?: readonly Toolset[]
   readonly input: ReadableStream<Uint8Array>
   /** Prints one line. */
   readonly print: (line: string) => Promise<void>
@@ -163,7 +167,7 @@ class Bridge {
     this.#service = this.#options.service()
     const { token, url } = this.#service
     const { origin, socket } = fetchTarget(url)
-    return fetch(`${origin}/mcp`, {
+    return fetch(`${origin}/mcp${toolsetQuery(this.#options.toolsets)}`, {
       ...socket,
       method: 'POST',
       body,

@@ -4,6 +4,7 @@ import { isAbsolute, resolve } from 'node:path'
 import { UsageError } from '../../shared/contract/errors.ts'
 import { socketPathOf } from '../../shared/http/socket-address.ts'
 import { choice, flag, text } from '../../shared/settings/flags.ts'
+import { toolsets } from '../../shared/settings/toolsets-setting.ts'
 import { visibleJson } from '../../shared/text/visible-text.ts'
 import { type Answer, success } from '../envelope.ts'
 import {
@@ -25,7 +26,8 @@ import { defineCommand } from './command.ts'
 export const installMcp = defineCommand({
   summary:
     'Print the configuration that an MCP host needs to use the control service. With --write, put it into the file.',
-  usage: '[--client claude|codex|cursor|vscode|generic] [--write [--dry-run]] [--transport http|stdio]',
+  usage:
+    '[--client claude|codex|cursor|vscode|generic] [--write [--dry-run]] [--transport http|stdio] [--toolsets graphs,schedules]',
   settings: {
     client: choice({ default: 'generic', choices: HOSTS, help: 'The MCP host to configure.' }),
     transport: choice({
@@ -33,6 +35,7 @@ export const installMcp = defineCommand({
       choices: ['auto', 'http', 'stdio'],
       help: 'http: the host calls the service. stdio: the host starts taskmill mcp, which calls the service. auto: stdio for the services of taskmill up, whose address and token it finds, and for Unix sockets, which hosts cannot call; else http.',
     }),
+    toolsets: toolsets({ help: 'Sets of tools that the host gets. Default: those of the service (--mcp-toolsets).' }),
     write: flag({
       help: 'Put the entry into the file of the host, after showing it on standard error. What is there stays; the old content is kept beside it.',
     }),
@@ -59,6 +62,7 @@ export const installMcp = defineCommand({
     const options: HostConfigOptions = {
       ...{ host: values.client, transport, url, program: process.execPath, isOwn: isUp },
       hasToken: service.token !== undefined,
+      toolsets: values.toolsets,
       stateHome: stateHome !== undefined && isAbsolute(stateHome) ? stateHome : undefined,
     }
     for (const name of ['dryRun', 'scope', 'file'] as const) {

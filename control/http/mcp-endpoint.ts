@@ -4,8 +4,9 @@ import type { AnyElysia } from 'elysia'
 import { ServiceError } from '../../shared/contract/errors.ts'
 import { MAX_TOOL_WAIT_MS } from '../../shared/contract/mcp-limits.ts'
 import { Type } from '../../shared/contract/schema-builder.ts'
+import { TOOLSET_WORDS, toolsetsIn } from '../../shared/contract/toolsets.ts'
 import { callerOf, endingWithToken } from '../../shared/http/callers.ts'
-import { described, empty, json } from '../../shared/http/openapi/route.ts'
+import { described, empty, json, repeatable } from '../../shared/http/openapi/route.ts'
 import { readBody } from '../../shared/http/request-body.ts'
 import { urlOf } from '../../shared/http/request-url.ts'
 import { traceIdOf, traceOf } from '../../shared/http/service.ts'
@@ -41,17 +42,19 @@ export function addMcpEndpoint(app: AnyElysia, parts: OperationParts): AnyElysia
   }
   return app.post(
     '/mcp',
-    async ({ request, set }) => {
+    async ({ request, query, set }) => {
       const bytes = await readBody(app, request, Math.min(parts.maxBodyBytes, MAX_MCP_BODY_BYTES))
       app.server?.timeout(request, ANSWER_TIMEOUT_SECONDS)
       const body = parsed(bytes)
+      const toolsets = query.toolsets === undefined ? parts.mcpToolsets : toolsetsIn(String(query.toolsets))
+      if ('unknown' in toolsets) return unknownToolset(body, toolsets.unknown)
       const ofOwner = await answerOfOwner(request, body, {
         traceId: traceIdOf(set),
         body: bytes,
         waitMs: MAX_TOOL_WAIT_MS,
       })
       if (ofOwner !== undefined) return ofOwner
-      const sender = { ...traceOf(set, request), by: callerOf(request) }
+      const sender = { ...traceOf(set, request), by: callerOf(request), toolsets }
       handler ??= load()
       const { serve } = await handler
       // The protocol handler answers a body that is not JSON. It would take invalid UTF-8 for other characters.
@@ -65,6 +68,12 @@ export function addMcpEndpoint(app: AnyElysia, parts: OperationParts): AnyElysia
       right: 'any',
       summary: 'Send an MCP message',
       description: 'The service as an MCP server (Streamable HTTP). One JSON-RPC message a request.',
+      query: {
+        toolsets: repeatable(
+          'Sets of tools that the caller sees and calls. Default: those of --mcp-toolsets.',
+          TOOLSET_WORDS,
+        ),
+      },
       body: JsonRpcMessage,
       example: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
       answers: {
@@ -72,7 +81,7 @@ export function addMcpEndpoint(app: AnyElysia, parts: OperationParts): AnyElysia
         202: empty('A notification is accepted.'),
       },
       errors: {
-        400: 'The message is invalid.',
+        400: 'The message is invalid, or a set of tools is unknown.',
         404: 'The service has no such method.',
         406: 'The Accept header lacks application/json or text/event-stream.',
         413: 'The message is too large.',
@@ -82,6 +91,15 @@ export function addMcpEndpoint(app: AnyElysia, parts: OperationParts): AnyElysia
     }),
   )
 }
+
+/** As the protocol tells it, so that hosts show it. */
+function unknownToolset(body: unknown, name: string): Response {
+  const id = isObject(body) ? (body.id ?? null) : null
+  const message = `unknown set of tools ${JSON.stringify(name)}: expected ${TOOLSET_WORDS.join(', ')}, with commas between them`
+  return Response.json({ jsonrpc: '2.0', id, error: { code: INVALID_PARAMS, message } }, { status: 400 })
+}
+
+const INVALID_PARAMS = -32602
 
 /** The answer to a call of a tool whose graph no replica can show now. A plain error would look like a broken connection. */
 function toolError(body: unknown, error: unknown): Response {

@@ -1,4 +1,5 @@
 /** What the operations stand on: parts of the service and settings. */
+import type { Toolset } from '../../shared/contract/toolsets.ts'
 import type { Log } from '../../shared/logs/log.ts'
 import type { UnknownFields } from '../../shared/request/unknown-names.ts'
 import type { OfferedSkill } from '../adapter-v1/manifest.ts'
@@ -34,6 +35,8 @@ export interface Ground {
   /** What is wrong with the rules of the secrets; undefined if nothing is. */
   readonly secretsFault: () => string | undefined
   readonly unknownFields: UnknownFields
+  /** Sets of MCP tools for callers that choose none. */
+  readonly mcpToolsets: readonly Toolset[]
   /** Maximum bytes of a submitted graph. */
   readonly maxBodyBytes: number
   /** Children that a task with `for_each` may have. */

@@ -10,6 +10,7 @@ import { GraphFault, type TaskPlan } from './graph-dry-run.ts'
 import { GRAPH_STATES } from './graph-state.ts'
 import type { GraphSummary, GraphTask, RootCause } from './graphs.ts'
 import { MAX_SHOWN_TASKS } from './mcp-limits.ts'
+import type { Schedule, ScheduleSummary } from './schedules.ts'
 import { Type } from './schema-builder.ts'
 import { stringMap } from './string-map.ts'
 import type { SubmitWarning } from './submission.ts'
@@ -258,3 +259,32 @@ export const CapabilitiesAnswer = Type.Object({
   limits: Type.Record(Type.String(), Type.Integer(), { description: 'Limits of these tools.' }),
 })
 export type CapabilitiesAnswer = Static<typeof CapabilitiesAnswer>
+
+export const ListSchedulesAnswer = Type.Object({
+  schedules: Type.Array(Type.Unsafe<ScheduleSummary | Schedule>({}), { description: 'By name.' }),
+  next_after: maybe(text('Pass it as after to see further schedules. Absent on the last page.')),
+})
+export type ListSchedulesAnswer = Static<typeof ListSchedulesAnswer>
+
+const dueTimes = Type.Array(time('A due time.'), { description: 'The next due times.' })
+
+export const PutScheduleAnswer = Type.Object({
+  name: text('Its name.'),
+  created: flag('Whether it is new, and kept.'),
+  next: dueTimes,
+  warnings: maybe(Type.Array(Type.Unsafe<SubmitWarning>({}), { description: 'Tasks that are certain to fail.' })),
+})
+export type PutScheduleAnswer = Static<typeof PutScheduleAnswer>
+
+export const ChangeScheduleAnswer = Type.Object({
+  name: text('Its name.'),
+  next: maybe(dueTimes),
+  graph_id: maybe(text('After trigger: the graph. wait sees its end.')),
+})
+export type ChangeScheduleAnswer = Static<typeof ChangeScheduleAnswer>
+
+export const SignalTaskAnswer = Type.Object({
+  id: text('Id of the task.'),
+  status: statusOf('State of the task.'),
+})
+export type SignalTaskAnswer = Static<typeof SignalTaskAnswer>

@@ -8,6 +8,7 @@ import { oneOf } from './answer-schema.ts'
 import { GRAPH_STATES } from './graph-state.ts'
 import { MAX_LOG_CHARACTERS, MAX_NAMED_TASKS, MAX_SHOWN_TASKS, MAX_TOOL_WAIT_MS } from './mcp-limits.ts'
 import { MAX_RERUN_TASKS } from './rerun.ts'
+import { ScheduleFields } from './schedules.ts'
 import { Type } from './schema-builder.ts'
 import { stringMap } from './string-map.ts'
 import { GraphFields, MAX_PARAMETERS, TaskInput } from './submission.ts'
@@ -319,4 +320,37 @@ export const CapabilitiesInput = Type.Object({
   kind: Type.Optional(
     Type.String({ expected: 'string', description: 'Show only this action kind, with the JSON Schema of its input.' }),
   ),
+})
+
+const scheduleName = filledText('Name of the schedule.')
+
+export const ListSchedulesInput = Type.Object({
+  name: Type.Optional(filledText('Show only this schedule, in full.')),
+  after: Type.Optional(filledText('next_after of the previous answer.')),
+})
+
+export const PutScheduleInput = Type.Object({
+  name: scheduleName,
+  graph: Type.Object(
+    {},
+    {
+      additionalProperties: true,
+      expected: 'object with a list of tasks',
+      description: 'The graph, as submit_graph takes it: {"tasks": [...]}, name, params and so on.',
+    },
+  ),
+  ...ScheduleFields.properties,
+  dry_run: Type.Optional(
+    Type.Boolean({ expected: 'boolean', description: 'Only check the schedule, and show when it would be due.' }),
+  ),
+})
+
+export const ChangeScheduleInput = Type.Object({
+  name: scheduleName,
+  verb: oneOf(['pause', 'resume', 'trigger', 'delete'], 'What to do.'),
+})
+
+export const SignalTaskInput = Type.Object({
+  task_id: taskId,
+  value: Type.Optional(Type.Unknown({ expected: 'any JSON value', description: 'Any JSON value. Default null.' })),
 })

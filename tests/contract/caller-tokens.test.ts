@@ -231,8 +231,8 @@ describe('what a token may submit', () => {
 })
 
 describe.each(ERAS)('the MCP server, era %s', (era) => {
-  const namesFor = async (name: string): Promise<string[]> => {
-    await using mcp = await connectClient(control.url, era, tokens.as(name))
+  const namesFor = async (name: string, path = '/mcp'): Promise<string[]> => {
+    await using mcp = await connectClient(control.url, era, tokens.as(name), undefined, path)
     return (await mcp.client.listTools()).tools.map((tool) => tool.name)
   }
 
@@ -242,6 +242,12 @@ describe.each(ERAS)('the MCP server, era %s', (era) => {
     expect(await namesFor('only-cancel-own')).toEqual(['cancel'])
     expect(await namesFor('only-cancel')).toEqual(['cancel'])
     expect(await namesFor('only-operate')).toEqual([])
+    const schedules = '/mcp?toolsets=schedules'
+    expect(await namesFor('only-read', schedules)).toEqual(['list_schedules'])
+    expect(await namesFor('only-operate', schedules)).toEqual(['put_schedule', 'change_schedule'])
+    await using reader = await connectClient(control.url, era, tokens.as('only-read'), undefined, schedules)
+    const refused = await reader.call('change_schedule', { name: 'x', verb: 'delete' })
+    expect([refused.isError, refused.text]).toEqual([true, expect.stringContaining('lacks the right operate')])
     const agent = await namesFor('agent')
     expect([agent.length, agent.includes('answer_approval')]).toEqual([12, false])
     await using mcp = await connectClient(control.url, era, tokens.as('agent'))

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { dirname, join } from 'node:path'
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
-import { TOOLS } from '../../control/mcp-server/tools.ts'
+import { TOOLS_BY_SET } from '../../control/mcp-server/tools.ts'
 import { builtProgram } from '../../scripts/build.ts'
 import { runClient } from '../support/client.ts'
 import { freePort } from '../support/free-port.ts'
@@ -141,10 +141,10 @@ test('the entry for the services of up has neither address nor token, and works 
   const host = new StdioClientTransport({ command, args, env: testEnvironment(here.env) })
   upData(await here.client(['up']))
   await client.connect(host)
-  expect((await client.listTools()).tools.length).toBe(TOOLS.length)
+  expect((await client.listTools()).tools.length).toBe(TOOLS_BY_SET.graphs.length)
   await here.client(['down'])
   await expect(client.listTools()).rejects.toThrow('cannot reach the control service')
   upData(await here.client(['up', '--port', String(await freePort())]))
-  expect((await client.listTools()).tools.length).toBe(TOOLS.length)
+  expect((await client.listTools()).tools.length).toBe(TOOLS_BY_SET.graphs.length)
   await client.close()
 })

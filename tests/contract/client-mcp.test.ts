@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
-import { TOOLS } from '../../control/mcp-server/tools.ts'
+import { TOOLS_BY_SET } from '../../control/mcp-server/tools.ts'
 import { builtProgram } from '../../scripts/build.ts'
 import { type BridgeUnderTest, startBridge } from '../support/bridge.ts'
 import { runClient } from '../support/client.ts'
@@ -36,7 +36,7 @@ describe.each(ERAS)('era %s', (mode) => {
     const env = testEnvironment({ SERVICE_URL: control.url })
     await client.connect(new StdioClientTransport({ command: await builtProgram('taskmill'), args: ['mcp'], env }))
     expect(client.getNegotiatedProtocolVersion()).toBe(mode === 'legacy' ? '2025-11-25' : '2026-07-28')
-    expect((await client.listTools()).tools.length).toBe(TOOLS.length)
+    expect((await client.listTools()).tools.length).toBe(TOOLS_BY_SET.graphs.length)
     const { structuredContent } = await client.callTool({
       name: 'run_action',
       arguments: { kind: 'shell', input: { command: 'echo', args: ['hi'] } },
@@ -286,8 +286,11 @@ describe('install-mcp', () => {
     }
   })
 
-  test('over stdio the host starts this very program, and what is printed works', async () => {
-    const { envelope } = await runClient(['install-mcp', '--transport', 'stdio'], { url: control.url })
+  test.each([
+    [[], 'graphs'],
+    [['--toolsets', 'schedules'], 'schedules'],
+  ] as const)('over stdio the host starts this very program, and what is printed works, with %j', async (sets, set) => {
+    const { envelope } = await runClient(['install-mcp', '--transport', 'stdio', ...sets], { url: control.url })
     const { command, args, env } = (
       envelope.data as {
         config: { mcpServers: { taskmill: { command: string; args: string[]; env: Record<string, string> } } }
@@ -296,8 +299,24 @@ describe('install-mcp', () => {
     expect(command).toBe(await builtProgram('taskmill'))
     const client = new Client({ name: 'tests', version: '1' })
     await client.connect(new StdioClientTransport({ command, args, env: testEnvironment(env) }))
-    expect((await client.listTools()).tools.length).toBe(TOOLS.length)
+    expect((await client.listTools()).tools.length).toBe(TOOLS_BY_SET[set].length)
     await client.close()
+  })
+
+  test('--toolsets goes into the address, or into the arguments of taskmill mcp', async () => {
+    const sets = ['--toolsets', 'graphs,schedules']
+    const url = 'http://127.0.0.1:9000/mcp?toolsets=graphs,schedules'
+    expect((await install(sets)).config).toEqual({ mcpServers: { taskmill: { type: 'http', url } } })
+    const claude = await install(['--client', 'claude', ...sets])
+    expect(claude.command).toBe(`claude mcp add --transport http taskmill '${url}'`)
+    const stdio = await install(['--client', 'claude', '--transport', 'stdio', ...sets])
+    expect(stdio.command).toEndWith(' mcp --toolsets graphs,schedules')
+    expect(stdio.config).toMatchObject({ mcpServers: { taskmill: { args: ['mcp', ...sets] } } })
+    const { exitCode, envelope } = await runClient(['install-mcp', '--toolsets', 'none'])
+    expect([exitCode, envelope.error?.message]).toEqual([
+      2,
+      expect.stringContaining('sets of tools (graphs, schedules, live, all)'),
+    ])
   })
 
   test('another client is a usage error', async () => {

@@ -433,6 +433,95 @@ test('waits are answered when the service stops', async () => {
   await control.dispose()
 })
 
+describe('sets of tools', () => {
+  const withSets = (sets: string, { url } = control) =>
+    connectClient(url, 'auto', {}, undefined, `/mcp?toolsets=${sets}`)
+  const namesIn = async (sets: string) => {
+    await using mcp = await withSets(sets)
+    return (await mcp.client.listTools()).tools.map(({ name }) => name)
+  }
+
+  test('the address chooses them; without it, the setting', async () => {
+    const [schedules, live] = [['list_schedules', 'put_schedule', 'change_schedule'], ['signal_task']]
+    expect(await namesIn('schedules')).toEqual(schedules)
+    expect((await namesIn('live')).slice(0, 1)).toEqual(live)
+    expect(await namesIn('schedules,graphs')).toEqual([...NAMES, ...schedules])
+    expect(await namesIn('schedules&toolsets=graphs')).toEqual([...NAMES, ...schedules])
+    const all = await namesIn('all')
+    expect(all).toEqual(expect.arrayContaining([...NAMES, ...schedules, ...live]))
+    await using other = await startControl({ flags: ['--mcp-toolsets', 'schedules'] })
+    await using mcp = await connectClient(other.url)
+    expect((await mcp.client.listTools()).tools.map(({ name }) => name)).toEqual(schedules)
+  })
+
+  test('an unknown one is refused with the known ones', async () => {
+    const accept = 'application/json, text/event-stream'
+    const headers = { 'content-type': 'application/json', accept }
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'tools/list' })
+    const response = await control.fetch('/mcp?toolsets=graphs,none', { method: 'POST', headers, body })
+    expect([response.status, await response.json()]).toEqual([
+      400,
+      {
+        ...{ jsonrpc: '2.0', id: 7 },
+        error: {
+          code: -32602,
+          message: 'unknown set of tools "none": expected graphs, schedules, live, all, with commas between them',
+        },
+      },
+    ])
+    await expect(withSets('none')).rejects.toThrow('unknown set of tools')
+  })
+
+  test('a tool of another set is not called, and the error names its set', async () => {
+    await using mcp = await connectClient(control.url)
+    await expect(mcp.call('list_schedules')).rejects.toThrow(
+      /it is in the set schedules: connect to \/mcp\?toolsets=graphs,schedules\)/,
+    )
+  })
+
+  test('schedules are put, listed, triggered, paused, resumed and deleted', async () => {
+    await using mcp = await withSets('graphs,schedules')
+    const graph = { tasks: [{ id: 'a', type: 'noop' }] }
+    const dry = await mcp.call('put_schedule', { name: 'nightly', cron: '0 3 * * *', graph, dry_run: true })
+    expect(dry.data).toMatchObject({ name: 'nightly', created: false })
+    expect(dry.data.next).toHaveLength(5)
+    expect((await mcp.call('list_schedules')).data).toEqual({ schedules: [] })
+    const put = await mcp.call('put_schedule', { name: 'nightly', cron: '0 3 * * *', graph })
+    expect(put.data).toEqual({ ...dry.data, created: true })
+    expect((await mcp.call('put_schedule', { name: 'nightly', every: 3_600_000, graph })).data.created).toBe(false)
+    const { graph_id } = (await mcp.call('change_schedule', { name: 'nightly', verb: 'trigger' })).data
+    expect((await mcp.call('wait', { graph_id })).data).toMatchObject({ all_terminal: true, counts: { success: 1 } })
+    const { schedules } = (await mcp.call('list_schedules', { name: 'nightly' })).data
+    expect(schedules).toMatchObject([{ name: 'nightly', every: 3_600_000, graph, runs: [{ graph_id }] }])
+    const paused = await mcp.call('change_schedule', { name: 'nightly', verb: 'pause' })
+    expect(paused.data).toEqual({ name: 'nightly', next: [] })
+    expect((await mcp.call('change_schedule', { name: 'nightly', verb: 'resume' })).data.next).toHaveLength(5)
+    expect((await mcp.call('list_schedules', { after: 'nightly' })).data).toEqual({ schedules: [] })
+    expect((await mcp.call('change_schedule', { name: 'nightly', verb: 'delete' })).data).toEqual({ name: 'nightly' })
+    const gone = await mcp.call('list_schedules', { name: 'nightly' })
+    expect([gone.isError, gone.text]).toEqual([true, 'schedule not found: nightly'])
+    const faulty = await mcp.call('put_schedule', { name: 'nightly', cron: '99 3 * * *', graph })
+    expect([faulty.isError, faulty.text]).toEqual([true, expect.stringContaining('cron')])
+  })
+
+  test('a wait gets its signal', async () => {
+    await using mcp = await withSets('graphs,live')
+    const { graph_id } = (
+      await mcp.call('submit_graph', { scope: 'graph', tasks: [{ id: 'w', type: 'wait', params: { signal: true } }] })
+    ).data
+    const task_id = `${graph_id}/w`
+    await until(
+      () => mcp.call('get_task', { task_id, detail: true }),
+      ({ data }) => data.waiting?.reason === 'signal',
+    )
+    const large = await mcp.call('signal_task', { task_id, value: 'x'.repeat(65_536) })
+    expect([large.isError, large.text]).toEqual([true, expect.stringContaining('value: more than 65536 bytes')])
+    const signalled = await mcp.call('signal_task', { task_id, value: { build: 42 } })
+    expect(signalled.data).toEqual({ id: task_id, status: 'success' })
+    expect((await mcp.call('get_task', { task_id })).data.output).toEqual({ build: 42 })
+  })
+})
+
 describe('the endpoint', () => {
   const initialize = {
     ...{ jsonrpc: '2.0', id: 1, method: 'initialize' },

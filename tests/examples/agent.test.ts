@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { readMcpConfig } from '../../control/mcp-client/config.ts'
-import { TOOLS } from '../../control/mcp-server/tools.ts'
+import { TOOLS_BY_SET } from '../../control/mcp-server/tools.ts'
 import { runClient } from '../support/client.ts'
 import { startControl } from '../support/control.ts'
 import { everythingProgram, textOf } from '../support/mcp.ts'
@@ -20,7 +20,7 @@ test('.mcp.json is what install-mcp prints for the default address, and a client
   await using control = await startControl()
   const url: string = example.mcpServers.taskmill.url
   await using mcp = await connectClient(url.replace('http://127.0.0.1:8080', control.url))
-  expect((await mcp.client.listTools()).tools.length).toBe(TOOLS.length)
+  expect((await mcp.client.listTools()).tools.length).toBe(TOOLS_BY_SET.graphs.length)
 })
 
 test('mcp-servers.json is a configuration, and the server that it starts can be called', async () => {

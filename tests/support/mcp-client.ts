@@ -26,18 +26,19 @@ interface ConnectedClient extends AsyncDisposable {
   call(name: string, args?: Record<string, unknown>, options?: Parameters<Client['callTool']>[1]): Promise<Answer>
 }
 
-/** `onElicit` answers for the person who uses the host. Without it the host cannot ask. */
+/** `onElicit` answers for the person who uses the host. Without it the host cannot ask. `path`: with sets of tools. */
 export async function connectClient(
   url: string,
   mode: (typeof ERAS)[number] = 'auto',
   headers: Record<string, string> = {},
   onElicit?: (params: ElicitRequest['params']) => ElicitResult,
+  path = '/mcp',
 ): Promise<ConnectedClient> {
   const capabilities = onElicit && { elicitation: { form: {} } }
   const options = { versionNegotiation: { mode }, ...(capabilities && { capabilities }) }
   const client = new Client({ name: 'tests', version: '1' }, options)
   if (onElicit !== undefined) client.setRequestHandler('elicitation/create', ({ params }) => onElicit(params))
-  await client.connect(new StreamableHTTPClientTransport(new URL('/mcp', url), { requestInit: { headers } }))
+  await client.connect(new StreamableHTTPClientTransport(new URL(path, url), { requestInit: { headers } }))
   // The client checks structured content against the schema of the answer, once it knows that.
   await client.listTools()
   return {
