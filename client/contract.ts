@@ -62,6 +62,9 @@ export type When = Taken<typeof submission.When>
 /** POSTs that a graph asks for. */
 export type GraphCallback = Taken<typeof callbacks.GraphCallback>
 
+/** What a graph does at its end. */
+export type OnEndEntry = Taken<typeof submission.OnEndEntry>
+
 interface OwnNames {
   /** Names that begin with `x-` or `x_` are yours. */
   readonly [extension: `x-${string}` | `x_${string}`]: unknown

@@ -74,6 +74,7 @@ import { MAX_CALLBACK_URL_CHARACTERS } from '../shared/contract/callbacks.ts'
 import { MAX_DRY_RUN_ERRORS, MAX_DRY_RUN_TIME_LIMITS } from '../shared/contract/graph-dry-run.ts'
 import { MAX_GROUP_CHARACTERS, MAX_GROUP_LIMIT } from '../shared/contract/graph-groups.ts'
 import { MAX_CANCELLED_ENTRIES, MAX_PAGE_GRAPHS } from '../shared/contract/graphs.ts'
+import { MAX_ON_END } from '../shared/contract/on-end.ts'
 import { MAX_RERUN_TASKS } from '../shared/contract/rerun.ts'
 import { MAX_INLINE_BYTES, MAX_WALL_TIME_MS } from '../shared/contract/runtime-request.ts'
 import { MAX_JITTER_MS, MAX_KEPT_RUNS, MIN_EVERY_MS } from '../shared/contract/schedule-words.ts'
@@ -222,6 +223,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Graphs of a group at the same time', ...constant('MAX_GROUP_LIMIT', count(MAX_GROUP_LIMIT)), '400', 'contract/limits.test.ts', 'MAX_GROUP_LIMIT'],
     ['Labels', ...constant('MAX_LABELS', count(MAX_LABELS)), '400', 'contract/limits.test.ts', 'MAX_LABELS'],
     ['Characters of the value of a label', ...constant('MAX_LABEL_VALUE_CHARACTERS', count(MAX_LABEL_VALUE_CHARACTERS)), '400', 'contract/limits.test.ts', 'MAX_LABEL_VALUE_CHARACTERS'],
+    ['Entries of `on_end`', ...constant('MAX_ON_END', count(MAX_ON_END)), '400', 'contract/on-end.test.ts', 'MAX_ON_END'],
     ['Parameters of a graph', ...constant('MAX_PARAMETERS', count(MAX_PARAMETERS)), '400', 'contract/limits.test.ts', 'MAX_PARAMETERS'],
     ['Characters of all parameters as JSON', ...constant('MAX_PARAMETERS_CHARACTERS', count(MAX_PARAMETERS_CHARACTERS)), '400', 'contract/limits.test.ts', 'MAX_PARAMETERS_CHARACTERS'],
     ['Placeholders of a task', ...constant('MAX_PLACEHOLDERS', count(MAX_PLACEHOLDERS)), '400', 'control/rules/placeholders.test.ts', 'MAX_PLACEHOLDERS'],

@@ -18,6 +18,7 @@ import type { Failure } from '../rules/failure.ts'
 import { NO_GRAPH_OPTIONS } from '../rules/graph-options.ts'
 import { memberId } from '../rules/group-rule.ts'
 import { normalizeTool } from '../rules/normalize.ts'
+import { onEndTasks } from '../rules/on-end.ts'
 import { Graph } from '../task/graph.ts'
 import { inputFields } from '../task/known-fields.ts'
 import { withoutState } from '../task/task-fields.ts'
@@ -280,8 +281,9 @@ export class Replay {
       outcomes,
       identity: { graph_id, graph_ordinal, trace_id, created_at: msOf(created_at), ...options },
     }
-    const inputs = yield* decodeTasks(yield* withStoredConditions(body))
-    if (inputs.length === 0) throw refuse('it holds a graph without tasks') // none was ever accepted
+    const submitted = yield* decodeTasks(yield* withStoredConditions(body))
+    if (submitted.length === 0) throw refuse('it holds a graph without tasks') // none was ever accepted
+    const inputs = graphOptions.on_end === undefined ? submitted : [...submitted, ...onEndTasks(graphOptions)]
     yield* inRanges(inputs.length, (from, to) => {
       for (let i = from; i < to; i++) this.#addTask(inputs[i]!, added, refuse)
     })

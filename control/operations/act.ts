@@ -114,7 +114,7 @@ function* checkTranslation(
     const inputs = whole.tasks
     yield* inRanges(inputs.length, (from, to) => reportHiddenValues(inputs, refuse, from, to))
     const fanOuts = yield* reviewFanOuts(valid, options.params, refuse)
-    const known = yield* reviewPlaceholders(whole, options.params, fanOuts, refuse)
+    const known = yield* reviewPlaceholders(whole, options, fanOuts, refuse)
     const reviewed = withKnownInputs(inputs.map(reviewedTask), inputs, known)
     return yield* reviewGraph(parts, { fields: {}, inputs }, reviewed, refuse)
   } catch (error) {

@@ -60,7 +60,7 @@ export async function cancelTasks(
       : await cancelWhole(
           parts,
           graph,
-          tasks.filter(({ isTerminal }) => !isTerminal),
+          tasks.filter(({ isTerminal, waitsForEnd }) => !isTerminal && !waitsForEnd),
         )
   return Array.from(statuses, ([{ address }, status]) => ({ id: address, status }))
 }
@@ -80,7 +80,7 @@ export async function cancelGraph(
   const statuses = await cancelWhole(
     parts,
     graph,
-    tasks.filter(({ isTerminal, status }) => !isTerminal && status !== 'cancelling'),
+    tasks.filter(({ isTerminal, status, waitsForEnd }) => !isTerminal && status !== 'cancelling' && !waitsForEnd),
   )
   const changed = [...statuses].slice(0, MAX_CANCELLED_ENTRIES)
   const { state } = await runCooperatively(graphTotals(graph))

@@ -13,6 +13,7 @@ import type { DecodedGraph } from '../rules/decode.ts'
 import type { Edges } from '../rules/edges.ts'
 import { type GraphOptions, NO_GRAPH_OPTIONS } from '../rules/graph-options.ts'
 import { type GroupOrder, groupOrder } from '../rules/group-order.ts'
+import { onEndTasks } from '../rules/on-end.ts'
 import { dependencyOrder } from '../rules/order.ts'
 import { type KnownInputs, NO_PLACEHOLDERS } from '../rules/placeholder-review.ts'
 import type { Report } from '../rules/report.ts'
@@ -125,13 +126,16 @@ function* examine(
     const hasOrder = !isBrief && checked.edges !== undefined
     const { params } = decoded.options
     const inside = new Map([...groups].map((group) => [group, groupOrder(group, params)]))
-    const order = hasOrder ? yield* orderOf(checked.tasks, checked.edges, inside) : NO_ORDER
+    const atEnd = onEndTasks(decoded.options).map(({ id }) => id!)
+    for (const task of atEnd.length === 0 ? [] : checked.tasks) if (atEnd.includes(task.id)) inside.set(task, OUTSIDE)
+    const { waves, ...order } = hasOrder ? yield* orderOf(checked.tasks, checked.edges, inside) : NO_ORDER
     return {
       tasks: isBrief ? [] : [...reviewed.inputs, ...members],
       known,
       options: decoded.options,
       warnings,
       ...order,
+      waves: hasOrder && atEnd.length > 0 ? [...waves, atEnd] : waves,
     }
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error
@@ -161,6 +165,9 @@ function* checkClaim(
 }
 
 type OrderOfTasks = Pick<GraphDryRun, 'waves' | 'critical_path'>
+
+/** The order of a task of `on_end` among the others: it runs after all of them. */
+const OUTSIDE: GroupOrder = { waves: [], path: [] }
 
 const NO_ORDER: OrderOfTasks = { waves: [], critical_path: [] }
 

@@ -9,6 +9,7 @@ import { checkGraphShape, type DecodedGraph, decodeGraph } from '../rules/decode
 import { type FanOutTasks, knownList, reviewFanOuts } from '../rules/fan-out-review.ts'
 import { reviewGroups, withoutGroups } from '../rules/group-review.ts'
 import { reportHiddenValues } from '../rules/hidden-env.ts'
+import { reviewOnEnd } from '../rules/on-end.ts'
 import { type KnownInputs, NO_PLACEHOLDERS, reviewPlaceholders } from '../rules/placeholder-review.ts'
 import { mentionsPlaceholderInSteps } from '../rules/placeholders.ts'
 import type { Report } from '../rules/report.ts'
@@ -68,6 +69,7 @@ export function* checkGraph<R extends Reviewable>(
     ? decodeGraph(body, checkSize, report)
     : checkGraphShape(graph, checkSize, report)
   const checked = yield* checkTasks(decoded, parts.executors.types, report)
+  yield* reviewOnEnd(decoded.options, checked.tasks, report)
   // Of a plain task, nothing is left to check but what its executor says.
   const { arePlain } = decoded
   const whole = arePlain ? withoutGroups(checked) : yield* reviewGroups(checked, parts.executors.types, report)
@@ -78,7 +80,9 @@ export function* checkGraph<R extends Reviewable>(
   const fanOuts = yield* reviewFanOuts(arePlain ? [] : checked.tasks, params, report)
   const mayHavePlaceholders =
     params !== undefined || (others.length > 0 && (isValue || (yield* mentionsPlaceholderInSteps(body))))
-  const known = mayHavePlaceholders ? yield* reviewPlaceholders(whole, params, fanOuts, report) : NO_PLACEHOLDERS
+  const known = mayHavePlaceholders
+    ? yield* reviewPlaceholders(whole, decoded.options, fanOuts, report)
+    : NO_PLACEHOLDERS
   const reviewed = yield* toReview(decoded, checked, known)
   const members = whole.tasks.slice(checked.tasks.length)
   const all = members.length === 0 ? reviewed : withMembers(reviewed, members)

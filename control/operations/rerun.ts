@@ -105,6 +105,8 @@ function* selected({ store }: OperationParts, graphId: string, { from, params }:
     const parent = task.childOf?.parent.id
     if (parent !== undefined)
       throw badRequest(`task ${id} of graph ${graphId} runs again with ${parent} only: name ${parent}`)
+    if (task.atEnd !== undefined)
+      throw badRequest(`task ${id} of graph ${graphId} runs at the end of each run: do not name it`)
     named.add(id)
     if (isYieldDue(named.size)) yield
   }
@@ -117,7 +119,7 @@ function* selected({ store }: OperationParts, graphId: string, { from, params }:
   for (let i = 0; i < all.length; i++) {
     const task = all[i]!
     if (isYieldDue(steps++)) yield
-    if (task.isDeleted) continue
+    if (task.isDeleted || task.atEnd !== undefined) continue
     tasks.push(task)
     if (runs[i] === 0) reused.add(task)
     for (let d = edges.dependenciesStart[i]!; d < edges.dependenciesStart[i + 1]!; d++) {

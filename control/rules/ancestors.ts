@@ -35,6 +35,8 @@ export interface ReferenceCheckOptions {
   readonly maxFollowed?: number
   /** Follows the error about a task. */
   readonly hint?: (id: string) => string
+  /** Whether the task `id` runs after `other` without depending on it. */
+  readonly runsAfter?: (id: string, other: string) => boolean
 }
 
 type Tasks = readonly { readonly id: string }[]
@@ -47,7 +49,7 @@ export function* checkReferences(
   { tasks, edges }: { readonly tasks: Tasks; readonly edges: Edges | undefined },
   references: readonly TaskReference[],
   report: Report,
-  { maxFollowed = MAX_FOLLOWED_DEPENDENCIES, hint = () => '' }: ReferenceCheckOptions = {},
+  { maxFollowed = MAX_FOLLOWED_DEPENDENCIES, hint = () => '', runsAfter = () => false }: ReferenceCheckOptions = {},
 ): Steps<void> {
   if (references.length === 0) return
   const named = yield* positionsOf(tasks, references)
@@ -59,7 +61,7 @@ export function* checkReferences(
       const { position, id: other } = references[i]!
       const { id } = tasks[position]!
       if (named[i] === UNKNOWN) report(`task ${id} references unknown task ${other}${hint(other)}`, id)
-      else if (isChecked && !isSound![i])
+      else if (isChecked && !isSound![i] && !runsAfter(id, other))
         report(`task ${id} references ${other} but does not depend on it${hint(other)}`, id)
     }
   })

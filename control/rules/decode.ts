@@ -14,6 +14,7 @@ import { tooManyFieldsText } from '../json/large-json.ts'
 import { checkOf } from '../json/schema-check.ts'
 import { GRAPH_OPTIONS, type GraphOptions, graphOptions, graphOptionsFault } from './graph-options.ts'
 import { isGroup, withGroupType } from './group-rule.ts'
+import { onEndTasks } from './on-end.ts'
 import { type Report, refuse } from './report.ts'
 
 const taskCheck = checkOf(TaskInput)
@@ -70,7 +71,8 @@ export function* decodeGraph(
 export function* checkGraphShape(graph: unknown, checkSize: CheckSize, report: Report = refuse): Steps<DecodedGraph> {
   if (isObject(graph)) {
     if (!hasFewFields(graph)) report(tooManyFields(''))
-    if (Array.isArray(graph.tasks)) checkSize(yield* countOf(graph.tasks))
+    const atEnd = Array.isArray(graph.on_end) ? graph.on_end.length : 0
+    if (Array.isArray(graph.tasks)) checkSize((yield* countOf(graph.tasks)) + atEnd)
   }
   const submitted = submittedTasks(graph)
   const shaped = yield* checkShapes(submitted, 'tasks', report)
@@ -81,7 +83,17 @@ export function* checkGraphShape(graph: unknown, checkSize: CheckSize, report: R
     }
   })
   const fields = graph ?? {}
-  return { fields, ...shaped, options: decodeOptions(fields, '', report) }
+  const options = decodeOptions(fields, '', report)
+  const atEnd = onEndTasks(options)
+  if (atEnd.length === 0 || shaped.submitted === 0) return { fields, ...shaped, options }
+  return {
+    fields,
+    ...shaped,
+    arePlain: false,
+    tasks: [...shaped.tasks, ...atEnd],
+    submitted: shaped.submitted + atEnd.length,
+    options,
+  }
 }
 
 /** Number of tasks, with those of groups. */

@@ -23,10 +23,14 @@ import {
   MAX_GRAPH_NAME_CHARACTERS,
   MAX_LABEL_VALUE_CHARACTERS,
   MAX_LABELS,
+  OnEndEntry,
 } from '../../shared/contract/submission.ts'
+import { didYouMean, firstUnknown, quoted } from '../../shared/request/unknown-names.ts'
 import { isObject } from '../../shared/text/json.ts'
+import { nearestName } from '../../shared/text/nearest-name.ts'
 import { checkOf } from '../json/schema-check.ts'
 import { isNotBefore } from './not-before.ts'
+import { onEndFault } from './on-end.ts'
 import { type Parameters, parametersFault } from './parameters.ts'
 
 /** As submitted. Absent fields are omitted. */
@@ -42,6 +46,7 @@ export interface GraphOptions {
   readonly not_before?: NotBefore
   readonly concurrency?: GraphConcurrency
   readonly callback?: GraphCallback
+  readonly on_end?: OnEndEntry[]
 }
 
 export const NO_GRAPH_OPTIONS: GraphOptions = Object.freeze({})
@@ -50,6 +55,8 @@ export const NO_GRAPH_OPTIONS: GraphOptions = Object.freeze({})
 export const GRAPH_OPTIONS = Object.keys(GraphFields.properties) as (keyof GraphOptions)[]
 
 const check = checkOf(GraphFields)
+const entryCheck = checkOf(OnEndEntry)
+const ENTRY_FIELDS = Object.keys(OnEndEntry.properties)
 
 /** The options among `fields`. Undefined if one of them is invalid. */
 export function graphOptions(fields: object): GraphOptions | undefined {
@@ -57,12 +64,13 @@ export function graphOptions(fields: object): GraphOptions | undefined {
   if (GRAPH_OPTIONS.every((name) => given[name] == null)) return NO_GRAPH_OPTIONS
   if (!check.accepts(fields) || parametersFault(given.params) !== undefined) return undefined
   if (!isNotBefore(given.not_before)) return undefined
+  if (given.on_end != null && onEndFault(given.on_end as readonly OnEndEntry[]) !== undefined) return undefined
   return Object.fromEntries(GRAPH_OPTIONS.filter((name) => given[name] != null).map((name) => [name, given[name]]))
 }
 
 /** The fault of the options among `fields`, for which `graphOptions` returns undefined. */
 export function graphOptionsFault(fields: object): string {
-  const { name, labels, scope, params, priority, not_before, concurrency, callback } = fields as Readonly<
+  const { name, labels, scope, params, priority, not_before, concurrency, callback, on_end } = fields as Readonly<
     Record<string, unknown>
   >
   return (
@@ -74,6 +82,7 @@ export function graphOptionsFault(fields: object): string {
     notBeforeFault(not_before) ??
     concurrencyFault(concurrency) ??
     callbackFault(callback) ??
+    entriesFault(on_end) ??
     ''
   )
 }
@@ -138,4 +147,17 @@ function callbackFault(callback: unknown): string | undefined {
   return events === undefined || Array.isArray(events)
     ? `callback.events: expected names of ${CALLBACK_EVENTS.join(', ')}`
     : 'callback.events: expected array of strings'
+}
+
+function entriesFault(on_end: unknown): string | undefined {
+  if (on_end == null) return undefined
+  if (check.accepts({ on_end })) return onEndFault(on_end as readonly OnEndEntry[])
+  const i = Array.isArray(on_end) ? on_end.findIndex((entry) => !entryCheck.accepts(entry)) : -1
+  if (i < 0) return `on_end: expected ${GraphFields.properties.on_end.expected}`
+  const entry = (on_end as unknown[])[i]
+  const other = isObject(entry) ? firstUnknown(entry, new Set(ENTRY_FIELDS)) : undefined
+  if (other !== undefined)
+    return `on_end[${i}]: unknown field ${quoted(other)}${didYouMean(nearestName(other, ENTRY_FIELDS))}`
+  const { path, text } = entryCheck.faultOf(entry)
+  return `on_end[${i}]${path && `.${path}`}: ${text}`
 }

@@ -9,9 +9,11 @@ import { inRanges, isYieldDue, type Steps } from '../../shared/process/steps.ts'
 import { checkReferences, type TaskReference } from './ancestors.ts'
 import { childHint, type FanOutTasks } from './fan-out-review.ts'
 import { listSource } from './fan-out-rule.ts'
+import type { GraphOptions } from './graph-options.ts'
 import type { ReviewedMembers } from './group-review.ts'
 import { isGroup } from './group-rule.ts'
 import { normalizeTool } from './normalize.ts'
+import { atEndOf } from './on-end.ts'
 import { missingParameters, type Parameters, parameterBytes, UnknownParameters } from './parameters.ts'
 import { elementOf, fill, findPlaceholders, isFileReference, type Path, type Place, pathText } from './placeholders.ts'
 import type { Report } from './report.ts'
@@ -37,10 +39,11 @@ export const NO_PLACEHOLDERS: KnownInputs = new Map()
 /** Reports parameters without a value, then the placeholders of each task, then references to the wrong tasks. */
 export function* reviewPlaceholders(
   { tasks, edges, groups, nameFor, hintFor }: ReviewedMembers,
-  params: Parameters = {},
+  options: Pick<GraphOptions, 'params' | 'on_end'>,
   fanOuts: FanOutTasks,
   report: Report,
 ): Steps<KnownInputs> {
+  const { params = {} } = options
   const inputs = new Map<ValidTask, KnownInput>()
   const references: TaskReference[] = []
   const files: FilePlace[] = []
@@ -74,6 +77,10 @@ export function* reviewPlaceholders(
           )
           yield
         }
+        if (placeholder.kind === 'graph' && atEndOf(id, options) === undefined) {
+          report(`task ${id}: ${pathText(field, path)}: $graph means something only in on_end`, id)
+          yield
+        }
         if (placeholder.kind !== 'parameter') continue
         const unknown = unknownParameters.textOf(placeholder.name)
         if (unknown === undefined) continue
@@ -98,7 +105,9 @@ export function* reviewPlaceholders(
   }
   yield* checkFiles(tasks, files, nameFor, report)
   const hint = (id: string) => childHint(id, fanOuts) || hintFor(id)
-  yield* checkReferences({ tasks, edges }, references, report, { hint })
+  const isAtEnd = (id: string) => atEndOf(id, options) !== undefined
+  const runsAfter = (id: string, other: string) => isAtEnd(id) && !isAtEnd(other)
+  yield* checkReferences({ tasks, edges }, references, report, { hint, runsAfter })
   return inputs
 }
 

@@ -4,7 +4,7 @@
  * `{"$from": id, ...}` is a value of an ended task (`references.ts`). `{"$param": name}` is a parameter of the graph
  * (`parameters.ts`). `{"$literal": value}` is `value` itself, even if it looks like a placeholder. In a child of a task with
  * `for_each`, `{"$item": pointer}` is its element or a value in that, and `{"$index": true}` the index of the element, from
- * 0; both also in the form `as`. An object with one of these names and an unexpected other name is an error. Inserted values are never searched for
+ * 0; both also in the form `as`. `{"$graph": pointer}` is a value of the graph (`on-end.ts`). An object with one of these names and an unexpected other name is an error. Inserted values are never searched for
  * placeholders, and never joined with other text, so they stay data.
  */
 
@@ -16,6 +16,7 @@ import { nearestName } from '../../shared/text/nearest-name.ts'
 import { MAX_JSON_DEPTH } from '../json/depth.ts'
 import { ELEMENT_FIELDS, type ElementPlaceholder, elementPlaceholderIn } from './element-placeholder.ts'
 import { FILE_REFERENCE_FIELDS, fileReferenceIn, isInputPath, MISPLACED_FILE } from './file-references.ts'
+import { GRAPH_PLACEHOLDER_FIELDS, type GraphPlaceholder, graphPlaceholderIn } from './on-end.ts'
 import { setMember } from './plain-json.ts'
 import { REFERENCE_FIELDS, type Reference, referenceIn } from './references.ts'
 
@@ -24,6 +25,7 @@ export type Placeholder =
   | { readonly kind: 'parameter'; readonly name: string }
   | { readonly kind: 'literal'; readonly value: unknown }
   | ElementPlaceholder
+  | GraphPlaceholder
 
 /** The path from a value to a value inside it. */
 export type Path = readonly (string | number)[]
@@ -52,7 +54,7 @@ export const MAX_PLACEHOLDERS = 10_000
 /** Maximum faults of one task. A dry run lists one less in total, so it knows whether there are more. */
 export const MAX_PLACE_FAULTS = MAX_DRY_RUN_ERRORS + 1
 
-const NAMES = ['$from', '$param', '$literal', '$item', '$index'] as const
+const NAMES = ['$from', '$param', '$literal', '$item', '$index', '$graph'] as const
 
 /** The fields of each placeholder. */
 const FIELDS: Readonly<Record<(typeof NAMES)[number], readonly string[]>> = {
@@ -60,6 +62,7 @@ const FIELDS: Readonly<Record<(typeof NAMES)[number], readonly string[]>> = {
   $param: ['$param'],
   $literal: ['$literal'],
   ...ELEMENT_FIELDS,
+  $graph: GRAPH_PLACEHOLDER_FIELDS,
 }
 
 /** Whether `object` is meant to be a placeholder. */
@@ -171,6 +174,7 @@ export function placeholderIn(object: Readonly<JsonObject>): Placeholder | strin
   const value = object[name]
   if (name === '$literal') return { kind: 'literal', value }
   if (name === '$item' || name === '$index') return elementPlaceholderIn(object)
+  if (name === '$graph') return graphPlaceholderIn(object)
   if (name === '$param') {
     return typeof value === 'string' ? { kind: 'parameter', name: value } : '$param: expected the name of a parameter'
   }

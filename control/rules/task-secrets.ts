@@ -47,4 +47,4 @@ export const referencedSecretsFault = (type: string, places: readonly Place[], i
     : undefined
 
 const isWholeReference = ({ path, placeholder }: Place): boolean =>
-  path.length === 0 && (placeholder.kind === 'reference' || placeholder.kind === 'item')
+  path.length === 0 && ['reference', 'item', 'graph'].includes(placeholder.kind)

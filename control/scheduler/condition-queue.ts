@@ -2,13 +2,15 @@
  * Tests the conditions (`when`) of tasks whose dependencies let them run, one after the other.
  *
  * A condition is tested once, before the first attempt of the task, because its value may be in a file. The loop works
- * in time slices, so 100,000 conditions do not block the event loop.
+ * in time slices, so 100,000 conditions do not block the event loop. A task of `on_end` has the state of its graph as its
+ * condition.
  */
 import { nextTurn, runCooperatively, SLICE_MS } from '../../shared/process/steps.ts'
 import { copyFailure } from '../executors/plain-copies.ts'
 import type { Failure } from '../rules/failure.ts'
 import { passes, whenIn } from '../rules/when.ts'
 import type { Task } from '../task/graph.ts'
+import { endState } from '../task/graph-summary.ts'
 import { Fifo } from './fifo.ts'
 import type { InputResolver } from './input-resolver.ts'
 
@@ -68,6 +70,11 @@ export class ConditionQueue {
   }
 
   async #test(task: Task): Promise<Verdict> {
+    if (task.atEnd !== undefined) {
+      const state = await runCooperatively(endState(task.graph))
+      const isMet = task.atEnd === 'always' || task.atEnd === state
+      return isMet ? { isMet } : { isMet, place: `the graph ended as ${state}` }
+    }
     const when = whenIn(task.options.when!)
     if (typeof when === 'string') return { fault: { code: 'invalid_input', message: when } }
     const { reference, test } = when

@@ -17,6 +17,7 @@ import type { KeptResults } from '../log/keeper.ts'
 import type { ElementPlaceholder } from '../rules/element-placeholder.ts'
 import { fileFault } from '../rules/file-references.ts'
 import { type DigestOfInput, digestToKeep, isKeptWhole } from '../rules/input-digest.ts'
+import type { GraphPlaceholder } from '../rules/on-end.ts'
 import { parameterBytes } from '../rules/parameters.ts'
 import { fill, findPlaceholders, type Place, type Places, pathText } from '../rules/placeholders.ts'
 import { elementInForm, placeOf, type Reference, referencedValue } from '../rules/references.ts'
@@ -24,6 +25,7 @@ import { ResolvedSize } from '../rules/resolved-size.ts'
 import { aboutCharacters, type ResultFile } from '../rules/result-file.ts'
 import { referencedSecretsFault } from '../rules/task-secrets.ts'
 import type { Task } from '../task/graph.ts'
+import { graphOutcome } from '../task/graph-outcome.ts'
 import type { TaskStore } from '../task/task-store.ts'
 import type { GraphRoom } from './graph-room.ts'
 import { parsedResult, ReferencedRecord } from './referenced-record.ts'
@@ -246,7 +248,8 @@ function* givenValues(filling: Filling): Steps<void> {
       if (tooLarge !== undefined) throw fault(tooLarge)
       values[i] = params[name]
     } else if (placeholder.kind !== 'reference') {
-      const { value, bytes } = yield* elementValue(task, placeholder, faultAt(filling, i))
+      const given = placeholder.kind === 'graph' ? graphValue : elementValue
+      const { value, bytes } = yield* given(task, placeholder as never, faultAt(filling, i))
       const tooLarge = size.add(bytes)
       if (tooLarge !== undefined) throw faultAt(filling, i)(tooLarge)
       values[i] = value
@@ -275,6 +278,20 @@ function* elementValue(
     throw fault(`element ${index} of ${childOf.parent.id} has no ${path}`)
   const element = `element ${index} of ${childOf.parent.id}`
   const found = yield* elementInForm(pointed.value, as, path === '' ? element : `${path} of ${element}`)
+  if ('fault' in found) throw fault(found.fault)
+  return found
+}
+
+/** What `$graph` stands for in a task of `on_end`. */
+function* graphValue(
+  task: Task,
+  { path, as, default: otherwise }: GraphPlaceholder,
+  fault: (text: string) => Error,
+): Steps<{ readonly value: unknown; readonly bytes: number }> {
+  const pointed = pointerValue(yield* graphOutcome(task.graph), path)
+  const value = pointed.found ? (pointed.value ?? otherwise?.value) : otherwise?.value
+  if (value === undefined) throw fault(`the graph has no ${path}, and there is no default`)
+  const found = yield* elementInForm(value, as, `${path} of the graph`)
   if ('fault' in found) throw fault(found.fault)
   return found
 }

@@ -201,6 +201,7 @@ export class Outcomes {
 
   /** Queues a pending task without dependencies, or skips it because of its rule. */
   arrived(task: Task): void {
+    if (task.atEnd !== undefined) return // `othersEnded` decides about it
     if (!hasRule(task.options)) this.#ready.push(task)
     else this.#decide(task)
   }
@@ -214,7 +215,19 @@ export class Outcomes {
     this.#store.apply({ kind: 'ended', task, at: Date.now(), ending })
     if (task.childOf !== undefined) this.#fanOuts.childEnded(task)
     this.tellDependents(task, report)
+    if (task.atEnd === undefined) this.othersEnded(task.graph)
     if (task.graph.live === 0) this.graphEnded(task.graph)
+  }
+
+  /** Lets the tasks of `on_end` decide, once all others have ended. A graph that waits for its place gets it first. */
+  othersEnded(graph: Graph): void {
+    if (graph.atEnd === undefined || graph.isAtEnd || graph.waitsFor !== undefined || !graph.haveOthersEnded) return
+    graph.isAtEnd = true
+    for (const task of graph.atEnd) {
+      if (task.status !== 'pending' || task.isDeleted) continue
+      if (wasConditionMet(task)) this.#ready.push(task)
+      else this.#conditions.push(task)
+    }
   }
 
   /**

@@ -131,7 +131,7 @@ export class Scheduler {
     this.#log = log
     this.groups = keeper.groups
     this.groups.onPlace = (graph) => {
-      this.#arrivals.add(graph)
+      this.#arrive(graph)
       this.#turns.take()
     }
     this.groups.onCancel = (graph, by) => void this.#cancelGraph(graph, by)
@@ -233,9 +233,14 @@ export class Scheduler {
 
   /** Runs a graph that the store has accepted. */
   add(graph: Graph): void {
-    if (!this.groups.keep(graph)) this.#arrivals.add(graph)
+    if (!this.groups.keep(graph)) this.#arrive(graph)
     this.groups.accepted(graph)
     this.#turns.take()
+  }
+
+  #arrive(graph: Graph): void {
+    this.#arrivals.add(graph)
+    this.#outcomes.othersEnded(graph)
   }
 
   /** `graph`, which has a place or waits for one, is not accepted. */
@@ -248,7 +253,8 @@ export class Scheduler {
   async #cancelGraph({ id, traceId, tasks, isAccepted }: Graph, by: string): Promise<void> {
     if (!isAccepted) return
     this.#log.info('graph cancelled: another takes its place', { trace_id: traceId, graph_id: id, by })
-    const some = tasks.filter((task) => !task.isTerminal && !task.neverRuns && task.status !== 'cancelling')
+    const isToEnd = (task: Task) => !task.isTerminal && !task.neverRuns && task.status !== 'cancelling'
+    const some = tasks.filter((task) => isToEnd(task) && !task.waitsForEnd)
     try {
       await runCooperatively(this.cancelAll(some, () => {}))
     } catch (error) {
@@ -291,6 +297,7 @@ export class Scheduler {
       this.#asked.withdraw(task)
       if (task.childOf !== undefined) this.#fanOuts.childEnded(task)
       this.#outcomes.tellDependents(task)
+      if (task.atEnd === undefined) this.#outcomes.othersEnded(task.graph)
       if (task.graph.live === 0) this.#outcomes.graphEnded(task.graph)
     }
     this.#turns.take()

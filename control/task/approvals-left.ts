@@ -44,6 +44,7 @@ function* awaitedBy(task: Task): Generator<Task, void> {
   } else if (status === 'pending') {
     const count = graph.dependencyCount(task)
     for (let i = 0; i < count; i++) yield graph.dependency(task, i)
+    if (task.waitsForEnd) for (const other of graph.tasks) if (other.atEnd === undefined) yield other
     if (childOf?.isHeldBack(task)) yield* childOf.activeChildren()
   }
 }

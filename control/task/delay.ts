@@ -12,7 +12,8 @@ export function earliestStart(task: Task): number | undefined {
   const whole = graph.options.not_before
   // The parent of a child has waited. Only a member of a group has a delay of its own.
   const isOver = task.childOf !== undefined && own === undefined
-  if ((own === undefined && whole === undefined) || task.startedAt !== undefined || isOver) return undefined
+  if ((own === undefined && whole === undefined) || task.startedAt !== undefined || isOver || task.atEnd !== undefined)
+    return undefined
   let at = whole === undefined ? 0 : startOf(whole, graph.createdAt)
   if (own !== undefined) at = Math.max(at, startOf(own, readySince(task)))
   return at

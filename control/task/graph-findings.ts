@@ -42,9 +42,9 @@ export function durationOf({ startedAt, finishedAt, isDeleted }: Task, now: numb
   return startedAt === undefined || isDeleted ? undefined : Math.max(0, (finishedAt ?? now) - startedAt)
 }
 
-/** As `durationOf`, but undefined for a reused outcome, which took no time in this graph. */
+/** As `durationOf`, but undefined for a reused outcome, which took no time in this graph, and for a task of `on_end`. */
 const durationHere = (task: Task, now: number): number | undefined =>
-  task.rare.reused_from === undefined ? durationOf(task, now) : undefined
+  task.rare.reused_from === undefined && task.atEnd === undefined ? durationOf(task, now) : undefined
 
 /**
  * The critical path, with the tasks of a group in its place. Of the elements of a list, that counts which took the longest. A

@@ -42,12 +42,13 @@ export function endStateWithin(
 
 /**
  * Whether the rules of the task allow this end: a failure with `continue_on_error`, a skip because of its `run_if`. The end
- * of a child counts for its parent alone.
+ * of a child counts for its parent alone, and that of a task of `on_end` for nothing.
  */
-const isMeant = ({ status, continuesOnError, rare, childOf }: Task): boolean =>
+const isMeant = ({ status, continuesOnError, rare, childOf, atEnd }: Task): boolean =>
   (status === 'failed' && continuesOnError) ||
   (status === 'skipped' && rare.skip_standing === 'neutral') ||
-  childOf !== undefined
+  childOf !== undefined ||
+  atEnd !== undefined
 
 /** The totals of the tasks that were not deleted. */
 export interface GraphTotals {

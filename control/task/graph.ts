@@ -11,6 +11,7 @@
  */
 
 import type { RunStatus } from '../../shared/contract/control.ts'
+import type { OnEndState } from '../../shared/contract/on-end.ts'
 import type { RunIf } from '../../shared/contract/run-if.ts'
 import { isTerminal, type TaskStatus } from '../../shared/contract/task-status.ts'
 import { inRanges, type Steps } from '../../shared/process/steps.ts'
@@ -19,6 +20,7 @@ import { hasRule } from '../rules/conditions.ts'
 import { dependencyCounts, type Edges, lengthAt } from '../rules/edges.ts'
 import { type GraphOptions, NO_GRAPH_OPTIONS } from '../rules/graph-options.ts'
 import { normalizeTool, type ToolRef } from '../rules/normalize.ts'
+import { atEndOf } from '../rules/on-end.ts'
 import type { ValidGraph, ValidTask } from '../rules/validate.ts'
 import type { FanOut } from './fan-out.ts'
 import { NO_RARE_STATE, type RareState } from './rare-state.ts'
@@ -80,6 +82,10 @@ export class Graph {
   hasRules = false
   /** The graphs that hold the places of its group, while it waits for one. Nothing of it starts meanwhile. */
   waitsFor: ReadonlySet<{ readonly id: string }> | undefined = undefined
+  /** Its tasks of `on_end`. Undefined for most graphs. */
+  atEnd: Task[] | undefined = undefined
+  /** Whether all other tasks have ended, so that those of `on_end` have their turn. */
+  isAtEnd = false
   /** Number of tasks that have not ended. */
   live = 0
   /** End of the last task, in milliseconds since 1970; undefined while a task is live. */
@@ -118,11 +124,17 @@ export class Graph {
     return this.options.scope === 'graph'
   }
 
+  /** Whether all tasks but those of `on_end` have ended. */
+  get haveOthersEnded(): boolean {
+    const { atEnd = [] } = this
+    return this.live === atEnd.filter((task) => !task.isTerminal && !task.neverRuns).length
+  }
+
   /** Appends tasks to a new graph: `inputs` from `from` to `to`. */
   add(inputs: readonly ValidTask[], from: number, to: number): void {
     for (let i = from; i < to; i++) {
       const task = new Task(this, i, inputs[i]!)
-      this.tasks.push(task)
+      this.#push(task)
       this.#count(task)
     }
     this.live += to - from
@@ -155,8 +167,15 @@ export class Graph {
 
   /** Appends the next task of a graph that was accepted before. */
   addRecovered(task: Task): void {
-    this.tasks.push(task)
+    this.#push(task)
     if (bringsRule(task.options) || task.rare.skip_standing !== undefined) this.#ensureStandings()
+  }
+
+  #push(task: Task): void {
+    this.tasks.push(task)
+    if (task.atEnd === undefined) return
+    this.atEnd ??= []
+    this.atEnd.push(task)
   }
 
   #ensureStandings(): void {
@@ -365,6 +384,16 @@ export class Task {
 
   get runIf(): RunIf {
     return this.options.run_if ?? 'success'
+  }
+
+  /** In which state of the graph it runs, if it is one of `on_end`. */
+  get atEnd(): OnEndState | undefined {
+    return atEndOf(this.id, this.graph.options)
+  }
+
+  /** Whether it is one of `on_end` that waits for the end of all others. */
+  get waitsForEnd(): boolean {
+    return this.atEnd !== undefined && !this.graph.haveOthersEnded
   }
 
   /** Whether a failure counts as a success for dependents and for the graph. */

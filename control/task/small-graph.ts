@@ -67,7 +67,7 @@ const isSound = (task: TaskInput): boolean =>
 
 /**
  * Parses a graph with a short list of unchecked tasks. Undefined for others, and for graphs with a callback, a group,
- * parameters or placeholders.
+ * parameters, placeholders or tasks for their end.
  */
 function graphIn(body: Uint8Array): { readonly tasks: readonly TaskInput[] } | undefined {
   try {
@@ -80,6 +80,7 @@ function graphIn(body: Uint8Array): { readonly tasks: readonly TaskInput[] } | u
       !Array.isArray(graph.tasks) ||
       graph.callback != null ||
       graph.concurrency != null ||
+      graph.on_end != null ||
       graph.params != null ||
       unknownGraphField(graph) !== undefined
     )

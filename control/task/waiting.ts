@@ -24,7 +24,13 @@ export interface SlotUse {
 export function waitingOf(task: Task, slots: SlotUse, now: number): Waiting | undefined {
   if (task.status === 'pending')
     return (
-      onGroup(task) ?? onDependencies(task) ?? onDelay(task, now) ?? onCaller(task) ?? onSiblings(task) ?? onSlot(slots)
+      onGroup(task) ??
+      onOthers(task) ??
+      onDependencies(task) ??
+      onDelay(task, now) ??
+      onCaller(task) ??
+      onSiblings(task) ??
+      onSlot(slots)
     )
   if (task.status !== 'running' || !task.rare.isBackingOff) return undefined
   const until = endOfBackoff(task, now)
@@ -41,6 +47,10 @@ function onGroup({ graph }: Task): Waiting | undefined {
   const graphs = [...graph.waitsFor].slice(0, MAX_WAITING_GRAPHS).map(({ id }) => id)
   return { reason: 'group', group: graph.options.concurrency!.group, graphs }
 }
+
+/** A task of `on_end`, while others of its graph have not ended. */
+const onOthers = ({ waitsForEnd }: Task): Waiting | undefined =>
+  waitsForEnd ? { reason: 'dependencies', detail: 'all other tasks of its graph have to end first' } : undefined
 
 /** The dependencies that `task` waits for; undefined if it waits for none. */
 export function onDependencies(task: Task): Waiting | undefined {

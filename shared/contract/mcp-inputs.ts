@@ -70,10 +70,10 @@ const TASK_WORDS: Readonly<Partial<Record<keyof TaskFields, string>>> = {
   retry_on: 'Only failures with these codes are retried: ["timeout", "exit_nonzero"]. Default: all.',
   backoff: 'Waits between attempts: {"initial_ms": 100, "factor": 2, "max_ms": 10000, "jitter": 0}.',
   cache: 'Take over an earlier success of the same tool and key: {"key": digest of all inputs, "ttl_ms"}.',
-  timeout: 'Milliseconds for each attempt. Default: none.',
-  queue_timeout: 'Milliseconds that an attempt may wait to start. Default: any time.',
+  timeout: 'Milliseconds for each attempt.',
+  queue_timeout: 'Milliseconds that an attempt may wait to start.',
   priority: '-100 to 100. Those that wait start by it. Default: that of the graph, else 0.',
-  not_before: 'Earliest start: a time, or milliseconds after the dependencies are done.',
+  not_before: 'Earliest start: a time, or milliseconds after the dependencies.',
   secrets:
     'Variables of a shell, cli-skills or runtime task whose values the service has: {"TOKEN": "name of a secret"}, for a runtime task also {"name", "file"}.',
 }
@@ -81,12 +81,13 @@ const TASK_WORDS: Readonly<Partial<Record<keyof TaskFields, string>>> = {
 const GRAPH_WORDS: Readonly<Partial<Record<keyof typeof GraphFields.properties, string>>> = {
   name: 'What people call the graph.',
   scope:
-    '"graph": the ids of the tasks belong to this graph, so others may use the same, and answers name a task graph_id/task_id.',
+    '"graph": ids of tasks belong to this graph, so others may use the same; answers name a task graph_id/task_id.',
   params: 'Values that tasks use as {"$param": name}.',
   priority: 'That of tasks without one. Default 0.',
-  not_before: 'Earliest start: a time, or milliseconds after the submission.',
+  not_before: 'Earliest start: a time, or milliseconds from now.',
   concurrency: 'Graphs of a group run one by one: {"group", "limit", "on_full": wait, cancel_oldest or refuse}.',
   callback: 'POST when the graph has ended: {"url", "events"}.',
+  on_end: 'At the end: [{"when": "failed", "http" or "command": params}].',
 }
 
 /** The same fields. The list of tools describes them with `words`. */

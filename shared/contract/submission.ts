@@ -10,6 +10,7 @@ import { Cache, MAX_CACHE_KEY_CHARACTERS, MAX_CACHE_TTL_MS } from './cache.ts'
 import { CALLBACK_EVENTS, GraphCallback } from './callbacks.ts'
 import { ERROR_CODES } from './error-codes.ts'
 import { GraphConcurrency, MAX_GROUP_CHARACTERS, ON_FULL } from './graph-groups.ts'
+import { MAX_ON_END, ON_END_IDS, ON_END_STATES } from './on-end.ts'
 import { RUN_IFS } from './run-if.ts'
 import { Type } from './schema-builder.ts'
 import { MAX_SECRETS, secretMap } from './secrets.ts'
@@ -216,6 +217,33 @@ export const PARAMETER_NAME = LABEL_NAME
 /** Characters of all parameters of a graph together, as JSON. They stay in memory as long as the graph. */
 export const MAX_PARAMETERS_CHARACTERS = 1024 * 1024
 
+const openObject = Type.Record(Type.String(), Type.Unknown())
+
+/** What a graph does at its end, as submitted. `control/rules/on-end.ts` checks the rest. */
+export const OnEndEntry = Type.Object(
+  {
+    when: orNull(
+      Type.Union(ON_END_STATES.map((state) => Type.Literal(state))),
+      ON_END_STATES.map((state) => `"${state}"`).join(', '),
+      'The state of the graph in which it runs. Default always.',
+    ),
+    http: orNull(openObject, 'object', 'An HTTP request: the params of a task of type http.'),
+    command: orNull(openObject, 'object', 'A command: the params of a task of type shell.'),
+    type: orNull(Type.String({ minLength: 1 }), 'string', 'Any other type, with its params.'),
+    tool_name: TASK_FIELDS.tool_name,
+    params: TASK_FIELDS.params,
+    retry: TASK_FIELDS.retry,
+    retry_on: TASK_FIELDS.retry_on,
+    backoff: TASK_FIELDS.backoff,
+    timeout: TASK_FIELDS.timeout,
+    queue_timeout: TASK_FIELDS.queue_timeout,
+    secrets: TASK_FIELDS.secrets,
+    annotations: TASK_FIELDS.annotations,
+  },
+  { additionalProperties: false },
+)
+export type OnEndEntry = Static<typeof OnEndEntry>
+
 /** Optional fields of a graph, beside its tasks. */
 export const GraphFields = Type.Object({
   name: orNull(
@@ -259,6 +287,11 @@ export const GraphFields = Type.Object({
     GraphCallback,
     `object with a url, and events of ${CALLBACK_EVENTS.join(', ')}`,
     'A POST to this address when the graph has ended, or for other events.',
+  ),
+  on_end: orNull(
+    Type.Array(OnEndEntry, { maxItems: MAX_ON_END }),
+    `array of at most ${MAX_ON_END} objects, each with one of http, command and type`,
+    `What runs once all tasks have ended, such as {"when": "failed", "http": {"url": ...}}: a task ${ON_END_IDS}0 and so on, which is told of the graph by {"$graph": "/state"}. Needs "scope": "graph".`,
   ),
 })
 

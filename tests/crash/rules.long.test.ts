@@ -2,7 +2,7 @@
  * Kills the service at random moments while graphs with rules run, and compares what comes of them with the model.
  *
  * Each round starts it on the directory of the round before. Clients submit graphs with handlers, clean-ups, conditions,
- * failures that do not matter, tasks that run for each element of a list, and groups, and cancel tasks and graphs, until SIGKILL. After the last start every acknowledged graph comes to
+ * failures that do not matter, tasks that run for each element of a list, groups, and entries of `on_end`, and cancel tasks and graphs, until SIGKILL. After the last start every acknowledged graph comes to
  * its end. Each task must have ended as the model allows, given how its dependencies ended, and must not have started
  * before them. Only what somebody cancelled may be cancelled.
  *
@@ -12,6 +12,7 @@ import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { GraphDetails } from '../../shared/contract/graphs.ts'
+import { ON_END_STATES, type OnEndState } from '../../shared/contract/on-end.ts'
 import { GraphModel, type ModelTask } from '../model/graph-model.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { CrashStory } from '../support/crash-story.ts'
@@ -34,6 +35,8 @@ interface Acknowledged {
   readonly tasks: readonly SentTask[]
   /** Tasks that somebody may have cancelled. */
   readonly cancelled: Set<string>
+  /** The states in which the entries of its `on_end` run. */
+  readonly endings: readonly OnEndState[]
   /** The group of the graph, of which `GROUP_LIMIT` run at a time. */
   readonly group: string | undefined
 }
@@ -93,6 +96,16 @@ function randomGroup(random: Random) {
   return which === 1 ? { group: 'patient', limit: GROUP_LIMIT } : undefined
 }
 
+/** Entries of `on_end`, but for their states. */
+const ENTRIES = [
+  { type: 'noop' },
+  { type: 'sleep', params: { duration_ms: 20 } },
+  { type: 'file', params: { action: 'read', path: '/no/such/file' }, retry: 1 },
+]
+
+const randomEndings = (random: Random): OnEndState[] =>
+  Array.from({ length: random(3) }, () => ON_END_STATES[random(ON_END_STATES.length)]!)
+
 /** One client, until the service is gone. */
 async function client(control: Control, known: Map<string, Acknowledged>, random: Random): Promise<void> {
   try {
@@ -100,11 +113,14 @@ async function client(control: Control, known: Map<string, Acknowledged>, random
       const tasks = randomGraph(random)
       const sent = tasks.map(({ elements: _, ...task }) => task)
       const concurrency = randomGroup(random)
-      const response = await control.post({ tasks: sent, scope: 'graph', concurrency })
+      const endings = randomEndings(random)
+      const on_end = endings.map((when) => ({ when, ...ENTRIES[random(ENTRIES.length)]! }))
+      const response = await control.post({ tasks: sent, scope: 'graph', concurrency, on_end })
       expect(response.status).toBe(202)
       const { graph_id } = (await response.json()) as { graph_id: string }
-      const cancelled = new Set(concurrency?.group === IMPATIENT ? tasks.map(({ id }) => id) : [])
-      known.set(graph_id, { tasks, cancelled, group: concurrency?.group })
+      const all = [...tasks.map(({ id }) => id), ...endings.map((_, i) => `on_end/${i}`)]
+      const cancelled = new Set(concurrency?.group === IMPATIENT ? all : [])
+      known.set(graph_id, { tasks, endings, cancelled, group: concurrency?.group })
       await control.fetch(`/graphs/${graph_id}?wait_ms=${random(30)}`)
       const next = random(4)
       if (next === 0) {
@@ -112,7 +128,7 @@ async function client(control: Control, known: Map<string, Acknowledged>, random
         cancelled.add(id)
         await control.fetch(`/graphs/${graph_id}/tasks/${id}/cancel`, { method: 'POST' })
       } else if (next === 1) {
-        for (const { id } of tasks) cancelled.add(id)
+        for (const id of all) cancelled.add(id)
         await control.fetch(`/graphs/${graph_id}/cancel`, { method: 'POST' })
       }
     }
@@ -129,15 +145,22 @@ async function client(control: Control, known: Map<string, Acknowledged>, random
 const LATER = '9999-01-01T00:00:00.000Z'
 
 /** What is wrong with the end of a graph. Each task of it stands after those that it depends on. */
-async function faultsOf(control: Control, graphId: string, { tasks, cancelled }: Acknowledged): Promise<string[]> {
+async function faultsOf(
+  control: Control,
+  graphId: string,
+  { tasks: submitted, endings, cancelled }: Acknowledged,
+): Promise<string[]> {
   let graph: GraphDetails
   do graph = (await (await control.fetch(`/graphs/${graphId}?wait_ms=20000`)).json()) as GraphDetails
   while (graph.state === 'running')
   const records = (await (await control.fetch(`/graphs/${graphId}/tasks`)).json()) as TaskRecord[]
   const byId = new Map(records.map((record) => [record.id, record]))
+  const others = records.filter(({ id }) => !id.startsWith('on_end/')).map(({ id }) => id)
+  const tasks = [...submitted, ...endings.map((at_end, i): SentTask => ({ id: `on_end/${i}`, at_end, depends_on: [] }))]
   const model = new GraphModel(tasks)
   const faults: string[] = []
-  for (const { id, depends_on, fail_fast, not_before = 0, tasks: members } of tasks) {
+  for (const { id, depends_on: before, fail_fast, not_before = 0, tasks: members, at_end } of tasks) {
+    const depends_on = at_end === undefined ? before : others
     const { status, error, created_at, started_at = LATER } = byId.get(id)!
     const early = depends_on.filter((dependency) => byId.get(dependency)!.finished_at! > started_at)
     if (early.length > 0) faults.push(`${id} started before ${early} had ended`)

@@ -13,6 +13,7 @@ const GRAPHS = join(ROOT, 'examples/graphs')
 
 /** The state of each graph, and how its tasks end that do not succeed. */
 const ENDS: Readonly<Record<string, { state: string; others: Readonly<Record<string, string>> }>> = {
+  'at-the-end.json': { state: 'failed', others: { test: 'failed', publish: 'skipped', 'on_end/2': 'skipped' } },
   'build-matrix.json': { state: 'success', others: {} },
   'branch.json': { state: 'success', others: { preview: 'skipped' } },
   'clean-up.json': { state: 'failed', others: { test: 'failed', publish: 'skipped' } },
@@ -113,6 +114,14 @@ test.each([
   const { graph_id } = envelope.data as { graph_id: string }
   const record = (await (await control.fetch(`/graphs/${graph_id}/tasks/${id}`)).json()) as TaskRecord
   expect(record.result).toMatchObject({ stdout })
+})
+
+test('at-the-end.json tells what failed', async () => {
+  await using control = await startControl()
+  const { envelope } = await runClient(['run', join(GRAPHS, 'at-the-end.json')], { url: control.url })
+  const { graph_id } = envelope.data as { graph_id: string }
+  const told = (await (await control.fetch(`/graphs/${graph_id}/tasks/on_end%2F0`)).json()) as TaskRecord
+  expect(told.result).toMatchObject({ stdout: expect.stringMatching(/^test failed: .*no\/such\/report/) })
 })
 
 test('gather.json hands a list of values to a task', async () => {

@@ -24,6 +24,8 @@ export interface ModelTask {
   readonly fail_fast?: boolean
   /** The members of a group. */
   readonly tasks?: readonly ModelTask[]
+  /** It is one of `on_end`, for this state of the graph. */
+  readonly at_end?: 'always' | 'success' | 'failed' | 'cancelled'
 }
 
 /** `gone`: its record was deleted before it ran. */
@@ -50,6 +52,10 @@ export class GraphModel {
   /** Children that have started at least once. */
   readonly #startedChildren = new Set<string>()
   #isCancelled = false
+  /** A cancel of the graph came when only its end was left. */
+  #isEndCancelled = false
+  /** The states of the graph since all but its end is over: the deletion of a record may change it. */
+  readonly #endStates = new Set<string>()
 
   constructor(tasks: readonly ModelTask[]) {
     this.#tasks = tasks
@@ -106,7 +112,24 @@ export class GraphModel {
     return when !== undefined && this.#deleted.has(when.$from)
   }
 
+  #isAtEnd(id: string): boolean {
+    return this.#task(id).at_end !== undefined
+  }
+
+  get #haveOthersEnded(): boolean {
+    return this.open.every((id) => this.#isAtEnd(id))
+  }
+
+  #noteEnd(): void {
+    if (this.#haveOthersEnded) this.#endStates.add(this.state)
+  }
+
   mayStart(id: string): boolean {
+    const { at_end } = this.#task(id)
+    if (at_end !== undefined) {
+      const isMet = at_end === 'always' ? this.#endStates.size > 0 : this.#endStates.has(at_end)
+      return isMet && this.stateOf(id) === 'waiting' && !this.#isEndCancelled
+    }
     const parent = this.#parents.get(id)
     const isMember = this.#members.has(id)
     if (parent !== undefined && !(isMember ? this.#mayStartMember(id, parent) : this.#mayStartChild(id, parent)))
@@ -133,6 +156,13 @@ export class GraphModel {
   /** The errors with which a task may be skipped now, and how it counts then. */
   skips(id: string): ReadonlyMap<string, Counts> {
     const allowed = new Map<string, Counts>()
+    if (this.#isAtEnd(id)) {
+      const isOpen = this.stateOf(id) === 'waiting' && !this.#isEndCancelled
+      for (const state of isOpen ? this.#endStates : [])
+        if (![state, 'always'].includes(this.#task(id).at_end!))
+          allowed.set(`condition not met: the graph ended as ${state}`, 'neutral')
+      return allowed
+    }
     if (this.stateOf(id) !== 'waiting' || this.#isCancelled || this.#asked.has(id)) return allowed
     if (this.#dependenciesAllow(id)) {
       const { when } = this.#task(id)
@@ -279,6 +309,7 @@ export class GraphModel {
   interrupted(id: string): void {
     if (this.stateOf(id) !== 'running') this.#fault(id, 'was interrupted')
     this.#states.set(id, this.#deleted.has(id) ? 'gone' : 'waiting')
+    this.#noteEnd()
   }
 
   ended(id: string, status: string, error: string | undefined): void {
@@ -296,16 +327,19 @@ export class GraphModel {
       this.#skippedAs.set(id, counts ?? 'bad')
     }
     this.#states.set(id, status as State)
+    this.#noteEnd()
   }
 
   /** A running task goes on without a record. */
   deleted(id: string): void {
     this.#deleted.add(id)
     if (this.stateOf(id) === 'waiting') this.#states.set(id, 'gone')
+    this.#noteEnd()
   }
 
-  /** All that has not ended becomes cancelled: nothing starts any more, and nothing is skipped. */
+  /** All that has not ended becomes cancelled: nothing starts any more, and nothing is skipped. Its end follows, unless only that is left. */
   graphCancelled(): void {
+    if (this.#haveOthersEnded) this.#isEndCancelled = true
     this.#isCancelled = true
   }
 
@@ -321,7 +355,7 @@ export class GraphModel {
 
   /** What the graph amounts to once nothing is open. Deleted tasks do not count. */
   get state(): string {
-    const seen = this.#tasks.filter(({ id }) => !this.#deleted.has(id))
+    const seen = this.#tasks.filter(({ id, at_end }) => at_end === undefined && !this.#deleted.has(id))
     if (seen.some(({ id, continue_on_error }) => this.stateOf(id) === 'failed' && !continue_on_error)) return 'failed'
     const isLost = ({ id }: ModelTask) =>
       this.stateOf(id) === 'cancelled' || (this.stateOf(id) === 'skipped' && this.#skippedAs.get(id) !== 'neutral')

@@ -1,6 +1,7 @@
 /** Random graphs with rules, and how their tasks end. */
 import fc from 'fast-check'
-import type { TaskInput } from '../../shared/contract/submission.ts'
+import { ON_END_STATES, type OnEndState } from '../../shared/contract/on-end.ts'
+import type { OnEndEntry, TaskInput } from '../../shared/contract/submission.ts'
 import type { ModelTask } from '../model/graph-model.ts'
 import { randomGraph } from './random-graph.ts'
 import type { Script } from './scripted-executor.ts'
@@ -122,6 +123,19 @@ export const ruledGraph = (maxTasks: number) =>
         return members === undefined ? fanned : groupOf(fanned, members)
       }),
     )
+
+/** The states in which the entries of `on_end` run. */
+export const randomEndings = fc.array(fc.constantFrom(...ON_END_STATES), { maxLength: 3 })
+
+/** The field `on_end`, and its tasks for the model. Every second one fails. */
+export function endingsOf(states: readonly OnEndState[]) {
+  const scripts = states.map((_, i): Script => ({ turns: i, outcomes: i % 2 === 1 ? ['fail'] : [] }))
+  const on_end = states.map((when, i): OnEndEntry => ({ when, type: 'test', params: scripts[i]! }))
+  const tasks = states.map((at_end, i) => ({
+    ...{ id: `on_end/${i}`, type: 'test', depends_on: [], input: scripts[i]!, at_end, continue_on_error: true },
+  }))
+  return { on_end, tasks: tasks as RuledTask[] }
+}
 
 /** How each task, and each child of one, ends if it runs. */
 export function outcomesOf(tasks: readonly RuledTask[]): (id: string) => 'success' | 'failed' {

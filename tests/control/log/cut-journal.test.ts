@@ -16,7 +16,7 @@ import { GraphModel } from '../../model/graph-model.ts'
 import { liveCopy } from '../../support/durable-store.ts'
 import { openEmbedded } from '../../support/embedded-keeper.ts'
 import { graphOf } from '../../support/graph.ts'
-import { outcomesOf, type RuledTask, ruledGraph } from '../../support/ruled-graph.ts'
+import { endingsOf, outcomesOf, type RuledTask, randomEndings, ruledGraph } from '../../support/ruled-graph.ts'
 import { ScriptedExecutor } from '../../support/scripted-executor.ts'
 import { tempDir } from '../../support/temp.ts'
 import { until } from '../../support/until.ts'
@@ -50,10 +50,11 @@ async function life(dir: string, tasks: readonly RuledTask[]) {
 }
 
 /** What `task` did although a dependency, or one of its parent, has not ended. */
-function earlyOf({ id, graph, childOf, dependsOn = [] }: Task): string[] {
-  const open = dependsOn
-    .map((name) => graph.tasks.find((other) => other.id === name)!)
-    .filter(({ isTerminal }) => !isTerminal)
+function earlyOf({ id, graph, childOf, dependsOn = [], atEnd }: Task): string[] {
+  const others = atEnd === undefined ? [] : graph.tasks.filter((other) => other.atEnd === undefined)
+  const open = [...dependsOn.map((name) => graph.tasks.find((other) => other.id === name)!), ...others].filter(
+    ({ isTerminal }) => !isTerminal,
+  )
   const own = open.map((other) => `${id} came before the end of ${other.id}`)
   return childOf === undefined ? own : [...own, ...earlyOf(childOf.parent)]
 }
@@ -78,11 +79,14 @@ test('a graph goes on from any part of its journal', async () => {
     maxLength: 5,
   })
   await fc.assert(
-    fc.asyncProperty(graphs, cuts, async (tasks, cuts) => {
+    fc.asyncProperty(graphs, randomEndings, cuts, async (submitted, states, cuts) => {
       using dir = tempDir()
+      const endings = endingsOf(states)
+      const options = { scope: 'graph', on_end: endings.on_end } as const
+      const tasks = [...submitted, ...endings.tasks]
       const first = await life(dir.path, tasks)
-      const body = { scope: 'graph', tasks }
-      const graph = graphOf(JSON.parse(JSON.stringify(tasks)), Date.now(), undefined, { scope: 'graph' })
+      const body = { ...options, tasks: submitted }
+      const graph = graphOf(JSON.parse(JSON.stringify(tasks)), Date.now(), undefined, options)
       for (const each of graph.tasks) each.setRare('hasPlaceholders', each.options.for_each !== undefined || undefined)
       runSync(first.store.claim(graph))
       await first.keeper.keepGraph(graph, new TextEncoder().encode(JSON.stringify(body)))
@@ -102,7 +106,7 @@ test('a graph goes on from any part of its journal', async () => {
           expect(early).toEqual([])
           next.scheduler.resume(found)
           if (isCancelled) {
-            const open = found.tasks.filter(({ isTerminal }) => !isTerminal)
+            const open = found.tasks.filter(({ isTerminal, waitsForEnd }) => !isTerminal && !waitsForEnd)
             await runCooperatively(next.scheduler.cancelAll(open, () => {}))
           }
           await next.over(found)

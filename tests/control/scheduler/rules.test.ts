@@ -19,12 +19,20 @@ import { isApproval } from '../../../control/task/approval.ts'
 import type { Graph, Task } from '../../../control/task/graph.ts'
 import { graphTotals } from '../../../control/task/graph-summary.ts'
 import { TaskStore } from '../../../control/task/task-store.ts'
+import type { OnEndState } from '../../../shared/contract/on-end.ts'
 import { silentLog } from '../../../shared/logs/log.ts'
 import { nextTurn, runCooperatively, runSync } from '../../../shared/process/steps.ts'
 import { GraphModel } from '../../model/graph-model.ts'
 import { acceptGraph, taskIn } from '../../support/graph.ts'
 import { memoryKeeper } from '../../support/memory-keeper.ts'
-import { type ApprovalEnd, outcomesOf, type RuledTask, ruledGraph } from '../../support/ruled-graph.ts'
+import {
+  type ApprovalEnd,
+  endingsOf,
+  outcomesOf,
+  type RuledTask,
+  randomEndings,
+  ruledGraph,
+} from '../../support/ruled-graph.ts'
 import { after, task, World } from '../../support/scheduler-world.ts'
 import { ScriptedExecutor } from '../../support/scripted-executor.ts'
 import { until } from '../../support/until.ts'
@@ -57,12 +65,15 @@ class Run {
   /** A restart found that nothing of the graph is left to be seen or done. */
   #isForgotten = false
 
-  constructor(tasks: readonly RuledTask[]) {
+  constructor(submitted: readonly RuledTask[], states: readonly OnEndState[] = []) {
+    const endings = endingsOf(states)
+    const options = states.length === 0 ? {} : { on_end: endings.on_end }
+    const tasks = [...submitted, ...endings.tasks]
     this.model = new GraphModel(tasks)
     this.#ids = tasks.map(({ id }) => id)
     this.#ends = new Map(tasks.flatMap(({ id, ends }) => (ends === undefined ? [] : [[id, ends]])))
-    const body = new TextEncoder().encode(JSON.stringify({ tasks }))
-    this.graph = acceptGraph(this.#store, JSON.parse(JSON.stringify(tasks)))
+    const body = new TextEncoder().encode(JSON.stringify({ tasks: submitted, ...options }))
+    this.graph = acceptGraph(this.#store, JSON.parse(JSON.stringify(tasks)), Date.now(), undefined, options)
     for (const each of this.graph.tasks)
       each.setRare('hasPlaceholders', each.options.for_each !== undefined || undefined)
     this.#frames = [frame('g', encodeGraph(this.graph, body))]
@@ -120,7 +131,9 @@ class Run {
     if (action === 'snapshot') return this.#snapshot()
     if (action === 'cancel-graph') {
       this.model.graphCancelled()
-      const open = this.graph.tasks.filter(({ isTerminal, neverRuns }) => !isTerminal && !neverRuns)
+      const open = this.graph.tasks.filter(
+        ({ isTerminal, neverRuns, waitsForEnd }) => !isTerminal && !neverRuns && !waitsForEnd,
+      )
       await runCooperatively(this.#scheduler.cancelAll(open, () => {}))
     } else if (found === undefined || found.isDeleted) return
     else if (action === 'answer') this.#answer(found)
@@ -230,8 +243,12 @@ function frame(kind: 'g' | 't' | 'x', parts: readonly (string | Uint8Array)[]): 
   return { kind, payload } as unknown as Frame
 }
 
-async function ran(tasks: readonly RuledTask[], doings: readonly Interference[] = []): Promise<Run> {
-  const run = new Run(tasks)
+async function ran(
+  tasks: readonly RuledTask[],
+  states: readonly OnEndState[],
+  doings: readonly Interference[] = [],
+): Promise<Run> {
+  const run = new Run(tasks, states)
   for (const each of doings) await run.interfere(each)
   await run.over()
   run.expectSound()
@@ -241,8 +258,9 @@ async function ran(tasks: readonly RuledTask[], doings: readonly Interference[] 
 describe('a graph with rules', () => {
   test('ends as the model does', async () => {
     await fc.assert(
-      fc.asyncProperty(ruledGraph(16), async (tasks) => {
-        const run = await ran(tasks)
+      fc.asyncProperty(ruledGraph(16), randomEndings, async (submitted, states) => {
+        const run = await ran(submitted, states)
+        const tasks = [...submitted, ...endingsOf(states).tasks]
         const alone = GraphModel.run(tasks, outcomesOf(tasks))
         expect([alone.faults, alone.open, alone.state]).toEqual([[], [], run.model.state])
         const ends = ({ stateOf }: GraphModel) => tasks.map(({ id }) => [id, stateOf(id)])
@@ -255,7 +273,12 @@ describe('a graph with rules', () => {
   test('obeys the model when tasks and the graph are cancelled, and tasks are deleted', async () => {
     const doings = interferences('answer', 'cancel', 'delete', 'cancel', 'delete', 'cancel-graph')
     await fc.assert(
-      fc.asyncProperty(ruledGraph(16), doings, async (tasks, actions) => void (await ran(tasks, actions))),
+      fc.asyncProperty(
+        ruledGraph(16),
+        randomEndings,
+        doings,
+        async (tasks, states, actions) => void (await ran(tasks, states, actions)),
+      ),
       { numRuns: 200 },
     )
   })
@@ -263,7 +286,12 @@ describe('a graph with rules', () => {
   test('obeys the model over restarts from a state file, a journal, or both', async () => {
     const doings = interferences('restart', 'restart', 'snapshot', 'answer', 'cancel', 'delete', 'cancel-graph')
     await fc.assert(
-      fc.asyncProperty(ruledGraph(16), doings, async (tasks, actions) => void (await ran(tasks, actions))),
+      fc.asyncProperty(
+        ruledGraph(16),
+        randomEndings,
+        doings,
+        async (tasks, states, actions) => void (await ran(tasks, states, actions)),
+      ),
       { numRuns: 200 },
     )
   })
