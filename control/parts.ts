@@ -2,7 +2,7 @@
  * Builds the parts of the control service from the inside out: what executes tasks, what the disk holds, what keeps it
  * there.
  *
- * Building reads the data directory. It starts no process and opens no socket.
+ * Building reads the data directory. It starts no process but the runtime service of `--with-runtime`, and opens no socket.
  */
 import { join, resolve } from 'node:path'
 import { UsageError } from '../shared/contract/errors.ts'
@@ -73,9 +73,13 @@ export interface Host {
 
 /**
  * Recovers what the data directory holds. Throws `UsageError` for what the user has to change,
- * `StartStopped` when a signal arrives meanwhile.
+ * `StartStopped` when a signal arrives meanwhile. Starts the runtime service of `runtimes`, which the caller has to stop.
  */
-export async function buildParts(config: ControlConfig, host: Host): Promise<{ parts: Parts; earlierRun: EarlierRun }> {
+export async function buildParts(
+  config: ControlConfig,
+  host: Host,
+  runtimes: Runtimes,
+): Promise<{ parts: Parts; earlierRun: EarlierRun }> {
   const secrets = secretsOf(config, host)
   const skills = new SkillsDirectory(config.skillsDir === '' ? undefined : config.skillsDir)
   const addressGuards = {
@@ -97,15 +101,15 @@ export async function buildParts(config: ControlConfig, host: Host): Promise<{ p
     [...filesWithInput(config.dataDir), ownTokenPath(config.dataDir), join(config.dataDir, POOL_FILE)],
     host.log,
   )
-  const configured = configuredRuntimes(config, host.log)
   const poolFile = databaseUrls.length === 0 ? new PoolFile(config.dataDir) : undefined
   const serviceId = serviceIdOf(config.dataDir)
+  await host.signals.unlessStopped(runtimes.child?.start(host.signals.duringStart) ?? Promise.resolve())
   const { storage, earlierRun } =
     databaseUrls.length > 0
       ? await sharedStorage(config, { urls: databaseUrls, lockId: lockIdOf(host.directory.lockFd) }, host)
       : await embeddedStorage(config, host)
   const poolKeeper = poolFile ?? storage.shared!.runtimes.pool
-  const runtime = runtimeParts(config, { configured, access: host.access, keeper: storage.keeper, poolKeeper }, host)
+  const runtime = runtimeParts(config, { ...runtimes, keeper: storage.keeper, poolKeeper }, host)
   executors.register(runtime.executor)
   storage.store.onForgotten = (task) => executors.get(task.type)?.forget?.(task)
   const callbacks = new Callbacks({
@@ -309,9 +313,31 @@ function secretsFlags(config: ControlConfig, env: Host['env']): string[] {
   ]
 }
 
-interface RuntimeNeeds {
+/** The runtime services of the flags. */
+export interface Runtimes {
   readonly configured: readonly RuntimeEntry[]
-  readonly access: Pick<ServiceAccess, 'token' | 'tokens'>
+  /** Of those without a token of their own. */
+  readonly token: string | undefined
+  /** That of `--with-runtime`, which does not run yet. */
+  readonly child: RuntimeChild | undefined
+}
+
+/** Throws `UsageError`. */
+export function runtimesOf(config: ControlConfig, { access, env, log }: Host): Runtimes {
+  const configured = configuredRuntimes(config, log)
+  const token = env.SERVICE_RUNTIME_TOKEN || access.token
+  if (!config.withRuntime) return { configured, token, child: undefined }
+  const own = configured.find(({ name }) => name === DEFAULT_RUNTIME)!
+  const child = new RuntimeChild({
+    ...{ url: own.url, dataDir: config.dataDir, env, log, token: own.token ?? token },
+    hasControlToken: access.token !== undefined || access.tokens !== undefined,
+    controlAddr: portOnly(config.addr),
+    flags: ['--unknown-fields', config.unknownFields, ...logFlags(config), ...secretsFlags(config, env)],
+  })
+  return { configured, token, child }
+}
+
+interface RuntimeNeeds extends Runtimes {
   readonly keeper: Keeper
   /** Keeps the changes of the pool. */
   readonly poolKeeper: PoolKeeper
@@ -320,28 +346,20 @@ interface RuntimeNeeds {
 /** The executor of `runtime` tasks. */
 function runtimeParts(
   config: ControlConfig,
-  { configured, access: { token, tokens }, keeper, poolKeeper }: RuntimeNeeds,
+  { configured, token, child, keeper, poolKeeper }: RuntimeNeeds,
   { env, log }: Host,
 ) {
-  const { SERVICE_RUNTIME_TOKEN, SERVICE_RUNTIME_TENANT, SERVICE_RUNTIME_OWNER } = env
+  const { SERVICE_RUNTIME_TENANT, SERVICE_RUNTIME_OWNER } = env
   const { dataDir, runtimeAwayTimeout: awayMs } = config
-  const itsToken = SERVICE_RUNTIME_TOKEN || token
   const pool = new RuntimePool({
-    ...{ configured, token: itsToken, keeper, log },
+    ...{ configured, token, keeper, log },
     ...(config.withRuntime && { started: DEFAULT_RUNTIME }),
   })
   pool.keepIn(poolKeeper)
   const orphans = new Orphans(pool, log)
   orphans.keepIn(keeper.orphans)
   const removals = new RemoteRemovals({ dataDir, pool, keeper, log })
-  const child = config.withRuntime
-    ? new RuntimeChild({
-        ...{ service: pool.get()!.service, dataDir, env, log, token: pool.get()!.entry.token ?? itsToken },
-        hasControlToken: token !== undefined || tokens !== undefined,
-        controlAddr: portOnly(config.addr),
-        flags: ['--unknown-fields', config.unknownFields, ...logFlags(config), ...secretsFlags(config, env)],
-      })
-    : undefined
+  child?.serve(pool.get()!.service)
   const defaults = { tenant: SERVICE_RUNTIME_TENANT || undefined, owner: SERVICE_RUNTIME_OWNER || undefined }
   const isExpected = ({ name }: PoolMember) => name === DEFAULT_RUNTIME && child?.isExpected === true
   const moves = new FileMoves(log)

@@ -15,7 +15,7 @@ import { EventStreams } from './operations/event-streams.ts'
 import type { Ground } from './operations/ground.ts'
 import { Readiness } from './operations/readiness.ts'
 import { scheduleVerbs } from './operations/schedule-verbs.ts'
-import { buildParts, type EarlierRun, type Host, type Parts } from './parts.ts'
+import { buildParts, type EarlierRun, type Host, type Parts, runtimesOf } from './parts.ts'
 import { Scheduler } from './scheduler/scheduler.ts'
 import { Schedules } from './schedules/schedules.ts'
 import type { Graph, Task } from './task/graph.ts'
@@ -29,14 +29,20 @@ const FENCED_EXIT_CODE = 75
 /** Milliseconds that open requests get to be answered at the end. */
 const LAST_ANSWERS_MS = 1_000
 
-/** Starts the service on the server of `host`. Throws `UsageError` and `StartStopped`. */
+/** Starts the service on the server of `host`. Throws `UsageError` and `StartStopped`; then no process of this start is left. */
 export async function startControl(config: ControlConfig, host: Host & { signals: StopSignals }): Promise<void> {
-  const { parts, earlierRun } = await buildParts(config, host)
-  const service = new ControlService(config, host, parts)
-  process.on('uncaughtException', (error) => service.failed(error))
-  process.on('unhandledRejection', (error) => service.failed(error))
-  await service.start(earlierRun)
-  host.signals.started((signal) => void service.stop(signal))
+  const runtimes = runtimesOf(config, host)
+  try {
+    const { parts, earlierRun } = await buildParts(config, host, runtimes)
+    const service = new ControlService(config, host, parts)
+    process.on('uncaughtException', (error) => service.failed(error))
+    process.on('unhandledRejection', (error) => service.failed(error))
+    await service.start(earlierRun)
+    host.signals.started((signal) => void service.stop(signal))
+  } catch (error) {
+    await runtimes.child?.stop()
+    throw error
+  }
 }
 
 export class ControlService {
@@ -121,7 +127,7 @@ export class ControlService {
     return controlApp({ parts, counters, guard, tokens, streamLimits, startedAt })
   }
 
-  /** Throws `UsageError` and `StartStopped`; then no process, socket or journal segment of this start is left. */
+  /** Throws `UsageError` and `StartStopped`; then no socket or journal segment of this start is left. */
   async start(earlierRun: EarlierRun): Promise<void> {
     const { callbacks, runtime, storage } = this.#parts
     const { directory, server } = this.#host
@@ -224,11 +230,11 @@ export class ControlService {
     const { runtime, storage } = this.#parts
     const { server, signals } = this.#host
     try {
-      if (runtime.child !== undefined) await signals.unlessStopped(runtime.child.start(signals.duringStart))
+      if (runtime.child !== undefined) await signals.unlessStopped(runtime.child.ready(signals.duringStart))
       signals.duringStart.throwIfAborted()
       serveApp(this.#app, server)
     } catch (error) {
-      await Promise.all([storage.keeper.abandon(), runtime.child?.stop()])
+      await storage.keeper.abandon()
       throw error
     }
   }

@@ -341,6 +341,27 @@ test.each(['SIGTERM', 'SIGINT'] as const)('a start that %s stops ends it and lea
   expect(existsSync(at.dataDir)).toBe(false)
 })
 
+test('it starts before the log is read, and ends when that refuses the start', async () => {
+  await using at = place()
+  mkdirSync(at.dataDir, { mode: 0o700 })
+  writeFileSync(join(at.dataDir, 'format.json'), JSON.stringify({ format: 999, written_by: '9.0.0' }))
+  const child = Bun.spawn(
+    [
+      await builtProgram('taskmill-control'),
+      ...['--addr', '127.0.0.1:0', '--data-dir', at.dataDir, ...(await flagsFor())],
+    ],
+    { env: testEnvironment(), stdout: 'pipe', stderr: 'pipe' },
+  )
+  const log = await new Response(child.stdout).text()
+  expect(await child.exited).toBe(2)
+  expect(await new Response(child.stderr).text()).toContain('written by a newer taskmill-control')
+  const lines = log
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as { msg: string; runtime_pid?: number })
+  await gone(lines.find(({ msg }) => msg === 'started a runtime service')!.runtime_pid!)
+})
+
 test('one that ends at once is said so, and leaves nothing behind', async () => {
   await using at = place()
   mkdirSync(at.file('bin'))

@@ -4,7 +4,7 @@
  */
 import { expect, test } from 'bun:test'
 import { controlSettings } from '../../control/config.ts'
-import { buildParts } from '../../control/parts.ts'
+import { buildParts, runtimesOf } from '../../control/parts.ts'
 import { ControlService } from '../../control/service.ts'
 import type { Graph } from '../../control/task/graph.ts'
 import { claimDataDirectory } from '../../shared/files/data-directory.ts'
@@ -41,7 +41,7 @@ async function serviceIn(dataDir: string) {
     server: await listen(access.address, 'addr'),
     exit: async () => resolve(),
   }
-  const { parts, earlierRun } = await buildParts(config, host)
+  const { parts, earlierRun } = await buildParts(config, host, runtimesOf(config, host))
   const service = new ControlService(config, host, parts)
   await service.start(earlierRun)
   const { store, retention } = parts.storage

@@ -40,7 +40,6 @@ export const MESSAGE_ORDER = {
     why: 'Whoever takes the task over would not find the attempt, and it would run again. The note in runtime-drops.jsonl, which a later start obeys, follows the same commit.',
   },
   stage: { after: undefined, commit: '', why: 'Content under its hash, to which only a later submission refers.' },
-  isReady: READ,
   ping: READ,
   dryRun: READ,
   has: READ,

@@ -114,16 +114,6 @@ export class RuntimeService {
     return this.#client.shownUrl
   }
 
-  /** Whether the service is reachable and accepts tasks. */
-  async isReady(): Promise<boolean> {
-    try {
-      await this.#client.call({ method: 'GET', path: '/readyz', timeoutMs: CALL_TIMEOUT_MS })
-      return true
-    } catch {
-      return false
-    }
-  }
-
   /**
    * Submits a task of a control service that listens on `controlPort`. Before each request it waits for `begin`, and calls
    * `onSend`. The service accepts the request at most `SUBMISSION_LEASE_MS` later, except a service of an earlier version.
@@ -385,7 +375,17 @@ const asControl = (port: number | undefined) => (port === undefined ? {} : { 'x-
 
 const asOwner = (owner: string | undefined) => (owner === undefined ? {} : { 'x-service-owner': headerValue(owner) })
 
-const clientOf = (options: Omit<RuntimeServiceOptions, 'keeper'>): ServiceClient =>
+/** Whether the service is reachable and accepts tasks. */
+export async function isReady(client: ServiceClient): Promise<boolean> {
+  try {
+    await client.call({ method: 'GET', path: '/readyz', timeoutMs: CALL_TIMEOUT_MS })
+    return true
+  } catch {
+    return false
+  }
+}
+
+export const clientOf = (options: Omit<RuntimeServiceOptions, 'keeper'>): ServiceClient =>
   new ServiceClient(
     {
       name: 'runtime',

@@ -36,7 +36,6 @@ const SEND: { readonly [M in Message]: (at: World) => unknown } = {
   kill: ({ service }) => service.kill('a', undefined, 't'),
   remove: ({ removals }) => removals.add([{ id: 'a' }], undefined),
   stage: ({ service }) => service.stage(HASH, new Response('b').body!, 't', NO_SIGNAL),
-  isReady: ({ service }) => service.isReady(),
   ping: ({ service }) => service.ping(60_000, 't'),
   dryRun: ({ service }) => service.dryRun({}, 't', NO_SIGNAL),
   has: ({ service }) => service.has('a', 't'),
