@@ -75,6 +75,7 @@ import { MAX_DRY_RUN_ERRORS, MAX_DRY_RUN_TIME_LIMITS } from '../shared/contract/
 import { MAX_GROUP_CHARACTERS, MAX_GROUP_LIMIT } from '../shared/contract/graph-groups.ts'
 import { MAX_CANCELLED_ENTRIES, MAX_PAGE_GRAPHS } from '../shared/contract/graphs.ts'
 import { MAX_ON_END } from '../shared/contract/on-end.ts'
+import { MAX_PAUSE_BODY_BYTES, MAX_PAUSE_WHY_CHARACTERS, MAX_PAUSED_TYPES } from '../shared/contract/pauses.ts'
 import { MAX_RERUN_TASKS } from '../shared/contract/rerun.ts'
 import { MAX_INLINE_BYTES, MAX_WALL_TIME_MS } from '../shared/contract/runtime-request.ts'
 import { MAX_JITTER_MS, MAX_KEPT_RUNS, MIN_EVERY_MS } from '../shared/contract/schedule-words.ts'
@@ -272,6 +273,11 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Moves of files between runtime services at the same time', ...constant('MAX_MOVES', count(MAX_MOVES)), 'Others wait.', 'control/executors/runtime/file-moves.test.ts', 'MAX_MOVES'],
     ['Time without a byte of such a move', ...constant('MOVE_STALL_MS', duration(MOVE_STALL_MS)), 'It begins again.', 'control/executors/runtime/file-moves.test.ts', 'a move without a byte is broken off'],
     ['Hashes of files that are remembered for moves', ...constant('MAX_REMEMBERED_BUNDLES', count(MAX_REMEMBERED_BUNDLES)), 'The oldest are forgotten.', 'control/executors/runtime/file-moves.test.ts', 'MAX_REMEMBERED_BUNDLES'],
+  ]),
+  Pauses: limits([
+    ['Characters of `why`', ...constant('MAX_PAUSE_WHY_CHARACTERS', count(MAX_PAUSE_WHY_CHARACTERS)), '400', 'contract/pauses.test.ts', 'MAX_PAUSE_WHY_CHARACTERS'],
+    ['Types that are paused at a time', ...constant('MAX_PAUSED_TYPES', count(MAX_PAUSED_TYPES)), '409', 'contract/pauses.test.ts', 'MAX_PAUSED_TYPES'],
+    ['Bytes of the body of a request', ...constant('MAX_PAUSE_BODY_BYTES', bytes(MAX_PAUSE_BODY_BYTES)), '413', 'contract/pauses.test.ts', 'MAX_PAUSE_BODY_BYTES'],
   ]),
   Schedules: limits([
     ['Schedules', ...control('maxSchedules'), '409', 'contract/schedules.test.ts', '--max-schedules'],

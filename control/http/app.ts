@@ -21,6 +21,7 @@ import { addMcpRoutes } from './mcp.ts'
 import { addMcpEndpoint } from './mcp-endpoint.ts'
 import { addMetricsRoute } from './metrics.ts'
 import { addNetworkRoutes } from './network.ts'
+import { addPauseRoutes } from './pauses.ts'
 import { addReplicaRoutes } from './replicas.ts'
 import { addRuntimeRoutes } from './runtimes.ts'
 import { addScheduleRoutes } from './schedules.ts'
@@ -55,6 +56,7 @@ export function controlApp({ parts, counters, guard, tokens, streamLimits, start
   addApprovalRoutes(app, parts)
   addSignalRoutes(app, parts)
   addGraphRoutes(app, parts)
+  addPauseRoutes(app, parts)
   addLogRoutes(app, parts, streamLimits)
   addNetworkRoutes(app, parts)
   addFileRoutes(app, parts, streamLimits)

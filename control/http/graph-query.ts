@@ -4,9 +4,9 @@ import { badRequest } from '../../shared/contract/errors.ts'
 import { LISTED_GRAPH_STATES, UNREADABLE, WAITING_KINDS } from '../../shared/contract/graph-state.ts'
 import { DEFAULT_PAGE_GRAPHS, MAX_PAGE_GRAPHS } from '../../shared/contract/graphs.ts'
 import { LABEL_NAME } from '../../shared/contract/submission.ts'
-import { anyText, type QueryOf, repeatable, wholeNumber } from '../../shared/http/openapi/route.ts'
+import { anyText, type QueryOf, repeatable, truth, wholeNumber } from '../../shared/http/openapi/route.ts'
 import { type GraphPageRequest, graphPlaceOf } from '../operations/graph-filter.ts'
-import { invalidCursor, knownValues, limitOf, repeatedValues } from './query-values.ts'
+import { invalidCursor, knownValues, limitOf, repeatedValues, truthOf } from './query-values.ts'
 
 export const graphQuery = {
   state: repeatable(
@@ -17,6 +17,7 @@ export const graphQuery = {
     'What a task of the graph waits for: an answer to an approval, or its next attempt.',
     WAITING_KINDS,
   ),
+  paused: truth('true: only graphs that are paused themselves; false: only others.'),
   name: anyText('The whole name.'),
   label: repeatable('A label as name=value. All of several must match.'),
   since: anyText('Graphs accepted at this time (RFC 3339) or later.'),
@@ -28,19 +29,20 @@ type GraphQuery = QueryOf<typeof graphQuery>
 
 /** Throws 400 with the parameter, its value and the allowed values. */
 export function graphPageRequest(query: GraphQuery, url: string): GraphPageRequest {
-  const { state, waiting, name, since, until, limit, cursor } = query
+  const { state, waiting, paused, name, since, until, limit, cursor } = query
   const labels = query.label === undefined ? [] : new URL(url).searchParams.getAll('label') // Elysia splits at commas
   const states = knownValues('state', state, LISTED_GRAPH_STATES)
   const kinds = knownValues('waiting', waiting, WAITING_KINDS)
   if (
     states.includes(UNREADABLE) &&
-    [...new Set(states), ...kinds, name, query.label, since, until].join('') !== UNREADABLE
+    [...new Set(states), ...kinds, paused, name, query.label, since, until].join('') !== UNREADABLE
   )
     throw badRequest(`state=${UNREADABLE} cannot be combined with other filters`)
   return {
     filter: {
       states,
       waiting: kinds,
+      ...(paused !== undefined && { paused: truthOf('paused', paused) }),
       name: nameOf(name),
       labels: repeatedValues('label', labels).map(labelOf),
       since: timeOf('since', since),

@@ -5,8 +5,10 @@ import { ServiceError } from '../../shared/contract/errors.ts'
 import type { KnownTokens } from '../../shared/http/known-tokens.ts'
 import { described, json } from '../../shared/http/openapi/route.ts'
 import { formatUptime } from '../../shared/settings/duration.ts'
+import { isoTime } from '../../shared/text/iso-time.ts'
 import type { ReplicaView } from '../log/keeper.ts'
 import type { OperationParts } from '../operations/parts.ts'
+import { type KeptPauses, SERVICE } from '../task/pauses.ts'
 
 const section = 'The service'
 
@@ -34,6 +36,7 @@ export const addHealthRoutes = (
           version: HEALTH_VERSION,
           uptime: formatUptime(performance.now() - startedAt),
           ...(reason !== undefined && { ready: false, reason }),
+          ...pausedIn(keeper.pauses),
           ...(tokensFault !== undefined && { tokens_fault: tokensFault }),
           ...(rulesFault !== undefined && { secrets_fault: rulesFault }),
           ...(replica && { replica: replicaState(replica, store.graphCount) }),
@@ -61,6 +64,16 @@ export const addHealthRoutes = (
         errors: { 503: 'No graph would be accepted. The error is the reason.' },
       }),
     )
+
+/** Who and why is for callers with a token: GET /pauses. */
+function pausedIn({ all }: KeptPauses): Pick<HealthResponse, 'paused_since' | 'paused_types'> {
+  const types = [...all.keys()].filter((key) => key !== SERVICE)
+  const service = all.get(SERVICE)
+  return {
+    ...(service !== undefined && { paused_since: isoTime(service.since) }),
+    ...(types.length > 0 && { paused_types: types }),
+  }
+}
 
 const replicaState = ({ id, epoch, leaseMsLeft, addressFault }: ReplicaView, graphs: number) => ({
   ...{ id, epoch, lease_ms_left: leaseMsLeft, graphs },

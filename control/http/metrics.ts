@@ -19,6 +19,7 @@ import type { OperationParts } from '../operations/parts.ts'
 import type { AddressGuard } from '../outbound/address-guard.ts'
 import { scheduleCounts } from '../schedules/schedules.ts'
 import type { Counters } from '../task/counters.ts'
+import { SERVICE } from '../task/pauses.ts'
 
 const OFFERED = ['application/json', 'text/plain', 'application/openmetrics-text']
 
@@ -97,6 +98,20 @@ export const CONTROL_METRICS: readonly Metric<Sources>[] = [
     type: 'gauge',
     help: 'Tasks that wait for a slot; at most 1024 are queued.',
     samples: ({ scheduler }) => [{ value: scheduler.queueLength }],
+  },
+  {
+    name: 'service_control_paused',
+    type: 'gauge',
+    help: 'Pauses: whether the service is paused, paused types of tasks, paused graphs.',
+    labels: { of: 'service, type, graph' },
+    samples: ({ keeper: { pauses }, store }) => {
+      const service = Number(pauses.all.has(SERVICE))
+      return [
+        { labels: { of: 'service' }, value: service },
+        { labels: { of: 'type' }, value: pauses.all.size - service },
+        { labels: { of: 'graph' }, value: store.pausedCount },
+      ]
+    },
   },
   {
     name: 'service_control_approvals_waiting',

@@ -5,6 +5,8 @@ import type { Log } from '../../shared/logs/log.ts'
 import type { ScheduleDefinition, ScheduleProgress } from '../rules/schedule.ts'
 import type { Graph, Task } from '../task/graph.ts'
 import { GraphGroups } from '../task/graph-groups.ts'
+import type { Pause } from '../task/pause.ts'
+import type { KeptPauses } from '../task/pauses.ts'
 import type { TaskStore } from '../task/task-store.ts'
 import { EventFeed } from './event-feed.ts'
 import { EventHistory } from './event-history.ts'
@@ -43,6 +45,7 @@ export class EmbeddedKeeper implements Keeper {
   readonly callbacks: KeptCallbacks
   readonly orphans: KeptOrphans
   readonly schedules: KeptSchedules
+  readonly pauses: KeptPauses
   readonly events: EventFeed
   readonly history: EventHistory
   readonly numbers: EventNumbers
@@ -83,6 +86,16 @@ export class EmbeddedKeeper implements Keeper {
       ({ id, orphan }) => this.#persistence.note([null, 'orphan', id, orphan ?? null]),
       notes.of('orphan') as ReadonlyMap<string, Orphan>,
     )
+    const pauses = notes.of('pause') as ReadonlyMap<string, Pause>
+    this.pauses = {
+      all: pauses,
+      onChange: () => {},
+      set: (key, pause) => {
+        this.#persistence.note([null, 'pause', key, pause ?? null])
+        this.pauses.onChange(key)
+        return this.#persistence.durable()
+      },
+    }
     this.schedules = {
       found: {
         definitions: notes.of('schedule') as ReadonlyMap<string, ScheduleDefinition>,

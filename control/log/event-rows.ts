@@ -14,6 +14,7 @@ import { runSync } from '../../shared/process/steps.ts'
 import { isoTime } from '../../shared/text/iso-time.ts'
 import type { Graph, Task } from '../task/graph.ts'
 import { type GraphTotals, graphTotals } from '../task/graph-summary.ts'
+import type { Pause } from '../task/pause.ts'
 
 /** The outcome of a graph. Later deletions of tasks do not change it. */
 export type GraphOutcome = Pick<GraphTotals, 'state' | 'counts'>
@@ -38,6 +39,9 @@ export type NumberedChange =
       readonly seq: number
       readonly at: number
     }
+  | { readonly kind: 'paused'; readonly graph: Graph; readonly seq: number; readonly at: number; readonly pause: Pause }
+  /** `by` is the name of a token. */
+  | { readonly kind: 'resumed'; readonly graph: Graph; readonly seq: number; readonly at: number; readonly by?: string }
   /** The record was deleted. */
   | {
       readonly kind: 'deleted'
@@ -185,6 +189,12 @@ export function rowOfChange(change: NumberedChange): EventRow {
       const { name, labels, scope } = options
       return [kind, id, seq, at, { name, labels, scope, task_count: submittedCount }]
     }
+    case 'paused': {
+      const { by, why } = change.pause
+      return [kind, change.graph.id, seq, at, { name: change.graph.options.name, by, why }]
+    }
+    case 'resumed':
+      return [kind, change.graph.id, seq, at, { name: change.graph.options.name, by: change.by }]
     case 'ended': {
       const { id, options } = change.graph
       return [kind, id, seq, at, { name: options.name, ...change.outcome }]
@@ -237,6 +247,8 @@ export function eventsOf(rows: readonly EventRow[]): ServiceEvent[] {
 
 const EVENT_NAMES = {
   accepted: 'graph_accepted',
+  paused: 'graph_paused',
+  resumed: 'graph_resumed',
   ended: 'graph_ended',
   removed: 'graph_removed',
   deleted: 'task_deleted',

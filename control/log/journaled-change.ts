@@ -1,5 +1,6 @@
 /** Encodes numbered changes as rows of a journal frame (`journaled-state.ts`), and decodes them. Pure. */
 import { MAX_EVENT_ERROR_CHARACTERS } from '../../shared/contract/events.ts'
+import type { Pause } from '../task/pause.ts'
 import type { GraphOutcome, NumberedChange, TaskMoment } from './event-rows.ts'
 
 export interface JournaledChange {
@@ -8,10 +9,12 @@ export interface JournaledChange {
   readonly seq: number
   /** Milliseconds since 1970. */
   readonly at: number
-  /** Id of the changed task, or of the removed graph. The rest of the disk may not have that graph any more. */
+  /** Id of the changed task, or of the removed graph; of a resumed graph who resumed it. The rest of the disk may not have that graph any more. */
   readonly id?: string
   /** Only of ended graphs. */
   readonly outcome?: GraphOutcome
+  /** Only of paused graphs. */
+  readonly pause?: Pause
   /** Only of recovered tasks, and absent in journals of earlier versions. */
   readonly state?: RecoveredState
 }
@@ -22,7 +25,7 @@ export type RecoveredState = Pick<TaskMoment, 'status' | 'attempt'> & Partial<Om
 /** The second element is null. In the row of a state it is an id. */
 export type ChangeRow = readonly [
   ...[graphOrdinal: number, id: null, seq: number, at: number, kind: JournaledChange['kind']],
-  detail?: string | GraphOutcome,
+  detail?: string | GraphOutcome | Pause,
   state?: RecoveredState,
 ]
 
@@ -38,6 +41,12 @@ export function changeRow(change: NumberedChange): ChangeRow {
       return [change.graph.ordinal, null, seq, at, kind, change.graph.id]
     case 'ended':
       return [change.graph.ordinal, null, seq, at, kind, change.outcome]
+    case 'paused':
+      return [change.graph.ordinal, null, seq, at, kind, change.pause]
+    case 'resumed':
+      return change.by === undefined
+        ? [change.graph.ordinal, null, seq, at, kind]
+        : [change.graph.ordinal, null, seq, at, kind, change.by]
     default:
       return [change.graph.ordinal, null, seq, at, kind]
   }
@@ -52,6 +61,8 @@ export const isChangeRow = (row: readonly unknown[]): row is ChangeRow => row[1]
 
 export const journaledChange = ([graph_ordinal, , seq, at, kind, detail, state]: ChangeRow): JournaledChange => ({
   ...{ kind, graph_ordinal, seq, at },
-  ...(typeof detail === 'string' ? { id: detail } : detail !== undefined && { outcome: detail }),
+  ...(typeof detail === 'string'
+    ? { id: detail }
+    : detail !== undefined && (kind === 'paused' ? { pause: detail as Pause } : { outcome: detail as GraphOutcome })),
   ...(state !== undefined && { state }),
 })

@@ -13,6 +13,7 @@ import type { Histogram } from '../../shared/logs/histogram.ts'
 import type { ResultFile, StoredResult } from '../rules/result-file.ts'
 import type { Graph, Task } from '../task/graph.ts'
 import type { Groups } from '../task/graph-groups.ts'
+import type { KeptPauses } from '../task/pauses.ts'
 import type { EventFeed } from './event-feed.ts'
 import type { EventHistory } from './event-history.ts'
 import type { EventNumbers } from './event-numbers.ts'
@@ -41,6 +42,7 @@ export interface Keeper extends KeptEvents {
   readonly orphans: OrphanKeeper
   /** The places of groups of graphs. */
   readonly groups: Groups
+  readonly pauses: KeptPauses
   /** Absent with a database, which has no schedules. */
   readonly schedules?: KeptSchedules
   /** This service among those that share a database; absent without one. */

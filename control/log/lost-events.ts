@@ -74,10 +74,12 @@ export class LostEvents {
   }
 
   #rowOf(change: JournaledChange): EventRow | undefined {
-    const { kind, graph_ordinal, seq, at, id = '', outcome } = change
+    const { kind, graph_ordinal, seq, at, id = '', outcome, pause } = change
     if (kind === 'removed') return [kind, id, seq, at, {}]
     const graph = this.#graphs.get(graph_ordinal)
     if (graph === undefined) return undefined
+    if (kind === 'paused') return pause && rowOfChange({ kind, graph, seq, at, pause })
+    if (kind === 'resumed') return rowOfChange({ kind, graph, seq, at, ...(id !== '' && { by: id }) })
     if (kind === 'accepted') return rowOfChange({ kind, graph, seq, at })
     if (kind === 'ended') return rowOfChange({ kind, graph, seq, at, outcome: outcome ?? outcomeOf(graph) })
     // A child may be in no graph any more: a state file without its parent was written before.

@@ -5,16 +5,27 @@
  * (`journaled-state.ts`). Each row replaces the earlier note with its key, so a start may apply rows that a pack knows already.
  * Each pack has all notes, and only the notes of the newest pack count. 100,000 keys take a pack 90 ms of CPU, in slices.
  */
+import type { Pause } from '../task/pause.ts'
 
 /**
  * - `callback`: a `Delivery` that waits. Once it is over, the id of its graph
  * - `numbers`: the upper bound of the numbers of changes (`event-numbers.ts`)
  * - `key`: a `KeptKey`. In the journal, it is in the frame of its graph
+ * - `graph-pause`: the `Pause` of a graph, by its number. In the journal, it is a numbered change
  * - `orphan`: an `Orphan`
+ * - `pause`: a `Pause` of a type, or of the service
  * - `schedule`: a `ScheduleDefinition`
  * - `schedule-progress`: a `ScheduleProgress`. In the journal, it may be in the frame of the graph that it tells of
  */
-export type NoteKind = 'callback' | 'key' | 'numbers' | 'orphan' | 'schedule' | 'schedule-progress'
+export type NoteKind =
+  | 'callback'
+  | 'graph-pause'
+  | 'key'
+  | 'numbers'
+  | 'orphan'
+  | 'pause'
+  | 'schedule'
+  | 'schedule-progress'
 
 /** The key of the only note of the kind `numbers`. */
 export const NUMBERS_NOTE = 'reserved'
@@ -23,6 +34,12 @@ export const NUMBERS_NOTE = 'reserved'
 export type NoteRow = readonly [nothing: null, kind: NoteKind, key: string, value: unknown]
 
 export const isNoteRow = (row: readonly unknown[]): row is NoteRow => row[0] === null
+
+/** Undefined: the graph is not paused. */
+export const graphPauseNote = (ordinal: number, pause: Pause | undefined): NoteRow => [
+  ...([null, 'graph-pause', String(ordinal)] as const),
+  pause ?? null,
+]
 
 /** Characters of a payload in a pack. */
 const PART_CHARACTERS = 64 * 1024

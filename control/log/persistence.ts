@@ -19,7 +19,7 @@ import type { EventNumbers } from './event-numbers.ts'
 import { type NumberedChange, outcomeOf } from './event-rows.ts'
 import { encodeFanOut, type StoredFanOut } from './journaled-fan-out.ts'
 import { encodeGraph, encodeRemoval, type SubmissionExtras } from './journaled-graph.ts'
-import { type NoteRow, NUMBERS_NOTE } from './notes.ts'
+import { graphPauseNote, type NoteRow, NUMBERS_NOTE } from './notes.ts'
 import { type FoundPacks, type SnapshotOptions, Snapshots } from './snapshots.ts'
 import { durabilityUnknown, NotWritten, storageUnavailable } from './storage-errors.ts'
 import { UnwrittenChanges } from './unwritten-changes.ts'
@@ -84,7 +84,16 @@ export class Persistence {
       case 'graph-accepted':
         this.noteNumbered({ kind: 'accepted', graph: change.graph, seq, at: change.graph.createdAt })
         break
+      case 'graph-paused':
+        this.#options.notes.apply(graphPauseNote(change.graph.ordinal, change.pause))
+        this.noteNumbered({ kind: 'paused', graph: change.graph, seq, at: change.at, pause: change.pause })
+        break
+      case 'graph-resumed':
+        this.#options.notes.apply(graphPauseNote(change.graph.ordinal, undefined))
+        this.noteNumbered({ ...change, kind: 'resumed', seq })
+        break
       case 'graph-ended':
+        this.#options.notes.apply(graphPauseNote(change.graph.ordinal, undefined))
         this.noteNumbered({ kind: 'ended', graph: change.graph, seq, at: change.at, outcome: outcomeOf(change.graph) })
         break
       case 'graph-retired':

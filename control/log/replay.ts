@@ -21,6 +21,7 @@ import { normalizeTool } from '../rules/normalize.ts'
 import { onEndTasks } from '../rules/on-end.ts'
 import { Graph } from '../task/graph.ts'
 import { inputFields } from '../task/known-fields.ts'
+import type { Pause } from '../task/pause.ts'
 import { withoutState } from '../task/task-fields.ts'
 import { entriesOfRows } from './compacted-graph.ts'
 import type { GcSchedule } from './gc-schedule.ts'
@@ -38,7 +39,7 @@ import {
 } from './journaled-graph.ts'
 import { decodeStates, type JournaledChanges, type JournaledState } from './journaled-state.ts'
 import type { Mentions } from './mentions.ts'
-import { type NoteRow, Notes } from './notes.ts'
+import { graphPauseNote, type NoteRow, Notes } from './notes.ts'
 import type { PackedGraph } from './packs.ts'
 import { ReplayedGraphs, type ToldState } from './replayed-graphs.ts'
 import { isKnownToService, type StoredTask, type Writable, withStoredWhen } from './stored-task.ts'
@@ -232,11 +233,12 @@ export class Replay {
     return highest
   }
 
-  #applyChange({ kind, graph_ordinal, seq, id = '', state }: JournaledChange): void {
+  #applyChange({ kind, graph_ordinal, seq, id = '', state, pause }: JournaledChange): void {
     if (kind === 'accepted') this.accepted.numbered.add(graph_ordinal)
     else if (kind === 'ended') this.ended.numbered.add(graph_ordinal)
     else if (kind === 'removed') this.#deleted.add(graph_ordinal)
     else if (kind === 'reused') this.#unnumberedReuse.get(graph_ordinal)?.delete(id)
+    else if (kind === 'paused' || kind === 'resumed') this.notes.apply(graphPauseNote(graph_ordinal, pause))
     else if (kind === 'deleted') this.#noteDeleted(graph_ordinal, id)
     else if (kind === 'recovered' && state !== undefined) {
       const ofGraph = this.#told.get(graph_ordinal) ?? new Map<string, ToldState>()
@@ -395,7 +397,20 @@ export class Replay {
       }
       this.#graphs.delete(ordinal)
     }
+    this.#pause(graphs)
     return graphs
+  }
+
+  /** A graph that has ended is paused no more. */
+  #pause(graphs: readonly Graph[]): void {
+    const pauses = this.notes.of('graph-pause') as Map<string, Pause>
+    if (pauses.size === 0) return
+    const live = new Map(graphs.flatMap((graph) => (graph.live > 0 ? [[String(graph.ordinal), graph]] : [])))
+    for (const [ordinal, pause] of pauses) {
+      const graph = live.get(ordinal)
+      if (graph === undefined) pauses.delete(ordinal)
+      else graph.pause = pause
+    }
   }
 
   #entriesOf(ordinal: number): Map<string, StoredTask> {

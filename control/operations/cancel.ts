@@ -10,7 +10,7 @@ import { knownGraph, knownTask, namedTasks, type TaskAddress, type TaskNames } f
 import type { OperationParts } from './parts.ts'
 
 /** Throws 403 for a token that may cancel only what it submitted itself. */
-function ensureMayCancel(tasks: readonly { readonly graph: Graph }[], by: Caller | undefined): void {
+export function ensureMayCancel(tasks: readonly { readonly graph: Graph }[], by: Caller | undefined): void {
   if (by === undefined || hasRight(by, 'cancel')) return
   const isOwn = tasks.every(({ graph }) => graph.submittedBy === by.grant.name)
   if (!isOwn || !hasRight(by, 'cancel_own')) throw lacking(by, 'cancel')

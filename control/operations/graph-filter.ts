@@ -10,6 +10,8 @@ export interface GraphFilter {
   readonly states?: readonly (typeof LISTED_GRAPH_STATES)[number][]
   /** Matches graphs with a task that waits for one of these. */
   readonly waiting?: readonly WaitingKind[]
+  /** Whether the graph itself is paused. */
+  readonly paused?: boolean
   readonly name?: string | undefined
   /** Labels that the graph must have. */
   readonly labels?: readonly (readonly [name: string, value: string])[]
@@ -21,7 +23,7 @@ export interface GraphFilter {
 
 /** Whether the filter matches `graph`, apart from conditions that need a look at its tasks. */
 function isCandidate(
-  { states = [], waiting = [], name, labels = [], since, until }: GraphFilter,
+  { states = [], waiting = [], paused, name, labels = [], since, until }: GraphFilter,
   graph: Graph,
 ): boolean {
   const { createdAt, options, endedAt } = graph
@@ -29,6 +31,7 @@ function isCandidate(
   if (since !== undefined && createdAt < since) return false
   if (until !== undefined && createdAt >= until) return false
   if (waiting.length > 0 && endedAt !== undefined) return false
+  if (paused !== undefined && paused !== (graph.pause !== undefined)) return false
   if (name !== undefined && options.name !== name) return false
   if (!labels.every(([label, value]) => options.labels?.[label] === value)) return false
   return states.length === 0 || states.some((state) => (state === 'running') === (endedAt === undefined))

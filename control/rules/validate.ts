@@ -258,7 +258,7 @@ function checkTypes(
   }
 }
 
-function unknownTypeText(type: string, registeredTypes: ReadonlySet<string>): string {
+export function unknownTypeText(type: string, registeredTypes: ReadonlySet<string>): string {
   const available = [...registeredTypes].sort().join(', ')
   const shortForms = registeredTypes.has('os') ? [...LEGACY_OS_TYPES].sort() : []
   const orShort = shortForms.length === 0 ? '' : ` or a short form: ${shortForms.join(', ')}`

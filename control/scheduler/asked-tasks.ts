@@ -21,6 +21,8 @@ import { Polls, type PollsOptions } from './polls.ts'
 
 export interface AskedTasksOptions extends Pick<PollsOptions, 'look'> {
   readonly inputs: Pick<InputResolver, 'resolve'>
+  /** Whether `task` is paused: then nobody is asked for it, until it is pushed again. */
+  readonly parks: (task: Task) => boolean
   /** The task waits from now on. */
   readonly onAsked: (task: Task) => void
   /** What it would ask is invalid. */
@@ -151,6 +153,7 @@ export class AskedTasks {
   }
 
   #ask(task: Task, input: unknown): void {
+    if (this.#options.parks(task)) return
     try {
       const check = isWait(task) ? checkWait : checkApproval
       check(task.toolName, input)

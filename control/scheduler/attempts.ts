@@ -23,6 +23,7 @@ import { Fifo } from './fifo.ts'
 import type { GraphRoom } from './graph-room.ts'
 import type { OutcomeCache } from './outcome-cache.ts'
 import { isRetried, logFieldsOf, type Outcomes } from './outcomes.ts'
+import type { Parked } from './parked.ts'
 import type { ReadyQueue } from './ready-queue.ts'
 import { Slots } from './slots.ts'
 
@@ -34,6 +35,8 @@ export interface AttemptsOptions {
   readonly host: Omit<AttemptHost, 'keeper' | 'log' | 'standBy' | 'resume'>
   readonly ready: ReadyQueue
   readonly outcomes: Outcomes
+  /** Keeps tasks that are paused. */
+  readonly parked: Pick<Parked, 'keep'>
   readonly cache: OutcomeCache
   readonly keeper: Pick<Keeper, 'kept' | 'flush' | 'results'>
   /** Bounds what the results of a graph take. */
@@ -51,6 +54,7 @@ export class Attempts {
   readonly #host: AttemptHost
   readonly #ready: ReadyQueue
   readonly #outcomes: Outcomes
+  readonly #parked: AttemptsOptions['parked']
   readonly #cache: OutcomeCache
   readonly #keeper: AttemptsOptions['keeper']
   readonly #room: GraphRoom
@@ -73,6 +77,7 @@ export class Attempts {
     }
     this.#ready = options.ready
     this.#outcomes = options.outcomes
+    this.#parked = options.parked
     this.#cache = options.cache
     this.#room = options.room
     this.#onEnd = options.onEnd
@@ -81,7 +86,7 @@ export class Attempts {
   }
 
   /** The use of slots, for the reasons of waiting tasks. */
-  get slotUse(): SlotUse {
+  get slotUse(): Omit<SlotUse, 'paused'> {
     const hold = this.#held.length > 0 ? 'no attempt starts while the journal cannot be written' : undefined
     return { ...this.#slots.use, hold: this.#isStopping ? 'the service is stopping' : hold }
   }
@@ -138,7 +143,7 @@ export class Attempts {
     const mayStart = (task.status === 'pending' && isWanted) || (task.status === 'running' && task.rare.isBackingOff)
     // A child that is about to be cancelled or deleted has left the queue. So its clock ends here.
     if (mayStart && task.childOf?.stops(task) === true) this.#host.works(task)
-    else if (mayStart) this.#start(task)
+    else if (mayStart && !this.#parked.keep(task)) this.#start(task)
     return true
   }
 

@@ -20,6 +20,10 @@ export class DueTasks {
     if (!this.#due.has(task)) this.#due.set(task, this.#queue.add(task, delayMs))
   }
 
+  get tasks(): Iterable<Task> {
+    return this.#due.keys()
+  }
+
   withdraw(task: Task): void {
     const due = this.#due.get(task)
     if (due === undefined) return

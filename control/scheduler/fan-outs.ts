@@ -38,6 +38,8 @@ export interface FanOutsOptions extends Pick<FanOutListOptions, 'inputs' | 'maxF
   readonly room: GraphRoom
   readonly store: TaskStore
   readonly log: Log
+  /** Whether `task` is paused: then it does not begin before it is pushed again. */
+  readonly parks: (task: Task) => boolean
   /** A child without dependencies may run. */
   readonly onChild: (child: Task) => void
   /** A child ended, or was deleted, before its element began, as in an earlier run of the service: others may wait for it. */
@@ -104,7 +106,7 @@ export class FanOuts {
     for (let task = this.#ready.shift(); task !== undefined; task = this.#ready.shift()) {
       if (!this.#isWanted(task)) continue
       const list = await this.#listOf(task)
-      if (this.#isWanted(task)) {
+      if (this.#isWanted(task) && !this.#options.parks(task)) {
         if ('fault' in list) this.#options.onFault(task, list.fault)
         else this.#fanOut(task, list.items).catch((error) => this.#options.onDefect(error))
         this.#options.wake()

@@ -23,6 +23,7 @@ import { hasChildren } from '../rules/group-rule.ts'
 import { isApproval, unanswered } from '../task/approval.ts'
 import type { Graph, Task } from '../task/graph.ts'
 import type { Groups } from '../task/graph-groups.ts'
+import type { KeptPauses } from '../task/pauses.ts'
 import type { Handle } from '../task/rare-state.ts'
 import type { Retention } from '../task/retention.ts'
 import type { TaskStore } from '../task/task-store.ts'
@@ -38,6 +39,7 @@ import { GraphRoom } from './graph-room.ts'
 import { InputResolver } from './input-resolver.ts'
 import { DEFAULT_MAX_CACHED, OutcomeCache } from './outcome-cache.ts'
 import { Outcomes } from './outcomes.ts'
+import { Parked } from './parked.ts'
 import { QueueWaits, waitedTooLong } from './queue-waits.ts'
 import { ReadyQueue } from './ready-queue.ts'
 import { reportsTo } from './reports.ts'
@@ -57,7 +59,7 @@ export interface SchedulerOptions {
   /** Whether attempts have spans. Default: false. */
   readonly isTracing?: boolean
   /** What keeps changes, lists and large results. Call `startAgain` once it can keep changes again after a failure. */
-  readonly keeper: Pick<Keeper, 'flush' | 'groups' | 'keepFanOut' | 'kept' | 'results'>
+  readonly keeper: Pick<Keeper, 'flush' | 'groups' | 'keepFanOut' | 'kept' | 'pauses' | 'results'>
   /** Makes room for children. Default: there is room. */
   readonly retention?: Pick<Retention, 'roomFor'>
   /** Called once, when a defect has stopped the scheduler for good: the service should end. See `Scheduler.fault`. */
@@ -86,11 +88,11 @@ export class Scheduler {
   )
   /** Tasks that wait for their next attempt. They hold no slots. */
   readonly #backoffs = new DueQueue<Task>(
-    (task) => this.#ready.push(task),
+    (task) => this.#enter(task),
     () => this.#turns.take(),
   )
   readonly #delays = new Delays(
-    (task) => this.#queueFor(task).push(task),
+    (task) => this.#enter(task),
     () => this.#turns.take(),
   )
   readonly #queueWaits = new QueueWaits(
@@ -98,6 +100,8 @@ export class Scheduler {
     () => this.#turns.take(),
   )
   readonly #asked: AskedTasks
+  readonly #parked: Parked
+  readonly #pauses: KeptPauses
   /** Which graphs run of those that share a limit. */
   readonly groups: Groups
   /** Outcomes under the keys of tasks. */
@@ -129,6 +133,13 @@ export class Scheduler {
     this.#onFault = onFault ?? (() => {})
     this.#store = store
     this.#log = log
+    this.#pauses = keeper.pauses
+    this.#pauses.onChange = (key) => this.#pauseChanged(key, this.#pauses.all.has(key))
+    this.#parked = new Parked({
+      paused: this.#pauses.all,
+      onKept: (task) => this.#queueWaits.withdraw(task),
+      onFree: (task) => this.#enter(task),
+    })
     this.groups = keeper.groups
     this.groups.onPlace = (graph) => {
       this.#arrive(graph)
@@ -139,12 +150,17 @@ export class Scheduler {
       const { kind } = change
       const isNoWait = kind === 'ended' || kind === 'attempt-failed' || kind === 'attempt-interrupted'
       if (isNoWait || (kind === 'deleted' && change.task.neverRuns)) this.#queueWaits.withdraw(change.task)
-      if (kind === 'ended' || kind === 'deleted') this.#delays.withdraw(change.task)
+      if (kind === 'ended' || kind === 'deleted') {
+        this.#delays.withdraw(change.task)
+        this.#parked.withdraw(change.task)
+      }
+      if (kind === 'graph-paused' || kind === 'graph-resumed') this.#pauseChanged(change.graph, kind === 'graph-paused')
       // Each end is followed by a turn, in which the next graph starts: the end is written before that start.
       if (kind === 'graph-ended') this.groups.release(change.graph)
     })
     this.#asked = new AskedTasks({
       inputs,
+      parks: (task) => this.#parked.keep(task),
       onAsked: (task) => store.apply({ kind: 'asked', task, at: Date.now() }),
       onFault: (task, failure) => this.#outcomes.failWithoutAttempt(task, failure),
       onExpired: (task) => {
@@ -161,11 +177,12 @@ export class Scheduler {
     })
     const ready = {
       push: (task: Task) => {
-        if (!this.#delays.keep(task)) this.#queueFor(task).push(task)
+        if (!this.#delays.keep(task)) this.#enter(task)
       },
     }
     this.#fanOuts = new FanOuts({
       ...{ store, log, maxFanOut, retention, keeper, room, inputs },
+      parks: (task) => this.#parked.keep(task),
       onChild: (child) => this.#outcomes.arrived(child),
       onEndedBefore: (child) => this.#outcomes.tellDependents(child),
       cancel: (child, reason) => this.#cancel(child, undefined, reason),
@@ -187,7 +204,7 @@ export class Scheduler {
     this.#arrivals = new Arrivals((task) => this.#outcomes.arrived(task))
     this.#attempts = new Attempts({
       ...{ store, executors, maxConcurrency, log, keeper, ready: this.#ready, outcomes: this.#outcomes },
-      ...{ cache: this.cache, room },
+      ...{ parked: this.#parked, cache: this.cache, room },
       host: {
         ...{ abandonAfterMs, serviceId, isTracing },
         ...reportsTo(store, keeper),
@@ -207,7 +224,7 @@ export class Scheduler {
 
   /** The use of slots, for the reasons of waiting tasks. */
   get slotUse(): SlotUse {
-    const { slotUse } = this.#attempts
+    const slotUse = { ...this.#attempts.slotUse, paused: this.#pauses.all }
     return this.#fault === undefined ? slotUse : { ...slotUse, hold: this.#fault }
   }
 
@@ -426,12 +443,47 @@ export class Scheduler {
     const hasTold = this.#outcomes.endedTasks.step()
     const hasFanned = this.#fanOuts.step()
     const hasArrived = this.#arrivals.step()
+    const hasFreed = this.#parked.step()
     const hasQueued = this.#backoffs.step()
     const hasCome = this.#delays.step()
     const hasWaited = this.#queueWaits.step()
     const hasAsked = this.#asked.step()
     const hasStarted = this.#attempts.startNext()
-    return hasTold || hasFanned || hasArrived || hasQueued || hasCome || hasWaited || hasAsked || hasStarted
+    return hasTold || hasFanned || hasArrived || hasFreed || hasQueued || hasCome || hasWaited || hasAsked || hasStarted
+  }
+
+  /** `task` may start but for a pause, a free slot, its list or its answer. */
+  #enter(task: Task): void {
+    if (!this.#parked.keep(task)) this.#queueFor(task).push(task)
+  }
+
+  /** A pause has begun, or is over. */
+  #pauseChanged(of: Graph | string, isPaused: boolean): void {
+    if (isPaused) void this.#stopClocks()
+    else this.#parked.release(of)
+    this.#turns.take()
+  }
+
+  /** Has the tasks parked whose wait for a slot is bounded: a pause does not count. Others follow when a slot is free. */
+  async #stopClocks(): Promise<void> {
+    try {
+      await runCooperatively(this.#parkAll([...this.#queueWaits.tasks]))
+    } catch (error) {
+      this.#break(error)
+    }
+  }
+
+  *#parkAll(tasks: readonly Task[]): Steps<void> {
+    yield* inRanges(tasks.length, (from, to) => {
+      for (const task of tasks.slice(from, to)) this.#parkQueued(task)
+    })
+  }
+
+  /** False if `task` has an attempt, or is not paused. */
+  #parkQueued(task: Task): boolean {
+    if (this.#attempts.of(task) !== undefined || !this.#parked.keep(task)) return false
+    this.#ready.withdraw(task)
+    return true
   }
 
   /** What `task` waits in, now that only its list, its answer or a free slot stands in its way. */
@@ -447,6 +499,7 @@ export class Scheduler {
       attempt.waitedTooLong()
       return
     }
+    if (this.#parkQueued(task)) return
     this.#ready.withdraw(task)
     this.#outcomes.missed(task, waitedTooLong())
   }

@@ -8,6 +8,7 @@ import type { ResultFile } from '../rules/result-file.ts'
 import type { AttemptOutput } from './attempt-record.ts'
 import type { FanOut } from './fan-out.ts'
 import type { Graph, Task } from './graph.ts'
+import type { Pause } from './pause.ts'
 import type { Handle } from './rare-state.ts'
 
 /** How a task ended. `output` goes into the record of its last attempt, if the task keeps such records. */
@@ -41,6 +42,10 @@ export type Change =
   | { readonly kind: 'graph-ended'; readonly graph: Graph; readonly at: number }
   /** A start has recovered a graph. This change has no sequence number. */
   | { readonly kind: 'graph-recovered'; readonly graph: Graph }
+  /** Nothing of a graph starts until it is resumed. It may have been paused before. */
+  | { readonly kind: 'graph-paused'; readonly graph: Graph; readonly pause: Pause; readonly at: number }
+  /** `by` is the name of a token; absent for the token of the service. */
+  | { readonly kind: 'graph-resumed'; readonly graph: Graph; readonly by?: string; readonly at: number }
   /** All records of an ended graph were removed, by retention or by a caller. */
   | { readonly kind: 'graph-retired'; readonly graph: Graph; readonly at: number }
   /** The condition of a pending task was met. It is not tested again. */

@@ -7,6 +7,7 @@ import { inRanges, type Steps } from '../../shared/process/steps.ts'
 import { isoTime } from '../../shared/text/iso-time.ts'
 import { isAskedApproval } from './approval.ts'
 import type { Graph, Task } from './graph.ts'
+import { shownPause } from './pause.ts'
 import { endOfBackoff } from './waiting.ts'
 
 type EndState = Exclude<GraphState, 'running'>
@@ -117,6 +118,7 @@ export function summaryOf(graph: Graph, { taskCount, counts, waiting, state, sta
     state,
     task_count: taskCount,
     counts,
+    ...(graph.pause !== undefined && { pause: shownPause(graph.pause) }),
     ...(Object.keys(waiting).length > 0 && { waiting }),
     created_at: isoTime(graph.createdAt),
     ...(startedAt !== undefined && { started_at: isoTime(startedAt) }),

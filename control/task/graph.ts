@@ -23,6 +23,7 @@ import { normalizeTool, type ToolRef } from '../rules/normalize.ts'
 import { atEndOf } from '../rules/on-end.ts'
 import type { ValidGraph, ValidTask } from '../rules/validate.ts'
 import type { FanOut } from './fan-out.ts'
+import type { Pause } from './pause.ts'
 import { NO_RARE_STATE, type RareState } from './rare-state.ts'
 import { type TaskOptions, taskOptions } from './task-options.ts'
 
@@ -86,6 +87,8 @@ export class Graph {
   atEnd: Task[] | undefined = undefined
   /** Whether all other tasks have ended, so that those of `on_end` have their turn. */
   isAtEnd = false
+  /** Undefined unless a caller paused it and it has not ended. */
+  pause: Pause | undefined = undefined
   /** Number of tasks that have not ended. */
   live = 0
   /** End of the last task, in milliseconds since 1970; undefined while a task is live. */

@@ -25,6 +25,7 @@ export type Watcher = (change: Change, seq: number, before: TaskStatus | undefin
 
 export class TaskStore {
   readonly #ids = new TaskIds()
+  readonly #paused = new Set<Graph>()
   readonly #graphs = new Map<string, Graph>()
   readonly #endWaiters = new TaskWaiters()
   readonly #changeWaiters = new TaskWaiters()
@@ -96,6 +97,11 @@ export class TaskStore {
   /** Number of accepted graphs. */
   get graphCount(): number {
     return this.#graphs.size
+  }
+
+  /** Number of graphs that are paused themselves. */
+  get pausedCount(): number {
+    return this.#paused.size
   }
 
   /** The accepted graph with this id. Undefined if callers see none of its tasks. */
@@ -200,7 +206,14 @@ export class TaskStore {
       case 'graph-retired':
         this.#retire(change.graph)
         break
+      case 'graph-paused':
+        change.graph.pause = change.pause
+        this.#paused.add(change.graph)
+        break
+      case 'graph-resumed':
       case 'graph-ended':
+        change.graph.pause = undefined
+        this.#paused.delete(change.graph)
         break
       default: {
         const { graph } = change.task
@@ -360,6 +373,7 @@ export class TaskStore {
 
   /** The tasks have their ids already. */
   #recovered(graph: Graph): void {
+    if (graph.pause !== undefined) this.#paused.add(graph)
     this.#count.add(graph, graph.visible)
     graph.isAccepted = true
     this.#graphs.set(graph.id, graph)

@@ -7,6 +7,7 @@ import { isApproval, shortMessage } from './approval.ts'
 import { endOf } from './asked-end.ts'
 import { earliestStart } from './delay.ts'
 import type { Task } from './graph.ts'
+import { heldBy, type PausedTypes, pauseText } from './pauses.ts'
 import { looksOutside, takesSignal } from './wait.ts'
 
 /** The state of the scheduler, for tasks that wait only for a slot. */
@@ -15,6 +16,8 @@ export interface SlotUse {
   readonly count: number
   /** Why no task starts at all, as after a defect or while the disk is full; undefined otherwise. */
   readonly hold: string | undefined
+  /** The pauses of types and of the service. */
+  readonly paused: PausedTypes
 }
 
 /**
@@ -30,11 +33,12 @@ export function waitingOf(task: Task, slots: SlotUse, now: number): Waiting | un
       onDelay(task, now) ??
       onCaller(task) ??
       onSiblings(task) ??
+      onPause(task, slots) ??
       onSlot(slots)
     )
   if (task.status !== 'running' || !task.rare.isBackingOff) return undefined
   const until = endOfBackoff(task, now)
-  if (until === undefined) return onSlot(slots)
+  if (until === undefined) return onPause(task, slots) ?? onSlot(slots)
   const { attempt, usedAttempts } = task
   const { retry } = task.options
   const last = attempt + retry + 1 - usedAttempts
@@ -103,6 +107,11 @@ function onSiblings(task: Task): Waiting | undefined {
   const [one, many] = members === undefined ? ['child', 'children'] : ['element', 'elements']
   const running = active.size === 1 ? `1 ${one} of ${parent.id} runs` : `${active.size} ${many} of ${parent.id} run`
   return { reason: 'concurrency', detail: `${running} (max_parallel)` }
+}
+
+function onPause(task: Task, { paused }: SlotUse): Waiting | undefined {
+  const held = heldBy(task, paused)
+  return held && { reason: 'pause', detail: pauseText(held) }
 }
 
 function onSlot({ taken, count, hold }: SlotUse): Waiting {

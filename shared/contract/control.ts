@@ -178,6 +178,8 @@ export const HealthResponse = Type.Object({
   uptime: text('Time since the start, such as 3m12s.'),
   ready: maybe(Type.Literal(false, { description: 'Present while the service accepts no graphs.' })),
   reason: maybe(text('Why the service accepts no graphs.')),
+  paused_since: maybe(time('When the service was paused: no task starts. GET /pauses says by whom and why.')),
+  paused_types: maybe(texts('Types of tasks that are paused, as category or category.tool.')),
   ...fileFaults,
   replica: maybe(
     Type.Object(

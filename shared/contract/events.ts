@@ -9,6 +9,7 @@ import { count, maybe, oneOf, text, time } from './answer-schema.ts'
 import { ReusedFrom } from './control.ts'
 import { GRAPH_STATES } from './graph-state.ts'
 import { GraphSummary } from './graphs.ts'
+import { Pause } from './pauses.ts'
 import { Type } from './schema-builder.ts'
 import { TASK_STATUSES } from './task-status.ts'
 import { Waiting } from './waiting.ts'
@@ -112,6 +113,18 @@ export const EVENT_KINDS = {
   task_deleted: kind(
     'The record of a task was deleted.',
     Type.Object({ graph_id: graphId, task_id: text('Id of the task.') }),
+  ),
+  graph_paused: kind(
+    'A graph was paused: nothing of it starts. Its end ends the pause, too.',
+    Type.Object({ graph_id: graphId, name: graphName, by: Pause.properties.by, why: Pause.properties.why }),
+  ),
+  graph_resumed: kind(
+    'A paused graph was resumed.',
+    Type.Object({
+      graph_id: graphId,
+      name: graphName,
+      by: maybe(text('Name of the token that resumed it. Absent for the token of the service.')),
+    }),
   ),
   graph_ended: kind(
     'The last task of a graph ended, or was deleted. Comes after the event of that task.',

@@ -9,6 +9,7 @@ import { count, flag, maybe, oneOf, text, textMap, texts, time } from './answer-
 import { CancelledTask, ReusedFrom } from './control.ts'
 import { GraphConcurrency } from './graph-groups.ts'
 import { GRAPH_STATES, UNREADABLE } from './graph-state.ts'
+import { Pause } from './pauses.ts'
 import { RUN_IFS } from './run-if.ts'
 import { Type } from './schema-builder.ts'
 import { TASK_STATUSES } from './task-status.ts'
@@ -75,6 +76,7 @@ export const GraphSummary = Type.Object(
     ),
     task_count: count('Tasks that were not deleted.'),
     counts: GraphCounts,
+    pause: maybe(Pause),
     waiting: maybe(WaitingCounts),
     created_at: time('When it was accepted.'),
     started_at: maybe(time('When its first task started.')),

@@ -13,6 +13,7 @@ export const WAITING_REASONS = [
   'dependencies',
   'group',
   'concurrency',
+  'pause',
   'backoff',
   'delay',
   'runtime',
@@ -27,7 +28,7 @@ export const Waiting = Type.Object(
   {
     reason: oneOf(
       WAITING_REASONS,
-      'dependencies: other tasks must end first, most in success. group: its graph waits for a place of its group. concurrency: no slot is free. backoff: another attempt follows. delay: its not_before, that of its graph, or the time that a wait is for, has not come. runtime: the runtime service has it queued, or is away. approval: somebody has to approve or reject it. signal: a signal has to come. answer: an HTTP answer has to be as expected. storage: control cannot write, as on a full disk.',
+      'dependencies: other tasks must end first, most in success. group: its graph waits for a place of its group. concurrency: no slot is free. pause: it could start, but its graph, its type or the service is paused. backoff: another attempt follows. delay: its not_before, that of its graph, or the time that a wait is for, has not come. runtime: the runtime service has it queued, or is away. approval: somebody has to approve or reject it. signal: a signal has to come. answer: an HTTP answer has to be as expected. storage: control cannot write, as on a full disk.',
     ),
     tasks: maybe(texts(`Ids of dependencies that have not ended, at most ${MAX_WAITING_TASKS}.`)),
     group: maybe(text('The group whose places are taken.')),

@@ -148,7 +148,9 @@ describe('real answers of control', () => {
     const values = { id: (body as { graph_id: string }).graph_id }
     await service.ask('GET /graphs/{id}', { values })
     await service.ask('DELETE /graphs/{id}', { values })
+    for (const verb of ['pause', 'resume']) await service.ask(`POST /graphs/{id}/${verb}`, { values })
     await service.ask('POST /graphs/{id}/cancel', { values })
+    await service.ask('POST /graphs/{id}/pause', { values })
     await service.ask('GET /graphs/{id}', { values, query: '?wait_ms=10000' })
     const again = await service.ask('POST /graphs/{id}/rerun', { values })
     await service.ask('POST /graphs/{id}/rerun', { values, ...post({ from: ['none'] }) })
@@ -254,6 +256,11 @@ describe('real answers of control', () => {
     await service.ask('POST /schedules/{name}/pause', schedule)
     await service.ask('POST /schedules/{name}/resume', schedule)
     await service.ask('GET /schedules')
+    await service.ask('POST /pause', post({ type: 'shell', why: 'x' }))
+    await service.ask('GET /pauses')
+    await service.ask('POST /resume', post({ type: 'shell' }))
+    await service.ask('POST /pause', post({ type: 'none' }))
+    await service.ask('POST /resume', post({ type: 'none' }))
     await service.ask('GET /schedules/{name}', schedule)
     await service.ask('DELETE /schedules/{name}', schedule)
     await service.ask('GET /schedules/{name}', schedule)
@@ -283,6 +290,8 @@ describe('real answers of control', () => {
       'GET /tasks/{id}/files',
       'GET /graphs/{id}',
       'POST /graphs/{id}/cancel',
+      'POST /graphs/{id}/pause',
+      'POST /graphs/{id}/resume',
       'DELETE /graphs/{id}',
     ]) {
       await service.ask(route, none)

@@ -2,6 +2,23 @@
 import type { KeptResults } from '../../control/log/keeper.ts'
 import type { SchedulerOptions } from '../../control/scheduler/scheduler.ts'
 import { GraphGroups } from '../../control/task/graph-groups.ts'
+import type { Pause } from '../../control/task/pause.ts'
+import type { KeptPauses } from '../../control/task/pauses.ts'
+
+/** Pauses that are kept at once. */
+export function memoryPauses(): KeptPauses {
+  const all = new Map<string, Pause>()
+  const pauses: KeptPauses = {
+    all,
+    onChange: () => {},
+    set: async (key, pause) => {
+      if (pause === undefined) all.delete(key)
+      else all.set(key, pause)
+      pauses.onChange(key)
+    },
+  }
+  return pauses
+}
 
 type SchedulerKeeper = SchedulerOptions['keeper']
 
@@ -10,6 +27,7 @@ export const memoryKeeper = (
   more: Partial<Omit<SchedulerKeeper, 'results'>> = {},
 ): SchedulerKeeper => ({
   ...{ kept: () => undefined, flush: () => {}, keepFanOut: async () => {}, groups: new GraphGroups() },
+  pauses: memoryPauses(),
   ...more,
   results: {
     keep: (_task, result) => result,

@@ -28,6 +28,7 @@ import { SharedGroups } from './shared-groups.ts'
 import { SharedHistory } from './shared-history.ts'
 import { SharedKeys } from './shared-keys.ts'
 import type { SharedOrphans } from './shared-orphans.ts'
+import { SharedPauses } from './shared-pauses.ts'
 import { SharedResults } from './shared-results.ts'
 import type { SharedRows } from './shared-rows.ts'
 import { SharedRuntimes } from './shared-runtimes.ts'
@@ -68,6 +69,7 @@ export class SharedKeeper implements Keeper {
   readonly others: Others
   readonly runtimes: SharedRuntimes
   readonly groups: SharedGroups
+  readonly pauses: SharedPauses
   /** Numbers of a graph rise over all takeovers. A client of all events has positions in those of each replica. */
   readonly numbers: KeptEvents['numbers'] = {
     isLost: () => false,
@@ -102,12 +104,14 @@ export class SharedKeeper implements Keeper {
       write: (orphan) => this.#note(() => this.#writes.addOrphan(orphan)),
     })
     this.groups = new SharedGroups({ database: rows.database, turns: this.#turns, leaseMs, log })
+    this.pauses = new SharedPauses({ database: rows.database, leaseMs, log })
     rows.stored = () => ({ all: store.taskCount, ended: store.endedTaskCount })
     rows.onRing = (about) => {
       this.groups.looks.ring()
       if (about === PLACES) return
       this.#takeover.ring()
       this.runtimes.looks.ring()
+      this.pauses.looks.ring()
     }
     this.#address = new OwnAddress({ others: this.others, log })
     this.results = new SharedResults(rows, (name, change) => this.#writes.useResult(name, change))
@@ -134,6 +138,12 @@ export class SharedKeeper implements Keeper {
         return
       case 'graph-accepted':
         this.#noteNumbered({ kind: 'accepted', graph: change.graph, seq, at: change.graph.createdAt })
+        break
+      case 'graph-paused':
+        this.#noteNumbered({ kind: 'paused', graph: change.graph, seq, at: change.at, pause: change.pause })
+        break
+      case 'graph-resumed':
+        this.#noteNumbered({ ...change, kind: 'resumed', seq })
         break
       case 'graph-ended':
         this.#noteNumbered({ kind: 'ended', graph: change.graph, seq, at: change.at, outcome: outcomeOf(change.graph) })
@@ -298,6 +308,7 @@ export class SharedKeeper implements Keeper {
   async recover(): Promise<RecoveredRows> {
     const finding = this.history.find(this.#options.maxEvents)
     finding.catch(() => {}) // perhaps another read fails before
+    await this.pauses.look()
     const { callbacks, ...found } = await this.#takeover.recover()
     this.callbacks.found = callbacks
     await finding
@@ -307,7 +318,7 @@ export class SharedKeeper implements Keeper {
   /** Others reach this replica at `address` from now on, and it adopts graphs for `events`. */
   async serve(address: string, events: TakeoverEvents): Promise<void> {
     await this.#takeover.serve(address, events)
-    for (const { looks } of [this.runtimes, this.groups]) {
+    for (const { looks } of [this.runtimes, this.groups, this.pauses]) {
       looks.start()
       looks.ring()
     }
@@ -333,7 +344,7 @@ export class SharedKeeper implements Keeper {
 
   #stopLooks(): void {
     this.#takeover.stop()
-    for (const { looks } of [this.runtimes, this.groups]) looks.stop()
+    for (const { looks } of [this.runtimes, this.groups, this.pauses]) looks.stop()
     this.#address.stop()
   }
 

@@ -104,6 +104,10 @@ const migrations = (): readonly (readonly string[])[] => [
     `create index place_queue on ${SCHEMA}.place (group_name, is_queued, position)`,
     `drop index ${SCHEMA}.place_group_name`,
   ],
+  [
+    // The pauses of types and of the service (empty key). Replicas of the version before do not keep to them.
+    `create table ${SCHEMA}.pause (key text primary key, payload text not null)`,
+  ],
 ]
 
 /** Version of the schema that this program needs. */

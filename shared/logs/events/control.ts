@@ -7,6 +7,8 @@ const schedule = 'Name of the schedule.'
 const runtime = 'Name of the runtime service in the pool.'
 const handle_id = 'Id of the task in the runtime service.'
 const error = 'The error.'
+const byToken = 'Name of its token. Absent for the token of the service.'
+const why = 'The reason, if one was given.'
 
 const CALLBACK = {
   event: 'Its event.',
@@ -25,6 +27,22 @@ export const controlLogEvents = {
     level: 'info',
     when: 'The last task of a graph has ended.',
     fields: { tasks, duration_ms: 'Milliseconds since its acceptance.' },
+  },
+  'a graph was paused': {
+    level: 'info',
+    when: 'A caller pauses it: nothing of it starts.',
+    fields: { by: byToken, why },
+  },
+  'a graph was resumed': { level: 'info', when: 'A caller resumes it.', fields: { by: byToken } },
+  'no task starts: paused': {
+    level: 'warn',
+    when: 'A caller pauses the service, or a type of tasks.',
+    fields: { type: 'The type. Absent for the service.', by: byToken, why },
+  },
+  'tasks start again: resumed': {
+    level: 'info',
+    when: 'A caller ends that pause.',
+    fields: { type: 'The type. Absent for the service.', by: byToken },
   },
   'graph cancelled: another takes its place': {
     level: 'info',
@@ -365,6 +383,16 @@ export const controlLogEvents = {
     level: 'info',
     when: 'At the start with --database. Runtime services that callers changed (runtimes.json), or attempts that are still to be ended there (orphans.json), are rows now.',
     fields: { path: 'Where the file is now.' },
+  },
+  'pauses are not read': {
+    level: 'error',
+    when: 'With --database. A fault of the database, or a defect. It is tried again.',
+    fields: CAUSE,
+  },
+  'cannot look for pauses': {
+    level: 'debug',
+    when: 'The database did not answer. The next look comes at the latest after half a second.',
+    fields: CAUSE,
   },
   'changes of the runtime services are not read': {
     level: 'error',

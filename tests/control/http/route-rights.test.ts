@@ -36,6 +36,8 @@ const TABLE: Readonly<Record<string, RouteRight>> = {
   ...{ 'PUT /schedules/:name': 'operate', 'DELETE /schedules/:name': 'operate' },
   ...{ 'POST /schedules/:name/pause': 'operate', 'POST /schedules/:name/resume': 'operate' },
   ...{ 'POST /schedules/:name/trigger': 'operate', 'POST /runtimes': 'operate', 'DELETE /runtimes/:name': 'operate' },
+  ...{ 'GET /pauses': 'read', 'POST /pause': 'operate', 'POST /resume': 'operate' },
+  ...{ 'POST /graphs/:id/pause': 'cancel', 'POST /graphs/:id/resume': 'cancel' },
   ...{ 'POST /runtimes/:name/drain': 'operate', 'POST /runtimes/:name/undrain': 'operate' },
 }
 

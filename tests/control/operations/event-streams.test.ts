@@ -20,7 +20,7 @@ const FAULT = 'the connections are closed'
 const groundOf = (store: TaskStore, keeper: KeptEvents, log = silentLog()) =>
   operationParts({
     ...{ store, keeper, log, executors: new ExecutorRegistry() },
-    scheduler: { executing: [], slotUse: { taken: 0, count: 1, hold: undefined } },
+    scheduler: { executing: [], slotUse: { taken: 0, count: 1, hold: undefined, paused: new Map() } },
   })
 
 test('a stream whose past cannot be read ends', async () => {

@@ -42,7 +42,7 @@ function world() {
       ...{ store, eventStreams: { position: 0 } },
       keeper: { kept, others: NO_OTHERS, results: { read: async () => ({ lost: 'lost' }) } },
       executors: new ExecutorRegistry(),
-      scheduler: { outputOf: () => undefined, slotUse: { taken: 0, count: 1, hold: undefined } },
+      scheduler: { outputOf: () => undefined, slotUse: { taken: 0, count: 1, hold: undefined, paused: new Map() } },
     }),
     change,
     end,

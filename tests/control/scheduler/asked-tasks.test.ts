@@ -17,6 +17,7 @@ function asked(askedAt: readonly number[], arrived: number) {
     onExpired: (task) => expired.push(task.id),
     onMet: unexpected,
     look: unexpected,
+    parks: unexpected,
     wake: () => {},
   })
   const tasks = askedAt.map((at, i) => {
@@ -64,6 +65,7 @@ test.each<{ until?: number | string; timeout: number; ends: string[] }>([
     onExpired: () => ended.push('expired'),
     onMet: () => ended.push('due'),
     look: unexpected,
+    parks: unexpected,
     wake: () => {},
   })
   const task = taskOf({ id: 'w', type: 'wait', timeout, params: until === undefined ? {} : { until } })
@@ -74,4 +76,20 @@ test.each<{ until?: number | string; timeout: number; ends: string[] }>([
   expect(waits.isAsked(task)).toBe(ends.length === 0)
   expect(waits.approvals).toBe(0)
   waits.stop()
+})
+
+test('a paused one is not asked for', () => {
+  const unexpected = () => {
+    throw new Error('nothing should happen')
+  }
+  const parked: string[] = []
+  const asked = new AskedTasks({
+    ...{ inputs: { resolve: unexpected }, onAsked: unexpected, onFault: unexpected, onDefect: unexpected },
+    ...{ onExpired: unexpected, onMet: unexpected, look: unexpected, wake: () => {} },
+    parks: ({ id }) => parked.push(id) > 0,
+  })
+  asked.push(taskOf({ id: 'a', type: 'approval', input: {} }))
+  while (asked.step());
+  expect([parked, asked.approvals]).toEqual([['a'], 0])
+  asked.stop()
 })

@@ -7,7 +7,7 @@ import { isoTime } from '../../../shared/text/iso-time.ts'
 import { graphOf, taskIn, taskOf } from '../../support/graph.ts'
 
 const NOW = Date.parse('2026-01-31T12:00:00.000Z')
-const BUSY: SlotUse = { taken: 4, count: 4, hold: undefined }
+const BUSY: SlotUse = { taken: 4, count: 4, hold: undefined, paused: new Map() }
 
 const waits = (graph: Graph, id: string) => waitingOf(taskIn(graph, id), BUSY, NOW)
 

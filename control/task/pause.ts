@@ -1,0 +1,17 @@
+/** A pause: since when, by whom and why. Pure. */
+import { isoTime } from '../../shared/text/iso-time.ts'
+
+export interface Pause {
+  /** Milliseconds since 1970. */
+  readonly since: number
+  /** Name of a token. Absent for the token of the service. */
+  readonly by?: string
+  readonly why?: string
+}
+
+/** As answers have it. */
+export const shownPause = ({ since, by, why }: Pause) => ({
+  ...{ since: isoTime(since) },
+  ...(by !== undefined && { by }),
+  ...(why !== undefined && { why }),
+})
