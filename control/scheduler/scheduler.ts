@@ -267,11 +267,14 @@ export class Scheduler {
   }
 
   /** One that is not accepted yet is cancelled when it is. */
-  async #cancelGraph({ id, traceId, tasks, isAccepted }: Graph, by: string): Promise<void> {
+  async #cancelGraph(graph: Graph, by: string): Promise<void> {
+    const { id, traceId, tasks, isAccepted } = graph
     if (!isAccepted) return
     this.#log.info('graph cancelled: another takes its place', { trace_id: traceId, graph_id: id, by })
     const isToEnd = (task: Task) => !task.isTerminal && !task.neverRuns && task.status !== 'cancelling'
-    const some = tasks.filter((task) => isToEnd(task) && !task.waitsForEnd)
+    // One that should have been refused never gets a place, in which it could do something at its end.
+    const isRefused = graph.waitsFor !== undefined && graph.options.concurrency?.on_full === 'refuse'
+    const some = tasks.filter((task) => isToEnd(task) && (isRefused || !task.waitsForEnd))
     try {
       await runCooperatively(this.cancelAll(some, () => {}))
     } catch (error) {

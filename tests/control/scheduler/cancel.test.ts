@@ -8,6 +8,7 @@ import type { Task } from '../../../control/task/graph.ts'
 import { newChildren } from '../../../control/task/new-children.ts'
 import { nextTurn, runSync, STEPS_PER_YIELD } from '../../../shared/process/steps.ts'
 import { acceptGraph } from '../../support/graph.ts'
+import { endingsOf } from '../../support/ruled-graph.ts'
 import { after, task, World } from '../../support/scheduler-world.ts'
 import { until } from '../../support/until.ts'
 
@@ -73,5 +74,18 @@ describe('a cancel', () => {
     expect(await step.value.skipped).toEqual([])
     expect(cancelled.length).toBe(2 * count)
     expect(world.executor.starts.length).toBe(started)
+  })
+
+  test('of a graph that its group refuses late leaves nothing to do at its end', async () => {
+    const world = new World()
+    const { on_end, tasks } = endingsOf(['always'])
+    const options = { scope: 'graph', on_end, concurrency: { group: 'g', on_full: 'refuse' } } as const
+    const waits = ({ graph }: Task) => {
+      graph.waitsFor = new Set([{ id: 'another' }])
+    }
+    const graph = world.submit([task('a'), ...tasks], waits, options)
+    world.scheduler.groups.onCancel(graph, 'another')
+    await world.over()
+    expect(graph.tasks.map(({ status }) => status)).toEqual(['cancelled', 'cancelled'])
   })
 })
