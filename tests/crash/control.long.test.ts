@@ -4,7 +4,8 @@
  * Each round starts it on the directory of the round before, lets a few clients submit random graphs, cancel, delete and
  * look at random, and then ends the process with SIGKILL. What clients were told must hold after the next start: an
  * acknowledged graph is there, an outcome that was seen stays, what was deleted is gone, what was cancelled ends so. The
- * tasks are shell scripts that write down which attempt they are: no attempt may run twice, and no process may be left.
+ * tasks, and entries of `on_end`, are shell scripts that write down which attempt they are: no attempt may run twice, and no
+ * process may be left.
  *
  * The seed is part of the title; `make crash SEED= ROUNDS=` repeats a run.
  */
@@ -13,6 +14,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import type { GraphSummary } from '../../shared/contract/graphs.ts'
+import { ON_END_IDS } from '../../shared/contract/on-end.ts'
 import type { SubmitResponse } from '../../shared/contract/submission.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
 import { markedProcesses } from '../../shared/process/processes.ts'
@@ -28,6 +30,10 @@ import { until } from '../support/until.ts'
 
 const whyNone = missingFailingCalls === undefined ? '' : ` (skipped: ${missingFailingCalls})`
 
+/** Ids are unique over all graphs, but for those of `on_end`. */
+const nameOf = ({ id, graph_id }: Pick<TaskRecord, 'id' | 'graph_id'>): string =>
+  id.startsWith(ON_END_IDS) ? `${graph_id}/${id}` : id
+
 /** What clients were told. */
 class Promises {
   /** Acknowledged and, as far as we were told, not deleted. */
@@ -39,7 +45,9 @@ class Promises {
   /** Names of graphs that were answered 503. */
   readonly refused: string[] = []
 
-  saw({ id, status, attempt = 0 }: TaskRecord): void {
+  saw(record: TaskRecord): void {
+    const { status, attempt = 0 } = record
+    const id = nameOf(record)
     const before = this.outcomes.get(id)
     if (before !== undefined) expect({ id, status }).toEqual({ id, status: before as TaskRecord['status'] })
     expect(attempt, `attempt of ${id}`).toBeGreaterThanOrEqual(this.attempts.get(id) ?? 0)
@@ -68,7 +76,9 @@ async function client(control: Control, promises: Promises, random: Random, name
     for (let n = 0; ; n++) {
       const isScoped = random(3) === 0
       const tasks = randomGraph(random, `${name}-${n}`, log)
-      const response = await control.post({ tasks, ...(isScoped && { scope: 'graph' }) })
+      const script = `echo "$TASKMILL_ATTEMPT" >> ${log}; sleep 0.0${random(9)}`
+      const ending = { scope: 'graph', on_end: random(2) === 0 ? [{ retry: 1, command: { script } }] : [] }
+      const response = await control.post({ tasks, ...(isScoped && ending) })
       if (response.status === 503) {
         // The disk is full: nothing of the graph may ever be seen, which the names of later ones prove.
         promises.refused.push(`${name}-${n}`)
@@ -76,7 +86,9 @@ async function client(control: Control, promises: Promises, random: Random, name
         continue
       }
       expect(response.status).toBe(202)
-      const { task_ids, graph_id } = (await response.json()) as SubmitResponse
+      const { task_ids: all, graph_id } = (await response.json()) as SubmitResponse
+      const task_ids = all.slice(0, tasks.length)
+      for (const id of all.slice(tasks.length)) promises.present.add(nameOf({ id, graph_id }))
       const below = isScoped ? `/graphs/${graph_id}/tasks` : '/tasks'
       for (const id of task_ids) promises.present.add(id)
       for (let look = random(4); look > 0; look--) {
@@ -125,7 +137,7 @@ async function allRecords(control: Control): Promise<TaskRecord[]> {
 }
 
 async function check(control: Control, promises: Promises, { lives }: CrashStory): Promise<void> {
-  const records = new Map((await allRecords(control)).map((task) => [task.id, task]))
+  const records = new Map((await allRecords(control)).map((task) => [nameOf(task), task]))
   const missing = [...promises.present].filter((id) => !records.has(id))
   expect(missing, `acknowledged and not deleted, but missing\n${lives}`).toEqual([])
   expect(

@@ -4,7 +4,7 @@
  * Each round starts it on the directory of the round before, lets a few due times pass and ends the process with SIGKILL. The
  * schedules are due each second and catch everything up, also what passed between two rounds. In the end, the graphs that
  * they have submitted carry each due time once, from the first to the last, and nothing is missed. A schedule whose change
- * was acknowledged is there after the next start.
+ * was acknowledged is there after the next start. Another one is paused and resumed: of that, no due time of a pause has a graph.
  *
  * The seed is part of the title; `make crash SEED= ROUNDS=` repeats a run.
  */
@@ -22,12 +22,30 @@ const SCHEDULES = {
   allowed: { cron: '* * * * * *', overlap: 'allow' },
 } as const
 
+const GRAPH = { tasks: [{ id: 'a', type: 'noop' }], on_end: [{ type: 'noop' }] }
+
 const NAMES = Object.keys(SCHEDULES)
 
 const json = async <T>(response: Response): Promise<T> => (await response.json()) as T
 
 const scheduleOf = async (control: Control, name: string): Promise<Schedule> =>
   json(await control.fetch(`/schedules/${name}`))
+
+/** A schedule that is paused and resumed all the while. */
+const HELD = 'held'
+
+/** Spans of pauses, from the answer to the request that ended them: milliseconds since 1970. */
+type Pauses = { readonly from: number; to: number }[]
+
+async function toggle(control: Control, pauses: Pauses): Promise<void> {
+  const open = pauses.at(-1)
+  const isPaused = open?.to === Number.POSITIVE_INFINITY
+  expect((await scheduleOf(control, HELD)).paused === true, 'is paused after a kill').toBe(isPaused)
+  if (isPaused) open.to = Date.now()
+  const response = await control.fetch(`/schedules/${HELD}/${isPaused ? 'resume' : 'pause'}`, { method: 'POST' })
+  expect(response.status).toBe(200)
+  if (!isPaused) pauses.push({ from: Date.now(), to: Number.POSITIVE_INFINITY })
+}
 
 /** The due times of the graphs of a schedule, in order: milliseconds since 1970. */
 async function duesOf(control: Control, name: string): Promise<number[]> {
@@ -52,13 +70,19 @@ test(
     using dir = tempDir()
     const random = randomNumbers(SEED)
     const options = { dataDir: join(dir.path, 'data'), flags: ['--persist-interval', '20ms'] }
+    const pauses: Pauses = []
     for (let round = 0; round < ROUNDS; round++) {
       await using control = await startControl(options)
+      if (round === 0) {
+        const body = JSON.stringify({ ...SCHEDULES.allowed, graph: GRAPH })
+        expect((await control.fetch(`/schedules/${HELD}`, { method: 'PUT', body })).status).toBe(201)
+      }
+      await toggle(control, pauses)
       for (const name of NAMES) {
         const body = {
           ...SCHEDULES[name as keyof typeof SCHEDULES],
           catch_up: 'all',
-          graph: { tasks: [{ id: 'a', type: 'noop' }] },
+          graph: GRAPH,
         }
         // Put again with the same times, a schedule goes on.
         if (round === 0 || random(3) === 0) {
@@ -90,6 +114,9 @@ test(
       for (let i = 1; i < dues.length; i++) expect(dues[i]! - dues[i - 1]!, `${name}: due time ${i}`).toBe(1_000)
       expect(await scheduleOf(control, name)).toMatchObject({ missed: 0, skipped: 0 })
     }
+    const dues = await duesOf(control, HELD)
+    expect(dues.length).toBeGreaterThan(0)
+    expect(dues.filter((due) => pauses.some(({ from, to }) => from < due && due < to))).toEqual([])
   },
   limitOf(ROUNDS),
 )

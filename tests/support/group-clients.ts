@@ -1,9 +1,11 @@
 /**
  * Clients that submit graphs which share limits (`concurrency`), and what must be true once all have ended, whatever was killed
- * meanwhile: no more ran at a time than the limit, in the order of acceptance, and each was cancelled only for its group.
+ * meanwhile: no more ran at a time than the limit, in the order of acceptance, each was cancelled only for its group, and what it does at its
+ * end (`on_end`) came last.
  */
 import { expect } from 'bun:test'
 import type { TaskRecord } from '../../shared/contract/control.ts'
+import { ON_END_IDS } from '../../shared/contract/on-end.ts'
 import type { SubmitResponse } from '../../shared/contract/submission.ts'
 import { isTerminal } from '../../shared/contract/task-status.ts'
 import type { Random } from './random.ts'
@@ -80,9 +82,10 @@ export class GroupClients {
     const key = `${group}-${++this.#count}`
     const onFull = ON_FULL[random(ON_FULL.length)]!
     const sleep = { type: 'sleep', params: { duration_ms: random(60) } }
+    const on_end = random(2) === 0 ? [sleep, { when: 'failed', ...sleep }] : []
     const body = JSON.stringify({
       ...{ tasks: [{ id: 'a', ...sleep }, ...(random(2) === 0 ? [{ id: 'b', depends_on: ['a'], ...sleep }] : [])] },
-      ...{ scope: 'graph', concurrency: { group, limit: GROUPS[group], on_full: onFull } },
+      ...{ scope: 'graph', concurrency: { group, limit: GROUPS[group], on_full: onFull }, on_end },
     })
     const sentAt = performance.now()
     const response = await this.#control.fetch('/tasks', { method: 'POST', headers: { 'idempotency-key': key }, body })
@@ -105,6 +108,7 @@ export class GroupClients {
         (some) => some.length > 0 && some.every(({ status }) => isTerminal(status)),
         { patienceMs: REST_MS },
       )
+      expect(endsTooEarly(tasks), graph.id).toEqual([])
       const span = this.#spanOf(graph, tasks)
       if (span !== undefined) spans.set(graph, span)
     }
@@ -132,7 +136,7 @@ export class GroupClients {
     for (const { status, error = '' } of tasks) {
       if (status === 'success') continue
       expect(`${id} ${status} ${error}`).toMatch(
-        / (cancelled|skipped) .*(takes its place in group| is full|dependency)/,
+        / (cancelled|skipped) .*(takes its place in group| is full|dependency|the graph ended as)/,
       )
     }
     const times = tasks.flatMap(({ started_at, finished_at }) =>
@@ -146,6 +150,14 @@ export class GroupClients {
   get counts(): { readonly accepted: number; readonly refused: number } {
     return { accepted: this.#submitted.length, refused: this.#refused }
   }
+}
+
+/** Tasks of `on_end` that started before another task had ended. */
+function endsTooEarly(tasks: readonly TaskRecord[]): TaskRecord[] {
+  const [atEnd = [], others = []] = [true, false].map((is) =>
+    tasks.filter(({ id }) => id.startsWith(ON_END_IDS) === is),
+  )
+  return atEnd.filter(({ started_at }) => others.some(({ finished_at }) => started_at! < finished_at!))
 }
 
 /** An end comes before a start in the same millisecond. */
