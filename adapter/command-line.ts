@@ -8,6 +8,7 @@ import { calledService } from './called-service.ts'
 import { controlClient } from './client.ts'
 import { act } from './commands/act.ts'
 import { approve } from './commands/approve.ts'
+import { audit } from './commands/audit.ts'
 import { cancel } from './commands/cancel.ts'
 import { capabilities } from './commands/capabilities.ts'
 import { check } from './commands/check.ts'
@@ -60,6 +61,7 @@ const COMMANDS: Commands = {
   get,
   list,
   graphs,
+  audit,
   graph,
   logs,
   files,

@@ -293,6 +293,12 @@ export const controlSettings = {
     value: 'file',
     help: 'JSON file with the tokens of callers with names and rights; `taskmill token` changes it. It is read again when it changes. The token of --token-file, if there is one, keeps all rights.',
   }),
+  audit: choice({
+    variable: 'SERVICE_AUDIT',
+    default: 'callers',
+    choices: ['callers', 'all', 'off'],
+    help: 'When the service keeps an audit log (audit.ndjson in the data directory, GET /audit) of who asked for what: callers: with --tokens-file; all: always; off: never.',
+  }),
   callbackPolicy: choice({
     variable: 'SERVICE_CALLBACK_POLICY',
     default: 'public',

@@ -36,6 +36,7 @@ import type { PoolMember } from './executors/runtime/pool-member.ts'
 import { RemoteRemovals } from './executors/runtime/remote-removals.ts'
 import { RuntimeExecutor } from './executors/runtime/runtime.ts'
 import { SkillsDirectory } from './executors/skills.ts'
+import type { AuditLog } from './log/audit-log.ts'
 import { refuseDatabaseDirectory } from './log/database-mark.ts'
 import { EmbeddedKeeper } from './log/embedded-keeper.ts'
 import { EventNumbers } from './log/event-numbers.ts'
@@ -119,11 +120,13 @@ export async function buildParts(
   const mcp = mcpParts(config, { configs: mcpConfigs, serviceId }, host)
   const poll = (handleId: string, graphId: string) => pollCall(storage, handleId, graphId)
   executors.register(new McpExecutor(mcp.servers, poll))
+  const audit = await auditLog(config, host)
   const tracing = await tracingParts(config, { store: storage.store, serviceId }, host)
   const listSkills = () => skills.listSkills()
   const secretsFault = () => secrets.rules?.fault()
   const parts = {
     addressGuards,
+    audit,
     callbacks,
     executors,
     listSkills,
@@ -135,6 +138,11 @@ export async function buildParts(
     tracing,
   }
   return { parts, earlierRun }
+}
+
+async function auditLog({ audit, dataDir }: ControlConfig, { access, log }: Host): Promise<AuditLog | undefined> {
+  if (audit === 'off' || (audit === 'callers' && access.tokens === undefined)) return undefined
+  return new (await import('./log/audit-log.ts')).AuditLog({ dataDir, log })
 }
 
 /**
@@ -155,6 +163,8 @@ const earlierRunOf = ({ graphs, segments, cutBytes, processes, toKillRemotely, t
 
 export interface Parts {
   readonly addressGuards: AddressGuards
+  /** Undefined if none is kept. */
+  readonly audit: AuditLog | undefined
   readonly callbacks: Callbacks
   readonly executors: ExecutorRegistry
   readonly listSkills: SkillsDirectory['listSkills']

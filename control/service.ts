@@ -97,7 +97,7 @@ export class ControlService {
   }
 
   #newApp(): ReturnType<typeof controlApp> {
-    const { addressGuards, callbacks, executors, listSkills, mcp, runtime, secretsFault, storage, tracing } =
+    const { addressGuards, audit, callbacks, executors, listSkills, mcp, runtime, secretsFault, storage, tracing } =
       this.#parts
     const { access, log, startedAt } = this.#host
     const { maxBodyBytes, maxFanOut, maxGraphResultBytes, mcpToolsets, unknownFields } = this.#config
@@ -106,6 +106,7 @@ export class ControlService {
       ...{ store, scheduler: this.#scheduler, executors, keeper, retention, stopping: this.#stopping.signal, log },
       ...{
         addressGuards,
+        audit,
         callbacks,
         schedules: this.#schedules,
         listSkills,
@@ -171,6 +172,7 @@ export class ControlService {
     const hasLastState = await this.#writeLastState()
     if (hasLastState) {
       await Promise.all([this.#host.server.stop(LAST_ANSWERS_MS), mcpServersEnded, this.#parts.tracing?.stop()])
+      await this.#parts.audit?.close()
       this.#host.log.info('stopped')
     }
     await this.#exit(hasLastState ? 0 : 1)

@@ -30,6 +30,7 @@ import { MAX_WAIT_MS } from '../control/http/wait-ms.ts'
 import { MAX_FIELDS } from '../control/json/body.ts'
 import { MAX_JSON_DEPTH } from '../control/json/depth.ts'
 import { MAX_POINTER_CHARACTERS } from '../control/json/json-pointer.ts'
+import { MAX_AUDIT_FILE_BYTES, MAX_AUDIT_FILES } from '../control/log/audit-log.ts'
 import { KEY_LIFETIME_MS, MAX_KEYS } from '../control/log/idempotency.ts'
 import { MAX_POSITIONS } from '../control/log/positions.ts'
 import { ANSWER_WITHIN_MS } from '../control/log/postgres/unavailable.ts'
@@ -69,6 +70,7 @@ import {
   MAX_WHO_CHARACTERS,
   MAX_WHY_CHARACTERS,
 } from '../shared/contract/approval.ts'
+import { MAX_AUDIT_PAGE } from '../shared/contract/audit-limits.ts'
 import { MAX_CACHE_KEY_CHARACTERS, MAX_CACHE_TTL_MS } from '../shared/contract/cache.ts'
 import { MAX_CALLBACK_URL_CHARACTERS } from '../shared/contract/callbacks.ts'
 import { MAX_DRY_RUN_ERRORS, MAX_DRY_RUN_TIME_LIMITS } from '../shared/contract/graph-dry-run.ts'
@@ -202,6 +204,9 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Time until a change of the tokens file is noticed', ...constant('TOKENS_LOOK_MS', duration(TOKENS_LOOK_MS)), 'Expired tokens are refused at once.', 'contract/caller-tokens.test.ts', 'revokes: streams'],
     ['Graphs of a token in a minute', '`graphs_per_minute`', 'none', '429', 'control/operations/caller-quotas.test.ts', 'graphs_per_minute'],
     ['Live tasks of a token', '`live_tasks`', 'none', '429; 413 for a graph with more', 'control/operations/caller-quotas.test.ts', 'live_tasks'],
+    ['Bytes of a file of the audit log', ...constant('MAX_AUDIT_FILE_BYTES', bytes(MAX_AUDIT_FILE_BYTES)), 'The next file begins.', 'control/log/audit-log.test.ts', 'maxFileBytes'],
+    ['Files of the audit log', ...constant('MAX_AUDIT_FILES', count(MAX_AUDIT_FILES)), 'The oldest is removed.', 'control/log/audit-log.test.ts', 'MAX_AUDIT_FILES'],
+    ['Records of a page of the audit log', ...constant('MAX_AUDIT_PAGE', count(MAX_AUDIT_PAGE)), '400', 'contract/audit.test.ts', '1_001'],
     ['`wait_ms`', ...constant('MAX_WAIT_MS', duration(MAX_WAIT_MS)), '400', 'contract/graphs.test.ts', 'is refused for wait_ms=%s'],
     ['Tasks of a page', ...constant('MAX_PAGE_TASKS', count(MAX_PAGE_TASKS)), '400', 'contract/list-tasks.test.ts', '1001'],
     ['Graphs of a page', ...constant('MAX_PAGE_GRAPHS', count(MAX_PAGE_GRAPHS)), '400', 'contract/graphs.test.ts', '1001'],

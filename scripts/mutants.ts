@@ -247,6 +247,14 @@ export const MUTANTS: readonly Mutant[] = [
     tests: ['contract/runtime-kill.test.ts'],
   },
   {
+    rule: 'what lacks a right is in the audit log',
+    file: 'shared/http/service.ts',
+    text: '      onRouted?.({ request, route, set })\n      const caller = callerOf(request)\n      if (caller !== undefined) rights.ensure(caller, request.method, route)\n',
+    instead:
+      '      const caller = callerOf(request)\n      if (caller !== undefined) rights.ensure(caller, request.method, route)\n      onRouted?.({ request, route, set })\n',
+    tests: ['contract/audit.test.ts'],
+  },
+  {
     rule: 'a token with cancel_own kills only what it submitted',
     file: 'runtime/tasks/owner.ts',
     text: '&& wanted !== by.grant.name',

@@ -1,12 +1,12 @@
 /** `taskmill graphs`: summaries of graphs, a page at a time. */
 import { LISTED_GRAPH_STATES, WAITING_KINDS } from '../../shared/contract/graph-state.ts'
 import type { GraphSummary } from '../../shared/contract/graphs.ts'
-import { parseDurationMs } from '../../shared/settings/duration.ts'
 import { integer, list, text, texts } from '../../shared/settings/flags.ts'
 import { briefSummary } from '../../shared/text/brief.ts'
 import { EXIT } from '../envelope.ts'
 import { defineCommand } from './command.ts'
 import { inFlags } from './in-flags.ts'
+import { timeOf } from './time-ago.ts'
 
 export const graphs = defineCommand({
   summary: 'List graphs, the newest first.',
@@ -53,12 +53,6 @@ export const graphs = defineCommand({
     }
   },
 })
-
-/** A duration is that long ago. The service judges any other text. */
-function timeOf(given: string): string {
-  const ms = parseDurationMs(given)
-  return ms === null ? given : new Date(Date.now() - ms).toISOString()
-}
 
 /** A comma ends a label only where the name of another one follows it, and no backslash stands before it. */
 const BETWEEN_LABELS = /(?<!\\),\s*(?=[A-Za-z0-9._/-]{1,63}=)/

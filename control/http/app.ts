@@ -10,6 +10,7 @@ import type { OperationParts } from '../operations/parts.ts'
 import type { Counters } from '../task/counters.ts'
 import { addAdapterRoutes } from './adapters.ts'
 import { addApprovalRoutes } from './approvals.ts'
+import { addAuditRoute, RequestAudit } from './audit.ts'
 import { addDashboardRoutes } from './dashboard.ts'
 import { addEventRoutes } from './events.ts'
 import { addFileRoutes } from './files.ts'
@@ -49,7 +50,9 @@ export interface ControlAppOptions {
 export function controlApp({ parts, counters, guard, tokens, streamLimits, startedAt }: ControlAppOptions): AnyElysia {
   const { log, maxBodyBytes, unknownFields } = parts
   const errorBody = (error: Error): ErrorResponse => ({ error: error.message })
-  const app: AnyElysia = httpService({ log, guard, errorBody, maxBodyBytes, unknownFields })
+  const audit = parts.audit && new RequestAudit(parts.audit)
+  const app: AnyElysia = httpService({ log, guard, errorBody, maxBodyBytes, unknownFields, onRouted: audit?.begin })
+  audit?.follow(app)
   const isReplica = parts.keeper.replica !== undefined
   if (isReplica) addForwarding(app, parts) // before the routes that it is for
   addTaskRoutes(app, parts)
@@ -65,6 +68,7 @@ export function controlApp({ parts, counters, guard, tokens, streamLimits, start
   addMcpRoutes(app, parts)
   addMcpEndpoint(app, parts)
   addHealthRoutes(app, parts, { startedAt, tokens })
+  addAuditRoute(app, parts)
   addMetricsRoute(app, counters, parts)
   addRuntimeRoutes(app, parts)
   addScheduleRoutes(app, parts)

@@ -6,7 +6,7 @@ import { DEFAULT_PAGE_GRAPHS, MAX_PAGE_GRAPHS } from '../../shared/contract/grap
 import { LABEL_NAME } from '../../shared/contract/submission.ts'
 import { anyText, type QueryOf, repeatable, truth, wholeNumber } from '../../shared/http/openapi/route.ts'
 import { type GraphPageRequest, graphPlaceOf } from '../operations/graph-filter.ts'
-import { invalidCursor, knownValues, limitOf, repeatedValues, truthOf } from './query-values.ts'
+import { invalidCursor, knownValues, limitOf, repeatedValues, timeOf, truthOf } from './query-values.ts'
 
 export const graphQuery = {
   state: repeatable(
@@ -63,16 +63,6 @@ function labelOf(text: string): [name: string, value: string] {
   const [label, ...value] = text.split('=')
   if (label !== undefined && new RegExp(LABEL_NAME).test(label) && value.length > 0) return [label, value.join('=')]
   throw badRequest(`invalid label ${JSON.stringify(text)}: expected name=value`)
-}
-
-/** RFC 3339. In a query, a `+` that is not encoded arrives as a space. */
-const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+ -]\d{2}:\d{2})$/i
-
-function timeOf(name: string, text: string | undefined): number | undefined {
-  if (text === undefined) return undefined
-  const ms = TIME.test(text) ? Date.parse(text.replace(' ', '+')) : Number.NaN
-  if (!Number.isNaN(ms)) return ms
-  throw badRequest(`invalid ${name} ${JSON.stringify(text)}: expected a time such as 2026-01-31T09:30:00Z`)
 }
 
 function afterOf(cursor: string) {

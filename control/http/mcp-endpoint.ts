@@ -14,6 +14,7 @@ import { WRITE_TIMEOUT_SECONDS } from '../../shared/http/time-limits.ts'
 import { isObject } from '../../shared/text/json.ts'
 import type { NamedGraph } from '../log/keeper.ts'
 import type { OperationParts } from '../operations/parts.ts'
+import { addressOf } from './audit.ts'
 import { type ForwardOptions, forwarderOf, isEventStream } from './forwarding.ts'
 
 /** Maximum bytes of one message, which is parsed in one go. POST /tasks accepts larger graphs. */
@@ -54,7 +55,8 @@ export function addMcpEndpoint(app: AnyElysia, parts: OperationParts): AnyElysia
         waitMs: MAX_TOOL_WAIT_MS,
       })
       if (ofOwner !== undefined) return ofOwner
-      const sender = { ...traceOf(set, request), by: callerOf(request), toolsets }
+      const from = parts.audit && addressOf(app, request)
+      const sender = { ...traceOf(set, request), by: callerOf(request), from, toolsets }
       handler ??= load()
       const { serve } = await handler
       // The protocol handler answers a body that is not JSON. It would take invalid UTF-8 for other characters.

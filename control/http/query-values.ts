@@ -53,6 +53,17 @@ export function truthOf(name: string, text = 'false'): boolean {
   throw badRequest(`invalid ${name} ${JSON.stringify(text)}: expected true or false`)
 }
 
+/** RFC 3339. In a query, a `+` that is not encoded arrives as a space. */
+const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+ -]\d{2}:\d{2})$/i
+
+/** Milliseconds since 1970. */
+export function timeOf(name: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  const ms = TIME.test(text) ? Date.parse(text.replace(' ', '+')) : Number.NaN
+  if (!Number.isNaN(ms)) return ms
+  throw badRequest(`invalid ${name} ${JSON.stringify(text)}: expected a time such as 2026-01-31T09:30:00Z`)
+}
+
 export const invalidCursor = (cursor: string) =>
   badRequest(`invalid cursor ${JSON.stringify(cursor)}: expected the X-Next-Cursor of an earlier answer`)
 

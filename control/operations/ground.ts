@@ -6,6 +6,7 @@ import type { OfferedSkill } from '../adapter-v1/manifest.ts'
 import type { Callbacks } from '../callbacks/callbacks.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
 import type { RuntimePool } from '../executors/runtime/pool.ts'
+import type { AuditLog } from '../log/audit-log.ts'
 import type { Keeper } from '../log/keeper.ts'
 import type { McpServers } from '../mcp-client/servers.ts'
 import type { AddressGuards } from '../outbound/address-guard.ts'
@@ -27,6 +28,8 @@ export interface Ground {
   readonly callbacks: Callbacks
   readonly schedules: Schedules
   readonly quotas: CallerQuotas
+  /** Undefined without an audit log. */
+  readonly audit?: AuditLog | undefined
   readonly addressGuards: AddressGuards
   /** Undefined if no traces are made. */
   readonly tracing: Tracing | undefined

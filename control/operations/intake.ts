@@ -75,7 +75,7 @@ export async function takeInGraph(
   encoded: EncodedGraph,
   { traceId, traceState, sent, reuse, noteOf, answerOf, caller, by }: Origin,
 ): Promise<AcceptedGraph> {
-  const { store, scheduler, keeper, retention, readiness, quotas, log } = parts
+  const { store, scheduler, keeper, retention, readiness, quotas, audit, log } = parts
   const trace = { traceId, traceState, submittedBy: by?.grant.name }
   const checked =
     checkSmall(parts, encoded, trace) ?? (await runCooperatively(check(parts, encoded, { ...trace, reuse })))
@@ -101,6 +101,7 @@ export async function takeInGraph(
     scheduler.giveUp(graph)
     throw error
   }
+  if (audit !== undefined && caller !== undefined) accepted.set(caller, graph.id)
   store.apply({ kind: 'graph-accepted', graph })
   log.info('graph accepted', {
     ...{ trace_id: traceId, graph_id: graph.id, tasks: graph.tasks.length },
@@ -110,6 +111,12 @@ export async function takeInGraph(
   scheduler.add(graph)
   return { graph, ids, warnings, answer }
 }
+
+/** By request. */
+const accepted = new WeakMap<object, string>()
+
+/** The graph that a request had accepted, for the audit log. */
+export const acceptedFor = (caller: object): string | undefined => accepted.get(caller)
 
 /** Fast path of `check` for small valid graphs that are not decoded yet. Undefined for other graphs. */
 function checkSmall(

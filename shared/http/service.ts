@@ -41,6 +41,14 @@ export interface HttpServiceOptions {
   readonly limitsItsBody?: (path: string) => boolean
   /** Whether query parameters that the route does not declare are refused. */
   readonly unknownFields: UnknownFields
+  /** Called with each request to a route whose caller is known, before its rights are looked at. */
+  readonly onRouted?: ((context: RoutedRequest) => void) | undefined
+}
+
+export interface RoutedRequest {
+  readonly request: Request
+  readonly route: string
+  readonly set: ResponseSettings
 }
 
 /** The headers that an Elysia handler sets. Ours always contain the trace id. */
@@ -83,7 +91,7 @@ function addTimes(app: AnyElysia): void {
 
 /** An Elysia app with our limits and errors. Add routes to it, then call `refuseOtherMethods`. */
 export function httpService(options: HttpServiceOptions) {
-  const { log, guard, errorBody, maxBodyBytes, unknownFields, limitsItsBody = () => false } = options
+  const { log, guard, errorBody, maxBodyBytes, unknownFields, onRouted, limitsItsBody = () => false } = options
   const app: AnyElysia = new Elysia({ normalize: false, strictPath: true })
   const queries = new QuerySchemas(app)
   const rights = new RouteRights(app)
@@ -106,13 +114,14 @@ export function httpService(options: HttpServiceOptions) {
       const isTooLarge = hasBody && Number(request.headers.get('content-length')) > maxBodyBytes
       if (isTooLarge && !limitsItsBody(path)) throw bodyTooLarge(maxBodyBytes)
     })
-    .onBeforeHandle(({ request, route }) => {
+    .onBeforeHandle(({ request, route, set }) => {
       // The server routes by the raw path, but `onRequest` guards the path of a parsed URL, in which `/tasks/..` and
       // `/tasks/..\..` are `/`. If the two differ, the route is guarded, too.
       if (!pathOf(request).startsWith(fixedPartOf(route))) {
         if (isWithoutHost(request)) throw notFound(request)
         guard(request, route)
       }
+      onRouted?.({ request, route, set })
       const caller = callerOf(request)
       if (caller !== undefined) rights.ensure(caller, request.method, route)
       if (unknownFields === 'refuse' && request.url.includes('?')) queries.check(request, route)

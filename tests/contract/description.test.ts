@@ -74,7 +74,7 @@ describe('real answers of control', () => {
   let control: Control
   let service: DescribedService
   beforeAll(async () => {
-    control = await startControl()
+    control = await startControl({ flags: ['--audit', 'all'] })
     service = new DescribedService(control.url, describedControl())
   })
   afterAll(() => control.dispose())
@@ -261,6 +261,8 @@ describe('real answers of control', () => {
     await service.ask('POST /resume', post({ type: 'shell' }))
     await service.ask('POST /pause', post({ type: 'none' }))
     await service.ask('POST /resume', post({ type: 'none' }))
+    await service.ask('GET /audit', { query: '?limit=2' })
+    await service.ask('GET /audit', { query: '?limit=0' })
     await service.ask('GET /schedules/{name}', schedule)
     await service.ask('DELETE /schedules/{name}', schedule)
     await service.ask('GET /schedules/{name}', schedule)

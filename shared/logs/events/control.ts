@@ -23,6 +23,16 @@ export const controlLogEvents = {
     when: 'A graph is on disk.',
     fields: { tasks, by: 'Name of the token that submitted it. Absent for the token of the service.' },
   },
+  'the audit log cannot be written': {
+    level: 'error',
+    when: 'The disk refuses a line. Requests are carried out all the same.',
+    fields: CAUSE,
+  },
+  'the audit log can be written again': {
+    level: 'info',
+    when: 'After a failure.',
+    fields: { lost: 'Lines that are missing.' },
+  },
   'graph ended': {
     level: 'info',
     when: 'The last task of a graph has ended.',
