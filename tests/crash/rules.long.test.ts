@@ -2,9 +2,9 @@
  * Kills the service at random moments while graphs with rules run, and compares what comes of them with the model.
  *
  * Each round starts it on the directory of the round before. Clients submit graphs with handlers, clean-ups, conditions,
- * failures that do not matter, tasks that run for each element of a list, groups, and entries of `on_end`, and cancel tasks and graphs, until SIGKILL. After the last start every acknowledged graph comes to
+ * failures that do not matter, tasks that run for each element of a list, groups, and entries of `on_end`, and cancel tasks, cancel and pause graphs, until SIGKILL. The next start resumes some of these, and pauses and resumes a type. After the last start every acknowledged graph comes to
  * its end. Each task must have ended as the model allows, given how its dependencies ended, and must not have started
- * before them. Only what somebody cancelled may be cancelled.
+ * before them, nor during a pause. Only what somebody cancelled may be cancelled.
  *
  * The seed is part of the title; `make crash SEED= ROUNDS=` repeats a run.
  */
@@ -37,11 +37,66 @@ interface Acknowledged {
   readonly cancelled: Set<string>
   /** The states in which the entries of its `on_end` run. */
   readonly endings: readonly OnEndState[]
+  /** The pauses of the graph. */
+  readonly pauses: Pauses
   /** The group of the graph, of which `GROUP_LIMIT` run at a time. */
   readonly group: string | undefined
 }
 
 const GROUP_LIMIT = 2
+
+/** From the answer to a pause to the request that ends it: milliseconds since 1970. */
+type Pauses = { readonly from: number; to: number }[]
+
+const FOR_EVER = Number.POSITIVE_INFINITY
+
+const isOpen = (pauses: Pauses): boolean => pauses.at(-1)?.to === FOR_EVER
+
+/** This type is paused and resumed for all graphs. */
+const PAUSED_TYPE = 'sleep'
+
+/** A request to pause or to resume what `path` names. False if there is nothing to pause any more. */
+async function change(control: Control, verb: 'pause' | 'resume', path: string, pauses: Pauses): Promise<boolean> {
+  if (verb === 'resume' && isOpen(pauses)) pauses.at(-1)!.to = Date.now()
+  const body = path === '' ? JSON.stringify({ type: PAUSED_TYPE }) : null
+  const { status } = await control.fetch(`${path}/${verb}`, { method: 'POST', body })
+  expect([200, 409]).toContain(status)
+  if (verb === 'pause' && status === 200) pauses.push({ from: Date.now(), to: FOR_EVER })
+  return status === 200
+}
+
+/** Acknowledged pauses have to be there after a kill. Resumes each with a chance of one in `most`. */
+async function resumeSome(
+  control: Control,
+  known: Map<string, Acknowledged>,
+  random: Random,
+  most: number,
+): Promise<void> {
+  for (const [id, { pauses }] of known) {
+    if (!isOpen(pauses)) continue
+    const { state, pause } = (await (await control.fetch(`/graphs/${id}`)).json()) as GraphDetails
+    if (state !== 'running') continue
+    expect(pause, `the pause of ${id}`).toBeDefined()
+    if (random(most) === 0) await change(control, 'resume', `/graphs/${id}`, pauses)
+  }
+}
+
+async function toggleType(control: Control, pauses: Pauses): Promise<void> {
+  const listed = (await (await control.fetch('/pauses')).json()) as object[]
+  expect(listed.length, 'pauses of types').toBe(isOpen(pauses) ? 1 : 0)
+  await change(control, isOpen(pauses) ? 'resume' : 'pause', '', pauses)
+}
+
+/**
+ * Whether an attempt of a task began during one of `pauses`. That of an approval begins when it ends. A task that has children
+ * goes on with them after a kill.
+ */
+function startedIn(pauses: Pauses, { type, started_at, attempts = [], runtime, child_count }: TaskRecord): boolean {
+  const later = child_count === undefined ? [runtime?.started_at, ...attempts.map((attempt) => attempt.started_at)] : []
+  const starts = [started_at, ...later]
+  const times = starts.flatMap((at) => (at === undefined || type === 'approval' ? [] : [Date.parse(at)]))
+  return times.some((at) => pauses.some(({ from, to }) => from < at && at < to))
+}
 
 /** In this group the oldest graph is cancelled for a new one. */
 const IMPATIENT = 'impatient'
@@ -120,9 +175,10 @@ async function client(control: Control, known: Map<string, Acknowledged>, random
       const { graph_id } = (await response.json()) as { graph_id: string }
       const all = [...tasks.map(({ id }) => id), ...endings.map((_, i) => `on_end/${i}`)]
       const cancelled = new Set(concurrency?.group === IMPATIENT ? all : [])
-      known.set(graph_id, { tasks, endings, cancelled, group: concurrency?.group })
+      const pauses: Pauses = []
+      known.set(graph_id, { tasks, endings, pauses, cancelled, group: concurrency?.group })
       await control.fetch(`/graphs/${graph_id}?wait_ms=${random(30)}`)
-      const next = random(4)
+      const next = random(5)
       if (next === 0) {
         const { id } = tasks[random(tasks.length)]!
         cancelled.add(id)
@@ -130,6 +186,8 @@ async function client(control: Control, known: Map<string, Acknowledged>, random
       } else if (next === 1) {
         for (const id of all) cancelled.add(id)
         await control.fetch(`/graphs/${graph_id}/cancel`, { method: 'POST' })
+      } else if (next === 2) {
+        await change(control, 'pause', `/graphs/${graph_id}`, pauses)
       }
     }
   } catch (error) {
@@ -148,7 +206,8 @@ const LATER = '9999-01-01T00:00:00.000Z'
 async function faultsOf(
   control: Control,
   graphId: string,
-  { tasks: submitted, endings, cancelled }: Acknowledged,
+  { tasks: submitted, endings, cancelled, pauses }: Acknowledged,
+  typePauses: Pauses,
 ): Promise<string[]> {
   let graph: GraphDetails
   do graph = (await (await control.fetch(`/graphs/${graphId}?wait_ms=20000`)).json()) as GraphDetails
@@ -159,6 +218,10 @@ async function faultsOf(
   const tasks = [...submitted, ...endings.map((at_end, i): SentTask => ({ id: `on_end/${i}`, at_end, depends_on: [] }))]
   const model = new GraphModel(tasks)
   const faults: string[] = []
+  for (const record of records) {
+    const all = record.tool_name === PAUSED_TYPE ? [...pauses, ...typePauses] : pauses
+    if (startedIn(all, record)) faults.push(`${record.id} started during a pause`)
+  }
   for (const { id, depends_on: before, fail_fast, not_before = 0, tasks: members, at_end } of tasks) {
     const depends_on = at_end === undefined ? before : others
     const { status, error, created_at, started_at = LATER } = byId.get(id)!
@@ -237,6 +300,7 @@ test(
     const random = randomNumbers(SEED + 2)
     const known = new Map<string, Acknowledged>()
     const story = new CrashStory()
+    const typePauses: Pauses = []
     const options = {
       dataDir: join(dir.path, 'data'),
       flags: ['--kill-grace', '100ms', '--persist-interval', '20ms', '--max-concurrency', '4'],
@@ -244,6 +308,8 @@ test(
     for (let round = 0; round < ROUNDS; round++) {
       await using control = await startControl(options)
       story.follow(control)
+      await resumeSome(control, known, random, 2)
+      await toggleType(control, typePauses)
       const clients = Array.from({ length: 3 }, () => client(control, known, random))
       await Bun.sleep(10 + random(150))
       // On a busy machine the first answers take longer than a round.
@@ -257,8 +323,13 @@ test(
     }
     await using control = await startControl(options)
     story.follow(control)
+    if (isOpen(typePauses)) await toggleType(control, typePauses)
+    await resumeSome(control, known, random, 1)
+    // The answer to a pause may have been lost.
+    for (const id of known.keys()) await change(control, 'resume', `/graphs/${id}`, [])
     const faults = new Map<string, string[]>()
-    for (const [graphId, acknowledged] of known) faults.set(graphId, await faultsOf(control, graphId, acknowledged))
+    for (const [graphId, acknowledged] of known)
+      faults.set(graphId, await faultsOf(control, graphId, acknowledged, typePauses))
     for (const [graphId, all] of await tooMany(control, known)) {
       for (const id of all) faults.get(id)!.push(`ran when ${graphId} started, which had no place`)
     }
