@@ -19,7 +19,8 @@ import { isTokenFilePublic, readTokenFile } from '../shared/http/token.ts'
 import type { Log } from '../shared/logs/log.ts'
 import { runtimeLogFile } from '../shared/logs/log-file.ts'
 import { serviceIdOf } from '../shared/process/service-id.ts'
-import { runSync } from '../shared/process/steps.ts'
+import type { StartProgress } from '../shared/process/start-progress.ts'
+import { runCooperatively, START_SLICE_MS, type Steps } from '../shared/process/steps.ts'
 import type { StopSignals } from '../shared/process/stop-signals.ts'
 import { type RuntimeEntry, runtimeEntry } from '../shared/settings/runtime-entry.ts'
 import { Callbacks, readSecret } from './callbacks/callbacks.ts'
@@ -52,6 +53,7 @@ import { McpServers } from './mcp-client/servers.ts'
 import { pollCall } from './operations/get.ts'
 import { AddressGuard, type AddressGuards } from './outbound/address-guard.ts'
 import { Counters } from './task/counters.ts'
+import type { Graph } from './task/graph.ts'
 import { Retention, type SharedRoom } from './task/retention.ts'
 import { TaskStore } from './task/task-store.ts'
 import type { Tracing } from './tracing/tracing.ts'
@@ -68,6 +70,8 @@ export interface Host {
   readonly directory: DataDirectory
   /** Listens. */
   readonly server: HttpServer
+  /** What requests are told meanwhile. */
+  readonly progress: StartProgress
   /** Writes the last log lines, then exits. */
   readonly exit: (code: number) => Promise<void>
 }
@@ -194,17 +198,24 @@ interface Storage {
 }
 
 /** The tasks, and what keeps them in the data directory. */
-async function embeddedStorage(config: ControlConfig, { signals, log }: Host): Promise<Storage> {
+async function embeddedStorage(config: ControlConfig, { signals, log, progress }: Host): Promise<Storage> {
   refuseDatabaseDirectory(config.dataDir)
-  const recovered = await signals.unlessStopped(recover(config.dataDir))
+  const recovered = await signals.unlessStopped(recover(config.dataDir, progress))
   const { lastOrdinal } = recovered
   const { dataDir, persistInterval: intervalMs, eventHistory: maxEvents } = config
   const numbers = new EventNumbers(recovered)
   const store = new TaskStore({ lastSeq: numbers.start, lastOrdinal })
-  for (const graph of recovered.graphs) runSync(store.recover(graph))
+  await signals.unlessStopped(Promise.resolve(runCooperatively(storeAll(store, recovered.graphs), START_SLICE_MS)))
   const keeper = new EmbeddedKeeper({ store, numbers, recovered, dataDir, intervalMs, maxEvents, log })
   const storage = { store, keeper, shared: undefined, ...storeParts(config, store, log) }
   return { storage, earlierRun: earlierRunOf(recovered) }
+}
+
+function* storeAll(store: TaskStore, graphs: readonly Graph[]): Steps<void> {
+  for (const graph of graphs) {
+    yield* store.recover(graph)
+    yield
+  }
 }
 
 interface SharedStorageOptions {
@@ -220,7 +231,7 @@ interface SharedStorageOptions {
 async function sharedStorage(
   config: ControlConfig,
   database: SharedStorageOptions,
-  { signals, log, access }: Host,
+  { signals, log, access, progress }: Host,
 ): Promise<Storage> {
   const { dataDir, lease: leaseMs, databaseTimeout: timeoutMs, eventHistory: maxEvents, onTakeover, cluster } = config
   const [{ openShared }, { useSchema }] = await Promise.all([
@@ -228,6 +239,7 @@ async function sharedStorage(
     import('./log/postgres/schema-name.ts'),
   ])
   useSchema(config.databaseSchema)
+  progress.begin('waiting for the database')
   const opening = openShared({
     ...{ ...database, leaseMs, timeoutMs, dataDir, maxEvents, onTakeover, cluster, token: access.token, log },
     signal: signals.duringStart,

@@ -9,6 +9,7 @@ import { listen, START_PATIENCE_MS } from '../shared/http/listen.ts'
 import { bypassProxyForLoopback } from '../shared/http/proxy.ts'
 import { serviceAccess } from '../shared/http/service-access.ts'
 import { startService } from '../shared/process/service-process.ts'
+import { StartProgress } from '../shared/process/start-progress.ts'
 import type { ControlConfig } from './config.ts'
 
 /** Undefined while the service runs, or the exit code. `startedAt` is `performance.now()` when the process began. Throws `UsageError`. */
@@ -28,9 +29,10 @@ export async function serve(config: ControlConfig, startedAt: number): Promise<n
       log,
     )
     const directory = claimDataDirectory(config.dataDir, LOCK_FILES.control)
-    const server = await listen(access.address, 'addr', START_PATIENCE_MS)
+    const progress = new StartProgress()
+    const server = await listen(access.address, 'addr', START_PATIENCE_MS, progress)
     const { startControl } = await import('./service.ts')
-    await startControl(config, { env, log, signals, startedAt, access, directory, server, exit })
+    await startControl(config, { env, log, signals, startedAt, access, directory, server, progress, exit })
   })
 }
 

@@ -210,6 +210,7 @@ export class ControlService {
   async #endLeftovers({ hasJournal, ...earlierRun }: EarlierRun): Promise<void> {
     const { mcp, serviceId } = this.#parts
     const processes = [...earlierRun.processes, ...mcp.processes.earlier]
+    this.#host.progress.begin('ending what an earlier run left running')
     if (hasJournal) await endLeftovers(processes, serviceId, this.#config.killGrace, this.#host.log)
     mcp.processes.forgetEarlier()
   }
@@ -230,7 +231,8 @@ export class ControlService {
   /** Answers requests, once the runtime service does that this service has started. */
   async #answer(): Promise<void> {
     const { runtime, storage } = this.#parts
-    const { server, signals } = this.#host
+    const { progress, server, signals } = this.#host
+    progress.begin('waiting for the runtime service')
     try {
       if (runtime.child !== undefined) await signals.unlessStopped(runtime.child.ready(signals.duringStart))
       signals.duringStart.throwIfAborted()

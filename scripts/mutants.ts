@@ -149,6 +149,13 @@ export const MUTANTS: readonly Mutant[] = [
     tests: ['contract/durability.test.ts'],
   },
   {
+    rule: 'a start that reads a long journal answers meanwhile',
+    file: 'control/log/recovery.ts',
+    text: '    progress.count()\n    yield\n  }\n  return highest',
+    instead: '    progress.count()\n  }\n  return highest',
+    tests: ['control/log/persistence.test.ts'],
+  },
+  {
     rule: 'damage before what is on disk is no torn end',
     file: 'control/log/journal-format.ts',
     text: 'return syncedBehind(bytes, at, synced) > at ?',

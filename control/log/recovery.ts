@@ -8,13 +8,15 @@
 import { join } from 'node:path'
 import { UsageError } from '../../shared/contract/errors.ts'
 import type { ProcessIdentity } from '../../shared/process/processes.ts'
+import { StartProgress } from '../../shared/process/start-progress.ts'
+import { runCooperatively, START_SLICE_MS, type Steps } from '../../shared/process/steps.ts'
 import type { Graph, Task } from '../task/graph.ts'
 import { NOTES_FORMAT, NUMBERS_FORMAT, PACKS_FORMAT, refuseNewerFormat } from './data-format.ts'
 import type { EventRow, NumberedChange } from './event-rows.ts'
 import { type FoundHistory, findHistory, lastKept } from './found-history.ts'
 import { GcSchedule } from './gc-schedule.ts'
 import type { Frame } from './journal-format.ts'
-import { readJournal, segmentNumbersIn, truncateTails } from './journal-reader.ts'
+import { type ReadFrame, readJournal, segmentNumbersIn, truncateTails } from './journal-reader.ts'
 import { graphOrdinalIn } from './journaled-graph.ts'
 import { LostEvents, unnumbered } from './lost-events.ts'
 import { Mentions } from './mentions.ts'
@@ -79,8 +81,15 @@ export const filesWithInput = (dataDir: string): string[] => [
   ),
 ]
 
-/** Throws `UsageError`, which names the file, the place and a remedy. Then no file was changed. */
-export async function recover(dataDir: string): Promise<Recovered> {
+/**
+ * Throws `UsageError`, which names the file, the place and a remedy. Then no file was changed. Others get a turn of the event loop
+ * every `sliceMs`, but while a state file is read.
+ */
+export async function recover(
+  dataDir: string,
+  progress = new StartProgress(),
+  sliceMs = START_SLICE_MS,
+): Promise<Recovered> {
   const format = refuseNewerFormat(dataDir)
   const found = findHistory(dataDir)
   const present = segmentNumbersIn(dataDir)
@@ -97,22 +106,25 @@ export async function recover(dataDir: string): Promise<Recovered> {
   ]
   const bytes = inputs.reduce((sum, path) => sum + Bun.file(path).size, 0)
   if (bytes > COMPILED_BYTES) Bun.unsafe.setJITPolicy(1) // until now START_JIT_POLICY of scripts/build.ts
+  progress.begin('reading the journal')
   const { frames, tornTails } = readJournal(dataDir, numbers)
   const mentions = new Mentions()
   if (isStateRead || packs.length > 0) for (const { frame } of frames) mentions.add(frame)
   const collections = new GcSchedule()
   const refuse = refuseFile(isStateRead ? 'state file' : 'log', isStateRead ? statePath(dataDir) : dataDir)
-  const parts = { dataDir, mentions, collections, refuse }
-  const replay = isStateRead ? await readState(parts) : replayOfPacks(parts, packs)
+  const parts = { dataDir, mentions, collections, refuse, progress }
+  const replay = isStateRead ? await readState(parts) : await runCooperatively(replayOfPacks(parts, packs), sliceMs)
   if (format < NOTES_FORMAT && !replay.notes.isPacked) readSideFiles(dataDir, replay.notes)
   if (format < NUMBERS_FORMAT && !replay.notes.of('numbers').size) readNumbers(dataDir, replay.notes)
   for (const { frame } of frames) replay.note(frame)
-  const highest = frames.map(({ frame, refuse }) => replay.apply(frame, refuse))
+  progress.begin('replaying the journal', frames.length)
+  const highest = await runCooperatively(applied(replay, frames, progress), sliceMs)
   const lastSeq = Math.max(replay.lastSeq, found.synced)
   const kept = lastKept(found, lastSeq)
   const late = kept === undefined ? [] : frames.flatMap(({ frame }, i) => (highest[i]! > kept ? frame : []))
   frames.length = 0 // frees the bytes of the segments before the graphs are built
-  const graphs = replay.graphs(refuse, late.length > 0)
+  progress.begin('building graphs')
+  const graphs = await runCooperatively(replay.graphsInSteps(refuse, late.length > 0), sliceMs)
   if (packs.length > 0) graphs.sort((a, b) => a.createdAt - b.createdAt || a.ordinal - b.ordinal)
   if (collections.hasCollected) Bun.gc(true)
   const { lastOrdinal, notes } = replay
@@ -163,13 +175,17 @@ const withNeededBytes = (dataDir: string, ranges: readonly PackRange[], graphs: 
  * Reads the packs, the newest first: of each graph only the frames of the newest pack that has it count. Builds graphs that the
  * journal does not mention, so that memory never holds all entries.
  */
-function replayOfPacks({ dataDir, mentions, collections }: StateParts, packs: readonly PackRange[]): Replay {
+function* replayOfPacks(parts: StateParts, packs: readonly PackRange[]): Steps<Replay> {
+  const { dataDir, mentions, collections, progress } = parts
   const replay = new Replay(collections, mentions)
   const known = new Set<number>()
   for (const pack of packs.toReversed()) {
     const path = join(dataDir, packName(pack))
+    progress.begin(`reading ${packName(pack)}`)
     const reader = new PackedGraphs(pack.to, replay, refuseFile('pack', path))
     for (const frame of framesOfPack(path)) {
+      progress.count()
+      yield
       if (frame.kind === 'n' && pack !== packs.at(-1)) continue
       if (frame.kind === 'c' && known.has(graphOrdinalIn(frame.payload))) continue
       reader.add(frame)
@@ -178,6 +194,21 @@ function replayOfPacks({ dataDir, mentions, collections }: StateParts, packs: re
   }
   replay.endEntries(refuseFile('log', dataDir))
   return replay
+}
+
+/** Bytes of the graph of a frame that is decoded in one go, which takes less time. */
+const SMALL_FRAME_BYTES = 256 * 1024
+
+/** Applies the frames. Returns the highest number in each. */
+function* applied(replay: Replay, frames: readonly ReadFrame[], progress: StartProgress): Steps<number[]> {
+  const highest: number[] = []
+  for (const { frame, refuse } of frames) {
+    const isSmall = frame.payload.length < SMALL_FRAME_BYTES
+    highest.push(isSmall ? replay.apply(frame, refuse) : yield* replay.applyInSteps(frame, refuse))
+    progress.count()
+    yield
+  }
+  return highest
 }
 
 /** A history that begins anew lacks nothing. */
@@ -216,6 +247,7 @@ interface StateParts {
   readonly dataDir: string
   readonly mentions: Mentions
   readonly collections: GcSchedule
+  readonly progress: StartProgress
   readonly refuse: (detail: string) => Error
 }
 

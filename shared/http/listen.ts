@@ -7,6 +7,7 @@
  */
 import { messageOf, systemCodeOf, UsageError } from '../contract/errors.ts'
 import { ensureSocketPlace, privately } from '../files/socket-file.ts'
+import type { StartProgress } from '../process/start-progress.ts'
 import { socketPathOf, socketUrl } from './socket-address.ts'
 import { IDLE_TIMEOUT_SECONDS } from './time-limits.ts'
 
@@ -66,11 +67,17 @@ export const START_PATIENCE_MS = 1_000
 /** Seconds after which a caller may ask a service that starts again. */
 const RETRY_AFTER_SECONDS = 1
 
-async function answerOfStart(request: Request, started: Promise<Answer>, patienceMs?: number): Promise<Response> {
+interface Start {
+  readonly started: Promise<Answer>
+  readonly progress: StartProgress | undefined
+  readonly patienceMs: number | undefined
+}
+
+async function answerOfStart(request: Request, { started, progress, patienceMs }: Start): Promise<Response> {
   const answer = await (patienceMs === undefined ? started : Promise.race([started, Bun.sleep(patienceMs)]))
   if (answer !== undefined) return answer(request)
   const headers = { 'retry-after': String(RETRY_AFTER_SECONDS) }
-  return Response.json({ error: 'starting' }, { status: 503, headers })
+  return Response.json({ error: 'starting', ...progress }, { status: 503, headers })
 }
 
 function bind({ hostname, port, socketPath }: ListenAddress, fetch: Answer): HttpServer['server'] {
@@ -97,16 +104,21 @@ function urlOfServer(server: HttpServer['server']): string {
 }
 
 /**
- * Starts to listen. Requests that have waited for `patienceMs` get 503; undefined: they wait for the end of the start. Throws
- * `UsageError` with the remedy if the address, which `flag` sets, is not available.
+ * Starts to listen. Requests that have waited for `patienceMs` get 503 with the `progress`; undefined: they wait for the end of the
+ * start. Throws `UsageError` with the remedy if the address, which `flag` sets, is not available.
  */
-export async function listen(address: ListenAddress, flag: string, patienceMs?: number): Promise<HttpServer> {
+export async function listen(
+  address: ListenAddress,
+  flag: string,
+  patienceMs?: number,
+  progress?: StartProgress,
+): Promise<HttpServer> {
   const { socketPath } = address
   if (socketPath !== undefined) await ensureSocketPlace(socketPath, flag)
   const { promise: started, resolve: release } = Promise.withResolvers<Answer>()
   let server: HttpServer['server']
   try {
-    server = bind(address, (request) => answerOfStart(request, started, patienceMs))
+    server = bind(address, (request) => answerOfStart(request, { started, progress, patienceMs }))
   } catch (error) {
     throw cannotListen(address, flag, error)
   }

@@ -4,8 +4,7 @@
  * A rule over 100,000 tasks takes longer than a request should wait. Such a rule is a plain function over a range of
  * tasks; `inRanges` calls it for one range after another and yields in between. The rule itself stays pure and reads no
  * clock. A generator composes several rules. `runCooperatively` runs that generator on the event loop and lets I/O run
- * whenever its time slice is used up. `runSync` runs it to its end without a pause, where nothing waits: at start-up
- * and in tests.
+ * whenever its time slice is used up. `runSync` runs it to its end without a pause, where nothing waits, as in tests.
  */
 
 /** A computation that yields where it may be interrupted, and returns `T`. */
@@ -48,6 +47,9 @@ function* ranges(count: number, work: (from: number, to: number) => void): Steps
 
 const END: IteratorResult<void, void> = { done: true, value: undefined }
 const NO_PAUSE: Iterable<void, void> = { [Symbol.iterator]: () => ({ next: () => END }) }
+
+/** Milliseconds of a time slice during a start. Most starts are over within the first one, and so are not slowed by turns. */
+export const START_SLICE_MS = 50
 
 /** Runs `work` to its end without a pause. */
 export function runSync<T>(work: Steps<T>): T {

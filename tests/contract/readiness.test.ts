@@ -92,7 +92,8 @@ test('a service that starts answers 503 until it has ended what a killed one lef
   )
   for (const path of ['/health', '/readyz', '/tasks/a', '/nothing']) {
     const answer = await ask(path)
-    expect([answer?.status, await answer?.json()]).toEqual([503, { error: 'starting' }])
+    const phase = 'ending what an earlier run left running'
+    expect([answer?.status, await answer?.json()]).toEqual([503, { error: 'starting', phase }])
     expect(answer?.headers.get('retry-after')).toBe('1')
   }
   await Bun.write(file('go'), '')

@@ -411,7 +411,10 @@ describeReplicas('replicas', (cluster) => {
     const starting = each.replica(['--addr', `127.0.0.1:${port}`])
     const health = () => fetch(`http://127.0.0.1:${port}/health`).catch(() => undefined)
     const answer = await until(health, (response) => response !== undefined)
-    expect([answer!.status, await answer!.json()]).toEqual([503, { error: 'starting' }])
+    expect([answer!.status, await answer!.json()]).toEqual([
+      503,
+      { error: 'starting', phase: 'waiting for the database' },
+    ])
     await each.server.run("update taskmill.replica set state = 'gone'", each.database)
     await using second = await starting
     expect(await second.get('a')).toMatchObject({ status: 'success' })

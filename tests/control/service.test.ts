@@ -11,6 +11,7 @@ import { claimDataDirectory } from '../../shared/files/data-directory.ts'
 import { LOCK_FILES } from '../../shared/files/directory-lock.ts'
 import { listen } from '../../shared/http/listen.ts'
 import { serviceAccess } from '../../shared/http/service-access.ts'
+import { StartProgress } from '../../shared/process/start-progress.ts'
 import { readCommandLine } from '../../shared/settings/flags.ts'
 import { startControl } from '../support/control.ts'
 import { memoryLog } from '../support/memory-log.ts'
@@ -39,6 +40,7 @@ async function serviceIn(dataDir: string) {
     access,
     directory: claimDataDirectory(dataDir, LOCK_FILES.control),
     server: await listen(access.address, 'addr'),
+    progress: new StartProgress(),
     exit: async () => resolve(),
   }
   const { parts, earlierRun } = await buildParts(config, host, runtimesOf(config, host))

@@ -9,6 +9,7 @@ import { Journal } from '../../../control/log/journal.ts'
 import { NUMBERS_NOTE } from '../../../control/log/notes.ts'
 import { recover } from '../../../control/log/recovery.ts'
 import { silentLog } from '../../../shared/logs/log.ts'
+import { StartProgress } from '../../../shared/process/start-progress.ts'
 import { runSync } from '../../../shared/process/steps.ts'
 import { durableStore } from '../../support/durable-store.ts'
 import { graphOf } from '../../support/graph.ts'
@@ -52,6 +53,25 @@ function world(parent?: string) {
   }
   return { dir, disk, store, persistence, submit, found, [Symbol.asyncDispose]: end }
 }
+
+test('a start tells how far it has come, to those who ask while it reads the journal', async () => {
+  await using w = world()
+  for (const id of ['a', 'b', 'c']) expect(await w.submit(id)).toBe('kept')
+  const progress = new StartProgress()
+  const seen: unknown[] = []
+  let isOver = false
+  const look = () => {
+    seen.push({ ...progress })
+    if (!isOver) setImmediate(look)
+  }
+  setImmediate(look)
+  await recover(w.dir, progress, 0)
+  isOver = true
+  const read = (records: number) => ({ phase: 'replaying the journal', records, of: expect.any(Number) })
+  expect(seen).toEqual(
+    expect.arrayContaining([read(1), read(2), expect.objectContaining({ phase: 'building graphs' })]),
+  )
+})
 
 const openDescriptors = () => readdirSync('/proc/self/fd').length
 

@@ -3,6 +3,7 @@ import { expect, test } from 'bun:test'
 import { Elysia } from 'elysia'
 import { type HttpServer, listen } from '../../../shared/http/listen.ts'
 import { serveApp } from '../../../shared/http/serve-app.ts'
+import { StartProgress } from '../../../shared/process/start-progress.ts'
 import { until } from '../../support/until.ts'
 
 const appOf = () =>
@@ -47,12 +48,15 @@ test('requests that wait for the end of the start get the answers that later one
   }
 })
 
-test('with a limit to its patience a service that starts answers 503', async () => {
-  const server = await listen({ hostname: '127.0.0.1', port: 0 }, 'addr', 1)
+test('with a limit to its patience a service that starts answers 503, with its progress', async () => {
+  const progress = new StartProgress()
+  const server = await listen({ hostname: '127.0.0.1', port: 0 }, 'addr', 1, progress)
+  progress.begin('reading the journal', 7)
+  progress.count()
   try {
     const response = await fetch(`${server.url}/plain`)
     expect([response.status, response.headers.get('retry-after'), await response.json()]).toEqual([
-      ...[503, '1', { error: 'starting' }],
+      ...[503, '1', { error: 'starting', phase: 'reading the journal', records: 1, of: 7 }],
     ])
   } finally {
     await server.stop(0)
