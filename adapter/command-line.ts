@@ -30,6 +30,7 @@ import { list } from './commands/list.ts'
 import { logs } from './commands/logs.ts'
 import { mcp } from './commands/mcp.ts'
 import { network } from './commands/network.ts'
+import { pause, pauses, resume } from './commands/pause.ts'
 import { reject } from './commands/reject.ts'
 import { rerun } from './commands/rerun.ts'
 import { run } from './commands/run.ts'
@@ -70,6 +71,9 @@ const COMMANDS: Commands = {
   approve,
   reject,
   signal,
+  pause,
+  resume,
+  pauses,
   cancel,
   delete: deleteByIds,
   act,

@@ -16,11 +16,17 @@ import type {
   CancelResponse,
   GraphDetails,
   GraphDryRun,
+  GraphPauseAnswer,
   GraphState,
   GraphSummary,
   HealthResponse,
+  ListedPause,
+  PauseAnswer,
+  PauseReason,
+  PauseRequest,
   RerunRequest,
   RerunResponse,
+  ResumeRequest,
   Schedule,
   ScheduleRequest,
   ScheduleSummary,
@@ -86,6 +92,8 @@ export interface GraphFilter extends PageOptions {
   readonly state?: GraphState | readonly GraphState[] | undefined
   /** What one of its tasks waits for. */
   readonly waiting?: WaitingKind | readonly WaitingKind[] | undefined
+  /** true: only graphs that are paused themselves; false: only others. */
+  readonly paused?: boolean | undefined
   /** Exactly this name. */
   readonly name?: string | undefined
   /** All of these labels. */
@@ -180,9 +188,17 @@ export class Taskmill {
 
   /** The graphs, the newest first. */
   graphs(filter: GraphFilter = {}): AsyncGenerator<GraphSummary, void> {
-    const { state, waiting, name, labels = {}, since, until, ...page } = filter
+    const { state, waiting, paused, name, labels = {}, since, until, ...page } = filter
     const label = Object.entries(labels).map(([name, value]) => `${name}=${value}`)
-    const query = { state: list(state), waiting: list(waiting), name, label, since: time(since), until: time(until) }
+    const query = {
+      state: list(state),
+      waiting: list(waiting),
+      paused,
+      name,
+      label,
+      since: time(since),
+      until: time(until),
+    }
     return this.#pages('/graphs', query, page)
   }
 
@@ -238,6 +254,32 @@ export class Taskmill {
   /** Cancels all tasks of a graph that have not ended. */
   cancelGraph(graph: GraphReference, options: CallOptions = {}): Promise<CancelGraphResponse> {
     return this.#json({ ...options, method: 'POST', path: `${graphPath(graph)}/cancel`, isRepeatable: true })
+  }
+
+  /** Nothing of a graph starts until it is resumed; what runs goes on. */
+  pauseGraph(graph: GraphReference, { why }: PauseReason = {}, options: CallOptions = {}): Promise<GraphPauseAnswer> {
+    const path = `${graphPath(graph)}/pause`
+    return this.#json({ ...options, method: 'POST', path, body: { why }, isRepeatable: true })
+  }
+
+  /** Ends the pause of a graph. */
+  resumeGraph(graph: GraphReference, options: CallOptions = {}): Promise<GraphPauseAnswer> {
+    return this.#json({ ...options, method: 'POST', path: `${graphPath(graph)}/resume`, isRepeatable: true })
+  }
+
+  /** No task of a type starts, or none at all, until that is resumed. */
+  pause({ type, why }: PauseRequest = {}, options: CallOptions = {}): Promise<PauseAnswer> {
+    return this.#json({ ...options, method: 'POST', path: '/pause', body: { type, why }, isRepeatable: true })
+  }
+
+  /** Ends the pause of a type, or of the service. */
+  resume({ type }: ResumeRequest = {}, options: CallOptions = {}): Promise<PauseAnswer> {
+    return this.#json({ ...options, method: 'POST', path: '/resume', body: { type }, isRepeatable: true })
+  }
+
+  /** The pauses of types and of the service. Those of graphs are in `pause` of the graphs. */
+  pauses(options: CallOptions = {}): Promise<readonly ListedPause[]> {
+    return this.#get('/pauses', options)
   }
 
   /** Removes the record of a task. */

@@ -13,6 +13,7 @@ import type * as events from '../shared/contract/events.ts'
 import type * as dryRun from '../shared/contract/graph-dry-run.ts'
 import type * as graphState from '../shared/contract/graph-state.ts'
 import type * as graphs from '../shared/contract/graphs.ts'
+import type * as pauses from '../shared/contract/pauses.ts'
 import type * as rerun from '../shared/contract/rerun.ts'
 import type * as runtime from '../shared/contract/runtime.ts'
 import type * as schedules from '../shared/contract/schedules.ts'
@@ -169,6 +170,24 @@ export type RerunRequest = Taken<typeof rerun.RerunRequest>
 
 /** The answer to a rerun. */
 export type RerunResponse = Sent<typeof rerun.RerunResponse>
+
+/** Why a graph is paused. */
+export type PauseReason = Taken<typeof pauses.GraphPauseRequest>
+
+/** What is paused, and why. Without a type: the whole service. */
+export type PauseRequest = Taken<typeof pauses.PauseRequest>
+
+/** The type whose pause ends. Without a type: that of the whole service. */
+export type ResumeRequest = Taken<typeof pauses.ResumeRequest>
+
+/** Whether a graph is paused now. */
+export type GraphPauseAnswer = Sent<typeof pauses.GraphPauseAnswer>
+
+/** Whether a type or the service is paused now. */
+export type PauseAnswer = Sent<typeof pauses.PauseAnswer>
+
+/** A pause in a list. */
+export type ListedPause = Sent<typeof pauses.ListedPause>
 
 /** A schedule to put: when, and which graph. */
 export type ScheduleRequest = Taken<typeof schedules.ScheduleFields> & { readonly graph: TaskGraph }

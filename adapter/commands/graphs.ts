@@ -1,7 +1,7 @@
 /** `taskmill graphs`: summaries of graphs, a page at a time. */
 import { LISTED_GRAPH_STATES, WAITING_KINDS } from '../../shared/contract/graph-state.ts'
 import type { GraphSummary } from '../../shared/contract/graphs.ts'
-import { integer, list, text, texts } from '../../shared/settings/flags.ts'
+import { flag, integer, list, text, texts } from '../../shared/settings/flags.ts'
 import { briefSummary } from '../../shared/text/brief.ts'
 import { EXIT } from '../envelope.ts'
 import { defineCommand } from './command.ts'
@@ -10,13 +10,15 @@ import { timeOf } from './time-ago.ts'
 
 export const graphs = defineCommand({
   summary: 'List graphs, the newest first.',
-  usage: '[--state failed] [--waiting approval] [--label team=web] [--name N] [--since 1h] [--limit 100] [--cursor C]',
+  usage:
+    '[--state failed] [--waiting approval] [--paused] [--label team=web] [--name N] [--since 1h] [--limit 100] [--cursor C]',
   settings: {
     state: list({ value: LISTED_GRAPH_STATES.join(','), help: 'Only graphs in one of these states.' }),
     waiting: list({
       value: WAITING_KINDS.join(','),
       help: 'Only graphs with a task that waits for an answer to an approval, or for its next attempt.',
     }),
+    paused: flag({ help: 'Only graphs that are paused themselves.' }),
     label: texts({
       value: 'key=value',
       help: 'Only graphs with all of these labels. One flag may hold several: a=1,b=2. A comma of a value is written \\, where key= follows it.',
@@ -28,10 +30,11 @@ export const graphs = defineCommand({
     cursor: text({ value: 'cursor', help: 'Continue after a page: data.next_cursor of the answer before.' }),
   },
   maxArguments: 0,
-  async run({ values: { state, waiting, label, name, since, until, limit, cursor }, client }) {
+  async run({ values: { state, waiting, paused, label, name, since, until, limit, cursor }, client }) {
     const query = new URLSearchParams({ limit: String(limit) })
     if (state.length > 0) query.set('state', state.join(','))
     if (waiting.length > 0) query.set('waiting', waiting.join(','))
+    if (paused) query.set('paused', 'true')
     for (const pair of labelsIn(label)) query.append('label', pair)
     if (name !== '') query.set('name', name)
     if (since !== '') query.set('since', timeOf(since))

@@ -10,6 +10,7 @@ import { GraphFault, type TaskPlan } from './graph-dry-run.ts'
 import { GRAPH_STATES } from './graph-state.ts'
 import type { GraphSummary, GraphTask, RootCause } from './graphs.ts'
 import { MAX_SHOWN_TASKS } from './mcp-limits.ts'
+import { PauseAnswer } from './pauses.ts'
 import type { Schedule, ScheduleSummary } from './schedules.ts'
 import { Type } from './schema-builder.ts'
 import { stringMap } from './string-map.ts'
@@ -282,6 +283,12 @@ export const ChangeScheduleAnswer = Type.Object({
   graph_id: maybe(text('After trigger: the graph. wait sees its end.')),
 })
 export type ChangeScheduleAnswer = Static<typeof ChangeScheduleAnswer>
+
+export const PauseToolAnswer = Type.Object({
+  graph_id: maybe(text('Id of the graph.')),
+  ...PauseAnswer.properties,
+})
+export type PauseToolAnswer = Static<typeof PauseToolAnswer>
 
 export const SignalTaskAnswer = Type.Object({
   id: text('Id of the task.'),

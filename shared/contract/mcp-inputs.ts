@@ -7,6 +7,7 @@ import { ACTION_KINDS } from './adapter-v1.ts'
 import { oneOf } from './answer-schema.ts'
 import { GRAPH_STATES } from './graph-state.ts'
 import { MAX_LOG_CHARACTERS, MAX_NAMED_TASKS, MAX_SHOWN_TASKS, MAX_TOOL_WAIT_MS } from './mcp-limits.ts'
+import { PauseRequest, ResumeRequest } from './pauses.ts'
 import { MAX_RERUN_TASKS } from './rerun.ts'
 import { ScheduleFields } from './schedules.ts'
 import { Type } from './schema-builder.ts'
@@ -350,6 +351,12 @@ export const ChangeScheduleInput = Type.Object({
   name: scheduleName,
   verb: oneOf(['pause', 'resume', 'trigger', 'delete'], 'What to do.'),
 })
+
+const pausedGraph = Type.Optional(Type.String({ expected: 'string', description: 'Id of a graph.' }))
+
+export const PauseToolInput = Type.Object({ graph_id: pausedGraph, ...PauseRequest.properties })
+
+export const ResumeToolInput = Type.Object({ graph_id: pausedGraph, ...ResumeRequest.properties })
 
 export const SignalTaskInput = Type.Object({
   task_id: taskId,

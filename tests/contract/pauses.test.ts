@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { Taskmill } from '../../client/client.ts'
 import type { GraphDetails, GraphSummary } from '../../shared/contract/graphs.ts'
 import {
   GraphPauseAnswer,
@@ -13,7 +14,9 @@ import {
 } from '../../shared/contract/pauses.ts'
 import { checkedAnswer } from '../support/answer-check.ts'
 import { errorOf } from '../support/answers.ts'
+import { runClient } from '../support/client.ts'
 import { type Control, startControl } from '../support/control.ts'
+import { connectClient } from '../support/mcp-client.ts'
 import { startPair } from '../support/pair.ts'
 import { waitFor } from '../support/runtime-tasks.ts'
 import { tempDir } from '../support/temp.ts'
@@ -186,6 +189,33 @@ describe('the service and types', () => {
   })
 })
 
+test('the client, programs and models pause and resume', async () => {
+  await using control = await startControl()
+  const client = async (...args: string[]) => (await runClient(args, { url: control.url })).envelope
+  const { graph_id } = await control.submit([approval('a')])
+  expect((await client('pause', graph_id, '--why', 'w')).data).toMatchObject({ graph_id, paused: true, why: 'w' })
+  expect((await client('graphs', '--paused')).data).toMatchObject({ graphs: [{ graph_id, pause: { why: 'w' } }] })
+  expect((await client('resume', graph_id)).data).toEqual({ graph_id, paused: false })
+  expect((await client('pause', '--type', 'shell')).data).toMatchObject({ type: 'os.shell', paused: true })
+  expect((await client('pauses')).data).toMatchObject({ pauses: [{ type: 'os.shell' }] })
+  expect((await client('resume', '--type', 'shell')).data).toEqual({ type: 'os.shell', paused: false })
+  expect((await client('pause', graph_id, '--type', 'shell')).error?.message).toContain('either a graph or a type')
+  const mill = new Taskmill({ url: control.url })
+  expect(await mill.pauseGraph(graph_id, { why: 'p' })).toMatchObject({ paused: true, why: 'p' })
+  expect(await Array.fromAsync(mill.graphs({ paused: true }))).toMatchObject([{ graph_id, pause: { why: 'p' } }])
+  expect(await mill.resumeGraph(graph_id)).toEqual({ graph_id, paused: false })
+  expect(await mill.pause({ why: 'p' })).toMatchObject({ paused: true })
+  expect(await mill.pauses()).toMatchObject([{ why: 'p' }])
+  expect(await mill.resume()).toEqual({ paused: false })
+  await using mcp = await connectClient(control.url, 'auto', {}, undefined, '/mcp?toolsets=live')
+  const tool = async (name: string, input: object) => (await mcp.call(name, { ...input })).data
+  expect(await tool('pause', { graph_id, why: 'm' })).toMatchObject({ graph_id, paused: true, why: 'm' })
+  expect(await tool('resume', { graph_id })).toMatchObject({ paused: false })
+  expect(await tool('pause', { type: 'noop' })).toMatchObject({ type: 'os.noop', paused: true })
+  expect(await tool('resume', { type: 'noop' })).toMatchObject({ paused: false })
+  expect((await mcp.call('pause', { graph_id, type: 'noop' })).text).toContain('name either graph_id or type')
+})
+
 test('a token pauses what it may cancel, and with operate the service; its name is kept', async () => {
   using tokens = tokensFile({
     agent: { rights: ['read', 'submit', 'cancel_own'] },
@@ -200,6 +230,14 @@ test('a token pauses what it may cancel, and with operate the service; its name 
     expect((await as('other', `/graphs/${graph_id}/${verb}`)).status).toBe(403)
     expect((await as('ops', `/graphs/${graph_id}/${verb}`)).status).toBe(403)
     expect((await as('agent', `/${verb}`)).status).toBe(403)
+    for (const [name, input] of [
+      ['agent', {}],
+      ['other', { graph_id }],
+      ['ops', { graph_id }],
+    ] as const) {
+      await using mcp = await connectClient(control.url, 'auto', tokens.as(name), undefined, '/mcp?toolsets=live')
+      expect((await mcp.call(verb, input)).isError).toBe(true)
+    }
   }
   expect(await (await as('ops', '/pause', { why: 'w' })).json()).toMatchObject({ by: 'ops', why: 'w' })
   expect((await as('agent', `/graphs/${graph_id}/resume`)).status).toBe(200)
