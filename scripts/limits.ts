@@ -73,6 +73,7 @@ import {
 import { MAX_AUDIT_PAGE } from '../shared/contract/audit-limits.ts'
 import { MAX_CACHE_KEY_CHARACTERS, MAX_CACHE_TTL_MS } from '../shared/contract/cache.ts'
 import { MAX_CALLBACK_URL_CHARACTERS } from '../shared/contract/callbacks.ts'
+import { MAX_RETRIED_SHOWN } from '../shared/contract/events.ts'
 import { MAX_DRY_RUN_ERRORS, MAX_DRY_RUN_TIME_LIMITS } from '../shared/contract/graph-dry-run.ts'
 import { MAX_GROUP_CHARACTERS, MAX_GROUP_LIMIT } from '../shared/contract/graph-groups.ts'
 import { MAX_CANCELLED_ENTRIES, MAX_PAGE_GRAPHS } from '../shared/contract/graphs.ts'
@@ -256,6 +257,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Bytes of a secret that is masked', ...constant('MAX_MASKED_BYTES', bytes(MAX_MASKED_BYTES)), 'A larger one is not masked.', 'shared/text/mask-forms.test.ts', 'MAX_MASKED_BYTES'],
     ['Bytes of all forms of the secrets of a task that are masked', ...constant('MAX_MASK_BYTES', bytes(MAX_MASK_BYTES)), 'The task fails.', 'shared/text/mask-forms.test.ts', 'MAX_MASK_BYTES'],
     ['Ids in `from` of a rerun', ...constant('MAX_RERUN_TASKS', count(MAX_RERUN_TASKS)), '400', 'contract/limits.test.ts', 'MAX_RERUN_TASKS'],
+    ['Ids of tasks in the answer to a retry, and in its event', ...constant('MAX_RETRIED_SHOWN', count(MAX_RETRIED_SHOWN)), 'The first ones are named.', 'contract/retry.test.ts', 'MAX_RETRIED_SHOWN'],
     ['Errors of a dry run', ...constant('MAX_DRY_RUN_ERRORS', count(MAX_DRY_RUN_ERRORS)), 'The first ones are named.', 'contract/limits.test.ts', 'MAX_DRY_RUN_ERRORS'],
     ['Tasks of a dry run with time limits', ...constant('MAX_DRY_RUN_TIME_LIMITS', count(MAX_DRY_RUN_TIME_LIMITS)), 'The first ones are named.', 'contract/limits.test.ts', 'MAX_DRY_RUN_TIME_LIMITS'],
     ['Warnings of a submission', ...constant('MAX_SUBMIT_WARNINGS', count(MAX_SUBMIT_WARNINGS)), 'The first ones are named.', 'contract/unknown-fields.test.ts', 'MAX_SUBMIT_WARNINGS'],

@@ -23,6 +23,7 @@ import { isApproval, isAskedApproval } from '../task/approval.ts'
 import type { Change } from '../task/change.ts'
 import type { Graph, Task } from '../task/graph.ts'
 import { graphTotals } from '../task/graph-summary.ts'
+import { retriesOf } from '../task/retry.ts'
 import type { TaskStore } from '../task/task-store.ts'
 import { onCaller } from '../task/waiting.ts'
 import { Deliveries } from './deliveries.ts'
@@ -159,7 +160,7 @@ export class Callbacks {
           else if (isAskedApproval(graph.tasks[t]!)) this.#approvalAsked(graph.tasks[t]!, callback)
           if (isYieldDue(t)) yield
         }
-        if (graph.endedAt !== undefined && !this.#known.has(idOf(graph, 'graph_ended'))) ended.push(graph)
+        if (graph.endedAt !== undefined && !this.#known.has(endId(graph))) ended.push(graph)
       }
       if (isYieldDue(i)) yield
     }
@@ -170,7 +171,7 @@ export class Callbacks {
     if (task.isDeleted || task.childOf !== undefined || !eventsOf(callback).includes('task_failed')) return
     const { graph, seq, id, attempt, rare } = task
     const { failure, error: errorText = '' } = rare
-    void this.#callBack(graph, callback, 'task_failed', `-${task.position}`, () => ({
+    void this.#callBack(graph, callback, 'task_failed', suffixOf(task), () => ({
       ...{ seq, task_id: id, error: errorText.slice(0, MAX_EVENT_ERROR_CHARACTERS) },
       ...(failure?.code !== undefined && { code: failure.code }),
       attempt,
@@ -181,7 +182,7 @@ export class Callbacks {
     if (task.isDeleted || !eventsOf(callback).includes('approval_asked')) return
     const { seq, id: task_id } = task
     const { detail: message, until } = onCaller(task) ?? {}
-    void this.#callBack(task.graph, callback, 'approval_asked', `-${task.position}`, () => ({
+    void this.#callBack(task.graph, callback, 'approval_asked', suffixOf(task), () => ({
       ...{ seq, task_id },
       ...(message !== undefined && { message }),
       ...(until !== undefined && { until }),
@@ -190,7 +191,7 @@ export class Callbacks {
 
   async #graphEnded(graph: Graph, callback: GraphCallback, seq: number): Promise<void> {
     if (!eventsOf(callback).includes('graph_ended')) return
-    await this.#callBack(graph, callback, 'graph_ended', '', async () => {
+    await this.#callBack(graph, callback, 'graph_ended', againSuffix(retriesOf(graph)), async () => {
       const { state, counts } = await runCooperatively(graphTotals(graph))
       return { state, counts, seq }
     })
@@ -244,6 +245,13 @@ export class Callbacks {
 
 /** Id of a callback: the same in each try and after a restart. Callbacks of tasks add a suffix. */
 const idOf = ({ id }: Graph, event: CallbackEvent): string => `${id}-${event}`
+
+/** After a retry, the same change is another one. */
+const againSuffix = (retries = 0): string => (retries === 0 ? '' : `-again-${retries}`)
+
+const suffixOf = ({ position, rare }: Task): string => `-${position}${againSuffix(rare.retried?.count)}`
+
+const endId = (graph: Graph): string => idOf(graph, 'graph_ended') + againSuffix(retriesOf(graph))
 
 /** The numbers of the `graph_ended` events that the history still has, by graph. */
 async function endNumbers(

@@ -5,6 +5,7 @@ import { EVENT_SEQ_HEADER } from '../../shared/contract/events.ts'
 import { UNREADABLE } from '../../shared/contract/graph-state.ts'
 import { CancelGraphResponse, GraphDetails, GraphSummary, UnreadableGraph } from '../../shared/contract/graphs.ts'
 import { RerunRequest, RerunResponse } from '../../shared/contract/rerun.ts'
+import { RetryResponse } from '../../shared/contract/retry.ts'
 import { Type } from '../../shared/contract/schema-builder.ts'
 import { callerOf } from '../../shared/http/callers.ts'
 import { described, empty, json } from '../../shared/http/openapi/route.ts'
@@ -19,10 +20,11 @@ import { listGraphs, unreadableGraphs } from '../operations/list-graphs.ts'
 import { knownGraph } from '../operations/named-tasks.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import { rerun } from '../operations/rerun.ts'
+import { retryGraph } from '../operations/retry.ts'
 import { graphPageRequest, graphQuery } from './graph-query.ts'
 import { MISSING_REPLICAS, NEXT_CURSOR_HEADER } from './query-values.ts'
 import { graphErrors } from './task-places.ts'
-import { LINKS_OF_GRAPH } from './tasks.ts'
+import { LINKS_OF_GRAPH, RETRY_CONFLICT } from './tasks.ts'
 import { AWAITED_APPROVALS, endQuery, waitForApprovals, waitSignal, waitsForApproval } from './wait-ms.ts'
 
 const section = 'Graphs'
@@ -129,6 +131,23 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
           422: 'The Idempotency-Key came with another body before.',
           503: 'The service cannot store the graph.',
         },
+      }),
+    )
+    .post(
+      '/graphs/:id/retry',
+      ({ params, request, set }): Promise<RetryResponse> => {
+        set.status = 202
+        return retryGraph(parts, params.id, callerOf(request))
+      },
+      described({
+        section,
+        right: 'submit',
+        summary: 'Retry the failed tasks of a graph',
+        description:
+          'As POST /tasks/{id}/retry, for all tasks that failed or were cancelled at once. Failures with continue_on_error stay.',
+        params,
+        answers: { 202: json(RetryResponse, 'The retry is on disk.') },
+        errors: { ...errors, 409: RETRY_CONFLICT, 503: 'The service cannot store the retry.' },
       }),
     )
     .delete(

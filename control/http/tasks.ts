@@ -7,6 +7,7 @@ import { CancelResponse, TaskRecord } from '../../shared/contract/control.ts'
 import { badRequest } from '../../shared/contract/errors.ts'
 import { EVENT_SEQ_HEADER } from '../../shared/contract/events.ts'
 import { GraphDryRun } from '../../shared/contract/graph-dry-run.ts'
+import { RetryResponse } from '../../shared/contract/retry.ts'
 import { Type } from '../../shared/contract/schema-builder.ts'
 import { SubmitResponse, TaskGraph } from '../../shared/contract/submission.ts'
 import { callerOf } from '../../shared/http/callers.ts'
@@ -24,6 +25,7 @@ import { joinedTaskLists } from '../operations/joined-tasks.ts'
 import { ownTaskLists, type TaskList } from '../operations/list.ts'
 import { knownTask } from '../operations/named-tasks.ts'
 import type { OperationParts } from '../operations/parts.ts'
+import { retryTask } from '../operations/retry.ts'
 import { answerAfterWait, submit } from '../operations/submit.ts'
 import { forwarderOf } from './forwarding.ts'
 import { MISSING_REPLICAS, NEXT_CURSOR_HEADER, truthOf } from './query-values.ts'
@@ -46,6 +48,9 @@ export const LINKS_OF_GRAPH = Object.fromEntries(
     { parameter: 'id', field: 'graph_id' },
   ]),
 )
+
+export const RETRY_CONFLICT =
+  'A task did not fail, has not ended, has children, lost its id, or a task that it depends on; or the group of the graph is full.'
 
 const section = 'Tasks'
 
@@ -212,6 +217,23 @@ function addRoutesOfTask(
         params,
         answers: { 202: json(CancelResponse, 'The cancel is on disk.') },
         errors: { ...errors, 503: 'The service cannot store the cancel.' },
+      }),
+    )
+    .post(
+      `${path}/retry`,
+      ({ params, request, set }): Promise<RetryResponse> => {
+        set.status = 202
+        return retryTask(parts, addressIn(params), callerOf(request))
+      },
+      described({
+        section,
+        right: 'submit',
+        summary: `Retry ${noun}`,
+        description:
+          'Runs a task that failed or was cancelled again in its graph, with all tasks that depend on it. The numbers of its attempts go on, and all of its retries are left. A graph that had ended runs, and ends again. Graphs of others need the right cancel, too.',
+        params,
+        answers: { 202: json(RetryResponse, 'The retry is on disk.') },
+        errors: { ...errors, 409: RETRY_CONFLICT, 503: 'The service cannot store the retry.' },
       }),
     )
     .delete(

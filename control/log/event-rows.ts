@@ -8,10 +8,17 @@
  */
 import type { ProgressEntry, ReusedFrom, RunStatus } from '../../shared/contract/control.ts'
 import type { ErrorCode } from '../../shared/contract/error-codes.ts'
-import { MAX_EVENT_ERROR_CHARACTERS, type ServiceEvent, type TaskEventState } from '../../shared/contract/events.ts'
+import {
+  type EventData,
+  MAX_EVENT_ERROR_CHARACTERS,
+  MAX_RETRIED_SHOWN,
+  type ServiceEvent,
+  type TaskEventState,
+} from '../../shared/contract/events.ts'
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { runSync } from '../../shared/process/steps.ts'
 import { isoTime } from '../../shared/text/iso-time.ts'
+import type { Change } from '../task/change.ts'
 import type { Graph, Task } from '../task/graph.ts'
 import { type GraphTotals, graphTotals } from '../task/graph-summary.ts'
 import type { Pause } from '../task/pause.ts'
@@ -23,6 +30,15 @@ export function outcomeOf(graph: Graph): GraphOutcome {
   const { state, counts } = runSync(graphTotals(graph))
   return { state, counts }
 }
+
+/** The rest of the event of a retry. */
+export type RetriedDetail = Pick<EventData<'tasks_retried'>, 'retried' | 'tasks' | 'by'>
+
+export const retriedDetail = ({ tasks, named, by }: Extract<Change, { kind: 'tasks-retried' }>): RetriedDetail => ({
+  retried: Array.from([...named].slice(0, MAX_RETRIED_SHOWN), ({ id }) => id),
+  tasks: tasks.length,
+  ...(by !== undefined && { by }),
+})
 
 /** A change with a sequence number of its own. The other changes have the number of their task (`Task.seq`). */
 export type NumberedChange =
@@ -42,6 +58,14 @@ export type NumberedChange =
   | { readonly kind: 'paused'; readonly graph: Graph; readonly seq: number; readonly at: number; readonly pause: Pause }
   /** `by` is the name of a token. */
   | { readonly kind: 'resumed'; readonly graph: Graph; readonly seq: number; readonly at: number; readonly by?: string }
+  /** A caller has retried tasks. Their states follow as changes of theirs. */
+  | {
+      readonly kind: 'retried'
+      readonly graph: Graph
+      readonly seq: number
+      readonly at: number
+      readonly retried: RetriedDetail
+    }
   /** The record was deleted. */
   | {
       readonly kind: 'deleted'
@@ -195,6 +219,10 @@ export function rowOfChange(change: NumberedChange): EventRow {
     }
     case 'resumed':
       return [kind, change.graph.id, seq, at, { name: change.graph.options.name, by: change.by }]
+    case 'retried': {
+      const { id, options } = change.graph
+      return [kind, id, seq, at, { name: options.name, ...change.retried }]
+    }
     case 'ended': {
       const { id, options } = change.graph
       return [kind, id, seq, at, { name: options.name, ...change.outcome }]
@@ -251,6 +279,7 @@ const EVENT_NAMES = {
   resumed: 'graph_resumed',
   ended: 'graph_ended',
   removed: 'graph_removed',
+  retried: 'tasks_retried',
   deleted: 'task_deleted',
 } as const
 

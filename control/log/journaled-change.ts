@@ -1,7 +1,7 @@
 /** Encodes numbered changes as rows of a journal frame (`journaled-state.ts`), and decodes them. Pure. */
 import { MAX_EVENT_ERROR_CHARACTERS } from '../../shared/contract/events.ts'
 import type { Pause } from '../task/pause.ts'
-import type { GraphOutcome, NumberedChange, TaskMoment } from './event-rows.ts'
+import type { GraphOutcome, NumberedChange, RetriedDetail, TaskMoment } from './event-rows.ts'
 
 export interface JournaledChange {
   readonly kind: NumberedChange['kind']
@@ -15,6 +15,8 @@ export interface JournaledChange {
   readonly outcome?: GraphOutcome
   /** Only of paused graphs. */
   readonly pause?: Pause
+  /** Only of retries. */
+  readonly retried?: RetriedDetail
   /** Only of recovered tasks, and absent in journals of earlier versions. */
   readonly state?: RecoveredState
 }
@@ -25,7 +27,7 @@ export type RecoveredState = Pick<TaskMoment, 'status' | 'attempt'> & Partial<Om
 /** The second element is null. In the row of a state it is an id. */
 export type ChangeRow = readonly [
   ...[graphOrdinal: number, id: null, seq: number, at: number, kind: JournaledChange['kind']],
-  detail?: string | GraphOutcome | Pause,
+  detail?: string | GraphOutcome | Pause | RetriedDetail,
   state?: RecoveredState,
 ]
 
@@ -39,6 +41,8 @@ export function changeRow(change: NumberedChange): ChangeRow {
       return [change.task.graph.ordinal, null, seq, at, kind, change.task.id]
     case 'removed':
       return [change.graph.ordinal, null, seq, at, kind, change.graph.id]
+    case 'retried':
+      return [change.graph.ordinal, null, seq, at, kind, change.retried]
     case 'ended':
       return [change.graph.ordinal, null, seq, at, kind, change.outcome]
     case 'paused':
@@ -61,8 +65,13 @@ export const isChangeRow = (row: readonly unknown[]): row is ChangeRow => row[1]
 
 export const journaledChange = ([graph_ordinal, , seq, at, kind, detail, state]: ChangeRow): JournaledChange => ({
   ...{ kind, graph_ordinal, seq, at },
-  ...(typeof detail === 'string'
-    ? { id: detail }
-    : detail !== undefined && (kind === 'paused' ? { pause: detail as Pause } : { outcome: detail as GraphOutcome })),
+  ...detailOf(kind, detail),
   ...(state !== undefined && { state }),
 })
+
+function detailOf(kind: JournaledChange['kind'], detail: ChangeRow[5]): Partial<JournaledChange> {
+  if (detail === undefined) return {}
+  if (typeof detail === 'string') return { id: detail }
+  if (kind === 'paused') return { pause: detail as Pause }
+  return kind === 'retried' ? { retried: detail as RetriedDetail } : { outcome: detail as GraphOutcome }
+}

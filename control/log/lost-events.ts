@@ -82,6 +82,7 @@ export class LostEvents {
     if (kind === 'resumed') return rowOfChange({ kind, graph, seq, at, ...(id !== '' && { by: id }) })
     if (kind === 'accepted') return rowOfChange({ kind, graph, seq, at })
     if (kind === 'ended') return rowOfChange({ kind, graph, seq, at, outcome: outcome ?? outcomeOf(graph) })
+    if (kind === 'retried') return rowOfChange({ kind, graph, seq, at, retried: change.retried! })
     // A child may be in no graph any more: a state file without its parent was written before.
     if (kind === 'deleted') return rowOfChange({ kind, task: { id, graph }, seq, at })
     const task = this.#taskOf(graph, id)

@@ -16,7 +16,7 @@ import { beginFormat } from './data-format.ts'
 import { DiskHealth, RETRY_MS } from './disk-health.ts'
 import type { EventFeed } from './event-feed.ts'
 import type { EventNumbers } from './event-numbers.ts'
-import { type NumberedChange, outcomeOf } from './event-rows.ts'
+import { type NumberedChange, outcomeOf, retriedDetail } from './event-rows.ts'
 import { encodeFanOut, type StoredFanOut } from './journaled-fan-out.ts'
 import { encodeGraph, encodeRemoval, type SubmissionExtras } from './journaled-graph.ts'
 import { graphPauseNote, type NoteRow, NUMBERS_NOTE } from './notes.ts'
@@ -96,6 +96,13 @@ export class Persistence {
         this.#options.notes.apply(graphPauseNote(change.graph.ordinal, undefined))
         this.noteNumbered({ kind: 'ended', graph: change.graph, seq, at: change.at, outcome: outcomeOf(change.graph) })
         break
+      case 'tasks-retried': {
+        const { graph, tasks, at } = change
+        if (!this.#options.journal.isClosed) this.#changed.addTogether(tasks)
+        this.noteNumbered({ kind: 'retried', graph, seq, at, retried: retriedDetail(change) })
+        this.#tell(this.#options.store.seq, graph.id)
+        break
+      }
       case 'graph-retired':
         this.noteNumbered({ kind: 'removed', graph: change.graph, seq, at: change.at })
         break

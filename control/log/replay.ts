@@ -236,6 +236,7 @@ export class Replay {
   #applyChange({ kind, graph_ordinal, seq, id = '', state, pause }: JournaledChange): void {
     if (kind === 'accepted') this.accepted.numbered.add(graph_ordinal)
     else if (kind === 'ended') this.ended.numbered.add(graph_ordinal)
+    else if (kind === 'retried') this.#noteRetried(graph_ordinal)
     else if (kind === 'removed') this.#deleted.add(graph_ordinal)
     else if (kind === 'reused') this.#unnumberedReuse.get(graph_ordinal)?.delete(id)
     else if (kind === 'paused' || kind === 'resumed') this.notes.apply(graphPauseNote(graph_ordinal, pause))
@@ -244,6 +245,12 @@ export class Replay {
       const ofGraph = this.#told.get(graph_ordinal) ?? new Map<string, ToldState>()
       this.#told.set(graph_ordinal, ofGraph.set(id, { seq, status: state.status }))
     }
+  }
+
+  /** The graph is live again: the next end has a number of its own. */
+  #noteRetried(ordinal: number): void {
+    this.ended.graphs.delete(ordinal)
+    this.ended.numbered.delete(ordinal)
   }
 
   /** A start that deletes a child with its parent writes the deletion, but no state. */

@@ -10,6 +10,7 @@ const MAX_UNWRITTEN = 2_048
 export class UnwrittenChanges {
   #tasks: Task[] = []
   #changes: NumberedChange[] = []
+  #isOneFrame = false
   /** The newest row of each note, by kind and key. */
   readonly #notes = new Map<string, NoteRow>()
   /** Events of written frames that no call of `writeWith` has returned yet, because a later frame was refused. */
@@ -39,6 +40,12 @@ export class UnwrittenChanges {
     this.#tasks.push(task)
   }
 
+  /** Their states are written in one frame with all others that wait: a kill leaves all of them or none. */
+  addTogether(tasks: readonly Task[]): void {
+    for (const task of tasks) this.add(task)
+    this.#isOneFrame = true
+  }
+
   addNumbered(change: NumberedChange): void {
     this.#changes.push(change)
   }
@@ -54,7 +61,7 @@ export class UnwrittenChanges {
    */
   writeWith(write: (states: string) => void): EventRow[] {
     while (this.#count > 0) {
-      const isAll = this.#tasks.length <= MAX_UNWRITTEN
+      const isAll = this.#isOneFrame || this.#tasks.length <= MAX_UNWRITTEN
       const tasks = isAll ? this.#tasks : this.#tasks.slice(0, MAX_UNWRITTEN)
       const changes = isAll ? this.#changes : []
       const groups = groupsOf(tasks)
@@ -63,7 +70,10 @@ export class UnwrittenChanges {
       const rows = eventRows(groups, changes)
       this.#rows = this.#rows.length === 0 ? rows : [...this.#rows, ...rows]
       this.#tasks = isAll ? [] : this.#tasks.slice(MAX_UNWRITTEN)
-      if (isAll) this.#changes = []
+      if (isAll) {
+        this.#changes = []
+        this.#isOneFrame = false
+      }
       for (const task of tasks) task.isUnwritten = false
     }
     const written = this.#rows

@@ -16,6 +16,7 @@ import { decodeJson, invalidJson } from '../json/body.ts'
 import { checkOf } from '../json/schema-check.ts'
 import { answerIn, approversOf, isApproval, isSameAnswer } from '../task/approval.ts'
 import type { Task } from '../task/graph.ts'
+import { hasRetried } from '../task/retry.ts'
 import { conflict, endedByCaller, ensureSingle, notYet } from './asked-task.ts'
 import { knownTask, type TaskAddress } from './named-tasks.ts'
 import type { OperationParts } from './parts.ts'
@@ -77,6 +78,11 @@ export function whyNotAllowed(task: Task, by: Caller | undefined): ServiceError 
   const { name, rights, approve_own } = by.grant
   if (task.graph.submittedBy === name && approve_own !== true)
     return forbidden(task, `the token ${name} submitted its graph: another one has to answer (or one with approve_own)`)
+  if (approve_own !== true && hasRetried(task.graph, name))
+    return forbidden(
+      task,
+      `the token ${name} retried tasks of its graph: another one has to answer (or one with approve_own)`,
+    )
   const named = approversOf(task)
   if (named === undefined || named.includes(name) || rights.some((right) => named.includes(right))) return undefined
   return forbidden(task, `only these answer it, and not the token ${name}: ${named.join(', ')}`)

@@ -28,11 +28,21 @@ export class CallerQuotas {
    * may submit later. `giveUp` takes it back.
    */
   take(graph: Graph, caller: Caller | undefined, now = performance.now()): void {
-    if (caller === undefined) return
-    ensureAllowed(graph, caller)
-    this.#ensureRoom(graph, caller)
-    this.#ensureRate(caller, now)
-    this.#live?.get(caller.grant.name)?.add(graph)
+    this.#take(graph, graph.tasks.length, caller, now)
+  }
+
+  /** As `take`, for `count` tasks of `graph` that the caller has run again. */
+  retry(graph: Graph, count: number, caller: Caller | undefined, now = performance.now()): void {
+    this.#take(graph, count, caller, now)
+  }
+
+  #take(graph: Graph, count: number, caller: Caller | undefined, now: number): void {
+    if (caller !== undefined) {
+      ensureAllowed(graph, caller)
+      this.#ensureRoom(count, caller)
+      this.#ensureRate(caller, now)
+    }
+    if (graph.submittedBy !== undefined) this.#live?.get(graph.submittedBy)?.add(graph)
   }
 
   /** The graph was not accepted. */
@@ -55,12 +65,12 @@ export class CallerQuotas {
     this.#allowances.set(caller, { left: left - 1, at: now })
   }
 
-  #ensureRoom(graph: Graph, { grant: { name, live_tasks: most } }: Caller): void {
+  #ensureRoom(count: number, { grant: { name, live_tasks: most } }: Caller): void {
     if (most === undefined) return
     const live = this.#liveTasksOf(name)
-    if (live + graph.tasks.length <= most) return
-    const text = `the graph has ${graph.tasks.length} tasks, ${live} of the token ${name} have not ended, and it may have ${most}`
-    if (graph.tasks.length > most) throw new ServiceError(413, `${text} (split the graph)`)
+    if (live + count <= most) return
+    const text = `the graph has ${count} tasks, ${live} of the token ${name} have not ended, and it may have ${most}`
+    if (count > most) throw new ServiceError(413, `${text} (split the graph)`)
     throw new ServiceError(429, `${text}: try again when some have ended`)
   }
 

@@ -30,6 +30,10 @@ export class EndedTasks {
     this.#ended.push({ task, report, next: 0 })
   }
 
+  get isEmpty(): boolean {
+    return this.#ended.peek() === undefined
+  }
+
   /** Pauses the notifications until `release` has been called as often as `hold`. */
   hold(): void {
     this.#holds++

@@ -206,6 +206,19 @@ export class Outcomes {
     else this.#decide(task)
   }
 
+  /** Queues or skips a task that a retry made pending again, unless it must wait. Its graph has counted its dependencies. */
+  revived(task: Task): void {
+    const { graph, position } = task
+    if (task.status !== 'pending' || task.isDeleted || task.atEnd !== undefined) return
+    if (graph.hasRules) {
+      this.#decide(task)
+      return
+    }
+    const lost = graph.dependenciesOf(task).find(isLost)
+    if (lost !== undefined) this.#skip(task, skipReason(lost.id, lossReasonOf(lost)), 'bad', undefined)
+    else if (graph.missing[position] === 0 && graph.waitsFor === undefined) this.#ready.push(task)
+  }
+
   #skip(task: Task, error: string, standing: SkipStanding, report: SkipReport | undefined): void {
     report?.add(task)
     this.#end(task, { status: 'skipped', error, ...(standing !== 'bad' && { standing }) }, report)
@@ -286,17 +299,22 @@ export class Outcomes {
   }
 }
 
-/** Whether the condition of `task` was met. A task that has started met its condition. */
-const wasConditionMet = ({ rare, startedAt }: Task): boolean => rare.condition_met || startedAt !== undefined
+/** Whether the condition of `task` was met. A task that has started met its condition, unless it was retried since. */
+const wasConditionMet = ({ rare, startedAt }: Task): boolean =>
+  rare.condition_met || (startedAt !== undefined && rare.retried === undefined)
 
-/** The error of a skipped task in a graph with rules. `last` is the dependency that ended last. */
+/** Whether a task that depends on `task` can never run. */
+const isLost = (task: Task): boolean => task.neverRuns || (task.isTerminal && task.status !== 'success')
+
+/** The error of a skipped task in a graph with rules. `last` is the dependency that ended last, if that is known. */
 function skipText(task: Task, standing: SkipStanding, last: Task | undefined): string {
   const { graph, runIf } = task
   if (runIf === 'success') {
-    const cause = standing === 'neutral' ? graph.dependency(task, 0) : last!
-    return skipReason(cause.id, lossReasonOf(cause))
-  }
-  if (standing === 'neutral') return NO_DEPENDENCY_FAILED
+    if (standing === 'neutral' || last !== undefined) {
+      const cause = standing === 'neutral' ? graph.dependency(task, 0) : last!
+      return skipReason(cause.id, lossReasonOf(cause))
+    }
+  } else if (standing === 'neutral') return NO_DEPENDENCY_FAILED
   let i = 0
   while (standingOf(graph.dependency(task, i)) !== standing) i++
   const cause = graph.dependency(task, i)

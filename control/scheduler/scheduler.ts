@@ -21,6 +21,7 @@ import type { ExecutorRegistry } from '../executors/registry.ts'
 import type { Keeper } from '../log/keeper.ts'
 import { hasChildren } from '../rules/group-rule.ts'
 import { isApproval, unanswered } from '../task/approval.ts'
+import type { Change } from '../task/change.ts'
 import type { Graph, Task } from '../task/graph.ts'
 import type { Groups } from '../task/graph-groups.ts'
 import type { KeptPauses } from '../task/pauses.ts'
@@ -258,6 +259,22 @@ export class Scheduler {
   #arrive(graph: Graph): void {
     this.#arrivals.add(graph)
     this.#outcomes.othersEnded(graph)
+  }
+
+  /** Whether dependents of tasks that have ended are yet to be told of that. Until then, nothing is retried. */
+  get isTelling(): boolean {
+    return !this.#outcomes.endedTasks.isEmpty
+  }
+
+  /** Runs tasks of `graph` again. It has a place of its group, or waits for one, if it shares a limit. */
+  retry(change: Extract<Change, { kind: 'tasks-retried' }>): void {
+    const { graph, tasks } = change
+    this.#store.apply(change)
+    this.groups.keep(graph)
+    for (const task of tasks) this.#outcomes.revived(task)
+    this.#outcomes.othersEnded(graph)
+    this.groups.accepted(graph)
+    this.#turns.take()
   }
 
   /** `graph`, which has a place or waits for one, is not accepted. */

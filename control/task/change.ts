@@ -3,6 +3,7 @@
 import type { ReusedFrom } from '../../shared/contract/control.ts'
 import type { ProcessIdentity } from '../../shared/process/processes.ts'
 import type { SkipStanding } from '../rules/conditions.ts'
+import type { Edges } from '../rules/edges.ts'
 import type { Failure } from '../rules/failure.ts'
 import type { ResultFile } from '../rules/result-file.ts'
 import type { AttemptOutput } from './attempt-record.ts'
@@ -46,6 +47,21 @@ export type Change =
   | { readonly kind: 'graph-paused'; readonly graph: Graph; readonly pause: Pause; readonly at: number }
   /** `by` is the name of a token; absent for the token of the service. */
   | { readonly kind: 'graph-resumed'; readonly graph: Graph; readonly by?: string; readonly at: number }
+  /**
+   * A caller retries tasks in place: they and what depends on them are pending again, all at once. A graph that had ended is
+   * live again. `edges` are those of the graph.
+   */
+  | {
+      readonly kind: 'tasks-retried'
+      readonly graph: Graph
+      readonly edges: Edges
+      /** The named tasks, and all that depend on them, in order. Those that have not ended only wait for more. */
+      readonly tasks: readonly Task[]
+      readonly named: ReadonlySet<Task>
+      /** Name of the token; undefined for that of the service. */
+      readonly by: string | undefined
+      readonly at: number
+    }
   /** All records of an ended graph were removed, by retention or by a caller. */
   | { readonly kind: 'graph-retired'; readonly graph: Graph; readonly at: number }
   /** The condition of a pending task was met. It is not tested again. */

@@ -56,7 +56,8 @@ export class GraphGroups implements Groups {
     const live = [...graphs].filter(({ live, options }) => live > 0 && options.concurrency !== undefined)
     const others: Graph[] = []
     for (const graph of live.sort((a, b) => a.createdAt - b.createdAt)) {
-      if (graph.tasks.some(hasStarted)) this.#groupOf(graph).holders.add(graph)
+      const since = lastRetryOf(graph)
+      if (graph.tasks.some((task) => hasStarted(task, since))) this.#groupOf(graph).holders.add(graph)
       else others.push(graph)
     }
     for (const graph of others) this.#enter(graph)
@@ -163,7 +164,13 @@ export const limitOf = ({ limit }: Pick<GraphConcurrency, 'limit'>): number => l
 const hasRoom = ({ holders, waiting }: Group, concurrency: GraphConcurrency): boolean =>
   waiting.size === 0 && holders.size < limitOf(concurrency)
 
-/** Whether `task` has done something. The outcome of an earlier graph that it has is nothing. */
-const hasStarted = ({ startedAt, attempt, fanOut, rare }: Task): boolean =>
+/** When tasks of `graph` were retried last: milliseconds since 1970; 0 if never. */
+const lastRetryOf = ({ tasks }: Graph): number =>
+  tasks.reduce((last, { rare }) => (rare.retried === undefined ? last : Math.max(last, Date.parse(rare.retried.at))), 0)
+
+/** Whether `task` has done something since the time `since`. The outcome of an earlier graph that it has is nothing. */
+const hasStarted = ({ startedAt, attemptStartedAt = startedAt, attempt, fanOut, rare }: Task, since: number): boolean =>
   rare.reused_from === undefined &&
-  (startedAt !== undefined || attempt > 0 || fanOut !== undefined || rare.asked_at !== undefined)
+  (rare.asked_at !== undefined ||
+    (since === 0 && (attempt > 0 || fanOut !== undefined)) ||
+    (attemptStartedAt !== undefined && attemptStartedAt >= since))

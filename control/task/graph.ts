@@ -16,7 +16,7 @@ import type { RunIf } from '../../shared/contract/run-if.ts'
 import { isTerminal, type TaskStatus } from '../../shared/contract/task-status.ts'
 import { inRanges, type Steps } from '../../shared/process/steps.ts'
 import type { SecretNames } from '../../shared/request/secrets.ts'
-import { hasRule } from '../rules/conditions.ts'
+import { hasRule, STANDING_BITS, standingOf } from '../rules/conditions.ts'
 import { dependencyCounts, type Edges, lengthAt } from '../rules/edges.ts'
 import { type GraphOptions, NO_GRAPH_OPTIONS } from '../rules/graph-options.ts'
 import { normalizeTool, type ToolRef } from '../rules/normalize.ts'
@@ -241,6 +241,29 @@ export class Graph {
   /** The edges; undefined once the graph has ended. */
   get edges(): Edges | undefined {
     return this.#edges === RELEASED_EDGES ? undefined : this.#edges
+  }
+
+  /**
+   * `tasks` are pending again, after a retry: counts what each of them waits for, from the ends of its dependencies. A graph
+   * that had ended gets its `edges` back.
+   */
+  waitAgain(edges: Edges, tasks: readonly Task[]): void {
+    if (this.#edges === RELEASED_EDGES) {
+      this.#edges = edges
+      this.missing = new Uint32Array(this.tasks.length)
+      if (this.hasRules) this.standings = new Uint8Array(this.tasks.length)
+    }
+    for (const task of tasks) {
+      const { position } = task
+      this.missing[position] = 0
+      if (this.hasRules) this.standings[position] = 0
+      for (let i = 0; i < this.dependencyCount(task); i++) {
+        const dependency = this.dependency(task, i)
+        const standing = standingOf(dependency)
+        if (this.hasRules ? standing === undefined : dependency.status !== 'success') this.missing[position]!++
+        else if (this.hasRules) this.standings[position]! |= STANDING_BITS[standing!]
+      }
+    }
   }
 
   /** Frees the edges, which only a live graph needs. */

@@ -4,7 +4,7 @@
  * There may be a million tasks, and an undefined field takes as much memory as any other. Fields that a restart needs have
  * the names under which the log keeps them (`task-fields.ts`); the others never leave the memory.
  */
-import type { AttemptRecord, ProgressEntry, ReusedFrom } from '../../shared/contract/control.ts'
+import type { AttemptRecord, ProgressEntry, Retried, ReusedFrom } from '../../shared/contract/control.ts'
 import type { ProcessIdentity } from '../../shared/process/processes.ts'
 import type { SkipStanding } from '../rules/conditions.ts'
 import type { Failure } from '../rules/failure.ts'
@@ -36,7 +36,7 @@ export interface RareState {
   resolved_input?: unknown
   /** The file with a large resolved input, until the task has ended. Then `resolved_input` is only its digest. */
   input_file?: ResultFile | undefined
-  /** Attempts that a stop of the service interrupted. They use up no retry. */
+  /** Attempts that use up no retry: those that a stop of the service interrupted, and all before a retry in place. */
   interrupted_attempts?: number | undefined
   failure?: Failure | undefined
   /** The `error` of the record. */
@@ -50,6 +50,8 @@ export interface RareState {
   process?: ProcessIdentity | undefined
   /** The handle of the last attempt, if another service carries it out. */
   handle?: Handle | undefined
+  /** How often it was retried in place, alone or with a task that it depends on, and by whom. */
+  retried?: Retried | undefined
   /** The task whose outcome a rerun reused for this one. */
   reused_from?: ReusedFrom | undefined
 

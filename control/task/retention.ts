@@ -85,7 +85,8 @@ export class Retention {
 
   #note(change: Change): void {
     const graph = 'task' in change ? change.task.graph : change.graph
-    if (change.kind === 'graph-retired' || graph.visible === 0) this.#ended.delete(graph)
+    if (change.kind === 'graph-retired' || change.kind === 'tasks-retried' || graph.visible === 0)
+      this.#ended.delete(graph)
     else if (graph.endedAt !== undefined) this.#add(graph)
     if (this.#hasTooManyBytes && !this.#isFreeing) {
       this.#isFreeing = true

@@ -18,6 +18,11 @@ export class TaskCount {
     if (graph.endedAt !== undefined) this.ofEndedGraphs += more
   }
 
+  /** Called when `graph`, which had ended, is live again. */
+  graphRevived(graph: Graph): void {
+    this.ofEndedGraphs -= graph.visible
+  }
+
   /** Called when the last task of `graph` has ended. */
   graphEnded(graph: Graph): void {
     if (!graph.isRetired) this.ofEndedGraphs += graph.visible

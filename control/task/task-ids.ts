@@ -93,6 +93,12 @@ export class TaskIds {
     return holder !== undefined && !holder.graph.isRetired && isTaken(holder) ? takenText(holder) : undefined
   }
 
+  /** Whether a claimed graph takes over the id of `task`. */
+  isBeingReplaced(task: Task): boolean {
+    const holder = this.#tasks.get(task.id)
+    return holder !== undefined && this.#replaced.get(holder.graph)?.get(task.id) === task
+  }
+
   #replacedBy(graph: Graph): Map<string, Task> {
     let replaced = this.#replaced.get(graph)
     if (replaced === undefined) {

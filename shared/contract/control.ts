@@ -68,6 +68,17 @@ export const ReusedFrom = Type.Object(
 )
 export type ReusedFrom = Immutable<Static<typeof ReusedFrom>>
 
+/** That a task was retried in place. */
+export const Retried = Type.Object(
+  {
+    count: count('How often it was retried, alone or because it depends on a task that was.'),
+    at: time('When it was retried last.'),
+    by: maybe(texts('Names of the tokens that retried it; without that of the service.')),
+  },
+  { description: 'The task was retried in place after it had run. The numbers of its attempts go on.' },
+)
+export type Retried = Immutable<Static<typeof Retried>>
+
 /** The answer of GET /tasks/{id}. Absent values are left out. */
 export const TaskRecord = Type.Object(
   {
@@ -119,6 +130,7 @@ export const TaskRecord = Type.Object(
       Type.Literal(true, { description: 'Another graph has taken the id. This record is read below its graph.' }),
     ),
     reused_from: maybe(ReusedFrom),
+    retried: maybe(Retried),
     status: taskStatus,
     run_status: maybe(oneOf(RUN_STATUSES, 'State of its run. Exists once the task has started.')),
     attempt: maybe(count('Number of the last attempt, from 1.')),

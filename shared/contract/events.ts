@@ -5,7 +5,7 @@
  * (the kind) and `data` (one JSON object: `EventHeader` with the payload of the kind). Absent values are left out.
  */
 import type { Static, TObject } from '@sinclair/typebox'
-import { count, maybe, oneOf, text, time } from './answer-schema.ts'
+import { count, maybe, oneOf, text, texts, time } from './answer-schema.ts'
 import { ReusedFrom } from './control.ts'
 import { GRAPH_STATES } from './graph-state.ts'
 import { GraphSummary } from './graphs.ts'
@@ -16,6 +16,9 @@ import { Waiting } from './waiting.ts'
 
 /** Characters of an error in an event. The record of the task has all of it. */
 export const MAX_EVENT_ERROR_CHARACTERS = 1_000
+
+/** Ids in `tasks_retried` and in the answer to a retry. */
+export const MAX_RETRIED_SHOWN = 1_000
 
 /** Graphs in the `reset` of a stream of the service. */
 export const MAX_RESET_GRAPHS = 1_000
@@ -129,6 +132,16 @@ export const EVENT_KINDS = {
   graph_ended: kind(
     'The last task of a graph ended, or was deleted. Comes after the event of that task.',
     Type.Object({ graph_id: graphId, name: graphName, state: stateOfGraph, counts }),
+  ),
+  tasks_retried: kind(
+    'Tasks of a graph were retried in place. The graph runs again if it had ended; task_changed follows for each task that is pending again.',
+    Type.Object({
+      graph_id: graphId,
+      name: graphName,
+      retried: texts(`Ids of the tasks that the caller named, or that had failed; the first ${MAX_RETRIED_SHOWN}.`),
+      tasks: count('Tasks that are pending again: those and all that depend on them.'),
+      by: maybe(text('Name of the token that retried them; absent for that of the service.')),
+    }),
   ),
   graph_removed: kind(
     'A graph was deleted, or removed because it ended long ago. The last event of its graph.',

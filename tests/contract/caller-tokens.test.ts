@@ -19,6 +19,7 @@ const ALL = {
   own: { rights: ['read', 'submit', 'answer'], approve_own: true },
   agent: { rights: ['read', 'submit', 'cancel_own'] },
   ops: { rights: ['read', 'cancel', 'answer', 'operate'] },
+  lead: { rights: ['read', 'submit', 'cancel', 'answer'] },
   late: { rights: ['read'], expires: '2020-01-01T00:00:00Z' },
   team: { rights: ['submit'], types: ['noop', 'os'], labels: { team: 'a' } },
   slow: { rights: ['submit'], graphs_per_minute: 1 },
@@ -126,6 +127,51 @@ describe('who submits', () => {
     const allowed = await submitted('own', [approval('a')])
     await asked(allowed, 'a')
     expect((await post('own', `/graphs/${allowed}/tasks/a/approve`, { who: 'me' })).status).toBe(200)
+  })
+
+  test('or retries a task may not approve; graphs of others need the right to cancel', async () => {
+    const graph = await submitted('ada', [
+      { id: 'f', type: 'os', tool_name: 'file_read', params: { path: '/no/file' } },
+      approval('a'),
+    ])
+    await asked(graph, 'a')
+    await post('bob', `/graphs/${graph}/tasks/a/reject`, { who: 'Bob' })
+    await until(
+      () => ask('ada', `/graphs/${graph}`),
+      ({ body }) => body.state !== 'running',
+    )
+    const path = `/graphs/${graph}/tasks/a`
+    expect((await post('only-read', `${path}/retry`)).status).toBe(403)
+    expect((await post('own', `${path}/retry`)).body.error).toStartWith('the token own lacks the right cancel')
+    const both = await post('lead', `/graphs/${graph}/retry`)
+    expect([both.status, both.body]).toEqual([202, { graph_id: graph, retried: ['f', 'a'], pending: 2 }])
+    expect((await asked(graph, 'a')).retried).toMatchObject({ count: 1, by: ['lead'] })
+    const own = await post('lead', `${path}/approve`, { who: 'me' })
+    expect([own.status, own.body.error]).toEqual([
+      403,
+      'task a: the token lead retried tasks of its graph: another one has to answer (or one with approve_own)',
+    ])
+    expect((await post('ada', `${path}/approve`, { who: 'ada' })).status).toBe(403)
+    expect((await post('bob', `${path}/approve`, { who: 'Bob' })).status).toBe(200)
+  })
+
+  test('and retries is held to its quotas', async () => {
+    const failing = { type: 'os', tool_name: 'file_read', params: { path: '/no/file' } }
+    const graph = await submitted('small', [{ id: 'f', ...failing }])
+    const over = () =>
+      until(
+        () => ask('only-read', `/graphs/${graph}`),
+        ({ body }) => body.state !== 'running',
+      )
+    await over()
+    const other = await submitted('small', [approval('a')])
+    const full = await post('small', `/graphs/${graph}/retry`)
+    expect([full.status, full.body.error]).toEqual([
+      ...[429, expect.stringContaining('and it may have 1: try again when some have ended')],
+    ])
+    await ask('ops', `/graphs/${other}/cancel`, { method: 'POST' })
+    expect((await post('small', `/graphs/${graph}/retry`)).status).toBe(202)
+    await over()
   })
 
   test('is who runs a graph again', async () => {

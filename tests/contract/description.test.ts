@@ -136,6 +136,7 @@ describe('real answers of control', () => {
         await service.ask(`POST ${path}/${verb}`, { values, ...post({ who: 'bob' }) })
         await service.ask(`POST ${path}/${verb}`, { values: valuesOf('nobody'), ...who })
       }
+      for (const id of ['no', 'nobody']) await service.ask(`POST ${path}/retry`, { values: valuesOf(id) })
     }
   })
 
@@ -151,6 +152,9 @@ describe('real answers of control', () => {
     for (const verb of ['pause', 'resume']) await service.ask(`POST /graphs/{id}/${verb}`, { values })
     await service.ask('POST /graphs/{id}/cancel', { values })
     await service.ask('POST /graphs/{id}/pause', { values })
+    await service.ask('GET /graphs/{id}', { values, query: '?wait_ms=10000' })
+    await service.ask('POST /graphs/{id}/retry', { values })
+    await service.ask('POST /graphs/{id}/cancel', { values })
     await service.ask('GET /graphs/{id}', { values, query: '?wait_ms=10000' })
     const again = await service.ask('POST /graphs/{id}/rerun', { values })
     await service.ask('POST /graphs/{id}/rerun', { values, ...post({ from: ['none'] }) })

@@ -51,6 +51,7 @@ export const writes = (some: Partial<TurnWrites>): TurnWrites => ({
     callbacks: [],
     orphans: [],
     removals: [],
+    revived: [],
   },
   ...some,
 })

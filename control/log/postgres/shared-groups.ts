@@ -10,13 +10,13 @@ import type { GraphConcurrency } from '../../../shared/contract/graph-groups.ts'
 import type { Log } from '../../../shared/logs/log.ts'
 import type { GraphOptions } from '../../rules/graph-options.ts'
 import type { Graph } from '../../task/graph.ts'
-import { fullText, type Groups, limitOf, takenText } from '../../task/graph-groups.ts'
+import { fullText, type Groups, takenText } from '../../task/graph-groups.ts'
 import type { Database } from './database.ts'
 import { Looks } from './looks.ts'
 import { type Places, readDecisions, settlePlaces } from './place-rows.ts'
 import { changedIn, isRefused, type Place } from './place-rule.ts'
 import type { TurnWriter } from './turn-writer.ts'
-import type { NewPlace } from './turn-writes.ts'
+import { placeIn } from './turn-writes.ts'
 import { unavailable } from './unavailable.ts'
 
 export interface SharedGroupsOptions {
@@ -220,13 +220,6 @@ interface Reason {
   readonly by: string
   readonly why: string
 }
-
-/** The place of a graph that is submitted with `concurrency`, as its row has it. */
-export const placeIn = (concurrency: GraphConcurrency): NewPlace => ({
-  group: concurrency.group.toWellFormed(),
-  limit: limitOf(concurrency),
-  onFull: concurrency.on_full ?? 'wait',
-})
 
 /** Somebody holds a place while a graph waits. */
 const firstOf = ([first]: Iterable<{ readonly id: string }>): string => first?.id ?? 'of another replica'

@@ -12,7 +12,7 @@ import type { SharedRoom } from '../../task/retention.ts'
 import type { TaskStore } from '../../task/task-store.ts'
 import { EventFeed } from '../event-feed.ts'
 import type { EventHistory } from '../event-history.ts'
-import { type NumberedChange, outcomeOf } from '../event-rows.ts'
+import { type NumberedChange, outcomeOf, retriedDetail } from '../event-rows.ts'
 import { KEY_LIFETIME_MS } from '../idempotency.ts'
 import { encodeFanOut, type StoredFanOut } from '../journaled-fan-out.ts'
 import type { SubmissionExtras } from '../journaled-graph.ts'
@@ -149,6 +149,13 @@ export class SharedKeeper implements Keeper {
         this.#noteNumbered({ kind: 'ended', graph: change.graph, seq, at: change.at, outcome: outcomeOf(change.graph) })
         this.#removeIfEmpty(change.graph, seq, change.at)
         break
+      case 'tasks-retried': {
+        const { graph, tasks, at } = change
+        this.#note(() => this.#writes.retry(graph, tasks))
+        this.#noteNumbered({ kind: 'retried', graph, seq, at, retried: retriedDetail(change) })
+        void this.#decideAgain(graph)
+        break
+      }
       case 'graph-retired':
         this.#noteNumbered({ kind: 'removed', graph: change.graph, seq, at: change.at })
         this.#writes.remove(change.graph.ordinal)
@@ -164,6 +171,14 @@ export class SharedKeeper implements Keeper {
         this.#note(() => this.#writes.addTask(change.task))
         this.events.changed(change.task.graph.id)
     }
+  }
+
+  /** A graph that runs again waits for a place, or has one. A look makes up for what fails. */
+  async #decideAgain(graph: Graph): Promise<void> {
+    try {
+      await this.kept('promise')
+      await this.groups.decide(graph)
+    } catch {}
   }
 
   /** Once all of its tasks were deleted and none runs any more, nobody finds the graph: `graph-retired` never comes. */

@@ -69,7 +69,7 @@ function statementOf(
     f as (insert into ${SCHEMA}.frame (graph, number, payload, seq, changes, ends, ended_at, tasks)
       select x.* from json_to_recordset(${add(frameRows)}::json)
         x (graph bigint, number bigint, payload text, seq bigint, changes int, ends boolean,
-          ended_at bigint, tasks int), fence)${answers(graphs, add)}${placeChanges(writes, add)}${deletions(writes, add)}${resultChanges(writes, add)}${callbackChanges(writes.callbacks, id, add)}${orphanChanges(writes.orphans, id, add)}${removalChanges(writes.removals, add)}
+          ended_at bigint, tasks int), fence)${answers(graphs, add)}${placeChanges(writes, add)}${deletions(writes, add)}${resultChanges(writes, add)}${callbackChanges(writes.callbacks, id, add)}${orphanChanges(writes.orphans, id, add)}${removalChanges(writes.removals, add)}${revivals(writes, add)}
     select (select count(*)::int from fence) as done, coalesce(sum(stored_tasks), 0) as stored,
       coalesce(sum(ended_tasks), 0) as ended
     from ${SCHEMA}.replica where state = 'live' and id <> ${me}`
@@ -86,8 +86,8 @@ function answers(graphs: readonly NewGraph[], add: AddParameter): string {
 }
 
 /** Places that graphs ask for, and those of graphs that have ended. Those of removed graphs go with them. */
-function placeChanges({ graphs, frames }: TurnWrites, add: AddParameter): string {
-  const asked = graphs.flatMap(({ ordinal, place }) =>
+function placeChanges({ graphs, frames, revived }: TurnWrites, add: AddParameter): string {
+  const asked = [...graphs, ...revived].flatMap(({ ordinal, place }) =>
     place === undefined
       ? []
       : { graph: ordinal, group_name: place.group, graph_limit: place.limit, on_full: place.onFull },
@@ -120,6 +120,15 @@ function deletions({ removed, freedIds, freedKeys }: TurnWrites, add: AddParamet
       where o.id = x.id and o.graph = x.graph),
     da as (delete from ${SCHEMA}.answer o using fence, json_to_recordset(${keys}::json) x (scope text, key text)
       where o.scope = x.scope and o.key = x.key)`
+}
+
+/** Frames that say when these graphs ended say so no more. The statement does not see the frames that it inserts itself. */
+function revivals({ revived }: TurnWrites, add: AddParameter): string {
+  if (revived.length === 0) return ''
+  const graphs = add(`{${revived.map(({ ordinal }) => ordinal).join()}}`)
+  return `,
+    rv as (update ${SCHEMA}.frame o set ends = false, ended_at = null, tasks = null
+      from fence, unnest(${graphs}::bigint[]) x (graph) where o.graph = x.graph and o.ends)`
 }
 
 function removalChanges(removals: readonly Removal[], add: AddParameter): string {

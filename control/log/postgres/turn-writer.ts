@@ -205,6 +205,7 @@ export class TurnWriter {
       callbacks: [],
       orphans: [],
       removals: [],
+      revived: [],
     }
     try {
       await this.#options.rows.turn({ ...writes, graphs: graphs.map(({ graph }) => graph) }, onFault)

@@ -5,6 +5,8 @@
  * and renews the lease.
  */
 
+import type { GraphConcurrency } from '../../../shared/contract/graph-groups.ts'
+import { limitOf } from '../../task/graph-groups.ts'
 import type { KeptKey, SentKey } from '../idempotency.ts'
 import type { CallbackState } from '../kept-callbacks.ts'
 import type { OrphanState } from '../kept-orphans.ts'
@@ -31,6 +33,13 @@ export interface NewPlace {
   readonly onFull: OnFull
 }
 
+/** The place of a graph that is submitted with `concurrency`, as its row has it. */
+export const placeIn = (concurrency: GraphConcurrency): NewPlace => ({
+  group: concurrency.group.toWellFormed(),
+  limit: limitOf(concurrency),
+  onFull: concurrency.on_full ?? 'wait',
+})
+
 /** States of tasks of one graph, or the list of a task with `for_each`. */
 export interface NewFrame {
   readonly ordinal: number
@@ -51,6 +60,13 @@ export interface NewFrame {
   readonly tasks?: number
   /** In that frame: the graph shared a limit. */
   readonly freesPlace?: boolean
+}
+
+/** A graph that had ended runs again. */
+export interface RevivedGraph {
+  readonly ordinal: number
+  /** Undefined if it shares no limit with other graphs. */
+  readonly place: NewPlace | undefined
 }
 
 /** A graph was removed, with its frames. */
@@ -79,4 +95,5 @@ export interface TurnWrites {
   readonly orphans: readonly OrphanState[]
   /** Events of removed graphs. All other events can be made from frames. */
   readonly removals: readonly Removal[]
+  readonly revived: readonly RevivedGraph[]
 }

@@ -10,7 +10,14 @@ import type { KeptKey } from '../idempotency.ts'
 import { encodeStates, groupsOf, type StateGroup } from '../journaled-state.ts'
 import type { CallbackState } from '../kept-callbacks.ts'
 import type { OrphanState } from '../kept-orphans.ts'
-import type { NewFrame, NewGraph, Removal, TurnWrites } from './turn-writes.ts'
+import {
+  type NewFrame,
+  type NewGraph,
+  placeIn,
+  type Removal,
+  type RevivedGraph,
+  type TurnWrites,
+} from './turn-writes.ts'
 
 /** Maximum tasks that are encoded together. More would block the event loop. */
 const MAX_ENCODED = 2_048
@@ -34,6 +41,8 @@ export interface Turn {
 export class UnkeptWrites {
   #tasks: Task[] = []
   #changes: NumberedChange[] = []
+  #isOneFrame = false
+  #revived: RevivedGraph[] = []
   #frames: Writable<NewFrame>[] = []
   #removals: Removal[] = []
   #graphs: WaitingGraph[] = []
@@ -84,6 +93,17 @@ export class UnkeptWrites {
     if (task.isUnwritten) return
     task.isUnwritten = true
     this.#tasks.push(task)
+  }
+
+  /** Tasks of `graph` are pending again: their states are in one frame. A graph that had ended takes its place again. */
+  retry(graph: Graph, tasks: readonly Task[]): void {
+    for (const task of tasks) this.addTask(task)
+    this.#isOneFrame = true
+    if (!this.#ended.delete(graph)) return
+    this.#revived.push({
+      ordinal: graph.ordinal,
+      place: graph.options.concurrency && placeIn(graph.options.concurrency),
+    })
   }
 
   addNumbered(change: NumberedChange): void {
@@ -157,7 +177,7 @@ export class UnkeptWrites {
     let rows: EventRow[] = []
     const earlier = this.#frames.length
     while (this.#hasStates) {
-      const isAll = this.#tasks.length <= MAX_ENCODED
+      const isAll = this.#isOneFrame || this.#tasks.length <= MAX_ENCODED
       const tasks = isAll ? this.#tasks : this.#tasks.slice(0, MAX_ENCODED)
       const changes = isAll ? this.#changes : []
       const groups = groupsOf(tasks)
@@ -165,7 +185,10 @@ export class UnkeptWrites {
       const more = eventRows(groups, changes)
       rows = rows.length === 0 ? more : [...rows, ...more]
       this.#tasks = isAll ? [] : this.#tasks.slice(MAX_ENCODED)
-      if (isAll) this.#changes = []
+      if (isAll) {
+        this.#changes = []
+        this.#isOneFrame = false
+      }
       for (const task of tasks) task.isUnwritten = false
     }
     if (rows.length > 0) this.#mark(earlier, rows)
@@ -228,13 +251,15 @@ export class UnkeptWrites {
     const freedKeys = this.#freedKeys // each with a removed graph
     this.#freedIds = []
     this.#freedKeys = []
+    const revived = this.#revived // each with a frame
+    this.#revived = []
     const removals = this.#removals // each with a removed graph
     this.#removals = []
     const changes = removed.size + freedIds.length + resultUses.length + callbacks.length + orphans.length
     const isEmpty = graphs.length + frames.length + changes === 0
     return {
       graphs,
-      writes: { frames, removed: [...removed], freedIds, freedKeys, resultUses, callbacks, orphans, removals },
+      writes: { frames, removed: [...removed], freedIds, freedKeys, resultUses, callbacks, orphans, removals, revived },
       isEmpty,
     }
   }

@@ -54,6 +54,14 @@ export const controlLogEvents = {
     when: 'A caller ends that pause.',
     fields: { type: 'The type. Absent for the service.', by: byToken },
   },
+  'tasks retried': {
+    level: 'info',
+    when: 'A caller retried tasks of a graph in place.',
+    fields: {
+      tasks: 'Tasks that are pending again: those that are retried, and all that depend on them.',
+      by: 'Name of the token that retried them. Absent for the token of the service.',
+    },
+  },
   'graph cancelled: another takes its place': {
     level: 'info',
     when: 'A later graph of its group asks for that (`on_full: cancel_oldest`). Repeated after a restart if it has not ended.',

@@ -30,6 +30,7 @@ const nothing: TurnWrites = {
   orphans: [],
   callbacks: [],
   removals: [],
+  revived: [],
 }
 const graphOf = (ordinal: number, taskIds: readonly string[]) => ({
   ...{ ordinal, id: `graph-${ordinal}`, payload: `{"n":${ordinal}}`, taskIds, key: undefined },

@@ -1,0 +1,114 @@
+/**
+ * Retries tasks in place: they run again in their graph, and so does all that depends on them (`task/retry.ts`). Whoever
+ * retries submits work, and is held to what a submission of his may do.
+ *
+ * All tasks are pending again in one turn of the event loop, and one frame of the log has them. Only the edges of an ended
+ * graph are built again before, in steps, because a graph may have 100,000 tasks.
+ */
+import { ServiceError } from '../../shared/contract/errors.ts'
+import { MAX_RETRIED_SHOWN } from '../../shared/contract/events.ts'
+import type { RetryResponse } from '../../shared/contract/retry.ts'
+import { type Caller, hasRight, lacking } from '../../shared/http/callers.ts'
+import { nextTurn, runCooperatively } from '../../shared/process/steps.ts'
+import type { Graph, Task } from '../task/graph.ts'
+import { edgesByName } from '../task/graph-findings.ts'
+import { failedTasks, isRetryable, retriedWith, whyNotAgain } from '../task/retry.ts'
+import { knownGraph, knownTask, type TaskAddress } from './named-tasks.ts'
+import type { OperationParts } from './parts.ts'
+
+/**
+ * Retries one task. Resolves once that is on disk. Throws 404, 409 for a task that cannot run again, what a submission
+ * throws, and 403 for a graph of others.
+ */
+export async function retryTask(
+  parts: OperationParts,
+  address: TaskAddress,
+  by: Caller | undefined,
+): Promise<RetryResponse> {
+  return retry(parts, knownTask(parts.store, address).graph, by, () => {
+    const task = knownTask(parts.store, address)
+    const fault = whyNotNamed(task)
+    if (fault !== undefined) throw new ServiceError(409, fault)
+    return [task]
+  })
+}
+
+/** As `retryTask`, for all tasks that made the graph fail. */
+export async function retryGraph(parts: OperationParts, id: string, by: Caller | undefined): Promise<RetryResponse> {
+  return retry(parts, knownGraph(parts.store, id), by, () => {
+    const tasks = failedTasks(knownGraph(parts.store, id))
+    if (tasks.length > 0) return tasks
+    throw new ServiceError(409, `nothing to retry: no task of graph ${id} has failed or was cancelled`)
+  })
+}
+
+/** `namedNow` is called in the turn in which its tasks are pending again. It throws if they cannot be. */
+async function retry(
+  parts: OperationParts,
+  { id }: Graph,
+  by: Caller | undefined,
+  namedNow: () => readonly Task[],
+): Promise<RetryResponse> {
+  const { store, scheduler, keeper, quotas, readiness, log } = parts
+  ensureMayRetry(knownGraph(store, id), by)
+  namedNow()
+  await keeper.kept('promise') // an end is kept before it is undone
+  const built = await runCooperatively(edgesByName(knownGraph(store, id).submitted))
+  const refused = await scheduler.groups.whyRefused(endedOptions(knownGraph(store, id)))
+  if (refused !== undefined) throw new ServiceError(409, refused)
+  await toldOf(parts)
+  const graph = knownGraph(store, id)
+  const named = new Set(namedNow())
+  const edges = graph.edges ?? built
+  const tasks = retriedWith(graph, edges, named)
+  for (const task of tasks) {
+    const fault = whyNotAgain(task, edges) ?? whyTaken(parts, task)
+    if (fault !== undefined) throw new ServiceError(409, fault)
+  }
+  readiness.ensure()
+  keeper.assertWritable()
+  quotas.retry(graph, tasks.filter(({ isTerminal }) => isTerminal).length, by)
+  if (graph.endedAt !== undefined) scheduler.groups.claim(graph)
+  const change = { graph, edges, tasks, named, by: by?.grant.name, at: Date.now() }
+  scheduler.retry({ kind: 'tasks-retried', ...change })
+  log.info('tasks retried', {
+    ...{ trace_id: graph.traceId, graph_id: id, tasks: tasks.length },
+    ...(by !== undefined && { by: by.grant.name }),
+  })
+  const retried = Array.from([...named].slice(0, MAX_RETRIED_SHOWN), (task) => task.id)
+  await keeper.kept('promise')
+  return {
+    ...{ graph_id: id, retried, ...(named.size > retried.length && { truncated: true as const }) },
+    pending: tasks.length,
+  }
+}
+
+/** Throws 403 for a token that may submit only for itself, and asks for a graph of others. */
+function ensureMayRetry({ submittedBy }: Graph, by: Caller | undefined): void {
+  if (by !== undefined && submittedBy !== by.grant.name && !hasRight(by, 'cancel')) throw lacking(by, 'cancel')
+}
+
+function whyNotNamed(task: Task): string | undefined {
+  const { id, status, graph, childOf } = task
+  if (childOf !== undefined)
+    return `task ${id} runs again with ${childOf.parent.id} only: run its graph again (POST /graphs/${graph.id}/rerun)`
+  if (isRetryable(task)) return undefined
+  if (status === 'success')
+    return `task ${id} succeeded: to run it again, run its graph again (POST /graphs/${graph.id}/rerun with "from")`
+  if (status === 'skipped') return `task ${id} was skipped (${task.rare.error}): retry the task that failed`
+  return `task ${id} has not ended: it is ${status} (cancel it first)`
+}
+
+const whyTaken = ({ store }: OperationParts, task: Task): string | undefined =>
+  store.isBeingReplaced(task) ? `another graph is taking the id of task ${task.id}: submit the graph again` : undefined
+
+/** Only a graph that has ended needs a place of its group. */
+const endedOptions = ({ endedAt, options }: Graph) => (endedAt === undefined ? {} : options)
+
+/** Resolves once all tasks have been told of the ends of those that they depend on: from then on, these can be undone. */
+async function toldOf({ scheduler }: OperationParts): Promise<void> {
+  while (scheduler.isTelling) {
+    if (scheduler.fault !== undefined) throw new ServiceError(503, scheduler.fault)
+    await nextTurn()
+  }
+}
