@@ -211,6 +211,22 @@ describe.skipIf(withoutChromium !== undefined)(
       await closed(page)
     })
 
+    test('what a graph does at its end is drawn behind all else, and says what it waits for', async () => {
+      using gate = new Gate()
+      const { page } = await openGraph([gate.task('slow'), { id: 'quick', type: 'noop' }], {
+        body: { scope: 'graph', on_end: [{ type: 'noop' }, { when: 'failed', type: 'noop' }] },
+      })
+      await page.locator('.box.look-pending', { hasText: 'on_end/0' }).waitFor()
+      await box(page, 'on_end/0').click()
+      await page.getByText('all other tasks of its graph have to end first').first().waitFor()
+      const edgeOf = async (id: string) => (await box(page, id).first().boundingBox())!.x
+      expect(await edgeOf('on_end/0')).toBeGreaterThan(await edgeOf('slow'))
+      expect(await violations(page)).toEqual([])
+      gate.open()
+      await page.locator('.box.look-success', { hasText: 'on_end/0' }).waitFor()
+      await closed(page)
+    })
+
     test('the children of a task for each element appear, and the task counts them; thousands are one box', async () => {
       using gate = new Gate()
       const many = { id: 'many', type: 'noop', for_each: Array(3_000).fill(1), depends_on: ['gate'] }

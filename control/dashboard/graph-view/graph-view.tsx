@@ -10,7 +10,7 @@ import type { GraphWatch } from '../model/graph-watch.ts'
 import { worstLook } from '../model/looks.ts'
 import type { GraphTask } from '../model/wire.ts'
 import { boxesOf } from './boxes.ts'
-import { withChildEdges } from './child-edges.ts'
+import { edgesOfDrawing } from './child-edges.ts'
 import { draw } from './geometry.ts'
 import { kinOf } from './kin.ts'
 import { Lines } from './lines.tsx'
@@ -69,7 +69,7 @@ function Drawn({ watch, critical, now, selectedId, onSelect, groups, onGroups, i
   const { tasks, edges, indexOf } = watch
   const [siblings, setSiblings] = useState<ReadonlySet<string>>(new Set())
   const [pointed, setPointed] = useState<number>()
-  const logical = useMemo(() => withChildEdges(tasks, edges), [edges, indexOf])
+  const logical = useMemo(() => edgesOfDrawing(tasks, edges), [edges, indexOf])
   const shape = useMemo(() => boxesOf(tasks, logical, { siblings, groups }), [logical, siblings, groups])
   const { boxes, edges: boxEdges, boxOf } = shape
   const drawing = useMemo(() => draw(shape, isDown), [shape])

@@ -9,7 +9,8 @@ export function waitingOf(task: GraphTask, watch: GraphWatch): Waiting | undefin
   const statusOf = (id: string) => watch.tasks[watch.indexOf.get(id) ?? -1]?.status ?? 'pending'
   const open = (task.depends_on ?? []).filter((id) => !hasEnded(statusOf(id)))
   if (open.length > 0) return { reason: 'dependencies', tasks: open }
-  return task.waiting?.reason === 'dependencies' ? undefined : task.waiting
+  const { waiting } = task
+  return waiting?.reason === 'dependencies' && waiting.tasks !== undefined ? undefined : waiting // a task of `on_end` has none
 }
 
 /** Whether a task waits for a reason that only the service knows. */

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { boxesOf, MAX_BOXES, MAX_LAYER_BOXES, MIN_FAN_OUT } from '../../../control/dashboard/graph-view/boxes.ts'
-import { withChildEdges } from '../../../control/dashboard/graph-view/child-edges.ts'
+import { edgesOfDrawing } from '../../../control/dashboard/graph-view/child-edges.ts'
 import { groupLookOf, groupProgress } from '../../../control/dashboard/graph-view/group-progress.ts'
 import type { GraphTask } from '../../../control/dashboard/model/wire.ts'
 
@@ -49,7 +49,7 @@ test('the children of a task for each element hang on it, however many, and what
   for (const count of [MIN_FAN_OUT, 9_998]) {
     const children = Array.from({ length: count }, (_, i) => ({ id: `map[${i}]`, parent: 'map' }))
     const tasks = [{ id: 'map' }, ...children, { id: 'end' }]
-    const edges = withChildEdges(tasks, [['map', 'end']])
+    const edges = edgesOfDrawing(tasks, [['map', 'end']])
     const { boxes, edges: between } = boxesOf(tasks, edges, none)
     expect(boxes.map(({ label, members }) => [label, members.length])).toEqual([
       ['map', 1],
@@ -63,7 +63,14 @@ test('the children of a task for each element hang on it, however many, and what
     ])
   }
   const plain = [['a', 'b']] as const
-  expect(withChildEdges(tasksOf(['a', 'b']), plain)).toBe(plain)
+  expect(edgesOfDrawing(tasksOf(['a', 'b']), plain)).toBe(plain)
+})
+
+test('tasks of on_end come after all that nothing waits for, children too', () => {
+  const tasks = [...tasksOf(['a', 'map', 'b', 'on_end/0', 'on_end/x']), { id: 'map[0]', parent: 'map' }]
+  const edges = edgesOfDrawing(tasks, [['a', 'b']])
+  expect(edges.filter(([, to]) => to === 'on_end/0').map(([from]) => from)).toEqual(['map', 'b', 'on_end/x', 'map[0]'])
+  expect(edgesOfDrawing(tasksOf(['on_end/0', 'a']), [['on_end/0', 'a']])).toEqual([['on_end/0', 'a']])
 })
 
 test('children of a group hang on it by the first of each element, and lead on by the last', () => {
@@ -72,7 +79,7 @@ test('children of a group hang on it by the first of each element, and lead on b
     ['each[0]/a', 'each[0]/b'],
     ['each[1]/a', 'each[1]/b'],
   ] as const
-  const edges = withChildEdges([...tasksOf(['each']), ...children, ...tasksOf(['end'])], [['each', 'end'], ...inside])
+  const edges = edgesOfDrawing([...tasksOf(['each']), ...children, ...tasksOf(['end'])], [['each', 'end'], ...inside])
   expect(edges).toEqual([
     ['each', 'end'],
     ...inside,
@@ -136,7 +143,7 @@ describe('a group', () => {
     const children = childrenOf('each', count)
     const tasks = [...tasksOf(['first']), group('each'), ...children, ...tasksOf(['end'])]
     const within = Array.from({ length: count }, (_, i) => [`each[${i}]/a`, `each[${i}]/b`] as const)
-    const edges = withChildEdges(tasks, [['first', 'each'], ['each', 'end'], ...within])
+    const edges = edgesOfDrawing(tasks, [['first', 'each'], ['each', 'end'], ...within])
     return boxesOf(tasks, edges, { ...none, groups })
   }
   const shown = ({ boxes }: ReturnType<typeof boxesOf>) => boxes.map(({ label, frame }) => [label, frame])
@@ -193,13 +200,13 @@ describe('a group', () => {
 
   test('may have any id', () => {
     const tasks = [group('constructor'), ...childrenOf('constructor', 1)]
-    expect(boxesOf(tasks, withChildEdges(tasks, []), none).boxes[0]!.isOpen).toBe(true)
+    expect(boxesOf(tasks, edgesOfDrawing(tasks, []), none).boxes[0]!.isOpen).toBe(true)
   })
 
   test('among many like it shares a box, in which its children are', () => {
     const ids = named('group', MIN_FAN_OUT)
     const tasks = ids.flatMap((id) => [group(id), ...childrenOf(id, 1)])
-    const { boxes, boxOf } = boxesOf(tasks, withChildEdges(tasks, []), none)
+    const { boxes, boxOf } = boxesOf(tasks, edgesOfDrawing(tasks, []), none)
     expect(boxes.map(({ label }) => label)).toEqual(['group …'])
     expect(new Set(boxOf)).toEqual(new Set([0]))
   })
@@ -209,7 +216,7 @@ describe('a group', () => {
     // Each group waits for another task, so no two of them are siblings.
     const tasks = ids.flatMap((id) => [{ id: `before-${id}` }, group(id), ...childrenOf(id, 1)])
     const edges = ids.map((id) => [`before-${id}`, id] as const)
-    expect(boxesOf(tasks, withChildEdges(tasks, edges), none).boxes.length).toBeLessThanOrEqual(MAX_BOXES)
+    expect(boxesOf(tasks, edgesOfDrawing(tasks, edges), none).boxes.length).toBeLessThanOrEqual(MAX_BOXES)
   })
 })
 
