@@ -273,6 +273,11 @@ export const controlSettings = {
     max: 10_000,
     help: 'Schedules that are kept. A further one gets 409.',
   }),
+  schedulesDir: text({
+    variable: 'SERVICE_SCHEDULES_DIR',
+    value: 'directory',
+    help: 'Directory of graph files (YAML, JSON) with a field schedule. Each is a schedule as long as it is there. Who writes there runs tasks. Not with --database.',
+  }),
   mcpToolsets: toolsets({
     variable: 'SERVICE_MCP_TOOLSETS',
     default: 'graphs',

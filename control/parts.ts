@@ -4,6 +4,7 @@
  *
  * Building reads the data directory. It starts no process but the runtime service of `--with-runtime`, and opens no socket.
  */
+import { statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { UsageError } from '../shared/contract/errors.ts'
 import { DEFAULT_RUNTIME } from '../shared/contract/runtime-names.ts'
@@ -99,6 +100,7 @@ export async function buildParts(
     host.log.warn('other users have rights to the file with the password of the database: chmod 600 it', {
       database_file: openFile,
     })
+  refuseSchedulesDir(config, databaseUrls.length > 0)
   const callbackSecret = readSecret(config.callbackSecretFile)
   const mcpConfigs = readMcpConfig(config.mcpConfig, host.env)
   keepPrivate(
@@ -305,6 +307,14 @@ const ownFiles = ({
   'database-file': databaseFile,
   ...Object.fromEntries(runtimeTokenFile.map(({ name, path }) => [`runtime-token-file ${name}`, path])),
 })
+
+/** Throws `UsageError`. */
+function refuseSchedulesDir({ schedulesDir }: ControlConfig, hasDatabase: boolean): void {
+  if (schedulesDir === '') return
+  if (hasDatabase) throw new UsageError('--schedules-dir: not with --database (put the schedules over HTTP)')
+  if (statSync(schedulesDir, { throwIfNoEntry: false })?.isDirectory() !== true)
+    throw new UsageError(`--schedules-dir ${schedulesDir} is no directory (create it)`)
+}
 
 /** Throws `UsageError`. */
 const secretsOf = (config: ControlConfig, { env, log }: Pick<Host, 'env' | 'log'>): SecretsDirectory =>

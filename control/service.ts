@@ -14,9 +14,10 @@ import { CallerQuotas } from './operations/caller-quotas.ts'
 import { EventStreams } from './operations/event-streams.ts'
 import type { Ground } from './operations/ground.ts'
 import { Readiness } from './operations/readiness.ts'
-import { scheduleVerbs } from './operations/schedule-verbs.ts'
+import { scheduleFileVerbs, scheduleVerbs } from './operations/schedule-verbs.ts'
 import { buildParts, type EarlierRun, type Host, type Parts, runtimesOf } from './parts.ts'
 import { Scheduler } from './scheduler/scheduler.ts'
+import { ScheduleFiles } from './schedules/schedule-files.ts'
 import { Schedules } from './schedules/schedules.ts'
 import type { Graph, Task } from './task/graph.ts'
 
@@ -51,6 +52,7 @@ export class ControlService {
   readonly #parts: Parts
   readonly #scheduler: Scheduler
   readonly #schedules: Schedules
+  readonly #scheduleFiles: ScheduleFiles
   readonly #app: ReturnType<typeof controlApp>
   /** Aborted once nothing happens any more that a caller could wait for. */
   readonly #stopping = new AbortController()
@@ -66,6 +68,7 @@ export class ControlService {
     this.#scheduler = this.#newScheduler()
     this.#scheduler.groups.recover(parts.storage.store.graphs)
     this.#schedules = this.#newSchedules()
+    this.#scheduleFiles = new ScheduleFiles(config.schedulesDir, this.#schedules, host.log)
     this.#app = this.#newApp()
   }
 
@@ -109,6 +112,7 @@ export class ControlService {
         audit,
         callbacks,
         schedules: this.#schedules,
+        scheduleFiles: this.#scheduleFiles,
         listSkills,
         secretsFault,
         mcpServers: mcp.servers,
@@ -123,6 +127,7 @@ export class ControlService {
     const eventStreams = new EventStreams(ground, this.#config.maxEventStreams)
     const parts = { ...ground, readiness, eventStreams }
     this.#schedules.use(scheduleVerbs(parts))
+    this.#scheduleFiles.use(scheduleFileVerbs(parts))
     const streamLimits = { keepAliveMs: this.#config.eventKeepAlive, slowClientMs: this.#config.slowClientTimeout }
     const { guard, tokens } = access
     return controlApp({ parts, counters, guard, tokens, streamLimits, startedAt })
@@ -150,6 +155,7 @@ export class ControlService {
     callbacks.start()
     this.#host.access.tokens?.watch()
     this.#schedules.start()
+    this.#scheduleFiles.start()
     runtime.orphans.start()
     runtime.removals.start()
     void runCooperatively(this.#resumeGraphs())
@@ -164,6 +170,7 @@ export class ControlService {
     this.#isDraining = true
     this.#host.log.info('stopping', { signal })
     this.#schedules.stop()
+    this.#scheduleFiles.stop()
     this.#host.access.tokens?.stop()
     await this.#scheduler.stop(this.#config.shutdownTimeout)
     const mcpServersEnded = this.#endMcpServers()

@@ -9,6 +9,7 @@
 import { approvalParams } from '../control/executors/approval.ts'
 import { actionInputs } from '../control/operations/action-inputs.ts'
 import { APPROVAL_TYPE } from '../shared/contract/approval.ts'
+import { SCHEDULE_NAME, ScheduleFields } from '../shared/contract/schedules.ts'
 import { MemberInput, TaskGraph, TaskInput } from '../shared/contract/submission.ts'
 import { inFull, publicSchema } from '../shared/http/openapi/public-schema.ts'
 import { FREE_FIELDS } from '../shared/request/unknown-names.ts'
@@ -59,6 +60,19 @@ export function graphFileSchema(): Schema {
       tasks: { ...tasks, minItems: 1, items: { $ref: '#/definitions/task' } },
       metadata: true,
       annotations: true,
+      schedule: {
+        type: 'object',
+        description: 'When the service submits the graph, in a file of --schedules-dir or of taskmill schedule add.',
+        properties: {
+          name: {
+            type: 'string',
+            pattern: SCHEDULE_NAME.source,
+            description: 'Name of the schedule. Default: that of the file.',
+          },
+          ...properties(ScheduleFields),
+        },
+        additionalProperties: false,
+      },
     },
     patternProperties: EXTENSIONS,
     additionalProperties: false,

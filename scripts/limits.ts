@@ -48,6 +48,8 @@ import { MAX_COUNTED_DUES, MAX_RUNNING, MAX_WAITING_DUES } from '../control/rule
 import { FAILURES_PER_LOG_LINE, LOGGED_FAILURES } from '../control/scheduler/folded-failures.ts'
 import { MAX_POLLS, MAX_UNMET_CHARACTERS, POLL_TIMEOUT_MS } from '../control/scheduler/polls.ts'
 import { READY_QUEUE_CAPACITY } from '../control/scheduler/ready-queue.ts'
+import { MAX_SCHEDULE_FILE_BYTES } from '../control/schedules/schedule-file.ts'
+import { MAX_SCHEDULE_FILES } from '../control/schedules/schedule-files.ts'
 import { MAX_ATTEMPT_RECORDS } from '../control/task/attempt-record.ts'
 import { MAX_PROGRESS_ENTRIES } from '../control/task/change-task.ts'
 import { serveSettings } from '../runtime/config.ts'
@@ -295,6 +297,8 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Graphs that `keep` may name', ...constant('MAX_KEPT_RUNS', count(MAX_KEPT_RUNS)), '400', 'contract/schedules.test.ts', 'MAX_KEPT_RUNS'],
     ['Graphs of a schedule that run at a time', ...constant('MAX_RUNNING', count(MAX_RUNNING)), 'The due time is skipped.', 'control/rules/schedule.test.ts', 'MAX_RUNNING'],
     ['Due times of a schedule that wait, or are caught up', ...constant('MAX_WAITING_DUES', count(MAX_WAITING_DUES)), 'Others are missed.', 'control/rules/schedule.test.ts', 'MAX_WAITING_DUES'],
+    ['Files of schedules', ...constant('MAX_SCHEDULE_FILES', count(MAX_SCHEDULE_FILES)), 'Those after it are not read.', 'contract/schedule-files.long.test.ts', 'MAX_SCHEDULE_FILES'],
+    ['Bytes of a file of a schedule', ...constant('MAX_SCHEDULE_FILE_BYTES', bytes(MAX_SCHEDULE_FILE_BYTES)), 'It is not read, and its schedule stays.', 'contract/schedule-files.test.ts', 'MAX_SCHEDULE_FILE_BYTES'],
     ['Missed due times that one look counts', ...constant('MAX_COUNTED_DUES', count(MAX_COUNTED_DUES)), 'Others are not counted.', 'control/rules/schedule.test.ts', 'MAX_COUNTED_DUES'],
   ]),
   'Watching, logs and callbacks': limits([

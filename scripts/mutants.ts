@@ -527,6 +527,34 @@ export const MUTANTS: readonly Mutant[] = [
     instead: 'if (tool === undefined) {',
     tests: ['contract/mcp-endpoint.test.ts'],
   },
+  {
+    rule: 'a file does not take the schedule of another one that is there',
+    file: 'control/schedules/schedule-files.ts',
+    text: 'owner !== file.name && this.#claims(owner, name)',
+    instead: 'owner !== file.name && !this.#present.has(owner)',
+    tests: ['contract/schedule-files.test.ts'],
+  },
+  {
+    rule: 'a caller does not change the schedule of a file',
+    file: 'control/schedules/schedule-files.ts',
+    text: 'if (owner !== undefined)',
+    instead: 'if (owner === name)',
+    tests: ['contract/schedule-files.test.ts'],
+  },
+  {
+    rule: 'a file that may still be written is not read',
+    file: 'control/schedules/schedule-files.ts',
+    text: '< SETTLE_MS) isSettled = false',
+    instead: '< 0) isSettled = false',
+    tests: ['contract/schedule-files.test.ts'],
+  },
+  {
+    rule: 'a schedule of a file stays paused when the file is read again',
+    file: 'control/operations/put-schedule.ts',
+    text: 'return paused === undefined ? fields : { ...fields, paused }',
+    instead: 'return fields',
+    tests: ['contract/schedule-files.test.ts'],
+  },
 ]
 
 /** Why a fault cannot be tried; empty if it can. */

@@ -32,7 +32,15 @@ const { selection, rest } = splitArguments(process.argv.slice(2))
 /** Pure rules, and what both Linux and macOS do in the same way. */
 const PORTABLE = [
   ...['shared/contract', 'shared/egress', 'shared/text/live-view', 'shared/streams'],
-  ...['adapter/bridge', 'adapter/follow', 'adapter/graph-file', 'adapter/host-file', 'adapter/table', 'model'],
+  ...[
+    'adapter/bridge',
+    'adapter/follow',
+    'adapter/graph-file',
+    'shared/graph-file',
+    'adapter/host-file',
+    'adapter/table',
+    'model',
+  ],
   ...['control/adapter-v1', 'control/json', 'control/rules', 'control/task', 'runtime/ledger', 'runtime/egress/wire'],
 ].map((folder) => `./tests/${folder}/`)
 

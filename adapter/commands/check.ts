@@ -2,7 +2,7 @@
 
 import type { GraphDryRun, GraphFault } from '../../shared/contract/graph-dry-run.ts'
 import { isMeant } from '../../shared/http/certain-failures.ts'
-import type { ServiceClient } from '../../shared/http/client.ts'
+import { CallFailed, type ServiceClient } from '../../shared/http/client.ts'
 import { type Answer, EXIT } from '../envelope.ts'
 import { defineCommand } from './command.ts'
 import { type GivenGraph, graphOf, graphSettings, inFile } from './graph-argument.ts'
@@ -16,26 +16,50 @@ export const check = defineCommand({
   async run({ values, positionals, client }) {
     const graph = await graphOf(positionals, values)
     const { withScope } = await import('../follow/graph-file.ts')
-    return checked(client, { ...graph, bytes: withScope(graph.bytes) }) // the file is judged, not which ids the service has
+    const answer = await checked(client, { ...graph, bytes: withScope(graph.bytes) }) // the file is judged, not which ids the service has
+    return graph.schedule === undefined ? answer : withSchedule(answer, await scheduleFault(client, graph))
   },
 })
 
+/** What is wrong with the field `schedule`; undefined if nothing is. Faults of the graph are known. */
+async function scheduleFault(client: ServiceClient, graph: GivenGraph): Promise<string | undefined> {
+  const { nameOf, putRequest } = await import('./schedule.ts')
+  const { name = nameOf(graph.name), fields } = graph.schedule!
+  try {
+    await client.call(putRequest(name, fields, graph, true))
+  } catch (error) {
+    if (!(error instanceof CallFailed) || error.statusCode !== 400) throw error
+    if (!error.message.startsWith('graph: ')) return `schedule: ${error.message.replace(/^invalid JSON: /, '')}`
+  }
+  return undefined
+}
+
+function withSchedule(answer: DryRunAnswer, fault: string | undefined): DryRunAnswer {
+  if (fault === undefined) return answer
+  const data = { ...answer.data, valid: false, errors: [...answer.data.errors, { message: fault }] }
+  return dryRunAnswer(data, answer.warnings)
+}
+
+type DryRunAnswer = Answer & { readonly data: GraphDryRun; readonly warnings: readonly string[] }
+
+const dryRunAnswer = (data: GraphDryRun, warnings: readonly string[]): DryRunAnswer => ({
+  data,
+  warnings,
+  exitCode: data.valid ? EXIT.success : EXIT.error,
+  table: async (look) => (await import('../table/dry-run.ts')).dryRunTable(data, look),
+})
+
 /** The answer of a dry run. */
-export async function checked(client: ServiceClient, graph: GivenGraph): Promise<Answer> {
+export async function checked(client: ServiceClient, graph: Omit<GivenGraph, 'schedule'>): Promise<DryRunAnswer> {
   const call = client.call({ method: 'POST', path: '/tasks?dry_run=true', body: graph.bytes })
   const found = (await inFile(graph, call)) as GraphDryRun
   const data = await asMeant(graph, found)
   const { scriptHints } = await import('../graph-file/script-hints.ts')
-  return {
-    data,
-    warnings: scriptHints(graph.bytes),
-    exitCode: data.valid ? EXIT.success : EXIT.error,
-    table: async (look) => (await import('../table/dry-run.ts')).dryRunTable(data, look),
-  }
+  return dryRunAnswer(data, scriptHints(graph.bytes))
 }
 
 /** The findings in the terms of the file. Failures that its annotations expect are no faults. */
-async function asMeant({ bytes, said }: GivenGraph, found: GraphDryRun): Promise<GraphDryRun> {
+async function asMeant({ bytes, said }: Pick<GivenGraph, 'bytes' | 'said'>, found: GraphDryRun): Promise<GraphDryRun> {
   const { expectationsIn } = await import('../follow/graph-file.ts')
   const expectations = expectationsIn(bytes)
   const isNoFault = ({ fails, task_id = '' }: GraphFault) =>

@@ -1,5 +1,6 @@
 /** The task graph of a subcommand, from a file or standard input, in JSON or YAML. */
 
+import type { ScheduledFile } from '../../shared/graph-file/schedule-block.ts'
 import { CallFailed } from '../../shared/http/client.ts'
 import { readInput } from '../../shared/request/request-input.ts'
 import { choice, texts } from '../../shared/settings/flags.ts'
@@ -28,10 +29,12 @@ export interface GivenGraph {
   readonly name: string
   /** What the service says about the graph, in the terms of its file. */
   readonly said: (message: string) => string
+  /** What its field `schedule` says, which is no part of the graph. Undefined: it has none. */
+  readonly schedule: ScheduledFile['schedule']
 }
 
 /** Resolves as `call` does. A refusal is told in the terms of the file. */
-export async function inFile<T>({ said }: GivenGraph, call: Promise<T>): Promise<T> {
+export async function inFile<T>({ said }: Pick<GivenGraph, 'said'>, call: Promise<T>): Promise<T> {
   try {
     return await call
   } catch (error) {
@@ -54,14 +57,27 @@ export async function graphOf(
   const name = file === '' || file === '-' ? 'standard input' : file
   const isYaml = values.format === 'yaml' || (values.format === 'auto' && /\.ya?ml$/i.test(file))
   if (!isYaml) {
-    const graph = withParameters(bytes, parameters, name)
-    return { bytes: graph, name, said: (message) => message + whereTasksAre(message, graph) }
+    const { schedule, bytes: graph } = await split(withParameters(bytes, parameters, name), name)
+    return { bytes: graph, name, schedule, said: (message) => message + whereTasksAre(message, graph) }
   }
-  const { jsonOfYaml, refusalInYaml } = await import('../graph-file/yaml.ts')
+  const { jsonOfYaml, refusalInYaml } = await import('../../shared/graph-file/yaml.ts')
   const text = new TextDecoder().decode(bytes)
   const json = new TextEncoder().encode(await jsonOfYaml(text, name))
   const said = (message: string) => refusalInYaml(message, text, name) + whereTasksAre(message, json)
-  return { bytes: withParameters(json, parameters, name), name, said }
+  return { ...(await split(withParameters(json, parameters, name), name)), name, said }
+}
+
+/** The bytes stay as they are unless there is such a field: numbers may be larger than those of JavaScript. */
+async function split(bytes: Uint8Array, name: string): Promise<Pick<GivenGraph, 'bytes' | 'schedule'>> {
+  const text = new TextDecoder().decode(bytes)
+  const value = text.includes('"schedule"') ? jsonOrUndefined(text) : undefined
+  if (!isObject(value) || value.schedule === undefined) return { bytes, schedule: undefined }
+  const { jsonFault, MAX_JSON_BYTES } = await import('../../shared/graph-file/json-fault.ts')
+  const fault = jsonFault(value, MAX_JSON_BYTES)
+  if (fault !== undefined) throw new CallFailed(`${name}: ${fault}`)
+  const { splitFile } = await import('../../shared/graph-file/schedule-block.ts')
+  const { graph, schedule } = splitFile(value, name)
+  return { bytes: new TextEncoder().encode(JSON.stringify(graph)), schedule }
 }
 
 /** What other systems call the list of tasks. */

@@ -1,5 +1,4 @@
 /** `taskmill schedule`: graphs that the service submits at certain times. */
-import { basename } from 'node:path'
 import { UsageError } from '../../shared/contract/errors.ts'
 import {
   CATCH_UPS,
@@ -10,12 +9,21 @@ import {
   OVERLAPS,
 } from '../../shared/contract/schedule-words.ts'
 import type { Schedule, ScheduleSummary } from '../../shared/contract/schedules.ts'
-import { choice, duration, flag, flagName, optionalInteger, text } from '../../shared/settings/flags.ts'
+import { nameOfFile } from '../../shared/graph-file/schedule-block.ts'
+import {
+  choice,
+  duration,
+  flag,
+  flagName,
+  optionalInteger,
+  type SettingValues,
+  text,
+} from '../../shared/settings/flags.ts'
 import { withoutByteOrderMark } from '../../shared/text/json-bytes.ts'
 import { nearestName } from '../../shared/text/nearest-name.ts'
 import { EXIT, success } from '../envelope.ts'
 import { defineCommand } from './command.ts'
-import { graphOf, graphSettings, inFile } from './graph-argument.ts'
+import { type GivenGraph, graphOf, graphSettings, inFile } from './graph-argument.ts'
 
 const VERBS = ['add', 'list', 'get', 'next', 'trigger', 'pause', 'resume', 'delete'] as const
 type Verb = (typeof VERBS)[number]
@@ -58,26 +66,24 @@ const addSettings = {
     help: 'Ended graphs of the schedule that stay. Default: as long as other graphs.',
   }),
   paused: flag({ help: 'Nothing is due until schedule resume.' }),
+  dryRun: flag({ help: 'Only check the schedule, and show when it would be due.' }),
 }
 
 export const schedule = defineCommand({
   summary: 'Submit a graph again and again: add, list, look at, pause, resume, trigger and delete schedules.',
   usage:
-    'add FILE --cron "0 3 * * *" [--timezone Europe/Berlin] | [list] | get NAME | next NAME | trigger NAME | pause NAME | resume NAME | delete NAME',
+    'add FILE --cron "0 3 * * *" [--timezone Europe/Berlin] [--dry-run] | [list] | get NAME | next NAME | trigger NAME | pause NAME | resume NAME | delete NAME',
   settings: { ...graphSettings, ...addSettings },
   maxArguments: 2,
   async run({ values, positionals: [asked = 'list', ...rest], given, client }) {
     const verb = verbOf(asked)
     if (verb === 'add') {
       const graph = await graphOf(rest, values)
-      const name = values.name === '' ? nameOf(graph.name) : values.name
-      const fields = JSON.stringify(fieldsOf(values)).slice(1, -1)
-      const body = Buffer.concat([
-        Buffer.from(`{${fields}${fields && ','}"graph":`),
-        withoutByteOrderMark(graph.bytes),
-        Buffer.from('}'),
-      ])
-      const answer = await inFile(graph, client.call({ method: 'PUT', path: pathOf(name), body }))
+      const own = graph.schedule
+      const name = values.name === '' ? (own?.name ?? nameOf(graph.name)) : values.name
+      const fields =
+        own === undefined ? fieldsOf(values) : { ...withoutTiming(own.fields, given), ...givenFields(values, given) }
+      const answer = await inFile(graph, client.call(putRequest(name, fields, graph, values.dryRun)))
       const { warnings = [] } = answer as Schedule
       return {
         ...success(answer as Schedule),
@@ -121,27 +127,40 @@ function verbOf(asked: string): Verb {
   throw new UsageError(`unknown subcommand "schedule ${asked}" (${remedy})`)
 }
 
-function nameOf(file: string): string {
+export function nameOf(file: string): string {
   if (file === 'standard input') throw new UsageError('a schedule from standard input needs --name')
-  return basename(file).replace(/\.[^.]*$/, '')
+  return nameOfFile(file)
+}
+
+/** The graph goes on as it is: numbers may be larger than those of JavaScript. */
+export function putRequest(name: string, fields: object, { bytes }: Pick<GivenGraph, 'bytes'>, isDryRun: boolean) {
+  const given = JSON.stringify(fields).slice(1, -1)
+  const body = Buffer.concat([
+    Buffer.from(`{${given}${given && ','}"graph":`),
+    withoutByteOrderMark(bytes),
+    Buffer.from('}'),
+  ])
+  return { method: 'PUT', path: `${pathOf(name)}${isDryRun ? '?dry_run=true' : ''}`, body } as const
+}
+
+type AddValues = SettingValues<typeof addSettings>
+type Given = ReadonlySet<string>
+
+/** What flags say instead of the file. */
+function givenFields(values: AddValues, given: Given): object {
+  const isGiven = (field: string) => given.has(field === 'catch_up' ? 'catchUp' : field)
+  return Object.fromEntries(Object.entries(fieldsOf(values)).filter(([field]) => isGiven(field)))
+}
+
+/** The fields of the file; without its times if flags give others. */
+function withoutTiming(fields: Readonly<Record<string, unknown>>, given: Given): object {
+  if (!['cron', 'every', 'at'].some((name) => given.has(name))) return fields
+  const { cron: _, every: __, at: ___, timezone: ____, ...others } = fields
+  return others
 }
 
 /** What was given, as the service takes it. */
-function fieldsOf({
-  cron,
-  every,
-  at,
-  timezone,
-  overlap,
-  catchUp,
-  jitter,
-  start,
-  end,
-  keep,
-  paused,
-}: {
-  readonly [K in 'cron' | 'at' | 'timezone' | 'overlap' | 'catchUp' | 'start' | 'end']: string
-} & { readonly every: number; readonly jitter: number; readonly keep: number | undefined; readonly paused: boolean }) {
+function fieldsOf({ cron, every, at, timezone, overlap, catchUp, jitter, start, end, keep, paused }: AddValues) {
   const texts = Object.entries({ cron, at, timezone, start, end }).filter(([, value]) => value !== '')
   return {
     ...Object.fromEntries(texts),

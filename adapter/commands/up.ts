@@ -1,7 +1,8 @@
 /** `taskmill up`: starts both services in the background, or finds those that it started before. */
+import { resolve } from 'node:path'
 import { UsageError } from '../../shared/contract/errors.ts'
 import { VERSION } from '../../shared/process/version.ts'
-import { choice, duration, flag, optionalInteger } from '../../shared/settings/flags.ts'
+import { choice, duration, flag, optionalInteger, text } from '../../shared/settings/flags.ts'
 import { type Answer, EXIT } from '../envelope.ts'
 import type { OwnServices } from '../own-services/record.ts'
 import type { Environment } from '../own-services/state-dir.ts'
@@ -13,7 +14,7 @@ const port = (help: string) => optionalInteger({ value: 'port', min: 1, max: 65_
 export const up = defineCommand({
   summary:
     'Start both services in the background on 127.0.0.1, with a token that other subcommands find by themselves.',
-  usage: '[--shell open] [--socket] [--foreground]',
+  usage: '[--shell open] [--socket] [--schedules-dir DIR] [--foreground]',
   settings: {
     foreground: flag({ help: 'Stay until Ctrl-C, and show the log on standard error. Then both services end.' }),
     port: port('Port of the control service. Default: that of the last start, else 8080, else any free one.'),
@@ -26,6 +27,11 @@ export const up = defineCommand({
       default: 'allowlist',
       choices: ['allowlist', 'open'],
       help: 'What shell and cli-skills tasks may start. open: any program and any script, with your rights. allowlist: harmless commands only.',
+    }),
+    schedulesDir: text({
+      variable: 'SERVICE_SCHEDULES_DIR',
+      value: 'directory',
+      help: 'Directory of graph files with a field schedule: each is a schedule as long as it is there.',
     }),
     timeout: duration({
       default: '30s',
@@ -40,7 +46,9 @@ export const up = defineCommand({
     const { up: start } = await import('../start/up.ts')
     const { foreground: isForeground, port, runtimePort, shell, socket: isOnSocket, timeout: timeoutMs } = values
     if (isOnSocket && (port ?? runtimePort) !== undefined) throw new UsageError('with --socket there are no ports')
+    const schedulesDir = values.schedulesDir === '' ? undefined : resolve(values.schedulesDir)
     const { services, isStarted, foreground } = await start({
+      schedulesDir,
       ...{ port, runtimePort, isShellOpen: shell === 'open', isOnSocket, timeoutMs, isForeground, env, interruption },
     })
     const answer: Answer = {

@@ -1,10 +1,10 @@
 /** Values of parameters, as `--set` gives them. Pure. */
 import { UsageError } from '../../shared/contract/errors.ts'
+import { jsonFault, MAX_JSON_BYTES } from '../../shared/graph-file/json-fault.ts'
 import { CallFailed } from '../../shared/http/client.ts'
 import { didYouMean } from '../../shared/request/unknown-names.ts'
 import { isObject, jsonOrUndefined } from '../../shared/text/json.ts'
 import { nearestName } from '../../shared/text/nearest-name.ts'
-import { jsonFault, MAX_JSON_BYTES } from './json-fault.ts'
 
 export type ParameterValues = ReadonlyMap<string, unknown>
 

@@ -39,6 +39,8 @@ export interface ServicesRecord {
   readonly cwd: string
   /** Shell tasks may start any program. */
   readonly shell?: 'open'
+  /** Directory of schedules, from the root. */
+  readonly schedules_dir?: string
 }
 
 /** Running services of this user. */

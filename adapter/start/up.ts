@@ -45,6 +45,8 @@ export interface UpOptions {
   readonly runtimePort: number | undefined
   /** Shell tasks may start any program. */
   readonly isShellOpen: boolean
+  /** Directory of schedules, from the root. */
+  readonly schedulesDir: string | undefined
   /** Listen on Unix sockets instead of ports. */
   readonly isOnSocket: boolean
   /** Milliseconds in which the services have to become ready. */
@@ -82,6 +84,8 @@ async function again(services: OwnServices, options: UpOptions): Promise<OwnServ
   }
   if (isShellOpen && services.shell !== 'open')
     throw new Error(`${where}, without --shell open: end it with taskmill down first`)
+  if (options.schedulesDir !== undefined && services.schedules_dir !== options.schedulesDir)
+    throw new Error(`${where}, without --schedules-dir ${options.schedulesDir}: end it with taskmill down first`)
   const { last } = await readiness(controlOf(services), undefined, performance.now() + timeoutMs)
   if (last.outcome === 'ready') return services
   throw new Error(`${where}, but is not ready: ${last.fault} (end it with taskmill down, then start it again)`)
@@ -129,6 +133,7 @@ async function startOnce(
     version: VERSION,
     started_at: new Date().toISOString(),
     ...(options.isShellOpen && { shell: 'open' }),
+    ...(options.schedulesDir !== undefined && { schedules_dir: options.schedulesDir }),
     cwd: process.cwd(),
   })
   try {
@@ -149,10 +154,10 @@ function startProcess({ program, paths, urls, options }: Start): {
   readonly process: DetachedProcess
   readonly foreground?: Foreground
 } {
-  const { env, isShellOpen, isForeground } = options
+  const { env, isShellOpen, isForeground, schedulesDir = '' } = options
   // A token of the caller is for other services.
   const { SERVICE_TOKEN: _, SERVICE_RUNTIME_TOKEN: __, ...rest } = env
-  const others = { ...rest, SERVICE_SHELL_POLICY: isShellOpen ? 'open' : '' }
+  const others = { ...rest, SERVICE_SHELL_POLICY: isShellOpen ? 'open' : '', SERVICE_SCHEDULES_DIR: schedulesDir }
   const command = [
     ...[program, '--addr', urls.control.replace('http://', ''), '--data-dir', paths.data, '--token-file', paths.token],
     ...['--with-runtime', '--runtime-url', urls.runtime],

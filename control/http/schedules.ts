@@ -1,7 +1,13 @@
 /** /schedules: graphs that the service submits at certain times. */
 
 import type { AnyElysia } from 'elysia'
-import { Schedule, ScheduleRequest, ScheduleSummary, ScheduleTriggered } from '../../shared/contract/schedules.ts'
+import {
+  Schedule,
+  ScheduleFile,
+  ScheduleRequest,
+  ScheduleSummary,
+  ScheduleTriggered,
+} from '../../shared/contract/schedules.ts'
 import { Type } from '../../shared/contract/schema-builder.ts'
 import { described, empty, json, truth } from '../../shared/http/openapi/route.ts'
 import { readBody } from '../../shared/http/request-body.ts'
@@ -9,7 +15,7 @@ import { traceIdOf } from '../../shared/http/service.ts'
 import { deleteSchedule, pauseSchedule, triggerSchedule } from '../operations/change-schedule.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import { putSchedule } from '../operations/put-schedule.ts'
-import { getSchedule, listSchedules } from '../operations/show-schedules.ts'
+import { getSchedule, listScheduleFiles, listSchedules } from '../operations/show-schedules.ts'
 import { truthOf } from './query-values.ts'
 import { LINKS_OF_GRAPH } from './tasks.ts'
 
@@ -50,6 +56,17 @@ export function addScheduleRoutes(app: AnyElysia, parts: OperationParts): void {
         errors: WITH_DATABASE,
       }),
     )
+    .get(
+      '/schedule-files',
+      (): readonly ScheduleFile[] => listScheduleFiles(parts),
+      described({
+        section,
+        right: 'read',
+        summary: 'List the files of schedules',
+        description: 'Those in --schedules-dir, by name, with what is wrong with them. Empty without that directory.',
+        answers: { 200: json(Type.Array(ScheduleFile), 'The files.') },
+      }),
+    )
     .put(
       '/schedules/:name',
       async ({ params, query, request, set }): Promise<Schedule> => {
@@ -80,7 +97,7 @@ export function addScheduleRoutes(app: AnyElysia, parts: OperationParts): void {
         },
         errors: {
           400: 'The name, a field or the graph is invalid, it is never due, or the service has a database.',
-          409: 'There are --max-schedules schedules already.',
+          409: 'There are --max-schedules schedules already, or the schedule is that of a file.',
           413: 'The body is too large.',
           ...NOT_STORED,
         },
@@ -113,7 +130,7 @@ export function addScheduleRoutes(app: AnyElysia, parts: OperationParts): void {
         description: 'Its graphs stay, and go on.',
         params,
         answers: { 204: empty('It is removed, on disk too.') },
-        errors: { ...UNKNOWN, ...NOT_STORED },
+        errors: { ...UNKNOWN, 409: 'The schedule is that of a file.', ...NOT_STORED },
       }),
     )
     .post(
@@ -148,7 +165,7 @@ export function addScheduleRoutes(app: AnyElysia, parts: OperationParts): void {
         description,
         params,
         answers: { 200: json(Schedule, 'The change is kept.') },
-        errors: { ...UNKNOWN, ...NOT_STORED },
+        errors: { ...UNKNOWN, 409: 'The file of the schedule says paused.', ...NOT_STORED },
       }),
     )
   }

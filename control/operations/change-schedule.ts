@@ -1,16 +1,18 @@
 /** Pauses, resumes and deletes schedules, and submits the graph of one now. */
 import type { Schedule as ScheduleAnswer } from '../../shared/contract/schedules.ts'
+import type { OwningFile } from '../rules/schedule.ts'
 import type { OperationParts } from './parts.ts'
 import { knownSchedule, scheduleAnswer } from './show-schedules.ts'
 
 /**
  * Pauses or resumes a schedule. What was due meanwhile is not missed: it was not due. Resolves once that is on disk. Throws
- * 404 and 503.
+ * 404, 503, and 409 if its file says `paused`.
  */
 export function pauseSchedule(parts: OperationParts, name: string, paused: boolean): Promise<ScheduleAnswer> {
   const { schedules, keeper } = parts
   return schedules.inTurn(name, async () => {
     const { definition, times } = knownSchedule(parts, name)
+    parts.scheduleFiles.assertMayPause(name, definition.file)
     keeper.assertWritable()
     const { paused: wasPaused = false, ...fields } = definition.fields
     const changed = { ...definition, fields: { ...fields, paused }, updated_at: Date.now() }
@@ -21,11 +23,16 @@ export function pauseSchedule(parts: OperationParts, name: string, paused: boole
   })
 }
 
-/** Its graphs stay, and go on. Resolves once that is on disk. Throws 404 and 503. */
-export function deleteSchedule(parts: OperationParts, name: string): Promise<void> {
+/**
+ * Its graphs stay, and go on. Resolves once that is on disk. `byFile`: because its file is gone. Throws 404, 503, and 409 for
+ * the schedule of a file.
+ */
+export function deleteSchedule(parts: OperationParts, name: string, byFile?: OwningFile): Promise<void> {
   const { schedules, keeper } = parts
   return schedules.inTurn(name, async () => {
-    knownSchedule(parts, name)
+    const { definition } = knownSchedule(parts, name)
+    if (byFile === undefined) parts.scheduleFiles.assertMayPut(name, definition, undefined)
+    else if (definition.file?.name !== byFile.name) return // meanwhile it is from another one
     keeper.assertWritableWithReserve()
     schedules.delete(name)
     await keeper.kept('promise')

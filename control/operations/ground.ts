@@ -11,6 +11,7 @@ import type { Keeper } from '../log/keeper.ts'
 import type { McpServers } from '../mcp-client/servers.ts'
 import type { AddressGuards } from '../outbound/address-guard.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
+import type { ScheduleFiles } from '../schedules/schedule-files.ts'
 import type { Schedules } from '../schedules/schedules.ts'
 import type { Retention } from '../task/retention.ts'
 import type { TaskStore } from '../task/task-store.ts'
@@ -27,6 +28,7 @@ export interface Ground {
   readonly retention: Retention
   readonly callbacks: Callbacks
   readonly schedules: Schedules
+  readonly scheduleFiles: ScheduleFiles
   readonly quotas: CallerQuotas
   /** Undefined without an audit log. */
   readonly audit?: AuditLog | undefined

@@ -16,7 +16,7 @@ import { nearestName } from '../../shared/text/nearest-name.ts'
 import { checkValue, decodeJson, invalidJson } from '../json/body.ts'
 import { checkOf } from '../json/schema-check.ts'
 import { isNotBefore } from '../rules/not-before.ts'
-import { type GivenFields, hasSameTimes, type ScheduleDefinition } from '../rules/schedule.ts'
+import { type GivenFields, hasSameTimes, type OwningFile, type ScheduleDefinition } from '../rules/schedule.ts'
 import { OWN_LABELS, scheduledFields } from '../schedules/scheduled-graph.ts'
 import type { Schedule } from '../schedules/schedules.ts'
 import { dryRun } from './dry-run.ts'
@@ -30,13 +30,18 @@ const ARRAYS = { graph: { tasks: true }, params: {} } as const
 
 /**
  * `isNew`: there was none with this name. Resolves once the schedule is on disk; with `isDryRun` nothing is kept, and the answer
- * is what it would be. Throws 400, 409, 413 and 503.
+ * is what it would be. `file`: the one that it is from. Throws 400, 409, 413 and 503.
  */
 export async function putSchedule(
   parts: OperationParts,
   name: string,
   body: Uint8Array,
-  call: { readonly traceId: string; readonly signal: AbortSignal; readonly isDryRun?: boolean },
+  call: {
+    readonly traceId: string
+    readonly signal: AbortSignal
+    readonly isDryRun?: boolean
+    readonly file?: OwningFile
+  },
 ): Promise<{ schedule: ScheduleAnswer; isNew: boolean }> {
   const { schedules, keeper } = parts
   schedules.assertKept()
@@ -44,31 +49,50 @@ export async function putSchedule(
     throw badRequest(
       `name: expected 1 to ${MAX_SCHEDULE_NAME_CHARACTERS} letters, digits, ".", "_" or "-", beginning with a letter or digit`,
     )
-  const { graph, fields } = await runCooperatively(decodeSchedule(parts, body))
+  const { graph, fields: given } = await runCooperatively(decodeSchedule(parts, body))
   const { dueTimes } = await import('../rules/schedule-times.ts')
-  dueTimes(fields, Date.now()) // a faulty rule is told before a faulty graph
-  const warnings = await checkedGraph(parts, { name, graph, fields }, call)
+  dueTimes(given, Date.now()) // a faulty rule is told before a faulty graph
+  const warnings = await checkedGraph(parts, { name, graph, fields: given }, call)
   return schedules.inTurn(name, async () => {
     const now = Date.now()
     const known = schedules.get(name)
+    const { file } = call
+    if (call.isDryRun !== true) parts.scheduleFiles.assertMayPut(name, known?.definition, file)
+    const fields = withPause(given, known?.definition, file)
     const isSame = known !== undefined && hasSameTimes(known.definition.fields, fields)
     const since = isSame ? known.definition.since : now
     const times = dueTimes(fields, since)
     if (!isSame && times.next(now) === undefined) refuse(neverDue(fields))
     const created_at = known?.definition.created_at ?? now
-    const definition: ScheduleDefinition = { fields, graph, since, created_at, updated_at: now }
+    const definition = { fields, graph, since, created_at, updated_at: now, ...(file !== undefined && { file }) }
     const wasPaused = known?.definition.fields.paused === true
     const isGoingOn = isSame && !wasPaused
     const answered = (schedule: Schedule) => ({
       schedule: { ...scheduleAnswer(schedule), ...(warnings.length > 0 && { warnings }) },
       isNew: known === undefined,
     })
+    if (file !== undefined && known !== undefined && isUnchanged(known.definition, definition)) return answered(known)
     if (call.isDryRun) return answered(schedules.wouldBe(name, definition, times, isGoingOn))
     keeper.assertWritable()
     const answer = answered(schedules.put(name, definition, times, isGoingOn))
     await keeper.kept('promise')
     return answer
   })
+}
+
+/** A file that was read again after a restart. */
+const isUnchanged = (known: ScheduleDefinition, { fields, graph, file }: ScheduleDefinition): boolean =>
+  Bun.deepEquals([known.fields, known.graph, known.file], [fields, graph, file])
+
+/** Where its file does not say `paused`, a schedule stays as callers have paused or resumed it. */
+function withPause(
+  fields: GivenFields,
+  known: ScheduleDefinition | undefined,
+  file: OwningFile | undefined,
+): GivenFields {
+  if (file === undefined || file.decidesPause || known?.file?.decidesPause !== false) return fields
+  const { paused } = known.fields
+  return paused === undefined ? fields : { ...fields, paused }
 }
 
 const refuse = (message: string): never => {

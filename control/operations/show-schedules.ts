@@ -2,6 +2,7 @@
 import { ServiceError } from '../../shared/contract/errors.ts'
 import {
   type Schedule as ScheduleAnswer,
+  type ScheduleFile,
   type ScheduleRun,
   type ScheduleSummary,
   SHOWN_RUNS,
@@ -21,6 +22,9 @@ export function listSchedules({ schedules }: OperationParts): readonly ScheduleS
 
 export const getSchedule = (parts: OperationParts, name: string): ScheduleAnswer =>
   scheduleAnswer(knownSchedule(parts, name))
+
+/** The files of `--schedules-dir`, by name. */
+export const listScheduleFiles = ({ scheduleFiles }: OperationParts): readonly ScheduleFile[] => scheduleFiles.all
 
 /** Throws 404, and 400 with a database. */
 export function knownSchedule({ schedules }: OperationParts, name: string): Schedule {
@@ -51,7 +55,7 @@ export function scheduleAnswer(schedule: Schedule): ScheduleAnswer {
 }
 
 function summaryOf({ name, definition, progress, times }: Schedule, count: number): ScheduleSummary {
-  const { fields, created_at, updated_at } = definition
+  const { fields, created_at, updated_at, file } = definition
   const { params: _, overlap = 'skip', catch_up = 'none', paused = false, ...given } = fields
   const next: string[] = []
   let due = paused ? undefined : times.next(progress.settled)
@@ -63,5 +67,6 @@ function summaryOf({ name, definition, progress, times }: Schedule, count: numbe
     ...{ running: runningOf(progress), waiting: waiting.length, missed, skipped },
     ...(last_success !== undefined && { last_success: isoTime(last_success) }),
     ...(last_error !== undefined && { last_error }),
+    ...(file !== undefined && { file: file.name }),
   }
 }

@@ -22,11 +22,20 @@ export const MAX_COUNTED_DUES = 500
 /** Fields as put, without nulls. */
 export type GivenFields = { readonly [F in keyof ScheduleFields]?: NonNullable<ScheduleFields[F]> }
 
+export interface OwningFile {
+  /** Its name in the directory. */
+  readonly name: string
+  /** Whether it says `paused`. If not, callers pause and resume the schedule. */
+  readonly decidesPause: boolean
+}
+
 /** A schedule as it is kept. Times are in milliseconds since 1970. */
 export interface ScheduleDefinition {
   readonly fields: GivenFields
   /** The graph as put. */
   readonly graph: object
+  /** The file in `--schedules-dir` that it is from. Absent: a caller has put it. */
+  readonly file?: OwningFile
   /** Since when it has its due times: `every` counts from here. */
   readonly since: number
   readonly created_at: number

@@ -118,6 +118,7 @@ const shown = {
   skipped: count('Due times that were skipped because a graph of the schedule ran.'),
   last_success: maybe(time('When a graph of the schedule last succeeded.')),
   last_error: maybe(text('Why the last graph was refused. Absent once one was accepted.')),
+  file: maybe(text('The file in --schedules-dir that it is from. Callers cannot change it then.')),
 }
 
 /** An element of GET /schedules. */
@@ -138,6 +139,17 @@ export const Schedule = Type.Object(
   { title: 'Schedule' },
 )
 export type Schedule = Immutable<Static<typeof Schedule>>
+
+/** An element of GET /schedule-files. */
+export const ScheduleFile = Type.Object(
+  {
+    file: text('Its name in the directory.'),
+    schedule: maybe(text('The schedule that is from it. Absent if it never had one.')),
+    error: maybe(text('Why it cannot be used as it is. What it said before stays in force.')),
+  },
+  { title: 'ScheduleFile' },
+)
+export type ScheduleFile = Immutable<Static<typeof ScheduleFile>>
 
 /** The answer of POST /schedules/{name}/trigger. */
 export const ScheduleTriggered = Type.Object({ graph_id: text('Id of the graph.') }, { title: 'ScheduleTriggered' })

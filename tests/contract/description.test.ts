@@ -267,6 +267,7 @@ describe('real answers of control', () => {
     await service.ask('POST /resume', post({ type: 'none' }))
     await service.ask('GET /audit', { query: '?limit=2' })
     await service.ask('GET /audit', { query: '?limit=0' })
+    await service.ask('GET /schedule-files')
     await service.ask('GET /schedules/{name}', schedule)
     await service.ask('DELETE /schedules/{name}', schedule)
     await service.ask('GET /schedules/{name}', schedule)

@@ -18,6 +18,12 @@ test.each(files)('the example %s is a graph', (name) => {
   expect(isGraph.errors ?? []).toEqual([])
 })
 
+test('a file may have a schedule, which is no part of the graph', () => {
+  const file = (schedule: object) => isGraph({ ...task({ type: 'noop' }), schedule })
+  expect(file({ name: 'n', cron: '0 3 * * *', keep: 3 })).toBe(true)
+  expect(file({ chron: '0 3 * * *' })).toBe(false)
+})
+
 const RIGHT = {
   'a short form': task({ type: 'sleep', params: { duration_ms: 1 } }),
   'a tool with its category': task({ type: 'os', tool_name: 'sleep', input: { duration_ms: 1 } }),

@@ -105,6 +105,26 @@ export const controlLogEvents = {
     when: 'The service refused it. The due time counts as missed.',
     fields: { schedule, due: 'The due time.', ...CAUSE },
   },
+  'a schedule is from its file': {
+    level: 'info',
+    when: 'A file in --schedules-dir was read for the first time, or has changed.',
+    fields: { schedule, file: 'Name of the file.' },
+  },
+  'the file of a schedule is gone': {
+    level: 'info',
+    when: 'The schedule is deleted. Its graphs stay.',
+    fields: { schedule, file: 'Name of the file.' },
+  },
+  'a file of a schedule cannot be used': {
+    level: 'error',
+    when: 'Once per fault. What the file said before stays in force.',
+    fields: { file: 'Name of the file.', ...CAUSE },
+  },
+  'the directory of schedules cannot be read': {
+    level: 'error',
+    when: 'Once per fault. All schedules stay as they are.',
+    fields: CAUSE,
+  },
   'traces cannot be delivered': {
     level: 'warn',
     when: 'The collector does not answer. Its spans wait. Once per outage.',

@@ -16,6 +16,7 @@ import { EventStreams } from '../../../control/operations/event-streams.ts'
 import { Readiness } from '../../../control/operations/readiness.ts'
 import { AddressGuard } from '../../../control/outbound/address-guard.ts'
 import { Scheduler } from '../../../control/scheduler/scheduler.ts'
+import { ScheduleFiles } from '../../../control/schedules/schedule-files.ts'
 import { Schedules } from '../../../control/schedules/schedules.ts'
 import { Counters } from '../../../control/task/counters.ts'
 import { Retention } from '../../../control/task/retention.ts'
@@ -47,12 +48,14 @@ const addressGuards = {
   callbacks: new AddressGuard({ policy: 'public', flag: 'callback-policy' }),
   http: new AddressGuard({ policy: 'any', flag: 'http-policy' }),
 }
+const schedules = new Schedules({ store, kept: keeper.schedules, maxSchedules: 1, log })
 const ground = {
   ...{ addressGuards, store, scheduler, executors, mcpServers, keeper, retention },
   callbacks: new Callbacks({
     ...{ store, keeper, guard: addressGuards.callbacks, secret: undefined, log },
   }),
-  schedules: new Schedules({ store, kept: keeper.schedules, maxSchedules: 1, log }),
+  schedules,
+  scheduleFiles: new ScheduleFiles('', schedules, log),
   runtimePool: new RuntimePool({ configured: [], token: undefined, keeper, log }),
   ...{
     listSkills: async () => [],

@@ -19,7 +19,13 @@ const TABLE: Readonly<Record<string, RouteRight>> = {
   ...{ 'GET /audit': 'operate', 'GET /health': 'none', 'GET /readyz': 'none' },
   ...{ 'GET /tasks': 'read', 'GET /graphs': 'read', 'GET /graphs/:id': 'read', 'GET /graphs/:id/tasks': 'read' },
   ...{ 'GET /events': 'read', 'GET /graphs/:id/events': 'read', 'GET /metrics': 'read' },
-  ...{ 'GET /runtime': 'read', 'GET /runtimes': 'read', 'GET /schedules': 'read', 'GET /schedules/:name': 'read' },
+  ...{
+    'GET /runtime': 'read',
+    'GET /runtimes': 'read',
+    'GET /schedules': 'read',
+    'GET /schedule-files': 'read',
+    'GET /schedules/:name': 'read',
+  },
   ...{ 'GET /adapters/capabilities': 'read', 'GET /adapters/tools': 'read' },
   ...{ 'GET /mcp/tools': 'read', 'GET /mcp/tasks/:id': 'read' },
   ...Object.fromEntries([

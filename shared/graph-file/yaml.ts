@@ -5,13 +5,17 @@
  * itself, aliases that expand to more than a graph may have, numbers that are no JSON or too large to be exact, a key that is
  * given twice.
  */
-import { CallFailed } from '../../shared/http/client.ts'
-import { isObject } from '../../shared/text/json.ts'
+import { CallFailed } from '../http/client.ts'
+import { isObject } from '../text/json.ts'
 import { jsonFault, MAX_JSON_BYTES } from './json-fault.ts'
 import { placeInYaml, yamlKeyFault } from './yaml-keys.ts'
 
 /** `name` is the file in errors. Throws `CallFailed`. */
-export async function jsonOfYaml(text: string, name: string): Promise<string> {
+export const jsonOfYaml = async (text: string, name: string): Promise<string> =>
+  JSON.stringify(await objectOfYaml(text, name))
+
+/** As `jsonOfYaml`, as a value. */
+export async function objectOfYaml(text: string, name: string): Promise<Record<string, unknown>> {
   const value = await parsed(text, name)
   if (value === null) throw new CallFailed(`${name} holds nothing: expected an object with tasks`)
   if (Array.isArray(value)) {
@@ -22,7 +26,7 @@ export async function jsonOfYaml(text: string, name: string): Promise<string> {
   if (keyFault !== undefined) throw new CallFailed(`${name}: line ${keyFault.line}: ${keyFault.message}`)
   const fault = jsonFault(value, MAX_JSON_BYTES)
   if (fault !== undefined) throw new CallFailed(`${name}: ${fault}`)
-  return JSON.stringify(value)
+  return value
 }
 
 /** Characters of a value in an error. */

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { placeInYaml, yamlKeyFault } from '../../../adapter/graph-file/yaml-keys.ts'
+import { placeInYaml, yamlKeyFault } from '../../../shared/graph-file/yaml-keys.ts'
 
 const twice = (key: string, first: number) => `the key ${JSON.stringify(key)} is given twice (first on line ${first})`
 

@@ -1,8 +1,8 @@
 /** Goal: YAML means what YAML 1.2 says, and what JSON cannot hold is refused with its place, in little time. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { jsonFault } from '../../../adapter/graph-file/json-fault.ts'
-import { jsonOfYaml } from '../../../adapter/graph-file/yaml.ts'
+import { jsonFault } from '../../../shared/graph-file/json-fault.ts'
+import { jsonOfYaml } from '../../../shared/graph-file/yaml.ts'
 
 const read = async (text: string) => JSON.parse(await jsonOfYaml(text, 'g.yaml'))
 const refusal = async (text: string) => {
