@@ -1,6 +1,7 @@
 /** Who asked the control service for what: the records of the audit log. */
-import { type Static, Type } from '@sinclair/typebox'
+import type { Static } from '@sinclair/typebox'
 import { count, maybe, oneOf, text, time } from './answer-schema.ts'
+import { Type } from './schema-builder.ts'
 
 /** By what a request came in. */
 export const DOORS = ['http', 'mcp', 'adapter'] as const

@@ -17,6 +17,7 @@ import type { TSchema } from '@sinclair/typebox'
 import fc from 'fast-check'
 import { describedControl, describedRuntime } from '../../../scripts/described-apps.ts'
 import { ErrorResponse as ControlError } from '../../../shared/contract/control.ts'
+import type { ListedPause } from '../../../shared/contract/pauses.ts'
 import { ErrorResponse as RuntimeError } from '../../../shared/contract/runtime.ts'
 import { hasEnded } from '../../../shared/contract/runtime-status.ts'
 import { isTerminal } from '../../../shared/contract/task-status.ts'
@@ -241,11 +242,13 @@ class Run {
     }
   }
 
-  /** Both services do what they are for, and have logged no error. */
+  /** Both services do what they are for, once a request that paused them is undone, and have logged no error. */
   async checkHealth(): Promise<void> {
     const { control, runtime } = this.#pair
     expect((await control.fetch('/readyz')).status).toBe(200)
     expect((await runtime.fetch('/readyz')).status).toBe(200)
+    const paused = (await (await control.fetch('/pauses')).json()) as readonly ListedPause[]
+    for (const { type } of paused) await control.fetch('/resume', { method: 'POST', body: JSON.stringify({ type }) })
     await control.submit([
       { id: 'last-1', type: 'shell', params: { command: 'echo', args: ['hello'] } },
       { id: 'last-2', type: 'runtime.script', params: { script: 'echo there' }, depends_on: ['last-1'] },
