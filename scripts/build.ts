@@ -60,6 +60,9 @@ export interface CompileOptions {
 /**
  * Compiles the file `entry` into the executable `outfile`, or throws with the compiler's output.
  *
+ * Of the 122.4 MB of control, 109.1 are Bun, 2.4 are code and 10.9 its bytecode; without `--minify` it has 2.3 MB more. It has no
+ * source map.
+ *
  * Left out: `--bytecode-order` needs a run between two builds, and saves 3.5 MB of file pages but no time.
  * `--bytecode-depth=0` makes an executable 8 MB smaller and its start 20 ms of CPU time longer. `--smol` and
  * `--no-optimize-bytecode` change neither start nor idle memory.
