@@ -252,12 +252,12 @@ export const controlSettings = {
   secretsDir: text({
     variable: 'SERVICE_SECRETS_DIR',
     value: 'directory',
-    help: 'Directory with the secrets of shell and cli-skills tasks, a file each. Other users may not read it. Default: systemd credentials (CREDENTIALS_DIRECTORY). The runtime service of --with-runtime has the same, unless SERVICE_RUNTIME_SECRETS_DIR is set.',
+    help: 'Directory with the secrets of shell, cli-skills, http and mcp tasks and of callbacks, a file each. Other users may not read it. Default: systemd credentials (CREDENTIALS_DIRECTORY). The runtime service of --with-runtime has the same, unless SERVICE_RUNTIME_SECRETS_DIR is set.',
   }),
   secretsRules: text({
     variable: 'SERVICE_SECRETS_RULES',
     value: 'file',
-    help: 'TOML file with a table for each secret that not every task gets: its tenants and its types. Read again when it changes. Default: every task gets every secret that it names. The runtime service of --with-runtime has the same, unless SERVICE_RUNTIME_SECRETS_RULES is set.',
+    help: 'TOML file with a table for each secret that not every task gets, or that requests carry: its tenants, its types, and the hosts that http and mcp tasks and callbacks may send it to. Read again when it changes. Default: the process of every task gets every secret that it names, and no request carries one. The runtime service of --with-runtime has the same, unless SERVICE_RUNTIME_SECRETS_RULES is set.',
   }),
   maxCachedOutcomes: integer({
     default: '10000',

@@ -121,11 +121,11 @@ export async function buildParts(
   storage.store.onForgotten = (task) => executors.get(task.type)?.forget?.(task)
   const callbacks = new Callbacks({
     ...{ store: storage.store, keeper: storage.keeper, log: host.log },
-    ...{ guard: addressGuards.callbacks, secret: callbackSecret },
+    ...{ guard: addressGuards.callbacks, secret: callbackSecret, secrets },
   })
   const mcp = mcpParts(config, { configs: mcpConfigs, serviceId }, host)
   const poll = (handleId: string, graphId: string) => pollCall(storage, handleId, graphId)
-  executors.register(new McpExecutor(mcp.servers, poll))
+  executors.register(new McpExecutor(mcp.servers, poll, secrets))
   const audit = await auditLog(config, host)
   const tracing = await tracingParts(config, { store: storage.store, serviceId }, host)
   const listSkills = () => skills.listSkills()

@@ -229,6 +229,18 @@ const PLACEHOLDER: Schema = {
       properties: { $literal: true },
       additionalProperties: false,
     },
+    {
+      type: 'object',
+      description: 'A text with the value of a secret, in what an http or mcp task sends.',
+      required: ['$secret'],
+      properties: {
+        $secret: { type: 'string', description: 'The name of the secret.' },
+        prefix: { type: 'string', description: 'What stands before the value.', examples: ['Bearer '] },
+        suffix: { type: 'string', description: 'What stands after the value.' },
+        mask: { type: 'boolean', description: 'Whether the value is *** in what comes back. Default true.' },
+      },
+      additionalProperties: false,
+    },
     ...OF_ELEMENT,
   ],
 }

@@ -36,6 +36,7 @@ import { MAX_POSITIONS } from '../control/log/positions.ts'
 import { ANSWER_WITHIN_MS } from '../control/log/postgres/unavailable.ts'
 import { MAX_CONFIG_BYTES, MAX_SERVERS } from '../control/mcp-client/config.ts'
 import { MAX_MESSAGE_BYTES } from '../control/mcp-client/limits.ts'
+import { MAX_REMEMBERED_CALLS } from '../control/mcp-client/sent-to-server.ts'
 import { MAX_FILE_TEXT_BYTES } from '../control/mcp-server/tools/get-task-file.ts'
 import { MAX_RESULTS_CHARACTERS } from '../control/mcp-server/view.ts'
 import { MAX_UNCERTAIN_DELETIONS } from '../control/operations/delete.ts'
@@ -74,7 +75,11 @@ import {
 } from '../shared/contract/approval.ts'
 import { MAX_AUDIT_PAGE } from '../shared/contract/audit-limits.ts'
 import { MAX_CACHE_KEY_CHARACTERS, MAX_CACHE_TTL_MS } from '../shared/contract/cache.ts'
-import { MAX_CALLBACK_URL_CHARACTERS } from '../shared/contract/callbacks.ts'
+import {
+  MAX_CALLBACK_HEADER_CHARACTERS,
+  MAX_CALLBACK_HEADERS,
+  MAX_CALLBACK_URL_CHARACTERS,
+} from '../shared/contract/callbacks.ts'
 import { MAX_RETRIED_SHOWN } from '../shared/contract/events.ts'
 import { MAX_DRY_RUN_ERRORS, MAX_DRY_RUN_TIME_LIMITS } from '../shared/contract/graph-dry-run.ts'
 import { MAX_GROUP_CHARACTERS, MAX_GROUP_LIMIT } from '../shared/contract/graph-groups.ts'
@@ -85,7 +90,7 @@ import { MAX_RERUN_TASKS } from '../shared/contract/rerun.ts'
 import { MAX_INLINE_BYTES, MAX_WALL_TIME_MS } from '../shared/contract/runtime-request.ts'
 import { MAX_JITTER_MS, MAX_KEPT_RUNS, MIN_EVERY_MS } from '../shared/contract/schedule-words.ts'
 import { MAX_CRON_CHARACTERS, MAX_SCHEDULE_NAME_CHARACTERS } from '../shared/contract/schedules.ts'
-import { MAX_SECRETS } from '../shared/contract/secrets.ts'
+import { MAX_SECRET_AFFIX_CHARACTERS, MAX_SECRETS } from '../shared/contract/secrets.ts'
 import { MAX_SIGNAL_BYTES, MAX_WAIT_CHARACTERS, MAX_WAIT_MESSAGE_CHARACTERS } from '../shared/contract/signal.ts'
 import {
   MAX_BACKOFF_FACTOR,
@@ -253,6 +258,8 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['`ttl_ms` of a `cache`', ...constant('MAX_CACHE_TTL_MS', duration(MAX_CACHE_TTL_MS)), '400', 'contract/cache.test.ts', 'MAX_CACHE_TTL_MS'],
     ['Keys with an outcome', ...control('maxCachedOutcomes'), 'The oldest are forgotten.', 'contract/cache.test.ts', 'are bounded, and the oldest go first'],
     ['Secrets of a task', ...constant('MAX_SECRETS', count(MAX_SECRETS)), '400', 'contract/limits.test.ts', 'MAX_SECRETS'],
+    ['Characters of `prefix` and of `suffix` of a `$secret`', ...constant('MAX_SECRET_AFFIX_CHARACTERS', count(MAX_SECRET_AFFIX_CHARACTERS)), '400', 'control/rules/secret-places.test.ts', 'MAX_SECRET_AFFIX_CHARACTERS'],
+    ['Calls of an MCP server whose secrets are masked in what it says later', ...constant('MAX_REMEMBERED_CALLS', count(MAX_REMEMBERED_CALLS)), 'The oldest are forgotten.', 'control/mcp-client/sent-to-server.test.ts', 'MAX_REMEMBERED_CALLS'],
     ['Bytes of a secret', ...constant('MAX_SECRET_BYTES', bytes(MAX_SECRET_BYTES)), 'The task fails.', 'shared/files/secrets-directory.test.ts', 'MAX_SECRET_BYTES'],
     ['Bytes of the file of `--secrets-rules`', ...constant('MAX_SECRET_RULES_BYTES', bytes(MAX_SECRET_RULES_BYTES)), 'The earlier rules stay in force.', 'shared/files/secret-rules.test.ts', 'MAX_SECRET_RULES_BYTES'],
     ['Characters of a secret, or of a line of it, that are masked', ...constant('MIN_MASKED_CHARACTERS', count(MIN_MASKED_CHARACTERS)), 'Shorter ones are printed.', 'shared/text/mask-forms.test.ts', 'MIN_MASKED_CHARACTERS'],
@@ -313,6 +320,8 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Silence of a runtime service while a file is read', ...constant('FILE_STALL_MS', duration(FILE_STALL_MS)), 'The answer breaks off.', 'control/executors/runtime/task-files.test.ts', 'FILE_STALL_MS'],
     ['Bytes of the live log of a runtime task in memory', ...constant('MAX_KEPT_BYTES', bytes(MAX_KEPT_BYTES)), 'The end is kept.', 'control/executors/runtime/live-log.test.ts', 'MAX_KEPT_BYTES'],
     ['Silence of the connection of a followed log of a runtime task', ...constant('SILENT_LOG_MS', duration(SILENT_LOG_MS)), 'The log is read anew from there on.', 'control/executors/runtime/remote-logs.test.ts', 'has died without a word'],
+    ['Headers of a callback', ...constant('MAX_CALLBACK_HEADERS', count(MAX_CALLBACK_HEADERS)), '400', 'control/rules/callback-headers.test.ts', 'MAX_CALLBACK_HEADERS'],
+    ['Characters of a header of a callback', ...constant('MAX_CALLBACK_HEADER_CHARACTERS', count(MAX_CALLBACK_HEADER_CHARACTERS)), '400', 'control/rules/callback-headers.test.ts', 'MAX_CALLBACK_HEADER_CHARACTERS'],
     ['Characters of the `url` of a callback', ...constant('MAX_CALLBACK_URL_CHARACTERS', count(MAX_CALLBACK_URL_CHARACTERS)), '400', 'contract/limits.test.ts', 'MAX_CALLBACK_URL_CHARACTERS'],
     ['Wait for a database that does not answer', ...constant('ANSWER_WITHIN_MS', duration(ANSWER_WITHIN_MS)), '503', 'contract/database-away.long.test.ts', 'ANSWER_WITHIN_MS'],
     ['Callbacks that wait', ...constant('MAX_WAITING', count(MAX_WAITING)), 'The oldest are given up.', 'control/callbacks/deliveries.test.ts', 'for more than may wait, the oldest are given up'],

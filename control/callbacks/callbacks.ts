@@ -10,6 +10,8 @@ import { readFileSync } from 'node:fs'
 import { CALLBACK_EVENTS, type CallbackEvent, type GraphCallback } from '../../shared/contract/callbacks.ts'
 import { stackOf, systemCodeOf, UsageError } from '../../shared/contract/errors.ts'
 import { MAX_EVENT_ERROR_CHARACTERS } from '../../shared/contract/events.ts'
+import { secretTargetOf } from '../../shared/egress/secret-host.ts'
+import type { SecretsDirectory } from '../../shared/files/secrets-directory.ts'
 import { GrowingPause } from '../../shared/http/growing-pause.ts'
 import type { Log } from '../../shared/logs/log.ts'
 import { isYieldDue, runCooperatively, type Steps } from '../../shared/process/steps.ts'
@@ -18,6 +20,7 @@ import type { EventRow } from '../log/event-rows.ts'
 import type { Keeper } from '../log/keeper.ts'
 import type { Delivery, KeptCallbacks, StoredCallbacks } from '../log/kept-callbacks.ts'
 import { type AddressGuard, AddressRefused } from '../outbound/address-guard.ts'
+import { secretIn } from '../rules/callback-headers.ts'
 import type { Report } from '../rules/report.ts'
 import { isApproval, isAskedApproval } from '../task/approval.ts'
 import type { Change } from '../task/change.ts'
@@ -41,6 +44,8 @@ export interface CallbacksOptions {
   /** Decides which addresses may be called. */
   readonly guard: AddressGuard
   readonly secret: string | undefined
+  /** Has the values for headers. */
+  readonly secrets: SecretsDirectory
   readonly log: Log
 }
 
@@ -62,9 +67,9 @@ export class Callbacks {
   /** Reads the callbacks of an earlier run. */
   constructor(options: CallbacksOptions) {
     this.#options = options
-    const { guard, keeper, log, secret } = options
+    const { guard, keeper, log, secret, secrets } = options
     this.#kept = keeper.callbacks
-    this.#deliveries = new Deliveries({ kept: this.#kept, guard, secret, log, onOver: () => this.#shrink() })
+    this.#deliveries = new Deliveries({ kept: this.#kept, guard, secret, secrets, log, onOver: () => this.#shrink() })
     const { waiting, over } = this.#kept.found
     this.#known = over
     this.#earlier = [...waiting.values()]
@@ -79,8 +84,8 @@ export class Callbacks {
     return this.#deliveries.counts
   }
 
-  /** Reports an address that is none, or is certain to be refused when it is called. */
-  check({ url: text }: GraphCallback, report: Report): void {
+  /** Reports an address that is none, or is certain to be refused when it is called, and secrets that it cannot get. */
+  check({ url: text, headers }: GraphCallback, report: Report): void {
     const url = URL.parse(text)
     if (url === null) {
       report('invalid JSON: callback.url: expected an http: or https: address')
@@ -94,6 +99,18 @@ export class Callbacks {
       if (!(error instanceof AddressRefused)) throw error
       report(`callback.url: ${error.message}`)
     }
+    for (const [name, value] of Object.entries(headers ?? {})) {
+      const fault = this.#secretFault(value, url)
+      if (fault !== undefined) report(`callback.headers.${name}: ${fault}`)
+    }
+  }
+
+  #secretFault(value: unknown, url: URL): string | undefined {
+    const secret = secretIn(value)
+    if (typeof secret !== 'object') return undefined
+    const { secrets } = this.#options
+    const target = secretTargetOf(url)
+    return secrets.whyNot(secret.name, secrets.names(), { type: 'callback', to: target === undefined ? [] : [target] })
   }
 
   /** Delivers the callbacks of an earlier run, and from now on those of new changes. */
@@ -200,7 +217,7 @@ export class Callbacks {
   /** Creates a callback unless it exists, once its change is on disk. */
   async #callBack(
     graph: Graph,
-    { url }: GraphCallback,
+    { url, headers }: GraphCallback,
     event: CallbackEvent,
     suffix: string,
     payload: () => object | Promise<object>,
@@ -213,7 +230,8 @@ export class Callbacks {
     const members = { event, graph_id: graph.id, ...(name !== undefined && { name }), ...(await payload()) }
     await this.#onDisk()
     if (this.#isStopped) return
-    const delivery = { id, graphId: graph.id, event, url, body: JSON.stringify(members), since: Date.now() }
+    const sent = { url, body: JSON.stringify(members), ...(headers != null && { headers }) }
+    const delivery = { id, graphId: graph.id, event, ...sent, since: Date.now() }
     this.#preparing.delete(id)
     this.#kept.keep({ id, graphId: graph.id, delivery })
     this.#deliveries.add(delivery)

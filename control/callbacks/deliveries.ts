@@ -4,11 +4,16 @@
  *
  * A limit per receiver keeps a slow or unreachable receiver from delaying the callbacks of others.
  */
+import type { CallbackHeaders } from '../../shared/contract/callbacks.ts'
 import { messageOf } from '../../shared/contract/errors.ts'
+import { secretTargetOf } from '../../shared/egress/secret-host.ts'
+import type { SecretsDirectory } from '../../shared/files/secrets-directory.ts'
 import type { Log } from '../../shared/logs/log.ts'
 import { VERSION } from '../../shared/process/version.ts'
 import type { Delivery, KeptCallbacks } from '../log/kept-callbacks.ts'
 import type { AddressGuard } from '../outbound/address-guard.ts'
+import { CarriedSecrets } from '../outbound/carried-secrets.ts'
+import { secretIn } from '../rules/callback-headers.ts'
 
 /** Maximum number of waiting callbacks. Beyond it, the oldest are given up. */
 export const MAX_WAITING = 10_000
@@ -34,6 +39,8 @@ export interface DeliveryOptions {
   readonly guard: AddressGuard
   /** Key of the signature. Undefined: callbacks are not signed. */
   readonly secret: string | undefined
+  /** Has the values for headers of graphs. */
+  readonly secrets: SecretsDirectory
   readonly log: Log
   /** Called once a callback is delivered or given up. */
   readonly onOver: () => void
@@ -148,10 +155,11 @@ export class Deliveries {
   }
 
   /** Why the try failed; undefined if the receiver accepted the callback. */
-  async #send({ id, event, url, body }: Delivery): Promise<string | undefined> {
-    const { guard, secret } = this.#options
+  async #send({ id, event, url, body, headers: given }: Delivery): Promise<string | undefined> {
+    const { guard, secret, secrets: directory } = this.#options
+    const secrets = new CarriedSecrets(directory, 'callback')
     const signal = AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(TRY_TIMEOUT_MS)])
-    const headers = {
+    const ofService = {
       'Content-Type': 'application/json',
       'User-Agent': `taskmill/${VERSION}`,
       'X-Taskmill-Event': event,
@@ -159,11 +167,13 @@ export class Deliveries {
       ...(secret !== undefined && { 'X-Taskmill-Signature': signatureOf(body, secret, Math.floor(Date.now() / 1000)) }),
     }
     try {
+      const headers = { ...ofService, ...textsOf(given ?? {}, secrets) }
+      secrets.checkTargets([secretTargetOf(new URL(url))].flatMap((target) => target ?? []))
       const { post } = await import('./post.ts') // its sockets would cost each start 4 ms
       const status = await post({ url, body, headers, guard, signal })
       return status >= 200 && status <= 299 ? undefined : `answered ${status}`
     } catch (error) {
-      return messageOf(error)
+      return secrets.maskedText(messageOf(error))
     }
   }
 
@@ -199,6 +209,17 @@ export class Deliveries {
     this.#options.kept.keep({ id: delivery.id, graphId: delivery.graphId, delivery: undefined })
     this.#options.onOver()
   }
+}
+
+/** The headers of a graph, with the values that its secrets have now. Throws `SecretFault`. */
+function textsOf(given: CallbackHeaders, secrets: CarriedSecrets): Record<string, string> {
+  const texts = Object.entries(given).map(([name, value]): [string, string] => {
+    const secret = secretIn(value)
+    // A fault was refused at submission; whoever edits the journal gets here.
+    if (typeof secret === 'string') throw new Error(`callback.headers.${name}: ${secret}`)
+    return [name, secret === undefined ? String(value) : secrets.textOf(secret, true)]
+  })
+  return Object.fromEntries(texts)
 }
 
 /** The address without its query, which may hold a secret. */

@@ -10,6 +10,7 @@ import type { AttemptRecord } from '../../shared/contract/control.ts'
 import type { ErrorCode } from '../../shared/contract/error-codes.ts'
 import type { TaskPlan } from '../../shared/contract/graph-dry-run.ts'
 import type { TaskNetwork } from '../../shared/contract/task-network.ts'
+import type { SecretAsker } from '../../shared/files/secret-rules.ts'
 import type { SecretsDirectory } from '../../shared/files/secrets-directory.ts'
 import type { OpenLog } from '../../shared/logs/log.ts'
 import type { TraceHeaders } from '../../shared/logs/trace.ts'
@@ -28,7 +29,7 @@ export interface ExecutableTask {
   readonly id: string
   readonly type: string
   readonly toolName: string | undefined
-  /** The effective parameters, as submitted and unchecked. */
+  /** The effective parameters, as submitted and unchecked. `InputWithSecrets` for tools that send secrets. */
   readonly input: unknown
   /** Milliseconds for an attempt. Undefined, 0 and negative mean no timeout. The scheduler enforces it. */
   readonly timeout: number | undefined
@@ -259,6 +260,12 @@ export interface SecretTaking {
   readonly directory?: SecretsDirectory
 }
 
+/** How a tool sends secrets of its input to another host. */
+export interface SecretSending {
+  readonly directory: SecretsDirectory
+  readonly asker: SecretAsker
+}
+
 /**
  * Checks of an input at submission. All methods are optional. They must be synchronous and cheap: they run for every
  * submitted task, and never for a task that was read from disk. Of tasks of one tool without input and secrets, one stands
@@ -276,6 +283,8 @@ export interface InputReview {
   inputFault?(toolName: string | undefined, input: unknown): string | undefined
   /** How a tool takes `secrets`. Undefined if it takes none: a task with secrets is refused at submission. */
   secretsOf?(toolName: string | undefined): SecretTaking | undefined
+  /** How a tool sends the `$secret` of an input, which has null in place of what is not known yet. */
+  sendingOf?(toolName: string | undefined, input: unknown): SecretSending | undefined
 }
 
 /** Whether what a task waits for has come, and with which result; or why not. */

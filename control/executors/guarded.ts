@@ -17,6 +17,7 @@ const GUARDED_METHODS = [
   'inputFault',
   'checkInput',
   'secretsOf',
+  'sendingOf',
   'onBehalfOf',
   'knownResult',
 ] as const
@@ -26,7 +27,7 @@ type GuardedMethod = (typeof GUARDED_METHODS)[number]
 export function guarded(executor: Executor, log: Log): Executor {
   if (GUARDED_METHODS.every((method) => !executor[method])) return executor
   const { killRemote, forget, waitingFor, waitingHere, parametersOf, inputFault, checkInput } = executor
-  const { secretsOf, onBehalfOf, knownResult } = executor
+  const { secretsOf, sendingOf, onBehalfOf, knownResult } = executor
   const broke = (method: GuardedMethod, error: unknown, fields: object = {}) =>
     log.error('executor broke', { type: executor.type, ...fields, in: method, cause: stackOf(error) })
   // A review calls the method for each task of a graph, so only its first mistake is logged.
@@ -99,6 +100,13 @@ export function guarded(executor: Executor, log: Log): Executor {
         attempt(
           () => secretsOf.call(executor, toolName),
           (error) => brokeReview('secretsOf', error),
+        ),
+    }),
+    ...(sendingOf && {
+      sendingOf: (...given) =>
+        attempt(
+          () => sendingOf.call(executor, ...given),
+          (error) => brokeReview('sendingOf', error),
         ),
     }),
     ...(onBehalfOf && {

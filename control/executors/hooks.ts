@@ -42,6 +42,7 @@ const executing = (executor: AnyExecutor, execute: Execute): Executor => ({
   ...(executor.checkInput && { checkInput: (...given) => executor.checkInput?.(...given) }),
   ...(executor.inputFault && { inputFault: (...given) => executor.inputFault?.(...given) }),
   ...(executor.secretsOf && { secretsOf: (toolName) => executor.secretsOf?.(toolName) }),
+  ...(executor.sendingOf && { sendingOf: (...given) => executor.sendingOf?.(...given) }),
   ...(executor.onBehalfOf && { onBehalfOf: (...given) => executor.onBehalfOf?.(...given) }),
   ...(executor.forget && { forget: (task) => executor.forget?.(task) }),
 })

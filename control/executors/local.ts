@@ -39,7 +39,7 @@ export function localExecutors(
   const policy = shellPolicy(env.SERVICE_SHELL_POLICY, log)
   const secrets = new CommandSecrets(directory, policy)
   const commands = { policy, secrets, killGraceMs: config.killGrace, env: taskEnvironment(env) } as const
-  const requests = http(root, httpGuard)
+  const requests = http(root, httpGuard, directory)
   return [
     new OsExecutor([shell(commands), file(root), requests, dns(), tcp, sleep, noop]),
     new CliSkillsExecutor({ ...commands, skills }),

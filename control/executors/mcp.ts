@@ -9,20 +9,25 @@
 import { messageOf } from '../../shared/contract/errors.ts'
 import type { HandleRecord, McpTools } from '../../shared/contract/mcp.ts'
 import { Type } from '../../shared/contract/schema-builder.ts'
+import type { SecretsDirectory } from '../../shared/files/secrets-directory.ts'
 import type { Progress } from '../mcp-client/connection.ts'
 import { McpFault, shortened } from '../mcp-client/fault.ts'
 import type { CallAnswer, McpServers } from '../mcp-client/servers.ts'
 import { toolList } from '../mcp-client/tools.ts'
+import type { CarriedSecrets } from '../outbound/carried-secrets.ts'
+import { InputWithSecrets } from '../rules/secret-places.ts'
 import {
   type ExecutableTask,
   ExecutionError,
   type Executor,
   type ExecutorContext,
   invalidInput,
+  type SecretSending,
   type ToolParameters,
   throwIfStopped,
 } from './executor.ts'
 import { ToolParams } from './params.ts'
+import { type SentSecrets, sendingSecrets } from './sent-secrets.ts'
 
 const discoverParams = new ToolParams(
   'discover',
@@ -71,10 +76,17 @@ export class McpExecutor implements Executor {
   readonly type = 'mcp'
   readonly #servers: McpServers
   readonly #pollCall: Poll
+  readonly #secrets: SecretsDirectory
 
-  constructor(servers: McpServers, pollCall: Poll) {
+  constructor(servers: McpServers, pollCall: Poll, secrets: SecretsDirectory) {
     this.#servers = servers
     this.#pollCall = pollCall
+    this.#secrets = secrets
+  }
+
+  /** The server, or its host, is known once the call is made. */
+  sendingOf(): SecretSending {
+    return { directory: this.#secrets, asker: { type: 'mcp', to: [] } }
   }
 
   /** Does not check arguments of tools: the server does. */
@@ -99,19 +111,25 @@ export class McpExecutor implements Executor {
     }
   }
 
-  execute({ toolName = '', input }: ExecutableTask, context: ExecutorContext): unknown {
+  execute({ toolName, input }: ExecutableTask, context: ExecutorContext): unknown {
+    if (!(input instanceof InputWithSecrets)) return this.#execute(toolName, input, context)
+    const sent: SentSecrets = { directory: this.#secrets, sender: 'mcp', isLine: () => false }
+    return sendingSecrets(sent, input, (whole, secrets) => this.#execute(toolName, whole, context, secrets))
+  }
+
+  #execute(toolName = '', input: unknown, context: ExecutorContext, secrets?: CarriedSecrets): unknown {
     switch (toolName) {
       case 'discover':
         return this.#discover(discoverParams.parse(input).server, context)
       case 'call': {
         const { server, tool, arguments: args } = callParams.parse(input)
-        return this.#call({ server, tool, args }, context)
+        return this.#call({ server, tool, args }, context, secrets)
       }
       case 'poll':
         return this.#poll(pollParams.parse(input).handle_id, context.graphId)
     }
     this.#checkToolName(toolName)
-    return this.#call({ server: undefined, tool: toolName, args: input }, context)
+    return this.#call({ server: undefined, tool: toolName, args: input }, context, secrets)
   }
 
   #checkToolName(toolName: string): void {
@@ -128,23 +146,24 @@ export class McpExecutor implements Executor {
   }
 
   /** Returns no promise if neither the begin nor the server takes time: `echo` may be called many times in a chain. */
-  #call(call: McpCall, context: ExecutorContext): unknown {
+  #call(call: McpCall, context: ExecutorContext, secrets: CarriedSecrets | undefined): unknown {
     throwIfStopped(context, NOT_CALLED)
     const beginning = context.begin()
-    if (beginning === undefined) return this.#send(call, context)
+    if (beginning === undefined) return this.#send(call, context, secrets)
     return beginning.then(() => {
       throwIfStopped(context, NOT_CALLED)
-      return this.#send(call, context)
+      return this.#send(call, context, secrets)
     })
   }
 
-  #send(call: McpCall, context: ExecutorContext): unknown {
+  #send(call: McpCall, context: ExecutorContext, secrets: CarriedSecrets | undefined): unknown {
     const { signal } = context
     try {
       const answer = this.#servers.call(call, {
         signal,
-        onProgress: progressOf(context),
+        onProgress: progressOf(context, secrets),
         trace: () => context.trace,
+        secrets,
       })
       return answer instanceof Promise ? answer.then(resultOf).catch(fail) : answer
     } catch (error) {
@@ -176,13 +195,14 @@ function fail(error: unknown): never {
 }
 
 /** Adds reports of a server to the progress of the task, at a limited rate. */
-function progressOf(context: ExecutorContext) {
+function progressOf(context: ExecutorContext, secrets: CarriedSecrets | undefined) {
   let nextAt = 0
   return ({ progress, total, message }: Progress) => {
     const now = performance.now()
     if (now < nextAt) return
     nextAt = now + PROGRESS_INTERVAL_MS
-    context.progress(message === undefined ? undefined : shortened(message, MAX_PROGRESS_CHARACTERS), {
+    const shown = message === undefined || secrets === undefined ? message : secrets.maskedText(message)
+    context.progress(shown === undefined ? undefined : shortened(shown, MAX_PROGRESS_CHARACTERS), {
       progress,
       ...(total !== undefined && { total }),
     })

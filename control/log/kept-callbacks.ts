@@ -1,4 +1,5 @@
 /** What is kept of callbacks: those that wait for delivery, and the ids of those that are over. */
+import type { CallbackHeaders } from '../../shared/contract/callbacks.ts'
 import { isObject } from '../../shared/text/json.ts'
 
 /** A callback that waits for delivery. */
@@ -9,6 +10,8 @@ export interface Delivery {
   readonly event: string
   readonly url: string
   readonly body: string
+  /** As the graph has them: with names of secrets. */
+  readonly headers?: CallbackHeaders | undefined
   /** When the callback became due; milliseconds since 1970. */
   readonly since: number
 }
@@ -17,7 +20,8 @@ export interface Delivery {
 export const isDelivery = (entry: unknown): entry is Delivery =>
   isObject(entry) &&
   ['id', 'graphId', 'event', 'url', 'body'].every((name) => typeof entry[name] === 'string') &&
-  typeof entry.since === 'number'
+  typeof entry.since === 'number' &&
+  (entry.headers === undefined || isObject(entry.headers))
 
 export interface StoredCallbacks {
   readonly waiting: Map<string, Delivery>

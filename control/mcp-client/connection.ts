@@ -10,12 +10,14 @@ import type { Client, Tool, Transport } from '@modelcontextprotocol/client'
 import type { TraceHeaders } from '../../shared/logs/trace.ts'
 import { VERSION } from '../../shared/process/version.ts'
 import { isWithinDepth, MAX_JSON_DEPTH } from '../json/depth.ts'
+import type { CarriedSecrets } from '../outbound/carried-secrets.ts'
 import { BoundedFetch } from './bounded-fetch.ts'
 import type { McpServerConfig } from './config.ts'
 import { McpFault, namesText } from './fault.ts'
 import { asFault, type FaultContext } from './fault-text.ts'
 import { MAX_TOOLS } from './limits.ts'
 import { loadSdk, type Sdk } from './sdk.ts'
+import type { SentToServer } from './sent-to-server.ts'
 import { StdioTransport, type StdioTransportOptions } from './stdio-transport.ts'
 
 /** Milliseconds for the start and the handshake of a server. A first `npx` may download for a while. */
@@ -40,6 +42,8 @@ export interface ConnectionOptions extends Omit<StdioTransportOptions, 'server'>
   readonly era: Era | undefined
   /** Aborts the handshake. */
   readonly signal: AbortSignal
+  /** The secrets that the server has got. */
+  readonly sent: SentToServer
 }
 
 /** A progress report of a server. */
@@ -55,6 +59,8 @@ export interface CallOptions {
   readonly onProgress: (progress: Progress) => void
   /** The trace that the call belongs to. The server gets it in `_meta`, over HTTP also as headers. */
   readonly trace?: () => TraceHeaders | undefined
+  /** What the arguments carry. */
+  readonly secrets?: CarriedSecrets | undefined
 }
 
 export interface ToolResult {
@@ -125,7 +131,10 @@ export class McpConnection {
     )
     client.onerror = (error) => {
       if (options.log.debugging)
-        options.log.debug('an MCP server or the way to it broke a rule', { server: server.name, error: String(error) })
+        options.log.debug('an MCP server or the way to it broke a rule', {
+          server: server.name,
+          error: options.sent.masked(String(error)),
+        })
     }
     const abandon = () => void transport.close().catch(() => {})
     const timer = setTimeout(abandon, CONNECT_TIMEOUT_MS)

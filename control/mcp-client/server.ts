@@ -6,6 +6,7 @@
  * attempt.
  */
 import type { Tool } from '@modelcontextprotocol/client'
+import { messageOf } from '../../shared/contract/errors.ts'
 import { unlessAborted } from '../../shared/process/unless-aborted.ts'
 import type { McpServerConfig } from './config.ts'
 import {
@@ -17,13 +18,15 @@ import {
   type ToolResult,
 } from './connection.ts'
 import { McpFault, namesText } from './fault.ts'
+import { SentToServer } from './sent-to-server.ts'
 
-export type ServerOptions = Omit<ConnectionOptions, 'era' | 'signal'>
+export type ServerOptions = Omit<ConnectionOptions, 'era' | 'signal' | 'sent'>
 
 export class McpServer {
   readonly config: McpServerConfig
   readonly #options: ServerOptions
   readonly #stopping = new AbortController()
+  readonly #sent = new SentToServer()
   #connection: Promise<McpConnection> | undefined
   /** The open connection. */
   #opened: McpConnection | undefined
@@ -42,6 +45,7 @@ export class McpServer {
 
   /** Throws `McpFault`. The report of a tool about its own failure is a result. */
   async call(tool: string, args: Record<string, unknown>, options: CallOptions): Promise<ToolResult> {
+    if (options.secrets !== undefined) this.#sent.add(options.secrets)
     return await this.#with(options.signal, async (connection) => {
       await unlessAborted(this.#checkTool(connection, tool), options.signal, callerLeftError)
       return await connection.call(tool, args, options)
@@ -50,6 +54,15 @@ export class McpServer {
 
   /** Runs `work` with the connection. Repeats it with a new one if the server had lost the session and did nothing. */
   async #with<T>(signal: AbortSignal, work: (connection: McpConnection) => Promise<T>): Promise<T> {
+    try {
+      return await this.#withConnection(signal, work)
+    } catch (error) {
+      const message = this.#sent.masked(messageOf(error))
+      throw error instanceof McpFault && message !== error.message ? new McpFault(error.code, message) : error
+    }
+  }
+
+  async #withConnection<T>(signal: AbortSignal, work: (connection: McpConnection) => Promise<T>): Promise<T> {
     const connection = await unlessAborted(this.#connected(), signal, callerLeftError)
     try {
       return await work(connection)
@@ -102,6 +115,7 @@ export class McpServer {
       ...this.#options,
       era: this.#era === 'legacy' ? 'legacy' : undefined,
       signal: this.#stopping.signal,
+      sent: this.#sent,
     })
     this.#era = connection.era
     const { name, kind } = this.config

@@ -5,6 +5,7 @@
  * a tool. Without configured servers, calls of any name are echoed.
  */
 import { messageOf } from '../../shared/contract/errors.ts'
+import { type SecretTarget, secretTargetOf } from '../../shared/egress/secret-host.ts'
 import type { Log } from '../../shared/logs/log.ts'
 import { isObject } from '../../shared/text/json.ts'
 import { BUILTIN_SERVER, type McpServerConfig } from './config.ts'
@@ -111,6 +112,7 @@ export class McpServers {
     const [given, name] = server === undefined ? this.#split(tool) : [server, tool]
     const isBuiltin = given === BUILTIN_SERVER || (given === undefined && name === ECHO)
     if (isBuiltin ? name === ECHO || !this.hasConfigured : !this.hasConfigured) {
+      options.secrets?.checkTargets([{ server: BUILTIN_SERVER }])
       return echo(given === undefined || isBuiltin ? name : `${given}/${name}`, args)
     }
     if (isBuiltin) throw new McpFault('invalid_input', `unknown tool "${name}" of mcp server builtin (available: echo)`)
@@ -124,6 +126,7 @@ export class McpServers {
     options: CallOptions,
   ): Promise<CallAnswer> {
     const server = given === undefined ? await this.#having(name, options.signal) : await this.#named(given)
+    options.secrets?.checkTargets(targetsOf(server.config))
     const result = await server.call(name, asArguments(args), options)
     return { server: server.config.name, tool: name, ...result }
   }
@@ -175,6 +178,12 @@ export class McpServers {
     const servers = await this.#servers
     await Promise.all([...(servers?.values() ?? [])].map((server) => server.close()))
   }
+}
+
+/** The server by its name, and by its address if it has one. */
+function targetsOf(config: McpServerConfig): SecretTarget[] {
+  const address = config.kind === 'http' ? secretTargetOf(new URL(config.url)) : undefined
+  return [{ server: config.name }, ...(address === undefined ? [] : [address])]
 }
 
 function asArguments(args: unknown): Record<string, unknown> {

@@ -16,6 +16,7 @@ import { type ExecutableTask, ExecutionError, type ToolParameters } from '../exe
 import { normalizeTool } from '../rules/normalize.ts'
 import type { KnownInputs } from '../rules/placeholder-review.ts'
 import type { Report } from '../rules/report.ts'
+import type { SecretPlace } from '../rules/secret-places.ts'
 import type { ValidTask } from '../rules/validate.ts'
 import { graphFieldFaults, nearestTaskField, unknownTaskField, unknownTaskFields } from '../task/known-fields.ts'
 import type { OperationParts } from './parts.ts'
@@ -25,6 +26,8 @@ import { SecretsReview } from './secrets-review.ts'
 export type ReviewedTask = Pick<ExecutableTask, 'id' | 'type' | 'toolName' | 'input' | 'secrets'> & {
   /** Null replaces unknown values of placeholders; only the names of parameters are reviewed. */
   readonly isPartial?: boolean
+  /** The secrets that it sends. */
+  readonly sent?: readonly SecretPlace[] | undefined
 }
 
 /** The `tasks` that were submitted as `inputs`, with the known part of inputs that have placeholders. */
@@ -37,8 +40,8 @@ export const withKnownInputs = (
     ? tasks
     : tasks.map((task, i) => {
         const { id, type, toolName, secrets } = task
-        const { input, isWhole } = known.get(inputs[i]!) ?? {}
-        return isWhole === undefined ? task : { id, type, toolName, input, secrets, isPartial: !isWhole }
+        const { input, isWhole, secrets: sent } = known.get(inputs[i]!) ?? {}
+        return isWhole === undefined ? task : { id, type, toolName, input, secrets, isPartial: !isWhole, sent }
       })
 
 /** A submitted task as its executor would see it. */
@@ -135,7 +138,7 @@ export function reviewInputs(
     if (isEmpty && type === sound?.type && toolName === sound.toolName) continue
     const executor = executors.get(type)
     if (executor === undefined) continue
-    if (secrets !== undefined && !areSecretsSound(tasks[i]!, findings)) continue
+    if (hasSecrets(tasks[i]!) && !areSecretsSound(tasks[i]!, findings)) continue
     const isKnown =
       unknownFields === 'ignore' ||
       input === undefined ||
@@ -157,6 +160,8 @@ export function reviewInputs(
     }
   }
 }
+
+const hasSecrets = ({ secrets, sent }: ReviewedTask): boolean => secrets !== undefined || sent !== undefined
 
 /** Warns of a task that is certain to fail, or reports it. */
 export function addFailure(

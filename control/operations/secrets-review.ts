@@ -5,9 +5,14 @@ import { secretNameOf } from '../../shared/request/secrets.ts'
 import { shortened } from '../../shared/request/text.ts'
 import type { ExecutableTask } from '../executors/executor.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
+import { pathText } from '../rules/placeholders.ts'
+import type { SecretPlace } from '../rules/secret-places.ts'
 import { secretsFault } from '../rules/task-secrets.ts'
 
-type ReviewedTask = Pick<ExecutableTask, 'id' | 'type' | 'toolName' | 'input' | 'secrets'>
+type ReviewedTask = Pick<ExecutableTask, 'id' | 'type' | 'toolName' | 'input' | 'secrets'> & {
+  /** The secrets that it sends. */
+  readonly sent?: readonly SecretPlace[] | undefined
+}
 
 export class SecretsReview {
   readonly #executors: ExecutorRegistry
@@ -32,7 +37,22 @@ export class SecretsReview {
   }
 
   /** What the task lacks now of its secrets; empty if another service has them. */
-  missing({ type, toolName, secrets = {} }: ReviewedTask): string[] {
+  missing(task: ReviewedTask): string[] {
+    return [...this.#missingOfProcess(task), ...this.#missingOfRequest(task)]
+  }
+
+  #missingOfRequest({ type, toolName, input, sent = [] }: ReviewedTask): string[] {
+    const sending = sent.length === 0 ? undefined : this.#executors.get(type)?.sendingOf?.(toolName, input)
+    if (sending === undefined) return []
+    const { directory, asker } = sending
+    const names = this.#namesOf(directory)
+    return sent.flatMap(({ path, secret }) => {
+      const why = directory.whyNot(secret.name, names, asker)
+      return why === undefined ? [] : `${pathText('params', path)}: ${why}`
+    })
+  }
+
+  #missingOfProcess({ type, toolName, secrets = {} }: ReviewedTask): string[] {
     const directory = this.#executors.get(type)?.secretsOf?.(toolName)?.directory
     if (directory === undefined) return []
     const names = this.#namesOf(directory)

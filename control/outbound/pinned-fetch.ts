@@ -9,6 +9,7 @@ import { systemCodeOf } from '../../shared/contract/errors.ts'
 import { hostOf } from '../../shared/egress/host.ts'
 import { neverConnected } from '../../shared/http/connection-fault.ts'
 import type { AddressGuard } from './address-guard.ts'
+import type { CarriedSecrets } from './carried-secrets.ts'
 
 export interface PinnedRequest {
   readonly method: string
@@ -17,13 +18,20 @@ export interface PinnedRequest {
   readonly body: string | null
   readonly signal: AbortSignal
   readonly tls?: { readonly ca: string }
+  /** What the request carries, which may not go to every host. */
+  readonly secrets?: CarriedSecrets | undefined
 }
 
 /** Addresses of one name that are tried, one after the other. */
 const MAX_TRIED_ADDRESSES = 8
 
-/** Throws `AddressRefused`, or what `fetch` throws. */
-export async function pinnedFetch(guard: AddressGuard, url: URL, request: PinnedRequest): Promise<Response> {
+/** Throws `AddressRefused`, `SecretRefused`, or what `fetch` throws. */
+export async function pinnedFetch(
+  guard: AddressGuard,
+  url: URL,
+  { secrets, ...request }: PinnedRequest,
+): Promise<Response> {
+  secrets?.check(url, request.headers)
   const init = { ...request, redirect: 'manual' } as const
   if (guard.policy === 'any') return fetch(url, init)
   const addresses = (await guard.addressesFor(url, request.signal)).slice(0, MAX_TRIED_ADDRESSES)

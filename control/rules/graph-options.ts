@@ -29,6 +29,7 @@ import { didYouMean, firstUnknown, quoted } from '../../shared/request/unknown-n
 import { isObject } from '../../shared/text/json.ts'
 import { nearestName } from '../../shared/text/nearest-name.ts'
 import { checkOf } from '../json/schema-check.ts'
+import { callbackHeadersFault } from './callback-headers.ts'
 import { isNotBefore } from './not-before.ts'
 import { onEndFault } from './on-end.ts'
 import { type Parameters, parametersFault } from './parameters.ts'
@@ -63,7 +64,7 @@ export function graphOptions(fields: object): GraphOptions | undefined {
   const given = fields as Readonly<Record<string, unknown>>
   if (GRAPH_OPTIONS.every((name) => given[name] == null)) return NO_GRAPH_OPTIONS
   if (!check.accepts(fields) || parametersFault(given.params) !== undefined) return undefined
-  if (!isNotBefore(given.not_before)) return undefined
+  if (!isNotBefore(given.not_before) || headersFault(given.callback) !== undefined) return undefined
   if (given.on_end != null && onEndFault(given.on_end as readonly OnEndEntry[]) !== undefined) return undefined
   return Object.fromEntries(GRAPH_OPTIONS.filter((name) => given[name] != null).map((name) => [name, given[name]]))
 }
@@ -136,14 +137,19 @@ function concurrencyFault(concurrency: unknown): string | undefined {
     : `concurrency.limit: expected integer from 1 to ${MAX_GROUP_LIMIT}`
 }
 
+const headersFault = (callback: unknown): string | undefined =>
+  isObject(callback) ? callbackHeadersFault(callback.headers) : undefined
+
 function callbackFault(callback: unknown): string | undefined {
-  if (callback == null || check.accepts({ callback })) return undefined
+  const ofHeaders = headersFault(callback)
+  if (callback == null || (check.accepts({ callback }) && ofHeaders === undefined)) return undefined
   if (!isObject(callback)) return 'callback: expected object'
   const { url, events } = callback
   if (typeof url !== 'string') return 'callback.url: expected string'
   if (url.length > MAX_CALLBACK_URL_CHARACTERS)
     return `callback.url: expected at most ${MAX_CALLBACK_URL_CHARACTERS} characters, got ${url.length}`
   if (!new RegExp(CALLBACK_URL).test(url)) return 'callback.url: expected an http: or https: address'
+  if (ofHeaders !== undefined) return ofHeaders
   return events === undefined || Array.isArray(events)
     ? `callback.events: expected names of ${CALLBACK_EVENTS.join(', ')}`
     : 'callback.events: expected array of strings'

@@ -2,7 +2,7 @@
 
 import { isYieldDue, type Steps } from '../../shared/process/steps.ts'
 import { isObject, type JsonObject } from '../../shared/text/json.ts'
-import { fill, findPlaceholders, hasPlaceholderName, MAX_PLACEHOLDERS } from './placeholders.ts'
+import { fill, findPlaceholders, hasPlaceholderName, MAX_PLACEHOLDERS, valueAt } from './placeholders.ts'
 import { setMember } from './plain-json.ts'
 
 /**
@@ -12,10 +12,7 @@ import { setMember } from './plain-json.ts'
 export function* literalInput(input: unknown): Steps<unknown> {
   const { places, faults } = yield* findPlaceholders(input)
   if (faults.length > 0) return yield* withLiteralMembers(input)
-  const literals = places.map(({ path }) => {
-    const found = path.reduce((value: unknown, name) => (value as JsonObject)[name], input)
-    return { $literal: found }
-  })
+  const literals = places.map(({ path }) => ({ $literal: valueAt(input, path) }))
   return yield* fill(input, places, literals)
 }
 

@@ -5,6 +5,7 @@
  * Values of parameters and literals are known at submission, values of other tasks are not. The review also returns the
  * known part of each input, for the checks of the executors.
  */
+import { MAX_SECRETS } from '../../shared/contract/secrets.ts'
 import { inRanges, isYieldDue, type Steps } from '../../shared/process/steps.ts'
 import { checkReferences, type TaskReference } from './ancestors.ts'
 import { childHint, type FanOutTasks } from './fan-out-review.ts'
@@ -18,6 +19,7 @@ import { missingParameters, type Parameters, parameterBytes, UnknownParameters }
 import { elementOf, fill, findPlaceholders, isFileReference, type Path, type Place, pathText } from './placeholders.ts'
 import type { Report } from './report.ts'
 import { ResolvedSize } from './resolved-size.ts'
+import { type SecretPlace, secretPlaceFault, secretPlacesOf } from './secret-places.ts'
 import { placeholderFault } from './task-secrets.ts'
 import type { ValidTask } from './validate.ts'
 import { operandFault, whenIn } from './when.ts'
@@ -29,6 +31,8 @@ export interface KnownInput {
   readonly isWhole: boolean
   /** Whether its `inputs` name files of tasks that have not run yet. */
   readonly hasFiles?: boolean
+  /** The secrets that the task sends. */
+  readonly secrets?: readonly SecretPlace[]
 }
 
 /** The submitted tasks whose input has placeholders. */
@@ -59,9 +63,13 @@ export function* reviewPlaceholders(
         report(`task ${id}: ${pathText(field, path)}: ${text}`, id)
         yield
       }
-      const { type } = normalizeTool(task.type ?? '', task.tool_name ?? undefined)
+      const tool = normalizeTool(task.type ?? '', task.tool_name ?? undefined)
+      const secrets = secretPlacesOf(tool, places)
+      if (secrets.length > MAX_SECRETS)
+        report(`task ${id}: ${field} has ${secrets.length} $secret (a task has at most ${MAX_SECRETS})`, id)
       for (const { path, placeholder } of places) {
-        const misplaced = placeholderFault(type, path)
+        const misplaced =
+          placeholder.kind === 'secret' ? secretPlaceFault(tool, path) : placeholderFault(tool.type, path)
         if (misplaced !== undefined) {
           report(`task ${id}: ${pathText(field, path)}: ${misplaced}`, id)
           yield
@@ -90,7 +98,8 @@ export function* reviewPlaceholders(
       if (places.length > 0 && field === executedField(task)) {
         const onTooLarge = (path: Path, text: string) => report(`task ${id}: ${pathText(field, path)}: ${text}`, id)
         const isFanOut = (other: string) => fanOuts.has(nameFor(task, other))
-        inputs.set(task, yield* knownInput(task[field], places, { params, isFanOut, onTooLarge }))
+        const known = yield* knownInput(task[field], places, { params, isFanOut, onTooLarge })
+        inputs.set(task, secrets.length === 0 ? known : { ...known, secrets })
       }
     }
     if (task.when != null) {

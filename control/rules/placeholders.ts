@@ -4,12 +4,16 @@
  * `{"$from": id, ...}` is a value of an ended task (`references.ts`). `{"$param": name}` is a parameter of the graph
  * (`parameters.ts`). `{"$literal": value}` is `value` itself, even if it looks like a placeholder. In a child of a task with
  * `for_each`, `{"$item": pointer}` is its element or a value in that, and `{"$index": true}` the index of the element, from
- * 0; both also in the form `as`. `{"$graph": pointer}` is a value of the graph (`on-end.ts`). An object with one of these names and an unexpected other name is an error. Inserted values are never searched for
+ * 0; both also in the form `as`. `{"$graph": pointer}` is a value of the graph (`on-end.ts`). `{"$secret": name}` is a
+ * secret, which stays as it is until a request needs the value (`secret-places.ts`). An object with one of these names and an
+ * unexpected other name is an error. Inserted values are never searched for
  * placeholders, and never joined with other text, so they stay data.
  */
 
 import { MAX_DRY_RUN_ERRORS } from '../../shared/contract/graph-dry-run.ts'
+import { SECRET_TEXT_FIELDS } from '../../shared/contract/secrets.ts'
 import { isYieldDue, type Steps } from '../../shared/process/steps.ts'
+import { type SecretText, secretTextIn } from '../../shared/request/secret-text.ts'
 import { didYouMean, quoted } from '../../shared/request/unknown-names.ts'
 import { isObject, type JsonObject } from '../../shared/text/json.ts'
 import { nearestName } from '../../shared/text/nearest-name.ts'
@@ -24,6 +28,7 @@ export type Placeholder =
   | { readonly kind: 'reference'; readonly reference: Reference }
   | { readonly kind: 'parameter'; readonly name: string }
   | { readonly kind: 'literal'; readonly value: unknown }
+  | { readonly kind: 'secret'; readonly secret: SecretText }
   | ElementPlaceholder
   | GraphPlaceholder
 
@@ -54,13 +59,14 @@ export const MAX_PLACEHOLDERS = 10_000
 /** Maximum faults of one task. A dry run lists one less in total, so it knows whether there are more. */
 export const MAX_PLACE_FAULTS = MAX_DRY_RUN_ERRORS + 1
 
-const NAMES = ['$from', '$param', '$literal', '$item', '$index', '$graph'] as const
+const NAMES = ['$from', '$param', '$literal', '$item', '$index', '$graph', '$secret'] as const
 
 /** The fields of each placeholder. */
 const FIELDS: Readonly<Record<(typeof NAMES)[number], readonly string[]>> = {
   $from: REFERENCE_FIELDS,
   $param: ['$param'],
   $literal: ['$literal'],
+  $secret: SECRET_TEXT_FIELDS,
   ...ELEMENT_FIELDS,
   $graph: GRAPH_PLACEHOLDER_FIELDS,
 }
@@ -171,6 +177,10 @@ export function placeholderIn(object: Readonly<JsonObject>): Placeholder | strin
   if (other !== undefined) {
     return `unknown field ${quoted(other)} beside ${quoted(name)}${didYouMean(nearestName(other, known))}`
   }
+  if (name === '$secret') {
+    const secret = secretTextIn(object)
+    return typeof secret === 'string' ? secret : { kind: 'secret', secret }
+  }
   const value = object[name]
   if (name === '$literal') return { kind: 'literal', value }
   if (name === '$item' || name === '$index') return elementPlaceholderIn(object)
@@ -208,6 +218,10 @@ export function* fill(value: unknown, places: readonly Place[], values: readonly
   }
   return places.length === 0 ? value : copyOf(value)
 }
+
+/** The value at `path`, which is in `value`. */
+export const valueAt = (value: unknown, path: Path): unknown =>
+  path.reduce((found: unknown, name) => (found as JsonObject)[name], value)
 
 /** Maximum characters of a path in an error text. */
 const MAX_PATH_CHARACTERS = 200

@@ -19,10 +19,11 @@ import { fileFault } from '../rules/file-references.ts'
 import { type DigestOfInput, digestToKeep, isKeptWhole } from '../rules/input-digest.ts'
 import type { GraphPlaceholder } from '../rules/on-end.ts'
 import { parameterBytes } from '../rules/parameters.ts'
-import { fill, findPlaceholders, type Place, type Places, pathText } from '../rules/placeholders.ts'
+import { fill, findPlaceholders, type Place, type Places, pathText, valueAt } from '../rules/placeholders.ts'
 import { elementInForm, placeOf, type Reference, referencedValue } from '../rules/references.ts'
 import { ResolvedSize } from '../rules/resolved-size.ts'
 import { aboutCharacters, type ResultFile } from '../rules/result-file.ts'
+import { InputWithSecrets, secretPlacesOf } from '../rules/secret-places.ts'
 import { referencedSecretsFault } from '../rules/task-secrets.ts'
 import type { Task } from '../task/graph.ts'
 import { graphOutcome } from '../task/graph-outcome.ts'
@@ -50,31 +51,43 @@ export class InputResolver {
   }
 
   /**
-   * Resolves the input of `task`. Returns a promise if a value is in a file or large. Throws `invalid_input`, or
-   * `resource_limit_exceeded` if its graph may not store it, or `cancelled` after `signal` has fired.
+   * Resolves the input of `task`: an `InputWithSecrets` if it sends some. Returns a promise if a value is in a file or large.
+   * Throws `invalid_input`, or `resource_limit_exceeded` if its graph may not store it, or `cancelled` after `signal` has fired.
    */
   resolve(task: Task, signal: AbortSignal): unknown {
     const { resolved_input: resolvedInput, input_file: inputFile } = task.rare
-    if (isKeptWhole(resolvedInput)) return resolvedInput
+    if (isKeptWhole(resolvedInput))
+      return this.#withPlaces(task, ({ places }) => withSecrets(task, places, resolvedInput))
     return inputFile === undefined ? this.#resolved(task, signal) : this.#fromFile(task, inputFile, signal)
   }
 
   /** The input of an earlier attempt. */
   async #fromFile(task: Task, file: ResultFile, signal: AbortSignal): Promise<unknown> {
     const stored = await this.#results.read(file)
-    return 'lost' in stored ? this.#resolved(task, signal) : parsedResult(stored.json)
+    if ('lost' in stored) return this.#resolved(task, signal)
+    return this.#withPlaces(task, ({ places }) => withSecrets(task, places, parsedResult(stored.json)))
   }
 
   #resolved(task: Task, signal: AbortSignal): unknown {
+    return this.#withPlaces(task, (places) => {
+      const filled = this.#fillIn(task, places, signal)
+      return filled instanceof Promise
+        ? filled.then((input) => withSecrets(task, places.places, input))
+        : withSecrets(task, places.places, filled)
+    })
+  }
+
+  /** What `use` makes of the placeholders of `task`. */
+  #withPlaces(task: Task, use: (places: Places) => unknown): unknown {
     const { childOf } = task
     const known = childOf?.placesOf(task)
-    if (known !== undefined) return this.#fillIn(task, known, signal)
-    const fillIn = (places: Places) => {
+    if (known !== undefined) return use(known)
+    const useFound = (places: Places) => {
       childOf?.keepPlaces(task, places)
-      return this.#fillIn(task, places, signal)
+      return use(places)
     }
     const found = runCooperatively(findPlaceholders(task.input))
-    return found instanceof Promise ? found.then(fillIn) : fillIn(found)
+    return found instanceof Promise ? found.then(useFound) : useFound(found)
   }
 
   #fillIn(task: Task, { places, faults }: Places, signal: AbortSignal): unknown {
@@ -203,6 +216,12 @@ export class InputResolver {
   }
 }
 
+/** `input` with the places of the secrets that the task sends; the input itself if it sends none. */
+function withSecrets(task: Task, places: readonly Place[], input: unknown): unknown {
+  const secrets = secretPlacesOf(task, places)
+  return secrets.length === 0 ? input : new InputWithSecrets(input, secrets)
+}
+
 /** An input during its resolution. */
 interface Filling {
   readonly task: Task
@@ -247,6 +266,8 @@ function* givenValues(filling: Filling): Steps<void> {
       const tooLarge = size.add(yield* parameterBytes(params, name))
       if (tooLarge !== undefined) throw fault(tooLarge)
       values[i] = params[name]
+    } else if (placeholder.kind === 'secret') {
+      values[i] = valueAt(task.input, places[i]!.path) // what is kept has the name
     } else if (placeholder.kind !== 'reference') {
       const given = placeholder.kind === 'graph' ? graphValue : elementValue
       const { value, bytes } = yield* given(task, placeholder as never, faultAt(filling, i))

@@ -7,7 +7,10 @@
  * secrets, or for somebody else in another service, have other outcomes.
  */
 import { DEFAULT_CACHE_TTL_MS } from '../../shared/contract/cache.ts'
+import { runSync } from '../../shared/process/steps.ts'
 import { sortedNames } from '../../shared/request/secrets.ts'
+import { findPlaceholders } from '../rules/placeholders.ts'
+import { isSender, secretPlacesOf } from '../rules/secret-places.ts'
 import type { Graph, Task } from '../task/graph.ts'
 import type { TaskStore } from '../task/task-store.ts'
 
@@ -109,6 +112,22 @@ export class OutcomeCache {
   #nameOf(task: Task, key: string): string | undefined {
     const { type, toolName = '', secrets } = task
     const whom = this.#onBehalfOf(task)
-    return whom === undefined ? undefined : JSON.stringify([type, toolName, key, whom, sortedNames(secrets)])
+    const sent = sentNames(task)
+    const names = [type, toolName, key, whom, sortedNames(secrets), ...(sent.length === 0 ? [] : [sent])]
+    return whom === undefined ? undefined : JSON.stringify(names)
   }
+}
+
+/** The names of the secrets that a task sends, and whether they are masked. */
+function sentNames(task: Task): readonly string[] {
+  if (!isSender(task)) return []
+  const { places } = runSync(findPlaceholders(task.input))
+  return sortedNames(
+    Object.fromEntries(
+      secretPlacesOf(task, places).map(({ path, secret: { name, isMasked } }) => [
+        JSON.stringify(path),
+        { name, mask: isMasked },
+      ]),
+    ),
+  )
 }

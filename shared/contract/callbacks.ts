@@ -3,6 +3,7 @@ import type { Static } from '@sinclair/typebox'
 import { count, maybe, oneOf, text, time } from './answer-schema.ts'
 import { GRAPH_STATES } from './graph-state.ts'
 import { Type } from './schema-builder.ts'
+import { SecretText } from './secrets.ts'
 
 /** The events that trigger a callback. */
 export const CALLBACK_EVENTS = ['graph_ended', 'task_failed', 'approval_asked'] as const
@@ -13,6 +14,23 @@ export const MAX_CALLBACK_URL_CHARACTERS = 2_048
 /** An address without spaces. Whether it is one, and may be called, is checked at submission. */
 export const CALLBACK_URL = '^[Hh][Tt][Tt][Pp][Ss]?://[\\x21-\\x7e]+$'
 
+/** Headers of one callback, and characters of each, name and value together. */
+export const MAX_CALLBACK_HEADERS = 16
+export const MAX_CALLBACK_HEADER_CHARACTERS = 4_096
+
+/** The name of a header, and the characters that its value may have: a line break would begin another header. */
+export const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/
+export const HEADER_VALUE = /^[\x20-\x7e]*$/
+
+/** Headers that each callback has anyway, in lower case. */
+export const CALLBACK_OWN_HEADERS: readonly string[] = [
+  ...['host', 'connection', 'content-length', 'content-type', 'transfer-encoding', 'user-agent', 'expect', 'upgrade'],
+  ...['x-taskmill-event', 'x-taskmill-delivery', 'x-taskmill-signature'],
+]
+
+/** A text, or a secret that is looked up at each try. */
+export type CallbackHeaders = Readonly<Record<string, string | Static<typeof SecretText>>>
+
 export const GraphCallback = Type.Object({
   url: Type.String({
     maxLength: MAX_CALLBACK_URL_CHARACTERS,
@@ -22,6 +40,12 @@ export const GraphCallback = Type.Object({
   events: Type.Optional(
     Type.Union([Type.Array(oneOf(CALLBACK_EVENTS, 'An event.')), Type.Null()], {
       description: `What to POST: an array of ${CALLBACK_EVENTS.join(', ')}. Default: graph_ended.`,
+    }),
+  ),
+  headers: Type.Optional(
+    Type.Union([Type.Record(Type.String(), Type.Union([Type.String(), SecretText])), Type.Null()], {
+      description:
+        'Further headers, by name: a text, or {"$secret": "name of a secret", "prefix": "Bearer "}, which is looked up at each try.',
     }),
   ),
 })

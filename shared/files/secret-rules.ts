@@ -1,16 +1,18 @@
 /**
  * Who may use which secrets: a file of the operator in TOML (`--secrets-rules`), a table for each secret. A secret without a
- * table goes to every task that takes secrets.
+ * table goes to the process of every task that takes secrets, and nowhere else.
  *
  *   [registry-token]
  *   tenants = ["team-a"]     # tasks of these tenants, and no task without a tenant; default: every task
- *   types = ["runtime"]      # tasks of these types: shell, cli-skills, runtime; default: all that take secrets
+ *   types = ["runtime"]      # these types: shell, cli-skills, runtime, http, mcp, callback; default: all
+ *   hosts = ["api.example.com"]  # where http and mcp tasks and callbacks may send it (shared/egress/secret-host.ts); default: nowhere
  *
  * The file is looked at whenever a secret is asked for, and read again if it has changed. One that cannot be used changes
  * nothing: the rules before it stay in force, until the operator has seen the fault in the log or in the health of the service.
  */
 import { type BigIntStats, closeSync, constants, fstatSync, openSync, readFileSync, statSync } from 'node:fs'
 import { messageOf, systemCodeOf, UsageError } from '../contract/errors.ts'
+import { parseSecretHost, type SecretHost, type SecretTarget, secretTargetText } from '../egress/secret-host.ts'
 import type { Log } from '../logs/log.ts'
 import { isSecretName } from '../request/secrets.ts'
 import { shortened } from '../request/text.ts'
@@ -21,15 +23,18 @@ export const MAX_SECRET_RULES_BYTES = 1024 * 1024
 
 /** The task that asks for a secret. */
 export interface SecretAsker {
-  /** `shell`, `cli-skills`, `runtime`, or the type of an executor of the operator. */
+  /** `shell`, `cli-skills`, `runtime`, `http`, `mcp`, `callback`, or the type of an executor of the operator. */
   readonly type: string
   /** On whose behalf it runs. A local task has no tenant. */
   readonly tenant?: string | undefined
+  /** What the secret is sent to, in other words if there are several; empty if that is not known yet. Undefined: to a process. */
+  readonly to?: readonly SecretTarget[]
 }
 
 interface SecretRule {
   readonly tenants?: readonly string[] | undefined
   readonly types?: readonly string[] | undefined
+  readonly hosts?: readonly SecretHost[] | undefined
 }
 
 type Rules = ReadonlyMap<string, SecretRule>
@@ -70,13 +75,18 @@ export class SecretRules {
   }
 
   /** Why a task may not have the secret `name`, as a text that follows `secrets.X: `; undefined if it may. */
-  whyDenied(name: string, { type, tenant }: SecretAsker): string | undefined {
+  whyDenied(name: string, { type, tenant, to }: SecretAsker): string | undefined {
     this.#look()
-    const { tenants, types } = this.#rules.get(name) ?? {}
+    const { tenants, types, hosts } = this.#rules.get(name) ?? {}
     if (types?.includes(type) === false) return `the secret ${name} is not for tasks of type ${type} ${REMEDY}`
-    if (tenants === undefined || (tenant !== undefined && tenants.includes(tenant))) return undefined
-    const whose = tenant === undefined ? 'tasks without a tenant' : `tasks of tenant ${shortened(tenant)}`
-    return `the secret ${name} is not for ${whose} ${REMEDY}`
+    if (tenants !== undefined && (tenant === undefined || !tenants.includes(tenant))) {
+      const whose = tenant === undefined ? 'tasks without a tenant' : `tasks of tenant ${shortened(tenant)}`
+      return `the secret ${name} is not for ${whose} ${REMEDY}`
+    }
+    if (to === undefined) return undefined
+    if (hosts === undefined) return whyForProcesses(name, `give its table [${name}] in ${this.#path} hosts`)
+    if (to.length === 0 || to.some((target) => hosts.some((covers) => covers(target)))) return undefined
+    return `the secret ${name} is not for ${secretTargetText(to[0]!)} (add that to hosts of [${name}] in ${this.#path})`
   }
 
   #look(): void {
@@ -106,6 +116,10 @@ export class SecretRules {
     })
   }
 }
+
+/** Why a secret that no rule sends to a host is not sent. */
+export const whyForProcesses = (name: string, remedy: string): string =>
+  `the secret ${name} is for processes of tasks only (${remedy})`
 
 const REMEDY = '(its table in --secrets-rules decides)'
 
@@ -158,12 +172,26 @@ function ruleOf(name: string, table: unknown): SecretRule {
   const at = `has [${shortened(name)}]`
   if (!isSecretName(name)) throw new Error(`${at}, which is no name of a secret`)
   if (!isObject(table)) throw new Error(`${at}, which is no table`)
-  const { tenants, types, ...unknown } = table
+  const { tenants, types, hosts, ...unknown } = table
   const [other] = Object.keys(unknown)
   if (other !== undefined) {
-    throw new Error(`${at} with the unknown key ${shortened(other)} (known: tenants, types; quote a name with dots)`)
+    throw new Error(
+      `${at} with the unknown key ${shortened(other)} (known: tenants, types, hosts; quote a name with dots)`,
+    )
   }
-  return { tenants: namesIn(at, 'tenants', tenants), types: namesIn(at, 'types', types) }
+  return {
+    tenants: namesIn(at, 'tenants', tenants),
+    types: namesIn(at, 'types', types),
+    hosts: namesIn(at, 'hosts', hosts)?.map((text, i) => hostIn(`${at} with hosts[${i}]`, text)),
+  }
+}
+
+function hostIn(at: string, text: string): SecretHost {
+  try {
+    return parseSecretHost(text)
+  } catch (error) {
+    throw new Error(`${at}: ${messageOf(error)}`)
+  }
 }
 
 function namesIn(at: string, key: string, given: unknown): readonly string[] | undefined {

@@ -51,9 +51,12 @@ export function secretValues(directory: SecretsDirectory, names: SecretNames, as
   return { variables: Object.fromEntries(variables), files, masks: masks.all }
 }
 
-/** The text of a variable. A file of one line usually ends with a line break, which is no part of the secret. */
+/** The value as text. A file of one line usually ends with a line break, which is no part of the secret. Throws `SecretFault`. */
+export const secretText = (name: string, value: Buffer): string => decoded(name, value).replace(/\r?\n$/, '')
+
+/** The text of a variable. */
 function textFor(variable: string, name: string, value: Buffer): string {
-  const text = decoded(name, value).replace(/\r?\n$/, '')
+  const text = secretText(name, value)
   if (text.includes('\0')) throw new SecretFault(`the secret ${name} has a NUL character, which no variable can hold`)
   const bytes = variableBytes(variable, text)
   if (bytes <= MAX_STRING_BYTES) return text

@@ -22,7 +22,7 @@ import { join, resolve } from 'node:path'
 import { systemCodeOf, UsageError } from '../contract/errors.ts'
 import { isSecretName } from '../request/secrets.ts'
 import { isWithin } from './is-within.ts'
-import type { SecretAsker, SecretRules } from './secret-rules.ts'
+import { type SecretAsker, type SecretRules, whyForProcesses } from './secret-rules.ts'
 
 /** Bytes of one secret. */
 export const MAX_SECRET_BYTES = 1024 * 1024
@@ -110,13 +110,21 @@ export class SecretsDirectory {
   /** The fault of a request of `asker` for the secret `name`, of which `names` exist. The text follows `secrets.X: `. */
   whyNot(name: string, names: ReadonlySet<string>, asker: SecretAsker): string | undefined {
     if (this.path === '') return NO_SECRETS
-    return names.has(name) ? this.rules?.whyDenied(name, asker) : unknownText(name)
+    return names.has(name) ? this.whyDenied(name, asker) : unknownText(name)
+  }
+
+  /** Why `asker` may not have the secret `name`, if there is one; undefined if it may. */
+  whyDenied(name: string, asker: SecretAsker): string | undefined {
+    if (this.rules !== undefined) return this.rules.whyDenied(name, asker)
+    return (
+      asker.to && whyForProcesses(name, `start the service with --secrets-rules FILE, whose table [${name}] has hosts`)
+    )
   }
 
   /** The bytes of a secret as they are in its file. Throws `SecretFault`, whose message continues `secrets.X: `. */
   read(name: string, asker: SecretAsker): Buffer {
     if (this.path === '') throw new SecretFault(NO_SECRETS)
-    const denied = this.rules?.whyDenied(name, asker)
+    const denied = this.whyDenied(name, asker)
     if (denied !== undefined) throw new SecretFault(denied)
     const fault = this.fault()
     if (fault !== undefined) throw new SecretFault(`the directory of the secrets ${fault}`)

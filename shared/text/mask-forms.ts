@@ -87,6 +87,8 @@ const URL_KEEPS: readonly RegExp[] = [
   /[A-Za-z0-9_.~/-]/, // urllib.parse.quote
   /[A-Za-z0-9_.*-]/, // forms; a space becomes +
   /[A-Za-z0-9_.~!'()*;/?:@&=+$,#-]/, // encodeURI
+  /(?!["#'<>])[!-~]/, // the parser of URLs, in a query
+  /(?!["#<>?`{}^])[!-~]/, // the same, in a path
 ]
 
 function* escapedFormsOf(part: Buffer): Iterable<Buffer> {

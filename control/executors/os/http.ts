@@ -1,7 +1,8 @@
 /**
  * Makes one HTTP request: `{status_code, body, headers, truncated}`. A status of 400 or more fails the task and keeps
  * the result. With `save_to` a body goes to a file instead: `{..., body: "", saved_to, bytes_written}`. Each URL, also that
- * of a redirect, passes the guard of addresses.
+ * of a redirect, passes the guard of addresses. Secrets in the request go to hosts of their rules only, and to none that a
+ * redirect names.
  */
 import { constants } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
@@ -9,12 +10,19 @@ import type { Static } from '@sinclair/typebox'
 import { messageOf } from '../../../shared/contract/errors.ts'
 import { Type } from '../../../shared/contract/schema-builder.ts'
 import { stringMap } from '../../../shared/contract/string-map.ts'
+import { secretTargetOf } from '../../../shared/egress/secret-host.ts'
+import type { SecretsDirectory } from '../../../shared/files/secrets-directory.ts'
 import { faultText } from '../../../shared/http/connection-fault.ts'
 import { readBounded } from '../../../shared/streams/bounded-output.ts'
+import { MASK } from '../../../shared/streams/masker.ts'
+import { isObject } from '../../../shared/text/json.ts'
 import { type AddressGuard, AddressRefused } from '../../outbound/address-guard.ts'
+import { type CarriedSecrets, SecretRefused } from '../../outbound/carried-secrets.ts'
 import { pinnedFetch } from '../../outbound/pinned-fetch.ts'
+import { InputWithSecrets, type SecretPlace } from '../../rules/secret-places.ts'
 import { ExecutionError, type ExecutorContext, invalidInput } from '../executor.ts'
 import { ToolParams } from '../params.ts'
+import { type SentSecrets, sendingSecrets } from '../sent-secrets.ts'
 import { asExecutionError } from './file.ts'
 import type { FileRoot } from './file-root.ts'
 import type { OsTool } from './os.ts'
@@ -92,33 +100,61 @@ export interface HttpTool extends OsTool {
   execute(input: unknown, context: HttpContext): Promise<HttpResult>
 }
 
-/** `root` is where `save_to` may write, `guard` decides which addresses may be connected to. */
-export const http = (root: FileRoot, guard: AddressGuard): HttpTool => ({
+/**
+ * `root` is where `save_to` may write, `guard` decides which addresses may be connected to. `directory` has the secrets that
+ * requests may carry.
+ */
+export const http = (root: FileRoot, guard: AddressGuard, directory: SecretsDirectory): HttpTool => ({
   name: 'http',
   params: httpParams,
   checkInput(input) {
-    const { method, url } = requestOf(httpParams.parse(input), root)
+    const { method, url, shown } = requestOf(httpParams.parse(input), root)
     try {
       guard.check(url)
     } catch (error) {
-      throw asFailure(error, method, url)
+      throw asFailure(error, method, shown)
     }
   },
-  execute: async (input, context) => request(httpParams.parse(input), root, guard, context),
+  sendingOf: (input) => {
+    const given = isObject(input) && typeof input.url === 'string' ? URL.parse(input.url) : null
+    const target = given === null ? undefined : secretTargetOf(given)
+    return { directory, asker: { type: 'http', to: target === undefined ? [] : [target] } }
+  },
+  execute: async (input, context) => {
+    if (!(input instanceof InputWithSecrets)) return request(httpParams.parse(input), root, guard, context)
+    const sent: SentSecrets = { directory, sender: 'http', isLine: ([field]) => field !== 'body' }
+    const send = (whole: unknown, secrets: CarriedSecrets) =>
+      request(httpParams.parse(whole), root, guard, context, { secrets, places: input.places })
+    return sendingSecrets(sent, input, send, true)
+  },
 })
 
+/** The secrets of a request, and where they stand in it. */
+interface Carried {
+  readonly secrets: CarriedSecrets
+  readonly places: readonly SecretPlace[]
+}
+
+/** The names of the headers with secrets. */
+const secretHeaders = ({ places }: Carried): string[] =>
+  places.flatMap(({ path: [field, name] }) => (field === 'headers' ? [String(name)] : []))
+
+const secretAt = (carried: Carried | undefined, field: 'url' | 'body') =>
+  carried?.places.find(({ path }) => path[0] === field)?.secret
+
 /** The initial request. Throws `invalid_input` or `denied`, also for a path that its answer cannot be saved to. */
-function requestOf(params: Static<typeof httpParams.schema>, root: FileRoot): Request {
+function requestOf(params: Static<typeof httpParams.schema>, root: FileRoot, shownUrl?: string): Request {
   const method = (params.method ?? 'GET').toUpperCase()
   if (!(METHODS as readonly string[]).includes(method)) {
     throw invalidInput(`unsupported method "${params.method}" (supported: ${METHODS.join(', ')})`)
   }
-  const url = urlOf(params.url)
+  const url = urlOf(params.url, shownUrl)
   if (params.body !== undefined && (method === 'GET' || method === 'HEAD')) {
     throw invalidInput(`a ${method} request cannot have a body (give another method)`)
   }
   if (params.save_to !== undefined) root.check(params.save_to)
-  return { url, method, headers: headersOf(params.headers), body: params.body ?? null }
+  const shown = shownUrl ?? withoutCredentials(url)
+  return { url, shown, method, headers: headersOf(params.headers), body: params.body ?? null }
 }
 
 async function request(
@@ -126,35 +162,48 @@ async function request(
   root: FileRoot,
   guard: AddressGuard,
   context: HttpContext,
+  carried?: Carried,
 ): Promise<HttpResult> {
-  const first = requestOf(params, root)
-  const { url, method, headers } = first
+  const first = requestOf(params, root, shownUrl(carried))
+  const { shown, method, headers } = first
   const isTraced = ['traceparent', 'tracestate'].some((name) => headers.has(name))
   for (const [name, value] of Object.entries((!isTraced && context.trace) || {})) headers.set(name, value)
   await context.begin()
   try {
-    const response = await follow(first, guard, context.signal)
-    const head = { status_code: response.status, headers: Object.fromEntries(response.headers) }
+    const response = await follow(first, guard, context.signal, carried)
+    const head = { status_code: response.status, headers: shownHeaders(response.headers, carried) }
+    const answer = carried && response.body ? carried.secrets.maskedStream(response.body) : response.body
     if (params.save_to !== undefined && response.status < 400) {
-      const bytes_written = await save(response, root, params.save_to)
+      const bytes_written = await save(answer, root, params.save_to)
       return { ...head, body: '', truncated: false, saved_to: params.save_to, bytes_written }
     }
     const { text, truncated } =
-      response.body === null
+      answer === null
         ? { text: '', truncated: false }
-        : await readBounded(response.body, MAX_BODY_BYTES, { stopAtLimit: true })
+        : await readBounded(answer, MAX_BODY_BYTES, { stopAtLimit: true })
     const result: HttpResult = { ...head, body: text, truncated }
     if (response.status < 400) return result
     const details = { status_code: response.status }
     throw new ExecutionError('external_failure', `http status ${response.status}`, { result, details })
   } catch (error) {
-    throw asFailure(error, method, url)
+    throw asFailure(error, method, shown)
   }
 }
 
-function asFailure(error: unknown, method: string, url: URL): ExecutionError {
-  if (error instanceof ExecutionError) return error
-  const what = `${method} ${withoutCredentials(url)}`
+/** `https://example.org/hooks/***` for a URL with a secret; undefined for any other. */
+function shownUrl(carried: Carried | undefined): string | undefined {
+  const secret = secretAt(carried, 'url')
+  return secret && `${secret.prefix}${MASK}${secret.suffix}`
+}
+
+const shownHeaders = (headers: Headers, carried: Carried | undefined): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    [...headers].map(([name, value]) => [name, carried === undefined ? value : carried.secrets.maskedText(value)]),
+  )
+
+function asFailure(error: unknown, method: string, shown: string): ExecutionError | SecretRefused {
+  if (error instanceof ExecutionError || error instanceof SecretRefused) return error
+  const what = `${method} ${shown}`
   if (error instanceof AddressRefused) return denied(what, error)
   return new ExecutionError('external_failure', `${what}: ${faultText(error)}`, { cause: error })
 }
@@ -166,6 +215,8 @@ function denied(what: string, refusal: AddressRefused): ExecutionError {
 
 type Request = {
   readonly url: URL
+  /** The URL for people. */
+  readonly shown: string
   readonly method: string
   readonly headers: Headers
   readonly body: string | null
@@ -173,14 +224,20 @@ type Request = {
 
 /**
  * Sends the request and follows redirects like a browser: the method may change. Credentials and a `Host` header
- * stay with their origin.
+ * stay with their origin, and so does what carries a secret.
  */
-async function follow(first: Request, guard: AddressGuard, signal: AbortSignal): Promise<Response> {
+async function follow(
+  first: Request,
+  guard: AddressGuard,
+  signal: AbortSignal,
+  carried: Carried | undefined,
+): Promise<Response> {
   let { url, method, headers, body } = first
+  let secrets = carried?.secrets
   for (let redirects = 0; ; redirects++) {
-    const response = await pinnedFetch(guard, url, { method, headers, body, signal }).catch((error) => {
+    const response = await pinnedFetch(guard, url, { method, headers, body, signal, secrets }).catch((error) => {
       if (redirects === 0 || !(error instanceof AddressRefused)) throw error
-      throw denied(`${first.method} ${withoutCredentials(first.url)}: redirected to ${withoutCredentials(url)}`, error)
+      throw denied(`${first.method} ${first.shown}: redirected to ${withoutCredentials(url)}`, error)
     })
     const location = response.headers.get('location')
     if (![301, 302, 303, 307, 308].includes(response.status) || location === null) return response
@@ -192,9 +249,11 @@ async function follow(first: Request, guard: AddressGuard, signal: AbortSignal):
     if (next === undefined) {
       throw new ExecutionError('external_failure', `redirected to "${location}", which is no http: or https: address`)
     }
-    if (next.origin !== url.origin) {
+    const isOther = next.origin !== url.origin
+    if (isOther) {
       headers = new Headers(headers)
       for (const own of ['authorization', 'cookie', 'proxy-authorization', 'host']) headers.delete(own)
+      for (const own of carried ? secretHeaders(carried) : []) headers.delete(own)
     }
     const becomesGet = response.status === 303 ? method !== 'HEAD' : response.status < 303 && method === 'POST'
     if (becomesGet) {
@@ -204,13 +263,18 @@ async function follow(first: Request, guard: AddressGuard, signal: AbortSignal):
       headers.delete('content-type')
       headers.delete('content-length')
     }
+    if (isOther && carried !== undefined) {
+      const isCarried = (body !== null && secretAt(carried, 'body') !== undefined) || carried.secrets.isIn(next.href)
+      if (isCarried) throw new SecretRefused(`redirected to ${next.origin}, where a secret of the request may not go`)
+      secrets = undefined
+    }
     url = next
   }
 }
 
-function urlOf(text: string): URL {
+function urlOf(text: string, shown = text): URL {
   const url = httpUrl(text)
-  if (url === undefined) throw invalidInput(`url must be an absolute http: or https: address, got "${text}"`)
+  if (url === undefined) throw invalidInput(`url must be an absolute http: or https: address, got "${shown}"`)
   return url
 }
 
@@ -227,12 +291,14 @@ function headersOf(given: Readonly<Record<string, string>> | undefined): Headers
   }
 }
 
-async function save(response: Response, root: FileRoot, path: string): Promise<number> {
+type Body = ReadableStream<Uint8Array> | null
+
+async function save(body: Body, root: FileRoot, path: string): Promise<number> {
   try {
     const file = await root.open(path, constants.O_WRONLY | constants.O_CREAT)
     try {
       await file.truncate(0)
-      return await copyBody(response, file, path)
+      return await copyBody(body, file, path)
     } catch (error) {
       await file.truncate(0) // keep no partial document
       throw error
@@ -244,9 +310,9 @@ async function save(response: Response, root: FileRoot, path: string): Promise<n
   }
 }
 
-async function copyBody(response: Response, file: FileHandle, path: string): Promise<number> {
+async function copyBody(body: Body, file: FileHandle, path: string): Promise<number> {
   let written = 0
-  for await (const chunk of response.body ?? []) {
+  for await (const chunk of body ?? []) {
     written += chunk.byteLength
     if (written > MAX_SAVED_BYTES) {
       const message = `save ${path}: the body is larger than ${MAX_SAVED_BYTES} bytes`

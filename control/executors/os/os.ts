@@ -6,6 +6,7 @@ import {
   type Executor,
   type ExecutorContext,
   invalidInput,
+  type SecretSending,
   type SecretTaking,
   type ToolParameters,
 } from '../executor.ts'
@@ -19,6 +20,8 @@ export interface OsTool {
   checkInput?(input: unknown, secrets?: SecretNames): void
   /** Present if the tool takes secrets. */
   readonly secrets?: SecretTaking
+  /** As `InputReview.sendingOf`. */
+  sendingOf?(input: unknown): SecretSending
   execute(input: unknown, context: ExecutorContext, secrets?: SecretNames): unknown
   /** As `Executor.knownResult`. */
   knownResult?(input: unknown): unknown
@@ -42,6 +45,10 @@ export class OsExecutor implements Executor {
 
   secretsOf(toolName = ''): SecretTaking | undefined {
     return this.#tools.get(toolName)?.secrets
+  }
+
+  sendingOf(toolName = '', input?: unknown): SecretSending | undefined {
+    return this.#tools.get(toolName)?.sendingOf?.(input)
   }
 
   checkInput(toolName: string | undefined, input: unknown, secrets?: SecretNames): void {

@@ -10,6 +10,7 @@ import {
 } from '../../../control/callbacks/deliveries.ts'
 import type { CallbackState, Delivery } from '../../../control/log/kept-callbacks.ts'
 import { AddressGuard } from '../../../control/outbound/address-guard.ts'
+import { SecretsDirectory } from '../../../shared/files/secrets-directory.ts'
 import { freePort } from '../../support/free-port.ts'
 import { memoryLog } from '../../support/memory-log.ts'
 import { until } from '../../support/until.ts'
@@ -33,6 +34,7 @@ function world() {
   const guard = new AddressGuard({ policy: 'any', flag: 'callback-policy' })
   const deliveries = new Deliveries({
     ...{ kept: { keep: (callback: CallbackState) => void kept.push(callback) }, guard, secret: undefined, log },
+    secrets: new SecretsDirectory(''),
     onOver: () => {},
   })
   return {

@@ -75,12 +75,13 @@ beforeAll(async () => {
   names = await startDnsServer({ 'mill.test': { txt: [['flour']] }, 'silent.test': { isSilent: true } })
   full = await startFullListener()
   const root = new FileRoot(temp.path)
-  const secrets = new CommandSecrets(new SecretsDirectory(''), 'open')
+  const directory = new SecretsDirectory('')
+  const secrets = new CommandSecrets(directory, 'open')
   const env = { PATH: process.env.PATH ?? '/usr/bin:/bin' }
   const commands = { policy: 'open', secrets, killGraceMs: 20, env } as const
   const skills = new SkillsDirectory(join(temp.path, 'skills'))
   const guard = new AddressGuard({ policy: 'any', flag: 'http-policy' })
-  const tools = [shell(commands), file(root), http(root, guard), dns([names.address]), tcp, sleep, noop]
+  const tools = [shell(commands), file(root), http(root, guard, directory), dns([names.address]), tcp, sleep, noop]
   executors = new ExecutorRegistry([
     new OsExecutor(tools),
     new CliSkillsExecutor({ ...commands, skills }),

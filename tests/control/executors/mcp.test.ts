@@ -3,13 +3,15 @@ import { expect, test } from 'bun:test'
 import { McpExecutor } from '../../../control/executors/mcp.ts'
 import { noOwner } from '../../../control/log/no-owner.ts'
 import { McpServers } from '../../../control/mcp-client/servers.ts'
+import { SecretsDirectory } from '../../../shared/files/secrets-directory.ts'
 import { testContext } from '../../support/executor-context.ts'
 import { noServerOptions } from '../../support/mcp.ts'
 
 test('a poll whose replica cannot be asked fails so that it may be repeated', async () => {
-  const executor = new McpExecutor(new McpServers([], noServerOptions), async () => {
+  const poll = async () => {
     throw noOwner('the call is being taken over by another replica')
-  })
+  }
+  const executor = new McpExecutor(new McpServers([], noServerOptions), poll, new SecretsDirectory(''))
   const task = {
     id: 'p',
     type: 'mcp',

@@ -20,6 +20,7 @@ import { ScheduleFiles } from '../../../control/schedules/schedule-files.ts'
 import { Schedules } from '../../../control/schedules/schedules.ts'
 import { Counters } from '../../../control/task/counters.ts'
 import { Retention } from '../../../control/task/retention.ts'
+import { SecretsDirectory } from '../../../shared/files/secrets-directory.ts'
 import { createGuard } from '../../../shared/http/guard.ts'
 import { silentLog } from '../../../shared/logs/log.ts'
 import { openEmbedded } from '../../support/embedded-keeper.ts'
@@ -53,6 +54,7 @@ const ground = {
   ...{ addressGuards, store, scheduler, executors, mcpServers, keeper, retention },
   callbacks: new Callbacks({
     ...{ store, keeper, guard: addressGuards.callbacks, secret: undefined, log },
+    secrets: new SecretsDirectory(''),
   }),
   schedules,
   scheduleFiles: new ScheduleFiles('', schedules, log),

@@ -115,12 +115,17 @@ describe('a file that cannot be used', () => {
     [
       'has an unknown key',
       () => put('[token]\ntenant = ["a"]'),
-      'has [token] with the unknown key tenant (known: tenants, types; quote a name with dots)',
+      'has [token] with the unknown key tenant (known: tenants, types, hosts; quote a name with dots)',
     ],
     [
       'has a text in place of a list',
       () => put('[token]\ntenants = "a"'),
       'has [token] with tenants that are no list of texts',
+    ],
+    [
+      'has a host that is none',
+      () => put('[token]\nhosts = ["a.example", "https://b.example"]'),
+      'has [token] with hosts[1]: expected a host, not a URL, got "https://b.example"',
     ],
     [
       'has a number in a list',
