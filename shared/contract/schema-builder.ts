@@ -1,5 +1,5 @@
 /**
- * Builds TypeBox schemas as TypeBox does, in less time: each start builds some thousand of them. TypeBox copies the options of a
+ * Builds TypeBox schemas as TypeBox does, in less time: each start builds all of them. TypeBox copies the options of a
  * schema; here the schema is the options, with what its type adds. Of 25 ms of CPU time that the modules of control take, this
  * saves 4.
  */

@@ -2,7 +2,7 @@
  * The runtime service as a child process of control (`--with-runtime`).
  *
  * Control starts it if no runtime service answers, restarts it when it exits, and stops it at its own end. Its tasks
- * continue meanwhile. It starts while control reads its log, which takes about as long: both are ready 20 ms sooner. If control is killed, the child continues, and the next start of control replaces it. A restart
+ * continue meanwhile. It starts while control reads its log, so that neither waits for the other. If control is killed, the child continues, and the next start of control replaces it. A restart
  * of the runtime service harms no task.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
