@@ -33,6 +33,7 @@ import { network } from './commands/network.ts'
 import { pause, pauses, resume } from './commands/pause.ts'
 import { reject } from './commands/reject.ts'
 import { rerun } from './commands/rerun.ts'
+import { retry } from './commands/retry.ts'
 import { run } from './commands/run.ts'
 import { runtimes } from './commands/runtimes.ts'
 import { schedule } from './commands/schedule.ts'
@@ -59,6 +60,7 @@ const COMMANDS: Commands = {
   wait,
   watch,
   rerun,
+  retry,
   get,
   list,
   graphs,

@@ -27,6 +27,7 @@ import type {
   RerunRequest,
   RerunResponse,
   ResumeRequest,
+  RetryResponse,
   Schedule,
   ScheduleRequest,
   ScheduleSummary,
@@ -254,6 +255,16 @@ export class Taskmill {
   /** Cancels all tasks of a graph that have not ended. */
   cancelGraph(graph: GraphReference, options: CallOptions = {}): Promise<CancelGraphResponse> {
     return this.#json({ ...options, method: 'POST', path: `${graphPath(graph)}/cancel`, isRepeatable: true })
+  }
+
+  /** Runs a task that failed or was cancelled again in its graph, with all that depends on it. */
+  retryTask(task: TaskReference, options: CallOptions = {}): Promise<RetryResponse> {
+    return this.#json({ ...options, method: 'POST', path: `${taskPath(task)}/retry`, isRepeatable: false })
+  }
+
+  /** As `retryTask`, for all tasks of a graph that failed or were cancelled. */
+  retryGraph(graph: GraphReference, options: CallOptions = {}): Promise<RetryResponse> {
+    return this.#json({ ...options, method: 'POST', path: `${graphPath(graph)}/retry`, isRepeatable: false })
   }
 
   /** Nothing of a graph starts until it is resumed; what runs goes on. */

@@ -15,6 +15,7 @@ import type * as graphState from '../shared/contract/graph-state.ts'
 import type * as graphs from '../shared/contract/graphs.ts'
 import type * as pauses from '../shared/contract/pauses.ts'
 import type * as rerun from '../shared/contract/rerun.ts'
+import type * as retry from '../shared/contract/retry.ts'
 import type * as runtime from '../shared/contract/runtime.ts'
 import type * as schedules from '../shared/contract/schedules.ts'
 import type * as submission from '../shared/contract/submission.ts'
@@ -170,6 +171,9 @@ export type RerunRequest = Taken<typeof rerun.RerunRequest>
 
 /** The answer to a rerun. */
 export type RerunResponse = Sent<typeof rerun.RerunResponse>
+
+/** The answer to a retry. */
+export type RetryResponse = Sent<typeof retry.RetryResponse>
 
 /** Why a graph is paused. */
 export type PauseReason = Taken<typeof pauses.GraphPauseRequest>

@@ -37,6 +37,5 @@ const SYNONYMS = {
   confirm: 'approve',
   deny: 'reject',
   decline: 'reject',
-  retry: 'rerun',
   restart: 'rerun',
 } as const

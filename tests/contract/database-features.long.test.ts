@@ -236,6 +236,96 @@ withPostgres(title('control on a database'), () => {
     })
   })
 
+  describe('a retry in place', () => {
+    const state = async (control: Control, path: string) =>
+      (await (await control.fetch(path)).json()) as Record<string, unknown> & { state: string; waiting?: object }
+    const retry = async (control: Control, path: string) => {
+      const answer = await control.fetch(`${path}/retry`, { method: 'POST' })
+      return [answer.status, await answer.json()]
+    }
+
+    test('of an ended graph goes on after takeovers, and its graph ends once more', async () => {
+      using each = await cluster([postgres])
+      await using first = await each.replica([], OPEN)
+      const id = await graphIdOf(
+        await first.post({
+          scope: 'graph',
+          tasks: [
+            { id: 'bad', type: 'shell', params: { script: 'seq 30000; exit 3' } },
+            { id: 'ask', type: 'approval', params: { message: 'go?' }, depends_on: ['bad'], run_if: 'always' },
+          ],
+        }),
+      )
+      const graph = `/graphs/${id}`
+      const asked = (control: Control) =>
+        until(
+          () => state(control, `${graph}/tasks/ask`),
+          ({ waiting }) => waiting !== undefined && 'detail' in waiting,
+        )
+      const reject = (control: Control) =>
+        control.fetch(`${graph}/tasks/ask/reject`, { method: 'POST', body: '{"who":"ada"}' })
+      const ends = () =>
+        postgres.run('select count(*)::int as n from taskmill.frame where ends and ended_at is not null', each.database)
+      await asked(first)
+      await reject(first)
+      await until(
+        () => state(first, graph),
+        (found) => found.state === 'failed',
+      )
+      expect((await ends())[0]!.n).toBe(1)
+      await first.stop('SIGKILL')
+
+      await using second = await each.replica([], OPEN)
+      await owns(second, 1)
+      expect(await retry(second, graph)).toEqual([202, { graph_id: id, retried: ['bad', 'ask'], pending: 2 }])
+      await asked(second)
+      expect((await ends())[0]!.n).toBe(0)
+      await second.stop('SIGKILL')
+
+      await using third = await each.replica([], OPEN)
+      await owns(third, 1)
+      await asked(third)
+      expect(await state(third, `${graph}/tasks/bad`)).toMatchObject({
+        status: 'failed',
+        attempt: 2,
+        retried: { count: 1 },
+      })
+      await reject(third)
+      await until(
+        () => state(third, graph),
+        (found) => found.state === 'failed',
+      )
+      expect((await ends())[0]!.n).toBe(1)
+      expect(await third.stop()).toBe(0)
+    })
+
+    test('waits for a place of its group, which another replica gives it', async () => {
+      using each = await cluster([postgres])
+      await using first = await each.replica([], OPEN)
+      await using second = await each.replica([], OPEN)
+      const concurrency = { group: 'one', limit: 1 }
+      const bad = { id: 'bad', type: 'shell', params: { script: 'exit 3' } }
+      const id = await graphIdOf(await first.post({ scope: 'graph', concurrency, tasks: [bad] }))
+      const graph = `/graphs/${id}`
+      const failed = () =>
+        until(
+          () => state(first, `${graph}/tasks/bad`),
+          ({ status }) => status === 'failed',
+        )
+      await failed()
+      const ask = { id: 'ask', type: 'approval', params: { message: 'go?' } }
+      const holder = await graphIdOf(await second.post({ scope: 'graph', concurrency, tasks: [ask] }))
+      await until(
+        () => state(second, `/graphs/${holder}/tasks/ask`),
+        ({ waiting }) => waiting !== undefined && 'detail' in waiting,
+      )
+      expect((await retry(second, graph))[0]).toBe(202)
+      expect(await state(first, `${graph}/tasks/bad`)).toMatchObject({ waiting: { reason: 'group' } })
+      await second.fetch(`/graphs/${holder}/cancel`, { method: 'POST' })
+      expect(await failed()).toMatchObject({ attempt: 2 })
+    })
+  })
+
   describe('a rerun', () => {
     test('reads its graph from rows after a takeover, and keeps the outcomes that it reuses', async () => {
       using each = await cluster([postgres])

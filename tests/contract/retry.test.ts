@@ -5,8 +5,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { Taskmill } from '../../client/client.ts'
 import { MAX_RETRIED_SHOWN } from '../../shared/contract/events.ts'
 import type { GraphDetails } from '../../shared/contract/graphs.ts'
+import { runClient } from '../support/client.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { EventStreamClient } from '../support/event-stream.ts'
 import { startReceiver } from '../support/receiver.ts'
@@ -147,6 +149,23 @@ test('a task is retried while its graph runs', async () => {
   await until(async () => (await read(control, id, 'b')).status, 'success')
   await control.fetch(`/graphs/${id}/tasks/ask/approve`, { method: 'POST', body: '{"who":"ada"}' })
   expect((await ended(control, id)).state).toBe('success')
+})
+
+test('programs and the command line retry', async () => {
+  const client = new Taskmill({ url: control.url })
+  const id = await submit(control, [flaky('a'), step('b', after('a'))])
+  await ended(control, id)
+  expect(await client.retryTask({ graph_id: id, task_id: 'a' })).toEqual({ graph_id: id, retried: ['a'], pending: 2 })
+  await ended(control, id)
+  expect(await client.retryGraph(id)).toEqual({ graph_id: id, retried: ['a'], pending: 2 })
+  await ended(control, id)
+  fix()
+  const { exitCode, envelope } = await runClient(['retry', `${id}/a`], { url: control.url })
+  expect([exitCode, envelope]).toMatchObject([0, { ok: true, data: { graph_id: id, retried: ['a'], pending: 2 } }])
+  expect((await ended(control, id)).state).toBe('success')
+  const again = await runClient(['retry', id], { url: control.url })
+  expect(again.exitCode).not.toBe(0)
+  expect(JSON.stringify(again.envelope)).toContain('nothing to retry')
 })
 
 describe('a retry is refused', () => {
