@@ -5,8 +5,10 @@ import { isoTime } from '../../shared/text/iso-time.ts'
 import type { RemoteCapacityNow } from '../executors/runtime/remote-capacity.ts'
 import type { OtherReplicas } from '../log/keeper.ts'
 import type { OperationParts } from './parts.ts'
+import { listPauses } from './pause.ts'
 
-export async function capacityNow({ scheduler, runtimePool, keeper }: OperationParts): Promise<CapacityResponse> {
+export async function capacityNow(parts: OperationParts): Promise<CapacityResponse> {
+  const { scheduler, runtimePool, keeper } = parts
   const { members } = runtimePool
   const replicas = await replicasNow(keeper.others)
   const capacities = await Promise.all(members.map(async ({ capacity }) => runtimeNow(await capacity.look())))
@@ -17,10 +19,12 @@ export async function capacityNow({ scheduler, runtimePool, keeper }: OperationP
   const runtime = capacities[members.findIndex(({ name }) => name === DEFAULT_RUNTIME)] ?? capacities[0] ?? NO_RUNTIME
   const { taken, count, hold } = scheduler.slotUse
   const queued = scheduler.queueLength
+  const pauses = listPauses(parts)
   return {
     slots: { used: taken, count, queued, ...(hold !== undefined && { hold }) },
     runtime,
     runtimes,
+    ...(pauses.length > 0 && { pauses: [...pauses] }),
     ...(replicas.length > 0 && { replicas }),
   }
 }

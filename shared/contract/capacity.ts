@@ -1,6 +1,7 @@
 /** The answer of GET /runtime: the capacity of control and of its runtime services. */
 import type { Static } from '@sinclair/typebox'
 import { count, flag, maybe, oneOf, text, textMap, time } from './answer-schema.ts'
+import { ListedPause } from './pauses.ts'
 import { Capacity } from './runtime-info.ts'
 import { Type } from './schema-builder.ts'
 
@@ -55,6 +56,7 @@ export const CapacityResponse = Type.Object(
     runtimes: Type.Array(NamedRuntimeCapacity, {
       description: 'All runtime services. The first one, or that without a name, is runtime, too.',
     }),
+    pauses: maybe(Type.Array(ListedPause, { description: 'As GET /pauses. Absent if nothing is paused.' })),
     replicas: maybe(Type.Array(ReplicaState, { description: 'With a database: all replicas of control.' })),
   },
   { title: 'CapacityResponse' },

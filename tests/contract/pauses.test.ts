@@ -122,6 +122,7 @@ describe('the service and types', () => {
         [undefined, 'moving the rack'],
       ])
       const health = await json(control, '/health')
+      expect(await json(control, '/runtime')).toMatchObject({ pauses: await listed(control) })
       expect(health).toMatchObject({ status: 'ok', paused_since: expect.any(String), paused_types: ['os.noop'] })
       expect((await control.fetch('/readyz')).status).toBe(200)
       for (const id of ['later', 'unasked']) {

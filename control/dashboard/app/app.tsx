@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact'
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { CapacityResponse } from '../../../shared/contract/capacity.ts'
 import { joined, type ListFilter, NO_FILTER } from '../model/list-filter.ts'
+import { pauseSentence } from '../model/pause.ts'
 import { GRAPH_VIEWS, placeOf, TASK_TABS } from '../model/place.ts'
 import type { GraphSummary } from '../model/wire.ts'
 import { whenUnauthorized } from './api.ts'
@@ -152,6 +153,11 @@ export function App() {
         </>
       }
     >
+      {capacity?.pauses?.map((pause) => (
+        <Note kind="quiet" key={pause.type ?? ''}>
+          {pauseSentence(pause, pause.type === undefined ? 'The service was' : `Tasks of type ${pause.type} were`, now)}
+        </Note>
+      ))}
       {place.at === 'graphs' &&
         (isEmpty ? (
           <Empty />

@@ -128,7 +128,7 @@ function Row({ graph, isSelected, now }: { graph: GraphSummary; isSelected: bool
             {name}
           </span>
         )}
-        <span class="time">{timeOf(graph, now)}</span>
+        <span class="time">{graph.pause === undefined ? timeOf(graph, now) : 'paused'}</span>
       </span>
       <span class="graph-row-bar">
         <StateBar counts={counts} total={task_count} />

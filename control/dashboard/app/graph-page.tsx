@@ -9,6 +9,7 @@ import { doneText, endedCount, graphLook } from '../model/counts.ts'
 import { criticalPath } from '../model/critical-path.ts'
 import type { GraphWatch } from '../model/graph-watch.ts'
 import { hasEnded, LOOK_WORDS, waitingSentence } from '../model/looks.ts'
+import { pauseSentence } from '../model/pause.ts'
 import { GRAPH_VIEWS, type GraphPlace, type GraphView as GraphViewName, type Groups, hashOf } from '../model/place.ts'
 import { RequestKey } from '../model/request-key.ts'
 import { waitingOf } from '../model/waiting.ts'
@@ -95,6 +96,7 @@ export const GraphPage = memo(function GraphPage({ watch, place, now, go, asked,
           watch={watch}
           now={now}
           onCancel={() => onAsk('graph')}
+          onPause={() => void act(`${graphPath}/${summary.pause === undefined ? 'pause' : 'resume'}`, 'POST')}
           onRerun={canRerun && summary.state !== 'success' ? () => void rerun({ from: 'failed' }) : undefined}
           onChoose={canRerun ? () => setIsChoosing(true) : undefined}
         />
@@ -220,15 +222,17 @@ interface HeadProps {
   readonly watch: GraphWatch
   readonly now: number
   readonly onCancel: () => void
+  /** Pauses the graph, or resumes it. */
+  readonly onPause: () => void
   /** Runs what did not succeed again. Undefined if there is nothing to run. */
   readonly onRerun: (() => void) | undefined
   /** Asks how the graph runs again. Undefined while it cannot. */
   readonly onChoose: (() => void) | undefined
 }
 
-function Head({ watch, now, onCancel, onRerun, onChoose }: HeadProps) {
+function Head({ watch, now, onCancel, onPause, onRerun, onChoose }: HeadProps) {
   const { summary } = watch
-  const { graph_id, name, state, counts, task_count, labels } = summary
+  const { graph_id, name, state, counts, task_count, labels, pause } = summary
   const look = graphLook(summary)
   const left = useTimeLeft(summary, now)
   return (
@@ -237,6 +241,11 @@ function Head({ watch, now, onCancel, onRerun, onChoose }: HeadProps) {
         <StateIcon look={look} />
         <h1>{name ?? <Id text={graph_id} />}</h1>
         <CopyButton text={graph_id} label="Copy id" />
+        {state === 'running' && (
+          <button type="button" class="small" onClick={onPause}>
+            {pause === undefined ? 'Pause' : 'Resume'}
+          </button>
+        )}
         {state === 'running' && (
           <button type="button" class="small danger" onClick={onCancel}>
             Cancel
@@ -279,6 +288,7 @@ function Head({ watch, now, onCancel, onRerun, onChoose }: HeadProps) {
         )}
       </p>
       <StateBar counts={counts} total={task_count} />
+      {pause !== undefined && <Note kind="quiet">{pauseSentence(pause, 'This graph was', now)}</Note>}
     </header>
   )
 }

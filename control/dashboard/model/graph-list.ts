@@ -6,6 +6,7 @@
  * status that a task most often comes from; the end of the graph brings its exact counts.
  */
 import { moved, waited } from './counts.ts'
+import { withPause } from './pause.ts'
 import type { Counts, GraphState, GraphSummary, GraphTask, StreamEvent, Waiting, WaitingCounts } from './wire.ts'
 
 export interface GraphList {
@@ -83,8 +84,10 @@ export function listAfterEvents(list: GraphList, events: readonly StreamEvent[])
       if (!copied.has(graph_id)) statuses.set(graph_id, new Map(statuses.get(graph_id)))
       copied.add(graph_id)
       byId.set(graph_id, afterTask(graph, event, statuses.get(graph_id) as Map<string, Known>))
+    } else if ((event.kind === 'graph_paused' || event.kind === 'graph_resumed') && graph !== undefined) {
+      byId.set(graph_id, withPause(graph, event))
     } else if (event.kind === 'graph_ended' && graph !== undefined) {
-      byId.set(graph_id, endedGraph(graph, event))
+      byId.set(graph_id, withPause(endedGraph(graph, event), event))
       statuses.delete(graph_id)
     } else if (event.kind === 'graph_removed') {
       byId.delete(graph_id)

@@ -6,6 +6,7 @@
  */
 import { countsOf, endedCount, moved, waitingCounts } from './counts.ts'
 import { hasEnded } from './looks.ts'
+import { withPause } from './pause.ts'
 import type { GraphDetails, GraphState, GraphSummary, GraphTask, RootCause, StreamEvent, Waiting } from './wire.ts'
 
 export interface GraphWatch {
@@ -77,9 +78,12 @@ export function afterEvents(watch: GraphWatch, events: readonly StreamEvent[]): 
       tasks[at] = changedTask(tasks[at]!, event)
       if (watch.isTruncated && lacksEnds(tasks[at])) isBehind = true
       haveTasksChanged = true
+    } else if (event.kind === 'graph_paused' || event.kind === 'graph_resumed') {
+      summary = withPause(summary, event)
     } else if (event.kind === 'graph_ended') {
       const counts = (event.counts ?? summary.counts) as GraphSummary['counts']
       summary = { ...summary, state: event.state as GraphState, counts, waiting: undefined, finished_at: event.at }
+      summary = withPause(summary, event)
     } else if (event.kind === 'graph_removed') isRemoved = true
   }
   if (haveTasksChanged) summary = { ...summary, ...startOf(summary, tasks) }

@@ -6,6 +6,7 @@ import { EventText } from '../../../control/dashboard/model/event-text.ts'
 import { listAfterEvents, listOf, MAX_LISTED_GRAPHS } from '../../../control/dashboard/model/graph-list.ts'
 import { afterEvents, type GraphWatch, watchOf, withCounts } from '../../../control/dashboard/model/graph-watch.ts'
 import { workWord } from '../../../control/dashboard/model/looks.ts'
+import { pauseSentence } from '../../../control/dashboard/model/pause.ts'
 import { asksWhy, waitingOf } from '../../../control/dashboard/model/waiting.ts'
 import type { GraphDetails, GraphSummary, StreamEvent, Waiting } from '../../../control/dashboard/model/wire.ts'
 
@@ -61,6 +62,23 @@ test('the end of a graph, and its removal', () => {
   const after = afterEvents(watchOf(detail, 10), [ended(11), { ...ended(12), kind: 'graph_removed' }])
   expect(after.summary).toMatchObject({ state: 'failed', finished_at: AT })
   expect(after.isRemoved).toBe(true)
+})
+
+test('a pause of a graph keeps its beginning, and ends with a resume or the end of the graph', () => {
+  const event = (seq: number, kind: string, more: object = {}) => ({ ...ended(seq), kind, ...more }) as StreamEvent
+  const later = '2026-01-01T00:05:00.000Z'
+  const pauses = [event(11, 'graph_paused', { by: 'ops', why: 'w' }), event(12, 'graph_paused', { at: later })]
+  const pauseIn = (events: readonly StreamEvent[]) => afterEvents(watchOf(detail, 10), events).summary.pause
+  expect(pauseIn(pauses.slice(0, 1))).toEqual({ since: AT, by: 'ops', why: 'w' })
+  expect(pauseSentence(pauseIn(pauses.slice(0, 1))!, 'This graph was', Date.parse(later))).toBe(
+    'This graph was paused 5 m ago by ops: nothing new starts (w).',
+  )
+  expect(pauseIn(pauses)).toEqual({ since: AT })
+  for (const over of [event(13, 'graph_resumed'), ended(13)]) expect(pauseIn([...pauses, over])).toBeUndefined()
+  const list = listOf([detail], undefined, '10')
+  const listed = (events: readonly StreamEvent[]) => listAfterEvents(list, events).graphs[0]?.pause
+  expect(listed(pauses)).toEqual({ since: AT })
+  for (const over of [event(13, 'graph_resumed'), ended(13)]) expect(listed([...pauses, over])).toBeUndefined()
 })
 
 test('of a graph whose first tasks are known, the counts stay those of all tasks', () => {
