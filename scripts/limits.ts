@@ -33,6 +33,7 @@ import { MAX_POINTER_CHARACTERS } from '../control/json/json-pointer.ts'
 import { MAX_AUDIT_FILE_BYTES, MAX_AUDIT_FILES } from '../control/log/audit-log.ts'
 import { KEY_LIFETIME_MS, MAX_KEYS } from '../control/log/idempotency.ts'
 import { MAX_POSITIONS } from '../control/log/positions.ts'
+import { MAX_RUN_ROWS } from '../control/log/postgres/schedule-rows.ts'
 import { ANSWER_WITHIN_MS } from '../control/log/postgres/unavailable.ts'
 import { MAX_CONFIG_BYTES, MAX_SERVERS } from '../control/mcp-client/config.ts'
 import { MAX_MESSAGE_BYTES } from '../control/mcp-client/limits.ts'
@@ -307,6 +308,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Files of schedules', ...constant('MAX_SCHEDULE_FILES', count(MAX_SCHEDULE_FILES)), 'Those after it are not read.', 'contract/schedule-files.long.test.ts', 'MAX_SCHEDULE_FILES'],
     ['Bytes of a file of a schedule', ...constant('MAX_SCHEDULE_FILE_BYTES', bytes(MAX_SCHEDULE_FILE_BYTES)), 'It is not read, and its schedule stays.', 'contract/schedule-files.test.ts', 'MAX_SCHEDULE_FILE_BYTES'],
     ['Missed due times that one look counts', ...constant('MAX_COUNTED_DUES', count(MAX_COUNTED_DUES)), 'Others are not counted.', 'control/rules/schedule.test.ts', 'MAX_COUNTED_DUES'],
+    ['Rows of graphs that a schedule has submitted, with `--database`', ...constant('MAX_RUN_ROWS', count(MAX_RUN_ROWS)), 'The oldest are removed.', 'control/log/postgres/schedule-rows.test.ts', 'MAX_RUN_ROWS'],
   ]),
   'Watching, logs and callbacks': limits([
     ['Open event streams', ...control('maxEventStreams'), '503', 'contract/events.test.ts', 'a stream too many gets 503'],

@@ -21,8 +21,8 @@ import { LINKS_OF_GRAPH } from './tasks.ts'
 
 const section = 'Schedules'
 const params = { name: 'Name of the schedule.' }
-const WITH_DATABASE = { 400: 'The service has a database, and no schedules.' }
-const UNKNOWN = { ...WITH_DATABASE, 404: 'There is no such schedule.' }
+const AWAY = { 503: 'The database is away.' }
+const UNKNOWN = { 404: 'There is no such schedule.' }
 const NOT_STORED = { 503: 'The service cannot store the change.' }
 
 const EXAMPLE = { cron: '0 3 * * *', timezone: 'Europe/Berlin', graph: { tasks: [{ id: 'night', type: 'noop' }] } }
@@ -46,14 +46,14 @@ export function addScheduleRoutes(app: AnyElysia, parts: OperationParts): void {
   app
     .get(
       '/schedules',
-      (): readonly ScheduleSummary[] => listSchedules(parts),
+      (): Promise<readonly ScheduleSummary[]> => listSchedules(parts),
       described({
         section,
         right: 'read',
         summary: 'List schedules',
         description: 'All of them, by name, without their graphs.',
         answers: { 200: json(Type.Array(ScheduleSummary), 'The schedules.') },
-        errors: WITH_DATABASE,
+        errors: AWAY,
       }),
     )
     .get(
@@ -96,7 +96,7 @@ export function addScheduleRoutes(app: AnyElysia, parts: OperationParts): void {
           201: json(Schedule, 'It is new, and kept.'),
         },
         errors: {
-          400: 'The name, a field or the graph is invalid, it is never due, or the service has a database.',
+          400: 'The name, a field or the graph is invalid, or it is never due.',
           409: 'There are --max-schedules schedules already, or the schedule is that of a file.',
           413: 'The body is too large.',
           ...NOT_STORED,
@@ -105,7 +105,7 @@ export function addScheduleRoutes(app: AnyElysia, parts: OperationParts): void {
     )
     .get(
       '/schedules/:name',
-      ({ params }): Schedule => getSchedule(parts, params.name),
+      ({ params }): Promise<Schedule> => getSchedule(parts, params.name),
       described({
         section,
         right: 'read',
@@ -148,7 +148,7 @@ export function addScheduleRoutes(app: AnyElysia, parts: OperationParts): void {
         answers: { 202: { ...json(ScheduleTriggered, 'The graph is accepted.'), links: LINKS_OF_GRAPH } },
         errors: {
           ...UNKNOWN,
-          400: 'The graph is no longer valid, or the service has a database.',
+          400: 'The graph is no longer valid.',
           409: 'The group of the graph is full.',
           503: 'The service cannot store the graph.',
         },

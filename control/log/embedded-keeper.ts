@@ -18,7 +18,7 @@ import type { SubmissionExtras } from './journaled-graph.ts'
 import type { Keeper, OtherReplicas, Purpose } from './keeper.ts'
 import type { Delivery, KeptCallbacks, StoredCallbacks } from './kept-callbacks.ts'
 import { KeptOrphans, type Orphan } from './kept-orphans.ts'
-import { definitionNote, type KeptSchedules, progressNote } from './kept-schedules.ts'
+import { type KeptSchedules, OwnSchedules, progressNote } from './kept-schedules.ts'
 import { noOwner } from './no-owner.ts'
 import type { Notes } from './notes.ts'
 import { Persistence } from './persistence.ts'
@@ -96,14 +96,11 @@ export class EmbeddedKeeper implements Keeper {
         return this.#persistence.durable()
       },
     }
-    this.schedules = {
-      found: {
-        definitions: notes.of('schedule') as ReadonlyMap<string, ScheduleDefinition>,
-        progress: notes.of('schedule-progress') as ReadonlyMap<string, ScheduleProgress>,
-      },
-      define: (name, definition) => this.#persistence.note(definitionNote(name, definition)),
-      advance: (name, progress) => this.#persistence.note(progressNote(name, progress)),
-    }
+    this.schedules = new OwnSchedules(
+      (row) => this.#persistence.note(row),
+      notes.of('schedule') as ReadonlyMap<string, ScheduleDefinition>,
+      notes.of('schedule-progress') as ReadonlyMap<string, ScheduleProgress>,
+    )
     this.#persistence = new Persistence({ ...parts, reserve: new DiskReserve(dataDir) }, recovered)
     for (const numbered of unnumbered) this.#persistence.noteNumbered(numbered(store.nextSeq(), Date.now()))
   }
@@ -145,10 +142,11 @@ export class EmbeddedKeeper implements Keeper {
     this.#persistence.onWritableAgain = callback
   }
 
-  async keepGraph(graph: Graph, body: Uint8Array, extras?: SubmissionExtras): Promise<void> {
-    await this.#persistence.appendGraph(graph, body, extras)
-    if (extras?.idempotency !== undefined) this.keys.keep(extras.idempotency)
-    if (extras?.note !== undefined) this.#notes.apply(extras.note)
+  async keepGraph(graph: Graph, body: Uint8Array, { schedule, ...extras }: SubmissionExtras = {}): Promise<void> {
+    const note = schedule && progressNote(schedule.name, schedule.progress)
+    await this.#persistence.appendGraph(graph, body, { ...extras, ...(note && { note }) })
+    if (extras.idempotency !== undefined) this.keys.keep(extras.idempotency)
+    if (note !== undefined) this.#notes.apply(note)
   }
 
   revoke(graph: Graph): void {

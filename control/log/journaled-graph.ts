@@ -9,6 +9,7 @@ import { type GraphOptions, graphOptions, NO_GRAPH_OPTIONS } from '../rules/grap
 import type { Graph } from '../task/graph.ts'
 import type { KeptKey } from './idempotency.ts'
 import { decodeRows, type JournaledState } from './journaled-state.ts'
+import type { ScheduleChange } from './kept-schedules.ts'
 import type { NoteRow } from './notes.ts'
 
 /** The payload of a frame of kind `g`. `body` is the submission as it was received. */
@@ -34,6 +35,8 @@ export interface JournaledGraph {
 export interface SubmissionExtras {
   readonly idempotency?: KeptKey | undefined
   readonly note?: NoteRow | undefined
+  /** How far the schedule is that submits the graph. Kept with the graph, all or nothing; rejects with `Moved`. */
+  readonly schedule?: ScheduleChange | undefined
   /** The payload of `encodeStates` for tasks that have already ended, in parts. */
   readonly reused?: readonly (string | Uint8Array)[] | undefined
 }

@@ -43,8 +43,7 @@ export interface Keeper extends KeptEvents {
   /** The places of groups of graphs. */
   readonly groups: Groups
   readonly pauses: KeptPauses
-  /** Absent with a database, which has no schedules. */
-  readonly schedules?: KeptSchedules
+  readonly schedules: KeptSchedules
   /** This service among those that share a database; absent without one. */
   readonly replica?: ReplicaView
   /** The other ones. Without a database, there are none. */

@@ -10,13 +10,13 @@ import { knownSchedule, scheduleAnswer } from './show-schedules.ts'
  */
 export function pauseSchedule(parts: OperationParts, name: string, paused: boolean): Promise<ScheduleAnswer> {
   const { schedules, keeper } = parts
-  return schedules.inTurn(name, async () => {
+  return schedules.change(name, async () => {
     const { definition, times } = knownSchedule(parts, name)
     parts.scheduleFiles.assertMayPause(name, definition.file)
     keeper.assertWritable()
     const { paused: wasPaused = false, ...fields } = definition.fields
-    const changed = { ...definition, fields: { ...fields, paused }, updated_at: Date.now() }
-    const schedule = schedules.put(name, changed, times, wasPaused === paused)
+    const changed = { ...definition, fields: { ...fields, paused }, updated_at: schedules.now }
+    const schedule = await schedules.put(name, changed, times, wasPaused === paused)
     const answer = scheduleAnswer(schedule)
     await keeper.kept('promise')
     return answer
@@ -29,12 +29,13 @@ export function pauseSchedule(parts: OperationParts, name: string, paused: boole
  */
 export function deleteSchedule(parts: OperationParts, name: string, byFile?: OwningFile): Promise<void> {
   const { schedules, keeper } = parts
-  return schedules.inTurn(name, async () => {
-    const { definition } = knownSchedule(parts, name)
+  return schedules.change(name, async () => {
+    const schedule = knownSchedule(parts, name)
+    const { definition } = schedule
     if (byFile === undefined) parts.scheduleFiles.assertMayPut(name, definition, undefined)
     else if (definition.file?.name !== byFile.name) return // meanwhile it is from another one
     keeper.assertWritableWithReserve()
-    schedules.delete(name)
+    await schedules.delete(schedule)
     await keeper.kept('promise')
   })
 }
@@ -44,8 +45,8 @@ export function deleteSchedule(parts: OperationParts, name: string, byFile?: Own
  * Throws 404, and as a submission.
  */
 export function triggerSchedule(parts: OperationParts, name: string): Promise<{ graph_id: string }> {
-  return parts.schedules.inTurn(name, async () => {
-    const { id } = await parts.schedules.submit(knownSchedule(parts, name))
+  return parts.schedules.change(name, async () => {
+    const { id } = await parts.schedules.trigger(knownSchedule(parts, name))
     return { graph_id: id }
   })
 }

@@ -9,7 +9,7 @@ import type { Caller } from '../../shared/http/callers.ts'
 import type { RequestTrace } from '../../shared/logs/trace.ts'
 import { inRanges, runCooperatively, type Steps } from '../../shared/process/steps.ts'
 import type { SentKey } from '../log/idempotency.ts'
-import type { NoteRow } from '../log/notes.ts'
+import type { ScheduleChange } from '../log/kept-schedules.ts'
 import type { GraphOptions } from '../rules/graph-options.ts'
 import { reportHiddenValues } from '../rules/hidden-env.ts'
 import { refuse } from '../rules/report.ts'
@@ -27,8 +27,8 @@ export interface Origin extends RequestTrace {
   readonly sent?: SentKey | undefined
   /** Outcomes that some tasks of the graph already have. */
   readonly reuse?: Reuse | undefined
-  /** A note to keep with the graph, all or nothing. */
-  readonly noteOf?: ((graph: Graph) => NoteRow) | undefined
+  /** How far the schedule is that submits the graph. */
+  readonly changeOf?: ((graph: Graph) => ScheduleChange) | undefined
   /** Makes the answer. Absent if the caller needs none. */
   readonly answerOf?: (checked: CheckedGraph) => string
   /**
@@ -73,7 +73,7 @@ export interface AcceptedGraph extends CheckedGraph {
 export async function takeInGraph(
   parts: OperationParts,
   encoded: EncodedGraph,
-  { traceId, traceState, sent, reuse, noteOf, answerOf, caller, by }: Origin,
+  { traceId, traceState, sent, reuse, changeOf, answerOf, caller, by }: Origin,
 ): Promise<AcceptedGraph> {
   const { store, scheduler, keeper, retention, readiness, quotas, audit, log } = parts
   const trace = { traceId, traceState, submittedBy: by?.grant.name }
@@ -90,7 +90,7 @@ export async function takeInGraph(
     graph.createdAt = Date.now() // other graphs may have been accepted during the checks
     scheduler.groups.claim(graph)
     const idempotency = sent && { ...sent, answer, at: graph.createdAt }
-    await keeper.keepGraph(graph, encoded.body, { idempotency, reused, note: noteOf?.(graph) })
+    await keeper.keepGraph(graph, encoded.body, { idempotency, reused, schedule: changeOf?.(graph) })
     if (sent === undefined && caller?.signal.aborted) {
       keeper.revoke(graph)
       throw new ServiceError(499, 'the caller closed the connection before the graph was on disk; nothing was stored')

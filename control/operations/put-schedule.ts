@@ -44,17 +44,17 @@ export async function putSchedule(
   },
 ): Promise<{ schedule: ScheduleAnswer; isNew: boolean }> {
   const { schedules, keeper } = parts
-  schedules.assertKept()
   if (!SCHEDULE_NAME.test(name))
     throw badRequest(
       `name: expected 1 to ${MAX_SCHEDULE_NAME_CHARACTERS} letters, digits, ".", "_" or "-", beginning with a letter or digit`,
     )
   const { graph, fields: given } = await runCooperatively(decodeSchedule(parts, body))
   const { dueTimes } = await import('../rules/schedule-times.ts')
-  dueTimes(given, Date.now()) // a faulty rule is told before a faulty graph
+  dueTimes(given, schedules.now) // a faulty rule is told before a faulty graph
   const warnings = await checkedGraph(parts, { name, graph, fields: given }, call)
-  return schedules.inTurn(name, async () => {
-    const now = Date.now()
+  await schedules.fresh() // --max-schedules counts all of them
+  return schedules.change(name, async () => {
+    const { now } = schedules
     const known = schedules.get(name)
     const { file } = call
     if (call.isDryRun !== true) parts.scheduleFiles.assertMayPut(name, known?.definition, file)
@@ -74,7 +74,7 @@ export async function putSchedule(
     if (file !== undefined && known !== undefined && isUnchanged(known.definition, definition)) return answered(known)
     if (call.isDryRun) return answered(schedules.wouldBe(name, definition, times, isGoingOn))
     keeper.assertWritable()
-    const answer = answered(schedules.put(name, definition, times, isGoingOn))
+    const answer = answered(await schedules.put(name, definition, times, isGoingOn))
     await keeper.kept('promise')
     return answer
   })

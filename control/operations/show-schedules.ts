@@ -14,21 +14,22 @@ import type { Schedule } from '../schedules/schedules.ts'
 import type { OperationParts } from './parts.ts'
 
 /** In the order of their names. */
-export function listSchedules({ schedules }: OperationParts): readonly ScheduleSummary[] {
-  schedules.assertKept()
+export async function listSchedules({ schedules }: OperationParts): Promise<readonly ScheduleSummary[]> {
+  await schedules.fresh()
   const all = schedules.all.toSorted((a, b) => (a.name < b.name ? -1 : 1))
   return all.map((schedule) => summaryOf(schedule, 1))
 }
 
-export const getSchedule = (parts: OperationParts, name: string): ScheduleAnswer =>
-  scheduleAnswer(knownSchedule(parts, name))
+export async function getSchedule(parts: OperationParts, name: string): Promise<ScheduleAnswer> {
+  await parts.schedules.fresh(name)
+  return scheduleAnswer(knownSchedule(parts, name))
+}
 
 /** The files of `--schedules-dir`, by name. */
 export const listScheduleFiles = ({ scheduleFiles }: OperationParts): readonly ScheduleFile[] => scheduleFiles.all
 
-/** Throws 404, and 400 with a database. */
+/** Throws 404. */
 export function knownSchedule({ schedules }: OperationParts, name: string): Schedule {
-  schedules.assertKept()
   const schedule = schedules.get(name)
   if (schedule === undefined) throw new ServiceError(404, `schedule not found: ${name}`)
   return schedule

@@ -76,10 +76,20 @@ export const runningOf = ({ runs }: ScheduleProgress): number =>
 
 /** When the graph of a due time is submitted: the same at each look. */
 export function submissionTime({ jitter = 0 }: GivenFields, name: string, due: number): number {
-  if (jitter === 0) return due
+  return jitter === 0 ? due : due + Math.floor(fractionOf(`${name} ${due}`) * (jitter + 1))
+}
+
+/** Of the services `ids`, the one that submits the graphs of a schedule. Undefined if there are none. */
+export const submitterOf = (name: string, ids: readonly number[]): number | undefined =>
+  ids[Math.floor(fractionOf(name) * ids.length)]
+
+/** From 0 to below 1: the same for the same text. */
+function fractionOf(text: string): number {
   let hash = 0x811c9dc5 // FNV-1a
-  for (const character of `${name} ${due}`) hash = Math.imul(hash ^ character.codePointAt(0)!, 0x01000193)
-  return due + Math.floor(((hash >>> 0) / 2 ** 32) * (jitter + 1))
+  for (const character of text) hash = Math.imul(hash ^ character.codePointAt(0)!, 0x01000193)
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b) // as MurmurHash3 ends: names alike are spread, too
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
+  return ((hash ^ (hash >>> 16)) >>> 0) / 2 ** 32
 }
 
 /** The due times after `after` whose submission time is up to `now`: the newest, at most `MAX_COUNTED_DUES`. */
@@ -166,6 +176,14 @@ export const refused = (progress: ScheduleProgress, error: string): ScheduleProg
 export function submitted({ last_error: _, ...progress }: ScheduleProgress, run: KeptRun): ScheduleProgress {
   const rest = run.due === undefined ? progress : withoutFirst(progress)
   return { ...rest, runs: [...rest.runs, run] }
+}
+
+/** The graph was submitted and refused after all. Its due time waits again. */
+export function withdrawn(progress: ScheduleProgress, graphId: string): ScheduleProgress {
+  const run = progress.runs.find(({ graph_id }) => graph_id === graphId)
+  if (run === undefined) return progress
+  const waiting = run.due === undefined ? progress.waiting : [run.due, ...progress.waiting]
+  return { ...progress, waiting, runs: progress.runs.filter((each) => each !== run) }
 }
 
 /** A graph has ended at `at`. Of the ended runs, `maxRuns` are kept. */

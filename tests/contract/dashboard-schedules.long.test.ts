@@ -105,16 +105,6 @@ describe.skipIf(withoutChromium !== undefined)(
       await closed(page)
     })
 
-    test('a service that has none says why', async () => {
-      const page = await browser.open('about:blank')
-      const error = 'schedules: services with --database have none'
-      await page.route('**/schedules', (route) => route.fulfill({ status: 400, body: JSON.stringify({ error }) }))
-      await page.goto(`${control.url}/#/schedules`)
-      await page.locator('.note.quiet', { hasText: error }).waitFor()
-      expect(await page.getByRole('link', { name: 'Add a schedule' }).count()).toBe(0)
-      await closed(page)
-    })
-
     test('thirty outcomes are shown, and due times that were skipped are told', async () => {
       await put('often', { every: 1_000, graph: { tasks: [{ id: 'a', type: 'noop' }] } })
       for (let i = 0; i < 32; i++) await control.fetch('/schedules/often/trigger', { method: 'POST' })

@@ -40,21 +40,6 @@ withPostgres(title('control on a database'), () => {
   const count = async (table: string, database: string) =>
     (await postgres.run(`select count(*)::int as n from taskmill.${table}`, database))[0]!.n
 
-  test('a schedule is refused, and what to do is said', async () => {
-    using each = await cluster([postgres])
-    await using replica = await each.replica()
-    const body = JSON.stringify({ every: 60_000, graph: { tasks: [{ id: 'a', type: 'noop' }] } })
-    const error = 'schedules: services with --database have none (use a service with a data directory alone)'
-    for (const [method, path] of [
-      ['PUT', '/schedules/nightly'],
-      ['GET', '/schedules'],
-      ['POST', '/schedules/nightly/trigger'],
-    ] as const) {
-      const refused = await replica.fetch(path, { method, ...(method === 'PUT' && { body }) })
-      expect([path, refused.status, await refused.json()]).toEqual([path, 400, { error }])
-    }
-  })
-
   describe('a callback', () => {
     const ANY = ['--callback-policy', 'any']
     const idsOf = ({ received }: { readonly received: readonly { readonly headers: Headers }[] }) =>

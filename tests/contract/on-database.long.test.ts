@@ -23,6 +23,7 @@ const SOME = [
   'event-clients',
   'ids-of-graphs',
   'graph-groups',
+  'schedules',
 ].map((name) => `${name}.test.ts`)
 
 /** Milliseconds on a busy machine. */

@@ -2,7 +2,8 @@
  * Kills, freezes and cuts off whatever can die in a cluster, and looks whether it kept its promises.
  *
  * Each round has three replicas of control, two runtime services, and a PostgreSQL with a synchronous standby. Clients
- * submit, look, cancel and delete all the while; others submit graphs that share limits (`support/group-clients.ts`). In the
+ * submit, look, cancel and delete all the while; others submit graphs that share limits (`support/group-clients.ts`), and schedules do
+ * each second (`support/schedule-clients.ts`). In the
  * order that the seed says, a replica is killed, one is stopped for longer than the lease, one loses its database for as long,
  * statements are cut off before, around and after their commit, a runtime service is killed, and the database has a mishap of its own. Three kinds of rounds take turns: replicas that know
  * the standby, which is promoted when the primary is killed; replicas behind PgBouncer, whose database is killed and comes
@@ -21,6 +22,7 @@ import { mustPostgres } from '../support/must-postgres.ts'
 import { PatientClient } from '../support/patient-client.ts'
 import { type Postgres, startPostgres } from '../support/postgres.ts'
 import { type Random, randomNumbers, roundsOf, SEED } from '../support/random.ts'
+import { ScheduleClients } from '../support/schedule-clients.ts'
 import { noProcessesOf } from '../support/task-processes.ts'
 import { until } from '../support/until.ts'
 import { Workload } from '../support/workload.ts'
@@ -181,12 +183,15 @@ async function playRound(seed: number): Promise<string> {
     random,
   )
   const groups = new GroupClients(control, () => rowsIn('place', servers, database), randomNumbers(seed))
+  const schedules = new ScheduleClients(control, randomNumbers(seed))
   const follower = new EventFollower(() => cluster.replicas.map(({ url }) => url), randomNumbers(seed))
   try {
     workload.start(CLIENTS)
     groups.start()
+    schedules.start()
     await new Round(cluster, random, kind, primary).run()
-    await Promise.all([workload.stop(), groups.stop()])
+    await Promise.all([workload.stop(), groups.stop(), schedules.stop()])
+    await schedules.comeToRest()
     await groups.comeToRest()
     await workload.comeToRest()
     await follower.stop()
@@ -208,7 +213,7 @@ async function playRound(seed: number): Promise<string> {
   const { graphs, runs } = workload.counts
   const { accepted, refused } = groups.counts
   const ends = cluster.replicas.flatMap(({ ownEnds }) => ownEnds)
-  return `${kind}: ${graphs} graphs, ${runs} attempts at runtime services, ${accepted} graphs of groups and ${refused} refused ones, replicas that ended by themselves: ${ends.join(', ') || 'none'}`
+  return `${kind}: ${graphs} graphs, ${runs} attempts at runtime services, ${accepted} graphs of groups and ${refused} refused ones, ${schedules.graphs} of schedules, replicas that ended by themselves: ${ends.join(', ') || 'none'}`
 }
 
 /**

@@ -70,13 +70,11 @@ export function SchedulesPage({ place, now, go }: { place: SchedulesPlace; now: 
           />
         )}
         <span class="room" />
-        {fault?.status !== 400 && (
-          <a class="button small" href={hashOf({ at: 'schedules', isEditing: true })}>
-            Add a schedule
-          </a>
-        )}
+        <a class="button small" href={hashOf({ at: 'schedules', isEditing: true })}>
+          Add a schedule
+        </a>
       </div>
-      {fault !== undefined && <Note kind={fault.status === 400 ? 'quiet' : 'fault'}>{fault.message}</Note>}
+      {fault !== undefined && <Note kind="fault">{fault.message}</Note>}
       {known === undefined && fault === undefined && <Note kind="quiet">Reading the schedules …</Note>}
       {known?.length === 0 && name === undefined && (
         <Note kind="quiet">There are none yet. A schedule submits a graph at certain times.</Note>

@@ -30,6 +30,9 @@ export const CHANNEL = 'taskmill'
 /** Rings with this are only about places of groups of graphs. */
 export const PLACES = 'places'
 
+/** Rings with this are only about schedules. */
+export const SCHEDULES = 'schedules'
+
 /** Milliseconds after which the server ends a change of a frozen replica, which would hold up those of the others. */
 const MAX_IDLE_MS = 2_000
 export const NO_IDLING = `set_config('idle_in_transaction_session_timeout', '${MAX_IDLE_MS}', true)`

@@ -7,6 +7,7 @@
 import { messageOf, ServiceError } from '../../../shared/contract/errors.ts'
 import type { Graph } from '../../task/graph.ts'
 import { encodeGraph, type SubmissionExtras } from '../journaled-graph.ts'
+import { Moved } from '../kept-schedules.ts'
 import { noOwner } from '../no-owner.ts'
 import { InUse } from './database.ts'
 import type { Others } from './others.ts'
@@ -28,7 +29,11 @@ export interface SubmissionParts {
 }
 
 /** A graph that was submitted as `body`, as its rows have it. Throws 400. */
-export function submissionOf(graph: Graph, body: Uint8Array, { idempotency, reused }: SubmissionExtras): NewGraph {
+export function submissionOf(
+  graph: Graph,
+  body: Uint8Array,
+  { idempotency, reused, schedule }: SubmissionExtras,
+): NewGraph {
   const payload = encodeGraph(graph, body, { idempotency, reused }).map(textOf).join('')
   const taskIds = graph.isScoped ? [] : graph.tasks.map(({ id }) => id)
   if (taskIds.some((id) => id.includes('\0'))) {
@@ -38,12 +43,16 @@ export function submissionOf(graph: Graph, body: Uint8Array, { idempotency, reus
   if (concurrency?.group.includes('\0') === true)
     throw new ServiceError(400, 'concurrency.group has U+0000, which the database cannot hold')
   const place = concurrency && placeIn(concurrency)
-  return { ordinal: graph.ordinal, id: graph.id, payload, taskIds, key: idempotency, ...(place && { place }) }
+  const change = schedule && { ...schedule, progress: JSON.stringify(schedule.progress) }
+  return {
+    ...{ ordinal: graph.ordinal, id: graph.id, payload, taskIds, key: idempotency },
+    ...{ ...(place && { place }), ...(change && { schedule: change }) },
+  }
 }
 
 const textOf = (part: string | Uint8Array): string => (typeof part === 'string' ? part : new TextDecoder().decode(part))
 
-/** Resolves when the graph is kept. Rejects with 409, 503, or `Answered`. */
+/** Resolves when the graph is kept. Rejects with 409, 503, `Answered`, or `Moved`. */
 export async function keepSubmitted(parts: SubmissionParts, graph: NewGraph): Promise<void> {
   for (let tries = 1; ; tries++) {
     const waiting = parts.writes.addGraph(graph)
@@ -53,6 +62,8 @@ export async function keepSubmitted(parts: SubmissionParts, graph: NewGraph): Pr
       return
     } catch (error) {
       if (!(error instanceof InUse)) throw error
+      if (graph.schedule !== undefined)
+        throw new Moved(`another replica has changed the schedule ${graph.schedule.name}`, { cause: error })
       await throwAnswer(parts, graph)
       await parts.others.free(graph.taskIds)
       if (tries === MAX_TRIES) throw noOwner(`others take the same ids: ${messageOf(error)}`, error)

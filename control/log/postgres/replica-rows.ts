@@ -109,12 +109,12 @@ export class ReplicaRows {
     )
   }
 
-  /** Others reach this replica at `address` from now on. */
+  /** Others reach this replica at `address` from now on, and it submits graphs of schedules. */
   async reachableAt(address: string): Promise<void> {
     await this.#database.repeat(
       (sql) => sql`
         with settings as materialized (select ${sql.unsafe(this.#database.settings)})
-        update ${sql(SCHEMA)}.replica set address = ${address} from settings where id = ${this.id}`,
+        update ${sql(SCHEMA)}.replica set address = ${address}, submits_schedules = true from settings where id = ${this.id}`,
     )
   }
 

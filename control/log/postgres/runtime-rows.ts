@@ -35,10 +35,14 @@ interface RuntimeRow {
   readonly version: number
 }
 
-/** The pool. Undefined if it has not changed since the version `known`. */
-export async function readPool(sql: SQL, known: number, log: Log): Promise<KeptPool | undefined> {
-  const { version, rows } = await readRows(sql, known)
-  return version === known ? undefined : { version, state: stateOf(rows, log) }
+/** The pool; undefined if it has not changed since the version `known`. With it, the number of changes of schedules. */
+export async function readPool(
+  sql: SQL,
+  known: number,
+  log: Log,
+): Promise<{ readonly pool: KeptPool | undefined; readonly scheduleChanges: number }> {
+  const { version, rows, scheduleChanges } = await readRows(sql, known)
+  return { pool: version === known ? undefined : { version, state: stateOf(rows, log) }, scheduleChanges }
 }
 
 /** Makes a change in the transaction `sql`. Others see it after the commit, which rings them. */
@@ -54,12 +58,15 @@ export async function changePool(sql: SQL, log: Log, make: (state: PoolState) =>
   return { version: version + 1, state: next }
 }
 
-async function readRows(sql: SQL, known: number): Promise<{ readonly version: number; readonly rows: RuntimeRow[] }> {
+async function readRows(
+  sql: SQL,
+  known: number,
+): Promise<{ readonly version: number; readonly rows: RuntimeRow[]; readonly scheduleChanges: number }> {
   const schema = sql(SCHEMA)
   const found = await sql`
     select p.version as pool_version, r.name, r.position, r.url, r.labels, r.token, r.removed_url, r.is_draining, r.losses,
-      r.version
-    from ${schema}.runtime_pool p left join ${schema}.runtime r on p.version <> ${known} order by r.position, r.version`
+      r.version, c.changes
+    from ${schema}.runtime_pool p cross join ${schema}.schedule_change c left join ${schema}.runtime r on p.version <> ${known} order by r.position, r.version`
   const rows: RuntimeRow[] = []
   for (const { name, position, url, labels, token, removed_url, is_draining, losses, version } of found) {
     if (name === null) continue
@@ -69,7 +76,7 @@ async function readRows(sql: SQL, known: number): Promise<{ readonly version: nu
       ...{ isDraining: is_draining, losses, version: Number(version) },
     })
   }
-  return { version: Number(found[0].pool_version), rows }
+  return { version: Number(found[0].pool_version), rows, scheduleChanges: Number(found[0].changes) }
 }
 
 function stateOf(rows: readonly RuntimeRow[], log: Log): PoolState {

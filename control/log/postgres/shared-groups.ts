@@ -17,7 +17,7 @@ import { type Places, readDecisions, settlePlaces } from './place-rows.ts'
 import { changedIn, isRefused, type Place } from './place-rule.ts'
 import type { TurnWriter } from './turn-writer.ts'
 import { placeIn } from './turn-writes.ts'
-import { unavailable } from './unavailable.ts'
+import { refuseAway } from './unavailable.ts'
 
 export interface SharedGroupsOptions {
   readonly database: Pick<Database, 'settings' | 'soon'>
@@ -226,7 +226,3 @@ const firstOf = ([first]: Iterable<{ readonly id: string }>): string => first?.i
 
 const fullIn = (concurrency: GraphConcurrency, places: readonly Place[]): string =>
   fullText(concurrency, places.find(({ isHeld }) => isHeld)!.graphId)
-
-function refuseAway(error: unknown): never {
-  throw unavailable(messageOf(error), error)
-}

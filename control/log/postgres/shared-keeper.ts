@@ -18,7 +18,7 @@ import { encodeFanOut, type StoredFanOut } from '../journaled-fan-out.ts'
 import type { SubmissionExtras } from '../journaled-graph.ts'
 import type { Keeper, KeptEvents, Purpose, ReplicaView } from '../keeper.ts'
 import type { KeptCallbacks, StoredCallbacks } from '../kept-callbacks.ts'
-import { PLACES } from './database.ts'
+import { PLACES, SCHEDULES } from './database.ts'
 import { keepSubmitted, submissionOf } from './graph-submission.ts'
 import { Lease } from './lease.ts'
 import { Others } from './others.ts'
@@ -32,6 +32,7 @@ import { SharedPauses } from './shared-pauses.ts'
 import { SharedResults } from './shared-results.ts'
 import type { SharedRows } from './shared-rows.ts'
 import { SharedRuntimes } from './shared-runtimes.ts'
+import { SharedSchedules } from './shared-schedules.ts'
 import { type OnTakeover, type RecoveredRows, Takeover, type TakeoverEvents } from './takeover.ts'
 import { TurnWriter } from './turn-writer.ts'
 import { UnkeptWrites } from './unkept-writes.ts'
@@ -70,6 +71,7 @@ export class SharedKeeper implements Keeper {
   readonly runtimes: SharedRuntimes
   readonly groups: SharedGroups
   readonly pauses: SharedPauses
+  readonly schedules: SharedSchedules
   /** Numbers of a graph rise over all takeovers. A client of all events has positions in those of each replica. */
   readonly numbers: KeptEvents['numbers'] = {
     isLost: () => false,
@@ -105,8 +107,15 @@ export class SharedKeeper implements Keeper {
     })
     this.groups = new SharedGroups({ database: rows.database, turns: this.#turns, leaseMs, log })
     this.pauses = new SharedPauses({ database: rows.database, leaseMs, log })
+    this.schedules = new SharedSchedules({ database: rows.database, replica: rows.replicas, turns: this.#turns })
+    rows.onNews = (news) => this.schedules.told(news)
+    this.runtimes.pool.onScheduleChanges = (changes) => this.schedules.changed(changes)
     rows.stored = () => ({ all: store.taskCount, ended: store.endedTaskCount })
     rows.onRing = (about) => {
+      if (about === SCHEDULES) {
+        this.schedules.onChange()
+        return
+      }
       this.groups.looks.ring()
       if (about === PLACES) return
       this.#takeover.ring()
@@ -337,6 +346,7 @@ export class SharedKeeper implements Keeper {
       looks.start()
       looks.ring()
     }
+    this.schedules.serve()
     void this.#address.check({ id: this.#rows.replicas.id, address })
   }
 

@@ -17,7 +17,7 @@ import { ReplicaRows } from './replica-rows.ts'
 import { SCHEMA } from './schema-name.ts'
 import { sweepCallbacks, takeCallbacks } from './shared-callbacks.ts'
 import { writeTurn } from './turn-statement.ts'
-import type { TurnWrites } from './turn-writes.ts'
+import type { TurnNews, TurnWrites } from './turn-writes.ts'
 import { CHARACTERS_PER_MS } from './unavailable.ts'
 
 /** Milliseconds for reading a large result. A task that needs it fails without it. */
@@ -58,6 +58,9 @@ export class SharedRows {
   /** Called when another replica has rung, or may have. */
   onRing: (about?: string) => void = () => {}
 
+  /** Called with what each turn tells. */
+  onNews: (news: TurnNews) => void = () => {}
+
   get database(): Database {
     return this.#database
   }
@@ -78,10 +81,12 @@ export class SharedRows {
     const characters = [...writes.graphs, ...writes.frames].reduce((sum, { payload }) => sum + payload.length, 0)
     const options = { passes: mayPassAgain, ...(onFault && { onFault }) }
     const extraMs = characters / CHARACTERS_PER_MS
-    const others = await this.#database.repeat((sql) => writeTurn(sql, turn, writes), { ...options, extraMs })
-    if (others === undefined) await this.#database.repeat((sql) => this.#assertCommitted(sql, number), options)
+    const answer = await this.#database.repeat((sql) => writeTurn(sql, turn, writes), { ...options, extraMs })
+    if (answer === undefined) await this.#database.repeat((sql) => this.#assertCommitted(sql, number), options)
     this.#turn = number
-    if (others !== undefined) this.storedTasks.told(others)
+    if (answer === undefined) return
+    this.storedTasks.told(answer.others)
+    this.onNews(answer)
   }
 
   /** The fence let no turn `number` pass: an earlier try was committed, or the replica is fenced. */

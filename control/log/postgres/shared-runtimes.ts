@@ -44,6 +44,8 @@ export class SharedPool implements PoolKeeper {
   readonly #log: Log
   #kept: KeptPool = { version: -1, state: UNCHANGED }
   onChange: () => void = () => {}
+  /** Called with the number of changes of schedules so far, which the same look reads. */
+  onScheduleChanges: (changes: number) => void = () => {}
 
   constructor(database: Pick<Database, 'settings' | 'soon'>, log: Log) {
     this.#database = database
@@ -80,8 +82,9 @@ export class SharedPool implements PoolKeeper {
   /** Reads what others have changed. */
   async look(): Promise<void> {
     const { version } = this.#kept
-    const kept = await this.#database.soon((sql) => readPool(sql, version, this.#log))
-    if (kept !== undefined) this.#take(kept)
+    const { pool, scheduleChanges } = await this.#database.soon((sql) => readPool(sql, version, this.#log))
+    if (pool !== undefined) this.#take(pool)
+    this.onScheduleChanges(scheduleChanges)
   }
 
   /** An answer may come late. */

@@ -108,6 +108,19 @@ const migrations = (): readonly (readonly string[])[] => [
     // The pauses of types and of the service (empty key). Replicas of the version before do not keep to them.
     `create table ${SCHEMA}.pause (key text primary key, payload text not null)`,
   ],
+  [
+    // The schedules, and the graphs that they have submitted lately: in both columns that are unique, one graph each.
+    `create table ${SCHEMA}.schedule (
+       name text primary key, version bigint not null, definition text not null, progress text not null)`,
+    `create table ${SCHEMA}.schedule_run (
+       schedule text not null, number bigint not null, due bigint, graph bigint not null,
+       primary key (schedule, number), unique (schedule, due))`,
+    // Changes of schedules that no turn made.
+    `create table ${SCHEMA}.schedule_change (changes bigint not null)`,
+    `insert into ${SCHEMA}.schedule_change values (0)`,
+    // Replicas of the version before submit none.
+    `alter table ${SCHEMA}.replica add column submits_schedules boolean not null default false`,
+  ],
 ]
 
 /** Version of the schema that this program needs. */

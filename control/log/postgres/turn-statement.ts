@@ -7,10 +7,11 @@
  */
 import type { SQL } from 'bun'
 import type { TaskNumbers } from '../../task/task-count.ts'
+import { scheduleChanges } from './schedule-rows.ts'
 import { SCHEMA } from './schema-name.ts'
 import { callbackChanges } from './shared-callbacks.ts'
 import { orphanChanges } from './shared-orphans.ts'
-import type { AddParameter, NewGraph, Removal, TurnWrites } from './turn-writes.ts'
+import type { AddParameter, NewGraph, Removal, TurnNews, TurnWrites } from './turn-writes.ts'
 
 /** The replica that writes, with its lease. */
 export interface TurnOf {
@@ -25,15 +26,24 @@ export interface TurnOf {
   readonly stored: TaskNumbers
 }
 
+export interface TurnAnswer extends TurnNews {
+  readonly others: TaskNumbers
+}
+
 /**
- * The numbers of tasks of the other replicas. Undefined if nothing was written: the replica has lost its lease, or an
+ * The numbers of tasks of the other replicas, and what schedules need to know. Undefined if nothing was written: the replica has lost its lease, or an
  * earlier try of this turn was committed.
  */
-export async function writeTurn(sql: SQL, turn: TurnOf, writes: TurnWrites): Promise<TaskNumbers | undefined> {
+export async function writeTurn(sql: SQL, turn: TurnOf, writes: TurnWrites): Promise<TurnAnswer | undefined> {
   const values: unknown[] = []
   const add: AddParameter = (value) => `$${values.push(value)}`
   const [row] = await sql.unsafe(statementOf(turn, writes, add), values)
-  return row.done === 1 ? { all: Number(row.stored), ended: Number(row.ended) } : undefined
+  if (row.done !== 1) return undefined
+  return {
+    others: { all: Number(row.stored), ended: Number(row.ended) },
+    at: Number(row.at),
+    submitters: row.submitters,
+  }
 }
 
 function statementOf(
@@ -69,9 +79,10 @@ function statementOf(
     f as (insert into ${SCHEMA}.frame (graph, number, payload, seq, changes, ends, ended_at, tasks)
       select x.* from json_to_recordset(${add(frameRows)}::json)
         x (graph bigint, number bigint, payload text, seq bigint, changes int, ends boolean,
-          ended_at bigint, tasks int), fence)${answers(graphs, add)}${placeChanges(writes, add)}${deletions(writes, add)}${resultChanges(writes, add)}${callbackChanges(writes.callbacks, id, add)}${orphanChanges(writes.orphans, id, add)}${removalChanges(writes.removals, add)}${revivals(writes, add)}
+          ended_at bigint, tasks int), fence)${answers(graphs, add)}${placeChanges(writes, add)}${scheduleChanges(graphs, add)}${deletions(writes, add)}${resultChanges(writes, add)}${callbackChanges(writes.callbacks, id, add)}${orphanChanges(writes.orphans, id, add)}${removalChanges(writes.removals, add)}${revivals(writes, add)}
     select (select count(*)::int from fence) as done, coalesce(sum(stored_tasks), 0) as stored,
-      coalesce(sum(ended_tasks), 0) as ended
+      coalesce(sum(ended_tasks), 0) as ended, extract(epoch from clock_timestamp()) * 1000 as at,
+      coalesce(string_agg(id::text, ',' order by id) filter (where submits_schedules), '') as submitters
     from ${SCHEMA}.replica where state = 'live' and id <> ${me}`
 }
 

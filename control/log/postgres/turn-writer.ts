@@ -227,7 +227,8 @@ export class TurnWriter {
 
   /**
    * Requests that wait get 503. The turn goes on: nobody knows whether the database has kept it, and it is repeated until that
-   * is certain. The next turn then removes its graphs with their keys, before anything else is answered.
+   * is certain. The next turn then removes its graphs with their keys, before anything else is answered. A schedule waits for its
+   * graph until that is certain: it would otherwise submit another one for the same due time.
    */
   #goAway({ graphs }: Turn, waiting: PromiseWithResolvers<void>, limitMs: number): void {
     const silent = `the database has not answered for ${(limitMs / 1_000).toFixed(1)} s`
@@ -238,6 +239,7 @@ export class TurnWriter {
     this.#next?.reject(unavailable(fault))
     this.#next = undefined // whoever waits once the database is back must not get this answer
     for (const { graph, reject } of graphs) {
+      if (graph.schedule !== undefined) continue
       this.#writes.refuse(graph)
       reject(unavailable(fault))
     }

@@ -24,6 +24,18 @@ export interface NewGraph {
   readonly key: KeptKey | undefined
   /** Absent if it shares no limit with other graphs. */
   readonly place?: NewPlace
+  /** Absent if no schedule submits it. */
+  readonly schedule?: NewScheduleChange
+}
+
+/** How far a schedule is with a graph. */
+export interface NewScheduleChange {
+  readonly name: string
+  /** The version that is changed. */
+  readonly version: number
+  /** As JSON. */
+  readonly progress: string
+  readonly due?: number
 }
 
 /** What a graph shares a limit by. */
@@ -75,6 +87,14 @@ export interface Removal {
   readonly graphId: string
   /** Milliseconds since 1970. */
   readonly at: number
+}
+
+/** What a turn tells schedules. */
+export interface TurnNews {
+  /** The time in the database: milliseconds since 1970. */
+  readonly at: number
+  /** The other replicas that submit graphs of schedules: their numbers, rising. */
+  readonly submitters: string
 }
 
 /** Adds a parameter to the statement of a turn. Returns its placeholder. */

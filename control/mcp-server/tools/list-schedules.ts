@@ -15,8 +15,8 @@ export const listSchedulesTool = defineTool({
   answer: ListSchedulesAnswer,
   isReadOnly: true,
   async run({ name, after }, parts): Promise<ListSchedulesAnswer> {
-    if (name !== undefined) return { schedules: [getSchedule(parts, name)] }
-    const all = listSchedules(parts).filter((schedule) => after === undefined || schedule.name > after)
+    if (name !== undefined) return { schedules: [await getSchedule(parts, name)] }
+    const all = (await listSchedules(parts)).filter((schedule) => after === undefined || schedule.name > after)
     const shown = all.slice(0, MAX_SHOWN_TASKS)
     return { schedules: shown, ...(all.length > shown.length && { next_after: shown.at(-1)!.name }) }
   },

@@ -14,6 +14,7 @@ import {
   skipped,
   submissionTime,
   submitted,
+  submitterOf,
 } from '../../../control/rules/schedule.ts'
 import { dueTimes } from '../../../control/rules/schedule-times.ts'
 
@@ -177,4 +178,12 @@ test('whatever happens, each due time is settled once: submitted, skipped, misse
       else expect(settled).toBeLessThanOrEqual(passed)
     }),
   )
+})
+
+test('each of several services submits for some schedules, always for the same ones', () => {
+  const names = Array.from({ length: 30 }, (_, i) => `schedule-${i}`)
+  const submitters = names.map((name) => submitterOf(name, [3, 5, 8]))
+  expect([...new Set(submitters)].sort()).toEqual([3, 5, 8])
+  expect(names.map((name) => submitterOf(name, [3, 5, 8]))).toEqual(submitters)
+  expect(submitterOf('a', [])).toBeUndefined()
 })
