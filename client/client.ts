@@ -110,6 +110,13 @@ export interface ListFilesOptions extends CallOptions {
   readonly attempt?: number | undefined
 }
 
+export interface PutScheduleOptions extends CallOptions {
+  /** Only check the schedule: the answer has its next due times, and nothing is kept. */
+  readonly dryRun?: boolean
+  /** Only create it: fails with status 412 if there is one with this name. */
+  readonly onlyNew?: boolean
+}
+
 export interface RerunOptions extends CallOptions, RerunRequest {
   readonly idempotencyKey?: string | undefined
 }
@@ -330,8 +337,12 @@ export class Taskmill {
   }
 
   /** Creates or replaces a schedule: a graph that the service submits at certain times. */
-  putSchedule(name: string, schedule: ScheduleRequest, options: CallOptions = {}): Promise<Schedule> {
-    return this.#json({ ...options, method: 'PUT', path: schedulePath(name), body: schedule, isRepeatable: true })
+  putSchedule(name: string, schedule: ScheduleRequest, options: PutScheduleOptions = {}): Promise<Schedule> {
+    const { dryRun = false, onlyNew = false, ...call } = options
+    const path = `${schedulePath(name)}${dryRun ? '?dry_run=true' : ''}`
+    const headers = onlyNew ? { 'if-none-match': '*' } : {}
+    // Repeated, it would find the schedule that it has made.
+    return this.#json({ ...call, method: 'PUT', path, body: schedule, headers, isRepeatable: !onlyNew || dryRun })
   }
 
   /** All schedules, without their graphs. */

@@ -1,6 +1,7 @@
 /** /schedules: graphs that the service submits at certain times. */
 
 import type { AnyElysia } from 'elysia'
+import { badRequest } from '../../shared/contract/errors.ts'
 import {
   Schedule,
   ScheduleFile,
@@ -42,6 +43,12 @@ const VERBS = [
   },
 ] as const
 
+function onlyNewIn(header: string | null): boolean {
+  if (header !== null && header.trim() !== '*')
+    throw badRequest('If-None-Match: expected * (schedules have no tags), or no such header')
+  return header !== null
+}
+
 export function addScheduleRoutes(app: AnyElysia, parts: OperationParts): void {
   app
     .get(
@@ -72,7 +79,8 @@ export function addScheduleRoutes(app: AnyElysia, parts: OperationParts): void {
       async ({ params, query, request, set }): Promise<Schedule> => {
         const isDryRun = truthOf('dry_run', query.dry_run)
         const body = await readBody(app, request, parts.maxBodyBytes)
-        const call = { traceId: traceIdOf(set), signal: request.signal, isDryRun }
+        const isOnlyNew = onlyNewIn(request.headers.get('if-none-match'))
+        const call = { traceId: traceIdOf(set), signal: request.signal, isDryRun, isOnlyNew }
         const { schedule, isNew } = await putSchedule(parts, params.name, body, call)
         set.status = isNew && !isDryRun ? 201 : 200
         return schedule
@@ -89,6 +97,7 @@ export function addScheduleRoutes(app: AnyElysia, parts: OperationParts): void {
             'Only check the schedule: answer 200 with its next due times, and keep nothing. Default false.',
           ),
         },
+        headers: { 'If-None-Match': '`*` only creates: 412 if there is such a schedule.' },
         body: ScheduleRequest,
         example: EXAMPLE,
         answers: {
@@ -98,6 +107,7 @@ export function addScheduleRoutes(app: AnyElysia, parts: OperationParts): void {
         errors: {
           400: 'The name, a field or the graph is invalid, or it is never due.',
           409: 'There are --max-schedules schedules already, or the schedule is that of a file.',
+          412: 'There is such a schedule, and `If-None-Match` is `*`.',
           413: 'The body is too large.',
           ...NOT_STORED,
         },

@@ -2,7 +2,7 @@
  * Creates or replaces a schedule. Its graph is checked as a submission is, so that a faulty one is refused now and not when
  * it is due.
  */
-import { badRequest } from '../../shared/contract/errors.ts'
+import { badRequest, ServiceError } from '../../shared/contract/errors.ts'
 import {
   MAX_SCHEDULE_NAME_CHARACTERS,
   SCHEDULE_NAME,
@@ -40,6 +40,8 @@ export async function putSchedule(
     readonly traceId: string
     readonly signal: AbortSignal
     readonly isDryRun?: boolean
+    /** 412 if there is one with this name. */
+    readonly isOnlyNew?: boolean
     readonly file?: OwningFile
   },
 ): Promise<{ schedule: ScheduleAnswer; isNew: boolean }> {
@@ -57,6 +59,8 @@ export async function putSchedule(
     const { now } = schedules
     const known = schedules.get(name)
     const { file } = call
+    if (call.isOnlyNew && known !== undefined)
+      throw new ServiceError(412, `there is a schedule ${name} already (leave out If-None-Match to replace it)`)
     if (call.isDryRun !== true) parts.scheduleFiles.assertMayPut(name, known?.definition, file)
     const fields = withPause(given, known?.definition, file)
     const isSame = known !== undefined && hasSameTimes(known.definition.fields, fields)

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Taskmill } from '../../client/client.ts'
+import { errorOf } from '../support/answers.ts'
 import { runClient } from '../support/client.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { tempDir } from '../support/temp.ts'
@@ -66,6 +67,15 @@ test('a faulty one is refused, in the terms of its file and with the remedy', as
 
 test('a program puts, reads and removes a schedule', async () => {
   const mill = new Taskmill({ url: control.url })
+  const hourly = { cron: '@hourly', graph: { tasks: [{ id: 'a', type: 'noop' }] } }
+  expect((await mill.putSchedule('hourly', hourly, { dryRun: true })).next).toHaveLength(5)
+  expect(await mill.schedules()).not.toContainEqual(expect.objectContaining({ name: 'hourly' }))
+  await mill.putSchedule('hourly', hourly, { onlyNew: true })
+  await expect(mill.putSchedule('hourly', hourly, { onlyNew: true })).rejects.toThrow(
+    'there is a schedule hourly already',
+  )
+  const odd = { method: 'PUT', headers: { 'if-none-match': '"x"' }, body: JSON.stringify(hourly) }
+  expect(await errorOf(await control.fetch('/schedules/hourly', odd))).toContain('400 If-None-Match: expected *')
   const put = await mill.putSchedule('hourly', { cron: '@hourly', graph: { tasks: [{ id: 'a', type: 'noop' }] } })
   expect(put.next).toHaveLength(5)
   expect((await mill.pauseSchedule('hourly')).paused).toBe(true)
