@@ -88,6 +88,7 @@ export const GraphPage = memo(function GraphPage({ watch, place, now, go, asked,
     }
   }
   const canRerun = summary.state !== 'running' && !watch.isRemoved && !isAsking
+  const canRetry = summary.state !== 'success' && !watch.isRemoved
   const graphPath = `/graphs/${encodeURIComponent(summary.graph_id)}`
   return (
     <div class={`graph-page${task === undefined ? '' : ' has-task'}`}>
@@ -97,6 +98,7 @@ export const GraphPage = memo(function GraphPage({ watch, place, now, go, asked,
           now={now}
           onCancel={() => onAsk('graph')}
           onPause={() => void act(`${graphPath}/${summary.pause === undefined ? 'pause' : 'resume'}`, 'POST')}
+          onRetry={canRetry && summary.state !== 'running' ? () => void act(`${graphPath}/retry`, 'POST') : undefined}
           onRerun={canRerun && summary.state !== 'success' ? () => void rerun({ from: 'failed' }) : undefined}
           onChoose={canRerun ? () => setIsChoosing(true) : undefined}
         />
@@ -155,6 +157,11 @@ export const GraphPage = memo(function GraphPage({ watch, place, now, go, asked,
           place={place}
           now={now}
           onCancel={() => onAsk('task')}
+          onRetry={
+            canRetry && isRetried(task)
+              ? () => void act(`${graphPath}/tasks/${encodeURIComponent(task.id)}/retry`, 'POST')
+              : undefined
+          }
           onRerun={canRerun ? () => void rerun({ from: [task.parent ?? task.id] }) : undefined}
           onClose={() => select(undefined)}
         />
@@ -203,6 +210,10 @@ function keepFolded(graphId: string, groups: Groups): void {
   for (const oldest of foldedBefore.keys()) if (foldedBefore.size > MAX_FOLDED_GRAPHS) foldedBefore.delete(oldest)
 }
 
+/** Whether the service may run the task again in its graph. A child runs again with its parent only. */
+const isRetried = ({ status, parent }: GraphTask): boolean =>
+  (status === 'failed' || status === 'cancelled') && parent === undefined
+
 /** Tasks that wait for no other one. */
 const rootsOf = (tasks: readonly GraphTask[]): readonly string[] =>
   tasks.filter(({ parent, depends_on = [] }) => parent === undefined && depends_on.length === 0).map(({ id }) => id)
@@ -224,13 +235,15 @@ interface HeadProps {
   readonly onCancel: () => void
   /** Pauses the graph, or resumes it. */
   readonly onPause: () => void
-  /** Runs what did not succeed again. Undefined if there is nothing to run. */
+  /** Runs what failed or was cancelled again in this graph. Undefined if there is nothing to run. */
+  readonly onRetry: (() => void) | undefined
+  /** Runs what did not succeed again, in a new graph. Undefined if there is nothing to run. */
   readonly onRerun: (() => void) | undefined
   /** Asks how the graph runs again. Undefined while it cannot. */
   readonly onChoose: (() => void) | undefined
 }
 
-function Head({ watch, now, onCancel, onPause, onRerun, onChoose }: HeadProps) {
+function Head({ watch, now, onCancel, onPause, onRetry, onRerun, onChoose }: HeadProps) {
   const { summary } = watch
   const { graph_id, name, state, counts, task_count, labels, pause } = summary
   const look = graphLook(summary)
@@ -249,6 +262,11 @@ function Head({ watch, now, onCancel, onPause, onRerun, onChoose }: HeadProps) {
         {state === 'running' && (
           <button type="button" class="small danger" onClick={onCancel}>
             Cancel
+          </button>
+        )}
+        {onRetry !== undefined && (
+          <button type="button" class="small" onClick={onRetry}>
+            Retry
           </button>
         )}
         {onRerun !== undefined && (

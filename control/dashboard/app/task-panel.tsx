@@ -40,12 +40,14 @@ export interface TaskPanelProps {
   readonly place: GraphPlace
   readonly now: number
   readonly onCancel: () => void
-  /** Runs the task and all that depend on it again. Undefined while the graph runs. */
+  /** Runs the task and all that depend on it again in this graph. Undefined unless it failed or was cancelled. */
+  readonly onRetry: (() => void) | undefined
+  /** Runs the task and all that depend on it again in a new graph. Undefined while the graph runs. */
   readonly onRerun: (() => void) | undefined
   readonly onClose: () => void
 }
 
-export function TaskPanel({ watch, task, place, now, onCancel, onRerun, onClose }: TaskPanelProps) {
+export function TaskPanel({ watch, task, place, now, onCancel, onRetry, onRerun, onClose }: TaskPanelProps) {
   const path = `/graphs/${encodeURIComponent(watch.summary.graph_id)}/tasks/${encodeURIComponent(task.id)}`
   const look = lookOf(task)
   const version = `${look} ${task.attempt ?? 0}`
@@ -61,6 +63,11 @@ export function TaskPanel({ watch, task, place, now, onCancel, onRerun, onClose 
         {!hasEnded(task.status) && (
           <button type="button" class="small" onClick={onCancel}>
             Cancel
+          </button>
+        )}
+        {onRetry !== undefined && (
+          <button type="button" class="small" onClick={onRetry}>
+            Retry
           </button>
         )}
         {onRerun !== undefined && (

@@ -5,11 +5,12 @@ import type { Counts, GraphSummary, GraphTask, WaitingCounts } from './wire.ts'
 
 type Status = GraphTask['status']
 
-/** `counts` after one task went from one status to another. The same if no task had the first one. */
-export function moved(counts: Counts, from: Status, to: Status): Counts {
+/** `counts` after `tasks` went from one status to another: as many of them as had the first one. */
+export function moved(counts: Counts, from: Status, to: Status, tasks = 1): Counts {
   const before = counts[from] ?? 0
-  if (from === to || before === 0) return counts
-  const next = { ...counts, [to]: (counts[to] ?? 0) + 1, [from]: before - 1 }
+  const some = Math.min(tasks, before)
+  if (from === to || some === 0) return counts
+  const next = { ...counts, [to]: (counts[to] ?? 0) + some, [from]: before - some }
   if (next[from] === 0) delete next[from]
   return next
 }
@@ -18,6 +19,11 @@ export function countsOf(tasks: Iterable<Pick<GraphTask, 'status'>>): Counts {
   const counts: Counts = {}
   for (const { status } of tasks) counts[status] = (counts[status] ?? 0) + 1
   return counts
+}
+
+/** The summary after `tasks_retried`: the graph runs again. `task_changed` follows for each task that is pending again. */
+export function runningAgain({ finished_at: _, duration_ms: __, ...rest }: GraphSummary): GraphSummary {
+  return { ...rest, state: 'running' }
 }
 
 /** How far a graph is: `17 of 30 done`, `4 of 7 done, 1 failed, 2 skipped`. Only tasks that succeeded are done. */

@@ -5,7 +5,7 @@
  * status of each task that has changed, and whether it waits for an approval or its next attempt. For others it takes the
  * status that a task most often comes from; the end of the graph brings its exact counts.
  */
-import { moved, waited } from './counts.ts'
+import { moved, runningAgain, waited } from './counts.ts'
 import { withPause } from './pause.ts'
 import type { Counts, GraphState, GraphSummary, GraphTask, StreamEvent, Waiting, WaitingCounts } from './wire.ts'
 
@@ -15,7 +15,7 @@ export interface GraphList {
   /** Cursor of the next page of older graphs. */
   readonly nextCursor: string | undefined
   /** The last known state of tasks of graphs that run: by graph, then by task. */
-  readonly statuses: ReadonlyMap<string, ReadonlyMap<string, Known>>
+  readonly statuses: ReadonlyMap<string, Map<string, Known>>
   /** Number of the last event seen. Not a number while the events are those of several replicas: each has numbers of its own. */
   readonly seq: number
   /** A stream of events continues after it. */
@@ -54,8 +54,7 @@ export const withOlder = (list: GraphList, graphs: readonly GraphSummary[], curs
 export function listAfterEvents(list: GraphList, events: readonly StreamEvent[]): GraphList {
   let { seq, position, isBehind } = list
   const byId = new Map(list.graphs.map((graph) => [graph.graph_id, graph]))
-  const statuses = new Map(list.statuses)
-  const copied = new Set<string>()
+  const statuses: Map<string, Map<string, Known>> = new Map(list.statuses)
   let added: GraphSummary[] = []
   for (const event of events) {
     const after = event.id ?? String(event.seq)
@@ -80,10 +79,11 @@ export function listAfterEvents(list: GraphList, events: readonly StreamEvent[])
       const accepted = acceptedGraph(event)
       byId.set(graph_id, accepted)
       added.push(accepted)
-    } else if (event.kind === 'task_changed' && graph !== undefined) {
-      if (!copied.has(graph_id)) statuses.set(graph_id, new Map(statuses.get(graph_id)))
-      copied.add(graph_id)
-      byId.set(graph_id, afterTask(graph, event, statuses.get(graph_id) as Map<string, Known>))
+    } else if ((event.kind === 'task_changed' || event.kind === 'tasks_retried') && graph !== undefined) {
+      const before = statuses.get(graph_id)
+      const known = before === undefined || before === list.statuses.get(graph_id) ? new Map(before) : before
+      statuses.set(graph_id, known)
+      byId.set(graph_id, (event.kind === 'task_changed' ? afterTask : afterRetry)(graph, event, known))
     } else if ((event.kind === 'graph_paused' || event.kind === 'graph_resumed') && graph !== undefined) {
       byId.set(graph_id, withPause(graph, event))
     } else if (event.kind === 'graph_ended' && graph !== undefined) {
@@ -130,6 +130,27 @@ function afterTask(graph: GraphSummary, event: StreamEvent, statuses: Map<string
   if (wait !== waitBefore && wait !== undefined) waiting = waited(waiting, wait, 1)
   const started_at = graph.started_at ?? (event.started_at as string | undefined)
   return { ...graph, counts: moved(graph.counts, from, to), waiting, ...(started_at != null && { started_at }) }
+}
+
+/**
+ * The tasks that the event names have failed or were cancelled. Of those that run again with them, a graph that had ended has
+ * skipped most. In a graph that runs they may be pending, and their own events tell the others.
+ */
+function afterRetry(graph: GraphSummary, event: StreamEvent, statuses: Map<string, Known>): GraphSummary {
+  const retried = event.retried as readonly string[]
+  let { counts } = graph
+  for (const id of retried) {
+    const likely = (counts.failed ?? 0) > 0 ? 'failed' : 'cancelled'
+    counts = moved(counts, statuses.get(id)?.status ?? likely, 'pending')
+    statuses.set(id, { status: 'pending', wait: undefined })
+  }
+  let others = graph.state === 'running' ? 0 : Number(event.tasks) - retried.length
+  for (const from of ['skipped', 'success', 'failed', 'cancelled'] as const) {
+    const some = Math.min(others, counts[from] ?? 0)
+    counts = moved(counts, from, 'pending', some)
+    others -= some
+  }
+  return runningAgain({ ...graph, counts })
 }
 
 const waitOf = ({ waiting }: StreamEvent): keyof WaitingCounts | undefined => {

@@ -4,7 +4,7 @@
  * Each event names the number of the event before it in the stream. If that is not the last event seen, events are
  * missing, and the page reads the graph again. So it does when tasks appear that it does not have: the children of a task.
  */
-import { countsOf, endedCount, moved, waitingCounts } from './counts.ts'
+import { countsOf, endedCount, moved, runningAgain, waitingCounts } from './counts.ts'
 import { hasEnded } from './looks.ts'
 import { withPause } from './pause.ts'
 import type { GraphDetails, GraphState, GraphSummary, GraphTask, RootCause, StreamEvent, Waiting } from './wire.ts'
@@ -48,7 +48,7 @@ export function watchOf(detail: GraphDetails, seq: number): GraphWatch {
 /** The graph after `events`, in their order. Copies the list of tasks once, however many events there are. */
 export function afterEvents(watch: GraphWatch, events: readonly StreamEvent[]): GraphWatch {
   const { indexOf } = watch
-  let { summary, seq, isBehind, isRemoved } = watch
+  let { summary, rootCause, seq, isBehind, isRemoved } = watch
   const tasks = [...watch.tasks]
   let haveTasksChanged = false
   for (const event of events) {
@@ -84,6 +84,9 @@ export function afterEvents(watch: GraphWatch, events: readonly StreamEvent[]): 
       const counts = (event.counts ?? summary.counts) as GraphSummary['counts']
       summary = { ...summary, state: event.state as GraphState, counts, waiting: undefined, finished_at: event.at }
       summary = withPause(summary, event)
+    } else if (event.kind === 'tasks_retried') {
+      summary = runningAgain(summary)
+      rootCause = undefined
     } else if (event.kind === 'graph_removed') isRemoved = true
   }
   if (haveTasksChanged) summary = { ...summary, ...startOf(summary, tasks) }
@@ -91,7 +94,7 @@ export function afterEvents(watch: GraphWatch, events: readonly StreamEvent[]): 
     summary = { ...summary, counts: countsOf(tasks), waiting: waitingCounts(tasks) }
     countChildren(tasks, indexOf)
   }
-  return { ...watch, summary, tasks, seq, isBehind, isRemoved }
+  return { ...watch, summary, tasks, rootCause, seq, isBehind, isRemoved }
 }
 
 /** The graph with counts that are newer than those it has. A graph with more tasks than the page has needs them. */

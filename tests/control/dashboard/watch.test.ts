@@ -81,6 +81,44 @@ test('a pause of a graph keeps its beginning, and ends with a resume or the end 
   for (const over of [event(13, 'graph_resumed'), ended(13)]) expect(listed([...pauses, over])).toBeUndefined()
 })
 
+test('a retry in place runs an ended graph again, and its cause is gone', () => {
+  const rootCause = { task_id: 'a', error: 'no' } as unknown as NonNullable<GraphWatch['rootCause']>
+  const retried = (seq: number, ids: readonly string[], tasks: number): StreamEvent => ({
+    ...{ kind: 'tasks_retried', seq, previous: seq - 1, at: AT, graph_id: 'g', retried: ids, tasks },
+  })
+  const lost = [changed(11, 'a', 'failed', { error: 'no', finished_at: AT }), changed(12, 'b', 'skipped')]
+  const over = [...lost, changed(13, 'c', 'success'), ended(14, { counts: { failed: 1, skipped: 1, success: 1 } })]
+  const again = [retried(15, ['a'], 2), changed(16, 'a', 'pending', { attempt: 1 }), changed(17, 'b', 'pending')]
+  const after = afterEvents({ ...afterEvents(watchOf(detail, 10), over), rootCause }, again)
+  expect(after.summary).toMatchObject({ state: 'running', counts: { pending: 2, success: 1 } })
+  expect(Object.keys(after.summary)).not.toContain('finished_at')
+  expect(after.rootCause).toBeUndefined()
+  expect(after.tasks[0]).toEqual({ ...detail.tasks[0]!, attempt: 1 })
+
+  const list = listOf([detail], undefined, '10')
+  const listed = (events: readonly StreamEvent[]) => listAfterEvents(list, events).graphs[0]!
+  for (const upTo of [1, 3]) {
+    const running = listed([...over, ...again.slice(0, upTo)])
+    expect(running).toMatchObject({ state: 'running', counts: { pending: 2, success: 1 } })
+    expect(Object.keys(running)).not.toContain('finished_at')
+    expect(Object.keys(running)).not.toContain('duration_ms')
+  }
+  const early = [retried(13, ['a'], 2), changed(14, 'a', 'running'), changed(15, 'b', 'pending')]
+  expect(listed([...lost, ...early]).counts).toEqual({ running: 1, pending: 2 })
+  expect(listed([...lost, retried(13, ['a'], 2)]).counts).toEqual({ skipped: 1, pending: 2 })
+  const all = listOf([{ ...detail, state: 'cancelled', counts: { cancelled: 2, skipped: 1 } }], undefined, '10')
+  expect(listAfterEvents(all, [retried(11, ['a', 'b'], 3)]).graphs[0]!.counts).toEqual({ pending: 3 })
+})
+
+test('after a reset, the list counts on', () => {
+  const reset = { kind: 'reset', seq: 12, at: AT, graph_id: '', graphs: [detail] }
+  const events = [changed(11, 'a', 'running'), reset, changed(13, 'a', 'running')]
+  expect(listAfterEvents(listOf([detail], undefined, '10'), events).graphs[0]!.counts).toEqual({
+    running: 1,
+    pending: 2,
+  })
+})
+
 test('of a graph whose first tasks are known, the counts stay those of all tasks', () => {
   const all = { pending: 20_000 }
   const watch = watchOf({ ...detail, task_count: 20_000, counts: all, truncated: true }, 10)
