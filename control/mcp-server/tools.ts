@@ -18,6 +18,7 @@ import { listTasksTool } from './tools/list-tasks.ts'
 import { pauseTool, resumeTool } from './tools/pause.ts'
 import { putScheduleTool } from './tools/put-schedule.ts'
 import { rerunGraphTool } from './tools/rerun-graph.ts'
+import { retryTaskTool } from './tools/retry-task.ts'
 import { runActionTool } from './tools/run-action.ts'
 import { signalTaskTool } from './tools/signal-task.ts'
 import { submitGraphTool } from './tools/submit-graph.ts'
@@ -40,7 +41,7 @@ export const TOOLS_BY_SET: Readonly<Record<Toolset, readonly Tool[]>> = {
     capabilitiesTool,
   ],
   schedules: [listSchedulesTool, putScheduleTool, changeScheduleTool],
-  live: [signalTaskTool, pauseTool, resumeTool],
+  live: [signalTaskTool, pauseTool, resumeTool, retryTaskTool],
 }
 
 /** All of them. */

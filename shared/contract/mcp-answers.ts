@@ -290,6 +290,13 @@ export const PauseToolAnswer = Type.Object({
 })
 export type PauseToolAnswer = Static<typeof PauseToolAnswer>
 
+export const RetryTaskAnswer = Type.Object({
+  graph_id: text('Id of the graph, which runs again.'),
+  retried: texts(`Ids of the tasks that failed or were cancelled, at most the first ${MAX_SHOWN_TASKS}.`),
+  pending: count('Tasks that run again, or are decided about again.'),
+})
+export type RetryTaskAnswer = Static<typeof RetryTaskAnswer>
+
 export const SignalTaskAnswer = Type.Object({
   id: text('Id of the task.'),
   status: statusOf('State of the task.'),

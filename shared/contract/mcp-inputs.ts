@@ -352,11 +352,13 @@ export const ChangeScheduleInput = Type.Object({
   verb: oneOf(['pause', 'resume', 'trigger', 'delete'], 'What to do.'),
 })
 
-const pausedGraph = Type.Optional(Type.String({ expected: 'string', description: 'Id of a graph.' }))
+const namedGraph = Type.Optional(Type.String({ expected: 'string', description: 'Id of a graph.' }))
 
-export const PauseToolInput = Type.Object({ graph_id: pausedGraph, ...PauseRequest.properties })
+export const PauseToolInput = Type.Object({ graph_id: namedGraph, ...PauseRequest.properties })
 
-export const ResumeToolInput = Type.Object({ graph_id: pausedGraph, ...ResumeRequest.properties })
+export const ResumeToolInput = Type.Object({ graph_id: namedGraph, ...ResumeRequest.properties })
+
+export const RetryTaskInput = Type.Object({ task_id: Type.Optional(taskId), graph_id: namedGraph })
 
 export const SignalTaskInput = Type.Object({
   task_id: taskId,

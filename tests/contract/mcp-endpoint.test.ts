@@ -504,6 +504,26 @@ describe('sets of tools', () => {
     expect([faulty.isError, faulty.text]).toEqual([true, expect.stringContaining('cron')])
   })
 
+  test('a failed task is retried in place, and all of its graph', async () => {
+    await using mcp = await withSets('graphs,live')
+    const tasks = [
+      { id: 'f', type: 'shell', params: { command: 'false' } },
+      { id: 'n', type: 'noop', depends_on: ['f'] },
+    ]
+    const { graph_id } = (await mcp.call('submit_graph', { scope: 'graph', tasks })).data
+    const task_id = `${graph_id}/f`
+    for (const named of [{ task_id }, { graph_id }]) {
+      expect((await mcp.call('wait', { graph_id })).data).toMatchObject({ counts: { failed: 1, skipped: 1 } })
+      expect((await mcp.call('retry_task', named)).data).toEqual({ graph_id, retried: [task_id], pending: 2 })
+    }
+    await mcp.call('wait', { graph_id })
+    expect((await mcp.call('get_task', { task_id, detail: true })).data.attempt).toBe(3)
+    const both = await mcp.call('retry_task', { task_id, graph_id })
+    expect([both.isError, both.text]).toEqual([true, 'invalid input: give either task_id or graph_id'])
+    const skipped = await mcp.call('retry_task', { task_id: `${graph_id}/n` })
+    expect([skipped.isError, skipped.text]).toEqual([true, expect.stringContaining('retry the task that failed')])
+  })
+
   test('a wait gets its signal', async () => {
     await using mcp = await withSets('graphs,live')
     const { graph_id } = (
