@@ -33,7 +33,7 @@ const SYNONYMS = {
 export const runtimes = defineCommand({
   summary: 'List, add, drain and remove the runtime services that run tasks.',
   usage:
-    '[list] | add NAME URL [--label gpu --label zone=a] [--token-file FILE] | drain NAME | undrain NAME | remove NAME [--lost]',
+    '[list] | add NAME URL [--label gpu --label zone=a] [--token-file FILE] | drain NAME [--why TEXT] | undrain NAME | remove NAME [--lost]',
   settings: {
     label: texts({
       value: 'key=value',
@@ -43,16 +43,18 @@ export const runtimes = defineCommand({
       value: 'file',
       help: 'With add: file with the token that the runtime service requires. Without it, control sends none, or the one that it has for this address.',
     }),
+    why: text({ value: 'text', help: 'With drain: the reason, for whoever asks.' }),
     lost: flag({
       help: 'With remove: its machine is gone for good. Its attempts fail and may be retried; if it comes back, they are ended there.',
     }),
   },
   maxArguments: 3,
-  async run({ values: { label, tokenFile, lost }, positionals, client }) {
+  async run({ values: { label, tokenFile, lost, why }, positionals, client }) {
     const { verb, name, url } = askedFor(positionals)
     if (label.length > 0 && verb !== 'add') throw new UsageError(`--label belongs to runtimes add, not to ${verb}`)
     if (tokenFile !== '' && verb !== 'add') throw new UsageError(`--token-file belongs to runtimes add, not to ${verb}`)
     if (lost && verb !== 'remove') throw new UsageError(`--lost belongs to runtimes remove, not to ${verb}`)
+    if (why !== '' && verb !== 'drain') throw new UsageError(`--why belongs to runtimes drain, not to ${verb}`)
     const path = `/runtimes/${encodeURIComponent(name)}`
     if (verb === 'list') {
       const answer = (await client.call({ method: 'GET', path: '/runtimes' })) as RuntimesResponse
@@ -69,7 +71,8 @@ export const runtimes = defineCommand({
     }
     if (verb === 'remove')
       return success(await client.call({ method: 'DELETE', path: lost ? `${path}?lost=true` : path }))
-    return success(await client.call({ method: 'POST', path: `${path}/${verb}` }))
+    const body = why === '' ? {} : { body: new TextEncoder().encode(JSON.stringify({ why })) }
+    return success(await client.call({ method: 'POST', path: `${path}/${verb}`, ...body }))
   },
 })
 

@@ -1,6 +1,7 @@
 /** /runtimes: the pool of runtime services. /runtime: load and capacity of this service and of them. */
 import type { AnyElysia } from 'elysia'
 import { CapacityResponse } from '../../shared/contract/capacity.ts'
+import { GraphPauseRequest, MAX_PAUSE_BODY_BYTES } from '../../shared/contract/pauses.ts'
 import {
   MAX_RUNTIME_BODY_BYTES,
   PooledRuntime,
@@ -8,11 +9,13 @@ import {
   RuntimeRemoval,
   RuntimesResponse,
 } from '../../shared/contract/runtimes.ts'
+import { callerOf } from '../../shared/http/callers.ts'
 import { described, json, truth } from '../../shared/http/openapi/route.ts'
 import { readBody } from '../../shared/http/request-body.ts'
 import { capacityNow } from '../operations/capacity.ts'
 import { MISSING_REPLICAS_HEADER } from '../operations/joined-pages.ts'
 import type { OperationParts } from '../operations/parts.ts'
+import { bodyIn, pauseOf } from '../operations/pause.ts'
 import { addRuntime, drainRuntime, listRuntimes, removeRuntime } from '../operations/runtimes.ts'
 import { truthOf } from './query-values.ts'
 
@@ -118,15 +121,23 @@ export function addRuntimeRoutes(app: AnyElysia, parts: OperationParts): void {
   for (const { verb, isDraining, summary, description } of VERBS) {
     app.post(
       `/runtimes/:name/${verb}`,
-      ({ params }): Promise<PooledRuntime> => drainRuntime(parts, params.name, isDraining),
+      async ({ params, request }): Promise<PooledRuntime> => {
+        const body = await readBody(app, request, MAX_PAUSE_BODY_BYTES)
+        const { why } = isDraining ? bodyIn(parts, GraphPauseRequest, body) : {}
+        return drainRuntime(parts, params.name, isDraining ? pauseOf(undefined, callerOf(request), why) : undefined)
+      },
       described({
         section,
         right: 'operate',
         summary,
         description,
         params,
+        ...(isDraining && { body: GraphPauseRequest, example: { why: 'The rack is being moved.' } }),
         answers: { 200: json(PooledRuntime, 'The change is kept.') },
-        errors: { ...UNKNOWN, ...NOT_STORED },
+        errors: {
+          ...(isDraining && { 400: 'The body is invalid.', 413: 'The body is too large.' }),
+          ...{ ...UNKNOWN, ...NOT_STORED },
+        },
       }),
     )
   }

@@ -2,10 +2,10 @@
 
 import { DiskReserve } from '../../shared/files/disk-reserve.ts'
 import type { Log } from '../../shared/logs/log.ts'
+import type { Pause } from '../rules/pause.ts'
 import type { ScheduleDefinition, ScheduleProgress } from '../rules/schedule.ts'
 import type { Graph, Task } from '../task/graph.ts'
 import { GraphGroups } from '../task/graph-groups.ts'
-import type { Pause } from '../task/pause.ts'
 import type { KeptPauses } from '../task/pauses.ts'
 import type { TaskStore } from '../task/task-store.ts'
 import { EventFeed } from './event-feed.ts'

@@ -18,10 +18,10 @@ import {
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { runSync } from '../../shared/process/steps.ts'
 import { isoTime } from '../../shared/text/iso-time.ts'
+import type { Pause } from '../rules/pause.ts'
 import type { Change } from '../task/change.ts'
 import type { Graph, Task } from '../task/graph.ts'
 import { type GraphTotals, graphTotals } from '../task/graph-summary.ts'
-import type { Pause } from '../task/pause.ts'
 
 /** The outcome of a graph. Later deletions of tasks do not change it. */
 export type GraphOutcome = Pick<GraphTotals, 'state' | 'counts'>

@@ -1,6 +1,6 @@
 /** Encodes numbered changes as rows of a journal frame (`journaled-state.ts`), and decodes them. Pure. */
 import { MAX_EVENT_ERROR_CHARACTERS } from '../../shared/contract/events.ts'
-import type { Pause } from '../task/pause.ts'
+import type { Pause } from '../rules/pause.ts'
 import type { GraphOutcome, NumberedChange, RetriedDetail, TaskMoment } from './event-rows.ts'
 
 export interface JournaledChange {

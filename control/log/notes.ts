@@ -5,7 +5,7 @@
  * (`journaled-state.ts`). Each row replaces the earlier note with its key, so a start may apply rows that a pack knows already.
  * Each pack has all notes, and only the notes of the newest pack count. 100,000 keys take a pack 90 ms of CPU, in slices.
  */
-import type { Pause } from '../task/pause.ts'
+import type { Pause } from '../rules/pause.ts'
 
 /**
  * - `callback`: a `Delivery` that waits. Once it is over, the id of its graph

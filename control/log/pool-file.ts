@@ -11,6 +11,7 @@ import {
   runtimeUrlOf,
 } from '../../shared/settings/runtime-entry.ts'
 import { isObject } from '../../shared/text/json.ts'
+import { isPause, type Pause } from '../rules/pause.ts'
 import { type PoolState, UNCHANGED } from '../rules/pool-state.ts'
 import { storageUnavailable } from './storage-errors.ts'
 
@@ -70,16 +71,16 @@ export function readPoolFile(path: string): PoolState {
   }
 }
 
-/** Earlier versions have `lost` instead of `losses`: names that are not in the pool. */
+/** Earlier versions have `lost` instead of `losses`: names that are not in the pool. They have no `drains`. */
 function fileOf({ added, draining, removed, losses }: PoolState): object {
   const lost = [...losses.keys()].filter((name) => !added.some((entry) => entry.name === name))
-  return { added, draining, removed, lost, losses: [...losses] }
+  return { added, draining: [...draining.keys()], drains: [...draining], removed, lost, losses: [...losses] }
 }
 
 function stateIn(value: unknown): PoolState {
-  const { added, draining, removed, lost, losses } = isObject(value) ? value : {}
+  const { added, draining, drains = [], removed, lost, losses } = isObject(value) ? value : {}
   return {
-    ...{ added: entriesIn(added), draining: namesIn(draining), removed: entriesIn(removed) },
+    ...{ added: entriesIn(added), draining: drainsIn(namesIn(draining), drains), removed: entriesIn(removed) },
     losses: losses === undefined ? new Map(namesIn(lost).map((name) => [name, 1])) : lossesIn(losses),
   }
 }
@@ -101,6 +102,15 @@ function entriesIn(value: unknown): RuntimeEntry[] {
 function namesIn(value: unknown): string[] {
   if (Array.isArray(value) && value.every((name) => typeof name === 'string')) return value
   throw new Error('it does not hold what it should')
+}
+
+/** The drain of each name. An earlier version may have written the names without them. */
+function drainsIn(names: readonly string[], value: unknown): Map<string, Pause> {
+  const isDrain = (each: unknown): each is [string, Pause] =>
+    Array.isArray(each) && typeof each[0] === 'string' && isPause(each[1])
+  if (!Array.isArray(value) || !value.every(isDrain)) throw new Error('it does not hold what it should')
+  const known = new Map(value)
+  return new Map(names.map((name) => [name, known.get(name) ?? { since: 0 }]))
 }
 
 function lossesIn(value: unknown): Map<string, number> {

@@ -24,8 +24,8 @@ import { nearestName } from '../../shared/text/nearest-name.ts'
 import { decodeJson, invalidJson } from '../json/body.ts'
 import { checkOf } from '../json/schema-check.ts'
 import { normalizeTool } from '../rules/normalize.ts'
+import { type Pause, shownPause } from '../rules/pause.ts'
 import { isKnownType, unknownTypeText } from '../rules/validate.ts'
-import { type Pause, shownPause } from '../task/pause.ts'
 import { SERVICE } from '../task/pauses.ts'
 import { ensureMayCancel } from './cancel.ts'
 import { knownGraph } from './named-tasks.ts'
@@ -45,7 +45,7 @@ export async function pauseGraph(
   parts.keeper.assertWritable()
   const pause = pauseOf(graph.pause, by, why)
   parts.store.apply({ kind: 'graph-paused', graph, pause, at: Date.now() })
-  parts.log.info('a graph was paused', { trace_id: graph.traceId, graph_id: id, ...told(pause) })
+  parts.log.info('a graph was paused', { trace_id: graph.traceId, graph_id: id, ...toldPause(pause) })
   await parts.keeper.kept('promise')
   return { graph_id: id, paused: true, ...shownPause(pause) }
 }
@@ -62,7 +62,7 @@ export async function resumeGraph(
   if (graph.pause !== undefined) {
     const name = by?.grant.name
     parts.store.apply({ kind: 'graph-resumed', graph, at: Date.now(), ...(name !== undefined && { by: name }) })
-    parts.log.info('a graph was resumed', { trace_id: graph.traceId, graph_id: id, ...told({ by: name }) })
+    parts.log.info('a graph was resumed', { trace_id: graph.traceId, graph_id: id, ...toldPause({ by: name }) })
   }
   await parts.keeper.kept('promise')
   return { graph_id: id, paused: false }
@@ -85,7 +85,7 @@ export async function pause(parts: OperationParts, body: Uint8Array, by: Caller 
   parts.keeper.assertWritable()
   const made = pauseOf(known, by, why)
   await pauses.set(key, made)
-  parts.log.warn('no task starts: paused', { ...typeIn(key), ...told(made) })
+  parts.log.warn('no task starts: paused', { ...typeIn(key), ...toldPause(made) })
   return { ...typeIn(key), paused: true, ...shownPause(made) }
 }
 
@@ -97,7 +97,7 @@ export async function resume(parts: OperationParts, body: Uint8Array, by: Caller
   parts.keeper.assertWritable()
   if (pauses.all.has(key)) {
     await pauses.set(key, undefined)
-    parts.log.info('tasks start again: resumed', { ...typeIn(key), ...told({ by: by?.grant.name }) })
+    parts.log.info('tasks start again: resumed', { ...typeIn(key), ...toldPause({ by: by?.grant.name }) })
   }
   return { ...typeIn(key), paused: false }
 }
@@ -105,13 +105,14 @@ export async function resume(parts: OperationParts, body: Uint8Array, by: Caller
 const typeIn = (key: string) => (key === SERVICE ? {} : { type: key })
 
 /** `earlier` goes on, with who and why of now. */
-const pauseOf = (earlier: Pause | undefined, by: Caller | undefined, why: string | null | undefined): Pause => ({
+export const pauseOf = (earlier: Pause | undefined, by: Caller | undefined, why: string | null | undefined): Pause => ({
   since: earlier?.since ?? Date.now(),
   ...(by !== undefined && { by: by.grant.name }),
   ...(why != null && why !== '' && { why }),
 })
 
-const told = ({ by, why }: { readonly by?: string | undefined; readonly why?: string }) => ({
+/** The fields of log lines. */
+export const toldPause = ({ by, why }: { readonly by?: string | undefined; readonly why?: string }) => ({
   ...(by !== undefined && { by }),
   ...(why !== undefined && { why }),
 })
@@ -131,7 +132,7 @@ type RequestOf<T> = T extends typeof PauseRequest
     : GraphPauseRequest
 
 /** The request in a body, which may be empty. Throws 400. */
-function bodyIn<const T extends TObject>(
+export function bodyIn<const T extends TObject>(
   { unknownFields }: { readonly unknownFields: UnknownFields },
   schema: T,
   body: Uint8Array,

@@ -31,9 +31,11 @@ import { nearestName } from '../../shared/text/nearest-name.ts'
 import type { RuntimePool } from '../executors/runtime/pool.ts'
 import type { PoolMember } from '../executors/runtime/pool-member.ts'
 import { decodeJson, invalidJson } from '../json/body.ts'
+import { type Pause, shownPause } from '../rules/pause.ts'
 import type { PooledEntry } from '../rules/pool-state.ts'
 import { runtimeNow } from './capacity.ts'
 import type { OperationParts } from './parts.ts'
+import { toldPause } from './pause.ts'
 import { type AttemptsElsewhere, assertAllTold, attemptsElsewhere, attemptsHere } from './placed-attempts.ts'
 
 const NOWHERE: AttemptsElsewhere = { counts: new Map(), missing: [] }
@@ -75,15 +77,18 @@ export async function addRuntime(
 }
 
 /** Throws 404 and 503. */
-export async function drainRuntime(parts: OperationParts, name: string, isDraining: boolean): Promise<PooledRuntime> {
+export async function drainRuntime(
+  parts: OperationParts,
+  name: string,
+  drain: Pause | undefined,
+): Promise<PooledRuntime> {
   const { runtimePool, log } = parts
   const elsewhere = await attemptsElsewhere(parts)
   const wasDraining = runtimePool.get(name)?.isDraining
-  const drained = await runtimePool.drain(name, isDraining)
-  if (wasDraining !== isDraining) {
-    log.info(isDraining ? 'a runtime service gets no new tasks' : 'a runtime service gets tasks again', {
-      runtime: name,
-    })
+  const drained = await runtimePool.drain(name, drain)
+  if (wasDraining !== drained.isDraining) {
+    if (drain === undefined) log.info('a runtime service gets tasks again', { runtime: name })
+    else log.info('a runtime service gets no new tasks', { runtime: name, ...toldPause(drain) })
   }
   return pooled(runtimePool, drained, elsewhere)
 }
@@ -102,10 +107,11 @@ export async function removeRuntime(parts: OperationParts, name: string, isLost:
 
 const pooled = (
   pool: RuntimePool,
-  { name, url, labels, isDraining, isConfigured }: PooledEntry | PoolMember,
+  { name, url, labels, isDraining, drain, isConfigured }: PooledEntry | PoolMember,
   { counts }: AttemptsElsewhere,
 ): PooledRuntime => ({
   ...{ name, url: shownUrl(url), labels, draining: isDraining, configured: isConfigured },
+  ...(drain !== undefined && drain.since > 0 && { drain: shownPause(drain) }),
   attempts: pool.attemptCount(name) + (counts.get(name) ?? 0),
 })
 

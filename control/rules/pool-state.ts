@@ -11,6 +11,7 @@ import { shownUrl } from '../../shared/http/shown-url.ts'
 import { didYouMean } from '../../shared/request/unknown-names.ts'
 import { type RuntimeEntry, twinOf } from '../../shared/settings/runtime-entry.ts'
 import { nearestName } from '../../shared/text/nearest-name.ts'
+import type { Pause } from './pause.ts'
 
 /** Names that were removed for good and are remembered. The oldest are forgotten first. */
 export const MAX_LOST = 4 * MAX_RUNTIMES
@@ -19,15 +20,15 @@ export const MAX_LOST = 4 * MAX_RUNTIMES
 export interface PoolState {
   /** Runtime services beside those of `--runtime-url`, in the order in which they came. */
   readonly added: readonly RuntimeEntry[]
-  /** Names of runtime services that get no new tasks. */
-  readonly draining: readonly string[]
+  /** Runtime services that get no new tasks, by name. Earlier versions kept only the names: these have a drain since 0. */
+  readonly draining: ReadonlyMap<string, Pause>
   /** Runtime services of `--runtime-url` that were removed, as they were then. */
   readonly removed: readonly RuntimeEntry[]
   /** How often the runtime service of a name was lost, by name. The latest loss comes last. */
   readonly losses: ReadonlyMap<string, number>
 }
 
-export const UNCHANGED: PoolState = { added: [], draining: [], removed: [], losses: new Map() }
+export const UNCHANGED: PoolState = { added: [], draining: new Map(), removed: [], losses: new Map() }
 
 /** What a replica was started with. */
 export interface PoolFlags {
@@ -41,15 +42,17 @@ export interface PooledEntry extends RuntimeEntry {
   /** Whether `--runtime-url` names it. Then its address may have user and password. */
   readonly isConfigured: boolean
   readonly isDraining: boolean
+  /** Undefined unless it is draining. */
+  readonly drain?: Pause | undefined
 }
 
 /** All runtime services of a replica, by name, in the order in which they came. */
 export function pooledEntries({ configured, started }: PoolFlags, state: PoolState): Map<string, PooledEntry> {
-  const draining = new Set(state.draining)
   const entries = new Map<string, PooledEntry>()
   const add = (entry: RuntimeEntry, isConfigured: boolean) => {
     const { name, url, labels, token } = entry
-    entries.set(name, { name, url, labels, token, isConfigured, isDraining: draining.has(name) })
+    const drain = state.draining.get(name)
+    entries.set(name, { name, url, labels, token, isConfigured, isDraining: drain !== undefined, drain })
   }
   for (const entry of configured) if (entry.name === started || !isRemoved(entry, state)) add(entry, true)
   for (const entry of state.added) if (!entries.has(entry.name)) add(entry, false)
@@ -99,11 +102,16 @@ export function withAdded(flags: PoolFlags, state: PoolState, given: RuntimeEntr
   return { ...state, removed, added: own === undefined ? added : others }
 }
 
-/** Throws 404. */
-export function withDrained(flags: PoolFlags, state: PoolState, name: string, isDraining: boolean): PoolState {
-  if (knownIn(flags, state, name).isDraining === isDraining) return state
-  const others = state.draining.filter((each) => each !== name)
-  return { ...state, draining: isDraining ? [...others, name] : others }
+/** With `drain`, or without the one that it has. A drain that goes on keeps its time. Throws 404. */
+export function withDrained(flags: PoolFlags, state: PoolState, name: string, drain: Pause | undefined): PoolState {
+  const known = knownIn(flags, state, name).drain
+  if (known === undefined && drain === undefined) return state
+  const made = drain && { ...drain, since: known?.since ?? drain.since }
+  if (made !== undefined && Bun.deepEquals(known, made)) return state
+  const draining = new Map(state.draining)
+  draining.delete(name)
+  if (made !== undefined) draining.set(name, made)
+  return { ...state, draining }
 }
 
 /** Without a runtime service that has, or may have, `attempts`. Throws 404, and 409 if it has some and is not lost. */
@@ -129,7 +137,7 @@ export function withRemoved(
   const isConfigured = entry?.isConfigured === true
   return {
     added: state.added.filter((each) => each.name !== name),
-    draining: state.draining.filter((each) => each !== name),
+    draining: new Map([...state.draining].filter(([each]) => each !== name)),
     removed: isConfigured ? [...state.removed, entryOf(entry)] : state.removed,
     losses: isLost ? withLoss(state, name) : state.losses,
   }
@@ -138,12 +146,14 @@ export function withRemoved(
 /** The shared state with the changes in the file of an earlier run, except for names that the shared state knows. */
 export function withFile(state: PoolState, file: PoolState): PoolState {
   const known = new Set(
-    [...state.added, ...state.removed].map(({ name }) => name).concat(state.draining, [...state.losses.keys()]),
+    [...state.added, ...state.removed]
+      .map(({ name }) => name)
+      .concat([...state.draining.keys()], [...state.losses.keys()]),
   )
   const isNew = ({ name }: RuntimeEntry) => !known.has(name)
   return {
     added: [...state.added, ...file.added.filter(isNew)],
-    draining: [...state.draining, ...file.draining.filter((name) => !known.has(name))],
+    draining: new Map([...state.draining, ...[...file.draining].filter(([name]) => !known.has(name))]),
     removed: [...state.removed, ...file.removed.filter(isNew)],
     losses: new Map([...file.losses, ...state.losses]),
   }

@@ -5,11 +5,11 @@ import type { ProcessIdentity } from '../../shared/process/processes.ts'
 import type { SkipStanding } from '../rules/conditions.ts'
 import type { Edges } from '../rules/edges.ts'
 import type { Failure } from '../rules/failure.ts'
+import type { Pause } from '../rules/pause.ts'
 import type { ResultFile } from '../rules/result-file.ts'
 import type { AttemptOutput } from './attempt-record.ts'
 import type { FanOut } from './fan-out.ts'
 import type { Graph, Task } from './graph.ts'
-import type { Pause } from './pause.ts'
 import type { Handle } from './rare-state.ts'
 
 /** How a task ended. `output` goes into the record of its last attempt, if the task keeps such records. */

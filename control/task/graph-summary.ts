@@ -5,9 +5,9 @@ import type { GraphCounts, GraphSummary, WaitingCounts } from '../../shared/cont
 import type { TaskStatus } from '../../shared/contract/task-status.ts'
 import { inRanges, type Steps } from '../../shared/process/steps.ts'
 import { isoTime } from '../../shared/text/iso-time.ts'
+import { shownPause } from '../rules/pause.ts'
 import { isAskedApproval } from './approval.ts'
 import type { Graph, Task } from './graph.ts'
-import { shownPause } from './pause.ts'
 import { endOfBackoff } from './waiting.ts'
 
 type EndState = Exclude<GraphState, 'running'>

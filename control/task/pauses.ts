@@ -4,8 +4,8 @@
  * Nothing new of what is paused starts. What runs goes on.
  */
 import { isoTime } from '../../shared/text/iso-time.ts'
+import type { Pause } from '../rules/pause.ts'
 import type { Graph, Task } from './graph.ts'
-import type { Pause } from './pause.ts'
 
 /** The key of the pause of the whole service. The others are those of types: a category, or `category.tool`. */
 export const SERVICE = ''

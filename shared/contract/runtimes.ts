@@ -1,8 +1,9 @@
 /** The pool of runtime services: its routes at control, and what they answer. */
 import type { Static } from '@sinclair/typebox'
 import { TOKEN_RULE } from '../http/token-form.ts'
-import { count, flag, type Immutable, text, textMap } from './answer-schema.ts'
+import { count, flag, type Immutable, maybe, text, textMap } from './answer-schema.ts'
 import { RuntimeCapacity } from './capacity.ts'
+import { Pause } from './pauses.ts'
 import { RUNTIME_LABEL_RULE, RUNTIME_LABEL_VALUE_RULE, RUNTIME_NAME_RULE } from './runtime-names.ts'
 import { Type } from './schema-builder.ts'
 import { stringMap } from './string-map.ts'
@@ -49,6 +50,9 @@ export const PooledRuntime = Type.Object(
     url: text('Its base URL.'),
     labels: textMap('Its labels.'),
     draining: flag('Whether it gets no new tasks.'),
+    drain: maybe(
+      Type.Object(Pause.properties, { description: 'Since when, by whom and why it gets none. Absent if it does.' }),
+    ),
     configured: flag('Whether --runtime-url names it.'),
     attempts: count('Attempts that it has or may have.'),
   },

@@ -48,15 +48,23 @@ describe('a change of the pool', () => {
     })
     expect((await ask(first, 'POST', '/runtimes', GPU)).status).toBe(200)
     expect((await ask(first, 'POST', '/runtimes/a/drain')).answer.draining).toBe(true)
-    expect((await ask(first, 'POST', '/runtimes/gpu-1/drain')).answer.draining).toBe(true)
+    expect((await ask(first, 'POST', '/runtimes/gpu-1/drain', { why: 'a fan' })).answer.drain?.why).toBe('a fan')
+    for (const wrong of [{ why: 1 }, { why: 'x'.repeat(1_001) }, { reason: 'x' }])
+      expect((await ask(first, 'POST', '/runtimes/gpu-1/drain', wrong)).status).toBe(400)
     expect((await ask(first, 'DELETE', '/runtimes/b')).status).toBe(200)
     await kill(first)
 
     const second = await startControl({ dataDir: dir.path, flags })
-    const after = (await listed(second)).map(({ name, draining, configured }) => [name, draining, configured])
+    const after = (await listed(second)).map(({ name, draining, configured, drain }) => [
+      name,
+      draining,
+      configured,
+      drain,
+    ])
+    const since = expect.any(String)
     expect(after).toEqual([
-      ['a', true, true],
-      ['gpu-1', true, false],
+      ['a', true, true, { since }],
+      ['gpu-1', true, false, { since, why: 'a fan' }],
     ])
     expect(second.log.map(({ msg }) => msg)).toContain(
       'a runtime service of --runtime-url was removed: it gets no tasks',
@@ -383,13 +391,16 @@ describe('taskmill runtimes', () => {
     ).toMatchObject({
       ...{ name: 'gpu-1', url: 'http://127.0.0.1:1', labels: { gpu: '', zone: 'a', rack: '7' }, draining: false },
     })
-    expect(await client('drain', 'gpu-1')).toMatchObject({ draining: true })
+    const drain = { since: expect.any(String), why: 'a fan is broken' }
+    expect(await client('drain', 'gpu-1', '--why', 'a fan is broken')).toMatchObject({ draining: true, drain })
     expect(await client()).toMatchObject({ runtimes: [{ name: 'default' }, { name: 'gpu-1', state: 'away' }] })
     const { stdout } = await runClient(['runtimes', 'list', '-o', 'table'], { url: control.url })
     const [head, , gpu] = stdout.split('\n')
     expect(head).toMatch(/^NAME +STATE +ATTEMPTS +LABELS +URL/)
     expect(gpu).toMatch(/^gpu-1 +draining, away, .* +0 +gpu, zone=a, rack=7 +http:\/\/127\.0\.0\.1:1/)
-    expect(await client('undrain', 'gpu-1')).toMatchObject({ draining: false })
+    const resumed = await client('undrain', 'gpu-1')
+    expect(resumed).toMatchObject({ draining: false })
+    expect(resumed).not.toHaveProperty('drain')
     expect(await client('remove', 'gpu-1')).toEqual({ name: 'gpu-1', attempts: 0 })
     expect(await client('remove', 'gpu-1', '--lost')).toEqual([1, expect.stringContaining('no runtime is named gpu-1')])
   })

@@ -1,8 +1,8 @@
 /** A keeper for a scheduler whose work is only in memory: every change counts as kept at once, and no result is large. */
 import type { KeptResults } from '../../control/log/keeper.ts'
+import type { Pause } from '../../control/rules/pause.ts'
 import type { SchedulerOptions } from '../../control/scheduler/scheduler.ts'
 import { GraphGroups } from '../../control/task/graph-groups.ts'
-import type { Pause } from '../../control/task/pause.ts'
 import type { KeptPauses } from '../../control/task/pauses.ts'
 
 /** Pauses that are kept at once. */

@@ -3,6 +3,7 @@ import type { RuntimeLabels } from '../../../shared/contract/runtime-names.ts'
 import { CallFailed } from '../../../shared/http/client.ts'
 import type { RuntimeEntry } from '../../../shared/settings/runtime-entry.ts'
 import { isoTime } from '../../../shared/text/iso-time.ts'
+import type { Pause } from '../../rules/pause.ts'
 import { type Need, type Offer, type PlaceableRuntime, sumOf, without } from '../../rules/placement.ts'
 import { Pulse } from './pulse.ts'
 import { RemoteCapacity, type RemoteCapacityNow } from './remote-capacity.ts'
@@ -31,8 +32,8 @@ export class PoolMember implements PlaceableRuntime {
   readonly #commonToken: string | undefined
   /** Whether `--runtime-url` names it. */
   readonly isConfigured: boolean
-  /** Whether it takes no new tasks. */
-  isDraining = false
+  /** Undefined unless it takes no new tasks. */
+  drain: Pause | undefined = undefined
   /** Undefined while calls reach it. */
   #away: Away | undefined
   /** The last picture of its resources, and the needs of tasks that were placed here since it was asked for. */
@@ -41,6 +42,10 @@ export class PoolMember implements PlaceableRuntime {
   /** The picture that is asked for, and the needs of tasks that were placed here meanwhile. */
   #asked: Promise<RemoteCapacityNow> | undefined
   #placedMeanwhile: Need = NOTHING
+
+  get isDraining(): boolean {
+    return this.drain !== undefined
+  }
 
   constructor(
     { name, url, labels, token }: RuntimeEntry,

@@ -13,6 +13,7 @@ import { shownUrl } from '../../../shared/http/shown-url.ts'
 import type { Log } from '../../../shared/logs/log.ts'
 import type { RuntimeEntry } from '../../../shared/settings/runtime-entry.ts'
 import type { PoolKeeper } from '../../log/pool-file.ts'
+import type { Pause } from '../../rules/pause.ts'
 import {
   isRemoved,
   isSame,
@@ -167,8 +168,8 @@ export class RuntimePool {
   }
 
   /** Stops new tasks for a runtime service, or allows them again. Rejects with 404 and 503. */
-  drain(name: string, isDraining: boolean): Promise<PooledEntry> {
-    return this.#change(name, (state) => withDrained(this.#options, state, name, isDraining))
+  drain(name: string, drain: Pause | undefined): Promise<PooledEntry> {
+    return this.#change(name, (state) => withDrained(this.#options, state, name, drain))
   }
 
   /**
@@ -216,7 +217,7 @@ export class RuntimePool {
     const member = isKept ? earlier : new PoolMember(entry, this.#options, entry.isConfigured)
     if (!isSame(member.labels, entry.labels)) member.labels = entry.labels
     if (member.entry.token !== entry.token) member.authorize(entry.token)
-    member.isDraining = entry.isDraining
+    member.drain = entry.drain
     return member
   }
 

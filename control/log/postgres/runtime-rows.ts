@@ -7,6 +7,7 @@
 import type { SQL } from 'bun'
 import type { Log } from '../../../shared/logs/log.ts'
 import { isObject } from '../../../shared/text/json.ts'
+import { isPause, type Pause } from '../../rules/pause.ts'
 import type { PoolState } from '../../rules/pool-state.ts'
 import { CHANNEL } from './database.ts'
 import { readable } from './readable-rows.ts'
@@ -30,6 +31,8 @@ interface RuntimeRow {
   /** The address at which a runtime service of `--runtime-url` was removed. */
   readonly removedUrl: string | undefined
   readonly isDraining: boolean
+  /** A `Pause` as JSON. Replicas of an earlier version write none. */
+  readonly drain: string | undefined
   readonly losses: number
   /** The change that wrote the row. */
   readonly version: number
@@ -64,16 +67,16 @@ async function readRows(
 ): Promise<{ readonly version: number; readonly rows: RuntimeRow[]; readonly scheduleChanges: number }> {
   const schema = sql(SCHEMA)
   const found = await sql`
-    select p.version as pool_version, r.name, r.position, r.url, r.labels, r.token, r.removed_url, r.is_draining, r.losses,
-      r.version, c.changes
+    select p.version as pool_version, r.name, r.position, r.url, r.labels, r.token, r.removed_url, r.is_draining, r.drain,
+      r.losses, r.version, c.changes
     from ${schema}.runtime_pool p cross join ${schema}.schedule_change c left join ${schema}.runtime r on p.version <> ${known} order by r.position, r.version`
   const rows: RuntimeRow[] = []
-  for (const { name, position, url, labels, token, removed_url, is_draining, losses, version } of found) {
+  for (const { name, position, url, labels, token, removed_url, is_draining, drain, losses, version } of found) {
     if (name === null) continue
     rows.push({
       ...{ name, position: Number(position), url: url ?? undefined, labels, token: token ?? undefined },
       removedUrl: removed_url ?? undefined,
-      ...{ isDraining: is_draining, losses, version: Number(version) },
+      ...{ isDraining: is_draining, drain: drain ?? undefined, losses, version: Number(version) },
     })
   }
   return { version: Number(found[0].pool_version), rows, scheduleChanges: Number(found[0].changes) }
@@ -87,7 +90,11 @@ function stateOf(rows: readonly RuntimeRow[], log: Log): PoolState {
         ? []
         : { name, url, labels: readable([{ id: name, json: labels }], 'runtime', isLabels, log)[0] ?? {}, token },
     ),
-    draining: rows.flatMap(({ name, isDraining }) => (isDraining ? name : [])),
+    draining: new Map(
+      rows.flatMap(({ name, isDraining, drain: json }): [string, Pause][] =>
+        isDraining ? [[name, (json && readable([{ id: name, json }], 'drain', isPause, log)[0]) || { since: 0 }]] : [],
+      ),
+    ),
     removed: rows.flatMap(({ name, removedUrl: url }) => (url === undefined ? [] : { name, url, labels: {} })),
     losses: new Map(lost.map(({ name, losses }) => [name, losses])),
   }
@@ -101,17 +108,18 @@ function rowsOf(state: PoolState, earlier: readonly RuntimeRow[], version: numbe
   const known = new Map(earlier.map((row) => [row.name, row]))
   const added = new Map(state.added.map((entry) => [entry.name, entry]))
   const removed = new Map(state.removed.map(({ name, url }) => [name, url]))
-  const draining = new Set(state.draining)
   let last = Math.max(0, ...earlier.map(({ position }) => position))
-  const names = new Set([...added.keys(), ...draining, ...removed.keys(), ...state.losses.keys()])
+  const names = new Set([...added.keys(), ...state.draining.keys(), ...removed.keys(), ...state.losses.keys()])
   return [...names].map((name) => {
     const row = known.get(name)
     const entry = added.get(name)
+    const drain = state.draining.get(name)
     const isNew = entry !== undefined && row?.url === undefined
     const made = {
       ...{ name, position: isNew ? ++last : (row?.position ?? 0), url: entry?.url },
       ...{ labels: JSON.stringify(entry?.labels ?? {}), token: entry?.token, removedUrl: removed.get(name) },
-      ...{ isDraining: draining.has(name), losses: state.losses.get(name) ?? 0, version: row?.version ?? version },
+      ...{ isDraining: drain !== undefined, drain: drain && JSON.stringify(drain) },
+      ...{ losses: state.losses.get(name) ?? 0, version: row?.version ?? version },
     }
     return row !== undefined && Bun.deepEquals(row, made) ? row : { ...made, version }
   })
@@ -123,13 +131,13 @@ async function writeRows(sql: SQL, earlier: readonly RuntimeRow[], later: readon
   const gone = earlier.filter(({ name }) => !names.has(name)).map(({ name }) => name)
   const written = later.filter((row) => !earlier.includes(row))
   await sql`delete from ${schema}.runtime where name = any(${sql.array(gone, 'TEXT')})`
-  for (const { name, position, url, labels, token, removedUrl, isDraining, losses, version } of written) {
+  for (const { name, position, url, labels, token, removedUrl, isDraining, drain, losses, version } of written) {
     await sql`
-      insert into ${schema}.runtime (name, position, url, labels, token, removed_url, is_draining, losses, version)
+      insert into ${schema}.runtime (name, position, url, labels, token, removed_url, is_draining, drain, losses, version)
       values (${name}, ${position}, ${url ?? null}, ${labels}, ${token ?? null}, ${removedUrl ?? null}, ${isDraining},
-        ${losses}, ${version})
+        ${drain ?? null}, ${losses}, ${version})
       on conflict (name) do update set position = excluded.position, url = excluded.url, labels = excluded.labels,
         token = excluded.token, removed_url = excluded.removed_url, is_draining = excluded.is_draining,
-        losses = excluded.losses, version = excluded.version`
+        drain = excluded.drain, losses = excluded.losses, version = excluded.version`
   }
 }

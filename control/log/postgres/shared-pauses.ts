@@ -5,8 +5,7 @@
  */
 import { messageOf, stackOf } from '../../../shared/contract/errors.ts'
 import type { Log } from '../../../shared/logs/log.ts'
-import { isObject } from '../../../shared/text/json.ts'
-import type { Pause } from '../../task/pause.ts'
+import { isPause, type Pause } from '../../rules/pause.ts'
 import type { KeptPauses } from '../../task/pauses.ts'
 import { CHANNEL, type Database } from './database.ts'
 import { Looks } from './looks.ts'
@@ -95,8 +94,3 @@ export class SharedPauses implements KeptPauses {
     if ((known === undefined) !== (pause === undefined)) this.onChange(key)
   }
 }
-
-const isPause = (value: unknown): value is Pause =>
-  isObject(value) &&
-  typeof value.since === 'number' &&
-  [value.by, value.why].every((text) => text === undefined || typeof text === 'string')

@@ -103,6 +103,6 @@ function refusalIn(error: unknown): ServiceError {
 
 /** The comparable content: rows lack the labels of removed runtime services, and have an order of their own. */
 const contentOf = ({ added, draining, removed, losses }: PoolState): object => ({
-  ...{ added, draining: [...draining].sort(), losses: Object.fromEntries(losses) },
+  ...{ added, draining: [...draining].toSorted(([a], [b]) => (a < b ? -1 : 1)), losses: Object.fromEntries(losses) },
   removed: removed.map(({ name, url }) => `${name} ${url}`).sort(),
 })

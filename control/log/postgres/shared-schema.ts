@@ -121,6 +121,10 @@ const migrations = (): readonly (readonly string[])[] => [
     // Replicas of the version before submit none.
     `alter table ${SCHEMA}.replica add column submits_schedules boolean not null default false`,
   ],
+  [
+    // Since when, by whom and why a runtime service is drained.
+    `alter table ${SCHEMA}.runtime add column drain text`,
+  ],
 ]
 
 /** Version of the schema that this program needs. */

@@ -395,7 +395,11 @@ export const controlLogEvents = {
     when: 'It registered from there, or a caller moved it. If the line is repeated, two have one name.',
     fields: { runtime, url: 'Its address.', earlier_url: 'Its address before.' },
   },
-  'a runtime service gets no new tasks': { level: 'info', when: 'A caller drains it.', fields: { runtime } },
+  'a runtime service gets no new tasks': {
+    level: 'info',
+    when: 'A caller drains it.',
+    fields: { runtime, by: byToken, why },
+  },
   'a runtime service gets tasks again': { level: 'info', when: 'A caller ended its drain.', fields: { runtime } },
   'a runtime service was removed': {
     level: 'warn',

@@ -12,6 +12,8 @@ import {
 } from '../../../control/rules/pool-state.ts'
 import type { RuntimeEntry } from '../../../shared/settings/runtime-entry.ts'
 
+const DRAIN = { since: 1 }
+
 const entry = (name: string, host = name, labels: Readonly<Record<string, string>> = {}): RuntimeEntry => ({
   ...{ name, url: `http://${host}:1`, labels },
 })
@@ -41,8 +43,8 @@ describe('the pool', () => {
   })
 
   test('removes, drains and gives back one of the flags, by name and address, and keeps no password', () => {
-    const gone = withRemoved(flags, withDrained(flags, UNCHANGED, 'f', true), 'f', kept)
-    expect(gone).toMatchObject({ draining: [], removed: [{ name: 'f', url: 'http://f:1' }] })
+    const gone = withRemoved(flags, withDrained(flags, UNCHANGED, 'f', DRAIN), 'f', kept)
+    expect(gone).toMatchObject({ draining: new Map(), removed: [{ name: 'f', url: 'http://f:1' }] })
     expect(JSON.stringify(gone)).not.toContain('secret')
     expect(seen(gone)).toEqual([['own', true, false]])
     expect(seen(withAdded(flags, gone, entry('f', 'f', { zone: 'a' }), 0))[0]).toEqual(['f', true, false])
@@ -82,8 +84,17 @@ describe('the pool', () => {
 
   test('names the nearest one to whoever misspells a name', () => {
     const state = withAdded(flags, UNCHANGED, entry('gpu-1'), 0)
-    expect(() => withDrained(flags, state, 'gpu1', true)).toThrow('no runtime is named gpu1 (did you mean "gpu-1"?)')
+    expect(() => withDrained(flags, state, 'gpu1', DRAIN)).toThrow('no runtime is named gpu1 (did you mean "gpu-1"?)')
     expect(() => withRemoved(flags, state, 'x', kept)).toThrow(/named x$/)
+  })
+
+  test('a drain that goes on keeps its time, with who and why of now', () => {
+    const first = withDrained(flags, UNCHANGED, 'f', DRAIN)
+    expect(withDrained(flags, first, 'f', { ...DRAIN, since: 2 })).toBe(first)
+    const second = withDrained(flags, first, 'f', { since: 2, by: 'ops', why: 'a fan' })
+    expect(second.draining.get('f')).toEqual({ since: DRAIN.since, by: 'ops', why: 'a fan' })
+    expect(withDrained(flags, second, 'f', undefined)).toEqual(UNCHANGED)
+    expect(withDrained(flags, UNCHANGED, 'f', undefined)).toBe(UNCHANGED)
   })
 
   test('counts each loss, over every return', () => {
@@ -103,17 +114,20 @@ describe('the pool', () => {
   })
 
   test('takes from a file only what no replica knows', () => {
-    const shared = withDrained(flags, withAdded(flags, UNCHANGED, entry('g'), 0), 'g', true)
+    const shared = withDrained(flags, withAdded(flags, UNCHANGED, entry('g'), 0), 'g', DRAIN)
     const file = {
       ...UNCHANGED,
       added: [entry('g', 'old'), entry('h')],
-      draining: ['g', 'h'],
+      draining: new Map(['g', 'h'].map((name) => [name, { since: 0 }])),
       losses: new Map([['x', 2]]),
     }
     expect(withFile(shared, file)).toEqual({
       ...{
         added: [{ ...entry('g'), token: '' }, entry('h')],
-        draining: ['g', 'h'],
+        draining: new Map([
+          ['g', DRAIN],
+          ['h', { since: 0 }],
+        ]),
         removed: [],
         losses: new Map([['x', 2]]),
       },

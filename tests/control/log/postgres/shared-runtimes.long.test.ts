@@ -14,6 +14,8 @@ import { type Postgres, startPostgres } from '../../../support/postgres.ts'
 import { openRows } from '../../../support/shared-rows.ts'
 import { until } from '../../../support/until.ts'
 
+const DRAIN = { since: 1, by: 'ops', why: 'a fan' }
+
 const missing = mustPostgres()
 const flags = { configured: [] }
 const entry = (name: string) => ({ name, url: `http://${name}:1`, labels: { zone: name } })
@@ -39,7 +41,7 @@ describe.skipIf(missing !== undefined)(
       await using two = await openRows([url])
       const [first, second] = [poolOn(one), poolOn(two)]
       for (const name of ['a', 'b', 'c']) await first.change(adding(name))
-      await first.change((state) => withDrained(flags, state, 'b', true))
+      await first.change((state) => withDrained(flags, state, 'b', DRAIN))
       await first.change(losing('a'))
       await first.change(adding('a'))
       await second.look()
@@ -47,7 +49,7 @@ describe.skipIf(missing !== undefined)(
       expect(second.state).toEqual({
         ...{
           added: ['b', 'c', 'a'].map((name) => ({ ...entry(name), token: '' })),
-          draining: ['b'],
+          draining: new Map([['b', DRAIN]]),
           removed: [],
           losses: new Map([['a', 1]]),
         },

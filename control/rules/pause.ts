@@ -1,5 +1,6 @@
 /** A pause: since when, by whom and why. Pure. */
 import { isoTime } from '../../shared/text/iso-time.ts'
+import { isObject } from '../../shared/text/json.ts'
 
 export interface Pause {
   /** Milliseconds since 1970. */
@@ -8,6 +9,12 @@ export interface Pause {
   readonly by?: string
   readonly why?: string
 }
+
+/** Whether a stored value is one. */
+export const isPause = (value: unknown): value is Pause =>
+  isObject(value) &&
+  typeof value.since === 'number' &&
+  [value.by, value.why].every((text) => text === undefined || typeof text === 'string')
 
 /** As answers have it. */
 export const shownPause = ({ since, by, why }: Pause) => ({
