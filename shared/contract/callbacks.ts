@@ -31,6 +31,11 @@ export const CALLBACK_OWN_HEADERS: readonly string[] = [
 /** A text, or a secret that is looked up at each try. */
 export type CallbackHeaders = Readonly<Record<string, string | Static<typeof SecretText>>>
 
+const HeaderText = Type.Union([Type.String(), SecretText], {
+  description: 'A text, or {"$secret", "prefix", "suffix", "mask"}.',
+  expected: 'string, or object with $secret',
+})
+
 export const GraphCallback = Type.Object({
   url: Type.String({
     maxLength: MAX_CALLBACK_URL_CHARACTERS,
@@ -43,7 +48,7 @@ export const GraphCallback = Type.Object({
     }),
   ),
   headers: Type.Optional(
-    Type.Union([Type.Record(Type.String(), Type.Union([Type.String(), SecretText])), Type.Null()], {
+    Type.Union([Type.Record(Type.String(), HeaderText), Type.Null()], {
       description:
         'Further headers, by name: a text, or {"$secret": "name of a secret", "prefix": "Bearer "}, which is looked up at each try.',
     }),
