@@ -78,6 +78,32 @@ test('a replaced task stays until it is deleted below its graph, and then only t
   expect(left[0]!.task_id).toBe(here.handle_id!)
 })
 
+test('after a retry in place, files of earlier attempts stay; they go with the task, also with one that is skipped now', async () => {
+  await using pair = await startPair()
+  const script = `echo > out.txt; [ -e '${pair.file('go')}' ]`
+  await pair.control.submit([
+    { id: 'a', type: 'runtime.script', params: { script } },
+    { id: 'handler', type: 'runtime.script', params: { script }, depends_on: ['a'], run_if: 'failed' },
+  ])
+  await pair.control.ended('handler')
+  await Bun.write(pair.file('go'), '')
+  expect((await pair.control.fetch('/tasks/a/retry', { method: 'POST' })).status).toBe(202)
+  await until(
+    () => pair.control.get('handler'),
+    ({ status }) => status === 'skipped',
+  )
+  const fileOf = async (attempt: number) => pair.control.fetch(`/tasks/a/files/out.txt?attempt=${attempt}`)
+  for (const attempt of [1, 2]) expect((await fileOf(attempt)).status).toBe(200)
+  expect((await pair.runtime.list()).length).toBe(3)
+  await remove(pair, 'a')
+  await until(
+    () => pair.runtime.list(),
+    ({ length }) => length === 1,
+  )
+  await remove(pair, 'handler')
+  await noneThere(pair)
+})
+
 test('retired graphs go', async () => {
   await using pair = await startPair({ controlFlags: ['--retention', '50ms'] })
   await pair.control.submit([

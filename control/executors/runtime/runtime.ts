@@ -258,7 +258,8 @@ export class RuntimeExecutor implements Executor {
 
   /**
    * Each attempt was a separate task in a runtime service. Records of attempts say where the last ones were. An attempt
-   * that missed its start was nowhere.
+   * that missed its start was nowhere. A task that was retried in place, and has not started since, has no handle: the record
+   * of its last attempt says where that one was.
    */
   forget(task: ForgottenTask): void {
     const { attempt, rare, graph, startedAt } = task
@@ -268,8 +269,9 @@ export class RuntimeExecutor implements Executor {
     const records = new Map(attempts.map((record) => [record.attempt, record]))
     const first = attempts.find(({ started_at }) => started_at === isoTime(startedAt))?.attempt ?? 1
     const removals: { readonly id: string; readonly runtime?: string | undefined }[] = []
-    for (let i = first; i < attempt; i++) {
+    for (let i = first; i <= attempt; i++) {
       const record = records.get(i)
+      if (i === attempt && (handle !== undefined || record === undefined)) break
       if (record !== undefined && record.started_at === undefined) continue
       removals.push({ id: runtimeTaskId(task.id, graph.id, i), runtime: record?.placed_on })
     }
