@@ -48,7 +48,7 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'control/task/retry.ts',
     text: 'if (!dependent.isDeleted) found.add(dependent)',
     instead: '',
-    tests: ['control/scheduler/retry.test.ts'],
+    tests: ['control/scheduler/retry.long.test.ts'],
   },
   {
     rule: 'nothing is retried while what depends on it is about to start',
@@ -62,21 +62,21 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'control/task/graph.ts',
     text: "if (this.hasRules ? standing === undefined : dependency.status !== 'success') this.missing[position]!++",
     instead: '',
-    tests: ['control/scheduler/retry.test.ts'],
+    tests: ['control/scheduler/retry.long.test.ts'],
   },
   {
     rule: 'a retried task is skipped at once if another one that it depends on is lost',
     file: 'control/scheduler/outcomes.ts',
     text: 'const lost = graph.dependenciesOf(task).find(isLost)',
     instead: 'const lost = graph.dependenciesOf(task).find(() => false)',
-    tests: ['control/scheduler/retry.test.ts'],
+    tests: ['control/scheduler/retry.long.test.ts'],
   },
   {
     rule: 'a condition is tested again after a retry of what it depends on',
     file: 'control/scheduler/outcomes.ts',
     text: 'startedAt !== undefined && rare.retried === undefined',
     instead: 'startedAt !== undefined',
-    tests: ['control/scheduler/retry.test.ts'],
+    tests: ['control/scheduler/retry.long.test.ts'],
   },
   {
     rule: 'whoever retried a task of a graph does not answer its approvals',

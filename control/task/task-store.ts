@@ -234,7 +234,10 @@ export class TaskStore {
     if (ended !== undefined) this.apply({ kind: 'graph-ended', graph: ended, at: ended.endedAt! })
   }
 
-  /** Takes 0.4 µs for a task, so all of a graph in one turn of the event loop: nobody sees some of them only. */
+  /**
+   * All of a graph in one turn of the event loop: nobody sees some of them only. It takes 3 to 8 µs for a task that has run, so
+   * 0.3 to 0.8 s for 100,000 of them.
+   */
   #retry({ graph, edges, tasks, named, by, at }: Extract<Change, { kind: 'tasks-retried' }>): void {
     if (graph.endedAt !== undefined) this.#count.graphRevived(graph)
     graph.endedAt = undefined
