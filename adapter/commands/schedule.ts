@@ -8,7 +8,7 @@ import {
   MIN_EVERY_MS,
   OVERLAPS,
 } from '../../shared/contract/schedule-words.ts'
-import type { Schedule, ScheduleSummary } from '../../shared/contract/schedules.ts'
+import type { Schedule, ScheduleFile, ScheduleSummary } from '../../shared/contract/schedules.ts'
 import { nameOfFile } from '../../shared/graph-file/schedule-block.ts'
 import {
   choice,
@@ -25,7 +25,7 @@ import { EXIT, success } from '../envelope.ts'
 import { defineCommand } from './command.ts'
 import { type GivenGraph, graphOf, graphSettings, inFile } from './graph-argument.ts'
 
-const VERBS = ['add', 'list', 'get', 'next', 'trigger', 'pause', 'resume', 'delete'] as const
+const VERBS = ['add', 'list', 'files', 'get', 'next', 'trigger', 'pause', 'resume', 'delete'] as const
 type Verb = (typeof VERBS)[number]
 
 const SYNONYMS = { put: 'add', create: 'add', ls: 'list', show: 'get', run: 'trigger', rm: 'delete', remove: 'delete' }
@@ -72,7 +72,7 @@ const addSettings = {
 export const schedule = defineCommand({
   summary: 'Submit a graph again and again: add, list, look at, pause, resume, trigger and delete schedules.',
   usage:
-    'add FILE --cron "0 3 * * *" [--timezone Europe/Berlin] [--dry-run] | [list] | get NAME | next NAME | trigger NAME | pause NAME | resume NAME | delete NAME',
+    'add FILE --cron "0 3 * * *" [--timezone Europe/Berlin] [--dry-run] | [list] | files | get NAME | next NAME | trigger NAME | pause NAME | resume NAME | delete NAME',
   settings: { ...graphSettings, ...addSettings },
   maxArguments: 2,
   async run({ values, positionals: [asked = 'list', ...rest], given, client }) {
@@ -93,8 +93,17 @@ export const schedule = defineCommand({
     const odd = [...given].find((key) => Object.hasOwn(addSettings, key) || Object.hasOwn(graphSettings, key))
     if (odd !== undefined) throw new UsageError(`--${flagName(odd)} belongs to schedule add, not to ${verb}`)
     const [name] = rest
+    if ((verb === 'list' || verb === 'files') && name !== undefined)
+      throw new UsageError(`unexpected argument "${name}" for schedule ${verb}`)
+    if (verb === 'files') {
+      const files = (await client.list({ method: 'GET', path: '/schedule-files' })).body as readonly ScheduleFile[]
+      return {
+        data: { files },
+        exitCode: EXIT.success,
+        table: async (look) => (await import('../table/schedules.ts')).scheduleFilesTable(files, look),
+      }
+    }
     if (verb === 'list') {
-      if (name !== undefined) throw new UsageError(`unexpected argument "${name}" for schedule list`)
       const schedules = (await client.list({ method: 'GET', path: '/schedules' })).body as readonly ScheduleSummary[]
       return {
         data: { schedules },

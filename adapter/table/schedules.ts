@@ -1,5 +1,5 @@
 /** Schedules as text. Pure. */
-import type { ScheduleSummary } from '../../shared/contract/schedules.ts'
+import type { ScheduleFile, ScheduleSummary } from '../../shared/contract/schedules.ts'
 import { formatDuration } from '../../shared/settings/duration.ts'
 import { alignedRows, type Cell } from './columns.ts'
 import type { Look } from './look.ts'
@@ -16,6 +16,16 @@ export function schedulesTable(schedules: readonly ScheduleSummary[], look: Look
     { text: String(schedule.skipped), isRight: true },
   ])
   return alignedRows(['NAME', 'WHEN', 'NEXT', 'LAST SUCCESS', 'MISSED', 'SKIPPED'], rows, look)
+}
+
+export function scheduleFilesTable(files: readonly ScheduleFile[], look: Look): string[] {
+  if (files.length === 0) return [look.paint('dim', 'no files: the service has no --schedules-dir, or it is empty')]
+  const rows = files.map(({ file, schedule = '', error = '' }): Cell[] => [
+    { text: file, style: 'bold' },
+    { text: schedule },
+    { text: error, style: 'red' },
+  ])
+  return alignedRows(['FILE', 'SCHEDULE', 'ERROR'], rows, look)
 }
 
 const whenOf = ({ cron, every, at, timezone }: ScheduleSummary): string => {

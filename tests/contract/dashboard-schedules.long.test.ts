@@ -5,6 +5,7 @@ import type { Page } from 'playwright-core'
 import type { Schedule } from '../../shared/contract/schedules.ts'
 import { TestBrowser, withoutChromium } from '../support/chromium.ts'
 import { type Control, startControl } from '../support/control.ts'
+import { place, YEARLY, yaml } from '../support/schedule-files.ts'
 import { until } from '../support/until.ts'
 
 setDefaultTimeout(180_000)
@@ -36,6 +37,21 @@ describe.skipIf(withoutChromium !== undefined)(
       control.fetch(`/schedules/${name}`, { method: 'PUT', body: JSON.stringify(body) })
     const schedule = async (name: string) => (await (await control.fetch(`/schedules/${name}`)).json()) as Schedule
     const fails = { tasks: [{ id: 'a', type: 'file', params: { action: 'read', path: 'missing' } }] }
+
+    test('one of a file says so and is not changed here, and a faulty file is told', async () => {
+      using here = place()
+      here.write('good.yaml', yaml(`{${YEARLY}}`))
+      here.write('bad.yaml', yaml('{cron: "99 0 1 1 *"}'))
+      await using own = await here.start()
+      const page = await browser.open(`${own.url}/#/schedules`)
+      await page.getByText('from the file good.yaml').waitFor()
+      await page.getByText('The file bad.yaml cannot be used: ').waitFor()
+      await page.getByRole('button', { name: 'Run now' }).waitFor()
+      expect(await page.getByRole('button', { name: 'Delete' }).count()).toBe(0)
+      expect(await page.getByRole('link', { name: 'Edit' }).count()).toBe(0)
+      expect(await violations(page)).toEqual([])
+      await closed(page)
+    })
 
     test('one is added, with its rule checked while one types, and changed', async () => {
       const page = await browser.open(`${control.url}/#/graphs`, { timezoneId: 'America/New_York' })

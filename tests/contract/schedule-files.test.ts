@@ -205,6 +205,23 @@ describe('the client', () => {
   const here = place()
   const taskmill = (control: Control, ...args: string[]) => runClient(args, { url: control.url, cwd: here.files })
 
+  test('lists the files, and what is wrong with them', async () => {
+    using own = place()
+    own.write('good.yaml', yaml(`{${YEARLY}}`))
+    own.write('bad.yaml', yaml('{cron: "99 0 1 1 *"}'))
+    await using control = await own.start()
+    await schedule(control, 'good')
+    const { files } = (await taskmill(control, 'schedule', 'files')).envelope.data as { files: object[] }
+    expect(files).toEqual([
+      { file: 'bad.yaml', error: expect.stringContaining('cron') },
+      { file: 'good.yaml', schedule: 'good' },
+    ])
+    const table = (await taskmill(control, 'schedule', 'files', '-o', 'table')).stdout
+    expect(table).toMatch(/^FILE +SCHEDULE +ERROR\nbad.yaml .*cron/)
+    const none = { url: control.url, cwd: own.files }
+    expect((await runClient(['schedule', 'files', 'x'], none)).exitCode).toBe(2)
+  })
+
   test('adds, checks and runs a file with a schedule', async () => {
     here.write('n.yaml', yaml(`{name: nightly, ${YEARLY}, overlap: queue}`))
     here.write('bad.yaml', yaml('{cron: "99 0 1 1 *"}'))

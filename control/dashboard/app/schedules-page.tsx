@@ -1,6 +1,6 @@
 /** Schedules: when each is due, how its last graphs ended, what was missed. */
 import { useEffect, useState } from 'preact/hooks'
-import type { Schedule, ScheduleSummary, ScheduleTriggered } from '../../../shared/contract/schedules.ts'
+import type { Schedule, ScheduleFile, ScheduleSummary, ScheduleTriggered } from '../../../shared/contract/schedules.ts'
 import { agoText, countText, durationText, timeText } from '../model/amounts.ts'
 import { graphLook } from '../model/counts.ts'
 import { LOOK_WORDS } from '../model/looks.ts'
@@ -36,6 +36,7 @@ export function SchedulesPage({ place, now, go }: { place: SchedulesPlace; now: 
     `${Math.floor(now / READ_EVERY_MS)} ${changes}`,
   )
   const known = useLast(value)
+  const files = useLast(useJson<readonly ScheduleFile[]>('/schedule-files', Math.floor(now / READ_EVERY_MS)).value)
   if (isEditing) {
     return (
       <ScheduleForm
@@ -75,6 +76,15 @@ export function SchedulesPage({ place, now, go }: { place: SchedulesPlace; now: 
         </a>
       </div>
       {fault !== undefined && <Note kind="fault">{fault.message}</Note>}
+      {files?.map(
+        ({ file, schedule, error }) =>
+          error !== undefined &&
+          (name === undefined || schedule === name) && (
+            <Note kind="fault" key={file}>
+              The file {file} cannot be used: {error}
+            </Note>
+          ),
+      )}
       {known === undefined && fault === undefined && <Note kind="quiet">Reading the schedules …</Note>}
       {known?.length === 0 && name === undefined && (
         <Note kind="quiet">There are none yet. A schedule submits a graph at certain times.</Note>
@@ -127,7 +137,7 @@ interface CardProps {
 }
 
 function Card({ summary, now, onChanged, onStarted, onDeleted }: CardProps) {
-  const { name, paused, running } = summary
+  const { name, paused, running, file } = summary
   const path = `/schedules/${encodeURIComponent(name)}`
   const version = JSON.stringify(summary)
   const schedule = useLast(useJson<Schedule>(path, version).value)
@@ -161,6 +171,7 @@ function Card({ summary, now, onChanged, onStarted, onDeleted }: CardProps) {
           <a href={hashOf({ at: 'schedules', name })}>{name}</a>
         </h2>
         <span class="rule">{ruleText(summary)}</span>
+        {file !== undefined && <span class="badge">from the file {file}</span>}
         {paused && <span class="badge">paused</span>}
         {running > 0 && <span class="badge">{countText(running)} running</span>}
         <span class="room" />
@@ -175,12 +186,16 @@ function Card({ summary, now, onChanged, onStarted, onDeleted }: CardProps) {
         <button type="button" class="small" disabled={isBusy} onClick={() => void act(trigger, () => {})}>
           Run now
         </button>
-        <a class="button small" href={hashOf({ at: 'schedules', name, isEditing: true })}>
-          Edit
-        </a>
-        <button type="button" class="small danger" disabled={isBusy} onClick={() => setIsAsked(true)}>
-          Delete
-        </button>
+        {file === undefined && (
+          <>
+            <a class="button small" href={hashOf({ at: 'schedules', name, isEditing: true })}>
+              Edit
+            </a>
+            <button type="button" class="small danger" disabled={isBusy} onClick={() => setIsAsked(true)}>
+              Delete
+            </button>
+          </>
+        )}
       </div>
       {fault !== undefined && <Note kind="fault">{fault}</Note>}
       {troubles(summary).map((text) => (
