@@ -38,6 +38,7 @@ import { run } from './commands/run.ts'
 import { runtimes } from './commands/runtimes.ts'
 import { schedule } from './commands/schedule.ts'
 import { schema } from './commands/schema.ts'
+import { secrets } from './commands/secrets.ts'
 import { signal } from './commands/signal.ts'
 import { status } from './commands/status.ts'
 import { submit } from './commands/submit.ts'
@@ -85,6 +86,7 @@ const COMMANDS: Commands = {
   schedule,
   runtimes,
   token,
+  secrets,
   health,
   up,
   status,

@@ -5,6 +5,7 @@
  */
 
 import { STALL_MS } from '../adapter/follow/standard-error.ts'
+import { MAX_TYPED_CHARACTERS } from '../adapter/secrets/hidden-line.ts'
 import { GIVE_UP_AFTER_MS, MAX_TRIES, MAX_TRIES_OF_RECEIVER, MAX_WAITING } from '../control/callbacks/deliveries.ts'
 import { controlSettings } from '../control/config.ts'
 import { MAX_OUTPUT_BYTES } from '../control/executors/cli-skills.ts'
@@ -262,6 +263,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Characters of `prefix` and of `suffix` of a `$secret`', ...constant('MAX_SECRET_AFFIX_CHARACTERS', count(MAX_SECRET_AFFIX_CHARACTERS)), '400', 'control/rules/secret-places.test.ts', 'MAX_SECRET_AFFIX_CHARACTERS'],
     ['Calls of an MCP server whose secrets are masked in what it says later', ...constant('MAX_REMEMBERED_CALLS', count(MAX_REMEMBERED_CALLS)), 'The oldest are forgotten.', 'control/mcp-client/sent-to-server.test.ts', 'MAX_REMEMBERED_CALLS'],
     ['Bytes of a secret', ...constant('MAX_SECRET_BYTES', bytes(MAX_SECRET_BYTES)), 'The task fails.', 'shared/files/secrets-directory.test.ts', 'MAX_SECRET_BYTES'],
+    ['Characters of a secret that is typed at a prompt', ...constant('MAX_TYPED_CHARACTERS', count(MAX_TYPED_CHARACTERS)), 'Refused: give it on standard input.', 'adapter/secrets/hidden-line.test.ts', 'MAX_TYPED_CHARACTERS'],
     ['Bytes of the file of `--secrets-rules`', ...constant('MAX_SECRET_RULES_BYTES', bytes(MAX_SECRET_RULES_BYTES)), 'The earlier rules stay in force.', 'shared/files/secret-rules.test.ts', 'MAX_SECRET_RULES_BYTES'],
     ['Characters of a secret, or of a line of it, that are masked', ...constant('MIN_MASKED_CHARACTERS', count(MIN_MASKED_CHARACTERS)), 'Shorter ones are printed.', 'shared/text/mask-forms.test.ts', 'MIN_MASKED_CHARACTERS'],
     ['Bytes of a secret that is masked', ...constant('MAX_MASKED_BYTES', bytes(MAX_MASKED_BYTES)), 'A larger one is not masked.', 'shared/text/mask-forms.test.ts', 'MAX_MASKED_BYTES'],

@@ -402,6 +402,27 @@ export const MUTANTS: readonly Mutant[] = [
     tests: ['contract/client.test.ts'],
   },
   {
+    rule: 'a secret of several lines keeps the last line end',
+    file: 'adapter/secrets/edit.ts',
+    text: 'end === -1 || end < value.length - 1',
+    instead: 'end === -1',
+    tests: ['contract/client-secrets.test.ts'],
+  },
+  {
+    rule: 'the removal of a secret removes what a killed client left of it',
+    file: 'adapter/secrets/edit.ts',
+    text: 'if (file.startsWith(',
+    instead: 'if (file.endsWith(',
+    tests: ['contract/client-secrets.test.ts'],
+  },
+  {
+    rule: 'pasted lines after the first are no part of a secret, and are not ignored',
+    file: 'adapter/secrets/hidden-line.ts',
+    text: 'if (index === characters.length - 1) return true',
+    instead: 'if (index < characters.length) return true',
+    tests: ['adapter/secrets/hidden-line.test.ts'],
+  },
+  {
     rule: '`wait --fail` exits with 1 after a failure',
     file: 'adapter/commands/wait.ts',
     text: 'values.fail && hasFailed ? EXIT.error',

@@ -52,7 +52,7 @@ const STEPS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['command-line.ts'],
     ['commands', 'print.ts'],
     ['doctor'],
-    ['start', 'bridge', 'follow', 'graph-file', 'tokens-file', 'help.ts', 'warnings.ts'],
+    ['start', 'bridge', 'follow', 'graph-file', 'secrets', 'tokens-file', 'help.ts', 'warnings.ts'],
     ['brief.ts'],
     ['common-settings.ts', 'probe.ts', 'addresses.ts', 'own-command.ts'],
     ['client.ts', 'called-service.ts'],

@@ -5,9 +5,9 @@ import type { PooledRuntime, RuntimesResponse } from '../../shared/contract/runt
 import { readToken } from '../../shared/http/token.ts'
 import { flag, text, texts } from '../../shared/settings/flags.ts'
 import { runtimeLabels } from '../../shared/settings/runtime-entry.ts'
-import { nearestName } from '../../shared/text/nearest-name.ts'
 import { EXIT, success } from '../envelope.ts'
 import { defineCommand } from './command.ts'
+import { verbOf } from './verb.ts'
 
 /** The verbs, with the names of their arguments. */
 const VERBS = {
@@ -77,12 +77,7 @@ export const runtimes = defineCommand({
 })
 
 function askedFor([given = 'list', ...rest]: readonly string[]): { verb: Verb; name: string; url: string } {
-  if (!Object.hasOwn(VERBS, given)) {
-    const nearest = nearestName(given, Object.keys(VERBS), SYNONYMS)
-    const remedy = nearest === undefined ? `there are: ${Object.keys(VERBS).join(', ')}` : `did you mean "${nearest}"?`
-    throw new UsageError(`unknown subcommand "runtimes ${given}" (${remedy})`)
-  }
-  const verb = given as Verb
+  const verb = verbOf('runtimes', given, Object.keys(VERBS) as Verb[], SYNONYMS)
   const names: readonly string[] = VERBS[verb]
   const missing = names[rest.length]
   if (missing !== undefined) throw new UsageError(`runtimes ${verb} needs ${missing} (see runtimes --help)`)

@@ -20,13 +20,12 @@ import {
   text,
 } from '../../shared/settings/flags.ts'
 import { withoutByteOrderMark } from '../../shared/text/json-bytes.ts'
-import { nearestName } from '../../shared/text/nearest-name.ts'
 import { EXIT, success } from '../envelope.ts'
 import { defineCommand } from './command.ts'
 import { type GivenGraph, graphOf, graphSettings, inFile } from './graph-argument.ts'
+import { verbOf } from './verb.ts'
 
 const VERBS = ['add', 'list', 'files', 'get', 'next', 'trigger', 'pause', 'resume', 'delete'] as const
-type Verb = (typeof VERBS)[number]
 
 const SYNONYMS = { put: 'add', create: 'add', ls: 'list', show: 'get', run: 'trigger', rm: 'delete', remove: 'delete' }
 
@@ -76,7 +75,7 @@ export const schedule = defineCommand({
   settings: { ...graphSettings, ...addSettings },
   maxArguments: 2,
   async run({ values, positionals: [asked = 'list', ...rest], given, client }) {
-    const verb = verbOf(asked)
+    const verb = verbOf('schedule', asked, VERBS, SYNONYMS)
     if (verb === 'add') {
       const graph = await graphOf(rest, values)
       const own = graph.schedule
@@ -127,14 +126,6 @@ export const schedule = defineCommand({
 })
 
 const pathOf = (name: string): string => `/schedules/${encodeURIComponent(name)}`
-
-function verbOf(asked: string): Verb {
-  const verb = VERBS.find((each) => each === asked)
-  if (verb !== undefined) return verb
-  const nearest = nearestName(asked, VERBS, SYNONYMS)
-  const remedy = nearest === undefined ? `there are: ${VERBS.join(', ')}` : `did you mean "${nearest}"?`
-  throw new UsageError(`unknown subcommand "schedule ${asked}" (${remedy})`)
-}
 
 export function nameOf(file: string): string {
   if (file === 'standard input') throw new UsageError('a schedule from standard input needs --name')

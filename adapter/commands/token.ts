@@ -17,6 +17,7 @@ import { nearestName } from '../../shared/text/nearest-name.ts'
 import { type Answer, success } from '../envelope.ts'
 import { editTokens, tokensIn } from '../tokens-file/edit.ts'
 import { defineCommand } from './command.ts'
+import { verbOf } from './verb.ts'
 
 const VERBS = ['create', 'list', 'revoke'] as const
 
@@ -91,12 +92,7 @@ export const token = defineCommand({
 })
 
 function askedFor([given = 'list', name, ...rest]: readonly string[]): { verb: (typeof VERBS)[number]; name: string } {
-  const verb = VERBS.find((known) => known === given)
-  if (verb === undefined) {
-    const nearest = nearestName(given, VERBS, SYNONYMS)
-    const remedy = nearest === undefined ? `there are: ${VERBS.join(', ')}` : `did you mean "${nearest}"?`
-    throw new UsageError(`unknown subcommand "token ${given}" (${remedy})`)
-  }
+  const verb = verbOf('token', given, VERBS, SYNONYMS)
   if (verb !== 'list' && name === undefined) throw new UsageError(`token ${verb} needs NAME (see token --help)`)
   const unexpected = verb === 'list' ? name : rest[0]
   if (unexpected !== undefined) throw new UsageError(`unexpected argument "${unexpected}" for token ${verb}`)

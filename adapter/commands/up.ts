@@ -14,7 +14,7 @@ const port = (help: string) => optionalInteger({ value: 'port', min: 1, max: 65_
 export const up = defineCommand({
   summary:
     'Start both services in the background on 127.0.0.1, with a token that other subcommands find by themselves.',
-  usage: '[--shell open] [--socket] [--schedules-dir DIR] [--foreground]',
+  usage: '[--shell open] [--socket] [--schedules-dir DIR] [--secrets-dir DIR] [--foreground]',
   settings: {
     foreground: flag({ help: 'Stay until Ctrl-C, and show the log on standard error. Then both services end.' }),
     port: port('Port of the control service. Default: that of the last start, else 8080, else any free one.'),
@@ -33,6 +33,11 @@ export const up = defineCommand({
       value: 'directory',
       help: 'Directory of graph files with a field schedule: each is a schedule as long as it is there.',
     }),
+    secretsDir: text({
+      variable: 'SERVICE_SECRETS_DIR',
+      value: 'directory',
+      help: 'Directory with the secrets of tasks, a file each. Default: the one of taskmill secrets, unless systemd gives credentials.',
+    }),
     timeout: duration({
       default: '30s',
       minMs: 1,
@@ -46,9 +51,9 @@ export const up = defineCommand({
     const { up: start } = await import('../start/up.ts')
     const { foreground: isForeground, port, runtimePort, shell, socket: isOnSocket, timeout: timeoutMs } = values
     if (isOnSocket && (port ?? runtimePort) !== undefined) throw new UsageError('with --socket there are no ports')
-    const schedulesDir = values.schedulesDir === '' ? undefined : resolve(values.schedulesDir)
+    const given = (directory: string) => (directory === '' ? undefined : resolve(directory))
     const { services, isStarted, foreground } = await start({
-      schedulesDir,
+      ...{ schedulesDir: given(values.schedulesDir), secretsDir: given(values.secretsDir) },
       ...{ port, runtimePort, isShellOpen: shell === 'open', isOnSocket, timeoutMs, isForeground, env, interruption },
     })
     const answer: Answer = {

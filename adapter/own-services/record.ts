@@ -8,6 +8,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { messageOf } from '../../shared/contract/errors.ts'
 import { replaceFileNow } from '../../shared/files/atomic-file.ts'
 import { isDirectoryLocked, LOCK_FILES } from '../../shared/files/directory-lock.ts'
 import { socketPathOf } from '../../shared/http/socket-address.ts'
@@ -41,6 +42,8 @@ export interface ServicesRecord {
   readonly shell?: 'open'
   /** Directory of schedules, from the root. */
   readonly schedules_dir?: string
+  /** Directory of the secrets of tasks, from the root. Absent if they are systemd credentials, or an earlier version started them. */
+  readonly secrets_dir?: string
 }
 
 /** Running services of this user. */
@@ -53,6 +56,8 @@ export interface OwnPaths {
   readonly record: string
   readonly data: string
   readonly token: string
+  /** Directory of the secrets of tasks, unless another is named. */
+  readonly secrets: string
   /** The sockets of `up --socket`. Sandboxes hide the data directory, so that tasks in them cannot connect. */
   readonly sockets: { readonly control: string; readonly runtime: string }
   readonly log: string
@@ -68,17 +73,23 @@ export function ownPaths(env: Environment): OwnPaths {
     record: join(dir, 'services.json'),
     data,
     token: join(data, 'token'),
+    secrets: join(dir, 'secrets'),
     sockets: { control: join(data, 'control.sock'), runtime: join(data, 'runtime.sock') },
     log: join(dir, 'taskmill.log'),
     output: join(dir, 'output.log'),
   }
 }
 
-/** The same, with private directories. Throws the system's error. */
+/** The same, with private directories. Throws if they cannot be made. */
 export function makeOwnPaths(env: Environment): OwnPaths {
-  serviceDir(env, 'up')
   const paths = ownPaths(env)
-  privateDir(paths.data)
+  try {
+    serviceDir(env, 'up')
+    privateDir(paths.data)
+    privateDir(paths.secrets)
+  } catch (error) {
+    throw new Error(`cannot make a place for the data of the services: ${messageOf(error)} (set XDG_STATE_HOME)`)
+  }
   return paths
 }
 

@@ -47,6 +47,8 @@ export interface UpOptions {
   readonly isShellOpen: boolean
   /** Directory of schedules, from the root. */
   readonly schedulesDir: string | undefined
+  /** Directory of the secrets of tasks, from the root. Undefined: that of the state directory. */
+  readonly secretsDir: string | undefined
   /** Listen on Unix sockets instead of ports. */
   readonly isOnSocket: boolean
   /** Milliseconds in which the services have to become ready. */
@@ -86,6 +88,8 @@ async function again(services: OwnServices, options: UpOptions): Promise<OwnServ
     throw new Error(`${where}, without --shell open: end it with taskmill down first`)
   if (options.schedulesDir !== undefined && services.schedules_dir !== options.schedulesDir)
     throw new Error(`${where}, without --schedules-dir ${options.schedulesDir}: end it with taskmill down first`)
+  if (options.secretsDir !== undefined && services.secrets_dir !== options.secretsDir)
+    throw new Error(`${where}, without --secrets-dir ${options.secretsDir}: end it with taskmill down first`)
   const { last } = await readiness(controlOf(services), undefined, performance.now() + timeoutMs)
   if (last.outcome === 'ready') return services
   throw new Error(`${where}, but is not ready: ${last.fault} (end it with taskmill down, then start it again)`)
@@ -95,7 +99,7 @@ async function start(options: UpOptions): Promise<Up> {
   const unrecorded = unrecordedControl(options.env)
   if (unrecorded !== undefined) throw new Error(`${describeUnrecorded(unrecorded)}: taskmill down ends it`)
   const program = foundPrograms(options.env)
-  const paths = ownPathsOrRefuse(options.env)
+  const paths = makeOwnPaths(options.env)
   const token = ownToken(paths)
   const last = lastServices(options.env)
   for (let starts = 1; ; starts++) {
@@ -126,7 +130,8 @@ async function startOnce(
   const { paths, urls, options } = request
   const { env, timeoutMs, interruption } = options
   const deadline = performance.now() + timeoutMs
-  const { process: child, foreground } = startProcess(request)
+  const secretsDir = secretsDirOf(request)
+  const { process: child, foreground } = startProcess(request, secretsDir)
   const record = newRecord(child.pid, {
     url: urls.control,
     runtime_url: urls.runtime,
@@ -134,6 +139,7 @@ async function startOnce(
     started_at: new Date().toISOString(),
     ...(options.isShellOpen && { shell: 'open' }),
     ...(options.schedulesDir !== undefined && { schedules_dir: options.schedulesDir }),
+    ...(secretsDir !== '' && { secrets_dir: secretsDir }),
     cwd: process.cwd(),
   })
   try {
@@ -150,14 +156,26 @@ async function startOnce(
   }
 }
 
-function startProcess({ program, paths, urls, options }: Start): {
+/** The own directory exists by now, so that a secret that is set later needs no restart. Empty: systemd has the secrets. */
+const secretsDirOf = ({ paths, options: { secretsDir, env } }: Start): string =>
+  secretsDir ?? (env.CREDENTIALS_DIRECTORY ? '' : paths.secrets)
+
+function startProcess(
+  { program, paths, urls, options }: Start,
+  secretsDir: string,
+): {
   readonly process: DetachedProcess
   readonly foreground?: Foreground
 } {
   const { env, isShellOpen, isForeground, schedulesDir = '' } = options
   // A token of the caller is for other services.
   const { SERVICE_TOKEN: _, SERVICE_RUNTIME_TOKEN: __, ...rest } = env
-  const others = { ...rest, SERVICE_SHELL_POLICY: isShellOpen ? 'open' : '', SERVICE_SCHEDULES_DIR: schedulesDir }
+  const others = {
+    ...rest,
+    SERVICE_SHELL_POLICY: isShellOpen ? 'open' : '',
+    SERVICE_SCHEDULES_DIR: schedulesDir,
+    SERVICE_SECRETS_DIR: secretsDir,
+  }
   const command = [
     ...[program, '--addr', urls.control.replace('http://', ''), '--data-dir', paths.data, '--token-file', paths.token],
     ...['--with-runtime', '--runtime-url', urls.runtime],
@@ -194,14 +212,6 @@ function foundPrograms({ PATH }: Environment): string {
 }
 
 export const PROGRAMS = ['taskmill-control', 'taskmill-runtime'] as const
-
-function ownPathsOrRefuse(env: Environment): OwnPaths {
-  try {
-    return makeOwnPaths(env)
-  } catch (error) {
-    throw new Error(`cannot make a place for the data of the services: ${messageOf(error)} (set XDG_STATE_HOME)`)
-  }
-}
 
 /** The token that callers send. Made by the first start. */
 function ownToken({ token: path }: OwnPaths): string {

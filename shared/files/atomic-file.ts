@@ -23,13 +23,12 @@ export async function replaceFile(path: string, write: (file: FileHandle) => Pro
   await syncDirectory(dirname(path))
 }
 
-/** The same synchronously, for small files. */
-export function replaceFileNow(path: string, text: string): void {
-  const aside = `${path}.new`
+/** The same synchronously, for small files. `aside` is the path of the new file until it is whole. */
+export function replaceFileNow(path: string, content: string | Uint8Array, aside = `${path}.new`): void {
   const file = openSync(aside, 'w', 0o600)
   try {
     try {
-      writeFileSync(file, text)
+      writeFileSync(file, content)
       fsyncSync(file)
     } finally {
       closeSync(file)

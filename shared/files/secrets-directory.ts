@@ -189,7 +189,8 @@ function readFrom(fd: number, size: number): Buffer | undefined {
   return length === size ? bytes.subarray(0, size) : undefined
 }
 
-function fileFault(status: BigIntStats): string | undefined {
+/** Why no task gets the secret whose file has this status, with the remedy. */
+export function fileFault(status: BigIntStats): string | undefined {
   if (!status.isFile()) return 'is not a file'
   if (status.size === 0n) return 'is empty'
   if (status.size > BigInt(MAX_SECRET_BYTES)) return `has ${status.size} bytes (at most ${MAX_SECRET_BYTES})`

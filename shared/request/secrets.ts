@@ -21,6 +21,8 @@ export type SecretUse = string | { readonly name: string; readonly file?: string
 /** By variable. With a file, the variable has the path of the file. */
 export type SecretNames = Readonly<Record<string, SecretUse>>
 
+export const SECRET_NAME_RULE = 'the name of a secret has 1 to 128 letters, digits, "-", "_" and "."'
+
 /** A name is that of a file. */
 export const isSecretName = (name: string): boolean => /^[A-Za-z0-9._-]{1,128}$/.test(name) && !/^\.\.?$/.test(name)
 
@@ -80,9 +82,7 @@ export function validSecrets(given: SecretNames, { env, envAt = 'execution.env',
     if (Object.hasOwn(env, variable)) throw requestFault(`${path} is a variable of ${envAt}, too`)
     const name = secretNameOf(use)
     if (!isSecretName(name)) {
-      throw requestFault(
-        `${path}: the name of a secret has 1 to 128 letters, digits, "-", "_" and ".", got ${shortened(name)}`,
-      )
+      throw requestFault(`${path}: ${SECRET_NAME_RULE}, got ${shortened(name)}`)
     }
     if (typeof use !== 'string' && use.file !== undefined) files.add(`${path}.file`, use.file)
   }

@@ -413,3 +413,35 @@ function sleeper() {
   const child = Bun.spawn(['sleep', '600'], { stdio: ['ignore', 'ignore', 'ignore'] })
   return { pid: child.pid, [Symbol.asyncDispose]: async () => void (await endProcess(child.pid)) }
 }
+
+test('a secret that is set while the services of taskmill up run is used by the next tasks of both', async () => {
+  await using place = await upPlace()
+  upData(await place.up('--shell', 'open'))
+  const dir = join(place.stateDir, 'up', 'secrets')
+  const graph = JSON.stringify({
+    scope: 'graph',
+    tasks: ['shell', 'runtime.script'].map((type, index) => ({
+      ...{ id: `t${index}`, type, secrets: { TOKEN: { name: 'api-token', mask: false } } },
+      params: { script: 'printf "got $TOKEN"' },
+    })),
+  })
+  const run = () => place.client(['run', '--force'], { stdin: graph })
+  expect((await run()).stdout).toContain('there is no secret api-token')
+  const set = await place.client(['secrets', 'set', 'api-token'], { stdin: 'first\n' })
+  expect(set.envelope.data).toMatchObject({ secrets_dir: dir })
+  expect(set.stderr).toBe('')
+  const shown = async () => (await run()).stderr.match(/got \w+/g)
+  expect(await shown()).toEqual(['got first', 'got first'])
+  await place.client(['secrets', 'set', 'api-token'], { stdin: 'second\n' })
+  expect(await shown()).toEqual(['got second', 'got second'])
+  const other = await place.up('--shell', 'open', '--secrets-dir', place.home)
+  expect(other.envelope.error?.message).toContain(
+    `without --secrets-dir ${place.home}: end it with taskmill down first`,
+  )
+  // An earlier version wrote no secrets_dir, and its services read no such directory.
+  const { secrets_dir, ...earlier } = JSON.parse(readFileSync(place.paths.record, 'utf8'))
+  expect(secrets_dir).toBe(dir)
+  writeFileSync(place.paths.record, JSON.stringify(earlier))
+  expect((await place.client(['secrets', 'list'])).stderr).toContain('taskmill down, then taskmill up')
+  expect((await place.client(['down'])).exitCode).toBe(0) // a runtime service that is killed leaves its control groups
+})
