@@ -82,11 +82,12 @@ import {
   MAX_CALLBACK_HEADERS,
   MAX_CALLBACK_URL_CHARACTERS,
 } from '../shared/contract/callbacks.ts'
-import { MAX_RETRIED_SHOWN } from '../shared/contract/events.ts'
+import { MAX_PATCHED_SHOWN, MAX_RETRIED_SHOWN } from '../shared/contract/events.ts'
 import { MAX_DRY_RUN_ERRORS, MAX_DRY_RUN_TIME_LIMITS } from '../shared/contract/graph-dry-run.ts'
 import { MAX_GROUP_CHARACTERS, MAX_GROUP_LIMIT } from '../shared/contract/graph-groups.ts'
 import { MAX_CANCELLED_ENTRIES, MAX_PAGE_GRAPHS } from '../shared/contract/graphs.ts'
 import { MAX_ON_END } from '../shared/contract/on-end.ts'
+import { MAX_PATCH_TASKS } from '../shared/contract/patch.ts'
 import { MAX_PAUSE_BODY_BYTES, MAX_PAUSE_WHY_CHARACTERS, MAX_PAUSED_TYPES } from '../shared/contract/pauses.ts'
 import { MAX_RERUN_TASKS } from '../shared/contract/rerun.ts'
 import { MAX_INLINE_BYTES, MAX_WALL_TIME_MS } from '../shared/contract/runtime-request.ts'
@@ -270,6 +271,8 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Bytes of all forms of the secrets of a task that are masked', ...constant('MAX_MASK_BYTES', bytes(MAX_MASK_BYTES)), 'The task fails.', 'shared/text/mask-forms.test.ts', 'MAX_MASK_BYTES'],
     ['Ids in `from` of a rerun', ...constant('MAX_RERUN_TASKS', count(MAX_RERUN_TASKS)), '400', 'contract/limits.test.ts', 'MAX_RERUN_TASKS'],
     ['Ids of tasks in the answer to a retry, and in its event', ...constant('MAX_RETRIED_SHOWN', count(MAX_RETRIED_SHOWN)), 'The first ones are named.', 'contract/retry.test.ts', 'MAX_RETRIED_SHOWN'],
+    ['Tasks in each list of a patch', ...constant('MAX_PATCH_TASKS', count(MAX_PATCH_TASKS)), '400', 'contract/patch-graph.test.ts', 'MAX_PATCH_TASKS'],
+    ['Ids in each list of the answer to a patch, and of its event', ...constant('MAX_PATCHED_SHOWN', count(MAX_PATCHED_SHOWN)), 'The first ones are named.', 'contract/patch-graph.test.ts', 'MAX_PATCHED_SHOWN'],
     ['Errors of a dry run', ...constant('MAX_DRY_RUN_ERRORS', count(MAX_DRY_RUN_ERRORS)), 'The first ones are named.', 'contract/limits.test.ts', 'MAX_DRY_RUN_ERRORS'],
     ['Tasks of a dry run with time limits', ...constant('MAX_DRY_RUN_TIME_LIMITS', count(MAX_DRY_RUN_TIME_LIMITS)), 'The first ones are named.', 'contract/limits.test.ts', 'MAX_DRY_RUN_TIME_LIMITS'],
     ['Warnings of a submission', ...constant('MAX_SUBMIT_WARNINGS', count(MAX_SUBMIT_WARNINGS)), 'The first ones are named.', 'contract/unknown-fields.test.ts', 'MAX_SUBMIT_WARNINGS'],

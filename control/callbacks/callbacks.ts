@@ -141,7 +141,8 @@ export class Callbacks {
   }
 
   #changed(change: Change, seq: number): void {
-    if (change.kind === 'graph-ended') {
+    if (change.kind === 'graph-patched') this.#rename(change)
+    else if (change.kind === 'graph-ended') {
       const { callback } = change.graph.options
       if (callback !== undefined) void this.#graphEnded(change.graph, callback, seq)
     } else if (change.kind === 'ended' && change.task.status === 'failed') {
@@ -150,6 +151,20 @@ export class Callbacks {
     } else if (change.kind === 'asked' && isApproval(change.task)) {
       const { callback } = change.task.graph.options
       if (callback !== undefined) this.#approvalAsked(change.task, callback)
+    }
+  }
+
+  /** Callbacks of tasks are known by the positions of these until the first patch of the graph, then by their ids. */
+  #rename({ graph, before, patched }: Extract<Change, { kind: 'graph-patched' }>): void {
+    if (graph.options.callback === undefined || patched.revision > 1) return
+    for (const [position, task] of before.entries()) {
+      for (const event of ['task_failed', 'approval_asked'] as const) {
+        const again = againSuffix(task.rare.retried?.count)
+        if (!this.#known.has(`${idOf(graph, event)}-${position}${again}`)) continue
+        const id = idOf(graph, event) + suffixOf(task)
+        this.#known.set(id, graph.id)
+        this.#kept.keep({ id, graphId: graph.id, delivery: undefined })
+      }
     }
   }
 
@@ -267,7 +282,13 @@ const idOf = ({ id }: Graph, event: CallbackEvent): string => `${id}-${event}`
 /** After a retry, the same change is another one. */
 const againSuffix = (retries = 0): string => (retries === 0 ? '' : `-again-${retries}`)
 
-const suffixOf = ({ position, rare }: Task): string => `-${position}${againSuffix(rare.retried?.count)}`
+const suffixOf = (task: Task): string => `-${nameOf(task)}${againSuffix(task.rare.retried?.count)}`
+
+/** A patch changes the positions of tasks. Its revision tells a task from an earlier one with the same id. */
+const nameOf = ({ position, id, graph, rare }: Task): string => {
+  if (graph.patched === undefined) return String(position)
+  return rare.added === undefined ? id : `${id}-of-${rare.added}`
+}
 
 const endId = (graph: Graph): string => idOf(graph, 'graph_ended') + againSuffix(retriesOf(graph))
 

@@ -4,6 +4,7 @@ import type { AnyElysia } from 'elysia'
 import { EVENT_SEQ_HEADER } from '../../shared/contract/events.ts'
 import { UNREADABLE } from '../../shared/contract/graph-state.ts'
 import { CancelGraphResponse, GraphDetails, GraphSummary, UnreadableGraph } from '../../shared/contract/graphs.ts'
+import { PatchRequest, PatchResponse } from '../../shared/contract/patch.ts'
 import { RerunRequest, RerunResponse } from '../../shared/contract/rerun.ts'
 import { RetryResponse } from '../../shared/contract/retry.ts'
 import { Type } from '../../shared/contract/schema-builder.ts'
@@ -19,6 +20,7 @@ import { MISSING_REPLICAS_HEADER } from '../operations/joined-pages.ts'
 import { listGraphs, unreadableGraphs } from '../operations/list-graphs.ts'
 import { knownGraph } from '../operations/named-tasks.ts'
 import type { OperationParts } from '../operations/parts.ts'
+import { patchGraph } from '../operations/patch-graph.ts'
 import { rerun } from '../operations/rerun.ts'
 import { retryGraph } from '../operations/retry.ts'
 import { graphPageRequest, graphQuery } from './graph-query.ts'
@@ -148,6 +150,41 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
         params,
         answers: { 202: json(RetryResponse, 'The retry is on disk.') },
         errors: { ...errors, 409: RETRY_CONFLICT, 503: 'The service cannot store the retry.' },
+      }),
+    )
+    .patch(
+      '/graphs/:id',
+      async ({ params, request, set }) => {
+        const body = await readBody(app, request, parts.maxBodyBytes)
+        const key = request.headers.get('idempotency-key')
+        set.headers['content-type'] = 'application/json'
+        return patchGraph(parts, params.id, body, { key, by: callerOf(request) })
+      },
+      described({
+        section,
+        right: 'submit',
+        summary: 'Change a live graph',
+        description:
+          'Adds tasks, and removes, replaces or changes those that have not started: all of it or nothing. Checked as a submission is. A token needs the right cancel for a graph of others.',
+        params,
+        headers: {
+          'Idempotency-Key': 'At most 255 characters. The same key with the same body gets the first answer again.',
+        },
+        body: PatchRequest,
+        example: {
+          revision: 0,
+          add: [{ id: 'notify', type: 'noop', depends_on: ['build'] }],
+          change: { test: { timeout: 60000 } },
+        },
+        answers: { 200: json(PatchResponse, 'The change is on disk.') },
+        errors: {
+          ...errors,
+          400: 'The body is invalid, the graph would be invalid, or the service has a database.',
+          409: 'The graph has ended or another revision, a named task has started, or an id is in use.',
+          413: 'The body is too large, or the graph would have too many tasks.',
+          422: 'The Idempotency-Key came with another body before.',
+          503: 'The service cannot store the change.',
+        },
       }),
     )
     .delete(

@@ -11,6 +11,7 @@ import { type GraphOptions, graphOptions, NO_GRAPH_OPTIONS } from '../rules/grap
 import { hasChildren } from '../rules/group-rule.ts'
 import type { ValidTask } from '../rules/validate.ts'
 import { Graph, RELEASED_EDGES, Task } from '../task/graph.ts'
+import type { GraphPatches } from '../task/graph-patches.ts'
 import { NO_RARE_STATE } from '../task/rare-state.ts'
 import type { TaskStore } from '../task/task-store.ts'
 import { endOf } from './recovered-graph.ts'
@@ -33,6 +34,7 @@ interface Head {
   /** Milliseconds since 1970. */
   readonly created_at: number
   readonly graph?: GraphOptions
+  readonly patched?: GraphPatches
 }
 
 /** Times in milliseconds: `updated` since the creation of the graph, the others back from `updated`. Small numbers are short. */
@@ -103,6 +105,7 @@ const headOf = (graph: Graph): Head => ({
   ...(graph.submittedBy !== undefined && { submitted_by: graph.submittedBy }),
   created_at: createdAtOf(graph),
   ...(graph.options !== NO_GRAPH_OPTIONS && { graph: graph.options }),
+  ...(graph.patched !== undefined && { patched: graph.patched }),
 })
 
 /** Whether a row can hold the task, for which a restart must not decide or do anything. */
@@ -140,6 +143,7 @@ function restJson(entry: TaskEntry, createdAt: number): string {
   rest.trace_state = undefined
   rest.submitted_by = undefined
   rest.graph = undefined
+  rest.patched = undefined
   rest.scope = undefined
   rest.updated_at = undefined
   rest.started_at = undefined
@@ -169,7 +173,7 @@ export class CompactedGraph {
   /** Each row is read into `stored` in turn. */
   #last: { readonly stored: Writable<StoredTask>; readonly task: Task } | undefined
 
-  constructor(ordinal: number, { graph_id, trace_id, submitted_by, created_at, graph }: Head) {
+  constructor(ordinal: number, { graph_id, trace_id, submitted_by, created_at, graph, patched }: Head) {
     const options = graph === undefined ? NO_GRAPH_OPTIONS : (graphOptions(graph) ?? NO_GRAPH_OPTIONS)
     const identity = {
       id: graph_id,
@@ -180,6 +184,7 @@ export class CompactedGraph {
       options,
     }
     this.#graph = new Graph(identity, RELEASED_EDGES)
+    this.#graph.patched = patched
   }
 
   add(rows: readonly Row[]): void {

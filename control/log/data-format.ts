@@ -17,8 +17,8 @@ import { VERSION } from '../../shared/process/version.ts'
 import { isObject, jsonOrUndefined } from '../../shared/text/json.ts'
 import { refuseAccess, refuseFile } from './unreadable-file.ts'
 
-/** The format that this service writes: from 7 on, there are pauses, which an older service would not keep to. It reads all formats up to it. */
-export const DATA_FORMAT = 7
+/** The format that this service writes: from 8 on, there are frames of patches, which an older service would take for damage. It reads all formats up to it. */
+export const DATA_FORMAT = 8
 
 /** The format from which on packs hold what the journal no longer has. Before, the state file did. */
 export const PACKS_FORMAT = 2

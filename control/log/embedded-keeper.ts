@@ -15,6 +15,7 @@ import { IdempotencyKeys, type KeptKey } from './idempotency.ts'
 import { Journal, type JournalOptions } from './journal.ts'
 import type { StoredFanOut } from './journaled-fan-out.ts'
 import type { SubmissionExtras } from './journaled-graph.ts'
+import { encodePatch, type JournaledPatch } from './journaled-patch.ts'
 import type { Keeper, OtherReplicas, Purpose } from './keeper.ts'
 import type { Delivery, KeptCallbacks, StoredCallbacks } from './kept-callbacks.ts'
 import { KeptOrphans, type Orphan } from './kept-orphans.ts'
@@ -151,6 +152,11 @@ export class EmbeddedKeeper implements Keeper {
 
   revoke(graph: Graph): void {
     this.#persistence.revoke(graph)
+  }
+
+  keepPatch(graph: Graph, patch: Omit<JournaledPatch, 'graph_ordinal' | 'tasks'>, tasks: string): void {
+    this.#persistence.writePatch(graph, encodePatch(graph, patch, tasks))
+    if (patch.idempotency !== undefined) this.keys.keep(patch.idempotency)
   }
 
   keepFanOut(task: Task, fanOut: StoredFanOut): Promise<void> {

@@ -11,6 +11,7 @@ import type { ErrorCode } from '../../shared/contract/error-codes.ts'
 import {
   type EventData,
   MAX_EVENT_ERROR_CHARACTERS,
+  MAX_PATCHED_SHOWN,
   MAX_RETRIED_SHOWN,
   type ServiceEvent,
   type TaskEventState,
@@ -40,6 +41,43 @@ export const retriedDetail = ({ tasks, named, by }: Extract<Change, { kind: 'tas
   ...(by !== undefined && { by }),
 })
 
+/** The rest of the event of a patch. */
+export type PatchDetail = Pick<
+  EventData<'graph_changed'>,
+  'revision' | 'added' | 'removed' | 'replaced' | 'truncated' | 'by'
+>
+
+type PatchIds = Pick<PatchDetail, 'added' | 'removed' | 'replaced'>
+
+export const patchDetail = ({
+  patched,
+  added,
+  removed,
+  replaced,
+  by,
+}: Pick<Extract<Change, { kind: 'graph-patched' }>, 'patched' | 'replaced' | 'by'> & {
+  readonly added: readonly { readonly id: string }[]
+  readonly removed: readonly { readonly id: string }[]
+}): PatchDetail => {
+  const others = new Set(replaced)
+  const idsOf = (tasks: readonly { readonly id: string }[]) => tasks.flatMap(({ id }) => (others.has(id) ? [] : id))
+  return {
+    revision: patched.revision,
+    ...shortLists({ added: idsOf(added), removed: idsOf(removed), replaced: [...replaced] }),
+    ...(by !== undefined && { by }),
+  }
+}
+
+/** The first ids of each list. */
+export function shortLists({ added, removed, replaced }: PatchIds): PatchIds & Pick<PatchDetail, 'truncated'> {
+  const isLong = Math.max(added.length, removed.length, replaced.length) > MAX_PATCHED_SHOWN
+  const firstOf = (ids: readonly string[]) => ids.slice(0, MAX_PATCHED_SHOWN)
+  return {
+    ...{ added: firstOf(added), removed: firstOf(removed), replaced: firstOf(replaced) },
+    ...(isLong && { truncated: true as const }),
+  }
+}
+
 /** A change with a sequence number of its own. The other changes have the number of their task (`Task.seq`). */
 export type NumberedChange =
   | {
@@ -65,6 +103,14 @@ export type NumberedChange =
       readonly seq: number
       readonly at: number
       readonly retried: RetriedDetail
+    }
+  /** A caller has changed which tasks a live graph has. */
+  | {
+      readonly kind: 'patched'
+      readonly graph: Graph
+      readonly seq: number
+      readonly at: number
+      readonly patch: PatchDetail
     }
   /** The record was deleted. */
   | {
@@ -223,6 +269,10 @@ export function rowOfChange(change: NumberedChange): EventRow {
       const { id, options } = change.graph
       return [kind, id, seq, at, { name: options.name, ...change.retried }]
     }
+    case 'patched': {
+      const { id, options } = change.graph
+      return [kind, id, seq, at, { name: options.name, ...change.patch }]
+    }
     case 'ended': {
       const { id, options } = change.graph
       return [kind, id, seq, at, { name: options.name, ...change.outcome }]
@@ -280,6 +330,7 @@ const EVENT_NAMES = {
   ended: 'graph_ended',
   removed: 'graph_removed',
   retried: 'tasks_retried',
+  patched: 'graph_changed',
   deleted: 'task_deleted',
 } as const
 

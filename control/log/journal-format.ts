@@ -8,6 +8,7 @@
  * - `t`: states of tasks, numbered changes, and notes
  * - `r`: revokes a graph that was refused after it had been written
  * - `d`: deletes a graph with all its tasks
+ * - `m`: what a caller changed of a live graph
  * - `x`: the list for which a task with `for_each` has children
  * - `h`: past events, in the files of the history (`event-history.ts`)
  *
@@ -25,7 +26,7 @@
  * (`preallocation.ts`).
  */
 
-export type FrameKind = 'g' | 't' | 'r' | 'd' | 'h' | 'x' | 'p' | 'c' | 'o' | 'n' | 'e'
+export type FrameKind = 'g' | 't' | 'r' | 'd' | 'h' | 'm' | 'x' | 'p' | 'c' | 'o' | 'n' | 'e'
 
 export interface Frame {
   readonly kind: FrameKind
@@ -39,7 +40,7 @@ export const LINE_END = 0x0a
 /** Checksum, length, synced, kind, and the four bytes between and after them. */
 const HEADER_BYTES = 8 + 1 + 10 + 1 + 10 + 1 + 1 + 1
 
-const HEADER = /^([0-9a-f]{8}) (\d{10}) (\d{10}) ([gtrdhxpcone])$/
+const HEADER = /^([0-9a-f]{8}) (\d{10}) (\d{10}) ([gtrdhmxpcone])$/
 
 /** Bytes of a `FrameBuffer`: at first, and at most while it is empty. */
 const FIRST_BUFFER_BYTES = 64 * 1024

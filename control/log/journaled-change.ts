@@ -1,7 +1,7 @@
 /** Encodes numbered changes as rows of a journal frame (`journaled-state.ts`), and decodes them. Pure. */
 import { MAX_EVENT_ERROR_CHARACTERS } from '../../shared/contract/events.ts'
 import type { Pause } from '../rules/pause.ts'
-import type { GraphOutcome, NumberedChange, RetriedDetail, TaskMoment } from './event-rows.ts'
+import type { GraphOutcome, NumberedChange, PatchDetail, RetriedDetail, TaskMoment } from './event-rows.ts'
 
 export interface JournaledChange {
   readonly kind: NumberedChange['kind']
@@ -27,7 +27,7 @@ export type RecoveredState = Pick<TaskMoment, 'status' | 'attempt'> & Partial<Om
 /** The second element is null. In the row of a state it is an id. */
 export type ChangeRow = readonly [
   ...[graphOrdinal: number, id: null, seq: number, at: number, kind: JournaledChange['kind']],
-  detail?: string | GraphOutcome | Pause | RetriedDetail,
+  detail?: string | GraphOutcome | Pause | RetriedDetail | PatchDetail,
   state?: RecoveredState,
 ]
 
@@ -43,6 +43,8 @@ export function changeRow(change: NumberedChange): ChangeRow {
       return [change.graph.ordinal, null, seq, at, kind, change.graph.id]
     case 'retried':
       return [change.graph.ordinal, null, seq, at, kind, change.retried]
+    case 'patched':
+      return [change.graph.ordinal, null, seq, at, kind, change.patch]
     case 'ended':
       return [change.graph.ordinal, null, seq, at, kind, change.outcome]
     case 'paused':
@@ -72,6 +74,7 @@ export const journaledChange = ([graph_ordinal, , seq, at, kind, detail, state]:
 function detailOf(kind: JournaledChange['kind'], detail: ChangeRow[5]): Partial<JournaledChange> {
   if (detail === undefined) return {}
   if (typeof detail === 'string') return { id: detail }
+  if (kind === 'patched') return {} // the frame of the patch says it all
   if (kind === 'paused') return { pause: detail as Pause }
   return kind === 'retried' ? { retried: detail as RetriedDetail } : { outcome: detail as GraphOutcome }
 }

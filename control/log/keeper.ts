@@ -20,6 +20,7 @@ import type { EventNumbers } from './event-numbers.ts'
 import type { IdempotencyKeys } from './idempotency.ts'
 import type { StoredFanOut } from './journaled-fan-out.ts'
 import type { SubmissionExtras } from './journaled-graph.ts'
+import type { JournaledPatch } from './journaled-patch.ts'
 import type { KeptCallbacks } from './kept-callbacks.ts'
 import type { OrphanKeeper } from './kept-orphans.ts'
 import type { KeptSchedules } from './kept-schedules.ts'
@@ -82,6 +83,11 @@ export interface Keeper extends KeptEvents {
   keepGraph(graph: Graph, body: Uint8Array, extras?: SubmissionExtras): Promise<void>
   /** Revokes a graph that is kept but refused. Otherwise the next start would recover it. */
   revoke(graph: Graph): void
+  /**
+   * Notes what a caller changes of a live graph; `tasks` are the encoded new definitions. Throws 503; then nothing is noted. The
+   * caller changes the graph in the same turn of the event loop, then waits until that is kept. Absent on a database.
+   */
+  keepPatch?(graph: Graph, patch: Omit<JournaledPatch, 'graph_ordinal' | 'tasks'>, tasks: string): void
   /** Resolves when the list of a task with `for_each` is kept. Rejects if that is not certain. */
   keepFanOut(task: Task, fanOut: StoredFanOut): Promise<void>
   /** Notes that a rerun reused an earlier outcome for `task`, as the change number `seq`. */

@@ -11,6 +11,7 @@ import {
   momentOf,
   type NumberedChange,
   outcomeOf,
+  patchDetail,
   rangeOf,
   rowOfChange,
   type TaskMoment,
@@ -18,6 +19,7 @@ import {
 } from './event-rows.ts'
 import type { Frame } from './journal-format.ts'
 import type { JournaledChange } from './journaled-change.ts'
+import { decodePatch, type JournaledPatch } from './journaled-patch.ts'
 import { decodeStates, type JournaledState } from './journaled-state.ts'
 
 export class LostEvents {
@@ -35,7 +37,8 @@ export class LostEvents {
 
   /** The rows of the changes in `frames` after the number `kept`, in order. Changes of removed tasks have no rows. */
   rowsAfter(kept: number, frames: readonly Frame[]): EventRow[] {
-    const rows = frames.flatMap(({ payload }) => {
+    const rows = frames.flatMap(({ kind, payload }) => {
+      if (kind === 'm') return [this.#rowOfPatch(decodePatch(payload))]
       const { states, changes } = decodeStates(new TextDecoder().decode(payload))
       return [...states.map((state) => this.#rowOfState(state)), ...changes.map((change) => this.#rowOf(change))]
     })
@@ -44,6 +47,14 @@ export class LostEvents {
       .filter(({ seq }) => seq > kept)
       .sort((a, b) => a.seq - b.seq)
       .map(({ row }) => row)
+  }
+
+  #rowOfPatch(patch: JournaledPatch): EventRow | undefined {
+    const { graph_ordinal, seq, at, tasks, remove } = patch
+    const graph = this.#graphs.get(graph_ordinal)
+    const removed = remove.map((id) => ({ id }))
+    const detail = graph && patchDetail({ ...patch, by: patch.by, added: tasks as { id: string }[], removed })
+    return detail && rowOfChange({ kind: 'patched', graph: graph!, seq, at, patch: detail })
   }
 
   #taskOf(graph: Graph, id: string): Task | undefined {
@@ -75,6 +86,7 @@ export class LostEvents {
 
   #rowOf(change: JournaledChange): EventRow | undefined {
     const { kind, graph_ordinal, seq, at, id = '', outcome, pause } = change
+    if (kind === 'patched') return undefined // its frame, which comes before, makes the row
     if (kind === 'removed') return [kind, id, seq, at, {}]
     const graph = this.#graphs.get(graph_ordinal)
     if (graph === undefined) return undefined

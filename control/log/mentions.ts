@@ -2,6 +2,7 @@
 import { isObject } from '../../shared/text/json.ts'
 import type { Frame } from './journal-format.ts'
 import { decodeGraph, optionsIn } from './journaled-graph.ts'
+import { decodePatch } from './journaled-patch.ts'
 import { graphsInStates } from './journaled-state.ts'
 
 export class Mentions {
@@ -13,6 +14,12 @@ export class Mentions {
     try {
       if (kind === 't') {
         for (const ordinal of graphsInStates(new TextDecoder().decode(payload))) this.#ordinals.add(ordinal)
+        return
+      }
+      if (kind === 'm') {
+        const { graph_ordinal, tasks } = decodePatch(payload)
+        this.#ordinals.add(graph_ordinal)
+        for (const { id } of tasks) if (typeof id === 'string') this.#ids.add(id)
         return
       }
       const { graph_ordinal, body } = decodeGraph(payload)

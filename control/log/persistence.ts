@@ -16,7 +16,7 @@ import { beginFormat } from './data-format.ts'
 import { DiskHealth, RETRY_MS } from './disk-health.ts'
 import type { EventFeed } from './event-feed.ts'
 import type { EventNumbers } from './event-numbers.ts'
-import { type NumberedChange, outcomeOf, retriedDetail } from './event-rows.ts'
+import { type NumberedChange, outcomeOf, patchDetail, retriedDetail } from './event-rows.ts'
 import { encodeFanOut, type StoredFanOut } from './journaled-fan-out.ts'
 import { encodeGraph, encodeRemoval, type SubmissionExtras } from './journaled-graph.ts'
 import { graphPauseNote, type NoteRow, NUMBERS_NOTE } from './notes.ts'
@@ -103,6 +103,9 @@ export class Persistence {
         this.#tell(this.#options.store.seq, graph.id)
         break
       }
+      case 'graph-patched':
+        this.noteNumbered({ kind: 'patched', graph: change.graph, seq, at: change.at, patch: patchDetail(change) })
+        break
       case 'graph-retired':
         this.noteNumbered({ kind: 'removed', graph: change.graph, seq, at: change.at })
         break
@@ -345,6 +348,19 @@ export class Persistence {
       // The next snapshot removes the graph together with its segment.
       if (!journal.isLost) this.#disk.noteFailure(error)
     }
+  }
+
+  /** Writes what a caller changes of a live graph, behind the changes so far. Throws 503; then the graph must not change. */
+  writePatch(graph: Graph, payload: readonly string[]): void {
+    this.assertWritable()
+    try {
+      this.#beginFormat()
+      this.#options.journal.write('m', payload)
+    } catch (error) {
+      this.#disk.noteFailure(error)
+      throw storageUnavailable(error)
+    }
+    this.snapshots.noteChange(graph)
   }
 
   /**

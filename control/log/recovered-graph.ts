@@ -13,6 +13,7 @@ import { findCycle } from '../rules/order.ts'
 import { hasPlaceholder } from '../rules/placeholders.ts'
 import type { ValidTask } from '../rules/validate.ts'
 import { Graph, RELEASED_EDGES, Task } from '../task/graph.ts'
+import type { GraphPatches } from '../task/graph-patches.ts'
 import { addFanOuts } from './recovered-fan-outs.ts'
 import { restoreTask } from './restored-task.ts'
 import { type SettledDependency, type StoredTask, type Writable, withStoredWhen } from './stored-task.ts'
@@ -47,6 +48,7 @@ export function* recoverGraph(
   }
   yield
   const graph = new Graph(identity, edges)
+  graph.patched = patchesIn(entries)
   const parents: { readonly task: Task; readonly entry: StoredTask }[] = []
   const addTask = (entry: StoredTask, position: number) => {
     const task = recoverTask(graph, position, entry)
@@ -112,6 +114,14 @@ function* edgesOf(all: readonly StoredTask[], refuse: (detail: string) => Error)
 function optionsOf(entries: readonly StoredTask[]): GraphOptions | undefined {
   const options = entries.find((entry) => entry.graph !== undefined)?.graph
   return entries.some(({ scope }) => scope === 'graph') ? { ...options, scope: 'graph' } : options
+}
+
+/** The newest number of changes among `entries`: a patch may have left an older one behind. */
+export const patchesIn = (entries: Iterable<StoredTask>): GraphPatches | undefined => {
+  let newest: GraphPatches | undefined
+  for (const { patched } of entries)
+    if (patched !== undefined && patched.revision > (newest?.revision ?? 0)) newest = patched
+  return newest
 }
 
 /** End of the last task. Undefined if no entry has a time, as in state files of other programs. */

@@ -37,10 +37,12 @@ import {
   optionsIn,
   reusedOutcomes,
 } from './journaled-graph.ts'
+import { decodePatch, type JournaledPatch } from './journaled-patch.ts'
 import { decodeStates, type JournaledChanges, type JournaledState } from './journaled-state.ts'
 import type { Mentions } from './mentions.ts'
 import { graphPauseNote, type NoteRow, Notes } from './notes.ts'
 import type { PackedGraph } from './packs.ts'
+import { patchesIn } from './recovered-graph.ts'
 import { ReplayedGraphs, type ToldState } from './replayed-graphs.ts'
 import { isKnownToService, type StoredTask, type Writable, withStoredWhen } from './stored-task.ts'
 
@@ -57,6 +59,9 @@ export class Replay {
   readonly #owners = new Map<string, number>()
   /** The order in which the graphs of the journal were accepted. */
   readonly #ranks = new Map<number, number>()
+  /** For each patched graph the order in which its new tasks got their ids. */
+  readonly #rankOfAdded = new Map<number, Map<string, number>>()
+  #nextRank = 0
   /** Graphs that were refused after they had been written. */
   readonly #revoked = new Set<number>()
   /** Graphs that a caller deleted or retention removed, with all of their tasks. */
@@ -194,11 +199,22 @@ export class Replay {
   /** Notes revocations and deletions, which earlier frames depend on. Called for all frames before `apply`. */
   note({ kind, payload }: Frame): void {
     if (kind === 't' || kind === 'x') return
+    if (kind === 'm') {
+      this.#notePatch(decodePatch(payload))
+      return
+    }
     const graph_ordinal = graphOrdinalIn(payload)
     this.lastOrdinal = Math.max(this.lastOrdinal, graph_ordinal)
     if (kind === 'r') this.#revoked.add(graph_ordinal)
     else if (kind === 'd') this.#deleted.add(graph_ordinal)
-    else this.#ranks.set(graph_ordinal, this.#ranks.size)
+    else this.#ranks.set(graph_ordinal, this.#nextRank++)
+  }
+
+  #notePatch({ graph_ordinal, tasks }: JournaledPatch): void {
+    const ranks = this.#rankOfAdded.get(graph_ordinal) ?? new Map<string, number>()
+    this.#rankOfAdded.set(graph_ordinal, ranks)
+    for (const { id } of tasks) ranks.set(id!, this.#nextRank)
+    this.#nextRank++
   }
 
   /** Applies a frame. Called for all frames in order. Returns the highest sequence number in it, or 0. */
@@ -212,6 +228,7 @@ export class Replay {
   *applyInSteps(frame: Frame, refuse: (detail: string) => Error): Steps<number> {
     const { kind, payload } = frame
     if (kind === 'g') yield* this.#addGraph(yield* decodeGraphInSteps(payload), refuse)
+    if (kind === 'm') return yield* this.#applyPatch(decodePatch(payload), refuse)
     if (kind === 'x') yield* this.#addChildren(decodeFanOut(payload), refuse)
     return kind === 't' ? this.#applyStates(frame, refuse) : 0
   }
@@ -261,8 +278,8 @@ export class Replay {
   }
 
   /** A graph whose frame was removed is older than all graphs that still have one. */
-  #rankOf(ordinal: number): number {
-    return this.#ranks.get(ordinal) ?? -1
+  #rankOf(ordinal: number, id: string): number {
+    return this.#rankOfAdded.get(ordinal)?.get(id) ?? this.#ranks.get(ordinal) ?? -1
   }
 
   *#addGraph(graph: JournaledGraph, refuse: (detail: string) => Error): Steps<void> {
@@ -288,6 +305,7 @@ export class Replay {
       entries,
       isKnown,
       outcomes,
+      rank: this.#ranks.get(graph_ordinal) ?? -1,
       identity: { graph_id, graph_ordinal, trace_id, created_at: msOf(created_at), ...options },
     }
     const submitted = yield* decodeTasks(yield* withStoredConditions(body))
@@ -298,21 +316,24 @@ export class Replay {
     })
   }
 
-  #addTask(input: TaskInput, { entries, isKnown, outcomes, identity }: AddedGraph, refuse: (d: string) => Error): void {
+  /** A task of a `patch` takes the place of an older entry. */
+  #addTask(input: TaskInput, added: AddedGraph, refuse: (d: string) => Error): void {
+    const { entries, isKnown, outcomes, identity, patch } = added
     const { id } = input
     const { graph_ordinal, scope } = identity
     if (!id || !input.type) throw refuse('it holds a graph with a task that has no id or type')
     const isScoped = scope === 'graph'
     const owner = isScoped ? graph_ordinal : (this.#owners.get(id) ?? graph_ordinal)
-    const isReplaced = owner !== graph_ordinal && this.#rankOf(owner) > this.#rankOf(graph_ordinal)
-    if (!entries.has(id)) {
+    const isReplaced = owner !== graph_ordinal && this.#rankOf(owner, id) > added.rank
+    if (!entries.has(id) || patch !== undefined) {
       const { type, toolName } = normalizeTool(input.type, input.tool_name ?? undefined)
       const entry: Partial<Writable<StoredTask>> = inputFields(input) as object
       Object.assign(entry, identity)
       entry.type = type
       if (toolName !== undefined) entry.tool_name = toolName
       entry.status = 'pending'
-      Object.assign(entry, outcomes.get(id))
+      if (patch !== undefined) Object.assign(entry, { seq: patch.seq, added: patch.patched.revision })
+      Object.assign(entry, outcomes?.get(id))
       if (isKnown) entry.deleted = true
       if (isReplaced) entry.replaced = true
       entries.set(id, entry as StoredTask)
@@ -322,6 +343,50 @@ export class Replay {
     const { deleted, replaced } = entries.get(id)!
     if (deleted || replaced) this.#owners.delete(id)
     else this.#owners.set(id, graph_ordinal)
+  }
+
+  /** An entry with a higher number is newer. A graph that knows of the patch and lacks a task of it lost that since. */
+  *#applyPatch(patch: JournaledPatch, refuse: (detail: string) => Error): Steps<number> {
+    const { graph_ordinal, patched, seq, remove, replaced, idempotency } = patch
+    this.lastSeq = Math.max(this.lastSeq, seq)
+    if (this.#revoked.has(graph_ordinal) || !this.#graphs.has(graph_ordinal)) return seq
+    if (idempotency !== undefined) this.notes.apply([null, 'key', nameOf(idempotency), idempotency])
+    const entries = this.#entriesOf(graph_ordinal)
+    const known = [...entries.values()]
+    const isKnown = (patchesIn(known)?.revision ?? 0) >= patched.revision
+    const { graph_id, trace_id, trace_state, submitted_by, created_at, scope } = known[0]!
+    const options = known.find(({ graph }) => graph !== undefined)?.graph
+    const identity = {
+      ...{ graph_id: graph_id!, graph_ordinal, trace_id: trace_id!, created_at },
+      ...(trace_state !== undefined && { trace_state }),
+      ...(submitted_by !== undefined && { submitted_by }),
+      ...(options !== undefined && { graph: options }),
+      ...(scope !== undefined && { scope }),
+    }
+    const inputs = yield* decodeTasks(yield* withStoredConditions({ tasks: patch.tasks }))
+    const gone = new Set(remove.filter((id) => (entries.get(id)?.seq ?? 0) < seq))
+    const stays = new Set(replaced)
+    for (const id of gone) {
+      if (this.#owners.get(id) === graph_ordinal) this.#owners.delete(id)
+      if (!stays.has(id)) entries.delete(id)
+    }
+    for (const { id, parent } of known) if (parent !== undefined && gone.has(parent)) entries.delete(id)
+    yield* inRanges(inputs.length, (from, to) => {
+      for (let i = from; i < to; i++) {
+        const { id } = inputs[i]!
+        if ((entries.get(id!)?.seq ?? 0) >= seq) continue
+        this.#addTask(inputs[i]!, { entries, isKnown, identity, patch, rank: this.#rankOf(graph_ordinal, id!) }, refuse)
+      }
+    })
+    const atEnd = options?.on_end === undefined ? [] : onEndTasks(options)
+    for (const { id } of atEnd) {
+      const entry = entries.get(id!)
+      if (entry !== undefined && entries.delete(id!)) entries.set(id!, entry)
+    }
+    const [first] = entries.values()
+    if (first !== undefined && !isKnown)
+      entries.set(first.id, { ...first, patched, ...(options !== undefined && { graph: options }) })
+    return seq
   }
 
   /** Adds the children of a task, as pending. Those that a state file with the fan-out lacks were deleted. */
@@ -439,7 +504,11 @@ interface AddedGraph {
   readonly entries: Map<string, StoredTask>
   /** Whether the state file has the graph. */
   readonly isKnown: boolean
-  readonly outcomes: ReadonlyMap<string, object>
+  readonly outcomes?: ReadonlyMap<string, object>
+  /** What adds the tasks to an accepted graph. */
+  readonly patch?: JournaledPatch
+  /** When its tasks got their ids, among those of all graphs. */
+  readonly rank: number
   /** Fields of the graph in the entry of each task. */
   readonly identity: Pick<
     StoredTask,

@@ -15,6 +15,7 @@ import { type GraphOptions, NO_GRAPH_OPTIONS } from '../rules/graph-options.ts'
 import { storedWhen } from '../rules/when.ts'
 import type { FanOut } from '../task/fan-out.ts'
 import type { Task } from '../task/graph.ts'
+import type { GraphPatches } from '../task/graph-patches.ts'
 import { type Handle, NO_RARE_STATE, type RareState } from '../task/rare-state.ts'
 import { taskState, wholeRecord } from '../task/record.ts'
 import { HIDDEN_RARE_NAMES, type HiddenRareName, type KeptRareName } from '../task/task-fields.ts'
@@ -34,6 +35,8 @@ export interface StoredExtras {
   readonly submitted_by?: string
   /** The options of the graph. In the state file, only the first entry of each graph has them. */
   readonly graph?: GraphOptions
+  /** Changes of the graph since it was accepted. Only the first entry of a graph that was changed has it. */
+  readonly patched?: GraphPatches
   readonly interrupted_attempts?: number
   /** Name of the file that holds the result. */
   readonly result_file?: string
@@ -123,6 +126,7 @@ export function taskEntry(store: Pick<TaskStore, 'hasRecord'>, task: Task, isFir
   if (graph.submittedBy !== undefined) entry.submitted_by = graph.submittedBy
   if (graph.isScoped) entry.scope = 'graph'
   if (isFirst && graph.options !== NO_GRAPH_OPTIONS) entry.graph = graph.options
+  if (isFirst && graph.patched !== undefined) entry.patched = graph.patched
   if (settled.length > 0) entry.settled_dependencies = settled
   return entry
 }

@@ -83,6 +83,8 @@ export function whyNotAllowed(task: Task, by: Caller | undefined): ServiceError 
       task,
       `the token ${name} retried tasks of its graph: another one has to answer (or one with approve_own)`,
     )
+  if (approve_own !== true && task.graph.patched?.by?.includes(name))
+    return forbidden(task, `the token ${name} changed its graph: another one has to answer (or one with approve_own)`)
   const named = approversOf(task)
   if (named === undefined || named.includes(name) || rights.some((right) => named.includes(right))) return undefined
   return forbidden(task, `only these answer it, and not the token ${name}: ${named.join(', ')}`)

@@ -2,10 +2,16 @@
 import { ServiceError } from '../../shared/contract/errors.ts'
 import type { MemberInput } from '../../shared/contract/submission.ts'
 import { type Caller, hasRight, lacking } from '../../shared/http/callers.ts'
-import type { Graph } from '../task/graph.ts'
+import type { Graph, Task } from '../task/graph.ts'
 import type { TaskStore } from '../task/task-store.ts'
 
 const MINUTE_MS = 60_000
+
+/** What a caller submits. */
+interface Submitted extends Pick<Graph, 'options'> {
+  readonly typeCounts: readonly { readonly type: string }[]
+  readonly tasks: readonly Pick<Task, 'options'>[]
+}
 
 /** What is left of `graphs_per_minute`. It fills again all the time. */
 interface Allowance {
@@ -36,9 +42,15 @@ export class CallerQuotas {
     this.#take(graph, count, caller, now)
   }
 
-  #take(graph: Graph, count: number, caller: Caller | undefined, now: number): void {
+  /** As `take`, for `added` tasks, which the caller adds to `graph` in place of as many others as `removed`. */
+  patch(graph: Graph, added: readonly Task[], removed: number, caller: Caller | undefined): void {
+    const submitted = { options: graph.options, typeCounts: added, tasks: added }
+    this.#take(graph, Math.max(0, added.length - removed), caller, performance.now(), submitted)
+  }
+
+  #take(graph: Graph, count: number, caller: Caller | undefined, now: number, submitted: Submitted = graph): void {
     if (caller !== undefined) {
-      ensureAllowed(graph, caller)
+      ensureAllowed(submitted, caller)
       this.#ensureRoom(count, caller)
       this.#ensureRate(caller, now)
     }
@@ -91,7 +103,7 @@ export class CallerQuotas {
 }
 
 /** Throws 403. */
-function ensureAllowed(graph: Graph, caller: Caller): void {
+function ensureAllowed(graph: Submitted, caller: Caller): void {
   const { name, types, labels = {} } = caller.grant
   const { concurrency, labels: given = {} } = graph.options
   if (concurrency?.on_full === 'cancel_oldest' && !hasRight(caller, 'cancel')) throw lacking(caller, 'cancel')
@@ -109,7 +121,7 @@ function ensureAllowed(graph: Graph, caller: Caller): void {
 }
 
 /** Those of its tasks, and of what groups will have. */
-function typesOf(graph: Graph): string[] {
+function typesOf(graph: Submitted): string[] {
   const types = new Set(graph.typeCounts.map(({ type }) => type))
   const addMembers = (members: readonly MemberInput[] | undefined) => {
     for (const { type, tasks } of (members ?? []) as readonly { type: string; tasks?: readonly MemberInput[] }[]) {

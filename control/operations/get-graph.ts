@@ -9,7 +9,7 @@ import { graphTask, shortAnnotations, shownDependencies } from '../task/graph-ta
 import { commandsAfterFailure, failureTail, remedyOf } from '../task/root-cause.ts'
 import { knownGraph } from './named-tasks.ts'
 import type { OperationParts } from './parts.ts'
-import { allEnded } from './wait.ts'
+import { graphEnded } from './wait.ts'
 import { type WaitingNow, waitingNow } from './waiting.ts'
 
 /** Maximum characters of a result that is parsed for its last lines. That takes 5 ms of the event loop. */
@@ -34,7 +34,7 @@ export async function getGraphJson(
 ): Promise<{ readonly json: string; readonly position: number }> {
   const graph = knownGraph(parts.store, id)
   const until = patience()
-  if (until !== undefined) await allEnded(parts.store, graph.tasks, AbortSignal.any([until, parts.stopping]))
+  if (until !== undefined) await graphEnded(parts.store, graph, AbortSignal.any([until, parts.stopping]))
   const { position } = parts.eventStreams
   const { findings, head } = await getGraph(parts, id)
   const waiting = await waitingNow(parts, findings.shown)
@@ -49,11 +49,11 @@ export async function getGraph(parts: OperationParts, id: string): Promise<Shown
   const findings = await runCooperatively(examineGraph(graph, Date.now()))
   const cause = await rootCause(findings, parts.keeper.results)
   const kept = parts.keeper.kept('show')
-  const { totals, criticalPath, isTruncated } = findings
+  const { tasks, totals, criticalPath, isTruncated } = findings
   const path = criticalPath.positions.slice(0, MAX_GRAPH_TASKS)
   const head = {
     ...summaryOf(graph, totals),
-    critical_path: { task_ids: path.map((at) => graph.tasks[at]!.id), duration_ms: criticalPath.durationMs },
+    critical_path: { task_ids: path.map((at) => tasks[at]!.id), duration_ms: criticalPath.durationMs },
     ...(cause !== undefined && { root_cause: cause }),
     ...((isTruncated || path.length < criticalPath.positions.length) && { truncated: true }),
   }

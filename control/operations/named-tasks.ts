@@ -46,8 +46,9 @@ export async function namedTasks(store: TaskStore, { task_ids, graph_id }: TaskN
 
 function* tasksOf(store: TaskStore, graph: Graph): Steps<Task[]> {
   const tasks: Task[] = []
-  yield* inRanges(graph.tasks.length, (from, to) => {
-    for (let i = from; i < to; i++) if (store.hasRecord(graph.tasks[i]!)) tasks.push(graph.tasks[i]!)
+  const all = graph.tasks // a patch gives the graph another list
+  yield* inRanges(all.length, (from, to) => {
+    for (let i = from; i < to; i++) if (store.hasRecord(all[i]!)) tasks.push(all[i]!)
   })
   return tasks
 }

@@ -53,12 +53,15 @@ async function retry(
   ensureMayRetry(knownGraph(store, id), by)
   namedNow()
   await keeper.kept('promise') // an end is kept before it is undone
+  const { tasks: list } = knownGraph(store, id)
   const built = await runCooperatively(edgesByName(knownGraph(store, id).submitted))
   const refused = await scheduler.groups.whyRefused(endedOptions(knownGraph(store, id)))
   if (refused !== undefined) throw new ServiceError(409, refused)
   await toldOf(parts)
   const graph = knownGraph(store, id)
   const named = new Set(namedNow())
+  if (graph.edges === undefined && graph.tasks !== list)
+    throw new ServiceError(409, `graph ${id} was changed, and has ended: try again`)
   const edges = graph.edges ?? built
   const tasks = retriedWith(graph, edges, named)
   for (const task of tasks) {
@@ -106,7 +109,7 @@ const whyTaken = ({ store }: OperationParts, task: Task): string | undefined =>
 const endedOptions = ({ endedAt, options }: Graph) => (endedAt === undefined ? {} : options)
 
 /** Resolves once all tasks have been told of the ends of those that they depend on: from then on, these can be undone. */
-async function toldOf({ scheduler }: OperationParts): Promise<void> {
+export async function toldOf({ scheduler }: OperationParts): Promise<void> {
   while (scheduler.isTelling) {
     if (scheduler.fault !== undefined) throw new ServiceError(503, scheduler.fault)
     await nextTurn()

@@ -46,12 +46,14 @@ export async function wait<V>(
 /** As `wait`, for known tasks. Returns what `view` makes of them once that is kept. */
 export async function waitForTasks<V>(
   { store, keeper, stopping }: OperationParts,
-  { tasks, graph }: NamedTasks,
+  { tasks: named, graph }: NamedTasks,
   { until, timeoutMs }: WaitOptions,
   { signal, report }: WaitCaller,
   view: WaitView<V>,
 ): Promise<V> {
+  let tasks = named
   let approvals: readonly Task[] = []
+  const list = graph?.tasks
   if (timeoutMs > 0 && !isOver(tasks, until)) {
     const startedAt = performance.now()
     const reporting = setInterval(() => {
@@ -68,13 +70,16 @@ export async function waitForTasks<V>(
       over.abort()
     })
     try {
-      await (until === 'all' ? allEnded(store, tasks, ends) : anyEnded(store, tasks, graph, ends))
+      if (until === 'any') await anyEnded(store, tasks, graph, ends)
+      else await (graph === undefined ? allEnded(store, tasks, ends) : graphEnded(store, graph, ends))
     } finally {
       clearInterval(reporting)
       clearTimeout(late)
       over.abort()
     }
   }
+  if (graph !== undefined && graph.tasks !== list && store.graph(graph.id) === graph)
+    tasks = (await namedTasks(store, { graph_id: graph.id })).tasks // a patch
   const kept = keeper.kept('show')
   const shown = view(tasks, approvals)
   if (kept !== undefined) await kept
@@ -110,6 +115,15 @@ export async function allEnded(store: TaskStore, tasks: readonly Task[], ends: A
     if (ends.aborted) return
     if (!task.isTerminal) await store.whenEnded(task, ends)
   }
+}
+
+/** As `allEnded`, for all tasks of a graph. A patch may give it others meanwhile. */
+export async function graphEnded(store: TaskStore, graph: Graph, ends: AbortSignal): Promise<void> {
+  let tasks: readonly Task[]
+  do {
+    tasks = graph.tasks
+    await allEnded(store, tasks, ends)
+  } while (tasks !== graph.tasks && !ends.aborted)
 }
 
 /** Waits in a loop, because deleted tasks also wake the callers that wait for the graph. */

@@ -63,6 +63,8 @@ export class FanOuts {
   /** Tasks whose lists are to be determined. */
   readonly #ready = new Fifo<Task>()
   #isReading = false
+  /** Tasks whose children are about to exist. */
+  readonly #beginning = new Set<Task>()
   /** Children that are about to exist. */
   #expected = 0
   /** Fan-outs with something to do. */
@@ -84,6 +86,11 @@ export class FanOuts {
     if (this.#isReading) return
     this.#isReading = true
     this.#readLists().catch((error) => this.#options.onDefect(error))
+  }
+
+  /** Whether the list of `task`, which is pending, is being written. */
+  isBeginning(task: Task): boolean {
+    return this.#beginning.has(task)
   }
 
   /** Determines no list any more, and begins no fan-out. */
@@ -136,9 +143,11 @@ export class FanOuts {
     const fanOut: FanOut<Task> = new FanOut(task, items, items.length)
     const { count } = fanOut
     this.#expected += count
+    this.#beginning.add(task)
     const children = await runCooperatively(newChildren(fanOut))
     if (count > 0) await this.#record(task, items)
     this.#expected -= count
+    this.#beginning.delete(task)
     if (this.#isWanted(task)) this.#begin(task, fanOut, children)
   }
 

@@ -206,7 +206,7 @@ export class Outcomes {
     else this.#decide(task)
   }
 
-  /** Queues or skips a task that a retry made pending again, unless it must wait. Its graph has counted its dependencies. */
+  /** Queues or skips a task that a patch added, or a retry made pending again, unless it must wait. Its graph has counted its dependencies. */
   revived(task: Task): void {
     const { graph, position } = task
     if (task.status !== 'pending' || task.isDeleted || task.atEnd !== undefined) return

@@ -277,6 +277,28 @@ export class Scheduler {
     this.#turns.take()
   }
 
+  /** Whether `task`, which is pending, is about to start: what it does can no longer be taken back. */
+  isBeginning(task: Task): boolean {
+    return this.#attempts.of(task) !== undefined || this.#fanOuts.isBeginning(task)
+  }
+
+  /** Gives `graph` other tasks. None of those that it loses has started, or is about to. */
+  patch(change: Extract<Change, { kind: 'graph-patched' }>): void {
+    const { graph, added, removed } = change
+    this.#store.apply(change)
+    for (const task of removed) {
+      this.#queueWaits.withdraw(task)
+      this.#delays.withdraw(task)
+      this.#parked.withdraw(task)
+      this.#ready.withdraw(task)
+      this.#asked.withdraw(task)
+    }
+    for (const task of added) this.#outcomes.revived(task)
+    if (graph.live === 0) this.#outcomes.graphEnded(graph)
+    else this.#outcomes.othersEnded(graph)
+    this.#turns.take()
+  }
+
   /** `graph`, which has a place or waits for one, is not accepted. */
   giveUp(graph: Graph): void {
     this.groups.release(graph)

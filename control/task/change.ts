@@ -9,7 +9,8 @@ import type { Pause } from '../rules/pause.ts'
 import type { ResultFile } from '../rules/result-file.ts'
 import type { AttemptOutput } from './attempt-record.ts'
 import type { FanOut } from './fan-out.ts'
-import type { Graph, Task } from './graph.ts'
+import type { Graph, PatchedTasks, Task } from './graph.ts'
+import type { GraphPatches } from './graph-patches.ts'
 import type { Handle } from './rare-state.ts'
 
 /** How a task ended. `output` goes into the record of its last attempt, if the task keeps such records. */
@@ -62,6 +63,19 @@ export type Change =
       readonly by: string | undefined
       readonly at: number
     }
+  /** A caller changes a live graph: tasks that have not started are gone, and others are new, all at once. */
+  | ({
+      readonly kind: 'graph-patched'
+      readonly graph: Graph
+      readonly patched: GraphPatches
+      /** Its list of tasks until now. */
+      readonly before: readonly Task[]
+      /** Ids of the tasks that have another definition. */
+      readonly replaced: readonly string[]
+      /** Name of the token; undefined for that of the service. */
+      readonly by: string | undefined
+      readonly at: number
+    } & PatchedTasks)
   /** All records of an ended graph were removed, by retention or by a caller. */
   | { readonly kind: 'graph-retired'; readonly graph: Graph; readonly at: number }
   /** The condition of a pending task was met. It is not tested again. */

@@ -30,6 +30,10 @@ export class Counters {
         for (const { type, count } of change.graph.typeCounts)
           this.byType.set(type, (this.byType.get(type) ?? 0) + count)
         break
+      case 'graph-patched':
+        this.tasksTotal += change.added.length
+        for (const { type } of change.added) this.byType.set(type, (this.byType.get(type) ?? 0) + 1)
+        break
       case 'attempt-started':
         if (before === 'pending') this.tasksRunning++
         break

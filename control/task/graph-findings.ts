@@ -15,6 +15,8 @@ import { firstFailure, skippedBy } from './root-cause.ts'
 
 export interface GraphFindings {
   readonly graph: Graph
+  /** Its list of tasks, to which the positions belong. A patch may have given it another one since. */
+  readonly tasks: readonly Task[]
   readonly totals: GraphTotals
   readonly edges: Edges
   /** The tasks of the answer in topological order. */
@@ -27,14 +29,23 @@ export interface GraphFindings {
 
 /** `now` is in milliseconds since 1970. */
 export function* examineGraph(graph: Graph, now: number): Steps<GraphFindings> {
+  for (;;) {
+    const { tasks } = graph
+    const found = yield* examineTasks(graph, now)
+    if (graph.tasks === tasks) return found // positions are those of one list
+  }
+}
+
+function* examineTasks(graph: Graph, now: number): Steps<GraphFindings> {
   const { tasks } = graph
+  const { submitted, edges: ofLive } = graph
   const totals = yield* graphTotals(graph, now)
-  const edges = graph.edges ?? (yield* edgesByName(graph.submitted))
+  const edges = ofLive ?? (yield* edgesByName(submitted))
   const order = yield* dependencyOrder(edges)
   const path = yield* pathThroughGroups(graph, edges, order, now)
   const failed = yield* firstFailure(tasks)
-  const failure = failed && { task: failed, skipped: yield* skippedBy(failed, edges) }
-  return { graph, totals, edges, ...(yield* shownOf(tasks, order, edges)), criticalPath: path, failure }
+  const failure = failed && { task: failed, skipped: yield* skippedBy(failed, edges, tasks) }
+  return { graph, tasks, totals, edges, ...(yield* shownOf(tasks, order, edges)), criticalPath: path, failure }
 }
 
 /** Milliseconds from the start of a task to its end, or until now; undefined if it never started, or was deleted. */

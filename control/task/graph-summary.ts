@@ -126,5 +126,7 @@ export function summaryOf(graph: Graph, { taskCount, counts, waiting, state, sta
     ...(startedAt !== undefined && endedAt !== undefined && { duration_ms: Math.max(0, endedAt - startedAt) }),
     trace_id: graph.traceId,
     ...(graph.submittedBy !== undefined && { submitted_by: graph.submittedBy }),
+    ...(graph.patched !== undefined && { revision: graph.patched.revision }),
+    ...(graph.patched?.by !== undefined && { patched_by: [...graph.patched.by] }),
   }
 }

@@ -24,6 +24,7 @@ import { atEndOf } from '../rules/on-end.ts'
 import type { Pause } from '../rules/pause.ts'
 import type { ValidGraph, ValidTask } from '../rules/validate.ts'
 import type { FanOut } from './fan-out.ts'
+import type { GraphPatches } from './graph-patches.ts'
 import { NO_RARE_STATE, type RareState } from './rare-state.ts'
 import { type TaskOptions, taskOptions } from './task-options.ts'
 
@@ -65,8 +66,11 @@ export class Graph {
   createdAt: number
   /** The submitted fields beside the tasks. */
   readonly options: GraphOptions
-  /** The tasks that were submitted, then the children of tasks with `for_each` and of groups. */
-  readonly tasks: Task[] = []
+  /**
+   * The tasks that were submitted, then the children of tasks with `for_each` and of groups. A patch gives the graph another
+   * list: what works in steps goes on with the list with which it has begun.
+   */
+  tasks: Task[] = []
   /** The fan-outs of its tasks, in the order of their children. Undefined for most graphs. */
   fanOuts: FanOut<Task>[] | undefined = undefined
   /** Number of tasks of each type. There are few types; a map would cost more than the rest of a small graph. */
@@ -89,6 +93,8 @@ export class Graph {
   isAtEnd = false
   /** Undefined unless a caller paused it and it has not ended. */
   pause: Pause | undefined = undefined
+  /** Undefined unless a caller has changed it since it was accepted. */
+  patched: GraphPatches | undefined = undefined
   /** Number of tasks that have not ended. */
   live = 0
   /** End of the last task, in milliseconds since 1970; undefined while a task is live. */
@@ -266,12 +272,49 @@ export class Graph {
     }
   }
 
+  /**
+   * Gives the graph other tasks in place of those that were submitted: `submitted`, with `edges` between them. `added` are those
+   * that it did not have, `removed` those that it has no longer. No dependent waits to be told of an end.
+   */
+  patch({ submitted, edges, added, removed }: PatchedTasks): void {
+    const first = this.submittedCount
+    const tasks = [...submitted, ...this.tasks.slice(first)]
+    const missing = new Uint32Array(tasks.length)
+    const standings = this.hasRules ? new Uint8Array(tasks.length) : NO_STANDINGS
+    for (const [position, task] of tasks.entries()) {
+      if (task.position >= 0) {
+        missing[position] = this.missing[task.position] ?? 0
+        if (this.hasRules) standings[position] = this.standings[task.position] ?? 0
+      }
+      task.position = position
+    }
+    for (const fanOut of this.fanOuts ?? []) fanOut.first += submitted.length - first
+    Object.assign(this, { tasks, missing, standings })
+    this.#edges = edges
+    for (const { type } of removed) this.typeCounts.find((known) => known.type === type)!.count--
+    const hadRules = this.hasRules
+    for (const task of added) this.#count(task)
+    const counted = this.typeCounts.filter(({ count }) => count > 0)
+    this.typeCounts.splice(0, this.typeCounts.length, ...counted)
+    const isCounted = (task: Task) => !task.isTerminal && task.childOf?.isReached(task) !== false
+    this.waitAgain(edges, hadRules === this.hasRules ? added : tasks.filter(isCounted))
+  }
+
   /** Frees the edges, which only a live graph needs. */
   releaseEdges(): void {
     this.#edges = RELEASED_EDGES
     this.missing = NO_POSITIONS
     this.standings = NO_STANDINGS
   }
+}
+
+/** What a patch makes of the tasks of a graph. */
+export interface PatchedTasks {
+  readonly submitted: readonly Task[]
+  readonly edges: Edges
+  /** Their positions are -1 until the graph has them. */
+  readonly added: readonly Task[]
+  readonly removed: readonly Task[]
 }
 
 /** Whether the task, or a member of the group that it is, has a rule. */
@@ -296,7 +339,7 @@ export function* createGraph({ tasks, edges }: ValidGraph, identity: GraphIdenti
 /** A task: its definition, its place in the graph, and its state. Times are milliseconds since 1970. */
 export class Task {
   readonly graph: Graph
-  /** Index in the list of its graph. Set once, but for a child that no graph has yet. */
+  /** Index in the list of its graph; -1 for a task that no graph has yet. Patches change it. */
   position: number
   readonly id: string
   readonly #tool: ToolRef

@@ -30,6 +30,8 @@ export interface Handle {
 export interface RareState {
   /** The condition was met, and the task has not started. */
   condition_met?: true | undefined
+  /** The revision of the graph whose patch added the task, or gave it its definition. */
+  added?: number | undefined
   /** When an approval that waits for its answer was asked for. */
   asked_at?: number | undefined
   /** The input with values instead of placeholders, in the form of `keptInput`. Undefined until the first attempt. */

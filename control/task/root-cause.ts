@@ -31,13 +31,13 @@ const isBefore = (a: Task, b: Task): boolean => {
  * Number of tasks downstream that were skipped because of `lost`: of a member of a group, those of the same element, and
  * what depends on the group. A skip that the rules of the task allow does not count.
  */
-export function* skippedBy(lost: Task, edges: DependentEdges): Steps<number> {
-  const isFound = new Uint8Array(lost.graph.tasks.length)
+export function* skippedBy(lost: Task, edges: DependentEdges, tasks: readonly Task[]): Steps<number> {
+  const isFound = new Uint8Array(tasks.length)
   const open = lost.childOf === undefined ? [lost] : [lost, lost.childOf.parent]
   let count = 0
   let steps = 0
   for (let task = open.pop(); task !== undefined; task = open.pop()) {
-    for (const dependent of dependentsOf(task, edges)) {
+    for (const dependent of dependentsOf(task, edges, tasks)) {
       const { position, status, rare, isDeleted } = dependent
       if (isFound[position] === 0 && status === 'skipped' && rare.skip_standing !== 'neutral') {
         isFound[position] = 1
@@ -52,13 +52,17 @@ export function* skippedBy(lost: Task, edges: DependentEdges): Steps<number> {
 
 type DependentEdges = Pick<Edges, 'dependentsStart' | 'dependents'>
 
-function* dependentsOf(task: Task, { dependentsStart, dependents }: DependentEdges): Generator<Task, void> {
-  const { childOf, position, graph } = task
+function* dependentsOf(
+  task: Task,
+  { dependentsStart, dependents }: DependentEdges,
+  tasks: readonly Task[],
+): Generator<Task, void> {
+  const { childOf, position } = task
   if (childOf !== undefined) {
     for (let i = 0; i < childOf.dependentCount(task); i++) yield childOf.dependent(task, i)
     return
   }
-  for (let d = dependentsStart[position]!; d < dependentsStart[position + 1]!; d++) yield graph.tasks[dependents[d]!]!
+  for (let d = dependentsStart[position]!; d < dependentsStart[position + 1]!; d++) yield tasks[dependents[d]!]!
 }
 
 /** The last lines of the last attempt. `result` is the result of the task; undefined if it has none, or it is lost. */

@@ -79,6 +79,7 @@ export const TASK_FIELDS = {
   interrupted_attempts: hidden,
   condition_met: hiddenRare,
   asked_at: hiddenRare,
+  added: hiddenRare,
   skip_standing: hiddenRare,
   process: hiddenRare,
   handle_taken: hidden,

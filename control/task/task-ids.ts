@@ -58,6 +58,22 @@ export class TaskIds {
     for (const task of wasSearched ? graph.tasks : children) this.addInGraph(task)
   }
 
+  /**
+   * Gives new tasks of an accepted `graph`, which has them already, their ids. None of these is taken. Returns the ended tasks
+   * of other graphs that had them.
+   */
+  addPatched(graph: Graph, added: readonly Task[]): Task[] {
+    const replaced: Task[] = []
+    for (const task of graph.isScoped ? [] : added) {
+      const holder = this.#tasks.put(task)
+      if (holder === undefined || holder.isDeleted || holder.graph.isRetired) continue
+      this.addInGraph(holder)
+      replaced.push(holder)
+    }
+    this.addChildren(graph, added)
+    return replaced
+  }
+
   /** Drops the index of `graph`. */
   forgetGraph(graph: Graph): void {
     this.#inGraphs.delete(graph)

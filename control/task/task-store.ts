@@ -219,6 +219,10 @@ export class TaskStore {
       case 'tasks-retried':
         this.#retry(change)
         break
+      case 'graph-patched':
+        this.#patch(change, seq)
+        if (change.graph.live === 0) ended = change.graph
+        break
       default: {
         const { graph } = change.task
         const wasLive = graph.live > 0
@@ -254,6 +258,36 @@ export class TaskStore {
       this.#changeWaiters.notify(task)
     }
     graph.waitAgain(edges, tasks)
+  }
+
+  /** In one turn of the event loop, as `#retry`. */
+  #patch(change: Extract<Change, { kind: 'graph-patched' }>, seq: number): void {
+    const { graph, added, removed, patched, at } = change
+    for (const task of removed) {
+      this.#hide(task)
+      this.#ids.release(task)
+    }
+    graph.patch(change)
+    graph.patched = patched
+    for (const task of added) {
+      task.seq = seq
+      task.setRare('added', patched.revision)
+    }
+    graph.visible += added.length
+    this.#count.add(graph, added.length)
+    graph.live += added.length - removed.length
+    for (const task of this.#ids.addPatched(graph, added)) {
+      task.removal = 'replaced'
+      this.onReplaced(task)
+    }
+    if (graph.live === 0) {
+      graph.endedAt = at
+      this.#count.graphEnded(graph)
+    }
+    for (const task of removed) {
+      this.#changeWaiters.notify(task)
+      this.#endWaiters.notify(task)
+    }
   }
 
   /** Whether a graph that is being submitted takes over the id of `task`. */

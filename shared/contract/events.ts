@@ -20,6 +20,9 @@ export const MAX_EVENT_ERROR_CHARACTERS = 1_000
 /** Ids in `tasks_retried` and in the answer to a retry. */
 export const MAX_RETRIED_SHOWN = 1_000
 
+/** Ids in each list of `graph_changed`, and of the answer to a patch. */
+export const MAX_PATCHED_SHOWN = 1_000
+
 /** Graphs in the `reset` of a stream of the service. */
 export const MAX_RESET_GRAPHS = 1_000
 
@@ -77,6 +80,17 @@ const stateOfGraph = oneOf(
 const counts = Type.Record(Type.String(), Type.Integer({ minimum: 0 }), {
   description: 'Tasks per status; zeros are left out.',
 })
+
+const shownIds = (what: string) => texts(`Ids of the tasks that ${what}; the first ${MAX_PATCHED_SHOWN}.`)
+
+/** What a patch did. */
+export const PatchedTasks = {
+  revision: count('How often the graph was changed in all.'),
+  added: shownIds('are new'),
+  removed: shownIds('are gone'),
+  replaced: shownIds('have another definition'),
+  truncated: maybe(Type.Literal(true, { description: 'Ids are left out.' })),
+}
 
 interface EventKind {
   /** When it comes. */
@@ -141,6 +155,15 @@ export const EVENT_KINDS = {
       retried: texts(`Ids of the tasks that the caller named, or that had failed; the first ${MAX_RETRIED_SHOWN}.`),
       tasks: count('Tasks that are pending again: those and all that depend on them.'),
       by: maybe(text('Name of the token that retried them; absent for that of the service.')),
+    }),
+  ),
+  graph_changed: kind(
+    'A caller changed which tasks a live graph has. The new ones are pending.',
+    Type.Object({
+      graph_id: graphId,
+      name: graphName,
+      ...PatchedTasks,
+      by: maybe(text('Name of the token that changed it; absent for that of the service.')),
     }),
   ),
   graph_removed: kind(

@@ -174,6 +174,50 @@ describe('who submits', () => {
     await over()
   })
 
+  test('or patches a graph may not approve, nor change what an approval decides about', async () => {
+    const noop = (id: string, ...depends_on: string[]) => ({ id, type: 'noop', depends_on })
+    const graph = await submitted('ada', [approval('a'), noop('guarded', 'a'), noop('last', 'guarded'), approval('b')])
+    await asked(graph, 'a')
+    const patch = (name: string, body: object) => ask(name, `/graphs/${graph}`, { method: 'PATCH', body })
+    expect((await patch('only-read', { add: [noop('n')] })).status).toBe(403)
+    expect((await patch('own', { add: [noop('n')] })).body.error).toStartWith('the token own lacks the right cancel')
+    const submitter = 'the token ada submitted its graph: another one has to answer (or one with approve_own)'
+    for (const body of [{ remove: ['last'] }, { replace: [noop('guarded')] }, { change: { a: { params: {} } } }]) {
+      const [id] = body.remove ?? (body.replace ? ['guarded'] : ['a'])
+      const { status, body: answer } = await patch('ada', body)
+      expect([status, answer.error]).toEqual([
+        403,
+        `task ${id} cannot be changed: approval a decides about it (task a: ${submitter})`,
+      ])
+    }
+    expect((await patch('ada', { add: [noop('more', 'last')] })).status).toBe(200)
+    expect((await patch('lead', { change: { last: { priority: 1 } } })).body.revision).toBe(2)
+    expect((await ask('ada', `/graphs/${graph}`)).body).toMatchObject({ revision: 2, patched_by: ['ada', 'lead'] })
+    const own = await post('lead', `/graphs/${graph}/tasks/a/approve`, { who: 'me' })
+    expect([own.status, own.body.error]).toEqual([
+      403,
+      'task a: the token lead changed its graph: another one has to answer (or one with approve_own)',
+    ])
+    for (const id of ['a', 'b'])
+      expect((await post('bob', `/graphs/${graph}/tasks/${id}/approve`, { who: 'Bob' })).status).toBe(200)
+  })
+
+  test('and patches is held to the types and quotas of its token', async () => {
+    const patch = (name: string, graph: string, body: object) =>
+      ask(name, `/graphs/${graph}`, { method: 'PATCH', body })
+    const noop = (id: string) => ({ id, type: 'noop', not_before: 60_000 })
+    const one = await submitted('small', [noop('a')])
+    expect((await patch('small', one, { add: [noop('b')] })).status).toBe(429)
+    expect((await patch('small', one, { replace: [noop('a')] })).status).toBe(200)
+    expect((await patch('small', one, { add: [noop('b')], remove: ['a'] })).status).toBe(200)
+    const other = await submitted('team', [noop('a')], { labels: { team: 'a' } })
+    const { status, body } = await patch('team', other, { add: [approval('b')] })
+    expect([status, body.error]).toEqual([
+      ...[403, 'the token team may not submit tasks of type approval (only noop, os)'],
+    ])
+    for (const graph of [one, other]) await post('ops', `/graphs/${graph}/cancel`)
+  })
+
   test('is who runs a graph again', async () => {
     const graph = await submitted('ada', [
       { id: 'f', type: 'os', tool_name: 'file_read', params: { path: '/no/file' } },

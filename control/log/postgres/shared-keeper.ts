@@ -165,6 +165,8 @@ export class SharedKeeper implements Keeper {
         void this.#decideAgain(graph)
         break
       }
+      case 'graph-patched':
+        return // no graph of a database is patched
       case 'graph-retired':
         this.#noteNumbered({ kind: 'removed', graph: change.graph, seq, at: change.at })
         this.#writes.remove(change.graph.ordinal)

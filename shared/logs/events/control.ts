@@ -62,6 +62,16 @@ export const controlLogEvents = {
       by: 'Name of the token that retried them. Absent for the token of the service.',
     },
   },
+  'graph changed': {
+    level: 'info',
+    when: 'A caller changed which tasks a live graph has.',
+    fields: {
+      revision: 'How often the graph was changed in all.',
+      added: 'New tasks, with those that have another definition.',
+      removed: 'Tasks that are gone, with those that have another definition.',
+      by: 'Name of the token that changed it. Absent for the token of the service.',
+    },
+  },
   'graph cancelled: another takes its place': {
     level: 'info',
     when: 'A later graph of its group asks for that (`on_full: cancel_oldest`). Repeated after a restart if it has not ended.',

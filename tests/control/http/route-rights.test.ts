@@ -41,6 +41,7 @@ const TABLE: Readonly<Record<string, RouteRight>> = {
     'POST /tasks': 'submit',
     'POST /graphs/:id/rerun': 'submit',
     'POST /graphs/:id/retry': 'submit',
+    'PATCH /graphs/:id': 'submit',
     'POST /mcp/call': 'submit',
   },
   ...{ 'POST /adapters/actions': 'submit', 'POST /adapters/translate': 'submit' },

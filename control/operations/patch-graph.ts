@@ -1,0 +1,314 @@
+/**
+ * Changes which tasks a live graph has: new ones come, and those that have not started go or are replaced. Whoever patches
+ * submits work, and is held to what a submission of his may do.
+ *
+ * The graph as it will be is checked in steps, as a submission is. All of the patch happens in one turn of the event loop, and
+ * one frame of the log has it: nobody sees a part. Patches of one graph come one after the other.
+ */
+import { badRequest, ServiceError } from '../../shared/contract/errors.ts'
+import { PatchRequest, type PatchResponse } from '../../shared/contract/patch.ts'
+import type { SubmitWarning, TaskInput } from '../../shared/contract/submission.ts'
+import { type Caller, hasRight, lacking } from '../../shared/http/callers.ts'
+import { inRanges, isYieldDue, runCooperatively, type Steps } from '../../shared/process/steps.ts'
+import { didYouMean, firstUnknown, quoted } from '../../shared/request/unknown-names.ts'
+import { isObject, jsonTypeOf } from '../../shared/text/json.ts'
+import { nearestName } from '../../shared/text/nearest-name.ts'
+import { decodeJson, invalidJson } from '../json/body.ts'
+import { checkOf } from '../json/schema-check.ts'
+import { patchDetail } from '../log/event-rows.ts'
+import type { SentKey } from '../log/idempotency.ts'
+import { encodePatchedTasks } from '../log/journaled-patch.ts'
+import type { Edges } from '../rules/edges.ts'
+import { guardedBy, type Patch, patched } from '../rules/patch.ts'
+import { type Report, refuse } from '../rules/report.ts'
+import type { ValidTask } from '../rules/validate.ts'
+import { isApproval } from '../task/approval.ts'
+import { type Graph, type PatchedTasks, Task } from '../task/graph.ts'
+import { patchedAgain } from '../task/graph-patches.ts'
+import { taskInput } from '../task/rerun.ts'
+import { whyNotAllowed } from './answer-approval.ts'
+import { checkGraph } from './graph-checks.ts'
+import { knownGraph } from './named-tasks.ts'
+import type { OperationParts } from './parts.ts'
+import { toldOf } from './retry.ts'
+import { type ReviewedTask, reviewedTask } from './review.ts'
+
+interface PatchCall {
+  /** The idempotency key of the caller. */
+  readonly key: string | null
+  readonly by: Caller | undefined
+}
+
+/**
+ * Returns a `PatchResponse` as JSON once the patch is on disk. `body` is a `PatchRequest`. Throws 404, 400 for what a
+ * submission is refused for, 403 for a graph of others, and 409 if the graph has ended or another revision, or a task that is
+ * named has started.
+ */
+export async function patchGraph(
+  parts: OperationParts,
+  id: string,
+  body: Uint8Array,
+  { key, by }: PatchCall,
+): Promise<string> {
+  if (parts.keeper.keepPatch === undefined)
+    throw badRequest('a graph of a service with a database cannot be patched: cancel it, and submit another one')
+  const request = await runCooperatively(decodeRequest(parts, body))
+  const graph = knownGraph(parts.store, id)
+  return parts.keeper.keys.once({ scope: `patch ${id}`, key, body }, (sent) =>
+    afterOthers(graph, () => patch(parts, id, request, sent, by)),
+  )
+}
+
+/** The last patch of each graph. */
+const last = new WeakMap<Graph, Promise<unknown>>()
+
+function afterOthers<T>(graph: Graph, act: () => Promise<T>): Promise<T> {
+  const next = (last.get(graph) ?? Promise.resolve()).then(act, act)
+  last.set(graph, next)
+  return next
+}
+
+const FIELDS = Object.keys(PatchRequest.properties)
+const KNOWN_FIELDS: ReadonlySet<string> = new Set(FIELDS)
+const ARRAYS = { add: true, remove: true, replace: true, change: {} } as const
+
+function* decodeRequest({ unknownFields }: OperationParts, body: Uint8Array): Steps<PatchRequest> {
+  const given = yield* decodeJson(body, ARRAYS)
+  if (!isObject(given)) throw invalidJson(`expected object, got ${jsonTypeOf(given)}`)
+  const check = checkOf(PatchRequest)
+  if (!check.accepts(given)) {
+    const { path, expected } = check.faultOf(given)
+    throw invalidJson(`${path}: expected ${expected}`)
+  }
+  const name = unknownFields === 'refuse' ? firstUnknown(given, KNOWN_FIELDS) : undefined
+  if (name !== undefined) throw badRequest(`unknown field ${quoted(name)}${didYouMean(nearestName(name, FIELDS))}`)
+  const { add = [], remove = [], replace = [], change = {} } = given as PatchRequest
+  if (add.length + remove.length + replace.length + Object.keys(change).length === 0)
+    throw badRequest('the patch changes nothing: name tasks in add, remove, replace or change')
+  return given as PatchRequest
+}
+
+async function patch(
+  parts: OperationParts,
+  id: string,
+  request: PatchRequest,
+  sent: SentKey | undefined,
+  by: Caller | undefined,
+): Promise<string> {
+  const { store, scheduler, keeper, quotas, retention, readiness, log } = parts
+  ensureMayPatch(knownGraph(store, id), by)
+  const graph = liveGraph(parts, id, request.revision)
+  const revision = revisionOf(graph)
+  const planned = await runCooperatively(plan(parts, graph, graph.edges!, request, by))
+  await toldOf(parts)
+  if (liveGraph(parts, id, revision) !== graph) throw new ServiceError(409, changedText(graph))
+  ensurePossible(parts, graph, planned)
+  readiness.ensure()
+  quotas.patch(graph, planned.added, planned.removed.length, by)
+  const more = planned.added.length - planned.removed.length
+  if (more > 0) retention.makeRoom(more)
+  const { definitions, warnings, ...change } = planned
+  const next = { ...change, patched: patchedAgain(graph.patched, by?.grant.name), by: by?.grant.name, at: Date.now() }
+  const answer = JSON.stringify(answerOf(graph, next, warnings))
+  keeper.keepPatch!(
+    graph,
+    {
+      ...{ patched: next.patched, seq: store.seq + 1, at: next.at, by: next.by },
+      ...{ remove: next.removed.map((task) => task.id), replaced: next.replaced },
+      ...(sent !== undefined && { idempotency: { ...sent, answer, at: next.at } }),
+    },
+    definitions,
+  )
+  scheduler.patch({ kind: 'graph-patched', graph, before: graph.tasks, ...next })
+  log.info('graph changed', {
+    ...{ trace_id: graph.traceId, graph_id: id, revision: next.patched.revision },
+    ...{ added: next.added.length, removed: next.removed.length },
+    ...(by !== undefined && { by: by.grant.name }),
+  })
+  await keeper.kept('promise')
+  return answer
+}
+
+function answerOf(
+  { id }: Graph,
+  change: Parameters<typeof patchDetail>[0],
+  warnings: readonly SubmitWarning[],
+): PatchResponse {
+  const { by: _, ...detail } = patchDetail(change)
+  return { graph_id: id, ...detail, ...(warnings.length > 0 && { warnings }) }
+}
+
+const revisionOf = ({ patched: patches }: Graph): number => patches?.revision ?? 0
+
+const changedText = (graph: Graph): string =>
+  `graph ${graph.id} has the revision ${revisionOf(graph)} by now: read it again (GET /graphs/${graph.id})`
+
+/** Throws 403 for a token that may submit only for itself, and asks for a graph of others. */
+function ensureMayPatch({ submittedBy }: Graph, by: Caller | undefined): void {
+  if (by !== undefined && submittedBy !== by.grant.name && !hasRight(by, 'cancel')) throw lacking(by, 'cancel')
+}
+
+/** Throws 404, and 409 for a graph that cannot change, or has another `revision`. */
+function liveGraph({ store }: OperationParts, id: string, revision: number | undefined): Graph {
+  const graph = knownGraph(store, id)
+  const again = `run it again (POST /graphs/${id}/rerun), or retry what failed (POST /graphs/${id}/retry)`
+  if (graph.endedAt !== undefined) throw new ServiceError(409, `graph ${id} has ended: ${again}`)
+  if (graph.isAtEnd)
+    throw new ServiceError(409, `graph ${id} only does what it does at its end: wait for that, then ${again}`)
+  if (revision !== undefined && revision !== revisionOf(graph)) throw new ServiceError(409, changedText(graph))
+  return graph
+}
+
+interface Plan extends PatchedTasks {
+  readonly replaced: readonly string[]
+  /** The new definitions as JSON. */
+  readonly definitions: string
+  readonly warnings: readonly SubmitWarning[]
+}
+
+/** Checks the graph as the patch will make it, as a submission is checked. */
+function* plan(
+  parts: OperationParts,
+  graph: Graph,
+  edgesNow: Edges,
+  request: PatchRequest,
+  by: Caller | undefined,
+): Steps<Plan> {
+  const known = new Map<string, Task>()
+  const inputs: TaskInput[] = []
+  const settled = new Set<string>()
+  const { submitted } = graph
+  yield* inRanges(submitted.length, (from, to) => {
+    for (const task of submitted.slice(from, to)) {
+      known.set(task.id, task)
+      if (task.isTerminal || task.isDeleted) settled.add(task.id)
+      if (task.atEnd === undefined) inputs.push(taskInput(task))
+    }
+  })
+  let fixed: string | undefined
+  const found = patched<TaskInput>(inputs, request as Patch<TaskInput>, (id) => {
+    fixed = whyFixed(parts, known.get(id)!)
+    return fixed
+  })
+  if ('fault' in found) throw fixed === undefined ? badRequest(found.fault) : new ServiceError(409, found.fault)
+  const { removed, replaced } = found
+  for (const { id } of found.added) if (known.has(id!)) throw alreadyThere(id!)
+  const gone = [...removed, ...replaced.keys()].map((id) => known.get(id)!)
+  if (by !== undefined) yield* ensureMayChange(submitted, edgesNow, gone, by)
+  const report: Report = (message, id) => {
+    if (id === undefined || !settled.has(id)) refuse(message, id)
+  }
+  const checked = yield* checkGraph(
+    parts,
+    { body: NO_BODY, graph: { ...graph.options, tasks: found.tasks } },
+    {
+      report,
+      *toReview(_, { tasks }) {
+        const reviewed: ReviewedTask[] = []
+        yield* inRanges(tasks.length, (from, to) => {
+          for (const task of tasks.slice(from, to)) reviewed.push(reviewedTask(task))
+        })
+        return { inputs: tasks, tasks: reviewed }
+      },
+    },
+  )
+  const all = checked.checked.tasks
+  const { edges } = checked.checked
+  if (edges === undefined) throw yield* heldByEnded(all, settled)
+  const added: Task[] = []
+  const isNew = new Set([...replaced.keys(), ...found.added.map(({ id }) => id!)])
+  const tasks: Task[] = []
+  const definitions: ValidTask[] = []
+  yield* inRanges(all.length, (from, to) => {
+    for (const input of all.slice(from, to)) {
+      if (!isNew.has(input.id)) {
+        tasks.push(known.get(input.id)!)
+        continue
+      }
+      const task = new Task(graph, -1, input)
+      if (checked.known.has(input)) task.setRare('hasPlaceholders', true)
+      tasks.push(task)
+      added.push(task)
+      definitions.push(input)
+    }
+  })
+  return {
+    ...{ submitted: tasks, edges, added, removed: gone, replaced: [...replaced.keys()] },
+    definitions: yield* encodePatchedTasks(definitions),
+    warnings: checked.warnings.filter(({ task_id }) => task_id === undefined || isNew.has(task_id)),
+  }
+}
+
+const NO_BODY = new Uint8Array()
+
+/** 409 for a task that has ended and depends on one that would be gone: its edges say why it ended so. */
+function* heldByEnded(tasks: readonly ValidTask[], settled: ReadonlySet<string>): Steps<ServiceError> {
+  const ids = new Set(tasks.map(({ id }) => id))
+  for (const [i, { id, depends_on }] of tasks.entries()) {
+    const gone = settled.has(id) ? depends_on?.find((dependency) => !ids.has(dependency)) : undefined
+    if (gone !== undefined)
+      return new ServiceError(409, `task ${gone} cannot be removed: task ${id}, which has ended, depends on it`)
+    if (isYieldDue(i)) yield
+  }
+  return new ServiceError(409, 'the tasks that have ended depend on each other in another way than before')
+}
+
+/** Throws 403 if an approval decides about one of `tasks` that the caller may not answer. */
+function* ensureMayChange(all: readonly Task[], edges: Edges, tasks: readonly Task[], by: Caller): Steps<void> {
+  const approvals = all.filter(hasApproval)
+  if (approvals.length === 0) return
+  const guards = guardedBy(
+    (position) => edges.dependents.subarray(edges.dependentsStart[position], edges.dependentsStart[position + 1]),
+    approvals.map(({ position }) => position),
+  )
+  for (const [i, { id, position }] of tasks.entries()) {
+    for (const at of guards.get(position) ?? []) {
+      const approval = all[at]!
+      const fault = whyNotAllowed(approval, by)
+      if (fault === undefined) continue
+      throw new ServiceError(
+        403,
+        `task ${id} cannot be changed: approval ${approval.id} decides about it (${fault.message})`,
+      )
+    }
+    if (isYieldDue(i)) yield
+  }
+}
+
+/** Whether the task is an approval, or a group with one. */
+const hasApproval = (task: Task): boolean =>
+  isApproval(task) || (task.options.tasks ?? []).some(({ type }) => isApproval({ type: type! }))
+
+/** Why `task` cannot go or be replaced any more; undefined if it can. */
+function whyFixed({ scheduler }: OperationParts, task: Task): string | undefined {
+  const { id, status, attempt, fanOut } = task
+  if (task.isDeleted) return `task ${id} was deleted`
+  if (task.isReplaced) return `another graph has taken the id of task ${id}`
+  if (task.atEnd !== undefined) return `task ${id} is what the graph does at its end: it cannot be changed`
+  if (task.isTerminal) return `task ${id} has ended (${status}): add a task with another id`
+  const hasStarted = status !== 'pending' || attempt > 0 || fanOut !== undefined
+  if (hasStarted || task.goesOnElsewhere || scheduler.isBeginning(task))
+    return `task ${id} has started: cancel it, and add a task with another id`
+  return undefined
+}
+
+const alreadyThere = (id: string) =>
+  new ServiceError(409, `add: the graph has a task ${id} already: replace it, or choose another id`)
+
+/** Throws 409 if what was possible during the checks is not any more. */
+function ensurePossible(parts: OperationParts, graph: Graph, { added, removed, replaced }: Plan): void {
+  const { store } = parts
+  if (graph.visible + added.length === removed.length)
+    throw new ServiceError(409, `nothing would be left of graph ${graph.id}: cancel it`)
+  for (const task of removed) {
+    const fault = whyFixed(parts, task)
+    if (fault !== undefined) throw new ServiceError(409, fault)
+  }
+  const own = new Set(replaced)
+  for (const { id } of added) {
+    if (own.has(id)) continue
+    if (store.taskIn(graph, id) !== undefined) throw alreadyThere(id) // a child, by now
+    const fault = graph.isScoped ? undefined : store.whyTaken(id)
+    if (fault !== undefined) throw new ServiceError(409, fault)
+  }
+}
