@@ -3,17 +3,11 @@ import { APPROVAL_TYPE, ApprovalAnswer, type ApprovalResult } from '../../shared
 import { badRequest, ServiceError } from '../../shared/contract/errors.ts'
 import { type Caller, hasRight, lacking } from '../../shared/http/callers.ts'
 import { runSync } from '../../shared/process/steps.ts'
-import {
-  didYouMean,
-  FREE_FIELDS,
-  firstUnknown,
-  quoted,
-  type UnknownFields,
-} from '../../shared/request/unknown-names.ts'
+import { FREE_FIELDS, type UnknownFields } from '../../shared/request/unknown-names.ts'
 import { isObject, type JsonObject, jsonTypeOf, withoutNulls } from '../../shared/text/json.ts'
-import { nearestName, type Synonyms } from '../../shared/text/nearest-name.ts'
+import type { Synonyms } from '../../shared/text/nearest-name.ts'
 import { decodeJson, invalidJson } from '../json/body.ts'
-import { checkOf } from '../json/schema-check.ts'
+import { refuseUnknownFields, refuseWrongForm } from '../json/request-fields.ts'
 import { answerIn, approversOf, isApproval, isSameAnswer } from '../task/approval.ts'
 import type { Task } from '../task/graph.ts'
 import { hasRetried } from '../task/retry.ts'
@@ -122,7 +116,6 @@ function hasEnded(task: Task): ServiceError {
 }
 
 const FIELDS = Object.keys(ApprovalAnswer.properties)
-const KNOWN_FIELDS: ReadonlySet<string> = new Set([...FIELDS, ...FREE_FIELDS])
 
 /** What other systems call the fields. */
 const SYNONYMS: Synonyms = {
@@ -138,16 +131,9 @@ const SYNONYMS: Synonyms = {
 /** `who` and `why` of an answer. Throws 400. */
 export function checkedAnswer(given: JsonObject, unknownFields: UnknownFields): Pick<Answer, 'who' | 'why'> {
   const answer = withoutNulls(given)
-  const name = unknownFields === 'refuse' ? firstUnknown(answer, KNOWN_FIELDS) : undefined
-  if (name !== undefined) {
-    throw badRequest(`unknown field ${quoted(name)}${didYouMean(nearestName(name, FIELDS, SYNONYMS))}`)
-  }
+  refuseUnknownFields(answer, { names: FIELDS, free: FREE_FIELDS, synonyms: SYNONYMS }, unknownFields)
   if (answer.who === undefined) throw badRequest(`who is required: the name of whoever answers the ${APPROVAL_TYPE}`)
-  const check = checkOf(ApprovalAnswer)
-  if (!check.accepts(answer)) {
-    const { path, expected } = check.faultOf(answer)
-    throw invalidJson(`${path}: expected ${expected}`)
-  }
+  refuseWrongForm(answer, ApprovalAnswer)
   const { who, why } = answer
   for (const [field, text] of Object.entries({ who, why })) {
     if (text != null && !text.isWellFormed()) throw badRequest(`${field} has half of a character (a lone surrogate)`)

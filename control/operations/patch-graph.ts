@@ -10,11 +10,9 @@ import { PatchRequest, type PatchResponse } from '../../shared/contract/patch.ts
 import type { SubmitWarning, TaskInput } from '../../shared/contract/submission.ts'
 import { type Caller, hasRight, lacking } from '../../shared/http/callers.ts'
 import { inRanges, isYieldDue, runCooperatively, type Steps } from '../../shared/process/steps.ts'
-import { didYouMean, firstUnknown, quoted } from '../../shared/request/unknown-names.ts'
 import { isObject, jsonTypeOf } from '../../shared/text/json.ts'
-import { nearestName } from '../../shared/text/nearest-name.ts'
 import { decodeJson, invalidJson } from '../json/body.ts'
-import { checkOf } from '../json/schema-check.ts'
+import { refuseUnknownFields, refuseWrongForm } from '../json/request-fields.ts'
 import { patchDetail } from '../log/event-rows.ts'
 import type { SentKey } from '../log/idempotency.ts'
 import { encodePatchedTasks } from '../log/journaled-patch.ts'
@@ -69,19 +67,13 @@ function afterOthers<T>(graph: Graph, act: () => Promise<T>): Promise<T> {
 }
 
 const FIELDS = Object.keys(PatchRequest.properties)
-const KNOWN_FIELDS: ReadonlySet<string> = new Set(FIELDS)
 const ARRAYS = { add: true, remove: true, replace: true, change: {} } as const
 
 function* decodeRequest({ unknownFields }: OperationParts, body: Uint8Array): Steps<PatchRequest> {
   const given = yield* decodeJson(body, ARRAYS)
   if (!isObject(given)) throw invalidJson(`expected object, got ${jsonTypeOf(given)}`)
-  const check = checkOf(PatchRequest)
-  if (!check.accepts(given)) {
-    const { path, expected } = check.faultOf(given)
-    throw invalidJson(`${path}: expected ${expected}`)
-  }
-  const name = unknownFields === 'refuse' ? firstUnknown(given, KNOWN_FIELDS) : undefined
-  if (name !== undefined) throw badRequest(`unknown field ${quoted(name)}${didYouMean(nearestName(name, FIELDS))}`)
+  refuseWrongForm(given, PatchRequest)
+  refuseUnknownFields(given, { names: FIELDS }, unknownFields)
   const { add = [], remove = [], replace = [], change = {} } = given as PatchRequest
   if (add.length + remove.length + replace.length + Object.keys(change).length === 0)
     throw badRequest('the patch changes nothing: name tasks in add, remove, replace or change')

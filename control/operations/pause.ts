@@ -12,17 +12,10 @@ import {
 } from '../../shared/contract/pauses.ts'
 import type { Caller } from '../../shared/http/callers.ts'
 import { runSync } from '../../shared/process/steps.ts'
-import {
-  didYouMean,
-  FREE_FIELDS,
-  firstUnknown,
-  quoted,
-  type UnknownFields,
-} from '../../shared/request/unknown-names.ts'
+import { FREE_FIELDS, type UnknownFields } from '../../shared/request/unknown-names.ts'
 import { isObject, jsonTypeOf, withoutNulls } from '../../shared/text/json.ts'
-import { nearestName } from '../../shared/text/nearest-name.ts'
 import { decodeJson, invalidJson } from '../json/body.ts'
-import { checkOf } from '../json/schema-check.ts'
+import { refuseUnknownFields, refuseWrongForm } from '../json/request-fields.ts'
 import { normalizeTool } from '../rules/normalize.ts'
 import { type Pause, shownPause } from '../rules/pause.ts'
 import { isKnownType, unknownTypeText } from '../rules/validate.ts'
@@ -141,14 +134,8 @@ export function bodyIn<const T extends TObject>(
   if (!isObject(decoded)) throw invalidJson(`expected object, got ${jsonTypeOf(decoded)}`)
   const given = withoutNulls(decoded)
   const fields = Object.keys(schema.properties)
-  const name = unknownFields === 'refuse' ? firstUnknown(given, new Set([...fields, ...FREE_FIELDS])) : undefined
-  if (name !== undefined)
-    throw badRequest(`unknown field ${quoted(name)}${didYouMean(nearestName(name, fields, { reason: 'why' }))}`)
-  const check = checkOf(schema)
-  if (!check.accepts(given)) {
-    const { path, expected } = check.faultOf(given)
-    throw invalidJson(`${path}: expected ${expected}`)
-  }
+  refuseUnknownFields(given, { names: fields, free: FREE_FIELDS, synonyms: { reason: 'why' } }, unknownFields)
+  refuseWrongForm(given, schema)
   if (typeof given.why === 'string' && !given.why.isWellFormed())
     throw badRequest('why has half of a character (a lone surrogate)')
   return given as RequestOf<T>

@@ -10,11 +10,9 @@ import {
   ScheduleFields,
 } from '../../shared/contract/schedules.ts'
 import { runCooperatively, type Steps } from '../../shared/process/steps.ts'
-import { didYouMean, firstUnknown, quoted } from '../../shared/request/unknown-names.ts'
 import { isObject, jsonTypeOf, withoutNulls } from '../../shared/text/json.ts'
-import { nearestName } from '../../shared/text/nearest-name.ts'
 import { checkValue, decodeJson, invalidJson } from '../json/body.ts'
-import { checkOf } from '../json/schema-check.ts'
+import { refuseUnknownFields, refuseWrongForm } from '../json/request-fields.ts'
 import { isNotBefore } from '../rules/not-before.ts'
 import { type GivenFields, hasSameTimes, type OwningFile, type ScheduleDefinition } from '../rules/schedule.ts'
 import { OWN_LABELS, scheduledFields } from '../schedules/scheduled-graph.ts'
@@ -115,15 +113,10 @@ function* decodeSchedule(
 ): Steps<{ graph: object; fields: GivenFields }> {
   const given = yield* decodeJson(body, ARRAYS)
   if (!isObject(given)) throw invalidJson(`expected object with a graph, got ${jsonTypeOf(given)}`)
-  const name = unknownFields === 'refuse' ? firstUnknown(given, KNOWN_FIELDS) : undefined
-  if (name !== undefined) throw badRequest(`unknown field ${quoted(name)}${didYouMean(nearestName(name, FIELDS))}`)
+  refuseUnknownFields(given, { names: FIELDS }, unknownFields)
   const { graph } = given
   if (!isObject(graph)) throw invalidJson(`graph: expected object with a list of tasks, got ${jsonTypeOf(graph)}`)
-  const check = checkOf(ScheduleFields)
-  if (!check.accepts(given)) {
-    const { path, expected } = check.faultOf(given)
-    throw invalidJson(`${path}: expected ${expected}`)
-  }
+  refuseWrongForm(given, ScheduleFields)
   const known = Object.entries(given).filter(([field]) => field !== 'graph' && KNOWN_FIELDS.has(field))
   const fields = withoutNulls(Object.fromEntries(known)) as GivenFields
   checkFields(fields)

@@ -11,12 +11,12 @@ import { badRequest, ServiceError } from '../../shared/contract/errors.ts'
 import { RerunRequest } from '../../shared/contract/rerun.ts'
 import type { TaskInput } from '../../shared/contract/submission.ts'
 import { inRanges, isYieldDue, runCooperatively, type Steps } from '../../shared/process/steps.ts'
-import { didYouMean, firstUnknown, quoted } from '../../shared/request/unknown-names.ts'
+import { didYouMean, quoted } from '../../shared/request/unknown-names.ts'
 import { joinedBytes } from '../../shared/streams/joined-bytes.ts'
 import { isObject, jsonTypeOf, withoutNulls } from '../../shared/text/json.ts'
 import { nearestName } from '../../shared/text/nearest-name.ts'
 import { decodeJson, invalidJson } from '../json/body.ts'
-import { checkOf } from '../json/schema-check.ts'
+import { refuseUnknownFields, refuseWrongForm } from '../json/request-fields.ts'
 import { encodeStates, groupsOf } from '../log/journaled-state.ts'
 import type { GraphOptions } from '../rules/graph-options.ts'
 import type { Parameters } from '../rules/parameters.ts'
@@ -65,7 +65,6 @@ const answer = ({ graph, ids, warnings }: CheckedGraph, reused: string): string 
   `{"accepted":${graph.tasks.length},"task_ids":${ids},"graph_id":"${graph.id}","reused":${reused}${warningsMember(warnings)}}`
 
 const FIELDS = Object.keys(RerunRequest.properties)
-const KNOWN_FIELDS: ReadonlySet<string> = new Set(FIELDS)
 
 /** Members that are decoded in steps. A body may have millions of parameter names. */
 const ARRAYS = { from: true, params: {} } as const
@@ -73,13 +72,8 @@ const ARRAYS = { from: true, params: {} } as const
 function* decodeRequest({ unknownFields }: OperationParts, body: Uint8Array): Steps<RerunRequest> {
   const given = body.length === 0 ? {} : ((yield* decodeJson(body, ARRAYS)) ?? {})
   if (!isObject(given)) throw invalidJson(`expected object, got ${jsonTypeOf(given)}`)
-  const check = checkOf(RerunRequest)
-  if (!check.accepts(given)) {
-    const { path, expected } = check.faultOf(given)
-    throw invalidJson(`${path}: expected ${expected}`)
-  }
-  const name = unknownFields === 'refuse' ? firstUnknown(given, KNOWN_FIELDS) : undefined
-  if (name !== undefined) throw badRequest(`unknown field ${quoted(name)}${didYouMean(nearestName(name, FIELDS))}`)
+  refuseWrongForm(given, RerunRequest)
+  refuseUnknownFields(given, { names: FIELDS }, unknownFields)
   return withoutNulls(given) as RerunRequest
 }
 

@@ -13,13 +13,7 @@ import { shownUrl } from '../../shared/http/shown-url.ts'
 import { socketPathOf } from '../../shared/http/socket-address.ts'
 import { isToken, TOKEN_RULE } from '../../shared/http/token-form.ts'
 import { runSync } from '../../shared/process/steps.ts'
-import {
-  didYouMean,
-  FREE_FIELDS,
-  firstUnknown,
-  quoted,
-  type UnknownFields,
-} from '../../shared/request/unknown-names.ts'
+import { FREE_FIELDS, type UnknownFields } from '../../shared/request/unknown-names.ts'
 import {
   isRuntimeName,
   type RuntimeEntry,
@@ -27,10 +21,10 @@ import {
   runtimeUrlOf,
 } from '../../shared/settings/runtime-entry.ts'
 import { isObject, jsonTypeOf, withoutNulls } from '../../shared/text/json.ts'
-import { nearestName } from '../../shared/text/nearest-name.ts'
 import type { RuntimePool } from '../executors/runtime/pool.ts'
 import type { PoolMember } from '../executors/runtime/pool-member.ts'
 import { decodeJson, invalidJson } from '../json/body.ts'
+import { refuseUnknownFields } from '../json/request-fields.ts'
 import { type Pause, shownPause } from '../rules/pause.ts'
 import type { PooledEntry } from '../rules/pool-state.ts'
 import { runtimeNow } from './capacity.ts'
@@ -116,16 +110,12 @@ const pooled = (
 })
 
 const FIELDS = Object.keys(RuntimeRegistration.properties)
-const KNOWN_FIELDS: ReadonlySet<string> = new Set([...FIELDS, ...FREE_FIELDS])
 
 function registrationIn(body: Uint8Array, unknownFields: UnknownFields, pool: RuntimePool): RuntimeEntry {
   const decoded = runSync(decodeJson(body, {}))
   if (!isObject(decoded)) throw invalidJson(`expected object, got ${jsonTypeOf(decoded)}`)
   const given = withoutNulls(decoded)
-  const unknown = unknownFields === 'refuse' ? firstUnknown(given, KNOWN_FIELDS) : undefined
-  if (unknown !== undefined) {
-    throw badRequest(`unknown field ${quoted(unknown)}${didYouMean(nearestName(unknown, FIELDS))}`)
-  }
+  refuseUnknownFields(given, { names: FIELDS, free: FREE_FIELDS }, unknownFields)
   const { name, url, labels = {}, token } = given
   if (typeof name !== 'string' || !isRuntimeName(name)) throw badRequest(`name: expected ${RUNTIME_NAME_RULE}`)
   const base = typeof url === 'string' ? runtimeUrlOf(url) : undefined
