@@ -124,6 +124,7 @@ import { MAX_TRACE_STATE_CHARACTERS } from '../shared/logs/trace.ts'
 import { MAX_RESERVED_PROCESSES } from '../shared/process/process-reserve.ts'
 import { MAX_STRING_BYTES, MAX_STRINGS_BYTES } from '../shared/request/execution.ts'
 import { MAX_INPUTS } from '../shared/request/inputs.ts'
+import { MAX_RULED_PATH_CHARACTERS } from '../shared/request/request-rule.ts'
 import { MAX_MAP_ENTRIES, MAX_MAP_VALUE_CHARACTERS } from '../shared/request/text.ts'
 import { MAX_TASK_ID_CHARACTERS } from '../shared/request/validate.ts'
 import { flagName, type Settings } from '../shared/settings/flags.ts'
@@ -388,6 +389,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Part of them that is divided among `--max-running-tasks`', ...constant('DIVIDED_PART', '1/2'), 'The rest is for all.', 'runtime/egress/places.test.ts', 'DIVIDED_PART'],
     ['Connections of a task without a place', ...constant('SPARE_SESSIONS', count(SPARE_SESSIONS)), 'They are closed.', 'runtime/egress/limits.long.test.ts', 'SPARE_SESSIONS'],
     ['Open connections that are kept for a restart', ...constant('MAX_NOTED_CONNECTIONS', count(MAX_NOTED_CONNECTIONS)), 'They are counted.', 'runtime/egress/use-file.test.ts', 'MAX_NOTED_CONNECTIONS'],
+    ['Characters of a path under a rule with paths', ...constant('MAX_RULED_PATH_CHARACTERS', count(MAX_RULED_PATH_CHARACTERS)), 'It gets 403.', 'shared/request/request-rule.test.ts', 'MAX_RULED_PATH_CHARACTERS'],
     ['Events of a task about allowed connections, and about refused ones', ...constant('MAX_NETWORK_EVENTS', count(MAX_NETWORK_EVENTS)), 'They are counted.', 'contract/runtime-egress.test.ts', 'MAX_NETWORK_EVENTS'],
     ['Entries of a directory in an answer', ...constant('MAX_LISTED', count(MAX_LISTED)), '`truncated`', 'contract/runtime-task-files.test.ts', 'with very many entries is cut off'],
     ['Time for a look at a `rootfs`', ...constant('LOOK_TIMEOUT_MS', duration(LOOK_TIMEOUT_MS)), '400', 'contract/runtime-hung-rootfs.test.ts', 'LOOK_TIMEOUT_MS'],

@@ -9,7 +9,8 @@ import { join } from 'node:path'
 import { messageOf } from '../../shared/contract/errors.ts'
 import type { NetworkRules } from '../../shared/contract/runtime-request.ts'
 import type { Rule } from '../../shared/egress/rule.ts'
-import { rulesOf } from '../../shared/request/network-rules.ts'
+import { openedRulesOf, rulesOf } from '../../shared/request/network-rules.ts'
+import { Credentials, type ReadSecret } from './credentials.ts'
 import type { Dialer } from './dial.ts'
 import { NetworkUse } from './network-use.ts'
 import { Places } from './places.ts'
@@ -50,6 +51,8 @@ export interface EgressTask {
   /** Never that of two tasks at a time. */
   readonly ordinal: number
   readonly rules: NetworkRules
+  /** Reads what rules add to requests of the task. */
+  readonly readSecret: ReadSecret
   /** What an earlier service told of it. */
   readonly earlier: readonly NetworkEvent[]
   readonly onEvent: (event: NetworkEvent) => void
@@ -87,7 +90,7 @@ export class Egress {
   }
 
   /** Serves a task from now on. Returns the path of its socket. Throws if the socket cannot be made. */
-  open({ task_id, ordinal, rules, earlier, onEvent }: EgressTask): string {
+  open({ task_id, ordinal, rules, readSecret, earlier, onEvent }: EgressTask): string {
     const served = this.#served.get(task_id)
     if (served !== undefined) return served.socketPath
     const { directory, bounds, services, dialer, times = SESSION_TIMES, onFault, onUseFault } = this.#options
@@ -100,6 +103,7 @@ export class Egress {
       ...{ socketPath, use, times },
       dial: dialer.forTask(inForce),
       isOpaque: (target) => inForce.isOpaque(target),
+      credentials: new Credentials(openedRulesOf(rules), readSecret),
       maxConnections: rules.max_connections!,
       maxBytes: rules.max_bytes,
       places: this.#places.forTask(),

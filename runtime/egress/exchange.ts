@@ -3,15 +3,25 @@
  *
  * The request is written anew from what was understood of it, and is the only one on its connection: what the client sends
  * after its body goes nowhere. The answer is passed on as it is, but for its `Connection` header. After a WebSocket was
- * agreed on, bytes are passed both ways.
+ * agreed on, bytes are passed both ways. What answers a request with secrets is read, masked and written anew, too.
  */
 import { setImmediate } from 'node:timers/promises'
+import type { MaskTexts } from '../../shared/streams/masker.ts'
 import type { Endpoint } from './endpoint.ts'
 import { gatherAnswerHead } from './gather.ts'
+import { maskedAnswerHead, passMaskedBody } from './masked-answer.ts'
 import { type Meter, relay, relayAnswer } from './relay.ts'
 import { CHUNK_END, ChunkedBody, chunkStart, LAST_CHUNK, MAX_PIECES } from './wire/chunked-body.ts'
+import { answerBodyOf } from './wire/http-answer.ts'
 import { answerHead, forwardedHead } from './wire/http-forward.ts'
-import { type BodyLength, bodyLengthOf, type PlainTarget, type RequestHead, websocketKey } from './wire/http-request.ts'
+import {
+  type BodyLength,
+  bodyLengthOf,
+  type Header,
+  type PlainTarget,
+  type RequestHead,
+  websocketKey,
+} from './wire/http-request.ts'
 import { Malformed } from './wire/malformed.ts'
 
 const SWITCHING_PROTOCOLS = 101
@@ -31,10 +41,20 @@ export interface Exchanged {
   readonly serverFault?: string
 }
 
-/** Sends `head` and the body after it, and passes the answer back. Throws `Malformed` before anything is sent. */
-export async function exchange(head: RequestHead, target: PlainTarget, sides: Sides): Promise<Exchanged> {
+export interface ExchangedRequest {
+  readonly head: RequestHead
+  readonly target: PlainTarget
+  /** Headers in place of those of the same names. */
+  readonly added?: readonly Header[]
+  /** What is masked in the answer. */
+  readonly masks?: MaskTexts | undefined
+}
+
+/** Sends the head and the body after it, and passes the answer back. Throws `Malformed` before anything is sent. */
+export async function exchange(request: ExchangedRequest, sides: Sides): Promise<Exchanged> {
   const { client, server, sent } = sides
-  const text = Buffer.from(forwardedHead(head, target), 'latin1')
+  const { head, target, added, masks } = request
+  const text = Buffer.from(forwardedHead(head, target, added), 'latin1')
   const length = bodyLengthOf(head)
   const key = websocketKey(head)
   // A client that leaves ends its request, even while nobody reads from it.
@@ -45,10 +65,11 @@ export async function exchange(head: RequestHead, target: PlainTarget, sides: Si
     return fault
   })
   let isAnswered = false
+  const onAnswer = () => {
+    isAnswered = true
+  }
   const serverFault = await faultOf(
-    answer(key, sides, body, () => {
-      isAnswered = true
-    }),
+    masks === undefined ? answer(key, sides, body, onAnswer) : maskedAnswer(head.method, masks, sides, onAnswer),
   )
   server.destroy() // ends a body that nobody waits for any more
   const clientFault = await body
@@ -91,6 +112,21 @@ async function answer(
     if (head.status >= 200) break
   }
   await relayAnswer(server, client, received)
+}
+
+/** The same for a request with secrets, which has become nothing else. */
+async function maskedAnswer(method: string, masks: MaskTexts, sides: Sides, onAnswer: () => void): Promise<void> {
+  const { client, server, received } = sides
+  for (;;) {
+    const text = await gatherAnswerHead(server)
+    if (text === undefined) return
+    const head = answerHead(text, undefined)
+    const body = answerBodyOf(text, head.status, method)
+    onAnswer()
+    const masked = maskedAnswerHead(head, masks)
+    if (!received(masked.length) || !(await client.writeText(masked))) return
+    if (head.status >= 200) return await passMaskedBody(body, sides, masks)
+  }
 }
 
 /** Passes the body of a request on, and nothing behind it. */

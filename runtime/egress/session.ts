@@ -3,10 +3,11 @@
  *
  * The first byte tells SOCKS5 from HTTP. A request is decided on, and connected if it is allowed. What then goes through a
  * tunnel to a name has to be TLS for that name, or HTTP for that name, of which each request is checked; or the rule says
- * `opaque`. Until that is known, nothing is passed on.
+ * `opaque`. Until that is known, nothing is passed on. A rule about single requests may add secrets to one (`credentials.ts`).
  */
 import { hostText } from '../../shared/egress/host.ts'
 import type { Authority } from '../plan/authority.ts'
+import type { Credentials } from './credentials.ts'
 import type { Dialed } from './dial.ts'
 import type { Endpoint } from './endpoint.ts'
 import { exchange, type Sides } from './exchange.ts'
@@ -47,6 +48,8 @@ const MAX_SOCKS_BYTES = 512
 export interface SessionOwner {
   readonly dial: (target: Authority) => Promise<Dialed>
   readonly isOpaque: (target: Authority) => boolean
+  /** What is about single requests. */
+  readonly credentials: Credentials
   /** Takes a place among the connections, or returns why there is none. */
   readonly enter: () => Refusal | undefined
   /** Gives the place back. */
@@ -209,12 +212,14 @@ export class Session {
   async #tunnel(target: Authority, server: Endpoint): Promise<void> {
     this.#answer = async () => this.#client.destroy() // the client talks to the server by now
     const sides = this.#sides(server)
-    if (!this.#owner.isOpaque(target)) {
+    const isOpened = this.#owner.credentials.opens(target)
+    if (isOpened || !this.#owner.isOpaque(target)) {
       this.#within(this.#owner.times.messageMs, { kind: 'protocol' })
       const first = await this.#client.read()
       if (first === undefined) return
       this.#client.unread(first)
       if (first[0] !== TLS_HANDSHAKE) return await this.#httpInTunnel(first[0]!, target, server)
+      if (isOpened) return await this.#refuse({ kind: 'sealed' })
       const onHello = () => clearTimeout(this.#deadline)
       const start = await beginTls(target.host, { ...sides, onHello })
       if (typeof start === 'object') return await this.#refuse(start)
@@ -236,7 +241,9 @@ export class Session {
 
   async #exchange(head: RequestHead, target: PlainTarget, server: Endpoint): Promise<void> {
     clearTimeout(this.#deadline)
-    const { isAnswered, clientFault, serverFault } = await exchange(head, target, this.#sides(server))
+    const carried = await this.#owner.credentials.carry(head, target, false)
+    if (carried !== undefined && 'refusal' in carried) return await this.#refuse(carried.refusal)
+    const { isAnswered, clientFault, serverFault } = await exchange(carried ?? { head, target }, this.#sides(server))
     if (clientFault !== undefined) this.#cut ??= { kind: 'malformed', why: clientFault }
     if (!isAnswered) await this.#answer('failed', `${targetText(target)} sent ${serverFault ?? 'no answer'}`)
   }

@@ -22,6 +22,7 @@ export interface TaskProxyOptions {
   readonly socketPath: string
   readonly dial: SessionOwner['dial']
   readonly isOpaque: SessionOwner['isOpaque']
+  readonly credentials: SessionOwner['credentials']
   readonly maxConnections: number
   /** Undefined: no limit. */
   readonly maxBytes: number | undefined
@@ -44,9 +45,9 @@ export class TaskProxy {
   /** Listens at `socketPath`, in place of what an earlier service left there. Throws if it cannot. */
   constructor(options: TaskProxyOptions) {
     this.#options = options
-    const { socketPath, dial, isOpaque, times, use, places } = options
+    const { socketPath, dial, isOpaque, credentials, times, use, places } = options
     this.#owner = {
-      ...{ dial, isOpaque, times },
+      ...{ dial, isOpaque, credentials, times },
       enter: () => this.#enter(),
       leave: () => {
         this.#connections--

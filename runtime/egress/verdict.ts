@@ -17,6 +17,14 @@ export type Refusal =
   /** Neither TLS nor HTTP, or nothing at all. */
   | { readonly kind: 'protocol' }
   | { readonly kind: 'malformed'; readonly why: string }
+  /** The rules for its host let no such request pass. */
+  | { readonly kind: 'request'; readonly rule: string; readonly what: string }
+  /** The rule adds a secret, which the task may not send there, or which is missing. */
+  | { readonly kind: 'secret'; readonly why: string }
+  /** What a WebSocket carries cannot be masked. */
+  | { readonly kind: 'websocket'; readonly rule: string }
+  /** The rule is about single requests, which TLS hides. */
+  | { readonly kind: 'sealed' }
   | { readonly kind: 'max_bytes' }
   | { readonly kind: 'max_connections' }
   /** The service has ended, or was killed. */
@@ -61,6 +69,14 @@ export function reasonText(refusal: Refusal): string {
       return 'it carries neither TLS nor HTTP (a rule may end with " opaque")'
     case 'malformed':
       return `the client sent ${refusal.why}`
+    case 'request':
+      return `the rule ${refusal.rule} does not let ${refusal.what} pass`
+    case 'secret':
+      return refusal.why
+    case 'websocket':
+      return `the rule ${refusal.rule} adds a secret, and no WebSocket gets one`
+    case 'sealed':
+      return 'its rule is about single requests, which TLS hides'
     case 'max_bytes':
       return 'the task has used sandbox.network.max_bytes'
     case 'max_connections':

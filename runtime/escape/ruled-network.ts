@@ -71,7 +71,7 @@ export function ruledNetwork(directory: string, baits: readonly string[]): Ruled
   const inBrackets = [...hosts].map((host) => (host.includes(':') ? `[${host}]` : host))
   const allow = ['*', ...ports.flatMap((port) => inBrackets.map((host) => `${host}:${port}`))]
   const socket = proxies.open({
-    ...{ task_id: 'escape', ordinal: 0, earlier: [], onEvent: () => {} },
+    ...{ task_id: 'escape', ordinal: 0, earlier: [], onEvent: () => {}, readSecret: () => Buffer.of() },
     rules: { allow, deny: [], max_connections: DEFAULT_MAX_CONNECTIONS },
   })
   return { egress: { socket, port: PORT }, bait: `proxy=${PORT}`, [Symbol.dispose]: () => proxies.forget('escape') }

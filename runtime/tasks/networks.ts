@@ -17,7 +17,7 @@ import type { TaskRow } from '../store/tasks.ts'
 import type { Ground } from './context.ts'
 import type { Ending } from './ending.ts'
 
-type NetworksContext = Pick<Ground, 'egress' | 'store' | 'log'>
+type NetworksContext = Pick<Ground, 'egress' | 'secrets' | 'store' | 'log'>
 
 export class Networks {
   readonly #context: NetworksContext
@@ -30,9 +30,10 @@ export class Networks {
   open(task: LiveTask): string | undefined {
     const rules = rulesIn(task.plan)
     if (rules === undefined) return undefined
-    const { egress, store } = this.#context
+    const { egress, secrets, store } = this.#context
     return egress.open({
       ...{ task_id: task.task_id, ordinal: task.row.ordinal, rules },
+      readSecret: (name, to) => secrets.carried(name, task.row.tenant ?? undefined, to),
       earlier: readEvents(task.events),
       onEvent: (event) => {
         if (!task.isEnding) store.note(task, { patch: {}, events: [event] })

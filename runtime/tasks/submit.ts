@@ -121,10 +121,11 @@ export class Submissions {
 
   /** Whether the task can have its secrets. Their values are read again when it starts. */
   #checkSecrets(request: TaskRequest): void {
-    const { secrets } = request
-    if (secrets === undefined) return
+    const { secrets, sandbox, control_context } = request
     try {
-      this.#context.secrets.values(secrets, request)
+      if (secrets !== undefined) this.#context.secrets.values(secrets, request)
+      if (typeof sandbox.network === 'object')
+        this.#context.secrets.checkCarried(sandbox.network, control_context.tenant)
     } catch (error) {
       throw error instanceof SecretFault ? invalidInput(error.message, OF_SECRETS) : error
     }

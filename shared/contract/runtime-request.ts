@@ -10,7 +10,7 @@ import type { Static, TProperties } from '@sinclair/typebox'
 import { Type } from './schema-builder.ts'
 import { secretMap } from './secrets.ts'
 import { MAX_PRIORITY, MIN_PRIORITY, priorityExpected } from './start-order.ts'
-import { stringMap } from './string-map.ts'
+import { ANY_NAME, stringMap } from './string-map.ts'
 import { inputMap, RequestedInput } from './task-inputs.ts'
 
 /** Milliseconds: a year. Longer than any task runs, and far below the limits of kernel timers. */
@@ -114,12 +114,78 @@ export const ResourceLimits = Type.Object({
 })
 export type ResourceLimits = Static<typeof ResourceLimits>
 
+const carriedSecrets = (expected: string, description: string, examples: object[]) =>
+  Type.Optional(
+    Type.Record(
+      Type.String({ pattern: ANY_NAME }),
+      Type.Object(
+        {
+          secret: Type.String({ description: 'Name of the secret.' }),
+          prefix: Type.Optional(Type.String({ description: 'What stands before the value.' })),
+        },
+        { additionalProperties: false, expected: 'object with secret, and prefix' },
+      ),
+      { expected, description, examples },
+    ),
+  )
+
+/** A rule about single requests. The proxy adds secrets of the service to those that match, which the task never sees. */
+export const RequestRule = Type.Object(
+  {
+    host: Type.String({ expected: 'string', description: 'Hosts, as in a rule that is a text.' }),
+    headers: carriedSecrets('object of names of headers', 'Headers that the proxy adds, or replaces.', [
+      { Authorization: { secret: 'api-token', prefix: 'Bearer ' } },
+    ]),
+    basic: Type.Optional(
+      Type.Object(
+        {
+          user: Type.String({ expected: 'string', description: 'Name of the user.' }),
+          secret: Type.String({ expected: 'string', description: 'Name of the secret with the password.' }),
+        },
+        {
+          additionalProperties: false,
+          expected: 'object with user and secret',
+          description: 'Credentials of HTTP Basic, which the proxy adds.',
+          examples: [{ user: 'git', secret: 'forge-token' }],
+        },
+      ),
+    ),
+    query: carriedSecrets('object of names of parameters', 'Parameters of the query that it adds, or replaces.', [
+      { key: { secret: 'api-token' } },
+    ]),
+    methods: texts('Only requests with these methods pass. Default all.', [['GET', 'HEAD']]),
+    paths: texts(
+      'Only requests to these paths pass: "*" is a part of one name, "**" any number of names. Default all.',
+      [['/v1/**']],
+    ),
+  },
+  {
+    additionalProperties: false,
+    expected: 'object with host',
+    description: 'A rule about single requests, to which the proxy adds secrets of the runtime service.',
+  },
+)
+export type RequestRule = Static<typeof RequestRule>
+
 /** Rules about the connections of a task. Without any, it reaches nothing. */
 export const NetworkRules = Type.Object(
   {
-    allow: texts(
-      'Hosts that the task may connect to: names, *.names, addresses, networks, or *; each may end with a port, and then with " opaque". Default none.',
-      [['pypi.org:443', '*.pythonhosted.org:443', '10.0.0.0/8:5432']],
+    allow: Type.Optional(
+      Type.Array(
+        Type.Union([Type.String(), RequestRule], {
+          expected: 'string, or object with host',
+          description: 'Hosts, or {"host", "headers", "basic", "query", "methods", "paths"}.',
+        }),
+        {
+          expected: 'array of rules',
+          description:
+            'Hosts that the task may connect to: names, *.names, addresses, networks, or *; each may end with a port, and then with " opaque". Or an object about requests to such a host. Default none.',
+          examples: [
+            ['pypi.org:443', '*.pythonhosted.org:443', '10.0.0.0/8:5432'],
+            [{ host: 'api.example.com', headers: { Authorization: { secret: 'api-token', prefix: 'Bearer ' } } }],
+          ],
+        },
+      ),
     ),
     deny: texts('Hosts that it may not connect to, although allow covers them.', [['*.internal.example']]),
     max_bytes: count('Bytes that it may send and receive together. Default: no limit.', [1_073_741_824], {

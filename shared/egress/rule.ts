@@ -21,6 +21,8 @@ export type Rule = {
   readonly port: number | undefined
   /** Whether connections under this rule may hide the name that they are for. Default: false. */
   readonly isOpaque?: boolean
+  /** Whether it is about single requests, so that connections under it are opened. Default: false. */
+  readonly isOpened?: boolean
 } & RuleHosts
 
 type RuleHosts =

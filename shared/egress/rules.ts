@@ -9,7 +9,8 @@
  * - the address is public, and covered by `allow` where there is no name; or a rule of `allow` names it by address.
  *
  * A rule names an address that is not public only if all of the rule's network is of the same special block. So
- * `10.0.0.0/8` allows private addresses, but `0.0.0.0/0` does not, nor does `169.254.0.0/16` allow the metadata service.
+ * `10.0.0.0/8` allows private addresses, but `0.0.0.0/0` does not, nor does `169.254.0.0/16` allow the metadata service. A rule
+ * about single requests names no address for a name: requests by that name are not looked at.
  *
  * Callers ask first whether a name may be looked up (`decideName`), then for each address (`decideAddress`), and connect
  * to an allowed address without another lookup.
@@ -46,11 +47,15 @@ export type Refusal =
 export const PUBLIC_ONLY: Egress = { layers: [{ allow: [parseRule('*')], deny: [] }] }
 
 /** Parses a list of rules, each with `parse`. Throws `NotARule` with the index in its message. */
-export function parseRules(texts: readonly string[], name: string, parse: (text: string) => Rule = parseRule): Rule[] {
-  if (texts.length > MAX_RULES) throw new NotARule(`${name}: expected at most ${MAX_RULES} rules, got ${texts.length}`)
-  return texts.map((text, i) => {
+export function parseRules<T = string>(
+  given: readonly T[],
+  name: string,
+  parse: (one: T) => Rule = parseRule as (one: T) => Rule,
+): Rule[] {
+  if (given.length > MAX_RULES) throw new NotARule(`${name}: expected at most ${MAX_RULES} rules, got ${given.length}`)
+  return given.map((one, i) => {
     try {
-      return parse(text)
+      return parse(one)
     } catch (error) {
       if (error instanceof NotARule) throw new NotARule(`${name}[${i}]: ${error.message}`)
       throw error
@@ -94,7 +99,11 @@ export function decideAddress(egress: Egress, { name, address, port }: Target): 
     if (denied !== undefined) return refused({ kind: 'denied', rule: denied.text })
     const names = (rule: Rule) => coversPort(rule, port) && coversAddress(rule, address)
     if (addressClass === 'public') return name === undefined ? allowedBy(allow, names) : ofName!
-    const isNamed = (rule: Rule) => names(rule) && rule.hosts === 'network' && isWithin(network, rule.network)
+    const isNamed = (rule: Rule) =>
+      names(rule) &&
+      rule.hosts === 'network' &&
+      isWithin(network, rule.network) &&
+      !(rule.isOpened && name !== undefined)
     const decision = allowedBy(allow, isNamed)
     return decision.isAllowed ? decision : refused({ kind: 'class', addressClass })
   })

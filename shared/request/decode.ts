@@ -66,11 +66,15 @@ function decoded(given: TSchema, value: unknown, path: string): unknown {
       else if (typeof member !== 'string') checkMember(ofAnyName!, member, `${path}.${shortened(key)}`)
     }
   }
-  if (schema.items !== undefined) {
-    const items = value as readonly unknown[]
-    for (let i = 0; i < items.length; i++) if (typeof items[i] !== 'string') throw noText(items[i], `${path}[${i}]`)
-  }
+  if (schema.items !== undefined) return decodedItems(schema.items as TSchema, value as readonly unknown[], path)
   return value
+}
+
+/** Texts, or what else the schema allows in their place. */
+function decodedItems(schema: TSchema, items: readonly unknown[], path: string): readonly unknown[] {
+  if (schema.anyOf !== undefined) return items.map((item, i) => decoded(schema, item, `${path}[${i}]`))
+  for (let i = 0; i < items.length; i++) if (typeof items[i] !== 'string') throw noText(items[i], `${path}[${i}]`)
+  return items
 }
 
 type Members = Readonly<Record<string, unknown>>

@@ -98,6 +98,7 @@ interface Span {
 
 export class Masker {
   readonly #texts: MaskTexts
+  readonly #keepsLength: boolean
   #node = 0
   /** What is not passed on yet. */
   #held: Uint8Array = new Uint8Array(0)
@@ -106,8 +107,10 @@ export class Masker {
   /** Whether the last byte that was passed on was covered. */
   #isMasking = false
 
-  constructor(texts: MaskTexts) {
+  /** `keepsLength`: each byte that is covered becomes `*`, so that lengths which were told before stay true. */
+  constructor(texts: MaskTexts, keepsLength = false) {
     this.#texts = texts
+    this.#keepsLength = keepsLength
   }
 
   /** What can be passed on after `chunk`. */
@@ -152,9 +155,11 @@ export class Masker {
     for (const span of this.#spans) {
       passOn(Math.min(span.from, count))
       if (span.from < count) {
-        if (!this.#isMasking) parts.push(MASK_BYTES)
+        const to = Math.min(span.to, count)
+        if (this.#keepsLength) parts.push(Buffer.alloc(to - at, MASK[0]))
+        else if (!this.#isMasking) parts.push(MASK_BYTES)
         this.#isMasking = true
-        at = Math.min(span.to, count)
+        at = to
       }
       if (span.to > count) rest.push({ from: Math.max(span.from, count) - count, to: span.to - count })
     }

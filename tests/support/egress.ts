@@ -1,6 +1,7 @@
 /** The proxy of a task in this process, and clients of it that speak in bytes. */
 import { connect, createServer, type Socket as NodeSocket, type Server } from 'node:net'
 import { join } from 'node:path'
+import type { ReadSecret } from '../../runtime/egress/credentials.ts'
 import { Dialer, type Resolve } from '../../runtime/egress/dial.ts'
 import { Egress } from '../../runtime/egress/egress.ts'
 import type { NetworkEvent } from '../../runtime/egress/report.ts'
@@ -23,6 +24,7 @@ export interface ProxyOptions {
   readonly maxTasks?: number
   readonly times?: SessionTimes
   readonly earlier?: readonly NetworkEvent[]
+  readonly readSecret?: ReadSecret
 }
 
 /** Proxies that allow what tasks ask for. */
@@ -71,9 +73,9 @@ export class TestProxy implements AsyncDisposable {
 
   /** Opens the proxy of a task with the same rules. */
   open(task_id: string, ordinal: number): string {
-    const { rules, earlier = [] } = this.#options
+    const { rules, earlier = [], readSecret = () => Buffer.of() } = this.#options
     const onEvent = (event: NetworkEvent) => void this.events.push(event)
-    return this.egress.open({ task_id, ordinal, rules: validRules(rules), earlier, onEvent })
+    return this.egress.open({ task_id, ordinal, rules: validRules(rules), readSecret, earlier, onEvent })
   }
 
   get usage() {

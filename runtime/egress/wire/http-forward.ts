@@ -4,40 +4,29 @@
  * Each connection carries one request: the head says `Connection: close` both ways. So no bytes after the body of a request
  * can become another request that was not checked.
  */
+import { PROXY_HEADERS } from '../../../shared/request/request-rule.ts'
 import { type Authority, authorityText } from '../../plan/authority.ts'
 import { bodyLengthOf, type Header, listOf, type PlainTarget, type RequestHead, websocketKey } from './http-request.ts'
 import { Malformed } from './malformed.ts'
 
 const HTTP_PORT = 80
 
-/** Headers that are about one connection, or that the proxy writes itself. */
-const OWN_HEADERS: ReadonlySet<string> = new Set([
-  'connection',
-  'content-length',
-  'host',
-  'http2-settings',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-])
-
-/** The head of a request as the server gets it, in Latin-1. Throws `Malformed`. */
-export function forwardedHead(head: RequestHead, target: PlainTarget): string {
+/**
+ * The head of a request as the server gets it, in Latin-1, with the headers `added` in place of its own ones of these names.
+ * Throws `Malformed`.
+ */
+export function forwardedHead(head: RequestHead, target: PlainTarget, added: readonly Header[] = []): string {
   const length = bodyLengthOf(head)
   const nominated = new Set(listOf(head, 'connection'))
   for (const key of ['host', 'content-length', 'transfer-encoding']) {
     if (nominated.has(key)) throw new Malformed(`Connection with ${key}`)
   }
-  const isKept = ({ key }: Header) => !OWN_HEADERS.has(key) && !nominated.has(key)
+  for (const { key } of added) nominated.add(key)
+  const isKept = ({ key }: Header) => !PROXY_HEADERS.has(key) && !nominated.has(key)
   const lines = [
     `${head.method} ${target.path} HTTP/1.${head.minorVersion}`,
     `Host: ${hostHeader(target)}`,
-    ...head.headers.filter(isKept).map(({ name, value }) => `${name}: ${value}`),
+    ...[...head.headers.filter(isKept), ...added].map(({ name, value }) => `${name}: ${value}`),
     ...(length === 'chunked' ? ['Transfer-Encoding: chunked'] : []),
     ...(length !== 'chunked' && head.headers.some(({ key }) => key === 'content-length')
       ? [`Content-Length: ${length}`]

@@ -153,7 +153,7 @@ test('a service that starts again serves the socket at its path, with the events
     ...{ services: new ServiceAddresses(), dialer: new Dialer(), onFault: () => {}, onUseFault: () => {} },
   })
   const task = { task_id: 'task-1', ordinal: 1, rules: { ...rules, max_connections: 9 }, earlier: [...events] }
-  expect(egress.open({ ...task, onEvent: () => {} })).toBe(socketPath)
+  expect(egress.open({ ...task, onEvent: () => {}, readSecret: () => Buffer.of() })).toBe(socketPath)
   egress.removeStrays()
   expect(readdirSync(dirname(socketPath)).sort()).toEqual(['1', '1.use'])
   expect(egress.useOf('task-1')?.usage).toEqual(before)

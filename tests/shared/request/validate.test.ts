@@ -212,7 +212,7 @@ describe('a field of the wrong type is named', () => {
       { ...COMMAND, sandbox: { profile: 'linux_sandbox', network } },
       `sandbox.network: expected none, host or an object of rules, got ${Array.isArray(network) ? 'array' : typeof network}`,
     ]),
-    [rules({ allow: 'pypi.org' }), 'sandbox.network.allow: expected array of strings, got string'],
+    [rules({ allow: 'pypi.org' }), 'sandbox.network.allow: expected array of rules, got string'],
     [rules({ deny: [1] }), 'sandbox.network.deny[0]: expected string, got number'],
     [
       rules({ max_bytes: '1' }),
