@@ -30,6 +30,7 @@ import { list } from './commands/list.ts'
 import { logs } from './commands/logs.ts'
 import { mcp } from './commands/mcp.ts'
 import { network } from './commands/network.ts'
+import { patch } from './commands/patch.ts'
 import { pause, pauses, resume } from './commands/pause.ts'
 import { reject } from './commands/reject.ts'
 import { rerun } from './commands/rerun.ts'
@@ -62,6 +63,7 @@ const COMMANDS: Commands = {
   watch,
   rerun,
   retry,
+  patch,
   get,
   list,
   graphs,

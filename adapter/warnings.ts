@@ -1,4 +1,5 @@
 /** Warnings in the answer to a submission, as lines for standard error. Pure. */
+import type { SubmitWarning } from '../shared/contract/submission.ts'
 import { submissionInBrief } from './brief.ts'
 import { type Answer, success } from './envelope.ts'
 import type { Caller } from './own-command.ts'
@@ -7,6 +8,8 @@ import type { Caller } from './own-command.ts'
 export function submitted(data: object, caller: Caller): Answer {
   const { warnings } = data as { warnings?: unknown }
   const answer = { ...success(data), brief: () => submissionInBrief(data, caller) }
-  if (!Array.isArray(warnings)) return answer
-  return { ...answer, warnings: warnings.map(({ task_id, message }) => `task ${task_id} will fail: ${message}`) }
+  return Array.isArray(warnings) ? { ...answer, warnings: failureLines(warnings) } : answer
 }
+
+export const failureLines = (warnings: readonly SubmitWarning[] = []): string[] =>
+  warnings.map(({ task_id, message }) => `task ${task_id} will fail: ${message}`)

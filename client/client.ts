@@ -16,11 +16,13 @@ import type {
   CancelResponse,
   GraphDetails,
   GraphDryRun,
+  GraphPatch,
   GraphPauseAnswer,
   GraphState,
   GraphSummary,
   HealthResponse,
   ListedPause,
+  PatchResponse,
   PauseAnswer,
   PauseReason,
   PauseRequest,
@@ -115,6 +117,12 @@ export interface PutScheduleOptions extends CallOptions {
   readonly dryRun?: boolean
   /** Only create it: fails with status 412 if there is one with this name. */
   readonly onlyNew?: boolean
+}
+
+export interface PatchOptions extends CallOptions {
+  /** Only check the patch: the answer says what it would make of the graph, with `waves`, and nothing changes. */
+  readonly dryRun?: boolean | undefined
+  readonly idempotencyKey?: string | undefined
 }
 
 export interface RerunOptions extends CallOptions, RerunRequest {
@@ -272,6 +280,15 @@ export class Taskmill {
   /** As `retryTask`, for all tasks of a graph that failed or were cancelled. */
   retryGraph(graph: GraphReference, options: CallOptions = {}): Promise<RetryResponse> {
     return this.#json({ ...options, method: 'POST', path: `${graphPath(graph)}/retry`, isRepeatable: false })
+  }
+
+  /** Adds tasks to a live graph, and removes, replaces or changes those that have not started: all of it or nothing. */
+  patchGraph(graph: GraphReference, patch: GraphPatch, options: PatchOptions = {}): Promise<PatchResponse> {
+    const { dryRun = false, idempotencyKey, ...call } = options
+    return this.#json({
+      ...{ ...call, method: 'PATCH', path: graphPath(graph), body: patch, query: { dry_run: dryRun || undefined } },
+      ...{ headers: keyHeader(idempotencyKey), isRepeatable: dryRun || idempotencyKey !== undefined },
+    })
   }
 
   /** Nothing of a graph starts until it is resumed; what runs goes on. */

@@ -55,7 +55,7 @@ interface Trying {
 }
 
 export interface Call extends CallOptions, Trying {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly path: string
   readonly query?: Query
   readonly body?: unknown

@@ -13,6 +13,7 @@ import type * as events from '../shared/contract/events.ts'
 import type * as dryRun from '../shared/contract/graph-dry-run.ts'
 import type * as graphState from '../shared/contract/graph-state.ts'
 import type * as graphs from '../shared/contract/graphs.ts'
+import type * as patch from '../shared/contract/patch.ts'
 import type * as pauses from '../shared/contract/pauses.ts'
 import type * as rerun from '../shared/contract/rerun.ts'
 import type * as retry from '../shared/contract/retry.ts'
@@ -174,6 +175,15 @@ export type RerunResponse = Sent<typeof rerun.RerunResponse>
 
 /** The answer to a retry. */
 export type RetryResponse = Sent<typeof retry.RetryResponse>
+
+/** Other tasks for a live graph. */
+export type GraphPatch = Omit<Taken<typeof patch.PatchRequest>, 'add' | 'replace'> & {
+  readonly add?: readonly TaskInput[] | undefined
+  readonly replace?: readonly TaskInput[] | undefined
+}
+
+/** The answer to a patch. */
+export type PatchResponse = Sent<typeof patch.PatchResponse>
 
 /** Why a graph is paused. */
 export type PauseReason = Taken<typeof pauses.GraphPauseRequest>

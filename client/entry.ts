@@ -5,6 +5,8 @@ export type { SavedFile } from '../shared/streams/saved-file.ts'
 export {
   type GraphFilter,
   type ListFilesOptions,
+  type PatchOptions,
+  type PutScheduleOptions,
   type RerunOptions,
   type RunOptions,
   type SubmitOptions,

@@ -107,6 +107,13 @@ export const MUTANTS: readonly Mutant[] = [
     tests: ['control/rules/patch.test.ts'],
   },
   {
+    rule: 'who may answer an approval in a group guards the group against patches',
+    file: 'control/operations/patch-graph.ts',
+    text: 'input: member.input ?? member.params,',
+    instead: 'input: task.input,',
+    tests: ['contract/caller-tokens.test.ts'],
+  },
+  {
     rule: 'a patch is for one revision of the graph',
     file: 'control/operations/patch-graph.ts',
     text: 'revision !== undefined && revision !== revisionOf(graph)',

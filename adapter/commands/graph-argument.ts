@@ -12,34 +12,44 @@ export const parameterSetting = texts({
   help: 'Value of a parameter that the graph declares in its field params. name:=json for other values than text.',
 })
 
-export const graphSettings = {
+export const inputSettings = {
   file: fileSetting,
   format: choice({
     default: 'auto',
     choices: ['auto', 'json', 'yaml'],
-    help: 'Format of the graph. auto: yaml for files that end in .yaml or .yml, else json.',
+    help: 'Format of the file. auto: yaml for files that end in .yaml or .yml, else json.',
   }),
-  set: parameterSetting,
 }
 
-export interface GivenGraph {
-  /** The graph as JSON. A JSON file is passed on unchanged: the service checks it. */
+export const graphSettings = { ...inputSettings, set: parameterSetting }
+
+/** An object from a file or standard input. */
+export interface GivenInput {
+  /** The object as JSON. A JSON file is passed on unchanged: the service checks it. */
   readonly bytes: Uint8Array
   /** The name of the source, for people. */
   readonly name: string
-  /** What the service says about the graph, in the terms of its file. */
+  /** What the service says about the object, in the terms of its file. */
   readonly said: (message: string) => string
+}
+
+export interface GivenGraph extends GivenInput {
   /** What its field `schedule` says, which is no part of the graph. Undefined: it has none. */
   readonly schedule: ScheduledFile['schedule']
 }
 
 /** Resolves as `call` does. A refusal is told in the terms of the file. */
-export async function inFile<T>({ said }: Pick<GivenGraph, 'said'>, call: Promise<T>): Promise<T> {
+export async function inFile<T>({ said }: Pick<GivenInput, 'said'>, call: Promise<T>): Promise<T> {
   try {
     return await call
   } catch (error) {
     throw error instanceof CallFailed && error.statusCode === 400 ? new CallFailed(said(error.message), error) : error
   }
+}
+
+interface InputValues {
+  readonly file: string
+  readonly format: string
 }
 
 /**
@@ -48,23 +58,30 @@ export async function inFile<T>({ said }: Pick<GivenGraph, 'said'>, call: Promis
  */
 export async function graphOf(
   positionals: readonly string[],
-  values: { readonly file: string; readonly format: string; readonly set: readonly string[] },
+  values: InputValues & { readonly set: readonly string[] },
 ): Promise<GivenGraph> {
-  const file = fileOf(positionals, values)
   const { parametersIn, withParameters } = await import('../graph-file/parameters.ts')
   const parameters = parametersIn(values.set)
-  const bytes = await readInput(file, 'a task graph')
+  const { bytes, name, said } = await inputOf(positionals, values, { name: 'a task graph' })
+  const graph = await split(withParameters(bytes, parameters, name), name)
+  return { ...graph, name, said: (message) => said(message) + whereTasksAre(message, graph.bytes) }
+}
+
+/** `what` names the object in errors. Throws as `graphOf`. */
+export async function inputOf(
+  positionals: readonly string[],
+  values: InputValues,
+  what: { readonly name: string; readonly shape?: string },
+): Promise<GivenInput> {
+  const file = fileOf(positionals, values)
+  const bytes = await readInput(file, what.name)
   const name = file === '' || file === '-' ? 'standard input' : file
   const isYaml = values.format === 'yaml' || (values.format === 'auto' && /\.ya?ml$/i.test(file))
-  if (!isYaml) {
-    const { schedule, bytes: graph } = await split(withParameters(bytes, parameters, name), name)
-    return { bytes: graph, name, schedule, said: (message) => message + whereTasksAre(message, graph) }
-  }
+  if (!isYaml) return { bytes, name, said: (message) => message }
   const { jsonOfYaml, refusalInYaml } = await import('../../shared/graph-file/yaml.ts')
   const text = new TextDecoder().decode(bytes)
-  const json = new TextEncoder().encode(await jsonOfYaml(text, name))
-  const said = (message: string) => refusalInYaml(message, text, name) + whereTasksAre(message, json)
-  return { ...(await split(withParameters(json, parameters, name), name)), name, said }
+  const json = await jsonOfYaml(text, name, what.shape)
+  return { bytes: new TextEncoder().encode(json), name, said: (message) => refusalInYaml(message, text, name) }
 }
 
 /** The bytes stay as they are unless there is such a field: numbers may be larger than those of JavaScript. */

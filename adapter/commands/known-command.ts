@@ -38,4 +38,7 @@ const SYNONYMS = {
   deny: 'reject',
   decline: 'reject',
   restart: 'rerun',
+  change: 'patch',
+  edit: 'patch',
+  amend: 'patch',
 } as const

@@ -21,6 +21,7 @@ import {
 } from '../../shared/settings/flags.ts'
 import { withoutByteOrderMark } from '../../shared/text/json-bytes.ts'
 import { EXIT, success } from '../envelope.ts'
+import { failureLines } from '../warnings.ts'
 import { defineCommand } from './command.ts'
 import { type GivenGraph, graphOf, graphSettings, inFile } from './graph-argument.ts'
 import { verbOf } from './verb.ts'
@@ -83,11 +84,7 @@ export const schedule = defineCommand({
       const fields =
         own === undefined ? fieldsOf(values) : { ...withoutTiming(own.fields, given), ...givenFields(values, given) }
       const answer = await inFile(graph, client.call(putRequest(name, fields, graph, values.dryRun)))
-      const { warnings = [] } = answer as Schedule
-      return {
-        ...success(answer as Schedule),
-        warnings: warnings.map(({ task_id, message }) => `task ${task_id} will fail: ${message}`),
-      }
+      return { ...success(answer as Schedule), warnings: failureLines((answer as Schedule).warnings) }
     }
     const odd = [...given].find((key) => Object.hasOwn(addSettings, key) || Object.hasOwn(graphSettings, key))
     if (odd !== undefined) throw new UsageError(`--${flagName(odd)} belongs to schedule add, not to ${verb}`)

@@ -9,7 +9,7 @@ import { RerunRequest, RerunResponse } from '../../shared/contract/rerun.ts'
 import { RetryResponse } from '../../shared/contract/retry.ts'
 import { Type } from '../../shared/contract/schema-builder.ts'
 import { callerOf } from '../../shared/http/callers.ts'
-import { described, empty, json } from '../../shared/http/openapi/route.ts'
+import { described, empty, json, truth } from '../../shared/http/openapi/route.ts'
 import { readBody } from '../../shared/http/request-body.ts'
 import { urlOf } from '../../shared/http/request-url.ts'
 import { traceIdOf, traceOf } from '../../shared/http/service.ts'
@@ -24,7 +24,7 @@ import { patchGraph } from '../operations/patch-graph.ts'
 import { rerun } from '../operations/rerun.ts'
 import { retryGraph } from '../operations/retry.ts'
 import { graphPageRequest, graphQuery } from './graph-query.ts'
-import { MISSING_REPLICAS, NEXT_CURSOR_HEADER } from './query-values.ts'
+import { MISSING_REPLICAS, NEXT_CURSOR_HEADER, truthOf } from './query-values.ts'
 import { graphErrors } from './task-places.ts'
 import { LINKS_OF_GRAPH, RETRY_CONFLICT } from './tasks.ts'
 import { AWAITED_APPROVALS, endQuery, waitForApprovals, waitSignal, waitsForApproval } from './wait-ms.ts'
@@ -154,11 +154,12 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
     )
     .patch(
       '/graphs/:id',
-      async ({ params, request, set }) => {
+      async ({ params, query, request, set }) => {
+        const isDryRun = truthOf('dry_run', query.dry_run)
         const body = await readBody(app, request, parts.maxBodyBytes)
         const key = request.headers.get('idempotency-key')
         set.headers['content-type'] = 'application/json'
-        return patchGraph(parts, params.id, body, { key, by: callerOf(request) })
+        return patchGraph(parts, params.id, body, { key, by: callerOf(request), isDryRun })
       },
       described({
         section,
@@ -170,13 +171,18 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
         headers: {
           'Idempotency-Key': 'At most 255 characters. The same key with the same body gets the first answer again.',
         },
+        query: {
+          dry_run: truth(
+            'Only check the patch: answer 200 with what it would make of the graph, and change nothing. Default false.',
+          ),
+        },
         body: PatchRequest,
         example: {
           revision: 0,
           add: [{ id: 'notify', type: 'noop', depends_on: ['build'] }],
           change: { test: { timeout: 60000 } },
         },
-        answers: { 200: json(PatchResponse, 'The change is on disk.') },
+        answers: { 200: json(PatchResponse, 'The change is on disk, or was only checked.') },
         errors: {
           ...errors,
           400: 'The body is invalid, the graph would be invalid, or the service has a database.',

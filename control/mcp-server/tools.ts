@@ -15,6 +15,7 @@ import { getTaskFileTool } from './tools/get-task-file.ts'
 import { listGraphsTool } from './tools/list-graphs.ts'
 import { listSchedulesTool } from './tools/list-schedules.ts'
 import { listTasksTool } from './tools/list-tasks.ts'
+import { patchGraphTool } from './tools/patch-graph.ts'
 import { pauseTool, resumeTool } from './tools/pause.ts'
 import { putScheduleTool } from './tools/put-schedule.ts'
 import { rerunGraphTool } from './tools/rerun-graph.ts'
@@ -41,7 +42,7 @@ export const TOOLS_BY_SET: Readonly<Record<Toolset, readonly Tool[]>> = {
     capabilitiesTool,
   ],
   schedules: [listSchedulesTool, putScheduleTool, changeScheduleTool],
-  live: [signalTaskTool, pauseTool, resumeTool, retryTaskTool],
+  live: [signalTaskTool, pauseTool, resumeTool, retryTaskTool, patchGraphTool],
 }
 
 /** All of them. */

@@ -127,3 +127,15 @@ export function mostUrgent(tasks: readonly Task[], limit: number): Task[] {
   }
   return byUrgency.flat().slice(0, limit)
 }
+
+/** The first `MAX_SHOWN_TASKS` ids, wave by wave. */
+export function firstIds(waves: readonly (readonly string[])[]): string[][] {
+  const shown: string[][] = []
+  let left = MAX_SHOWN_TASKS
+  for (const wave of waves) {
+    if (left === 0) break
+    shown.push(wave.slice(0, left))
+    left -= shown.at(-1)!.length
+  }
+  return shown
+}

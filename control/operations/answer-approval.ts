@@ -8,13 +8,16 @@ import { isObject, type JsonObject, jsonTypeOf, withoutNulls } from '../../share
 import type { Synonyms } from '../../shared/text/nearest-name.ts'
 import { decodeJson, invalidJson } from '../json/body.ts'
 import { refuseUnknownFields, refuseWrongForm } from '../json/request-fields.ts'
-import { answerIn, approversOf, isApproval, isSameAnswer } from '../task/approval.ts'
+import { type Asked, answerIn, approversOf, isApproval, isSameAnswer } from '../task/approval.ts'
 import type { Task } from '../task/graph.ts'
 import { hasRetried } from '../task/retry.ts'
 import { conflict, endedByCaller, ensureSingle, notYet } from './asked-task.ts'
 import { knownTask, type TaskAddress } from './named-tasks.ts'
 import type { OperationParts } from './parts.ts'
 import { recordJson } from './record-json.ts'
+
+/** An approval, asked for or not. */
+export type Approval = Pick<Task, 'id' | 'graph'> & Pick<Asked, 'input' | 'rare'>
 
 /** Whether the caller approves, and who and why. */
 export type Answer = Omit<ApprovalResult, 'at' | 'token'>
@@ -66,7 +69,7 @@ export async function answerWithBody(
  * Why the caller may not answer the task: it has no such right, it submitted the graph itself, or the task names others.
  * Undefined if it may.
  */
-export function whyNotAllowed(task: Task, by: Caller | undefined): ServiceError | undefined {
+export function whyNotAllowed(task: Approval, by: Caller | undefined): ServiceError | undefined {
   if (by === undefined) return undefined
   if (!hasRight(by, 'answer')) return lacking(by, 'answer')
   const { name, rights, approve_own } = by.grant
@@ -84,7 +87,7 @@ export function whyNotAllowed(task: Task, by: Caller | undefined): ServiceError 
   return forbidden(task, `only these answer it, and not the token ${name}: ${named.join(', ')}`)
 }
 
-const forbidden = ({ id }: Task, text: string) => new ServiceError(403, `task ${id}: ${text}`)
+const forbidden = ({ id }: Approval, text: string) => new ServiceError(403, `task ${id}: ${text}`)
 
 function ensureMayAnswer(task: Task, by: Caller | undefined): void {
   const fault = whyNotAllowed(task, by)

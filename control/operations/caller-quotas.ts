@@ -42,19 +42,28 @@ export class CallerQuotas {
     this.#take(graph, count, caller, now)
   }
 
-  /** As `take`, for `added` tasks, which the caller adds to `graph` in place of as many others as `removed`. */
-  patch(graph: Graph, added: readonly Task[], removed: number, caller: Caller | undefined): void {
+  /**
+   * As `take`, for `added` tasks, which the caller adds to `graph` in place of as many others as `removed`. A dry run takes
+   * nothing, and is not held to a rate.
+   */
+  patch(graph: Graph, added: readonly Task[], removed: number, caller: Caller | undefined, isDryRun: boolean): void {
     const submitted = { options: graph.options, typeCounts: added, tasks: added }
-    this.#take(graph, Math.max(0, added.length - removed), caller, performance.now(), submitted)
+    const count = Math.max(0, added.length - removed)
+    if (!isDryRun) this.#take(graph, count, caller, performance.now(), submitted)
+    else if (caller !== undefined) this.#ensureTaken(submitted, count, caller)
   }
 
   #take(graph: Graph, count: number, caller: Caller | undefined, now: number, submitted: Submitted = graph): void {
     if (caller !== undefined) {
-      ensureAllowed(submitted, caller)
-      this.#ensureRoom(count, caller)
+      this.#ensureTaken(submitted, count, caller)
       this.#ensureRate(caller, now)
     }
     if (graph.submittedBy !== undefined) this.#live?.get(graph.submittedBy)?.add(graph)
+  }
+
+  #ensureTaken(submitted: Submitted, count: number, caller: Caller): void {
+    ensureAllowed(submitted, caller)
+    this.#ensureRoom(count, caller)
   }
 
   /** The graph was not accepted. */

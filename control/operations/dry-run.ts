@@ -19,7 +19,13 @@ import { type KnownInputs, NO_PLACEHOLDERS } from '../rules/placeholder-review.t
 import type { Report } from '../rules/report.ts'
 import { type CheckedTasks, hasFields, type ValidTask } from '../rules/validate.ts'
 import { wavesOf } from '../rules/waves.ts'
-import { checkGraph, type EncodedGraph, type GraphInput } from './graph-checks.ts'
+import {
+  checkGraph,
+  type EncodedGraph,
+  type GraphCheckFindings,
+  type GraphInput,
+  type Reviewable,
+} from './graph-checks.ts'
 import { idList } from './id-list.ts'
 import type { OperationParts } from './parts.ts'
 import { planTasks } from './plan-tasks.ts'
@@ -107,7 +113,7 @@ function* examine(
   isBrief: boolean,
 ): Steps<Examined> {
   try {
-    const { decoded, checked, reviewed, members, groups, known, warnings } = yield* checkGraph(parts, encoded, {
+    const found = yield* checkGraph(parts, encoded, {
       report,
       reportFailure,
       *toReview({ incomplete }, { tasks }) {
@@ -122,20 +128,14 @@ function* examine(
         return reviewable
       },
     })
+    const { decoded, checked, reviewed, members, known, warnings } = found
     yield* checkClaim(parts, decoded, checked, report)
-    const hasOrder = !isBrief && checked.edges !== undefined
-    const { params } = decoded.options
-    const inside = new Map([...groups].map((group) => [group, groupOrder(group, params)]))
-    const atEnd = onEndTasks(decoded.options).map(({ id }) => id!)
-    for (const task of atEnd.length === 0 ? [] : checked.tasks) if (atEnd.includes(task.id)) inside.set(task, OUTSIDE)
-    const { waves, ...order } = hasOrder ? yield* orderOf(checked.tasks, checked.edges, inside) : NO_ORDER
     return {
       tasks: isBrief ? [] : [...reviewed.inputs, ...members],
       known,
       options: decoded.options,
       warnings,
-      ...order,
-      waves: hasOrder && atEnd.length > 0 ? [...waves, atEnd] : waves,
+      ...(isBrief ? NO_ORDER : yield* orderOfGraph(found)),
     }
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error
@@ -164,12 +164,26 @@ function* checkClaim(
   if (options.callback !== undefined) callbacks.check(options.callback, report)
 }
 
-type OrderOfTasks = Pick<GraphDryRun, 'waves' | 'critical_path'>
+export type OrderOfTasks = Pick<GraphDryRun, 'waves' | 'critical_path'>
 
 /** The order of a task of `on_end` among the others: it runs after all of them. */
 const OUTSIDE: GroupOrder = { waves: [], path: [] }
 
 const NO_ORDER: OrderOfTasks = { waves: [], critical_path: [] }
+
+/** The order of the tasks of a graph that was checked, those of `on_end` last. Empty if ids or dependencies have a fault. */
+export function* orderOfGraph<R extends Reviewable>({
+  decoded: { options },
+  checked: { tasks, edges },
+  groups,
+}: GraphCheckFindings<R>): Steps<OrderOfTasks> {
+  if (edges === undefined) return NO_ORDER
+  const inside = new Map([...groups].map((group) => [group, groupOrder(group, options.params)]))
+  const atEnd = onEndTasks(options).map(({ id }) => id!)
+  for (const task of atEnd.length === 0 ? [] : tasks) if (atEnd.includes(task.id)) inside.set(task, OUTSIDE)
+  const { waves, ...order } = yield* orderOf(tasks, edges, inside)
+  return { ...order, waves: atEnd.length > 0 ? [...waves, atEnd] : waves }
+}
 
 /** `inside`: what runs in place of the groups. */
 function* orderOf(
@@ -186,7 +200,7 @@ function* orderOf(
 }
 
 /** Encodes `found` as JSON. In steps, because a graph may have a million tasks. */
-export function* dryRunJson({ waves, critical_path, ...found }: GraphDryRun): Steps<string> {
+export function* dryRunJson<F extends OrderOfTasks>({ waves, critical_path, ...found }: F): Steps<string> {
   const texts: string[] = []
   for (let i = 0; i < waves.length; i++) {
     texts.push(yield* idList(waves[i]!, (id) => id))

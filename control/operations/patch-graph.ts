@@ -17,14 +17,17 @@ import { patchDetail } from '../log/event-rows.ts'
 import type { SentKey } from '../log/idempotency.ts'
 import { encodePatchedTasks } from '../log/journaled-patch.ts'
 import type { Edges } from '../rules/edges.ts'
+import { memberId } from '../rules/group-rule.ts'
 import { guardedBy, type Patch, patched } from '../rules/patch.ts'
+import { hasPlaceholder, hasPlaceholderName } from '../rules/placeholders.ts'
 import { type Report, refuse } from '../rules/report.ts'
 import type { ValidTask } from '../rules/validate.ts'
 import { isApproval } from '../task/approval.ts'
 import { type Graph, type PatchedTasks, Task } from '../task/graph.ts'
 import { patchedAgain } from '../task/graph-patches.ts'
 import { taskInput } from '../task/rerun.ts'
-import { whyNotAllowed } from './answer-approval.ts'
+import { type Approval, whyNotAllowed } from './answer-approval.ts'
+import { dryRunJson, type OrderOfTasks, orderOfGraph } from './dry-run.ts'
 import { checkGraph } from './graph-checks.ts'
 import { knownGraph } from './named-tasks.ts'
 import type { OperationParts } from './parts.ts'
@@ -35,6 +38,8 @@ interface PatchCall {
   /** The idempotency key of the caller. */
   readonly key: string | null
   readonly by: Caller | undefined
+  /** Nothing changes: the answer says what the patch would make of the graph. The key does not count. */
+  readonly isDryRun?: boolean
 }
 
 /**
@@ -46,14 +51,15 @@ export async function patchGraph(
   parts: OperationParts,
   id: string,
   body: Uint8Array,
-  { key, by }: PatchCall,
+  { key, by, isDryRun = false }: PatchCall,
 ): Promise<string> {
   if (parts.keeper.keepPatch === undefined)
     throw badRequest('a graph of a service with a database cannot be patched: cancel it, and submit another one')
   const request = await runCooperatively(decodeRequest(parts, body))
   const graph = knownGraph(parts.store, id)
+  if (isDryRun) return afterOthers(graph, () => patch(parts, id, request, { by, isDryRun }))
   return parts.keeper.keys.once({ scope: `patch ${id}`, key, body }, (sent) =>
-    afterOthers(graph, () => patch(parts, id, request, sent, by)),
+    afterOthers(graph, () => patch(parts, id, request, { sent, by })),
   )
 }
 
@@ -84,24 +90,25 @@ async function patch(
   parts: OperationParts,
   id: string,
   request: PatchRequest,
-  sent: SentKey | undefined,
-  by: Caller | undefined,
+  { sent, by, isDryRun = false }: Omit<PatchCall, 'key'> & { readonly sent?: SentKey | undefined },
 ): Promise<string> {
   const { store, scheduler, keeper, quotas, retention, readiness, log } = parts
   ensureMayPatch(knownGraph(store, id), by)
   const graph = liveGraph(parts, id, request.revision)
   const revision = revisionOf(graph)
-  const planned = await runCooperatively(plan(parts, graph, graph.edges!, request, by))
+  const planned = await runCooperatively(plan(parts, graph, graph.edges!, request, { by, isDryRun }))
   await toldOf(parts)
   if (liveGraph(parts, id, revision) !== graph) throw new ServiceError(409, changedText(graph))
   ensurePossible(parts, graph, planned)
-  readiness.ensure()
-  quotas.patch(graph, planned.added, planned.removed.length, by)
-  const more = planned.added.length - planned.removed.length
-  if (more > 0) retention.makeRoom(more)
-  const { definitions, warnings, ...change } = planned
+  const { definitions, warnings, order, ...change } = planned
   const next = { ...change, patched: patchedAgain(graph.patched, by?.grant.name), by: by?.grant.name, at: Date.now() }
-  const answer = JSON.stringify(answerOf(graph, next, warnings))
+  const found = answerOf(graph, next, warnings)
+  if (!isDryRun) readiness.ensure()
+  quotas.patch(graph, next.added, next.removed.length, by, isDryRun)
+  if (order !== undefined) return runCooperatively(dryRunJson({ ...found, ...order }))
+  const more = next.added.length - next.removed.length
+  if (more > 0) retention.makeRoom(more)
+  const answer = JSON.stringify(found)
   keeper.keepPatch!(
     graph,
     {
@@ -156,6 +163,8 @@ interface Plan extends PatchedTasks {
   /** The new definitions as JSON. */
   readonly definitions: string
   readonly warnings: readonly SubmitWarning[]
+  /** For a dry run. */
+  readonly order: OrderOfTasks | undefined
 }
 
 /** Checks the graph as the patch will make it, as a submission is checked. */
@@ -164,7 +173,7 @@ function* plan(
   graph: Graph,
   edgesNow: Edges,
   request: PatchRequest,
-  by: Caller | undefined,
+  { by, isDryRun }: Omit<PatchCall, 'key'>,
 ): Steps<Plan> {
   const known = new Map<string, Task>()
   const inputs: TaskInput[] = []
@@ -228,6 +237,7 @@ function* plan(
     ...{ submitted: tasks, edges, added, removed: gone, replaced: [...replaced.keys()] },
     definitions: yield* encodePatchedTasks(definitions),
     warnings: checked.warnings.filter(({ task_id }) => task_id === undefined || isNew.has(task_id)),
+    order: isDryRun === true ? yield* orderOfGraph(checked) : undefined,
   }
 }
 
@@ -245,31 +255,46 @@ function* heldByEnded(tasks: readonly ValidTask[], settled: ReadonlySet<string>)
   return new ServiceError(409, 'the tasks that have ended depend on each other in another way than before')
 }
 
-/** Throws 403 if an approval decides about one of `tasks` that the caller may not answer. */
+/** Throws 403 if an approval that the caller may not answer decides about one of `tasks`, or gets from it who may. */
 function* ensureMayChange(all: readonly Task[], edges: Edges, tasks: readonly Task[], by: Caller): Steps<void> {
-  const approvals = all.filter(hasApproval)
-  if (approvals.length === 0) return
-  const guards = guardedBy(
-    (position) => edges.dependents.subarray(edges.dependentsStart[position], edges.dependentsStart[position + 1]),
-    approvals.map(({ position }) => position),
+  const approvals = new Map(
+    all.map((task) => [task.position, approvalsIn(task)] as const).filter(([, found]) => found.length > 0),
   )
+  if (approvals.size === 0) return
+  const { dependents, dependentsStart, dependencies, dependenciesStart } = edges
+  const after = (at: number) => dependents.subarray(dependentsStart[at], dependentsStart[at + 1])
+  const before = (at: number) => dependencies.subarray(dependenciesStart[at], dependenciesStart[at + 1])
+  const open = [...approvals].filter(([, found]) => found.some(isOpen)).map(([position]) => position)
+  const guards = [
+    { of: guardedBy(after, approvals.keys()), how: 'decides about it' },
+    { of: guardedBy(before, open), how: 'may get from it who answers' },
+  ]
   for (const [i, { id, position }] of tasks.entries()) {
-    for (const at of guards.get(position) ?? []) {
-      const approval = all[at]!
-      const fault = whyNotAllowed(approval, by)
-      if (fault === undefined) continue
-      throw new ServiceError(
-        403,
-        `task ${id} cannot be changed: approval ${approval.id} decides about it (${fault.message})`,
-      )
+    for (const { of, how } of guards) {
+      for (const approval of [...(of.get(position) ?? [])].flatMap((at) => approvals.get(at)!)) {
+        const fault = whyNotAllowed(approval, by)
+        if (fault !== undefined)
+          throw new ServiceError(403, `task ${id} cannot be changed: approval ${approval.id} ${how} (${fault.message})`)
+      }
     }
     if (isYieldDue(i)) yield
   }
 }
 
-/** Whether the task is an approval, or a group with one. */
-const hasApproval = (task: Task): boolean =>
-  isApproval(task) || (task.options.tasks ?? []).some(({ type }) => isApproval({ type: type! }))
+/** Whether an approval does not know yet who may answer it. */
+const isOpen = ({ input, rare }: Approval): boolean =>
+  rare.resolved_input === undefined && isObject(input) && (hasPlaceholderName(input) || hasPlaceholder(input.by))
+
+/** The task, if it is an approval, or those in a group. */
+function approvalsIn(task: Task): readonly Approval[] {
+  if (isApproval(task)) return [task]
+  const { id, graph, options } = task
+  const inside = (options.tasks ?? []).filter(({ type }) => isApproval({ type: type! }))
+  return inside.map((member) => ({
+    ...{ id: memberId(id, undefined, member.id!), graph, rare: {} },
+    input: member.input ?? member.params,
+  }))
+}
 
 /** Why `task` cannot go or be replaced any more; undefined if it can. */
 function whyFixed({ scheduler }: OperationParts, task: Task): string | undefined {

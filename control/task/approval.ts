@@ -2,6 +2,7 @@
 import { APPROVAL_TYPE, type ApprovalResult, MAX_WAITING_MESSAGE_CHARACTERS } from '../../shared/contract/approval.ts'
 import { isObject } from '../../shared/text/json.ts'
 import type { Failure } from '../rules/failure.ts'
+import { hasPlaceholderName } from '../rules/placeholders.ts'
 
 /** A task as far as its approval goes. */
 export interface Asked {
@@ -23,10 +24,14 @@ export function messageOf({ input, rare }: Pick<Asked, 'input' | 'rare'>): strin
   return typeof message === 'string' && message !== '' ? message : undefined
 }
 
-/** The tokens and rights that alone may answer; undefined if the task names none. Nobody, if it names them in no valid way. */
+/**
+ * The tokens and rights that alone may answer; undefined if the task names none. Nobody, if it names them in no valid way, or
+ * in values that are not known yet.
+ */
 export function approversOf({ input, rare }: Pick<Asked, 'input' | 'rare'>): readonly string[] | undefined {
   const asked = rare.resolved_input ?? input
-  const by = isObject(asked) ? asked.by : undefined
+  if (!isObject(asked)) return undefined
+  const by = hasPlaceholderName(asked) ? [] : asked.by
   if (by == null) return undefined
   return Array.isArray(by) ? by.filter((name) => typeof name === 'string') : []
 }

@@ -297,6 +297,20 @@ export const RetryTaskAnswer = Type.Object({
 })
 export type RetryTaskAnswer = Static<typeof RetryTaskAnswer>
 
+const shownIds = (what: string) => texts(`Ids of the tasks that ${what}, at most the first ${MAX_SHOWN_TASKS}.`)
+
+export const PatchGraphAnswer = Type.Object({
+  graph_id: text('Id of the graph.'),
+  revision: count('How often the graph was changed in all; with dry_run, as if the patch were made.'),
+  added: shownIds('are new'),
+  removed: shownIds('are gone'),
+  replaced: shownIds('have another definition'),
+  truncated: maybe(Type.Literal(true, { description: 'Ids are left out.' })),
+  waves: maybe(Type.Array(texts('Ids of tasks.'), { description: 'With dry_run: what would run when.' })),
+  warnings: maybe(Type.Array(Type.Unsafe<SubmitWarning>({}), { description: 'Tasks that are certain to fail.' })),
+})
+export type PatchGraphAnswer = Static<typeof PatchGraphAnswer>
+
 export const SignalTaskAnswer = Type.Object({
   id: text('Id of the task.'),
   status: statusOf('State of the task.'),

@@ -7,6 +7,7 @@ import { ACTION_KINDS } from './adapter-v1.ts'
 import { oneOf } from './answer-schema.ts'
 import { GRAPH_STATES } from './graph-state.ts'
 import { MAX_LOG_CHARACTERS, MAX_NAMED_TASKS, MAX_SHOWN_TASKS, MAX_TOOL_WAIT_MS } from './mcp-limits.ts'
+import { MAX_PATCH_TASKS, PatchRequest } from './patch.ts'
 import { PauseRequest, ResumeRequest } from './pauses.ts'
 import { MAX_RERUN_TASKS } from './rerun.ts'
 import { ScheduleFields } from './schedules.ts'
@@ -359,6 +360,47 @@ export const PauseToolInput = Type.Object({ graph_id: namedGraph, ...PauseReques
 export const ResumeToolInput = Type.Object({ graph_id: namedGraph, ...ResumeRequest.properties })
 
 export const RetryTaskInput = Type.Object({ task_id: Type.Optional(taskId), graph_id: namedGraph })
+
+const patchedTasks = (description: string) =>
+  Type.Optional(
+    Type.Array(Type.Object({}, { additionalProperties: true, expected: 'object' }), {
+      maxItems: MAX_PATCH_TASKS,
+      expected: `array of at most ${MAX_PATCH_TASKS} tasks`,
+      description: `${description} As in submit_graph; depends_on and $from name ids within the graph.`,
+    }),
+  )
+
+export const PatchGraphInput = Type.Object({
+  graph_id: Type.String({ expected: 'string', description: 'Id of a graph that has not ended.' }),
+  revision: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      expected: 'integer from 0',
+      description: 'Refuse the patch if the graph has another revision: 0 before the first change. Default: any.',
+    }),
+  ),
+  add: patchedTasks('New tasks, which may depend on any task of the graph, ended or not.'),
+  remove: Type.Optional(
+    Type.Array(Type.String(), {
+      maxItems: MAX_PATCH_TASKS,
+      expected: `array of at most ${MAX_PATCH_TASKS} strings`,
+      description: 'Ids of tasks that have not started. Nothing may depend on them any more.',
+    }),
+  ),
+  replace: patchedTasks('Whole definitions of tasks that have not started, under their ids.'),
+  change: Type.Optional(
+    Type.Record(Type.String(), Type.Object({}, { additionalProperties: true }), {
+      maxProperties: MAX_PATCH_TASKS,
+      expected: `object of at most ${MAX_PATCH_TASKS} tasks`,
+      description: PatchRequest.properties.change.description!,
+      examples: [{ build: { timeout: 60_000 } }],
+    }),
+  ),
+  dry_run: Type.Optional(
+    Type.Boolean({ expected: 'boolean', description: 'Only check the patch: returns what would run when.' }),
+  ),
+  idempotency_key: RerunGraphInput.properties.idempotency_key,
+})
 
 export const SignalTaskInput = Type.Object({
   task_id: taskId,

@@ -10,18 +10,20 @@ import { isObject } from '../text/json.ts'
 import { jsonFault, MAX_JSON_BYTES } from './json-fault.ts'
 import { placeInYaml, yamlKeyFault } from './yaml-keys.ts'
 
-/** `name` is the file in errors. Throws `CallFailed`. */
-export const jsonOfYaml = async (text: string, name: string): Promise<string> =>
-  JSON.stringify(await objectOfYaml(text, name))
+/** `name` is the file in errors, `shape` what it should hold. Throws `CallFailed`. */
+export const jsonOfYaml = async (text: string, name: string, shape?: string): Promise<string> =>
+  JSON.stringify(await objectOfYaml(text, name, shape))
 
 /** As `jsonOfYaml`, as a value. */
-export async function objectOfYaml(text: string, name: string): Promise<Record<string, unknown>> {
+export async function objectOfYaml(
+  text: string,
+  name: string,
+  shape = 'object with tasks',
+): Promise<Record<string, unknown>> {
   const value = await parsed(text, name)
-  if (value === null) throw new CallFailed(`${name} holds nothing: expected an object with tasks`)
-  if (Array.isArray(value)) {
-    throw new CallFailed(`${name} is a list, or several documents: expected one object with tasks`)
-  }
-  if (!isObject(value)) throw new CallFailed(`${name} is a ${typeof value}: expected an object with tasks`)
+  if (value === null) throw new CallFailed(`${name} holds nothing: expected an ${shape}`)
+  if (Array.isArray(value)) throw new CallFailed(`${name} is a list, or several documents: expected one ${shape}`)
+  if (!isObject(value)) throw new CallFailed(`${name} is a ${typeof value}: expected an ${shape}`)
   const keyFault = yamlKeyFault(text)
   if (keyFault !== undefined) throw new CallFailed(`${name}: line ${keyFault.line}: ${keyFault.message}`)
   const fault = jsonFault(value, MAX_JSON_BYTES)

@@ -35,7 +35,7 @@ const MAX_SHOWN_LOCATION = 200
 const MAX_REPEATED_BODY = 64 * 1024
 
 export interface Call {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly path: string
   readonly body?: Uint8Array
   /** Headers in addition to those of every call. */

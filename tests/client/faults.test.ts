@@ -253,6 +253,7 @@ const CALLS: Readonly<Record<string, (client: Taskmill, signal: AbortSignal) => 
   rerun: (client, signal) => client.rerun('g', { signal }),
   retryTask: (client, signal) => client.retryTask('a', { signal }),
   retryGraph: (client, signal) => client.retryGraph('g', { signal }),
+  patchGraph: (client, signal) => client.patchGraph('g', { remove: ['a'] }, { signal }),
   approve: (client, signal) => client.approve('a', { who: 'ada' }, { signal }),
   signal: (client, signal) => client.signal('a', 1, { signal }),
   pauseGraph: (client, signal) => client.pauseGraph('g', {}, { signal }),

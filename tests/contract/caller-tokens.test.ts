@@ -202,12 +202,66 @@ describe('who submits', () => {
       expect((await post('bob', `/graphs/${graph}/tasks/${id}/approve`, { who: 'Bob' })).status).toBe(200)
   })
 
+  test('or patches a graph does not weaken an approval in a group that names others', async () => {
+    const noop = (id: string, ...depends_on: string[]) => ({ id, type: 'noop', depends_on })
+    for (const asks of [{ by: ['bob'] }, { by: { $param: 'by' } }]) {
+      const group = {
+        id: 'each',
+        for_each: [1, 2],
+        tasks: [approval('ask', asks), noop('m', 'ask')],
+        depends_on: ['w'],
+      }
+      const wait = { id: 'w', type: 'wait', params: { signal: true } }
+      const graph = await submitted('own', [wait, group, noop('last', 'each')], { params: { by: ['bob'] } })
+      const only =
+        /^task (each|last) cannot be changed: approval each\/ask decides about it \(task each\/ask: only these answer it, and not the token (own|lead): /
+      for (const name of ['own', 'lead']) {
+        for (const body of [
+          { remove: ['last', 'each'] },
+          { replace: [{ ...group, tasks: [noop('m')] }] },
+          { replace: [{ ...group, tasks: [approval('ask'), noop('m', 'ask')] }] },
+          { change: { each: { priority: 1 } } },
+          { replace: [noop('last')] },
+        ]) {
+          const { status, body: answer } = await ask(name, `/graphs/${graph}`, { method: 'PATCH', body })
+          expect([status, answer.error]).toEqual([403, expect.stringMatching(only)])
+        }
+      }
+      await post('ops', `/graphs/${graph}/cancel`)
+    }
+  })
+
+  test('or patches a graph does not choose who answers an approval that takes them from a task', async () => {
+    const wait = { id: 'w', type: 'wait', params: { signal: true } }
+    const team = (...by: string[]) => ({
+      id: 'team',
+      type: 'mcp',
+      tool_name: 'builtin/echo',
+      input: { by },
+      depends_on: ['w'],
+    })
+    const by = { $from: 'team', path: '/result/echo/by' }
+    const graph = await submitted('own', [wait, team('bob'), { ...approval('a', { by }), depends_on: ['team'] }])
+    const { status, body } = await ask('own', `/graphs/${graph}`, { method: 'PATCH', body: { replace: [team('own')] } })
+    expect([status, body.error]).toEqual([
+      403,
+      expect.stringContaining('task team cannot be changed: approval a may get from it who answers'),
+    ])
+    await post('own', `/graphs/${graph}/tasks/w/signal`)
+    await asked(graph, 'a')
+    expect((await post('own', `/graphs/${graph}/tasks/a/approve`, { who: 'me' })).status).toBe(403)
+    expect((await post('bob', `/graphs/${graph}/tasks/a/approve`, { who: 'Bob' })).status).toBe(200)
+  })
+
   test('and patches is held to the types and quotas of its token', async () => {
     const patch = (name: string, graph: string, body: object) =>
       ask(name, `/graphs/${graph}`, { method: 'PATCH', body })
     const noop = (id: string) => ({ id, type: 'noop', not_before: 60_000 })
     const one = await submitted('small', [noop('a')])
     expect((await patch('small', one, { add: [noop('b')] })).status).toBe(429)
+    expect(
+      (await ask('small', `/graphs/${one}?dry_run=true`, { method: 'PATCH', body: { add: [noop('b')] } })).status,
+    ).toBe(429)
     expect((await patch('small', one, { replace: [noop('a')] })).status).toBe(200)
     expect((await patch('small', one, { add: [noop('b')], remove: ['a'] })).status).toBe(200)
     const other = await submitted('team', [noop('a')], { labels: { team: 'a' } })
@@ -335,6 +389,7 @@ describe.each(ERAS)('the MCP server, era %s', (era) => {
     const schedules = '/mcp?toolsets=schedules'
     expect(await namesFor('only-read', schedules)).toEqual(['list_schedules'])
     expect(await namesFor('only-operate', schedules)).toEqual(['put_schedule', 'change_schedule'])
+    expect(await namesFor('only-submit', '/mcp?toolsets=live')).toEqual(['retry_task', 'patch_graph'])
     await using reader = await connectClient(control.url, era, tokens.as('only-read'), undefined, schedules)
     const refused = await reader.call('change_schedule', { name: 'x', verb: 'delete' })
     expect([refused.isError, refused.text]).toEqual([true, expect.stringContaining('lacks the right operate')])

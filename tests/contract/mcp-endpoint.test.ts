@@ -524,6 +524,30 @@ describe('sets of tools', () => {
     expect([skipped.isError, skipped.text]).toEqual([true, expect.stringContaining('retry the task that failed')])
   })
 
+  test('a graph that runs gets other tasks', async () => {
+    await using mcp = await withSets('graphs,live')
+    const later = { type: 'noop', depends_on: ['w'] }
+    const tasks = [
+      { id: 'w', type: 'wait', params: { signal: true } },
+      { id: 'gone', ...later },
+      { id: 'kept', ...later },
+    ]
+    const { graph_id } = (await mcp.call('submit_graph', { scope: 'graph', tasks })).data
+    const at = (id: string) => `${graph_id}/${id}`
+    const patch = { graph_id, revision: 0, add: [{ id: 'n', ...later }], remove: [at('gone')] }
+    const change = { [at('kept')]: { priority: 1, timeout: null } }
+    const said = { graph_id, revision: 1, added: [at('n')], removed: [at('gone')], replaced: [at('kept')] }
+    const dry = await mcp.call('patch_graph', { ...patch, change, dry_run: true })
+    expect(dry.data).toEqual({ ...said, waves: [['w'], ['kept', 'n']] })
+    expect((await mcp.call('patch_graph', { ...patch, change })).data).toEqual(said)
+    const late = await mcp.call('patch_graph', patch)
+    expect([late.isError, late.text]).toEqual([true, expect.stringContaining('has the revision 1 by now')])
+    const faulty = await mcp.call('patch_graph', { graph_id, add: ['n'] })
+    expect([faulty.isError, faulty.text]).toEqual([true, expect.stringContaining('invalid input: add[0]')])
+    await mcp.call('signal_task', { task_id: at('w') })
+    expect((await mcp.call('wait', { graph_id })).data).toMatchObject({ counts: { success: 3 } })
+  })
+
   test('a wait gets its signal', async () => {
     await using mcp = await withSets('graphs,live')
     const { graph_id } = (

@@ -2,10 +2,12 @@
  * `PATCH /graphs/{id}`: a live graph gets other tasks. The built executables, over kills, with tokens and approvals.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { Taskmill } from '../../client/client.ts'
 import { MAX_PATCHED_SHOWN } from '../../shared/contract/events.ts'
 import { MAX_PATCH_TASKS, type PatchResponse } from '../../shared/contract/patch.ts'
+import { runClient } from '../support/client.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { EventStreamClient } from '../support/event-stream.ts'
 import { startReceiver } from '../support/receiver.ts'
@@ -133,6 +135,58 @@ test('the last pending task may go: then the graph has ended', async () => {
   expect((await patch(control, id, { add: [step('b')] })).body.error).toBe(
     `graph ${id} has ended: run it again (POST /graphs/${id}/rerun), or retry what failed (POST /graphs/${id}/retry)`,
   )
+})
+
+test('a dry run says what the patch would make of the graph, and changes nothing', async () => {
+  const id = await submit(control, [gate(), step('a', after('gate')), step('b', after('a'))])
+  const body = { add: [step('n', after('a'))], remove: ['b'], change: { a: { priority: 1 } } }
+  const dry = async (given: object) => {
+    const sent = { method: 'PATCH', body: JSON.stringify(given), headers: { 'idempotency-key': 'dry' } }
+    const response = await control.fetch(`/graphs/${id}?dry_run=true`, sent)
+    return { status: response.status, body: (await response.json()) as Answer['body'] }
+  }
+  const said = { graph_id: id, revision: 1, added: ['n'], removed: ['b'], replaced: ['a'] }
+  const order = { waves: [['gate'], ['a'], ['n']], critical_path: ['gate', 'a', 'n'] }
+  for (let n = 0; n < 2; n++) expect(await dry(body)).toEqual({ status: 200, body: { ...said, ...order } as never })
+  expect((await dry({ remove: ['a'] })).body.error).toBe('task b depends on unknown task a')
+  expect((await dry({ ...body, revision: 1 })).status).toBe(409)
+  expect((await read(control, id, 'b')).status).toBe('pending')
+  expect(await patch(control, id, body, { 'idempotency-key': 'dry' })).toEqual({ status: 200, body: said as never })
+  await control.fetch(`/graphs/${id}/cancel`, { method: 'POST' })
+})
+
+test('programs and the command line patch', async () => {
+  const client = new Taskmill({ url: control.url })
+  const id = await submit(control, [gate(), step('gone', after('gate'))])
+  const added = [{ ...step('n'), ...after('gate') }]
+  expect(await client.patchGraph(id, { add: added }, { dryRun: true })).toMatchObject({
+    waves: [['gate'], ['gone', 'n']],
+  })
+  expect(await client.patchGraph(id, { add: added }, { idempotencyKey: 'k' })).toMatchObject({
+    revision: 1,
+    added: ['n'],
+  })
+  await expect(client.patchGraph(id, { revision: 0, remove: ['n'] })).rejects.toThrow('has the revision 1 by now')
+  writeFileSync(join(temp.path, 'patch.yaml'), 'remove: [gone]\nchange: {n: {timeout: soon}}\n')
+  const run = async (args: readonly string[], stdin?: string) => {
+    const { exitCode, envelope } = await runClient(['patch', ...args], { url: control.url, cwd: temp.path, stdin })
+    return [exitCode, envelope.data ?? envelope.error!.message]
+  }
+  expect(await run([id, 'patch.yaml'])).toEqual([
+    ...[1, 'patch.yaml: line 2, column 23: change.n.timeout: expected integer of milliseconds (30000), got "soon"'],
+  ])
+  const patchFile = '{"revision": 0, "remove": ["gone"]}'
+  expect(await run([id, '--revision', '1', '--dry-run', '-'], patchFile)).toEqual([
+    ...[0, expect.objectContaining({ revision: 2, removed: ['gone'], waves: [['gate'], ['n']] })],
+  ])
+  expect(await run([id, '-'], patchFile)).toEqual([1, expect.stringContaining('has the revision 1 by now')])
+  const said = { graph_id: id, revision: 2, added: [], removed: ['gone'], replaced: [] }
+  expect(await run([id, '--revision', '1'], patchFile)).toEqual([0, said])
+  expect(await run([id, '--format', 'yaml'], '- a')).toEqual([
+    ...[1, 'standard input is a list, or several documents: expected one object with add, remove, replace or change'],
+  ])
+  expect(await run([])).toEqual([2, 'no graph id: give it as argument'])
+  await control.fetch(`/graphs/${id}/cancel`, { method: 'POST' })
 })
 
 describe('a patch is refused, and nothing happens', () => {

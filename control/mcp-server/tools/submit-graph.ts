@@ -10,7 +10,7 @@ import { waitForTasks } from '../../operations/wait.ts'
 import { waitElsewhere } from '../../operations/wait-elsewhere.ts'
 import { briefWait } from '../brief.ts'
 import { defineTool, originIn } from '../tool.ts'
-import { ResultRoom, waitAnswer } from '../view.ts'
+import { firstIds, ResultRoom, waitAnswer } from '../view.ts'
 
 export const submitGraphTool = defineTool({
   name: 'submit_graph',
@@ -65,16 +65,4 @@ function dryRunView({ valid, errors, warnings, waves, critical_path, ...more }: 
     ...(warnings.length > 0 && { warnings: [...warnings] }),
     ...(isTruncated && { truncated: true }),
   }
-}
-
-/** The first `MAX_SHOWN_TASKS` ids, wave by wave. */
-function firstIds(waves: GraphDryRun['waves']): string[][] {
-  const shown: string[][] = []
-  let left = MAX_SHOWN_TASKS
-  for (const wave of waves) {
-    if (left === 0) break
-    shown.push(wave.slice(0, left))
-    left -= shown.at(-1)!.length
-  }
-  return shown
 }
