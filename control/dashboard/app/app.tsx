@@ -3,7 +3,6 @@ import type { ComponentChildren } from 'preact'
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { CapacityResponse } from '../../../shared/contract/capacity.ts'
 import { joined, type ListFilter, NO_FILTER } from '../model/list-filter.ts'
-import { pauseSentence } from '../model/pause.ts'
 import { GRAPH_VIEWS, placeOf, TASK_TABS } from '../model/place.ts'
 import type { GraphSummary } from '../model/wire.ts'
 import { whenUnauthorized } from './api.ts'
@@ -15,6 +14,7 @@ import { GraphListView, shownGraphs } from './graph-list.tsx'
 import { GraphPage } from './graph-page.tsx'
 import { Overview } from './overview.tsx'
 import { Note } from './parts.tsx'
+import { PauseNotes } from './pauses.tsx'
 import { RunsPage } from './runs-page.tsx'
 import { SchedulesPage } from './schedules-page.tsx'
 import { ServicePage } from './service-page.tsx'
@@ -64,7 +64,9 @@ export function App() {
   const isSeen = isBusy || place.at === 'service'
   const capacityTurn = Math.floor(now / (isSeen ? CAPACITY_EVERY_MS : IDLE_CAPACITY_EVERY_MS))
   const isRead = listed !== undefined || watch !== undefined
-  const { value: capacity } = useJson<CapacityResponse>(isRead ? '/runtime' : undefined, capacityTurn)
+  const [pauseTurn, setPauseTurn] = useState(0)
+  const onPauses = useCallback(() => setPauseTurn((turn) => turn + 1), [])
+  const { value: capacity } = useJson<CapacityResponse>(isRead ? '/runtime' : undefined, `${capacityTurn} ${pauseTurn}`)
 
   useLayoutEffect(() => {
     document.documentElement.className = `at-${place.at}`
@@ -153,11 +155,7 @@ export function App() {
         </>
       }
     >
-      {capacity?.pauses?.map((pause) => (
-        <Note kind="quiet" key={pause.type ?? ''}>
-          {pauseSentence(pause, pause.type === undefined ? 'The service was' : `Tasks of type ${pause.type} were`, now)}
-        </Note>
-      ))}
+      <PauseNotes pauses={capacity?.pauses ?? []} now={now} onChanged={onPauses} />
       {place.at === 'graphs' &&
         (isEmpty ? (
           <Empty />
@@ -169,7 +167,7 @@ export function App() {
         <SubmitForm onSubmitted={(id) => go({ at: 'graph', graphId: id, view: 'graph', tab: 'overview' })} />
       )}
       {place.at === 'schedules' && <SchedulesPage place={place} now={now} go={go} />}
-      {place.at === 'service' && <ServicePage now={now} capacity={capacity} />}
+      {place.at === 'service' && <ServicePage now={now} capacity={capacity} onPauses={onPauses} />}
       {place.at === 'graph' && watch !== undefined && (
         <GraphPage watch={watch} place={place} now={now} go={go} asked={asked} onAsk={setAsked} />
       )}

@@ -9,6 +9,7 @@ import { doneText, endedCount, graphLook } from '../model/counts.ts'
 import { criticalPath } from '../model/critical-path.ts'
 import type { GraphWatch } from '../model/graph-watch.ts'
 import { hasEnded, LOOK_WORDS, waitingSentence } from '../model/looks.ts'
+import { changedText } from '../model/patch.ts'
 import { pauseSentence } from '../model/pause.ts'
 import { GRAPH_VIEWS, type GraphPlace, type GraphView as GraphViewName, type Groups, hashOf } from '../model/place.ts'
 import { RequestKey } from '../model/request-key.ts'
@@ -248,6 +249,7 @@ function Head({ watch, now, onCancel, onPause, onRetry, onRerun, onChoose }: Hea
   const { graph_id, name, state, counts, task_count, labels, pause } = summary
   const look = graphLook(summary)
   const left = useTimeLeft(summary, now)
+  const changed = changedText(summary)
   return (
     <header class="graph-head">
       <div class="graph-title">
@@ -289,6 +291,7 @@ function Head({ watch, now, onCancel, onPause, onRetry, onRerun, onChoose }: Hea
         <strong>{LOOK_WORDS[look]}</strong>
         <span>{timeOf(summary, now)}</span>
         <span>{doneText(counts, task_count)}</span>
+        {changed !== undefined && <span>{changed}</span>}
         {left !== undefined && <span class="quiet">{left}</span>}
         <span class="quiet" title={timeText(summary.created_at)}>
           submitted {agoText(summary.created_at, now)}

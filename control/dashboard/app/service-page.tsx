@@ -1,20 +1,41 @@
 /** The page of the service: readiness, load, and counts since its start. */
-
+import { useState } from 'preact/hooks'
 import type { CapacityResponse } from '../../../shared/contract/capacity.ts'
 import type { HealthResponse, MetricsResponse } from '../../../shared/contract/control.ts'
 import { countText, elapsedText, uptimeMs } from '../model/amounts.ts'
 import { CapacityPanel } from './capacity.tsx'
 import { Note } from './parts.tsx'
+import { PauseForm } from './pauses.tsx'
 import { useJson } from './use-json.ts'
 
-export function ServicePage({ now, capacity }: { now: number; capacity: CapacityResponse | undefined }) {
+interface ServicePageProps {
+  readonly now: number
+  readonly capacity: CapacityResponse | undefined
+  /** The pauses have changed. */
+  readonly onPauses: () => void
+}
+
+export function ServicePage({ now, capacity, onPauses }: ServicePageProps) {
+  const [isPausing, setIsPausing] = useState(false)
   // The page reads the counts every ten seconds while it is visible.
   const version = Math.floor(now / 10_000)
   const { value: health, fault } = useJson<HealthResponse>('/health', version)
   const { value: metrics } = useJson<MetricsResponse>('/metrics', version)
   return (
     <div class="service-page">
-      <h1>Service</h1>
+      <div class="service-head">
+        <h1>Service</h1>
+        <button type="button" class="small" onClick={() => setIsPausing(true)}>
+          Pause …
+        </button>
+      </div>
+      {isPausing && (
+        <PauseForm
+          types={Object.keys(metrics?.by_type ?? {})}
+          onPaused={onPauses}
+          onClose={() => setIsPausing(false)}
+        />
+      )}
       {fault !== undefined && <Note kind="fault">{fault.message}</Note>}
       {health?.ready === false && <Note kind="fault">The service takes no graphs: {health.reason}</Note>}
       {health !== undefined && (

@@ -6,6 +6,7 @@
  * status that a task most often comes from; the end of the graph brings its exact counts.
  */
 import { moved, runningAgain, waited } from './counts.ts'
+import { withPatch } from './patch.ts'
 import { withPause } from './pause.ts'
 import type { Counts, GraphState, GraphSummary, GraphTask, StreamEvent, Waiting, WaitingCounts } from './wire.ts'
 
@@ -79,11 +80,12 @@ export function listAfterEvents(list: GraphList, events: readonly StreamEvent[])
       const accepted = acceptedGraph(event)
       byId.set(graph_id, accepted)
       added.push(accepted)
-    } else if ((event.kind === 'task_changed' || event.kind === 'tasks_retried') && graph !== undefined) {
+    } else if (Object.hasOwn(AFTER, event.kind) && graph !== undefined) {
       const before = statuses.get(graph_id)
       const known = before === undefined || before === list.statuses.get(graph_id) ? new Map(before) : before
       statuses.set(graph_id, known)
-      byId.set(graph_id, (event.kind === 'task_changed' ? afterTask : afterRetry)(graph, event, known))
+      byId.set(graph_id, AFTER[event.kind as keyof typeof AFTER](graph, event, known))
+      if (event.kind === 'graph_changed' && event.truncated === true) isBehind = true // how many tasks it has now is not told
     } else if ((event.kind === 'graph_paused' || event.kind === 'graph_resumed') && graph !== undefined) {
       byId.set(graph_id, withPause(graph, event))
     } else if (event.kind === 'graph_ended' && graph !== undefined) {
@@ -152,6 +154,24 @@ function afterRetry(graph: GraphSummary, event: StreamEvent, statuses: Map<strin
   }
   return runningAgain({ ...graph, counts })
 }
+
+/** The tasks that a patch adds are pending, as those were that it takes away. */
+function afterPatch(graph: GraphSummary, event: StreamEvent, statuses: Map<string, Known>): GraphSummary {
+  const { added, removed, replaced } = event as unknown as Readonly<Record<'added' | 'removed' | 'replaced', string[]>>
+  let { waiting } = graph
+  for (const id of [...removed, ...replaced]) {
+    const wait = statuses.get(id)?.wait
+    if (wait !== undefined) waiting = waited(waiting, wait, -1)
+    statuses.delete(id)
+  }
+  const more = added.length - removed.length
+  const { pending = 0, ...others } = graph.counts
+  const counts = pending + more > 0 ? { ...others, pending: pending + more } : others
+  return { ...withPatch(graph, event), task_count: graph.task_count + more, counts, waiting }
+}
+
+/** The events that change counts. */
+const AFTER = { task_changed: afterTask, tasks_retried: afterRetry, graph_changed: afterPatch }
 
 const waitOf = ({ waiting }: StreamEvent): keyof WaitingCounts | undefined => {
   const reason = (waiting as Waiting | undefined)?.reason

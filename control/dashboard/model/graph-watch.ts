@@ -2,10 +2,12 @@
  * One graph in the page: the answer of `GET /graphs/{id}`, and every event since.
  *
  * Each event names the number of the event before it in the stream. If that is not the last event seen, events are
- * missing, and the page reads the graph again. So it does when tasks appear that it does not have: the children of a task.
+ * missing, and the page reads the graph again. So it does when tasks appear that it does not have: the children of a task, and
+ * what a caller has made of the graph.
  */
 import { countsOf, endedCount, moved, runningAgain, waitingCounts } from './counts.ts'
 import { hasEnded } from './looks.ts'
+import { withPatch } from './patch.ts'
 import { withPause } from './pause.ts'
 import type { GraphDetails, GraphState, GraphSummary, GraphTask, RootCause, StreamEvent, Waiting } from './wire.ts'
 
@@ -87,6 +89,9 @@ export function afterEvents(watch: GraphWatch, events: readonly StreamEvent[]): 
     } else if (event.kind === 'tasks_retried') {
       summary = runningAgain(summary)
       rootCause = undefined
+    } else if (event.kind === 'graph_changed') {
+      summary = withPatch(summary, event)
+      isBehind = true
     } else if (event.kind === 'graph_removed') isRemoved = true
   }
   if (haveTasksChanged) summary = { ...summary, ...startOf(summary, tasks) }

@@ -6,6 +6,7 @@ import { EventText } from '../../../control/dashboard/model/event-text.ts'
 import { listAfterEvents, listOf, MAX_LISTED_GRAPHS } from '../../../control/dashboard/model/graph-list.ts'
 import { afterEvents, type GraphWatch, watchOf, withCounts } from '../../../control/dashboard/model/graph-watch.ts'
 import { workWord } from '../../../control/dashboard/model/looks.ts'
+import { changedText } from '../../../control/dashboard/model/patch.ts'
 import { pauseSentence } from '../../../control/dashboard/model/pause.ts'
 import { asksWhy, waitingOf } from '../../../control/dashboard/model/waiting.ts'
 import type { GraphDetails, GraphSummary, StreamEvent, Waiting } from '../../../control/dashboard/model/wire.ts'
@@ -108,6 +109,35 @@ test('a retry in place runs an ended graph again, and its cause is gone', () => 
   expect(listed([...lost, retried(13, ['a'], 2)]).counts).toEqual({ skipped: 1, pending: 2 })
   const all = listOf([{ ...detail, state: 'cancelled', counts: { cancelled: 2, skipped: 1 } }], undefined, '10')
   expect(listAfterEvents(all, [retried(11, ['a', 'b'], 3)]).graphs[0]!.counts).toEqual({ pending: 3 })
+})
+
+test('a change of a graph names who made it, and its tasks are read again', () => {
+  const patch = (seq: number, more: object): StreamEvent => ({
+    ...{ kind: 'graph_changed', seq, previous: seq - 1, at: AT, graph_id: 'g', added: [], removed: [], replaced: [] },
+    ...more,
+  })
+  const events = [
+    patch(11, { revision: 1, by: 'ada', added: ['d', 'e'], removed: ['a'] }),
+    patch(12, { revision: 2, replaced: ['b'] }),
+    patch(13, { revision: 3, by: 'ada' }),
+  ]
+  const after = afterEvents(watchOf(detail, 10), events)
+  expect(after.summary).toMatchObject({ revision: 3, patched_by: ['ada'] })
+  expect(after.isBehind).toBe(true)
+  const texts = [1, 2, 3].map((upTo) => changedText(afterEvents(watchOf(detail, 10), events.slice(0, upTo)).summary))
+  expect(texts).toEqual(['changed once, by ada', 'changed 2 times, by ada', 'changed 3 times, by ada'])
+  expect(changedText(detail)).toBeUndefined()
+  expect(changedText({ ...detail, revision: 1 })).toBe('changed once')
+
+  const asks = changed(11, 'b', 'pending', { waiting: { reason: 'approval' } })
+  const list = listAfterEvents(listOf([detail], undefined, '10'), [asks])
+  const listed = listAfterEvents(list, [patch(12, { revision: 1, added: ['d', 'e', 'f'], removed: ['b'] })])
+  expect(list.graphs[0]!.waiting).toEqual({ approval: 1 })
+  expect(listed.graphs[0]).toMatchObject({ revision: 1, task_count: 5, counts: { pending: 5 }, waiting: undefined })
+  expect(listed.isBehind).toBe(false)
+  expect(listAfterEvents(list, [patch(12, { revision: 1, truncated: true })]).isBehind).toBe(true)
+  const emptied = listAfterEvents(list, [patch(12, { revision: 1, removed: ['a', 'b', 'c'] })])
+  expect(emptied.graphs[0]!.counts).toEqual({})
 })
 
 test('after a reset, the list counts on', () => {
