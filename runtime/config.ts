@@ -373,7 +373,7 @@ export const serveSettings = {
   tokensFile: text({
     variable: 'SERVICE_RUNTIME_TOKENS_FILE',
     value: 'file',
-    help: 'JSON file with the tokens of callers with names and rights; `taskmill token` changes it. It is read again when it changes. The token of --token-file, which control has, keeps all rights.',
+    help: 'JSON file, or TOML (*.toml), with the tokens of callers with names and rights; `taskmill token` changes it. It is read again when it changes. The token of --token-file, which control has, keeps all rights.',
   }),
   controlAccess: choice({
     variable: 'SERVICE_CONTROL_ACCESS',

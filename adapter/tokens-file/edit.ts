@@ -24,9 +24,12 @@ import {
   MAX_TOKENS_FILE_BYTES,
   type TokenEntry,
   TokensFault,
+  type TokensForm,
   tokenEntriesIn,
+  tokensFormOf,
   tokensText,
 } from '../../shared/http/token-entries.ts'
+import type { TokensContent } from './toml-text.ts'
 
 /** Milliseconds for which another program may hold the file. */
 const PATIENCE_MS = 5_000
@@ -37,11 +40,13 @@ const PAUSE_MS = 20
 const KEPT_MODE = 0o755
 
 /** The tokens in the file; none if it does not exist. */
-export function tokensIn(path: string): TokenEntry[] {
-  if (!existsSync(path)) return []
+export const tokensIn = (path: string): readonly TokenEntry[] => contentOf(path, tokensFormOf(path)).entries
+
+function contentOf(path: string, form: TokensForm): TokensContent {
+  if (!existsSync(path)) return { text: '', entries: [] }
   const text = readFileSync(path, 'utf8')
   try {
-    return tokenEntriesIn(text)
+    return { text, entries: tokenEntriesIn(text, form) }
   } catch (error) {
     throw new Error(`cannot use the tokens file ${path}: ${messageOf(error)}`)
   }
@@ -57,8 +62,11 @@ export async function editTokens(
   const fd = await lockedFile(aside)
   try {
     try {
-      const text = tokensText(edit(tokensIn(path)))
-      tokenEntriesIn(text) // what the service would refuse is not written
+      const form = tokensFormOf(file)
+      const before = contentOf(path, form)
+      const after = edit(before.entries)
+      const text = form === 'toml' ? (await import('./toml-text.ts')).tomlText(before, after) : tokensText(after)
+      tokenEntriesIn(text, form) // what the service would refuse is not written
       if (Buffer.byteLength(text) > MAX_TOKENS_FILE_BYTES)
         throw new TokensFault(`it would have more than ${MAX_TOKENS_FILE_BYTES} bytes`)
       writeFileSync(fd, text)

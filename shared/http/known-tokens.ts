@@ -14,6 +14,7 @@ import {
   type TokenOptions,
   TokensFault,
   tokenEntriesIn,
+  tokensFormOf,
 } from './token-entries.ts'
 
 /** Milliseconds between two looks at the file. */
@@ -50,7 +51,7 @@ export class KnownTokens {
     this.#options = options
     try {
       this.#version = versionOf(path)
-      this.#use(tokenEntriesIn(textOf(path), options))
+      this.#use(this.#entries())
     } catch (error) {
       throw new UsageError(`cannot use the tokens file ${path}: ${faultText(error)} (--tokens-file)`)
     }
@@ -86,7 +87,7 @@ export class KnownTokens {
     try {
       const version = versionOf(this.#path)
       if (version === this.#version) return
-      const entries = tokenEntriesIn(textOf(this.#path), this.#options)
+      const entries = this.#entries()
       this.#use(entries)
       this.#version = version
       this.#fault = undefined
@@ -98,6 +99,10 @@ export class KnownTokens {
       this.#version = '' // the earlier file may come back
       this.#log.error('tokens file cannot be used: the earlier tokens stay in force', { error: fault })
     }
+  }
+
+  #entries(): TokenEntry[] {
+    return tokenEntriesIn(textOf(this.#path), tokensFormOf(this.#path), this.#options)
   }
 
   #use(entries: readonly TokenEntry[]): void {
@@ -123,7 +128,8 @@ function newKnown(entry: TokenEntry, digest: Buffer, text: string): Known {
   const { hash: _, expires, ...grant } = entry
   const ending = new AbortController()
   const expiresAt = expires === undefined ? Number.POSITIVE_INFINITY : Date.parse(expires)
-  return { digest, text, expiresAt, caller: { grant, signal: ending.signal }, end: () => ending.abort() }
+  const caller = { grant, signal: ending.signal, expiresAt }
+  return { digest, text, expiresAt, caller, end: () => ending.abort() }
 }
 
 const TOKEN_BYTES = 32

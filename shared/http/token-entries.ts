@@ -1,8 +1,8 @@
 /**
- * The entries of a tokens file, as JSON: who has which rights. Pure.
+ * The entries of a tokens file: who has which rights. Pure.
  *
- * A tokens file is `{"tokens": [{"name": "ci", "hash": "sha256:...", "rights": ["read", "submit"]}]}`. It holds hashes,
- * never tokens: a token is 256 random bits, so its SHA-256 cannot be guessed.
+ * A tokens file is `{"tokens": [{"name": "ci", "hash": "sha256:...", "rights": ["read", "submit"]}]}`, or says the same in TOML:
+ * a table `[[tokens]]` for each. It holds hashes, never tokens: a token is 256 random bits, so its SHA-256 cannot be guessed.
  */
 import { RIGHTS, type Right } from '../contract/rights.ts'
 import { didYouMean } from '../request/unknown-names.ts'
@@ -97,18 +97,27 @@ export class TokensFault extends Error {
   override name = 'TokensFault'
 }
 
+export type TokensForm = 'json' | 'toml'
+
+/** What the file with this name is. */
+export const tokensFormOf = (path: string): TokensForm => (path.endsWith('.toml') ? 'toml' : 'json')
+
 export interface TokenOptions {
   /** Whether an entry says rights only, as for a service that knows no graphs. */
   readonly hasOnlyRights?: boolean
 }
 
 /** Throws `TokensFault`. */
-export function tokenEntriesIn(text: string, { hasOnlyRights = false }: TokenOptions = {}): TokenEntry[] {
+export function tokenEntriesIn(
+  text: string,
+  form: TokensForm = 'json',
+  { hasOnlyRights = false }: TokenOptions = {},
+): TokenEntry[] {
   let file: unknown
   try {
-    file = JSON.parse(text)
+    file = form === 'toml' ? Bun.TOML.parse(text) : JSON.parse(text)
   } catch {
-    throw new TokensFault('it is not JSON')
+    throw new TokensFault(`it is not ${form.toUpperCase()}`)
   }
   const names = isObject(file) ? Object.keys(file) : []
   if (!isObject(file) || !Array.isArray(file.tokens) || names.length > 1)

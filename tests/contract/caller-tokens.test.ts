@@ -1,6 +1,6 @@
 /** Callers with names and rights (`--tokens-file`), against the built service and client. Source: docs/security.md. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { chmodSync, readFileSync, statSync } from 'node:fs'
+import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TaskRecord } from '../../shared/contract/control.ts'
 import { RIGHTS } from '../../shared/contract/rights.ts'
@@ -545,12 +545,17 @@ describe('taskmill token', () => {
   const run = (args: readonly string[], file: string, url?: string) =>
     runClient(['token', ...args], { env: { SERVICE_TOKENS_FILE: file }, ...(url !== undefined && { url }) })
 
-  test('makes a token that the service knows, shows it once, and revokes it', async () => {
-    using own = tokensFile({})
-    await using service = await startControl({ flags: ['--tokens-file', own.path] })
+  test.each([
+    ['tokens.json', '{"tokens": []}'],
+    ['tokens.toml', 'tokens = [] # nobody yet'],
+  ])('makes a token that the service knows, shows it once, and revokes it: %s', async (name, text) => {
+    using dir = tempDir()
+    const file = join(dir.path, name)
+    writeFileSync(file, text, { mode: 0o600 })
+    await using service = await startControl({ flags: ['--tokens-file', file] })
     const made = await run(
       ['create', 'ci', '--rights', 'read,submit', '--expires', '1h', '--types', 'noop', '--label', 'team=a'],
-      own.path,
+      file,
     )
     const { token, ...shown } = made.envelope.data as { token: string }
     expect(shown).toMatchObject({
@@ -560,18 +565,18 @@ describe('taskmill token', () => {
       labels: { team: 'a' },
       expired: false,
     })
-    expect(readFileSync(own.path, 'utf8')).not.toContain(token)
-    expect(statSync(own.path).mode & 0o777).toBe(0o600)
+    expect(readFileSync(file, 'utf8')).not.toContain(token)
+    expect(statSync(file).mode & 0o777).toBe(0o600)
     const status = async () => (await service.fetch('/tasks', { headers: { authorization: `Bearer ${token}` } })).status
     await until(status, (found) => found === 200)
-    const listed = await run([], own.path)
+    const listed = await run([], file)
     expect(listed.stdout).not.toContain('sha256')
     expect(listed.envelope.data).toMatchObject({ tokens: [{ name: 'ci' }] })
     const client = await runClient(['list'], { url: service.url, env: { SERVICE_TOKEN: token } })
     expect(client.exitCode).toBe(0)
     const refused = await runClient(['runtimes', 'drain', 'x'], { url: service.url, env: { SERVICE_TOKEN: token } })
     expect(refused.envelope.error).toMatchObject({ status_code: 403 })
-    expect((await run(['revoke', 'ci'], own.path)).exitCode).toBe(0)
+    expect((await run(['revoke', 'ci'], file)).exitCode).toBe(0)
     await until(status, (found) => found === 401)
   })
 

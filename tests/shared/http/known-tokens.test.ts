@@ -45,6 +45,22 @@ test.each([
   expect(start().callerWith('token of a')?.grant).toEqual({ name: 'a', rights: ['read'] })
 })
 
+test('a file in TOML is known by its name, and read again', () => {
+  using temp = tempDir()
+  const path = join(temp.path, 'tokens.toml')
+  const put = (name: string) => {
+    const text = `[[tokens]]\nname = "${name}"\nhash = "${tokenHash(`token of ${name}`)}"\nrights = ["read"]\n`
+    writeFileSync(`${path}.aside`, text, { mode: 0o600 })
+    renameSync(`${path}.aside`, path)
+  }
+  put('a')
+  const tokens = new KnownTokens(path, memoryLog().log)
+  expect(tokens.callerWith('token of a')?.grant).toEqual({ name: 'a', rights: ['read'] })
+  put('b')
+  tokens.look()
+  expect([tokens.callerWith('token of a'), tokens.callerWith('token of b')?.grant.name]).toEqual([undefined, 'b'])
+})
+
 test('new tokens differ, and have 256 bits', () => {
   expect(newToken()).toMatch(/^tmk_[\w-]{43}$/)
   expect(newToken()).not.toBe(newToken())

@@ -8,6 +8,7 @@ import {
   MAX_TOKEN_NAME_CHARACTERS,
   MAX_TOKEN_RULES,
   MAX_TOKENS,
+  type TokenEntry,
   tokenEntriesIn,
   tokensText,
 } from '../../../shared/http/token-entries.ts'
@@ -51,6 +52,14 @@ describe('a tokens file', () => {
     [fileOf(...Array(MAX_TOKENS + 1).fill(entry)), `it has ${MAX_TOKENS + 1} tokens (at most ${MAX_TOKENS})`],
   ])('%# is refused with its fault', (text, fault) => {
     expect(() => tokenEntriesIn(text)).toThrow(fault)
+  })
+
+  test('in TOML says the same as in JSON', () => {
+    const text = `# ours\n[[tokens]]\nname = "ci"\nhash = "${hash}"\nrights = ["read"]\n[tokens.labels]\nteam = "a"\n`
+    expect(tokenEntriesIn(text, 'toml')).toEqual([{ ...entry, labels: { team: 'a' } } as TokenEntry])
+    expect(() => tokenEntriesIn('[[tokens]', 'toml')).toThrow('it is not TOML')
+    expect(() => tokenEntriesIn(text.replace('name', 'nane'), 'toml')).toThrow('tokens[0]: unknown field "nane"')
+    expect(() => tokenEntriesIn('', 'toml')).toThrow('expected an object with the list tokens')
   })
 
   test('may have no tokens, and the most there can be', () => {
