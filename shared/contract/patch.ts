@@ -1,8 +1,7 @@
 /** Request and answer of PATCH /graphs/{id}. */
 import type { Static } from '@sinclair/typebox'
-import { type Immutable, maybe, text } from './answer-schema.ts'
+import { type Immutable, maybe, text, texts } from './answer-schema.ts'
 import { PatchedTasks } from './events.ts'
-import { GraphDryRun } from './graph-dry-run.ts'
 import { Type } from './schema-builder.ts'
 import { SubmitResponse, TaskInput } from './submission.ts'
 
@@ -10,8 +9,6 @@ import { SubmitResponse, TaskInput } from './submission.ts'
 export const MAX_PATCH_TASKS = 10_000
 
 const { params, timeout, retry, priority } = TaskInput.properties
-
-const { waves, critical_path } = GraphDryRun.properties
 
 const tasks = (description: string) => Type.Optional(Type.Array(TaskInput, { maxItems: MAX_PATCH_TASKS, description }))
 
@@ -48,8 +45,12 @@ export const PatchResponse = Type.Object(
     graph_id: text('Id of the graph.'),
     ...PatchedTasks,
     warnings: SubmitResponse.properties.warnings,
-    waves: maybe({ ...waves, description: `Of a dry run: all tasks of the graph. ${waves.description}` }),
-    critical_path: maybe({ ...critical_path, description: `Of a dry run. ${critical_path.description}` }),
+    waves: maybe(
+      Type.Array(texts('Ids of tasks.'), {
+        description: 'Of a dry run: all tasks of the graph, as waves of a GraphDryRun.',
+      }),
+    ),
+    critical_path: maybe(texts('Of a dry run: as critical_path of a GraphDryRun.')),
   },
   { title: 'PatchResponse' },
 )
