@@ -46,9 +46,30 @@ export const MUTANTS: readonly Mutant[] = [
   {
     rule: 'a retry in place makes pending again what depends on the task',
     file: 'control/task/retry.ts',
-    text: 'if (!dependent.isDeleted) found.add(dependent)',
-    instead: '',
+    text: 'const add = (other: Task) => other.isDeleted || found.add(other)',
+    instead: 'const add = (_: Task) => {}',
     tests: ['control/scheduler/retry.long.test.ts'],
+  },
+  {
+    rule: 'children whose parent ends before it runs again end with it',
+    file: 'control/scheduler/outcomes.ts',
+    text: 'if (task.fanOut !== undefined && task.fanOut.open > 0)',
+    instead: 'if (false)',
+    tests: ['contract/retry.test.ts'],
+  },
+  {
+    rule: 'a child that runs again is told of all ends in its element when that begins',
+    file: 'control/task/graph.ts',
+    text: 'task.childOf?.isReached(task) === false',
+    instead: 'false',
+    tests: ['control/scheduler/retry.long.test.ts'],
+  },
+  {
+    rule: 'the list of a retried task is in the journal again',
+    file: 'control/scheduler/fan-outs.ts',
+    text: 'await this.#options.keeper.keepFanOut(task, { count: items.length, items })',
+    instead: '',
+    tests: ['contract/retry.test.ts'],
   },
   {
     rule: 'nothing is retried while what depends on it is about to start',

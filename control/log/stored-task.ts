@@ -134,11 +134,12 @@ export function taskEntry(store: Pick<TaskStore, 'hasRecord'>, task: Task, isFir
 /** A child without what it shares with all children of its parent, which may be large. */
 function childRecord(task: Task): TaskEntry {
   const { id, type, tool_name, execution_category, retry, graph_id, parent, index, created_at } = wholeRecord(task)
-  const { resolved_input: resolvedInput } = task.rare
+  const { resolved_input: resolvedInput, retried } = task.rare
   return {
     ...{ id, type, ...(tool_name !== undefined && { tool_name }), execution_category, retry, graph_id },
     ...{ parent, index, created_at },
     ...(resolvedInput !== undefined && { resolved_input: resolvedInput }),
+    ...(retried !== undefined && { retried }),
     ...taskState(task),
   } as TaskEntry
 }

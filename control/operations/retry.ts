@@ -10,9 +10,10 @@ import { MAX_RETRIED_SHOWN } from '../../shared/contract/events.ts'
 import type { RetryResponse } from '../../shared/contract/retry.ts'
 import { type Caller, hasRight, lacking } from '../../shared/http/callers.ts'
 import { nextTurn, runCooperatively } from '../../shared/process/steps.ts'
+import type { Edges } from '../rules/edges.ts'
 import type { Graph, Task } from '../task/graph.ts'
 import { edgesByName } from '../task/graph-findings.ts'
-import { failedTasks, isRetryable, retriedWith, whyNotAgain } from '../task/retry.ts'
+import { endedParents, failedTasks, isRetryable, retriedWith, whyNotAgain, whyNotByChildren } from '../task/retry.ts'
 import { knownGraph, knownTask, type TaskAddress } from './named-tasks.ts'
 import type { OperationParts } from './parts.ts'
 
@@ -55,6 +56,7 @@ async function retry(
   await keeper.kept('promise') // an end is kept before it is undone
   const { tasks: list } = knownGraph(store, id)
   const built = await runCooperatively(edgesByName(knownGraph(store, id).submitted))
+  const lists = await listsAgain(parts, knownGraph(store, id), built, namedNow)
   const refused = await scheduler.groups.whyRefused(endedOptions(knownGraph(store, id)))
   if (refused !== undefined) throw new ServiceError(409, refused)
   await toldOf(parts)
@@ -63,16 +65,14 @@ async function retry(
   if (graph.edges === undefined && graph.tasks !== list)
     throw new ServiceError(409, `graph ${id} was changed, and has ended: try again`)
   const edges = graph.edges ?? built
-  const tasks = retriedWith(graph, edges, named)
-  for (const task of tasks) {
-    const fault = whyNotAgain(task, edges) ?? whyTaken(parts, task)
-    if (fault !== undefined) throw new ServiceError(409, fault)
-  }
+  const tasks = tasksAgain(parts, graph, edges, named)
+  if (endedParents(tasks).some((task) => !lists.has(task)))
+    throw new ServiceError(409, `graph ${id} has changed meanwhile: try again`)
   readiness.ensure()
   keeper.assertWritable()
   quotas.retry(graph, tasks.filter(({ isTerminal }) => isTerminal).length, by)
   if (graph.endedAt !== undefined) scheduler.groups.claim(graph)
-  const change = { graph, edges, tasks, named, by: by?.grant.name, at: Date.now() }
+  const change = { graph, edges, tasks, named, lists, by: by?.grant.name, at: Date.now() }
   scheduler.retry({ kind: 'tasks-retried', ...change })
   log.info('tasks retried', {
     ...{ trace_id: graph.traceId, graph_id: id, tasks: tasks.length },
@@ -86,15 +86,39 @@ async function retry(
   }
 }
 
+/** All that runs again with the `named` tasks. Throws 409 if one of them cannot. */
+function tasksAgain(parts: OperationParts, graph: Graph, edges: Edges, named: ReadonlySet<Task>): Task[] {
+  const tasks = retriedWith(graph, edges, named)
+  for (const task of tasks) {
+    const fault = whyNotAgain(task, edges) ?? whyTaken(parts, task)
+    if (fault !== undefined) throw new ServiceError(409, fault)
+  }
+  const fault = whyNotByChildren(tasks)
+  if (fault !== undefined) throw new ServiceError(409, fault)
+  return tasks
+}
+
+/** The elements for which the children of tasks run again, by their parents. */
+async function listsAgain(
+  parts: OperationParts,
+  graph: Graph,
+  built: Edges,
+  namedNow: () => readonly Task[],
+): Promise<ReadonlyMap<Task, readonly unknown[]>> {
+  const lists = new Map<Task, readonly unknown[]>()
+  if (graph.fanOuts === undefined) return lists
+  const tasks = tasksAgain(parts, graph, graph.edges ?? built, new Set(namedNow()))
+  for (const task of endedParents(tasks)) lists.set(task, await parts.scheduler.listAgain(task))
+  return lists
+}
+
 /** Throws 403 for a token that may submit only for itself, and asks for a graph of others. */
 function ensureMayRetry({ submittedBy }: Graph, by: Caller | undefined): void {
   if (by !== undefined && submittedBy !== by.grant.name && !hasRight(by, 'cancel')) throw lacking(by, 'cancel')
 }
 
 function whyNotNamed(task: Task): string | undefined {
-  const { id, status, graph, childOf } = task
-  if (childOf !== undefined)
-    return `task ${id} runs again with ${childOf.parent.id} only: run its graph again (POST /graphs/${graph.id}/rerun)`
+  const { id, status, graph } = task
   if (isRetryable(task)) return undefined
   if (status === 'success')
     return `task ${id} succeeded: to run it again, run its graph again (POST /graphs/${graph.id}/rerun with "from")`

@@ -186,6 +186,17 @@ export function withdrawn(progress: ScheduleProgress, graphId: string): Schedule
   return { ...progress, waiting, runs: progress.runs.filter((each) => each !== run) }
 }
 
+/** Graphs that have not ended by now run again, after a retry in place. */
+export function runningAgain(progress: ScheduleProgress, isLive: (graphId: string) => boolean): ScheduleProgress {
+  const isAgain = ({ graph_id, state }: KeptRun) => state !== undefined && isLive(graph_id)
+  if (!progress.runs.some(isAgain)) return progress
+  const runs = progress.runs.map((run) => {
+    const { state: _, ...running } = run
+    return isAgain(run) ? running : run
+  })
+  return { ...progress, runs }
+}
+
 /** A graph has ended at `at`. Of the ended runs, `maxRuns` are kept. */
 export function ended(
   progress: ScheduleProgress,

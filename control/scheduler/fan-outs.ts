@@ -6,11 +6,12 @@
  * without dependencies are; the others follow like the tasks of a graph. Once all children have ended, the task ends. Whatever
  * concerns thousands of children takes a step for each of them: `step`.
  */
-import { messageOf } from '../../shared/contract/errors.ts'
+import { messageOf, ServiceError } from '../../shared/contract/errors.ts'
 import type { Log } from '../../shared/logs/log.ts'
 import { nextTurn, runCooperatively, SLICE_MS } from '../../shared/process/steps.ts'
 import { copyFailure } from '../executors/plain-copies.ts'
 import type { Keeper } from '../log/keeper.ts'
+import { storageUnavailable } from '../log/storage-errors.ts'
 import type { Failure } from '../rules/failure.ts'
 import { isReferenceToList } from '../rules/fan-out-rule.ts'
 import { ResultFile } from '../rules/result-file.ts'
@@ -76,10 +77,10 @@ export class FanOuts {
     this.#options = options
   }
 
-  /** Runs a pending task, of which an earlier run of the service may have made the children. */
+  /** Runs a pending task, which may have children: from an earlier run of the service, or from before a retry. */
   push(task: Task): void {
     if (task.fanOut !== undefined) {
-      this.#begin(task, task.fanOut, [])
+      if (task.status === 'pending') this.#begin(task, task.fanOut, []) // otherwise it was begun to be cancelled
       return
     }
     this.#ready.push(task)
@@ -125,11 +126,32 @@ export class FanOuts {
     this.#isReading = false
   }
 
+  /**
+   * The elements for which `task`, which has ended, has children. Writes them to the journal again, which may have dropped them.
+   * Throws 409 if they are no longer known, and 503 if they cannot be written.
+   */
+  async listAgain(task: Task): Promise<readonly unknown[]> {
+    const list = await this.#listOf(task, () => undefined)
+    const why = 'fault' in list ? list.fault.message : 'it has another length'
+    if ('fault' in list || list.items.length !== task.fanOut!.elements)
+      throw new ServiceError(409, `task ${task.id} cannot run again for its list: ${why}`)
+    const { items } = list
+    try {
+      if (isReferenceToList(task.options.for_each))
+        await this.#options.keeper.keepFanOut(task, { count: items.length, items })
+    } catch (error) {
+      throw storageUnavailable(error)
+    }
+    return items
+  }
+
   #isWanted = (task: Task): boolean => task.status === 'pending' && !task.isDeleted && !this.#isStopped
 
-  async #listOf(task: Task): Promise<{ readonly items: readonly unknown[] } | { readonly fault: Failure }> {
+  async #listOf(
+    task: Task,
+    roomFor = (count: number) => this.#options.retention.roomFor(this.#expected + count),
+  ): Promise<{ readonly items: readonly unknown[] } | { readonly fault: Failure }> {
     try {
-      const roomFor = (count: number) => this.#options.retention.roomFor(this.#expected + count)
       return { items: await fanOutList(task, { ...this.#options, roomFor }) }
     } catch (error) {
       const { failure, isBroken } = copyFailure(error)
@@ -173,7 +195,7 @@ export class FanOuts {
     this.#options.wake()
   }
 
-  /** Cancels the children of `task`, which is being cancelled, in steps. */
+  /** Cancels the children of `task`, which is being cancelled or has ended without them, in steps. */
   cancelled({ fanOut }: Task): void {
     if (fanOut === undefined) return
     fanOut.stop = ''
@@ -219,12 +241,13 @@ export class FanOuts {
       if (!child.isDeleted) this.#options.delete(child)
       return true
     }
-    if (parent.isTerminal || parent.status === 'pending') return false
+    if (parent.status === 'pending') return false
     if (fanOut.stop !== undefined && fanOut.stopped < count) {
       const child = fanOut.child(fanOut.stopped++)
       if (!child.isTerminal && !child.isDeleted && fanOut.stops(child)) this.#options.cancel(child, fanOut.stop)
       return true
     }
+    if (parent.isTerminal) return false
     const isAmid = fanOut.next % fanOut.width > 0 // the other children of the element are among those that may run
     if (fanOut.next < count && (isAmid || fanOut.active.size < fanOut.maxParallel)) {
       const child = fanOut.child(fanOut.next++)

@@ -33,7 +33,7 @@ export interface OutcomesOptions {
   /** Gets the tasks that may run. */
   readonly ready: Pick<ReadyQueue, 'push'>
   readonly backoffs: DueQueue<Task>
-  readonly fanOuts: Pick<FanOuts, 'childEnded'>
+  readonly fanOuts: Pick<FanOuts, 'cancelled' | 'childEnded'>
   readonly inputs: ConditionQueueOptions['inputs']
   /** Knows why whole graphs are cancelled. */
   readonly groups: Pick<Groups, 'whyCancelled'>
@@ -210,6 +210,7 @@ export class Outcomes {
   revived(task: Task): void {
     const { graph, position } = task
     if (task.status !== 'pending' || task.isDeleted || task.atEnd !== undefined) return
+    if (task.childOf !== undefined) return // its parent comes to it
     if (graph.hasRules) {
       this.#decide(task)
       return
@@ -227,6 +228,7 @@ export class Outcomes {
   #end(task: Task, ending: Ending, report?: SkipReport): void {
     this.#store.apply({ kind: 'ended', task, at: Date.now(), ending })
     if (task.childOf !== undefined) this.#fanOuts.childEnded(task)
+    if (task.fanOut !== undefined && task.fanOut.open > 0) this.#fanOuts.cancelled(task) // it did not begin again
     this.tellDependents(task, report)
     if (task.atEnd === undefined) this.othersEnded(task.graph)
     if (task.graph.live === 0) this.graphEnded(task.graph)

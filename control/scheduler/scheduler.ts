@@ -266,6 +266,11 @@ export class Scheduler {
     return !this.#outcomes.endedTasks.isEmpty
   }
 
+  /** As `FanOuts.listAgain`. */
+  listAgain(task: Task): Promise<readonly unknown[]> {
+    return this.#fanOuts.listAgain(task)
+  }
+
   /** Runs tasks of `graph` again. It has a place of its group, or waits for one, if it shares a limit. */
   retry(change: Extract<Change, { kind: 'tasks-retried' }>): void {
     const { graph, tasks } = change

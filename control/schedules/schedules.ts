@@ -28,6 +28,7 @@ import {
   nextStep,
   ON_TIME_MS,
   refused,
+  runningAgain,
   type ScheduleDefinition,
   type ScheduleProgress,
   skipped,
@@ -127,7 +128,7 @@ export class Schedules {
   start(): void {
     this.#isStarted = true
     this.#options.store.watch((change) => {
-      if (change.kind === 'graph-ended') void this.#noteEnd(change.graph)
+      if (change.kind === 'graph-ended' || change.kind === 'tasks-retried') void this.#noteEnd(change.graph)
       // Whose end was noted is the end of its graph, too: this finds a graph whose tasks were all deleted.
       if (change.kind === 'graph-retired' && this.#isRunning(change.graph)) void this.#noteEnd(change.graph)
     })
@@ -295,16 +296,20 @@ export class Schedules {
     this.#wake()
   }
 
-  /** Notes which of these graphs of the schedule have ended, and deletes those that it keeps no longer. */
+  /**
+   * Notes which of these graphs of the schedule have ended, and which run again after a retry. Deletes those that it keeps no
+   * longer.
+   */
   async #noteEnds(name: string, graphIds: readonly string[]): Promise<void> {
     const schedule = this.#schedules.get(name)
     if (schedule === undefined) return
     const { keep = SHOWN_RUNS } = schedule.definition.fields
-    let { progress } = schedule
-    for (const { graph_id: graphId, state } of schedule.progress.runs) {
-      if (state !== undefined || !graphIds.includes(graphId)) continue
+    const { store } = this.#options
+    let progress = runningAgain(schedule.progress, (id) => (store.graph(id)?.live ?? 0) > 0)
+    for (const { graph_id: graphId, state } of progress.runs) {
+      if (!graphIds.includes(graphId)) continue
       const end = await this.#verbs!.endOf(graphId)
-      if (end === undefined) continue
+      if (end === undefined || end.state === state) continue
       progress = ended(progress, { graphId, at: this.now, maxRuns: Math.min(keep, MAX_KEPT_RUNS), ...end })
     }
     if (progress === schedule.progress) return

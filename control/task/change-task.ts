@@ -40,7 +40,7 @@ export function changeTask(change: AttemptChange): void {
       task.setRare('condition_met', undefined)
       task.fanOut = change.fanOut
       task.startedAt ??= at
-      task.attempt = 1
+      task.attempt = (task.rare.interrupted_attempts ?? 0) + 1
       task.attemptStartedAt ??= at
       break
     case 'input-resolved':

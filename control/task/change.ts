@@ -56,9 +56,11 @@ export type Change =
       readonly kind: 'tasks-retried'
       readonly graph: Graph
       readonly edges: Edges
-      /** The named tasks, and all that depend on them, in order. Those that have not ended only wait for more. */
+      /** The named tasks, and all that run again with them, in order. Those that have not ended only wait for more. */
       readonly tasks: readonly Task[]
       readonly named: ReadonlySet<Task>
+      /** For those of `tasks` that have ended and have children the elements of these. */
+      readonly lists: ReadonlyMap<Task, readonly unknown[]>
       /** Name of the token; undefined for that of the service. */
       readonly by: string | undefined
       readonly at: number

@@ -5,7 +5,7 @@
  * `graph.ts` has the tasks, which refer to their fan-outs. So this file knows of a task only what `FannedTask` says.
  */
 
-import type { TaskStatus } from '../../shared/contract/task-status.ts'
+import { isTerminal, type TaskStatus } from '../../shared/contract/task-status.ts'
 import { lengthAt } from '../rules/edges.ts'
 import { isReferenceToList } from '../rules/fan-out-rule.ts'
 import { Members } from '../rules/members.ts'
@@ -20,6 +20,7 @@ interface FannedTask<T> {
   readonly options: TaskOptions
   readonly status: TaskStatus
   readonly startedAt: number | undefined
+  readonly attemptStartedAt: number | undefined
   readonly rare: Readonly<RareState>
   readonly isDeleted: boolean
 }
@@ -94,7 +95,7 @@ export class FanOut<T extends FannedTask<T>> {
   /** Whether `child`, which has not ended, is not to start: it is cancelled because of `stop`, or deleted with the parent. */
   stops(child: T): boolean {
     if (this.stop === undefined && !this.parent.isDeleted) return false
-    if (this.parent.status === 'cancelling') return true
+    if (this.parent.status === 'cancelling' || isTerminal(this.parent.status)) return true
     if (hasStarted(child)) return false
     return this.members === undefined || this.parent.isDeleted || !this.#hasBegun(this.indexOf(child))
   }
@@ -111,6 +112,23 @@ export class FanOut<T extends FannedTask<T>> {
     this.open--
     const element = this.indexOf(child)
     if (this.#openOf === undefined || --this.#openOf[element]! === 0) this.active.delete(element)
+  }
+
+  /** After a retry: runs the children that are pending again, for the elements of before. */
+  restart(items: readonly unknown[]): void {
+    this.#items = items
+    this.next = 0
+    this.active.clear()
+    this.open = 0
+    this.#openOf?.fill(0)
+    this.stop = undefined
+    this.stopped = 0
+    this.isEnding = false
+    for (let i = 0; i < this.count; i++) {
+      if (isTerminal(this.child(i).status)) continue
+      this.open++
+      if (this.#openOf !== undefined) this.#openOf[Math.floor(i / this.width)]!++
+    }
   }
 
   child(index: number): T {
@@ -193,8 +211,14 @@ export class FanOut<T extends FannedTask<T>> {
   }
 }
 
-/** A child whose first attempts were missed (`queue_timeout`) is running, but has not started. */
-const hasStarted = ({ startedAt, status, rare }: Pick<FannedTask<unknown>, 'startedAt' | 'status' | 'rare'>): boolean =>
-  startedAt !== undefined || !(NOT_STARTED.has(status) || rare.isBackingOff === true)
+/**
+ * Since the last retry in place. A child whose first attempts were missed (`queue_timeout`) is running, but has not started.
+ */
+const hasStarted = ({ startedAt, attemptStartedAt, status, rare }: StartOfTask): boolean =>
+  attemptStartedAt !== undefined ||
+  (startedAt !== undefined && rare.retried === undefined) ||
+  !(NOT_STARTED.has(status) || rare.isBackingOff === true)
+
+type StartOfTask = Pick<FannedTask<unknown>, 'startedAt' | 'attemptStartedAt' | 'status' | 'rare'>
 
 const NOT_STARTED: ReadonlySet<TaskStatus> = new Set(['pending', 'skipped', 'cancelled'])

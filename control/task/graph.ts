@@ -263,10 +263,12 @@ export class Graph {
       const { position } = task
       this.missing[position] = 0
       if (this.hasRules) this.standings[position] = 0
+      const isToBeTold = task.childOf?.isReached(task) === false // of all ends, when its element begins
       for (let i = 0; i < this.dependencyCount(task); i++) {
         const dependency = this.dependency(task, i)
         const standing = standingOf(dependency)
-        if (this.hasRules ? standing === undefined : dependency.status !== 'success') this.missing[position]!++
+        if (isToBeTold) this.missing[position]!++
+        else if (this.hasRules ? standing === undefined : dependency.status !== 'success') this.missing[position]!++
         else if (this.hasRules) this.standings[position]! |= STANDING_BITS[standing!]
       }
     }

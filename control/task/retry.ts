@@ -2,12 +2,15 @@
  * What a retry in place makes pending again, and when it is refused. Pure; linear in tasks and edges.
  *
  * The named tasks run again, and with them all that depends on them, whatever has become of it: what was skipped because of
- * them may run now, and a clean-up that has run has to clean up again.
+ * them may run now, and a clean-up that has run has to clean up again. A task that has children keeps them: a named one runs
+ * those again that did not succeed, and one that depends on another one that runs again runs all of them. A named child has
+ * its parent run again, which counts it anew.
  */
 import type { Retried } from '../../shared/contract/control.ts'
 import { isoTime } from '../../shared/text/iso-time.ts'
 import { decide } from '../rules/conditions.ts'
 import type { Edges } from '../rules/edges.ts'
+import { listSource } from '../rules/fan-out-rule.ts'
 import { hasPlaceholder } from '../rules/placeholders.ts'
 import { attemptRecord, withAttempt } from './attempt-record.ts'
 import type { Graph, Task } from './graph.ts'
@@ -16,31 +19,79 @@ import type { Graph, Task } from './graph.ts'
 export const isRetryable = ({ status, isDeleted }: Pick<Task, 'status' | 'isDeleted'>): boolean =>
   !isDeleted && (status === 'failed' || status === 'cancelled')
 
+const isLoss = (task: Task): boolean => isRetryable(task) && !(task.status === 'failed' && task.continuesOnError)
+
 /** The submitted tasks for which a retry of the whole `graph` runs: those whose end makes it fail. */
 export const failedTasks = (graph: Graph): Task[] =>
-  graph.submitted.filter(
-    (task) => isRetryable(task) && task.atEnd === undefined && !(task.status === 'failed' && task.continuesOnError),
-  )
+  graph.submitted.filter((task) => isLoss(task) && task.atEnd === undefined)
 
-/** The `named` tasks of `graph`, and all that depend on them, in order: those of `on_end` depend on all others. */
-export function retriedWith(graph: Graph, { dependents, dependentsStart }: Edges, named: Iterable<Task>): Task[] {
+/** The `named` tasks of `graph`, and all that run again with them, in order: those of `on_end` depend on all others. */
+export function retriedWith(graph: Graph, edges: Edges, named: ReadonlySet<Task>): Task[] {
   const found = new Set(named)
-  for (const { position } of found) {
-    for (let d = dependentsStart[position]!; d < dependentsStart[position + 1]!; d++) {
-      const dependent = graph.tasks[dependents[d]!]!
-      if (!dependent.isDeleted) found.add(dependent)
-    }
-  }
+  addDependents(found, edges)
   if ([...found].some(({ atEnd }) => atEnd === undefined))
     for (const task of graph.atEnd ?? []) if (!task.isDeleted) found.add(task)
+  for (const { parent } of graph.fanOuts ?? []) {
+    const isAll = dependsOnAny(parent, edges, found)
+    if (!found.has(parent) || !(isAll || named.has(parent))) continue
+    for (const child of childrenOf(parent)) if (!child.isDeleted && (isAll || isLoss(child))) found.add(child)
+  }
+  if (graph.fanOuts !== undefined) addDependents(found, edges)
   return [...found].sort((a, b) => a.position - b.position)
+}
+
+/** Adds what depends on the tasks in `found`: other members of a group, and the task that they are children of. */
+function addDependents(found: Set<Task>, { dependents, dependentsStart }: Edges): void {
+  for (const task of found) {
+    const { childOf, graph, position } = task
+    const add = (other: Task) => other.isDeleted || found.add(other)
+    if (childOf !== undefined) {
+      for (let d = 0; d < childOf.dependentCount(task); d++) add(childOf.dependent(task, d))
+      add(childOf.parent)
+      continue
+    }
+    for (let d = dependentsStart[position]!; d < dependentsStart[position + 1]!; d++) add(graph.tasks[dependents[d]!]!)
+  }
+}
+
+function dependsOnAny(task: Task, { dependencies, dependenciesStart }: Edges, others: ReadonlySet<Task>): boolean {
+  const { graph, position } = task
+  const own = dependencies.subarray(dependenciesStart[position], dependenciesStart[position + 1])
+  return own.some((dependency) => others.has(graph.tasks[dependency]!))
+}
+
+const childrenOf = ({ fanOut }: Task): Task[] =>
+  fanOut === undefined ? [] : Array.from({ length: fanOut.count }, (_, i) => fanOut.child(i))
+
+/** Those of `tasks` that have ended and have children. */
+export const endedParents = (tasks: readonly Task[]): Task[] =>
+  tasks.filter(({ fanOut, isTerminal }) => fanOut !== undefined && isTerminal)
+
+/** Why one of the `tasks`, which run again together, cannot do so with its children; undefined if all can. */
+export function whyNotByChildren(tasks: readonly Task[]): string | undefined {
+  const parents = endedParents(tasks)
+  if (parents.length === 0) return undefined
+  const all = new Set(tasks)
+  const ids = new Set(tasks.flatMap(({ id, childOf }) => (childOf === undefined ? id : [])))
+  for (const parent of parents) {
+    const { id, graph, options } = parent
+    const source = listSource(options.for_each)
+    if (typeof source !== 'string' && source.kind === 'reference' && ids.has(source.reference.id))
+      return `task ${id}, which runs again with ${source.reference.id}, has run for its list: run the graph again (POST /graphs/${graph.id}/rerun)`
+    for (const child of childrenOf(parent)) {
+      if (child.isDeleted)
+        return `task ${child.id} was deleted, and task ${id} cannot succeed without it: submit the graph again`
+      if (options.fail_fast && isLoss(child) && child.status === 'failed' && !all.has(child))
+        return `task ${child.id} failed, too, and ends ${id} at once (fail_fast): retry task ${id}`
+    }
+  }
+  return undefined
 }
 
 /** Why `task`, which has ended without success or depends on such a task, cannot run again; undefined if it can. */
 export function whyNotAgain(task: Task, { dependencies, dependenciesStart }: Edges): string | undefined {
-  const { id, graph, position, fanOut, isReplaced, status } = task
-  if (fanOut !== undefined)
-    return `task ${id} has run by its children: run its graph again (POST /graphs/${graph.id}/rerun)`
+  const { id, graph, position, isReplaced, status, childOf } = task
+  if (childOf !== undefined) return undefined // its parent can, or cannot
   if (isReplaced)
     return `another graph has taken the id of task ${id} since: submit the graph again, with "scope": "graph"`
   if (!task.isTerminal && !isUndecided(task))
@@ -71,6 +122,7 @@ export function reviveTask(task: Task, isNamed: boolean, by: string | undefined,
   for (const name of ENDED_STATE) task.setRare(name, undefined)
   task.setRare('hasPlaceholders', hasPlaceholder(task.input) || undefined)
   task.status = 'pending'
+  task.attemptStartedAt = undefined
   task.updatedAt = at
   task.finishedAt = undefined
   task.result = undefined

@@ -25,6 +25,8 @@ export interface SlotUse {
  * service knows more.
  */
 export function waitingOf(task: Task, slots: SlotUse, now: number): Waiting | undefined {
+  const { parent } = task.childOf ?? {}
+  if (parent?.status === 'pending') return waitingOf(parent, slots, now) // after a retry
   if (task.status === 'pending')
     return (
       onGroup(task) ??

@@ -296,6 +296,43 @@ withPostgres(title('control on a database'), () => {
       expect(await third.stop()).toBe(0)
     })
 
+    test('of a list goes on with its children after takeovers', async () => {
+      using each = await cluster([postgres])
+      await using first = await each.replica([], OPEN)
+      const list = { id: 'list', type: 'shell', params: { command: 'echo', args: ['["0", "3"]'] } }
+      const for_each = { $from: 'list', path: '/result/stdout', as: 'json' }
+      const params = { script: 'exit $CODE', env: { CODE: { $item: '' } } }
+      const tasks = [list, { id: 'map', type: 'shell', depends_on: ['list'], for_each, params }]
+      const id = await graphIdOf(await first.post({ scope: 'graph', tasks }))
+      const graph = `/graphs/${id}`
+      const failed = async (control: Control, attempt: number) => {
+        await until(
+          () => state(control, graph),
+          (found) => found.state === 'failed',
+        )
+        expect(await state(control, `${graph}/tasks/map`)).toMatchObject({ attempt, child_count: 2 })
+        expect(await state(control, `${graph}/tasks/map%5B0%5D`)).toMatchObject({ attempt: 1, status: 'success' })
+        expect(await state(control, `${graph}/tasks/map%5B1%5D`)).toMatchObject({ attempt, status: 'failed' })
+      }
+      await failed(first, 1)
+      await first.stop('SIGKILL')
+
+      await using second = await each.replica([], OPEN)
+      await owns(second, 1)
+      expect(await retry(second, graph)).toEqual([202, { graph_id: id, retried: ['map'], pending: 2 }])
+      await failed(second, 2)
+      await second.fetch('/pause', { method: 'POST', body: '{}' })
+      expect((await retry(second, graph))[0]).toBe(202)
+      await second.stop('SIGKILL')
+
+      await using third = await each.replica([], OPEN)
+      await owns(third, 1)
+      expect(await state(third, `${graph}/tasks/map%5B1%5D`)).toMatchObject({ status: 'pending', attempt: 2 })
+      await third.fetch('/resume', { method: 'POST', body: '{}' })
+      await failed(third, 3)
+      expect(await third.stop()).toBe(0)
+    })
+
     test('waits for a place of its group, which another replica gives it', async () => {
       using each = await cluster([postgres])
       await using first = await each.replica([], OPEN)

@@ -151,6 +151,141 @@ test('a task is retried while its graph runs', async () => {
   expect((await ended(control, id)).state).toBe('success')
 })
 
+describe('of a task with children', () => {
+  /** Fails for the elements x and y, until the file `fixed` is there. */
+  const each = (id: string, more: object = {}) => ({
+    ...{ id, type: 'shell', ...more },
+    params: {
+      script: `echo ${id} $ITEM >> ${temp.path}/ran; case $ITEM in [xy]) test -e ${temp.path}/fixed;; esac && echo $ITEM`,
+      env: { ITEM: { $item: '' } },
+    },
+  })
+
+  test('the children that did not succeed run again, for the list of before, also after kills', async () => {
+    using dir = tempDir()
+    await using first = await startControl({ ...OPEN, dataDir: dir.path })
+    const list = { id: 'list', type: 'shell', params: { command: 'echo', args: ['["a", "x", "y"]'] } }
+    const for_each = { $from: 'list', path: '/result/stdout', as: 'json' }
+    const id = await submit(first, [list, each('map', { ...after('list'), for_each }), step('sum', after('map'))])
+    expect((await ended(first, id)).counts).toEqual({ success: 2, failed: 3, skipped: 1 })
+    await first.stop()
+    await using second = await startControl({ ...OPEN, dataDir: dir.path })
+    expect(await ask(second, `/graphs/${id}`)).toEqual({
+      ...{ status: 202, body: { graph_id: id, retried: ['map'], pending: 4 } as never },
+    })
+    expect((await ended(second, id)).counts).toEqual({ success: 2, failed: 3, skipped: 1 })
+    fix()
+    await second.fetch('/pause', { method: 'POST', body: '{}' })
+    expect((await ask(second, `/graphs/${id}`)).status).toBe(202)
+    await second.stop('SIGKILL')
+    await using third = await startControl({ ...OPEN, dataDir: dir.path })
+    const statuses: string[] = []
+    for (const name of ['map[0]', 'map[1]', 'map[2]', 'sum']) statuses.push((await read(third, id, name)).status)
+    expect(statuses).toEqual(['success', 'pending', 'pending', 'pending'])
+    await third.fetch('/resume', { method: 'POST', body: '{}' })
+    expect((await ended(third, id)).counts).toEqual({ success: 6 })
+    expect(
+      ran()
+        .filter((line) => line.startsWith('map'))
+        .sort(),
+    ).toEqual(['a', 'x', 'x', 'x', 'y', 'y', 'y'].map((item) => `map ${item}`))
+    const map = await read(third, id, 'map')
+    expect(map).toMatchObject({ attempt: 3, child_count: 3, retried: { count: 2 } })
+    expect((map.result as readonly { stdout: string }[]).map(({ stdout }) => stdout)).toEqual(['a\n', 'x\n', 'y\n'])
+    expect((await read(third, id, 'map[0]')).attempt).toBe(1)
+    expect(await read(third, id, 'map[1]')).toMatchObject({ attempt: 3, retried: { count: 2 } })
+  })
+
+  test('one child runs again alone, and its parent is counted anew', async () => {
+    const id = await submit(control, [each('map', { for_each: ['a', 'x', 'y'] }), step('sum', after('map'))])
+    await ended(control, id)
+    fix()
+    expect((await ask(control, `/graphs/${id}/tasks/map%5B1%5D`)).body).toEqual({
+      graph_id: id,
+      retried: ['map[1]'],
+      pending: 3,
+    } as never)
+    await ended(control, id)
+    expect((await read(control, id, 'map')).error).toBe('1 of 3 failed: map[2]')
+    expect((await ask(control, `/graphs/${id}/tasks/map%5B2%5D`)).body.pending).toBe(3)
+    expect((await ended(control, id)).state).toBe('success')
+    expect(ran().length).toBe(6)
+  })
+
+  test('of each element of a group what did not succeed runs again, and what depends on it', async () => {
+    const tasks = [
+      step('prepare'),
+      each('work', after('prepare')),
+      step('tidy', { ...after('work'), run_if: 'always' }),
+    ]
+    const id = await submit(control, [{ id: 'all', for_each: ['a', 'x'], max_parallel: 1, tasks }])
+    await ended(control, id)
+    fix()
+    expect((await ask(control, `/graphs/${id}/tasks/all`)).body).toMatchObject({ retried: ['all'], pending: 3 })
+    expect((await ended(control, id)).state).toBe('success')
+    expect(ran()).toEqual([...['prepare', 'work a', 'tidy', 'prepare', 'work x', 'tidy'], ...['work x', 'tidy']])
+  })
+
+  test('all of them run again if something runs again that it depends on, or end with it if it is skipped', async () => {
+    const parts = [flaky('first'), { id: 'all', ...after('first'), run_if: 'failed', tasks: [step('mend')] }]
+    const id = await submit(control, parts)
+    await ended(control, id)
+    expect((await ask(control, `/graphs/${id}/tasks/first`)).body.pending).toBe(3)
+    await ended(control, id)
+    expect(ran()).toEqual(['first', 'mend', 'first', 'mend'])
+    fix()
+    expect((await ask(control, `/graphs/${id}/tasks/first`)).body.pending).toBe(3)
+    const graph = await ended(control, id)
+    expect(graph.state).toBe('success')
+    expect(graph.counts).toEqual({ success: 1, skipped: 1, cancelled: 1 })
+  })
+
+  test('fail_fast counts failures since the retry only', async () => {
+    const id = await submit(control, [each('map', { for_each: ['x', 'a', 'y'], max_parallel: 1, fail_fast: true })])
+    await ended(control, id)
+    expect((await ask(control, `/graphs/${id}/tasks/map%5B1%5D`)).body.error).toBe(
+      'task map[0] failed, too, and ends map at once (fail_fast): retry task map',
+    )
+    expect((await ask(control, `/graphs/${id}/tasks/map`)).status).toBe(202)
+    await ended(control, id)
+    expect(ran()).toEqual(['map x', 'map x'])
+    fix()
+    await ask(control, `/graphs/${id}`)
+    expect((await ended(control, id)).state).toBe('success')
+    expect(ran().slice(2)).toEqual(['map x', 'map a', 'map y'])
+  })
+
+  test('a cancel before it runs again cancels the children', async () => {
+    const id = await submit(control, [
+      flaky('first'),
+      { id: 'all', ...after('first'), run_if: 'always', tasks: [step('a')] },
+    ])
+    await ended(control, id)
+    await control.fetch('/pause', { method: 'POST', body: '{}' })
+    await ask(control, `/graphs/${id}/tasks/first`)
+    await control.fetch(`/graphs/${id}/tasks/all/cancel`, { method: 'POST' })
+    await until(async () => (await read(control, id, 'all/a')).status, 'cancelled')
+    await control.fetch('/resume', { method: 'POST', body: '{}' })
+    expect(statusesOf(await ended(control, id))).toEqual({ first: 'failed', all: 'cancelled', 'all/a': 'cancelled' })
+  })
+
+  test('a list that may be another one, and children that are gone, are refused', async () => {
+    const list = { id: 'list', type: 'shell', continue_on_error: true, params: { script: 'echo [1]; exit 3' } }
+    const for_each = { $from: 'list', path: '/result/stdout', as: 'json' }
+    const id = await submit(control, [list, each('map', { ...after('list'), for_each })])
+    await ended(control, id)
+    expect((await ask(control, `/graphs/${id}/tasks/list`)).body.error).toBe(
+      `task map, which runs again with list, has run for its list: run the graph again (POST /graphs/${id}/rerun)`,
+    )
+    const other = await submit(control, [each('map', { for_each: ['x', 'y'] })])
+    await ended(control, other)
+    await control.fetch(`/graphs/${other}/tasks/map%5B1%5D`, { method: 'DELETE' })
+    expect((await ask(control, `/graphs/${other}`)).body.error).toBe(
+      'task map[1] was deleted, and task map cannot succeed without it: submit the graph again',
+    )
+  })
+})
+
 test('programs and the command line retry', async () => {
   const client = new Taskmill({ url: control.url })
   const id = await submit(control, [flaky('a'), step('b', after('a'))])
@@ -174,11 +309,8 @@ describe('a retry is refused', () => {
     return [status, body.error]
   }
 
-  test('for a task that did not fail, has not ended or has children, with what to do', async () => {
-    const id = await submit(control, [
-      ...[flaky('bad'), step('good'), step('late', after('bad'))],
-      { ...flaky('each'), for_each: [1] },
-    ])
+  test('for a task that did not fail or has not ended, with what to do', async () => {
+    const id = await submit(control, [flaky('bad'), step('good'), step('late', after('bad'))])
     await ended(control, id)
     const at = `/graphs/${id}/tasks`
     const rerun = `run its graph again (POST /graphs/${id}/rerun`
@@ -186,8 +318,6 @@ describe('a retry is refused', () => {
     expect(await refusal(`${at}/late`)).toEqual([
       ...[409, 'task late was skipped (dependency bad failed): retry the task that failed'],
     ])
-    expect(await refusal(`${at}/each`)).toEqual([409, `task each has run by its children: ${rerun})`])
-    expect(await refusal(`${at}/each%5B0%5D`)).toEqual([409, `task each[0] runs again with each only: ${rerun})`])
     expect(await refusal(`${at}/nobody`)).toEqual([404, `task not found: nobody in graph ${id}`])
     const live = await submit(control, [{ id: 'ask', type: 'approval', params: { message: 'go?' } }])
     expect(await refusal(`/graphs/${live}/tasks/ask`)).toEqual([

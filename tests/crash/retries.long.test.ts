@@ -1,8 +1,8 @@
 /**
  * Kills the service at random moments while failed tasks are retried in place, and looks whether each retry happened once.
  *
- * Each round starts it on the directory of the round before. Clients submit graphs whose first task fails, and retry it each
- * time the graph has ended, until SIGKILL. After each start, a task has been retried as often as was acknowledged, or once more
+ * Each round starts it on the directory of the round before. Clients submit graphs whose first task fails, some of them one with
+ * children, and retry it each time the graph has ended, until SIGKILL. After each start, a task has been retried as often as was acknowledged, or once more
  * if an answer was lost. In the end no attempt has run twice, and what a graph does at its end came after all else.
  *
  * The seed is part of the title; `make crash SEED= ROUNDS=` repeats a run.
@@ -41,13 +41,18 @@ async function ended(control: Control, graphId: string): Promise<GraphDetails> {
 /** One client, until the service is gone. Goes on with graphs of earlier rounds, too. */
 async function client(control: Control, known: Map<string, Retries>, random: Random, log: string): Promise<void> {
   const script = `echo "$TASKMILL_ATTEMPT" >> ${log}; sleep 0.0${random(5)}`
+  const step = { id: 'step', type: 'shell', params: { script: `${script}; exit $CODE`, env: { CODE: { $item: '' } } } }
+  const kinds = [
+    { id: 'first', type: 'shell', params: { script: `${script}; exit 3` } },
+    { id: 'first', for_each: ['3', '0'], tasks: [step] },
+  ]
   try {
     for (;;) {
       const ids = [...known.keys()]
       let id = ids[random(ids.length + 1)]
       if (id === undefined) {
         const tasks = [
-          { id: 'first', type: 'shell', params: { script: `${script}; exit 3` } },
+          kinds[random(2)]!,
           { id: 'next', type: 'noop', depends_on: ['first'] },
           { id: 'clean', type: 'shell', depends_on: ['first'], run_if: 'always', params: { script } },
         ]
@@ -119,7 +124,12 @@ test(
     for (const id of known.keys()) {
       const { state } = await ended(control, id)
       const tasks = await tasksOf(control, id)
-      const statuses = [...tasks.values()].map(({ status }) => status)
+      const statuses = [...tasks.values()].flatMap(({ status, parent }) => (parent === undefined ? status : []))
+      const [lost, good] = ['first[0]/step', 'first[1]/step'].map((name) => tasks.get(name))
+      if (lost !== undefined)
+        expect({ retried: lost.retried?.count, good: good!.status, again: good!.retried }).toEqual({
+          ...{ retried: tasks.get('first')!.retried?.count, good: 'success', again: undefined },
+        })
       expect([id, state, statuses]).toEqual([id, 'failed', ['failed', 'skipped', 'success', 'success']])
       const [first, clean, atEnd] = ['first', 'clean', 'on_end/0'].map((name) => tasks.get(name)!)
       expect(clean!.runtime!.started_at! >= first!.finished_at!, `${id}: clean came first`).toBeTrue()

@@ -211,9 +211,8 @@ function keepFolded(graphId: string, groups: Groups): void {
   for (const oldest of foldedBefore.keys()) if (foldedBefore.size > MAX_FOLDED_GRAPHS) foldedBefore.delete(oldest)
 }
 
-/** Whether the service may run the task again in its graph. A child runs again with its parent only. */
-const isRetried = ({ status, parent }: GraphTask): boolean =>
-  (status === 'failed' || status === 'cancelled') && parent === undefined
+/** Whether the service may run the task again in its graph. */
+const isRetried = ({ status }: GraphTask): boolean => status === 'failed' || status === 'cancelled'
 
 /** Tasks that wait for no other one. */
 const rootsOf = (tasks: readonly GraphTask[]): readonly string[] =>

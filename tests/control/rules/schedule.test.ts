@@ -10,6 +10,7 @@ import {
   MAX_WAITING_DUES,
   nextStep,
   ON_TIME_MS,
+  runningAgain,
   type ScheduleProgress,
   skipped,
   submissionTime,
@@ -49,6 +50,13 @@ test.each([
   ['all' as const, { waiting: [60], missed: 0, settled: 60 }],
 ])('catch_up %s, if the only due time passed too long ago', (catch_up, expected) => {
   expect(waitingAfter({ every: 60 * MINUTE, catch_up }, START + 60 * MINUTE + ON_TIME_MS + 1)).toEqual(expected)
+})
+
+test('a run whose graph lives again has no state, and all others stay', () => {
+  const run = (graph_id: string, state?: 'success' | 'failed') => ({ graph_id, at: START, ...(state && { state }) })
+  const progress = { ...begun(), runs: [run('a', 'failed'), run('b', 'success'), run('c')] }
+  expect(runningAgain(progress, (id) => id !== 'b').runs).toEqual([run('a'), run('b', 'success'), run('c')])
+  expect(runningAgain(progress, (id) => id === 'c')).toBe(progress)
 })
 
 test('after months without a look, the newest due times are caught up, and no look takes long', () => {
