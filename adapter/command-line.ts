@@ -30,6 +30,7 @@ import { list } from './commands/list.ts'
 import { logs } from './commands/logs.ts'
 import { mcp } from './commands/mcp.ts'
 import { network } from './commands/network.ts'
+import { open } from './commands/open.ts'
 import { patch } from './commands/patch.ts'
 import { pause, pauses, resume } from './commands/pause.ts'
 import { reject } from './commands/reject.ts'
@@ -90,6 +91,7 @@ const COMMANDS: Commands = {
   token,
   secrets,
   health,
+  open,
   up,
   status,
   down,

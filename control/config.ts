@@ -296,7 +296,14 @@ export const controlSettings = {
   tokensFile: text({
     variable: 'SERVICE_TOKENS_FILE',
     value: 'file',
-    help: 'JSON file with the tokens of callers with names and rights; `taskmill token` changes it. It is read again when it changes. The token of --token-file, if there is one, keeps all rights.',
+    help: 'JSON file, or TOML (*.toml), with the tokens of callers with names and rights; `taskmill token` changes it. It is read again when it changes. The token of --token-file, if there is one, keeps all rights.',
+  }),
+  sessionTtl: duration({
+    variable: 'SERVICE_SESSION_TTL',
+    default: '12h',
+    minMs: 60_000,
+    maxMs: 7 * 24 * HOUR_MS,
+    help: 'How long a browser stays signed in to the dashboard (POST /session). The end of its token, and of the service, ends that sooner.',
   }),
   audit: choice({
     variable: 'SERVICE_AUDIT',

@@ -25,6 +25,7 @@ export async function serve(config: ControlConfig, startedAt: number): Promise<n
         tokensFile: config.tokensFile,
         hasReplicas: hasDatabase(config),
         allowedHosts: [...config.allowedHost, ...ownNames(config)],
+        sessionTtlMs: config.sessionTtl,
       },
       log,
     )

@@ -129,8 +129,8 @@ export class ControlService {
     this.#schedules.use(scheduleVerbs(parts))
     this.#scheduleFiles.use(scheduleFileVerbs(parts))
     const streamLimits = { keepAliveMs: this.#config.eventKeepAlive, slowClientMs: this.#config.slowClientTimeout }
-    const { guard, tokens } = access
-    return controlApp({ parts, counters, guard, tokens, streamLimits, startedAt })
+    const { guard, tokens, sessions } = access
+    return controlApp({ parts, counters, guard, tokens, sessions, streamLimits, startedAt })
   }
 
   /** Throws `UsageError` and `StartStopped`; then no socket or journal segment of this start is left. */

@@ -24,6 +24,7 @@ import { SUBMISSION_LEASE_MS } from '../control/executors/runtime/service.ts'
 import { FILE_STALL_MS } from '../control/executors/runtime/task-files.ts'
 import { MAX_LISTED_SKILLS } from '../control/executors/skills.ts'
 import { STREAM_BUFFER_BYTES } from '../control/http/event-stream.ts'
+import { FAILED_SIGN_INS_MS, MAX_FAILED_ADDRESSES, MAX_FAILED_SIGN_INS } from '../control/http/failed-sign-ins.ts'
 import { MAX_TAIL_LINES } from '../control/http/logs.ts'
 import { MAX_MCP_BODY_BYTES } from '../control/http/mcp-endpoint.ts'
 import { MAX_PAGE_TASKS } from '../control/http/task-query.ts'
@@ -94,6 +95,7 @@ import { MAX_INLINE_BYTES, MAX_WALL_TIME_MS } from '../shared/contract/runtime-r
 import { MAX_JITTER_MS, MAX_KEPT_RUNS, MIN_EVERY_MS } from '../shared/contract/schedule-words.ts'
 import { MAX_CRON_CHARACTERS, MAX_SCHEDULE_NAME_CHARACTERS } from '../shared/contract/schedules.ts'
 import { MAX_SECRET_AFFIX_CHARACTERS, MAX_SECRETS } from '../shared/contract/secrets.ts'
+import { MAX_SESSION_BODY_BYTES } from '../shared/contract/session.ts'
 import { MAX_SIGNAL_BYTES, MAX_WAIT_CHARACTERS, MAX_WAIT_MESSAGE_CHARACTERS } from '../shared/contract/signal.ts'
 import {
   MAX_BACKOFF_FACTOR,
@@ -113,6 +115,7 @@ import { MAX_SECRET_BYTES } from '../shared/files/secrets-directory.ts'
 import { SOCKET_PATH_BYTES } from '../shared/files/socket-file.ts'
 import { TOKENS_LOOK_MS } from '../shared/http/known-tokens.ts'
 import { START_PATIENCE_MS } from '../shared/http/listen.ts'
+import { MAX_SESSIONS_OF_TOKEN, MAX_SIGN_IN_LINKS, SIGN_IN_LINK_MS } from '../shared/http/sessions.ts'
 import { READ_TIMEOUT_SECONDS, WRITE_TIMEOUT_SECONDS } from '../shared/http/time-limits.ts'
 import {
   MAX_TOKEN_NAME_CHARACTERS,
@@ -213,6 +216,14 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Tokens of callers', ...constant('MAX_TOKENS', count(MAX_TOKENS)), 'The same', 'shared/http/token-entries.test.ts', 'MAX_TOKENS + 1'],
     ['Characters of the name of a token', ...constant('MAX_TOKEN_NAME_CHARACTERS', count(MAX_TOKEN_NAME_CHARACTERS)), 'The same', 'shared/http/token-entries.test.ts', 'MAX_TOKEN_NAME_CHARACTERS'],
     ['Types, and labels, of a token', ...constant('MAX_TOKEN_RULES', count(MAX_TOKEN_RULES)), 'The same', 'shared/http/token-entries.test.ts', 'MAX_TOKEN_RULES'],
+    ['Time for which a browser stays signed in', ...control('sessionTtl'), '401: the page asks for a token.', 'contract/sessions.test.ts', 'a session lasts as long as --session-ttl says'],
+    ['Sessions of a token', ...constant('MAX_SESSIONS_OF_TOKEN', count(MAX_SESSIONS_OF_TOKEN)), 'The oldest ends.', 'shared/http/sessions.test.ts', 'beyond MAX_SESSIONS_OF_TOKEN'],
+    ['Links that sign in, which nobody has used', ...constant('MAX_SIGN_IN_LINKS', count(MAX_SIGN_IN_LINKS)), 'The oldest becomes void.', 'shared/http/sessions.test.ts', 'beyond MAX_SIGN_IN_LINKS'],
+    ['Time for which such a link works', ...constant('SIGN_IN_LINK_MS', duration(SIGN_IN_LINK_MS)), '401', 'shared/http/sessions.test.ts', 'SIGN_IN_LINK_MS'],
+    ['Failed attempts to sign in, of an address', ...constant('MAX_FAILED_SIGN_INS', count(MAX_FAILED_SIGN_INS)), '429, until the time is over', 'contract/sessions.test.ts', 'whoever fails to sign in too often'],
+    ['Time for which they count', ...constant('FAILED_SIGN_INS_MS', duration(FAILED_SIGN_INS_MS)), 'They are forgotten.', 'control/http/failed-sign-ins.test.ts', 'FAILED_SIGN_INS_MS'],
+    ['Addresses with failed attempts', ...constant('MAX_FAILED_ADDRESSES', count(MAX_FAILED_ADDRESSES)), 'The oldest is forgotten.', 'control/http/failed-sign-ins.test.ts', 'beyond MAX_FAILED_ADDRESSES'],
+    ['Bytes of the body of a request to sign in', ...constant('MAX_SESSION_BODY_BYTES', bytes(MAX_SESSION_BODY_BYTES)), '413', 'contract/sessions.test.ts', 'MAX_SESSION_BODY_BYTES'],
     ['Time until a change of the tokens file is noticed', ...constant('TOKENS_LOOK_MS', duration(TOKENS_LOOK_MS)), 'Expired tokens are refused at once.', 'contract/caller-tokens.test.ts', 'revokes: streams'],
     ['Graphs of a token in a minute', '`graphs_per_minute`', 'none', '429', 'control/operations/caller-quotas.test.ts', 'graphs_per_minute'],
     ['Live tasks of a token', '`live_tasks`', 'none', '429; 413 for a graph with more', 'control/operations/caller-quotas.test.ts', 'live_tasks'],

@@ -6,6 +6,7 @@ import type { KnownTokens } from '../../shared/http/known-tokens.ts'
 import type { ServiceInfo } from '../../shared/http/openapi/document.ts'
 import { addDescriptionRoutes } from '../../shared/http/openapi/serve.ts'
 import { httpService, refuseOtherMethods } from '../../shared/http/service.ts'
+import type { Sessions } from '../../shared/http/sessions.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import type { Counters } from '../task/counters.ts'
 import { addAdapterRoutes } from './adapters.ts'
@@ -26,6 +27,7 @@ import { addPauseRoutes } from './pauses.ts'
 import { addReplicaRoutes } from './replicas.ts'
 import { addRuntimeRoutes } from './runtimes.ts'
 import { addScheduleRoutes } from './schedules.ts'
+import { addSessionRoutes } from './session.ts'
 import { addSignalRoutes } from './signals.ts'
 import type { StreamLimits } from './stream-limits.ts'
 import { addTaskRoutes } from './tasks.ts'
@@ -42,12 +44,15 @@ export interface ControlAppOptions {
   readonly guard: Guard
   /** Undefined without --tokens-file. */
   readonly tokens?: Pick<KnownTokens, 'fault'> | undefined
+  /** Undefined if callers need no token. */
+  readonly sessions?: Sessions | undefined
   readonly streamLimits: StreamLimits
   /** `performance.now()` at start. */
   readonly startedAt: number
 }
 
-export function controlApp({ parts, counters, guard, tokens, streamLimits, startedAt }: ControlAppOptions): AnyElysia {
+export function controlApp(options: ControlAppOptions): AnyElysia {
+  const { parts, counters, guard, tokens, sessions, streamLimits, startedAt } = options
   const { log, maxBodyBytes, unknownFields } = parts
   const errorBody = (error: Error): ErrorResponse => ({ error: error.message })
   const audit = parts.audit && new RequestAudit(parts.audit)
@@ -72,6 +77,7 @@ export function controlApp({ parts, counters, guard, tokens, streamLimits, start
   addMetricsRoute(app, counters, parts)
   addRuntimeRoutes(app, parts)
   addScheduleRoutes(app, parts)
+  addSessionRoutes(app, parts, { sessions, audit })
   if (isReplica) addReplicaRoutes(app, parts, streamLimits)
   addDashboardRoutes(app)
   addDescriptionRoutes(app, CONTROL_INFO)

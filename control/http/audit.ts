@@ -47,18 +47,25 @@ export class RequestAudit {
   readonly begin = ({ request, route, set }: RoutedRequest): void => {
     const { method } = request
     if (!this.#isAudited(method, route)) return
-    const by = callerOf(request)?.grant.name
+    this.#open.set(request, this.#audit.begin(this.#asked({ request, route, set }, callerOf(request)?.grant.name)))
+  }
+
+  /** Writes the record of a request whose caller, `by`, is known only when it is answered. */
+  tell(context: RoutedRequest, by: string | undefined, status: number): void {
+    this.#audit.end(this.#audit.begin(this.#asked(context, by)), { status })
+  }
+
+  #asked({ request, route, set }: RoutedRequest, by: string | undefined): Asked {
     const from = addressOf(this.#app!, request)
     const url = urlOf(request)
-    const asked: Asked = {
+    return {
       ...(by !== undefined && { by }),
       ...(from !== undefined && { from }),
       door: route.startsWith('/adapters/') ? 'adapter' : 'http',
-      what: `${method} ${route}`,
+      what: `${request.method} ${route}`,
       target: url.slice(url.indexOf('/', url.indexOf('://') + 3)),
       trace_id: traceIdOf(set),
     }
-    this.#open.set(request, this.#audit.begin(asked))
   }
 
   #isAudited(method: string, route: string): boolean {

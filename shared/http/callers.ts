@@ -13,14 +13,44 @@ export interface Caller {
   readonly grant: Grant
   /** Fires once its token is revoked, changed or expired. What it still reads ends then. */
   readonly signal: AbortSignal
+  /** Milliseconds since 1970. Absent if the token does not expire. */
+  readonly expiresAt?: number
+}
+
+/** Whose a token is. Without a caller, it is that of the service. */
+export interface Identity {
+  readonly caller: Caller | undefined
+}
+
+/** A browser that has signed in with a token. */
+export interface Session extends Identity {
+  /** Milliseconds since 1970. */
+  readonly expiresAt: number
+  /** Fires at its end. */
+  readonly signal: AbortSignal
 }
 
 const callers = new WeakMap<Request, Caller>()
+
+/** Of requests with a session, which may end before the token does. */
+const sessions = new WeakMap<Request, Session>()
 
 export const callerOf = (request: Request): Caller | undefined => callers.get(request)
 
 /** For the guard. */
 export const setCaller = (request: Request, caller: Caller): void => void callers.set(request, caller)
+
+/** The session of a request that carries its cookie and no token. */
+export const sessionOf = (request: Request): Session | undefined => sessions.get(request)
+
+/** For the guard. */
+export function setSession(request: Request, session: Session): void {
+  sessions.set(request, session)
+  if (session.caller !== undefined) setCaller(request, session.caller)
+}
+
+/** Fires when the request has to end, because its session or its token does. */
+const endOf = (request: Request): AbortSignal | undefined => (sessionOf(request) ?? callerOf(request))?.signal
 
 /** Whether the caller may do it. Whoever may cancel anything may cancel its own. */
 export const hasRight = (caller: Caller | undefined, right: Right): boolean =>
@@ -82,18 +112,18 @@ export class PassedOnCallers {
   }
 }
 
-/** `signal`, which also fires when the token of the caller is no longer good. */
+/** `signal`, which also fires when the token or the session of the caller is no longer good. */
 export function whileAllowed(request: Request, signal: AbortSignal = request.signal): AbortSignal {
-  const caller = callerOf(request)
-  return caller === undefined ? signal : AbortSignal.any([signal, caller.signal])
+  const end = endOf(request)
+  return end === undefined ? signal : AbortSignal.any([signal, end])
 }
 
-/** `answer`, whose body ends when the token of the caller is no longer good. For bodies without an end of their own. */
+/** `answer`, whose body ends with the token or the session of the caller. For bodies without an end of their own. */
 export function endingWithToken(request: Request, answer: Response): Response {
-  const caller = callerOf(request)
-  if (caller === undefined || answer.body === null) return answer
+  const end = endOf(request)
+  if (end === undefined || answer.body === null) return answer
   const { status, headers } = answer
-  return new Response(untilFired(answer.body, caller.signal), { status, headers })
+  return new Response(untilFired(answer.body, end), { status, headers })
 }
 
 function untilFired(body: ReadableStream<Uint8Array>, signal: AbortSignal): ReadableStream<Uint8Array> {

@@ -6,17 +6,25 @@
  * and `Sec-Fetch-Site`. So the `Host` of a request has to be a name that no stranger can own, and its `Origin` the same
  * host. If there are tokens, all requests need one except probes, page shells and their assets. A request with a token passes
  * all checks, and probes and assets need none. What the caller may do is asked where the route is known (`service.ts`).
+ *
+ * In place of a token, the page sends the cookie of a session. Browsers send cookies on their own, so what changes something
+ * has to come from the page: its `Origin` is the host of the service, or the browser says so in `Sec-Fetch-Site`, also where a
+ * proxy rewrites `Host`. Programs send tokens: a cookie opens neither the endpoint of MCP, nor the adapter, nor further sessions.
  */
 import { ServiceError } from '../contract/errors.ts'
 import { Expected, list, type Setting } from '../settings/flags.ts'
-import { PassedOnCallers, setCaller } from './callers.ts'
+import { type Identity, PassedOnCallers, setCaller, setSession } from './callers.ts'
 import type { KnownTokens } from './known-tokens.ts'
+import { sessionCookieIn } from './session-cookie.ts'
+import type { Sessions } from './sessions.ts'
 
 export interface GuardOptions {
   /** The token of the service, whose callers may do everything. */
   readonly token: string | undefined
   /** The tokens of callers with names. Without these and without `token`, access is open. */
   readonly tokens?: Pick<KnownTokens, 'callerWith'> | undefined
+  /** Sessions of browsers, which need no token. */
+  readonly sessions?: Pick<Sessions, 'find'> | undefined
   /** Whether other replicas pass requests on, with `token`. */
   readonly hasReplicas?: boolean
   /** Path of the token file, for the 401 answer. Undefined: the answer does not name it. */
@@ -61,33 +69,70 @@ const PAGE_SHELLS: ReadonlySet<string> = new Set(['/', '/docs', '/openapi.json']
 /** Whether `path` needs no token where the others do. */
 export const isWithoutToken = (path: string): boolean => isPublic(path) || PAGE_SHELLS.has(path)
 
+/** The path at which browsers sign in, with POST. */
+export const SESSION_PATH = '/session'
+
+/** A link to sign in would outlive the session that made it. */
+const isForPrograms = (path: string): boolean => /^\/(?:mcp|adapters|session\/links)(?:\/|$)/.test(path)
+
 /** Names outside the public DNS, which no web page can have. */
 const LOCAL_SUFFIXES = ['.local', '.localhost', '.internal', '.svc']
 
 export type Guard = (request: Request, path: string) => void
 
+/** Whose a token is; undefined for one that is not good. */
+export type Identify = (token: string) => Identity | undefined
+
+/** Undefined without tokens. */
+export function identifier({ token, tokens }: Pick<GuardOptions, 'token' | 'tokens'>): Identify | undefined {
+  if (token === undefined && tokens === undefined) return undefined
+  const digest = token === undefined ? undefined : digestOf(token)
+  return (given) => {
+    if (digest !== undefined && crypto.timingSafeEqual(digestOf(given), digest)) return { caller: undefined }
+    const caller = tokens?.callerWith(given)
+    return caller && { caller }
+  }
+}
+
 /** The check of a request. It throws 401 or 403, with the remedy. */
 export function createGuard(options: GuardOptions): Guard {
-  const { token, tokens, tokenFile, hasReplicas = false, allowedHosts, listeningHost } = options
+  const { tokens, sessions, tokenFile, hasReplicas = false, allowedHosts, listeningHost } = options
   const whereToken = tokenFile === undefined ? '' : ` (the token is in ${tokenFile})`
   const allowed = new Set(allowedHosts.map((name) => plainName(hostOf(name))))
   const own = plainName(hostOf(listeningHost))
   const isAllowed = (name: string): boolean => allowed.has(name) || name === own || isLocalName(name)
 
-  const digest = token === undefined ? undefined : digestOf(token)
+  const identify = identifier(options)
   const passedOn = hasReplicas ? new PassedOnCallers() : undefined
 
   /** Whether the token is good. Notes the caller with a name. */
   const isKnown = (given: string, request: Request): boolean => {
-    if (digest !== undefined && crypto.timingSafeEqual(digestOf(given), digest)) {
-      const caller = passedOn?.callerIn(request.headers)
-      if (caller !== undefined) setCaller(request, caller)
-      return true
-    }
-    const caller = tokens?.callerWith(given)
+    const identity = identify?.(given)
+    if (identity === undefined) return false
+    const caller = identity.caller ?? passedOn?.callerIn(request.headers)
     if (caller !== undefined) setCaller(request, caller)
-    return caller !== undefined
+    return true
   }
+
+  /** Whether a request with a cookie has a session. Notes it. Throws 403 for a change that may be of another web site. */
+  const isSignedIn = (request: Request, path: string): boolean => {
+    if (sessions === undefined || isForPrograms(path)) return false
+    const session = sessions.find(sessionCookieIn(request.headers))
+    if (session === undefined) return false
+    if (!isReading(request) && !isOfOwnPage(request.headers))
+      throw new ServiceError(403, 'with a session, changes are allowed to the page of this service only (use a token)')
+    setSession(request, session)
+    return true
+  }
+
+  /** Whether the page of this service sends the request. Other web sites can forge neither header. */
+  const isOfOwnPage = (headers: Headers): boolean => {
+    const origin = headers.get('origin')
+    const isOwn = origin !== null && (isSameOrigin(origin, headers.get('host')) || isAllowedOrigin(origin))
+    return isOwn || headers.get('sec-fetch-site') === 'same-origin'
+  }
+
+  const isAllowedOrigin = (origin: string): boolean => allowed.has(plainName(hostOf(withoutScheme(origin))))
 
   /** The last allowed `Host`, mostly that of the next request, too. The full check takes 1 µs. */
   let lastHost: string | undefined
@@ -95,10 +140,12 @@ export function createGuard(options: GuardOptions): Guard {
   return (request, path) => {
     if (isPublic(path)) return
     const { headers } = request
-    if (digest !== undefined || tokens !== undefined) {
+    if (identify !== undefined) {
       const given = bearerIn(headers.get('authorization'))
-      if (given !== undefined && isKnown(given, request)) return
-      if (!PAGE_SHELLS.has(path)) {
+      if (given === undefined ? isSignedIn(request, path) : isKnown(given, request)) return
+      const isSignIn = sessions !== undefined && path === SESSION_PATH && request.method === 'POST'
+      if (isSignIn && isOfOwnPage(headers)) return
+      if (!PAGE_SHELLS.has(path) && !isSignIn) {
         const fault =
           given === undefined
             ? 'a token is needed: send Authorization: Bearer <token>'
@@ -118,7 +165,7 @@ export function createGuard(options: GuardOptions): Guard {
       lastHost = host
     }
     const origin = headers.get('origin')
-    if (origin !== null && !isSameOrigin(origin, host) && !allowed.has(plainName(hostOf(withoutScheme(origin))))) {
+    if (origin !== null && !isSameOrigin(origin, host) && !isAllowedOrigin(origin)) {
       throw new ServiceError(403, `origin ${origin} is not allowed (allow it with --allowed-host, or use a token)`)
     }
     const isNavigation = request.method === 'GET' && headers.get('sec-fetch-mode') === 'navigate'
@@ -171,7 +218,10 @@ const withPort = (authority: string): string => {
   return `${plainName(hostOf(authority))}:${port ?? ''}`
 }
 
-const bearerIn = (authorization: string | null): string | undefined =>
+const isReading = ({ method }: Request): boolean => method === 'GET' || method === 'HEAD'
+
+/** The token in the header `Authorization`. */
+export const bearerIn = (authorization: string | null): string | undefined =>
   /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1]
 
 /** Digests are compared in constant time. */

@@ -3,9 +3,10 @@
 import { UsageError } from '../contract/errors.ts'
 import type { Log, LogFields } from '../logs/log.ts'
 import { VERSION } from '../process/version.ts'
-import { createGuard, type Guard, isLoopback } from './guard.ts'
+import { createGuard, type Guard, identifier, isLoopback } from './guard.ts'
 import { KnownTokens } from './known-tokens.ts'
 import { type ListenAddress, parseListenAddress } from './listen.ts'
+import { Sessions } from './sessions.ts'
 import { isTokenFilePublic, readToken } from './token.ts'
 
 export interface AccessSettings {
@@ -22,6 +23,8 @@ export interface AccessSettings {
   /** Whether other replicas pass requests on. They know each other by the token. */
   readonly hasReplicas?: boolean
   readonly allowedHosts: readonly string[]
+  /** Milliseconds for which browsers stay signed in; absent if they cannot sign in. */
+  readonly sessionTtlMs?: number
   /** The path of the token file in answers to callers without a token; undefined: they are not told. */
   readonly shownTokenFile?: (address: ListenAddress) => string | undefined
 }
@@ -30,6 +33,8 @@ export interface ServiceAccess {
   readonly address: ListenAddress
   readonly token: string | undefined
   readonly tokens: KnownTokens | undefined
+  /** Undefined if browsers cannot sign in, or need not. */
+  readonly sessions: Sessions | undefined
   /** Whether every user of this machine can read the token file. */
   readonly isTokenPublic: boolean
   readonly guard: Guard
@@ -47,6 +52,7 @@ export function serviceAccess(settings: AccessSettings, log: Log): ServiceAccess
     hasOnlyRights = false,
     hasReplicas = false,
     allowedHosts,
+    sessionTtlMs,
     shownTokenFile,
   } = settings
   const address = parseListenAddress(listen.text, listen.setting)
@@ -55,11 +61,13 @@ export function serviceAccess(settings: AccessSettings, log: Log): ServiceAccess
   if (tokens !== undefined && hasReplicas && token === undefined) throw new UsageError(REPLICAS_NEED_TOKEN)
   const isTokenPublic = isTokenFilePublic(tokenFile, log)
   const shown = shownTokenFile?.(address)
+  const identify = identifier({ token, tokens })
+  const sessions = identify && sessionTtlMs !== undefined ? new Sessions(identify, sessionTtlMs) : undefined
   const guard = createGuard({
-    ...{ token, tokens, hasReplicas: hasReplicas && token !== undefined, allowedHosts },
+    ...{ token, tokens, sessions, hasReplicas: hasReplicas && token !== undefined, allowedHosts },
     ...{ listeningHost: address.hostname, tokenFile: shown },
   })
-  return { address, token, tokens, isTokenPublic, guard }
+  return { address, token, tokens, sessions, isTokenPublic, guard }
 }
 
 /** Whether callers need no token. */

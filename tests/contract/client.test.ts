@@ -384,7 +384,7 @@ describe('the command line', () => {
     [[], 'no subcommand (see --help)'],
     [
       ['polka'],
-      'unknown subcommand "polka" (there are: run, submit, check, wait, watch, rerun, retry, patch, get, list, graphs, audit, graph, logs, files, cp, network, approve, reject, signal, pause, resume, pauses, cancel, delete, act, translate, tools, capabilities, schedule, runtimes, token, secrets, health, up, status, down, doctor, ensure-running, mcp, install-mcp, schema, version, help)',
+      'unknown subcommand "polka" (there are: run, submit, check, wait, watch, rerun, retry, patch, get, list, graphs, audit, graph, logs, files, cp, network, approve, reject, signal, pause, resume, pauses, cancel, delete, act, translate, tools, capabilities, schedule, runtimes, token, secrets, health, open, up, status, down, doctor, ensure-running, mcp, install-mcp, schema, version, help)',
     ],
     [['wiat'], 'unknown subcommand "wiat" (did you mean "wait"?)'],
     [['kill', 'a'], 'unknown subcommand "kill" (did you mean "cancel"?)'],

@@ -758,24 +758,6 @@ describe.skipIf(withoutChromium !== undefined)(
       await closed(page)
     })
 
-    test('with a token, the page asks once and keeps it for the tab', async () => {
-      await using guarded = await startControl({ env: { SERVICE_TOKEN: 'sesame' } })
-      const page = await browser.open(guarded.url)
-      const submit = async (token: string) => {
-        await page.getByLabel('Token').fill(token)
-        await page.getByRole('button', { name: 'Continue' }).click()
-      }
-      await page.getByText('This service needs its token').waitFor()
-      await submit('wrong')
-      await page.getByText('The service refused this token').waitFor()
-      await submit('sesame')
-      await page.getByText('No graphs yet').waitFor()
-      await page.locator('.stream.live').waitFor()
-      await page.reload()
-      await page.getByText('No graphs yet').waitFor()
-      await closed(page)
-    })
-
     test('a graph of 500 tasks is drawn whole, and again after a look at another view', async () => {
       const tasks = Array.from({ length: 500 }, (_, index) => ({
         ...{ id: `t${index}`, type: 'noop' },
@@ -866,11 +848,11 @@ describe.skipIf(withoutChromium !== undefined)(
       const found: string[] = []
       const look = async (name: string) =>
         void found.push(...(await violations(page)).map((violation) => `${name}: ${violation}`))
-      await page.getByText('This service needs its token').waitFor()
-      await look('token form')
+      await page.getByText('Sign in to taskmill').waitFor()
+      await look('sign-in')
       await page.getByLabel('Token').fill('wrong')
-      await page.getByRole('button', { name: 'Continue' }).click()
-      await page.getByText('The service refused this token').waitFor()
+      await page.getByRole('button', { name: 'Sign in' }).click()
+      await page.getByText('Not signed in: the token is wrong').waitFor()
       await look('refused token')
       await page.getByLabel('Token').fill('sesame')
       await page.keyboard.press('Enter')

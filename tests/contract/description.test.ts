@@ -275,6 +275,9 @@ describe('real answers of control', () => {
     await service.ask('DELETE /schedules/{name}', schedule)
     await service.ask('GET /schedules/{name}', schedule)
     await service.ask('PUT /schedules/{name}', { ...schedule, body: '{}' })
+    await service.ask('GET /session')
+    await service.ask('DELETE /session')
+    await service.ask('POST /session/links')
     await service.ask('GET /openapi.json')
     await service.ask('GET /docs')
     const { body: page } = await service.ask('GET /')
@@ -282,6 +285,14 @@ describe('real answers of control', () => {
     expect(names.length).toBe(3)
     for (const name of [...names, 'none']) await service.ask('GET /assets/{name}', { values: { name } })
     await service.ask('GET /assets/{name}', { values: { name: names[0]! }, headers: { 'if-none-match': '*' } })
+  })
+
+  test('to those who sign in', async () => {
+    await using guarded = await startControl({ env: { SERVICE_TOKEN: 'sesame' } })
+    const closed = new DescribedService(guarded.url, describedControl())
+    for (const body of ['sesame', 'wrong', 'x'.repeat(17_000)]) await closed.ask('POST /session', post({ token: body }))
+    await closed.ask('POST /session/links', { headers: { authorization: 'Bearer sesame' } })
+    for (const seen of closed.seen) service.seen.add(seen)
   })
 
   test('that refuse', async () => {

@@ -75,7 +75,7 @@ describe('the compose file', () => {
   test('has the proxy ask each replica whether it accepts graphs', () => {
     const config = readDeployed('cluster/haproxy.cfg')
     const port = onlyValueOf(readDockerfile('control.Dockerfile'), 'EXPOSE')
-    const servers = [...config.matchAll(/^ {2}server \S+ (\S+)$/gm)].map(([, address]) => address!)
+    const servers = [...config.matchAll(/^ {2}server (\S+) (\S+) cookie \1$/gm)].map(([, , address]) => address!)
     expect(servers).toEqual(composedOf('control').map(([name]) => `${name}:${port}`))
     expect(config).toContain('httpchk GET /readyz')
   })

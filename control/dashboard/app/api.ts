@@ -1,7 +1,6 @@
-/** The requests of the page to control, all relative to its address. Streams use `fetch` too, because EventSource cannot send a token. */
+/** The requests of the page to control, all relative to its address. The browser adds the cookie of the session. */
 import type { RequestKey } from '../model/request-key.ts'
 import { addressOf, takeEarly } from './early-work.ts'
-import { tokenHeaders } from './token.ts'
 
 /** An answer that is an error, with the text of the service. Status 0: there was no answer. */
 export class ApiError extends Error {
@@ -14,7 +13,7 @@ export class ApiError extends Error {
 
 let onUnauthorized: () => void = () => {}
 
-/** Calls `ask` when an answer says that a token is missing or wrong. */
+/** Calls `ask` when an answer says that nobody is signed in. */
 export const whenUnauthorized = (ask: () => void): void => {
   onUnauthorized = ask
 }
@@ -24,11 +23,10 @@ export const serviceUrl = (): string => new URL('.', location.href).href.replace
 
 /** Returns the answer without reading its body. Throws `ApiError`, also if the service cannot be reached. */
 export async function request(path: string, init: RequestInit = {}): Promise<Response> {
-  const headers = { ...init.headers, ...tokenHeaders() }
   const early = init.method === undefined ? takeEarly(path) : undefined
   let response: Response
   try {
-    response = await (early ?? fetch(addressOf(path), { ...init, headers }))
+    response = await (early ?? fetch(addressOf(path), init))
   } catch (error) {
     if (init.signal?.aborted) throw error
     throw new ApiError(0, 'the service cannot be reached')

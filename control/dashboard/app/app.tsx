@@ -2,12 +2,15 @@
 import type { ComponentChildren } from 'preact'
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { CapacityResponse } from '../../../shared/contract/capacity.ts'
+import type { SessionResponse } from '../../../shared/contract/session.ts'
 import { joined, type ListFilter, NO_FILTER } from '../model/list-filter.ts'
 import { GRAPH_VIEWS, placeOf, TASK_TABS } from '../model/place.ts'
+import { lackOf } from '../model/session.ts'
 import type { GraphSummary } from '../model/wire.ts'
-import { whenUnauthorized } from './api.ts'
+import { request, whenUnauthorized } from './api.ts'
 import { CapacityLine } from './capacity.tsx'
-import { KeysDialog, SearchDialog, TokenForm } from './dialogs.tsx'
+import { KeysDialog, SearchDialog } from './dialogs.tsx'
+import { SESSION_PATH } from './early-work.ts'
 import { Empty } from './empty.tsx'
 import { Frame, Welcome } from './frame.tsx'
 import { GraphListView, shownGraphs } from './graph-list.tsx'
@@ -18,6 +21,8 @@ import { PauseNotes } from './pauses.tsx'
 import { RunsPage } from './runs-page.tsx'
 import { SchedulesPage } from './schedules-page.tsx'
 import { ServicePage } from './service-page.tsx'
+import { CurrentSession } from './session.tsx'
+import { SignIn } from './sign-in.tsx'
 import { SubmitForm } from './submit-form.tsx'
 import { useAsking } from './use-asking.ts'
 import { useGraph } from './use-graph.ts'
@@ -36,11 +41,12 @@ const TAB_KEYS = ['o', 'l', 'i', 'r', 'a'] as const
 /** Letters that open a view of the graph, in their order. */
 const VIEW_KEYS = ['g', 'm', 'w', 't'] as const
 
-export function App() {
+export function App({ linkFault }: { linkFault: string | undefined }) {
   const [place, go] = usePlace()
   const [sessions, setSessions] = useState(0)
-  const [needsToken, setNeedsToken] = useState(false)
-  useLayoutEffect(() => whenUnauthorized(() => setNeedsToken(true)), []) // before the first answer can come
+  const [isSignedOut, setIsSignedOut] = useState(false)
+  useLayoutEffect(() => whenUnauthorized(() => setIsSignedOut(true)), []) // before the first answer can come
+  const { value: session } = useJson<SessionResponse>(SESSION_PATH, sessions)
   const graphId = place.at === 'graph' ? place.graphId : undefined
   const graphState = useGraph(graphId, sessions) // asked for first
   const listState = useGraphList(graphId === undefined, sessions)
@@ -111,12 +117,12 @@ export function App() {
     return true
   })
 
-  if (needsToken) {
+  if (isSignedOut) {
     return (
-      <TokenForm
-        wasRefused={sessions > 0}
-        onGiven={() => {
-          setNeedsToken(false)
+      <SignIn
+        linkFault={linkFault}
+        onSignedIn={() => {
+          setIsSignedOut(false)
           setSessions((count) => count + 1)
         }}
       />
@@ -125,55 +131,66 @@ export function App() {
   const live = graphId === undefined ? listState.live : graphState.live
   const isEmpty = listed?.length === 0 && graphId === undefined
   return (
-    <Frame
-      at={place.at}
-      live={live}
-      capacity={capacity !== undefined && <CapacityLine capacity={capacity} />}
-      hasTitle={place.at === 'graphs' && !isEmpty}
-      onSearch={() => setDialog('search')}
-      list={
-        !isEmpty && (
-          <GraphListView
-            state={listState}
-            graphs={graphs}
-            query={query}
-            onQuery={setQuery}
-            {...{ filter, chosen }}
-            onFilter={setFilter}
-            onChosen={setChosen}
-            selectedId={graphId}
-            now={now}
-          />
-        )
-      }
-      dialogs={
-        <>
-          {dialog === 'search' && (
-            <SearchDialog graphs={listed ?? []} watch={watch} onClose={() => setDialog(undefined)} />
-          )}
-          {dialog === 'keys' && <KeysDialog onClose={() => setDialog(undefined)} />}
-        </>
-      }
-    >
-      <PauseNotes pauses={capacity?.pauses ?? []} now={now} onChanged={onPauses} />
-      {place.at === 'graphs' &&
-        (isEmpty ? (
-          <Empty />
-        ) : (
-          <Beside listed={listed}>{(graphs) => <Overview {...{ graphs, asking, onAnswered, now }} />}</Beside>
-        ))}
-      {place.at === 'runs' && <RunsPage place={place} now={now} />}
-      {place.at === 'submit' && (
-        <SubmitForm onSubmitted={(id) => go({ at: 'graph', graphId: id, view: 'graph', tab: 'overview' })} />
-      )}
-      {place.at === 'schedules' && <SchedulesPage place={place} now={now} go={go} />}
-      {place.at === 'service' && <ServicePage now={now} capacity={capacity} onPauses={onPauses} />}
-      {place.at === 'graph' && watch !== undefined && (
-        <GraphPage watch={watch} place={place} now={now} go={go} asked={asked} onAsk={setAsked} />
-      )}
-      {place.at === 'graph' && watch === undefined && <Missing fault={graphState.fault} graphId={place.graphId} />}
-    </Frame>
+    <CurrentSession.Provider value={session}>
+      <Frame
+        at={place.at}
+        live={live}
+        session={session}
+        maySubmit={lackOf(session, 'submit') === undefined}
+        onSignOut={() => void signOut()}
+        capacity={capacity !== undefined && <CapacityLine capacity={capacity} />}
+        hasTitle={place.at === 'graphs' && !isEmpty}
+        onSearch={() => setDialog('search')}
+        list={
+          !isEmpty && (
+            <GraphListView
+              state={listState}
+              graphs={graphs}
+              query={query}
+              onQuery={setQuery}
+              {...{ filter, chosen }}
+              onFilter={setFilter}
+              onChosen={setChosen}
+              selectedId={graphId}
+              now={now}
+            />
+          )
+        }
+        dialogs={
+          <>
+            {dialog === 'search' && (
+              <SearchDialog graphs={listed ?? []} watch={watch} onClose={() => setDialog(undefined)} />
+            )}
+            {dialog === 'keys' && <KeysDialog onClose={() => setDialog(undefined)} />}
+          </>
+        }
+      >
+        <PauseNotes pauses={capacity?.pauses ?? []} now={now} onChanged={onPauses} />
+        {place.at === 'graphs' &&
+          (isEmpty ? (
+            <Empty />
+          ) : (
+            <Beside listed={listed}>{(graphs) => <Overview {...{ graphs, asking, onAnswered, now }} />}</Beside>
+          ))}
+        {place.at === 'runs' && <RunsPage place={place} now={now} />}
+        {place.at === 'submit' && (
+          <SubmitForm onSubmitted={(id) => go({ at: 'graph', graphId: id, view: 'graph', tab: 'overview' })} />
+        )}
+        {place.at === 'schedules' && <SchedulesPage place={place} now={now} go={go} />}
+        {place.at === 'service' && <ServicePage now={now} capacity={capacity} onPauses={onPauses} />}
+        {place.at === 'graph' && watch !== undefined && (
+          <GraphPage watch={watch} place={place} now={now} go={go} asked={asked} onAsk={setAsked} />
+        )}
+        {place.at === 'graph' && watch === undefined && <Missing fault={graphState.fault} graphId={place.graphId} />}
+      </Frame>
+    </CurrentSession.Provider>
   )
+}
+
+/** The page is loaded again, without what it has read. */
+async function signOut(): Promise<void> {
+  await request(SESSION_PATH, { method: 'DELETE' }).catch(() => {}) // then the page shows that it is still signed in
+  location.reload()
 }
 
 /** The style sheet hides what is beside the list on a phone, except from readers. */

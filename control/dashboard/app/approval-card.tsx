@@ -5,6 +5,7 @@ import { remainingText } from '../model/amounts.ts'
 import type { Waiting } from '../model/wire.ts'
 import { request } from './api.ts'
 import { Dialog, Note } from './parts.tsx'
+import { RightButton, useLack } from './session.tsx'
 
 type Verb = 'approve' | 'reject'
 
@@ -33,6 +34,7 @@ export interface ApprovalCardProps {
 
 export function ApprovalCard({ id, path, record, waiting, now, onAnswered }: ApprovalCardProps) {
   const [asked, setAsked] = useState<Verb>()
+  const lack = useLack('answer')
   const { message } = (record?.resolved_input ?? record?.input ?? record?.params ?? {}) as { message?: unknown }
   const leftMs = waiting.until === undefined ? undefined : Math.max(0, Date.parse(waiting.until) - now)
   return (
@@ -42,12 +44,12 @@ export function ApprovalCard({ id, path, record, waiting, now, onAnswered }: App
         {typeof message === 'string' ? message : (waiting.detail ?? 'May it go on?')}
       </pre>
       <p class="approval-actions">
-        <button type="button" class="primary" onClick={() => setAsked('approve')}>
+        <RightButton lack={lack} class="primary" onClick={() => setAsked('approve')}>
           Approve …
-        </button>
-        <button type="button" class="danger" onClick={() => setAsked('reject')}>
+        </RightButton>
+        <RightButton lack={lack} class="danger" onClick={() => setAsked('reject')}>
           Reject …
-        </button>
+        </RightButton>
         {leftMs !== undefined && <span class="quiet">{remainingText(leftMs)} left to answer</span>}
       </p>
       {asked !== undefined && (

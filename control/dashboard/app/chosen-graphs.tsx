@@ -6,6 +6,7 @@ import type { GraphSummary } from '../model/wire.ts'
 import { postOnce, request } from './api.ts'
 import { graphPath } from './early-work.ts'
 import { Confirm, Note } from './parts.tsx'
+import { RightButton, useLack } from './session.tsx'
 
 /** Runs that fit beside one another. */
 const MAX_COMPARED = 12
@@ -21,6 +22,7 @@ type Verb = 'rerun' | 'delete'
 export function ChosenGraphs({ graphs, onDone }: ChosenGraphsProps) {
   const [isAsking, setIsAsking] = useState(false)
   const [isBusy, setIsBusy] = useState(false)
+  const [submitLack, deleteLack] = [useLack('submit'), useLack('operate')]
   const [outcome, setOutcome] = useState<{ done: number; verb: Verb; faults: readonly string[] }>()
   /** Of the reruns, by graph. */
   const [keys] = useState(() => new Map<string, RequestKey>())
@@ -58,22 +60,22 @@ export function ChosenGraphs({ graphs, onDone }: ChosenGraphsProps) {
           Compare
         </a>
       )}
-      <button
-        type="button"
+      <RightButton
+        lack={submitLack}
         class="small"
         disabled={isBusy || failed.length === 0}
         onClick={() => void act('rerun', failed)}
       >
         Rerun what failed
-      </button>
-      <button
-        type="button"
+      </RightButton>
+      <RightButton
+        lack={deleteLack}
         class="small danger"
         disabled={isBusy || ended.length === 0}
         onClick={() => setIsAsking(true)}
       >
         Delete …
-      </button>
+      </RightButton>
       <button type="button" class="small" onClick={onDone}>
         Done
       </button>

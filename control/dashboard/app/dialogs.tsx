@@ -1,4 +1,4 @@
-/** The dialogs of the page: search, keys, token. */
+/** The dialogs of the page: search, keys. */
 import { useMemo, useState } from 'preact/hooks'
 import type { GraphWatch } from '../model/graph-watch.ts'
 import { lookOf } from '../model/looks.ts'
@@ -8,7 +8,6 @@ import type { GraphSummary } from '../model/wire.ts'
 import { searchText } from './graph-list.tsx'
 import { Dialog, Id, Note } from './parts.tsx'
 import { StateIcon } from './state-icon.tsx'
-import { keepToken } from './token.ts'
 import { useTypedDistantTask } from './use-distant-task.ts'
 
 /** Maximum results of each kind. */
@@ -121,37 +120,3 @@ export const KeysDialog = ({ onClose }: { onClose: () => void }) => (
     </dl>
   </Dialog>
 )
-
-/** Asks for the token of the service, once for the tab. */
-export function TokenForm({ wasRefused, onGiven }: { wasRefused: boolean; onGiven: () => void }) {
-  const [token, setToken] = useState('')
-  return (
-    <main class="token-page">
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          keepToken(token.trim())
-          onGiven()
-        }}
-      >
-        <h1>This service needs its token</h1>
-        <p>
-          It is what the service was started with: SERVICE_TOKEN, or the content of the file of --token-file. This tab
-          keeps it until it is closed.
-        </p>
-        {wasRefused && <Note kind="fault">The service refused this token.</Note>}
-        <label for="token">Token</label>
-        <input
-          id="token"
-          type="password"
-          autocomplete="off"
-          value={token}
-          onInput={(event) => setToken(event.currentTarget.value)}
-        />
-        <button type="submit" class="primary" disabled={token.trim() === ''}>
-          Continue
-        </button>
-      </form>
-    </main>
-  )
-}

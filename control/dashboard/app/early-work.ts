@@ -1,5 +1,4 @@
 /** What `early.ts` does for the script of the page: it asks for what the page reads first, and sees when its frame is painted. */
-import { tokenHeaders } from './token.ts'
 
 /** The address of a path of the service, from the address of the page: a proxy may serve both below a path. */
 export const addressOf = (path: string): string => `.${path}`
@@ -9,6 +8,9 @@ const PAGE_SIZE = 100
 
 /** The first page of the list of graphs. */
 export const LIST_PATH = `/graphs?limit=${PAGE_SIZE}`
+
+/** Who is signed in. */
+export const SESSION_PATH = '/session'
 
 export const graphPath = (graphId: string): string => `/graphs/${encodeURIComponent(graphId)}`
 
@@ -35,7 +37,7 @@ export function watchStart(): void {
 
 export function beginEarly(paths: readonly string[]): void {
   const answers = paths.map((path): [string, Promise<Response>] => {
-    const answer = fetch(addressOf(path), { headers: tokenHeaders() })
+    const answer = fetch(addressOf(path))
     answer.catch(() => {}) // the caller of takeEarly handles the error
     return [path, answer]
   })

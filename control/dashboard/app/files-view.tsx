@@ -136,7 +136,7 @@ const dataUrl = (blob: Blob): Promise<string> =>
     reader.readAsDataURL(blob)
   })
 
-/** Saves a file under its name. A link could not send the token. */
+/** Saves a file under its name. A link would save a refusal in its place. */
 async function save(address: string, name: string): Promise<void> {
   const bytes = await (await request(address)).blob()
   const url = URL.createObjectURL(new Blob([bytes], { type: 'application/octet-stream' }))

@@ -3,8 +3,10 @@
  * the page has the frame too (`print-shell.tsx`): it is painted before the script runs, which then takes it over.
  */
 import type { ComponentChildren } from 'preact'
+import type { SessionResponse } from '../../../shared/contract/session.ts'
 import { AGES, type ListFilter, NO_FILTER, SHOWN, SHOWN_WORDS } from '../model/list-filter.ts'
 import { hashOf, type Place } from '../model/place.ts'
+import { signedInName } from '../model/session.ts'
 import type { Live, LiveState } from './live.ts'
 
 const LIVE_WORDS: Readonly<Record<LiveState, string>> = { live: 'live', connecting: 'connecting …', paused: 'paused' }
@@ -17,12 +19,28 @@ export interface FrameProps {
   /** The list of graphs. Absent where there is none. */
   readonly list: ComponentChildren
   readonly hasTitle: boolean
+  /** Who is signed in. Undefined until it is known. */
+  readonly session?: SessionResponse | undefined
+  readonly maySubmit?: boolean
+  readonly onSignOut?: () => void
   readonly onSearch?: () => void
   readonly children: ComponentChildren
   readonly dialogs?: ComponentChildren
 }
 
-export const Frame = ({ at, live, capacity, list, hasTitle, onSearch, children, dialogs }: FrameProps) => (
+export const Frame = ({
+  at,
+  live,
+  capacity,
+  list,
+  hasTitle,
+  session,
+  maySubmit = true,
+  onSignOut,
+  onSearch,
+  children,
+  dialogs,
+}: FrameProps) => (
   <div class="page">
     <button type="button" class="small skip" onClick={() => document.querySelector('main')?.focus()}>
       Skip to the content
@@ -42,9 +60,12 @@ export const Frame = ({ at, live, capacity, list, hasTitle, onSearch, children, 
       <button type="button" class="small" onClick={onSearch}>
         Search <kbd>/</kbd>
       </button>
-      <a class="button primary small" href="#/submit">
-        Submit
-      </a>
+      {maySubmit && (
+        <a class="button primary small" href="#/submit">
+          Submit
+        </a>
+      )}
+      {session?.by === 'session' && <SignedIn session={session} onSignOut={onSignOut} />}
       <span class={`stream ${live.state}`} role="status">
         {LIVE_WORDS[live.state]}
       </span>
@@ -60,6 +81,17 @@ export const Frame = ({ at, live, capacity, list, hasTitle, onSearch, children, 
     </div>
     {dialogs}
   </div>
+)
+
+const SignedIn = ({ session, onSignOut }: { session: SessionResponse; onSignOut: (() => void) | undefined }) => (
+  <>
+    <a class="signed-in" href={hashOf({ at: 'service' })}>
+      {signedInName(session)}
+    </a>
+    <button type="button" class="small" onClick={onSignOut}>
+      Sign out
+    </button>
+  </>
 )
 
 const TopLink = ({ to, isHere, text }: { to: 'graphs' | 'schedules' | 'service'; isHere: boolean; text: string }) => (

@@ -21,6 +21,7 @@ import { FailureCard } from './failure-card.tsx'
 import { timeOf } from './graph-list.tsx'
 import { Confirm, CopyButton, Id, Note, StateBar } from './parts.tsx'
 import { RerunForm } from './rerun-form.tsx'
+import { RightButton, useGraphLacks } from './session.tsx'
 import { StateIcon } from './state-icon.tsx'
 import { StatePages } from './state-pages.tsx'
 import { TaskPanel } from './task-panel.tsx'
@@ -88,6 +89,7 @@ export const GraphPage = memo(function GraphPage({ watch, place, now, go, asked,
       setIsAsking(false)
     }
   }
+  const { cancelLack } = useGraphLacks(summary)
   const canRerun = summary.state !== 'running' && !watch.isRemoved && !isAsking
   const canRetry = summary.state !== 'success' && !watch.isRemoved
   const graphPath = `/graphs/${encodeURIComponent(summary.graph_id)}`
@@ -175,7 +177,7 @@ export const GraphPage = memo(function GraphPage({ watch, place, now, go, asked,
           onClose={() => setIsChoosing(false)}
         />
       )}
-      {asked === 'graph' && summary.state === 'running' && (
+      {asked === 'graph' && summary.state === 'running' && cancelLack === undefined && (
         <Confirm
           title="Cancel this graph?"
           text={`${summary.task_count - endedCount(summary.counts)} tasks have not ended. Those that run are stopped; those that wait never run.`}
@@ -184,7 +186,7 @@ export const GraphPage = memo(function GraphPage({ watch, place, now, go, asked,
           onNo={() => onAsk(undefined)}
         />
       )}
-      {asked === 'task' && task !== undefined && !hasEnded(task.status) && (
+      {asked === 'task' && task !== undefined && !hasEnded(task.status) && cancelLack === undefined && (
         <Confirm
           title={`Cancel ${task.id}?`}
           text="Tasks that wait for it are skipped."
@@ -249,6 +251,7 @@ function Head({ watch, now, onCancel, onPause, onRetry, onRerun, onChoose }: Hea
   const look = graphLook(summary)
   const left = useTimeLeft(summary, now)
   const changed = changedText(summary)
+  const { cancelLack, retryLack, submitLack } = useGraphLacks(summary)
   return (
     <header class="graph-head">
       <div class="graph-title">
@@ -256,29 +259,29 @@ function Head({ watch, now, onCancel, onPause, onRetry, onRerun, onChoose }: Hea
         <h1>{name ?? <Id text={graph_id} />}</h1>
         <CopyButton text={graph_id} label="Copy id" />
         {state === 'running' && (
-          <button type="button" class="small" onClick={onPause}>
+          <RightButton lack={cancelLack} class="small" onClick={onPause}>
             {pause === undefined ? 'Pause' : 'Resume'}
-          </button>
+          </RightButton>
         )}
         {state === 'running' && (
-          <button type="button" class="small danger" onClick={onCancel}>
+          <RightButton lack={cancelLack} class="small danger" onClick={onCancel}>
             Cancel
-          </button>
+          </RightButton>
         )}
         {onRetry !== undefined && (
-          <button type="button" class="small" onClick={onRetry}>
+          <RightButton lack={retryLack} class="small" onClick={onRetry}>
             Retry
-          </button>
+          </RightButton>
         )}
         {onRerun !== undefined && (
-          <button type="button" class="small rerun" onClick={onRerun}>
+          <RightButton lack={submitLack} class="small rerun" onClick={onRerun}>
             Rerun what failed
-          </button>
+          </RightButton>
         )}
         {onChoose !== undefined && (
-          <button type="button" class="small" onClick={onChoose}>
+          <RightButton lack={submitLack} class="small" onClick={onChoose}>
             Rerun …
-          </button>
+          </RightButton>
         )}
         {name !== undefined && (
           <a class="button small" href={hashOf({ at: 'runs', name })}>

@@ -2,9 +2,10 @@
 import { render } from 'preact'
 import { App } from './app.tsx'
 import { endEarly, framePainted } from './early-work.ts'
+import { signInByLink } from './sign-in.tsx'
 
-void framePainted().then(() => {
-  render(<App />, document.body)
+void Promise.all([signInByLink(), framePainted()]).then(([linkFault]) => {
+  render(<App linkFault={linkFault} />, document.body)
   document.querySelector('.start-fault')?.remove()
   endEarly()
 })

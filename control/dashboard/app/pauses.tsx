@@ -4,6 +4,7 @@ import type { ListedPause } from '../../../shared/contract/pauses.ts'
 import { pauseSentence } from '../model/pause.ts'
 import { request } from './api.ts'
 import { Dialog, Note } from './parts.tsx'
+import { RightButton, useLack } from './session.tsx'
 
 interface PauseNotesProps {
   readonly pauses: readonly ListedPause[]
@@ -12,6 +13,7 @@ interface PauseNotesProps {
 }
 
 export function PauseNotes({ pauses, now, onChanged }: PauseNotesProps) {
+  const lack = useLack('operate')
   const [fault, setFault] = useState<string>()
   const resume = async (type: string | undefined) => {
     setFault(undefined)
@@ -28,9 +30,9 @@ export function PauseNotes({ pauses, now, onChanged }: PauseNotesProps) {
       {pauses.map((pause) => (
         <Note kind="quiet" key={pause.type ?? ''}>
           {pauseSentence(pause, pause.type === undefined ? 'The service was' : `Tasks of type ${pause.type} were`, now)}{' '}
-          <button type="button" class="small" onClick={() => void resume(pause.type)}>
+          <RightButton lack={lack} class="small" onClick={() => void resume(pause.type)}>
             Resume {pause.type ?? 'the service'}
-          </button>
+          </RightButton>
         </Note>
       ))}
     </>

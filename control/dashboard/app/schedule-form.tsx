@@ -18,6 +18,7 @@ import { request } from './api.ts'
 import { DueTimes } from './due-times.tsx'
 import { faultOf } from './fault.ts'
 import { Note } from './parts.tsx'
+import { RightButton, useLack } from './session.tsx'
 import { useJson } from './use-json.ts'
 import { useNow } from './use-now.ts'
 
@@ -72,6 +73,7 @@ interface FieldsProps extends Omit<ScheduleFormProps, 'name'> {
 function Fields({ first, isNew, onSaved, onClose }: FieldsProps) {
   const [draft, setDraft] = useState(first)
   const [isSaving, setIsSaving] = useState(false)
+  const lack = useLack('operate')
   const [refused, setRefused] = useState<DraftFault>()
   const { found, fault: faultNow } = useCheck(draft, isNew)
   const fault = refused ?? faultNow
@@ -150,9 +152,9 @@ function Fields({ first, isNew, onSaved, onClose }: FieldsProps) {
       ))}
       {fault !== undefined && fault.field === undefined && <Note kind="fault">{fault.message}</Note>}
       <p>
-        <button type="submit" class="primary" disabled={isSaving || draft.name === ''}>
+        <RightButton lack={lack} type="submit" class="primary" disabled={isSaving || draft.name === ''}>
           Save
-        </button>{' '}
+        </RightButton>{' '}
         <button type="button" onClick={onClose}>
           Not now
         </button>

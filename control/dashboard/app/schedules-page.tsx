@@ -13,6 +13,7 @@ import { postOnce, request } from './api.ts'
 import { DueTimes } from './due-times.tsx'
 import { Ago, Confirm, Note } from './parts.tsx'
 import { ScheduleForm } from './schedule-form.tsx'
+import { RightButton, useLack } from './session.tsx'
 import { StateIcon } from './state-icon.tsx'
 import { useJson } from './use-json.ts'
 import type { Go } from './use-place.ts'
@@ -47,6 +48,7 @@ export function SchedulesPage({ place, now, go }: { place: SchedulesPlace; now: 
       />
     )
   }
+  const lack = useLack('operate')
   const all = known ?? []
   const shown =
     name === undefined
@@ -71,9 +73,11 @@ export function SchedulesPage({ place, now, go }: { place: SchedulesPlace; now: 
           />
         )}
         <span class="room" />
-        <a class="button small" href={hashOf({ at: 'schedules', isEditing: true })}>
-          Add a schedule
-        </a>
+        {lack === undefined && (
+          <a class="button small" href={hashOf({ at: 'schedules', isEditing: true })}>
+            Add a schedule
+          </a>
+        )}
       </div>
       {fault !== undefined && <Note kind="fault">{fault.message}</Note>}
       {files?.map(
@@ -147,6 +151,7 @@ function Card({ summary, now, onChanged, onStarted, onDeleted }: CardProps) {
   const [isAsked, setIsAsked] = useState(false)
   const [isBusy, setIsBusy] = useState(false)
   const [key] = useState(() => new RequestKey())
+  const lack = useLack('operate')
   const act = async (change: () => Promise<unknown>, then: () => void = onChanged) => {
     setFault(undefined)
     setIsBusy(true)
@@ -175,18 +180,18 @@ function Card({ summary, now, onChanged, onStarted, onDeleted }: CardProps) {
         {paused && <span class="badge">paused</span>}
         {running > 0 && <span class="badge">{countText(running)} running</span>}
         <span class="room" />
-        <button
-          type="button"
+        <RightButton
+          lack={lack}
           class="small"
           disabled={isBusy}
           onClick={() => void act(() => request(`${path}/${paused ? 'resume' : 'pause'}`, { method: 'POST' }))}
         >
           {paused ? 'Resume' : 'Pause'}
-        </button>
-        <button type="button" class="small" disabled={isBusy} onClick={() => void act(trigger, () => {})}>
+        </RightButton>
+        <RightButton lack={lack} class="small" disabled={isBusy} onClick={() => void act(trigger, () => {})}>
           Run now
-        </button>
-        {file === undefined && (
+        </RightButton>
+        {file === undefined && lack === undefined && (
           <>
             <a class="button small" href={hashOf({ at: 'schedules', name, isEditing: true })}>
               Edit

@@ -1,11 +1,13 @@
 /** The page of the service: readiness, load, and counts since its start. */
-import { useState } from 'preact/hooks'
+import { useContext, useState } from 'preact/hooks'
 import type { CapacityResponse } from '../../../shared/contract/capacity.ts'
 import type { HealthResponse, MetricsResponse } from '../../../shared/contract/control.ts'
-import { countText, elapsedText, uptimeMs } from '../model/amounts.ts'
+import { countText, elapsedText, timeText, uptimeMs } from '../model/amounts.ts'
+import { signedInName } from '../model/session.ts'
 import { CapacityPanel } from './capacity.tsx'
 import { Note } from './parts.tsx'
 import { PauseForm } from './pauses.tsx'
+import { CurrentSession, RightButton, useLack } from './session.tsx'
 import { useJson } from './use-json.ts'
 
 interface ServicePageProps {
@@ -21,13 +23,14 @@ export function ServicePage({ now, capacity, onPauses }: ServicePageProps) {
   const version = Math.floor(now / 10_000)
   const { value: health, fault } = useJson<HealthResponse>('/health', version)
   const { value: metrics } = useJson<MetricsResponse>('/metrics', version)
+  const session = useContext(CurrentSession)
   return (
     <div class="service-page">
       <div class="service-head">
         <h1>Service</h1>
-        <button type="button" class="small" onClick={() => setIsPausing(true)}>
+        <RightButton lack={useLack('operate')} class="small" onClick={() => setIsPausing(true)}>
           Pause …
-        </button>
+        </RightButton>
       </div>
       {isPausing && (
         <PauseForm
@@ -48,6 +51,15 @@ export function ServicePage({ now, capacity, onPauses }: ServicePageProps) {
             <dt>Up for</dt>
             <dd>{elapsedText(uptimeMs(health.uptime))}</dd>
           </div>
+          {session?.by === 'session' && (
+            <div class="fact">
+              <dt>Signed in</dt>
+              <dd>
+                as {signedInName(session)}, until {timeText(session.expires!)}, with the rights{' '}
+                {session.rights.join(', ')}
+              </dd>
+            </div>
+          )}
         </dl>
       )}
       {capacity !== undefined && <CapacityPanel capacity={capacity} now={now} />}

@@ -4,6 +4,7 @@ import { RequestKey } from '../model/request-key.ts'
 import { postOnce } from './api.ts'
 import { EXAMPLES } from './examples.ts'
 import { Note } from './parts.tsx'
+import { RightButton, useLack } from './session.tsx'
 
 interface Answer {
   readonly graph_id: string
@@ -16,6 +17,7 @@ export function SubmitForm({ onSubmitted }: { onSubmitted: (graphId: string) => 
   const [isSending, setIsSending] = useState(false)
   const [warned, setWarned] = useState<Answer>()
   const [key] = useState(() => new RequestKey())
+  const lack = useLack('submit')
   const area = useRef<HTMLTextAreaElement>(null)
   useEffect(() => area.current?.focus(), [])
   const submit = async () => {
@@ -57,9 +59,10 @@ export function SubmitForm({ onSubmitted }: { onSubmitted: (graphId: string) => 
         value={text}
         onInput={(event) => setText(event.currentTarget.value)}
         onKeyDown={(event) => {
-          if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) void submit()
+          if (event.key === 'Enter' && (event.ctrlKey || event.metaKey) && lack === undefined) void submit()
         }}
       />
+      {lack !== undefined && <Note kind="quiet">{lack}</Note>}
       {fault !== undefined && <Note kind="fault">{fault}</Note>}
       {warned !== undefined && (
         <div class="note fault" role="alert">
@@ -77,9 +80,9 @@ export function SubmitForm({ onSubmitted }: { onSubmitted: (graphId: string) => 
         </div>
       )}
       <p>
-        <button type="submit" class="primary" disabled={isSending}>
+        <RightButton lack={lack} type="submit" class="primary" disabled={isSending}>
           Submit
-        </button>{' '}
+        </RightButton>{' '}
         <span class="quiet">or Ctrl+Enter</span>
       </p>
     </form>

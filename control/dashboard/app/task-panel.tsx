@@ -14,6 +14,7 @@ import { FilesView } from './files-view.tsx'
 import { JsonTree } from './json-tree.tsx'
 import { NetworkView } from './network-view.tsx'
 import { CopyButton, Id, Note } from './parts.tsx'
+import { RightButton, useGraphLacks } from './session.tsx'
 import { StateIcon } from './state-icon.tsx'
 import { useJson } from './use-json.ts'
 
@@ -50,6 +51,7 @@ export interface TaskPanelProps {
 export function TaskPanel({ watch, task, place, now, onCancel, onRetry, onRerun, onClose }: TaskPanelProps) {
   const path = `/graphs/${encodeURIComponent(watch.summary.graph_id)}/tasks/${encodeURIComponent(task.id)}`
   const look = lookOf(task)
+  const { cancelLack, retryLack, submitLack } = useGraphLacks(watch.summary)
   const version = `${look} ${task.attempt ?? 0}`
   const { value: record, fault } = useJson<TaskRecord>(path, version)
   return (
@@ -61,19 +63,19 @@ export function TaskPanel({ watch, task, place, now, onCancel, onRetry, onRerun,
         </h2>
         <CopyButton text={task.id} label="Copy id" />
         {!hasEnded(task.status) && (
-          <button type="button" class="small" onClick={onCancel}>
+          <RightButton lack={cancelLack} class="small" onClick={onCancel}>
             Cancel
-          </button>
+          </RightButton>
         )}
         {onRetry !== undefined && (
-          <button type="button" class="small" onClick={onRetry}>
+          <RightButton lack={retryLack} class="small" onClick={onRetry}>
             Retry
-          </button>
+          </RightButton>
         )}
         {onRerun !== undefined && (
-          <button type="button" class="small" onClick={onRerun}>
+          <RightButton lack={submitLack} class="small" onClick={onRerun}>
             Rerun from here
-          </button>
+          </RightButton>
         )}
         <button type="button" class="small close" onClick={onClose} aria-label="Close the task">
           ✕

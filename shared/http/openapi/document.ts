@@ -164,7 +164,9 @@ function operation(route: RouteDescription, { path, schemas, error }: Around): O
     tags: [route.section],
     summary: route.summary,
     ...(route.description !== undefined && { description: route.description }),
-    ...(isWithoutToken(path) ? { security: [] } : isNamed(route.right) && { security: [{}, { token: [route.right] }] }),
+    ...(isWithoutToken(path) || route.right === 'none'
+      ? { security: [] }
+      : isNamed(route.right) && { security: [{}, { token: [route.right] }] }),
     ...(parameters.length > 0 && { parameters }),
     ...(route.body !== undefined && { requestBody: { required: true, content: bodyOf(route, schemas) } }),
     ...(route.bodyType !== undefined && {

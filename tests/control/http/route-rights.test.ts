@@ -50,6 +50,7 @@ const TABLE: Readonly<Record<string, RouteRight>> = {
   ...{ 'POST /schedules/:name/pause': 'operate', 'POST /schedules/:name/resume': 'operate' },
   ...{ 'POST /schedules/:name/trigger': 'operate', 'POST /runtimes': 'operate', 'DELETE /runtimes/:name': 'operate' },
   ...{ 'GET /pauses': 'read', 'POST /pause': 'operate', 'POST /resume': 'operate' },
+  ...{ 'POST /session': 'none', 'GET /session': 'any', 'DELETE /session': 'any', 'POST /session/links': 'any' },
   ...{ 'POST /graphs/:id/pause': 'cancel', 'POST /graphs/:id/resume': 'cancel' },
   ...{ 'POST /runtimes/:name/drain': 'operate', 'POST /runtimes/:name/undrain': 'operate' },
 }

@@ -210,6 +210,65 @@ describe('with tokens of callers', () => {
   })
 })
 
+describe('with a session', () => {
+  const value = 's'.repeat(43)
+  const session = { caller: undefined, expiresAt: 0, signal: new AbortController().signal }
+  const sessions = { find: (given: string | undefined) => (given === value ? session : undefined) }
+  const guard = createGuard({
+    token: 'sesame',
+    sessions,
+    allowedHosts: ['mill.example.com'],
+    listeningHost: '127.0.0.1',
+  })
+  const cookie = `taskmill-session-8080=${value}`
+  const host = '127.0.0.1:8080'
+  const change = (headers: Record<string, string>, path = '/tasks') =>
+    judge(guard, { host, cookie, ...headers }, { method: 'POST', path })
+
+  test('reading needs nothing else, under whatever name', () => {
+    expect(judge(guard, { host, cookie })).toBe('passes')
+    expect(judge(guard, { host: 'evil.com:8080', cookie, origin: 'http://x' })).toBe('passes')
+    expect(judge(guard, { host, cookie: `taskmill-session-8080=${'t'.repeat(43)}` })).toBe(401)
+    expect(judge(guard, { host: '127.0.0.1:8081', cookie })).toBe(401)
+    expect(judge(guard, { host, cookie, authorization: 'Bearer wrong' })).toBe(401)
+  })
+
+  test.each<[Record<string, string>, number | 'passes']>([
+    [{}, 403],
+    [{ origin: '' }, 403],
+    [{ origin: 'null' }, 403],
+    [{ origin: 'http://127.0.0.1' }, 403],
+    [{ origin: 'http://localhost:8080' }, 403],
+    [{ origin: 'http://127.0.0.1:8080.evil.com' }, 403],
+    [{ origin: 'http://evil.com', 'sec-fetch-site': 'cross-site' }, 403],
+    [{ 'sec-fetch-site': 'same-site' }, 403],
+    [{ origin: 'http://127.0.0.1:8080' }, 'passes'],
+    [{ origin: 'https://127.0.0.1:8080' }, 'passes'],
+    [{ origin: 'https://mill.example.com' }, 'passes'],
+    [{ origin: 'https://proxy.example.com', 'sec-fetch-site': 'same-origin' }, 'passes'],
+    [{ 'sec-fetch-site': 'same-origin' }, 'passes'],
+    [{ authorization: 'Bearer sesame', origin: 'http://evil.com' }, 'passes'],
+  ])('a change with %j: %p', (headers, verdict) => {
+    expect(change(headers)).toBe(verdict)
+  })
+
+  test.each(['/mcp', '/mcp/call', '/adapters/actions', '/session/links'])('%s takes a token', (path) => {
+    expect(change({ origin: `http://${host}` }, path)).toBe(401)
+    expect(change({ origin: `http://${host}`, authorization: 'Bearer sesame' }, path)).toBe('passes')
+  })
+
+  test('signing in needs no token, but no other web site does it', () => {
+    const signIn = (headers: Record<string, string>) =>
+      judge(guard, { host, ...headers }, { method: 'POST', path: '/session' })
+    expect(signIn({})).toBe('passes')
+    expect(signIn({ origin: `http://${host}` })).toBe('passes')
+    expect(signIn({ origin: 'http://evil.com' })).toBe(403)
+    expect(signIn({ 'sec-fetch-site': 'cross-site' })).toBe(403)
+    expect(judge(guard, { host }, { path: '/session' })).toBe(401)
+    expect(judge(closed, { host }, { method: 'POST', path: '/session' })).toBe(401)
+  })
+})
+
 test.each(['/health', '/healthz', '/readyz'])('%s is exempt', (path) => {
   const strange = { host: 'evil.com', origin: 'http://evil.com', 'sec-fetch-site': 'cross-site' }
   expect(judge(open, strange, { path })).toBe('passes')
