@@ -1,8 +1,9 @@
 /**
  * Configurations that add taskmill to the hosts of MCP servers. Pure.
  *
- * A token is never part of a configuration. It refers to the variable with the token, in the syntax of the host. The services
- * of `taskmill up` need neither address nor token: over stdio, `taskmill mcp` finds them.
+ * A configuration refers to the variable with the token, in the syntax of the host. The services of `taskmill up` need no
+ * address: over stdio, `taskmill mcp` finds them. It finds their token, too, unless the agent has one of its own, which then stands
+ * in the configuration itself.
  */
 import { type Toolset, toolsetQuery } from '../shared/contract/toolsets.ts'
 import { HOST_PLACES } from './host-file/place.ts'
@@ -25,6 +26,8 @@ export interface HostConfigOptions {
   readonly toolsets: readonly Toolset[]
   /** Whether `taskmill up` started the service. */
   readonly isOwn: boolean
+  /** The token of the agent for these services. Undefined: it uses that of the user. */
+  readonly agentToken?: string | undefined
   /** XDG_STATE_HOME, with which `taskmill mcp` finds that service. Undefined: it is in its usual place. */
   readonly stateHome: string | undefined
 }
@@ -45,6 +48,25 @@ export type Entry = Readonly<Record<string, unknown>>
 
 export const NAME = 'taskmill'
 const TOKEN = 'SERVICE_TOKEN'
+
+/** Names of the tokens of agents. */
+export const AGENT_NAMES: Readonly<Record<Host, string>> = {
+  generic: 'agent',
+  claude: 'claude-code',
+  codex: 'codex',
+  cursor: 'cursor',
+  vscode: 'vscode',
+}
+
+/** The token that stands in an entry; undefined if it has none, or refers to a variable. */
+export const tokenIn = ({ env }: Entry): string | undefined => {
+  const token = isRecord(env) ? env[TOKEN] : undefined
+  return typeof token === 'string' && !token.startsWith('$') ? token : undefined
+}
+
+/** The entry for people to see. */
+export const withoutToken = (entry: Entry): Entry =>
+  tokenIn(entry) === undefined ? entry : { ...entry, env: { ...(entry.env as object), [TOKEN]: '***' } }
 
 /** The answer of `install-mcp` without `--write`. */
 export function hostConfig(options: HostConfigOptions): HostConfig {
@@ -130,8 +152,14 @@ const TOKEN_SYNTAX: Readonly<Record<Host, string>> = {
 }
 
 /** The variables of `taskmill mcp`. */
-function variables({ url, isOwn, stateHome, hasToken }: HostConfigOptions, token?: string): Record<string, string> {
-  if (isOwn) return stateHome === undefined ? {} : { XDG_STATE_HOME: stateHome }
+function variables(options: HostConfigOptions, token?: string): Record<string, string> {
+  const { url, isOwn, stateHome, hasToken, agentToken } = options
+  if (isOwn) {
+    return {
+      ...(stateHome !== undefined && { XDG_STATE_HOME: stateHome }),
+      ...(agentToken !== undefined && { [TOKEN]: agentToken }),
+    }
+  }
   return { SERVICE_URL: url, ...(hasToken && token !== undefined && { [TOKEN]: token }) }
 }
 

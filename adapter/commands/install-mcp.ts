@@ -2,12 +2,16 @@
 import { homedir } from 'node:os'
 import { isAbsolute, resolve } from 'node:path'
 import { UsageError } from '../../shared/contract/errors.ts'
+import { CallFailed } from '../../shared/http/client.ts'
+import { newToken } from '../../shared/http/known-tokens.ts'
 import { socketPathOf } from '../../shared/http/socket-address.ts'
-import { choice, flag, text } from '../../shared/settings/flags.ts'
+import { choice, flag, flagName, text } from '../../shared/settings/flags.ts'
 import { toolsets } from '../../shared/settings/toolsets-setting.ts'
 import { visibleJson } from '../../shared/text/visible-text.ts'
+import { controlClient } from '../client.ts'
 import { type Answer, success } from '../envelope.ts'
 import {
+  AGENT_NAMES,
   type Entry,
   HOSTS,
   type Host,
@@ -17,10 +21,13 @@ import {
   hostNotes,
   mergedEntry,
   NAME,
+  tokenIn,
+  withoutToken,
 } from '../host-config.ts'
 import { HOST_PLACES, type HostPlaces, SCOPES, type Scope } from '../host-file/place.ts'
 import type { HostFile } from '../host-file/write.ts'
 import { lastServices } from '../own-services/record.ts'
+import { AGENT_RIGHTS, isAgentToken, putAgentToken } from '../tokens-file/agent-token.ts'
 import { defineCommand } from './command.ts'
 
 export const installMcp = defineCommand({
@@ -46,6 +53,9 @@ export const installMcp = defineCommand({
       help: 'With --write: for all projects of the user, or for the project in the working directory.',
     }),
     file: text({ value: 'file', help: 'With --write: the file, instead of the usual one of the host.' }),
+    noToken: flag({
+      help: 'With --write: the agent uses the token of the services of taskmill up, which may do everything. Else it gets one of its own there, which reads, submits, and cancels what it submitted, unless the file is that of a project.',
+    }),
   },
   maxArguments: 0,
   async run({ values, service, given, env }): Promise<Answer> {
@@ -65,11 +75,13 @@ export const installMcp = defineCommand({
       toolsets: values.toolsets,
       stateHome: stateHome !== undefined && isAbsolute(stateHome) ? stateHome : undefined,
     }
-    for (const name of ['dryRun', 'scope', 'file'] as const) {
-      if (!values.write && given.has(name))
-        throw new UsageError(`--${name === 'dryRun' ? 'dry-run' : name} is for --write`)
+    for (const name of ['dryRun', 'scope', 'file', 'noToken'] as const) {
+      if (!values.write && given.has(name)) throw new UsageError(`--${flagName(name)} is for --write`)
     }
-    return success(values.write ? await write(options, values, env) : hostConfig(options))
+    if (!values.write) return success(hostConfig(options))
+    const mayHoldToken = !values.noToken && transport === 'stdio' && (values.scope === 'user' || values.file !== '')
+    const tokensFile = mayHoldToken && isUp ? lastServices(env)?.tokens_file : undefined
+    return success(await write(options, { ...values, tokensFile }, env))
   },
 })
 
@@ -78,6 +90,8 @@ interface Wish {
   readonly scope: Scope
   readonly file: string
   readonly dryRun: boolean
+  /** Where the agent gets a token of its own. Undefined: it gets none. */
+  readonly tokensFile: string | undefined
 }
 
 async function write(
@@ -91,22 +105,60 @@ async function write(
     import('../host-file/toml-edit.ts'),
   ])
   const { form, key } = HOST_PLACES[wish.client]
-  const file = fileOf(wish, env)
-  const entry = hostEntry(options)
-  const put = { key, name: NAME, entry: (present: Entry | undefined) => mergedEntry(entry, present) }
+  const { tokensFile } = wish
+  const name = AGENT_NAMES[wish.client]
+  const file: HostFile = { ...fileOf(wish, env), isSecret: tokensFile !== undefined }
+  const made = newToken()
+  /** That of the entry if it is good, else the new one. */
+  const agentToken = (present: Entry = {}): string | undefined => {
+    if (tokensFile === undefined) return undefined
+    const token = tokenIn(present)
+    return token !== undefined && isAgentToken(tokensFile, name, token) ? token : made
+  }
+  let entry: Entry = {}
+  const put = {
+    ...{ key, name: NAME },
+    entry: (present: Entry | undefined) => {
+      entry = hostEntry({ ...options, agentToken: agentToken(present) })
+      return mergedEntry(entry, present)
+    },
+  }
   const edit = (content: string) => (form === 'toml' ? editedToml(content, put) : editedJson(content, put))
   const isNeeded = wouldChange(file, edit)
   const about = {
     client: wish.client,
     transport: options.transport,
     file: file.path,
-    config: { [key]: { [NAME]: entry } },
+    config: { [key]: { [NAME]: withoutToken(entry) } },
+    ...(tokensFile !== undefined && { token: { name, rights: AGENT_RIGHTS, tokens_file: tokensFile } }),
   }
   if (isNeeded) show(file.path, about.config)
   if (!isNeeded || wish.dryRun) return { ...about, written: false, needed: isNeeded, notes: [] }
+  if (tokensFile !== undefined && tokenIn(entry) === made) {
+    await putAgentToken(tokensFile, name, made)
+    await untilKnown(options.url, made)
+  }
   const { isChanged, backup } = change(file, edit)
   return { ...about, written: isChanged, ...(backup !== undefined && { backup }), notes: hostNotes(options) }
 }
+
+/** Milliseconds for the service to read the file again. It looks at it each second. */
+const KNOWN_WITHIN_MS = 5_000
+
+const ASK_AGAIN_MS = 100
+
+/** Returns once the service knows the token, so that the agent can start at once; or if it does not answer. */
+async function untilKnown(url: string, token: string): Promise<void> {
+  const end = performance.now() + KNOWN_WITHIN_MS
+  const isRefused = () =>
+    controlClient(url, token)
+      .call({ method: 'GET', path: '/session', timeoutMs: KNOWN_WITHIN_MS })
+      .then(() => false)
+      .catch((error) => error instanceof CallFailed && error.statusCode === UNAUTHORIZED)
+  while ((await isRefused()) && performance.now() < end) await Bun.sleep(ASK_AGAIN_MS)
+}
+
+const UNAUTHORIZED = 401
 
 function show(path: string, config: object): void {
   process.stderr.write(

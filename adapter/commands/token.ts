@@ -15,6 +15,7 @@ import { parseDurationMs } from '../../shared/settings/duration.ts'
 import { flag, list, optionalInteger, text, texts } from '../../shared/settings/flags.ts'
 import { nearestName } from '../../shared/text/nearest-name.ts'
 import { type Answer, success } from '../envelope.ts'
+import { lastServices } from '../own-services/record.ts'
 import { editTokens, tokensIn } from '../tokens-file/edit.ts'
 import { defineCommand } from './command.ts'
 import { verbOf } from './verb.ts'
@@ -41,7 +42,7 @@ export const token = defineCommand({
     tokensFile: text({
       variable: 'SERVICE_TOKENS_FILE',
       value: 'file',
-      help: 'The file, as in --tokens-file of the control service, or of the runtime service. It reads the file again when it changes.',
+      help: 'The file, as in --tokens-file of the control service, or of the runtime service. It reads the file again when it changes. Default: that of the services of taskmill up.',
     }),
     rights: list({
       value: 'rights',
@@ -68,9 +69,9 @@ export const token = defineCommand({
     }),
   },
   maxArguments: 2,
-  async run({ values, positionals, given }): Promise<Answer> {
+  async run({ values, positionals, given, env }): Promise<Answer> {
     const { verb, name } = askedFor(positionals)
-    const { tokensFile: file } = values
+    const file = values.tokensFile || lastServices(env)?.tokens_file || ''
     if (file === '') throw new UsageError('name the file with --tokens-file (or SERVICE_TOKENS_FILE)')
     const stray = OF_CREATE.find((setting) => given.has(setting))
     if (verb !== 'create' && stray !== undefined)

@@ -39,6 +39,8 @@ export interface HostFile {
   readonly within: string | undefined
   /** Mode of a new file. */
   readonly mode: number
+  /** Whether it gets a secret: others lose their rights to it. */
+  readonly isSecret?: boolean
 }
 
 export interface Change {
@@ -61,7 +63,8 @@ export function change(file: HostFile, edit: (text: string) => string): Change {
     const edited = named(file.path, () => edit(text))
     if (edited === text) return { isChanged: false, backup: undefined }
     if (stat === undefined) mkdirSync(dirname(target), { recursive: true })
-    const aside = writeAside(target, edited, stat, file.mode)
+    const mode = stat?.mode ?? file.mode
+    const aside = writeAside(target, edited, stat, file.isSecret ? mode & OWN_RIGHTS : mode)
     if (isUnchanged(target, text, stat)) {
       const backup = stat === undefined ? undefined : keep(target, text, stat)
       renameSync(aside, target)
@@ -133,7 +136,10 @@ function keep(target: string, text: string, stat: Stats): string {
   return backup
 }
 
-/** Writes a new file beside `path`, with the mode and the owner of `stat`. Returns its path. */
+/** Mode bits of the owner. */
+const OWN_RIGHTS = 0o700
+
+/** Writes a new file beside `path`, with the owner of `stat`. Returns its path. */
 function writeAside(path: string, text: string, stat: Stats | undefined, mode: number): string {
   const aside = join(dirname(path), `.${basename(path)}.${crypto.randomUUID()}`)
   const fd = openSync(aside, 'wx', 0o600)
@@ -141,7 +147,7 @@ function writeAside(path: string, text: string, stat: Stats | undefined, mode: n
     writeFileSync(fd, text)
     const own = fstatSync(fd)
     if (stat !== undefined && (own.uid !== stat.uid || own.gid !== stat.gid)) fchownSync(fd, stat.uid, stat.gid)
-    fchmodSync(fd, (stat?.mode ?? mode) & 0o777)
+    fchmodSync(fd, mode & 0o777)
     fsyncSync(fd)
   } catch (error) {
     unlinkSync(aside)

@@ -44,6 +44,8 @@ export interface ServicesRecord {
   readonly schedules_dir?: string
   /** Directory of the secrets of tasks, from the root. Absent if they are systemd credentials, or an earlier version started them. */
   readonly secrets_dir?: string
+  /** The file with the tokens of callers, from the root. Absent if an earlier version started them. */
+  readonly tokens_file?: string
 }
 
 /** Running services of this user. */
@@ -56,6 +58,8 @@ export interface OwnPaths {
   readonly record: string
   readonly data: string
   readonly token: string
+  /** The file with the tokens of callers, unless another is named. */
+  readonly tokens: string
   /** Directory of the secrets of tasks, unless another is named. */
   readonly secrets: string
   /** The sockets of `up --socket`. Sandboxes hide the data directory, so that tasks in them cannot connect. */
@@ -73,6 +77,7 @@ export function ownPaths(env: Environment): OwnPaths {
     record: join(dir, 'services.json'),
     data,
     token: join(data, 'token'),
+    tokens: join(data, 'tokens.json'),
     secrets: join(dir, 'secrets'),
     sockets: { control: join(data, 'control.sock'), runtime: join(data, 'runtime.sock') },
     log: join(dir, 'taskmill.log'),

@@ -5,11 +5,14 @@
  * service is ready, so one wait serves for both. The record is written before the wait: if the client is killed meanwhile,
  * `taskmill down` still finds them.
  */
-import { closeSync, ftruncateSync, openSync } from 'node:fs'
+import { closeSync, existsSync, ftruncateSync, openSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { messageOf } from '../../shared/contract/errors.ts'
+import { replaceFileNow } from '../../shared/files/atomic-file.ts'
 import { MAX_SOCKET_PATH_BYTES } from '../../shared/files/socket-file.ts'
 import { madeToken } from '../../shared/http/made-token.ts'
 import { socketPathOf, socketUrl } from '../../shared/http/socket-address.ts'
+import { tokensText } from '../../shared/http/token-entries.ts'
 import { findSibling, siblingNotFound } from '../../shared/process/sibling.ts'
 import { unlessAborted } from '../../shared/process/unless-aborted.ts'
 import { VERSION } from '../../shared/process/version.ts'
@@ -131,7 +134,8 @@ async function startOnce(
   const { env, timeoutMs, interruption } = options
   const deadline = performance.now() + timeoutMs
   const secretsDir = secretsDirOf(request)
-  const { process: child, foreground } = startProcess(request, secretsDir)
+  const tokensFile = tokensFileOf(request)
+  const { process: child, foreground } = startProcess(request, secretsDir, tokensFile)
   const record = newRecord(child.pid, {
     url: urls.control,
     runtime_url: urls.runtime,
@@ -140,6 +144,7 @@ async function startOnce(
     ...(options.isShellOpen && { shell: 'open' }),
     ...(options.schedulesDir !== undefined && { schedules_dir: options.schedulesDir }),
     ...(secretsDir !== '' && { secrets_dir: secretsDir }),
+    tokens_file: tokensFile,
     cwd: process.cwd(),
   })
   try {
@@ -160,9 +165,17 @@ async function startOnce(
 const secretsDirOf = ({ paths, options: { secretsDir, env } }: Start): string =>
   secretsDir ?? (env.CREDENTIALS_DIRECTORY ? '' : paths.secrets)
 
+/** From the root. Ours exists by now, so that a token that is made later needs no restart. */
+function tokensFileOf({ paths, options: { env } }: Start): string {
+  if (env.SERVICE_TOKENS_FILE) return resolve(env.SERVICE_TOKENS_FILE)
+  if (!existsSync(paths.tokens)) replaceFileNow(paths.tokens, tokensText([]))
+  return paths.tokens
+}
+
 function startProcess(
   { program, paths, urls, options }: Start,
   secretsDir: string,
+  tokensFile: string,
 ): {
   readonly process: DetachedProcess
   readonly foreground?: Foreground
@@ -175,6 +188,7 @@ function startProcess(
     SERVICE_SHELL_POLICY: isShellOpen ? 'open' : '',
     SERVICE_SCHEDULES_DIR: schedulesDir,
     SERVICE_SECRETS_DIR: secretsDir,
+    SERVICE_TOKENS_FILE: tokensFile,
   }
   const command = [
     ...[program, '--addr', urls.control.replace('http://', ''), '--data-dir', paths.data, '--token-file', paths.token],

@@ -161,7 +161,7 @@ export function readCommandLine<S extends Settings>(
   const isGiven = new Set<keyof S>()
   for (const [key, setting] of Object.entries(settings)) {
     const name = flagName(key)
-    const given = parsed[name] as string | undefined
+    const given = parsed[PREFIX + name] as string | undefined
     const variable = setting.variable === undefined ? undefined : env[setting.variable]
     if (given !== undefined || (variable !== undefined && variable !== '')) isGiven.add(key)
     if (given !== undefined) values[key] = settingValue(setting, given, `value "${given}" for --${name}`)
@@ -186,7 +186,10 @@ function settingValue(setting: Setting<unknown>, given: string, what: string): u
  * service with all of its fifty. Switches are strings: `--name=maybe` would be true for citty, and is refused here.
  */
 const cittyArgs = (names: readonly string[]): Record<string, { readonly type: 'string' }> =>
-  Object.fromEntries(names.map((name) => [name, { type: 'string' }]))
+  Object.fromEntries(names.map((name) => [PREFIX + name, { type: 'string' }]))
+
+/** Before each name that citty gets: it reads --no-name as the opposite of --name. */
+const PREFIX = 'flag-'
 
 const FLAG = /^--?([A-Za-z][\w-]*)(?:=([\s\S]*))?$/
 
@@ -195,7 +198,7 @@ const ASKING = new Set(['help', 'h', 'version'])
 
 interface CanonicalArgv {
   readonly asked: 'help' | 'version' | undefined
-  /** `--name=value` for each flag, then `--` and the other arguments. */
+  /** `--flag-name=value` for each flag, then `--` and the other arguments. */
   readonly canonical: string[]
   /** The names of the given flags. */
   readonly names: readonly string[]
@@ -247,7 +250,7 @@ function canonicalArgv(argv: readonly string[], settings: Settings): CanonicalAr
   const given = [...flags].map(([name, values]) => {
     const { repeatable, separator = ',' } = byName.get(name)!.setting
     const value = repeatable ? values.join(separator) : values.at(-1)
-    return `--${name}=${value}`
+    return `--${PREFIX}${name}=${value}`
   })
   return { asked, canonical: [...given, '--', ...positionals], names: [...flags.keys()] }
 }

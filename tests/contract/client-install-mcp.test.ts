@@ -1,6 +1,6 @@
 /** `taskmill install-mcp --write`: against the built client, with a HOME of its own. */
 import { describe, expect, test } from 'bun:test'
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
@@ -97,7 +97,7 @@ test('a file that cannot be parsed is left as it is, with the reason', async () 
   expect(readdirSync(here.home).toSorted()).toEqual(['.claude.json', 'project'])
 })
 
-test('a token is never written', async () => {
+test('the token of other services is never written', async () => {
   using here = place()
   for (const client of ['claude', 'codex', 'cursor', 'vscode']) {
     for (const transport of ['http', 'stdio']) {
@@ -123,16 +123,81 @@ test.each([
   expect(readFileSync(file, 'utf8')).toContain('taskmill')
 })
 
-test.each(['--dry-run', '--scope=project', '--file=x'])('%s without --write is a usage error', async (flag) => {
-  const { exitCode, envelope } = await runClient(['install-mcp', flag], { url: URL })
-  expect(exitCode).toBe(2)
-  expect(envelope.error?.message).toContain('is for --write')
-})
+test.each(['--dry-run', '--scope=project', '--file=x', '--no-token'])(
+  '%s without --write is a usage error',
+  async (flag) => {
+    const { exitCode, envelope } = await runClient(['install-mcp', flag], { url: URL })
+    expect(exitCode).toBe(2)
+    expect(envelope.error?.message).toContain('is for --write')
+  },
+)
 
-test('the entry for the services of up has neither address nor token, and works before and after a restart of them', async () => {
+test('an agent of the services of up gets a token of its own, which reads, submits, and cancels its own', async () => {
   await using here = await upPlace()
   upData(await here.up())
-  const { envelope } = await here.client(['install-mcp', '--client', 'claude', '--write'])
+  const path = join(here.home, '.claude.json')
+  writeFileSync(path, '{"other": 1}', { mode: 0o644 })
+  const install = (...args: string[]) => here.client(['install-mcp', '--client', 'claude', '--write', ...args])
+  const tried = await install('--dry-run')
+  expect(tried.envelope.data).toMatchObject({ written: false, needed: true, token: { name: 'claude-code' } })
+  const tokens = async () => (await here.client(['token', 'list'])).envelope.data!.tokens
+  expect(await tokens()).toEqual([])
+
+  const { envelope, stdout, stderr } = await install()
+  const rights = ['read', 'submit', 'cancel_own']
+  expect(envelope.data).toMatchObject({ written: true, token: { name: 'claude-code', rights } })
+  expect(await tokens()).toEqual([{ name: 'claude-code', rights }])
+  const entryOf = () => JSON.parse(readFileSync(path, 'utf8')).mcpServers.taskmill
+  const { command, args, env } = entryOf()
+  expect(env).toEqual({ SERVICE_TOKEN: expect.stringMatching(/^tmk_/) })
+  expect(statSync(path).mode & 0o777).toBe(0o600)
+  for (const shown of [stdout, stderr]) expect(shown).not.toContain(env.SERVICE_TOKEN)
+  expect((await install()).envelope.data).toMatchObject({ written: false, needed: false })
+
+  const client = new Client({ name: 'tests', version: '1' })
+  await client.connect(new StdioClientTransport({ command, args, env: testEnvironment({ ...here.env, ...env }) }))
+  const call = async (name: string, given: object) =>
+    (await client.callTool({ name, arguments: { ...given } })).structuredContent as Record<string, unknown>
+  const names = (await client.listTools()).tools.map(({ name }) => name)
+  expect([names.includes('submit_graph'), names.includes('answer_approval')]).toEqual([true, false])
+  const graph = { scope: 'graph', tasks: [{ id: 'a', type: 'approval' }] }
+  const own = await call('submit_graph', graph)
+  expect((await here.client(['graph', String(own.graph_id)])).envelope.data).toMatchObject({
+    submitted_by: 'claude-code',
+  })
+  const file = join(here.home, 'graph.json')
+  writeFileSync(file, JSON.stringify(graph))
+  const other = (await here.client(['submit', file])).envelope.data!.graph_id
+  const cancel = (graph_id: unknown) => client.callTool({ name: 'cancel', arguments: { graph_id } })
+  expect((await cancel(other)).isError).toBe(true)
+  expect((await cancel(own.graph_id)).isError).not.toBe(true)
+  await client.close()
+
+  // A token that was revoked is made again, and one of somebody else is left alone.
+  await here.client(['token', 'revoke', 'claude-code'])
+  await install()
+  expect(entryOf().env.SERVICE_TOKEN).not.toBe(env.SERVICE_TOKEN)
+  await here.client(['token', 'create', 'cursor', '--rights', 'operate'])
+  const refused = await here.client(['install-mcp', '--client', 'cursor', '--write'])
+  expect(refused.envelope.error?.message).toContain('has a token cursor with other rights')
+  expect(existsSync(join(here.home, '.cursor'))).toBe(false)
+  await install('--no-token')
+  expect(entryOf().env).toBeUndefined()
+})
+
+test('the entry of a project for the services of up has no token', async () => {
+  await using here = await upPlace()
+  upData(await here.up())
+  using project = tempDir()
+  await here.client(['install-mcp', '--client', 'claude', '--scope', 'project', '--write'], { cwd: project.path })
+  expect(readFileSync(join(project.path, '.mcp.json'), 'utf8')).not.toContain('SERVICE_TOKEN')
+  expect((await here.client(['token'])).envelope.data).toMatchObject({ tokens: [] })
+})
+
+test('the entry for the services of up without a token works before and after a restart of them', async () => {
+  await using here = await upPlace()
+  upData(await here.up())
+  const { envelope } = await here.client(['install-mcp', '--client', 'claude', '--write', '--no-token'])
   const { command, args, env } = JSON.parse(readFileSync(join(here.home, '.claude.json'), 'utf8')).mcpServers.taskmill
   expect({ command, args, env }).toEqual({ command: await builtProgram('taskmill'), args: ['mcp'], env: undefined })
   expect(envelope.data).toMatchObject({ transport: 'stdio', written: true })

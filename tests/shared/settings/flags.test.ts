@@ -227,6 +227,18 @@ describe('a mistake', () => {
   })
 })
 
+test('a switch whose name begins with no- is no opposite of another one', () => {
+  const { values, given } = readCommandLine(
+    ['--no-token'],
+    {},
+    {
+      noToken: flag({ help: 'None.' }),
+      token: text({ value: 'token', help: 'One.' }),
+    },
+  )
+  expect([values, [...given]]).toEqual([{ noToken: true, token: '' }, ['noToken']])
+})
+
 test('a setting is given by its flag or by its variable, not by its default', () => {
   const settings = {
     first: text({ value: 'x', help: '', default: 'a', variable: 'FIRST' }),
