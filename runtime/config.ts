@@ -227,6 +227,10 @@ export const serveSettings = {
     parseAllowRule,
   ),
   egressDeny: rules('Host that no task with rules may connect to, as in sandbox.network.deny.', parseRule),
+  egressCa: text({
+    value: 'directory',
+    help: 'Directory with the certificate authority that signs for hosts to whose requests secrets are added. Made at the first need, and rotated each year. Only sandboxes trust it. Default: egress-ca in the data directory.',
+  }),
   maxEgressConnections: integer({
     default: '4096',
     value: 'number',
@@ -400,5 +404,7 @@ export type ServeConfig = SettingValues<typeof serveSettings>
 /** Variables without a flag, for the documentation. */
 export const serveVariables = {
   SERVICE_TOKEN: 'The token itself. Ignored with --token-file.',
+  NODE_EXTRA_CA_CERTS:
+    'File with certificates (PEM) of further authorities to trust, for hosts to whose requests secrets are added.',
   SERVICE_CONTROL_TOKEN: 'The token of the control service of --register. Default: the token of this service.',
 } as const

@@ -57,6 +57,7 @@ import { MAX_SCHEDULE_FILES } from '../control/schedules/schedule-files.ts'
 import { MAX_ATTEMPT_RECORDS } from '../control/task/attempt-record.ts'
 import { MAX_PROGRESS_ENTRIES } from '../control/task/change-task.ts'
 import { serveSettings } from '../runtime/config.ts'
+import { MAX_KEPT_CERTIFICATES } from '../runtime/egress/authority.ts'
 import { MAX_NETWORK_EVENTS } from '../runtime/egress/report.ts'
 import { SPARE_SESSIONS } from '../runtime/egress/task-proxy.ts'
 import { MAX_NOTED_CONNECTIONS } from '../runtime/egress/use-file.ts'
@@ -400,6 +401,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Part of them that is divided among `--max-running-tasks`', ...constant('DIVIDED_PART', '1/2'), 'The rest is for all.', 'runtime/egress/places.test.ts', 'DIVIDED_PART'],
     ['Connections of a task without a place', ...constant('SPARE_SESSIONS', count(SPARE_SESSIONS)), 'They are closed.', 'runtime/egress/limits.long.test.ts', 'SPARE_SESSIONS'],
     ['Open connections that are kept for a restart', ...constant('MAX_NOTED_CONNECTIONS', count(MAX_NOTED_CONNECTIONS)), 'They are counted.', 'runtime/egress/use-file.test.ts', 'MAX_NOTED_CONNECTIONS'],
+    ['Certificates of hosts whose TLS the proxy ends', ...constant('MAX_KEPT_CERTIFICATES', count(MAX_KEPT_CERTIFICATES)), 'The oldest is made anew.', 'runtime/egress/authority.test.ts', 'MAX_KEPT_CERTIFICATES'],
     ['Characters of a path under a rule with paths', ...constant('MAX_RULED_PATH_CHARACTERS', count(MAX_RULED_PATH_CHARACTERS)), 'It gets 403.', 'shared/request/request-rule.test.ts', 'MAX_RULED_PATH_CHARACTERS'],
     ['Events of a task about allowed connections, and about refused ones', ...constant('MAX_NETWORK_EVENTS', count(MAX_NETWORK_EVENTS)), 'They are counted.', 'contract/runtime-egress.test.ts', 'MAX_NETWORK_EVENTS'],
     ['Entries of a directory in an answer', ...constant('MAX_LISTED', count(MAX_LISTED)), '`truncated`', 'contract/runtime-task-files.test.ts', 'with very many entries is cut off'],

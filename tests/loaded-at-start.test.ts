@@ -78,3 +78,7 @@ test('control loads what speaks to PostgreSQL only for a database', () => {
 test('control loads what reads cron expressions only for a schedule', () => {
   expect(loadedBy('control/service.ts').modules).not.toContain('croner')
 })
+
+test('the runtime service loads what makes certificates only for a task that needs one', () => {
+  expect(loadedBy('runtime/serve/parts.ts').modules).not.toContain('@peculiar/x509')
+})

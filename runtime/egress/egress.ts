@@ -10,6 +10,7 @@ import { messageOf } from '../../shared/contract/errors.ts'
 import type { NetworkRules } from '../../shared/contract/runtime-request.ts'
 import type { Rule } from '../../shared/egress/rule.ts'
 import { openedRulesOf, rulesOf } from '../../shared/request/network-rules.ts'
+import type { CertificateAuthority } from './authority.ts'
 import { Credentials, type ReadSecret } from './credentials.ts'
 import type { Dialer } from './dial.ts'
 import { NetworkUse } from './network-use.ts'
@@ -19,6 +20,7 @@ import { RulesInForce } from './rules-in-force.ts'
 import type { ServiceAddresses } from './service-addresses.ts'
 import { SESSION_TIMES, type SessionTimes } from './session.ts'
 import { TaskProxy, type TaskProxyOptions } from './task-proxy.ts'
+import { endTls } from './tls-ends.ts'
 import { UseFile } from './use-file.ts'
 import type { Refusal } from './verdict.ts'
 
@@ -38,6 +40,10 @@ export interface EgressOptions {
   readonly maxTasks: number
   readonly services: ServiceAddresses
   readonly dialer: Dialer
+  /** Signs for hosts with rules about single requests. */
+  readonly authority: CertificateAuthority
+  /** Authorities of servers, in PEM. Default: those that Bun trusts, with NODE_EXTRA_CA_CERTS. */
+  readonly roots?: string
   /** Default: those of a service. */
   readonly times?: SessionTimes
   readonly onFault: (taskId: string, error: unknown) => void
@@ -93,7 +99,8 @@ export class Egress {
   open({ task_id, ordinal, rules, readSecret, earlier, onEvent }: EgressTask): string {
     const served = this.#served.get(task_id)
     if (served !== undefined) return served.socketPath
-    const { directory, bounds, services, dialer, times = SESSION_TIMES, onFault, onUseFault } = this.#options
+    const { directory, bounds, services, dialer, authority, roots, times = SESSION_TIMES } = this.#options
+    const { onFault, onUseFault } = this.#options
     const socketPath = join(directory, ordinal.toString(36))
     const inForce = new RulesInForce([bounds, rulesOf(rules)], services)
     const onReport = (report: Report) => this.#count(report)
@@ -104,6 +111,8 @@ export class Egress {
       dial: dialer.forTask(inForce),
       isOpaque: (target) => inForce.isOpaque(target),
       credentials: new Credentials(openedRulesOf(rules), readSecret),
+      endTls: async (client, host) => endTls(client, directory, await authority.certificateFor(host)),
+      roots,
       maxConnections: rules.max_connections!,
       maxBytes: rules.max_bytes,
       places: this.#places.forTask(),

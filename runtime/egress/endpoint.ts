@@ -6,11 +6,17 @@
  * its sides is.
  */
 import type { Socket, SocketHandler } from 'bun'
+import { type Host, hostText } from '../../shared/egress/host.ts'
 import { Pace, type Paced } from './pace.ts'
 
 /** Maximum bytes and pieces that wait for a reader, besides one more read of the kernel. A piece of one byte has its costs, too. */
 export const MAX_WAITING_BYTES = 64 * 1024
 export const MAX_WAITING_PIECES = 64
+
+/** The protocol in TLS, which is all that is read there: `http/1.1` behind its length. */
+export const HTTP_1 = Buffer.from('\x08http/1.1')
+
+const NOT_VERIFIED = new Error('its certificate is not verified')
 
 /** One for the event loop. */
 const PACE = new Pace()
@@ -162,15 +168,56 @@ export class Endpoint implements Paced {
     this.#closed.resolve()
   }
 
+  /**
+   * TLS to the server `host` over this connection, which is for nothing else from now on. Resolves once its certificate is
+   * verified, by `ca` in place of what Bun trusts. Rejects with the reason.
+   */
+  async secured(host: Host, ca: string | undefined): Promise<Endpoint> {
+    const { checkServerIdentity } = await import('node:tls') // loading it takes milliseconds
+    const done = Promise.withResolvers<Endpoint>()
+    const name = hostText(host)
+    const handlers = Endpoint.handlers(() => {})
+    this.#socket.upgradeTLS<Endpoint | undefined>({
+      data: undefined,
+      tls: {
+        ...('name' in host && { serverName: name }),
+        ...(ca !== undefined && { ca }),
+        rejectUnauthorized: true,
+        ALPNProtocols: HTTP_1,
+      },
+      socket: {
+        ...handlers,
+        handshake: (tls, isVerified, error) => {
+          const fault = error ?? (isVerified ? checkServerIdentity(name, tls.getPeerCertificate()) : NOT_VERIFIED)
+          if (fault === undefined) return done.resolve(new Endpoint(tls))
+          tls.terminate()
+          done.reject(fault)
+        },
+        end: ({ data }) => {
+          if (data !== undefined) data.#ended()
+        },
+        close: (tls) => {
+          handlers.close!(tls)
+          done.reject(new Error('the server broke it off'))
+        },
+      },
+    })
+    return await done.promise
+  }
+
   /** Handlers for sockets that get an endpoint in `onOpen`. */
   static handlers(onOpen: (endpoint: Endpoint) => void): SocketHandler<Endpoint | undefined, 'buffer'> {
+    // A socket whose handshake fails has no endpoint.
+    const closed = ({ data }: Socket<Endpoint | undefined>) => {
+      if (data !== undefined) data.#gone()
+    }
     return {
       open: (socket) => onOpen(new Endpoint(socket)),
       data: ({ data }, bytes) => data!.#received(bytes),
       drain: ({ data }) => data!.#wakeWriter?.(),
       end: ({ data }) => data!.#ended(),
-      close: ({ data }) => data!.#gone(),
-      error: ({ data }) => data!.#gone(),
+      close: closed,
+      error: closed,
     }
   }
 }

@@ -46,6 +46,8 @@ export interface ExchangedRequest {
   readonly target: PlainTarget
   /** Headers in place of those of the same names. */
   readonly added?: readonly Header[]
+  /** Whether the server is asked over TLS. Default: false. */
+  readonly isTls?: boolean
   /** What is masked in the answer. */
   readonly masks?: MaskTexts | undefined
 }
@@ -53,8 +55,8 @@ export interface ExchangedRequest {
 /** Sends the head and the body after it, and passes the answer back. Throws `Malformed` before anything is sent. */
 export async function exchange(request: ExchangedRequest, sides: Sides): Promise<Exchanged> {
   const { client, server, sent } = sides
-  const { head, target, added, masks } = request
-  const text = Buffer.from(forwardedHead(head, target, added), 'latin1')
+  const { head, target, added, isTls, masks } = request
+  const text = Buffer.from(forwardedHead(head, target, added, isTls), 'latin1')
   const length = bodyLengthOf(head)
   const key = websocketKey(head)
   // A client that leaves ends its request, even while nobody reads from it.

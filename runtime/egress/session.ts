@@ -5,7 +5,8 @@
  * tunnel to a name has to be TLS for that name, or HTTP for that name, of which each request is checked; or the rule says
  * `opaque`. Until that is known, nothing is passed on. A rule about single requests may add secrets to one (`credentials.ts`).
  */
-import { hostText } from '../../shared/egress/host.ts'
+import { messageOf } from '../../shared/contract/errors.ts'
+import { type Host, hostText } from '../../shared/egress/host.ts'
 import type { Authority } from '../plan/authority.ts'
 import type { Credentials } from './credentials.ts'
 import type { Dialed } from './dial.ts'
@@ -14,8 +15,8 @@ import { exchange, type Sides } from './exchange.ts'
 import { gather, gatherRequestHead } from './gather.ts'
 import { relay, relayAnswer } from './relay.ts'
 import type { OpenConnection, Report } from './report.ts'
-import { beginTls } from './tls-start.ts'
-import { type Protocol, type Refusal, reasonText, targetText } from './verdict.ts'
+import { beginTls, peekHello } from './tls-start.ts'
+import { helloRefusal, type Protocol, type Refusal, reasonText, targetText } from './verdict.ts'
 import { TLS_HANDSHAKE } from './wire/client-hello.ts'
 import { type AnswerKind, CONNECTED, ownAnswer } from './wire/http-forward.ts'
 import {
@@ -50,6 +51,10 @@ export interface SessionOwner {
   readonly isOpaque: (target: Authority) => boolean
   /** What is about single requests. */
   readonly credentials: Credentials
+  /** Ends the TLS of a client for a host. Undefined if the handshake fails. */
+  readonly endTls: (client: Endpoint, host: Host) => Promise<Endpoint | undefined>
+  /** Authorities of servers, in PEM. Undefined: those that Bun trusts, with NODE_EXTRA_CA_CERTS. */
+  readonly roots: string | undefined
   /** Takes a place among the connections, or returns why there is none. */
   readonly enter: () => Refusal | undefined
   /** Gives the place back. */
@@ -69,7 +74,7 @@ export interface SessionOwner {
 type Answer = (kind: AnswerKind, message: string) => Promise<unknown>
 
 export class Session {
-  readonly #client: Endpoint
+  #client: Endpoint
   readonly #owner: SessionOwner
   readonly #startedMs = performance.now()
   #server: Endpoint | undefined
@@ -219,7 +224,7 @@ export class Session {
       if (first === undefined) return
       this.#client.unread(first)
       if (first[0] !== TLS_HANDSHAKE) return await this.#httpInTunnel(first[0]!, target, server)
-      if (isOpened) return await this.#refuse({ kind: 'sealed' })
+      if (isOpened) return await this.#openTls(target, server)
       const onHello = () => clearTimeout(this.#deadline)
       const start = await beginTls(target.host, { ...sides, onHello })
       if (typeof start === 'object') return await this.#refuse(start)
@@ -230,22 +235,54 @@ export class Session {
     await Promise.all([relay(this.#client, server, sent), relayAnswer(server, this.#client, received)])
   }
 
-  async #httpInTunnel(first: number, target: Authority, server: Endpoint): Promise<void> {
+  /** Looks at the request inside TLS. The client takes the proxy for the server. */
+  async #openTls(target: Authority, server: Endpoint): Promise<void> {
+    const hello = await peekHello(this.#client)
+    if (hello === undefined) return
+    const refusal = helloRefusal(hello, target.host)
+    if (refusal !== undefined) return await this.#refuse(refusal)
+    const inner = await this.#owner.endTls(this.#client, target.host)
+    if (inner === undefined) return await this.#refuse({ kind: 'handshake' })
+    this.#client = inner
+    this.#answer = (kind, message) => inner.write(Buffer.from(ownAnswer(kind, message)))
+    const first = await inner.read()
+    if (first === undefined) return
+    inner.unread(first)
+    await this.#httpInTunnel(first[0]!, target, server, true)
+  }
+
+  async #httpInTunnel(first: number, target: Authority, server: Endpoint, isTls = false): Promise<void> {
     if (!isLetter(first)) return await this.#refuse({ kind: 'protocol' })
     const text = await gatherRequestHead(this.#client)
     if (text === undefined) return
     this.#answer = (kind, message) => this.#client.write(Buffer.from(ownAnswer(kind, message)))
     const head = readRequestHead(text)
-    await this.#exchange(head, tunnelledTarget(head, target), server)
+    await this.#exchange(head, tunnelledTarget(head, target), server, isTls)
   }
 
-  async #exchange(head: RequestHead, target: PlainTarget, server: Endpoint): Promise<void> {
+  async #exchange(head: RequestHead, target: PlainTarget, given: Endpoint, isTls = false): Promise<void> {
     clearTimeout(this.#deadline)
-    const carried = await this.#owner.credentials.carry(head, target, false)
+    const carried = await this.#owner.credentials.carry(head, target, isTls)
     if (carried !== undefined && 'refusal' in carried) return await this.#refuse(carried.refusal)
-    const { isAnswered, clientFault, serverFault } = await exchange(carried ?? { head, target }, this.#sides(server))
+    const server = isTls ? await this.#secured(given, target) : given
+    if (server === undefined) return
+    const request = { ...(carried ?? { head, target }), isTls }
+    const { isAnswered, clientFault, serverFault } = await exchange(request, this.#sides(server))
     if (clientFault !== undefined) this.#cut ??= { kind: 'malformed', why: clientFault }
     if (!isAnswered) await this.#answer('failed', `${targetText(target)} sent ${serverFault ?? 'no answer'}`)
+  }
+
+  /** TLS to the server. Undefined if its certificate is not valid for the host; then the client knows why. */
+  async #secured(server: Endpoint, target: Authority): Promise<Endpoint | undefined> {
+    try {
+      this.#server = await server.secured(target.host, this.#owner.roots)
+      return this.#server
+    } catch (error) {
+      const why = `TLS to it failed (${messageOf(error)})`
+      this.#reportAllowed(why)
+      await this.#answer('failed', `no connection to ${targetText(target)}: ${why}`)
+      return undefined
+    }
   }
 
   #sides(server: Endpoint): Sides {

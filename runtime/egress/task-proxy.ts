@@ -23,6 +23,8 @@ export interface TaskProxyOptions {
   readonly dial: SessionOwner['dial']
   readonly isOpaque: SessionOwner['isOpaque']
   readonly credentials: SessionOwner['credentials']
+  readonly endTls: SessionOwner['endTls']
+  readonly roots: SessionOwner['roots']
   readonly maxConnections: number
   /** Undefined: no limit. */
   readonly maxBytes: number | undefined
@@ -45,9 +47,9 @@ export class TaskProxy {
   /** Listens at `socketPath`, in place of what an earlier service left there. Throws if it cannot. */
   constructor(options: TaskProxyOptions) {
     this.#options = options
-    const { socketPath, dial, isOpaque, credentials, times, use, places } = options
+    const { socketPath, dial, isOpaque, credentials, endTls, roots, times, use, places } = options
     this.#owner = {
-      ...{ dial, isOpaque, credentials, times },
+      ...{ dial, isOpaque, credentials, endTls, roots, times },
       enter: () => this.#enter(),
       leave: () => {
         this.#connections--

@@ -9,7 +9,7 @@ import type { Endpoint } from './endpoint.ts'
 import { gather } from './gather.ts'
 import type { Meter } from './relay.ts'
 import { helloRefusal, type Refusal } from './verdict.ts'
-import { MAX_HELLO_BYTES, readClientHello, TLS_ALERT, TLS_HANDSHAKE } from './wire/client-hello.ts'
+import { type ClientHello, MAX_HELLO_BYTES, readClientHello, TLS_ALERT, TLS_HANDSHAKE } from './wire/client-hello.ts'
 
 export interface TlsSides {
   readonly client: Endpoint
@@ -24,10 +24,7 @@ export async function beginTls(
   host: Host,
   { client, server, sent, onHello }: TlsSides,
 ): Promise<'begun' | 'gone' | Refusal> {
-  const found = await gather(client, MAX_HELLO_BYTES, (bytes) => {
-    const hello = readClientHello(bytes)
-    return hello && { found: { hello, bytes: Uint8Array.from(bytes.subarray(0, hello.length)) }, length: hello.length }
-  })
+  const found = await gatherHello(client)
   if (found === undefined) return 'gone'
   onHello()
   const { hello, bytes } = found
@@ -39,4 +36,17 @@ export async function beginTls(
   if (first === undefined) return 'gone'
   server.unread(first)
   return first[0] === TLS_HANDSHAKE || first[0] === TLS_ALERT ? 'begun' : { kind: 'protocol' }
+}
+
+const gatherHello = (client: Endpoint) =>
+  gather(client, MAX_HELLO_BYTES, (bytes) => {
+    const hello = readClientHello(bytes)
+    return hello && { found: { hello, bytes: Uint8Array.from(bytes.subarray(0, hello.length)) }, length: hello.length }
+  })
+
+/** The ClientHello, which stays to be read. Undefined if the client ends before. Throws `Malformed`. */
+export async function peekHello(client: Endpoint): Promise<ClientHello | undefined> {
+  const found = await gatherHello(client)
+  if (found !== undefined) client.unread(found.bytes)
+  return found?.hello
 }

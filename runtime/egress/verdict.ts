@@ -23,8 +23,8 @@ export type Refusal =
   | { readonly kind: 'secret'; readonly why: string }
   /** What a WebSocket carries cannot be masked. */
   | { readonly kind: 'websocket'; readonly rule: string }
-  /** The rule is about single requests, which TLS hides. */
-  | { readonly kind: 'sealed' }
+  /** The client has broken off TLS with the proxy. */
+  | { readonly kind: 'handshake' }
   | { readonly kind: 'max_bytes' }
   | { readonly kind: 'max_connections' }
   /** The service has ended, or was killed. */
@@ -75,8 +75,8 @@ export function reasonText(refusal: Refusal): string {
       return refusal.why
     case 'websocket':
       return `the rule ${refusal.rule} adds a secret, and no WebSocket gets one`
-    case 'sealed':
-      return 'its rule is about single requests, which TLS hides'
+    case 'handshake':
+      return 'the client does not trust the certificate of the proxy (SSL_CERT_FILE has it), or does not speak HTTP/1.1'
     case 'max_bytes':
       return 'the task has used sandbox.network.max_bytes'
     case 'max_connections':
@@ -94,8 +94,9 @@ const MAX_SHOWN_NAME = 253
 /** Names in ASCII only: others could be mapped to another name than the one that the server reads. */
 const SERVER_NAME = /^[\w.-]+$/
 
-/** Why TLS that begins so may not go to `host`. Undefined if it may. */
+/** Why TLS that begins so may not go to `host`. Undefined if it may. For an address there is no name to ask for. */
 export function helloRefusal({ serverName, isEncrypted }: ClientHello, host: Host): Refusal | undefined {
+  if (serverName === undefined && 'address' in host) return undefined
   if (serverName === undefined || isEncrypted) return { kind: 'hidden_name' }
   const named = SERVER_NAME.test(serverName) ? hostOf(serverName) : undefined
   return named !== undefined && isSameHost(named, host)

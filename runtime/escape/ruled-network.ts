@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DEFAULT_MAX_CONNECTIONS } from '../../shared/contract/runtime-request.ts'
+import { CertificateAuthority } from '../egress/authority.ts'
 import { Dialer, MAX_ADDRESSES, type Resolve } from '../egress/dial.ts'
 import { Egress } from '../egress/egress.ts'
 import { ServiceAddresses } from '../egress/service-addresses.ts'
@@ -64,6 +65,7 @@ export function ruledNetwork(directory: string, baits: readonly string[]): Ruled
     ...{ directory: join(directory, 'egress'), services, maxConnections: DEFAULT_MAX_CONNECTIONS, maxTasks: 1 },
     bounds: { allow: undefined, deny: [] },
     dialer: new Dialer(resolve),
+    authority: new CertificateAuthority(join(directory, 'egress-ca')),
     onUseFault: () => {},
     onFault: () => {}, // it closes the connection: nothing got through
   })

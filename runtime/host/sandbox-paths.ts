@@ -36,6 +36,8 @@ export interface SandboxPathSettings {
   readonly tokenFile?: string
   /** Empty where there is none. */
   readonly secretsDir?: string
+  /** Empty where there is none. */
+  readonly egressCa?: string
   readonly sandboxMask: readonly string[]
   readonly sandboxExpose: readonly string[]
 }
@@ -45,6 +47,7 @@ export function findSandboxPaths({
   dataDir,
   tokenFile = '',
   secretsDir = '',
+  egressCa = '',
   sandboxMask,
   sandboxExpose,
 }: SandboxPathSettings): SandboxPaths {
@@ -54,9 +57,11 @@ export function findSandboxPaths({
   return {
     masks: counted(
       '--sandbox-mask',
-      [...DEFAULT_MASKS, ownPlace(dataDir), ...ownMask(tokenFile), ...ownMask(secretsDir), ...sandboxMask].map(
-        realPath,
-      ),
+      [
+        ...[...DEFAULT_MASKS, ownPlace(dataDir)],
+        ...[tokenFile, secretsDir, egressCa].flatMap(ownMask),
+        ...sandboxMask,
+      ].map(realPath),
     ),
     exposed: counted('--sandbox-expose', [
       ...sandboxExpose.map(realPath),

@@ -4,7 +4,7 @@
  */
 
 import { mkdirSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { messageOf, UsageError } from '../../shared/contract/errors.ts'
 import { claimDataDirectory, type DataDirectory, makeOrRefuse } from '../../shared/files/data-directory.ts'
 import { LOCK_FILES } from '../../shared/files/directory-lock.ts'
@@ -70,6 +70,10 @@ const secretsOf = (
     ownFiles: { 'token-file': tokenFile, 'tokens-file': tokensFile },
   })
 
+/** The directory of the certificate authority of sandboxes. */
+export const authorityDir = ({ egressCa }: ServeConfig, dataDir: string): string =>
+  egressCa === '' ? join(dataDir, 'egress-ca') : resolve(egressCa)
+
 /** What only one service may have. */
 export interface Place {
   readonly access: ServiceAccess
@@ -95,7 +99,12 @@ export async function claimPlace(config: ServeConfig, env: Environment, log: Log
 type SandboxTrial = ReturnType<typeof beginSandboxTrial>
 
 function beginSandboxTrial(config: ServeConfig, dataDir: string, secrets: SecretsDirectory, log: Log) {
-  const paths = findSandboxPaths({ ...config, dataDir, secretsDir: secrets.path })
+  const paths = findSandboxPaths({
+    ...config,
+    dataDir,
+    secretsDir: secrets.path,
+    egressCa: authorityDir(config, dataDir),
+  })
   keepPrivate(dataDir, databaseFiles(dataDir), log)
   const launcher = launcherProgram(dataDir)
   const isRoot = process.getuid?.() === 0

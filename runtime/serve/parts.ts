@@ -8,6 +8,7 @@ import { isOpen } from '../../shared/http/service-access.ts'
 import { serviceIdOf } from '../../shared/process/service-id.ts'
 import { VERSION } from '../../shared/process/version.ts'
 import { isoTime } from '../../shared/text/iso-time.ts'
+import { CertificateAuthority } from '../egress/authority.ts'
 import { Dialer } from '../egress/dial.ts'
 import { Egress } from '../egress/egress.ts'
 import { ServiceAddresses } from '../egress/service-addresses.ts'
@@ -51,7 +52,7 @@ import { SandboxUsers } from '../tasks/sandbox-users.ts'
 import { Submissions } from '../tasks/submit.ts'
 import { Totals } from '../tasks/totals.ts'
 import { WaitingQueue } from '../tasks/waiting-queue.ts'
-import type { Foundation } from './foundation.ts'
+import { authorityDir, type Foundation } from './foundation.ts'
 
 /** All that runs tasks. */
 export type Tasks = ReturnType<typeof buildTaskParts>
@@ -67,13 +68,14 @@ export function buildTaskParts(foundation: Foundation) {
   const inFlight = new InFlight()
   const notifications = ofDataDir(() => new NotifyPipe(join(dataDir, 'launchers'), (event) => inFlight.heard(event)))
   const services = serviceAddresses(foundation)
+  const authority = new CertificateAuthority(authorityDir(config, dataDir))
   const bundleBytes = config.maxInputBytes + config.maxInputFiles * MAX_ENTRY_BYTES
   const base = {
     ...{ config, dataDir, store, commit, directory, cgroups, capabilities, users, ledger, inFlight, log },
     settings: launchSettings(foundation),
     queue: new WaitingQueue<LiveTask>(ledger),
     launchers: launcherHost(foundation, inFlight, { notifyFd: notifications.fd, complaintsFd: complaints.fd }),
-    egress: egressOf(foundation, services),
+    ...{ authority, egress: egressOf(foundation, services, authority) },
     secrets: new Secrets(foundation.secrets),
     staged: new StagedFiles({
       ...{ dataDir, directory, needed: () => stagedForTasks(store.live) },
@@ -100,14 +102,18 @@ export function buildTaskParts(foundation: Foundation) {
 const OWN_DESCRIPTORS = 512
 const DESCRIPTORS_OF_CONNECTION = 2
 
-function egressOf({ config, data, log }: Foundation, services: ServiceAddresses): Egress {
+function egressOf(
+  { config, data, log }: Foundation,
+  services: ServiceAddresses,
+  authority: CertificateAuthority,
+): Egress {
   const most = Math.floor((maxDescriptors() - OWN_DESCRIPTORS) / DESCRIPTORS_OF_CONNECTION)
   return new Egress({
     directory: join(data.path, 'egress'),
     bounds: { allow: config.egressAllow, deny: config.egressDeny ?? [] },
     maxConnections: Math.max(0, Math.min(config.maxEgressConnections, most)),
     maxTasks: config.maxRunningTasks,
-    ...{ services, dialer: new Dialer() },
+    ...{ services, authority, dialer: new Dialer() },
     onFault: (task_id, error) =>
       log.error('a connection of a task could not be served', { task_id, cause: messageOf(error) }),
     onUseFault: (task_id, error) =>

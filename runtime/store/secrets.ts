@@ -65,7 +65,7 @@ export class Secrets {
   }
 }
 
-/** What a rule is about; nothing if that is not one host. */
+/** What a rule is about, with TLS and without; nothing if that is not one host. */
 function targetsOf({ host }: RequestRule): SecretTarget[] {
   const { port, ...hosts } = parseRule(host)
   const one =
@@ -75,5 +75,5 @@ function targetsOf({ host }: RequestRule): SecretTarget[] {
         ? { address: hosts.network }
         : undefined
   if (one === undefined) return []
-  return [{ host: one, port: port ?? 80, isTls: false }]
+  return [true, false].map((isTls) => ({ host: one, port: port ?? (isTls ? 443 : 80), isTls }))
 }

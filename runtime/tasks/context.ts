@@ -1,6 +1,7 @@
 /** What the parts that run tasks stand on. Each of them names what it uses, and the parts that are built before it. */
 import type { Log } from '../../shared/logs/log.ts'
 import type { ServeConfig } from '../config.ts'
+import type { CertificateAuthority } from '../egress/authority.ts'
 import type { Egress } from '../egress/egress.ts'
 import type { DirectoryGuard } from '../files/directory-guard.ts'
 import type { SpareDirs } from '../files/spare-dirs.ts'
@@ -35,6 +36,7 @@ export interface Ground {
   readonly users: SandboxUsers | undefined
   readonly launchers: LauncherHost
   readonly egress: Egress
+  readonly authority: CertificateAuthority
   readonly secrets: Secrets
   readonly staged: Pick<StagedFiles, 'use' | 'open' | 'sweep'>
   readonly spares: SpareDirs

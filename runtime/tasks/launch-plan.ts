@@ -44,6 +44,8 @@ interface Surroundings {
   readonly uid?: number | undefined
   /** The socket of its proxy. Absent for a task whose network has no rules. */
   readonly egressSocket?: string | undefined
+  /** What it trusts, where the proxy ends TLS for it. */
+  readonly certificates?: readonly SecretFile[]
 }
 
 export function launchPlan(
@@ -156,7 +158,7 @@ function launchSandbox(
 export function taskEnvironment(
   { execution, sandbox }: TaskRequest,
   { effective_sandbox }: ExecutionPlan,
-  { dir, mark, uid, egressSocket }: Surroundings,
+  { dir, mark, uid, egressSocket, certificates = [] }: Surroundings,
   { baseEnvironment }: LaunchSettings,
   { variables, files, masks }: SecretValues = NO_SECRETS,
 ): Record<string, string> {
@@ -168,6 +170,7 @@ export function taskEnvironment(
     ...(uid !== undefined && { USER: String(uid) }),
     HOME: workspace,
     ...(egressSocket !== undefined && proxyEnvironment({ ...execution.env, ...variables })),
+    ...Object.assign({}, ...certificates.map((file) => trustEnvironment(pathOf(file)))),
     ...execution.env,
     ...variables,
     ...Object.fromEntries(files.map((file) => [file.variable, pathOf(file)])),
@@ -230,6 +233,22 @@ export function proxyEnvironment(given: Readonly<Record<string, string>>): Recor
   const taken = new Set(Object.keys(given).map((name) => name.toLowerCase()))
   return Object.fromEntries(ours.filter(([name]) => !taken.has(name.toLowerCase())))
 }
+
+/** Where OpenSSL, curl, Python, Node, Bun, git, pip, cargo and npm look for the certificates that they trust. */
+const TRUST = [
+  'SSL_CERT_FILE',
+  'CURL_CA_BUNDLE',
+  'REQUESTS_CA_BUNDLE',
+  'NODE_EXTRA_CA_CERTS',
+  'GIT_SSL_CAINFO',
+  'PIP_CERT',
+  'CARGO_HTTP_CAINFO',
+  'npm_config_cafile',
+] as const
+
+/** Variables that name a file with certificates. */
+export const trustEnvironment = (path: string): Record<string, string> =>
+  Object.fromEntries(TRUST.map((name) => [name, path]))
 
 const inBothCases = ([name, value]: [string, string]): [string, string][] => [
   [name, value],

@@ -1,7 +1,7 @@
 /** A launch of a task: its launcher is asked for, and heard of again when the launch is over. */
 import { existsSync } from 'node:fs'
 import { messageOf } from '../../shared/contract/errors.ts'
-import type { SecretValues } from '../../shared/files/secret-values.ts'
+import type { SecretFile } from '../../shared/files/secret-values.ts'
 import { SecretFault } from '../../shared/files/secrets-directory.ts'
 import { OF_SECRETS } from '../../shared/request/secrets.ts'
 import type { TaskRequest } from '../../shared/request/validate.ts'
@@ -112,10 +112,10 @@ export function launchTask(
     const surroundings = {
       ...{ dir, dirId: taskDirId(dir.task_dir) },
       ...{ cgroup: cgroups?.forTask(task.task_id), mark: force.markOf(task.task_id) },
-      ...{ uid, egressSocket: networks.open(task) },
+      ...{ uid, egressSocket: networks.open(task), certificates: networks.certificates(task) },
     }
     const values = request.secrets && secrets.values(request.secrets, request)
-    if (values !== undefined) writeSecrets(task, dir, uid, values)
+    writeSecrets(task, dir, uid, [...(values?.files ?? []), ...surroundings.certificates])
     const asked = askedOf(request, plan, dir, settings)
     const launched = launchers.launch(
       launchPlan(request, plan, surroundings, settings, values),
@@ -134,7 +134,7 @@ export function ensureTaskDir(dir: TaskDir, request: TaskRequest): void {
 }
 
 /** The task notes the files once they are there: what stands in their place otherwise is not ours to remove. */
-function writeSecrets(task: LiveTask, dir: TaskDir, uid: number | undefined, { files }: SecretValues): void {
+function writeSecrets(task: LiveTask, dir: TaskDir, uid: number | undefined, files: readonly SecretFile[]): void {
   if (files.length === 0) return
   writeSecretFiles(dir, files, uid)
   task.secretFiles = files.map(({ names }) => names)

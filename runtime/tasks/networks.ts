@@ -8,6 +8,9 @@ import { messageOf } from '../../shared/contract/errors.ts'
 import type { ExecutionPlan, ResourceUsage } from '../../shared/contract/runtime.ts'
 import type { NetworkRules } from '../../shared/contract/runtime-request.ts'
 import type { TaskNetwork } from '../../shared/contract/task-network.ts'
+import type { SecretFile } from '../../shared/files/secret-values.ts'
+import { hasOpenedRules } from '../../shared/request/network-rules.ts'
+import { CERTIFICATES_FILE } from '../egress/authority.ts'
 import type { EgressTotals } from '../egress/egress.ts'
 import type { NetworkUse } from '../egress/network-use.ts'
 import { taskNetwork } from '../egress/report.ts'
@@ -17,7 +20,7 @@ import type { TaskRow } from '../store/tasks.ts'
 import type { Ground } from './context.ts'
 import type { Ending } from './ending.ts'
 
-type NetworksContext = Pick<Ground, 'egress' | 'secrets' | 'store' | 'log'>
+type NetworksContext = Pick<Ground, 'egress' | 'authority' | 'secrets' | 'store' | 'log'>
 
 export class Networks {
   readonly #context: NetworksContext
@@ -39,6 +42,16 @@ export class Networks {
         if (!task.isEnding) store.note(task, { patch: {}, events: [event] })
       },
     })
+  }
+
+  /**
+   * The certificates that a task trusts whose rules are about single requests, as a file for its workspace. Nothing for other
+   * tasks. Throws.
+   */
+  certificates(task: LiveTask): readonly SecretFile[] {
+    const rules = rulesIn(task.plan)
+    if (rules === undefined || !hasOpenedRules(rules)) return []
+    return [{ variable: 'SSL_CERT_FILE', names: CERTIFICATES_FILE, value: this.#context.authority.bundle() }]
   }
 
   /** The same for a task that an earlier service launched. If it cannot be served, it reaches nothing. */

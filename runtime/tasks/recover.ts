@@ -8,9 +8,11 @@
  */
 import { messageOf } from '../../shared/contract/errors.ts'
 import { bootId } from '../../shared/process/processes.ts'
+import { hasOpenedRules } from '../../shared/request/network-rules.ts'
 import { secretFileOf } from '../../shared/request/secrets.ts'
 import type { TaskRequest } from '../../shared/request/validate.ts'
 import { isoTime } from '../../shared/text/iso-time.ts'
+import { CERTIFICATES_FILE } from '../egress/authority.ts'
 import { takeBackUnused } from '../files/handed-files.ts'
 import { insufficientResources } from '../ledger/shortfall.ts'
 import type { NewEvent } from '../store/events.ts'
@@ -67,11 +69,12 @@ function takeUp(context: RecoveryContext, task: LiveTask, isRead: boolean): keyo
   return task.row.launch_boot_id === null ? waitAgain(context, task) : takeUpLaunched(context, task)
 }
 
-function secretFilesOf({ secrets = {} }: TaskRequest): readonly (readonly string[])[] {
-  return Object.values(secrets).flatMap((use) => {
+function secretFilesOf({ secrets = {}, sandbox: { network } }: TaskRequest): readonly (readonly string[])[] {
+  const files = Object.values(secrets).flatMap((use) => {
     const names = secretFileOf(use)
     return names === undefined ? [] : [names]
   })
+  return typeof network === 'object' && hasOpenedRules(network) ? [...files, CERTIFICATES_FILE] : files
 }
 
 /** A task that waits for its turn, which may never come: the capacity may have become smaller. */

@@ -8,6 +8,7 @@ import { messageOf, ServiceError } from '../../shared/contract/errors.ts'
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
 import { SecretFault } from '../../shared/files/secrets-directory.ts'
 import type { Caller } from '../../shared/http/callers.ts'
+import { hasOpenedRules } from '../../shared/request/network-rules.ts'
 import { OF_SECRETS } from '../../shared/request/secrets.ts'
 import type { TaskRequest } from '../../shared/request/validate.ts'
 import { unavailable } from '../files/disk-fault.ts'
@@ -31,7 +32,17 @@ import { checkRootIsShown, realRootOf } from './rootfs-checks.ts'
 import { taskDirContent } from './task-dir-content.ts'
 
 type SubmissionsContext = Context<
-  'store' | 'ledger' | 'capabilities' | 'settings' | 'secrets' | 'totals' | 'dataDir' | 'directory' | 'spares' | 'log',
+  | 'store'
+  | 'ledger'
+  | 'capabilities'
+  | 'settings'
+  | 'secrets'
+  | 'authority'
+  | 'totals'
+  | 'dataDir'
+  | 'directory'
+  | 'spares'
+  | 'log',
   'maxQueuedTasks' | 'unknownFields'
 > & {
   readonly dispatcher: Dispatcher
@@ -116,6 +127,8 @@ export class Submissions {
     if (this.#isStopping) throw stopping()
     const request = owned(acceptableRequest(body, crypto.randomUUID(), this.#context.config.unknownFields), by)
     this.#checkSecrets(request)
+    const { network } = request.sandbox
+    if (typeof network === 'object' && hasOpenedRules(network)) await this.#context.authority.prepare()
     return { request, rootfs: await this.#lookAtRootfs(request) }
   }
 

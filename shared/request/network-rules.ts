@@ -53,6 +53,8 @@ export interface OpenedRule {
 export const openedRulesOf = ({ allow = [] }: NetworkRules): OpenedRule[] =>
   allow.flatMap((rule) => (typeof rule === 'string' ? [] : [{ hosts: parseRequestRule(rule), requests: rule }]))
 
+export const hasOpenedRules = ({ allow = [] }: NetworkRules): boolean => allow.some((rule) => typeof rule !== 'string')
+
 function withoutFault<T>(parse: () => T): T {
   try {
     return parse()

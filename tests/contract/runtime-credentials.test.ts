@@ -5,7 +5,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { filesWith } from '../support/files-below.ts'
+import { testCertificate } from '../support/certificate.ts'
+import { filesBelow, filesWith } from '../support/files-below.ts'
 import { startPair } from '../support/pair.ts'
 import { missingSandbox } from '../support/sandboxes.ts'
 import { type TempDir, tempDir } from '../support/temp.ts'
@@ -29,10 +30,10 @@ const giveTo = (host: string) =>
   writeFileSync(join(temp.path, 'rules.toml'), `[api-token]\nhosts = ["${host}"]\ntenants = ["a"]\n`, { mode: 0o644 })
 
 /** Answers with what it got, and keeps it. */
-function echoServer() {
+function echoServer(tls?: { cert: string; key: string }) {
   const got: Record<string, string>[] = []
   const server = Bun.serve({
-    ...{ hostname: '127.0.0.1', port: 0 },
+    ...{ hostname: '127.0.0.1', port: 0, ...(tls && { tls }) },
     fetch: ({ headers }) => {
       got.push(Object.fromEntries(headers))
       return Response.json(Object.fromEntries(headers))
@@ -55,11 +56,13 @@ const task = (authority: string, script: string, secret = 'api-token') => ({
 })
 
 describe.skipIf(missingSandbox !== undefined)(`secrets in requests of a sandbox${why}`, () => {
-  test('reach the server, and nothing that the task or the services have', async () => {
-    await using server = echoServer()
-    giveTo(server.url.slice(0, -1))
-    await using pair = await startPair({ runtimeFlags: flags })
-    const script = `curl -s ${server.url}v1/me; echo; env; curl -s ${server.url}admin; cat /proc/*/environ | tr '\\0' '\\n'`
+  test.each(['plain', 'TLS'])('reach the server, and nothing that the task or the services have: %s', async (kind) => {
+    const { tls, authorityPath } = testCertificate(temp.path)
+    await using server = echoServer(kind === 'TLS' ? tls : undefined)
+    giveTo(server.url.slice(0, -1).replace('https://', ''))
+    const runtimeEnv = { NODE_EXTRA_CA_CERTS: authorityPath }
+    await using pair = await startPair({ runtimeFlags: flags, runtimeEnv })
+    const script = `test -s $SSL_CERT_FILE && curl -s ${server.url}v1/me; echo; env; curl -s ${server.url}admin; cat /proc/*/environ | tr '\\0' '\\n'`
     const asked = task(server.authority, script)
     await pair.control.submit([asked])
     const { status, result } = await pair.control.ended(asked.id)
@@ -67,9 +70,11 @@ describe.skipIf(missingSandbox !== undefined)(`secrets in requests of a sandbox$
     const { stdout } = result as { stdout: string }
     expect(server.got).toEqual([expect.objectContaining({ authorization: `Bearer ${VALUE}` })])
     expect(stdout).toContain(`"authorization":"Bearer ${'*'.repeat(VALUE.length)}"`)
+    expect(stdout).toContain('GIT_SSL_CAINFO=/')
     expect(stdout).toContain(`the rule ${server.authority} does not let GET /admin pass`)
     const told = await (await pair.control.fetch(`/tasks/${asked.id}`)).text()
     expect(stdout + told + JSON.stringify([pair.control.log, pair.runtime.log])).not.toContain(VALUE)
+    expect(filesBelow(pair.runtime.dataDir).filter((path) => path.endsWith('.taskmill-ca.pem'))).toEqual([])
     for (const { dataDir } of [pair.control, pair.runtime])
       expect(filesWith(dataDir, (content) => content.includes(VALUE))).toEqual([])
   })
@@ -81,7 +86,7 @@ describe.skipIf(missingSandbox !== undefined)(`secrets in requests of a sandbox$
     const errors = new Map([
       [
         'api-token',
-        `headers.Authorization: the secret api-token is not for http://${server.authority} (add that to hosts of [api-token] in `,
+        `headers.Authorization: the secret api-token is not for ${server.authority} (add that to hosts of [api-token] in `,
       ],
       ['other', 'headers.Authorization: the secret other is for processes of tasks only (give its table [other] in '],
       ['none', 'headers.Authorization: the secret none is for processes of tasks only'],

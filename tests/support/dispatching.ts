@@ -1,6 +1,8 @@
 /** A dispatcher for one test, with a real store and real launchers, without HTTP and without planning. */
 
+import { join } from 'node:path'
 import { serveSettings } from '../../runtime/config.ts'
+import { CertificateAuthority } from '../../runtime/egress/authority.ts'
 import { StagedFiles } from '../../runtime/files/staged-files.ts'
 import { makeTaskDir, type TaskDir, taskDir } from '../../runtime/files/task-dir.ts'
 import { isLauncherAlive, requestKill } from '../../runtime/launch/launcher-files.ts'
@@ -86,7 +88,7 @@ export function dispatching({ slots = 4 }: DispatchingOptions = {}) {
       sandbox: { capabilities: hostWithout('seccomp'), masks: [], exposed: [] },
     },
     launchers: launchers.host,
-    egress: testEgress(dataDir),
+    ...{ egress: testEgress(dataDir), authority: new CertificateAuthority(join(dataDir, 'ca')) },
     secrets: new Secrets(new SecretsDirectory('')),
     queue: new WaitingQueue<LiveTask>(ledger),
     records: new LauncherRecords(dataDir),

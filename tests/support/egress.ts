@@ -1,6 +1,7 @@
 /** The proxy of a task in this process, and clients of it that speak in bytes. */
 import { connect, createServer, type Socket as NodeSocket, type Server } from 'node:net'
 import { join } from 'node:path'
+import { CertificateAuthority } from '../../runtime/egress/authority.ts'
 import type { ReadSecret } from '../../runtime/egress/credentials.ts'
 import { Dialer, type Resolve } from '../../runtime/egress/dial.ts'
 import { Egress } from '../../runtime/egress/egress.ts'
@@ -25,6 +26,8 @@ export interface ProxyOptions {
   readonly times?: SessionTimes
   readonly earlier?: readonly NetworkEvent[]
   readonly readSecret?: ReadSecret
+  /** Authorities of servers, in PEM. */
+  readonly roots?: string
 }
 
 /** Proxies that allow what tasks ask for. */
@@ -33,7 +36,11 @@ export const testEgress = (dataDir: string): Egress =>
     directory: join(dataDir, 'egress'),
     bounds: { allow: undefined, deny: [] },
     ...{ maxConnections: 4_096, maxTasks: 4 },
-    ...{ services: new ServiceAddresses(), dialer: new Dialer() },
+    ...{
+      services: new ServiceAddresses(),
+      dialer: new Dialer(),
+      authority: new CertificateAuthority(join(dataDir, 'ca')),
+    },
     onFault: (_, error) => {
       throw error
     },
@@ -46,6 +53,7 @@ export class TestProxy implements AsyncDisposable {
   readonly #dir = tempDir()
   readonly events: NetworkEvent[] = []
   readonly faults: unknown[] = []
+  readonly authority = new CertificateAuthority(join(this.#dir.path, 'ca'))
   readonly egress: Egress
   readonly socketPath: string
   readonly #options: ProxyOptions
@@ -65,6 +73,8 @@ export class TestProxy implements AsyncDisposable {
       services,
       ...(options.times !== undefined && { times: options.times }),
       dialer: new Dialer(options.resolve ?? resolve),
+      authority: this.authority,
+      ...(options.roots !== undefined && { roots: options.roots }),
       onFault: (_, error) => this.faults.push(error),
       onUseFault: (_, error) => this.faults.push(error),
     })

@@ -5,17 +5,23 @@
  * can become another request that was not checked.
  */
 import { PROXY_HEADERS } from '../../../shared/request/request-rule.ts'
-import { type Authority, authorityText } from '../../plan/authority.ts'
+import { authorityText } from '../../plan/authority.ts'
 import { bodyLengthOf, type Header, listOf, type PlainTarget, type RequestHead, websocketKey } from './http-request.ts'
 import { Malformed } from './malformed.ts'
 
 const HTTP_PORT = 80
+const HTTPS_PORT = 443
 
 /**
  * The head of a request as the server gets it, in Latin-1, with the headers `added` in place of its own ones of these names.
  * Throws `Malformed`.
  */
-export function forwardedHead(head: RequestHead, target: PlainTarget, added: readonly Header[] = []): string {
+export function forwardedHead(
+  head: RequestHead,
+  target: PlainTarget,
+  added: readonly Header[] = [],
+  isTls = false,
+): string {
   const length = bodyLengthOf(head)
   const nominated = new Set(listOf(head, 'connection'))
   for (const key of ['host', 'content-length', 'transfer-encoding']) {
@@ -25,7 +31,7 @@ export function forwardedHead(head: RequestHead, target: PlainTarget, added: rea
   const isKept = ({ key }: Header) => !PROXY_HEADERS.has(key) && !nominated.has(key)
   const lines = [
     `${head.method} ${target.path} HTTP/1.${head.minorVersion}`,
-    `Host: ${hostHeader(target)}`,
+    `Host: ${authorityText(target, isTls ? HTTPS_PORT : HTTP_PORT)}`,
     ...[...head.headers.filter(isKept), ...added].map(({ name, value }) => `${name}: ${value}`),
     ...(length === 'chunked' ? ['Transfer-Encoding: chunked'] : []),
     ...(length !== 'chunked' && head.headers.some(({ key }) => key === 'content-length')
@@ -35,8 +41,6 @@ export function forwardedHead(head: RequestHead, target: PlainTarget, added: rea
   ]
   return `${lines.join('\r\n')}\r\n\r\n`
 }
-
-const hostHeader = (target: Authority): string => authorityText(target, HTTP_PORT)
 
 export interface AnswerHead {
   readonly status: number

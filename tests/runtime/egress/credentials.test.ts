@@ -236,15 +236,3 @@ describe('an answer that echoes the secret is masked', () => {
     expect(got).toEndWith('\r\n\r\nx')
   })
 })
-
-test('TLS to a host with such a rule is refused, and passes sealed to all others', async () => {
-  await using server = await TestServer.start((socket) => void socket.once('data', () => socket.end()))
-  await using proxy = proxyWith(BEARER)
-  const client = proxy.client()
-  client.write(`CONNECT api.example:${server.port} HTTP/1.1\r\nHost: api.example:${server.port}\r\n\r\n`)
-  await client.upTo('\r\n\r\n')
-  client.write(Buffer.of(0x16, 3, 1, 0, 1, 1))
-  expect(await client.rest()).toBe('')
-  expect(server.received).toBe('')
-  expect(JSON.stringify(proxy.events)).toContain('"reason":"sealed"')
-})

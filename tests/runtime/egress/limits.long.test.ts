@@ -150,7 +150,13 @@ test('a service that starts again serves the socket at its path, with the events
   writeFileSync(join(dirname(socketPath), 'other'), '')
   const egress = new Egress({
     ...{ directory: dirname(socketPath), bounds: { allow: undefined, deny: [] }, maxConnections: 9, maxTasks: 1 },
-    ...{ services: new ServiceAddresses(), dialer: new Dialer(), onFault: () => {}, onUseFault: () => {} },
+    ...{
+      services: new ServiceAddresses(),
+      dialer: new Dialer(),
+      authority: proxy.authority,
+      onFault: () => {},
+      onUseFault: () => {},
+    },
   })
   const task = { task_id: 'task-1', ordinal: 1, rules: { ...rules, max_connections: 9 }, earlier: [...events] }
   expect(egress.open({ ...task, onEvent: () => {}, readSecret: () => Buffer.of() })).toBe(socketPath)

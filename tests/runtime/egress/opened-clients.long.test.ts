@@ -1,0 +1,98 @@
+/**
+ * Real programs whose TLS the proxy ends, with the environment that a task gets: they trust the authority of the sandbox, and
+ * their requests get the secret. Programs that are not installed are skipped.
+ */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { proxyEnvironment, trustEnvironment } from '../../../runtime/tasks/launch-plan.ts'
+import { testCertificate } from '../../support/certificate.ts'
+import { TestProxy } from '../../support/egress.ts'
+import { has } from '../../support/proxied-clients.ts'
+import { type TempDir, tempDir } from '../../support/temp.ts'
+
+setDefaultTimeout(60_000)
+
+const SECRET = 'tok-4f9a/Zq+c8'
+
+let temp: TempDir
+let server: Bun.Server<undefined>
+let proxy: TestProxy
+let env: Record<string, string>
+const got: (string | null)[] = []
+
+beforeAll(async () => {
+  temp = tempDir()
+  const { tls, authorityPath } = testCertificate(temp.path, 'DNS:api.example')
+  server = Bun.serve({
+    ...{ hostname: '127.0.0.1', port: 0, tls },
+    fetch: ({ url, headers }) => {
+      got.push(headers.get('authorization'))
+      const { pathname } = new URL(url)
+      if (pathname.endsWith('/info/refs')) return new Response(`${'1'.repeat(40)}\trefs/heads/main\n`)
+      if (pathname.startsWith('/simple/'))
+        return new Response('<a href="/p-1.0.tar.gz">p-1.0.tar.gz</a>', { headers: { 'content-type': 'text/html' } })
+      return Response.json({
+        name: 'p',
+        'dist-tags': { latest: '1.0.0' },
+        versions: { '1.0.0': { name: 'p', version: '1.0.0', dist: {} } },
+      })
+    },
+  })
+  proxy = new TestProxy({
+    rules: {
+      allow: [{ host: 'api.example', headers: { Authorization: { secret: 'token', prefix: 'Bearer ' } } }, '127.0.0.1'],
+    },
+    ...{ names: { 'api.example': ['127.0.0.1'] }, roots: readFileSync(authorityPath, 'utf8') },
+    readSecret: () => Buffer.from(SECRET),
+  })
+  await proxy.authority.prepare()
+  const bundle = join(temp.path, 'bundle.pem')
+  writeFileSync(bundle, proxy.authority.bundle())
+  const port = await proxy.port()
+  const ours = Object.entries(proxyEnvironment({})).map(([name, value]) => [name, value.replace(':3128', `:${port}`)])
+  env = { PATH: process.env.PATH!, HOME: temp.path, ...Object.fromEntries(ours), ...trustEnvironment(bundle) }
+})
+afterAll(async () => {
+  await proxy[Symbol.asyncDispose]()
+  await server.stop(true)
+  temp[Symbol.dispose]()
+})
+
+const URLLIB = 'import sys, urllib.request as r; print(r.urlopen(sys.argv[1]).read().decode())'
+const REQUESTS = 'import sys, requests; print(requests.get(sys.argv[1]).text)'
+const HTTPX = 'import sys, httpx; print(httpx.get(sys.argv[1]).text)'
+const FETCH = 'console.log(await (await fetch(process.argv.at(-1))).text())'
+
+type Client = readonly [name: string, isThere: boolean, command: (url: string) => string[], expected: string]
+
+const PYTHON = has('python3', '--version')
+const CLIENTS: readonly Client[] = [
+  ['curl', has('curl', '--version'), (url) => ['curl', '-sS', url], '"name":"p"'],
+  ['git', has('git', '--version'), (url) => ['git', 'ls-remote', `${url}r.git`], 'refs/heads/main'],
+  ['Python urllib', PYTHON, (url) => ['python3', '-c', URLLIB, url], '"name":"p"'],
+  ['Python requests', has('python3', '-c', 'import requests'), (url) => ['python3', '-c', REQUESTS, url], '"name":"p"'],
+  ['Python httpx', has('python3', '-c', 'import httpx'), (url) => ['python3', '-c', HTTPX, url], '"name":"p"'],
+  ['pip', has('pip', '--version'), (url) => ['pip', 'index', 'versions', 'p', '-i', `${url}simple/`], 'p (1.0)'],
+  [
+    'Node',
+    has('node', '-e', 'process.exit(process.versions.node.startsWith("2") && process.versions.node < "24" ? 1 : 0)'),
+    (url) => ['node', '--input-type=module', '-e', FETCH, url],
+    '"name":"p"',
+  ],
+  ['npm', has('npm', '--version'), (url) => ['npm', 'view', 'p', 'version', '--registry', url], '1.0.0'],
+  ['Bun', true, (url) => [process.execPath, '-e', FETCH, url], '"name":"p"'],
+]
+
+describe('the secret gets to the server from', () => {
+  for (const [name, isThere, command, expected] of CLIENTS) {
+    test.skipIf(!isThere)(name, async () => {
+      got.length = 0
+      const options = { env, cwd: temp.path, stdout: 'pipe', stderr: 'pipe' } as const
+      const child = Bun.spawn(command(`https://api.example:${server.port}/`), options)
+      const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
+      expect(stdout + stderr).toContain(expected)
+      expect(new Set(got)).toEqual(new Set([`Bearer ${SECRET}`]))
+    })
+  }
+})

@@ -1,0 +1,213 @@
+/**
+ * TLS to a host with a rule about single requests: the proxy ends it, and adds the secret over verified TLS. What an attacker
+ * tries at the border between opened and sealed hosts. Source: docs/sandbox.md.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { connect as connectTls } from 'node:tls'
+import type { ReadSecret } from '../../../runtime/egress/credentials.ts'
+import { SecretFault } from '../../../shared/files/secrets-directory.ts'
+import { testCertificate } from '../../support/certificate.ts'
+import { TestClient, TestProxy } from '../../support/egress.ts'
+import { type TempDir, tempDir } from '../../support/temp.ts'
+
+const SECRET = 'tok-4f9a/Zq+c8'
+const HEADERS = { Authorization: { secret: 'token', prefix: 'Bearer ' } }
+
+const readSecret: ReadSecret = (_, to) => {
+  if ('host' in to && to.isTls && ('address' in to.host || to.host.name === 'api.example')) return Buffer.from(SECRET)
+  throw new SecretFault('the secret token is not for this host')
+}
+
+let temp: TempDir
+let roots: string
+let server: Bun.Server<undefined>
+let mismatched: Bun.Server<undefined>
+let unknown: Bun.Server<undefined>
+const got: string[] = []
+
+function serve(path: string, subject: string) {
+  const { tls, authorityPath } = testCertificate(path, subject)
+  const own: Bun.Server<undefined> = Bun.serve({
+    ...{ hostname: '127.0.0.1', port: 0, tls },
+    fetch: async (request) => {
+      const { pathname, search } = new URL(request.url)
+      const text = `${request.method} ${pathname}${search} ${JSON.stringify([...request.headers])} ${await request.text()}`
+      got.push(text)
+      if (pathname === '/moved') return Response.redirect(`https://other.example:${own.port}/`, 302)
+      return new Response(text)
+    },
+  })
+  return { own, authorityPath }
+}
+
+beforeAll(() => {
+  temp = tempDir()
+  const trusted = serve(temp.path, 'DNS:api.example,DNS:other.example,IP:127.0.0.1')
+  server = trusted.own
+  roots = readFileSync(trusted.authorityPath, 'utf8')
+  using other = tempDir()
+  unknown = serve(other.path, 'DNS:api.example').own
+  using third = tempDir()
+  const wrong = serve(third.path, 'DNS:elsewhere.example')
+  mismatched = wrong.own
+  roots += readFileSync(wrong.authorityPath, 'utf8')
+})
+afterAll(async () => {
+  await Promise.all([server, mismatched, unknown].map((one) => one.stop(true)))
+  temp[Symbol.dispose]()
+})
+
+const newProxy = (rule: object = { headers: HEADERS }) =>
+  new TestProxy({
+    rules: { allow: ['*', { host: 'api.example', ...rule }, { host: '127.0.0.1', ...rule }, '127.0.0.0/8'] },
+    names: { 'api.example': ['127.0.0.1'], 'other.example': ['127.0.0.1'] },
+    ...{ roots, readSecret },
+  })
+
+interface Inside {
+  readonly name?: string
+  readonly sni?: string
+  readonly host?: string
+  readonly port?: number
+  readonly alpn?: string[]
+  readonly ca?: string
+}
+
+/** Sends a request through CONNECT and TLS. Resolves with the answer, or what went wrong with TLS. */
+async function inside(
+  proxy: TestProxy,
+  head: string,
+  { name = 'api.example', port = server.port!, ...more }: Inside = {},
+) {
+  const { sni = name, host = `${name}:${port}`, alpn, ca = proxy.authority.bundle().toString() } = more
+  got.length = 0
+  const client = proxy.client()
+  client.write(`CONNECT ${name}:${port} HTTP/1.1\r\nHost: ${name}:${port}\r\n\r\n`)
+  const established = await client.upTo('\r\n\r\n')
+  if (!established.includes(' 200 ')) return { answer: established, alpn: undefined }
+  client.socket.removeAllListeners('data')
+  const isAddress = /^[\d.]+$/.test(sni)
+  const tls = connectTls({
+    ...{ socket: client.socket, ca, ...(alpn && { ALPNProtocols: alpn }) },
+    ...(isAddress ? { host: sni } : { servername: sni }),
+  })
+  const secured = new TestClient(tls)
+  const fault = await new Promise<Error | undefined>((resolve) => {
+    tls.on('secureConnect', () => resolve(undefined))
+    tls.on('error', resolve)
+    tls.on('close', () => resolve(new Error('closed')))
+  })
+  if (fault !== undefined) return { answer: `TLS: ${fault.message}`, alpn: undefined }
+  secured.write(head.replace('HOST', host))
+  return { answer: await secured.rest(), alpn: tls.alpnProtocol }
+}
+
+const GET = 'GET /a HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n'
+
+describe('TLS to a host with a rule about requests', () => {
+  test('is ended: the secret is added, and masked in the answer', async () => {
+    await using proxy = newProxy()
+    await proxy.authority.prepare()
+    const { answer, alpn } = await inside(proxy, GET, { alpn: ['h2', 'http/1.1'] })
+    expect(alpn).toBe('http/1.1')
+    expect(answer).toContain('200 OK')
+    expect(got).toEqual([expect.stringContaining(`["authorization","Bearer ${SECRET}"]`)])
+    expect(answer).toContain(`["authorization","Bearer ${'*'.repeat(SECRET.length)}"]`)
+    expect(proxy.events).toMatchObject([
+      { event_type: 'network_allowed', data: { host: 'api.example', protocol: 'connect' } },
+    ])
+    expect(proxy.faults).toEqual([])
+  })
+
+  test('of an address, too', async () => {
+    await using proxy = newProxy()
+    await proxy.authority.prepare()
+    const { answer } = await inside(proxy, GET, { name: '127.0.0.1' })
+    expect(answer).toContain('200 OK')
+    expect(got[0]).toContain(SECRET)
+  })
+
+  test('names the rule of a request that does not pass', async () => {
+    await using proxy = newProxy({ headers: HEADERS, paths: ['/b'] })
+    await proxy.authority.prepare()
+    const { answer } = await inside(proxy, GET)
+    expect(answer).toStartWith('HTTP/1.1 403 Forbidden')
+    expect(answer).toContain('the rule api.example does not let GET /a pass')
+    expect(got).toEqual([])
+  })
+
+  test('passes sealed to all other hosts, with the certificate of the server', async () => {
+    await using proxy = newProxy()
+    await proxy.authority.prepare()
+    const { answer } = await inside(proxy, GET, { name: 'other.example', ca: roots })
+    expect(answer).toContain('200 OK')
+    expect(got[0]).not.toContain(SECRET)
+    expect((await inside(proxy, GET, { name: 'other.example' })).answer).toContain('TLS: ')
+  })
+})
+
+describe('an attacker gets no secret', () => {
+  test.each<[string, string, Inside, string]>([
+    ['by another server name in TLS', GET, { sni: 'other.example' }, 'TLS: '],
+    ['by another Host inside', GET, { host: 'other.example' }, '400 Bad Request'],
+    ['by a URL inside', 'GET https://other.example/ HTTP/1.1\r\nHost: HOST\r\n\r\n', {}, '400 Bad Request'],
+    ['by two Hosts', 'GET / HTTP/1.1\r\nHost: HOST\r\nHost: other.example\r\n\r\n', {}, '400 Bad Request'],
+    ['by HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', { alpn: ['h2', 'http/1.1'] }, '400 Bad Request'],
+    ['by a line that goes on', 'GET / HTTP/1.1\r\nHost: HOST\r\nX: a\r\n b: c\r\n\r\n', {}, '400 Bad Request'],
+    ['by CONNECT inside', 'CONNECT other.example:443 HTTP/1.1\r\nHost: HOST\r\n\r\n', {}, '400 Bad Request'],
+  ])('%s', async (_, head, more, expected) => {
+    await using proxy = newProxy()
+    await proxy.authority.prepare()
+    const { answer } = await inside(proxy, head, more)
+    expect(answer).toContain(expected)
+    expect(answer).not.toContain(SECRET)
+    expect(got).toEqual([])
+  })
+
+  test('from a server without a valid certificate', async () => {
+    await using proxy = newProxy()
+    await proxy.authority.prepare()
+    for (const port of [unknown.port!, mismatched.port!]) {
+      const { answer } = await inside(proxy, GET, { port })
+      expect(answer).toStartWith('HTTP/1.1 502 Bad Gateway')
+      expect(answer).toContain('TLS to it failed')
+      expect(got).toEqual([])
+    }
+    expect(proxy.events.map(({ data }) => data.failure)).toEqual([
+      expect.stringContaining('TLS to it failed'),
+      expect.stringContaining('TLS to it failed'),
+    ])
+  })
+
+  test('through a tunnel to a sealed host, or by a request behind the first', async () => {
+    await using proxy = newProxy()
+    await proxy.authority.prepare()
+    const behind = await inside(proxy, `${GET}GET /b HTTP/1.1\r\nHost: HOST\r\n\r\n`)
+    expect(behind.answer).toContain('/a')
+    expect(got).toHaveLength(1)
+    const sealed = await inside(proxy, GET, { name: 'other.example', sni: 'api.example', ca: roots })
+    expect(sealed.answer).toContain('TLS: ')
+    expect(got).toEqual([])
+  })
+
+  test('by a redirect, which the task follows without it', async () => {
+    await using proxy = newProxy()
+    await proxy.authority.prepare()
+    const { answer } = await inside(proxy, GET.replace('/a', '/moved'))
+    expect(answer).toContain(`ocation: https://other.example:${server.port}/`)
+    await inside(proxy, GET, { name: 'other.example', ca: roots })
+    expect(got[0]).not.toContain(SECRET)
+  })
+})
+
+test('a client that does not trust the proxy is told why', async () => {
+  await using proxy = newProxy()
+  await proxy.authority.prepare()
+  const { answer } = await inside(proxy, GET, { ca: roots })
+  expect(answer).toContain('TLS: ')
+  expect(got).toEqual([])
+  const { answer: further } = await inside(proxy, GET)
+  expect(further).toContain('200 OK')
+  expect(proxy.events[0]).toMatchObject({ event_type: 'network_refused', data: { reason: 'handshake' } })
+})
