@@ -6,7 +6,7 @@ interface SlowLink extends AsyncDisposable {
   readonly url: string
   /** Requests that have come so far, as `PUT /path`, with the bytes of their bodies and answers. */
   readonly exchanges: readonly Exchange[]
-  /** From now on bodies and answers stop after so many bytes, until what it returns is called. */
+  /** Bodies and answers, each for itself, stop after so many bytes more, until what it returns is called. */
   stopAfter(bytes: number): () => void
   /** Breaks the connections of all exchanges. */
   cut(): void
@@ -20,6 +20,7 @@ export interface Exchange {
 export function slowLink(target: () => string): SlowLink {
   const exchanges: Exchange[] = []
   let limit = Number.POSITIVE_INFINITY
+  let passed = new Map<Exchange, number>()
   let released = Promise.withResolvers<void>()
   let broken = new AbortController()
   const counted = (body: ReadableStream<Uint8Array> | null, exchange: Exchange) =>
@@ -27,7 +28,7 @@ export function slowLink(target: () => string): SlowLink {
       new TransformStream<Uint8Array, Uint8Array>({
         async transform(chunk, controller) {
           exchange.bytes += chunk.byteLength
-          if (exchange.bytes > limit) await released.promise
+          if (exchange.bytes - (passed.get(exchange) ?? 0) > limit) await released.promise
           controller.enqueue(chunk)
         },
       }),
@@ -64,6 +65,7 @@ export function slowLink(target: () => string): SlowLink {
     exchanges,
     stopAfter(bytes) {
       limit = bytes
+      passed = new Map(exchanges.map((exchange) => [exchange, exchange.bytes]))
       released = Promise.withResolvers()
       return release
     },
