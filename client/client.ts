@@ -129,6 +129,13 @@ export interface RerunOptions extends CallOptions, RerunRequest {
   readonly idempotencyKey?: string | undefined
 }
 
+export interface RetryOptions extends CallOptions {
+  /** Fails with status 409 if the graph has another revision, because somebody changed it. Default: any. */
+  readonly revision?: number | undefined
+  /** The same key gets the first answer again, and retries nothing again. */
+  readonly idempotencyKey?: string | undefined
+}
+
 export class Taskmill {
   readonly #connection: Connection
 
@@ -273,13 +280,20 @@ export class Taskmill {
   }
 
   /** Runs a task that failed or was cancelled again in its graph, with all that depends on it. */
-  retryTask(task: TaskReference, options: CallOptions = {}): Promise<RetryResponse> {
-    return this.#json({ ...options, method: 'POST', path: `${taskPath(task)}/retry`, isRepeatable: false })
+  retryTask(task: TaskReference, options: RetryOptions = {}): Promise<RetryResponse> {
+    return this.#retry(taskPath(task), options)
   }
 
   /** As `retryTask`, for all tasks of a graph that failed or were cancelled. */
-  retryGraph(graph: GraphReference, options: CallOptions = {}): Promise<RetryResponse> {
-    return this.#json({ ...options, method: 'POST', path: `${graphPath(graph)}/retry`, isRepeatable: false })
+  retryGraph(graph: GraphReference, options: RetryOptions = {}): Promise<RetryResponse> {
+    return this.#retry(graphPath(graph), options)
+  }
+
+  #retry(path: string, { idempotencyKey, revision, ...call }: RetryOptions): Promise<RetryResponse> {
+    return this.#json({
+      ...{ ...call, method: 'POST', path: `${path}/retry`, ...(revision !== undefined && { body: { revision } }) },
+      ...{ headers: keyHeader(idempotencyKey), isRepeatable: idempotencyKey !== undefined },
+    })
   }
 
   /** Adds tasks to a live graph, and removes, replaces or changes those that have not started: all of it or nothing. */

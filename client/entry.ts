@@ -8,6 +8,7 @@ export {
   type PatchOptions,
   type PutScheduleOptions,
   type RerunOptions,
+  type RetryOptions,
   type RunOptions,
   type SubmitOptions,
   type TaskFilter,

@@ -92,6 +92,7 @@ import { MAX_ON_END } from '../shared/contract/on-end.ts'
 import { MAX_PATCH_TASKS } from '../shared/contract/patch.ts'
 import { MAX_PAUSE_BODY_BYTES, MAX_PAUSE_WHY_CHARACTERS, MAX_PAUSED_TYPES } from '../shared/contract/pauses.ts'
 import { MAX_RERUN_TASKS } from '../shared/contract/rerun.ts'
+import { MAX_RETRY_BODY_BYTES } from '../shared/contract/retry.ts'
 import { MAX_INLINE_BYTES, MAX_WALL_TIME_MS } from '../shared/contract/runtime-request.ts'
 import { MAX_JITTER_MS, MAX_KEPT_RUNS, MIN_EVERY_MS } from '../shared/contract/schedule-words.ts'
 import { MAX_CRON_CHARACTERS, MAX_SCHEDULE_NAME_CHARACTERS } from '../shared/contract/schedules.ts'
@@ -283,6 +284,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Bytes of a secret that is masked', ...constant('MAX_MASKED_BYTES', bytes(MAX_MASKED_BYTES)), 'A larger one is not masked.', 'shared/text/mask-forms.test.ts', 'MAX_MASKED_BYTES'],
     ['Bytes of all forms of the secrets of a task that are masked', ...constant('MAX_MASK_BYTES', bytes(MAX_MASK_BYTES)), 'The task fails.', 'shared/text/mask-forms.test.ts', 'MAX_MASK_BYTES'],
     ['Ids in `from` of a rerun', ...constant('MAX_RERUN_TASKS', count(MAX_RERUN_TASKS)), '400', 'contract/limits.test.ts', 'MAX_RERUN_TASKS'],
+    ['Bytes of the body of a retry', ...constant('MAX_RETRY_BODY_BYTES', bytes(MAX_RETRY_BODY_BYTES)), '413', 'contract/retry.test.ts', 'MAX_RETRY_BODY_BYTES'],
     ['Ids of tasks in the answer to a retry, and in its event', ...constant('MAX_RETRIED_SHOWN', count(MAX_RETRIED_SHOWN)), 'The first ones are named.', 'contract/retry.test.ts', 'MAX_RETRIED_SHOWN'],
     ['Tasks in each list of a patch', ...constant('MAX_PATCH_TASKS', count(MAX_PATCH_TASKS)), '400', 'contract/patch-graph.test.ts', 'MAX_PATCH_TASKS'],
     ['Ids in each list of the answer to a patch, and of its event', ...constant('MAX_PATCHED_SHOWN', count(MAX_PATCHED_SHOWN)), 'The first ones are named.', 'contract/patch-graph.test.ts', 'MAX_PATCHED_SHOWN'],

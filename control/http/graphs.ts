@@ -6,7 +6,7 @@ import { UNREADABLE } from '../../shared/contract/graph-state.ts'
 import { CancelGraphResponse, GraphDetails, GraphSummary, UnreadableGraph } from '../../shared/contract/graphs.ts'
 import { PatchRequest, PatchResponse } from '../../shared/contract/patch.ts'
 import { RerunRequest, RerunResponse } from '../../shared/contract/rerun.ts'
-import { RetryResponse } from '../../shared/contract/retry.ts'
+import { MAX_RETRY_BODY_BYTES, RetryRequest, RetryResponse } from '../../shared/contract/retry.ts'
 import { Type } from '../../shared/contract/schema-builder.ts'
 import { callerOf } from '../../shared/http/callers.ts'
 import { described, empty, json, truth } from '../../shared/http/openapi/route.ts'
@@ -26,7 +26,7 @@ import { retryGraph } from '../operations/retry.ts'
 import { graphPageRequest, graphQuery } from './graph-query.ts'
 import { MISSING_REPLICAS, NEXT_CURSOR_HEADER, truthOf } from './query-values.ts'
 import { graphErrors } from './task-places.ts'
-import { LINKS_OF_GRAPH, RETRY_CONFLICT } from './tasks.ts'
+import { LINKS_OF_GRAPH, RETRY_ERRORS, RETRY_HEADERS } from './tasks.ts'
 import { AWAITED_APPROVALS, endQuery, waitForApprovals, waitSignal, waitsForApproval } from './wait-ms.ts'
 
 const section = 'Graphs'
@@ -137,9 +137,12 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
     )
     .post(
       '/graphs/:id/retry',
-      ({ params, request, set }): Promise<RetryResponse> => {
+      async ({ params, request, set }) => {
+        const body = await readBody(app, request, MAX_RETRY_BODY_BYTES)
+        const key = request.headers.get('idempotency-key')
         set.status = 202
-        return retryGraph(parts, params.id, callerOf(request))
+        set.headers['content-type'] = 'application/json'
+        return retryGraph(parts, params.id, { body, key, by: callerOf(request) })
       },
       described({
         section,
@@ -148,8 +151,10 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
         description:
           'As POST /tasks/{id}/retry, for all tasks that failed or were cancelled at once. Failures with continue_on_error stay.',
         params,
+        headers: RETRY_HEADERS,
+        body: RetryRequest,
         answers: { 202: json(RetryResponse, 'The retry is on disk.') },
-        errors: { ...errors, 409: RETRY_CONFLICT, 503: 'The service cannot store the retry.' },
+        errors: { ...errors, ...RETRY_ERRORS },
       }),
     )
     .patch(

@@ -7,7 +7,7 @@ import { CancelResponse, TaskRecord } from '../../shared/contract/control.ts'
 import { badRequest } from '../../shared/contract/errors.ts'
 import { EVENT_SEQ_HEADER } from '../../shared/contract/events.ts'
 import { GraphDryRun } from '../../shared/contract/graph-dry-run.ts'
-import { RetryResponse } from '../../shared/contract/retry.ts'
+import { MAX_RETRY_BODY_BYTES, RetryRequest, RetryResponse } from '../../shared/contract/retry.ts'
 import { Type } from '../../shared/contract/schema-builder.ts'
 import { SubmitResponse, TaskGraph } from '../../shared/contract/submission.ts'
 import { callerOf } from '../../shared/http/callers.ts'
@@ -49,8 +49,17 @@ export const LINKS_OF_GRAPH = Object.fromEntries(
   ]),
 )
 
-export const RETRY_CONFLICT =
-  'A task did not fail, has not ended, has children, lost its id, or a task that it depends on; or the group of the graph is full.'
+export const RETRY_HEADERS = {
+  'Idempotency-Key': 'At most 255 characters. The same key with the same body gets the first answer again.',
+}
+
+export const RETRY_ERRORS = {
+  400: 'The body is invalid.',
+  409: 'A task did not fail, has not ended, lost its id, its list, a child or a task that it depends on; the graph has another revision; or its group is full.',
+  413: 'The body is too large.',
+  422: 'The Idempotency-Key came with another body before.',
+  503: 'The service cannot store the retry.',
+}
 
 const section = 'Tasks'
 
@@ -221,9 +230,12 @@ function addRoutesOfTask(
     )
     .post(
       `${path}/retry`,
-      ({ params, request, set }): Promise<RetryResponse> => {
+      async ({ params, request, set }) => {
+        const body = await readBody(app, request, MAX_RETRY_BODY_BYTES)
+        const key = request.headers.get('idempotency-key')
         set.status = 202
-        return retryTask(parts, addressIn(params), callerOf(request))
+        set.headers['content-type'] = 'application/json'
+        return retryTask(parts, addressIn(params), { body, key, by: callerOf(request) })
       },
       described({
         section,
@@ -232,8 +244,10 @@ function addRoutesOfTask(
         description:
           'Runs a task that failed or was cancelled again in its graph, with all tasks that depend on it. The numbers of its attempts go on, and all of its retries are left. A graph that had ended runs, and ends again. Graphs of others need the right cancel, too.',
         params,
+        headers: RETRY_HEADERS,
+        body: RetryRequest,
         answers: { 202: json(RetryResponse, 'The retry is on disk.') },
-        errors: { ...errors, 409: RETRY_CONFLICT, 503: 'The service cannot store the retry.' },
+        errors: { ...errors, ...RETRY_ERRORS },
       }),
     )
     .delete(

@@ -102,6 +102,9 @@ export class EmbeddedKeeper implements Keeper {
       notes.of('schedule') as ReadonlyMap<string, ScheduleDefinition>,
       notes.of('schedule-progress') as ReadonlyMap<string, ScheduleProgress>,
     )
+    store.watch((change) => {
+      if (change.kind === 'tasks-retried' && change.idempotency !== undefined) this.keys.keep(change.idempotency)
+    })
     this.#persistence = new Persistence({ ...parts, reserve: new DiskReserve(dataDir) }, recovered)
     for (const numbered of unnumbered) this.#persistence.noteNumbered(numbered(store.nextSeq(), Date.now()))
   }

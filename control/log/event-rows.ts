@@ -23,6 +23,7 @@ import type { Pause } from '../rules/pause.ts'
 import type { Change } from '../task/change.ts'
 import type { Graph, Task } from '../task/graph.ts'
 import { type GraphTotals, graphTotals } from '../task/graph-summary.ts'
+import type { KeptKey } from './idempotency.ts'
 
 /** The outcome of a graph. Later deletions of tasks do not change it. */
 export type GraphOutcome = Pick<GraphTotals, 'state' | 'counts'>
@@ -103,6 +104,7 @@ export type NumberedChange =
       readonly seq: number
       readonly at: number
       readonly retried: RetriedDetail
+      readonly idempotency?: KeptKey | undefined
     }
   /** A caller has changed which tasks a live graph has. */
   | {

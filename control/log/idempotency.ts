@@ -7,6 +7,9 @@
  */
 import { badRequest, ServiceError } from '../../shared/contract/errors.ts'
 import { runCooperatively, type Steps } from '../../shared/process/steps.ts'
+import type { KeptKey, SentKey } from '../rules/kept-key.ts'
+
+export type { KeptKey, SentKey }
 
 export const KEY_LIFETIME_MS = 24 * 3_600_000
 
@@ -17,23 +20,6 @@ export const MAX_KEYS = 100_000
 const MAX_ANSWER_CHARACTERS = 64 * 1024 * 1024
 
 const MAX_KEY_CHARACTERS = 255
-
-/** A key as it was sent. */
-export interface SentKey {
-  /** The route that the key was sent to. Equal keys of different routes are different keys. */
-  readonly scope: string
-  readonly key: string
-  /** SHA-256 of the body, in hex. */
-  readonly hash: string
-}
-
-/** A key with its answer, as it is on disk. */
-export interface KeptKey extends SentKey {
-  /** The body of the 202. */
-  readonly answer: string
-  /** Milliseconds since 1970. */
-  readonly at: number
-}
 
 export class IdempotencyKeys {
   /** Keys of requests in progress. */

@@ -2,6 +2,7 @@
 import { MAX_EVENT_ERROR_CHARACTERS } from '../../shared/contract/events.ts'
 import type { Pause } from '../rules/pause.ts'
 import type { GraphOutcome, NumberedChange, PatchDetail, RetriedDetail, TaskMoment } from './event-rows.ts'
+import type { KeptKey } from './idempotency.ts'
 
 export interface JournaledChange {
   readonly kind: NumberedChange['kind']
@@ -17,9 +18,13 @@ export interface JournaledChange {
   readonly pause?: Pause
   /** Only of retries. */
   readonly retried?: RetriedDetail
+  /** Of a retry, if its caller sent one. */
+  readonly idempotency?: KeptKey
   /** Only of recovered tasks, and absent in journals of earlier versions. */
   readonly state?: RecoveredState
 }
+
+type JournaledRetry = RetriedDetail & { readonly idempotency?: KeptKey | undefined }
 
 /** The state that a start gave to a task. Absent values are omitted. */
 export type RecoveredState = Pick<TaskMoment, 'status' | 'attempt'> & Partial<Omit<TaskMoment, 'at'>>
@@ -27,7 +32,7 @@ export type RecoveredState = Pick<TaskMoment, 'status' | 'attempt'> & Partial<Om
 /** The second element is null. In the row of a state it is an id. */
 export type ChangeRow = readonly [
   ...[graphOrdinal: number, id: null, seq: number, at: number, kind: JournaledChange['kind']],
-  detail?: string | GraphOutcome | Pause | RetriedDetail | PatchDetail,
+  detail?: string | GraphOutcome | Pause | JournaledRetry | PatchDetail,
   state?: RecoveredState,
 ]
 
@@ -42,7 +47,7 @@ export function changeRow(change: NumberedChange): ChangeRow {
     case 'removed':
       return [change.graph.ordinal, null, seq, at, kind, change.graph.id]
     case 'retried':
-      return [change.graph.ordinal, null, seq, at, kind, change.retried]
+      return [change.graph.ordinal, null, seq, at, kind, { ...change.retried, idempotency: change.idempotency }]
     case 'patched':
       return [change.graph.ordinal, null, seq, at, kind, change.patch]
     case 'ended':
@@ -76,5 +81,7 @@ function detailOf(kind: JournaledChange['kind'], detail: ChangeRow[5]): Partial<
   if (typeof detail === 'string') return { id: detail }
   if (kind === 'patched') return {} // the frame of the patch says it all
   if (kind === 'paused') return { pause: detail as Pause }
-  return kind === 'retried' ? { retried: detail as RetriedDetail } : { outcome: detail as GraphOutcome }
+  if (kind !== 'retried') return { outcome: detail as GraphOutcome }
+  const { idempotency, ...retried } = detail as JournaledRetry
+  return { retried, ...(idempotency !== undefined && { idempotency }) }
 }

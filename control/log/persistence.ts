@@ -97,9 +97,9 @@ export class Persistence {
         this.noteNumbered({ kind: 'ended', graph: change.graph, seq, at: change.at, outcome: outcomeOf(change.graph) })
         break
       case 'tasks-retried': {
-        const { graph, tasks, at } = change
+        const { graph, tasks, at, idempotency } = change
         if (!this.#options.journal.isClosed) this.#changed.addTogether(tasks)
-        this.noteNumbered({ kind: 'retried', graph, seq, at, retried: retriedDetail(change) })
+        this.noteNumbered({ kind: 'retried', graph, seq, at, retried: retriedDetail(change), idempotency })
         this.#tell(this.#options.store.seq, graph.id)
         break
       }

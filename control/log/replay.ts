@@ -250,7 +250,8 @@ export class Replay {
     return highest
   }
 
-  #applyChange({ kind, graph_ordinal, seq, id = '', state, pause }: JournaledChange): void {
+  #applyChange({ kind, graph_ordinal, seq, id = '', state, pause, idempotency }: JournaledChange): void {
+    if (idempotency !== undefined) this.notes.apply([null, 'key', nameOf(idempotency), idempotency])
     if (kind === 'accepted') this.accepted.numbered.add(graph_ordinal)
     else if (kind === 'ended') this.ended.numbered.add(graph_ordinal)
     else if (kind === 'retried') this.#noteRetried(graph_ordinal)

@@ -31,7 +31,7 @@ import { dryRunJson, type OrderOfTasks, orderOfGraph } from './dry-run.ts'
 import { checkGraph } from './graph-checks.ts'
 import { knownGraph } from './named-tasks.ts'
 import type { OperationParts } from './parts.ts'
-import { toldOf } from './retry.ts'
+import { changedText, revisionOf, toldOf } from './retry.ts'
 import { type ReviewedTask, reviewedTask } from './review.ts'
 
 interface PatchCall {
@@ -136,11 +136,6 @@ function answerOf(
   const { by: _, ...detail } = patchDetail(change)
   return { graph_id: id, ...detail, ...(warnings.length > 0 && { warnings }) }
 }
-
-const revisionOf = ({ patched: patches }: Graph): number => patches?.revision ?? 0
-
-const changedText = (graph: Graph): string =>
-  `graph ${graph.id} has the revision ${revisionOf(graph)} by now: read it again (GET /graphs/${graph.id})`
 
 /** Throws 403 for a token that may submit only for itself, and asks for a graph of others. */
 function ensureMayPatch({ submittedBy }: Graph, by: Caller | undefined): void {

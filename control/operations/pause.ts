@@ -10,6 +10,7 @@ import {
   PauseRequest,
   ResumeRequest,
 } from '../../shared/contract/pauses.ts'
+import type { RetryRequest } from '../../shared/contract/retry.ts'
 import type { Caller } from '../../shared/http/callers.ts'
 import { runSync } from '../../shared/process/steps.ts'
 import { FREE_FIELDS, type UnknownFields } from '../../shared/request/unknown-names.ts'
@@ -118,11 +119,13 @@ function keyOf({ executors }: OperationParts, type: string | null | undefined): 
   return ref.toolName === undefined ? ref.type : `${ref.type}.${ref.toolName}`
 }
 
-type RequestOf<T> = T extends typeof PauseRequest
-  ? PauseRequest
-  : T extends typeof ResumeRequest
-    ? ResumeRequest
-    : GraphPauseRequest
+type RequestOf<T> = T extends typeof RetryRequest
+  ? RetryRequest
+  : T extends typeof PauseRequest
+    ? PauseRequest
+    : T extends typeof ResumeRequest
+      ? ResumeRequest
+      : GraphPauseRequest
 
 /** The request in a body, which may be empty. Throws 400. */
 export function bodyIn<const T extends TObject>(

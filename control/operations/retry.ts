@@ -7,51 +7,84 @@
  */
 import { ServiceError } from '../../shared/contract/errors.ts'
 import { MAX_RETRIED_SHOWN } from '../../shared/contract/events.ts'
-import type { RetryResponse } from '../../shared/contract/retry.ts'
+import { RetryRequest, type RetryResponse } from '../../shared/contract/retry.ts'
 import { type Caller, hasRight, lacking } from '../../shared/http/callers.ts'
 import { nextTurn, runCooperatively } from '../../shared/process/steps.ts'
+import type { SentKey } from '../log/idempotency.ts'
 import type { Edges } from '../rules/edges.ts'
 import type { Graph, Task } from '../task/graph.ts'
 import { edgesByName } from '../task/graph-findings.ts'
 import { endedParents, failedTasks, isRetryable, retriedWith, whyNotAgain, whyNotByChildren } from '../task/retry.ts'
 import { knownGraph, knownTask, type TaskAddress } from './named-tasks.ts'
 import type { OperationParts } from './parts.ts'
+import { bodyIn } from './pause.ts'
+
+export interface RetryCall {
+  /** As sent: a `RetryRequest`, or nothing. */
+  readonly body: Uint8Array
+  /** The idempotency key of the caller. */
+  readonly key?: string | null | undefined
+  readonly by: Caller | undefined
+}
 
 /**
- * Retries one task. Resolves once that is on disk. Throws 404, 409 for a task that cannot run again, what a submission
- * throws, and 403 for a graph of others.
+ * Retries one task. Returns a `RetryResponse` as JSON once that is on disk. Throws 404, 409 for a task that cannot run again
+ * and for another revision of the graph, what a submission throws, and 403 for a graph of others.
  */
-export async function retryTask(
-  parts: OperationParts,
-  address: TaskAddress,
-  by: Caller | undefined,
-): Promise<RetryResponse> {
-  return retry(parts, knownTask(parts.store, address).graph, by, () => {
-    const task = knownTask(parts.store, address)
-    const fault = whyNotNamed(task)
-    if (fault !== undefined) throw new ServiceError(409, fault)
-    return [task]
-  })
+export function retryTask(parts: OperationParts, address: TaskAddress, call: RetryCall): Promise<string> {
+  return once(parts, JSON.stringify([address.graphId ?? null, address.id]), call, () => ({
+    id: knownTask(parts.store, address).graph.id,
+    namedNow() {
+      const task = knownTask(parts.store, address)
+      const fault = whyNotNamed(task)
+      if (fault !== undefined) throw new ServiceError(409, fault)
+      return [task]
+    },
+  }))
 }
 
 /** As `retryTask`, for all tasks that made the graph fail. */
-export async function retryGraph(parts: OperationParts, id: string, by: Caller | undefined): Promise<RetryResponse> {
-  return retry(parts, knownGraph(parts.store, id), by, () => {
-    const tasks = failedTasks(knownGraph(parts.store, id))
-    if (tasks.length > 0) return tasks
-    throw new ServiceError(409, `nothing to retry: no task of graph ${id} has failed or was cancelled`)
-  })
+export function retryGraph(parts: OperationParts, id: string, call: RetryCall): Promise<string> {
+  return once(parts, id, call, () => ({
+    id,
+    namedNow() {
+      const tasks = failedTasks(knownGraph(parts.store, id))
+      if (tasks.length > 0) return tasks
+      throw new ServiceError(409, `nothing to retry: no task of graph ${id} has failed or was cancelled`)
+    },
+  }))
 }
 
-/** `namedNow` is called in the turn in which its tasks are pending again. It throws if they cannot be. */
-async function retry(
+interface Subject {
+  /** Of the graph. */
+  readonly id: string
+  /** Called in the turn in which its tasks are pending again. Throws if they cannot be. */
+  readonly namedNow: () => readonly Task[]
+}
+
+const NO_BODY = new Uint8Array()
+
+function once(
   parts: OperationParts,
-  { id }: Graph,
-  by: Caller | undefined,
-  namedNow: () => readonly Task[],
-): Promise<RetryResponse> {
+  subject: string,
+  { body, key = null, by }: RetryCall,
+  find: () => Subject,
+): Promise<string> {
+  const { revision } = bodyIn(parts, RetryRequest, body)
+  const request = { scope: `retry ${subject}`, key, body: revision === undefined ? NO_BODY : body }
+  return parts.keeper.keys.once(request, (sent) => retry(parts, find(), { revision, sent, by }))
+}
+
+interface Given {
+  readonly revision: number | undefined
+  readonly sent: SentKey | undefined
+  readonly by: Caller | undefined
+}
+
+async function retry(parts: OperationParts, { id, namedNow }: Subject, { revision, sent, by }: Given): Promise<string> {
   const { store, scheduler, keeper, quotas, readiness, log } = parts
   ensureMayRetry(knownGraph(store, id), by)
+  ensureRevision(knownGraph(store, id), revision)
   namedNow()
   await keeper.kept('promise') // an end is kept before it is undone
   const { tasks: list } = knownGraph(store, id)
@@ -61,6 +94,7 @@ async function retry(
   if (refused !== undefined) throw new ServiceError(409, refused)
   await toldOf(parts)
   const graph = knownGraph(store, id)
+  ensureRevision(graph, revision)
   const named = new Set(namedNow())
   if (graph.edges === undefined && graph.tasks !== list)
     throw new ServiceError(409, `graph ${id} was changed, and has ended: try again`)
@@ -72,18 +106,20 @@ async function retry(
   keeper.assertWritable()
   quotas.retry(graph, tasks.filter(({ isTerminal }) => isTerminal).length, by)
   if (graph.endedAt !== undefined) scheduler.groups.claim(graph)
-  const change = { graph, edges, tasks, named, lists, by: by?.grant.name, at: Date.now() }
-  scheduler.retry({ kind: 'tasks-retried', ...change })
+  const retried = Array.from([...named].slice(0, MAX_RETRIED_SHOWN), (task) => task.id)
+  const answer = JSON.stringify({
+    ...{ graph_id: id, retried, ...(named.size > retried.length && { truncated: true as const }) },
+    pending: tasks.length,
+  } satisfies RetryResponse)
+  const at = Date.now()
+  const idempotency = sent && { ...sent, answer, at }
+  scheduler.retry({ kind: 'tasks-retried', graph, edges, tasks, named, lists, idempotency, by: by?.grant.name, at })
   log.info('tasks retried', {
     ...{ trace_id: graph.traceId, graph_id: id, tasks: tasks.length },
     ...(by !== undefined && { by: by.grant.name }),
   })
-  const retried = Array.from([...named].slice(0, MAX_RETRIED_SHOWN), (task) => task.id)
   await keeper.kept('promise')
-  return {
-    ...{ graph_id: id, retried, ...(named.size > retried.length && { truncated: true as const }) },
-    pending: tasks.length,
-  }
+  return answer
 }
 
 /** All that runs again with the `named` tasks. Throws 409 if one of them cannot. */
@@ -124,6 +160,15 @@ function whyNotNamed(task: Task): string | undefined {
     return `task ${id} succeeded: to run it again, run its graph again (POST /graphs/${graph.id}/rerun with "from")`
   if (status === 'skipped') return `task ${id} was skipped (${task.rare.error}): retry the task that failed`
   return `task ${id} has not ended: it is ${status} (cancel it first)`
+}
+
+export const revisionOf = ({ patched }: Graph): number => patched?.revision ?? 0
+
+export const changedText = (graph: Graph): string =>
+  `graph ${graph.id} has the revision ${revisionOf(graph)} by now: read it again (GET /graphs/${graph.id})`
+
+function ensureRevision(graph: Graph, revision: number | undefined): void {
+  if (revision !== undefined && revision !== revisionOf(graph)) throw new ServiceError(409, changedText(graph))
 }
 
 const whyTaken = ({ store }: OperationParts, task: Task): string | undefined =>

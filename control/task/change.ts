@@ -5,6 +5,7 @@ import type { ProcessIdentity } from '../../shared/process/processes.ts'
 import type { SkipStanding } from '../rules/conditions.ts'
 import type { Edges } from '../rules/edges.ts'
 import type { Failure } from '../rules/failure.ts'
+import type { KeptKey } from '../rules/kept-key.ts'
 import type { Pause } from '../rules/pause.ts'
 import type { ResultFile } from '../rules/result-file.ts'
 import type { AttemptOutput } from './attempt-record.ts'
@@ -61,6 +62,8 @@ export type Change =
       readonly named: ReadonlySet<Task>
       /** For those of `tasks` that have ended and have children the elements of these. */
       readonly lists: ReadonlyMap<Task, readonly unknown[]>
+      /** Of the caller, with the answer. */
+      readonly idempotency: KeptKey | undefined
       /** Name of the token; undefined for that of the service. */
       readonly by: string | undefined
       readonly at: number

@@ -10,6 +10,7 @@ import { MAX_LOG_CHARACTERS, MAX_NAMED_TASKS, MAX_SHOWN_TASKS, MAX_TOOL_WAIT_MS 
 import { MAX_PATCH_TASKS, PatchRequest } from './patch.ts'
 import { PauseRequest, ResumeRequest } from './pauses.ts'
 import { MAX_RERUN_TASKS } from './rerun.ts'
+import { RetryRequest } from './retry.ts'
 import { ScheduleFields } from './schedules.ts'
 import { Type } from './schema-builder.ts'
 import { stringMap } from './string-map.ts'
@@ -359,7 +360,12 @@ export const PauseToolInput = Type.Object({ graph_id: namedGraph, ...PauseReques
 
 export const ResumeToolInput = Type.Object({ graph_id: namedGraph, ...ResumeRequest.properties })
 
-export const RetryTaskInput = Type.Object({ task_id: Type.Optional(taskId), graph_id: namedGraph })
+export const RetryTaskInput = Type.Object({
+  task_id: Type.Optional(taskId),
+  graph_id: namedGraph,
+  revision: RetryRequest.properties.revision,
+  idempotency_key: RerunGraphInput.properties.idempotency_key,
+})
 
 const patchedTasks = (description: string) =>
   Type.Optional(

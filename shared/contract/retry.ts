@@ -1,8 +1,24 @@
-/** Answer of POST /tasks/{id}/retry and POST /graphs/{id}/retry. */
+/** Request and answer of POST /tasks/{id}/retry and POST /graphs/{id}/retry. */
 import type { Static } from '@sinclair/typebox'
 import { count, type Immutable, maybe, text, texts } from './answer-schema.ts'
 import { MAX_RETRIED_SHOWN } from './events.ts'
 import { Type } from './schema-builder.ts'
+
+/** Bytes of the body of a request. */
+export const MAX_RETRY_BODY_BYTES = 1024
+
+export const RetryRequest = Type.Object(
+  {
+    revision: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        description: 'The revision of the graph that the caller has seen: 409 if it has another one. Default: any.',
+      }),
+    ),
+  },
+  { title: 'RetryRequest' },
+)
+export type RetryRequest = Immutable<Static<typeof RetryRequest>>
 
 export const RetryResponse = Type.Object(
   {

@@ -236,8 +236,9 @@ withPostgres(title('control on a database'), () => {
   describe('a retry in place', () => {
     const state = async (control: Control, path: string) =>
       (await (await control.fetch(path)).json()) as Record<string, unknown> & { state: string; waiting?: object }
-    const retry = async (control: Control, path: string) => {
-      const answer = await control.fetch(`${path}/retry`, { method: 'POST' })
+    const retry = async (control: Control, path: string, key = '') => {
+      const headers = key === '' ? {} : { 'idempotency-key': key }
+      const answer = await control.fetch(`${path}/retry`, { method: 'POST', headers })
       return [answer.status, await answer.json()]
     }
 
@@ -319,7 +320,8 @@ withPostgres(title('control on a database'), () => {
 
       await using second = await each.replica([], OPEN)
       await owns(second, 1)
-      expect(await retry(second, graph)).toEqual([202, { graph_id: id, retried: ['map'], pending: 2 }])
+      const answer = [202, { graph_id: id, retried: ['map'], pending: 2 }]
+      expect(await Promise.all([retry(second, graph, 'k'), retry(second, graph, 'k')])).toEqual([answer, answer])
       await failed(second, 2)
       await second.fetch('/pause', { method: 'POST', body: '{}' })
       expect((await retry(second, graph))[0]).toBe(202)
@@ -327,6 +329,7 @@ withPostgres(title('control on a database'), () => {
 
       await using third = await each.replica([], OPEN)
       await owns(third, 1)
+      expect(await retry(third, graph, 'k')).toEqual(answer)
       expect(await state(third, `${graph}/tasks/map%5B1%5D`)).toMatchObject({ status: 'pending', attempt: 2 })
       await third.fetch('/resume', { method: 'POST', body: '{}' })
       await failed(third, 3)

@@ -514,10 +514,13 @@ describe('sets of tools', () => {
     const task_id = `${graph_id}/f`
     for (const named of [{ task_id }, { graph_id }]) {
       expect((await mcp.call('wait', { graph_id })).data).toMatchObject({ counts: { failed: 1, skipped: 1 } })
-      expect((await mcp.call('retry_task', named)).data).toEqual({ graph_id, retried: [task_id], pending: 2 })
+      const once = { ...named, revision: 0, idempotency_key: 'k' }
+      for (let i = 0; i < 2; i++)
+        expect((await mcp.call('retry_task', once)).data).toEqual({ graph_id, retried: [task_id], pending: 2 })
     }
     await mcp.call('wait', { graph_id })
     expect((await mcp.call('get_task', { task_id, detail: true })).data.attempt).toBe(3)
+    expect((await mcp.call('retry_task', { graph_id, revision: 7 })).text).toContain('has the revision 0 by now')
     const both = await mcp.call('retry_task', { task_id, graph_id })
     expect([both.isError, both.text]).toEqual([true, 'invalid input: give either task_id or graph_id'])
     const skipped = await mcp.call('retry_task', { task_id: `${graph_id}/n` })

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { Taskmill } from '../../client/client.ts'
 import { MAX_RETRIED_SHOWN } from '../../shared/contract/events.ts'
 import type { GraphDetails } from '../../shared/contract/graphs.ts'
+import { MAX_RETRY_BODY_BYTES } from '../../shared/contract/retry.ts'
 import { runClient } from '../support/client.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { EventStreamClient } from '../support/event-stream.ts'
@@ -301,6 +302,73 @@ test('programs and the command line retry', async () => {
   const again = await runClient(['retry', id], { url: control.url })
   expect(again.exitCode).not.toBe(0)
   expect(JSON.stringify(again.envelope)).toContain('nothing to retry')
+})
+
+describe('a retry with a key', () => {
+  const keyed = (service: Control, path: string, key: string, body?: string) =>
+    service.fetch(`${path}/retry`, { method: 'POST', headers: { 'idempotency-key': key }, ...(body && { body }) })
+
+  test('happens once, however often it is sent, also after a kill', async () => {
+    using dir = tempDir()
+    await using first = await startControl({ ...OPEN, dataDir: dir.path })
+    const id = await submit(first, [flaky('a'), step('b', after('a'))])
+    await ended(first, id)
+    const task = `/graphs/${id}/tasks/a`
+    const [one, two] = await Promise.all([keyed(first, task, 'k'), keyed(first, task, 'k')])
+    const answer = await one!.text()
+    expect([one!.status, two!.status, await two!.text()]).toEqual([202, 202, answer])
+    await ended(first, id)
+    expect(await (await keyed(first, task, 'k')).text()).toBe(answer)
+    expect((await keyed(first, `/graphs/${id}`, 'k')).status).toBe(202) // another request
+    await ended(first, id)
+    await first.stop('SIGKILL')
+    await using second = await startControl({ ...OPEN, dataDir: dir.path })
+    expect(await (await keyed(second, task, 'k')).text()).toBe(answer)
+    expect(await read(second, id, 'a')).toMatchObject({ attempt: 3, retried: { count: 2 } })
+    await second.stop()
+    await using third = await startControl({ ...OPEN, dataDir: dir.path })
+    expect(await (await keyed(third, task, 'k')).text()).toBe(answer)
+    expect((await keyed(third, task, 'k', '{"revision":0}')).status).toBe(422)
+    expect(await read(third, id, 'a')).toMatchObject({ attempt: 3, retried: { count: 2 } })
+  })
+
+  test('or for a revision, from programs and the command line', async () => {
+    const id = await submit(control, [flaky('a'), { id: 'ask', type: 'approval', params: { message: 'go?' } }])
+    const failed = () => until(async () => (await read(control, id, 'a')).status, 'failed')
+    await failed()
+    const added = JSON.stringify({ add: [{ id: 'b', type: 'noop', depends_on: ['a'] }] })
+    expect((await control.fetch(`/graphs/${id}`, { method: 'PATCH', body: added })).status).toBe(200)
+    const client = new Taskmill({ url: control.url })
+    const changed = `graph ${id} has the revision 1 by now: read it again (GET /graphs/${id})`
+    expect(client.retryGraph(id, { revision: 0 })).rejects.toThrow(changed)
+    const options = { revision: 1, idempotencyKey: 'program' }
+    const answer = await client.retryGraph(id, options)
+    await failed()
+    expect(await client.retryGraph(id, options)).toEqual(answer)
+    const flags = (revision: string) => ['retry', `${id}/a`, '--revision', revision, '--idempotency-key', 'line']
+    expect((await runClient(flags('7'), { url: control.url })).envelope).toMatchObject({
+      ok: false,
+      error: { message: changed },
+    })
+    for (let i = 0; i < 2; i++) {
+      const { envelope } = await runClient(flags('1'), { url: control.url })
+      expect(envelope).toMatchObject({ ok: true, data: { retried: ['a'] } })
+      await failed()
+    }
+    expect(await read(control, id, 'a')).toMatchObject({ attempt: 3, retried: { count: 2 } })
+    await control.fetch(`/graphs/${id}/cancel`, { method: 'POST' })
+  })
+
+  test('is refused with fields that nobody knows, and with a large body', async () => {
+    const id = await submit(control, [flaky('a')])
+    await ended(control, id)
+    const path = `/graphs/${id}`
+    const { error } = (await (await keyed(control, path, 'x', '{"revison":1}')).json()) as { error: string }
+    expect(error).toBe('unknown field "revison" (did you mean "revision"?)')
+    const large = await keyed(control, path, 'x', `{"revision":${' '.repeat(MAX_RETRY_BODY_BYTES)}0}`)
+    expect(large.status).toBe(413)
+    expect((await keyed(control, path, 'x', '{"revision":-1}')).status).toBe(400)
+  })
 })
 
 describe('a retry is refused', () => {

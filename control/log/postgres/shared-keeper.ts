@@ -159,9 +159,10 @@ export class SharedKeeper implements Keeper {
         this.#removeIfEmpty(change.graph, seq, change.at)
         break
       case 'tasks-retried': {
-        const { graph, tasks, at } = change
+        const { graph, tasks, at, idempotency } = change
         this.#note(() => this.#writes.retry(graph, tasks))
-        this.#noteNumbered({ kind: 'retried', graph, seq, at, retried: retriedDetail(change) })
+        this.#noteNumbered({ kind: 'retried', graph, seq, at, retried: retriedDetail(change), idempotency })
+        if (idempotency !== undefined) this.#encode() // a frame has one key
         void this.#decideAgain(graph)
         break
       }

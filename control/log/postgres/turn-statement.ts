@@ -11,7 +11,7 @@ import { scheduleChanges } from './schedule-rows.ts'
 import { SCHEMA } from './schema-name.ts'
 import { callbackChanges } from './shared-callbacks.ts'
 import { orphanChanges } from './shared-orphans.ts'
-import type { AddParameter, NewGraph, Removal, TurnNews, TurnWrites } from './turn-writes.ts'
+import type { AddParameter, NewFrame, NewGraph, Removal, TurnNews, TurnWrites } from './turn-writes.ts'
 
 /** The replica that writes, with its lease. */
 export interface TurnOf {
@@ -57,7 +57,7 @@ function statementOf(
   const graphRows = graphs.map(({ ordinal, id: graph_id, payload, taskIds: task_ids }) => {
     return { ordinal, graph_id, payload, task_ids }
   })
-  const frameRows = frames.map(({ ordinal, endedAt: ended_at, freesPlace: _, ...frame }) => ({
+  const frameRows = frames.map(({ ordinal, endedAt: ended_at, freesPlace: _, key: __, ...frame }) => ({
     graph: ordinal,
     ended_at,
     ...frame,
@@ -79,7 +79,7 @@ function statementOf(
     f as (insert into ${SCHEMA}.frame (graph, number, payload, seq, changes, ends, ended_at, tasks)
       select x.* from json_to_recordset(${add(frameRows)}::json)
         x (graph bigint, number bigint, payload text, seq bigint, changes int, ends boolean,
-          ended_at bigint, tasks int), fence)${answers(graphs, add)}${placeChanges(writes, add)}${scheduleChanges(graphs, add)}${deletions(writes, add)}${resultChanges(writes, add)}${callbackChanges(writes.callbacks, id, add)}${orphanChanges(writes.orphans, id, add)}${removalChanges(writes.removals, add)}${revivals(writes, add)}
+          ended_at bigint, tasks int), fence)${answers([...graphs, ...frames], add)}${placeChanges(writes, add)}${scheduleChanges(graphs, add)}${deletions(writes, add)}${resultChanges(writes, add)}${callbackChanges(writes.callbacks, id, add)}${orphanChanges(writes.orphans, id, add)}${removalChanges(writes.removals, add)}${revivals(writes, add)}
     select (select count(*)::int from fence) as done, coalesce(sum(stored_tasks), 0) as stored,
       coalesce(sum(ended_tasks), 0) as ended, extract(epoch from clock_timestamp()) * 1000 as at,
       coalesce(string_agg(id::text, ',' order by id) filter (where submits_schedules), '') as submitters
@@ -87,8 +87,8 @@ function statementOf(
 }
 
 /** Answers to requests that may be repeated. */
-function answers(graphs: readonly NewGraph[], add: AddParameter): string {
-  const rows = graphs.flatMap(({ key }) => (key === undefined ? [] : { ...key, key: key.key.toWellFormed() }))
+function answers(kept: readonly Pick<NewGraph | NewFrame, 'key'>[], add: AddParameter): string {
+  const rows = kept.flatMap(({ key }) => (key === undefined ? [] : { ...key, key: key.key.toWellFormed() }))
   if (rows.length === 0) return ''
   return `,
     a as (insert into ${SCHEMA}.answer (scope, key, hash, answer, at)

@@ -72,6 +72,8 @@ export interface NewFrame {
   readonly tasks?: number
   /** In that frame: the graph shared a limit. */
   readonly freesPlace?: boolean
+  /** The key that was sent with what the frame has. */
+  readonly key?: KeptKey | undefined
 }
 
 /** A graph that had ended runs again. */

@@ -123,14 +123,14 @@ export class UnkeptWrites {
   }
 
   /** Adds a frame of `graph` after the states of its tasks so far. */
-  addFrame(graph: Graph, payload: string): void {
+  addFrame(graph: Graph, payload: string, more?: Pick<NewFrame, 'key'>): void {
     const { ordinal, endedAt, visible: tasks, options } = graph
     const ends = endedAt !== undefined
     const isEnd = ends && !this.#ended.has(graph)
     if (isEnd) this.noteEnded(graph)
     const frame = { ordinal, number: ++this.#number, payload, ends, seq: 0, changes: 0 }
     const freesPlace = options.concurrency !== undefined
-    this.#frames.push({ ...frame, ...(isEnd && { endedAt, tasks, freesPlace }) })
+    this.#frames.push({ ...frame, ...(isEnd && { endedAt, tasks, freesPlace }), ...more })
   }
 
   /** The graph was refused, although a turn under way may keep it: the next one removes it, and its key. */
@@ -217,7 +217,9 @@ export class UnkeptWrites {
     }
     for (const change of changes) partOf('graph' in change ? change.graph : change.task.graph).changes.push(change)
     for (const [graph, part] of parts) {
-      if (!this.#removed.has(graph.ordinal)) this.addFrame(graph, encodeStates(part.groups, part.changes))
+      if (this.#removed.has(graph.ordinal)) continue
+      const key = part.changes.flatMap((change) => (change.kind === 'retried' && change.idempotency) || []).at(-1)
+      this.addFrame(graph, encodeStates(part.groups, part.changes), { key })
     }
   }
 

@@ -3,6 +3,7 @@ import { badRequest } from '../../../shared/contract/errors.ts'
 import { RetryTaskAnswer } from '../../../shared/contract/mcp-answers.ts'
 import { RetryTaskInput } from '../../../shared/contract/mcp-inputs.ts'
 import { MAX_SHOWN_TASKS } from '../../../shared/contract/mcp-limits.ts'
+import type { RetryResponse } from '../../../shared/contract/retry.ts'
 import { addressOf } from '../../operations/named-tasks.ts'
 import { retryGraph, retryTask } from '../../operations/retry.ts'
 import { defineTool } from '../tool.ts'
@@ -15,13 +16,15 @@ export const retryTaskTool = defineTool({
   right: 'submit',
   input: RetryTaskInput,
   answer: RetryTaskAnswer,
-  async run({ task_id, graph_id }, parts, { by }): Promise<RetryTaskAnswer> {
+  async run({ task_id, graph_id, revision, idempotency_key: key }, parts, { by }): Promise<RetryTaskAnswer> {
     if ((task_id === undefined) === (graph_id === undefined))
       throw badRequest('invalid input: give either task_id or graph_id')
-    const answer =
+    const call = { body: new TextEncoder().encode(JSON.stringify({ revision })), key, by }
+    const text =
       task_id === undefined
-        ? await retryGraph(parts, graph_id!, by)
-        : await retryTask(parts, addressOf(parts.store, task_id), by)
+        ? await retryGraph(parts, graph_id!, call)
+        : await retryTask(parts, addressOf(parts.store, task_id), call)
+    const answer = JSON.parse(text) as RetryResponse
     const { retried } = answer
     const isScoped = parts.store.graph(answer.graph_id)?.isScoped === true
     return {
