@@ -31,7 +31,7 @@ describe.skipIf(withoutChromium !== undefined)(
       }
       const page = await browser.open(`${control.url}/#/graphs/${graph_id}`)
       await page.getByLabel('Token').fill('sesame')
-      await page.getByRole('button', { name: 'Continue' }).click()
+      await page.getByRole('button', { name: 'Sign in' }).click()
       const box = (id: string) => page.locator('.box', { hasText: id })
       const line = page.locator('.graph-state')
       await box('gone').waitFor()

@@ -167,8 +167,15 @@ async function run(
       await nextTurn()
     }
     const { body, after } = patchOf(versions.at(-1)!, each, n)
+    const patch = async (isDryRun: boolean) => {
+      const call = { key: null, by: undefined, isDryRun }
+      return JSON.parse(await patchGraph(w.parts, graph.id, Buffer.from(JSON.stringify(body)), call))
+    }
+    const { patched } = graph
+    const dry = await patch(true).catch((error: unknown) => error)
+    expect(graph.patched).toBe(patched)
     try {
-      await patchGraph(w.parts, graph.id, Buffer.from(JSON.stringify(body)), { key: null, by: undefined })
+      expect(dry).toMatchObject(await patch(false)) // what is still possible was possible before
       versions.push(after)
     } catch (error) {
       if (!(error instanceof ServiceError) || (error.status !== 409 && error.status !== 400)) throw error
