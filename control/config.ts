@@ -254,6 +254,25 @@ export const controlSettings = {
     value: 'directory',
     help: 'Directory with the secrets of shell, cli-skills, http and mcp tasks and of callbacks, a file each. Other users may not read it. Default: systemd credentials (CREDENTIALS_DIRECTORY). The runtime service of --with-runtime has the same, unless SERVICE_RUNTIME_SECRETS_DIR is set.',
   }),
+  secretCommand: text({
+    variable: 'SERVICE_SECRET_COMMAND',
+    value: 'command',
+    help: 'Command that prints the secret {name} if --secrets-dir has no such file, such as "pass show {name}". It runs without a shell, with the environment of this service. The runtime service of --with-runtime has the same, unless SERVICE_RUNTIME_SECRET_COMMAND is set.',
+  }),
+  secretCommandTtl: duration({
+    variable: 'SERVICE_SECRET_COMMAND_TTL',
+    default: '5m',
+    minMs: 0,
+    maxMs: 24 * HOUR_MS,
+    help: 'How long what the command printed is kept in memory and used again. A secret that was changed counts after that time.',
+  }),
+  secretCommandTimeout: duration({
+    variable: 'SERVICE_SECRET_COMMAND_TIMEOUT',
+    default: '10s',
+    minMs: 1,
+    maxMs: HOUR_MS,
+    help: 'After that time the command is ended, and the attempt fails.',
+  }),
   secretsRules: text({
     variable: 'SERVICE_SECRETS_RULES',
     value: 'file',

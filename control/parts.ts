@@ -322,6 +322,10 @@ const secretsOf = (config: ControlConfig, { env, log }: Pick<Host, 'env' | 'log'
     ...{ secretsDir: config.secretsDir, credentialsDir: env.CREDENTIALS_DIRECTORY },
     rules: config.secretsRules === '' ? undefined : new SecretRules(resolve(config.secretsRules), log),
     ownFiles: ownFiles(config),
+    command: {
+      ...{ command: config.secretCommand, ttlMs: config.secretCommandTtl, timeoutMs: config.secretCommandTimeout },
+      env,
+    },
   })
 
 /** Flags for a log file of the runtime service beside that of this service. */
@@ -340,10 +344,21 @@ function secretsFlags(config: ControlConfig, env: Host['env']): string[] {
   return [
     ...(dir === '' ? [] : ['--secrets-dir', dir]),
     ...(rules === '' ? [] : ['--secrets-rules', resolve(rules)]),
+    ...secretCommandFlags(config, env),
     ...(own === dir || own === '' ? [] : ['--sandbox-mask', own]),
     ...kept.flatMap((path) => ['--secrets-except', resolve(path)]),
   ]
 }
+
+/** The same for the command of the secrets. A runtime service with a command of its own has the times of that. */
+const secretCommandFlags = (config: ControlConfig, env: Host['env']): string[] =>
+  config.secretCommand === '' || env.SERVICE_RUNTIME_SECRET_COMMAND
+    ? []
+    : [
+        ...['--secret-command', config.secretCommand],
+        ...['--secret-command-ttl-ms', String(config.secretCommandTtl)],
+        ...['--secret-command-timeout-ms', String(config.secretCommandTimeout)],
+      ]
 
 /** The runtime services of the flags. */
 export interface Runtimes {

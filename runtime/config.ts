@@ -354,6 +354,27 @@ export const serveSettings = {
     value: 'directory',
     help: 'Directory with the secrets of tasks, a file each. Other users may not read it. Default: systemd credentials (CREDENTIALS_DIRECTORY).',
   }),
+  secretCommand: text({
+    variable: 'SERVICE_RUNTIME_SECRET_COMMAND',
+    value: 'command',
+    help: 'Command that prints the secret {name} if --secrets-dir has no such file, such as "pass show {name}". It runs without a shell, with the environment of this service.',
+  }),
+  secretCommandTtlMs: integer({
+    variable: 'SERVICE_RUNTIME_SECRET_COMMAND_TTL_MS',
+    default: '300000',
+    value: 'ms',
+    min: 0,
+    max: 24 * HOUR_MS,
+    help: 'How long what the command printed is kept in memory and used again. A secret that was changed counts after that time.',
+  }),
+  secretCommandTimeoutMs: integer({
+    variable: 'SERVICE_RUNTIME_SECRET_COMMAND_TIMEOUT_MS',
+    default: '10000',
+    value: 'ms',
+    min: 1,
+    max: HOUR_MS,
+    help: 'After that time the command is ended, and the task fails.',
+  }),
   secretsRules: text({
     variable: 'SERVICE_RUNTIME_SECRETS_RULES',
     value: 'file',

@@ -112,6 +112,7 @@ import {
   MAX_SUBMIT_WARNINGS,
   MAX_TASK_ID_BYTES,
 } from '../shared/contract/submission.ts'
+import { MAX_KEPT_SECRETS, MAX_SECRET_COMMANDS } from '../shared/files/secret-command.ts'
 import { MAX_SECRET_RULES_BYTES } from '../shared/files/secret-rules.ts'
 import { MAX_SECRET_BYTES } from '../shared/files/secrets-directory.ts'
 import { SOCKET_PATH_BYTES } from '../shared/files/socket-file.ts'
@@ -278,6 +279,8 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Characters of `prefix` and of `suffix` of a `$secret`', ...constant('MAX_SECRET_AFFIX_CHARACTERS', count(MAX_SECRET_AFFIX_CHARACTERS)), '400', 'control/rules/secret-places.test.ts', 'MAX_SECRET_AFFIX_CHARACTERS'],
     ['Calls of an MCP server whose secrets are masked in what it says later', ...constant('MAX_REMEMBERED_CALLS', count(MAX_REMEMBERED_CALLS)), 'The oldest are forgotten.', 'control/mcp-client/sent-to-server.test.ts', 'MAX_REMEMBERED_CALLS'],
     ['Bytes of a secret', ...constant('MAX_SECRET_BYTES', bytes(MAX_SECRET_BYTES)), 'The task fails.', 'shared/files/secrets-directory.test.ts', 'MAX_SECRET_BYTES'],
+    ['Secrets of `--secret-command` in memory, and of one task', ...constant('MAX_KEPT_SECRETS', count(MAX_KEPT_SECRETS)), 'The oldest are forgotten. The task fails.', 'shared/files/secret-command.test.ts', 'MAX_KEPT_SECRETS'],
+    ['Commands of `--secret-command` at a time', ...constant('MAX_SECRET_COMMANDS', count(MAX_SECRET_COMMANDS)), 'Further names wait.', 'shared/files/secret-command.test.ts', 'MAX_SECRET_COMMANDS'],
     ['Characters of a secret that is typed at a prompt', ...constant('MAX_TYPED_CHARACTERS', count(MAX_TYPED_CHARACTERS)), 'Refused: give it on standard input.', 'adapter/secrets/hidden-line.test.ts', 'MAX_TYPED_CHARACTERS'],
     ['Bytes of the file of `--secrets-rules`', ...constant('MAX_SECRET_RULES_BYTES', bytes(MAX_SECRET_RULES_BYTES)), 'The earlier rules stay in force.', 'shared/files/secret-rules.test.ts', 'MAX_SECRET_RULES_BYTES'],
     ['Characters of a secret, or of a line of it, that are masked', ...constant('MIN_MASKED_CHARACTERS', count(MIN_MASKED_CHARACTERS)), 'Shorter ones are printed.', 'shared/text/mask-forms.test.ts', 'MIN_MASKED_CHARACTERS'],

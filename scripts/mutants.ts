@@ -661,6 +661,13 @@ export const MUTANTS: readonly Mutant[] = [
     tests: ['shared/files/secret-rules.test.ts'],
   },
   {
+    rule: 'a command prints no secret for who may not have it',
+    file: 'shared/files/secrets-directory.ts',
+    text: 'this.#isOfCommand(name) && this.whyDenied(name, asker) === undefined',
+    instead: 'this.#isOfCommand(name)',
+    tests: ['shared/files/secret-command.test.ts'],
+  },
+  {
     rule: 'a secret without hosts is sent nowhere',
     file: 'shared/files/secret-rules.ts',
     text: 'if (hosts === undefined) return whyForProcesses',

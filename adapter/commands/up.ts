@@ -14,7 +14,8 @@ const port = (help: string) => optionalInteger({ value: 'port', min: 1, max: 65_
 export const up = defineCommand({
   summary:
     'Start both services in the background on 127.0.0.1, with a token that other subcommands find by themselves.',
-  usage: '[--shell open] [--socket] [--schedules-dir DIR] [--secrets-dir DIR] [--foreground]',
+  usage:
+    '[--shell open] [--socket] [--schedules-dir DIR] [--secrets-dir DIR] [--secret-command COMMAND] [--foreground]',
   settings: {
     foreground: flag({ help: 'Stay until Ctrl-C, and show the log on standard error. Then both services end.' }),
     port: port('Port of the control service. Default: that of the last start, else 8080, else any free one.'),
@@ -38,6 +39,11 @@ export const up = defineCommand({
       value: 'directory',
       help: 'Directory with the secrets of tasks, a file each. Default: the one of taskmill secrets, unless systemd gives credentials.',
     }),
+    secretCommand: text({
+      variable: 'SERVICE_SECRET_COMMAND',
+      value: 'command',
+      help: 'Command that prints the secret {name} if no file has it, such as "pass show {name}".',
+    }),
     timeout: duration({
       default: '30s',
       minMs: 1,
@@ -54,6 +60,7 @@ export const up = defineCommand({
     const given = (directory: string) => (directory === '' ? undefined : resolve(directory))
     const { services, isStarted, foreground } = await start({
       ...{ schedulesDir: given(values.schedulesDir), secretsDir: given(values.secretsDir) },
+      secretCommand: values.secretCommand,
       ...{ port, runtimePort, isShellOpen: shell === 'open', isOnSocket, timeoutMs, isForeground, env, interruption },
     })
     const answer: Answer = {

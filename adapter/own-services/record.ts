@@ -46,6 +46,8 @@ export interface ServicesRecord {
   readonly secrets_dir?: string
   /** The file with the tokens of callers, from the root. Absent if an earlier version started them. */
   readonly tokens_file?: string
+  /** Prints the secrets that are in no file. */
+  readonly secret_command?: string
 }
 
 /** Running services of this user. */

@@ -52,6 +52,8 @@ export interface UpOptions {
   readonly schedulesDir: string | undefined
   /** Directory of the secrets of tasks, from the root. Undefined: that of the state directory. */
   readonly secretsDir: string | undefined
+  /** Prints the secrets that are in no file; empty if nothing does. */
+  readonly secretCommand: string
   /** Listen on Unix sockets instead of ports. */
   readonly isOnSocket: boolean
   /** Milliseconds in which the services have to become ready. */
@@ -93,6 +95,8 @@ async function again(services: OwnServices, options: UpOptions): Promise<OwnServ
     throw new Error(`${where}, without --schedules-dir ${options.schedulesDir}: end it with taskmill down first`)
   if (options.secretsDir !== undefined && services.secrets_dir !== options.secretsDir)
     throw new Error(`${where}, without --secrets-dir ${options.secretsDir}: end it with taskmill down first`)
+  if (options.secretCommand !== '' && services.secret_command !== options.secretCommand)
+    throw new Error(`${where}, without --secret-command ${options.secretCommand}: end it with taskmill down first`)
   const { last } = await readiness(controlOf(services), undefined, performance.now() + timeoutMs)
   if (last.outcome === 'ready') return services
   throw new Error(`${where}, but is not ready: ${last.fault} (end it with taskmill down, then start it again)`)
@@ -145,6 +149,7 @@ async function startOnce(
     ...(options.schedulesDir !== undefined && { schedules_dir: options.schedulesDir }),
     ...(secretsDir !== '' && { secrets_dir: secretsDir }),
     tokens_file: tokensFile,
+    ...(options.secretCommand !== '' && { secret_command: options.secretCommand }),
     cwd: process.cwd(),
   })
   try {
@@ -180,7 +185,7 @@ function startProcess(
   readonly process: DetachedProcess
   readonly foreground?: Foreground
 } {
-  const { env, isShellOpen, isForeground, schedulesDir = '' } = options
+  const { env, isShellOpen, isForeground, schedulesDir = '', secretCommand } = options
   // A token of the caller is for other services.
   const { SERVICE_TOKEN: _, SERVICE_RUNTIME_TOKEN: __, ...rest } = env
   const others = {
@@ -189,6 +194,7 @@ function startProcess(
     SERVICE_SCHEDULES_DIR: schedulesDir,
     SERVICE_SECRETS_DIR: secretsDir,
     SERVICE_TOKENS_FILE: tokensFile,
+    SERVICE_SECRET_COMMAND: secretCommand,
   }
   const command = [
     ...[program, '--addr', urls.control.replace('http://', ''), '--data-dir', paths.data, '--token-file', paths.token],

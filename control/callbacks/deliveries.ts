@@ -167,6 +167,7 @@ export class Deliveries {
       ...(secret !== undefined && { 'X-Taskmill-Signature': signatureOf(body, secret, Math.floor(Date.now() / 1000)) }),
     }
     try {
+      await directory.ready(secretsIn(given ?? {}), { type: 'callback', to: [] }, signal)
       const headers = { ...ofService, ...textsOf(given ?? {}, secrets) }
       secrets.checkTargets([secretTargetOf(new URL(url))].flatMap((target) => target ?? []))
       const { post } = await import('./post.ts') // its sockets would cost each start 4 ms
@@ -221,6 +222,13 @@ function textsOf(given: CallbackHeaders, secrets: CarriedSecrets): Record<string
   })
   return Object.fromEntries(texts)
 }
+
+/** The names of the secrets of headers. */
+const secretsIn = (given: CallbackHeaders): string[] =>
+  Object.values(given).flatMap((value) => {
+    const secret = secretIn(value)
+    return typeof secret === 'object' ? secret.name : []
+  })
 
 /** The address without its query, which may hold a secret. */
 const fieldsOf = ({ delivery: { id, graphId, event, url }, tries }: Waiting) => {

@@ -2,12 +2,13 @@
 
 import { secretValues } from '../../shared/files/secret-values.ts'
 import { SecretFault, type SecretsDirectory } from '../../shared/files/secrets-directory.ts'
-import { type SecretNames, secretFileOf } from '../../shared/request/secrets.ts'
+import { type SecretNames, secretFileOf, secretNameOf } from '../../shared/request/secrets.ts'
 import { shortened } from '../../shared/request/text.ts'
 import { ATTEMPT_VARIABLE, type Command } from './command.ts'
 import { checkCodeVariables } from './command-input.ts'
 import { ExecutionError, type SecretTaking } from './executor.ts'
 import type { ShellPolicy } from './os/shell-policy.ts'
+import { readySecrets } from './ready-secrets.ts'
 
 /** No other attempt can end better. */
 const faulty = (message: string) => new ExecutionError('invalid_input', message, { retryable: false, isFinal: true })
@@ -39,16 +40,18 @@ export class CommandSecrets {
 
   /**
    * For a task of `type`: `env` with the values that the secrets have now, and what to mask in the output. Throws what `check`
-   * does, and `invalid_input` for a missing secret.
+   * does, `invalid_input` for a missing secret, and `external_failure` for one that its command does not print.
    */
-  variables(
+  async variables(
     type: 'shell' | 'cli-skills',
     secrets: SecretNames | undefined,
     env: Readonly<Record<string, string>> | undefined,
-  ): Pick<Command, 'env' | 'masks'> {
+    signal: AbortSignal,
+  ): Promise<Pick<Command, 'env' | 'masks'>> {
     if (secrets === undefined) return { env }
     this.check(secrets, env)
     try {
+      await readySecrets(this.#directory, Object.values(secrets).map(secretNameOf), { type }, signal)
       const { variables, masks } = secretValues(this.#directory, secrets, { type })
       return { env: { ...env, ...variables }, masks }
     } catch (error) {

@@ -113,7 +113,8 @@ export class McpExecutor implements Executor {
 
   execute({ toolName, input }: ExecutableTask, context: ExecutorContext): unknown {
     if (!(input instanceof InputWithSecrets)) return this.#execute(toolName, input, context)
-    const sent: SentSecrets = { directory: this.#secrets, sender: 'mcp', isLine: () => false }
+    const { signal } = context
+    const sent: SentSecrets = { directory: this.#secrets, sender: 'mcp', isLine: () => false, signal }
     return sendingSecrets(sent, input, (whole, secrets) => this.#execute(toolName, whole, context, secrets))
   }
 

@@ -9,26 +9,31 @@ import { OF_SECRETS } from '../../shared/request/secrets.ts'
 import { CarriedSecrets, SecretRefused, type SecretSender } from '../outbound/carried-secrets.ts'
 import { pathText } from '../rules/placeholders.ts'
 import type { InputWithSecrets } from '../rules/secret-places.ts'
-import { ExecutionError } from './executor.ts'
+import { ExecutionError, type ExecutorContext } from './executor.ts'
+import { readySecrets } from './ready-secrets.ts'
 
 export interface SentSecrets {
   readonly directory: SecretsDirectory
   readonly sender: SecretSender
   /** Whether a value at the place has to stay in one line. */
   readonly isLine: (path: readonly (string | number)[]) => boolean
+  /** Ends the wait for secrets of a command. */
+  readonly signal: ExecutorContext['signal']
 }
 
 /**
  * The result of `send` for `given` with its values. What `send` returns is masked, unless it has done that itself (`isMasked`).
  */
 export async function sendingSecrets<T>(
-  { directory, sender, isLine }: SentSecrets,
+  { directory, sender, isLine, signal }: SentSecrets,
   given: InputWithSecrets,
   send: (input: unknown, secrets: CarriedSecrets) => T | Promise<T>,
   isMasked = false,
 ): Promise<T> {
   const secrets = new CarriedSecrets(directory, sender)
   try {
+    const names = given.places.map(({ secret }) => secret.name)
+    await readySecrets(directory, names, { type: sender, to: [] }, signal)
     const result = await send(withValues(secrets, given, isLine), secrets)
     return isMasked ? result : ((await runCooperatively(secrets.masked(result))) as T)
   } catch (error) {

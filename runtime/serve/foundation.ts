@@ -60,7 +60,7 @@ const registeredHosts = ({ register, advertise }: ServeConfig): string[] =>
   register === '' ? [] : [advertisedHost(advertise)]
 
 const secretsOf = (
-  { secretsDir, secretsExcept, secretsRules, tokenFile, tokensFile }: ServeConfig,
+  { secretsDir, secretsExcept, secretsRules, tokenFile, tokensFile, ...config }: ServeConfig,
   env: Environment,
   log: Log,
 ): SecretsDirectory =>
@@ -68,6 +68,10 @@ const secretsOf = (
     ...{ secretsDir, credentialsDir: env.CREDENTIALS_DIRECTORY, otherFiles: secretsExcept },
     rules: secretsRules === '' ? undefined : new SecretRules(resolve(secretsRules), log),
     ownFiles: { 'token-file': tokenFile, 'tokens-file': tokensFile },
+    command: {
+      ...{ command: config.secretCommand, ttlMs: config.secretCommandTtlMs, timeoutMs: config.secretCommandTimeoutMs },
+      env,
+    },
   })
 
 /** The directory of the certificate authority of sandboxes. */

@@ -4,11 +4,13 @@ import type { NetworkRules, RequestRule } from '../../shared/contract/runtime-re
 import { widthOf } from '../../shared/egress/ip-address.ts'
 import { parseRule } from '../../shared/egress/rule.ts'
 import type { SecretTarget } from '../../shared/egress/secret-host.ts'
+import { SecretCommandFault } from '../../shared/files/secret-command.ts'
+import type { SecretAsker } from '../../shared/files/secret-rules.ts'
 import { type SecretValues, secretValues } from '../../shared/files/secret-values.ts'
 import { SecretFault, type SecretsDirectory } from '../../shared/files/secrets-directory.ts'
 import { bytesTogether, MAX_STRINGS_BYTES } from '../../shared/request/execution.ts'
 import { secretsOfRule } from '../../shared/request/request-rule.ts'
-import type { SecretNames } from '../../shared/request/secrets.ts'
+import { type SecretNames, secretNameOf } from '../../shared/request/secrets.ts'
 import type { TaskRequest } from '../../shared/request/validate.ts'
 
 /** Whether files are made by descriptor, so that no task can lead the service out of its workspace. */
@@ -27,18 +29,27 @@ export class Secrets {
   }
 
   /** The value of a secret that the proxy adds to a request to `to`. Throws `SecretFault`. */
-  carried(name: string, tenant: string | undefined, to: SecretTarget): Buffer {
-    return this.#directory.read(name, { type: 'runtime', tenant, to: [to] })
+  async carried(name: string, tenant: string | undefined, to: SecretTarget): Promise<Buffer> {
+    try {
+      return await this.#readReady(name, { type: 'runtime', tenant, to: [to] })
+    } catch (error) {
+      throw error instanceof SecretCommandFault ? new SecretFault(error.message) : error
+    }
   }
 
-  /** Whether the proxy can add the secrets that the rules of a network name. Throws `SecretFault`. */
-  checkCarried(rules: NetworkRules, tenant: string | undefined): void {
+  async #readReady(name: string, asker: SecretAsker): Promise<Buffer> {
+    await this.#directory.ready([name], asker)
+    return this.#directory.read(name, asker)
+  }
+
+  /** Whether the proxy can add the secrets that the rules of a network name. Throws `SecretFault` and `SecretCommandFault`. */
+  async checkCarried(rules: NetworkRules, tenant: string | undefined): Promise<void> {
     for (const [i, rule] of (rules.allow ?? []).entries()) {
       if (typeof rule === 'string') continue
       const to = targetsOf(rule)
       for (const [field, name] of secretsOfRule(rule)) {
         try {
-          this.#directory.read(name, { type: 'runtime', tenant, to })
+          await this.#readReady(name, { type: 'runtime', tenant, to })
         } catch (error) {
           if (!(error instanceof SecretFault)) throw error
           throw new SecretFault(`sandbox.network.allow[${i}].${field}: ${error.message}`)
@@ -47,12 +58,25 @@ export class Secrets {
     }
   }
 
+  /** Whether `values` needs `ready` before. */
+  get hasCommand(): boolean {
+    return this.#directory.hasCommand
+  }
+
+  /**
+   * Has the command print the secrets of a task that only it has: `values` finds them until the caller waits for something else.
+   * Throws `SecretCommandFault` and `SecretFault`.
+   */
+  async ready({ secrets = {}, control_context }: Pick<TaskRequest, 'secrets' | 'control_context'>): Promise<void> {
+    await this.#directory.ready(Object.values(secrets).map(secretNameOf), askerOf(control_context))
+  }
+
   /** The values that `names` of a task asks for, if a program takes them together with its `execution`. Throws `SecretFault`. */
   values(
     names: SecretNames,
     { execution, control_context }: Pick<TaskRequest, 'execution' | 'control_context'>,
   ): SecretValues {
-    const values = secretValues(this.#directory, names, { type: 'runtime', tenant: control_context.tenant })
+    const values = secretValues(this.#directory, names, askerOf(control_context))
     const [file] = values.files
     if (file !== undefined && !HAS_DESCRIPTOR_PATHS) {
       throw new SecretFault(`secrets.${file.variable}.file: only a runtime service on Linux puts secrets into files`)
@@ -77,3 +101,5 @@ function targetsOf({ host }: RequestRule): SecretTarget[] {
   if (one === undefined) return []
   return [true, false].map((isTls) => ({ host: one, port: port ?? (isTls ? 443 : 80), isTls }))
 }
+
+const askerOf = ({ tenant }: TaskRequest['control_context']): SecretAsker => ({ type: 'runtime', tenant })

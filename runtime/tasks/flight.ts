@@ -18,6 +18,7 @@ import { messageOf } from '../../shared/contract/errors.ts'
 import { GrowingPause } from '../../shared/http/growing-pause.ts'
 import { bootId } from '../../shared/process/processes.ts'
 import type { TaskRequest } from '../../shared/request/validate.ts'
+import type { TaskError } from '../launch/classification.ts'
 import type { LauncherEvent } from '../launch/notify.ts'
 import type { LiveTask } from '../store/live-task.ts'
 import type { Context } from './context.ts'
@@ -32,7 +33,7 @@ import {
   timeoutEvents,
 } from './ending.ts'
 import type { Inputs } from './inputs.ts'
-import { adoptedLauncher, Launch, type LaunchContext, launchTask } from './launch.ts'
+import { adoptedLauncher, cannotStart, Launch, type LaunchContext, launchTask } from './launch.ts'
 import { gaveUp, launchDelayed, ranOutOfTime, refusalOf } from './launch-refusal.ts'
 import type { Outputs } from './outputs.ts'
 
@@ -180,10 +181,23 @@ export class Flight {
   async #launchUnlessKilled(request?: TaskRequest): Promise<Ending> {
     // The kill may have come while the reservation was being written, which takes long on a full disk.
     if (this.#isKilled) return cancelledBeforeStart(Date.now())
-    const launched = launchTask(this.#context, this.task, request)
+    const fault = this.#context.secrets.hasCommand ? await this.#secretsFault(request) : undefined
+    if (this.#isKilled) return cancelledBeforeStart(Date.now())
+    const launched = fault ?? launchTask(this.#context, this.task, request)
     if ('error' in launched) return { status: 'failed', error: launched.error, finishedAt: Date.now() }
     this.#phase = { name: 'launched', launch: launched }
     return await this.#endingOf(launched)
+  }
+
+  /** Has a command print the secrets of the task again: their values may have gone while it waited. */
+  async #secretsFault(given: TaskRequest | undefined): Promise<{ readonly error: TaskError } | undefined> {
+    const { secrets, store } = this.#context
+    try {
+      await secrets.ready(given ?? store.requestOf(this.task.task_id))
+      return undefined
+    } catch (error) {
+      return { error: cannotStart(error) }
+    }
   }
 
   /** Makes the intent to launch durable before the launch. */

@@ -1,6 +1,7 @@
 /** A launch of a task: its launcher is asked for, and heard of again when the launch is over. */
 import { existsSync } from 'node:fs'
 import { messageOf } from '../../shared/contract/errors.ts'
+import { SecretCommandFault } from '../../shared/files/secret-command.ts'
 import type { SecretFile } from '../../shared/files/secret-values.ts'
 import { SecretFault } from '../../shared/files/secrets-directory.ts'
 import { OF_SECRETS } from '../../shared/request/secrets.ts'
@@ -145,7 +146,9 @@ const setupFailed = (lost: string): TaskError => ({
   message: `${lost} (it was there when the task was accepted)`,
 })
 
-const cannotStart = (cause: unknown): TaskError =>
-  cause instanceof SecretFault
-    ? { code: 'invalid_input', message: cause.message, details: OF_SECRETS }
-    : { code: 'launch_failed', message: `cannot start the launcher of the task: ${messageOf(cause)}` }
+export function cannotStart(cause: unknown): TaskError {
+  if (cause instanceof SecretFault) return { code: 'invalid_input', message: cause.message, details: OF_SECRETS }
+  if (cause instanceof SecretCommandFault)
+    return { code: 'launch_failed', message: cause.message, details: cause.details }
+  return { code: 'launch_failed', message: `cannot start the launcher of the task: ${messageOf(cause)}` }
+}

@@ -6,6 +6,7 @@
 
 import { messageOf, ServiceError } from '../../shared/contract/errors.ts'
 import type { ExecutionPlan } from '../../shared/contract/runtime.ts'
+import { SecretCommandFault } from '../../shared/files/secret-command.ts'
 import { SecretFault } from '../../shared/files/secrets-directory.ts'
 import type { Caller } from '../../shared/http/callers.ts'
 import { hasOpenedRules } from '../../shared/request/network-rules.ts'
@@ -126,20 +127,22 @@ export class Submissions {
   async #decode(body: Uint8Array, by?: Caller): Promise<{ request: TaskRequest; rootfs: string | undefined }> {
     if (this.#isStopping) throw stopping()
     const request = owned(acceptableRequest(body, crypto.randomUUID(), this.#context.config.unknownFields), by)
-    this.#checkSecrets(request)
+    await this.#checkSecrets(request)
     const { network } = request.sandbox
     if (typeof network === 'object' && hasOpenedRules(network)) await this.#context.authority.prepare()
     return { request, rootfs: await this.#lookAtRootfs(request) }
   }
 
   /** Whether the task can have its secrets. Their values are read again when it starts. */
-  #checkSecrets(request: TaskRequest): void {
+  async #checkSecrets(request: TaskRequest): Promise<void> {
     const { secrets, sandbox, control_context } = request
+    const known = this.#context.secrets
     try {
-      if (secrets !== undefined) this.#context.secrets.values(secrets, request)
-      if (typeof sandbox.network === 'object')
-        this.#context.secrets.checkCarried(sandbox.network, control_context.tenant)
+      await known.ready(request)
+      if (secrets !== undefined) known.values(secrets, request)
+      if (typeof sandbox.network === 'object') await known.checkCarried(sandbox.network, control_context.tenant)
     } catch (error) {
+      if (error instanceof SecretCommandFault) throw new Refusal('unavailable', error.message, error.details)
       throw error instanceof SecretFault ? invalidInput(error.message, OF_SECRETS) : error
     }
   }

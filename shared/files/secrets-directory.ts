@@ -1,6 +1,6 @@
 /**
  * The secrets of a service: one file each, in a directory of the operator. Nothing keeps their values: they are read
- * anew whenever a task starts.
+ * anew whenever a task starts. A secret without a file is what the command of `--secret-command` prints (secret-command.ts).
  *
  * Whoever may write the directory or a file in it decides what tasks get, and whoever may read it has all secrets. So
  * both must belong to root or to the user of the service, and be closed to others. The group may read: systemd and
@@ -12,6 +12,7 @@ import {
   closeSync,
   constants,
   fstatSync,
+  lstatSync,
   openSync,
   readdirSync,
   readSync,
@@ -20,8 +21,10 @@ import {
 } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { systemCodeOf, UsageError } from '../contract/errors.ts'
+import { unlessAborted } from '../process/unless-aborted.ts'
 import { isSecretName } from '../request/secrets.ts'
 import { isWithin } from './is-within.ts'
+import { MAX_KEPT_SECRETS, SecretCommand, type SecretCommandSettings } from './secret-command.ts'
 import { type SecretAsker, type SecretRules, whyForProcesses } from './secret-rules.ts'
 
 /** Bytes of one secret. */
@@ -49,20 +52,26 @@ export interface SecretsSettings {
   readonly otherFiles?: readonly string[]
   /** Who may use which secrets. Default: every task that takes secrets. */
   readonly rules?: SecretRules | undefined
+  /** Prints the secrets that are in no file. `command` is empty if there is none. */
+  readonly command?: SecretCommandSettings | undefined
 }
 
 /**
- * The secrets of a service. Throws `UsageError` if `--secrets-dir` cannot be used, or holds a file of the service.
- * Systemd credentials are checked when a secret is read: nobody asked for them to be secrets of tasks.
+ * The secrets of a service. Throws `UsageError` if `--secrets-dir` or `--secret-command` cannot be used, or the directory holds
+ * a file of the service. Systemd credentials are checked when a secret is read: nobody asked for them to be secrets of tasks.
  */
-export function openSecrets({ secretsDir, credentialsDir = '', ownFiles, otherFiles = [], rules }: SecretsSettings) {
-  const own = Object.values(ownFiles).filter((path) => path !== '')
-  if (secretsDir === '') return new SecretsDirectory(credentialsDir, [...own, ...otherFiles], rules)
+export function openSecrets({ secretsDir, ownFiles, rules, ...settings }: SecretsSettings): SecretsDirectory {
+  const { credentialsDir = '', otherFiles = [] } = settings
+  const command = settings.command?.command ? new SecretCommand(settings.command, MAX_SECRET_BYTES) : undefined
+  const commandFault = command?.fault()
+  if (commandFault !== undefined) throw new UsageError(`--secret-command: ${commandFault}`)
+  const kept = [...Object.values(ownFiles).filter((path) => path !== ''), ...otherFiles]
+  if (secretsDir === '') return new SecretsDirectory(credentialsDir, kept, rules, command)
   for (const [flag, path] of Object.entries(ownFiles)) {
     if (path === '' || !liesIn(path, secretsDir)) continue
     throw new UsageError(`--${flag} ${path} lies in --secrets-dir, where every task could ask for it`)
   }
-  const secrets = new SecretsDirectory(resolve(secretsDir), [...own, ...otherFiles], rules)
+  const secrets = new SecretsDirectory(resolve(secretsDir), kept, rules, command)
   const fault = secrets.fault()
   if (fault !== undefined) throw new UsageError(`--secrets-dir ${secretsDir} ${fault}`)
   return secrets
@@ -73,16 +82,18 @@ const liesIn = (path: string, directory: string): boolean =>
   isWithin(resolve(path), resolve(directory)) || isWithin(realPath(path), realPath(directory))
 
 export class SecretsDirectory {
-  /** Absolute; empty for a service without secrets. */
+  /** Absolute; empty for a service whose secrets are in no files. */
   readonly path: string
   readonly rules: SecretRules | undefined
   readonly #kept: readonly string[]
+  readonly #command: SecretCommand | undefined
 
   /** `kept` are paths of files in it that no task gets. */
-  constructor(path: string, kept: readonly string[] = [], rules?: SecretRules) {
+  constructor(path: string, kept: readonly string[] = [], rules?: SecretRules, command?: SecretCommand) {
     this.path = path
     this.#kept = kept
     this.rules = rules
+    this.#command = command
   }
 
   /** Why no secret can be read, with the remedy; undefined if they can. */
@@ -97,7 +108,7 @@ export class SecretsDirectory {
     }
   }
 
-  /** The names of all secrets; what is wrong with one shows when it is read. */
+  /** The names of all secrets with a file; what is wrong with one shows when it is read. */
   names(): ReadonlySet<string> {
     if (this.path === '') return new Set()
     try {
@@ -107,10 +118,53 @@ export class SecretsDirectory {
     }
   }
 
-  /** The fault of a request of `asker` for the secret `name`, of which `names` exist. The text follows `secrets.X: `. */
+  /**
+   * The fault of a request of `asker` for the secret `name`, of which `names` exist. The text follows `secrets.X: `. Only the
+   * command knows which secrets it has, so there is no fault of theirs.
+   */
   whyNot(name: string, names: ReadonlySet<string>, asker: SecretAsker): string | undefined {
-    if (this.path === '') return NO_SECRETS
-    return names.has(name) ? this.whyDenied(name, asker) : unknownText(name)
+    if (names.has(name) || this.#isForCommand(name)) return this.whyDenied(name, asker)
+    return this.#unknownText(name)
+  }
+
+  /** Whether another program may have the secret: a name with a first "-" would be an option of it. */
+  #isForCommand(name: string): boolean {
+    return this.#command !== undefined && isSecretName(name) && !name.startsWith('-')
+  }
+
+  #isOfCommand(name: string): boolean {
+    if (!this.#isForCommand(name)) return false
+    try {
+      return this.path === '' || lstatSync(join(this.path, name), { throwIfNoEntry: false }) === undefined
+    } catch {
+      return false // `read` says why
+    }
+  }
+
+  #unknownText(name: string): string {
+    if (this.path === '' && this.#command === undefined) return NO_SECRETS
+    if (this.#command === undefined) return `there is no secret ${name} (no such file in --secrets-dir)`
+    return `there is no secret ${name} (no such file in --secrets-dir, and --secret-command takes no name that begins with "-")`
+  }
+
+  /** Whether reading a secret may need `ready` before. */
+  get hasCommand(): boolean {
+    return this.#command !== undefined
+  }
+
+  /**
+   * Has the command print those of `names` that have no file and that `asker` may have. `read` finds them until the caller waits
+   * for something else. Throws `SecretCommandFault`, `SecretFault`, and the reason of `signal`.
+   */
+  async ready(names: Iterable<string>, asker: SecretAsker, signal?: AbortSignal): Promise<void> {
+    if (this.#command === undefined) return
+    const wanted = [...new Set(names)].filter(
+      (name) => this.#isOfCommand(name) && this.whyDenied(name, asker) === undefined,
+    )
+    if (wanted.length > MAX_KEPT_SECRETS)
+      throw new SecretFault(`needs ${wanted.length} secrets of --secret-command (at most ${MAX_KEPT_SECRETS})`)
+    const ready = this.#command.ready(wanted)
+    await (signal === undefined ? ready : unlessAborted(ready, signal, () => signal.reason as Error))
   }
 
   /** Why `asker` may not have the secret `name`, if there is one; undefined if it may. */
@@ -121,11 +175,17 @@ export class SecretsDirectory {
     )
   }
 
-  /** The bytes of a secret as they are in its file. Throws `SecretFault`, whose message continues `secrets.X: `. */
+  /**
+   * The bytes of a secret as they are in its file, or as the command printed them (`ready`). Throws `SecretFault`, whose message
+   * continues `secrets.X: `.
+   */
   read(name: string, asker: SecretAsker): Buffer {
-    if (this.path === '') throw new SecretFault(NO_SECRETS)
+    if (this.path === '' && !this.#isForCommand(name)) throw new SecretFault(this.#unknownText(name))
     const denied = this.whyDenied(name, asker)
     if (denied !== undefined) throw new SecretFault(denied)
+    const printed = this.#isOfCommand(name) ? this.#command?.value(name) : undefined
+    if (printed !== undefined) return printed
+    if (this.path === '') throw new SecretFault(this.#unknownText(name))
     const fault = this.fault()
     if (fault !== undefined) throw new SecretFault(`the directory of the secrets ${fault}`)
     const fd = this.#open(name)
@@ -150,15 +210,13 @@ export class SecretsDirectory {
       return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW)
     } catch (error) {
       if (error instanceof SecretFault) throw error
-      if (systemCodeOf(error) === 'ENOENT') throw new SecretFault(unknownText(name))
+      if (systemCodeOf(error) === 'ENOENT') throw new SecretFault(this.#unknownText(name))
       throw unreadable(name, error)
     }
   }
 }
 
 const NO_SECRETS = 'this service has no secrets (start it with --secrets-dir)'
-
-const unknownText = (name: string): string => `there is no secret ${name} (no such file in --secrets-dir)`
 
 const unreadable = (name: string, error: unknown) =>
   new SecretFault(`the secret ${name} cannot be read: ${systemCodeOf(error) ?? 'unknown error'}`)

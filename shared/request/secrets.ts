@@ -31,6 +31,16 @@ export const OF_SECRETS = { field: 'secrets' } as const
 
 export const isOfSecrets = (details: unknown): boolean => isObject(details) && details.field === OF_SECRETS.field
 
+/** Details of an error about a secret that a command did not print: another attempt may have it. */
+export type SecretCommandDetails = {
+  readonly step: 'secret_command'
+  readonly secret: string
+  /** Absent if the command was ended, or printed no secret. */
+  readonly exit_code?: number
+}
+
+export const isOfSecretCommand = (details: unknown): boolean => isObject(details) && details.step === 'secret_command'
+
 /** The name of the secret. */
 export const secretNameOf = (use: SecretUse): string => (typeof use === 'string' ? use : use.name)
 

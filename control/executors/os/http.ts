@@ -122,7 +122,8 @@ export const http = (root: FileRoot, guard: AddressGuard, directory: SecretsDire
   },
   execute: async (input, context) => {
     if (!(input instanceof InputWithSecrets)) return request(httpParams.parse(input), root, guard, context)
-    const sent: SentSecrets = { directory, sender: 'http', isLine: ([field]) => field !== 'body' }
+    const { signal } = context
+    const sent: SentSecrets = { directory, sender: 'http', isLine: ([field]) => field !== 'body', signal }
     const send = (whole: unknown, secrets: CarriedSecrets) =>
       request(httpParams.parse(whole), root, guard, context, { secrets, places: input.places })
     return sendingSecrets(sent, input, send, true)

@@ -5,7 +5,7 @@ import type { TaskStatusResponse } from '../../../shared/contract/runtime.ts'
 import { DEFAULT_RUNTIME } from '../../../shared/contract/runtime-names.ts'
 import type { CallFailed } from '../../../shared/http/client.ts'
 import { missingTaskIn } from '../../../shared/request/inputs.ts'
-import { isOfSecrets } from '../../../shared/request/secrets.ts'
+import { isOfSecretCommand, isOfSecrets } from '../../../shared/request/secrets.ts'
 import { textOf } from '../../../shared/streams/bounded-output.ts'
 import { isGiven, isObject, jsonOrUndefined } from '../../../shared/text/json.ts'
 import { tailOf } from '../../../shared/text/text-tail.ts'
@@ -50,7 +50,7 @@ export function outcomeOf(status: TaskStatusResponse, runtime: ResultPlace): Run
     ...(isGiven(error?.details) && { details: error?.details }),
     tail: lastLines(status),
     // The task was lost in a restart of the runtime service, or another client killed it.
-    ...((code === 'internal' || code === 'cancelled') && { retryable: true }),
+    ...((code === 'internal' || code === 'cancelled' || isOfSecretCommand(error?.details)) && { retryable: true }),
     ...(isOfSecrets(error?.details) && { retryable: false, isFinal: true }),
   })
 }
