@@ -48,7 +48,7 @@ import { MAX_LOG_FOLLOWERS } from '../control/operations/task-log.ts'
 import { MAX_ADDRESSES } from '../control/outbound/address-guard.ts'
 import { MAX_UNDELAYED_ATTEMPTS, MIN_BACKOFF_MS } from '../control/rules/backoff.ts'
 import { MAX_PLACEHOLDERS } from '../control/rules/placeholders.ts'
-import { MAX_COUNTED_DUES, MAX_RUNNING, MAX_WAITING_DUES } from '../control/rules/schedule.ts'
+import { MAX_COUNTED_DUES, MAX_RUNNING, MAX_UNTOLD, MAX_WAITING_DUES } from '../control/rules/schedule.ts'
 import { FAILURES_PER_LOG_LINE, LOGGED_FAILURES } from '../control/scheduler/folded-failures.ts'
 import { MAX_POLLS, MAX_UNMET_CHARACTERS, POLL_TIMEOUT_MS } from '../control/scheduler/polls.ts'
 import { READY_QUEUE_CAPACITY } from '../control/scheduler/ready-queue.ts'
@@ -328,6 +328,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Graphs that `keep` may name', ...constant('MAX_KEPT_RUNS', count(MAX_KEPT_RUNS)), '400', 'contract/schedules.test.ts', 'MAX_KEPT_RUNS'],
     ['Graphs of a schedule that run at a time', ...constant('MAX_RUNNING', count(MAX_RUNNING)), 'The due time is skipped.', 'control/rules/schedule.test.ts', 'MAX_RUNNING'],
     ['Due times of a schedule that wait, or are caught up', ...constant('MAX_WAITING_DUES', count(MAX_WAITING_DUES)), 'Others are missed.', 'control/rules/schedule.test.ts', 'MAX_WAITING_DUES'],
+    ['Failures of a schedule that are still to be told', ...constant('MAX_UNTOLD', count(MAX_UNTOLD)), 'Older ones are not told.', 'control/rules/schedule.test.ts', 'MAX_UNTOLD'],
     ['Files of schedules', ...constant('MAX_SCHEDULE_FILES', count(MAX_SCHEDULE_FILES)), 'Those after it are not read.', 'contract/schedule-files.long.test.ts', 'MAX_SCHEDULE_FILES'],
     ['Bytes of a file of a schedule', ...constant('MAX_SCHEDULE_FILE_BYTES', bytes(MAX_SCHEDULE_FILE_BYTES)), 'It is not read, and its schedule stays.', 'contract/schedule-files.test.ts', 'MAX_SCHEDULE_FILE_BYTES'],
     ['Missed due times that one look counts', ...constant('MAX_COUNTED_DUES', count(MAX_COUNTED_DUES)), 'Others are not counted.', 'control/rules/schedule.test.ts', 'MAX_COUNTED_DUES'],

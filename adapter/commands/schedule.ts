@@ -65,6 +65,10 @@ const addSettings = {
     max: MAX_KEPT_RUNS,
     help: 'Ended graphs of the schedule that stay. Default: as long as other graphs.',
   }),
+  onFailure: text({
+    value: 'url',
+    help: 'Where to POST when due times were missed, a graph was refused, or one has failed.',
+  }),
   paused: flag({ help: 'Nothing is due until schedule resume.' }),
   dryRun: flag({ help: 'Only check the schedule, and show when it would be due.' }),
 }
@@ -145,7 +149,7 @@ type Given = ReadonlySet<string>
 
 /** What flags say instead of the file. */
 function givenFields(values: AddValues, given: Given): object {
-  const isGiven = (field: string) => given.has(field === 'catch_up' ? 'catchUp' : field)
+  const isGiven = (field: string) => given.has(field.replace(/_(.)/, (_, letter: string) => letter.toUpperCase()))
   return Object.fromEntries(Object.entries(fieldsOf(values)).filter(([field]) => isGiven(field)))
 }
 
@@ -157,12 +161,14 @@ function withoutTiming(fields: Readonly<Record<string, unknown>>, given: Given):
 }
 
 /** What was given, as the service takes it. */
-function fieldsOf({ cron, every, at, timezone, overlap, catchUp, jitter, start, end, keep, paused }: AddValues) {
+function fieldsOf(values: AddValues) {
+  const { cron, every, at, timezone, overlap, catchUp, jitter, start, end, keep, onFailure, paused } = values
   const texts = Object.entries({ cron, at, timezone, start, end }).filter(([, value]) => value !== '')
   return {
     ...Object.fromEntries(texts),
     ...(every !== 0 && { every }),
     ...(jitter !== 0 && { jitter }),
+    ...(onFailure !== '' && { on_failure: { url: onFailure } }),
     ...{ overlap, catch_up: catchUp, keep, paused },
   }
 }

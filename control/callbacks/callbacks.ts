@@ -1,5 +1,5 @@
 /**
- * Sends callbacks for graphs that ask for them.
+ * Sends callbacks for graphs and schedules that ask for them.
  *
  * The end of a graph, each failed task and each approval that waits for its answer cause a callback. The callback is
  * noted in the log, or in the database, once the change is kept, and then delivered. If the service is killed in between, the
@@ -7,7 +7,7 @@
  */
 
 import { readFileSync } from 'node:fs'
-import { CALLBACK_EVENTS, type CallbackEvent, type GraphCallback } from '../../shared/contract/callbacks.ts'
+import { CALLBACK_EVENTS, type CallbackEvent, type GraphCallback, type ScheduleCallback } from '../../shared/contract/callbacks.ts'
 import { stackOf, systemCodeOf, UsageError } from '../../shared/contract/errors.ts'
 import { MAX_EVENT_ERROR_CHARACTERS } from '../../shared/contract/events.ts'
 import { secretTargetOf } from '../../shared/egress/secret-host.ts'
@@ -84,24 +84,27 @@ export class Callbacks {
     return this.#deliveries.counts
   }
 
-  /** Reports an address that is none, or is certain to be refused when it is called, and secrets that it cannot get. */
-  check({ url: text, headers }: GraphCallback, report: Report): void {
+  /**
+   * Reports an address that is none, or is certain to be refused when it is called, and secrets that it cannot get. `field` names
+   * the callback.
+   */
+  check({ url: text, headers }: ScheduleCallback, report: Report, field = 'callback'): void {
     const url = URL.parse(text)
     if (url === null) {
-      report('invalid JSON: callback.url: expected an http: or https: address')
+      report(`invalid JSON: ${field}.url: expected an http: or https: address`)
       return
     }
     if (url.username !== '' || url.password !== '')
-      report('invalid JSON: callback.url: expected an address without user and password')
+      report(`invalid JSON: ${field}.url: expected an address without user and password`)
     try {
       this.#options.guard.check(url)
     } catch (error) {
       if (!(error instanceof AddressRefused)) throw error
-      report(`callback.url: ${error.message}`)
+      report(`${field}.url: ${error.message}`)
     }
     for (const [name, value] of Object.entries(headers ?? {})) {
       const fault = this.#secretFault(value, url)
-      if (fault !== undefined) report(`callback.headers.${name}: ${fault}`)
+      if (fault !== undefined) report(`${field}.headers.${name}: ${fault}`)
     }
   }
 
@@ -131,6 +134,19 @@ export class Callbacks {
       this.#deliveries.add(delivery)
     }
     await this.#makeUp(graphs)
+  }
+
+  /** Delivers callbacks of a schedule, each id once. Resolves when they are kept. Rejects with 503. */
+  async tell(deliveries: readonly Delivery[]): Promise<void> {
+    await this.#options.keeper.kept('promise') // what they tell comes first
+    for (const delivery of deliveries) {
+      const { id, graphId } = delivery
+      if (this.#known.has(id)) continue
+      this.#known.set(id, graphId)
+      this.#kept.keep({ id, graphId, delivery })
+      this.#deliveries.add(delivery)
+    }
+    await this.#options.keeper.kept('promise')
   }
 
   /** The next start delivers the remaining callbacks. */

@@ -212,12 +212,12 @@ export class Deliveries {
   }
 }
 
-/** The headers of a graph, with the values that its secrets have now. Throws `SecretFault`. */
+/** The headers of a callback, with the values that its secrets have now. Throws `SecretFault`. */
 function textsOf(given: CallbackHeaders, secrets: CarriedSecrets): Record<string, string> {
   const texts = Object.entries(given).map(([name, value]): [string, string] => {
     const secret = secretIn(value)
     // A fault was refused at submission; whoever edits the journal gets here.
-    if (typeof secret === 'string') throw new Error(`callback.headers.${name}: ${secret}`)
+    if (typeof secret === 'string') throw new Error(`headers.${name}: ${secret}`)
     return [name, secret === undefined ? String(value) : secrets.textOf(secret, true)]
   })
   return Object.fromEntries(texts)
@@ -233,7 +233,7 @@ const secretsIn = (given: CallbackHeaders): string[] =>
 /** The address without its query, which may hold a secret. */
 const fieldsOf = ({ delivery: { id, graphId, event, url }, tries }: Waiting) => {
   const { origin, pathname } = new URL(url)
-  return { graph_id: graphId, event, delivery_id: id, url: origin + pathname, tries }
+  return { ...(graphId !== '' && { graph_id: graphId }), event, delivery_id: id, url: origin + pathname, tries }
 }
 
 /** `seconds` since 1970. */

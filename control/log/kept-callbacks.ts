@@ -6,11 +6,12 @@ import { isObject } from '../../shared/text/json.ts'
 export interface Delivery {
   /** The same for each try. */
   readonly id: string
+  /** Empty for that of a schedule: it belongs to no graph. */
   readonly graphId: string
   readonly event: string
   readonly url: string
   readonly body: string
-  /** As the graph has them: with names of secrets. */
+  /** As the graph, or the schedule, has them: with names of secrets. */
   readonly headers?: CallbackHeaders | undefined
   /** When the callback became due; milliseconds since 1970. */
   readonly since: number

@@ -8,7 +8,7 @@
 import type { Pause } from '../rules/pause.ts'
 
 /**
- * - `callback`: a `Delivery` that waits. Once it is over, the id of its graph
+ * - `callback`: a `Delivery` that waits. Once it is over, the id of its graph, or an empty text
  * - `numbers`: the upper bound of the numbers of changes (`event-numbers.ts`)
  * - `key`: a `KeptKey`. In the journal, it is in the frame of its graph
  * - `graph-pause`: the `Pause` of a graph, by its number. In the journal, it is a numbered change

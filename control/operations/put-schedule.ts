@@ -2,6 +2,7 @@
  * Creates or replaces a schedule. Its graph is checked as a submission is, so that a faulty one is refused now and not when
  * it is due.
  */
+import { ScheduleCallback } from '../../shared/contract/callbacks.ts'
 import { badRequest, ServiceError } from '../../shared/contract/errors.ts'
 import {
   MAX_SCHEDULE_NAME_CHARACTERS,
@@ -10,9 +11,11 @@ import {
   ScheduleFields,
 } from '../../shared/contract/schedules.ts'
 import { runCooperatively, type Steps } from '../../shared/process/steps.ts'
+import { didYouMean, eachUnknownField, quoted } from '../../shared/request/unknown-names.ts'
 import { isObject, jsonTypeOf, withoutNulls } from '../../shared/text/json.ts'
 import { checkValue, decodeJson, invalidJson } from '../json/body.ts'
 import { refuseUnknownFields, refuseWrongForm } from '../json/request-fields.ts'
+import { callbackHeadersFault } from '../rules/callback-headers.ts'
 import { isNotBefore } from '../rules/not-before.ts'
 import { type GivenFields, hasSameTimes, type OwningFile, type ScheduleDefinition } from '../rules/schedule.ts'
 import { OWN_LABELS, scheduledFields } from '../schedules/scheduled-graph.ts'
@@ -51,6 +54,7 @@ export async function putSchedule(
   const { graph, fields: given } = await runCooperatively(decodeSchedule(parts, body))
   const { dueTimes } = await import('../rules/schedule-times.ts')
   dueTimes(given, schedules.now) // a faulty rule is told before a faulty graph
+  if (given.on_failure !== undefined) parts.callbacks.check(given.on_failure, refuse, 'on_failure')
   const warnings = await checkedGraph(parts, { name, graph, fields: given }, call)
   await schedules.fresh() // --max-schedules counts all of them
   return schedules.change(name, async () => {
@@ -119,13 +123,20 @@ function* decodeSchedule(
   refuseWrongForm(given, ScheduleFields)
   const known = Object.entries(given).filter(([field]) => field !== 'graph' && KNOWN_FIELDS.has(field))
   const fields = withoutNulls(Object.fromEntries(known)) as GivenFields
+  if (unknownFields === 'refuse')
+    eachUnknownField(
+      ScheduleCallback,
+      fields.on_failure,
+      ({ path, nearest }) => refuse(`unknown field ${quoted(path)}${didYouMean(nearest)}`),
+      'on_failure',
+    )
   checkFields(fields)
   return { graph, fields }
 }
 
 /** What the schema does not say. */
 function checkFields(fields: GivenFields): void {
-  const { cron, every, at, timezone, params, overlap = 'skip', catch_up, start, end } = fields
+  const { cron, every, at, timezone, params, overlap = 'skip', catch_up, start, end, on_failure } = fields
   const timings = Object.entries({ cron, every, at }).filter(([, value]) => value !== undefined)
   if (timings.length !== 1) {
     const found = timings.length === 0 ? 'none' : timings.map(([name]) => name).join(' and ')
@@ -142,6 +153,8 @@ function checkFields(fields: GivenFields): void {
       `catch_up: "all" requires overlap "queue" or "allow" (with "${overlap}", one of the missed graphs would remain)`,
     )
   checkValue(params, 'params')
+  const fault = callbackHeadersFault(on_failure?.headers, 'on_failure')
+  if (fault !== undefined) refuse(fault)
 }
 
 /** The tasks that are certain to fail as things are now. Throws 400 for what refuses a submission. */

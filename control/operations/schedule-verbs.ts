@@ -35,6 +35,7 @@ export const scheduleVerbs = (parts: OperationParts): ScheduleVerbs => ({
       throw error
     }
   },
+  tell: (callbacks) => parts.callbacks.tell(callbacks),
 })
 
 /** What a file in `--schedules-dir` does. */

@@ -37,9 +37,11 @@ export function knownSchedule({ schedules }: OperationParts, name: string): Sche
 
 export function scheduleAnswer(schedule: Schedule): ScheduleAnswer {
   const { graph, fields } = schedule.definition
+  const { params, on_failure } = fields
   return {
     ...summaryOf(schedule, SHOWN_TIMES),
-    ...(fields.params !== undefined && { params: fields.params }),
+    ...(params !== undefined && { params }),
+    ...(on_failure !== undefined && { on_failure }),
     graph,
     runs: schedule.progress.runs
       .slice(-SHOWN_RUNS)
@@ -57,7 +59,7 @@ export function scheduleAnswer(schedule: Schedule): ScheduleAnswer {
 
 function summaryOf({ name, definition, progress, times }: Schedule, count: number): ScheduleSummary {
   const { fields, created_at, updated_at, file } = definition
-  const { params: _, overlap = 'skip', catch_up = 'none', paused = false, ...given } = fields
+  const { params: _, on_failure: __, overlap = 'skip', catch_up = 'none', paused = false, ...given } = fields
   const next: string[] = []
   let due = paused ? undefined : times.next(progress.settled)
   for (; due !== undefined && next.length < count; due = times.next(due)) next.push(isoTime(due))

@@ -1,4 +1,4 @@
-/** The headers that a graph gives its callbacks. Pure. */
+/** The headers that graphs and schedules give their callbacks. Pure. */
 import {
   CALLBACK_OWN_HEADERS,
   HEADER_NAME,
@@ -12,17 +12,17 @@ import { didYouMean, quoted } from '../../shared/request/unknown-names.ts'
 import { isObject } from '../../shared/text/json.ts'
 import { nearestName } from '../../shared/text/nearest-name.ts'
 
-/** What is wrong with `callback.headers`; undefined if nothing is. */
-export function callbackHeadersFault(headers: unknown): string | undefined {
+/** What is wrong with `headers` of the field `field`; undefined if nothing is. */
+export function callbackHeadersFault(headers: unknown, field = 'callback'): string | undefined {
   if (headers == null) return undefined
-  if (!isObject(headers)) return 'callback.headers: expected object'
+  if (!isObject(headers)) return `${field}.headers: expected object`
   const entries = Object.entries(headers)
   if (entries.length > MAX_CALLBACK_HEADERS)
-    return `callback.headers: expected at most ${MAX_CALLBACK_HEADERS} headers, got ${entries.length}`
+    return `${field}.headers: expected at most ${MAX_CALLBACK_HEADERS} headers, got ${entries.length}`
   const seen = new Set<string>()
   for (const [name, value] of entries) {
-    if (!HEADER_NAME.test(name)) return `callback.headers: ${quoted(name)} is no name of a header`
-    const at = `callback.headers.${name}`
+    if (!HEADER_NAME.test(name)) return `${field}.headers: ${quoted(name)} is no name of a header`
+    const at = `${field}.headers.${name}`
     const known = name.toLowerCase()
     if (CALLBACK_OWN_HEADERS.includes(known)) return `${at}: each callback has one of its own (leave it out)`
     if (seen.has(known)) return `${at}: given twice`

@@ -4,6 +4,8 @@
  * Each due time is settled once, in order, and the last settled one is kept. So no due time counts twice, whatever the
  * clock does: after it was set back, nothing is due until it passes that time again.
  */
+import type { ScheduleFailureReason } from '../../shared/contract/callbacks.ts'
+import { MAX_EVENT_ERROR_CHARACTERS } from '../../shared/contract/events.ts'
 import type { CatchUp, Overlap } from '../../shared/contract/schedule-words.ts'
 import type { ScheduleFields } from '../../shared/contract/schedules.ts'
 
@@ -18,6 +20,9 @@ export const MAX_RUNNING = 100
 
 /** Missed due times that one look counts. Each takes 0.3 ms with cron. */
 export const MAX_COUNTED_DUES = 500
+
+/** Failures of a schedule that still have to be told. Older ones are forgotten. */
+export const MAX_UNTOLD = 100
 
 /** Fields as put, without nulls. */
 export type GivenFields = { readonly [F in keyof ScheduleFields]?: NonNullable<ScheduleFields[F]> }
@@ -51,6 +56,18 @@ export interface KeptRun {
   readonly state?: 'success' | 'failed' | 'cancelled' | 'gone'
 }
 
+/** What a callback of the schedule tells. Each schedule has at most one with the same reason, due time or graph, and time. */
+export interface ScheduleFailure {
+  readonly reason: ScheduleFailureReason
+  readonly at: number
+  /** Absent if a caller asked for the graph. */
+  readonly due?: number
+  /** Due times up to `due`. */
+  readonly missed?: number
+  readonly error?: string
+  readonly graph_id?: string
+}
+
 /** How far a schedule is, as it is kept. */
 export interface ScheduleProgress {
   /** Due times up to this one are settled. */
@@ -63,6 +80,8 @@ export interface ScheduleProgress {
   readonly last_error?: string
   /** Those that run, and the last ended ones. The oldest first. */
   readonly runs: readonly KeptRun[]
+  /** Failures whose callbacks are still to be handed over. Absent if there are none. */
+  readonly untold?: readonly ScheduleFailure[]
 }
 
 /** The due times of a schedule. */
@@ -129,12 +148,21 @@ export function look(
   const wanted = wantedDues(fields.catch_up ?? 'none', passed, isOnTime)
   const room = MAX_WAITING_DUES - progress.waiting.length
   const kept = wanted.slice(0, room)
-  return {
+  const missed = passed.filter((due) => !kept.includes(due))
+  const next = {
     ...progress,
     settled: newest,
     waiting: [...progress.waiting, ...kept],
-    missed: progress.missed + passed.length - kept.length,
+    missed: progress.missed + missed.length,
   }
+  const due = missed.at(-1)
+  return due === undefined ? next : failing(fields, next, { reason: 'missed', at: now, due, missed: missed.length })
+}
+
+/** With a failure to tell, if the schedule has somebody to tell. */
+function failing({ on_failure }: GivenFields, progress: ScheduleProgress, failure: ScheduleFailure): ScheduleProgress {
+  if (on_failure === undefined) return progress
+  return { ...progress, untold: [...(progress.untold ?? []), failure].slice(-MAX_UNTOLD) }
 }
 
 function wantedDues(catchUp: CatchUp, passed: readonly number[], isOnTime: boolean): readonly number[] {
@@ -165,12 +193,16 @@ export const skipped = (progress: ScheduleProgress): ScheduleProgress => ({
   skipped: progress.skipped + 1,
 })
 
-/** The service refused the graph for `error`. */
-export const refused = (progress: ScheduleProgress, error: string): ScheduleProgress => ({
-  ...withoutFirst(progress),
-  missed: progress.missed + 1,
-  last_error: error,
-})
+/** The service refused the graph for `error` at `at`. */
+export function refused(
+  fields: GivenFields,
+  progress: ScheduleProgress,
+  { error, at }: { readonly error: string; readonly at: number },
+): ScheduleProgress {
+  const next = { ...withoutFirst(progress), missed: progress.missed + 1, last_error: error }
+  const due = progress.waiting[0]!
+  return failing(fields, next, { reason: 'refused', at, due, error: error.slice(0, MAX_EVENT_ERROR_CHARACTERS) })
+}
 
 /** The graph of the first due time that waits was accepted; or one that a caller asked for, which has no due time. */
 export function submitted({ last_error: _, ...progress }: ScheduleProgress, run: KeptRun): ScheduleProgress {
@@ -199,6 +231,7 @@ export function runningAgain(progress: ScheduleProgress, isLive: (graphId: strin
 
 /** A graph has ended at `at`. Of the ended runs, `maxRuns` are kept. */
 export function ended(
+  fields: GivenFields,
   progress: ScheduleProgress,
   {
     graphId,
@@ -210,11 +243,14 @@ export function ended(
   const runs = progress.runs.map((run) => (run.graph_id === graphId ? { ...run, state } : run))
   const over = runs.filter((run) => run.state !== undefined)
   const forgotten = new Set(over.slice(0, Math.max(0, over.length - maxRuns)))
-  return {
+  const next = {
     ...progress,
     ...(state === 'success' && { last_success: at }),
     runs: runs.filter((run) => !forgotten.has(run)),
   }
+  if (state !== 'failed') return next
+  const due = progress.runs.find(({ graph_id }) => graph_id === graphId)?.due
+  return failing(fields, next, { reason: 'failed', at, ...(due !== undefined && { due }), graph_id: graphId })
 }
 
 const TIMING = ['cron', 'every', 'at', 'timezone', 'start', 'end'] as const

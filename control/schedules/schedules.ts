@@ -13,6 +13,7 @@ import { MAX_KEPT_RUNS } from '../../shared/contract/schedule-words.ts'
 import { SHOWN_RUNS } from '../../shared/contract/schedules.ts'
 import type { Log } from '../../shared/logs/log.ts'
 import { isoTime } from '../../shared/text/iso-time.ts'
+import type { Delivery } from '../log/kept-callbacks.ts'
 import {
   type KeptSchedule,
   type KeptSchedules,
@@ -38,6 +39,7 @@ import {
 } from '../rules/schedule.ts'
 import type { Graph } from '../task/graph.ts'
 import type { TaskStore } from '../task/task-store.ts'
+import { failureCallback } from './failure-callback.ts'
 import { scheduledGraph } from './scheduled-graph.ts'
 
 /**
@@ -64,6 +66,8 @@ export interface ScheduleVerbs {
   deleteGraph(id: string): Promise<void>
   /** Undefined while the graph has not ended. Rejects with 503. */
   endOf(id: string): Promise<GraphEnd | undefined>
+  /** Sends callbacks, each id once. Resolves when they are kept. Rejects with 503. */
+  tell(callbacks: readonly Delivery[]): Promise<void>
 }
 
 export interface SchedulesOptions {
@@ -220,7 +224,9 @@ export class Schedules {
   }
 
   /** Called within `change`. The graphs of the schedule stay. */
-  async delete(schedule: Schedule): Promise<void> {
+  async delete({ name }: Schedule): Promise<void> {
+    await this.#tellFailures(name)
+    const schedule = this.#schedules.get(name)!
     await this.#kept.keep(schedule.name, schedule, undefined)
     this.#forget(schedule.name)
   }
@@ -303,18 +309,19 @@ export class Schedules {
   async #noteEnds(name: string, graphIds: readonly string[]): Promise<void> {
     const schedule = this.#schedules.get(name)
     if (schedule === undefined) return
-    const { keep = SHOWN_RUNS } = schedule.definition.fields
+    const { fields } = schedule.definition
+    const { keep = SHOWN_RUNS } = fields
     const { store } = this.#options
     let progress = runningAgain(schedule.progress, (id) => (store.graph(id)?.live ?? 0) > 0)
     for (const { graph_id: graphId, state } of progress.runs) {
       if (!graphIds.includes(graphId)) continue
       const end = await this.#verbs!.endOf(graphId)
       if (end === undefined || end.state === state) continue
-      progress = ended(progress, { graphId, at: this.now, maxRuns: Math.min(keep, MAX_KEPT_RUNS), ...end })
+      progress = ended(fields, progress, { graphId, at: this.now, maxRuns: Math.min(keep, MAX_KEPT_RUNS), ...end })
     }
     if (progress === schedule.progress) return
     await this.#keep(schedule, { ...schedule, progress })
-    if (schedule.definition.fields.keep !== undefined) await this.#removeOld(schedule.progress, progress)
+    if (fields.keep !== undefined) await this.#removeOld(schedule.progress, progress)
   }
 
   /** Deletes the ended graphs that are no longer among the runs. */
@@ -359,7 +366,22 @@ export class Schedules {
       if (isRefusedForNow) next = Math.min(next, this.now + MAX_TIMER_MS)
     }
     if (this.#runningElsewhere(name).length > 0) next = Math.min(next, this.now + MAX_TIMER_MS)
+    await this.#tellFailures(name)
     this.#nextLooks.set(name, next)
+  }
+
+  /**
+   * Hands over the callbacks of what failed. They are kept before the schedule forgets it: after a kill in between they are handed
+   * over again, under the same ids.
+   */
+  async #tellFailures(name: string): Promise<void> {
+    const schedule = this.#schedules.get(name)
+    if (schedule?.progress.untold === undefined) return
+    const { untold, ...progress } = schedule.progress
+    const { on_failure } = schedule.definition.fields
+    if (on_failure !== undefined)
+      await this.#verbs!.tell(untold.map((failure) => failureCallback(name, on_failure, failure)))
+    await this.#keep(schedule, { ...schedule, progress })
   }
 
   /** Returns what the schedule is then. `isRefusedForNow`: the service does not take graphs now, and a due time waits. */
@@ -407,11 +429,11 @@ export class Schedules {
     return isForNow && (!isLate || (definition.fields.catch_up ?? 'none') !== 'none')
   }
 
-  #refusedFor(error: unknown, { name }: Schedule, progress: ScheduleProgress): ScheduleProgress {
+  #refusedFor(error: unknown, { name, definition }: Schedule, progress: ScheduleProgress): ScheduleProgress {
     this.#options.log.error('schedule could not submit its graph', {
       ...{ schedule: name, due: isoTime(progress.waiting[0]!), cause: messageOf(error) },
     })
-    return refused(progress, messageOf(error))
+    return refused(definition.fields, progress, { error: messageOf(error), at: this.now })
   }
 
   /** Graphs of the schedule that do not run here, as far as anybody noted. */

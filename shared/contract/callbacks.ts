@@ -56,6 +56,22 @@ export const GraphCallback = Type.Object({
 })
 export type GraphCallback = Static<typeof GraphCallback>
 
+const { url, headers } = GraphCallback.properties
+
+/** The receiver of a schedule's callbacks. */
+export const ScheduleCallback = Type.Object({ url, headers })
+export type ScheduleCallback = Static<typeof ScheduleCallback>
+
+/**
+ * Why a schedule calls back:
+ *
+ * - `missed`: due times passed without a graph
+ * - `refused`: the service refused the graph of a due time
+ * - `failed`: a graph of the schedule has failed
+ */
+export const SCHEDULE_FAILURES = ['missed', 'refused', 'failed'] as const
+export type ScheduleFailureReason = (typeof SCHEDULE_FAILURES)[number]
+
 const common = {
   graph_id: text('Id of the graph.'),
   name: maybe(text('The name that was submitted with the graph.')),
@@ -90,5 +106,16 @@ export const CALLBACK_BODIES = {
     task_id: text('Id of the task.'),
     message: maybe(text('What is to be decided; the beginning of a long message.')),
     until: maybe(time('When the time for an answer is over.')),
+  }),
+  /** For a schedule with `on_failure`. */
+  schedule_failed: Type.Object({
+    event: Type.Literal('schedule_failed'),
+    schedule: text('Name of the schedule.'),
+    reason: oneOf(SCHEDULE_FAILURES, 'missed: due times passed. refused: the graph was. failed: the graph has.'),
+    at: time('When that was noticed.'),
+    due: maybe(time('The due time; of several missed ones the last. Absent if a caller asked for the graph.')),
+    missed: maybe(count('How many due times were missed.')),
+    error: maybe(text('Why the graph was refused; at most 1000 characters.')),
+    graph_id: maybe(text('Id of the failed graph.')),
   }),
 } as const

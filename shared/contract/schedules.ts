@@ -1,5 +1,6 @@
 /** Schedules: graphs that the service submits at certain times. Their routes, and what they answer. */
 import type { Static, TSchema } from '@sinclair/typebox'
+import { ScheduleCallback } from './callbacks.ts'
 import { count, flag, type Immutable, maybe, oneOf, text, time } from './answer-schema.ts'
 import { CATCH_UPS, MAX_EVERY_MS, MAX_JITTER_MS, MAX_KEPT_RUNS, MIN_EVERY_MS, OVERLAPS } from './schedule-words.ts'
 import { Type } from './schema-builder.ts'
@@ -72,6 +73,11 @@ export const ScheduleFields = Type.Object({
     `integer from 1 to ${MAX_KEPT_RUNS}`,
     'Ended graphs of the schedule that stay. Older ones are deleted. Default: as long as other graphs.',
   ),
+  on_failure: field(
+    ScheduleCallback,
+    'object with a url (an http: or https: address), and optionally headers',
+    'A POST to this address when due times were missed, a graph was refused, or one has failed.',
+  ),
 })
 export type ScheduleFields = Static<typeof ScheduleFields>
 
@@ -131,6 +137,7 @@ export const Schedule = Type.Object(
     ...shown,
     graph: Type.Unknown({ description: 'The graph, as put.' }),
     params: GraphFields.properties.params,
+    on_failure: ScheduleFields.properties.on_failure,
     runs: Type.Array(ScheduleRun, { description: `Its last ${SHOWN_RUNS} graphs, the newest first.` }),
     warnings: maybe(
       Type.Array(SubmitWarning, { description: 'After a PUT: tasks that are certain to fail as things are now.' }),

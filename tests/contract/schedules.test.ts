@@ -7,11 +7,13 @@ import { MAX_CRON_CHARACTERS, Schedule, type ScheduleSummary } from '../../share
 import { checkedAnswer } from '../support/answer-check.ts'
 import { errorOf } from '../support/answers.ts'
 import { type Control, startControl } from '../support/control.ts'
+import { type Received, startReceiver } from '../support/receiver.ts'
 import { tempDir } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 
 const GRAPH = { tasks: [{ id: 'a', type: 'noop' }] }
 const HELD = { tasks: [{ id: 'a', type: 'approval', params: {} }] }
+const FAILING = { tasks: [{ id: 'a', type: 'shell', params: { command: 'false' } }] }
 const NEVER = { cron: '0 0 1 1 *' }
 
 const put = (control: Control, name: string, body: object) =>
@@ -131,8 +133,27 @@ describe('a faulty schedule is refused with the field and the remedy', () => {
         'graph: task a depends on unknown task b',
       ],
       [{ graph: { ...GRAPH, params: { day: null } }, ...NEVER }, 'graph: graph needs parameter day'],
+      [
+        { graph: GRAPH, ...NEVER, on_failure: 'http://a.example' },
+        'invalid JSON: on_failure: expected object with a url (an http: or https: address), and optionally headers',
+      ],
+      [
+        { graph: GRAPH, ...NEVER, on_failure: { url: 'http://a.example', headers: { B: { $secret: 'none' } } } },
+        'on_failure.headers.B: there is no secret none (no such file in --secrets-dir)',
+      ],
+      [
+        { graph: GRAPH, ...NEVER, on_failure: { url: 'http://a.example', header: {} } },
+        'unknown field "on_failure.header" (did you mean "on_failure.headers"?)',
+      ],
+      [
+        { graph: GRAPH, ...NEVER, on_failure: { url: 'http://a.example', headers: { Host: 'b' } } },
+        'on_failure.headers.Host: each callback has one of its own (leave it out)',
+      ],
     ]
     for (const [body, error] of cases) expect(await errorOf(await put(control, 'a', body))).toBe(`400 ${error}`)
+    expect(
+      await errorOf(await put(control, 'a', { graph: GRAPH, ...NEVER, on_failure: { url: 'http://127.0.0.1/' } })),
+    ).toStartWith('400 on_failure.url: 127.0.0.1')
     expect(await errorOf(await put(control, '-a', { ...NEVER, graph: GRAPH }))).toStartWith(
       '400 name: expected 1 to 128',
     )
@@ -254,16 +275,44 @@ test('a run whose graph is retried in place runs again, holds up, and ends as th
   expect(last_success).toBeDefined()
 })
 
+test('a graph that is refused, and one that fails, are told with the headers of the schedule', async () => {
+  await using receiver = startReceiver()
+  await using control = await startControl({ flags: ['--callback-policy', 'any'] })
+  const on_failure = { url: receiver.url, headers: { 'X-Key': 'sesame' } }
+  expect((await accepted(control, 'fails', { ...NEVER, graph: FAILING, on_failure })).on_failure).toEqual(on_failure)
+  const { graph_id } = (await (await call(control, 'fails', 'trigger')).json()) as { graph_id: string }
+  await receiver.has(1)
+  const [{ data, headers }] = receiver.received as [Received]
+  expect(data).toEqual({ event: 'schedule_failed', schedule: 'fails', reason: 'failed', graph_id, at: expect.any(String) })
+  expect(headers.get('x-key')).toBe('sesame')
+  expect(headers.get('x-taskmill-event')).toBe('schedule_failed')
+  expect(headers.get('x-taskmill-delivery')).toBe(`fails-failed-${graph_id}-${Date.parse(String(data.at))}`)
+  const concurrency = { group: 'g', limit: 1, on_full: 'refuse' }
+  await control.fetch('/tasks', { method: 'POST', body: JSON.stringify({ ...HELD, concurrency }) })
+  const at = new Date(Date.now() + 500).toISOString()
+  await accepted(control, 'full', { at, graph: { ...GRAPH, concurrency }, on_failure })
+  await receiver.has(2)
+  const error = expect.stringContaining('concurrency: group "g" is full')
+  expect(receiver.received[1]?.data).toMatchObject({ schedule: 'full', reason: 'refused', due: at, error })
+})
+
 test('a kill and a restart lose no schedule; what was missed is told, caught up if asked for, and never doubled', async () => {
   using dir = tempDir()
+  let isRefusing = true
+  await using receiver = startReceiver(() => new Response(null, { status: isRefusing ? 503 : 204 }))
   const dataDir = join(dir.path, 'data')
+  const flags = ['--callback-policy', 'any']
+  const on_failure = { url: receiver.url }
   const dues = new Set<string>()
   {
-    await using control = await startControl({ dataDir })
+    await using control = await startControl({ dataDir, flags })
+    await accepted(control, 'fails', { ...NEVER, graph: FAILING, on_failure })
+    await call(control, 'fails', 'trigger')
+    await receiver.has(1)
     // The service runs by now, so that the time is to come however long its start took.
     await accepted(control, 'once', { at: new Date(Date.now() + 3_000).toISOString(), graph: GRAPH })
     await accepted(control, 'every', { every: 1_000, graph: GRAPH, catch_up: 'all', overlap: 'queue' })
-    await accepted(control, 'none', { every: 1_000, graph: GRAPH })
+    await accepted(control, 'none', { every: 1_000, graph: GRAPH, on_failure })
     for (const run of (await shown(control, 'every', ({ runs }) => runs.length >= 2)).runs) dues.add(run.due!)
     await shown(control, 'once', ({ runs }) => runs.length === 1)
     await control.stop('SIGKILL')
@@ -272,8 +321,16 @@ test('a kill and a restart lose no schedule; what was missed is told, caught up 
     () => Date.now(),
     (now) => now > Date.parse([...dues].sort().at(-1)!) + 3_000,
   )
-  await using control = await startControl({ dataDir })
-  await shown(control, 'none', ({ missed }) => missed >= 1)
+  isRefusing = false
+  const before = receiver.received.length
+  await using control = await startControl({ dataDir, flags })
+  const { missed: missedOfNone } = await shown(control, 'none', ({ missed }) => missed >= 1)
+  await receiver.has(before + 2)
+  const late = receiver.received.slice(before)
+  expect(late.map(({ data }) => data.reason).sort()).toEqual(['failed', 'missed'])
+  expect(late.find(({ data }) => data.missed !== undefined)?.data).toMatchObject({ schedule: 'none', missed: missedOfNone })
+  const failed = receiver.received.filter(({ data }) => data.reason === 'failed')
+  expect(new Set(failed.map(({ headers }) => headers.get('x-taskmill-delivery'))).size).toBe(1)
   expect((await get(control, 'once')).runs).toHaveLength(1)
   const { missed } = await get(control, 'every')
   expect(missed).toBe(0)

@@ -55,6 +55,7 @@ const HINTS: Partial<Record<DraftField, string>> = {
   start: 'nothing is due before, such as 2030-01-31T09:30:00Z',
   end: 'nothing is due after',
   keep: 'ended graphs that stay; older ones are deleted',
+  on_failure: 'where to POST what was missed, refused or failed, such as {"url": "https://ci.example.com/hook"}',
   params: 'values for parameters of the graph, as JSON',
 }
 
@@ -134,7 +135,7 @@ function Fields({ first, isNew, onSaved, onClose }: FieldsProps) {
           Paused
         </label>
       </div>
-      <details open={[draft.jitter, draft.start, draft.end, draft.keep, draft.params].some((text) => text !== '')}>
+      <details open={[draft.jitter, draft.start, draft.end, draft.keep, draft.on_failure, draft.params].some((text) => text !== '')}>
         <summary>More</summary>
         <div class="row">
           <Text {...bind('jitter')} label="Jitter" />
@@ -142,6 +143,7 @@ function Fields({ first, isNew, onSaved, onClose }: FieldsProps) {
           <Text {...bind('start')} label="Start" />
           <Text {...bind('end')} label="End" />
         </div>
+        <Area {...bind('on_failure')} label="On failure" rows={3} />
         <Area {...bind('params')} label="Parameters" rows={3} />
       </details>
       <Area {...bind('graph')} label="Graph, as JSON" rows={14} />

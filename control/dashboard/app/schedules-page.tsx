@@ -228,6 +228,12 @@ function Card({ summary, now, onChanged, onStarted, onDeleted }: CardProps) {
             <DueTimes times={schedule?.next ?? summary.next} zone={zoneOf(summary)} isPaused={paused} now={now} />
           </dd>
         </div>
+        {schedule?.on_failure != null && (
+          <div class="fact">
+            <dt>On failure</dt>
+            <dd>POST to {schedule.on_failure.url}</dd>
+          </div>
+        )}
       </dl>
       {graphs !== undefined && graphs.length > 0 && <Outcomes graphs={graphs} now={now} name={name} />}
       {isAsked && (

@@ -58,6 +58,7 @@ export interface Draft {
   readonly keep: string
   readonly paused: boolean
   /** As JSON. */
+  readonly on_failure: string
   readonly params: string
   readonly graph: string
 }
@@ -67,19 +68,20 @@ const EXAMPLE = { tasks: [{ id: 'hello', type: 'shell', params: { command: 'echo
 
 export const NEW_DRAFT: Draft = {
   ...{ name: '', rule: 'cron', when: '0 3 * * *', timezone: 'UTC', overlap: 'skip', catch_up: 'none', paused: false },
-  ...{ jitter: '', start: '', end: '', keep: '', params: '', graph: JSON.stringify(EXAMPLE, null, 2) },
+  ...{ jitter: '', start: '', end: '', keep: '', on_failure: '', params: '', graph: JSON.stringify(EXAMPLE, null, 2) },
 }
 
 const seconds = (ms: number | undefined): string => (ms === undefined ? '' : String(ms / 1_000))
 
-export function draftOf({ name, cron, every, at, ...schedule }: Schedule): Draft {
-  const { timezone = 'UTC', overlap, catch_up, jitter, start = '', end = '', keep, paused, params, graph } = schedule
+const jsonText = (value: unknown): string => (value == null ? '' : JSON.stringify(value, null, 2))
+
+export function draftOf({ name, cron, every, at, params, on_failure, graph, ...schedule }: Schedule): Draft {
+  const { timezone = 'UTC', overlap, catch_up, jitter, start = '', end = '', keep, paused } = schedule
   const rule = cron !== undefined ? 'cron' : every !== undefined ? 'every' : 'at'
   return {
     ...{ name, rule, timezone, overlap, catch_up, start, end, paused },
     ...{ when: cron ?? at ?? seconds(every), jitter: seconds(jitter), keep: keep === undefined ? '' : String(keep) },
-    params: params == null ? '' : JSON.stringify(params, null, 2),
-    graph: JSON.stringify(graph, null, 2),
+    ...{ on_failure: jsonText(on_failure), params: jsonText(params), graph: jsonText(graph) },
   }
 }
 
@@ -98,8 +100,8 @@ export function bodyOf(draft: Draft): { readonly body: string } | DraftFault {
   if (draft.jitter.trim() !== '') body.jitter = milliseconds(draft.jitter)
   for (const field of ['start', 'end'] as const) if (draft[field].trim() !== '') body[field] = draft[field].trim()
   if (draft.keep.trim() !== '') body.keep = Number(draft.keep)
-  for (const field of ['params', 'graph'] as const) {
-    if (field === 'params' && draft.params.trim() === '') continue
+  for (const field of ['on_failure', 'params', 'graph'] as const) {
+    if (field !== 'graph' && draft[field].trim() === '') continue
     try {
       body[field] = JSON.parse(draft[field])
     } catch (error) {
@@ -117,9 +119,9 @@ const milliseconds = (text: string): number | string => {
 
 /** The field that an error of the service names in front: `cron: …`, `/graph: …`. */
 export function faultAt(message: string, rule: Rule): DraftFault {
-  const [, name] = /^(?:invalid JSON: )?\/?([a-z_]+)[:/ ]/.exec(message) ?? []
+  const [, name] = /^(?:invalid JSON: )?\/?([a-z_]+)[.:/ ]/.exec(message) ?? []
   const field = name === rule ? 'when' : FIELDS.find((known) => known === name)
   return { field, message }
 }
 
-const FIELDS = ['name', 'timezone', 'overlap', 'catch_up', 'jitter', 'start', 'end', 'keep', 'params', 'graph'] as const
+const FIELDS = ['name', 'timezone', 'overlap', 'catch_up', 'jitter', 'start', 'end', 'keep', 'on_failure', 'params', 'graph'] as const

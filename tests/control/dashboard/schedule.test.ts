@@ -73,7 +73,7 @@ describe('the form', () => {
       { cron: '0 3 * * MON', timezone: 'Asia/Tokyo' },
       { every: 1_500, overlap: 'queue', catch_up: 'all', paused: true },
       { at: '2030-01-31T09:30:00Z', start: '2029-01-01T00:00:00Z', end: '2031-01-01T00:00:00Z' },
-      { every: 60_000, jitter: 250, keep: 7, params: { day: 1 } },
+      { every: 60_000, jitter: 250, keep: 7, params: { day: 1 }, on_failure: { url: 'https://a.example/hook' } },
     ]
     for (const given of cases) expect(sent(draftOf(schedule(given)))).toEqual({ ...defaults, ...given })
   })
@@ -99,6 +99,7 @@ describe('the form', () => {
     expect(at('timezone: there is no "X"')).toBe('timezone')
     expect(at('graph: task a: duplicate')).toBe('graph')
     expect(at('invalid JSON: graph: expected object')).toBe('graph')
+    expect(at('on_failure.url: expected an http: or https: address')).toBe('on_failure')
     expect(at('catch_up: "all" requires overlap')).toBe('catch_up')
     expect(at('there are 1 schedules already (--max-schedules): delete one')).toBeUndefined()
     expect(at('the service cannot be reached')).toBeUndefined()

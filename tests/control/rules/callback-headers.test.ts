@@ -33,6 +33,12 @@ test.each<[unknown, string | undefined]>([
   expect(callbackHeadersFault(given)).toBe(fault)
 })
 
+test('a fault has the name of the field', () => {
+  expect(callbackHeadersFault({ a: 1 }, 'on_failure')).toBe(
+    'on_failure.headers.a: expected string, or object with $secret',
+  )
+})
+
 test('what is accepted stays one line', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }), (name, value) => {

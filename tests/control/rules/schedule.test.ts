@@ -7,9 +7,11 @@ import {
   look,
   MAX_COUNTED_DUES,
   MAX_RUNNING,
+  MAX_UNTOLD,
   MAX_WAITING_DUES,
   nextStep,
   ON_TIME_MS,
+  refused,
   runningAgain,
   type ScheduleProgress,
   skipped,
@@ -103,13 +105,35 @@ test('of the ended runs, the last are kept', () => {
   let progress = begun()
   for (const graph_id of ['a', 'b', 'c', 'd']) progress = submitted(progress, { graph_id, at: START })
   for (const graphId of ['b', 'a', 'd'])
-    progress = ended(progress, { graphId, state: 'success', at: START, maxRuns: 2 })
+    progress = ended({}, progress, { graphId, state: 'success', at: START, maxRuns: 2 })
   expect(progress.runs.map(({ graph_id, state = 'running' }) => `${graph_id} ${state}`)).toEqual([
     'b success',
     'c running',
     'd success',
   ])
   expect(progress.last_success).toBe(START)
+})
+
+test('what is missed, refused and failed is to be told, if somebody is to be told, and only the newest of it', () => {
+  const fail = (fields: GivenFields) => {
+    let progress = look(scheduleOf({ ...fields, every: MINUTE }), begun(), START + 3 * MINUTE)
+    progress = submitted(progress, { graph_id: 'a', due: START + 3 * MINUTE, at: START })
+    progress = ended(fields, progress, { graphId: 'a', state: 'failed', at: START + 1, maxRuns: 1 })
+    progress = refused(fields, { ...progress, waiting: [START] }, { error: 'full', at: START + 2 })
+    return progress
+  }
+  expect(fail({})).not.toHaveProperty('untold')
+  const fields = { on_failure: { url: 'http://a.example' } }
+  const progress = fail(fields)
+  expect(progress.missed).toBe(3)
+  expect(progress.untold).toEqual([
+    { reason: 'missed', at: START + 3 * MINUTE, due: START + 2 * MINUTE, missed: 2 },
+    { reason: 'failed', at: START + 1, due: START + 3 * MINUTE, graph_id: 'a' },
+    { reason: 'refused', at: START + 2, due: START, error: 'full' },
+  ])
+  let full = progress
+  for (let i = 0; i < MAX_UNTOLD; i++) full = refused(fields, { ...full, waiting: [i] }, { error: '', at: i })
+  expect(full.untold?.map(({ due }) => due)).toEqual(Array.from({ length: MAX_UNTOLD }, (_, i) => i))
 })
 
 /** What may happen between two looks. */
@@ -143,7 +167,7 @@ test('whatever happens, each due time is settled once: submitted, skipped, misse
         if (kind === 'crashes') progress = onDisk
         const [oldest] = running
         if (kind === 'graph ends' && oldest !== undefined) {
-          progress = ended(progress, { graphId: oldest, state: 'success', at: now, maxRuns: 10 })
+          progress = ended({}, progress, { graphId: oldest, state: 'success', at: now, maxRuns: 10 })
           running = running.slice(1)
         }
         const before = progress
@@ -165,7 +189,7 @@ test('whatever happens, each due time is settled once: submitted, skipped, misse
           running.push(graph_id)
           if (step === 'cancel') {
             for (const graphId of running.slice(0, -1))
-              progress = ended(progress, { graphId, state: 'cancelled', at: now, maxRuns: 10 })
+              progress = ended({}, progress, { graphId, state: 'cancelled', at: now, maxRuns: 10 })
             running = running.slice(-1)
           }
         }

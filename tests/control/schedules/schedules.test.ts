@@ -1,7 +1,7 @@
 /**
  * A model of schedules with a clock of its own: one service with a directory, which is killed and started again, and replicas
  * that share rows, of which any may believe that a schedule is its own. Whatever happens, each due time has one graph, or
- * is counted as missed or skipped, or waits.
+ * is counted as missed or skipped, or waits. Each one that is missed is told once, under one id.
  */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
@@ -17,6 +17,7 @@ import {
   type GivenFields,
   MAX_RUNNING,
   type ScheduleDefinition,
+  type ScheduleFailure,
   type ScheduleProgress,
 } from '../../../control/rules/schedule.ts'
 import { dueTimes } from '../../../control/rules/schedule-times.ts'
@@ -30,6 +31,8 @@ const MINUTE = 60_000
 const START = Date.parse('2026-03-01T00:00:00Z')
 const NAME = 'model'
 
+type End = 'success' | 'failed' | 'cancelled'
+
 interface Service {
   readonly schedules: Schedules
   readonly kept: KeptSchedules
@@ -42,7 +45,11 @@ abstract class World {
   now = START
   /** The due times of the graphs that were accepted. */
   readonly dues: number[] = []
-  readonly #ends = new Map<string, 'success' | 'cancelled'>()
+  /** Callbacks that are not kept. */
+  tellingFaults = 0
+  /** The bodies of callbacks, by id. */
+  readonly told = new Map<string, ScheduleFailure>()
+  readonly #ends = new Map<string, End>()
   /** What the next submissions meet. */
   readonly faults: ('before' | 'after')[] = []
   readonly services: Service[] = []
@@ -104,10 +111,22 @@ abstract class World {
         const state = this.#ends.get(id)
         return state && { state, at: this.now }
       },
+      tell: async (callbacks) => {
+        await this.step()
+        if (this.tellingFaults > 0) {
+          this.tellingFaults--
+          throw new ServiceError(503, 'nothing is kept now')
+        }
+        for (const { id, body } of callbacks) {
+          if (this.told.has(id)) expect(JSON.parse(body)).toEqual(this.told.get(id))
+          this.told.set(id, JSON.parse(body))
+        }
+        await this.step()
+      },
     }
   }
 
-  end(id: string, state: 'success' | 'cancelled'): void {
+  end(id: string, state: End): void {
     if (this.#ends.has(id)) return
     this.#ends.set(id, state)
     for (const { graphs, watchers } of this.services) {
@@ -200,7 +219,7 @@ const someFields: fc.Arbitrary<GivenFields> = fc
     jitter: fc.constantFrom(0, 5_000),
   })
   .filter(({ overlap, catch_up }) => catch_up !== 'all' || overlap === 'queue' || overlap === 'allow')
-  .map(({ times, ...fields }) => ({ ...times, ...fields }))
+  .map(({ times, ...fields }) => ({ ...times, ...fields, on_failure: { url: 'http://a.example' } }))
 
 interface Event {
   readonly kind:
@@ -211,6 +230,7 @@ interface Event {
     | 'some believe it theirs'
     | 'refused before'
     | 'refused after'
+    | 'telling fails'
     | 'triggered'
   readonly n: number
 }
@@ -224,6 +244,7 @@ const EVENTS = [
   event('graphs end', 0, 3),
   event('one is killed', 0, 2),
   event('refused before', 0, 0),
+  event('telling fails', 1, 2),
   event('triggered', 1, 3),
 ]
 
@@ -234,9 +255,10 @@ async function happen(world: World, { kind, n }: Event): Promise<void> {
   if (kind === 'time passes' || kind === 'the clock jumps') world.now += n
   if (kind === 'refused before') world.faults.push('before')
   if (kind === 'refused after') world.faults.push('after')
+  if (kind === 'telling fails') world.tellingFaults = n
   if (kind === 'some believe it theirs' && world instanceof SharedWorld) world.believers = n
   const running = world.progress.runs.filter(({ state }) => state === undefined)
-  if (kind === 'graphs end') for (const { graph_id } of running.slice(0, n)) world.end(graph_id, 'success')
+  if (kind === 'graphs end') for (const [i, { graph_id }] of running.slice(0, n).entries()) world.end(graph_id, i % 2 === 0 ? 'failed' : 'success')
   if (kind === 'triggered') {
     const triggered = world.services
       .slice(0, n)
@@ -256,7 +278,7 @@ async function happen(world: World, { kind, n }: Event): Promise<void> {
 
 /** Each due time up to the last settled one has exactly one fate. */
 function check(world: World, fields: GivenFields): void {
-  const { settled, missed, skipped, waiting, runs } = world.progress
+  const { settled, missed, skipped, waiting, runs, untold = [] } = world.progress
   const times = dueTimes(fields, START)
   const dues: number[] = []
   for (let due = times.next(START); due !== undefined && due <= settled; due = times.next(due)) dues.push(due)
@@ -265,6 +287,10 @@ function check(world: World, fields: GivenFields): void {
   expect(dues).toEqual(expect.arrayContaining(fates))
   expect(fates.length + missed + skipped).toBe(dues.length)
   expect(runs.filter(({ due }) => due !== undefined).every(({ due }) => world.dues.includes(due!))).toBe(true)
+  const failures = [...world.told.values(), ...untold]
+  expect(failures.reduce((sum, { reason, missed = Number(reason === 'refused') }) => sum + missed, 0)).toBe(missed)
+  const failed = runs.filter(({ state }) => state === 'failed').map(({ graph_id }) => graph_id)
+  expect(failures.map(({ graph_id }) => graph_id)).toEqual(expect.arrayContaining(failed))
   if (fields.overlap !== 'skip' && dues.length < MAX_RUNNING / 2) expect(skipped).toBe(0)
 }
 
