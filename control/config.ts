@@ -295,7 +295,7 @@ export const controlSettings = {
   schedulesDir: text({
     variable: 'SERVICE_SCHEDULES_DIR',
     value: 'directory',
-    help: 'Directory of graph files (YAML, JSON) with a field schedule. Each is a schedule as long as it is there. Who writes there runs tasks. Not with --database.',
+    help: 'Directory of graph files (YAML, JSON) with a field schedule. Each is a schedule as long as it is there. Who writes there runs tasks. Of replicas that share a database, the directory of the oldest one counts.',
   }),
   mcpToolsets: toolsets({
     variable: 'SERVICE_MCP_TOOLSETS',

@@ -100,7 +100,7 @@ export async function buildParts(
     host.log.warn('other users have rights to the file with the password of the database: chmod 600 it', {
       database_file: openFile,
     })
-  refuseSchedulesDir(config, databaseUrls.length > 0)
+  assertSchedulesDir(config)
   const callbackSecret = readSecret(config.callbackSecretFile)
   const mcpConfigs = readMcpConfig(config.mcpConfig, host.env)
   keepPrivate(
@@ -244,6 +244,7 @@ async function sharedStorage(
   progress.begin('waiting for the database')
   const opening = openShared({
     ...{ ...database, leaseMs, timeoutMs, dataDir, maxEvents, onTakeover, cluster, token: access.token, log },
+    hasSchedulesDir: config.schedulesDir !== '',
     signal: signals.duringStart,
   })
   const { store, keeper, recovered } = await signals.unlessStopped(opening)
@@ -309,10 +310,8 @@ const ownFiles = ({
 })
 
 /** Throws `UsageError`. */
-function refuseSchedulesDir({ schedulesDir }: ControlConfig, hasDatabase: boolean): void {
-  if (schedulesDir === '') return
-  if (hasDatabase) throw new UsageError('--schedules-dir: not with --database (put the schedules over HTTP)')
-  if (statSync(schedulesDir, { throwIfNoEntry: false })?.isDirectory() !== true)
+function assertSchedulesDir({ schedulesDir }: ControlConfig): void {
+  if (schedulesDir !== '' && statSync(schedulesDir, { throwIfNoEntry: false })?.isDirectory() !== true)
     throw new UsageError(`--schedules-dir ${schedulesDir} is no directory (create it)`)
 }
 

@@ -68,7 +68,8 @@ export class ControlService {
     this.#scheduler = this.#newScheduler()
     this.#scheduler.groups.recover(parts.storage.store.graphs)
     this.#schedules = this.#newSchedules()
-    this.#scheduleFiles = new ScheduleFiles(config.schedulesDir, this.#schedules, host.log)
+    const { schedules: kept } = parts.storage.keeper
+    this.#scheduleFiles = new ScheduleFiles(config.schedulesDir, kept, this.#schedules, host.log)
     this.#app = this.#newApp()
   }
 

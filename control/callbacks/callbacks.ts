@@ -7,7 +7,12 @@
  */
 
 import { readFileSync } from 'node:fs'
-import { CALLBACK_EVENTS, type CallbackEvent, type GraphCallback, type ScheduleCallback } from '../../shared/contract/callbacks.ts'
+import {
+  CALLBACK_EVENTS,
+  type CallbackEvent,
+  type GraphCallback,
+  type ScheduleCallback,
+} from '../../shared/contract/callbacks.ts'
 import { stackOf, systemCodeOf, UsageError } from '../../shared/contract/errors.ts'
 import { MAX_EVENT_ERROR_CHARACTERS } from '../../shared/contract/events.ts'
 import { secretTargetOf } from '../../shared/egress/secret-host.ts'

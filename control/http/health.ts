@@ -39,7 +39,7 @@ export const addHealthRoutes = (
           ...pausedIn(keeper.pauses),
           ...(tokensFault !== undefined && { tokens_fault: tokensFault }),
           ...(rulesFault !== undefined && { secrets_fault: rulesFault }),
-          ...(replica && { replica: replicaState(replica, store.graphCount) }),
+          ...(replica && { replica: replicaState(replica, store.graphCount, keeper.schedules.filesOf) }),
         }
       },
       described({
@@ -75,7 +75,8 @@ function pausedIn({ all }: KeptPauses): Pick<HealthResponse, 'paused_since' | 'p
   }
 }
 
-const replicaState = ({ id, epoch, leaseMsLeft, addressFault }: ReplicaView, graphs: number) => ({
+const replicaState = ({ id, epoch, leaseMsLeft, addressFault }: ReplicaView, graphs: number, filesOf?: number) => ({
   ...{ id, epoch, lease_ms_left: leaseMsLeft, graphs },
+  ...(filesOf !== undefined && { schedules_dir_of: filesOf }),
   ...(addressFault !== undefined && { address_fault: addressFault }),
 })

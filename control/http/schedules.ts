@@ -65,13 +65,15 @@ export function addScheduleRoutes(app: AnyElysia, parts: OperationParts): void {
     )
     .get(
       '/schedule-files',
-      (): readonly ScheduleFile[] => listScheduleFiles(parts),
+      (): Promise<readonly ScheduleFile[]> => listScheduleFiles(parts),
       described({
         section,
         right: 'read',
         summary: 'List the files of schedules',
-        description: 'Those in --schedules-dir, by name, with what is wrong with them. Empty without that directory.',
+        description:
+          'Those in --schedules-dir, by name, with what is wrong with them. Empty without that directory. Of replicas, those of the one whose directory counts.',
         answers: { 200: json(Type.Array(ScheduleFile), 'The files.') },
+        errors: { 503: 'The replica whose directory counts does not answer.' },
       }),
     )
     .put(

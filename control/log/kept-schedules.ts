@@ -34,6 +34,10 @@ export interface KeptSchedules {
   now(): number
   /** Whether this service submits the graph of the schedule when it is due. */
   isHere(name: string): boolean
+  /** The replica whose directory of files counts. Undefined while none is known to have one, and without a database. */
+  readonly filesOf: number | undefined
+  /** Whether the directory of this service counts, if it has one. */
+  readonly readsFiles: boolean
   /** Called when other replicas may have changed schedules, or `isHere` may be another. */
   onChange: () => void
   /**
@@ -72,6 +76,8 @@ export class OwnSchedules implements KeptSchedules {
   readonly #note: (row: NoteRow) => void
   /** Those of an earlier run, until they are read. */
   #found: ReadonlyMap<string, KeptSchedule> | undefined
+  readonly filesOf = undefined
+  readonly readsFiles = true
   onChange = (): void => {}
 
   constructor(

@@ -8,7 +8,9 @@ import {
   SHOWN_RUNS,
   SHOWN_TIMES,
 } from '../../shared/contract/schedules.ts'
+import { newTraceId } from '../../shared/logs/trace.ts'
 import { isoTime } from '../../shared/text/iso-time.ts'
+import { noOwner } from '../log/no-owner.ts'
 import { runningOf } from '../rules/schedule.ts'
 import type { Schedule } from '../schedules/schedules.ts'
 import type { OperationParts } from './parts.ts'
@@ -25,8 +27,18 @@ export async function getSchedule(parts: OperationParts, name: string): Promise<
   return scheduleAnswer(knownSchedule(parts, name))
 }
 
-/** The files of `--schedules-dir`, by name. */
-export const listScheduleFiles = ({ scheduleFiles }: OperationParts): readonly ScheduleFile[] => scheduleFiles.all
+/** The files of `--schedules-dir`, by name: those of the replica whose directory counts. Rejects with 503. */
+export async function listScheduleFiles({ scheduleFiles, keeper }: OperationParts): Promise<readonly ScheduleFile[]> {
+  const { filesOf, readsFiles } = keeper.schedules
+  if (readsFiles || filesOf === undefined) return scheduleFiles.all
+  const { live } = await keeper.others.all()
+  const replica = live.find(({ id }) => id === filesOf)
+  if (replica === undefined) throw noOwner(`replica ${filesOf}, which reads the files of schedules, is gone`)
+  const headers = new Headers({ 'x-trace-id': newTraceId() })
+  const answer = await keeper.others.ask(replica, { method: 'GET', path: '/schedule-files', headers })
+  if (!answer.ok) throw noOwner(`replica ${filesOf} answers ${answer.status} about the files of schedules`)
+  return (await answer.json()) as readonly ScheduleFile[]
+}
 
 /** Throws 404. */
 export function knownSchedule({ schedules }: OperationParts, name: string): Schedule {

@@ -42,6 +42,9 @@ function cronTimes(cron: string, timezone: string): DueTimes['next'] {
     )
   }
   if (cron.includes(':')) throw badRequest('cron: expected five or six fields, got a time (give it as at)') // croner takes times
+  const count = cron.trim().split(/\s+/).length
+  if (!cron.trim().startsWith('@') && count !== 5 && count !== 6)
+    throw badRequest(`cron: expected five or six fields, as in "0 3 * * *", got ${count}`)
   try {
     const job = new Cron(cron, { timezone, paused: true, mode: '5-or-6-parts' })
     return (after) => job.nextRun(new Date(after))?.getTime()

@@ -32,6 +32,8 @@ export interface OwningFile {
   readonly name: string
   /** Whether it says `paused`. If not, callers pause and resume the schedule. */
   readonly decidesPause: boolean
+  /** Differs when what it says does. */
+  readonly digest: string
 }
 
 /** A schedule as it is kept. Times are in milliseconds since 1970. */

@@ -7,6 +7,8 @@
  * meanwhile is found by that.
  *
  * Nothing is kept of the contents: a file that another one stands in the way of is read again with each scan.
+ *
+ * Of replicas that share a database, one reads its directory; the others only know that files have schedules.
  */
 import { type FSWatcher, type Stats, watch } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
@@ -14,6 +16,7 @@ import { join } from 'node:path'
 import { messageOf, ServiceError, systemCodeOf } from '../../shared/contract/errors.ts'
 import type { ScheduleFile } from '../../shared/contract/schedules.ts'
 import type { Log } from '../../shared/logs/log.ts'
+import type { KeptSchedules } from '../log/kept-schedules.ts'
 import type { OwningFile, ScheduleDefinition } from '../rules/schedule.ts'
 import type { Schedules } from './schedules.ts'
 
@@ -38,11 +41,14 @@ interface SeenFile {
   readonly identity: string | undefined
   /** The schedule that it names. Undefined if that is not known. */
   readonly schedule: string | undefined
+  /** Of what was put. */
+  readonly digest?: string
   readonly error: string | undefined
 }
 
 export class ScheduleFiles {
   readonly #directory: string
+  readonly #kept: Pick<KeptSchedules, 'filesOf' | 'readsFiles'>
   readonly #schedules: Schedules
   readonly #log: Log
   #verbs: ScheduleFileVerbs | undefined
@@ -59,8 +65,9 @@ export class ScheduleFiles {
   #isStopped = false
 
   /** Without `directory` there are no files. */
-  constructor(directory: string, schedules: Schedules, log: Log) {
+  constructor(directory: string, kept: Pick<KeptSchedules, 'filesOf' | 'readsFiles'>, schedules: Schedules, log: Log) {
     this.#directory = directory
+    this.#kept = kept
     this.#schedules = schedules
     this.#log = log
   }
@@ -76,7 +83,13 @@ export class ScheduleFiles {
     )
     return [...this.#seen].toSorted(byName).map(([file, { error }]) => {
       const schedule = owned.get(file)
-      return { file, ...(schedule !== undefined && { schedule }), ...(error !== undefined && { error }) }
+      const { filesOf: replica } = this.#kept
+      return {
+        file,
+        ...(schedule !== undefined && { schedule }),
+        ...(error !== undefined && { error }),
+        ...(replica !== undefined && { replica }),
+      }
     })
   }
 
@@ -100,7 +113,7 @@ export class ScheduleFiles {
    * there, or that of a caller.
    */
   assertMayPut(name: string, known: ScheduleDefinition | undefined, file: OwningFile | undefined): void {
-    if (this.#directory === '' || known === undefined) return
+    if (!this.#isAnywhere || known === undefined) return
     const owner = known.file?.name
     if (file === undefined) {
       if (owner !== undefined)
@@ -114,8 +127,17 @@ export class ScheduleFiles {
 
   /** Throws 409 if the file of the schedule says whether it is paused. */
   assertMayPause(name: string, file: OwningFile | undefined): void {
-    if (this.#directory === '' || file?.decidesPause !== true) return
+    if (!this.#isAnywhere || file?.decidesPause !== true) return
     throw refusal(`the file ${file.name} of schedule ${name} says paused: change it there, or leave it out of the file`)
+  }
+
+  /** Whether files have schedules, here or at another replica. */
+  get #isAnywhere(): boolean {
+    return this.#directory !== '' || this.#kept.filesOf !== undefined
+  }
+
+  get #isOver(): boolean {
+    return this.#isStopped || !this.#kept.readsFiles
   }
 
   /** Whether the file is there, and names that schedule as far as is known. */
@@ -137,6 +159,7 @@ export class ScheduleFiles {
   async #scan(): Promise<void> {
     this.#isScanning = true
     this.#isDirty = false
+    if (!this.#kept.readsFiles) this.#seen.clear()
     const isSettled = await this.#readAll().catch((error) => {
       this.#tellFault(messageOf(error))
       return true
@@ -145,19 +168,20 @@ export class ScheduleFiles {
     this.#scanIn(isSettled && !this.#isDirty ? SCAN_MS : SETTLE_MS)
   }
 
-  /** False if a file may still be written. */
+  /** False if a file may still be written, or this service may have to read the directory soon. */
   async #readAll(): Promise<boolean> {
+    if (!this.#kept.readsFiles) return this.#kept.filesOf !== undefined
     const names = (await readdir(this.#directory)).filter((name) => GRAPH_FILE.test(name)).toSorted()
     this.#fault = undefined
     this.#present = new Set(names)
     for (const file of this.#seen.keys()) if (!this.#present.has(file)) this.#seen.delete(file)
     let isSettled = true
     for (const [index, file] of names.entries()) {
-      if (this.#isStopped) return true
+      if (this.#isOver) return true
       const found = await stat(join(this.#directory, file)).catch(() => undefined)
       if (found === undefined) continue // removed just now
       const identity = `${found.dev} ${found.ino} ${found.size} ${found.mtimeMs} ${found.ctimeMs}`
-      if (this.#seen.get(file)?.identity === identity) continue
+      if (this.#isAsRead(this.#seen.get(file), identity)) continue
       if (index >= MAX_SCHEDULE_FILES) {
         this.#note(file, { identity: undefined, schedule: undefined, error: TOO_MANY })
         break // the next ones are not listed either
@@ -167,6 +191,12 @@ export class ScheduleFiles {
     }
     await this.#removeOrphans()
     return isSettled
+  }
+
+  /** Another replica may have had its own file in the meantime. */
+  #isAsRead(seen: SeenFile | undefined, identity: string): boolean {
+    if (seen?.identity !== identity) return false
+    return seen.error !== undefined || this.#schedules.get(seen.schedule!)?.definition.file?.digest === seen.digest
   }
 
   #note(file: string, seen: SeenFile): void {
@@ -185,12 +215,14 @@ export class ScheduleFiles {
       const read = await readScheduleFile(join(this.#directory, file), { file, size: found.size })
       schedule = read.name
       const before = this.#schedules.get(schedule)?.definition
-      await this.#verbs!.put(schedule, read.body, { name: file, decidesPause: read.decidesPause }).catch((error) => {
+      const digest = Bun.hash(read.body).toString(36)
+      const owner = { name: file, decidesPause: read.decidesPause, digest }
+      await this.#verbs!.put(schedule, read.body, owner).catch((error) => {
         throw error instanceof ServiceError ? new ServiceError(error.status, read.said(error.message)) : error
       })
       if (this.#schedules.get(schedule)?.definition !== before)
         this.#log.info('a schedule is from its file', { schedule, file })
-      return { identity, schedule, error: undefined }
+      return { identity, schedule, digest, error: undefined }
     } catch (error) {
       // What another schedule or a full disk stands in the way of may succeed later.
       const isForNow = (error instanceof ServiceError && error.status !== 400) || systemCodeOf(error) !== undefined
@@ -202,7 +234,7 @@ export class ScheduleFiles {
   async #removeOrphans(): Promise<void> {
     for (const { name, definition } of this.#schedules.all) {
       const { file } = definition
-      if (file === undefined || this.#isStopped || this.#claims(file.name, name)) continue
+      if (file === undefined || this.#isOver || this.#claims(file.name, name)) continue
       try {
         await this.#verbs!.delete(name, file)
         this.#log.info('the file of a schedule is gone', { schedule: name, file: file.name })

@@ -225,7 +225,7 @@ export class Schedules {
 
   /** Called within `change`. The graphs of the schedule stay. */
   async delete({ name }: Schedule): Promise<void> {
-    await this.#tellFailures(name)
+    await this.#tellFailures(name).catch(() => {}) // what nobody can keep now goes with the schedule
     const schedule = this.#schedules.get(name)!
     await this.#kept.keep(schedule.name, schedule, undefined)
     this.#forget(schedule.name)

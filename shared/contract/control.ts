@@ -200,6 +200,9 @@ export const HealthResponse = Type.Object({
         epoch: count('Rises when the replica loses its lease.'),
         lease_ms_left: count('Milliseconds for which no other replica can become active.'),
         graphs: count('Graphs that it has.'),
+        schedules_dir_of: maybe(
+          count('Number of the replica whose --schedules-dir counts. Absent if no replica has one.'),
+        ),
         address_fault: maybe(
           text('Why the other replicas cannot reach it at the address that it has registered. Absent if they can.'),
         ),

@@ -1,7 +1,7 @@
 /** Schedules: graphs that the service submits at certain times. Their routes, and what they answer. */
 import type { Static, TSchema } from '@sinclair/typebox'
-import { ScheduleCallback } from './callbacks.ts'
 import { count, flag, type Immutable, maybe, oneOf, text, time } from './answer-schema.ts'
+import { ScheduleCallback } from './callbacks.ts'
 import { CATCH_UPS, MAX_EVERY_MS, MAX_JITTER_MS, MAX_KEPT_RUNS, MIN_EVERY_MS, OVERLAPS } from './schedule-words.ts'
 import { Type } from './schema-builder.ts'
 import { TIME } from './start-order.ts'
@@ -153,6 +153,7 @@ export const ScheduleFile = Type.Object(
     file: text('Its name in the directory.'),
     schedule: maybe(text('The schedule that is from it. Absent if it never had one.')),
     error: maybe(text('Why it cannot be used as it is. What it said before stays in force.')),
+    replica: maybe(count('Number of the replica whose directory it is in. Absent without --database.')),
   },
   { title: 'ScheduleFile' },
 )

@@ -51,6 +51,8 @@ withPostgres(`databases of other versions${missing === undefined ? '' : ` (${mis
       expect(((await large.json()) as { result: { stdout: string } }).result.stdout.length).toBeGreaterThan(100_000)
       const { runtimes } = (await (await control.fetch('/runtimes')).json()) as { runtimes: object[] }
       expect(runtimes.slice(1)).toMatchObject([...(kept.runtimes ?? [])])
+      for (const list of ['pauses', 'schedules'] as const)
+        expect(await (await control.fetch(`/${list}`)).json()).toMatchObject([...(kept[list] ?? [])])
       const rerun = await control.fetch(`/graphs/${kept.rerun_id}`)
       expect([rerun.status, ((await rerun.json()) as { state: string }).state]).toEqual([200, 'failed'])
       if (run === 'first') {

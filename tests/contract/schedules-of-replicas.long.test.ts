@@ -4,9 +4,11 @@
  */
 import { expect, test } from 'bun:test'
 import type { GraphSummary } from '../../shared/contract/graphs.ts'
-import type { Schedule, ScheduleSummary } from '../../shared/contract/schedules.ts'
+import type { Schedule, ScheduleFile, ScheduleSummary } from '../../shared/contract/schedules.ts'
+import { errorOf } from '../support/answers.ts'
 import type { Control } from '../support/control.ts'
-import { answered, type Cluster, describeReplicas, LONG_LEASE } from '../support/replicas.ts'
+import { answered, type Cluster, describeReplicas, healthOf, LONG_LEASE } from '../support/replicas.ts'
+import { place, YEARLY, yaml } from '../support/schedule-files.ts'
 import { until } from '../support/until.ts'
 
 const GRAPH = { tasks: [{ id: 'a', type: 'noop' }] }
@@ -147,6 +149,80 @@ describeReplicas('schedules of replicas', (newCluster) => {
       PATIENCE,
     )
   }, 120_000)
+
+  test('of directories that differ, that of the oldest replica counts, until it is gone', async () => {
+    using cluster = await newCluster()
+    using first = place()
+    using second = place()
+    first.write('nightly.yaml', yaml(`{${YEARLY}, keep: 1}`))
+    first.write('first.yaml', yaml(`{${YEARLY}}`))
+    second.write('nightly.yaml', yaml(`{${YEARLY}, keep: 2}`))
+    second.write('second.yaml', yaml(`{${YEARLY}}`))
+    const filesOf = async (control: Control) => {
+      const found = await json<ScheduleFile[]>(await answered(control, '/schedule-files'))
+      return found.map(({ file, schedule, replica }) => [file, schedule, replica])
+    }
+    const areFilesOf = async (control: Control, { replica }: { replica: { id: number } }, other: string) => {
+      const files = [[`${other}.yaml`, other, replica.id] as const, ['nightly.yaml', 'nightly', replica.id] as const]
+      const expected = files.toSorted(([a], [b]) => (a < b ? -1 : 1))
+      await until(
+        () => filesOf(control),
+        (found) => Bun.deepEquals(found, expected),
+        PATIENCE,
+      )
+    }
+    const puts = ({ log }: Control) => log.filter(({ msg }) => msg === 'a schedule is from its file').length
+    await using a = await cluster.replica(['--schedules-dir', first.files])
+    const ofA = await healthOf(a)
+    await areFilesOf(a, ofA, 'first')
+    await using b = await cluster.replica(['--schedules-dir', second.files])
+    await using c = await cluster.replica()
+    for (const each of [b, c]) await areFilesOf(each, ofA, 'first')
+    for (const each of [a, b, c])
+      await until(
+        () => healthOf(each),
+        ({ replica }) => replica.schedules_dir_of === ofA.replica.id,
+      )
+    const refusal = '409 schedule nightly is that of the file nightly.yaml: change the file, or remove it'
+    for (const each of [a, b, c])
+      expect(await errorOf(await put(each, 'nightly', { ...NEVER, graph: GRAPH }))).toBe(refusal)
+    const paused = await json<Schedule>(await call(c, 'nightly', 'pause'))
+    expect(paused).toMatchObject({ keep: 1, paused: true, file: 'nightly.yaml' })
+    second.write('nightly.yaml', yaml(`{${YEARLY}, keep: 3}`)) // is not looked at
+    first.write('nightly.yaml', yaml(`{${YEARLY}, keep: 4}`))
+    await shown(b, 'nightly', ({ keep }) => keep === 4)
+    expect([puts(a), puts(b)]).toEqual([3, 0])
+    // As by a replica that has not learnt yet that its directory does not count.
+    const ofOther = `regexp_replace(definition, '"keep":4(.*)"digest":"[^"]*"', '"keep":9\\1"digest":"0"')`
+    await cluster.server.run(
+      `with c as (update taskmill.schedule_change set changes = changes + 1)
+       update taskmill.schedule set definition = ${ofOther}, version = version + 1 where name = 'nightly'`,
+      cluster.database,
+    )
+    expect(await get(c, 'nightly')).toMatchObject({ keep: 9 })
+    await shown(b, 'nightly', ({ keep }) => keep === 4)
+    expect([puts(a), puts(b)]).toEqual([4, 0])
+
+    a.process.kill('SIGKILL')
+    await a.process.exited
+    const ofB = await healthOf(b)
+    for (const each of [b, c]) await areFilesOf(each, ofB, 'second')
+    expect(await shown(c, 'nightly', ({ keep }) => keep === 3)).toMatchObject({
+      ...{ paused: true, created_at: paused.created_at, file: 'nightly.yaml' },
+    })
+    await until(
+      () => c.fetch('/schedules/first'),
+      ({ status }) => status === 404,
+    )
+    expect(puts(b)).toBe(2)
+    expect(await b.stop()).toBe(0)
+    await until(
+      () => put(c, 'nightly', { ...NEVER, graph: GRAPH }),
+      ({ status }) => status === 200,
+      PATIENCE,
+    )
+    expect(await get(c, 'nightly')).not.toHaveProperty('file')
+  }, 180_000)
 
   test('of changes at the same time the last one counts, as a whole', async () => {
     using cluster = await newCluster()

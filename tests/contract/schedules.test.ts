@@ -139,7 +139,7 @@ describe('a faulty schedule is refused with the field and the remedy', () => {
       ],
       [
         { graph: GRAPH, ...NEVER, on_failure: { url: 'http://a.example', headers: { B: { $secret: 'none' } } } },
-        'on_failure.headers.B: there is no secret none (no such file in --secrets-dir)',
+        'on_failure.headers.B: this service has no secrets (start it with --secrets-dir)',
       ],
       [
         { graph: GRAPH, ...NEVER, on_failure: { url: 'http://a.example', header: {} } },
@@ -283,7 +283,13 @@ test('a graph that is refused, and one that fails, are told with the headers of 
   const { graph_id } = (await (await call(control, 'fails', 'trigger')).json()) as { graph_id: string }
   await receiver.has(1)
   const [{ data, headers }] = receiver.received as [Received]
-  expect(data).toEqual({ event: 'schedule_failed', schedule: 'fails', reason: 'failed', graph_id, at: expect.any(String) })
+  expect(data).toEqual({
+    event: 'schedule_failed',
+    schedule: 'fails',
+    reason: 'failed',
+    graph_id,
+    at: expect.any(String),
+  })
   expect(headers.get('x-key')).toBe('sesame')
   expect(headers.get('x-taskmill-event')).toBe('schedule_failed')
   expect(headers.get('x-taskmill-delivery')).toBe(`fails-failed-${graph_id}-${Date.parse(String(data.at))}`)
@@ -328,7 +334,10 @@ test('a kill and a restart lose no schedule; what was missed is told, caught up 
   await receiver.has(before + 2)
   const late = receiver.received.slice(before)
   expect(late.map(({ data }) => data.reason).sort()).toEqual(['failed', 'missed'])
-  expect(late.find(({ data }) => data.missed !== undefined)?.data).toMatchObject({ schedule: 'none', missed: missedOfNone })
+  expect(late.find(({ data }) => data.missed !== undefined)?.data).toMatchObject({
+    schedule: 'none',
+    missed: missedOfNone,
+  })
   const failed = receiver.received.filter(({ data }) => data.reason === 'failed')
   expect(new Set(failed.map(({ headers }) => headers.get('x-taskmill-delivery'))).size).toBe(1)
   expect((await get(control, 'once')).runs).toHaveLength(1)

@@ -10,7 +10,6 @@ export const EMBEDDED_FILES: readonly { readonly reason: string; readonly files:
     files: /^runtime-(?!(odd-answers|pool|secrets|task-logs|tasks|tasks-delete|warnings)\.)/,
   },
   { reason: 'start databases of their own', files: /^(database-|kept-database)/ },
-  { reason: 'schedules in files, which a service with --database refuses', files: /^schedule-files\./ },
   {
     reason: 'the client and its files alone',
     files: /^client-(doctor|install-mcp|ensure-running|ensure-running-docker|up)\./,

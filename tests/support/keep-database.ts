@@ -28,6 +28,9 @@ export interface KeptDatabase {
   readonly callback_id: string
   /** Runtime services beside that of the flags. Absent in schemas before the fifth, which have none. */
   readonly runtimes?: readonly object[]
+  /** Pauses of types, and schedules. Absent in schemas before the 14th. */
+  readonly pauses?: readonly object[]
+  readonly schedules?: readonly object[]
 }
 
 /** In the form of GET /runtimes. */
@@ -35,6 +38,12 @@ const RUNTIME = { name: 'gpu-1', url: 'http://127.0.0.1:1', labels: { gpu: '' } 
 
 /** An address that nobody listens at. */
 const NOBODY = 'http://127.0.0.1:1/'
+
+const PAUSE = { type: 'os.http', why: 'kept' }
+
+/** It ran once, because a caller asked for it. */
+const SCHEDULE = { cron: '0 0 1 1 *', keep: 3, on_failure: { url: NOBODY } }
+const SCHEDULED = { name: 'scheduled', tasks: [{ id: 'a', type: 'noop' }] }
 
 async function keep(): Promise<void> {
   const target = join(KEPT_DATABASES, `schema-${SCHEMA_VERSION}`)
@@ -48,7 +57,14 @@ async function keep(): Promise<void> {
   for (const graph of [...FIRST.filter(isLocal), ...SECOND]) ids.set(graph.name, await submit(control, graph))
   const called = { name: 'called', scope: 'graph', callback: { url: NOBODY }, tasks: [{ id: 'a', type: 'noop' }] }
   const callbackId = `${await submit(control, called)}-graph_ended`
+  await asked(control, 'PUT', '/schedules/yearly', { ...SCHEDULE, graph: SCHEDULED })
+  await asked(control, 'POST', '/schedules/yearly/trigger')
+  await asked(control, 'POST', '/pause', PAUSE)
   await settled(control)
+  await until(
+    async () => (await (await control.fetch('/schedules/yearly')).json()) as { last_success?: string },
+    ({ last_success }) => last_success !== undefined,
+  )
   const rerun = await control.fetch(`/graphs/${ids.get('failing')}/rerun`, { method: 'POST', body: '{}' })
   const { graph_id: rerun_id } = (await rerun.json()) as { graph_id: string }
   const removed = await submit(control, { name: 'removed', scope: 'graph', tasks: [{ id: 'a', type: 'noop' }] })
@@ -60,13 +76,8 @@ async function keep(): Promise<void> {
       (await postgres.run(`select id from taskmill.callback where delivery is not null`, each.database)).length,
     1,
   )
-  for (const [path, body] of [
-    ['/runtimes', JSON.stringify(RUNTIME)],
-    ['/runtimes/gpu-1/drain', '{}'],
-  ] as const) {
-    const { status } = await control.fetch(path, { method: 'POST', body })
-    if (status > 201) throw new Error(`${path}: ${status}`)
-  }
+  await asked(control, 'POST', '/runtimes', RUNTIME)
+  await asked(control, 'POST', '/runtimes/gpu-1/drain', {})
   await control.stop('SIGKILL')
   const dump = Bun.spawnSync(
     [join(postgresPrograms()!, 'pg_dump'), '--schema=taskmill', '--no-owner', '--inserts', postgres.url(each.database)],
@@ -76,8 +87,17 @@ async function keep(): Promise<void> {
   const sql = dump.stdout.toString().replace(/^\\.*\n/gm, '') // commands of psql
   mkdirSync(KEPT_DATABASES, { recursive: true })
   writeFileSync(`${target}.sql`, sql)
-  const kept: KeptDatabase = { statuses, rerun_id, callback_id: callbackId, runtimes: [{ ...RUNTIME, draining: true }] }
+  const kept: KeptDatabase = {
+    ...{ statuses, rerun_id, callback_id: callbackId, runtimes: [{ ...RUNTIME, draining: true }] },
+    pauses: [PAUSE],
+    schedules: [{ name: 'yearly', cron: SCHEDULE.cron, keep: SCHEDULE.keep, running: 0, missed: 0 }],
+  }
   writeFileSync(`${target}.json`, `${JSON.stringify(kept, null, 2)}\n`)
+}
+
+async function asked(control: Control, method: string, path: string, body?: object): Promise<void> {
+  const response = await control.fetch(path, { method, ...(body !== undefined && { body: JSON.stringify(body) }) })
+  if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`)
 }
 
 async function submit(control: Control, graph: object): Promise<string> {

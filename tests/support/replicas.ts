@@ -57,7 +57,7 @@ export function describeReplicas(title: string, tests: (newCluster: () => Promis
 
 export const healthOf = async (control: Control) =>
   (await (await control.fetch('/health')).json()) as {
-    readonly replica: { readonly id: number; readonly graphs: number }
+    readonly replica: { readonly id: number; readonly graphs: number; readonly schedules_dir_of?: number }
   }
 
 /** Waits until `control` owns so many graphs. */

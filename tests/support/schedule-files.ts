@@ -30,9 +30,10 @@ export function place() {
 export const listed = async (control: Control): Promise<ScheduleFile[]> =>
   (await (await control.fetch('/schedule-files')).json()) as ScheduleFile[]
 
+/** Resolves once the files are these, of whatever replica. */
 export const asFiles = (control: Control, files: readonly object[]) =>
   until(
-    () => listed(control),
+    async () => (await listed(control)).map(({ replica: _, ...file }) => file),
     (found) => Bun.deepEquals(found, [...files]),
   )
 

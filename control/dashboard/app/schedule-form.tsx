@@ -135,7 +135,11 @@ function Fields({ first, isNew, onSaved, onClose }: FieldsProps) {
           Paused
         </label>
       </div>
-      <details open={[draft.jitter, draft.start, draft.end, draft.keep, draft.on_failure, draft.params].some((text) => text !== '')}>
+      <details
+        open={[draft.jitter, draft.start, draft.end, draft.keep, draft.on_failure, draft.params].some(
+          (text) => text !== '',
+        )}
+      >
         <summary>More</summary>
         <div class="row">
           <Text {...bind('jitter')} label="Jitter" />

@@ -124,4 +124,16 @@ export function faultAt(message: string, rule: Rule): DraftFault {
   return { field, message }
 }
 
-const FIELDS = ['name', 'timezone', 'overlap', 'catch_up', 'jitter', 'start', 'end', 'keep', 'on_failure', 'params', 'graph'] as const
+const FIELDS = [
+  'name',
+  'timezone',
+  'overlap',
+  'catch_up',
+  'jitter',
+  'start',
+  'end',
+  'keep',
+  'on_failure',
+  'params',
+  'graph',
+] as const

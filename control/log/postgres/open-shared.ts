@@ -38,6 +38,8 @@ export interface OpenSharedOptions {
   readonly onTakeover: OnTakeover
   /** The name of the cluster; empty for none. */
   readonly cluster: string
+  /** Whether this replica has a directory of schedules. */
+  readonly hasSchedulesDir: boolean
   /** The token that callers of all replicas send. */
   readonly token: string | undefined
   readonly log: Log
@@ -64,6 +66,7 @@ export async function openShared(options: OpenSharedOptions): Promise<OpenedShar
     answerMs: leaseMs / ANSWERS_PER_LEASE,
     lockId,
     cluster: options.cluster,
+    hasSchedulesDir: options.hasSchedulesDir,
     log,
   })
   let keeper: SharedKeeper | undefined

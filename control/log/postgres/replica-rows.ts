@@ -28,6 +28,8 @@ export interface ReplicaRowsOptions {
   readonly leaseMs: number
   readonly lockId?: string | undefined
   readonly cluster?: string
+  /** Whether it has a directory of schedules. Absent: it has none. */
+  readonly hasSchedulesDir?: boolean
 }
 
 export class ReplicaRows {
@@ -35,6 +37,7 @@ export class ReplicaRows {
   readonly leaseMs: number
   readonly #lockId: string | undefined
   readonly #cluster: string
+  readonly hasSchedulesDir: boolean
   /** The number of this replica: higher than that of every one before it. */
   id = 0
   epoch = 0
@@ -42,11 +45,12 @@ export class ReplicaRows {
   readonly predecessors = new Set<number>()
 
   /** `lockId` is that of the data directory, as of `lockIdOf`. */
-  constructor(database: Database, { leaseMs, lockId, cluster = '' }: ReplicaRowsOptions) {
+  constructor(database: Database, { leaseMs, lockId, cluster = '', hasSchedulesDir = false }: ReplicaRowsOptions) {
     this.#database = database
     this.leaseMs = leaseMs
     this.#lockId = lockId
     this.#cluster = cluster
+    this.hasSchedulesDir = hasSchedulesDir
   }
 
   /**
@@ -114,7 +118,9 @@ export class ReplicaRows {
     await this.#database.repeat(
       (sql) => sql`
         with settings as materialized (select ${sql.unsafe(this.#database.settings)})
-        update ${sql(SCHEMA)}.replica set address = ${address}, submits_schedules = true from settings where id = ${this.id}`,
+        update ${sql(SCHEMA)}.replica
+        set address = ${address}, submits_schedules = true, has_schedules_dir = ${this.hasSchedulesDir}
+        from settings where id = ${this.id}`,
     )
   }
 

@@ -34,6 +34,8 @@ export interface SharedRowsOptions extends DatabaseOptions {
   readonly lockId?: string | undefined
   /** The name of the cluster. Absent or empty: it has none. */
   readonly cluster?: string
+  /** Whether this replica has a directory of schedules. Absent: it has none. */
+  readonly hasSchedulesDir?: boolean
 }
 
 export class SharedRows {

@@ -4,6 +4,9 @@
  * The replicas that serve divide the schedules among themselves, by what each turn tells of the others. While they differ about
  * that, two may submit for the same due time, or none: the rows let one of them pass (`schedule-rows.ts`), and a due time that
  * waited for the next turn is late. The clock of the database counts, as of the last turn.
+ *
+ * Of the directories of files, that of the replica counts which has been there the longest. While replicas differ about that, too, two
+ * may read theirs: what one of them changed last is put right by the next look of the other.
  */
 import { submitterOf } from '../../rules/schedule.ts'
 import { type KeptSchedule, type KeptSchedules, Moved } from '../kept-schedules.ts'
@@ -15,7 +18,7 @@ import { refuseAway } from './unavailable.ts'
 
 export interface SharedSchedulesOptions {
   readonly database: Pick<Database, 'settings' | 'soon'>
-  readonly replica: { readonly id: number }
+  readonly replica: { readonly id: number; readonly hasSchedulesDir: boolean }
   readonly turns: Pick<TurnWriter, 'kept' | 'assertAccepting'>
 }
 
@@ -23,11 +26,14 @@ export class SharedSchedules implements KeptSchedules {
   readonly #options: SharedSchedulesOptions
   #submitters = ''
   #ids: readonly number[] = []
+  #filesOf: number | undefined
   /** The clock of the database as of an instant of this process, whose own clock may be set. */
   #clock = { at: Date.now(), since: performance.now() }
   /** Changes that were read last. */
   #changes = 0
   #isServing = false
+  /** A turn has told of the others since this replica serves. */
+  #isTold = false
   onChange: () => void = () => {}
 
   constructor(options: SharedSchedulesOptions) {
@@ -42,6 +48,14 @@ export class SharedSchedules implements KeptSchedules {
     return submitterOf(name, this.#ids) === this.#options.replica.id
   }
 
+  get filesOf(): number | undefined {
+    return this.#filesOf
+  }
+
+  get readsFiles(): boolean {
+    return this.#filesOf === this.#options.replica.id
+  }
+
   /** From now on, this replica is one of those that submit. */
   serve(): void {
     this.#isServing = true
@@ -50,15 +64,19 @@ export class SharedSchedules implements KeptSchedules {
 
   told({ at, submitters }: TurnNews): void {
     this.#clock = { at, since: performance.now() }
-    if (submitters === this.#submitters) return
+    const isNews = submitters !== this.#submitters || this.#isTold !== this.#isServing
     this.#submitters = submitters
-    this.#divide()
+    this.#isTold = this.#isServing
+    if (isNews) this.#divide()
   }
 
   #divide(): void {
+    const { id, hasSchedulesDir } = this.#options.replica
+    const others = this.#submitters === '' ? [] : this.#submitters.split(',')
+    const withFiles = others.filter((other) => other.endsWith('*')).map(numberOf)
+    if (this.#isTold) this.#filesOf = firstOf(hasSchedulesDir ? [...withFiles, id] : withFiles)
     if (!this.#isServing) return
-    const others = this.#submitters === '' ? [] : this.#submitters.split(',').map(Number)
-    this.#ids = [...others, this.#options.replica.id].sort((a, b) => a - b)
+    this.#ids = [...others.map(numberOf), id].sort((a, b) => a - b)
     this.onChange()
   }
 
@@ -94,3 +112,8 @@ export class SharedSchedules implements KeptSchedules {
     return version + 1
   }
 }
+
+/** Of an entry of `submitters`. */
+const numberOf = (entry: string): number => Number.parseInt(entry, 10)
+
+const firstOf = (ids: readonly number[]): number | undefined => ids.toSorted((a, b) => a - b)[0]

@@ -125,6 +125,10 @@ const migrations = (): readonly (readonly string[])[] => [
     // Since when, by whom and why a runtime service is drained.
     `alter table ${SCHEMA}.runtime add column drain text`,
   ],
+  [
+    // Whether the replica has a directory of schedules.
+    `alter table ${SCHEMA}.replica add column has_schedules_dir boolean not null default false`,
+  ],
 ]
 
 /** Version of the schema that this program needs. */

@@ -82,7 +82,8 @@ function statementOf(
           ended_at bigint, tasks int), fence)${answers([...graphs, ...frames], add)}${placeChanges(writes, add)}${scheduleChanges(graphs, add)}${deletions(writes, add)}${resultChanges(writes, add)}${callbackChanges(writes.callbacks, id, add)}${orphanChanges(writes.orphans, id, add)}${removalChanges(writes.removals, add)}${revivals(writes, add)}
     select (select count(*)::int from fence) as done, coalesce(sum(stored_tasks), 0) as stored,
       coalesce(sum(ended_tasks), 0) as ended, extract(epoch from clock_timestamp()) * 1000 as at,
-      coalesce(string_agg(id::text, ',' order by id) filter (where submits_schedules), '') as submitters
+      coalesce(string_agg(id::text || case when has_schedules_dir then '*' else '' end, ',' order by id)
+        filter (where submits_schedules), '') as submitters
     from ${SCHEMA}.replica where state = 'live' and id <> ${me}`
 }
 

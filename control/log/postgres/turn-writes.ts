@@ -95,7 +95,7 @@ export interface Removal {
 export interface TurnNews {
   /** The time in the database: milliseconds since 1970. */
   readonly at: number
-  /** The other replicas that submit graphs of schedules: their numbers, rising. */
+  /** The other replicas that submit graphs of schedules: their numbers, rising, each with * if it has a directory of schedules. */
   readonly submitters: string
 }
 

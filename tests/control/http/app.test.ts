@@ -57,7 +57,7 @@ const ground = {
     secrets: new SecretsDirectory(''),
   }),
   schedules,
-  scheduleFiles: new ScheduleFiles('', schedules, log),
+  scheduleFiles: new ScheduleFiles('', keeper.schedules, schedules, log),
   runtimePool: new RuntimePool({ configured: [], token: undefined, keeper, log }),
   ...{
     listSkills: async () => [],

@@ -144,7 +144,8 @@ test('every counts from start, else from when it was put, and at is one time', (
 
 test.each([
   [{ cron: '61 * * * *' }, 'cron: Invalid value for minute: 61 (expected five or six fields, as in "0 3 * * *")'],
-  [{ cron: '* * * * * * *' }, /^cron: .*7 parts. \(expected five or six fields/],
+  [{ cron: '* * * * * * *' }, 'cron: expected five or six fields, as in "0 3 * * *", got 7'],
+  [{ cron: '* * *' }, 'cron: expected five or six fields, as in "0 3 * * *", got 3'],
   [{ cron: '2026-12-01T00:00:00' }, 'cron: expected five or six fields, got a time (give it as at)'],
   [{ cron: '@reboot' }, /^cron: @reboot is not supported/],
   [

@@ -184,6 +184,8 @@ class SharedWorld extends World {
   newKept(): KeptSchedules {
     const kept: KeptSchedules = {
       now: () => this.now,
+      filesOf: undefined,
+      readsFiles: false,
       isHere: () => this.services.findIndex((service) => service.kept === kept) < this.believers,
       onChange: () => {},
       read: async (known) => {
@@ -258,7 +260,9 @@ async function happen(world: World, { kind, n }: Event): Promise<void> {
   if (kind === 'telling fails') world.tellingFaults = n
   if (kind === 'some believe it theirs' && world instanceof SharedWorld) world.believers = n
   const running = world.progress.runs.filter(({ state }) => state === undefined)
-  if (kind === 'graphs end') for (const [i, { graph_id }] of running.slice(0, n).entries()) world.end(graph_id, i % 2 === 0 ? 'failed' : 'success')
+  if (kind === 'graphs end')
+    for (const [i, { graph_id }] of running.slice(0, n).entries())
+      world.end(graph_id, i % 2 === 0 ? 'failed' : 'success')
   if (kind === 'triggered') {
     const triggered = world.services
       .slice(0, n)
