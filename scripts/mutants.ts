@@ -142,6 +142,13 @@ export const MUTANTS: readonly Mutant[] = [
     tests: ['contract/patch-graph.test.ts'],
   },
   {
+    rule: 'no patch adds a task that a cancel of the graph would not reach',
+    file: 'control/operations/cancel.ts',
+    text: 'graph.isCancelled = true',
+    instead: 'graph.isCancelled = before',
+    tests: ['contract/patch-graph.test.ts'],
+  },
+  {
     rule: 'a task that has started stays as it is',
     file: 'control/operations/patch-graph.ts',
     text: "status !== 'pending' || attempt > 0 || fanOut !== undefined",
@@ -270,8 +277,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     rule: 'a cancel of a graph leaves what it does at its end',
     file: 'control/operations/cancel.ts',
-    text: "status !== 'cancelling' && !waitsForEnd)",
-    instead: "status !== 'cancelling')",
+    text: "status !== 'cancelling' && !waitsForEnd,",
+    instead: "status !== 'cancelling',",
     tests: ['contract/on-end.test.ts'],
   },
   {

@@ -190,8 +190,8 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
         answers: { 200: json(PatchResponse, 'The change is on disk, or was only checked.') },
         errors: {
           ...errors,
-          400: 'The body is invalid, the graph would be invalid, or the service has a database.',
-          409: 'The graph has ended or another revision, a named task has started, or an id is in use.',
+          400: 'The body is invalid, or the graph would be.',
+          409: 'The graph has ended, is cancelled or has another revision, a named task has started, or an id is in use.',
           413: 'The body is too large, or the graph would have too many tasks.',
           422: 'The Idempotency-Key came with another body before.',
           503: 'The service cannot store the change.',

@@ -84,10 +84,15 @@ export interface Keeper extends KeptEvents {
   /** Revokes a graph that is kept but refused. Otherwise the next start would recover it. */
   revoke(graph: Graph): void
   /**
-   * Notes what a caller changes of a live graph; `tasks` are the encoded new definitions. Throws 503; then nothing is noted. The
-   * caller changes the graph in the same turn of the event loop, then waits until that is kept. Absent on a database.
+   * Takes the ids of tasks that a patch is about to add to a live graph, so that no other replica has them. Resolves with what frees
+   * them again. Absent without a database. Rejects with 400 and 409, and with 503.
    */
-  keepPatch?(graph: Graph, patch: Omit<JournaledPatch, 'graph_ordinal' | 'tasks'>, tasks: string): void
+  claimIds?(graph: Graph, added: readonly Task[]): Promise<() => void>
+  /**
+   * Notes what a caller changes of a live graph; `tasks` are the encoded new definitions. Throws 503; then nothing is noted. The
+   * caller changes the graph in the same turn of the event loop, then waits until that is kept.
+   */
+  keepPatch(graph: Graph, patch: Omit<JournaledPatch, 'graph_ordinal' | 'tasks'>, tasks: string): void
   /** Resolves when the list of a task with `for_each` is kept. Rejects if that is not certain. */
   keepFanOut(task: Task, fanOut: StoredFanOut): Promise<void>
   /** Notes that a rerun reused an earlier outcome for `task`, as the change number `seq`. */

@@ -57,11 +57,7 @@ export async function cancelTasks(
   const statuses =
     graph === undefined
       ? await cancelAll(parts, tasks)
-      : await cancelWhole(
-          parts,
-          graph,
-          tasks.filter(({ isTerminal, waitsForEnd }) => !isTerminal && !waitsForEnd),
-        )
+      : await cancelWhole(parts, graph, ({ isTerminal, waitsForEnd }) => !isTerminal && !waitsForEnd)
   return Array.from(statuses, ([{ address }, status]) => ({ id: address, status }))
 }
 
@@ -76,11 +72,10 @@ export async function cancelGraph(
 ): Promise<CancelGraphResponse> {
   const graph = knownGraph(parts.store, id)
   ensureMayCancel([{ graph }], by)
-  const { tasks } = await namedTasks(parts.store, { graph_id: id })
   const statuses = await cancelWhole(
     parts,
     graph,
-    tasks.filter(({ isTerminal, status, waitsForEnd }) => !isTerminal && status !== 'cancelling' && !waitsForEnd),
+    ({ isTerminal, status, waitsForEnd }) => !isTerminal && status !== 'cancelling' && !waitsForEnd,
   )
   const changed = [...statuses].slice(0, MAX_CANCELLED_ENTRIES)
   const { state } = await runCooperatively(graphTotals(graph))
@@ -91,17 +86,25 @@ export async function cancelGraph(
 }
 
 /**
- * As `cancelAll`, and cancels the attempts of deleted tasks of `graph`. These are in no answer, but the graph ends only with
- * them, and nobody else can end them.
+ * As `cancelAll`, for those tasks of `graph` that are wanted. Cancels the attempts of its deleted tasks, too. These are in no
+ * answer, but the graph ends only with them, and nobody else can end them. No patch adds a task that the cancel would not reach.
  */
 async function cancelWhole(
   parts: OperationParts,
   graph: Graph,
-  tasks: readonly Task[],
+  isWanted: (task: Task) => boolean,
 ): Promise<ReadonlyMap<Task, TaskStatus>> {
-  const hidden = [...parts.store.hiddenRunning].filter((task) => task.graph === graph && task.status !== 'cancelling')
-  const statuses = await cancelAll(parts, [...tasks, ...hidden])
-  return new Map([...statuses].filter(([task]) => !task.isDeleted))
+  const before = graph.isCancelled
+  graph.isCancelled = true
+  try {
+    const { tasks } = await namedTasks(parts.store, { graph_id: graph.id })
+    const hidden = [...parts.store.hiddenRunning].filter((task) => task.graph === graph && task.status !== 'cancelling')
+    const statuses = await cancelAll(parts, [...tasks.filter(isWanted), ...hidden])
+    return new Map([...statuses].filter(([task]) => !task.isDeleted))
+  } catch (error) {
+    graph.isCancelled = before
+    throw error
+  }
 }
 
 /**

@@ -3,7 +3,8 @@
  * submits work, and is held to what a submission of his may do.
  *
  * The graph as it will be is checked in steps, as a submission is. All of the patch happens in one turn of the event loop, and
- * one frame of the log has it: nobody sees a part. Patches of one graph come one after the other.
+ * one frame of the log has it: nobody sees a part. Patches of one graph come one after the other. With a database, new tasks have
+ * their ids before: another replica may have them.
  */
 import { badRequest, ServiceError } from '../../shared/contract/errors.ts'
 import { PatchRequest, type PatchResponse } from '../../shared/contract/patch.ts'
@@ -42,6 +43,10 @@ interface PatchCall {
   readonly isDryRun?: boolean
 }
 
+interface SentPatch extends Omit<PatchCall, 'key'> {
+  readonly sent?: SentKey | undefined
+}
+
 /**
  * Returns a `PatchResponse` as JSON once the patch is on disk. `body` is a `PatchRequest`. Throws 404, 400 for what a
  * submission is refused for, 403 for a graph of others, and 409 if the graph has ended or another revision, or a task that is
@@ -53,11 +58,10 @@ export async function patchGraph(
   body: Uint8Array,
   { key, by, isDryRun = false }: PatchCall,
 ): Promise<string> {
-  if (parts.keeper.keepPatch === undefined)
-    throw badRequest('a graph of a service with a database cannot be patched: cancel it, and submit another one')
   const request = await runCooperatively(decodeRequest(parts, body))
   const graph = knownGraph(parts.store, id)
   if (isDryRun) return afterOthers(graph, () => patch(parts, id, request, { by, isDryRun }))
+  if (key !== null) await parts.keeper.kept('promise') // a first request with the key may have got 503
   return parts.keeper.keys.once({ scope: `patch ${id}`, key, body }, (sent) =>
     afterOthers(graph, () => patch(parts, id, request, { sent, by })),
   )
@@ -90,16 +94,38 @@ async function patch(
   parts: OperationParts,
   id: string,
   request: PatchRequest,
-  { sent, by, isDryRun = false }: Omit<PatchCall, 'key'> & { readonly sent?: SentKey | undefined },
+  { sent, by, isDryRun = false }: SentPatch,
 ): Promise<string> {
-  const { store, scheduler, keeper, quotas, retention, readiness, log } = parts
+  const { store, keeper } = parts
   ensureMayPatch(knownGraph(store, id), by)
   const graph = liveGraph(parts, id, request.revision)
   const revision = revisionOf(graph)
   const planned = await runCooperatively(plan(parts, graph, graph.edges!, request, { by, isDryRun }))
-  await toldOf(parts)
-  if (liveGraph(parts, id, revision) !== graph) throw new ServiceError(409, changedText(graph))
   ensurePossible(parts, graph, planned)
+  const replaced = new Set(planned.replaced)
+  const newTasks = planned.added.filter((task) => !replaced.has(task.id))
+  const freeIds = isDryRun ? undefined : await keeper.claimIds?.(graph, newTasks)
+  let answer: string
+  try {
+    await toldOf(parts)
+    if (liveGraph(parts, id, revision) !== graph) throw new ServiceError(409, changedText(graph))
+    ensurePossible(parts, graph, planned)
+    answer = await change(parts, graph, planned, { sent, by, isDryRun })
+  } catch (error) {
+    freeIds?.()
+    throw error
+  }
+  if (!isDryRun) await keeper.kept('promise')
+  return answer
+}
+
+/** Changes `graph` in this turn of the event loop. Returns the answer. Throws 503, and 403 or 429 for a quota; then nothing changes. */
+function change(
+  { store, scheduler, keeper, quotas, retention, readiness, log }: OperationParts,
+  graph: Graph,
+  planned: Plan,
+  { sent, by, isDryRun = false }: SentPatch,
+): string | Promise<string> {
   const { definitions, warnings, order, ...change } = planned
   const next = { ...change, patched: patchedAgain(graph.patched, by?.grant.name), by: by?.grant.name, at: Date.now() }
   const found = answerOf(graph, next, warnings)
@@ -109,7 +135,7 @@ async function patch(
   const more = next.added.length - next.removed.length
   if (more > 0) retention.makeRoom(more)
   const answer = JSON.stringify(found)
-  keeper.keepPatch!(
+  keeper.keepPatch(
     graph,
     {
       ...{ patched: next.patched, seq: store.seq + 1, at: next.at, by: next.by },
@@ -120,11 +146,10 @@ async function patch(
   )
   scheduler.patch({ kind: 'graph-patched', graph, before: graph.tasks, ...next })
   log.info('graph changed', {
-    ...{ trace_id: graph.traceId, graph_id: id, revision: next.patched.revision },
+    ...{ trace_id: graph.traceId, graph_id: graph.id, revision: next.patched.revision },
     ...{ added: next.added.length, removed: next.removed.length },
     ...(by !== undefined && { by: by.grant.name }),
   })
-  await keeper.kept('promise')
   return answer
 }
 
@@ -149,6 +174,7 @@ function liveGraph({ store }: OperationParts, id: string, revision: number | und
   if (graph.endedAt !== undefined) throw new ServiceError(409, `graph ${id} has ended: ${again}`)
   if (graph.isAtEnd)
     throw new ServiceError(409, `graph ${id} only does what it does at its end: wait for that, then ${again}`)
+  if (graph.isCancelled) throw new ServiceError(409, `graph ${id} is cancelled: once it has ended, ${again}`)
   if (revision !== undefined && revision !== revisionOf(graph)) throw new ServiceError(409, changedText(graph))
   return graph
 }

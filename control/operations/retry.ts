@@ -64,7 +64,7 @@ interface Subject {
 
 const NO_BODY = new Uint8Array()
 
-function once(
+async function once(
   parts: OperationParts,
   subject: string,
   { body, key = null, by }: RetryCall,
@@ -72,6 +72,7 @@ function once(
 ): Promise<string> {
   const { revision } = bodyIn(parts, RetryRequest, body)
   const request = { scope: `retry ${subject}`, key, body: revision === undefined ? NO_BODY : body }
+  if (key !== null) await parts.keeper.kept('promise') // a first request with the key may have got 503
   return parts.keeper.keys.once(request, (sent) => retry(parts, find(), { revision, sent, by }))
 }
 

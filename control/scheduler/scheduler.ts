@@ -314,6 +314,7 @@ export class Scheduler {
   async #cancelGraph(graph: Graph, by: string): Promise<void> {
     const { id, traceId, tasks, isAccepted } = graph
     if (!isAccepted) return
+    graph.isCancelled = true
     this.#log.info('graph cancelled: another takes its place', { trace_id: traceId, graph_id: id, by })
     const isToEnd = (task: Task) => !task.isTerminal && !task.neverRuns && task.status !== 'cancelling'
     // One that should have been refused never gets a place, in which it could do something at its end.

@@ -73,7 +73,7 @@ export class Graph {
   tasks: Task[] = []
   /** The fan-outs of its tasks, in the order of their children. Undefined for most graphs. */
   fanOuts: FanOut<Task>[] | undefined = undefined
-  /** Number of tasks of each type. There are few types; a map would cost more than the rest of a small graph. */
+  /** Number of tasks of each type, as submitted. There are few types; a map would cost more than the rest of a small graph. */
   readonly typeCounts: TypeCount[] = []
   #edges: Edges
   /**
@@ -91,6 +91,8 @@ export class Graph {
   atEnd: Task[] | undefined = undefined
   /** Whether all other tasks have ended, so that those of `on_end` have their turn. */
   isAtEnd = false
+  /** Whether somebody has begun to cancel all of it, since its last retry. A restart forgets that. */
+  isCancelled = false
   /** Undefined unless a caller paused it and it has not ended. */
   pause: Pause | undefined = undefined
   /** Undefined unless a caller has changed it since it was accepted. */
@@ -276,9 +278,9 @@ export class Graph {
 
   /**
    * Gives the graph other tasks in place of those that were submitted: `submitted`, with `edges` between them. `added` are those
-   * that it did not have, `removed` those that it has no longer. No dependent waits to be told of an end.
+   * that it did not have. No dependent waits to be told of an end.
    */
-  patch({ submitted, edges, added, removed }: PatchedTasks): void {
+  patch({ submitted, edges, added }: PatchedTasks): void {
     const first = this.submittedCount
     const tasks = [...submitted, ...this.tasks.slice(first)]
     const missing = new Uint32Array(tasks.length)
@@ -293,11 +295,8 @@ export class Graph {
     for (const fanOut of this.fanOuts ?? []) fanOut.first += submitted.length - first
     Object.assign(this, { tasks, missing, standings })
     this.#edges = edges
-    for (const { type } of removed) this.typeCounts.find((known) => known.type === type)!.count--
     const hadRules = this.hasRules
-    for (const task of added) this.#count(task)
-    const counted = this.typeCounts.filter(({ count }) => count > 0)
-    this.typeCounts.splice(0, this.typeCounts.length, ...counted)
+    if (added.some(({ options }) => bringsRule(options))) this.#ensureStandings()
     const isCounted = (task: Task) => !task.isTerminal && task.childOf?.isReached(task) !== false
     this.waitAgain(edges, hadRules === this.hasRules ? added : tasks.filter(isCounted))
   }

@@ -246,6 +246,7 @@ export class TaskStore {
     if (graph.endedAt !== undefined) this.#count.graphRevived(graph)
     graph.endedAt = undefined
     graph.isAtEnd = false
+    graph.isCancelled = false
     for (const task of tasks) {
       if (!task.isTerminal) continue
       const before = storedBytes(task)

@@ -40,18 +40,6 @@ withPostgres(title('control on a database'), () => {
   const count = async (table: string, database: string) =>
     (await postgres.run(`select count(*)::int as n from taskmill.${table}`, database))[0]!.n
 
-  test('a patch is refused, with what to do', async () => {
-    using each = await cluster([postgres])
-    await using control = await each.replica()
-    const tasks = [{ id: 'later', type: 'noop', not_before: 60_000 }]
-    const id = await graphIdOf(await control.post({ scope: 'graph', tasks }))
-    const answer = await control.fetch(`/graphs/${id}`, { method: 'PATCH', body: '{"remove":["later"]}' })
-    expect([answer.status, await answer.json()]).toEqual([
-      400,
-      { error: 'a graph of a service with a database cannot be patched: cancel it, and submit another one' },
-    ])
-  })
-
   describe('a callback', () => {
     const ANY = ['--callback-policy', 'any']
     const idsOf = ({ received }: { readonly received: readonly { readonly headers: Headers }[] }) =>

@@ -2,7 +2,7 @@
  * `PATCH /graphs/{id}`: a live graph gets other tasks. The built executables, over kills, with tokens and approvals.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Taskmill } from '../../client/client.ts'
 import { MAX_PATCHED_SHOWN } from '../../shared/contract/events.ts'
@@ -243,6 +243,22 @@ test('a task between two attempts, and one with children, have started', async (
   await control.fetch(`/graphs/${id}/cancel`, { method: 'POST' })
 })
 
+test('a graph whose cancel has begun gets no tasks that the cancel would not reach, until a retry', async () => {
+  await using own = await startControl({ ...OPEN, flags: ['--kill-grace', '60s'] })
+  const [up, stop] = [join(temp.path, 'up'), join(temp.path, 'stop')]
+  const script = `trap '' TERM; touch ${up}; until [ -e ${stop} ]; do sleep 0.02; done`
+  const id = await submit(own, [{ id: 'slow', type: 'shell', params: { script } }, gate()])
+  await until(() => existsSync(up), true)
+  await own.fetch(`/graphs/${id}/cancel`, { method: 'POST' })
+  const refused = await patch(own, id, { add: [step('late')] })
+  expect([refused.status, refused.body.error]).toEqual([409, expect.stringContaining(`graph ${id} is cancelled: `)])
+  writeFileSync(stop, '')
+  expect((await ended(own, id)).state).toBe('cancelled')
+  await own.fetch(`/graphs/${id}/retry`, { method: 'POST' })
+  expect((await patch(own, id, { add: [step('late')] })).status).toBe(200)
+  await until(async () => (await read(own, id, 'late')).status, 'success')
+})
+
 test('of two patches for one revision the second is refused, and a key repeats the answer', async () => {
   const id = await submit(control, [gate()])
   const bodies = [1, 2].map((n) => ({ revision: 0, add: [step(`n${n}`)] }))
@@ -302,7 +318,8 @@ test.each([true, false])('patches survive a kill of the service, packed: %p', as
   using dir = tempDir()
   const start = () => startControl({ ...OPEN, dataDir: dir.path })
   await using first = await start()
-  const id = await submit(first, [step('a'), gate(), step('b', after('gate')), step('c', after('gate'))])
+  const later = ['b', 'c', 'd'].map((name) => step(name, after('gate')))
+  const id = await submit(first, [step('a'), gate(), ...later])
   await asked(first, id)
   const headers = { 'idempotency-key': 'kept' }
   const body = { add: [step('n', after('a', 'gate'))], remove: ['b'], change: { c: { priority: 3 } } }
@@ -310,8 +327,8 @@ test.each([true, false])('patches survive a kill of the service, packed: %p', as
   await until(async () => (await read(first, id, 'a')).status, 'success')
   await first.stop(isPacked ? 'SIGTERM' : 'SIGKILL')
   await using second = await start()
-  const again = await patch(second, id, { add: [step('b', after('n'))] })
-  expect(again.body).toMatchObject({ revision: 2, added: ['b'] })
+  const again = await patch(second, id, { add: [step('b', after('n'))], remove: ['d'] })
+  expect(again.body).toMatchObject({ revision: 2, added: ['b'], removed: ['d'] })
   await second.stop('SIGKILL')
   await using third = await start()
   expect(await patch(third, id, body, headers)).toEqual(answer)

@@ -14,7 +14,6 @@ export const EMBEDDED_FILES: readonly { readonly reason: string; readonly files:
     reason: 'the client and its files alone',
     files: /^client-(doctor|install-mcp|ensure-running|ensure-running-docker|up)\./,
   },
-  { reason: 'patches, which a service with a database refuses', files: /^patch-graph\./ },
   { reason: 'starts that fail before they reach a database', files: /^(command-line|refused-start)\./ },
   {
     reason: 'the journal, the state file and their directory: kept, cut, damaged, full, of an earlier version',
@@ -24,13 +23,6 @@ export const EMBEDDED_FILES: readonly { readonly reason: string; readonly files:
 
 /** Titles, with those of the blocks around them, or their beginnings. */
 export const EMBEDDED_TESTS: readonly { readonly reason: string; readonly titles: readonly string[] }[] = [
-  {
-    reason: 'patches, which a service with a database refuses',
-    titles: [
-      'who submits or patches a graph may not approve, nor change what an approval decides about',
-      'who submits and patches is held to the types and quotas of its token',
-    ],
-  },
   {
     reason: 'look into the directory of large results; database-features.long.test.ts looks into the rows',
     titles: [

@@ -5,7 +5,7 @@
  * id whose task has not ended is refused for good.
  */
 import { messageOf, ServiceError } from '../../../shared/contract/errors.ts'
-import type { Graph } from '../../task/graph.ts'
+import type { Graph, Task } from '../../task/graph.ts'
 import { encodeGraph, type SubmissionExtras } from '../journaled-graph.ts'
 import { Moved } from '../kept-schedules.ts'
 import { noOwner } from '../no-owner.ts'
@@ -35,10 +35,7 @@ export function submissionOf(
   { idempotency, reused, schedule }: SubmissionExtras,
 ): NewGraph {
   const payload = encodeGraph(graph, body, { idempotency, reused }).map(textOf).join('')
-  const taskIds = graph.isScoped ? [] : graph.tasks.map(({ id }) => id)
-  if (taskIds.some((id) => id.includes('\0'))) {
-    throw new ServiceError(400, 'an id of a task has U+0000, which the database cannot hold (use scope "graph")')
-  }
+  const taskIds = takenIds(graph, graph.tasks)
   const { concurrency } = graph.options
   if (concurrency?.group.includes('\0') === true)
     throw new ServiceError(400, 'concurrency.group has U+0000, which the database cannot hold')
@@ -50,9 +47,22 @@ export function submissionOf(
   }
 }
 
+/** What takes the ids of `added` for tasks of `graph`, which is kept already. Throws 400. */
+export const claimOf = (graph: Graph, added: readonly Task[]): NewGraph => ({
+  ...{ ordinal: graph.ordinal, id: graph.id, payload: '', taskIds: takenIds(graph, added), key: undefined },
+})
+
+/** Those ids of `tasks` of `graph` that no other live graph may have. */
+function takenIds(graph: Graph, tasks: readonly Task[]): string[] {
+  const ids = graph.isScoped ? [] : tasks.map(({ id }) => id)
+  if (ids.some((id) => id.includes('\0')))
+    throw new ServiceError(400, 'an id of a task has U+0000, which the database cannot hold (use scope "graph")')
+  return ids
+}
+
 const textOf = (part: string | Uint8Array): string => (typeof part === 'string' ? part : new TextDecoder().decode(part))
 
-/** Resolves when the graph is kept. Rejects with 409, 503, `Answered`, or `Moved`. */
+/** Resolves when the graph is kept, or its new ids are. Rejects with 409, 503, `Answered`, or `Moved`. */
 export async function keepSubmitted(parts: SubmissionParts, graph: NewGraph): Promise<void> {
   for (let tries = 1; ; tries++) {
     const waiting = parts.writes.addGraph(graph)

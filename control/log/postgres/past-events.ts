@@ -16,13 +16,11 @@ import { type EventRow, eventsOf, isOfGraph, rangeOf } from '../event-rows.ts'
 import { LostEvents } from '../lost-events.ts'
 import { BLOCK, FIRST_SMALL, LARGE_BLOCKS, SMALL_BLOCK } from '../number-blocks.ts'
 import type { Database } from './database.ts'
+import { frameOf } from './frame-payloads.ts'
 import { SCHEMA } from './schema-name.ts'
 
 /** Numbers of changes in a window. */
 const WINDOW = 2_000
-
-/** How the payload of a frame with states begins. */
-const STATES = '['
 
 interface FrameRow {
   /** The number of its graph. */
@@ -103,12 +101,10 @@ export class PastEvents {
     removals: readonly RemovalRow[],
   ): ServiceEvent[] {
     // Frames of other graphs have no events here, and may be unreadable.
-    const states = frames.filter(({ graph, payload }) => lost.has(Number(graph)) && payload.startsWith(STATES))
+    const own = frames.flatMap(({ graph, payload }) => (lost.has(Number(graph)) ? frameOf(payload) : []))
+    const told = own.filter(({ kind }) => kind !== 'x')
     const rows: EventRow[] = [
-      ...lost.rowsAfter(
-        after,
-        states.map(({ payload }) => ({ kind: 't', payload: Buffer.from(payload), end: 0 })),
-      ),
+      ...lost.rowsAfter(after, told),
       ...removals.map(({ seq, graph_id, at }): EventRow => ['removed', graph_id, Number(seq), Number(at), {}]),
     ]
     const isInRange = (row: EventRow) => {

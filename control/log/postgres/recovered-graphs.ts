@@ -1,8 +1,8 @@
 /**
  * Builds a graph from its rows in the database, in steps. Pure.
  *
- * The row of a graph has it as a frame of the journal has it. Its frames are states of tasks, or the list of a task with
- * `for_each`. So they are replayed as a journal is, and an interrupted attempt runs again.
+ * The row of a graph has it as a frame of the journal has it, and so have its frames what came after (`frame-payloads.ts`). So they
+ * are replayed as a journal is, and an interrupted attempt runs again.
  */
 import { inRanges, type Steps } from '../../../shared/process/steps.ts'
 import type { Failure } from '../../rules/failure.ts'
@@ -12,6 +12,7 @@ import { GcSchedule } from '../gc-schedule.ts'
 import type { Frame } from '../journal-format.ts'
 import { unnumbered } from '../lost-events.ts'
 import { Replay } from '../replay.ts'
+import { frameOf } from './frame-payloads.ts'
 
 /** A graph with its frames, oldest first. */
 export interface GraphRows {
@@ -24,6 +25,8 @@ export interface GraphRows {
 export interface RecoveredGraph {
   /** Undefined if all of its tasks were deleted. */
   readonly graph: Graph | undefined
+  /** Ids that a patch has taken, and whose tasks it has not added: the end of the replica came first. */
+  readonly strayIds: ReadonlySet<string>
   /** Cancelled tasks whose attempts another service may not have ended yet. */
   readonly toKillRemotely: readonly Task[]
   /** Changes without a number, oldest first, as functions that take the number and the time. */
@@ -44,7 +47,7 @@ export function* recoveredGraph(
   failure?: Failure,
 ): Steps<RecoveredGraph> {
   const replay = new Replay(new GcSchedule(), undefined, failure)
-  const all = [frameOf('g', payload), ...frames.map((frame) => frameOf(kindOf(frame), frame))]
+  const all: Frame[] = [{ kind: 'g', payload: Buffer.from(payload), end: 0 }, ...frames.map(frameOf)]
   for (const frame of all) replay.note(frame)
   for (const frame of all) {
     yield* replay.applyInSteps(frame, refuse)
@@ -53,17 +56,13 @@ export function* recoveredGraph(
   const graphs = yield* replay.graphsInSteps(refuse)
   const [graph] = graphs
   const submitted = graph?.isScoped === false ? graph.submitted : []
+  const strayIds = new Set(ownIds)
   yield* inRanges(submitted.length, (from, to) => {
     for (let i = from; i < to; i++) {
       const task = submitted[i]!
-      if (!task.isDeleted && !ownIds.has(task.id)) task.removal = 'replaced'
+      if (!strayIds.delete(task.id) && !task.isDeleted) task.removal = 'replaced'
     }
   })
   const { toKillRemotely, cutOff } = replay.built
-  return { graph, toKillRemotely, cutOff, unnumbered: unnumbered(graphs, replay), lastSeq: replay.lastSeq }
+  return { graph, strayIds, toKillRemotely, cutOff, unnumbered: unnumbered(graphs, replay), lastSeq: replay.lastSeq }
 }
-
-/** States are a JSON array, the list of a task is an object. */
-const kindOf = (payload: string) => (payload.startsWith('[') ? 't' : 'x')
-
-const frameOf = (kind: Frame['kind'], payload: string): Frame => ({ kind, payload: Buffer.from(payload), end: 0 })

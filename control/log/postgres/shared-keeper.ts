@@ -12,14 +12,16 @@ import type { SharedRoom } from '../../task/retention.ts'
 import type { TaskStore } from '../../task/task-store.ts'
 import { EventFeed } from '../event-feed.ts'
 import type { EventHistory } from '../event-history.ts'
-import { type NumberedChange, outcomeOf, retriedDetail } from '../event-rows.ts'
+import { type NumberedChange, outcomeOf, patchDetail, retriedDetail } from '../event-rows.ts'
 import { KEY_LIFETIME_MS } from '../idempotency.ts'
 import { encodeFanOut, type StoredFanOut } from '../journaled-fan-out.ts'
 import type { SubmissionExtras } from '../journaled-graph.ts'
+import { encodePatch, type JournaledPatch } from '../journaled-patch.ts'
 import type { Keeper, KeptEvents, Purpose, ReplicaView } from '../keeper.ts'
 import type { KeptCallbacks, StoredCallbacks } from '../kept-callbacks.ts'
 import { PLACES, SCHEDULES } from './database.ts'
-import { keepSubmitted, submissionOf } from './graph-submission.ts'
+import { patchPayload } from './frame-payloads.ts'
+import { claimOf, keepSubmitted, submissionOf } from './graph-submission.ts'
 import { Lease } from './lease.ts'
 import { Others } from './others.ts'
 import { OwnAddress } from './own-address.ts'
@@ -35,6 +37,7 @@ import { SharedRuntimes } from './shared-runtimes.ts'
 import { SharedSchedules } from './shared-schedules.ts'
 import { type OnTakeover, type RecoveredRows, Takeover, type TakeoverEvents } from './takeover.ts'
 import { TurnWriter } from './turn-writer.ts'
+import type { NewGraph } from './turn-writes.ts'
 import { UnkeptWrites } from './unkept-writes.ts'
 
 /** Milliseconds between two removals of what is out of date. */
@@ -167,7 +170,8 @@ export class SharedKeeper implements Keeper {
         break
       }
       case 'graph-patched':
-        return // no graph of a database is patched
+        this.#noteNumbered({ kind: 'patched', graph: change.graph, seq, at: change.at, patch: patchDetail(change) })
+        break
       case 'graph-retired':
         this.#noteNumbered({ kind: 'removed', graph: change.graph, seq, at: change.at })
         this.#writes.remove(change.graph.ordinal)
@@ -285,7 +289,7 @@ export class SharedKeeper implements Keeper {
       for (const task of replaced) this.#freeId(task)
       await this.kept('promise') // the ends of these tasks come before the graph
     }
-    await keepSubmitted({ rows: this.#rows, writes: this.#writes, turns: this.#turns, others: this.others }, submission)
+    await this.#keepSubmitted(submission)
     try {
       await this.groups.decide(graph)
     } catch (error) {
@@ -299,6 +303,32 @@ export class SharedKeeper implements Keeper {
   revoke({ ordinal }: Graph): void {
     this.#writes.remove(ordinal)
     this.#turns.run()
+  }
+
+  #keepSubmitted(submission: NewGraph): Promise<void> {
+    const { others } = this
+    return keepSubmitted({ rows: this.#rows, writes: this.#writes, turns: this.#turns, others }, submission)
+  }
+
+  async claimIds(graph: Graph, added: readonly Task[]): Promise<() => void> {
+    const claim = claimOf(graph, added)
+    if (claim.taskIds.length === 0) return () => {}
+    for (const id of claim.taskIds) {
+      const ended = this.#store.get(id)
+      if (ended?.isTerminal) this.#freeId(ended)
+    }
+    await this.kept('promise') // a turn does not free an id and take it
+    await this.#keepSubmitted(claim)
+    return () => this.#note(() => this.#writes.refuse(claim))
+  }
+
+  keepPatch(graph: Graph, patch: Omit<JournaledPatch, 'graph_ordinal' | 'tasks'>, tasks: string): void {
+    this.assertWritable()
+    const { remove, replaced, seq, idempotency: key } = patch
+    const stay = new Set(replaced)
+    const freedIds = graph.isScoped ? [] : remove.filter((id) => !stay.has(id))
+    this.#encode()
+    this.#writes.addFrame(graph, patchPayload(encodePatch(graph, patch, tasks)), { seq, freedIds, key })
   }
 
   async keepFanOut(task: Task, fanOut: StoredFanOut): Promise<void> {

@@ -179,7 +179,7 @@ export class Takeover {
     this.#options.writes.raise(kept.lastFrame)
     if (owner > 0) this.#adoptedBlocks.add(owner)
     for (const block of kept.blocks) this.#adoptedBlocks.add(block)
-    const { graph, unnumbered, toKillRemotely, cutOff, lastSeq } = recovered
+    const { graph, strayIds, unnumbered, toKillRemotely, cutOff, lastSeq } = recovered
     this.#adoptedBlocks.add(blockOf(lastSeq))
     if (lastSeq > this.#options.store.seq) await this.#raise()
     if (graph === undefined) {
@@ -187,6 +187,7 @@ export class Takeover {
       this.removed(kept.ordinal)
       return
     }
+    for (const id of strayIds) this.#options.writes.freeId({ graph, id })
     await runCooperatively(this.#options.store.recover(graph))
     if (graph.options.callback !== undefined) this.#withCallbacks.push(graph)
     for (const task of cutOff) {

@@ -57,7 +57,7 @@ function statementOf(
   const graphRows = graphs.map(({ ordinal, id: graph_id, payload, taskIds: task_ids }) => {
     return { ordinal, graph_id, payload, task_ids }
   })
-  const frameRows = frames.map(({ ordinal, endedAt: ended_at, freesPlace: _, key: __, ...frame }) => ({
+  const frameRows = frames.map(({ ordinal, endedAt: ended_at, freesPlace: _, freedIds: __, key: ___, ...frame }) => ({
     graph: ordinal,
     ended_at,
     ...frame,
@@ -73,7 +73,7 @@ function statementOf(
     graphs as materialized (select x.*, fence.id as owner
       from json_to_recordset(${add(graphRows)}::json) x (ordinal bigint, graph_id text, payload text, task_ids json), fence),
     g as (insert into ${SCHEMA}.graph (ordinal, graph_id, payload, owner)
-      select ordinal, graph_id, payload, owner from graphs),
+      select ordinal, graph_id, payload, owner from graphs where payload <> ''),
     t as (insert into ${SCHEMA}.task_id (id, graph)
       select x.id, ordinal from graphs, json_array_elements_text(task_ids) x (id)),
     f as (insert into ${SCHEMA}.frame (graph, number, payload, seq, changes, ends, ended_at, tasks)

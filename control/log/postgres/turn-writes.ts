@@ -17,9 +17,9 @@ export interface NewGraph {
   /** Its number, which no other graph of any replica has. */
   readonly ordinal: number
   readonly id: string
-  /** The graph as a frame of the journal has it. */
+  /** The graph as a frame of the journal has it. Empty: only ids are taken, for a graph that is kept already. */
   readonly payload: string
-  /** Ids of its tasks that no other live graph may have. Empty for a scoped graph. */
+  /** Ids of tasks that no other live graph may have. Empty for a scoped graph. */
   readonly taskIds: readonly string[]
   readonly key: KeptKey | undefined
   /** Absent if it shares no limit with other graphs. */
@@ -52,7 +52,7 @@ export const placeIn = (concurrency: GraphConcurrency): NewPlace => ({
   onFull: concurrency.on_full ?? 'wait',
 })
 
-/** States of tasks of one graph, or the list of a task with `for_each`. */
+/** States of tasks of one graph, a patch, or the list of a task with `for_each` (`frame-payloads.ts`). */
 export interface NewFrame {
   readonly ordinal: number
   /** Frames of a graph are in the order of these numbers. */
@@ -72,6 +72,8 @@ export interface NewFrame {
   readonly tasks?: number
   /** In that frame: the graph shared a limit. */
   readonly freesPlace?: boolean
+  /** In a patch: ids that the graph has no more. */
+  readonly freedIds?: readonly string[]
   /** The key that was sent with what the frame has. */
   readonly key?: KeptKey | undefined
 }

@@ -123,7 +123,7 @@ export class UnkeptWrites {
   }
 
   /** Adds a frame of `graph` after the states of its tasks so far. */
-  addFrame(graph: Graph, payload: string, more?: Pick<NewFrame, 'key'>): void {
+  addFrame(graph: Graph, payload: string, more?: Partial<Pick<NewFrame, 'seq' | 'freedIds' | 'key'>>): void {
     const { ordinal, endedAt, visible: tasks, options } = graph
     const ends = endedAt !== undefined
     const isEnd = ends && !this.#ended.has(graph)
@@ -133,9 +133,10 @@ export class UnkeptWrites {
     this.#frames.push({ ...frame, ...(isEnd && { endedAt, tasks, freesPlace }), ...more })
   }
 
-  /** The graph was refused, although a turn under way may keep it: the next one removes it, and its key. */
-  refuse({ ordinal, key }: NewGraph): void {
-    this.#removed.add(ordinal)
+  /** The graph was refused, although a turn under way may keep it: the next one removes it, and its key. Or it frees the ids. */
+  refuse({ ordinal, payload, taskIds, key }: NewGraph): void {
+    if (payload === '') for (const id of taskIds) this.#freedIds.push([ordinal, id])
+    else this.#removed.add(ordinal)
     if (key !== undefined) this.#freedKeys.push(key)
   }
 
@@ -249,6 +250,7 @@ export class UnkeptWrites {
     this.#callbacks = new Map()
     const orphans = [...this.#orphans.values()]
     this.#orphans = new Map()
+    for (const { ordinal, freedIds } of frames) for (const id of freedIds ?? []) this.#freedIds.push([ordinal, id])
     const freedIds = this.#freedIds
     const freedKeys = this.#freedKeys // each with a removed graph
     this.#freedIds = []
