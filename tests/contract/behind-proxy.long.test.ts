@@ -91,6 +91,33 @@ describe.skipIf(reason !== undefined)(`behind a proxy${reason === undefined ? ''
     expect(browser.complaints.splice(0)).toEqual([])
   })
 
+  test.each([
+    ['the documented block, below a path', undefined, PROXY_NAME, '/taskmill'],
+    [
+      'a plain proxy_pass, which rewrites Host',
+      'server { listen 80; location / { proxy_pass http://127.0.0.1:8080; } }',
+      'other.localhost',
+      '',
+    ],
+  ] as const)('one signs in, submits and signs out behind %s', async (_, block, host, path) => {
+    await using guarded = await startControl({
+      ...{ env: { SERVICE_TOKEN: 'sesame' }, flags: ['--allowed-host', PROXY_NAME] },
+    })
+    await using proxy = await startProxy('nginx', block ?? documentedBlocks('nginx')[1]!, guarded.url)
+    const page = await browser.open(`http://${host}:${proxy.port}${path}`)
+    await page.getByLabel('Token').fill('sesame')
+    await page.keyboard.press('Enter')
+    await page.locator('.stream.live').waitFor()
+    await page.getByRole('link', { name: 'Submit', exact: true }).click()
+    await page.locator('.submit-form textarea').fill(JSON.stringify({ name: 'x', tasks: [{ id: 'a', type: 'noop' }] }))
+    await page.getByRole('button', { name: 'Submit', exact: true }).click()
+    await page.locator('.box.look-success', { hasText: 'a' }).waitFor()
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByText('Sign in to taskmill').waitFor()
+    await page.context().close()
+    expect(browser.complaints.splice(0)).toEqual([])
+  })
+
   test('a proxy that holds events back is told of', async () => {
     const held = 'location ~ /events$ { proxy_ignore_headers X-Accel-Buffering; proxy_pass http://127.0.0.1:8080; }'
     await using proxy = await startProxy(
