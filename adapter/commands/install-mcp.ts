@@ -27,7 +27,7 @@ import {
 import { HOST_PLACES, type HostPlaces, SCOPES, type Scope } from '../host-file/place.ts'
 import type { HostFile } from '../host-file/write.ts'
 import { lastServices } from '../own-services/record.ts'
-import { AGENT_RIGHTS, isAgentToken, putAgentToken } from '../tokens-file/agent-token.ts'
+import { AGENT_RIGHTS, isAgentToken, isWritable, putAgentToken } from '../tokens-file/agent-token.ts'
 import { defineCommand } from './command.ts'
 
 export const installMcp = defineCommand({
@@ -80,7 +80,8 @@ export const installMcp = defineCommand({
     }
     if (!values.write) return success(hostConfig(options))
     const mayHoldToken = !values.noToken && transport === 'stdio' && (values.scope === 'user' || values.file !== '')
-    const tokensFile = mayHoldToken && isUp ? lastServices(env)?.tokens_file : undefined
+    const known = mayHoldToken && isUp ? lastServices(env)?.tokens_file : undefined
+    const tokensFile = known !== undefined && isWritable(known) ? known : undefined
     return success(await write(options, { ...values, tokensFile }, env))
   },
 })

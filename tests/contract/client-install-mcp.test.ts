@@ -1,6 +1,6 @@
 /** `taskmill install-mcp --write`: against the built client, with a HOME of its own. */
 import { describe, expect, test } from 'bun:test'
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, unlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
@@ -185,13 +185,19 @@ test('an agent of the services of up gets a token of its own, which reads, submi
   expect(entryOf().env).toBeUndefined()
 })
 
-test('the entry of a project for the services of up has no token', async () => {
+test('neither the entry of a project has a token, nor one whose tokens file cannot be written', async () => {
   await using here = await upPlace()
-  upData(await here.up())
+  using gone = tempDir()
+  const file = join(gone.path, 'tokens.json')
+  writeFileSync(file, '{"tokens": []}', { mode: 0o600 })
+  upData(await here.client(['up', ...here.flags], { env: { SERVICE_TOKENS_FILE: file } }))
   using project = tempDir()
   await here.client(['install-mcp', '--client', 'claude', '--scope', 'project', '--write'], { cwd: project.path })
   expect(readFileSync(join(project.path, '.mcp.json'), 'utf8')).not.toContain('SERVICE_TOKEN')
-  expect((await here.client(['token'])).envelope.data).toMatchObject({ tokens: [] })
+  expect((await here.client(['token'])).envelope.data).toMatchObject({ file, tokens: [] })
+  unlinkSync(file)
+  await here.client(['install-mcp', '--client', 'claude', '--write'])
+  expect(readFileSync(join(here.home, '.claude.json'), 'utf8')).not.toContain('SERVICE_TOKEN')
 })
 
 test('the entry for the services of up without a token works before and after a restart of them', async () => {
