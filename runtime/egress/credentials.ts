@@ -10,7 +10,7 @@ import type { SecretTarget } from '../../shared/egress/secret-host.ts'
 import { secretText } from '../../shared/files/secret-values.ts'
 import { SecretFault } from '../../shared/files/secrets-directory.ts'
 import type { OpenedRule } from '../../shared/request/network-rules.ts'
-import { coversRequest, secretsOfRule } from '../../shared/request/request-rule.ts'
+import { coversRequest } from '../../shared/request/request-rule.ts'
 import { MaskTexts } from '../../shared/streams/masker.ts'
 import { MAX_MASKED_BYTES, MaskForms, MIN_MASKED_CHARACTERS } from '../../shared/text/mask-forms.ts'
 import type { Authority } from '../plan/authority.ts'
@@ -39,10 +39,13 @@ const METHOD_OVERRIDES: ReadonlySet<string> = new Set(['x-http-method', 'x-http-
 export class Credentials {
   readonly #rules: readonly OpenedRule[]
   readonly #read: ReadSecret
+  /** Names of secrets, by the texts that the task has in their place. */
+  readonly #placeholders: ReadonlyMap<string, string>
 
-  constructor(rules: readonly OpenedRule[], read: ReadSecret) {
+  constructor(rules: readonly OpenedRule[], read: ReadSecret, placeholders: ReadonlyMap<string, string> = new Map()) {
     this.#rules = rules
     this.#read = read
+    this.#placeholders = placeholders
   }
 
   /** Whether each request to `target` is looked at. */
@@ -72,17 +75,33 @@ export class Credentials {
       let { path } = target
       for (const [name, { secret, prefix }] of Object.entries(query))
         path = withParameter(path, name, (prefix ?? '') + (await values.of(secret)))
-      const isSecret = secretsOfRule(rule.requests).length > 0
+      const replaced: Header[] = []
+      for (const header of head.headers) replaced.push(await this.#replaced(header, values))
+      const isSecret = values.hasAny
       if (isSecret && websocketKey(head) !== undefined) return { refusal: { kind: 'websocket', rule: rule.hosts.text } }
       if (isSecret) added.push(headerOf('Accept-Encoding', 'identity'))
       return {
-        head: methods === undefined ? head : withoutOverrides(head),
+        head: { ...head, headers: methods === undefined ? replaced : replaced.filter(isNoOverride) },
         ...{ target: { ...target, path }, added, masks: isSecret ? values.masks : undefined },
       }
     } catch (error) {
       if (!(error instanceof SecretFault)) throw error
       return { refusal: { kind: 'secret', why: error.message } }
     }
+  }
+
+  /** A header of the task with secrets in place of the placeholders in it, also within credentials of HTTP Basic. */
+  async #replaced(header: Header, values: Values): Promise<Header> {
+    const [, basic] = /^basic +([A-Za-z0-9+/]+=*)$/i.exec(header.value) ?? []
+    const given = basic === undefined ? header.value : Buffer.from(basic, 'base64').toString('latin1')
+    let value = given
+    for (const [text, name] of this.#placeholders) {
+      if (!value.includes(text)) continue
+      const found = await values.of(name)
+      value = value.replaceAll(text, () => found)
+    }
+    if (value === given) return header
+    return { ...header, value: basic === undefined ? value : `Basic ${values.encoded(value)}` }
   }
 
   #rulesFor({ host, port }: Authority): readonly OpenedRule[] {
@@ -122,14 +141,24 @@ class Values {
 
   /** The credentials of HTTP Basic. Throws `SecretFault`. */
   async basic({ user, secret }: { readonly user: string; readonly secret: string }): Promise<string> {
-    const text = Buffer.from(`${user}:${await this.of(secret)}`, 'latin1').toString('base64')
-    this.#mask(secret, Buffer.from(text))
+    return this.encoded(`${user}:${await this.of(secret)}`)
+  }
+
+  /** Credentials with a value in base64. */
+  encoded(credentials: string): string {
+    const text = Buffer.from(credentials, 'latin1').toString('base64')
+    this.#mask('of HTTP Basic', Buffer.from(text))
     return text
   }
 
   #mask(name: string, bytes: Buffer): void {
     const fault = this.#forms.add(bytes)
     if (fault !== undefined) throw new SecretFault(`the secret ${name} ${fault}`)
+  }
+
+  /** Whether the request carries a value. */
+  get hasAny(): boolean {
+    return this.#forms.all.length > 0
   }
 
   get masks(): MaskTexts {
@@ -149,7 +178,4 @@ function withParameter(path: string, name: string, value: string): string {
   return `${before}?${[...kept, `${encodeURIComponent(name)}=${encodeURIComponent(value)}`].join('&')}`
 }
 
-const withoutOverrides = (head: RequestHead): RequestHead => ({
-  ...head,
-  headers: head.headers.filter(({ key }) => !METHOD_OVERRIDES.has(key)),
-})
+const isNoOverride = ({ key }: Header): boolean => !METHOD_OVERRIDES.has(key)

@@ -59,6 +59,8 @@ export interface EgressTask {
   readonly rules: NetworkRules
   /** Reads what rules add to requests of the task. */
   readonly readSecret: ReadSecret
+  /** Names of secrets, by the texts that the task has in their place. */
+  readonly placeholders?: ReadonlyMap<string, string>
   /** What an earlier service told of it. */
   readonly earlier: readonly NetworkEvent[]
   readonly onEvent: (event: NetworkEvent) => void
@@ -96,7 +98,7 @@ export class Egress {
   }
 
   /** Serves a task from now on. Returns the path of its socket. Throws if the socket cannot be made. */
-  open({ task_id, ordinal, rules, readSecret, earlier, onEvent }: EgressTask): string {
+  open({ task_id, ordinal, rules, readSecret, placeholders, earlier, onEvent }: EgressTask): string {
     const served = this.#served.get(task_id)
     if (served !== undefined) return served.socketPath
     const { directory, bounds, services, dialer, authority, roots, times = SESSION_TIMES } = this.#options
@@ -110,7 +112,7 @@ export class Egress {
       ...{ socketPath, use, times },
       dial: dialer.forTask(inForce),
       isOpaque: (target) => inForce.isOpaque(target),
-      credentials: new Credentials(openedRulesOf(rules), readSecret),
+      credentials: new Credentials(openedRulesOf(rules), readSecret, placeholders),
       endTls: async (client, host) => endTls(client, directory, await authority.certificateFor(host)),
       roots,
       maxConnections: rules.max_connections!,

@@ -22,7 +22,7 @@ const NOT_VERIFIED = new Error('its certificate is not verified')
 const PACE = new Pace()
 
 export class Endpoint implements Paced {
-  readonly #socket: Socket<Endpoint | undefined>
+  #socket: Socket<Endpoint | undefined>
   #waiting: Uint8Array[] = []
   #waitingBytes = 0
   #isPaused = false
@@ -177,7 +177,7 @@ export class Endpoint implements Paced {
     const done = Promise.withResolvers<Endpoint>()
     const name = hostText(host)
     const handlers = Endpoint.handlers(() => {})
-    this.#socket.upgradeTLS<Endpoint | undefined>({
+    const [, socket] = this.#socket.upgradeTLS<Endpoint | undefined>({
       data: undefined,
       tls: {
         ...('name' in host && { serverName: name }),
@@ -202,6 +202,8 @@ export class Endpoint implements Paced {
         },
       },
     })
+    PACE.remove(this)
+    this.#socket = socket // what is destroyed if the handshake takes too long
     return await done.promise
   }
 

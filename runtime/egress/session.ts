@@ -241,6 +241,8 @@ export class Session {
     if (hello === undefined) return
     const refusal = helloRefusal(hello, target.host)
     if (refusal !== undefined) return await this.#refuse(refusal)
+    const secured = server.secured(target.host, this.#owner.roots) // while the client shakes hands
+    secured.catch(() => {}) // told once there is a request
     const inner = await this.#owner.endTls(this.#client, target.host)
     if (inner === undefined) return await this.#refuse({ kind: 'handshake' })
     this.#client = inner
@@ -248,34 +250,36 @@ export class Session {
     const first = await inner.read()
     if (first === undefined) return
     inner.unread(first)
-    await this.#httpInTunnel(first[0]!, target, server, true)
+    await this.#httpInTunnel(first[0]!, target, server, secured)
   }
 
-  async #httpInTunnel(first: number, target: Authority, server: Endpoint, isTls = false): Promise<void> {
+  /** `secured` is the server behind TLS. */
+  async #httpInTunnel(first: number, target: Authority, server: Endpoint, secured?: Promise<Endpoint>): Promise<void> {
     if (!isLetter(first)) return await this.#refuse({ kind: 'protocol' })
     const text = await gatherRequestHead(this.#client)
     if (text === undefined) return
     this.#answer = (kind, message) => this.#client.write(Buffer.from(ownAnswer(kind, message)))
     const head = readRequestHead(text)
-    await this.#exchange(head, tunnelledTarget(head, target), server, isTls)
+    await this.#exchange(head, tunnelledTarget(head, target), server, secured)
   }
 
-  async #exchange(head: RequestHead, target: PlainTarget, given: Endpoint, isTls = false): Promise<void> {
-    clearTimeout(this.#deadline)
+  async #exchange(head: RequestHead, target: PlainTarget, given: Endpoint, secured?: Promise<Endpoint>): Promise<void> {
+    const isTls = secured !== undefined
     const carried = await this.#owner.credentials.carry(head, target, isTls)
     if (carried !== undefined && 'refusal' in carried) return await this.#refuse(carried.refusal)
-    const server = isTls ? await this.#secured(given, target) : given
+    const server = isTls ? await this.#verified(secured, target) : given
     if (server === undefined) return
+    clearTimeout(this.#deadline)
     const request = { ...(carried ?? { head, target }), isTls }
     const { isAnswered, clientFault, serverFault } = await exchange(request, this.#sides(server))
     if (clientFault !== undefined) this.#cut ??= { kind: 'malformed', why: clientFault }
     if (!isAnswered) await this.#answer('failed', `${targetText(target)} sent ${serverFault ?? 'no answer'}`)
   }
 
-  /** TLS to the server. Undefined if its certificate is not valid for the host; then the client knows why. */
-  async #secured(server: Endpoint, target: Authority): Promise<Endpoint | undefined> {
+  /** The server behind TLS. Undefined if its certificate is not valid for the host; then the client knows why. */
+  async #verified(secured: Promise<Endpoint>, target: Authority): Promise<Endpoint | undefined> {
     try {
-      this.#server = await server.secured(target.host, this.#owner.roots)
+      this.#server = await secured
       return this.#server
     } catch (error) {
       const why = `TLS to it failed (${messageOf(error)})`

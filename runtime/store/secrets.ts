@@ -1,6 +1,6 @@
 /** The secrets of tasks: read when a task is submitted, to check them, and again when it starts. */
 
-import type { NetworkRules, RequestRule } from '../../shared/contract/runtime-request.ts'
+import type { RequestRule } from '../../shared/contract/runtime-request.ts'
 import { widthOf } from '../../shared/egress/ip-address.ts'
 import { parseRule } from '../../shared/egress/rule.ts'
 import type { SecretTarget } from '../../shared/egress/secret-host.ts'
@@ -9,8 +9,10 @@ import type { SecretAsker } from '../../shared/files/secret-rules.ts'
 import { type SecretValues, secretValues } from '../../shared/files/secret-values.ts'
 import { SecretFault, type SecretsDirectory } from '../../shared/files/secrets-directory.ts'
 import { bytesTogether, MAX_STRINGS_BYTES } from '../../shared/request/execution.ts'
+import { placeholdersIn } from '../../shared/request/placeholder.ts'
 import { secretsOfRule } from '../../shared/request/request-rule.ts'
 import { type SecretNames, secretNameOf } from '../../shared/request/secrets.ts'
+import { shortened } from '../../shared/request/text.ts'
 import type { TaskRequest } from '../../shared/request/validate.ts'
 
 /** Whether files are made by descriptor, so that no task can lead the service out of its workspace. */
@@ -42,19 +44,35 @@ export class Secrets {
     return this.#directory.read(name, asker)
   }
 
-  /** Whether the proxy can add the secrets that the rules of a network name. Throws `SecretFault` and `SecretCommandFault`. */
-  async checkCarried(rules: NetworkRules, tenant: string | undefined): Promise<void> {
+  /**
+   * Whether the proxy can add the secrets that the rules of a network name, and those of placeholders. Throws `SecretFault` and
+   * `SecretCommandFault`.
+   */
+  async checkCarried({ execution, sandbox: { network }, control_context: { tenant } }: TaskRequest): Promise<void> {
+    const rules = typeof network === 'object' ? network : {}
+    const opened: SecretTarget[][] = []
     for (const [i, rule] of (rules.allow ?? []).entries()) {
       if (typeof rule === 'string') continue
       const to = targetsOf(rule)
+      opened.push(to)
       for (const [field, name] of secretsOfRule(rule)) {
-        try {
-          await this.#readReady(name, { type: 'runtime', tenant, to })
-        } catch (error) {
-          if (!(error instanceof SecretFault)) throw error
-          throw new SecretFault(`sandbox.network.allow[${i}].${field}: ${error.message}`)
-        }
+        await this.#check(`sandbox.network.allow[${i}].${field}`, name, { type: 'runtime', tenant, to })
       }
+    }
+    const isAnyHost = opened.some((targets) => targets.length === 0)
+    for (const [variable, name] of placeholdersIn(execution.env)) {
+      const at = `execution.env.${shortened(variable)}.placeholder_for`
+      if (opened.length === 0)
+        throw new SecretFault(`${at}: only with an object in sandbox.network.allow, for the host that gets the secret`)
+      await this.#check(at, name, { type: 'runtime', tenant, to: isAnyHost ? [] : opened.flat() })
+    }
+  }
+
+  async #check(at: string, name: string, asker: SecretAsker): Promise<void> {
+    try {
+      await this.#readReady(name, asker)
+    } catch (error) {
+      throw error instanceof SecretFault ? new SecretFault(`${at}: ${error.message}`) : error
     }
   }
 

@@ -3,6 +3,7 @@ import { join, relative } from 'node:path'
 import type { ExecutionPlan, PlannedSandbox } from '../../shared/contract/runtime.ts'
 import type { SecretFile, SecretValues } from '../../shared/files/secret-values.ts'
 import type { Limits } from '../../shared/request/limits.ts'
+import { withPlaceholders } from '../../shared/request/placeholder.ts'
 import { TASK_MARK } from '../../shared/request/task-mark.ts'
 import type { TaskRequest } from '../../shared/request/validate.ts'
 import { STDIN_NAME, type TaskDir } from '../files/task-dir.ts'
@@ -156,7 +157,7 @@ function launchSandbox(
  * the variable of one that is in a file has the path of that. What is masked in its output goes along, to its launcher.
  */
 export function taskEnvironment(
-  { execution, sandbox }: TaskRequest,
+  { task_id, execution, sandbox }: TaskRequest,
   { effective_sandbox }: ExecutionPlan,
   { dir, mark, uid, egressSocket, certificates = [] }: Surroundings,
   { baseEnvironment }: LaunchSettings,
@@ -171,7 +172,7 @@ export function taskEnvironment(
     HOME: workspace,
     ...(egressSocket !== undefined && proxyEnvironment({ ...execution.env, ...variables })),
     ...Object.assign({}, ...certificates.map((file) => trustEnvironment(pathOf(file)))),
-    ...execution.env,
+    ...withPlaceholders(task_id, execution.env),
     ...variables,
     ...Object.fromEntries(files.map((file) => [file.variable, pathOf(file)])),
     [TASK_MARK]: mark,
@@ -228,7 +229,7 @@ const OTHERS = {
  * pip, npm, cargo, apt, Node and the HTTP libraries of most languages read. `given` are the variables that the task sets itself. A variable that
  * it sets is left to it in either case.
  */
-export function proxyEnvironment(given: Readonly<Record<string, string>>): Record<string, string> {
+export function proxyEnvironment(given: Readonly<Record<string, unknown>>): Record<string, string> {
   const ours = [...Object.entries(IN_BOTH_CASES).flatMap(inBothCases), ...Object.entries(OTHERS)]
   const taken = new Set(Object.keys(given).map((name) => name.toLowerCase()))
   return Object.fromEntries(ours.filter(([name]) => !taken.has(name.toLowerCase())))

@@ -10,6 +10,7 @@ import type { NetworkRules } from '../../shared/contract/runtime-request.ts'
 import type { TaskNetwork } from '../../shared/contract/task-network.ts'
 import type { SecretFile } from '../../shared/files/secret-values.ts'
 import { hasOpenedRules } from '../../shared/request/network-rules.ts'
+import { placeholdersIn, placeholderText } from '../../shared/request/placeholder.ts'
 import { CERTIFICATES_FILE } from '../egress/authority.ts'
 import type { EgressTotals } from '../egress/egress.ts'
 import type { NetworkUse } from '../egress/network-use.ts'
@@ -36,12 +37,18 @@ export class Networks {
     const { egress, secrets, store } = this.#context
     return egress.open({
       ...{ task_id: task.task_id, ordinal: task.row.ordinal, rules },
+      ...(hasOpenedRules(rules) && { placeholders: this.#placeholders(task.task_id) }),
       readSecret: (name, to) => secrets.carried(name, task.row.tenant ?? undefined, to),
       earlier: readEvents(task.events),
       onEvent: (event) => {
         if (!task.isEnding) store.note(task, { patch: {}, events: [event] })
       },
     })
+  }
+
+  #placeholders(taskId: string): ReadonlyMap<string, string> {
+    const { execution } = this.#context.store.requestOf(taskId)
+    return new Map(placeholdersIn(execution.env).map(([, name]) => [placeholderText(taskId, name), name]))
   }
 
   /**

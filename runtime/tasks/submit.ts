@@ -135,12 +135,12 @@ export class Submissions {
 
   /** Whether the task can have its secrets. Their values are read again when it starts. */
   async #checkSecrets(request: TaskRequest): Promise<void> {
-    const { secrets, sandbox, control_context } = request
+    const { secrets } = request
     const known = this.#context.secrets
     try {
       await known.ready(request)
       if (secrets !== undefined) known.values(secrets, request)
-      if (typeof sandbox.network === 'object') await known.checkCarried(sandbox.network, control_context.tenant)
+      await known.checkCarried(request)
     } catch (error) {
       if (error instanceof SecretCommandFault) throw new Refusal('unavailable', error.message, error.details)
       throw error instanceof SecretFault ? invalidInput(error.message, OF_SECRETS) : error

@@ -72,6 +72,12 @@ const oneOf = <const V extends string>(values: readonly [V, V], description: str
     }),
   )
 
+/** A variable whose text the proxy replaces by a secret, in headers of requests. */
+const PlaceholderFor = Type.Object(
+  { placeholder_for: Type.String({ description: 'Name of the secret.' }) },
+  { additionalProperties: false },
+)
+
 /** The fields for a command and those for a script exclude each other. */
 export const ExecutionSpec = Type.Object({
   kind: oneOf(EXECUTION_KINDS, 'Whether a program or the body of a script is run. Required.'),
@@ -79,7 +85,21 @@ export const ExecutionSpec = Type.Object({
   args: texts('Arguments, passed on as they are.', [['test', './...']]),
   script: text('Body of the script.', { examples: ['set -eu\nls -la\nwc -l *.txt'] }),
   interpreter: texts('Program and flags that run the script. Default /bin/sh.', [['/usr/bin/python3', '-I']]),
-  env: textMap('Environment variables, besides a minimal set. Names may not contain "=".', [{ CI: '1' }]),
+  env: Type.Optional(
+    Type.Record(
+      Type.String({ pattern: ANY_NAME }),
+      Type.Union([Type.String(), PlaceholderFor], {
+        description: 'Text, or {"placeholder_for"}: the proxy replaces what stands there by a secret.',
+        expected: 'string, or object with placeholder_for',
+      }),
+      {
+        expected: 'object of strings',
+        description:
+          'Environment variables, besides a minimal set. Names may not contain "=". {"placeholder_for": secret} is a text that the proxy replaces in headers of requests (sandbox.network.allow).',
+        examples: [{ CI: '1' }, { API_KEY: { placeholder_for: 'api-token' } }],
+      },
+    ),
+  ),
   stdin: text('Text that it reads on its standard input. Default: nothing.'),
 })
 export type ExecutionSpec = Static<typeof ExecutionSpec>

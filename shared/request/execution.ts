@@ -6,8 +6,11 @@
  * it. What it can never take is refused here, while there is somebody to tell.
  */
 import type { ExecutionSpec } from '../contract/runtime-request.ts'
+import { MAX_SECRETS } from '../contract/secrets.ts'
 import { HIDDEN_VALUE, hiddenValueText } from '../process/hidden-env.ts'
 import { requestFault } from './fault.ts'
+import { placeholdersIn, type VariableValue, withPlaceholders } from './placeholder.ts'
+import { isSecretName, SECRET_NAME_RULE } from './secrets.ts'
 import { checkText, checkUnicode, isBlank, isSound, shortened } from './text.ts'
 
 /** Bytes of one argument or one `NAME=value`: the kernel's MAX_ARG_STRLEN without the NUL at the end. */
@@ -27,7 +30,7 @@ export const MAX_PATH_BYTES = 4095
 
 const DEFAULT_INTERPRETER = '/bin/sh'
 
-type Environment = Readonly<Record<string, string>>
+type Environment = Readonly<Record<string, VariableValue>>
 
 interface AnyExecution {
   readonly env: Environment
@@ -109,7 +112,14 @@ function checkStrings(path: string, strings: readonly string[]): void {
 
 /** Throws `RequestFault` with the first fault of `env`, which `at` names. */
 export function checkEnvironment(env: Environment, at = 'execution.env'): void {
-  for (const [name, value] of Object.entries(env)) {
+  const placeholders = placeholdersIn(env)
+  if (placeholders.length > MAX_SECRETS)
+    throw requestFault(`${at} has ${placeholders.length} placeholders for secrets (a task has at most ${MAX_SECRETS})`)
+  for (const [name, secret] of placeholders) {
+    if (isSecretName(secret)) continue
+    throw requestFault(`${at}.${shortened(name)}.placeholder_for: ${SECRET_NAME_RULE}, got ${shortened(secret)}`)
+  }
+  for (const [name, value] of Object.entries(withPlaceholders('', env))) {
     if (isBlank(name) || name.includes('=')) {
       throw requestFault(`${at} keys must be non-empty and cannot contain "="`)
     }
@@ -142,7 +152,8 @@ export function bytesTogether(execution: Execution, more: Environment = {}): num
   let bytes = 0
   for (const string of strings) bytes += Buffer.byteLength(string) + BYTES_PER_STRING
   for (const env of [execution.env, more]) {
-    for (const [name, value] of Object.entries(env)) bytes += variableBytes(name, value) + BYTES_PER_STRING
+    for (const [name, value] of Object.entries(withPlaceholders('', env)))
+      bytes += variableBytes(name, value) + BYTES_PER_STRING
   }
   return bytes
 }

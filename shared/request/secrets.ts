@@ -66,7 +66,7 @@ export const namesIn = (path: string): string[] => path.split('/').filter((name)
 /** The facts that the rules of secrets depend on. */
 export interface SecretSurroundings {
   /** The other variables of the task. */
-  readonly env: Readonly<Record<string, string>>
+  readonly env: Readonly<Record<string, unknown>>
   /** The paths of these fields, for errors. */
   readonly envAt?: string
   /** The working directory below the workspace, which is made before the files. */

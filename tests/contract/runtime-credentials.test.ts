@@ -45,7 +45,7 @@ function echoServer(tls?: { cert: string; key: string }) {
 const task = (authority: string, script: string, secret = 'api-token') => ({
   ...{ id: crypto.randomUUID(), type: 'runtime.script' },
   params: {
-    ...{ script, env: { NO_PROXY: '' }, control_context: { tenant: 'a' } },
+    ...{ script, env: { NO_PROXY: '', KEY: { placeholder_for: 'api-token' } }, control_context: { tenant: 'a' } },
     sandbox: {
       profile: 'linux_sandbox',
       network: {
@@ -62,15 +62,16 @@ describe.skipIf(missingSandbox !== undefined)(`secrets in requests of a sandbox$
     giveTo(server.url.slice(0, -1).replace('https://', ''))
     const runtimeEnv = { NODE_EXTRA_CA_CERTS: authorityPath }
     await using pair = await startPair({ runtimeFlags: flags, runtimeEnv })
-    const script = `test -s $SSL_CERT_FILE && curl -s ${server.url}v1/me; echo; env; curl -s ${server.url}admin; cat /proc/*/environ | tr '\\0' '\\n'`
+    const script = `test -s $SSL_CERT_FILE && curl -s -H "X-Key: $KEY" ${server.url}v1/me; echo; env; curl -s ${server.url}admin; cat /proc/*/environ | tr '\\0' '\\n'`
     const asked = task(server.authority, script)
     await pair.control.submit([asked])
     const { status, result } = await pair.control.ended(asked.id)
     expect(status).toBe('success')
     const { stdout } = result as { stdout: string }
-    expect(server.got).toEqual([expect.objectContaining({ authorization: `Bearer ${VALUE}` })])
+    expect(server.got).toEqual([expect.objectContaining({ authorization: `Bearer ${VALUE}`, 'x-key': VALUE })])
     expect(stdout).toContain(`"authorization":"Bearer ${'*'.repeat(VALUE.length)}"`)
     expect(stdout).toContain('GIT_SSL_CAINFO=/')
+    expect(stdout).toMatch(/^KEY=taskmill-[0-9a-f]{40}$/m)
     expect(stdout).toContain(`the rule ${server.authority} does not let GET /admin pass`)
     const told = await (await pair.control.fetch(`/tasks/${asked.id}`)).text()
     expect(stdout + told + JSON.stringify([pair.control.log, pair.runtime.log])).not.toContain(VALUE)

@@ -26,6 +26,7 @@ export interface ProxyOptions {
   readonly times?: SessionTimes
   readonly earlier?: readonly NetworkEvent[]
   readonly readSecret?: ReadSecret
+  readonly placeholders?: ReadonlyMap<string, string>
   /** Authorities of servers, in PEM. */
   readonly roots?: string
 }
@@ -83,9 +84,9 @@ export class TestProxy implements AsyncDisposable {
 
   /** Opens the proxy of a task with the same rules. */
   open(task_id: string, ordinal: number): string {
-    const { rules, earlier = [], readSecret = () => Buffer.of() } = this.#options
+    const { rules, earlier = [], readSecret = () => Buffer.of(), placeholders = new Map() } = this.#options
     const onEvent = (event: NetworkEvent) => void this.events.push(event)
-    return this.egress.open({ task_id, ordinal, rules: validRules(rules), readSecret, earlier, onEvent })
+    return this.egress.open({ task_id, ordinal, rules: validRules(rules), readSecret, placeholders, earlier, onEvent })
   }
 
   get usage() {

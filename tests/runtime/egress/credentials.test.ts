@@ -6,6 +6,7 @@ import { describe, expect, test } from 'bun:test'
 import type { ReadSecret } from '../../../runtime/egress/credentials.ts'
 import type { RequestRule } from '../../../shared/contract/runtime-request.ts'
 import { SecretFault } from '../../../shared/files/secrets-directory.ts'
+import { placeholderText } from '../../../shared/request/placeholder.ts'
 import { answering, TestProxy, TestServer } from '../../support/egress.ts'
 
 const SECRET = 'tok-4f9a/Zq+c8'
@@ -21,11 +22,21 @@ const readSecret: ReadSecret = (name, to) => {
 
 const BEARER = { headers: { Authorization: { secret: 'token', prefix: 'Bearer ' } } }
 
+/** What the task has in place of secrets. */
+const [PLACEHOLDER, DENIED] = ['token', 'other'].map((name) => placeholderText('task-1', name)) as [string, string]
+
 /** A proxy with this rule for `api.example`, while `other.example` and loopback are allowed. */
 const proxyWith = (rule: Omit<RequestRule, 'host'> & { host?: string }) =>
   new TestProxy({
     rules: { allow: ['*', { host: 'api.example', ...rule }, '127.0.0.1'] },
-    ...{ names: NAMES, readSecret },
+    ...{
+      names: NAMES,
+      readSecret,
+      placeholders: new Map([
+        [PLACEHOLDER, 'token'],
+        [DENIED, 'other'],
+      ]),
+    },
   })
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi'
@@ -167,6 +178,47 @@ describe('a secret is not sent', () => {
     expect(server.received).toBe('')
     expect(await through('api.example', 'api.example')).toEndWith('hi')
     expect(server.received).toContain(`Authorization: Bearer ${SECRET}`)
+  })
+})
+
+describe('a placeholder', () => {
+  const BASIC = btoa(`me:${PLACEHOLDER}`)
+  const more = `X-Key: a ${PLACEHOLDER}, ${PLACEHOLDER}\r\nAuthorization: basic ${BASIC}\r\n`
+
+  test('is replaced in headers, also in credentials of HTTP Basic, and masked in the answer', async () => {
+    const answer = `HTTP/1.1 200 OK\r\n\r\n${SECRET} ${btoa(`me:${SECRET}`)}`
+    const { got, sent } = await exchanged({ paths: ['/a'] }, { path: '/a', more, answer })
+    expect(sent).toContain(`\r\nX-Key: a ${SECRET}, ${SECRET}\r\n`)
+    expect(sent).toContain(`\r\nAuthorization: Basic ${btoa(`me:${SECRET}`)}\r\n`)
+    expect(sent).not.toContain(PLACEHOLDER)
+    expect(got).toMatch(/\r\n\r\n\*+ \*+$/)
+  })
+
+  test('stays as it is in the address and the body, and at other hosts', async () => {
+    const body = PLACEHOLDER
+    const length = `Content-Length: ${body.length}\r\n`
+    const { sent } = await exchanged({}, { method: 'POST', path: `/${PLACEHOLDER}`, more: length, body })
+    expect(sent).toStartWith(`POST /${PLACEHOLDER} `)
+    expect(sent).toEndWith(PLACEHOLDER)
+    for (const host of ['other.example', '127.0.0.1']) {
+      expect((await exchanged({}, { host, more })).sent).toContain(`X-Key: a ${PLACEHOLDER}`)
+    }
+  })
+
+  test.each([
+    [{ more: `X: ${DENIED}\r\n` }, 'is not for this host'],
+    [{ more, path: '/b' }, 'does not let GET /b pass'],
+  ])('does not get past the rules: %j', async (request, why) => {
+    const { got, sent } = await exchanged({ paths: ['/'] }, request)
+    expect(got).toContain(why)
+    expect(sent).toBe('')
+  })
+
+  test('of another task, or made up, is a text like any other', async () => {
+    const other = placeholderText('task-2', 'token')
+    const { sent } = await exchanged({}, { more: `X: ${other}\r\nY: ${placeholderText('task-1', 'third')}\r\n` })
+    expect(sent).toContain(`X: ${other}\r\n`)
+    expect(sent).not.toContain(SECRET)
   })
 })
 

@@ -17,6 +17,7 @@ import { MAX_RULES } from '../../../shared/egress/rules.ts'
 import { MAX_PATH_BYTES, MAX_STRING_BYTES, MAX_STRINGS_BYTES } from '../../../shared/request/execution.ts'
 import { RequestFault } from '../../../shared/request/fault.ts'
 import { MAX_SUBDIR_BYTES } from '../../../shared/request/sandbox.ts'
+import { SECRET_NAME_RULE } from '../../../shared/request/secrets.ts'
 import { MAX_MAP_ENTRIES, MAX_MAP_KEY_CHARACTERS, MAX_MAP_VALUE_CHARACTERS } from '../../../shared/request/text.ts'
 import { MAX_NAME_CHARACTERS, MAX_TASK_ID_CHARACTERS, readRequest } from '../../../shared/request/validate.ts'
 import { COMMAND, NEW_TASK_ID, randomRequest, read, request } from '../../support/runtime-requests.ts'
@@ -198,8 +199,11 @@ describe('a field of the wrong type is named', () => {
     [execution({ args: ['a', 1] }), 'execution.args[1]: expected string, got number'],
     [execution({ args: [null] }), 'execution.args[0]: expected string, got null'],
     [execution({ env: ['A=1'] }), 'execution.env: expected object of strings, got array'],
-    [execution({ env: { A: 1 } }), 'execution.env.A: expected string, got number'],
-    [execution({ env: { 'a b': null } }), 'execution.env."a b": expected string, got null'],
+    [execution({ env: { A: 1 } }), 'execution.env.A: expected string, or object with placeholder_for, got number'],
+    [
+      execution({ env: { 'a b': null } }),
+      'execution.env."a b": expected string, or object with placeholder_for, got null',
+    ],
     [{ ...COMMAND, limits: 1 }, 'limits: expected object, got number'],
     [
       { ...COMMAND, limits: { wall_time_ms: '1' } },
@@ -351,6 +355,14 @@ const FAULTS: Readonly<Record<string, readonly [parts: object, message: string][
     [rules({ max_bytes: 0 }), 'sandbox.network.max_bytes must be greater than 0'],
     [rules({ max_connections: 1.5 }), 'sandbox.network.max_connections must be a whole number'],
     [rules({ max_connections: 2_001 }), 'sandbox.network.max_connections must be at most 2000'],
+    [
+      { execution: { ...COMMAND.execution, env: { A: { placeholder: 'b' } } } },
+      'unknown field execution.env.A.placeholder (did you mean execution.env.A.placeholder_for?)',
+    ],
+    [
+      { execution: { ...COMMAND.execution, env: { A: { placeholder_for: '../b' } } } },
+      `execution.env.A.placeholder_for: ${SECRET_NAME_RULE}, got "../b"`,
+    ],
     [rules({ alow: [] }), 'unknown field sandbox.network.alow (did you mean sandbox.network.allow?)'],
     [{ sandbox: { profile: 'vm' } }, 'sandbox.profile must be process or linux_sandbox'],
     [{ sandbox: { workspace_subdir: '/a' } }, 'sandbox.workspace_subdir must be relative'],
