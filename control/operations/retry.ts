@@ -143,7 +143,7 @@ async function listsAgain(
   namedNow: () => readonly Task[],
 ): Promise<ReadonlyMap<Task, readonly unknown[]>> {
   const lists = new Map<Task, readonly unknown[]>()
-  if (graph.fanOuts === undefined) return lists
+  if (graph.tasks.every(({ fanOut }) => fanOut === undefined)) return lists
   const tasks = tasksAgain(parts, graph, graph.edges ?? built, new Set(namedNow()))
   for (const task of endedParents(tasks)) lists.set(task, await parts.scheduler.listAgain(task))
   return lists

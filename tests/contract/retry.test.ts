@@ -256,6 +256,17 @@ describe('of a task with children', () => {
     expect(ran().slice(2)).toEqual(['map x', 'map a', 'map y'])
   })
 
+  test('a task whose list is empty runs again, too', async () => {
+    const id = await submit(control, [
+      flaky('first'),
+      { ...step('none'), ...after('first'), run_if: 'always', for_each: [] },
+    ])
+    await ended(control, id)
+    expect((await ask(control, `/graphs/${id}/tasks/first`)).body.pending).toBe(2)
+    expect((await ended(control, id)).counts).toEqual({ failed: 1, success: 1 })
+    expect(await read(control, id, 'none')).toMatchObject({ attempt: 2, child_count: 0, result: [] })
+  })
+
   test('a cancel before it runs again cancels the children', async () => {
     const id = await submit(control, [
       flaky('first'),
