@@ -123,8 +123,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     rule: 'an approval guards all that depends on it against patches',
     file: 'control/rules/patch.ts',
-    text: 'open.push(...dependentsOf(position))',
-    instead: 'open.length = 0',
+    text: 'for (const next of nextOf(position)) open.push(next)',
+    instead: '',
     tests: ['control/rules/patch.test.ts'],
   },
   {

@@ -19,7 +19,7 @@ import type { SentKey } from '../log/idempotency.ts'
 import { encodePatchedTasks } from '../log/journaled-patch.ts'
 import type { Edges } from '../rules/edges.ts'
 import { memberId } from '../rules/group-rule.ts'
-import { guardedBy, type Patch, patched } from '../rules/patch.ts'
+import { type Patch, patched, reachedFrom } from '../rules/patch.ts'
 import { hasPlaceholder, hasPlaceholderName } from '../rules/placeholders.ts'
 import { type Report, refuse } from '../rules/report.ts'
 import type { ValidTask } from '../rules/validate.ts'
@@ -278,25 +278,29 @@ function* heldByEnded(tasks: readonly ValidTask[], settled: ReadonlySet<string>)
 
 /** Throws 403 if an approval that the caller may not answer decides about one of `tasks`, or gets from it who may. */
 function* ensureMayChange(all: readonly Task[], edges: Edges, tasks: readonly Task[], by: Caller): Steps<void> {
-  const approvals = new Map(
-    all.map((task) => [task.position, approvalsIn(task)] as const).filter(([, found]) => found.length > 0),
-  )
-  if (approvals.size === 0) return
+  const deciding = new Map<number, string>()
+  const naming = new Map<number, string>()
+  for (const [i, task] of all.entries()) {
+    for (const approval of approvalsIn(task)) {
+      const fault = whyNotAllowed(approval, by)
+      if (fault === undefined) continue
+      deciding.set(task.position, `approval ${approval.id} decides about it (${fault.message})`)
+      if (isOpen(approval))
+        naming.set(task.position, `approval ${approval.id} may get from it who answers (${fault.message})`)
+    }
+    if (isYieldDue(i)) yield
+  }
   const { dependents, dependentsStart, dependencies, dependenciesStart } = edges
   const after = (at: number) => dependents.subarray(dependentsStart[at], dependentsStart[at + 1])
   const before = (at: number) => dependencies.subarray(dependenciesStart[at], dependenciesStart[at + 1])
-  const open = [...approvals].filter(([, found]) => found.some(isOpen)).map(([position]) => position)
   const guards = [
-    { of: guardedBy(after, approvals.keys()), how: 'decides about it' },
-    { of: guardedBy(before, open), how: 'may get from it who answers' },
+    { texts: deciding, reached: yield* reachedFrom(after, deciding.keys()) },
+    { texts: naming, reached: yield* reachedFrom(before, naming.keys()) },
   ]
   for (const [i, { id, position }] of tasks.entries()) {
-    for (const { of, how } of guards) {
-      for (const approval of [...(of.get(position) ?? [])].flatMap((at) => approvals.get(at)!)) {
-        const fault = whyNotAllowed(approval, by)
-        if (fault !== undefined)
-          throw new ServiceError(403, `task ${id} cannot be changed: approval ${approval.id} ${how} (${fault.message})`)
-      }
+    for (const { texts, reached } of guards) {
+      const start = reached.get(position)
+      if (start !== undefined) throw new ServiceError(403, `task ${id} cannot be changed: ${texts.get(start)}`)
     }
     if (isYieldDue(i)) yield
   }

@@ -4,6 +4,7 @@
  * A change of a field is a replacement by the task with that field. So a patch adds and removes tasks, and nothing else: a task
  * that is replaced keeps its place, and new ones come last. Whether the result is a graph is checked as a submission is.
  */
+import { isYieldDue, type Steps } from '../../shared/process/steps.ts'
 import { quoted } from '../../shared/request/unknown-names.ts'
 
 /** A task as far as a patch goes. */
@@ -76,23 +77,24 @@ function fieldFault(id: string, fields: object): string | undefined {
 }
 
 /**
- * The approvals of `approvals`, by the position of each task that one of them decides about: the task itself, or one that
- * depends on it, directly or not. Whoever may not answer all of these must not replace the task: the answer was, or will be, given
- * for what the task is now.
+ * The positions of `starts` and all that are reached from them over `nextOf`, each with one start that leads to it. An approval
+ * decides about what depends on it, directly or not: whoever may not answer it must not replace that, because the answer was,
+ * or will be, given for what the task is now. Asks for each position once, because a patch may be for a graph of a million tasks
+ * with as many approvals.
  */
-export function guardedBy(
-  dependentsOf: (position: number) => Iterable<number>,
-  approvals: Iterable<number>,
-): ReadonlyMap<number, ReadonlySet<number>> {
-  const guards = new Map<number, Set<number>>()
-  for (const approval of approvals) {
-    const open = [approval]
+export function* reachedFrom(
+  nextOf: (position: number) => Iterable<number>,
+  starts: Iterable<number>,
+): Steps<ReadonlyMap<number, number>> {
+  const reached = new Map<number, number>()
+  for (const start of starts) {
+    const open = [start]
     for (let position = open.pop(); position !== undefined; position = open.pop()) {
-      const of = guards.get(position) ?? new Set()
-      if (of.has(approval)) continue
-      guards.set(position, of.add(approval))
-      open.push(...dependentsOf(position))
+      if (reached.has(position)) continue
+      reached.set(position, start)
+      for (const next of nextOf(position)) open.push(next)
+      if (isYieldDue(reached.size)) yield
     }
   }
-  return guards
+  return reached
 }
