@@ -160,6 +160,13 @@ export const controlSettings = {
     max: 100_000_000,
     help: 'Stored tasks, of all replicas together. Beyond it, the oldest ended graphs are removed. Where live graphs leave no room, a submission gets 503, or 413 if it has more tasks itself.',
   }),
+  maxGraphTasks: integer({
+    default: '100000',
+    value: 'number',
+    min: 1,
+    max: 100_000_000,
+    help: 'Tasks of one graph as submitted, with those of groups, and those that patches and dynamic tasks add. 413 beyond it; a dynamic task fails.',
+  }),
   maxStoredBytes: integer({
     default: String(64 * 1024 * 1024 * 1024),
     value: 'bytes',

@@ -255,13 +255,13 @@ async function sharedStorage(
 }
 
 const storeParts = (
-  { retention: retentionMs, maxStoredTasks, maxStoredBytes }: ControlConfig,
+  { retention: retentionMs, maxStoredTasks, maxGraphTasks, maxStoredBytes }: ControlConfig,
   store: TaskStore,
   log: Log,
   room?: SharedRoom,
 ) => ({
   counters: new Counters(store),
-  retention: new Retention({ store, retentionMs, maxStoredTasks, maxStoredBytes, room, log }),
+  retention: new Retention({ store, retentionMs, maxStoredTasks, maxGraphTasks, maxStoredBytes, room, log }),
 })
 
 /** Its code is loaded only if there is an endpoint. Throws `UsageError`. */

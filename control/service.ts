@@ -10,6 +10,7 @@ import type { ControlConfig } from './config.ts'
 import { endLeftovers } from './executors/leftovers.ts'
 import { exitAfterFault } from './fault-exit.ts'
 import { controlApp } from './http/app.ts'
+import { taskAdditions } from './operations/add-tasks.ts'
 import { CallerQuotas } from './operations/caller-quotas.ts'
 import { EventStreams } from './operations/event-streams.ts'
 import type { Ground } from './operations/ground.ts'
@@ -123,11 +124,13 @@ export class ControlService {
         maxFanOut,
       },
       ...{ maxGraphResultBytes, runtimePool: runtime.pool, tracing, quotas: new CallerQuotas(store) },
+      callerNamed: (name) => access.tokens?.callerNamed(name),
     }
     const readiness = new Readiness(ground, () => this.#isDraining)
     const eventStreams = new EventStreams(ground, this.#config.maxEventStreams)
     const parts = { ...ground, readiness, eventStreams }
     this.#schedules.use(scheduleVerbs(parts))
+    this.#scheduler.useAdditions(taskAdditions(parts))
     this.#scheduleFiles.use(scheduleFileVerbs(parts))
     const streamLimits = { keepAliveMs: this.#config.eventKeepAlive, slowClientMs: this.#config.slowClientTimeout }
     const { guard, tokens, sessions } = access

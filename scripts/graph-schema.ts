@@ -34,8 +34,8 @@ const TOOLS = Object.keys(actionInputs)
 
 export function graphFileSchema(): Schema {
   const { id, type, ...rest } = properties(MemberInput)
-  const { for_each, max_parallel, fail_fast, tasks: members } = properties(TaskInput)
-  const ofElements = { for_each, max_parallel, fail_fast }
+  const { for_each, max_parallel, fail_fast, dynamic, tasks: members } = properties(TaskInput)
+  const ofTask = { for_each, max_parallel, fail_fast, dynamic }
   const ofMember = {
     id: { ...id, minLength: 1 },
     type: {
@@ -83,8 +83,7 @@ export function graphFileSchema(): Schema {
         anyOf: [{ required: ['type'] }, { required: ['tasks'] }],
         properties: {
           ...ofMember,
-          ...ofElements,
-
+          ...ofTask,
           tasks: { ...members, type: 'array', minItems: 1, items: { $ref: '#/definitions/member' } },
         },
         patternProperties: EXTENSIONS,

@@ -245,6 +245,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
   ]),
   'Graphs and tasks': limits([
     ['Stored tasks', ...control('maxStoredTasks'), 'The oldest ended graphs are removed; 503 if live graphs leave no room; 413 for a graph with more', 'control/task/retention.test.ts', '--max-stored-tasks'],
+    ['Tasks of a graph', ...control('maxGraphTasks'), '413. A dynamic task that would add more fails.', 'contract/dynamic-tasks.test.ts', '--max-graph-tasks'],
     ['Bytes of stored results and inputs', ...control('maxStoredBytes'), 'The oldest ended graphs are removed.', 'control/task/retention.test.ts', 'maxStoredBytes'],
     ['Bytes of the results and inputs of a graph', ...control('maxGraphResultBytes'), 'The task fails.', 'contract/graph-bytes.test.ts', '--max-graph-result-bytes'],
     ['Age of an ended graph', ...control('retention'), 'It is removed.', 'control/task/retention.test.ts', 'lets go of a graph that ended a retention ago'],

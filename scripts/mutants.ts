@@ -177,6 +177,20 @@ export const MUTANTS: readonly Mutant[] = [
     tests: ['control/log/replay-patch.test.ts'],
   },
   {
+    rule: 'a restart finds the end of a dynamic task with what it adds',
+    file: 'control/log/replay.ts',
+    text: 'Math.max(seq, this.#applyRows(decodeRows(patch.states)))',
+    instead: 'seq',
+    tests: ['control/scheduler/dynamic-tasks.test.ts'],
+  },
+  {
+    rule: 'what a dynamic task adds is held to the rights of whoever submitted it',
+    file: 'control/operations/add-tasks.ts',
+    text: '[...(submittedBy === undefined ? [] : [submittedBy]), ...(patched?.by ?? [])]',
+    instead: '[...(patched?.by ?? [])]',
+    tests: ['contract/dynamic-tasks.test.ts'],
+  },
+  {
     rule: 'a patched graph that was packed lost what the pack lacks',
     file: 'control/log/replay.ts',
     text: '(patchesIn(known)?.revision ?? 0) >= patched.revision',

@@ -162,6 +162,15 @@ export class EmbeddedKeeper implements Keeper {
     if (patch.idempotency !== undefined) this.keys.keep(patch.idempotency)
   }
 
+  keepPatchWith(
+    graph: Graph,
+    patch: Omit<JournaledPatch, 'graph_ordinal' | 'tasks'>,
+    tasks: string,
+    change: () => void,
+  ): void {
+    this.#persistence.writePatchWith(encodePatch(graph, patch, tasks), change)
+  }
+
   keepFanOut(task: Task, fanOut: StoredFanOut): Promise<void> {
     return this.#persistence.appendFanOut(task, fanOut)
   }

@@ -45,7 +45,7 @@ export const retriedDetail = ({ tasks, named, by }: Extract<Change, { kind: 'tas
 /** The rest of the event of a patch. */
 export type PatchDetail = Pick<
   EventData<'graph_changed'>,
-  'revision' | 'added' | 'removed' | 'replaced' | 'truncated' | 'by'
+  'revision' | 'added' | 'removed' | 'replaced' | 'truncated' | 'by' | 'task_id'
 >
 
 type PatchIds = Pick<PatchDetail, 'added' | 'removed' | 'replaced'>
@@ -56,7 +56,8 @@ export const patchDetail = ({
   removed,
   replaced,
   by,
-}: Pick<Extract<Change, { kind: 'graph-patched' }>, 'patched' | 'replaced' | 'by'> & {
+  task_id,
+}: Pick<Extract<Change, { kind: 'graph-patched' }>, 'patched' | 'replaced' | 'by' | 'task_id'> & {
   readonly added: readonly { readonly id: string }[]
   readonly removed: readonly { readonly id: string }[]
 }): PatchDetail => {
@@ -66,6 +67,7 @@ export const patchDetail = ({
     revision: patched.revision,
     ...shortLists({ added: idsOf(added), removed: idsOf(removed), replaced: [...replaced] }),
     ...(by !== undefined && { by }),
+    ...(task_id !== undefined && { task_id }),
   }
 }
 

@@ -1,4 +1,4 @@
-/** What a caller changed of a live graph, as a frame of the journal. Pure. */
+/** What a caller, or a dynamic task, changed of a live graph, as a frame of the journal. Pure. */
 import type { TaskInput } from '../../shared/contract/submission.ts'
 import type { Steps } from '../../shared/process/steps.ts'
 import { parseJson } from '../../shared/text/json-bytes.ts'
@@ -17,6 +17,8 @@ export interface JournaledPatch {
   readonly at: number
   /** Name of the token. Absent for that of the service. */
   readonly by?: string | undefined
+  /** The dynamic task that added the tasks. */
+  readonly task_id?: string | undefined
   /** Ids of tasks that the graph has no longer. */
   readonly remove: readonly string[]
   /** Ids of those of `tasks` that take the place of a task with the same id. */
@@ -25,6 +27,8 @@ export interface JournaledPatch {
   readonly idempotency?: KeptKey | undefined
   /** New definitions, in order. */
   readonly tasks: readonly TaskInput[]
+  /** What changed with the patch, as in a frame of kind `t`: the end of the dynamic task. */
+  readonly states?: unknown
 }
 
 /** The end of a payload: the new definitions, which may have megabytes. */
@@ -36,6 +40,14 @@ export const encodePatch = (
   patch: Omit<JournaledPatch, 'graph_ordinal' | 'tasks'>,
   tasks: string,
 ): string[] => [`${JSON.stringify({ graph_ordinal: ordinal, ...patch }).slice(0, -1)},"tasks":`, tasks, '}']
+
+/** The payload of a patch with the payload of a frame of kind `t`. */
+export const withStates = (patch: readonly string[], states: string): string[] => [
+  ...patch.slice(0, -1),
+  ',"states":',
+  states,
+  '}',
+]
 
 /** Throws `JsonSyntaxError`. */
 export const decodePatch = (payload: Uint8Array): JournaledPatch => parseJson(payload) as JournaledPatch

@@ -240,6 +240,6 @@ function stateOf(row: Row, id: string, seq: number): JournaledState {
   return state as JournaledState
 }
 
-/** Numbers of the graphs that a payload has states of. Throws if it is invalid. */
-export const graphsInStates = (payload: string): number[] =>
-  (JSON.parse(payload) as (Row | NoteRow)[]).flatMap(([graphOrdinal]) => graphOrdinal ?? [])
+/** Numbers of the graphs that a parsed payload has states of. Throws if it is invalid. */
+export const graphsInStates = (parsed: unknown): number[] =>
+  (parsed as (Row | NoteRow)[]).flatMap(([graphOrdinal]) => graphOrdinal ?? [])

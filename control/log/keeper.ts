@@ -93,6 +93,16 @@ export interface Keeper extends KeptEvents {
    * caller changes the graph in the same turn of the event loop, then waits until that is kept.
    */
   keepPatch(graph: Graph, patch: Omit<JournaledPatch, 'graph_ordinal' | 'tasks'>, tasks: string): void
+  /**
+   * Keeps a patch, and all else that `change` changes, all or nothing: `change` makes the patch, and ends the dynamic task that
+   * adds the tasks. Throws 503; then `change` was not called.
+   */
+  keepPatchWith(
+    graph: Graph,
+    patch: Omit<JournaledPatch, 'graph_ordinal' | 'tasks'>,
+    tasks: string,
+    change: () => void,
+  ): void
   /** Resolves when the list of a task with `for_each` is kept. Rejects if that is not certain. */
   keepFanOut(task: Task, fanOut: StoredFanOut): Promise<void>
   /** Notes that a rerun reused an earlier outcome for `task`, as the change number `seq`. */

@@ -20,7 +20,7 @@ import {
 import type { Frame } from './journal-format.ts'
 import type { JournaledChange } from './journaled-change.ts'
 import { decodePatch, type JournaledPatch } from './journaled-patch.ts'
-import { decodeStates, type JournaledState } from './journaled-state.ts'
+import { decodeRows, decodeStates, type JournaledState } from './journaled-state.ts'
 
 export class LostEvents {
   readonly #tasks = new Map<Graph, ReadonlyMap<string, Task>>()
@@ -38,9 +38,15 @@ export class LostEvents {
   /** The rows of the changes in `frames` after the number `kept`, in order. Changes of removed tasks have no rows. */
   rowsAfter(kept: number, frames: readonly Frame[]): EventRow[] {
     const rows = frames.flatMap(({ kind, payload }) => {
-      if (kind === 'm') return [this.#rowOfPatch(decodePatch(payload))]
-      const { states, changes } = decodeStates(new TextDecoder().decode(payload))
-      return [...states.map((state) => this.#rowOfState(state)), ...changes.map((change) => this.#rowOf(change))]
+      const patch = kind === 'm' ? decodePatch(payload) : undefined
+      const { states, changes } = patch
+        ? decodeRows(patch.states ?? [])
+        : decodeStates(new TextDecoder().decode(payload))
+      return [
+        ...(patch ? [this.#rowOfPatch(patch)] : []),
+        ...states.map((state) => this.#rowOfState(state)),
+        ...changes.map((change) => this.#rowOf(change)),
+      ]
     })
     return rows
       .flatMap((row) => (row === undefined ? [] : { row, seq: rangeOf([row]).first }))

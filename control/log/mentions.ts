@@ -13,12 +13,12 @@ export class Mentions {
   add({ kind, payload }: Frame): void {
     try {
       if (kind === 't') {
-        for (const ordinal of graphsInStates(new TextDecoder().decode(payload))) this.#ordinals.add(ordinal)
+        for (const ordinal of graphsInStates(JSON.parse(new TextDecoder().decode(payload)))) this.#ordinals.add(ordinal)
         return
       }
       if (kind === 'm') {
-        const { graph_ordinal, tasks } = decodePatch(payload)
-        this.#ordinals.add(graph_ordinal)
+        const { graph_ordinal, tasks, states = [] } = decodePatch(payload)
+        for (const ordinal of [graph_ordinal, ...graphsInStates(states)]) this.#ordinals.add(ordinal)
         for (const { id } of tasks) if (typeof id === 'string') this.#ids.add(id)
         return
       }

@@ -19,6 +19,7 @@ import type { EventNumbers } from './event-numbers.ts'
 import { type NumberedChange, outcomeOf, patchDetail, retriedDetail } from './event-rows.ts'
 import { encodeFanOut, type StoredFanOut } from './journaled-fan-out.ts'
 import { encodeGraph, encodeRemoval, type SubmissionExtras } from './journaled-graph.ts'
+import { withStates } from './journaled-patch.ts'
 import { graphPauseNote, type NoteRow, NUMBERS_NOTE } from './notes.ts'
 import { type FoundPacks, type SnapshotOptions, Snapshots } from './snapshots.ts'
 import { durabilityUnknown, NotWritten, storageUnavailable } from './storage-errors.ts'
@@ -48,6 +49,8 @@ export interface PersistenceOptions extends SnapshotOptions {
 export class Persistence {
   readonly #options: PersistenceOptions
   readonly #changed = new UnwrittenChanges()
+  /** More changes belong to the same frame: nothing is written before they are there. */
+  #isGathering = false
   readonly #disk: DiskHealth
   readonly snapshots: Snapshots
   readonly #snapshotTimer: Timer
@@ -155,7 +158,7 @@ export class Persistence {
   }
 
   #writeSoon(): void {
-    if (this.#changed.isFull && this.#disk.failure === undefined) this.flush()
+    if (this.#changed.isFull && !this.#isGathering && this.#disk.failure === undefined) this.flush()
     else this.#writeLater(OUTCOME_WAIT_MS)
   }
 
@@ -201,7 +204,9 @@ export class Persistence {
   #writeChanged(): void {
     const { journal, events } = this.#options
     if (this.#changed.hasNotes) this.#beginFormat()
-    events.written(this.#changed.writeWith((states) => this.#disk.writeWithReserve(() => journal.write('t', [states]))))
+    const write = (states: string, patch?: readonly string[]) =>
+      patch === undefined ? journal.write('t', [states]) : journal.write('m', withStates(patch, states))
+    events.written(this.#changed.writeWith((...frame) => this.#disk.writeWithReserve(() => write(...frame))))
     const maxBytes = Math.max(MAX_JOURNAL_BYTES, PACKS_OF_JOURNAL * this.snapshots.packBytes)
     if (journal.size > maxBytes) void this.snapshots.compactOrLog()
   }
@@ -218,7 +223,7 @@ export class Persistence {
    * seen. If the write fails, it is repeated later.
    */
   flush(): void {
-    if (this.#changed.isEmpty || this.#options.journal.isClosed || this.#disk.isPaused) return
+    if (this.#changed.isEmpty || this.#isGathering || this.#options.journal.isClosed || this.#disk.isPaused) return
     try {
       this.#writeChanged()
     } catch (error) {
@@ -361,6 +366,28 @@ export class Persistence {
       throw storageUnavailable(error)
     }
     this.snapshots.noteChange(graph)
+  }
+
+  /**
+   * Has all that `change` changes written in one frame with the patch that it makes: now, or once the disk takes it. Throws 503; then
+   * `change` was not called.
+   */
+  writePatchWith(payload: readonly string[], change: () => void): void {
+    this.assertWritable()
+    try {
+      this.#beginFormat()
+    } catch (error) {
+      this.#disk.noteFailure(error)
+      throw storageUnavailable(error)
+    }
+    this.#changed.addPatch(payload)
+    this.#isGathering = true
+    try {
+      change()
+    } finally {
+      this.#isGathering = false
+    }
+    this.flush()
   }
 
   /**

@@ -38,7 +38,7 @@ import {
   reusedOutcomes,
 } from './journaled-graph.ts'
 import { decodePatch, type JournaledPatch } from './journaled-patch.ts'
-import { decodeStates, type JournaledChanges, type JournaledState } from './journaled-state.ts'
+import { decodeRows, decodeStates, type JournaledChanges, type JournaledState } from './journaled-state.ts'
 import type { Mentions } from './mentions.ts'
 import { graphPauseNote, type NoteRow, Notes } from './notes.ts'
 import type { PackedGraph } from './packs.ts'
@@ -228,14 +228,21 @@ export class Replay {
   *applyInSteps(frame: Frame, refuse: (detail: string) => Error): Steps<number> {
     const { kind, payload } = frame
     if (kind === 'g') yield* this.#addGraph(yield* decodeGraphInSteps(payload), refuse)
-    if (kind === 'm') return yield* this.#applyPatch(decodePatch(payload), refuse)
+    if (kind === 'm') {
+      const patch = decodePatch(payload)
+      const seq = yield* this.#applyPatch(patch, refuse)
+      return patch.states === undefined ? seq : Math.max(seq, this.#applyRows(decodeRows(patch.states)))
+    }
     if (kind === 'x') yield* this.#addChildren(decodeFanOut(payload), refuse)
     return kind === 't' ? this.#applyStates(frame, refuse) : 0
   }
 
   /** A frame has the states of a few thousand tasks at most. */
   #applyStates({ payload }: Frame, refuse: (detail: string) => Error): number {
-    const { states, changes, notes } = changesIn(payload, refuse)
+    return this.#applyRows(changesIn(payload, refuse))
+  }
+
+  #applyRows({ states, changes, notes }: JournaledChanges): number {
     for (const note of notes) this.notes.apply(note)
     let highest = 0
     for (const state of states) {
@@ -334,6 +341,7 @@ export class Replay {
       if (toolName !== undefined) entry.tool_name = toolName
       entry.status = 'pending'
       if (patch !== undefined) Object.assign(entry, { seq: patch.seq, added: patch.patched.revision })
+      if (patch?.task_id !== undefined) Object.assign(entry, { added_by: patch.task_id })
       Object.assign(entry, outcomes?.get(id))
       if (isKnown) entry.deleted = true
       if (isReplaced) entry.replaced = true

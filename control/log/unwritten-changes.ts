@@ -11,6 +11,8 @@ export class UnwrittenChanges {
   #tasks: Task[] = []
   #changes: NumberedChange[] = []
   #isOneFrame = false
+  /** The payload of a patch whose frame has the other changes, too. */
+  #patch: readonly string[] | undefined
   /** The newest row of each note, by kind and key. */
   readonly #notes = new Map<string, NoteRow>()
   /** Events of written frames that no call of `writeWith` has returned yet, because a later frame was refused. */
@@ -46,6 +48,12 @@ export class UnwrittenChanges {
     this.#isOneFrame = true
   }
 
+  /** All changes that wait are written with the patch, in one frame. At most one patch waits. */
+  addPatch(payload: readonly string[]): void {
+    this.#patch = payload
+    this.#isOneFrame = true
+  }
+
   addNumbered(change: NumberedChange): void {
     this.#changes.push(change)
   }
@@ -55,17 +63,18 @@ export class UnwrittenChanges {
   }
 
   /**
-   * Calls `write` with the payload of each frame. If `write` throws, the changes of that frame and of later ones stay.
+   * Calls `write` with the payload of each frame, and the patch that comes before. If `write` throws, the changes of that frame and of later ones stay.
    * Returns the events of all frames written since the last call that returned. Their numbers are higher than those of
    * earlier calls.
    */
-  writeWith(write: (states: string) => void): EventRow[] {
+  writeWith(write: (states: string, patch?: readonly string[]) => void): EventRow[] {
     while (this.#count > 0) {
       const isAll = this.#isOneFrame || this.#tasks.length <= MAX_UNWRITTEN
       const tasks = isAll ? this.#tasks : this.#tasks.slice(0, MAX_UNWRITTEN)
       const changes = isAll ? this.#changes : []
       const groups = groupsOf(tasks)
-      write(encodeStates(groups, changes, this.#notes.values()))
+      write(encodeStates(groups, changes, this.#notes.values()), this.#patch)
+      this.#patch = undefined
       this.#notes.clear()
       const rows = eventRows(groups, changes)
       this.#rows = this.#rows.length === 0 ? rows : [...this.#rows, ...rows]

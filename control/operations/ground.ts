@@ -1,5 +1,6 @@
 /** What the operations stand on: parts of the service and settings. */
 import type { Toolset } from '../../shared/contract/toolsets.ts'
+import type { Caller } from '../../shared/http/callers.ts'
 import type { Log } from '../../shared/logs/log.ts'
 import type { UnknownFields } from '../../shared/request/unknown-names.ts'
 import type { OfferedSkill } from '../adapter-v1/manifest.ts'
@@ -30,6 +31,8 @@ export interface Ground {
   readonly schedules: Schedules
   readonly scheduleFiles: ScheduleFiles
   readonly quotas: CallerQuotas
+  /** Whose name it is; undefined for one that nobody has any more. */
+  readonly callerNamed: (name: string) => Caller | undefined
   /** Undefined without an audit log. */
   readonly audit?: AuditLog | undefined
   readonly addressGuards: AddressGuards

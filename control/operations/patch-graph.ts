@@ -10,13 +10,14 @@ import { badRequest, ServiceError } from '../../shared/contract/errors.ts'
 import { PatchRequest, type PatchResponse } from '../../shared/contract/patch.ts'
 import type { SubmitWarning, TaskInput } from '../../shared/contract/submission.ts'
 import { type Caller, hasRight, lacking } from '../../shared/http/callers.ts'
+import type { Log } from '../../shared/logs/log.ts'
 import { inRanges, isYieldDue, runCooperatively, type Steps } from '../../shared/process/steps.ts'
 import { isObject, jsonTypeOf } from '../../shared/text/json.ts'
 import { decodeJson, invalidJson } from '../json/body.ts'
 import { refuseUnknownFields, refuseWrongForm } from '../json/request-fields.ts'
 import { patchDetail } from '../log/event-rows.ts'
 import type { SentKey } from '../log/idempotency.ts'
-import { encodePatchedTasks } from '../log/journaled-patch.ts'
+import { encodePatchedTasks, type JournaledPatch } from '../log/journaled-patch.ts'
 import type { Edges } from '../rules/edges.ts'
 import { memberId } from '../rules/group-rule.ts'
 import { type Patch, patched, reachedFrom } from '../rules/patch.ts'
@@ -24,6 +25,7 @@ import { hasPlaceholder, hasPlaceholderName } from '../rules/placeholders.ts'
 import { type Report, refuse } from '../rules/report.ts'
 import type { ValidTask } from '../rules/validate.ts'
 import { isApproval } from '../task/approval.ts'
+import type { Change } from '../task/change.ts'
 import { type Graph, type PatchedTasks, Task } from '../task/graph.ts'
 import { patchedAgain } from '../task/graph-patches.ts'
 import { taskInput } from '../task/rerun.ts'
@@ -70,7 +72,8 @@ export async function patchGraph(
 /** The last patch of each graph. */
 const last = new WeakMap<Graph, Promise<unknown>>()
 
-function afterOthers<T>(graph: Graph, act: () => Promise<T>): Promise<T> {
+/** Changes of one graph come one after the other: `act` begins once the ones before it are over. */
+export function afterOthers<T>(graph: Graph, act: () => Promise<T>): Promise<T> {
   const next = (last.get(graph) ?? Promise.resolve()).then(act, act)
   last.set(graph, next)
   return next
@@ -100,7 +103,7 @@ async function patch(
   ensureMayPatch(knownGraph(store, id), by)
   const graph = liveGraph(parts, id, request.revision)
   const revision = revisionOf(graph)
-  const planned = await runCooperatively(plan(parts, graph, graph.edges!, request, { by, isDryRun }))
+  const planned = await runCooperatively(plan(parts, graph, graph.edges!, request, { by, isDryRun, refused: refuse }))
   ensurePossible(parts, graph, planned)
   const replaced = new Set(planned.replaced)
   const newTasks = planned.added.filter((task) => !replaced.has(task.id))
@@ -121,36 +124,52 @@ async function patch(
 
 /** Changes `graph` in this turn of the event loop. Returns the answer. Throws 503, and 403 or 429 for a quota; then nothing changes. */
 function change(
-  { store, scheduler, keeper, quotas, retention, readiness, log }: OperationParts,
+  parts: OperationParts,
   graph: Graph,
   planned: Plan,
   { sent, by, isDryRun = false }: SentPatch,
 ): string | Promise<string> {
-  const { definitions, warnings, order, ...change } = planned
-  const next = { ...change, patched: patchedAgain(graph.patched, by?.grant.name), by: by?.grant.name, at: Date.now() }
-  const found = answerOf(graph, next, warnings)
+  const { scheduler, keeper, quotas, retention, readiness, log } = parts
+  const { warnings, order, added, removed } = planned
   if (!isDryRun) readiness.ensure()
-  quotas.patch(graph, next.added, next.removed.length, by, isDryRun)
+  quotas.patch(graph, added, removed.length, by, isDryRun)
+  const more = added.length - removed.length
+  if (!isDryRun && more > 0) retention.makeRoom(more)
+  const { change: next, journaled } = patchOf(parts, graph, planned, by?.grant.name)
+  const found = answerOf(graph, next, warnings)
   if (order !== undefined) return runCooperatively(dryRunJson({ ...found, ...order }))
-  const more = next.added.length - next.removed.length
-  if (more > 0) retention.makeRoom(more)
   const answer = JSON.stringify(found)
-  keeper.keepPatch(
-    graph,
-    {
-      ...{ patched: next.patched, seq: store.seq + 1, at: next.at, by: next.by },
-      ...{ remove: next.removed.map((task) => task.id), replaced: next.replaced },
-      ...(sent !== undefined && { idempotency: { ...sent, answer, at: next.at } }),
-    },
-    definitions,
-  )
-  scheduler.patch({ kind: 'graph-patched', graph, before: graph.tasks, ...next })
-  log.info('graph changed', {
-    ...{ trace_id: graph.traceId, graph_id: graph.id, revision: next.patched.revision },
-    ...{ added: next.added.length, removed: next.removed.length },
-    ...(by !== undefined && { by: by.grant.name }),
-  })
+  const idempotency = sent && { ...sent, answer, at: next.at }
+  keeper.keepPatch(graph, { ...journaled, ...(idempotency && { idempotency }) }, planned.definitions)
+  scheduler.patch(next)
+  logPatch(log, next)
   return answer
+}
+
+type PatchChange = Extract<Change, { readonly kind: 'graph-patched' }>
+
+/** What memory and the log get of a planned patch, in one turn of the event loop. `addedBy` is the id of a dynamic task. */
+export function patchOf(
+  { store }: OperationParts,
+  graph: Graph,
+  { definitions: _, warnings: __, order: ___, ...planned }: Plan,
+  by: string | undefined,
+  addedBy?: string,
+): { readonly change: PatchChange; readonly journaled: Omit<JournaledPatch, 'graph_ordinal' | 'tasks'> } {
+  const common = { patched: patchedAgain(graph.patched, by), at: Date.now(), by, task_id: addedBy }
+  const { removed, replaced } = planned
+  return {
+    change: { kind: 'graph-patched', graph, before: graph.tasks, ...planned, ...common },
+    journaled: { ...common, seq: store.seq + 1, remove: removed.map((task) => task.id), replaced },
+  }
+}
+
+export function logPatch(log: Log, { graph, patched: { revision }, added, removed, by, task_id }: PatchChange): void {
+  log.info('graph changed', {
+    ...{ trace_id: graph.traceId, graph_id: graph.id, revision, added: added.length, removed: removed.length },
+    ...(task_id !== undefined && { task_id }),
+    ...(by !== undefined && { by }),
+  })
 }
 
 function answerOf(
@@ -179,7 +198,7 @@ function liveGraph({ store }: OperationParts, id: string, revision: number | und
   return graph
 }
 
-interface Plan extends PatchedTasks {
+export interface Plan extends PatchedTasks {
   readonly replaced: readonly string[]
   /** The new definitions as JSON. */
   readonly definitions: string
@@ -188,13 +207,21 @@ interface Plan extends PatchedTasks {
   readonly order: OrderOfTasks | undefined
 }
 
+interface PlanOptions {
+  /** Who must not change what approvals of others decide about. */
+  readonly by?: Caller | undefined
+  readonly isDryRun?: boolean
+  /** Gets the first fault, and throws it. */
+  readonly refused: Report
+}
+
 /** Checks the graph as the patch will make it, as a submission is checked. */
-function* plan(
+export function* plan(
   parts: OperationParts,
   graph: Graph,
   edgesNow: Edges,
   request: PatchRequest,
-  { by, isDryRun }: Omit<PatchCall, 'key'>,
+  { by, isDryRun = false, refused }: PlanOptions,
 ): Steps<Plan> {
   const known = new Map<string, Task>()
   const inputs: TaskInput[] = []
@@ -218,7 +245,7 @@ function* plan(
   const gone = [...removed, ...replaced.keys()].map((id) => known.get(id)!)
   if (by !== undefined) yield* ensureMayChange(submitted, edgesNow, gone, by)
   const report: Report = (message, id) => {
-    if (id === undefined || !settled.has(id)) refuse(message, id)
+    if (id === undefined || !settled.has(id)) refused(message, id)
   }
   const checked = yield* checkGraph(
     parts,
@@ -338,7 +365,7 @@ const alreadyThere = (id: string) =>
   new ServiceError(409, `add: the graph has a task ${id} already: replace it, or choose another id`)
 
 /** Throws 409 if what was possible during the checks is not any more. */
-function ensurePossible(parts: OperationParts, graph: Graph, { added, removed, replaced }: Plan): void {
+export function ensurePossible(parts: OperationParts, graph: Graph, { added, removed, replaced }: Plan): void {
   const { store } = parts
   if (graph.visible + added.length === removed.length)
     throw new ServiceError(409, `nothing would be left of graph ${graph.id}: cancel it`)

@@ -109,18 +109,26 @@ function* selected({ store }: OperationParts, graphId: string, { from, params }:
   const runs = yield* tasksToRun(all, edges, named)
   const tasks: Task[] = []
   const reused = new Set<Task>()
+  /** Ids of dynamic tasks that run again, which add their tasks again, and of those tasks. */
+  const again = new Set<string>()
+  const leftOut = new Set<Task>()
   let steps = 0
   for (let i = 0; i < all.length; i++) {
     const task = all[i]!
     if (isYieldDue(steps++)) yield
     if (task.isDeleted || task.atEnd !== undefined) continue
+    const isLeftOut = task.rare.added_by !== undefined && again.has(task.rare.added_by)
+    if (isLeftOut) leftOut.add(task)
+    if (isLeftOut || (runs[i] === 1 && task.options.dynamic === true)) again.add(task.id)
+    if (isLeftOut) continue
     tasks.push(task)
     if (runs[i] === 0) reused.add(task)
     for (let d = edges.dependenciesStart[i]!; d < edges.dependenciesStart[i + 1]!; d++) {
       const dependency = all[edges.dependencies[d]!]!
       if (isYieldDue(steps++)) yield
-      if (!dependency.isDeleted) continue
-      const text = `task ${dependency.id} of graph ${graphId} was deleted, and task ${task.id} depends on it`
+      if (!dependency.isDeleted && !leftOut.has(dependency)) continue
+      const why = dependency.isDeleted ? 'was deleted' : `is added again by ${dependency.rare.added_by}`
+      const text = `task ${dependency.id} of graph ${graphId} ${why}, and task ${task.id} depends on it`
       throw new ServiceError(409, `${text}: submit the graph again`)
     }
   }

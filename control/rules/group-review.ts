@@ -123,6 +123,8 @@ function* soundMembers(group: ValidTask, types: ReadonlySet<string>, report: Rep
     if (isGroup(inner)) fault(`task ${id}/${local}: a group in a group is not possible: make it a task of the graph`)
     for (const name of OF_GROUPS)
       if (inner[name] != null) fault(`task ${id}/${local}: ${name} is not possible in a group: give it to the group`)
+    if (inner.dynamic != null)
+      fault(`task ${id}/${local}: dynamic is not possible in a group: make it a task of the graph`)
     if (Buffer.byteLength(id) + Buffer.byteLength(local) + MOST_INDEX_BYTES > MAX_TASK_ID_BYTES)
       fault(
         `task ${id}: the ids of its children have more than ${MAX_TASK_ID_BYTES} bytes: give the task ${local} a shorter id`,

@@ -117,7 +117,8 @@ function checkFields(
   }
 }
 
-function reportFields({ id, type, retry, cache, not_before }: TaskInput, isIncomplete: boolean, report: Report): void {
+function reportFields(task: TaskInput, isIncomplete: boolean, report: Report): void {
+  const { id, type, retry, cache, not_before } = task
   if (!id) {
     report('task id is required')
     return
@@ -135,6 +136,8 @@ function reportFields({ id, type, retry, cache, not_before }: TaskInput, isIncom
     const why = type === APPROVAL_TYPE ? 'approvals: somebody has to give each of them' : 'waits: each has its own end'
     report(`task ${id}: cache is not for ${why}`, id)
   }
+  const other = besideDynamic(task)
+  if (other !== undefined) report(`task ${id}: dynamic and ${other} exclude each other`, id)
 }
 
 /** A character has at most three bytes, or two of them have four. */
@@ -148,6 +151,13 @@ const isRetry = (retry: TaskInput['retry']): boolean => isCount(retry) && (retry
 const mayCache = (type: TaskInput['type'], cache: TaskInput['cache']): boolean =>
   cache == null || (type !== APPROVAL_TYPE && type !== WAIT_TYPE)
 
+/** What excludes `dynamic`: children, a result that others have given, and one of an earlier graph. */
+function besideDynamic({ dynamic, type, ...task }: TaskInput): string | undefined {
+  if (dynamic !== true) return undefined
+  if (type === APPROVAL_TYPE || type === WAIT_TYPE) return `the type ${type}`
+  return (['for_each', 'tasks', 'cache'] as const).find((name) => task[name] != null)
+}
+
 const hasId = (task: TaskInput): task is ValidTask => !!task.id
 
 /** Whether a task of the right shape has all required fields. */
@@ -160,6 +170,7 @@ export function hasFields(task: TaskInput): task is ValidTask {
     !!type &&
     isRetry(retry) &&
     mayCache(type, cache) &&
+    besideDynamic(task) === undefined &&
     isNotBefore(not_before)
   )
 }

@@ -47,7 +47,23 @@ export interface AttemptsOptions {
   readonly onDefect: (error: unknown) => void
 }
 
+/**
+ * Adds the tasks that `result`, of the dynamic `task`, asks for to its graph. Calls `end`, which ends the task as a success, in the
+ * turn of the event loop in which the graph has them. Otherwise resolves with why they are refused, or with nothing after `signal`
+ * has fired.
+ */
+export type AddTasks = (
+  task: Task,
+  result: unknown,
+  signal: AbortSignal,
+  end: () => void,
+) => Promise<Failure | undefined>
+
 export class Attempts {
+  /** To be set before a dynamic task runs. */
+  addTasks: AddTasks = async () => {
+    throw new Error('nothing adds tasks')
+  }
   readonly #store: TaskStore
   readonly #executors: ExecutorRegistry
   readonly #log: Log
@@ -208,19 +224,44 @@ export class Attempts {
       this.#attemptEnded(attempt, task, withoutResult(outcome, fault))
       return
     }
-    const result = isKept ? this.#keeper.results.keep(task, outcome.result) : undefined
+    const given = 'result' in outcome ? outcome.result : undefined
+    const result = isKept ? this.#keeper.results.keep(task, given) : undefined
     if (result instanceof Promise) {
       this.#slots.take(attempt)
       const release = this.#room.reserve(task.graph, bytes)
       result
         .then((kept) => {
           release()
-          this.#attemptEnded(attempt, task, { ...outcome, result: kept } as AttemptOutcome)
+          this.#resultKept(attempt, { ...outcome, result: kept } as AttemptOutcome, given)
         })
         .catch((error) => this.#onDefect(error))
       return
     }
-    this.#attemptEnded(attempt, task, outcome)
+    this.#resultKept(attempt, outcome, given)
+  }
+
+  /** `outcome` has its result as it is kept. */
+  #resultKept(attempt: Attempt, outcome: AttemptOutcome, result: unknown): void {
+    const { task } = attempt
+    if (outcome.kind === 'success' && task.options.dynamic === true) this.#addTasks(attempt, result, outcome)
+    else this.#attemptEnded(attempt, task, outcome)
+  }
+
+  /** The attempt keeps its slot until its graph has the tasks that `result` asks for. `outcome` is a success. */
+  #addTasks(attempt: Attempt, result: unknown, outcome: AttemptOutcome): void {
+    const { task, signal } = attempt
+    let hasEnded = false
+    const end = (outcome: AttemptOutcome) => {
+      hasEnded = true
+      this.#attemptEnded(attempt, task, outcome)
+    }
+    this.#slots.take(attempt)
+    this.addTasks(task, result, signal, () => end(outcome))
+      .then((failure) => {
+        if (failure) end({ ...outcome, kind: 'failure', failure, isFinal: true })
+        else if (!hasEnded) end({ ...outcome, kind: 'stopped' })
+      })
+      .catch((error) => this.#onDefect(error))
   }
 
   #attemptEnded(attempt: Attempt, task: Task, outcome: AttemptOutcome): void {

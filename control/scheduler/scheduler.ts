@@ -32,7 +32,7 @@ import { isWait, unsignalled } from '../task/wait.ts'
 import type { SlotUse } from '../task/waiting.ts'
 import { Arrivals } from './arrivals.ts'
 import { AskedTasks } from './asked-tasks.ts'
-import { Attempts } from './attempts.ts'
+import { type AddTasks, Attempts } from './attempts.ts'
 import { Delays } from './delays.ts'
 import { DueQueue } from './due-queue.ts'
 import { FanOuts } from './fan-outs.ts'
@@ -287,6 +287,11 @@ export class Scheduler {
     return this.#attempts.of(task) !== undefined || this.#fanOuts.isBeginning(task)
   }
 
+  /** To be called before a dynamic task runs. */
+  useAdditions(add: AddTasks): void {
+    this.#attempts.addTasks = add
+  }
+
   /** Gives `graph` other tasks. None of those that it loses has started, or is about to. */
   patch(change: Extract<Change, { kind: 'graph-patched' }>): void {
     const { graph, added, removed } = change
@@ -302,6 +307,14 @@ export class Scheduler {
     if (graph.live === 0) this.#outcomes.graphEnded(graph)
     else this.#outcomes.othersEnded(graph)
     this.#turns.take()
+  }
+
+  /** As `patch`, for what a dynamic task adds: `end` ends that task. No attempt starts between the two. */
+  patchAtEnd(change: Extract<Change, { kind: 'graph-patched' }>, end: () => void): void {
+    this.#turns.after(() => {
+      this.patch(change)
+      end()
+    })
   }
 
   /** `graph`, which has a place or waits for one, is not accepted. */

@@ -44,6 +44,18 @@ export class Turns {
     }
   }
 
+  /** Takes no turn while `act` runs, and one after it. */
+  after(act: () => void): void {
+    const wasTurning = this.#isTurning
+    this.#isTurning = true
+    try {
+      act()
+    } finally {
+      this.#isTurning = wasTurning
+    }
+    this.take()
+  }
+
   /** Takes no more turns. */
   stop(): void {
     this.#isStopped = true

@@ -68,7 +68,7 @@ export type Change =
       readonly by: string | undefined
       readonly at: number
     }
-  /** A caller changes a live graph: tasks that have not started are gone, and others are new, all at once. */
+  /** A caller, or a dynamic task, changes a live graph: tasks that have not started are gone, and others are new, all at once. */
   | ({
       readonly kind: 'graph-patched'
       readonly graph: Graph
@@ -79,6 +79,8 @@ export type Change =
       readonly replaced: readonly string[]
       /** Name of the token; undefined for that of the service. */
       readonly by: string | undefined
+      /** The dynamic task that adds the tasks. */
+      readonly task_id?: string | undefined
       readonly at: number
     } & PatchedTasks)
   /** All records of an ended graph were removed, by retention or by a caller. */

@@ -30,6 +30,8 @@ export interface Handle {
 export interface RareState {
   /** The condition was met, and the task has not started. */
   condition_met?: true | undefined
+  /** Id of the dynamic task whose result added the task. */
+  added_by?: string | undefined
   /** The revision of the graph whose patch added the task, or gave it its definition. */
   added?: number | undefined
   /** When an approval that waits for its answer was asked for. */

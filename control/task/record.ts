@@ -69,6 +69,7 @@ function recordOf(
   if (task.isReplaced) record.replaced = true
   if (rare.reused_from !== undefined) record.reused_from = rare.reused_from
   if (rare.retried !== undefined) record.retried = rare.retried
+  if (rare.added_by !== undefined) record.added_by = rare.added_by
   record.created_at = isoTime(task.createdAt)
   addState(record, task)
   return record as TaskRecord

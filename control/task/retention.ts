@@ -48,6 +48,8 @@ export interface RetentionOptions {
   /** Milliseconds that a graph is kept after its end. 0 keeps it for ever. */
   readonly retentionMs: number
   readonly maxStoredTasks: number
+  /** Tasks of one graph. Absent: as many as are stored. */
+  readonly maxGraphTasks?: number
   /** Bytes of results and resolved inputs. 0 or absent: no limit. */
   readonly maxStoredBytes?: number
   /** Absent: no other service shares the limit. */
@@ -132,9 +134,14 @@ export class Retention {
     }
   }
 
-  /** Throws 413 if a graph of `count` tasks exceeds the limit on its own. */
+  /** Throws 413 if a graph of `count` tasks exceeds a limit on its own. */
   checkSize(count: number): void {
-    const { maxStoredTasks } = this.#options
+    const { maxStoredTasks, maxGraphTasks = maxStoredTasks } = this.#options
+    if (count > maxGraphTasks && maxGraphTasks < maxStoredTasks)
+      throw new ServiceError(
+        413,
+        `the graph has ${count} tasks, but at most ${maxGraphTasks} are allowed (--max-graph-tasks): split it, or raise the limit`,
+      )
     if (count <= maxStoredTasks) return
     const text = `the graph has ${count} tasks, but at most ${maxStoredTasks} are kept`
     throw new ServiceError(413, `${text} (--max-stored-tasks): split it, or raise the limit`)

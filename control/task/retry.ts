@@ -92,6 +92,8 @@ export function whyNotByChildren(tasks: readonly Task[]): string | undefined {
 export function whyNotAgain(task: Task, { dependencies, dependenciesStart }: Edges): string | undefined {
   const { id, graph, position, isReplaced, status, childOf } = task
   if (childOf !== undefined) return undefined // its parent can, or cannot
+  if (task.options.dynamic === true && status === 'success')
+    return `task ${id}, which runs again with it, is dynamic and has succeeded: run its graph again (POST /graphs/${graph.id}/rerun)`
   if (isReplaced)
     return `another graph has taken the id of task ${id} since: submit the graph again, with "scope": "graph"`
   if (!task.isTerminal && !isUndecided(task))

@@ -16,6 +16,8 @@ export interface TaskOptions extends RunRule, Partial<FanOutRule>, RetryRule {
   /** The members of a group. */
   readonly tasks?: readonly MemberInput[]
   readonly cache?: Cache
+  /** Whether its result may add tasks to its graph. */
+  readonly dynamic?: boolean
   /** Milliseconds per attempt. Absent, 0 and negative values mean no timeout. */
   readonly timeout?: number
   /** Milliseconds that an attempt may wait before its work starts. Absent, 0 and negative values mean any time. */
@@ -57,6 +59,7 @@ const OPTIONS: { readonly [N in OptionName]-?: OptionRule<N> } = {
   for_each: own,
   max_parallel: own,
   fail_fast: own,
+  dynamic: own,
   tasks: own,
   retry: inherited,
   retry_on: inherited,

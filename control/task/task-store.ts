@@ -264,7 +264,7 @@ export class TaskStore {
 
   /** In one turn of the event loop, as `#retry`. */
   #patch(change: Extract<Change, { kind: 'graph-patched' }>, seq: number): void {
-    const { graph, added, removed, patched, at } = change
+    const { graph, added, removed, patched, task_id, at } = change
     for (const task of removed) {
       this.#hide(task)
       this.#ids.release(task)
@@ -274,6 +274,7 @@ export class TaskStore {
     for (const task of added) {
       task.seq = seq
       task.setRare('added', patched.revision)
+      task.setRare('added_by', task_id)
     }
     graph.visible += added.length
     this.#count.add(graph, added.length)

@@ -101,6 +101,7 @@ export const TaskRecord = Type.Object(
     for_each: maybe(Type.Unknown({ description: 'As submitted. The task runs once for each element of this list.' })),
     max_parallel: maybe(count('As submitted. Elements that may run at a time.')),
     fail_fast: maybe(flag('As submitted. true: the failure of a child cancels those that have not started.')),
+    dynamic: maybe(flag('As submitted. true: its result may add tasks to its graph.')),
     tasks: maybe(
       Type.Array(Type.Unknown(), { description: 'As submitted: the tasks of a group. Values of env are "***".' }),
     ),
@@ -131,6 +132,7 @@ export const TaskRecord = Type.Object(
     ),
     reused_from: maybe(ReusedFrom),
     retried: maybe(Retried),
+    added_by: maybe(text('Id of the dynamic task whose result added it.')),
     status: taskStatus,
     run_status: maybe(oneOf(RUN_STATUSES, 'State of its run. Exists once the task has started.')),
     attempt: maybe(count('Number of the last attempt, from 1.')),

@@ -158,12 +158,15 @@ export const EVENT_KINDS = {
     }),
   ),
   graph_changed: kind(
-    'A caller changed which tasks a live graph has. The new ones are pending.',
+    'A caller, or the result of a dynamic task, changed which tasks a live graph has. The new ones are pending.',
     Type.Object({
       graph_id: graphId,
       name: graphName,
       ...PatchedTasks,
-      by: maybe(text('Name of the token that changed it; absent for that of the service.')),
+      by: maybe(
+        text('Name of the token that changed it, or submitted the dynamic task; absent for that of the service.'),
+      ),
+      task_id: maybe(text('Id of the dynamic task whose result added the tasks.')),
     }),
   ),
   graph_removed: kind(

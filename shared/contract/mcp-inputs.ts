@@ -56,26 +56,27 @@ type TaskFields = typeof TaskInput.properties
 const TASK_WORDS: Readonly<Partial<Record<keyof TaskFields, string>>> = {
   tool_name: 'Tool of the category.',
   params:
-    'Parameters of the tool. In them {"$from": task id, "path", "default", "as"} is a value of the record of a task before this one (path: JSON Pointer, default /result, /result/*/stdout gathers an array; as: text, json, lines), {"$param": name} a parameter of the graph, {"$literal": value} the value itself.',
+    'Parameters of the tool. In them {"$from": task id, "path", "default", "as"} is a value of the record of an earlier task (path: JSON Pointer, default /result, /result/*/stdout gathers an array; as: text, json, lines), {"$param": name} a parameter of the graph, {"$literal": value} the value itself.',
   input: 'The same as params.',
   depends_on: 'Ids of tasks that must succeed first; see run_if.',
   run_if:
-    'success (default): once all dependencies have succeeded; failed: once all have ended, if one failed; always: once all have ended. Else the task is skipped.',
-  when: 'Condition on a value: {"$from": "choose", "path": "/result/stdout", "equals": "yes"}; or not, in (a list), matches (*, ?). If it is not met, the task is skipped.',
+    'success (default): all dependencies have succeeded; failed: all have ended, one failed; always: all have ended. Else the task is skipped.',
+  when: 'Condition on a value: {"$from": "choose", "path": "/result/stdout", "equals": "yes"}; or not, in (a list), matches (*, ?). If not met, the task is skipped.',
   continue_on_error: 'true: a failure counts as a success for dependents and for the graph.',
   for_each:
     'A list, or {"$from": "list", "as": "lines"}: runs once for each element. In params, {"$item": JSON Pointer} is the element ("") or a value in it, {"$index": true} its index, both with "as": "text" as a text. The result is the list of the results.',
   max_parallel: 'With for_each: how many run at a time.',
-  fail_fast: 'With for_each: true cancels what has not started once one has failed.',
+  fail_fast: 'With for_each: true cancels the rest once one has failed.',
+  dynamic: 'true: {"add_tasks": [...]} as its result or stdout adds tasks.',
   tasks:
-    'Makes it a group, without type: runs these tasks (which depend on each other), with for_each once for each element. Result: {id: result}, or a list of these.',
+    'Makes it a group, without type: runs these tasks, with for_each once for each element. Result: {id: result}, or a list of these.',
   retry: 'Further attempts. Default 0.',
   retry_on: 'Only failures with these codes are retried: ["timeout", "exit_nonzero"]. Default: all.',
   backoff: 'Waits between attempts: {"initial_ms": 100, "factor": 2, "max_ms": 10000, "jitter": 0}.',
   cache: 'Take over an earlier success of the same tool and key: {"key": digest of all inputs, "ttl_ms"}.',
   timeout: 'Milliseconds for each attempt.',
   queue_timeout: 'Milliseconds that an attempt may wait to start.',
-  priority: '-100 to 100. Those that wait start by it. Default: that of the graph, else 0.',
+  priority: '-100 to 100; the highest starts first. Default: that of the graph, else 0.',
   not_before: 'Earliest start: a time, or milliseconds after the dependencies.',
   secrets:
     'Variables of a shell, cli-skills or runtime task whose values the service has: {"TOKEN": "name of a secret"}, for a runtime task also {"name", "file"}.',
@@ -139,7 +140,7 @@ export const SubmitGraphInput = Type.Object({
     Type.String({
       maxLength: 255,
       expected: 'string of at most 255 characters',
-      description: 'The same key and tasks return the first answer again, so a lost call can be repeated.',
+      description: 'The same key and tasks return the first answer again.',
     }),
   ),
   detail,

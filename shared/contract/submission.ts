@@ -135,6 +135,11 @@ const TASK_FIELDS = {
     'With for_each: how many elements run at a time.',
   ),
   fail_fast: orNull(Type.Boolean(), 'boolean', 'With for_each: true cancels what has not started once one has failed.'),
+  dynamic: orNull(
+    Type.Boolean(),
+    'boolean',
+    'true: once the task succeeds, the tasks that its result (or the JSON in its stdout) lists as "add_tasks" are added to the graph. They may depend on any task of it.',
+  ),
   retry: orNull(Type.Number(), 'integer', `Further attempts after the first, at most ${MAX_RETRY}. Default 0.`),
   retry_on: orNull(
     Type.Array(Type.Union(ERROR_CODES.map((code) => Type.Literal(code))), { maxItems: MAX_RETRY_CODES }),
@@ -179,7 +184,7 @@ const TASK_FIELDS = {
   annotations: orNull(stringMap(), 'object of strings', 'Kept with the task, unread.'),
 }
 
-const { for_each: _, max_parallel: __, fail_fast: ___, ...MEMBER_FIELDS } = TASK_FIELDS
+const { for_each: _, max_parallel: __, fail_fast: ___, dynamic: ____, ...MEMBER_FIELDS } = TASK_FIELDS
 
 /** A task of a group. */
 export const MemberInput = Type.Object(MEMBER_FIELDS, { needs: ['id', 'type'] })

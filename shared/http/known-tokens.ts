@@ -71,6 +71,13 @@ export class KnownTokens {
     return known.caller
   }
 
+  /** Whose name it is; undefined for an unknown one, and for one whose token has expired. */
+  callerNamed(name: string): Caller | undefined {
+    for (const { caller, expiresAt } of this.#known.values())
+      if (caller.grant.name === name) return expiresAt <= Date.now() ? undefined : caller
+    return undefined
+  }
+
   /** Looks at the file from time to time, until `stop`. */
   watch(): void {
     this.#timer ??= setInterval(() => this.look(), TOKENS_LOOK_MS).unref()

@@ -20,6 +20,7 @@ const ENDS: Readonly<Record<string, { state: string; others: Readonly<Record<str
   'gather.json': { state: 'success', others: {} },
   'map-reduce.json': { state: 'success', others: {} },
   'map.json': { state: 'success', others: {} },
+  'plan.json': { state: 'success', others: {} },
   'optional-step.json': { state: 'success', others: { cache: 'failed' } },
 }
 

@@ -187,6 +187,12 @@ function Overview({
           </Fact>
         )}
         {task.continue_on_error === true && <Fact name="If it fails">the graph goes on</Fact>}
+        {record?.dynamic === true && <Fact name="Its result">may add tasks to the graph</Fact>}
+        {record?.added_by !== undefined && (
+          <Fact name="Added by">
+            <TaskLinks ids={[record.added_by]} place={place} watch={watch} />
+          </Fact>
+        )}
         {task.reused_from !== undefined && (
           <Fact name="Reused from">
             <a class="link" href={hashOf(placeOfTask(task.reused_from))}>

@@ -63,6 +63,8 @@ export class SharedKeeper implements Keeper {
   readonly #rows: SharedRows
   readonly #writes = new UnkeptWrites()
   readonly #options: SharedKeeperOptions
+  /** More changes belong to the same frame: nothing is encoded before they are there. */
+  #isGathering = false
   readonly results: SharedResults
   readonly keys: SharedKeys
   readonly callbacks: { found: StoredCallbacks } & KeptCallbacks
@@ -273,6 +275,7 @@ export class SharedKeeper implements Keeper {
 
   /** Encodes the newest states, for the next turn, and their events. */
   #encode(): void {
+    if (this.#isGathering) return
     this.events.written(this.#writes.encode())
     this.#ownHistory.trim()
     this.#takeover.makeRoomForNumbers()
@@ -329,6 +332,24 @@ export class SharedKeeper implements Keeper {
     const freedIds = graph.isScoped ? [] : remove.filter((id) => !stay.has(id))
     this.#encode()
     this.#writes.addFrame(graph, patchPayload(encodePatch(graph, patch, tasks)), { seq, freedIds, key })
+  }
+
+  keepPatchWith(
+    graph: Graph,
+    patch: Omit<JournaledPatch, 'graph_ordinal' | 'tasks'>,
+    tasks: string,
+    change: () => void,
+  ): void {
+    this.assertWritable()
+    this.#encode()
+    this.#writes.addPatch(graph, encodePatch(graph, patch, tasks))
+    this.#isGathering = true
+    try {
+      change()
+    } finally {
+      this.#isGathering = false
+    }
+    this.flush()
   }
 
   async keepFanOut(task: Task, fanOut: StoredFanOut): Promise<void> {

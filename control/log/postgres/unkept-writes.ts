@@ -7,9 +7,11 @@
 import type { Graph, Task } from '../../task/graph.ts'
 import { type EventRow, eventRows, type NumberedChange, rangeOf } from '../event-rows.ts'
 import type { KeptKey } from '../idempotency.ts'
+import { withStates } from '../journaled-patch.ts'
 import { encodeStates, groupsOf, type StateGroup } from '../journaled-state.ts'
 import type { CallbackState } from '../kept-callbacks.ts'
 import type { OrphanState } from '../kept-orphans.ts'
+import { patchPayload } from './frame-payloads.ts'
 import {
   type NewFrame,
   type NewGraph,
@@ -42,6 +44,8 @@ export class UnkeptWrites {
   #tasks: Task[] = []
   #changes: NumberedChange[] = []
   #isOneFrame = false
+  /** A patch whose frame has the states of its graph, too. */
+  #patch: { readonly graph: Graph; readonly payload: readonly string[] } | undefined
   #revived: RevivedGraph[] = []
   #frames: Writable<NewFrame>[] = []
   #removals: Removal[] = []
@@ -104,6 +108,12 @@ export class UnkeptWrites {
       ordinal: graph.ordinal,
       place: graph.options.concurrency && placeIn(graph.options.concurrency),
     })
+  }
+
+  /** The states of `graph` that are encoded next are in one frame with the patch. */
+  addPatch(graph: Graph, payload: readonly string[]): void {
+    this.#patch = { graph, payload }
+    this.#isOneFrame = true
   }
 
   addNumbered(change: NumberedChange): void {
@@ -220,8 +230,11 @@ export class UnkeptWrites {
     for (const [graph, part] of parts) {
       if (this.#removed.has(graph.ordinal)) continue
       const key = part.changes.flatMap((change) => (change.kind === 'retried' && change.idempotency) || []).at(-1)
-      this.addFrame(graph, encodeStates(part.groups, part.changes), { key })
+      const states = encodeStates(part.groups, part.changes)
+      const patch = this.#patch?.graph === graph ? this.#patch.payload : undefined
+      this.addFrame(graph, patch === undefined ? states : patchPayload(withStates(patch, states)), { key })
     }
+    this.#patch = undefined
   }
 
   /** Takes the graphs that no turn has been sent with yet. */

@@ -64,7 +64,7 @@ export const controlLogEvents = {
   },
   'graph changed': {
     level: 'info',
-    when: 'A caller changed which tasks a live graph has.',
+    when: 'A caller, or the result of a dynamic task, changed which tasks a live graph has.',
     fields: {
       revision: 'How often the graph was changed in all.',
       added: 'New tasks, with those that have another definition.',

@@ -71,6 +71,7 @@ const ground = {
   secretsFault: () => undefined,
   tracing: undefined,
   quotas: new CallerQuotas(store),
+  callerNamed: () => undefined,
   stopping,
 }
 const readiness = new Readiness(ground, () => false)

@@ -75,13 +75,14 @@ function objectsOf(schema: Schema, inner: Inner, name: string): fc.Arbitrary<Jso
 /** Makes the ids of tasks distinct, and their dependencies tasks before them. */
 function asGraph(tasks: Json[]): Json[] {
   return (tasks as Record<string, Json>[]).map((task, i) => {
-    const { depends_on: wanted, when, max_parallel, fail_fast, ...rest } = task
+    const { depends_on: wanted, when, max_parallel, fail_fast, dynamic, ...rest } = task
     const earlier = Array.isArray(wanted) ? [...new Set(wanted.map((_, n) => `t${(i * 7 + n) % Math.max(1, i)}`))] : []
     const hasCondition = i > 0 && typeof when === 'object' && when !== null && !Array.isArray(when)
     return {
       ...rest,
       ...('for_each' in rest && max_parallel !== undefined && { max_parallel }),
       ...('for_each' in rest && fail_fast !== undefined && { fail_fast }),
+      ...(!['for_each', 'tasks', 'cache'].some((name) => name in rest) && dynamic !== undefined && { dynamic }),
       id: `t${i}`,
       ...(i > 0 && earlier.length > 0 && { depends_on: earlier }),
       ...(hasCondition && { depends_on: ['t0'], when: { ...when, $from: 't0' } }),
