@@ -167,6 +167,10 @@ describe('the service and types', () => {
     await pair.control.stop('SIGKILL')
     await pair.startControl()
     writeFileSync(gate, '')
+    await until(
+      () => pair.control.get('a'),
+      ({ attempts }) => attempts?.length === 1, // how the one that went on has ended
+    )
     const { attempt, waiting } = await waitsFor(pair.control, 'a', 'pause')
     expect([attempt, waiting?.detail]).toEqual([1, expect.stringMatching(/^type runtime is paused/)])
     await changed(pair.control, '/resume', { type: 'runtime' })

@@ -261,15 +261,15 @@ test('a run whose graph is retried in place runs again, holds up, and ends as th
   await using first = await startControl({ dataDir })
   await accepted(first, 'a', { ...NEVER, graph: HELD })
   const { graph_id } = (await (await call(first, 'a', 'trigger')).json()) as { graph_id: string }
-  const answer = (control: Control, verb: string) =>
-    control.fetch(`/graphs/${graph_id}/${verb}`, { method: 'POST', body: '{"who":"ada"}' })
+  const answer = (control: Control, verb: string, body = {}) =>
+    control.fetch(`/graphs/${graph_id}/${verb}`, { method: 'POST', body: JSON.stringify(body) })
   await answer(first, 'cancel')
   await shown(first, 'a', ({ runs }) => runs[0]?.state === 'cancelled')
   expect((await answer(first, 'retry')).status).toBe(202)
   expect((await shown(first, 'a', ({ running }) => running === 1)).runs).toMatchObject([{ graph_id, state: 'running' }])
   await first.stop('SIGKILL')
   await using second = await startControl({ dataDir })
-  await until(async () => (await answer(second, 'tasks/a/approve')).status, 200)
+  await until(async () => (await answer(second, 'tasks/a/approve', { who: 'ada' })).status, 200)
   const { runs, last_success } = await shown(second, 'a', ({ running }) => running === 0)
   expect(runs).toMatchObject([{ graph_id, state: 'success' }])
   expect(last_success).toBeDefined()
