@@ -29,6 +29,7 @@ export class Endpoint implements Paced {
   #hasEnded = false
   #isShut = false
   #isClosed = false
+  #hasTls = false
   #wakeReader: (() => void) | undefined
   #wakeWriter: (() => void) | undefined
   readonly #closed = Promise.withResolvers<void>()
@@ -147,6 +148,7 @@ export class Endpoint implements Paced {
   }
 
   #received(bytes: Uint8Array): void {
+    if (this.#hasTls) return // Bun also hands over what is encrypted: kept, it would pause the socket
     this.lastActiveMs = performance.now()
     this.#waiting.push(bytes)
     this.#waitingBytes += bytes.length
@@ -187,14 +189,12 @@ export class Endpoint implements Paced {
       },
       socket: {
         ...handlers,
+        open: () => {}, // there is an endpoint once the certificate is verified
         handshake: (tls, isVerified, error) => {
           const fault = error ?? (isVerified ? checkServerIdentity(name, tls.getPeerCertificate()) : NOT_VERIFIED)
           if (fault === undefined) return done.resolve(new Endpoint(tls))
           tls.terminate()
           done.reject(fault)
-        },
-        end: ({ data }) => {
-          if (data !== undefined) data.#ended()
         },
         close: (tls) => {
           handlers.close!(tls)
@@ -202,6 +202,7 @@ export class Endpoint implements Paced {
         },
       },
     })
+    this.#hasTls = true
     PACE.remove(this)
     this.#socket = socket // what is destroyed if the handshake takes too long
     return await done.promise
@@ -209,17 +210,22 @@ export class Endpoint implements Paced {
 
   /** Handlers for sockets that get an endpoint in `onOpen`. */
   static handlers(onOpen: (endpoint: Endpoint) => void): SocketHandler<Endpoint | undefined, 'buffer'> {
-    // A socket whose handshake fails has no endpoint.
-    const closed = ({ data }: Socket<Endpoint | undefined>) => {
-      if (data !== undefined) data.#gone()
-    }
+    // A socket whose handshake fails has none.
+    const toEndpoint =
+      (act: (endpoint: Endpoint) => void) =>
+      ({ data }: Socket<Endpoint | undefined>) => {
+        if (data !== undefined) act(data)
+      }
+    const gone = toEndpoint((endpoint) => endpoint.#gone())
     return {
       open: (socket) => onOpen(new Endpoint(socket)),
-      data: ({ data }, bytes) => data!.#received(bytes),
-      drain: ({ data }) => data!.#wakeWriter?.(),
-      end: ({ data }) => data!.#ended(),
-      close: closed,
-      error: closed,
+      data: ({ data }, bytes) => {
+        if (data !== undefined) data.#received(bytes)
+      },
+      drain: toEndpoint((endpoint) => endpoint.#wakeWriter?.()),
+      end: toEndpoint((endpoint) => endpoint.#ended()),
+      close: gone,
+      error: gone,
     }
   }
 }

@@ -12,6 +12,9 @@ import { TestClient, TestProxy } from '../../support/egress.ts'
 import { type TempDir, tempDir } from '../../support/temp.ts'
 
 const SECRET = 'tok-4f9a/Zq+c8'
+/** More than sockets hold. */
+const LARGE = 'x'.repeat(4_000_000)
+
 const HEADERS = { Authorization: { secret: 'token', prefix: 'Bearer ' } }
 
 const readSecret: ReadSecret = (_, to) => {
@@ -35,7 +38,7 @@ function serve(path: string, subject: string) {
       const text = `${request.method} ${pathname}${search} ${JSON.stringify([...request.headers])} ${await request.text()}`
       got.push(text)
       if (pathname === '/moved') return Response.redirect(`https://other.example:${own.port}/`, 302)
-      return new Response(text)
+      return new Response(pathname === '/large' ? LARGE : text)
     },
   })
   return { own, authorityPath }
@@ -120,12 +123,14 @@ describe('TLS to a host with a rule about requests', () => {
     expect(proxy.faults).toEqual([])
   })
 
-  test('of an address, too', async () => {
+  test('of an address, too, and of a large answer', async () => {
     await using proxy = newProxy()
     await proxy.authority.prepare()
     const { answer } = await inside(proxy, GET, { name: '127.0.0.1' })
     expect(answer).toContain('200 OK')
     expect(got[0]).toContain(SECRET)
+    const { answer: large } = await inside(proxy, GET.replace('/a', '/large'))
+    expect(large.length).toBeGreaterThan(LARGE.length)
   })
 
   test('names the rule of a request that does not pass', async () => {
