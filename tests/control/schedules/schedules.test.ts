@@ -295,6 +295,8 @@ function check(world: World, fields: GivenFields): void {
   expect(failures.reduce((sum, { reason, missed = Number(reason === 'refused') }) => sum + missed, 0)).toBe(missed)
   const failed = runs.filter(({ state }) => state === 'failed').map(({ graph_id }) => graph_id)
   expect(failures.map(({ graph_id }) => graph_id)).toEqual(expect.arrayContaining(failed))
+  const others = runs.filter(({ state }) => state !== 'failed').map(({ graph_id }) => graph_id)
+  expect(failures.filter(({ graph_id }) => graph_id !== undefined && others.includes(graph_id))).toEqual([])
   if (fields.overlap !== 'skip' && dues.length < MAX_RUNNING / 2) expect(skipped).toBe(0)
 }
 
