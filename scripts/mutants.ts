@@ -39,8 +39,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     rule: 'a retry in place leaves all retries of a task',
     file: 'control/task/retry.ts',
-    text: "task.setRare('interrupted_attempts', attempt || undefined)",
-    instead: '',
+    text: '{ ...rare, interrupted_attempts: attempt || undefined }',
+    instead: '{ ...rare }',
     tests: ['contract/retry.test.ts'],
   },
   {

@@ -55,6 +55,8 @@ export class Persistence {
   readonly snapshots: Snapshots
   readonly #snapshotTimer: Timer
   #writeTimer: Timer | undefined
+  /** Of the states of a large retry. */
+  #encoding: Promise<void> | undefined
   #isFormatBegun = false
   /** Time from which a refused request may trigger a snapshot. */
   #nextRescue = 0
@@ -101,7 +103,7 @@ export class Persistence {
         break
       case 'tasks-retried': {
         const { graph, tasks, at, idempotency } = change
-        if (!this.#options.journal.isClosed) this.#changed.addTogether(tasks)
+        if (!this.#options.journal.isClosed) this.#encodeTogether(tasks)
         this.noteNumbered({ kind: 'retried', graph, seq, at, retried: retriedDetail(change), idempotency })
         this.#tell(this.#options.store.seq, graph.id)
         break
@@ -120,6 +122,16 @@ export class Persistence {
         this.#noteChange(change.task)
         this.#tell(seq, change.task.graph.id)
     }
+  }
+
+  /** Nothing is written meanwhile, unless somebody has to see it. */
+  #encodeTogether(tasks: readonly Task[]): void {
+    const encoding = runCooperatively(this.#changed.addTogether(tasks))
+    if (encoding instanceof Promise)
+      this.#encoding = encoding.finally(() => {
+        this.#encoding = undefined
+        this.#writeSoon()
+      })
   }
 
   /** Adds a numbered change to the next write. */
@@ -158,6 +170,7 @@ export class Persistence {
   }
 
   #writeSoon(): void {
+    if (this.#encoding !== undefined) return
     if (this.#changed.isFull && !this.#isGathering && this.#disk.failure === undefined) this.flush()
     else this.#writeLater(OUTCOME_WAIT_MS)
   }
@@ -169,6 +182,7 @@ export class Persistence {
 
   #writeAndSync(): void {
     this.#writeTimer = undefined
+    if (this.#encoding !== undefined) return
     try {
       this.#writeAndRecover()
       this.#options.journal.sync().catch(() => {}) // the journal has logged it
@@ -204,8 +218,8 @@ export class Persistence {
   #writeChanged(): void {
     const { journal, events } = this.#options
     if (this.#changed.hasNotes) this.#beginFormat()
-    const write = (states: string, patch?: readonly string[]) =>
-      patch === undefined ? journal.write('t', [states]) : journal.write('m', withStates(patch, states))
+    const write = (states: readonly string[], patch?: readonly string[]) =>
+      patch === undefined ? journal.write('t', states) : journal.write('m', withStates(patch, states.join('')))
     events.written(this.#changed.writeWith((...frame) => this.#disk.writeWithReserve(() => write(...frame))))
     const maxBytes = Math.max(MAX_JOURNAL_BYTES, PACKS_OF_JOURNAL * this.snapshots.packBytes)
     if (journal.size > maxBytes) void this.snapshots.compactOrLog()
@@ -301,6 +315,7 @@ export class Persistence {
   /** Resolves when every change so far is on disk. Rejects with 503 if that is uncertain. */
   async durable(): Promise<void> {
     try {
+      await this.#encoding
       this.#writeChanged()
       await this.#options.journal.sync()
     } catch (error) {

@@ -1,5 +1,5 @@
-/** Queues the root tasks of new graphs, a few at a time, because a graph may have 100,000 of them. */
-import type { Graph, Task } from '../task/graph.ts'
+/** Queues the root tasks of new graphs, and those of retries, a few at a time, because a graph may have 100,000 of them. */
+import type { Task } from '../task/graph.ts'
 import { Fifo } from './fifo.ts'
 
 /** Tasks of a new graph that one step queues. That is about as much work as to start one task. */
@@ -17,8 +17,11 @@ export class Arrivals {
     this.#onRoot = onRoot
   }
 
-  add(graph: Graph): void {
-    const roots = graph.roots()
+  get isEmpty(): boolean {
+    return this.#arrivals.peek() === undefined
+  }
+
+  add(roots: readonly Task[]): void {
     this.#arrivals.push({ roots, count: roots.length, next: 0 })
   }
 

@@ -202,7 +202,7 @@ export class Scheduler {
       const executor = executors.get(task.type)
       return executor?.onBehalfOf === undefined ? '' : executor.onBehalfOf(task, task.rare.handle)
     })
-    this.#arrivals = new Arrivals((task) => this.#outcomes.arrived(task))
+    this.#arrivals = new Arrivals((task) => this.#outcomes.revived(task))
     this.#attempts = new Attempts({
       ...{ store, executors, maxConcurrency, log, keeper, ready: this.#ready, outcomes: this.#outcomes },
       ...{ parked: this.#parked, cache: this.cache, room },
@@ -257,13 +257,13 @@ export class Scheduler {
   }
 
   #arrive(graph: Graph): void {
-    this.#arrivals.add(graph)
+    this.#arrivals.add(graph.roots())
     this.#outcomes.othersEnded(graph)
   }
 
-  /** Whether dependents of tasks that have ended are yet to be told of that. Until then, nothing is retried. */
+  /** Whether dependents of tasks that have ended are yet to be told of that, or tasks to be queued. Until then, nothing is retried. */
   get isTelling(): boolean {
-    return !this.#outcomes.endedTasks.isEmpty
+    return !(this.#outcomes.endedTasks.isEmpty && this.#arrivals.isEmpty)
   }
 
   /** As `FanOuts.listAgain`. */
@@ -271,14 +271,22 @@ export class Scheduler {
     return this.#fanOuts.listAgain(task)
   }
 
-  /** Runs tasks of `graph` again. It has a place of its group, or waits for one, if it shares a limit. */
+  /**
+   * Queues tasks of `graph` to run again. It has a place of its group, or waits for one, if it shares a limit. Call `goOn` once
+   * that is kept: an attempt that starts earlier waits until it is.
+   */
   retry(change: Extract<Change, { kind: 'tasks-retried' }>): void {
     const { graph, tasks } = change
     this.#store.apply(change)
     this.groups.keep(graph)
-    for (const task of tasks) this.#outcomes.revived(task)
+    const isRoot = ({ position }: Task) => graph.missing[position] === 0 // nobody tells it of an end any more
+    this.#arrivals.add(tasks.filter(isRoot))
+    for (const task of tasks) if (!isRoot(task)) this.#outcomes.revived(task)
     this.#outcomes.othersEnded(graph)
     this.groups.accepted(graph)
+  }
+
+  goOn(): void {
     this.#turns.take()
   }
 

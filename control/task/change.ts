@@ -12,7 +12,7 @@ import type { AttemptOutput } from './attempt-record.ts'
 import type { FanOut } from './fan-out.ts'
 import type { Graph, PatchedTasks, Task } from './graph.ts'
 import type { GraphPatches } from './graph-patches.ts'
-import type { Handle } from './rare-state.ts'
+import type { Handle, RareState } from './rare-state.ts'
 
 /** How a task ended. `output` goes into the record of its last attempt, if the task keeps such records. */
 export type Ending =
@@ -60,6 +60,8 @@ export type Change =
       /** The named tasks, and all that run again with them, in order. Those that have not ended only wait for more. */
       readonly tasks: readonly Task[]
       readonly named: ReadonlySet<Task>
+      /** The rare states that `tasks` get, in the same order; undefined for those that have not ended. */
+      readonly revived: readonly (RareState | undefined)[]
       /** For those of `tasks` that have ended and have children the elements of these. */
       readonly lists: ReadonlyMap<Task, readonly unknown[]>
       /** Of the caller, with the answer. */

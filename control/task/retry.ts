@@ -7,6 +7,7 @@
  * its parent run again, which counts it anew.
  */
 import type { Retried } from '../../shared/contract/control.ts'
+import { inRanges, isYieldDue, type Steps } from '../../shared/process/steps.ts'
 import { isoTime } from '../../shared/text/iso-time.ts'
 import { decide } from '../rules/conditions.ts'
 import type { Edges } from '../rules/edges.ts'
@@ -14,6 +15,7 @@ import { listSource } from '../rules/fan-out-rule.ts'
 import { hasPlaceholder } from '../rules/placeholders.ts'
 import { attemptRecord, withAttempt } from './attempt-record.ts'
 import type { Graph, Task } from './graph.ts'
+import type { RareState } from './rare-state.ts'
 
 /** Whether a retry may name `task`: it ended without success. Of what was skipped, the cause is to be retried. */
 export const isRetryable = ({ status, isDeleted }: Pick<Task, 'status' | 'isDeleted'>): boolean =>
@@ -26,9 +28,9 @@ export const failedTasks = (graph: Graph): Task[] =>
   graph.submitted.filter((task) => isLoss(task) && task.atEnd === undefined)
 
 /** The `named` tasks of `graph`, and all that run again with them, in order: those of `on_end` depend on all others. */
-export function retriedWith(graph: Graph, edges: Edges, named: ReadonlySet<Task>): Task[] {
+export function* retriedWith(graph: Graph, edges: Edges, named: ReadonlySet<Task>): Steps<Task[]> {
   const found = new Set(named)
-  addDependents(found, edges)
+  yield* addDependents(found, edges)
   if ([...found].some(({ atEnd }) => atEnd === undefined))
     for (const task of graph.atEnd ?? []) if (!task.isDeleted) found.add(task)
   for (const { parent } of graph.fanOuts ?? []) {
@@ -36,13 +38,20 @@ export function retriedWith(graph: Graph, edges: Edges, named: ReadonlySet<Task>
     if (!found.has(parent) || !(isAll || named.has(parent))) continue
     for (const child of childrenOf(parent)) if (!child.isDeleted && (isAll || isLoss(child))) found.add(child)
   }
-  if (graph.fanOuts !== undefined) addDependents(found, edges)
-  return [...found].sort((a, b) => a.position - b.position)
+  if (graph.fanOuts !== undefined) yield* addDependents(found, edges)
+  const all = graph.tasks
+  const tasks: Task[] = []
+  yield* inRanges(all.length, (from, to) => {
+    for (let i = from; i < to; i++) if (found.has(all[i]!)) tasks.push(all[i]!)
+  })
+  return tasks
 }
 
 /** Adds what depends on the tasks in `found`: other members of a group, and the task that they are children of. */
-function addDependents(found: Set<Task>, { dependents, dependentsStart }: Edges): void {
+function* addDependents(found: Set<Task>, { dependents, dependentsStart }: Edges): Steps<void> {
+  let steps = 0
   for (const task of found) {
+    if (isYieldDue(steps++)) yield
     const { childOf, graph, position } = task
     const add = (other: Task) => other.isDeleted || found.add(other)
     if (childOf !== undefined) {
@@ -94,8 +103,7 @@ export function whyNotAgain(task: Task, { dependencies, dependenciesStart }: Edg
   if (childOf !== undefined) return undefined // its parent can, or cannot
   if (task.options.dynamic === true && status === 'success')
     return `task ${id}, which runs again with it, is dynamic and has succeeded: run its graph again (POST /graphs/${graph.id}/rerun)`
-  if (isReplaced)
-    return `another graph has taken the id of task ${id} since: submit the graph again, with "scope": "graph"`
+  if (isReplaced) return replacedText(task)
   if (!task.isTerminal && !isUndecided(task))
     return `task ${id}, which runs again with it, ${status === 'pending' ? 'is about to start' : `is ${status}`}: try again when it has ended, or cancel it first`
   for (let d = dependenciesStart[position]!; d < dependenciesStart[position + 1]!; d++) {
@@ -106,6 +114,9 @@ export function whyNotAgain(task: Task, { dependencies, dependenciesStart }: Edg
   return undefined
 }
 
+export const replacedText = ({ id }: Task): string =>
+  `another graph has taken the id of task ${id} since: submit the graph again, with "scope": "graph"`
+
 /** Whether the pending `task` still waits for a dependency. */
 function isUndecided({ graph, position, status, runIf, atEnd }: Task): boolean {
   if (atEnd !== undefined) return status === 'pending' && !graph.isAtEnd
@@ -114,15 +125,21 @@ function isUndecided({ graph, position, status, runIf, atEnd }: Task): boolean {
   return !graph.hasRules || decide(runIf, graph.standings[position]!, false) === 'wait'
 }
 
-/** Gives `task` the state of one that runs again. Its numbers of attempts go on, and all of its retries are left. */
-export function reviveTask(task: Task, isNamed: boolean, by: string | undefined, at: number): void {
+/** The rare state of the ended `task` once it runs again. Its numbers of attempts go on, and all of its retries are left. */
+export function revivedRare(task: Task, isNamed: boolean, by: string | undefined, at: number): RareState {
   const { attempt, rare, finishedAt } = task
+  const revived: RareState = { ...rare, interrupted_attempts: attempt || undefined }
   if (attempt > 0 && rare.reused_from === undefined)
-    task.setRare('attempts', withAttempt(rare.attempts, attemptRecord(task, finishedAt, rare.failure)))
-  if (isNamed || attempt > 0) task.setRare('retried', retriedBy(rare.retried, by, at))
-  task.setRare('interrupted_attempts', attempt || undefined)
-  for (const name of ENDED_STATE) task.setRare(name, undefined)
-  task.setRare('hasPlaceholders', hasPlaceholder(task.input) || undefined)
+    revived.attempts = withAttempt(rare.attempts, attemptRecord(task, finishedAt, rare.failure))
+  if (isNamed || attempt > 0) revived.retried = retriedBy(rare.retried, by, at)
+  for (const name of ENDED_STATE) delete revived[name]
+  revived.hasPlaceholders = hasPlaceholder(task.input) || undefined
+  return revived
+}
+
+/** Gives `task` the state of one that runs again. */
+export function reviveTask(task: Task, rare: RareState, at: number): void {
+  task.rare = rare
   task.status = 'pending'
   task.attemptStartedAt = undefined
   task.updatedAt = at
