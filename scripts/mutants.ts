@@ -808,6 +808,27 @@ export const MUTANTS: readonly Mutant[] = [
     tests: ['contract/sent-secrets.test.ts'],
   },
   {
+    rule: 'a request that no rule lets pass gets no secret',
+    file: 'runtime/egress/credentials.ts',
+    text: 'coversRequest(requests, head.method, path)',
+    instead: 'true',
+    tests: ['runtime/egress/credentials.test.ts'],
+  },
+  {
+    rule: 'an answer to a request with a secret is masked',
+    file: 'runtime/egress/credentials.ts',
+    text: 'masks: isSecret ? values.masks : undefined',
+    instead: 'masks: undefined',
+    tests: ['runtime/egress/credentials.test.ts'],
+  },
+  {
+    rule: 'a path that a server may read differently passes no rule',
+    file: 'shared/request/request-rule.ts',
+    text: 'isPlain(path) && paths.some',
+    instead: 'paths.some',
+    tests: ['shared/request/request-rule.test.ts'],
+  },
+  {
     rule: 'a change of the rules of secrets right after another one is noticed',
     file: 'shared/files/secret-rules.ts',
     text: 'const SETTLED_MS = 1_000',

@@ -2,12 +2,16 @@
  * What networks cost a task: /bin/true in a sandbox of the service, with `none` and with `host`, in alternating slices of
  * the same service; then a stream to curl in a sandbox, through the rules of its network by CONNECT and over that of the host.
  */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { TaskStatusResponse } from '../../shared/contract/runtime.ts'
 import type { NetworkRules } from '../../shared/contract/runtime-request.ts'
 import { MB } from '../measure.ts'
 import type { ServerTarget } from '../server.ts'
 import { median } from '../statistics.ts'
 import type { Tools, Workload } from '../suite.ts'
+import { measureOpened, prepareOpened } from './opened.ts'
 import { SANDBOX } from './targets.ts'
 
 const SLICES = 6
@@ -55,12 +59,36 @@ export const network: Workload<ServerTarget, SandboxSizes> = {
       goal: { figure: 200 },
     },
     { key: 'network_stream_host', label: '… over the network of the host', unit: 'MB/s', better: 'higher' },
+    {
+      key: 'network_opened_stream',
+      label: '… over TLS that the proxy ends, with a secret added',
+      unit: 'MB/s',
+      better: 'higher',
+      goal: { figure: 100 },
+    },
+    {
+      key: 'network_opened',
+      label: 'a request over TLS that the proxy ends, beyond one that passes sealed: half within',
+      unit: 'ms',
+      better: 'lower',
+      goal: { figure: 1 },
+    },
   ],
   run: compared,
 }
 
-async function compared(server: ServerTarget, { sizes, load, freshPrefix }: Tools<SandboxSizes>) {
-  await using running = await server.start({ fill: { slots: String(SLOTS) } })
+async function compared(server: ServerTarget, tools: Tools<SandboxSizes>) {
+  const dataDir = mkdtempSync(join(tmpdir(), 'taskmill-bench-'))
+  try {
+    prepareOpened(dataDir)
+    return await comparedIn(dataDir, server, tools)
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+}
+
+async function comparedIn(dataDir: string, server: ServerTarget, { sizes, load, freshPrefix }: Tools<SandboxSizes>) {
+  await using running = await server.start({ fill: { slots: String(SLOTS) }, dataDir })
   const { url, pid } = running
   const slice = async (kind: 'none' | 'host', clients: number, tasks: number) => {
     const sandbox = { ...SANDBOX, network: kind }
@@ -76,11 +104,15 @@ async function compared(server: ServerTarget, { sizes, load, freshPrefix }: Tool
     const all = [await slice('none', CLIENTS, sizes.rateTasks), await slice('host', CLIENTS, sizes.rateTasks)]
     rates.push({ ours: all[0]!.ratePerSecond, host: all[1]!.ratePerSecond })
   }
-  const streams = await streamed(url, sizes.streamMegabytes)
+  const bytes = new Blob(Array(Math.ceil((sizes.streamMegabytes * MB) / CHUNK_BYTES)).fill(new Uint8Array(CHUNK_BYTES)))
+  const hasCurl = Bun.which('curl') !== null
+  const streams = hasCurl ? await streamed(url, bytes) : []
+  const opened = hasCurl && (await measureOpened(dataDir, bytes, (script, rules) => output(url, script, rules)))
   return {
     ...{ network: oursOf(singles), network_host: hostOf(singles), network_to_host: ratioOf(singles) },
     ...{ network_rate: oursOf(rates), network_rate_host: hostOf(rates), network_rate_to_host: ratioOf(rates) },
     ...(streams.length > 0 && { network_stream: oursOf(streams), network_stream_host: hostOf(streams) }),
+    ...(opened && { network_opened_stream: opened.stream, network_opened: opened.extraMs }),
   }
 }
 
@@ -94,15 +126,9 @@ const oursOf = (pairs: readonly Pair[]) => median(pairs.map(({ ours }) => ours))
 const hostOf = (pairs: readonly Pair[]) => median(pairs.map(({ host }) => host))
 const ratioOf = (pairs: readonly Pair[]) => median(pairs.map(({ ours, host }) => ours / host))
 
-/** MB/s of one stream, several times. Empty without curl. */
-async function streamed(url: string, megabytes: number): Promise<Pair[]> {
-  if (Bun.which('curl') === null) return []
-  const chunk = new Uint8Array(CHUNK_BYTES)
-  const chunks = Math.ceil((megabytes * MB) / CHUNK_BYTES)
-  await using source = Bun.serve({
-    ...{ hostname: '127.0.0.1', port: 0 },
-    fetch: () => new Response(new Blob(Array(chunks).fill(chunk))),
-  })
+/** MB/s of one stream, several times. */
+async function streamed(url: string, bytes: Blob): Promise<Pair[]> {
+  await using source = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response(bytes) })
   const get = `curl --silent --show-error --fail --output /dev/null --write-out '%{speed_download}'`
   const pairs: Pair[] = []
   for (let i = 0; i < STREAMS; i++) {

@@ -3,6 +3,7 @@ import type { Lifetime } from '../lifetime.ts'
 import { commandTarget, copiedProgram, quoted, type ServerTarget } from '../server.ts'
 import { suiteOf } from '../suite.ts'
 import { network } from './network.ts'
+import { OPENED_FILES } from './opened.ts'
 
 export const sandbox = suiteOf({
   name: 'sandbox',
@@ -16,7 +17,9 @@ export const sandbox = suiteOf({
 
 async function ourServer(lifetime: Lifetime): Promise<ServerTarget> {
   const program = quoted(await copiedProgram('taskmill-runtime', lifetime))
-  const serve = `${program} serve --listen-addr 127.0.0.1:{port} --data-dir {dir} --max-running-tasks {slots}`
+  const { authority, rules, secrets } = OPENED_FILES
+  const opened = `--secrets-dir {dir}/${secrets} --secrets-rules {dir}/${rules}`
+  const serve = `env NODE_EXTRA_CA_CERTS={dir}/${authority} ${program} serve ${opened} --listen-addr 127.0.0.1:{port} --data-dir {dir} --max-running-tasks {slots}`
   const kind = { healthPath: '/healthz', fill: { slots: '4' } }
   return commandTarget('taskmill', `${serve} --max-queued-tasks 20000`, kind, lifetime)
 }
