@@ -28,7 +28,11 @@ const FAULTS: readonly [type: string, params: unknown, error: string][] = [
   ['runtime', { ...ls, args: [long] }, 'execution.args[0] has 200000 bytes and a program takes at most 131071'],
   ['runtime', { ...ls, env: 'x' }, 'invalid JSON: execution.env: expected object of strings, got string'],
   ['runtime', { ...ls, env: ['x'] }, 'invalid JSON: execution.env: expected object of strings, got array'],
-  ['runtime', { ...ls, env: { A: 1 } }, 'invalid JSON: execution.env.A: expected string, or object with placeholder_for, got number'],
+  [
+    'runtime',
+    { ...ls, env: { A: 1 } },
+    'invalid JSON: execution.env.A: expected string, or object with placeholder_for, got number',
+  ],
   ['runtime', { ...ls, limits: { pids_max: -1 } }, 'limits.pids_max must be greater than 0'],
   ['runtime', { ...ls, limits: [] }, 'invalid JSON: limits: expected object, got array'],
   ['runtime', { ...ls, sandbox: ['x'] }, 'invalid JSON: sandbox: expected object, got array'],
