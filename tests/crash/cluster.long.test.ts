@@ -2,8 +2,8 @@
  * Kills, freezes and cuts off whatever can die in a cluster, and looks whether it kept its promises.
  *
  * Each round has three replicas of control, two runtime services, and a PostgreSQL with a synchronous standby. Clients
- * submit, look, cancel and delete all the while; others submit graphs that share limits (`support/group-clients.ts`), and schedules do
- * each second (`support/schedule-clients.ts`). In the
+ * submit, look, cancel and delete all the while; others submit graphs that share limits (`support/group-clients.ts`), pause, resume,
+ * retry and patch graphs (`support/changed-graphs.ts`), and schedules submit each second (`support/schedule-clients.ts`). In the
  * order that the seed says, a replica is killed, one is stopped for longer than the lease, one loses its database for as long,
  * statements are cut off before, around and after their commit, a runtime service is killed, and the database has a mishap of its own. Three kinds of rounds take turns: replicas that know
  * the standby, which is promoted when the primary is killed; replicas behind PgBouncer, whose database is killed and comes
@@ -14,6 +14,7 @@
  * A round has a seed of its own, which its failure names: `make crash-cluster SEED=N ROUNDS=1` repeats it.
  */
 import { describe, expect, test } from 'bun:test'
+import { ChangedGraphs } from '../support/changed-graphs.ts'
 import { Cluster } from '../support/cluster.ts'
 import type { Cut } from '../support/cutting-link.ts'
 import { EventFollower } from '../support/event-follower.ts'
@@ -183,16 +184,20 @@ async function playRound(seed: number): Promise<string> {
     random,
   )
   const groups = new GroupClients(control, () => rowsIn('place', servers, database), randomNumbers(seed))
+  const lines = () => cluster.lines('changed')
+  const changed = new ChangedGraphs(control, cluster.file('changed'), lines, randomNumbers(seed))
   const schedules = new ScheduleClients(control, randomNumbers(seed))
   const follower = new EventFollower(() => cluster.replicas.map(({ url }) => url), randomNumbers(seed))
   try {
     workload.start(CLIENTS)
     groups.start()
+    changed.start(CLIENTS)
     schedules.start()
     await new Round(cluster, random, kind, primary).run()
-    await Promise.all([workload.stop(), groups.stop(), schedules.stop()])
+    await Promise.all([workload.stop(), groups.stop(), changed.stop(), schedules.stop()])
     await schedules.comeToRest()
     await groups.comeToRest()
+    await changed.comeToRest()
     await workload.comeToRest()
     await follower.stop()
     expect(follower.faults).toEqual([])
@@ -213,7 +218,7 @@ async function playRound(seed: number): Promise<string> {
   const { graphs, runs } = workload.counts
   const { accepted, refused } = groups.counts
   const ends = cluster.replicas.flatMap(({ ownEnds }) => ownEnds)
-  return `${kind}: ${graphs} graphs, ${runs} attempts at runtime services, ${accepted} graphs of groups and ${refused} refused ones, ${schedules.graphs} of schedules, replicas that ended by themselves: ${ends.join(', ') || 'none'}`
+  return `${kind}: ${graphs} graphs, ${runs} attempts at runtime services, ${accepted} graphs of groups and ${refused} refused ones, ${schedules.graphs} of schedules, ${JSON.stringify(changed.counts)} changed ones, replicas that ended by themselves: ${ends.join(', ') || 'none'}`
 }
 
 /**

@@ -17,6 +17,8 @@ export class EventFollower {
   /** What was told, with the number of its event. */
   readonly #told = new Map<string, number>()
   readonly #following: Promise<void>
+  /** Tasks that were retried: they end more than once. */
+  readonly #retried = new Set<string>()
   /** What was told twice, in words. */
   readonly faults: string[] = []
   #stream: EventStreamClient | undefined
@@ -48,7 +50,8 @@ export class EventFollower {
   #hear(event: ServiceEvent): void {
     this.heard++
     if (event.event === 'reset') this.#told.clear()
-    const what = onceOnly(event)
+    if (event.event === 'tasks_retried') for (const id of event.retried) this.#retried.add(`${id} in ${event.graph_id}`)
+    const what = this.#onceOnly(event)
     if (what === undefined) return
     const before = this.#told.get(what)
     if (before !== undefined && before !== event.seq)
@@ -61,11 +64,12 @@ export class EventFollower {
     await this.#stream?.[Symbol.asyncDispose]()
     await this.#following
   }
-}
 
-/** The name of what happens once; undefined for what may happen again. */
-function onceOnly(event: ServiceEvent): string | undefined {
-  if (event.event === 'graph_accepted' || event.event === 'graph_ended') return `${event.event} of ${event.graph_id}`
-  if (event.event !== 'task_changed' || !isTerminal(event.status)) return undefined
-  return `end of ${event.task_id} in ${event.graph_id}`
+  /** The name of what happens once; undefined for what may happen again. */
+  #onceOnly(event: ServiceEvent): string | undefined {
+    if (event.event === 'graph_accepted' || event.event === 'graph_ended') return `${event.event} of ${event.graph_id}`
+    if (event.event !== 'task_changed' || !isTerminal(event.status)) return undefined
+    const task = `${event.task_id} in ${event.graph_id}`
+    return this.#retried.has(task) ? `end of attempt ${event.attempt} of ${task}` : `end of ${task}`
+  }
 }
