@@ -335,7 +335,7 @@ export const controlSettings = {
     variable: 'SERVICE_AUDIT',
     default: 'callers',
     choices: ['callers', 'all', 'off'],
-    help: 'When the service keeps an audit log (audit.ndjson in the data directory, GET /audit) of who asked for what: callers: with --tokens-file; all: always; off: never.',
+    help: 'When the service keeps an audit log (GET /audit; audit.ndjson in the data directory, or with --database a table of all replicas) of who asked for what: callers: with --tokens-file; all: always; off: never.',
   }),
   callbackPolicy: choice({
     variable: 'SERVICE_CALLBACK_POLICY',

@@ -126,7 +126,7 @@ export async function buildParts(
   const mcp = mcpParts(config, { configs: mcpConfigs, serviceId }, host)
   const poll = (handleId: string, graphId: string) => pollCall(storage, handleId, graphId)
   executors.register(new McpExecutor(mcp.servers, poll, secrets))
-  const audit = await auditLog(config, host)
+  const audit = await auditLog(config, host, storage.shared?.audit)
   const tracing = await tracingParts(config, { store: storage.store, serviceId }, host)
   const listSkills = () => skills.listSkills()
   const secretsFault = () => secrets.rules?.fault()
@@ -146,9 +146,13 @@ export async function buildParts(
   return { parts, earlierRun }
 }
 
-async function auditLog({ audit, dataDir }: ControlConfig, { access, log }: Host): Promise<AuditLog | undefined> {
+async function auditLog(
+  { audit, dataDir }: ControlConfig,
+  { access, log }: Host,
+  shared: AuditLog | undefined,
+): Promise<AuditLog | undefined> {
   if (audit === 'off' || (audit === 'callers' && access.tokens === undefined)) return undefined
-  return new (await import('./log/audit-log.ts')).AuditLog({ dataDir, log })
+  return shared ?? new (await import('./log/audit-log.ts')).AuditFiles({ dataDir, log })
 }
 
 /**

@@ -36,6 +36,7 @@ import { MAX_AUDIT_FILE_BYTES, MAX_AUDIT_FILES } from '../control/log/audit-log.
 import { KEY_LIFETIME_MS, MAX_KEYS } from '../control/log/idempotency.ts'
 import { MAX_POSITIONS } from '../control/log/positions.ts'
 import { MAX_RUN_ROWS } from '../control/log/postgres/schedule-rows.ts'
+import { MAX_AUDIT_RECORDS, MAX_WAITING_AUDIT_RECORDS } from '../control/log/postgres/shared-audit.ts'
 import { ANSWER_WITHIN_MS } from '../control/log/postgres/unavailable.ts'
 import { MAX_CONFIG_BYTES, MAX_SERVERS } from '../control/mcp-client/config.ts'
 import { MAX_MESSAGE_BYTES } from '../control/mcp-client/limits.ts'
@@ -232,6 +233,8 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Live tasks of a token', '`live_tasks`', 'none', '429; 413 for a graph with more', 'control/operations/caller-quotas.test.ts', 'live_tasks'],
     ['Bytes of a file of the audit log', ...constant('MAX_AUDIT_FILE_BYTES', bytes(MAX_AUDIT_FILE_BYTES)), 'The next file begins.', 'control/log/audit-log.test.ts', 'maxFileBytes'],
     ['Files of the audit log', ...constant('MAX_AUDIT_FILES', count(MAX_AUDIT_FILES)), 'The oldest is removed.', 'control/log/audit-log.test.ts', 'MAX_AUDIT_FILES'],
+    ['Records of the audit log of all replicas', ...constant('MAX_AUDIT_RECORDS', count(MAX_AUDIT_RECORDS)), 'The oldest are removed.', 'control/log/postgres/shared-audit.test.ts', 'maxRecords'],
+    ['Records of the audit log that wait for the database', ...constant('MAX_WAITING_AUDIT_RECORDS', count(MAX_WAITING_AUDIT_RECORDS)), 'Further ones are lost. The next record counts them.', 'control/log/postgres/shared-audit.test.ts', 'MAX_WAITING_AUDIT_RECORDS'],
     ['Records of a page of the audit log', ...constant('MAX_AUDIT_PAGE', count(MAX_AUDIT_PAGE)), '400', 'contract/audit.test.ts', '1_001'],
     ['`wait_ms`', ...constant('MAX_WAIT_MS', duration(MAX_WAIT_MS)), '400', 'contract/graphs.test.ts', 'is refused for wait_ms=%s'],
     ['Tasks of a page', ...constant('MAX_PAGE_TASKS', count(MAX_PAGE_TASKS)), '400', 'contract/list-tasks.test.ts', '1001'],

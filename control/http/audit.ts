@@ -33,14 +33,19 @@ export class RequestAudit {
     this.#audit = audit
   }
 
-  /** Has the app, whose `onRouted` calls `begin`, tell of answers. */
+  /** Has the app, whose `onRouted` calls `begin`, wait for the record of a request and tell of answers. */
   follow(app: AnyElysia): void {
     this.#app = app
-    app.onAfterResponse(({ request, set }) => {
+    if (this.#audit.written !== undefined)
+      app.onBeforeHandle(async ({ request }) => {
+        if (this.#open.has(request)) await this.#audit.written?.()
+      })
+    app.onAfterResponse(({ request, set, responseValue }) => {
       const id = this.#open.get(request)
       if (id === undefined) return
       const graph_id = acceptedFor(request)
-      this.#audit.end(id, { ...(graph_id !== undefined && { graph_id }), status: Number(set.status ?? 200) })
+      const { status } = responseValue instanceof Response ? responseValue : set // of another replica, or ours
+      this.#audit.end(id, { ...(graph_id !== undefined && { graph_id }), status: Number(status ?? 200) })
     })
   }
 

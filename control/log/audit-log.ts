@@ -41,48 +41,73 @@ export interface AuditPage {
   readonly limit: number
 }
 
-export interface AuditOptions {
+/** Where records are kept: in a file, or in the database of all replicas. */
+export interface AuditLog {
+  /** Writes the record of a request that has just come, and returns its id. */
+  begin(asked: Asked): string
+  /** Resolves once the records that came so far are written, or cannot be. Absent if `begin` has written them. */
+  written?(): Promise<void>
+  /** Writes what became of the request. */
+  end(id: string, answered: Answered): void
+  /** The newest records of a page, newest first, and whether there are more. */
+  read(page: AuditPage): Promise<{ records: AuditRecord[]; hasMore: boolean }>
+  close(): Promise<void>
+}
+
+/** The ids of records: of times, with counts of those of the same millisecond. */
+export class AuditIds {
+  #lastMs = 0
+  #count = 0
+
+  /** Greater than all earlier ones, also of earlier runs unless the clock was set back. */
+  next(now: number): string {
+    this.#count = now > this.#lastMs ? 0 : this.#count + 1
+    this.#lastMs = Math.max(now, this.#lastMs)
+    return `${idsSince(this.#lastMs)}-${this.#count.toString(36).padStart(4, '0')}`
+  }
+}
+
+/** Not greater than any id of this time (milliseconds since 1970) or later. */
+export const idsSince = (ms: number): string => ms.toString(36).padStart(9, '0')
+
+export interface AuditFilesOptions {
   readonly dataDir: string
   readonly log: Log
   readonly maxFileBytes?: number
 }
 
-export class AuditLog {
+export class AuditFiles implements AuditLog {
   readonly #dataDir: string
   readonly #log: Log
   readonly #maxFileBytes: number
   readonly #timer: Timer
+  readonly #ids = new AuditIds()
   #fd: number | undefined
   #size = 0
   #isSynced = true
   /** Lines that the disk refused. */
   #lost = 0
   #isTorn = false
-  #lastMs = 0
-  #count = 0
 
   /** Nothing is written before the first request. */
-  constructor({ dataDir, log, maxFileBytes = MAX_AUDIT_FILE_BYTES }: AuditOptions) {
+  constructor({ dataDir, log, maxFileBytes = MAX_AUDIT_FILE_BYTES }: AuditFilesOptions) {
     this.#dataDir = dataDir
     this.#log = log
     this.#maxFileBytes = maxFileBytes
     this.#timer = setInterval(() => void this.#sync(), SYNC_MS).unref()
   }
 
-  /** Writes the line of a request, and returns its id. */
   begin(asked: Asked): string {
     const now = Date.now()
-    const id = this.#newId(now)
+    const id = this.#ids.next(now)
     this.#write({ id, time: new Date(now).toISOString(), ...asked })
     return id
   }
 
-  /** Writes the line of the answer. */
   end(id: string, answered: Answered): void {
     this.#write({ id, ...answered })
   }
 
-  /** The newest records of a page, newest first, and whether there are more. */
   async read({ since, before, limit }: AuditPage): Promise<{ records: AuditRecord[]; hasMore: boolean }> {
     const records: AuditRecord[] = []
     const answers = new Map<string, object>()
@@ -109,13 +134,6 @@ export class AuditLog {
     await this.#sync()
     if (this.#fd !== undefined) closeSync(this.#fd)
     this.#fd = undefined
-  }
-
-  /** Greater than all earlier ones, also of earlier runs unless the clock was set back. */
-  #newId(now: number): string {
-    this.#count = now > this.#lastMs ? 0 : this.#count + 1
-    this.#lastMs = Math.max(now, this.#lastMs)
-    return `${this.#lastMs.toString(36).padStart(9, '0')}-${this.#count.toString(36).padStart(4, '0')}`
   }
 
   #pathOf(number: number): string {

@@ -146,6 +146,7 @@ async function callTool(tool: Tool, given: unknown, parts: OperationParts, { sen
   const ended = (answered: Answered) => audited !== undefined && parts.audit?.end(audited, answered)
   try {
     ensureRight(by, tool.right)
+    if (audited !== undefined) await parts.audit?.written?.()
     const { detail, ...input } = checkToolInput(tool.input, given, parts.unknownFields)
     const found = await tool.run(input, parts, { ...{ signal, report, ...sender }, ...askerIn(context) })
     const { graph_id } = found as { graph_id?: string }

@@ -102,7 +102,7 @@ function inOnePass(app: AppEvents, { method, path: route, handler, hooks }: Inte
 
   const respond = (answer: unknown, context: RouteContext): Response => {
     const { set, request } = context
-    for (const { fn } of afterResponse) setImmediate(fn, context)
+    for (const { fn } of afterResponse) setImmediate(fn, { ...context, responseValue: answer })
     if (set.headers['content-type'] === JSON_TYPE) {
       if (typeof answer === 'string') return jsonResponse(answer, set)
       if (isPlain(answer)) return jsonResponse(JSON.stringify(answer), set)

@@ -26,6 +26,7 @@ import { Lease } from './lease.ts'
 import { Others } from './others.ts'
 import { OwnAddress } from './own-address.ts'
 import { PastEvents } from './past-events.ts'
+import { SharedAudit } from './shared-audit.ts'
 import { SharedGroups } from './shared-groups.ts'
 import { SharedHistory } from './shared-history.ts'
 import { SharedKeys } from './shared-keys.ts'
@@ -77,6 +78,7 @@ export class SharedKeeper implements Keeper {
   readonly groups: SharedGroups
   readonly pauses: SharedPauses
   readonly schedules: SharedSchedules
+  readonly audit: SharedAudit
   /** Numbers of a graph rise over all takeovers. A client of all events has positions in those of each replica. */
   readonly numbers: KeptEvents['numbers'] = {
     isLost: () => false,
@@ -112,6 +114,7 @@ export class SharedKeeper implements Keeper {
     })
     this.groups = new SharedGroups({ database: rows.database, turns: this.#turns, leaseMs, log })
     this.pauses = new SharedPauses({ database: rows.database, leaseMs, log })
+    this.audit = new SharedAudit({ database: rows.database, replica: rows.replicas, log })
     this.schedules = new SharedSchedules({ database: rows.database, replica: rows.replicas, turns: this.#turns })
     rows.onNews = (news) => this.schedules.told(news)
     this.runtimes.pool.onScheduleChanges = (changes) => this.schedules.changed(changes)
@@ -411,6 +414,7 @@ export class SharedKeeper implements Keeper {
     clearInterval(this.#sweep)
     await this.kept('promise')
     this.#turns.stop()
+    await this.audit.close()
     await this.#rows.replicas.release().catch(() => {}) // the lease ends by itself
     await this.#rows.close()
     await this.#ownHistory.close()

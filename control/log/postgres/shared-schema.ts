@@ -129,6 +129,10 @@ const migrations = (): readonly (readonly string[])[] => [
     // Whether the replica has a directory of schedules.
     `alter table ${SCHEMA}.replica add column has_schedules_dir boolean not null default false`,
   ],
+  [
+    // Who asked for what, at any replica. Ids rise with time. Replicas of the version before write files.
+    `create table ${SCHEMA}.audit (id text collate "C" primary key, record text not null, answer text)`,
+  ],
 ]
 
 /** Version of the schema that this program needs. */

@@ -25,13 +25,13 @@ export const controlLogEvents = {
   },
   'the audit log cannot be written': {
     level: 'error',
-    when: 'The disk refuses a line. Requests are carried out all the same.',
+    when: 'The disk refuses a line, or the database does not take records. Requests are carried out all the same.',
     fields: CAUSE,
   },
   'the audit log can be written again': {
     level: 'info',
     when: 'After a failure.',
-    fields: { lost: 'Lines that are missing.' },
+    fields: { lost: 'Lines or records that are missing.' },
   },
   'graph ended': {
     level: 'info',

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { appendFileSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { AuditLog, MAX_AUDIT_FILES } from '../../../control/log/audit-log.ts'
+import { AuditFiles, type AuditLog, MAX_AUDIT_FILES } from '../../../control/log/audit-log.ts'
 import { memoryLog } from '../../support/memory-log.ts'
 import { type TempDir, tempDir } from '../../support/temp.ts'
 
@@ -14,7 +14,7 @@ afterEach(() => dir[Symbol.dispose]())
 
 const asked = (target: string) => ({ door: 'http', what: 'POST /tasks', target, trace_id: 't' }) as const
 
-const opened = () => new AuditLog({ dataDir: dir.path, log: memoryLog().log })
+const opened = () => new AuditFiles({ dataDir: dir.path, log: memoryLog().log })
 
 const ALL = { since: 0, before: undefined, limit: 1_000 }
 
@@ -43,7 +43,7 @@ test('pages continue where the one before ended, over any sizes of files and pag
       fc.integer({ min: 150, max: 4_000 }),
       async (count, limit, maxFileBytes) => {
         using own = tempDir()
-        const log = new AuditLog({ dataDir: own.path, log: memoryLog().log, maxFileBytes })
+        const log = new AuditFiles({ dataDir: own.path, log: memoryLog().log, maxFileBytes })
         for (let i = 0; i < count; i++) log.end(log.begin(asked(`/${i}`)), { status: 200 })
         const whole = await targets(log)
         const paged: unknown[] = []
@@ -93,7 +93,7 @@ test('since leaves out what is older', async () => {
 
 test('a disk that refuses lines loses these, and the next line counts them', async () => {
   const { log, lines } = memoryLog()
-  const audit = new AuditLog({ dataDir: join(dir.path, 'missing'), log })
+  const audit = new AuditFiles({ dataDir: join(dir.path, 'missing'), log })
   audit.begin(asked('/lost'))
   audit.begin(asked('/lost too'))
   expect(lines().filter(({ msg }) => msg === 'the audit log cannot be written')).toHaveLength(1)
