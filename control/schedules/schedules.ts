@@ -48,6 +48,9 @@ import { scheduledGraph } from './scheduled-graph.ts'
  */
 const MAX_TIMER_MS = 10_000
 
+/** Milliseconds until a start asks again for the schedules. */
+const RECOVER_AGAIN_MS = 100
+
 /** Times that a change is made while other replicas are first. */
 const MAX_TRIES = 20
 
@@ -123,9 +126,19 @@ export class Schedules {
     this.#verbs = verbs
   }
 
-  /** Finds the schedules of an earlier run, and of other replicas. Nothing is due yet. */
+  /**
+   * Finds the schedules of an earlier run, and of other replicas. Nothing is due yet. A database that is away is asked again: if it
+   * stays away, the lease of this replica ends, and the replica with it.
+   */
   async recover(): Promise<void> {
-    await this.fresh()
+    while (!this.#isStopped) {
+      try {
+        return await this.fresh()
+      } catch (error) {
+        if (!(error instanceof ServiceError)) throw error
+        await Bun.sleep(RECOVER_AGAIN_MS)
+      }
+    }
   }
 
   /** From now on, graphs are submitted. */

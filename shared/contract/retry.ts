@@ -12,6 +12,7 @@ export const RetryRequest = Type.Object(
     revision: Type.Optional(
       Type.Integer({
         minimum: 0,
+        expected: 'integer from 0',
         description: 'The revision of the graph that the caller has seen: 409 if it has another one. Default: any.',
       }),
     ),

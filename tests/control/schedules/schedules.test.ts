@@ -180,6 +180,8 @@ class SharedWorld extends World {
   #row: KeptSchedule | undefined
   /** How many replicas believe that the schedule is theirs. */
   believers = 1
+  /** Reads that the database does not answer. */
+  readFaults = 0
 
   newKept(): KeptSchedules {
     const kept: KeptSchedules = {
@@ -190,6 +192,10 @@ class SharedWorld extends World {
       onChange: () => {},
       read: async (known) => {
         await this.step()
+        if (this.readFaults > 0) {
+          this.readFaults--
+          throw new ServiceError(503, 'no answer')
+        }
         return new Map(this.#row === undefined || known.get(NAME) === this.#row.version ? [] : [[NAME, this.#row]])
       },
       keep: async (_name, known, next) => {
@@ -331,4 +337,12 @@ test('replicas settle each due time once, whoever believes that it is his', asyn
     fc.asyncProperty(someFields, events, (fields, some) => play(new SharedWorld(), 3, fields, some)),
     { numRuns: 25 },
   )
+})
+
+test('a replica starts although the database does not answer for a moment', async () => {
+  const world = new SharedWorld()
+  world.readFaults = 2
+  await world.start()
+  expect([world.readFaults, world.services.length]).toEqual([0, 1])
+  world.kill(0)
 })
