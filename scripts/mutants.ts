@@ -135,6 +135,13 @@ export const MUTANTS: readonly Mutant[] = [
     tests: ['contract/caller-tokens.test.ts'],
   },
   {
+    rule: 'an approval that was asked for guards what its tasks depend on against patches',
+    file: 'control/operations/patch-graph.ts',
+    text: 'reachedFrom(before, decided.keys())',
+    instead: 'reachedFrom(before, [])',
+    tests: ['contract/caller-tokens.test.ts'],
+  },
+  {
     rule: 'a patch is for one revision of the graph',
     file: 'control/operations/patch-graph.ts',
     text: 'revision !== undefined && revision !== revisionOf(graph)',

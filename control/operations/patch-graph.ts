@@ -303,7 +303,10 @@ function* heldByEnded(tasks: readonly ValidTask[], settled: ReadonlySet<string>)
   return new ServiceError(409, 'the tasks that have ended depend on each other in another way than before')
 }
 
-/** Throws 403 if an approval that the caller may not answer decides about one of `tasks`, or gets from it who may. */
+/**
+ * Throws 403 if an approval that the caller may not answer decides about one of `tasks`, or gets from it who may, or has been asked
+ * for about a task that depends on it: the answer is given for the whole of what is to come.
+ */
 function* ensureMayChange(all: readonly Task[], edges: Edges, tasks: readonly Task[], by: Caller): Steps<void> {
   const deciding = new Map<number, string>()
   const naming = new Map<number, string>()
@@ -320,14 +323,21 @@ function* ensureMayChange(all: readonly Task[], edges: Edges, tasks: readonly Ta
   const { dependents, dependentsStart, dependencies, dependenciesStart } = edges
   const after = (at: number) => dependents.subarray(dependentsStart[at], dependentsStart[at + 1])
   const before = (at: number) => dependencies.subarray(dependenciesStart[at], dependenciesStart[at + 1])
+  const isAsked = ({ status, rare }: Task) => status !== 'pending' || rare.asked_at !== undefined
+  const asked = [...deciding.keys()].filter((at) => isAsked(all[at]!))
+  const decided = yield* reachedFrom(after, asked)
   const guards = [
-    { texts: deciding, reached: yield* reachedFrom(after, deciding.keys()) },
-    { texts: naming, reached: yield* reachedFrom(before, naming.keys()) },
+    { reached: yield* reachedFrom(after, deciding.keys()), textOf: (at: number) => deciding.get(at) },
+    { reached: yield* reachedFrom(before, naming.keys()), textOf: (at: number) => naming.get(at) },
+    {
+      reached: yield* reachedFrom(before, decided.keys()),
+      textOf: (at: number) => `task ${all[at]!.id} depends on it, and ${deciding.get(decided.get(at)!)}`,
+    },
   ]
   for (const [i, { id, position }] of tasks.entries()) {
-    for (const { texts, reached } of guards) {
+    for (const { reached, textOf } of guards) {
       const start = reached.get(position)
-      if (start !== undefined) throw new ServiceError(403, `task ${id} cannot be changed: ${texts.get(start)}`)
+      if (start !== undefined) throw new ServiceError(403, `task ${id} cannot be changed: ${textOf(start)}`)
     }
     if (isYieldDue(i)) yield
   }

@@ -202,6 +202,30 @@ describe('who submits', () => {
       expect((await post('bob', `/graphs/${graph}/tasks/${id}/approve`, { who: 'Bob' })).status).toBe(200)
   })
 
+  test('or patches a graph does not change what an approved task gets from others, once somebody is asked', async () => {
+    const noop = (id: string, ...depends_on: string[]) => ({ id, type: 'noop', depends_on })
+    const graph = await submitted('ada', [
+      ...[
+        { id: 'w', type: 'wait', params: { signal: true } },
+        approval('a'),
+        { ...approval('late'), depends_on: ['w'] },
+      ],
+      ...[noop('config', 'w'), noop('deploy', 'a', 'config'), noop('free', 'w'), noop('later', 'late', 'free')],
+    ])
+    await asked(graph, 'a')
+    const replace = (id: string) =>
+      ask('ada', `/graphs/${graph}`, { method: 'PATCH', body: { replace: [noop(id, 'w')] } })
+    const { status, body } = await replace('config')
+    expect([status, body.error]).toEqual([
+      403,
+      expect.stringMatching(
+        /^task config cannot be changed: task deploy depends on it, and approval a decides about it /,
+      ),
+    ])
+    expect((await replace('free')).status).toBe(200)
+    await post('ops', `/graphs/${graph}/cancel`)
+  })
+
   test('or patches a graph does not weaken an approval in a group that names others', async () => {
     const noop = (id: string, ...depends_on: string[]) => ({ id, type: 'noop', depends_on })
     for (const asks of [{ by: ['bob'] }, { by: { $param: 'by' } }]) {
