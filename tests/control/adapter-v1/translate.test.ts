@@ -174,7 +174,7 @@ describe('an action is refused', () => {
       { program: 'a', control_context: { owner: '' } },
       'input.control_context.owner: expected string that is not empty',
     ],
-    ['command', { program: 'a', env: { A: 1 } }, 'input.env: expected object of strings'],
+    ['command', { program: 'a', env: { A: 1 } }, 'input.env.A: expected string, or object with placeholder_for'],
     ['mcp.call', undefined, 'tool_name is required for mcp.call'],
     ['mcp.call', { server: 'a', tool: '' }, 'tool_name is required for mcp.call'],
     ['mcp.call', { tool: 'a', arguments: 'b' }, 'input.arguments: expected object'],
