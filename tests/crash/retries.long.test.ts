@@ -111,9 +111,10 @@ test(
       const before = runsIn(log).length
       const clients = Array.from({ length: 3 }, () => client(control, known, random, log))
       await Bun.sleep(10 + random(150))
+      const hasRetries = () => [...known.values()].some(({ acknowledged }) => acknowledged > 0)
       await until(
-        () => runsIn(log).length,
-        (runs) => runs > before,
+        () => runsIn(log).length > before && (round < ROUNDS - 1 || hasRetries()),
+        (isEnough) => isEnough,
       )
       control.process.kill('SIGKILL')
       await control.process.exited
@@ -137,7 +138,6 @@ test(
     }
     const runs = runsIn(log)
     expect(runs.filter((run, i) => runs.indexOf(run) !== i)).toEqual([])
-    expect([...known.values()].reduce((sum, { acknowledged }) => sum + acknowledged, 0)).toBeGreaterThan(0)
   },
   limitOf(ROUNDS),
 )
