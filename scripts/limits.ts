@@ -340,7 +340,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
   ]),
   'Watching, logs and callbacks': limits([
     ['Open event streams', ...control('maxEventStreams'), '503', 'contract/events.test.ts', 'a stream too many gets 503'],
-    ['Bytes of events that wait for a client', ...constant('STREAM_BUFFER_BYTES', bytes(STREAM_BUFFER_BYTES)), 'After `--slow-client-timeout` the stream ends with `lagging`.', 'contract/event-clients.test.ts', 'a client that reads nothing is told that it lags and cut'],
+    ['Bytes of events that wait for a client', ...constant('STREAM_BUFFER_BYTES', bytes(STREAM_BUFFER_BYTES)), 'After `--slow-client-timeout` the stream ends with `lagging`.', 'contract/event-clients.long.test.ts', 'a client that reads nothing is told that it lags and cut'],
     ['Positions in the id of an event of several replicas', ...constant('MAX_POSITIONS', count(MAX_POSITIONS)), '400', 'control/log/positions.test.ts', 'MAX_POSITIONS'],
     ['Time for which a client may read nothing', ...control('slowClientTimeout'), 'It is cut off.', 'contract/logs.test.ts', 'one who reads nothing for --slow-client-timeout is cut off'],
     ['Past events', ...control('eventHistory'), 'A stream resumed from an older one begins with the present state.', 'contract/events.test.ts', 'that is gone gives a reset with the present state'],

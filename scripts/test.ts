@@ -24,7 +24,7 @@ const ROOT = dirname(import.meta.dir)
 /** Default timeout of a test in milliseconds. Tests wait for conditions, so only a hang on a busy machine reaches it. */
 const TEST_TIMEOUT_MS = 60_000
 
-/** Test files that take fifteen seconds or more: kills under load, waits for time limits, other kernels, images, benchmarks. */
+/** Test files that take long for what they try: kills under load, waits for time limits, other kernels, images, databases, benchmarks. */
 const LONG = '.long.test.ts'
 
 const { selection, rest } = splitArguments(process.argv.slice(2))

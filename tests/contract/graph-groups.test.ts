@@ -195,15 +195,14 @@ describe('cancel_oldest', () => {
   })
 
   test('names the new graph also after a kill while a task is cancelling', async () => {
-    // The task ignores SIGTERM for longer than the test lasts.
+    // The task ignores SIGTERM until the service is killed.
     using here = await world({ flags: ['--kill-grace', '30s'] })
     const deaf = shell('a', `trap '' TERM; echo $$ > ${here.file('pid')}; while :; do sleep 0.05; done`)
     let by: string
-    let pid: number
     {
       await using control = await here.start()
       await submit(control, [deaf], deploy())
-      pid = await until(
+      const pid = await until(
         async () =>
           Number(
             await Bun.file(here.file('pid'))
@@ -215,6 +214,7 @@ describe('cancel_oldest', () => {
       by = await submit(control, [noop('b')], newest)
       await control.reached('a', 'cancelling')
       await control.stop('SIGKILL')
+      process.kill(pid, 'SIGKILL') // else the next start waits for it
     }
     await using control = await here.start()
     const message = `task cancelled: graph ${by} takes its place in group "deploy"`
@@ -222,11 +222,6 @@ describe('cancel_oldest', () => {
       ...{ status: 'cancelled', error: message, runtime: { error: { code: 'cancelled', message } } },
     })
     expect((await control.ended('b')).status).toBe('success')
-    try {
-      process.kill(pid, 'SIGKILL')
-    } catch {
-      // the next start has ended it
-    }
   })
 
   test('ends a task of a runtime service first', async () => {
