@@ -77,12 +77,12 @@ describe.skipIf(missing !== undefined)(
       await fc.assert(
         fc.asyncProperty(fc.array(fc.tuple(odd, odd, odd), { maxLength: 5 }), async (texts) => {
           const first = last + 1
-          const graphs = texts.map(([payload, , id]) => graph(++last, [`${last}:${id}`], payload))
+          const graphs = texts.map(([payload, , id]) => graph(++last, [`${last}:${id}`], `{${payload}`)) // none is empty
           const frames = texts.map(([, payload], i) => frame(first + i, 1, payload))
           await rows.turn(writes({ graphs, frames }))
           const found = await rows.adoptions.kept(texts.map((_, i) => first + i))
           expect(found.map((one) => [one.graph, one.frames, [...one.ownIds]])).toEqual(
-            texts.map(([payload, framePayload, id], i) => [payload, [framePayload], [`${first + i}:${id}`]]),
+            texts.map(([payload, framePayload, id], i) => [`{${payload}`, [framePayload], [`${first + i}:${id}`]]),
           )
         }),
         { numRuns: 30 },
