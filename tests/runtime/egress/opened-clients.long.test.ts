@@ -75,7 +75,7 @@ const CLIENTS: readonly Client[] = [
   ['Python httpx', has('python3', '-c', 'import httpx'), (url) => ['python3', '-c', HTTPX, url], '"name":"p"'],
   ['pip', has('pip', '--version'), (url) => ['pip', 'index', 'versions', 'p', '-i', `${url}simple/`], 'p (1.0)'],
   [
-    'Node',
+    'Node from 24 on (earlier ones take no proxy from the environment)',
     has('node', '-e', 'process.exit(process.versions.node.startsWith("2") && process.versions.node < "24" ? 1 : 0)'),
     (url) => ['node', '--input-type=module', '-e', FETCH, url],
     '"name":"p"',
@@ -86,7 +86,7 @@ const CLIENTS: readonly Client[] = [
 
 describe('the secret gets to the server from', () => {
   for (const [name, isThere, command, expected] of CLIENTS) {
-    test.skipIf(!isThere)(name, async () => {
+    test.skipIf(!isThere)(isThere ? name : `${name}: not installed`, async () => {
       got.length = 0
       const options = { env, cwd: temp.path, stdout: 'pipe', stderr: 'pipe' } as const
       const child = Bun.spawn(command(`https://api.example:${server.port}/`), options)
