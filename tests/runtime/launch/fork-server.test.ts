@@ -1,6 +1,6 @@
 /**
  * Goal: whatever happens to a fork server, each launcher that a service asked for runs once, harms nobody by its birth, and is
- * heard of. Method: real fork servers with a service, stopped, killed and starved; those without one: bare-fork-server.test.ts.
+ * heard of. Method: real fork servers with a service, stopped, killed and starved; those without one: bare-fork-server.long.test.ts.
  */
 import { expect, test } from 'bun:test'
 import { closeSync, openSync, readdirSync, readFileSync, readSync, writeFileSync } from 'node:fs'
