@@ -728,7 +728,7 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'control/executors/runtime/remote-attempt.ts',
     text: 'earlierMs + SUBMISSION_LEASE_MS - performance.now()',
     instead: '0',
-    tests: ['contract/runtime-pool.test.ts'],
+    tests: ['contract/runtime-pool.long.test.ts'],
   },
   {
     rule: 'what may be the beginning of a secret is held back',
