@@ -15,7 +15,7 @@ import { IdempotencyKeys, type KeptKey } from './idempotency.ts'
 import { Journal, type JournalOptions } from './journal.ts'
 import type { StoredFanOut } from './journaled-fan-out.ts'
 import type { SubmissionExtras } from './journaled-graph.ts'
-import { encodePatch, type JournaledPatch } from './journaled-patch.ts'
+import { encodePatch, type PatchToKeep } from './journaled-patch.ts'
 import type { Keeper, OtherReplicas, Purpose } from './keeper.ts'
 import type { Delivery, KeptCallbacks, StoredCallbacks } from './kept-callbacks.ts'
 import { KeptOrphans, type Orphan } from './kept-orphans.ts'
@@ -157,17 +157,12 @@ export class EmbeddedKeeper implements Keeper {
     this.#persistence.revoke(graph)
   }
 
-  keepPatch(graph: Graph, patch: Omit<JournaledPatch, 'graph_ordinal' | 'tasks'>, tasks: string): void {
+  keepPatch(graph: Graph, patch: PatchToKeep, tasks: string): void {
     this.#persistence.writePatch(graph, encodePatch(graph, patch, tasks))
     if (patch.idempotency !== undefined) this.keys.keep(patch.idempotency)
   }
 
-  keepPatchWith(
-    graph: Graph,
-    patch: Omit<JournaledPatch, 'graph_ordinal' | 'tasks'>,
-    tasks: string,
-    change: () => void,
-  ): void {
+  keepPatchWith(graph: Graph, patch: PatchToKeep, tasks: string, change: () => void): void {
     this.#persistence.writePatchWith(encodePatch(graph, patch, tasks), change)
   }
 

@@ -31,15 +31,18 @@ export interface JournaledPatch {
   readonly states?: unknown
 }
 
+/** What a patch is kept with, beside its graph and its encoded tasks. */
+export type PatchToKeep = Omit<JournaledPatch, 'graph_ordinal' | 'tasks'>
+
 /** The end of a payload: the new definitions, which may have megabytes. */
 export const encodePatchedTasks = (tasks: readonly TaskInput[]): Steps<string> => jsonText(tasks)
 
 /** The payload of a patch whose `tasks` are encoded already. */
-export const encodePatch = (
-  { ordinal }: Graph,
-  patch: Omit<JournaledPatch, 'graph_ordinal' | 'tasks'>,
-  tasks: string,
-): string[] => [`${JSON.stringify({ graph_ordinal: ordinal, ...patch }).slice(0, -1)},"tasks":`, tasks, '}']
+export const encodePatch = ({ ordinal }: Graph, patch: PatchToKeep, tasks: string): string[] => [
+  `${JSON.stringify({ graph_ordinal: ordinal, ...patch }).slice(0, -1)},"tasks":`,
+  tasks,
+  '}',
+]
 
 /** The payload of a patch with the payload of a frame of kind `t`. */
 export const withStates = (patch: readonly string[], states: string): string[] => [

@@ -20,7 +20,7 @@ import type { EventNumbers } from './event-numbers.ts'
 import type { IdempotencyKeys } from './idempotency.ts'
 import type { StoredFanOut } from './journaled-fan-out.ts'
 import type { SubmissionExtras } from './journaled-graph.ts'
-import type { JournaledPatch } from './journaled-patch.ts'
+import type { PatchToKeep } from './journaled-patch.ts'
 import type { KeptCallbacks } from './kept-callbacks.ts'
 import type { OrphanKeeper } from './kept-orphans.ts'
 import type { KeptSchedules } from './kept-schedules.ts'
@@ -92,17 +92,12 @@ export interface Keeper extends KeptEvents {
    * Notes what a caller changes of a live graph; `tasks` are the encoded new definitions. Throws 503; then nothing is noted. The
    * caller changes the graph in the same turn of the event loop, then waits until that is kept.
    */
-  keepPatch(graph: Graph, patch: Omit<JournaledPatch, 'graph_ordinal' | 'tasks'>, tasks: string): void
+  keepPatch(graph: Graph, patch: PatchToKeep, tasks: string): void
   /**
    * Keeps a patch, and all else that `change` changes, all or nothing: `change` makes the patch, and ends the dynamic task that
    * adds the tasks. Throws 503; then `change` was not called.
    */
-  keepPatchWith(
-    graph: Graph,
-    patch: Omit<JournaledPatch, 'graph_ordinal' | 'tasks'>,
-    tasks: string,
-    change: () => void,
-  ): void
+  keepPatchWith(graph: Graph, patch: PatchToKeep, tasks: string, change: () => void): void
   /** Resolves when the list of a task with `for_each` is kept. Rejects if that is not certain. */
   keepFanOut(task: Task, fanOut: StoredFanOut): Promise<void>
   /** Notes that a rerun reused an earlier outcome for `task`, as the change number `seq`. */

@@ -17,7 +17,7 @@ import { decodeJson, invalidJson } from '../json/body.ts'
 import { refuseUnknownFields, refuseWrongForm } from '../json/request-fields.ts'
 import { patchDetail } from '../log/event-rows.ts'
 import type { SentKey } from '../log/idempotency.ts'
-import { encodePatchedTasks, type JournaledPatch } from '../log/journaled-patch.ts'
+import { encodePatchedTasks, type PatchToKeep } from '../log/journaled-patch.ts'
 import type { Edges } from '../rules/edges.ts'
 import { memberId } from '../rules/group-rule.ts'
 import { type Patch, patched, reachedFrom } from '../rules/patch.ts'
@@ -155,7 +155,7 @@ export function patchOf(
   { definitions: _, warnings: __, order: ___, ...planned }: Plan,
   by: string | undefined,
   addedBy?: string,
-): { readonly change: PatchChange; readonly journaled: Omit<JournaledPatch, 'graph_ordinal' | 'tasks'> } {
+): { readonly change: PatchChange; readonly journaled: PatchToKeep } {
   const common = { patched: patchedAgain(graph.patched, by), at: Date.now(), by, task_id: addedBy }
   const { removed, replaced } = planned
   return {

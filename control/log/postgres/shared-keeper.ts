@@ -16,7 +16,7 @@ import { type NumberedChange, outcomeOf, patchDetail, retriedDetail } from '../e
 import { KEY_LIFETIME_MS } from '../idempotency.ts'
 import { encodeFanOut, type StoredFanOut } from '../journaled-fan-out.ts'
 import type { SubmissionExtras } from '../journaled-graph.ts'
-import { encodePatch, type JournaledPatch } from '../journaled-patch.ts'
+import { encodePatch, type PatchToKeep } from '../journaled-patch.ts'
 import type { Keeper, KeptEvents, Purpose, ReplicaView } from '../keeper.ts'
 import type { KeptCallbacks, StoredCallbacks } from '../kept-callbacks.ts'
 import { PLACES, SCHEDULES } from './database.ts'
@@ -328,7 +328,7 @@ export class SharedKeeper implements Keeper {
     return () => this.#note(() => this.#writes.refuse(claim))
   }
 
-  keepPatch(graph: Graph, patch: Omit<JournaledPatch, 'graph_ordinal' | 'tasks'>, tasks: string): void {
+  keepPatch(graph: Graph, patch: PatchToKeep, tasks: string): void {
     this.assertWritable()
     const { remove, replaced, seq, idempotency: key } = patch
     const stay = new Set(replaced)
@@ -337,12 +337,7 @@ export class SharedKeeper implements Keeper {
     this.#writes.addFrame(graph, patchPayload(encodePatch(graph, patch, tasks)), { seq, freedIds, key })
   }
 
-  keepPatchWith(
-    graph: Graph,
-    patch: Omit<JournaledPatch, 'graph_ordinal' | 'tasks'>,
-    tasks: string,
-    change: () => void,
-  ): void {
+  keepPatchWith(graph: Graph, patch: PatchToKeep, tasks: string, change: () => void): void {
     this.assertWritable()
     this.#encode()
     this.#writes.addPatch(graph, encodePatch(graph, patch, tasks))
