@@ -9,7 +9,7 @@ import type { ExecutionSpec } from '../contract/runtime-request.ts'
 import { MAX_SECRETS } from '../contract/secrets.ts'
 import { HIDDEN_VALUE, hiddenValueText } from '../process/hidden-env.ts'
 import { requestFault } from './fault.ts'
-import { placeholdersIn, type VariableValue, withPlaceholders } from './placeholder.ts'
+import { placeholdersIn, type VariableValue, variableText } from './placeholder.ts'
 import { isSecretName, SECRET_NAME_RULE } from './secrets.ts'
 import { checkText, checkUnicode, isBlank, isSound, shortened } from './text.ts'
 
@@ -119,7 +119,8 @@ export function checkEnvironment(env: Environment, at = 'execution.env'): void {
     if (isSecretName(secret)) continue
     throw requestFault(`${at}.${shortened(name)}.placeholder_for: ${SECRET_NAME_RULE}, got ${shortened(secret)}`)
   }
-  for (const [name, value] of Object.entries(withPlaceholders('', env))) {
+  for (const [name, given] of Object.entries(env)) {
+    const value = variableText('', given) // as long as that of each task
     if (isBlank(name) || name.includes('=')) {
       throw requestFault(`${at} keys must be non-empty and cannot contain "="`)
     }
@@ -152,8 +153,8 @@ export function bytesTogether(execution: Execution, more: Environment = {}): num
   let bytes = 0
   for (const string of strings) bytes += Buffer.byteLength(string) + BYTES_PER_STRING
   for (const env of [execution.env, more]) {
-    for (const [name, value] of Object.entries(withPlaceholders('', env)))
-      bytes += variableBytes(name, value) + BYTES_PER_STRING
+    for (const [name, value] of Object.entries(env))
+      bytes += variableBytes(name, variableText('', value)) + BYTES_PER_STRING
   }
   return bytes
 }

@@ -15,14 +15,13 @@ export const placeholderText = (taskId: string, secret: string): string =>
     .digest('hex')
     .slice(0, 40)}`
 
+/** The value of a variable as a task gets it. */
+export const variableText = (taskId: string, value: VariableValue): string =>
+  typeof value === 'string' ? value : placeholderText(taskId, value.placeholder_for)
+
 /** The variables as a task gets them. */
 export const withPlaceholders = (taskId: string, env: Variables): Record<string, string> =>
-  Object.fromEntries(
-    Object.entries(env).map(([name, value]) => [
-      name,
-      typeof value === 'string' ? value : placeholderText(taskId, value.placeholder_for),
-    ]),
-  )
+  Object.fromEntries(Object.entries(env).map(([name, value]) => [name, variableText(taskId, value)]))
 
 /** The variables that have placeholders, with the names of the secrets. */
 export const placeholdersIn = (env: Variables): readonly (readonly [variable: string, secret: string])[] =>
