@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { randomNumbers, SEED } from '../support/random.ts'
 import { answered, describeReplicas } from '../support/replicas.ts'
 import { ended, submit } from '../support/scoped-graphs.ts'
 import { tempDir } from '../support/temp.ts'
@@ -9,7 +10,8 @@ import { tempDir } from '../support/temp.ts'
 const LENGTH = 40
 
 describeReplicas('dynamic tasks', (cluster) => {
-  test('add each task once, also when the replica is killed while they do', async () => {
+  test(`add each task once, also when the replica is killed while they do (seed ${SEED})`, async () => {
+    const random = randomNumbers(SEED)
     using each = await cluster()
     using temp = tempDir()
     /** `sh next.sh 3` adds the task that runs `sh next.sh 4`. */
@@ -22,7 +24,7 @@ describeReplicas('dynamic tasks', (cluster) => {
     await using first = await each.replica([], env)
     await using second = await each.replica([], env)
     const graphs = [await submit(first, [next('0')]), await submit(first, [next('0')])]
-    await Bun.sleep(Math.random() * 200)
+    await Bun.sleep(random(200)) // the moment of the kill varies
     await first.stop('SIGKILL')
     for (const id of graphs) {
       await answered(second, `/graphs/${id}`)

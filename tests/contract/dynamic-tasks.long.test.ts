@@ -6,6 +6,7 @@ import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startControl } from '../support/control.ts'
+import { randomNumbers, SEED } from '../support/random.ts'
 import { ended, submit } from '../support/scoped-graphs.ts'
 import { tempDir } from '../support/temp.ts'
 
@@ -13,7 +14,8 @@ const GRAPHS = 4
 const LENGTH = 25
 const KILLS = 12
 
-test('plans add each task once, whenever the service is killed', async () => {
+test(`plans add each task once, whenever the service is killed (seed ${SEED})`, async () => {
+  const random = randomNumbers(SEED)
   using dir = tempDir()
   using temp = tempDir()
   /** `sh next.sh 3` adds the task that runs `sh next.sh 4`. */
@@ -28,7 +30,7 @@ test('plans add each task once, whenever the service is killed', async () => {
   let control = await start()
   const graphs = await Promise.all(Array.from({ length: GRAPHS }, () => submit(control, [next('n0', '0')])))
   for (let kill = 0; kill < KILLS; kill++) {
-    await Bun.sleep(Math.random() * 60)
+    await Bun.sleep(random(60)) // the moment of the kill varies
     await control.stop('SIGKILL')
     await control.dispose()
     control = await start()
