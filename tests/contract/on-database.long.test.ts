@@ -20,7 +20,7 @@ const SOME = [
   'callbacks',
   'rerun',
   'cache',
-  'event-clients',
+  'event-clients.long',
   'ids-of-graphs',
   'graph-groups',
   'schedules',
