@@ -31,6 +31,7 @@ interface Head {
   readonly trace_id: string
   /** Absent in files of earlier versions. */
   readonly submitted_by?: string
+  readonly tenant?: string
   /** Milliseconds since 1970. */
   readonly created_at: number
   readonly graph?: GraphOptions
@@ -103,6 +104,7 @@ const headOf = (graph: Graph): Head => ({
   graph_id: graph.id,
   trace_id: graph.traceId,
   ...(graph.submittedBy !== undefined && { submitted_by: graph.submittedBy }),
+  ...(graph.tenant !== undefined && { tenant: graph.tenant }),
   created_at: createdAtOf(graph),
   ...(graph.options !== NO_GRAPH_OPTIONS && { graph: graph.options }),
   ...(graph.patched !== undefined && { patched: graph.patched }),
@@ -142,6 +144,7 @@ function restJson(entry: TaskEntry, createdAt: number): string {
   rest.trace_id = undefined
   rest.trace_state = undefined
   rest.submitted_by = undefined
+  rest.tenant = undefined
   rest.graph = undefined
   rest.patched = undefined
   rest.scope = undefined
@@ -173,13 +176,14 @@ export class CompactedGraph {
   /** Each row is read into `stored` in turn. */
   #last: { readonly stored: Writable<StoredTask>; readonly task: Task } | undefined
 
-  constructor(ordinal: number, { graph_id, trace_id, submitted_by, created_at, graph, patched }: Head) {
+  constructor(ordinal: number, { graph_id, trace_id, submitted_by, tenant, created_at, graph, patched }: Head) {
     const options = graph === undefined ? NO_GRAPH_OPTIONS : (graphOptions(graph) ?? NO_GRAPH_OPTIONS)
     const identity = {
       id: graph_id,
       ordinal,
       traceId: trace_id,
       submittedBy: submitted_by,
+      tenant,
       createdAt: created_at,
       options,
     }

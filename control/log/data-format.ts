@@ -17,8 +17,8 @@ import { VERSION } from '../../shared/process/version.ts'
 import { isObject, jsonOrUndefined } from '../../shared/text/json.ts'
 import { refuseAccess, refuseFile } from './unreadable-file.ts'
 
-/** The format that this service writes: from 9 on, there are frames of patches with the end of a dynamic task, which an older service would lose. It reads all formats up to it. */
-export const DATA_FORMAT = 9
+/** The format that this service writes: from 10 on, graphs have tenants, which an older service would show to everybody. It reads all formats up to it. */
+export const DATA_FORMAT = 10
 
 /** The format from which on packs hold what the journal no longer has. Before, the state file did. */
 export const PACKS_FORMAT = 2

@@ -21,6 +21,7 @@ export interface JournaledGraph {
   readonly trace_state?: string
   /** Absent in files of earlier versions. */
   readonly submitted_by?: string
+  readonly tenant?: string
   readonly created_at: string
   readonly body: unknown
   /** The key that was sent with the submission, and its answer. */
@@ -53,6 +54,7 @@ export function encodeGraph(
     trace_id: graph.traceId,
     ...(graph.traceState !== undefined && { trace_state: graph.traceState }),
     ...(graph.submittedBy !== undefined && { submitted_by: graph.submittedBy }),
+    ...(graph.tenant !== undefined && { tenant: graph.tenant }),
     created_at: isoTime(graph.createdAt),
     ...(idempotency && { idempotency }),
     ...(note && { note }),

@@ -22,10 +22,10 @@ export class Mentions {
         for (const { id } of tasks) if (typeof id === 'string') this.#ids.add(id)
         return
       }
-      const { graph_ordinal, body } = decodeGraph(payload)
+      const { graph_ordinal, tenant, body } = decodeGraph(payload)
       this.#ordinals.add(graph_ordinal)
       if (kind !== 'g') return
-      if (optionsIn(body).scope === 'graph') return // no other graph can have its ids
+      if (tenant !== undefined || optionsIn(body).scope === 'graph') return // no other graph can have its ids
       const tasks = isObject(body) && Array.isArray(body.tasks) ? body.tasks : []
       for (const task of tasks) if (isObject(task) && typeof task.id === 'string') this.#ids.add(task.id)
     } catch {

@@ -35,7 +35,7 @@ export function* recoverGraph(
   // A graph that has ended gets its edges by name, when somebody asks for them.
   const isOver = stored.every(({ status }) => isTerminal(status))
   const edges = isOver && (yield* isOrdered(all)) ? RELEASED_EDGES : yield* edgesOf(all, refuse)
-  const { graph_id, trace_id, trace_state, submitted_by, created_at } = stored[0]!
+  const { graph_id, trace_id, trace_state, submitted_by, tenant, created_at } = stored[0]!
   const options = optionsOf(entries)
   const identity = {
     id: graph_id ?? crypto.randomUUID(),
@@ -43,6 +43,7 @@ export function* recoverGraph(
     traceId: trace_id ?? newTraceId(),
     traceState: trace_state,
     submittedBy: submitted_by,
+    tenant,
     createdAt: created_at ?? Date.now(),
     ...(options !== undefined && { options }),
   }

@@ -291,7 +291,18 @@ export class Replay {
   }
 
   *#addGraph(graph: JournaledGraph, refuse: (detail: string) => Error): Steps<void> {
-    const { graph_ordinal, graph_id, trace_id, trace_state, submitted_by, created_at, idempotency, note, body } = graph
+    const {
+      graph_ordinal,
+      graph_id,
+      trace_id,
+      trace_state,
+      submitted_by,
+      tenant,
+      created_at,
+      idempotency,
+      note,
+      body,
+    } = graph
     if (this.#revoked.has(graph_ordinal)) return
     if (idempotency !== undefined) this.notes.apply([null, 'key', nameOf(idempotency), idempotency])
     if (note !== undefined) this.notes.apply(note)
@@ -300,10 +311,11 @@ export class Replay {
     this.accepted.graphs.add(graph_ordinal)
     const entries = this.#entriesOf(graph_ordinal)
     const graphOptions = optionsIn(body)
-    const isScoped = graphOptions.scope === 'graph'
+    const isScoped = graphOptions.scope === 'graph' || tenant !== undefined
     const options = {
       ...(trace_state !== undefined && { trace_state }),
       ...(submitted_by !== undefined && { submitted_by }),
+      ...(tenant !== undefined && { tenant }),
       ...(graphOptions !== NO_GRAPH_OPTIONS && { graph: graphOptions }),
       ...(isScoped && { scope: 'graph' as const }),
     }
@@ -363,12 +375,13 @@ export class Replay {
     const entries = this.#entriesOf(graph_ordinal)
     const known = [...entries.values()]
     const isKnown = (patchesIn(known)?.revision ?? 0) >= patched.revision
-    const { graph_id, trace_id, trace_state, submitted_by, created_at, scope } = known[0]!
+    const { graph_id, trace_id, trace_state, submitted_by, tenant, created_at, scope } = known[0]!
     const options = known.find(({ graph }) => graph !== undefined)?.graph
     const identity = {
       ...{ graph_id: graph_id!, graph_ordinal, trace_id: trace_id!, created_at },
       ...(trace_state !== undefined && { trace_state }),
       ...(submitted_by !== undefined && { submitted_by }),
+      ...(tenant !== undefined && { tenant }),
       ...(options !== undefined && { graph: options }),
       ...(scope !== undefined && { scope }),
     }
@@ -521,7 +534,7 @@ interface AddedGraph {
   /** Fields of the graph in the entry of each task. */
   readonly identity: Pick<
     StoredTask,
-    'graph_id' | 'trace_id' | 'trace_state' | 'submitted_by' | 'created_at' | 'graph' | 'scope'
+    'graph_id' | 'trace_id' | 'trace_state' | 'submitted_by' | 'tenant' | 'created_at' | 'graph' | 'scope'
   > & {
     readonly graph_ordinal: number
   }

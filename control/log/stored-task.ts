@@ -33,6 +33,8 @@ export interface StoredExtras {
   readonly trace_state?: string
   /** Absent in files of earlier versions. */
   readonly submitted_by?: string
+  /** Whose graph it is. Absent for the operator's. */
+  readonly tenant?: string
   /** The options of the graph. In the state file, only the first entry of each graph has them. */
   readonly graph?: GraphOptions
   /** Changes of the graph since it was accepted. Only the first entry of a graph that was changed has it. */
@@ -124,6 +126,7 @@ export function taskEntry(store: Pick<TaskStore, 'hasRecord'>, task: Task, isFir
   entry.trace_id = graph.traceId
   if (graph.traceState !== undefined) entry.trace_state = graph.traceState
   if (graph.submittedBy !== undefined) entry.submitted_by = graph.submittedBy
+  if (graph.tenant !== undefined) entry.tenant = graph.tenant
   if (graph.isScoped) entry.scope = 'graph'
   if (isFirst && graph.options !== NO_GRAPH_OPTIONS) entry.graph = graph.options
   if (isFirst && graph.patched !== undefined) entry.patched = graph.patched

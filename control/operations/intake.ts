@@ -40,7 +40,7 @@ export interface Origin extends RequestTrace {
   readonly by?: Caller | undefined
 }
 
-type Sender = RequestTrace & Pick<GraphIdentity, 'submittedBy'>
+type Sender = RequestTrace & Pick<GraphIdentity, 'submittedBy' | 'tenant'>
 
 /** Outcomes of an earlier graph for some, but not all, tasks of a new graph. */
 export interface Reuse {
@@ -76,7 +76,7 @@ export async function takeInGraph(
   { traceId, traceState, sent, reuse, changeOf, answerOf, caller, by }: Origin,
 ): Promise<AcceptedGraph> {
   const { store, scheduler, keeper, retention, readiness, quotas, audit, log } = parts
-  const trace = { traceId, traceState, submittedBy: by?.grant.name }
+  const trace = { traceId, traceState, submittedBy: by?.grant.name, tenant: by?.grant.tenant }
   const checked =
     checkSmall(parts, encoded, trace) ?? (await runCooperatively(check(parts, encoded, { ...trace, reuse })))
   const { graph, ids, warnings, reused } = checked
@@ -160,7 +160,7 @@ function* check(
 
 const newIdentity = (
   store: TaskStore,
-  { traceId, traceState, submittedBy }: Sender,
+  { traceId, traceState, submittedBy, tenant }: Sender,
   options: GraphOptions,
 ): GraphIdentity => ({
   id: crypto.randomUUID(),
@@ -168,6 +168,7 @@ const newIdentity = (
   traceId,
   traceState,
   submittedBy,
+  tenant,
   createdAt: Date.now(),
   options,
 })

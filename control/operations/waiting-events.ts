@@ -124,5 +124,5 @@ export class WaitingEvents {
 const waitingEvent = ({ task: { id, graph }, waiting }: Reason, seq: number): ServiceEvent => ({
   ...({ event: 'task_waiting', seq, at: isoTime(Date.now()), graph_id: graph.id, task_id: id } as const),
   ...(waiting !== undefined && { waiting }),
-  ...(graph.options.scope !== undefined && { scope: graph.options.scope }),
+  ...(graph.isScoped && { scope: 'graph' as const }),
 })

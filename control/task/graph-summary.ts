@@ -113,7 +113,7 @@ export function summaryOf(graph: Graph, { taskCount, counts, waiting, state, sta
     graph_id: graph.id,
     ...(options.name !== undefined && { name: options.name }),
     ...(options.labels !== undefined && { labels: { ...options.labels } }),
-    ...(options.scope !== undefined && { scope: options.scope }),
+    ...(graph.isScoped && { scope: 'graph' as const }),
     ...(options.concurrency !== undefined && { concurrency: options.concurrency }),
     state,
     task_count: taskCount,
@@ -126,6 +126,7 @@ export function summaryOf(graph: Graph, { taskCount, counts, waiting, state, sta
     ...(startedAt !== undefined && endedAt !== undefined && { duration_ms: Math.max(0, endedAt - startedAt) }),
     trace_id: graph.traceId,
     ...(graph.submittedBy !== undefined && { submitted_by: graph.submittedBy }),
+    ...(graph.tenant !== undefined && { tenant: graph.tenant }),
     ...(graph.patched !== undefined && { revision: graph.patched.revision }),
     ...(graph.patched?.by !== undefined && { patched_by: [...graph.patched.by] }),
   }

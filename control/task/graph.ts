@@ -44,6 +44,7 @@ export interface GraphIdentity {
   readonly traceId: string
   readonly traceState?: string | undefined
   readonly submittedBy?: string | undefined
+  readonly tenant?: string | undefined
   readonly createdAt: number
   readonly options?: GraphOptions
 }
@@ -62,6 +63,8 @@ export class Graph {
   readonly traceState: string | undefined
   /** Name of the token that submitted it. Undefined for the token of the service. */
   readonly submittedBy: string | undefined
+  /** Whose graph it is: the tenant of that token. Undefined for a token without one, and for that of the service. */
+  readonly tenant: string | undefined
   /** Milliseconds since 1970. Set again when the graph is written to disk: lists are in the order of these times. */
   createdAt: number
   /** The submitted fields beside the tasks. */
@@ -116,7 +119,7 @@ export class Graph {
   packBytes = 0
 
   constructor(
-    { id, ordinal, traceId, traceState, submittedBy, createdAt, options = NO_GRAPH_OPTIONS }: GraphIdentity,
+    { id, ordinal, traceId, traceState, submittedBy, tenant, createdAt, options = NO_GRAPH_OPTIONS }: GraphIdentity,
     edges: Edges,
   ) {
     this.id = id
@@ -124,15 +127,19 @@ export class Graph {
     this.traceId = traceId
     this.traceState = traceState
     this.submittedBy = submittedBy
+    this.tenant = tenant
     this.createdAt = createdAt
     this.options = options
     this.#edges = edges
     this.missing = dependencyCounts(edges)
   }
 
-  /** Whether ids of tasks belong to the graph: callers find the tasks only within the graph. */
+  /**
+   * Whether ids of tasks belong to the graph: callers find the tasks only within the graph. Those of a tenant always do, so
+   * that no tenant can take or try an id of another.
+   */
   get isScoped(): boolean {
-    return this.options.scope === 'graph'
+    return this.options.scope === 'graph' || this.tenant !== undefined
   }
 
   /** Whether all tasks but those of `on_end` have ended. */

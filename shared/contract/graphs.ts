@@ -84,6 +84,7 @@ export const GraphSummary = Type.Object(
     duration_ms: maybe(count('Milliseconds from started_at to finished_at.')),
     trace_id: text('Trace id of its submission, which its log lines carry.'),
     submitted_by: maybe(text('Name of the token that submitted it. Absent for the token of the service.')),
+    tenant: maybe(text('Tenant of that token. Absent for a token without one.')),
     revision: maybe(count('How often it was changed since (PATCH /graphs/{id}). Absent for 0.')),
     patched_by: maybe(texts('Names of the tokens that changed it; without that of the service.')),
   },

@@ -24,6 +24,8 @@ export interface Grant {
   /** Names the token in records and logs. */
   readonly name: string
   readonly rights: readonly Right[]
+  /** Whose token it is: it sees and touches only what tokens of the same tenant submitted. Absent: everything. */
+  readonly tenant?: string
   /** Whether it may approve and reject in graphs that it submitted itself. */
   readonly approve_own?: boolean
   /** Types of the tasks that it may submit. */
@@ -76,6 +78,7 @@ export const isRight = (value: unknown): value is Right => RIGHTS.some((right) =
 const GRANT_CHECKS: Readonly<Record<keyof Grant, Check>> = {
   name: [isTokenName, TOKEN_NAME_RULE],
   rights: [(value) => isListOf(value, isRight, RIGHTS.length), `a list of ${RIGHTS.join(', ')}`],
+  tenant: [isTokenName, TOKEN_NAME_RULE],
   approve_own: [(value) => typeof value === 'boolean', 'true or false'],
   types: [(value) => isListOf(value, isText, MAX_TOKEN_RULES), `1 to ${MAX_TOKEN_RULES} types of tasks`],
   labels: [
@@ -145,8 +148,16 @@ export function grantIn(text: string): Grant {
 }
 
 /** The grant of an entry, as a text for `grantIn`. */
-export const grantText = ({ name, rights, approve_own, types, labels, graphs_per_minute, live_tasks }: Grant): string =>
-  JSON.stringify({ name, rights, approve_own, types, labels, graphs_per_minute, live_tasks })
+export const grantText = ({
+  name,
+  rights,
+  tenant,
+  approve_own,
+  types,
+  labels,
+  graphs_per_minute,
+  live_tasks,
+}: Grant): string => JSON.stringify({ name, rights, tenant, approve_own, types, labels, graphs_per_minute, live_tasks })
 
 export const tokensText = (entries: readonly TokenEntry[]): string =>
   `${JSON.stringify({ tokens: entries }, null, 2)}\n`
