@@ -70,6 +70,35 @@ describe('the skill', () => {
     }
   })
 
+  test('what it says of credentials and of a patch is accepted', async () => {
+    const added = JSON.stringify({ id: 'new', type: 'noop' })
+    const replaced = JSON.stringify({ id: 'run', type: 'noop' })
+    const shown = (pattern: RegExp): Record<string, unknown> =>
+      JSON.parse(pattern.exec(body)![1]!.replace('TASK', added).replace('TASK', replaced))
+    const rule = shown(/`(\{"host": .*\})`/)
+    const headers = { Authorization: shown(/`(\{"\$secret": [^`]*\})`/) }
+    const env = shown(/`"env": (\{"API_KEY": [^`]*\})`/)
+    const patch = shown(/`(\{"add": [^`]*\})`/)
+    await using control = await startControl()
+    const graph = {
+      scope: 'graph',
+      tasks: [
+        { id: 'wait', type: 'approval' },
+        { id: 'date', type: 'noop', depends_on: ['wait'] },
+        { id: 'fetch', type: 'http', params: { url: 'https://api.example.com', headers }, depends_on: ['wait'] },
+        {
+          ...{ id: 'run', type: 'runtime.script', depends_on: ['wait'] },
+          params: { script: 'true', env, sandbox: { profile: 'linux_sandbox', network: { allow: [rule] } } },
+        },
+      ],
+    }
+    const answer = await control.post(graph)
+    expect([answer.status, await answer.clone().text()]).toEqual([202, expect.any(String)])
+    const { graph_id } = (await answer.json()) as { graph_id: string }
+    const patched = await control.fetch(`/graphs/${graph_id}`, { method: 'PATCH', body: JSON.stringify(patch) })
+    expect([patched.status, await patched.text()]).toEqual([200, expect.stringContaining('"removed":["date"]')])
+  })
+
   test('what it shows runs, in the order in which it is shown', async () => {
     await using control = await startControl()
     const here = (text: string) => text.replaceAll('http://127.0.0.1:8080', control.url)
