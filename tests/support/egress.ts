@@ -173,6 +173,12 @@ export class TestClient {
   }
 }
 
+/** The bytes of a SOCKS5 client that asks for a name. The proxy answers with `SOCKS_CONNECTED`. */
+export const socksRequest = (host: string, port: number) =>
+  `\x05\x01\x00\x05\x01\x00\x03${String.fromCharCode(host.length)}${host}${String.fromCharCode(port >> 8, port & 255)}`
+
+export const SOCKS_CONNECTED = '\x05\x00\x05\x00\x00\x01\x00\x00\x00\x00\x00\x00'
+
 /** A TCP server on 127.0.0.1 that keeps what it receives. */
 export class TestServer implements AsyncDisposable {
   readonly #server: Server

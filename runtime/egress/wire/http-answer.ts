@@ -7,8 +7,8 @@ export type AnswerBody = number | 'chunked'
 const NO_CONTENT = 204
 const NOT_MODIFIED = 304
 
-/** Headers that tell where a body ends. They hold no text of the server. */
-const FRAMING = /^(?:content-length|transfer-encoding)[ \t]*:/i
+/** Headers that tell where a body ends, with nothing else in them: where there is no body, nobody has read their values. */
+const FRAMING = /^(?:content-length[ \t]*:[ \t]*\d{1,15}|transfer-encoding[ \t]*:[ \t]*chunked)[ \t]*$/i
 
 /**
  * The body of an answer whose head is `text`. Throws `Malformed` for one that the client may read differently, or whose

@@ -142,6 +142,17 @@ describe('a secret is not sent', () => {
     expect(sent).toBe('')
   })
 
+  test('to what becomes HTTP/2: no Upgrade reaches the server, and its answer becomes nothing else', async () => {
+    const more = 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n'
+    const answer = `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n${SECRET}`
+    const { got, sent } = await exchanged(BEARER, { more, answer, body: 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n' })
+    expect(sent.replace(/\r\nHost: .*/, '')).toBe(
+      `GET / HTTP/1.1\r\nAuthorization: Bearer ${SECRET}\r\nAccept-Encoding: identity\r\nConnection: close\r\n\r\n`,
+    )
+    expect(got).not.toContain(SECRET)
+    expect(got).not.toContain('h2c')
+  })
+
   test('to a second request behind the first', async () => {
     const second = 'GET http://api.example/admin HTTP/1.1\r\nHost: api.example\r\n\r\n'
     const { sent } = await exchanged({ ...BEARER, paths: ['/'] }, { body: second })
@@ -158,6 +169,9 @@ describe('a secret is not sent', () => {
     ],
     ['a line that goes on', 'X-A: b\r\n Authorization: c\r\n', 'a header with a character that is not allowed'],
     ['a line end without CR', 'X-A: b\nX-B: c\r\n', 'a header with a character that is not allowed'],
+    ['a line end without LF', 'X-A: b\rX-B: c\r\n', 'a header with a character that is not allowed'],
+    ['a name with a space', 'Transfer-Encoding : chunked\r\n', 'a header'],
+    ['a NUL', 'X-A: b\0X-B: c\r\n', 'a header with a character that is not allowed'],
   ])('with a head that two programs read differently: %s', async (_, more, why) => {
     const { got, sent } = await exchanged(BEARER, { more })
     expect(got).toContain(why)
@@ -244,6 +258,27 @@ describe('an answer that echoes the secret is masked', () => {
     expect(got.replace(/\r\n[0-9a-f]+\r\n/g, '')).toContain(`x${STARS}y`)
     expect(got).toEndWith('0\r\n\r\n')
     expect(await get(`HTTP/1.0 200 OK\r\n\r\nx${SECRET}`)).toEndWith(`\r\n\r\nx${STARS}`)
+  })
+
+  test('in its first line, a name of a header, extensions of chunks and trailers', async () => {
+    const chunks = `2;x=${SECRET}\r\nhi\r\n0;y=${SECRET}\r\nX-Trailer: ${SECRET}\r\n\r\n`
+    const got = await get(
+      `HTTP/1.1 200 ${SECRET}\r\nX-${SECRET.replace('/', '%2F')}: 1\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}`,
+    )
+    expect(got).toStartWith('HTTP/1.1 200 ***')
+    expect(got).toEndWith('\r\n\r\n2\r\nhi\r\n0\r\n\r\n')
+    expect(got).not.toContain(SECRET.slice(4))
+  })
+
+  test.each([
+    ['GET', '304 Not Modified'],
+    ['HEAD', '200 OK'],
+  ])('in headers that would tell where a body ends, if there is none: %s, %s', async (method, status) => {
+    const got = await get(`HTTP/1.1 ${status}\r\nContent-Length: ${SECRET}\r\nTransfer-Encoding: ${SECRET}\r\n\r\n`, {
+      method,
+    })
+    expect(got).toContain(`Content-Length: ${STARS}`)
+    expect(got).not.toContain(SECRET)
   })
 
   test('in other spellings, in a redirect and before the last answer', async () => {

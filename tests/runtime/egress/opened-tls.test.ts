@@ -8,7 +8,7 @@ import { connect as connectTls } from 'node:tls'
 import type { ReadSecret } from '../../../runtime/egress/credentials.ts'
 import { SecretFault } from '../../../shared/files/secrets-directory.ts'
 import { testCertificate } from '../../support/certificate.ts'
-import { TestClient, TestProxy } from '../../support/egress.ts'
+import { SOCKS_CONNECTED, socksRequest, TestClient, TestProxy } from '../../support/egress.ts'
 import { type TempDir, tempDir } from '../../support/temp.ts'
 
 const SECRET = 'tok-4f9a/Zq+c8'
@@ -61,9 +61,9 @@ afterAll(async () => {
   temp[Symbol.dispose]()
 })
 
-const newProxy = (rule: object = { headers: HEADERS }) =>
+const newProxy = (rule: object = { headers: HEADERS }, before: readonly string[] = []) =>
   new TestProxy({
-    rules: { allow: ['*', { host: 'api.example', ...rule }, { host: '127.0.0.1', ...rule }, '127.0.0.0/8'] },
+    rules: { allow: [...before, '*', { host: 'api.example', ...rule }, { host: '127.0.0.1', ...rule }, '127.0.0.0/8'] },
     names: { 'api.example': ['127.0.0.1'], 'other.example': ['127.0.0.1'] },
     ...{ roots, readSecret },
   })
@@ -75,9 +75,13 @@ interface Inside {
   readonly port?: number
   readonly alpn?: string[]
   readonly ca?: string
+  /** The proxy is asked for the connection by SOCKS5. Default: by CONNECT. */
+  readonly bySocks?: boolean
+  /** The bytes inside go without TLS. */
+  readonly isPlain?: boolean
 }
 
-/** Sends a request through CONNECT and TLS. Resolves with the answer, or what went wrong with TLS. */
+/** Sends a request through a tunnel and TLS. Resolves with the answer, or what went wrong with TLS. */
 async function inside(
   proxy: TestProxy,
   head: string,
@@ -86,9 +90,18 @@ async function inside(
   const { sni = name, host = `${name}:${port}`, alpn, ca = proxy.authority.bundle().toString() } = more
   got.length = 0
   const client = proxy.client()
-  client.write(`CONNECT ${name}:${port} HTTP/1.1\r\nHost: ${name}:${port}\r\n\r\n`)
-  const established = await client.upTo('\r\n\r\n')
-  if (!established.includes(' 200 ')) return { answer: established, alpn: undefined }
+  if (more.bySocks === true) {
+    client.write(socksRequest(name, port))
+    await client.upTo(SOCKS_CONNECTED)
+  } else {
+    client.write(`CONNECT ${name}:${port} HTTP/1.1\r\nHost: ${name}:${port}\r\n\r\n`)
+    const established = await client.upTo('\r\n\r\n')
+    if (!established.includes(' 200 ')) return { answer: established, alpn: undefined }
+  }
+  if (more.isPlain === true) {
+    client.write(head.replace('HOST', host))
+    return { answer: await client.rest(), alpn: undefined }
+  }
   client.socket.removeAllListeners('data')
   const isAddress = /^[\d.]+$/.test(sni)
   const tls = connectTls({
@@ -152,6 +165,25 @@ describe('TLS to a host with a rule about requests', () => {
   })
 })
 
+describe('no way in gets past the rule', () => {
+  test.each<[string, Inside, string[]]>([
+    ['by SOCKS5', { bySocks: true }, []],
+    ['by another spelling of the name', { name: 'API.Example.', sni: 'api.example' }, []],
+    ['by another spelling of the address', { name: '0x7f.1', sni: '127.0.0.1' }, []],
+    ['by an opaque rule for the same host', {}, ['api.example opaque']],
+    ['by SOCKS5, with an opaque rule', { bySocks: true }, ['api.example opaque']],
+  ])('%s', async (_, more, before) => {
+    await using proxy = newProxy({ headers: HEADERS, paths: ['/a'] }, before)
+    await proxy.authority.prepare()
+    const { answer } = await inside(proxy, GET, more)
+    expect(got).toEqual([expect.stringContaining(`["authorization","Bearer ${SECRET}"]`)])
+    expect(answer).toContain(`["authorization","Bearer ${'*'.repeat(SECRET.length)}"]`)
+    const { answer: refused } = await inside(proxy, GET.replace('/a', '/b'), more)
+    expect(refused).toContain('does not let GET /b pass')
+    expect(got).toEqual([])
+  })
+})
+
 describe('an attacker gets no secret', () => {
   test.each<[string, string, Inside, string]>([
     ['by another server name in TLS', GET, { sni: 'other.example' }, 'TLS: '],
@@ -161,6 +193,8 @@ describe('an attacker gets no secret', () => {
     ['by HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', { alpn: ['h2', 'http/1.1'] }, '400 Bad Request'],
     ['by a line that goes on', 'GET / HTTP/1.1\r\nHost: HOST\r\nX: a\r\n b: c\r\n\r\n', {}, '400 Bad Request'],
     ['by CONNECT inside', 'CONNECT other.example:443 HTTP/1.1\r\nHost: HOST\r\n\r\n', {}, '400 Bad Request'],
+    ['without TLS', GET, { isPlain: true }, 'the secret token is not for this host'],
+    ['by a name for an address', GET, { name: '127.0.0.1', sni: 'api.example' }, 'TLS: '],
   ])('%s', async (_, head, more, expected) => {
     await using proxy = newProxy()
     await proxy.authority.prepare()
@@ -168,6 +202,14 @@ describe('an attacker gets no secret', () => {
     expect(answer).toContain(expected)
     expect(answer).not.toContain(SECRET)
     expect(got).toEqual([])
+  })
+
+  test('by HTTP/2 without TLS', async () => {
+    await using proxy = newProxy()
+    await proxy.authority.prepare()
+    const { answer } = await inside(proxy, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', { isPlain: true })
+    expect(answer).toBe('')
+    expect(proxy.events).toMatchObject([{ event_type: 'network_refused', data: { reason: 'malformed' } }])
   })
 
   test('from a server without a valid certificate', async () => {

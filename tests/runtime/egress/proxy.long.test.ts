@@ -4,7 +4,14 @@
  */
 import { describe, expect, test } from 'bun:test'
 import { ECH, extension, hello, inRecords, message, serverName } from '../../support/client-hello.ts'
-import { answering, type ProxyOptions, TestProxy, TestServer } from '../../support/egress.ts'
+import {
+  answering,
+  type ProxyOptions,
+  SOCKS_CONNECTED,
+  socksRequest,
+  TestProxy,
+  TestServer,
+} from '../../support/egress.ts'
 import { until } from '../../support/until.ts'
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi'
@@ -37,9 +44,6 @@ async function proxied(onConnection: Parameters<typeof TestServer.start>[0], mor
     },
   }
 }
-
-const socksRequest = (host: string, port: number) =>
-  `\x05\x01\x00\x05\x01\x00\x03${String.fromCharCode(host.length)}${host}${String.fromCharCode(port >> 8, port & 255)}`
 
 describe('an allowed connection', () => {
   test('by HTTP: the request is written anew, the answer says that it is the last', async () => {
@@ -110,7 +114,7 @@ describe('an allowed connection', () => {
     ] as const) {
       const client = at.proxy.client()
       client.write(asking)
-      expect(await client.upTo('\x05\x00\x05\x00\x00\x01\x00\x00\x00\x00\x00\x00')).toHaveLength(12)
+      expect(await client.upTo(SOCKS_CONNECTED)).toHaveLength(12)
       client.write(first)
       await client.upTo(first.subarray(-5).toString())
       client.socket.end()
