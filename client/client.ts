@@ -99,6 +99,8 @@ export interface GraphFilter extends PageOptions {
   readonly paused?: boolean | undefined
   /** Exactly this name. */
   readonly name?: string | undefined
+  /** Graphs of this tenant. */
+  readonly tenant?: string | undefined
   /** All of these labels. */
   readonly labels?: Readonly<Record<string, string>> | undefined
   /** Accepted at this time or later, and before this time. */
@@ -211,13 +213,14 @@ export class Taskmill {
 
   /** The graphs, the newest first. */
   graphs(filter: GraphFilter = {}): AsyncGenerator<GraphSummary, void> {
-    const { state, waiting, paused, name, labels = {}, since, until, ...page } = filter
+    const { state, waiting, paused, name, tenant, labels = {}, since, until, ...page } = filter
     const label = Object.entries(labels).map(([name, value]) => `${name}=${value}`)
     const query = {
       state: list(state),
       waiting: list(waiting),
       paused,
       name,
+      tenant,
       label,
       since: time(since),
       until: time(until),

@@ -11,7 +11,7 @@ import { timeOf } from './time-ago.ts'
 export const graphs = defineCommand({
   summary: 'List graphs, the newest first.',
   usage:
-    '[--state failed] [--waiting approval] [--paused] [--label team=web] [--name N] [--since 1h] [--limit 100] [--cursor C]',
+    '[--state failed] [--waiting approval] [--paused] [--label team=web] [--name N] [--tenant T] [--since 1h] [--limit 100] [--cursor C]',
   settings: {
     state: list({ value: LISTED_GRAPH_STATES.join(','), help: 'Only graphs in one of these states.' }),
     waiting: list({
@@ -24,19 +24,21 @@ export const graphs = defineCommand({
       help: 'Only graphs with all of these labels. One flag may hold several: a=1,b=2. A comma of a value is written \\, where key= follows it.',
     }),
     name: text({ value: 'name', help: 'Only graphs of this name.' }),
+    tenant: text({ value: 'tenant', help: 'Only graphs of this tenant.' }),
     since: text({ value: 'time', help: 'Only graphs submitted since then: RFC 3339, or a duration before now (1h).' }),
     until: text({ value: 'time', help: 'Only graphs submitted before then, in the same form.' }),
     limit: integer({ value: 'graphs', default: '100', min: 1, max: 1000, help: 'Graphs on a page.' }),
     cursor: text({ value: 'cursor', help: 'Continue after a page: data.next_cursor of the answer before.' }),
   },
   maxArguments: 0,
-  async run({ values: { state, waiting, paused, label, name, since, until, limit, cursor }, client }) {
+  async run({ values: { state, waiting, paused, label, name, tenant, since, until, limit, cursor }, client }) {
     const query = new URLSearchParams({ limit: String(limit) })
     if (state.length > 0) query.set('state', state.join(','))
     if (waiting.length > 0) query.set('waiting', waiting.join(','))
     if (paused) query.set('paused', 'true')
     for (const pair of labelsIn(label)) query.append('label', pair)
     if (name !== '') query.set('name', name)
+    if (tenant !== '') query.set('tenant', tenant)
     if (since !== '') query.set('since', timeOf(since))
     if (until !== '') query.set('until', timeOf(until))
     if (cursor !== '') query.set('cursor', cursor)

@@ -33,11 +33,21 @@ const SYNONYMS = {
 }
 
 /** Settings of `create` alone. */
-const OF_CREATE = ['rights', 'expires', 'types', 'label', 'approveOwn', 'graphsPerMinute', 'liveTasks'] as const
+const OF_CREATE = [
+  'rights',
+  'tenant',
+  'expires',
+  'types',
+  'label',
+  'approveOwn',
+  'graphsPerMinute',
+  'liveTasks',
+] as const
 
 export const token = defineCommand({
   summary: 'Make, list and revoke tokens of callers with names and rights, in the tokens file of the control service.',
-  usage: 'create NAME --rights read,submit [--expires 720h] | [list] | revoke NAME  [--tokens-file FILE]',
+  usage:
+    'create NAME --rights read,submit [--tenant acme] [--expires 720h] | [list] | revoke NAME  [--tokens-file FILE]',
   settings: {
     tokensFile: text({
       variable: 'SERVICE_TOKENS_FILE',
@@ -47,6 +57,10 @@ export const token = defineCommand({
     rights: list({
       value: 'rights',
       help: `With create: ${RIGHTS.map((right) => `${right} (${RIGHT_TEXTS[right]})`).join('; ')}.`,
+    }),
+    tenant: text({
+      value: 'tenant',
+      help: 'With create: whose token it is. It sees and touches only what tokens of this tenant submitted. Default: nobody in particular, and everything.',
     }),
     expires: text({
       value: 'time',
@@ -120,6 +134,7 @@ function without(entries: readonly TokenEntry[], name: string, file: string): re
 
 interface Wish {
   readonly rights: readonly string[]
+  readonly tenant: string
   readonly expires: string
   readonly types: readonly string[]
   readonly label: readonly string[]
@@ -129,10 +144,13 @@ interface Wish {
 }
 
 function newEntry(name: string, hash: string, wish: Wish): TokenEntry {
-  const { types, label, approveOwn, graphsPerMinute, liveTasks } = wish
+  const { tenant, types, label, approveOwn, graphsPerMinute, liveTasks } = wish
   const expires = expiryOf(wish.expires)
+  if (tenant !== '' && !isTokenName(tenant))
+    throw new UsageError(`invalid value ${JSON.stringify(tenant)} for --tenant: expected ${TOKEN_NAME_RULE}`)
   return {
     ...{ name, hash, rights: rightsOf(wish.rights) },
+    ...(tenant !== '' && { tenant }),
     ...(expires !== undefined && { expires }),
     ...(approveOwn && { approve_own: true }),
     ...(types.length > 0 && { types }),

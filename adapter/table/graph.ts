@@ -15,6 +15,7 @@ import { stateCell, timeAgo, timeTaken } from './words.ts'
 
 export function graphsTable(graphs: readonly (GraphSummary | UnreadableGraph)[], look: Look): string[] {
   if (graphs.length === 0) return [look.paint('dim', 'no graphs')]
+  const hasTenants = graphs.some((graph) => 'tenant' in graph)
   const rows = graphs.map((graph): Cell[] =>
     'set_aside_at' in graph
       ? [{ text: graph.graph_id }, { text: graph.state, style: 'red' }, { text: graph.error }]
@@ -25,10 +26,12 @@ export function graphsTable(graphs: readonly (GraphSummary | UnreadableGraph)[],
           { text: countWords(graph.counts) },
           { text: tookWords(graph, look.nowMs), isRight: true },
           { text: timeAgo(graph.created_at, look.nowMs), style: 'dim' },
+          ...(hasTenants ? [{ text: graph.tenant ?? '' }] : []),
           { text: labelWords(graph), style: 'dim' },
         ],
   )
-  return alignedRows(['GRAPH', 'STATE', 'NAME', 'TASKS', 'TOOK', 'CREATED', 'LABELS'], rows, look)
+  const tenant = hasTenants ? ['TENANT'] : []
+  return alignedRows(['GRAPH', 'STATE', 'NAME', 'TASKS', 'TOOK', 'CREATED', ...tenant, 'LABELS'], rows, look)
 }
 
 export function graphDetailsTable(graph: GraphDetails, look: Look): string[] {
@@ -36,6 +39,7 @@ export function graphDetailsTable(graph: GraphDetails, look: Look): string[] {
   const fields: [string, Cell][] = [
     ['graph', { text: graph.graph_id }],
     ['name', { text: graph.name ?? '', style: 'bold' }],
+    ['tenant', { text: graph.tenant ?? '' }],
     ['labels', { text: labelWords(graph) }],
     ['state', stateCell(graph.state)],
     ['tasks', { text: countWords(graph.counts) }],

@@ -19,6 +19,7 @@ export const graphQuery = {
   ),
   paused: truth('true: only graphs that are paused themselves; false: only others.'),
   name: anyText('The whole name.'),
+  tenant: anyText('Only graphs of this tenant.'),
   label: repeatable('A label as name=value. All of several must match.'),
   since: anyText('Graphs accepted at this time (RFC 3339) or later.'),
   until: anyText('Graphs accepted before this time (RFC 3339).'),
@@ -29,13 +30,13 @@ type GraphQuery = QueryOf<typeof graphQuery>
 
 /** Throws 400 with the parameter, its value and the allowed values. */
 export function graphPageRequest(query: GraphQuery, url: string): GraphPageRequest {
-  const { state, waiting, paused, name, since, until, limit, cursor } = query
+  const { state, waiting, paused, name, tenant, since, until, limit, cursor } = query
   const labels = query.label === undefined ? [] : new URL(url).searchParams.getAll('label') // Elysia splits at commas
   const states = knownValues('state', state, LISTED_GRAPH_STATES)
   const kinds = knownValues('waiting', waiting, WAITING_KINDS)
   if (
     states.includes(UNREADABLE) &&
-    [...new Set(states), ...kinds, paused, name, query.label, since, until].join('') !== UNREADABLE
+    [...new Set(states), ...kinds, paused, name, tenant, query.label, since, until].join('') !== UNREADABLE
   )
     throw badRequest(`state=${UNREADABLE} cannot be combined with other filters`)
   return {
@@ -43,7 +44,8 @@ export function graphPageRequest(query: GraphQuery, url: string): GraphPageReque
       states,
       waiting: kinds,
       ...(paused !== undefined && { paused: truthOf('paused', paused) }),
-      name: nameOf(name),
+      name: named('name', name, 'a graph'),
+      tenant: named('tenant', tenant, 'a tenant'),
       labels: repeatedValues('label', labels).map(labelOf),
       since: timeOf('since', since),
       until: timeOf('until', until),
@@ -53,9 +55,9 @@ export function graphPageRequest(query: GraphQuery, url: string): GraphPageReque
   }
 }
 
-function nameOf(text: string | undefined): string | undefined {
+function named(parameter: string, text: string | undefined, what: string): string | undefined {
   if (text !== '') return text
-  throw badRequest('invalid name "": expected the name of a graph')
+  throw badRequest(`invalid ${parameter} "": expected the name of ${what}`)
 }
 
 /** Values may have commas and equals signs. */

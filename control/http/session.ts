@@ -144,6 +144,7 @@ export function addSessionRoutes(
 const shown = (by: SessionResponse['by'], { caller }: Identity, expiresAt: number | undefined): SessionResponse => ({
   by,
   ...(caller !== undefined && { name: caller.grant.name }),
+  ...(caller?.grant.tenant !== undefined && { tenant: caller.grant.tenant }),
   rights: [...(caller?.grant.rights ?? RIGHTS)],
   ...(caller?.grant.types !== undefined && { types: [...caller.grant.types] }),
   ...(expiresAt !== undefined && Number.isFinite(expiresAt) && { expires: isoTime(expiresAt) }),

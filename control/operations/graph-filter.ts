@@ -13,6 +13,8 @@ export interface GraphFilter {
   /** Whether the graph itself is paused. */
   readonly paused?: boolean
   readonly name?: string | undefined
+  /** Whose graphs: those of tokens of this tenant. */
+  readonly tenant?: string | undefined
   /** Labels that the graph must have. */
   readonly labels?: readonly (readonly [name: string, value: string])[]
   /** Matches graphs created at this time or later. Milliseconds since 1970. */
@@ -23,7 +25,7 @@ export interface GraphFilter {
 
 /** Whether the filter matches `graph`, apart from conditions that need a look at its tasks. */
 function isCandidate(
-  { states = [], waiting = [], paused, name, labels = [], since, until }: GraphFilter,
+  { states = [], waiting = [], paused, name, tenant, labels = [], since, until }: GraphFilter,
   graph: Graph,
 ): boolean {
   const { createdAt, options, endedAt } = graph
@@ -33,6 +35,7 @@ function isCandidate(
   if (waiting.length > 0 && endedAt !== undefined) return false
   if (paused !== undefined && paused !== (graph.pause !== undefined)) return false
   if (name !== undefined && options.name !== name) return false
+  if (tenant !== undefined && graph.tenant !== tenant) return false
   if (!labels.every(([label, value]) => options.labels?.[label] === value)) return false
   return states.length === 0 || states.some((state) => (state === 'running') === (endedAt === undefined))
 }

@@ -76,13 +76,23 @@ function* summaries(store: TaskStore, request: GraphPageRequest): Steps<GraphsPa
   return { items, hasMore: nextCursor !== undefined }
 }
 
-function queryOf({ states = [], waiting = [], paused, name, labels = [], since, until }: GraphFilter): URLSearchParams {
+function queryOf({
+  states = [],
+  waiting = [],
+  paused,
+  name,
+  tenant,
+  labels = [],
+  since,
+  until,
+}: GraphFilter): URLSearchParams {
   const query = new URLSearchParams()
   for (const state of states) query.append('state', state)
   for (const kind of waiting) query.append('waiting', kind)
   for (const [label, value] of labels) query.append('label', `${label}=${value}`)
   if (paused !== undefined) query.set('paused', String(paused))
   if (name !== undefined) query.set('name', name)
+  if (tenant !== undefined) query.set('tenant', tenant)
   if (since !== undefined) query.set('since', isoTime(since))
   if (until !== undefined) query.set('until', isoTime(until))
   return query

@@ -19,6 +19,7 @@ export const SessionResponse = Type.Object({
     'What the request carries: the cookie of a session, a token, or neither, because the service needs none.',
   ),
   name: maybe(text('Name of the token. Absent for the token of the service, and without one.')),
+  tenant: maybe(text('Tenant of the token. Absent: the caller sees the graphs of everybody.')),
   rights: Type.Array(oneOf(RIGHTS, 'A right.'), { description: 'What the caller may do.' }),
   types: maybe(texts('The only types of tasks that it may submit.')),
   expires: maybe(time('End of the session, or of the token. Absent for what has no end of its own.')),

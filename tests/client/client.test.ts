@@ -162,6 +162,7 @@ describe('lists', () => {
     ])
     const named = { name: 'many', labels: { team: 'web' }, since: new Date(0), until: new Date(Date.now() + 60_000) }
     expect((await Array.fromAsync(client.graphs(named))).map(({ graph_id }) => graph_id)).toEqual([graph.graph_id])
+    expect(await Array.fromAsync(client.graphs({ tenant: 'acme' }))).toEqual([])
     const before = proxy.requests.length
     for await (const _ of client.tasks({ pageSize: 10 })) break
     expect(proxy.requests.length).toBe(before + 1)

@@ -578,13 +578,27 @@ describe('taskmill token', () => {
     writeFileSync(file, text, { mode: 0o600 })
     await using service = await startControl({ flags: ['--tokens-file', file] })
     const made = await run(
-      ['create', 'ci', '--rights', 'read,submit', '--expires', '1h', '--types', 'noop', '--label', 'team=a'],
+      [
+        'create',
+        'ci',
+        '--rights',
+        'read,submit',
+        '--expires',
+        '1h',
+        '--types',
+        'noop',
+        '--label',
+        'team=a',
+        '--tenant',
+        'a',
+      ],
       file,
     )
     const { token, ...shown } = made.envelope.data as { token: string }
     expect(shown).toMatchObject({
       name: 'ci',
       rights: ['read', 'submit'],
+      tenant: 'a',
       types: ['noop'],
       labels: { team: 'a' },
       expired: false,
@@ -630,6 +644,7 @@ describe('taskmill token', () => {
     [['create', 'x y', '--rights', 'read'], 2, 'invalid name "x y"'],
     [['create', 'x', '--rights', 'reed'], 2, 'unknown right "reed" (did you mean read?)'],
     [['create', 'x', '--rights', 'read', '--expires', 'soon'], 2, 'expected a duration, such as 720h'],
+    [['create', 'x', '--rights', 'read', '--tenant', 'a b'], 2, 'invalid value "a b" for --tenant: expected 1 to 64'],
     [['create', 'x', '--rights', 'read', '--label', 'a'], 2, 'expected key=value'],
     [['create', 'ci', '--rights', 'read'], 1, 'has a token ci already'],
     [['revoke', 'cj'], 1, 'has no token cj'],

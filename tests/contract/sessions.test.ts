@@ -14,7 +14,11 @@ import { tempDir } from '../support/temp.ts'
 import { type Tokens, tokensFile } from '../support/tokens.ts'
 import { until } from '../support/until.ts'
 
-const TOKENS = { ada: { rights: ['read', 'submit', 'cancel_own'] }, ops: { rights: ['operate'] } } as const
+const TOKENS = {
+  ada: { rights: ['read', 'submit', 'cancel_own'] },
+  ops: { rights: ['operate'] },
+  wile: { rights: ['read'], tenant: 'acme' },
+} as const
 
 let tokens: Tokens
 let control: Control
@@ -56,6 +60,7 @@ describe('signing in', () => {
   test.each([
     ['a token in the body', {}, { token: 'token-of-ada' }, { name: 'ada', rights: TOKENS.ada.rights }],
     ['a token in the header', { authorization: 'Bearer token-of-ada' }, undefined, { name: 'ada' }],
+    ['a token of a tenant', {}, { token: 'token-of-wile' }, { name: 'wile', tenant: 'acme' }],
     ['the token of the service', {}, { token: 'sesame' }, { rights: [...RIGHTS] }],
   ] as const)('with %s sets a cookie that no script reads', async (_, headers, body, expected) => {
     const answer = await send('POST', '/session', headers, body)

@@ -19,9 +19,10 @@ export function graphOf(
   createdAt = Date.now(),
   types = TYPES,
   options: GraphOptions = NO_GRAPH_OPTIONS,
+  tenant?: string,
 ): Graph {
   const valid = runSync(validateGraph(tasks.map(withGroupType), types))
-  const identity = { id: `graph-${++graphs}`, ordinal: graphs, traceId: `trace-${graphs}`, createdAt, options }
+  const identity = { id: `graph-${++graphs}`, ordinal: graphs, traceId: `trace-${graphs}`, createdAt, options, tenant }
   return runSync(createGraph(valid, identity))
 }
 

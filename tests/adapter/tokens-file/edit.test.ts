@@ -51,6 +51,7 @@ test.each(['tokens = []\n', `tokens = [{ name = "a", hash = "${tokenHash('a')}",
 const texts = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 10 })
 const entries = fc.record(
   {
+    tenant: fc.constant('acme'),
     expires: fc.constant('2027-01-31T00:00:00Z'),
     approve_own: fc.boolean(),
     types: fc.uniqueArray(texts, { minLength: 1, maxLength: 3 }),

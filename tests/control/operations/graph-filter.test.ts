@@ -9,7 +9,7 @@ import type { Graph } from '../../../control/task/graph.ts'
 import { TaskStore } from '../../../control/task/task-store.ts'
 import { GRAPH_STATES } from '../../../shared/contract/graph-state.ts'
 import { runSync, STEPS_PER_YIELD } from '../../../shared/process/steps.ts'
-import { acceptGraph } from '../../support/graph.ts'
+import { acceptGraph, graphOf } from '../../support/graph.ts'
 
 let tasks = 0
 
@@ -75,6 +75,18 @@ describe('pages of graphs', () => {
     graphIn(store, 'success', 6)
     const second = runSync(graphPage(store, { filter: {}, after: graphPlaceOf(first.nextCursor!)!, limit: 2 }))
     expect(second).toEqual({ graphs: [graphs[1]!, graphs[0]!], nextCursor: undefined })
+  })
+
+  test('of a tenant are those of its tokens', () => {
+    const store = new TaskStore()
+    const of = (tenant?: string) => {
+      const graph = graphOf([{ id: 'a', type: 'test' }], 1, undefined, undefined, tenant)
+      store.apply({ kind: 'graph-accepted', graph })
+      return graph
+    }
+    const [, ours] = [of(), of('acme'), of('globex')]
+    expect(allPages(store, { tenant: 'acme' }, 9)).toEqual([[ours]])
+    expect(allPages(store, {}, 9)[0]!.length).toBe(3)
   })
 
   test.each(['', '1', '-1-1', '1-1-1', 'a-b', '1-1 ', '9999999999999999-1'])('have no cursor %p', (text) => {
