@@ -23,7 +23,7 @@ import type { OnEndState } from '../../../shared/contract/on-end.ts'
 import { silentLog } from '../../../shared/logs/log.ts'
 import { nextTurn, runCooperatively, runSync } from '../../../shared/process/steps.ts'
 import { GraphModel } from '../../model/graph-model.ts'
-import { acceptGraph, taskIn } from '../../support/graph.ts'
+import { acceptGraph } from '../../support/graph.ts'
 import { memoryKeeper } from '../../support/memory-keeper.ts'
 import {
   type ApprovalEnd,
@@ -160,7 +160,8 @@ class Run {
     // A list of which nothing has come yet is in the segment that follows.
     this.#frames = this.#frames.filter(({ kind, payload }) => {
       const id = kind === 'x' ? decodeFanOut(payload).id : undefined
-      return id !== undefined && taskIn(this.graph, id).fanOut === undefined
+      const task = this.graph.tasks.find((each) => each.id === id) // a restart forgets a deleted one
+      return task !== undefined && task.fanOut === undefined
     })
     const visible = this.graph.tasks.filter(({ isDeleted }) => !isDeleted)
     this.#entries.clear()
