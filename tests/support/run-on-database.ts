@@ -23,7 +23,7 @@ const TIMEOUT_MS = 60_000
 
 /** Of the tests that take long, those that say what a database must not change. */
 const LONG =
-  /^(event-clients|large-bodies|mcp-conformance|queue-timeout|runtime-pool|runtime-tasks-delete|runtimes-register|tracing|waiting)\.long\./
+  /^(event-clients|executors-mcp-http|graph-files|graph-groups|large-bodies|mcp-conformance|queue-timeout|runtime-pool|runtimes|runtime-tasks-delete|runtimes-register|tracing|waiting)\.long\./
 
 /** The names of all contract tests that can apply, but for most of those that take long. */
 export const filesOnDatabase = (): string[] =>
