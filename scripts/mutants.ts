@@ -389,8 +389,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     rule: 'a route without a right is for the token of the service',
     file: 'shared/http/route-rights.ts',
-    text: "?.right ?? 'service')",
-    instead: "?.right ?? 'any')",
+    text: "right = 'service', isOfService",
+    instead: "right = 'any', isOfService",
     tests: ['control/http/route-rights.test.ts'],
   },
   {

@@ -48,6 +48,7 @@ export const addInfoRoutes = (app: AnyElysia, { info, capabilities, config, reso
       described({
         section,
         right: 'read',
+        isOfService: true,
         summary: 'Read the settings',
         answers: { 200: json(RuntimeConfigSummary, 'The settings that are not secret.') },
       }),

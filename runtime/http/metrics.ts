@@ -38,6 +38,7 @@ export const addMetricsRoute = (app: AnyElysia, { totals, networks, resources }:
     described({
       section: 'The service',
       right: 'read',
+      isOfService: true,
       summary: 'Read metrics',
       description: 'Prometheus text. Counts from the start of the service.',
       answers: { 200: other('text/plain', 'The metrics.') },

@@ -73,6 +73,13 @@ export const lacking = ({ grant }: Caller, right: Right | 'service'): ServiceErr
     { headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${right}"` } },
   )
 
+/** Throws 403 for a caller with a tenant. `what` is what it asks for, such as `GET /metrics`. */
+export function ensureOfService(what: string, caller: Caller | undefined): void {
+  if (caller?.grant.tenant === undefined) return
+  const { name, tenant } = caller.grant
+  throw new ServiceError(403, `${what} belongs to the whole service: the token ${name} is of tenant ${tenant}`)
+}
+
 /**
  * The header in which a replica tells another one who sent the request that it passes on. It counts only beside the token of
  * the service, which callers with names do not have.

@@ -35,6 +35,8 @@ export interface RouteDescription<Q extends TProperties = TProperties> {
   readonly description?: string
   /** What a token with a name needs. Absent: only the token of the service is enough. */
   readonly right?: RouteRight
+  /** Whether it is about the whole service: a token with a tenant is refused. */
+  readonly isOfService?: boolean
   /** Parameters of the path: name to a sentence. */
   readonly params?: Readonly<Record<string, string>>
   readonly query?: Q

@@ -145,3 +145,23 @@ test('each route of the runtime service declares the right of its row', () => {
   const declared = runtime.map(({ method, path, hooks }) => [`${method} ${path}`, descriptionIn(hooks)?.right] as const)
   expect(Object.fromEntries(declared)).toEqual(OF_RUNTIME)
 })
+
+/** Routes of the runtime service about all tenants together. */
+const OF_SERVICE = ['GET /api/v1/runtime/config', 'GET /metrics']
+
+test('a token with a tenant is refused what belongs to the whole runtime service, and nothing else', () => {
+  const runtime = describedRuntime()
+  const rights = new RouteRights(runtime)
+  const caller: Caller = { ...callerWith(...RIGHTS), grant: { name: 'ci', rights: RIGHTS, tenant: 'acme' } }
+  const refused = Object.keys(OF_RUNTIME).filter((route) => {
+    try {
+      const [method, path] = route.split(' ') as [string, string]
+      rights.ensure(caller, method, path)
+      return false
+    } catch (error) {
+      expect(String(error)).toContain(`${route} belongs to the whole service: the token ci is of tenant acme`)
+      return true
+    }
+  })
+  expect(refused.sort()).toEqual(OF_SERVICE)
+})
