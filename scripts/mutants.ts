@@ -824,9 +824,23 @@ export const MUTANTS: readonly Mutant[] = [
   {
     rule: 'an answer to a request with a secret is masked',
     file: 'runtime/egress/credentials.ts',
-    text: 'masks: isSecret ? values.masks : undefined',
-    instead: 'masks: undefined',
+    text: 'added, masks },',
+    instead: 'added, masks: undefined },',
     tests: ['runtime/egress/credentials.test.ts'],
+  },
+  {
+    rule: 'a secret that was replaced is masked',
+    file: 'runtime/egress/credentials.ts',
+    text: 'if (this.#last?.values !== key)',
+    instead: 'if (this.#last === undefined)',
+    tests: ['runtime/egress/credentials.test.ts'],
+  },
+  {
+    rule: 'clients whose TLS ends do not get each other',
+    file: 'runtime/egress/tls-ends.ts',
+    text: 'this.#last.then(() => this.#connect())',
+    instead: 'this.#connect()',
+    tests: ['runtime/egress/opened-tls.test.ts'],
   },
   {
     rule: 'a path that a server may read differently passes no rule',

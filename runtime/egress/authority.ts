@@ -122,7 +122,9 @@ export class CertificateAuthority {
         await x509.AuthorityKeyIdentifierExtension.create(issuer.publicKey),
       ],
     })
-    return { cert: certificate.toString('pem'), key: await pemOf(keys.privateKey) }
+    // With its issuer: without, TLS would look for that in vain, at each handshake.
+    const cert = `${certificate.toString('pem')}\n${issuer.toString('pem')}\n`
+    return { cert, key: await pemOf(keys.privateKey) }
   }
 }
 

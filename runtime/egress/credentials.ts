@@ -41,6 +41,8 @@ export class Credentials {
   readonly #read: ReadSecret
   /** Names of secrets, by the texts that the task has in their place. */
   readonly #placeholders: ReadonlyMap<string, string>
+  /** What was masked last. Most requests of a task carry the same values, and to make it takes longer than all else. */
+  #last: { readonly values: string; readonly masks: MaskTexts } | undefined
 
   constructor(rules: readonly OpenedRule[], read: ReadSecret, placeholders: ReadonlyMap<string, string> = new Map()) {
     this.#rules = rules
@@ -77,17 +79,27 @@ export class Credentials {
         path = withParameter(path, name, (prefix ?? '') + (await values.of(secret)))
       const replaced: Header[] = []
       for (const header of head.headers) replaced.push(await this.#replaced(header, values))
-      const isSecret = values.hasAny
-      if (isSecret && websocketKey(head) !== undefined) return { refusal: { kind: 'websocket', rule: rule.hosts.text } }
-      if (isSecret) added.push(headerOf('Accept-Encoding', 'identity'))
+      const masks = this.#masksOf(values)
+      if (masks !== undefined && websocketKey(head) !== undefined)
+        return { refusal: { kind: 'websocket', rule: rule.hosts.text } }
+      if (masks !== undefined) added.push(headerOf('Accept-Encoding', 'identity'))
       return {
         head: { ...head, headers: methods === undefined ? replaced : replaced.filter(isNoOverride) },
-        ...{ target: { ...target, path }, added, masks: isSecret ? values.masks : undefined },
+        ...{ target: { ...target, path }, added, masks },
       }
     } catch (error) {
       if (!(error instanceof SecretFault)) throw error
       return { refusal: { kind: 'secret', why: error.message } }
     }
+  }
+
+  /** What is masked in the answer. Undefined: nothing. Throws `SecretFault`. */
+  #masksOf(values: Values): MaskTexts | undefined {
+    const { shown } = values
+    if (shown.size === 0) return undefined
+    const key = [...shown.keys()].join('\n')
+    if (this.#last?.values !== key) this.#last = { values: key, masks: masksOf(shown) }
+    return this.#last.masks
   }
 
   /** A header of the task with secrets in place of the placeholders in it, also within credentials of HTTP Basic. */
@@ -116,7 +128,8 @@ export class Credentials {
 class Values {
   readonly #read: ReadSecret
   readonly #to: SecretTarget
-  readonly #forms = new MaskForms()
+  /** Names of what the request carries, by the texts, which are single lines. */
+  readonly shown = new Map<string, string>()
 
   constructor(read: ReadSecret, to: SecretTarget) {
     this.#read = read
@@ -135,7 +148,7 @@ class Values {
       throw new SecretFault(
         `the secret ${name} cannot be masked in answers: it has not ${MIN_MASKED_CHARACTERS} characters to ${MAX_MASKED_BYTES} bytes`,
       )
-    this.#mask(name, bytes)
+    this.shown.set(value, name)
     return value
   }
 
@@ -147,23 +160,19 @@ class Values {
   /** Credentials with a value in base64. */
   encoded(credentials: string): string {
     const text = Buffer.from(credentials, 'latin1').toString('base64')
-    this.#mask('of HTTP Basic', Buffer.from(text))
+    this.shown.set(text, 'of HTTP Basic')
     return text
   }
+}
 
-  #mask(name: string, bytes: Buffer): void {
-    const fault = this.#forms.add(bytes)
+/** Throws `SecretFault`. */
+function masksOf(shown: ReadonlyMap<string, string>): MaskTexts {
+  const forms = new MaskForms()
+  for (const [text, name] of shown) {
+    const fault = forms.add(Buffer.from(text))
     if (fault !== undefined) throw new SecretFault(`the secret ${name} ${fault}`)
   }
-
-  /** Whether the request carries a value. */
-  get hasAny(): boolean {
-    return this.#forms.all.length > 0
-  }
-
-  get masks(): MaskTexts {
-    return new MaskTexts(this.#forms.all)
-  }
+  return new MaskTexts(forms.all)
 }
 
 const headerOf = (name: string, value: string): Header => ({ name, key: name.toLowerCase(), value })

@@ -20,7 +20,7 @@ import { RulesInForce } from './rules-in-force.ts'
 import type { ServiceAddresses } from './service-addresses.ts'
 import { SESSION_TIMES, type SessionTimes } from './session.ts'
 import { TaskProxy, type TaskProxyOptions } from './task-proxy.ts'
-import { endTls } from './tls-ends.ts'
+import { TlsEnds } from './tls-ends.ts'
 import { UseFile } from './use-file.ts'
 import type { Refusal } from './verdict.ts'
 
@@ -85,12 +85,14 @@ interface Served {
 export class Egress {
   readonly #options: EgressOptions
   readonly #places: Places
+  readonly #tlsEnds: TlsEnds
   readonly #served = new Map<string, Served>()
   readonly #totals = { allowed: 0, failed: 0, refused: 0, bytesSent: 0, bytesReceived: 0 }
 
   constructor(options: EgressOptions) {
     this.#options = options
     this.#places = new Places(options.maxConnections, options.maxTasks)
+    this.#tlsEnds = new TlsEnds(options.directory, options.authority)
   }
 
   get totals(): EgressTotals {
@@ -101,7 +103,7 @@ export class Egress {
   open({ task_id, ordinal, rules, readSecret, placeholders, earlier, onEvent }: EgressTask): string {
     const served = this.#served.get(task_id)
     if (served !== undefined) return served.socketPath
-    const { directory, bounds, services, dialer, authority, roots, times = SESSION_TIMES } = this.#options
+    const { directory, bounds, services, dialer, roots, times = SESSION_TIMES } = this.#options
     const { onFault, onUseFault } = this.#options
     const socketPath = join(directory, ordinal.toString(36))
     const inForce = new RulesInForce([bounds, rulesOf(rules)], services)
@@ -113,7 +115,7 @@ export class Egress {
       dial: dialer.forTask(inForce),
       isOpaque: (target) => inForce.isOpaque(target),
       credentials: new Credentials(openedRulesOf(rules), readSecret, placeholders),
-      endTls: async (client, host) => endTls(client, directory, await authority.certificateFor(host)),
+      endTls: (client, host) => this.#tlsEnds.end(client, host),
       roots,
       maxConnections: rules.max_connections!,
       maxBytes: rules.max_bytes,
@@ -179,12 +181,14 @@ export class Egress {
   /** Serves no task any more. The next service goes on from what they have used. */
   stop(): void {
     for (const taskId of this.#served.keys()) this.close(taskId, { kind: 'restart' })
+    this.#tlsEnds.stop()
   }
 
   /** Removes what an earlier service left of tasks that are no more. */
   removeStrays(): void {
     const { directory } = this.#options
-    const used = new Set([...this.#served.values()].flatMap(({ socketPath }) => [socketPath, usePathOf(socketPath)]))
+    const ofTasks = [...this.#served.values()].flatMap(({ socketPath }) => [socketPath, usePathOf(socketPath)])
+    const used = new Set([...ofTasks, ...this.#tlsEnds.paths])
     for (const name of namesIn(directory)) {
       const path = join(directory, name)
       if (!used.has(path)) rmSync(path, { force: true, recursive: true })

@@ -53,6 +53,24 @@ async function exchanged(
   return { got, sent: server.received, events: JSON.stringify(proxy.events), faults: proxy.faults }
 }
 
+test('a value that was replaced is used, and masked, from the next request on', async () => {
+  let value = 'first-value'
+  await using proxy = new TestProxy({
+    rules: { allow: [{ host: 'api.example', ...BEARER }, '127.0.0.1'] },
+    ...{ names: NAMES, readSecret: () => Buffer.from(value) },
+  })
+  const masked = (text: string) => text.replaceAll(value, '*'.repeat(value.length))
+  for (value of ['first-value', 'first-value', 'second-and-longer', 'first-value']) {
+    const body = 'first-value second-and-longer'
+    const answer = `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+    await using server = await TestServer.start(answering(answer))
+    const at = `api.example:${server.port}`
+    const got = await proxy.exchange(`GET http://${at}/ HTTP/1.1\r\nHost: ${at}\r\n\r\n`)
+    expect(server.received).toContain(`Authorization: Bearer ${value}\r\n`)
+    expect(got).toEndWith(`\r\n\r\n${masked(body)}`)
+  }
+})
+
 describe('a rule adds', () => {
   test('a header, in place of that of the task', async () => {
     const { got, sent, events } = await exchanged(BEARER, {

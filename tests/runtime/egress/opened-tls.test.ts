@@ -3,13 +3,17 @@
  * tries at the border between opened and sealed hosts. Source: docs/sandbox.md.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { connect } from 'node:net'
+import { dirname, join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
+import { MAX_KEPT_CERTIFICATES } from '../../../runtime/egress/authority.ts'
 import type { ReadSecret } from '../../../runtime/egress/credentials.ts'
 import { SecretFault } from '../../../shared/files/secrets-directory.ts'
 import { testCertificate } from '../../support/certificate.ts'
 import { SOCKS_CONNECTED, socksRequest, TestClient, TestProxy } from '../../support/egress.ts'
 import { type TempDir, tempDir } from '../../support/temp.ts'
+import { until } from '../../support/until.ts'
 
 const SECRET = 'tok-4f9a/Zq+c8'
 /** More than sockets hold. */
@@ -79,6 +83,8 @@ interface Inside {
   readonly bySocks?: boolean
   /** The bytes inside go without TLS. */
   readonly isPlain?: boolean
+  /** Default: that of the first task. */
+  readonly socketPath?: string
 }
 
 /** Sends a request through a tunnel and TLS. Resolves with the answer, or what went wrong with TLS. */
@@ -89,7 +95,7 @@ async function inside(
 ) {
   const { sni = name, host = `${name}:${port}`, alpn, ca = proxy.authority.bundle().toString() } = more
   got.length = 0
-  const client = proxy.client()
+  const client = new TestClient(connect({ path: more.socketPath ?? proxy.socketPath, allowHalfOpen: true }))
   if (more.bySocks === true) {
     client.write(socksRequest(name, port))
     await client.upTo(SOCKS_CONNECTED)
@@ -181,6 +187,56 @@ describe('no way in gets past the rule', () => {
     const { answer: refused } = await inside(proxy, GET.replace('/a', '/b'), more)
     expect(refused).toContain('does not let GET /b pass')
     expect(got).toEqual([])
+  })
+})
+
+describe('the socket that ends TLS', () => {
+  /** The sockets of a proxy. */
+  const endsOf = (proxy: TestProxy) => {
+    const directory = dirname(proxy.socketPath)
+    return readdirSync(directory).flatMap((name) => (name.startsWith('.') ? [join(directory, name)] : []))
+  }
+
+  test('is one for all connections to a host, which do not get each other', async () => {
+    await using proxy = newProxy()
+    await proxy.authority.prepare()
+    const paths = [proxy.socketPath, proxy.open('task-2', 2)]
+    const numbers = Array.from({ length: 40 }, (_, i) => i)
+    const ask = (i: number) => inside(proxy, GET.replace('/a', `/${i}`), { socketPath: paths[i % 2]! })
+    const answers = await Promise.all(numbers.map(ask))
+    for (const i of numbers) expect(answers[i]!.answer).toContain(`GET /${i} `)
+    expect(endsOf(proxy)).toHaveLength(1)
+    expect(proxy.faults).toEqual([])
+  })
+
+  test('stays when strays are removed, is made anew when it is gone, and goes with the service', async () => {
+    await using proxy = newProxy()
+    await proxy.authority.prepare()
+    expect((await inside(proxy, GET)).answer).toContain('200 OK')
+    proxy.egress.removeStrays()
+    expect((await inside(proxy, GET)).answer).toContain('200 OK')
+    expect(endsOf(proxy)).toHaveLength(1)
+    for (const path of endsOf(proxy)) rmSync(path)
+    expect((await inside(proxy, GET)).answer).toContain('TLS: ')
+    await until(() => proxy.faults.length === 1)
+    expect((await inside(proxy, GET)).answer).toContain('200 OK')
+    proxy.egress.stop()
+    await until(() => endsOf(proxy).length === 0)
+  })
+
+  test(`is one of ${MAX_KEPT_CERTIFICATES}, of the hosts that came last`, async () => {
+    await using proxy = new TestProxy({
+      rules: { allow: [{ host: '*.example', headers: HEADERS }, '127.0.0.1'] },
+      ...{ resolve: async () => ['127.0.0.1'], roots, readSecret },
+    })
+    await proxy.authority.prepare()
+    expect((await inside(proxy, GET)).answer).toContain('200 OK')
+    for (let i = 0; i < MAX_KEPT_CERTIFICATES; i++)
+      expect((await inside(proxy, GET, { name: `n${i}.example` })).answer).toContain('403 Forbidden')
+    expect(endsOf(proxy)).toHaveLength(MAX_KEPT_CERTIFICATES)
+    expect((await inside(proxy, GET)).answer).toContain('200 OK')
+    expect(endsOf(proxy)).toHaveLength(MAX_KEPT_CERTIFICATES)
+    expect(proxy.faults).toEqual([])
   })
 })
 
