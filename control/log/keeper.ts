@@ -185,13 +185,13 @@ export interface OtherReplicas {
   isHere(named: NamedGraph): boolean
   /** Graphs that were set aside: the newest below the number `before`. Rejects with 503. */
   unreadable(before: number, limit: number): Promise<readonly UnreadableGraph[]>
-  /** Removes a graph that was set aside. False if there is no such graph. Rejects with 503. */
-  removeUnreadable(graphId: string): Promise<boolean>
+  /** Removes a graph that was set aside. False if there is no such graph, or `tenant` has none. Rejects with 503. */
+  removeUnreadable(graphId: string, tenant?: string): Promise<boolean>
   /**
-   * The replica that has the graph. Undefined if the graph is here, or callers find it nowhere. Adopts it if its owner is
-   * gone. Rejects with 503 while it has no owner, and with `Unreadable`.
+   * The replica that has the graph. Undefined if the graph is here, or callers find it nowhere: those of `tenant` find its
+   * graphs only. Adopts it if its owner is gone. Rejects with 503 while it has no owner, and with `Unreadable`.
    */
-  ownerOf(named: NamedGraph): Promise<AskedReplica | undefined>
+  ownerOf(named: NamedGraph, tenant?: string): Promise<AskedReplica | undefined>
   /**
    * Replicas that nobody has declared dead, this one included, and the numbers of those that are gone and whose graphs
    * nobody has adopted yet.

@@ -107,7 +107,7 @@ async function retry(parts: OperationParts, { id, namedNow }: Subject, { revisio
   const { tasks: list } = knownGraph(store, id)
   const built = await runCooperatively(edgesByName(knownGraph(store, id).submitted))
   const lists = await listsAgain(parts, knownGraph(store, id), built, namedNow)
-  const refused = await scheduler.groups.whyRefused(endedOptions(knownGraph(store, id)))
+  const refused = await scheduler.groups.whyRefused(endedOptions(knownGraph(store, id)), knownGraph(store, id).tenant)
   if (refused !== undefined) throw new ServiceError(409, refused)
   const changes = changesOf(store, id)
   try {

@@ -23,8 +23,8 @@ export interface Groups {
   onCancel: (graph: Graph, by: string) => void
   /** Gives the graphs of an earlier run their places. They come in the order of their acceptance, before any other. */
   recover(graphs: Iterable<Graph>): void
-  /** Why a graph that must not wait is refused now; undefined if it is not. Rejects with 503. */
-  whyRefused(options: GraphOptions): string | undefined | Promise<string | undefined>
+  /** Why a graph of `tenant` that must not wait is refused now; undefined if it is not. Rejects with 503. */
+  whyRefused(options: GraphOptions, tenant?: string): string | undefined | Promise<string | undefined>
   /** Takes a place for `graph`, or lets it wait for one. May throw 409 if it must not wait. */
   claim(graph: Graph): void
   keep(graph: Graph): boolean

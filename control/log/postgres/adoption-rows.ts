@@ -160,14 +160,14 @@ export class AdoptionRows {
    * Removes a graph that was set aside, with all that is kept of it. False if there is no such graph. One whose row is
    * locked is perhaps being repaired, so no statement waits for it: it would be removed long after the request.
    */
-  async removeUnreadable(graphId: string): Promise<boolean> {
+  async removeUnreadable(graphId: string, tenant?: string): Promise<boolean> {
     return await this.#database.soon((sql) =>
       sql.begin(async (transaction) => {
         await transaction.unsafe(`select ${this.#database.settings}`)
         const schema = transaction(SCHEMA)
         const [removed] = await transaction`
           delete from ${schema}.graph where ordinal in (
-            select ordinal from ${schema}.graph where graph_id = ${graphId} and owner = ${SET_ASIDE} for update nowait)
+            select ordinal from ${schema}.graph where graph_id = ${graphId} and owner = ${SET_ASIDE} ${isOf(transaction, tenant)} for update nowait)
           returning ordinal`
         if (removed === undefined) return false
         for (const table of ['task_id', 'frame', 'result'])
@@ -216,8 +216,8 @@ export class AdoptionRows {
     })
   }
 
-  /** Where a graph is, by its id or by that of one of its tasks. Undefined if there is none. */
-  async find(named: NamedGraph): Promise<FoundById | undefined> {
+  /** Where a graph is, by its id or by that of one of its tasks. Undefined if there is none, or `tenant` has none. */
+  async find(named: NamedGraph, tenant?: string): Promise<FoundById | undefined> {
     const [row] = await this.#database.soon((sql) => {
       const schema = sql(SCHEMA)
       const ordinal =
@@ -226,7 +226,8 @@ export class AdoptionRows {
           : sql`g.ordinal = (select t.graph from ${schema}.task_id t where t.id = ${named.taskId})`
       return sql`
         select g.ordinal, g.owner, g.graph_id, g.unreadable, r.address from ${schema}.graph g
-        left join ${schema}.replica r on r.id = g.owner and r.state = 'live' where ${ordinal}`
+        left join ${schema}.replica r on r.id = g.owner and r.state = 'live'
+        where ${ordinal} ${isOf(sql, tenant)}`
     })
     return row === undefined ? undefined : foundIn(row)
   }
@@ -255,6 +256,9 @@ export class AdoptionRows {
     })
   }
 }
+
+/** Whether the graph is one of `tenant`. Whoever has no tenant finds all. */
+const isOf = (sql: SQL, tenant: string | undefined) => (tenant === undefined ? sql`` : sql`and tenant = ${tenant}`)
 
 interface FoundRow {
   readonly ordinal: string

@@ -10,6 +10,7 @@ import { encodeGraph, type SubmissionExtras } from '../journaled-graph.ts'
 import { Moved } from '../kept-schedules.ts'
 import { noOwner } from '../no-owner.ts'
 import { InUse } from './database.ts'
+import { graphPayload } from './frame-payloads.ts'
 import type { Others } from './others.ts'
 import { Answered } from './shared-keys.ts'
 import type { SharedRows } from './shared-rows.ts'
@@ -34,15 +35,15 @@ export function submissionOf(
   body: Uint8Array,
   { idempotency, reused, schedule }: SubmissionExtras,
 ): NewGraph {
-  const payload = encodeGraph(graph, body, { idempotency, reused }).map(textOf).join('')
+  const payload = graphPayload(graph, encodeGraph(graph, body, { idempotency, reused }).map(textOf).join(''))
   const taskIds = takenIds(graph, graph.tasks)
   const { concurrency } = graph.options
   if (concurrency?.group.includes('\0') === true)
     throw new ServiceError(400, 'concurrency.group has U+0000, which the database cannot hold')
-  const place = concurrency && placeIn(concurrency)
+  const place = concurrency && placeIn(concurrency, graph.tenant)
   const change = schedule && { ...schedule, progress: JSON.stringify(schedule.progress) }
   return {
-    ...{ ordinal: graph.ordinal, id: graph.id, payload, taskIds, key: idempotency },
+    ...{ ordinal: graph.ordinal, id: graph.id, tenant: graph.tenant, payload, taskIds, key: idempotency },
     ...{ ...(place && { place }), ...(change && { schedule: change }) },
   }
 }

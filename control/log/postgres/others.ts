@@ -63,17 +63,17 @@ export class Others implements OtherReplicas {
     return ('graphId' in named ? store.graph(named.graphId) : store.get(named.taskId)) !== undefined
   }
 
-  async ownerOf(named: NamedGraph): Promise<AskedReplica | undefined> {
+  async ownerOf(named: NamedGraph, tenant?: string): Promise<AskedReplica | undefined> {
     const { rows, takeover } = this.#options
     if (this.isHere(named) || ('graphId' in named ? named.graphId : named.taskId).includes('\0')) return undefined
     try {
-      const found = await rows.adoptions.find(named)
+      const found = await rows.adoptions.find(named, tenant)
       if (found === undefined) return undefined
       const { owner, address } = found
       if (found.unreadable !== undefined) throw new Unreadable(found.graphId, found.unreadable)
       if (address === undefined) {
         if (!(await takeover.adoptOne(found))) throw takenOver()
-        return this.isHere(named) ? undefined : await this.ownerOf(named) // it was set aside
+        return this.isHere(named) ? undefined : await this.ownerOf(named, tenant) // it was set aside
       }
       // What this replica accepts or removes just now has rows. An adopted graph is perhaps not built yet.
       if (owner === rows.replicas.id && (takeover.isOwnNumber(found.ordinal) || this.isHere(named))) return undefined
@@ -98,9 +98,9 @@ export class Others implements OtherReplicas {
     })
   }
 
-  async removeUnreadable(graphId: string): Promise<boolean> {
+  async removeUnreadable(graphId: string, tenant?: string): Promise<boolean> {
     if (graphId.includes('\0')) return false
-    return await this.#options.rows.adoptions.removeUnreadable(graphId).catch((error) => {
+    return await this.#options.rows.adoptions.removeUnreadable(graphId, tenant).catch((error) => {
       throw unavailable(messageOf(error), error)
     })
   }

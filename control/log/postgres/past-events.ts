@@ -31,6 +31,7 @@ interface FrameRow {
 interface RemovalRow {
   readonly seq: string
   readonly graph_id: string
+  readonly tenant: string | null
   readonly at: string
 }
 
@@ -105,7 +106,9 @@ export class PastEvents {
     const told = own.filter(({ kind }) => kind !== 'x')
     const rows: EventRow[] = [
       ...lost.rowsAfter(after, told),
-      ...removals.map(({ seq, graph_id, at }): EventRow => ['removed', graph_id, Number(seq), Number(at), {}]),
+      ...removals.map(({ seq, graph_id, tenant, at }): EventRow => {
+        return ['removed', graph_id, Number(seq), Number(at), tenant === null ? {} : { tenant }]
+      }),
     ]
     const isInRange = (row: EventRow) => {
       const { first } = rangeOf([row])
@@ -126,7 +129,7 @@ export class PastEvents {
     )
     const removals = await this.#query<RemovalRow>(
       (sql) => sql`
-        select seq, graph_id, at from ${sql(SCHEMA)}.removal
+        select seq, graph_id, tenant, at from ${sql(SCHEMA)}.removal
         where graph_id = ${graphId} and seq > ${after} and seq <= ${upTo}`,
     )
     return [frames, removals]
@@ -137,7 +140,8 @@ export class PastEvents {
       (sql) => sql`select graph, payload from ${sql(SCHEMA)}.frame where seq > ${after} and seq <= ${upTo}`,
     )
     const removals = await this.#query<RemovalRow>(
-      (sql) => sql`select seq, graph_id, at from ${sql(SCHEMA)}.removal where seq > ${after} and seq <= ${upTo}`,
+      (sql) =>
+        sql`select seq, graph_id, tenant, at from ${sql(SCHEMA)}.removal where seq > ${after} and seq <= ${upTo}`,
     )
     return [frames, removals]
   }

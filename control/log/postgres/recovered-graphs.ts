@@ -12,7 +12,7 @@ import { GcSchedule } from '../gc-schedule.ts'
 import type { Frame } from '../journal-format.ts'
 import { unnumbered } from '../lost-events.ts'
 import { Replay } from '../replay.ts'
-import { frameOf } from './frame-payloads.ts'
+import { frameOf, graphFrameOf } from './frame-payloads.ts'
 
 /** A graph with its frames, oldest first. */
 export interface GraphRows {
@@ -47,7 +47,7 @@ export function* recoveredGraph(
   failure?: Failure,
 ): Steps<RecoveredGraph> {
   const replay = new Replay(new GcSchedule(), undefined, failure)
-  const all: Frame[] = [{ kind: 'g', payload: Buffer.from(payload), end: 0 }, ...frames.map(frameOf)]
+  const all: Frame[] = [graphFrameOf(payload), ...frames.map(frameOf)]
   for (const frame of all) replay.note(frame)
   for (const frame of all) {
     yield* replay.applyInSteps(frame, refuse)

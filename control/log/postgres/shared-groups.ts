@@ -58,9 +58,9 @@ export class SharedGroups implements Groups {
   /** `keep` asks for the places of adopted graphs. */
   recover(): void {}
 
-  async whyRefused({ concurrency }: GraphOptions): Promise<string | undefined> {
+  async whyRefused({ concurrency }: GraphOptions, tenant: string | undefined): Promise<string | undefined> {
     if (concurrency?.on_full !== 'refuse') return undefined
-    const { group: name, onFull, limit } = placeIn(concurrency)
+    const { group: name, onFull, limit } = placeIn(concurrency, tenant)
     const graph = { graph: 0, graphId: '', limit, onFull, isHeld: false, isNew: true, cancelledBy: undefined }
     const { next } = await this.#options.database.soon((sql) => readDecisions(sql, [name], [graph])).catch(refuseAway)
     const places = next.get(name)!
@@ -74,7 +74,7 @@ export class SharedGroups implements Groups {
 
   #enter(graph: Graph): void {
     this.#graphs.set(graph.ordinal, graph)
-    const { group: name } = placeIn(graph.options.concurrency!)
+    const { group: name } = placeIn(graph.options.concurrency!, graph.tenant)
     const group = this.#groups.get(name) ?? { holders: new Set(), graphs: 0 }
     this.#groups.set(name, group)
     group.graphs++
@@ -85,7 +85,7 @@ export class SharedGroups implements Groups {
   async decide(graph: Graph): Promise<void> {
     const { concurrency } = graph.options
     if (concurrency === undefined) return
-    const { group } = placeIn(concurrency)
+    const { group } = placeIn(concurrency, graph.tenant)
     const mayWait = concurrency.on_full !== 'refuse'
     const deciding = this.#settle([group])
     if (mayWait) {
@@ -122,7 +122,7 @@ export class SharedGroups implements Groups {
     graph.waitsFor = undefined
     this.#kept.delete(graph)
     this.#reasons.delete(graph)
-    const { group: name } = placeIn(graph.options.concurrency!)
+    const { group: name } = placeIn(graph.options.concurrency!, graph.tenant)
     if (--this.#groups.get(name)!.graphs === 0) this.#groups.delete(name)
     void this.#freed(name)
   }

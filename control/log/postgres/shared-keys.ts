@@ -10,7 +10,7 @@ import { IdempotencyKeys, type KeptKey, type SentKey } from '../idempotency.ts'
 import type { KeptKeys, NamedGraph } from '../keeper.ts'
 import { noOwner } from '../no-owner.ts'
 import { type Others, OWNER_ANSWER_MS } from './others.ts'
-import type { SharedRows } from './shared-rows.ts'
+import type { KnownAnswer, SharedRows } from './shared-rows.ts'
 import type { TurnWriter } from './turn-writer.ts'
 import { unavailable } from './unavailable.ts'
 
@@ -60,7 +60,7 @@ export class SharedKeys implements KeptKeys {
   }
 
   /** The answer to an earlier request. Rejects with 503 while nobody can tell whether its graph stays. */
-  async #settledAnswer(sent: SentKey): Promise<KeptKey | undefined> {
+  async #settledAnswer(sent: SentKey): Promise<KnownAnswer | undefined> {
     const end = performance.now() + OWNER_ANSWER_MS
     let wasRemoved = false
     for (;;) {
@@ -76,7 +76,7 @@ export class SharedKeys implements KeptKeys {
     }
   }
 
-  #answer(sent: SentKey): Promise<KeptKey | undefined> {
+  #answer(sent: SentKey): Promise<KnownAnswer | undefined> {
     return this.#parts.rows.answer(sent).catch((error) => {
       this.#parts.turns.run(true) // finds out whether the database is away, so that others need not wait
       throw unavailable(messageOf(error), error)
@@ -84,8 +84,9 @@ export class SharedKeys implements KeptKeys {
   }
 }
 
-/** The graph that was accepted with `answer`, by its id or by that of its first task. */
-function graphOf({ answer }: KeptKey): NamedGraph {
+/** The graph that was accepted with `answer`. Before answers were kept with its id: by what the answer says. */
+function graphOf({ answer, graphId }: KnownAnswer): NamedGraph {
+  if (graphId !== undefined) return { graphId }
   const value = jsonOrUndefined(answer)
   if (isObject(value) && typeof value.graph_id === 'string') return { graphId: value.graph_id }
   const first: unknown = isObject(value) && Array.isArray(value.task_ids) ? value.task_ids[0] : undefined

@@ -38,6 +38,12 @@ export interface SharedRowsOptions extends DatabaseOptions {
   readonly hasSchedulesDir?: boolean
 }
 
+/** The answer to an earlier request. */
+export interface KnownAnswer extends KeptKey {
+  /** The graph that was accepted with it. Absent for what changed a graph, and for answers of earlier versions. */
+  readonly graphId?: string | undefined
+}
+
 export class SharedRows {
   readonly #database: Database
   readonly #log: Log
@@ -102,11 +108,13 @@ export class SharedRows {
   }
 
   /** The answer to a request with this key. */
-  async answer({ scope, key }: SentKey): Promise<KeptKey | undefined> {
+  async answer({ scope, key }: SentKey): Promise<KnownAnswer | undefined> {
     return await this.#database.soon(async (sql) => {
       const [row] = await sql`
-        select hash, answer, at from ${sql(SCHEMA)}.answer where scope = ${scope} and key = ${key}`
-      return row === undefined ? undefined : { scope, key, hash: row.hash, answer: row.answer, at: Number(row.at) }
+        select hash, answer, at, graph_id from ${sql(SCHEMA)}.answer where scope = ${scope} and key = ${key}`
+      if (row === undefined) return undefined
+      const { hash, answer, at, graph_id } = row
+      return { scope, key, hash, answer, at: Number(at), graphId: graph_id ?? undefined }
     })
   }
 

@@ -133,6 +133,13 @@ const migrations = (): readonly (readonly string[])[] => [
     // Who asked for what, at any replica. Ids rise with time. Replicas of the version before write files.
     `create table ${SCHEMA}.audit (id text collate "C" primary key, record text not null, answer text)`,
   ],
+  [
+    // Whose the graph is, or was; null for nobody in particular. Replicas of the version before set those of tenants aside.
+    `alter table ${SCHEMA}.graph add column tenant text`,
+    `alter table ${SCHEMA}.removal add column tenant text`,
+    // The graph that was accepted with the answer. Null for those of the version before, whose answers name it.
+    `alter table ${SCHEMA}.answer add column graph_id text`,
+  ],
 ]
 
 /** Version of the schema that this program needs. */

@@ -54,8 +54,8 @@ function statementOf(
   const { graphs, frames } = writes
   const turn = add(number)
   const me = add(id)
-  const graphRows = graphs.map(({ ordinal, id: graph_id, payload, taskIds: task_ids }) => {
-    return { ordinal, graph_id, payload, task_ids }
+  const graphRows = graphs.map(({ ordinal, id: graph_id, tenant, payload, taskIds: task_ids }) => {
+    return { ordinal, graph_id, tenant, payload, task_ids }
   })
   const frameRows = frames.map(({ ordinal, endedAt: ended_at, freesPlace: _, freedIds: __, key: ___, ...frame }) => ({
     graph: ordinal,
@@ -71,9 +71,10 @@ function statementOf(
         and (select count(*) from settings) = 1
       returning id),
     graphs as materialized (select x.*, fence.id as owner
-      from json_to_recordset(${add(graphRows)}::json) x (ordinal bigint, graph_id text, payload text, task_ids json), fence),
-    g as (insert into ${SCHEMA}.graph (ordinal, graph_id, payload, owner)
-      select ordinal, graph_id, payload, owner from graphs where payload <> ''),
+      from json_to_recordset(${add(graphRows)}::json) 
+        x (ordinal bigint, graph_id text, tenant text, payload text, task_ids json), fence),
+    g as (insert into ${SCHEMA}.graph (ordinal, graph_id, tenant, payload, owner)
+      select ordinal, graph_id, tenant, payload, owner from graphs where payload <> ''),
     t as (insert into ${SCHEMA}.task_id (id, graph)
       select x.id, ordinal from graphs, json_array_elements_text(task_ids) x (id)),
     f as (insert into ${SCHEMA}.frame (graph, number, payload, seq, changes, ends, ended_at, tasks)
@@ -88,13 +89,15 @@ function statementOf(
 }
 
 /** Answers to requests that may be repeated. */
-function answers(kept: readonly Pick<NewGraph | NewFrame, 'key'>[], add: AddParameter): string {
-  const rows = kept.flatMap(({ key }) => (key === undefined ? [] : { ...key, key: key.key.toWellFormed() }))
+function answers(kept: readonly (Pick<NewGraph, 'key' | 'id'> | Pick<NewFrame, 'key'>)[], add: AddParameter): string {
+  const rows = kept.flatMap(({ key, ...graph }) =>
+    key === undefined ? [] : { ...key, key: key.key.toWellFormed(), graph_id: 'id' in graph ? graph.id : null },
+  )
   if (rows.length === 0) return ''
   return `,
-    a as (insert into ${SCHEMA}.answer (scope, key, hash, answer, at)
-      select x.* from json_to_recordset(${add(rows)}::json) x (scope text, key text, hash text, answer text, at bigint),
-        fence)`
+    a as (insert into ${SCHEMA}.answer (scope, key, hash, answer, at, graph_id)
+      select x.* from json_to_recordset(${add(rows)}::json)
+        x (scope text, key text, hash text, answer text, at bigint, graph_id text), fence)`
 }
 
 /** Places that graphs ask for, and those of graphs that have ended. Those of removed graphs go with them. */
@@ -145,10 +148,10 @@ function revivals({ revived }: TurnWrites, add: AddParameter): string {
 
 function removalChanges(removals: readonly Removal[], add: AddParameter): string {
   if (removals.length === 0) return ''
-  const rows = removals.map(({ seq, graphId: graph_id, at }) => ({ seq, graph_id, at }))
+  const rows = removals.map(({ seq, graphId: graph_id, tenant, at }) => ({ seq, graph_id, tenant, at }))
   return `,
-    rm as (insert into ${SCHEMA}.removal (seq, graph_id, at)
-      select x.* from json_to_recordset(${add(rows)}::json) x (seq bigint, graph_id text, at bigint), fence)`
+    rm as (insert into ${SCHEMA}.removal (seq, graph_id, tenant, at)
+      select x.* from json_to_recordset(${add(rows)}::json) x (seq bigint, graph_id text, tenant text, at bigint), fence)`
 }
 
 /** The number of no graph. */

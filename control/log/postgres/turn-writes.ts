@@ -17,6 +17,8 @@ export interface NewGraph {
   /** Its number, which no other graph of any replica has. */
   readonly ordinal: number
   readonly id: string
+  /** Whose graph it is. */
+  readonly tenant?: string | undefined
   /** The graph as a frame of the journal has it. Empty: only ids are taken, for a graph that is kept already. */
   readonly payload: string
   /** Ids of tasks that no other live graph may have. Empty for a scoped graph. */
@@ -45,9 +47,16 @@ export interface NewPlace {
   readonly onFull: OnFull
 }
 
-/** The place of a graph that is submitted with `concurrency`, as its row has it. */
-export const placeIn = (concurrency: GraphConcurrency): NewPlace => ({
-  group: concurrency.group.toWellFormed(),
+/** Before and after a tenant, which has none in its name. */
+const MARK = '\u0001'
+
+/** The name of a group, in which each tenant has names of its own. */
+const groupOf = (group: string, tenant: string | undefined): string =>
+  tenant === undefined && !group.startsWith(MARK) ? group : MARK + (tenant ?? '') + MARK + group
+
+/** The place of a graph of `tenant` that is submitted with `concurrency`, as its row has it. */
+export const placeIn = (concurrency: GraphConcurrency, tenant: string | undefined): NewPlace => ({
+  group: groupOf(concurrency.group.toWellFormed(), tenant),
   limit: limitOf(concurrency),
   onFull: concurrency.on_full ?? 'wait',
 })
@@ -89,6 +98,7 @@ export interface RevivedGraph {
 export interface Removal {
   readonly seq: number
   readonly graphId: string
+  readonly tenant: string | undefined
   /** Milliseconds since 1970. */
   readonly at: number
 }

@@ -106,7 +106,7 @@ export class UnkeptWrites {
     if (!this.#ended.delete(graph)) return
     this.#revived.push({
       ordinal: graph.ordinal,
-      place: graph.options.concurrency && placeIn(graph.options.concurrency),
+      place: graph.options.concurrency && placeIn(graph.options.concurrency, graph.tenant),
     })
   }
 
@@ -156,9 +156,9 @@ export class UnkeptWrites {
   }
 
   /** As `remove`, for a graph whose last change has the number `seq`. Who resumes from before is told that it is gone. */
-  removeEmpty({ ordinal, id: graphId }: Graph, seq: number, at: number): void {
-    this.#removed.add(ordinal)
-    this.#removals.push({ seq, graphId, at })
+  removeEmpty(graph: Graph, seq: number, at: number): void {
+    this.#removed.add(graph.ordinal)
+    this.#removals.push(removalOf(graph, seq, at))
   }
 
   /** The id of a task belongs to the task no more: another graph may have it. */
@@ -224,7 +224,7 @@ export class UnkeptWrites {
     }
     for (const group of groups) partOf(group.task.graph).groups.push(group)
     for (const change of changes) {
-      if (change.kind === 'removed') this.#removals.push({ seq: change.seq, graphId: change.graph.id, at: change.at })
+      if (change.kind === 'removed') this.#removals.push(removalOf(change.graph, change.seq, change.at))
     }
     for (const change of changes) partOf('graph' in change ? change.graph : change.task.graph).changes.push(change)
     for (const [graph, part] of parts) {
@@ -281,3 +281,5 @@ export class UnkeptWrites {
     }
   }
 }
+
+const removalOf = ({ id: graphId, tenant }: Graph, seq: number, at: number): Removal => ({ seq, graphId, tenant, at })

@@ -3,6 +3,7 @@ import { expect, test } from 'bun:test'
 import type { KeptKey } from '../../../../control/log/idempotency.ts'
 import type { NamedGraph } from '../../../../control/log/keeper.ts'
 import { Answered, SharedKeys } from '../../../../control/log/postgres/shared-keys.ts'
+import type { KnownAnswer } from '../../../../control/log/postgres/shared-rows.ts'
 import { ServiceError } from '../../../../shared/contract/errors.ts'
 
 const BODY = new TextEncoder().encode('{"tasks":[]}')
@@ -14,7 +15,7 @@ const kept = (answer = EARLIER, hash = HASH): KeptKey => ({ scope: 'tasks', key:
 
 interface Finds {
   /** What each look at the key finds; the last one stays. */
-  readonly answers: readonly (KeptKey | undefined)[]
+  readonly answers: readonly (KnownAnswer | undefined)[]
   /** Where the graph is at each look; the last one stays. */
   readonly places?: readonly ('shown' | 'nowhere' | 'unsettled')[]
   readonly make?: () => Promise<string>
@@ -62,4 +63,12 @@ test.each<[string, Finds, string | number]>([
 test('an answer without the id of a graph names its graph by its first task', async () => {
   const answer = '{"accepted":1,"task_ids":["a","b"],"task_graph":{}}'
   expect(await once({ answers: [kept(answer)], places: ['shown'] })).toEqual({ answer, asked: [{ taskId: 'a' }] })
+})
+
+test('the graph that an answer is kept with goes before what the answer says: ids of tasks may belong to the graph', async () => {
+  const answer = '{"accepted":1,"task_ids":["a"],"task_graph":{}}'
+  const known = { ...kept(answer), graphId: 'g' }
+  expect(await once({ answers: [known, undefined], places: ['unsettled'] })).toEqual({
+    ...{ answer: LATER, asked: [{ graphId: 'g' }] },
+  })
 })

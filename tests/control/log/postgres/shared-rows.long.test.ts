@@ -167,7 +167,7 @@ withPostgres(missing === undefined ? 'turns' : `turns (${missing})`, () => {
       const frames = [{ ...frameOf(i, 1), payload, seq: 2 ** 53 - 1, ends: true, endedAt: 5, tasks: 1 }]
       await rows.turn({ ...nothing, graphs: [{ ...graphOf(i, []), payload, key }], frames })
       expect(await rows.adoptions.kept([i])).toMatchObject([{ graph: payload, frames: [payload], hasEnded: true }])
-      expect(await rows.answer(key)).toEqual(key)
+      expect(await rows.answer(key)).toEqual({ ...key, graphId: `graph-${i}` })
       await rows.turn({ ...nothing, removed: [i], freedKeys: [key] })
       expect([await rows.adoptions.kept([i]), await rows.answer(key)]).toEqual([[], undefined])
     }
@@ -190,7 +190,7 @@ withPostgres(missing === undefined ? 'turns' : `turns (${missing})`, () => {
       result: 0,
       answer: 1,
     })
-    expect(await rows.answer({ scope: 'tasks', key: 'k', hash: 'other' })).toEqual(key)
+    expect(await rows.answer({ scope: 'tasks', key: 'k', hash: 'other' })).toEqual({ ...key, graphId: 'graph-1' })
     await rows.sweep(6)
     expect(await rows.answer({ scope: 'tasks', key: 'k', hash: 'h' })).toBeUndefined()
   })
