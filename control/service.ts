@@ -123,7 +123,7 @@ export class ControlService {
         maxBodyBytes,
         maxFanOut,
       },
-      ...{ maxGraphResultBytes, runtimePool: runtime.pool, tracing, quotas: new CallerQuotas(store) },
+      ...{ maxGraphResultBytes, runtimePool: runtime.pool, tracing, quotas: new CallerQuotas(store, mcp.servers) },
       callerNamed: (name) => access.tokens?.callerNamed(name),
     }
     const readiness = new Readiness(ground, () => this.#isDraining)

@@ -46,7 +46,7 @@ export function addAdapterRoutes(app: AnyElysia, parts: OperationParts): AnyElys
     )
     .post(
       '/adapters/translate',
-      async ({ request }) => translateAction(parts, await readBody(app, request, maxBodyBytes)),
+      async ({ request }) => translateAction(parts, await readBody(app, request, maxBodyBytes), callerOf(request)),
       described({
         ...action,
         right: 'submit',

@@ -33,7 +33,7 @@ export function addMcpRoutes(app: AnyElysia, parts: OperationParts): AnyElysia {
       '/mcp/tools',
       ({ request }): Promise<McpTools> => {
         app.server?.timeout(request, DISCOVER_TIMEOUT_SECONDS)
-        return listTools(parts, request.signal)
+        return listTools(parts, request.signal, callerOf(request))
       },
       described({
         section,

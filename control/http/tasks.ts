@@ -90,7 +90,7 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
         if (isBrief && !isDryRun) throw badRequest('brief requires dry_run=true')
         const body = await readBody(app, request, parts.maxBodyBytes)
         if (isDryRun) {
-          const call = { traceId: traceIdOf(set), signal: request.signal, isBrief }
+          const call = { traceId: traceIdOf(set), signal: request.signal, by: callerOf(request), isBrief }
           const found = await dryRun(parts, { body }, call)
           return runCooperatively(dryRunJson(found))
         }

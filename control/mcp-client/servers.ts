@@ -75,6 +75,15 @@ export class McpServers {
     return [BUILTIN_SERVER, ...this.#configs.map(({ name }) => name)].sort()
   }
 
+  /** Whether a server is a command, which runs with the rights of the service. */
+  get hasCommands(): boolean {
+    return this.#configs.some(({ kind }) => kind === 'stdio')
+  }
+
+  isCommand(name: string): boolean {
+    return this.#configs.some((config) => config.kind === 'stdio' && config.name === name)
+  }
+
   /** Throws `McpFault` for a name that no server has. */
   checkServer(name: string): void {
     const { names } = this
@@ -89,12 +98,15 @@ export class McpServers {
   }
 
   /**
-   * The tools of `server`. Throws if it cannot be asked. Without `server`, the tools of all servers that can be asked.
+   * The tools of `server`. Throws if it cannot be asked. Without `server`, the tools of all servers that can be asked;
+   * `withCommands` false leaves out those that are commands.
    */
-  async discover(server: string | undefined, signal: AbortSignal): Promise<FoundTools> {
+  async discover(server: string | undefined, signal: AbortSignal, withCommands = true): Promise<FoundTools> {
     if (server === BUILTIN_SERVER) return { tools: [echoTool], errors: [] }
     if (server !== undefined) return await this.#toolsOf(await this.#named(server), signal)
-    const servers = [...(await this.#loaded()).values()].sort((a, b) => (a.config.name < b.config.name ? -1 : 1))
+    const servers = [...(await this.#loaded()).values()]
+      .filter(({ config }) => withCommands || config.kind !== 'stdio')
+      .sort((a, b) => (a.config.name < b.config.name ? -1 : 1))
     const found = await Promise.allSettled(servers.map((each) => this.#toolsOf(each, signal)))
     if (signal.aborted) throw new McpFault('cancelled', 'ended while mcp servers were asked for their tools')
     return {

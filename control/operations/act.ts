@@ -7,6 +7,7 @@
 import type { ActionKind, AgentActionRequest } from '../../shared/contract/adapter-v1.ts'
 import { ServiceError } from '../../shared/contract/errors.ts'
 import type { SubmitWarning, TaskInput } from '../../shared/contract/submission.ts'
+import type { Caller } from '../../shared/http/callers.ts'
 import { inRanges, isYieldDue, runCooperatively, type Steps } from '../../shared/process/steps.ts'
 import { checkRequest, decodeRequest, invalidAction } from '../adapter-v1/request.ts'
 import { type Translation, translate } from '../adapter-v1/translate.ts'
@@ -65,13 +66,17 @@ export const actOnce = (
   )
 
 /** Translates and checks an action without accepting it. Returns an `ActionResponse` as JSON. Throws `ServiceError`. */
-export async function translateAction(parts: OperationParts, body: Uint8Array): Promise<string> {
-  return runCooperatively(translation(parts, { body }))
+export async function translateAction(
+  parts: OperationParts,
+  body: Uint8Array,
+  by: Caller | undefined,
+): Promise<string> {
+  return runCooperatively(translation(parts, { body }, by))
 }
 
-function* translation(parts: OperationParts, action: SubmittedAction): Steps<string> {
+function* translation(parts: OperationParts, action: SubmittedAction, by: Caller | undefined): Steps<string> {
   const { translated, answer } = yield* readAction(parts, action)
-  return answer(0, yield* checkTranslation(parts, translated))
+  return answer(0, yield* checkTranslation(parts, translated, by))
 }
 
 interface ReadAction {
@@ -101,6 +106,7 @@ function* readAction({ unknownFields, maxBodyBytes }: OperationParts, action: Su
 function* checkTranslation(
   parts: OperationParts,
   { tasks, trace, options }: Translation,
+  by: Caller | undefined,
 ): Steps<readonly SubmitWarning[]> {
   const types = new Set([...parts.executors.types, ...ACTION_TYPES])
   // The caller may add the single task to a graph that has its dependencies.
@@ -115,7 +121,9 @@ function* checkTranslation(
     yield* inRanges(inputs.length, (from, to) => reportHiddenValues(inputs, refuse, from, to))
     const fanOuts = yield* reviewFanOuts(valid, options.params, refuse)
     const known = yield* reviewPlaceholders(whole, options, fanOuts, refuse)
-    const reviewed = withKnownInputs(inputs.map(reviewedTask), inputs, known)
+    const sent = inputs.map(reviewedTask)
+    parts.quotas.ensureFenced(sent, by)
+    const reviewed = withKnownInputs(sent, inputs, known)
     return yield* reviewGraph(parts, { fields: {}, inputs }, reviewed, refuse)
   } catch (error) {
     throw asActionFault(error)

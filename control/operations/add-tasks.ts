@@ -142,13 +142,15 @@ function isWritable({ keeper }: OperationParts): boolean {
   }
 }
 
-/** Throws 403 for one whose token is gone. Without names, the additions are held to nothing. */
-function authorsOf({ callerNamed }: OperationParts, { submittedBy, patched }: Graph): Caller[] {
+/** Throws 403 for one whose token is gone, or is of another tenant now. Without names, the additions are held to nothing. */
+function authorsOf({ callerNamed }: OperationParts, { submittedBy, tenant, patched }: Graph): Caller[] {
   const names = new Set([...(submittedBy === undefined ? [] : [submittedBy]), ...(patched?.by ?? [])])
   return [...names].map((name) => {
     const caller = callerNamed(name)
     if (caller === undefined)
       throw new ServiceError(403, `${ADD_TASKS}: the token ${name}, whose task this is, is unknown or has expired`)
+    if (name === submittedBy && caller.grant.tenant !== tenant)
+      throw new ServiceError(403, `${ADD_TASKS}: the token ${name}, whose task this is, has another tenant now`)
     return caller
   })
 }

@@ -1,7 +1,10 @@
 /** What callers with names may submit: types of tasks, labels, how often, and how much at a time. */
 import { ServiceError } from '../../shared/contract/errors.ts'
+import { GROUP_TYPE } from '../../shared/contract/fan-out.ts'
 import type { MemberInput } from '../../shared/contract/submission.ts'
-import { type Caller, hasRight, lacking } from '../../shared/http/callers.ts'
+import { type Caller, hasRight, isFenced, lacking } from '../../shared/http/callers.ts'
+import { normalizeTool } from '../rules/normalize.ts'
+import { type CommandServers, type TenantTask, whyHost } from '../rules/tenant-tasks.ts'
 import type { Graph, Task } from '../task/graph.ts'
 import type { TaskStore } from '../task/task-store.ts'
 
@@ -9,8 +12,7 @@ const MINUTE_MS = 60_000
 
 /** What a caller submits. */
 interface Submitted extends Pick<Graph, 'options'> {
-  readonly typeCounts: readonly { readonly type: string }[]
-  readonly tasks: readonly Pick<Task, 'options'>[]
+  readonly submitted: readonly Pick<Task, 'id' | 'type' | 'toolName' | 'input' | 'options'>[]
 }
 
 /** What is left of `graphs_per_minute`. It fills again all the time. */
@@ -21,12 +23,14 @@ interface Allowance {
 
 export class CallerQuotas {
   readonly #store: Pick<TaskStore, 'graphs'>
+  readonly #servers: CommandServers
   readonly #allowances = new WeakMap<Caller, Allowance>()
   /** Graphs that may have live tasks, by the name of the token. Filled when a token has such a limit. */
   #live: Map<string, Set<Graph>> | undefined
 
-  constructor(store: Pick<TaskStore, 'graphs'>) {
+  constructor(store: Pick<TaskStore, 'graphs'>, servers: CommandServers) {
     this.#store = store
+    this.#servers = servers
   }
 
   /**
@@ -47,7 +51,7 @@ export class CallerQuotas {
    * nothing, and is not held to a rate.
    */
   patch(graph: Graph, added: readonly Task[], removed: number, caller: Caller | undefined, isDryRun: boolean): void {
-    const submitted = { options: graph.options, typeCounts: added, tasks: added }
+    const submitted = { options: graph.options, submitted: added }
     const count = Math.max(0, added.length - removed)
     if (!isDryRun) this.#take(graph, count, caller, performance.now(), submitted)
     else if (caller !== undefined) this.#ensureTaken(submitted, count, caller)
@@ -63,7 +67,23 @@ export class CallerQuotas {
 
   #ensureTaken(submitted: Submitted, count: number, caller: Caller): void {
     ensureAllowed(submitted, caller)
+    if (isFenced(caller)) this.ensureFenced(eachTask(submitted.submitted), caller)
     this.#ensureRoom(count, caller)
+  }
+
+  /** Throws 403 for a task that the caller may not submit, because of the fence around it. */
+  ensureFenced(tasks: Iterable<NamedTask>, caller: Caller | undefined): void {
+    for (const task of tasks) {
+      const fault = this.hostFault(task, caller)
+      if (fault !== undefined) throw new ServiceError(403, fault)
+    }
+  }
+
+  /** Why the caller may not submit `task`; undefined if it may, as far as the fence around it is concerned. */
+  hostFault(task: NamedTask, caller: Caller | undefined): string | undefined {
+    if (!isFenced(caller)) return undefined
+    const why = whyHost(task, this.#servers)
+    return why && `task ${task.id}: the token ${caller.grant.name} lacks the right host: ${why}`
   }
 
   /** The graph was not accepted. */
@@ -124,20 +144,28 @@ function ensureAllowed(graph: Submitted, caller: Caller): void {
     )
   }
   if (types === undefined) return
-  const refused = typesOf(graph).find((type) => !types.includes(type))
-  if (refused === undefined) return
-  throw new ServiceError(403, `the token ${name} may not submit tasks of type ${refused} (only ${types.join(', ')})`)
+  for (const { type } of eachTask(graph.submitted)) {
+    if (types.includes(type)) continue
+    throw new ServiceError(403, `the token ${name} may not submit tasks of type ${type} (only ${types.join(', ')})`)
+  }
 }
 
-/** Those of its tasks, and of what groups will have. */
-function typesOf(graph: Submitted): string[] {
-  const types = new Set(graph.typeCounts.map(({ type }) => type))
-  const addMembers = (members: readonly MemberInput[] | undefined) => {
-    for (const { type, tasks } of (members ?? []) as readonly { type: string; tasks?: readonly MemberInput[] }[]) {
-      types.add(type)
-      addMembers(tasks)
-    }
+interface NamedTask extends TenantTask {
+  readonly id: string
+}
+
+/** Its tasks, and those that groups will have. */
+function* eachTask(tasks: Submitted['submitted']): Generator<NamedTask> {
+  for (const task of tasks) {
+    yield task
+    yield* membersIn(task.id, task.options.tasks)
   }
-  for (const { options } of graph.tasks) addMembers(options.tasks)
-  return [...types]
+}
+
+function* membersIn(group: string, members: readonly MemberInput[] | undefined): Generator<NamedTask> {
+  for (const { id: name, type, tool_name, params, input, ...more } of members ?? []) {
+    const id = `${group}/${name}`
+    yield { id, ...normalizeTool(type ?? GROUP_TYPE, tool_name ?? undefined), input: input ?? params ?? undefined }
+    yield* membersIn(id, (more as { readonly tasks?: readonly MemberInput[] }).tasks)
+  }
 }

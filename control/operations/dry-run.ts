@@ -7,6 +7,7 @@
 
 import { ServiceError } from '../../shared/contract/errors.ts'
 import { type GraphDryRun, type GraphFault, MAX_DRY_RUN_ERRORS } from '../../shared/contract/graph-dry-run.ts'
+import type { Caller } from '../../shared/http/callers.ts'
 import { inRanges, isYieldDue, runCooperatively, type Steps } from '../../shared/process/steps.ts'
 import { criticalPath } from '../rules/critical-path.ts'
 import type { DecodedGraph } from '../rules/decode.ts'
@@ -41,6 +42,8 @@ export async function dryRun(
   call: {
     readonly traceId: string
     readonly signal: AbortSignal
+    /** Who would submit it. */
+    readonly by?: Caller | undefined
     /** Only the faults and warnings: no order of the tasks, no plans. */
     readonly isBrief?: boolean
     /** The graph is for later: the room in its group may be another one then. */
@@ -49,7 +52,7 @@ export async function dryRun(
 ): Promise<GraphDryRun> {
   const encoded = { body: NO_BODY, ...examined }
   const faults = new Faults()
-  const examining = examine(parts, encoded, faults, call.isBrief === true)
+  const examining = examine(parts, encoded, faults, call)
   const { tasks, known, options, ...found } = await runCooperatively(examining)
   const fault = call.isForLater ? undefined : await parts.scheduler.groups.whyRefused(options)
   if (fault !== undefined) faults.report(fault)
@@ -110,7 +113,7 @@ function* examine(
   parts: OperationParts,
   encoded: EncodedGraph,
   { report, reportFailure }: Faults,
-  isBrief: boolean,
+  { by, isBrief = false }: { readonly by?: Caller | undefined; readonly isBrief?: boolean },
 ): Steps<Examined> {
   try {
     const found = yield* checkGraph(parts, encoded, {
@@ -130,8 +133,15 @@ function* examine(
     })
     const { decoded, checked, reviewed, members, known, warnings } = found
     yield* checkClaim(parts, decoded, checked, report)
+    const tasks = [...reviewed.inputs, ...members]
+    yield* inRanges(by === undefined ? 0 : tasks.length, (from, to) => {
+      for (const task of tasks.slice(from, to)) {
+        const fault = parts.quotas.hostFault(reviewedTask(task), by)
+        if (fault !== undefined) report(fault, task.id)
+      }
+    })
     return {
-      tasks: isBrief ? [] : [...reviewed.inputs, ...members],
+      tasks: isBrief ? [] : tasks,
       known,
       options: decoded.options,
       warnings,

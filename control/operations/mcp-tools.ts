@@ -5,7 +5,7 @@
 
 import { ServiceError } from '../../shared/contract/errors.ts'
 import type { HandleRecord, McpCallRequest, McpTools } from '../../shared/contract/mcp.ts'
-import type { Caller } from '../../shared/http/callers.ts'
+import { type Caller, isFenced } from '../../shared/http/callers.ts'
 import type { RequestTrace } from '../../shared/logs/trace.ts'
 import { runCooperatively } from '../../shared/process/steps.ts'
 import { BUILTIN_SERVER } from '../mcp-client/config.ts'
@@ -19,11 +19,16 @@ import type { OperationParts } from './parts.ts'
 import { submit } from './submit.ts'
 
 /**
- * Asks all servers. Throws 503 if this service stops meanwhile. Returns no tools if `signal` fires: the caller is gone.
+ * Asks all servers that the caller may call. Throws 503 if this service stops meanwhile. Returns no tools if `signal` fires: the
+ * caller is gone.
  */
-export async function listTools({ mcpServers }: OperationParts, signal: AbortSignal): Promise<McpTools> {
+export async function listTools(
+  { mcpServers }: OperationParts,
+  signal: AbortSignal,
+  by: Caller | undefined,
+): Promise<McpTools> {
   try {
-    return toolList(await mcpServers.discover(undefined, signal))
+    return toolList(await mcpServers.discover(undefined, signal, !isFenced(by)))
   } catch (error) {
     if (signal.aborted) return { tools: [] }
     throw error instanceof McpFault ? new ServiceError(503, error.message) : error

@@ -58,6 +58,10 @@ export const hasRight = (caller: Caller | undefined, right: Right): boolean =>
   caller.grant.rights.includes(right) ||
   (right === 'cancel_own' && caller.grant.rights.includes('cancel'))
 
+/** Whether its tasks may run in a strict sandbox only: it has a tenant, and lacks the right `host`. */
+export const isFenced = (caller: Caller | undefined): caller is Caller =>
+  caller?.grant.tenant !== undefined && !hasRight(caller, 'host')
+
 /** Throws 403. */
 export function ensureRight(caller: Caller | undefined, right: Right): void {
   if (!hasRight(caller, right)) throw lacking(caller!, right)

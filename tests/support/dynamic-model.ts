@@ -20,6 +20,7 @@ import { nextTurn, runSync } from '../../shared/process/steps.ts'
 import { liveCopy } from './durable-store.ts'
 import { openEmbedded } from './embedded-keeper.ts'
 import { graphOf } from './graph.ts'
+import { NO_COMMANDS } from './operation-parts.ts'
 import { tempDir } from './temp.ts'
 import { until } from './until.ts'
 
@@ -78,7 +79,12 @@ async function life(dir: string) {
     onFault: (fault) => faults.push(fault),
   })
   const limits = { maxFanOut: 1_000, maxGraphResultBytes: 1_000_000, unknownFields: 'ignore' }
-  const more = { quotas: new CallerQuotas(store), callerNamed: () => undefined, log: silentLog(), ...limits }
+  const more = {
+    quotas: new CallerQuotas(store, NO_COMMANDS),
+    callerNamed: () => undefined,
+    log: silentLog(),
+    ...limits,
+  }
   scheduler.useAdditions(
     taskAdditions({ store, scheduler, keeper, executors, retention, ...more } as unknown as OperationParts),
   )

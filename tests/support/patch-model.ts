@@ -24,6 +24,7 @@ import { GraphModel } from '../model/graph-model.ts'
 import { liveCopy } from './durable-store.ts'
 import { openEmbedded } from './embedded-keeper.ts'
 import { graphOf } from './graph.ts'
+import { NO_COMMANDS } from './operation-parts.ts'
 import { endingsOf, outcomesOf, type RuledTask, randomEndings, ruledGraph } from './ruled-graph.ts'
 import { ScriptedExecutor } from './scripted-executor.ts'
 import { tempDir } from './temp.ts'
@@ -109,7 +110,7 @@ async function life(dir: string, ends: Map<string, RuledTask['ends']>) {
     ...{ maxConcurrency: 3, abandonAfterMs: 60_000, serviceId: 'test' },
     onFault: (fault) => faults.push(fault),
   })
-  const more = { quotas: new CallerQuotas(store), readiness: { ensure: () => {} }, log: silentLog() }
+  const more = { quotas: new CallerQuotas(store, NO_COMMANDS), readiness: { ensure: () => {} }, log: silentLog() }
   const limits = { maxFanOut: 1_000, maxGraphResultBytes: 1_000_000, unknownFields: 'ignore' }
   const parts = { store, scheduler, keeper, executors, retention, ...more, ...limits } as unknown as OperationParts
   const answerAll = (graph: Graph) => {

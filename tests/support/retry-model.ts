@@ -24,6 +24,7 @@ import { GraphModel } from '../model/graph-model.ts'
 import { liveCopy } from './durable-store.ts'
 import { openEmbedded } from './embedded-keeper.ts'
 import { graphOf } from './graph.ts'
+import { NO_COMMANDS } from './operation-parts.ts'
 import { type RuledTask, ruledGraph } from './ruled-graph.ts'
 import { ScriptedExecutor } from './scripted-executor.ts'
 import { tempDir } from './temp.ts'
@@ -62,7 +63,7 @@ async function life(dir: string, tasks: readonly RuledTask[]) {
     ...{ store, keeper, executors: new ExecutorRegistry([executor]), log: silentLog() },
     ...{ maxConcurrency: 3, abandonAfterMs: 60_000, serviceId: 'test' },
   })
-  const more = { quotas: new CallerQuotas(store), readiness: { ensure: () => {} }, log: silentLog() }
+  const more = { quotas: new CallerQuotas(store, NO_COMMANDS), readiness: { ensure: () => {} }, log: silentLog() }
   const parts = { store, scheduler, keeper, ...more } as unknown as OperationParts
   const ends = new Map(tasks.map(({ id, ends }) => [id, ends]))
   const answerAll = (graph: Graph) => {

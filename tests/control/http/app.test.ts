@@ -70,7 +70,7 @@ const ground = {
   maxGraphResultBytes: 1024,
   secretsFault: () => undefined,
   tracing: undefined,
-  quotas: new CallerQuotas(store),
+  quotas: new CallerQuotas(store, mcpServers),
   callerNamed: () => undefined,
   stopping,
 }

@@ -3,6 +3,7 @@ import { CallerQuotas } from '../../../control/operations/caller-quotas.ts'
 import type { Graph } from '../../../control/task/graph.ts'
 import type { Caller } from '../../../shared/http/callers.ts'
 import type { Grant } from '../../../shared/http/token-entries.ts'
+import { NO_COMMANDS } from '../../support/operation-parts.ts'
 
 const callerWith = (grant: Partial<Grant>): Caller => ({
   grant: { name: 'ci', rights: ['submit'], ...grant },
@@ -23,9 +24,8 @@ const graphOf = ({
   live = tasks.length,
   submittedBy = 'ci',
 }: Shape = {}): Graph & { live: number } => {
-  const all = tasks.map((task) => ({ type: 'os', options: {}, ...task }))
-  const typeCounts = all.map(({ type }) => ({ type, count: 1 }))
-  return { tasks: all, typeCounts, options, live, submittedBy } as unknown as Graph & { live: number }
+  const all = tasks.map((task) => ({ id: 'a', type: 'os', options: {}, ...task }))
+  return { tasks: all, submitted: all, options, live, submittedBy } as unknown as Graph & { live: number }
 }
 
 const statusOf = (run: () => void): number | 'taken' => {
@@ -39,7 +39,7 @@ const statusOf = (run: () => void): number | 'taken' => {
 
 describe('graphs_per_minute', () => {
   const world = (most: number) => {
-    const quotas = new CallerQuotas({ graphs: [] })
+    const quotas = new CallerQuotas({ graphs: [] }, NO_COMMANDS)
     const caller = callerWith({ graphs_per_minute: most })
     return (seconds: number) => statusOf(() => quotas.take(graphOf(), caller, seconds * 1_000))
   }
@@ -51,7 +51,7 @@ describe('graphs_per_minute', () => {
   })
 
   test('says when to try again', () => {
-    const quotas = new CallerQuotas({ graphs: [] })
+    const quotas = new CallerQuotas({ graphs: [] }, NO_COMMANDS)
     const caller = callerWith({ graphs_per_minute: 1 })
     quotas.take(graphOf(), caller, 0)
     expect(() => quotas.take(graphOf(), caller, 15_000)).toThrow('may submit 1 graphs a minute: try again in 45 s')
@@ -61,7 +61,10 @@ describe('graphs_per_minute', () => {
 describe('live_tasks', () => {
   test('counts those of recovered and of accepted graphs until they end', () => {
     const recovered = graphOf({ tasks: [{}, {}] })
-    const quotas = new CallerQuotas({ graphs: [recovered, graphOf({ submittedBy: 'cd', tasks: [{}, {}, {}] })] })
+    const quotas = new CallerQuotas(
+      { graphs: [recovered, graphOf({ submittedBy: 'cd', tasks: [{}, {}, {}] })] },
+      NO_COMMANDS,
+    )
     const caller = callerWith({ live_tasks: 3 })
     const one = graphOf()
     expect(statusOf(() => quotas.take(one, caller))).toBe('taken')
@@ -74,12 +77,12 @@ describe('live_tasks', () => {
   })
 
   test('refuses for good what never fits', () => {
-    const quotas = new CallerQuotas({ graphs: [] })
+    const quotas = new CallerQuotas({ graphs: [] }, NO_COMMANDS)
     expect(statusOf(() => quotas.take(graphOf({ tasks: [{}, {}] }), callerWith({ live_tasks: 1 })))).toBe(413)
   })
 
   test('a graph that may not be submitted takes nothing of a rate or of room', () => {
-    const quotas = new CallerQuotas({ graphs: [] })
+    const quotas = new CallerQuotas({ graphs: [] }, NO_COMMANDS)
     const caller = callerWith({ live_tasks: 1, graphs_per_minute: 1, types: ['os'] })
     expect(statusOf(() => quotas.take(graphOf({ tasks: [{ type: 'mcp' }] }), caller))).toBe(403)
     expect(statusOf(() => quotas.take(graphOf(), caller))).toBe('taken')
@@ -97,14 +100,14 @@ describe('types, labels and groups', () => {
     [{ labels: { team: 'a' } }, { options: { labels: { team: 'b' } } }, 403],
     [{ labels: { team: 'a' } }, { options: { labels: { team: 'a', x: 'y' } } }, 'taken'],
   ])('%j of %j: %p', (grant, graph, expected) => {
-    const quotas = new CallerQuotas({ graphs: [] })
+    const quotas = new CallerQuotas({ graphs: [] }, NO_COMMANDS)
     expect(statusOf(() => quotas.take(graphOf(graph), callerWith(grant)))).toBe(expected)
   })
 
   test('a group cancels graphs of others only for a token that may', () => {
     const of = (rights: Grant['rights'], on_full: string) =>
       statusOf(() =>
-        new CallerQuotas({ graphs: [] }).take(
+        new CallerQuotas({ graphs: [] }, NO_COMMANDS).take(
           graphOf({ options: { concurrency: { group: 'g', on_full } } }),
           callerWith({ rights }),
         ),
@@ -116,7 +119,7 @@ describe('types, labels and groups', () => {
   })
 
   test('the token of the service may do all of it', () => {
-    new CallerQuotas({ graphs: [] }).take(
+    new CallerQuotas({ graphs: [] }, NO_COMMANDS).take(
       graphOf({ options: { concurrency: { on_full: 'cancel_oldest' } } }),
       undefined,
     )
