@@ -11,7 +11,7 @@ export const audit = defineCommand({
   summary: 'Show who asked for what, the newest first: submissions, cancels, approvals, deletions and the like.',
   usage: '[--since 1d] [--limit 100] [--before ID]',
   settings: {
-    since: text({ value: 'time', help: 'Only requests since then: RFC 3339, or a duration before now (24h).' }),
+    since: text({ value: 'time', help: 'Only requests since then: RFC 3339, or a duration before now (1d).' }),
     limit: integer({
       value: 'records',
       default: String(DEFAULT_AUDIT_PAGE),

@@ -5,7 +5,7 @@ import { CallFailed } from '../../shared/http/client.ts'
 const WORDS: readonly (readonly [service: string, client: string])[] = [
   ['name tasks in "from"', 'name tasks with --from'],
   ['the X-Next-Cursor of an earlier answer', 'data.next_cursor of an earlier answer'],
-  ['expected a time such as', 'expected a duration before now (1h), or a time such as'],
+  ['expected a time such as', 'expected a duration before now (1h, 7d), or a time such as'],
 ]
 
 /** Resolves as `call` does. */

@@ -1,8 +1,8 @@
 /** Times of flags: an RFC 3339 time, or a duration before now. */
-import { parseDurationMs } from '../../shared/settings/duration.ts'
+import { parseSpanMs } from '../../shared/settings/duration.ts'
 
 /** A duration is that long ago. The service judges any other text. */
 export function timeOf(given: string): string {
-  const ms = parseDurationMs(given)
+  const ms = parseSpanMs(given)
   return ms === null ? given : new Date(Date.now() - ms).toISOString()
 }

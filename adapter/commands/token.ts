@@ -11,7 +11,7 @@ import {
   TOKEN_NAME_RULE,
   type TokenEntry,
 } from '../../shared/http/token-entries.ts'
-import { parseDurationMs } from '../../shared/settings/duration.ts'
+import { parseSpanMs } from '../../shared/settings/duration.ts'
 import { flag, list, optionalInteger, text, texts } from '../../shared/settings/flags.ts'
 import { nearestName } from '../../shared/text/nearest-name.ts'
 import { type Answer, success } from '../envelope.ts'
@@ -47,7 +47,7 @@ const OF_CREATE = [
 export const token = defineCommand({
   summary: 'Make, list and revoke tokens of callers with names and rights, in the tokens file of the control service.',
   usage:
-    'create NAME --rights read,submit [--tenant acme] [--expires 720h] | [list] | revoke NAME  [--tokens-file FILE]',
+    'create NAME --rights read,submit [--tenant acme] [--expires 30d] | [list] | revoke NAME  [--tokens-file FILE]',
   settings: {
     tokensFile: text({
       variable: 'SERVICE_TOKENS_FILE',
@@ -64,7 +64,7 @@ export const token = defineCommand({
     }),
     expires: text({
       value: 'time',
-      help: 'With create: a duration from now, such as 720h, or a time in UTC, such as 2027-01-31T00:00:00Z. From then on the token is refused. Default: never.',
+      help: 'With create: a duration from now, such as 30d, or a time in UTC, such as 2027-01-31T00:00:00Z. From then on the token is refused. Default: never.',
     }),
     types: list({ value: 'types', help: 'With create: the only types of tasks that it may submit.' }),
     label: texts({ value: 'key=value', help: 'With create: a label that each graph that it submits needs.' }),
@@ -172,10 +172,10 @@ function rightsOf(given: readonly string[]): readonly Right[] {
 
 function expiryOf(given: string): string | undefined {
   if (given === '') return undefined
-  const ms = parseDurationMs(given)
+  const ms = parseSpanMs(given)
   const time = ms === null ? given : new Date(Date.now() + ms).toISOString()
   if (isExpiry(time)) return time
-  throw new UsageError(`invalid value "${given}" for --expires: expected a duration, such as 720h, or ${EXPIRY_RULE}`)
+  throw new UsageError(`invalid value "${given}" for --expires: expected a duration, such as 30d, or ${EXPIRY_RULE}`)
 }
 
 function labelsOf(given: readonly string[]): Readonly<Record<string, string>> {

@@ -13,6 +13,12 @@ export function parseDurationMs(text: string): number | null {
   return Number.isSafeInteger(Math.round(totalMs)) ? Math.round(totalMs) : null
 }
 
+/** The same, also of days of 24 hours (`30d`), for how long ago or how long from now something is. */
+export function parseSpanMs(text: string): number | null {
+  const [, days] = /^(\d{1,6})d$/.exec(text) ?? []
+  return parseDurationMs(days === undefined ? text : `${Number(days) * 24}h`)
+}
+
 /** Whole seconds in Go's form, without leading zero units: `0s`, `42s`, `2m5s`, `1h0m3s`. */
 export function formatUptime(elapsedMs: number): string {
   const seconds = Math.max(0, Math.floor(elapsedMs / 1_000))

@@ -112,7 +112,7 @@ test('a token that is wrong is called wrong, and one that is missing is asked fo
 })
 
 test('what the service says of its parameters is told in flags', async () => {
-  const times = 'expected a duration before now (1h), or a time such as 2026-01-31T09:30:00Z'
+  const times = 'expected a duration before now (1h, 7d), or a time such as 2026-01-31T09:30:00Z'
   for (const name of ['since', 'until'])
     expect(await messageOf(['graphs', `--${name}`, 'yesterday'])).toBe(`invalid ${name} "yesterday": ${times}`)
   const cursor = 'invalid cursor "zzz": expected data.next_cursor of an earlier answer'

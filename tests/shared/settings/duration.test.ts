@@ -1,7 +1,7 @@
 /** Goal: durations mean what people and Go mean by them. Method: tables of texts, and round trips of random times. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { formatDuration, formatUptime, parseDurationMs } from '../../../shared/settings/duration.ts'
+import { formatDuration, formatUptime, parseDurationMs, parseSpanMs } from '../../../shared/settings/duration.ts'
 
 describe('a duration', () => {
   test.each([
@@ -94,5 +94,22 @@ describe('an uptime', () => {
         expect(parseDurationMs(formatUptime(ms))).toBe(ms - (ms % 1_000))
       }),
     )
+  })
+})
+
+describe('a span', () => {
+  test.each([
+    ['1d', 86_400_000],
+    ['30d', 2_592_000_000],
+    ['0d', 0],
+    ['1h30m', 5_400_000],
+    ['0', 0],
+    ['1.5d', null],
+    ['1d12h', null],
+    ['-1d', null],
+    ['d', null],
+    ['9999999d', null],
+  ])('%j is %p milliseconds', (text, ms) => {
+    expect(parseSpanMs(text)).toBe(ms)
   })
 })
