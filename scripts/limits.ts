@@ -23,6 +23,7 @@ import { MAX_REVIEWED_CHARACTERS } from '../control/executors/runtime/request-re
 import { SUBMISSION_LEASE_MS } from '../control/executors/runtime/service.ts'
 import { FILE_STALL_MS } from '../control/executors/runtime/task-files.ts'
 import { MAX_LISTED_SKILLS } from '../control/executors/skills.ts'
+import { MAX_FOLLOWED_RECORDS } from '../control/http/audit-events.ts'
 import { STREAM_BUFFER_BYTES } from '../control/http/event-stream.ts'
 import { FAILED_SIGN_INS_MS, MAX_FAILED_ADDRESSES, MAX_FAILED_SIGN_INS } from '../control/http/failed-sign-ins.ts'
 import { MAX_TAIL_LINES } from '../control/http/logs.ts'
@@ -235,6 +236,7 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Files of the audit log', ...constant('MAX_AUDIT_FILES', count(MAX_AUDIT_FILES)), 'The oldest is removed.', 'control/log/audit-log.test.ts', 'MAX_AUDIT_FILES'],
     ['Records of the audit log of all replicas', ...constant('MAX_AUDIT_RECORDS', count(MAX_AUDIT_RECORDS)), 'The oldest are removed.', 'control/log/postgres/shared-audit.test.ts', 'maxRecords'],
     ['Records of the audit log that wait for the database', ...constant('MAX_WAITING_AUDIT_RECORDS', count(MAX_WAITING_AUDIT_RECORDS)), 'Further ones are lost. The next record counts them.', 'control/log/postgres/shared-audit.test.ts', 'MAX_WAITING_AUDIT_RECORDS'],
+    ['Records that a stream of the audit log reads at a time', ...constant('MAX_FOLLOWED_RECORDS', count(MAX_FOLLOWED_RECORDS)), 'The stream ends with `lagging`.', 'control/http/audit-events.test.ts', 'MAX_FOLLOWED_RECORDS'],
     ['Records of a page of the audit log', ...constant('MAX_AUDIT_PAGE', count(MAX_AUDIT_PAGE)), '400', 'contract/audit.test.ts', '1_001'],
     ['`wait_ms`', ...constant('MAX_WAIT_MS', duration(MAX_WAIT_MS)), '400', 'contract/graphs.test.ts', 'is refused for wait_ms=%s'],
     ['Tasks of a page', ...constant('MAX_PAGE_TASKS', count(MAX_PAGE_TASKS)), '400', 'contract/list-tasks.test.ts', '1001'],

@@ -11,7 +11,7 @@ import type { OperationParts } from '../operations/parts.ts'
 import type { Counters } from '../task/counters.ts'
 import { addAdapterRoutes } from './adapters.ts'
 import { addApprovalRoutes } from './approvals.ts'
-import { addAuditRoute, RequestAudit } from './audit.ts'
+import { addAuditRoutes, RequestAudit } from './audit.ts'
 import { addDashboardRoutes } from './dashboard.ts'
 import { addEventRoutes } from './events.ts'
 import { addFileRoutes } from './files.ts'
@@ -73,7 +73,7 @@ export function controlApp(options: ControlAppOptions): AnyElysia {
   addMcpRoutes(app, parts)
   addMcpEndpoint(app, parts)
   addHealthRoutes(app, parts, { startedAt, tokens })
-  addAuditRoute(app, parts)
+  addAuditRoutes(app, parts, streamLimits)
   addMetricsRoute(app, counters, parts)
   addRuntimeRoutes(app, parts)
   addScheduleRoutes(app, parts)

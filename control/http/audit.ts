@@ -1,17 +1,22 @@
-/** The audit log: what of each request goes into it, and /audit, which shows it. */
+/** The audit log: what of each request goes into it, and /audit and /audit/events, which show it. */
 import type { AnyElysia } from 'elysia'
 import { AuditResponse } from '../../shared/contract/audit.ts'
 import { DEFAULT_AUDIT_PAGE, MAX_AUDIT_PAGE } from '../../shared/contract/audit-limits.ts'
 import { badRequest } from '../../shared/contract/errors.ts'
 import type { RouteRight } from '../../shared/contract/rights.ts'
-import { callerOf } from '../../shared/http/callers.ts'
-import { anyText, described, descriptionIn, json, wholeNumber } from '../../shared/http/openapi/route.ts'
+import { callerOf, endingWithToken } from '../../shared/http/callers.ts'
+import { anyText, described, descriptionIn, json, other, wholeNumber } from '../../shared/http/openapi/route.ts'
 import { urlOf } from '../../shared/http/request-url.ts'
 import { type RoutedRequest, traceIdOf } from '../../shared/http/service.ts'
+import { IDLE_TIMEOUT_SECONDS } from '../../shared/http/time-limits.ts'
 import type { Asked, AuditLog } from '../log/audit-log.ts'
 import { acceptedFor } from '../operations/intake.ts'
 import type { OperationParts } from '../operations/parts.ts'
+import { followAudit, placeOf } from './audit-events.ts'
+import { EventStream, KeepAlive } from './event-stream.ts'
+import { EVENT_STREAM_HEADERS } from './events.ts'
 import { limitOf, timeOf } from './query-values.ts'
+import type { StreamLimits } from './stream-limits.ts'
 
 /** Rights of routes that change nothing, or that write their own records. */
 const UNAUDITED: ReadonlySet<RouteRight | undefined> = new Set(['none', 'read', 'any', 'service'])
@@ -85,15 +90,20 @@ export class RequestAudit {
   }
 }
 
-export function addAuditRoute(app: AnyElysia, { audit }: OperationParts): void {
+export function addAuditRoutes(app: AnyElysia, parts: OperationParts, limits: StreamLimits): void {
+  const { audit, eventStreams, stopping } = parts
+  const keepAlive = new KeepAlive(limits.keepAliveMs)
+  /** Throws 400. */
+  const kept = (): AuditLog => {
+    if (audit !== undefined) return audit
+    throw badRequest('this service keeps no audit log (start it with --audit all, or --tokens-file)')
+  }
   app.get(
     '/audit',
     async ({ query }): Promise<AuditResponse> => {
       const limit = limitOf(query.limit, { most: MAX_AUDIT_PAGE, standard: DEFAULT_AUDIT_PAGE })
       const since = timeOf('since', query.since) ?? 0
-      if (audit === undefined)
-        throw badRequest('this service keeps no audit log (start it with --audit all, or --tokens-file)')
-      const { records, hasMore } = await audit.read({ since, before: query.before, limit })
+      const { records, hasMore } = await kept().read({ since, before: query.before, limit })
       return { records, ...(hasMore && { next: records.at(-1)!.id }) }
     },
     described({
@@ -108,6 +118,43 @@ export function addAuditRoute(app: AnyElysia, { audit }: OperationParts): void {
       },
       answers: { 200: json(AuditResponse, 'A page of records.') },
       errors: { 400: 'A parameter is invalid, or the service keeps no audit log.' },
+    }),
+  )
+  app.get(
+    '/audit/events',
+    ({ request }): Response => {
+      const lastId = request.headers.get('last-event-id')
+      const sinceMs = lastId === null ? Date.now() : placeOf(lastId)
+      const log = kept()
+      if (request.method === 'HEAD') return new Response(null, { headers: EVENT_STREAM_HEADERS })
+      const leave = eventStreams.enter('clients')
+      app.server?.timeout(request, IDLE_TIMEOUT_SECONDS)
+      const client = new EventStream(keepAlive, limits.slowClientMs)
+      keepAlive.add(client)
+      const left = new AbortController()
+      client.onClosed = () => left.abort()
+      const signal = AbortSignal.any([left.signal, stopping])
+      void followAudit({ audit: log, client, sinceMs, signal }).finally(() => {
+        client.end()
+        leave()
+      })
+      return endingWithToken(request, new Response(client.body, { headers: EVENT_STREAM_HEADERS }))
+    },
+    described({
+      section: 'The service',
+      right: 'operate',
+      isOfService: true,
+      summary: 'Watch the audit log',
+      description:
+        'An event request with each new record, once its request is answered, or after 5 s. lagging is the last event for a client that has missed too much: read the pages.',
+      headers: {
+        'Last-Event-ID': 'The id of the last record that was received. Records of the 10 s before it come again.',
+      },
+      answers: { 200: other('text/event-stream', 'The events, until the client closes the connection.') },
+      errors: {
+        400: 'The id is invalid, or the service keeps no audit log.',
+        503: 'Too many streams are open.',
+      },
     }),
   )
 }

@@ -18,11 +18,12 @@ export const positionText = (seq: number): Uint8Array => encoder.encode(`id: ${s
 export interface EventPart {
   readonly seq: number
   readonly kind: string
+  /** JSON. */
   readonly data: string
 }
 
 /** Without an id, a client does not resume from the event. */
-export const partText = (id: string | undefined, { kind, data }: EventPart): string =>
+export const partText = (id: string | undefined, { kind, data }: Pick<EventPart, 'kind' | 'data'>): string =>
   `${id === undefined ? '' : `id: ${id}\n`}event: ${kind}\ndata: ${data}\n\n`
 
 /** Many streams get the same events one after the other, so the last ones are kept. */

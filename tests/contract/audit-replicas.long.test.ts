@@ -2,11 +2,16 @@
 import { expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import type { AuditResponse } from '../../shared/contract/audit.ts'
+import type { AuditRecord, AuditResponse } from '../../shared/contract/audit.ts'
 import { runClient } from '../support/client.ts'
 import type { Control } from '../support/control.ts'
+import { EventStreamClient } from '../support/event-stream.ts'
 import { describeReplicas, healthOf } from '../support/replicas.ts'
 import { until } from '../support/until.ts'
+
+/** In the order of the records: events come in that of the answers. */
+const idsIn = (events: readonly object[]) =>
+  (events as ({ event: string } & AuditRecord)[]).map(({ event, id }) => `${event} ${id}`).sort()
 
 describeReplicas('the audit log of replicas', (newCluster) => {
   const auditOf = async (control: Control) => (await (await control.fetch('/audit')).json()) as AuditResponse
@@ -20,6 +25,7 @@ describeReplicas('the audit log of replicas', (newCluster) => {
     const start = () => cluster.replica(['--audit', 'all'])
     await using first = await start()
     await using second = await start()
+    await using stream = await EventStreamClient.open(`${second.url}/audit/events`)
     const replicas = [await healthOf(first), await healthOf(second)].map(({ replica }) => replica.id)
     const graphs = [await submit(first), await submit(second)] as const
     const path = `/graphs/${graphs[1]}/cancel`
@@ -37,6 +43,8 @@ describeReplicas('the audit log of replicas', (newCluster) => {
     ])
     expect(whole.records[0]!.trace_id).toBe(whole.records[1]!.trace_id)
     expect(await auditOf(first)).toEqual(whole)
+    const events = await stream.once(({ length }) => length >= whole.records.length)
+    expect(idsIn(events)).toEqual(whole.records.map(({ id }) => `request ${id}`).sort())
     expect(existsSync(join(first.dataDir, 'audit.ndjson'))).toBe(false)
 
     const body = JSON.stringify({ tasks: [{ id: 'long', type: 'sleep', params: { duration_ms: 600_000 } }] })

@@ -1,8 +1,10 @@
 /** The audit log, against the built service and client. Source: docs/security.md. */
 import { expect, test } from 'bun:test'
-import type { AuditRecord } from '../../shared/contract/audit.ts'
+import type { AuditRecord, AuditResponse } from '../../shared/contract/audit.ts'
+import { RIGHTS } from '../../shared/contract/rights.ts'
 import { runClient } from '../support/client.ts'
 import { startControl } from '../support/control.ts'
+import { EventStreamClient } from '../support/event-stream.ts'
 import { connectClient } from '../support/mcp-client.ts'
 import { tempDir } from '../support/temp.ts'
 import { tokensFile } from '../support/tokens.ts'
@@ -49,11 +51,52 @@ test('says who asked for what, from where, by which door, and what became of it'
   expect((await call('ci', 'GET', '/audit')).status).toBe(403)
 
   const env = { SERVICE_TOKEN: 'token-of-ops' }
-  const shown = await runClient(['audit', '--since', '1h', '--limit', '1'], { url: control.url, env })
+  const shown = await runClient(['audit', '--since', '1d', '--limit', '1'], { url: control.url, env })
   expect(shown.envelope).toMatchObject({ ok: true, data: { records: [found[0]], next: found[0]!.id } })
   const table = await runClient(['audit', '-o', 'table'], { url: control.url, env })
   expect(table.stdout).toMatch(/WHEN +(REPLICA +)?BY +FROM +DOOR +WHAT +GRAPH OR TARGET +STATUS/)
   expect(table.stdout).toMatch(new RegExp(`ci +127.0.0.1 +http +POST /tasks +${graph_id} +202`))
+})
+
+test('deletions, drains and cancels have records, and all of them are events, also for a stream that resumes', async () => {
+  using tokens = tokensFile({ ops: { rights: [...RIGHTS] }, ci: { rights: ['read', 'submit'] } })
+  const flags = ['--tokens-file', tokens.path, '--runtime-url', 'http://127.0.0.1:1']
+  await using control = await startControl({ flags, env: { SERVICE_TOKEN: 'sesame' } })
+  const headers = tokens.as('ops')
+  const call = (method: string, path: string, body?: object) =>
+    control.fetch(path, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) })
+  expect((await control.fetch('/audit/events', { headers: tokens.as('ci') })).status).toBe(403)
+  const url = `${control.url}/audit/events`
+  await using stream = await EventStreamClient.open(url, headers)
+  const { graph_id } = (await (await call('POST', '/tasks', GRAPH)).json()) as { graph_id: string }
+  const { runtimes } = (await (await call('GET', '/runtimes')).json()) as { runtimes: { name: string }[] }
+  expect((await call('POST', `/graphs/${graph_id}/cancel`)).status).toBe(202)
+  await until(
+    async () => (await (await call('GET', `/graphs/${graph_id}`)).json()) as { state: string },
+    ({ state }) => state !== 'running',
+  )
+  const acts = [
+    ['DELETE', '/graphs/:id', `/graphs/${graph_id}`],
+    ['POST', '/runtimes/:name/drain', `/runtimes/${runtimes[0]!.name}/drain`],
+  ] as const
+  for (const [method, , path] of acts) expect([path, (await call(method, path)).ok]).toEqual([path, true])
+
+  const kept = await until(
+    async () => (await (await call('GET', '/audit')).json()) as AuditResponse,
+    ({ records }) => records.every(({ status }) => status !== undefined),
+  )
+  const records = kept.records.toReversed()
+  expect(records.map(({ by, what }) => [by, what])).toEqual([
+    ['ops', 'POST /tasks'],
+    ['ops', 'POST /graphs/:id/cancel'],
+    ...acts.map(([method, route]) => ['ops', `${method} ${route}`]),
+  ])
+  const events = records.map((record) => ({ event: 'request', ...record }))
+  const sorted = (got: readonly object[]) => (got as typeof events).toSorted((a, b) => (a.id < b.id ? -1 : 1))
+  expect(sorted(await stream.once(({ length }) => length === events.length))).toEqual(events)
+  await using resumed = await EventStreamClient.open(url, { ...headers, 'last-event-id': records[0]!.id })
+  expect(sorted(await resumed.once(({ length }) => length >= events.length))).toEqual(events)
+  expect((await control.fetch('/audit/events', { headers: { ...headers, 'last-event-id': '7' } })).status).toBe(400)
 })
 
 test('without callers it is kept on request, and a request is in it although the service is killed before the answer', async () => {

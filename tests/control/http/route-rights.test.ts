@@ -16,7 +16,7 @@ const ofTask = (method: string, path: string, right: RouteRight) =>
 
 const TABLE: Readonly<Record<string, RouteRight>> = {
   ...{ 'GET /': 'none', 'GET /assets/:name': 'none', 'GET /docs': 'none', 'GET /openapi.json': 'none' },
-  ...{ 'GET /audit': 'operate', 'GET /health': 'none', 'GET /readyz': 'none' },
+  ...{ 'GET /audit': 'operate', 'GET /audit/events': 'operate', 'GET /health': 'none', 'GET /readyz': 'none' },
   ...{ 'GET /tasks': 'read', 'GET /graphs': 'read', 'GET /graphs/:id': 'read', 'GET /graphs/:id/tasks': 'read' },
   ...{ 'GET /events': 'read', 'GET /graphs/:id/events': 'read', 'GET /metrics': 'read' },
   ...{
