@@ -54,7 +54,7 @@ export async function dryRun(
   const faults = new Faults()
   const examining = examine(parts, encoded, faults, call)
   const { tasks, known, options, ...found } = await runCooperatively(examining)
-  const fault = call.isForLater ? undefined : await parts.scheduler.groups.whyRefused(options)
+  const fault = call.isForLater ? undefined : await parts.scheduler.groups.whyRefused(options, call.by?.grant.tenant)
   if (fault !== undefined) faults.report(fault)
   const plans = await planTasks(parts.executors, { tasks, known }, call)
   const limits = await runCooperatively(timeLimitsOf(tasks))

@@ -44,6 +44,7 @@ interface Group {
 }
 
 export class GraphGroups implements Groups {
+  /** By `keyOf`. */
   readonly #groups = new Map<string, Group>()
   onPlace: Groups['onPlace'] = () => {}
   onCancel: Groups['onCancel'] = () => {}
@@ -63,9 +64,9 @@ export class GraphGroups implements Groups {
     for (const graph of others) this.#enter(graph)
   }
 
-  whyRefused({ concurrency }: GraphOptions): string | undefined {
+  whyRefused({ concurrency }: GraphOptions, tenant?: string): string | undefined {
     if (concurrency?.on_full !== 'refuse') return undefined
-    const group = this.#groups.get(concurrency.group)
+    const group = this.#groups.get(keyOf(concurrency, tenant))
     if (group === undefined || hasRoom(group, concurrency)) return undefined
     const [holder] = group.holders
     return fullText(concurrency, holder!.id)
@@ -73,7 +74,7 @@ export class GraphGroups implements Groups {
 
   claim(graph: Graph): void {
     if (graph.options.concurrency === undefined) return
-    const fault = this.whyRefused(graph.options)
+    const fault = this.whyRefused(graph.options, graph.tenant)
     if (fault !== undefined) throw new ServiceError(409, fault)
     this.#enter(graph)
   }
@@ -121,15 +122,16 @@ export class GraphGroups implements Groups {
 
   release(graph: Graph): void {
     const { concurrency } = graph.options
-    const group = concurrency && this.#groups.get(concurrency.group)
-    if (group === undefined) return
+    const key = concurrency && keyOf(concurrency, graph.tenant)
+    const group = key && this.#groups.get(key)
+    if (!group) return
     group.holders.delete(graph)
     group.waiting.delete(graph)
     graph.waitsFor = undefined
     this.#kept.delete(graph)
     this.#cancelled.delete(graph)
     this.#fill(group)
-    if (group.holders.size === 0) this.#groups.delete(concurrency!.group)
+    if (group.holders.size === 0) this.#groups.delete(key!)
   }
 
   /** Gives places to those that wait longest. */
@@ -143,13 +145,16 @@ export class GraphGroups implements Groups {
     }
   }
 
-  #groupOf({ options }: Graph): Group {
-    const name = options.concurrency!.group
-    const group = this.#groups.get(name) ?? { holders: new Set(), waiting: new Set() }
-    this.#groups.set(name, group)
+  #groupOf({ options, tenant }: Graph): Group {
+    const key = keyOf(options.concurrency!, tenant)
+    const group = this.#groups.get(key) ?? { holders: new Set(), waiting: new Set() }
+    this.#groups.set(key, group)
     return group
   }
 }
+
+/** Each tenant has names of its own for groups. */
+const keyOf = ({ group }: GraphConcurrency, tenant: string | undefined): string => JSON.stringify([group, tenant])
 
 /** The error of a graph that must not wait. `holder` is the id of a graph that has a place. */
 export const fullText = (concurrency: GraphConcurrency, holder: string): string =>
