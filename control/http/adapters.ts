@@ -12,7 +12,7 @@ import { readBody } from '../../shared/http/request-body.ts'
 import { traceOf } from '../../shared/http/service.ts'
 import { actOnce, translateAction } from '../operations/act.ts'
 import { describeAdapter, describeTools } from '../operations/describe.ts'
-import type { OperationParts } from '../operations/parts.ts'
+import type { PartsFor } from '../operations/tenant-view.ts'
 
 const section = 'Actions of agents'
 
@@ -20,8 +20,7 @@ const EXAMPLE = { adapter: 'codex', action_id: 'list', action: { kind: 'os.shell
 
 const action = { section, body: AgentActionRequest, example: EXAMPLE }
 
-export function addAdapterRoutes(app: AnyElysia, parts: OperationParts): AnyElysia {
-  const { maxBodyBytes } = parts
+export function addAdapterRoutes(app: AnyElysia, partsFor: PartsFor): AnyElysia {
   return app
     .get(
       '/adapters/capabilities',
@@ -35,7 +34,7 @@ export function addAdapterRoutes(app: AnyElysia, parts: OperationParts): AnyElys
     )
     .get(
       '/adapters/tools',
-      () => describeTools(parts),
+      ({ request }) => describeTools(partsFor(request)),
       described({
         section,
         right: 'read',
@@ -46,7 +45,10 @@ export function addAdapterRoutes(app: AnyElysia, parts: OperationParts): AnyElys
     )
     .post(
       '/adapters/translate',
-      async ({ request }) => translateAction(parts, await readBody(app, request, maxBodyBytes), callerOf(request)),
+      async ({ request }) => {
+        const parts = partsFor(request)
+        return translateAction(parts, await readBody(app, request, parts.maxBodyBytes), callerOf(request))
+      },
       described({
         ...action,
         right: 'submit',
@@ -59,7 +61,8 @@ export function addAdapterRoutes(app: AnyElysia, parts: OperationParts): AnyElys
     .post(
       '/adapters/actions',
       async ({ set, request }) => {
-        const body = await readBody(app, request, maxBodyBytes)
+        const parts = partsFor(request)
+        const body = await readBody(app, request, parts.maxBodyBytes)
         const key = request.headers.get('idempotency-key')
         const answer = await actOnce(parts, body, {
           ...traceOf(set, request),

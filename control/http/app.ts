@@ -8,6 +8,7 @@ import { addDescriptionRoutes } from '../../shared/http/openapi/serve.ts'
 import { httpService, refuseOtherMethods } from '../../shared/http/service.ts'
 import type { Sessions } from '../../shared/http/sessions.ts'
 import type { OperationParts } from '../operations/parts.ts'
+import { partsFor } from '../operations/tenant-view.ts'
 import type { Counters } from '../task/counters.ts'
 import { addAdapterRoutes } from './adapters.ts'
 import { addApprovalRoutes } from './approvals.ts'
@@ -58,20 +59,21 @@ export function controlApp(options: ControlAppOptions): AnyElysia {
   const audit = parts.audit && new RequestAudit(parts.audit)
   const app: AnyElysia = httpService({ log, guard, errorBody, maxBodyBytes, unknownFields, onRouted: audit?.begin })
   audit?.follow(app)
+  const seen = partsFor(parts)
   const isReplica = parts.keeper.replica !== undefined
-  if (isReplica) addForwarding(app, parts) // before the routes that it is for
-  addTaskRoutes(app, parts)
-  addApprovalRoutes(app, parts)
-  addSignalRoutes(app, parts)
-  addGraphRoutes(app, parts)
-  addPauseRoutes(app, parts)
-  addLogRoutes(app, parts, streamLimits)
-  addNetworkRoutes(app, parts)
-  addFileRoutes(app, parts, streamLimits)
-  addEventRoutes(app, parts, streamLimits)
-  addAdapterRoutes(app, parts)
-  addMcpRoutes(app, parts)
-  addMcpEndpoint(app, parts)
+  if (isReplica) addForwarding(app, parts, seen) // before the routes that it is for
+  addTaskRoutes(app, seen)
+  addApprovalRoutes(app, seen)
+  addSignalRoutes(app, seen)
+  addGraphRoutes(app, seen)
+  addPauseRoutes(app, parts, seen)
+  addLogRoutes(app, seen, streamLimits)
+  addNetworkRoutes(app, seen)
+  addFileRoutes(app, seen, streamLimits)
+  addEventRoutes(app, parts, seen, streamLimits)
+  addAdapterRoutes(app, seen)
+  addMcpRoutes(app, seen)
+  addMcpEndpoint(app, parts, seen)
   addHealthRoutes(app, parts, { startedAt, tokens })
   addAuditRoutes(app, parts, streamLimits)
   addMetricsRoute(app, counters, parts)

@@ -6,7 +6,7 @@ import { callerOf } from '../../shared/http/callers.ts'
 import { described, json } from '../../shared/http/openapi/route.ts'
 import { readBody } from '../../shared/http/request-body.ts'
 import { answerWithBody } from '../operations/answer-approval.ts'
-import type { OperationParts } from '../operations/parts.ts'
+import type { PartsFor } from '../operations/tenant-view.ts'
 import { TASK_PLACES, type TaskPlace } from './task-places.ts'
 
 /** The two answers. */
@@ -27,13 +27,13 @@ const VERBS = [
   },
 ] as const
 
-export function addApprovalRoutes(app: AnyElysia, parts: OperationParts): void {
-  for (const place of TASK_PLACES) for (const verb of VERBS) addRoute(app, parts, place, verb)
+export function addApprovalRoutes(app: AnyElysia, partsFor: PartsFor): void {
+  for (const place of TASK_PLACES) for (const verb of VERBS) addRoute(app, partsFor, place, verb)
 }
 
 function addRoute(
   app: AnyElysia,
-  parts: OperationParts,
+  partsFor: PartsFor,
   { path, noun, params, errors, addressIn }: TaskPlace,
   { verb, approved, summary, description, example }: (typeof VERBS)[number],
 ): void {
@@ -41,7 +41,7 @@ function addRoute(
     `${path}/${verb}`,
     async ({ params, request }) => {
       const body = await readBody(app, request, MAX_APPROVAL_ANSWER_BYTES)
-      return answerWithBody(parts, addressIn(params), { approved, by: callerOf(request) }, body)
+      return answerWithBody(partsFor(request), addressIn(params), { approved, by: callerOf(request) }, body)
     },
     described({
       section: 'Tasks',

@@ -109,6 +109,7 @@ export function addAuditRoutes(app: AnyElysia, parts: OperationParts, limits: St
     described({
       section: 'The service',
       right: 'operate',
+      isOfService: true,
       summary: 'Read the audit log',
       description: 'Who asked for what: each request that may change something, the newest first.',
       query: {

@@ -9,6 +9,7 @@ import type { KeptEvents } from '../log/keeper.ts'
 import { type Positions, positionsIn } from '../log/positions.ts'
 import { Membership } from '../operations/membership.ts'
 import type { OperationParts } from '../operations/parts.ts'
+import type { PartsFor } from '../operations/tenant-view.ts'
 import type { WatchAddress } from '../operations/watch-request.ts'
 import { EventStream, KeepAlive } from './event-stream.ts'
 import { JoinedEvents } from './joined-events.ts'
@@ -26,15 +27,16 @@ const headers = { 'Last-Event-ID': 'The id of the last event that was received. 
 const answers = { 200: other('text/event-stream', 'The events, until the client closes the connection.') }
 const errors = { 400: 'The id to continue after is invalid.', 503: 'Too many streams are open.' }
 
-export function addEventRoutes(app: AnyElysia, parts: OperationParts, limits: StreamLimits): void {
+export function addEventRoutes(app: AnyElysia, parts: OperationParts, partsFor: PartsFor, limits: StreamLimits): void {
   const keepAlive = new KeepAlive(limits.keepAliveMs)
-  const { keeper, eventStreams } = parts
+  const { keeper } = parts
   const membership = new Membership(keeper)
   const open = async (
     request: Request,
     query: { after?: string; until?: string },
     address?: WatchAddress,
   ): Promise<Response> => {
+    const { eventStreams } = partsFor(request)
     const [place, untilEnded] = [placeAfter(keeper.numbers, request, query.after), isUntilEnded(query.until)]
     const [[block, seq] = [], ...more] = typeof place === 'object' ? place : []
     const after = more.length === 0 && typeof place === 'object' ? (seq ?? block) : place // one graph has one order
@@ -54,7 +56,8 @@ export function addEventRoutes(app: AnyElysia, parts: OperationParts, limits: St
     const after = typeof place === 'number' ? 0 : place
     if (request.method === 'HEAD') return new Response(null, { headers: EVENT_STREAM_HEADERS })
     const joined = await membership.now()
-    const onEnd = eventStreams.enter('clients')
+    const parts = partsFor(request)
+    const onEnd = parts.eventStreams.enter('clients')
     app.server?.timeout(request, IDLE_TIMEOUT_SECONDS)
     const client = new EventStream(keepAlive, limits.slowClientMs)
     keepAlive.add(client)

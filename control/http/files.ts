@@ -10,8 +10,8 @@ import { anyText, described, json, other, type QueryOf, wholeNumber } from '../.
 import { pathOf } from '../../shared/http/request-url.ts'
 import { traceIdOf } from '../../shared/http/service.ts'
 import type { OpenFile } from '../executors/executor.ts'
-import type { OperationParts } from '../operations/parts.ts'
 import { listFiles, openFile, pathIn } from '../operations/task-files.ts'
+import type { PartsFor } from '../operations/tenant-view.ts'
 import type { StreamLimits } from './stream-limits.ts'
 import { TASK_PLACES, type TaskPlace } from './task-places.ts'
 
@@ -30,13 +30,13 @@ const headersOfAnswer = {
   ETag: 'Changes with the content of the file, or with the files of the directory.',
 }
 
-export function addFileRoutes(app: AnyElysia, parts: OperationParts, limits: StreamLimits): void {
-  for (const place of TASK_PLACES) addRoutes(app, parts, limits, place)
+export function addFileRoutes(app: AnyElysia, partsFor: PartsFor, limits: StreamLimits): void {
+  for (const place of TASK_PLACES) addRoutes(app, partsFor, limits, place)
 }
 
 function addRoutes(
   app: AnyElysia,
-  parts: OperationParts,
+  partsFor: PartsFor,
   { slowClientMs }: StreamLimits,
   { path, noun, params, errors: ofPlace, addressIn }: TaskPlace,
 ): void {
@@ -51,7 +51,7 @@ function addRoutes(
     const { signal, method } = request
     const path = pathIn(rest.split('/').map(decodeURIComponent).join('/'))
     const file = await openFile(
-      parts,
+      partsFor(request),
       address,
       {
         ...{ path, as: 'bytes', attempt: attemptOf(query), headers: rangeOf(request) },
@@ -72,7 +72,7 @@ function addRoutes(
         const { signal } = request
         if (pathOf(request).endsWith('/')) return read(addressIn(params), '', query, call)
         const asked = { path: pathIn(query.path ?? ''), attempt: attemptOf(query) }
-        return listFiles(parts, addressIn(params), asked, { traceId: call.traceId, signal })
+        return listFiles(partsFor(request), addressIn(params), asked, { traceId: call.traceId, signal })
       },
       described({
         section: 'Tasks',

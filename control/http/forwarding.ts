@@ -15,6 +15,7 @@ import { TRACE_HEADER } from '../../shared/logs/trace.ts'
 import { type NamedGraph, Unreadable } from '../log/keeper.ts'
 import { noOwner } from '../log/no-owner.ts'
 import type { OperationParts } from '../operations/parts.ts'
+import type { PartsFor } from '../operations/tenant-view.ts'
 import { MAX_WAIT_MS } from './wait-ms.ts'
 
 /** Bytes of an answer that is read as a whole, so that clients can send the next request on the same connection. */
@@ -37,8 +38,12 @@ export interface ForwardOptions {
 /** The answer of the owner. Undefined if the graph is here, or nowhere. Throws 503 while it has no owner. */
 export type Forward = (request: Request, named: NamedGraph, options: ForwardOptions) => Promise<Response | undefined>
 
-export function forwarderOf(app: AnyElysia, { keeper: { others }, maxBodyBytes }: OperationParts): Forward {
+export function forwarderOf(app: AnyElysia, partsFor: PartsFor): Forward {
   return async (request, named, { traceId, body, waitMs }) => {
+    const {
+      keeper: { others },
+      maxBodyBytes,
+    } = partsFor(request)
     const owner = await others.ownerOf(named)
     if (owner === undefined) return undefined
     if (request.headers.has(others.hopHeader)) throw noOwner(`replica ${owner.id} has the graph now`)
@@ -57,9 +62,9 @@ export function forwarderOf(app: AnyElysia, { keeper: { others }, maxBodyBytes }
 }
 
 /** Sends on the requests for a graph or a task that are in the path, or in the query `graph_id` of GET /tasks. */
-export function addForwarding(app: AnyElysia, parts: OperationParts): void {
+export function addForwarding(app: AnyElysia, parts: OperationParts, partsFor: PartsFor): void {
   const { others, replica } = parts.keeper
-  const forward = forwarderOf(app, parts)
+  const forward = forwarderOf(app, partsFor)
   app.onRequest(({ request, set }) => {
     if (request.headers.has(others.hopHeader)) set.headers[others.replicaHeader] = String(replica?.id)
   })

@@ -19,10 +19,10 @@ import { getGraphJson } from '../operations/get-graph.ts'
 import { MISSING_REPLICAS_HEADER } from '../operations/joined-pages.ts'
 import { listGraphs, unreadableGraphs } from '../operations/list-graphs.ts'
 import { knownGraph } from '../operations/named-tasks.ts'
-import type { OperationParts } from '../operations/parts.ts'
 import { patchGraph } from '../operations/patch-graph.ts'
 import { rerun } from '../operations/rerun.ts'
 import { retryGraph } from '../operations/retry.ts'
+import type { PartsFor } from '../operations/tenant-view.ts'
 import { graphPageRequest, graphQuery } from './graph-query.ts'
 import { MISSING_REPLICAS, NEXT_CURSOR_HEADER, truthOf } from './query-values.ts'
 import { graphErrors } from './task-places.ts'
@@ -34,11 +34,12 @@ const params = { id: 'Id of the graph.' }
 const errors = graphErrors('There is no such graph.')
 const EVENT_SEQ = { 'X-Event-Seq': 'A stream of events with this number as after continues without a gap.' }
 
-export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
+export function addGraphRoutes(app: AnyElysia, partsFor: PartsFor): void {
   app
     .get(
       '/graphs',
       async ({ query, request, set }): Promise<readonly (GraphSummary | UnreadableGraph)[]> => {
+        const parts = partsFor(request)
         const asked = graphPageRequest(query, urlOf(request))
         const isUnreadable = asked.filter.states?.includes(UNREADABLE)
         const { graphs, nextCursor, missing, position } = isUnreadable
@@ -69,6 +70,7 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
     .get(
       '/graphs/:id',
       async ({ params, query, request, set }) => {
+        const parts = partsFor(request)
         const forApproval = waitsForApproval(query.wait_for)
         const patience = () => waitSignal(app, request, query.wait_ms)
         if (forApproval)
@@ -92,7 +94,7 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
       '/graphs/:id/cancel',
       ({ params, request, set }): Promise<CancelGraphResponse> => {
         set.status = 202
-        return cancelGraph(parts, params.id, callerOf(request))
+        return cancelGraph(partsFor(request), params.id, callerOf(request))
       },
       described({
         section,
@@ -107,10 +109,15 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
     .post(
       '/graphs/:id/rerun',
       async ({ params, request, set }) => {
-        const body = await readBody(app, request, parts.maxBodyBytes)
+        const body = await readBody(app, request, partsFor(request).maxBodyBytes)
         const key = request.headers.get('idempotency-key')
         set.status = 202
-        return rerun(parts, params.id, body, { ...traceOf(set, request), key, caller: request, by: callerOf(request) })
+        return rerun(partsFor(request), params.id, body, {
+          ...traceOf(set, request),
+          key,
+          caller: request,
+          by: callerOf(request),
+        })
       },
       described({
         section,
@@ -142,7 +149,7 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
         const key = request.headers.get('idempotency-key')
         set.status = 202
         set.headers['content-type'] = 'application/json'
-        return retryGraph(parts, params.id, { body, key, by: callerOf(request) })
+        return retryGraph(partsFor(request), params.id, { body, key, by: callerOf(request) })
       },
       described({
         section,
@@ -161,10 +168,10 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
       '/graphs/:id',
       async ({ params, query, request, set }) => {
         const isDryRun = truthOf('dry_run', query.dry_run)
-        const body = await readBody(app, request, parts.maxBodyBytes)
+        const body = await readBody(app, request, partsFor(request).maxBodyBytes)
         const key = request.headers.get('idempotency-key')
         set.headers['content-type'] = 'application/json'
-        return patchGraph(parts, params.id, body, { key, by: callerOf(request), isDryRun })
+        return patchGraph(partsFor(request), params.id, body, { key, by: callerOf(request), isDryRun })
       },
       described({
         section,
@@ -200,8 +207,8 @@ export function addGraphRoutes(app: AnyElysia, parts: OperationParts): void {
     )
     .delete(
       '/graphs/:id',
-      async ({ params, set }) => {
-        await deleteGraph(parts, params.id, traceIdOf(set))
+      async ({ params, request, set }) => {
+        await deleteGraph(partsFor(request), params.id, traceIdOf(set))
         set.status = 204
         delete set.headers['content-type']
       },

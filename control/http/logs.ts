@@ -8,8 +8,8 @@ import { traceIdOf } from '../../shared/http/service.ts'
 import { WRITE_TIMEOUT_SECONDS } from '../../shared/http/time-limits.ts'
 import { didYouMean } from '../../shared/request/unknown-names.ts'
 import { nearestName } from '../../shared/text/nearest-name.ts'
-import type { OperationParts } from '../operations/parts.ts'
 import { openTaskLog, type TaskLog, type TaskLogRequest } from '../operations/task-log.ts'
+import type { PartsFor } from '../operations/tenant-view.ts'
 import { LOG_STREAMS, type LogStream } from '../rules/log-page.ts'
 import { acceptsEvents, logEventResponse, type Patience } from './log-events.ts'
 import type { StreamLimits } from './stream-limits.ts'
@@ -33,13 +33,13 @@ const logQuery = {
   ),
 }
 
-export function addLogRoutes(app: AnyElysia, parts: OperationParts, limits: StreamLimits): void {
-  for (const place of TASK_PLACES) addLogRoute(app, parts, limits, place)
+export function addLogRoutes(app: AnyElysia, partsFor: PartsFor, limits: StreamLimits): void {
+  for (const place of TASK_PLACES) addLogRoute(app, partsFor, limits, place)
 }
 
 function addLogRoute(
   app: AnyElysia,
-  parts: OperationParts,
+  partsFor: PartsFor,
   { keepAliveMs, slowClientMs }: StreamLimits,
   { path, noun, params, errors, addressIn }: TaskPlace,
 ): void {
@@ -57,7 +57,7 @@ function addLogRoute(
         takes: () => app.server?.timeout(request, takeSeconds),
       }
       patience.waits()
-      const opening = openTaskLog(parts, addressIn(params), asked, reader)
+      const opening = openTaskLog(partsFor(request), addressIn(params), asked, reader)
       const leave = () => gone.abort()
       if (isFollower && acceptsEvents(request))
         return endingWithToken(request, await logEventResponse(opening, patience, leave, keepAliveMs))

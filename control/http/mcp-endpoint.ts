@@ -14,6 +14,7 @@ import { WRITE_TIMEOUT_SECONDS } from '../../shared/http/time-limits.ts'
 import { isObject } from '../../shared/text/json.ts'
 import type { NamedGraph } from '../log/keeper.ts'
 import type { OperationParts } from '../operations/parts.ts'
+import type { PartsFor } from '../operations/tenant-view.ts'
 import { addressOf } from './audit.ts'
 import { type ForwardOptions, forwarderOf, isEventStream } from './forwarding.ts'
 
@@ -29,13 +30,13 @@ const JsonRpcMessage = Type.Object(
   { additionalProperties: true, description: 'A message as in modelcontextprotocol.io.' },
 )
 
-export function addMcpEndpoint(app: AnyElysia, parts: OperationParts): AnyElysia {
+export function addMcpEndpoint(app: AnyElysia, parts: OperationParts, partsFor: PartsFor): AnyElysia {
   const load = async () => (await import('../mcp-server/handler.ts')).createHandler(parts)
   let handler: ReturnType<typeof load> | undefined
-  const forward = forwarderOf(app, parts)
+  const forward = forwarderOf(app, partsFor)
   const answerOfOwner = async (request: Request, body: unknown, options: ForwardOptions) => {
     for (const subject of subjectsOf(body)) {
-      if (parts.keeper.others.isHere(subject)) return undefined
+      if (partsFor(request).keeper.others.isHere(subject)) return undefined
       const answer = await forward(request, subject, options).catch((error) => toolError(body, error))
       if (answer !== undefined) return answer
     }

@@ -20,20 +20,20 @@ import { checkValue, decodeJson, invalidJson } from '../json/body.ts'
 import { checkOf } from '../json/schema-check.ts'
 import { getCall } from '../operations/get.ts'
 import { callTool, listTools, type ToolCall } from '../operations/mcp-tools.ts'
-import type { OperationParts } from '../operations/parts.ts'
+import type { PartsFor } from '../operations/tenant-view.ts'
 
 /** Seconds to ask all servers for their tools: more than each server gets to start and to answer. */
 const DISCOVER_TIMEOUT_SECONDS = 100
 
 const section = 'Tools of MCP servers'
 
-export function addMcpRoutes(app: AnyElysia, parts: OperationParts): AnyElysia {
+export function addMcpRoutes(app: AnyElysia, partsFor: PartsFor): AnyElysia {
   return app
     .get(
       '/mcp/tools',
       ({ request }): Promise<McpTools> => {
         app.server?.timeout(request, DISCOVER_TIMEOUT_SECONDS)
-        return listTools(parts, request.signal, callerOf(request))
+        return listTools(partsFor(request), request.signal, callerOf(request))
       },
       described({
         section,
@@ -46,6 +46,7 @@ export function addMcpRoutes(app: AnyElysia, parts: OperationParts): AnyElysia {
     .post(
       '/mcp/call',
       async ({ request, set }): Promise<HandleRecord> => {
+        const parts = partsFor(request)
         const call = await runCooperatively(
           decodeCall(await readBody(app, request, parts.maxBodyBytes), parts.unknownFields),
         )
@@ -71,7 +72,7 @@ export function addMcpRoutes(app: AnyElysia, parts: OperationParts): AnyElysia {
     )
     .get(
       '/mcp/tasks/:id',
-      ({ params }) => getCall(parts, params.id),
+      ({ params, request }) => getCall(partsFor(request), params.id),
       described({
         section,
         right: 'read',

@@ -3,23 +3,23 @@ import type { AnyElysia } from 'elysia'
 import { TaskNetwork } from '../../shared/contract/task-network.ts'
 import { described, json } from '../../shared/http/openapi/route.ts'
 import { traceIdOf } from '../../shared/http/service.ts'
-import type { OperationParts } from '../operations/parts.ts'
 import { readNetwork } from '../operations/task-network.ts'
+import type { PartsFor } from '../operations/tenant-view.ts'
 import { TASK_PLACES, type TaskPlace } from './task-places.ts'
 
-export function addNetworkRoutes(app: AnyElysia, parts: OperationParts): void {
-  for (const place of TASK_PLACES) addNetworkRoute(app, parts, place)
+export function addNetworkRoutes(app: AnyElysia, partsFor: PartsFor): void {
+  for (const place of TASK_PLACES) addNetworkRoute(app, partsFor, place)
 }
 
 function addNetworkRoute(
   app: AnyElysia,
-  parts: OperationParts,
+  partsFor: PartsFor,
   { path, noun, params, errors, addressIn }: TaskPlace,
 ): void {
   app.get(
     `${path}/network`,
     ({ params, request, set }) =>
-      readNetwork(parts, addressIn(params), { traceId: traceIdOf(set), signal: request.signal }),
+      readNetwork(partsFor(request), addressIn(params), { traceId: traceIdOf(set), signal: request.signal }),
     described({
       section: 'Tasks',
       right: 'read',

@@ -16,6 +16,7 @@ import { described, json } from '../../shared/http/openapi/route.ts'
 import { readBody } from '../../shared/http/request-body.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import { listPauses, pause, pauseGraph, resume, resumeGraph } from '../operations/pause.ts'
+import type { PartsFor } from '../operations/tenant-view.ts'
 import { graphErrors } from './task-places.ts'
 
 const section = 'Pauses'
@@ -27,7 +28,7 @@ const ERRORS = {
 }
 const OF_GRAPH = { ...graphErrors('There is no such graph.'), 503: 'The service cannot store the change.' }
 
-export function addPauseRoutes(app: AnyElysia, parts: OperationParts): void {
+export function addPauseRoutes(app: AnyElysia, parts: OperationParts, partsFor: PartsFor): void {
   const bodyOf = (request: Request) => readBody(app, request, MAX_PAUSE_BODY_BYTES)
   app
     .get(
@@ -36,6 +37,7 @@ export function addPauseRoutes(app: AnyElysia, parts: OperationParts): void {
       described({
         section,
         right: 'read',
+        isOfService: true,
         summary: 'List what is paused',
         description: 'The service and types of tasks. GET /graphs?paused=true lists paused graphs.',
         answers: { 200: json(Type.Array(ListedPause), 'The pauses, the oldest first.') },
@@ -47,6 +49,7 @@ export function addPauseRoutes(app: AnyElysia, parts: OperationParts): void {
       described({
         section,
         right: 'operate',
+        isOfService: true,
         summary: 'Pause the service, or a type of tasks',
         description: 'No task starts any more, or none of that type, until POST /resume. What runs goes on.',
         body: PauseRequest,
@@ -61,6 +64,7 @@ export function addPauseRoutes(app: AnyElysia, parts: OperationParts): void {
       described({
         section,
         right: 'operate',
+        isOfService: true,
         summary: 'Resume the service, or a type of tasks',
         description: 'Ends that pause. Others go on.',
         body: ResumeRequest,
@@ -72,7 +76,7 @@ export function addPauseRoutes(app: AnyElysia, parts: OperationParts): void {
     .post(
       '/graphs/:id/pause',
       async ({ params, request }): Promise<GraphPauseAnswer> =>
-        pauseGraph(parts, params.id, await bodyOf(request), callerOf(request)),
+        pauseGraph(partsFor(request), params.id, await bodyOf(request), callerOf(request)),
       described({
         section,
         right: 'cancel',
@@ -92,7 +96,7 @@ export function addPauseRoutes(app: AnyElysia, parts: OperationParts): void {
     )
     .post(
       '/graphs/:id/resume',
-      ({ params, request }): Promise<GraphPauseAnswer> => resumeGraph(parts, params.id, callerOf(request)),
+      ({ params, request }): Promise<GraphPauseAnswer> => resumeGraph(partsFor(request), params.id, callerOf(request)),
       described({
         section,
         right: 'cancel',

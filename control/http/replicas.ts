@@ -22,6 +22,7 @@ import { newestLines } from '../operations/newest-tasks.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import { attemptsHere } from '../operations/placed-attempts.ts'
 import { sharedPlaceOf } from '../operations/placed-tasks.ts'
+import { partsForReplica } from '../operations/tenant-view.ts'
 import { waitForTasks } from '../operations/wait.ts'
 import { KeepAlive } from './event-stream.ts'
 import { EVENT_STREAM_HEADERS, placeAfter } from './events.ts'
@@ -53,12 +54,13 @@ export function addReplicaRoutes(app: AnyElysia, parts: OperationParts, limits: 
     .get(
       '/replicas/graphs/:id/wait',
       async ({ params, query, request }): Promise<WaitedGraph> => {
-        const graph = knownGraph(parts.store, params.id)
+        const seen = partsForReplica(parts, request)
+        const graph = knownGraph(seen.store, params.id)
         const timeoutMs = waitMsOf(query.wait_ms)
         const signal = waitSignal(app, request, query.wait_ms) ?? request.signal
-        const tasks = graph.submitted.filter((task) => parts.store.hasRecord(task))
+        const tasks = graph.submitted.filter((task) => seen.store.hasRecord(task))
         const waiter = { signal, report: () => {} }
-        const waited = await waitForTasks(parts, { tasks }, { until: 'all', timeoutMs }, waiter, waitAnswer)
+        const waited = await waitForTasks(seen, { tasks }, { until: 'all', timeoutMs }, waiter, waitAnswer)
         return { is_scoped: graph.isScoped, waited }
       },
       described({
@@ -103,33 +105,35 @@ function addListRoutes(app: AnyElysia, parts: OperationParts): void {
   app
     .get(
       '/replicas/tasks',
-      ({ query }) => {
+      ({ query, request }) => {
         const { filter, cursor = '', limit = MAX_PAGE_TASKS } = taskListRequest(query, executors.types, joinedTaskLists)
-        return linesOf(() => placedLines(parts, filter, sharedPlaceOf(cursor), limit))
+        return linesOf(() => placedLines(partsForReplica(parts, request), filter, sharedPlaceOf(cursor), limit))
       },
       listOf('tasks', graphTaskQuery, 'A line for each task, with its place and its record.'),
     )
     .get(
       '/replicas/newest-tasks',
-      ({ query: { status, limit, cursor } }) => {
+      ({ query: { status, limit, cursor }, request }) => {
         const before = cursor === undefined ? undefined : sharedPlaceOf(cursor)
         if (cursor !== undefined && before === undefined) throw invalidCursor(cursor)
         const asked = {
           filter: { statuses: knownValues('status', status, TASK_STATUSES) },
           ...{ before, limit: limitOf(limit, { most: MAX_SHOWN_TASKS, standard: MAX_SHOWN_TASKS }) },
         }
-        return linesOf(() => newestLines(parts, asked, briefView))
+        return linesOf(() => newestLines(partsForReplica(parts, request), asked, briefView))
       },
       listOf('newest tasks', newestQuery, 'A line with the counts, then one for each task, with its place.'),
     )
     .get(
       '/replicas/graphs',
-      ({ query, request }) => linesOf(() => graphLines(parts, graphPageRequest(query, urlOf(request)))),
+      ({ query, request }) =>
+        linesOf(() => graphLines(partsForReplica(parts, request), graphPageRequest(query, urlOf(request)))),
       listOf('graphs', graphQuery, 'A line for each graph, with its place and its summary.'),
     )
 }
 
-function addEventsRoute(app: AnyElysia, { keeper, eventStreams }: OperationParts, limits: StreamLimits): void {
+function addEventsRoute(app: AnyElysia, parts: OperationParts, limits: StreamLimits): void {
+  const { keeper } = parts
   const keepAlive = new KeepAlive(limits.keepAliveMs)
   const blocks = () => keeper.numbers.blocks!()
   app.get(
@@ -140,7 +144,7 @@ function addEventsRoute(app: AnyElysia, { keeper, eventStreams }: OperationParts
       const stream = new PartStream(keepAlive, limits.slowClientMs)
       const headers = { ...EVENT_STREAM_HEADERS, ...partHeaders(blocks(), keeper.others.adopting) } // before the events
       const asked = { subject: {}, after, untilEnded: false, part: ownPart(blocks) }
-      const watch = eventStreams.open(asked, stream)
+      const watch = partsForReplica(parts, request).eventStreams.open(asked, stream)
       keepAlive.add(stream)
       stream.onClosed = () => watch.end()
       return new Response(stream.body, { headers })

@@ -48,6 +48,7 @@ export function addRuntimeRoutes(app: AnyElysia, parts: OperationParts): void {
       described({
         section: 'The service',
         right: 'read',
+        isOfService: true,
         summary: 'Read slots and capacity',
         description:
           'Slots and queue of this service; capacity, reservations and queue of its runtime services, at most one second old. The token of this service is enough: control calls the runtime service with its own. Tasks and tenants of the runtime services are not named.',
@@ -64,6 +65,7 @@ export function addRuntimeRoutes(app: AnyElysia, parts: OperationParts): void {
       described({
         section,
         right: 'read',
+        isOfService: true,
         summary: 'List runtime services',
         description: 'With what each has and has reserved, at most one second old.',
         answers: { 200: json(RuntimesResponse, 'All runtime services.', { 'X-Missing-Replicas': MISSING_ATTEMPTS }) },
@@ -79,6 +81,7 @@ export function addRuntimeRoutes(app: AnyElysia, parts: OperationParts): void {
       described({
         section,
         right: 'operate',
+        isOfService: true,
         summary: 'Add a runtime service',
         description:
           'Control sends it tasks, with the token that is given here and no other. The same name and address again replaces the labels, and the token if there is one.',
@@ -102,6 +105,7 @@ export function addRuntimeRoutes(app: AnyElysia, parts: OperationParts): void {
       described({
         section,
         right: 'operate',
+        isOfService: true,
         summary: 'Remove a runtime service',
         params,
         query: {
@@ -129,6 +133,7 @@ export function addRuntimeRoutes(app: AnyElysia, parts: OperationParts): void {
       described({
         section,
         right: 'operate',
+        isOfService: true,
         summary,
         description,
         params,

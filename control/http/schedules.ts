@@ -57,6 +57,7 @@ export function addScheduleRoutes(app: AnyElysia, parts: OperationParts): void {
       described({
         section,
         right: 'read',
+        isOfService: true,
         summary: 'List schedules',
         description: 'All of them, by name, without their graphs.',
         answers: { 200: json(Type.Array(ScheduleSummary), 'The schedules.') },
@@ -69,6 +70,7 @@ export function addScheduleRoutes(app: AnyElysia, parts: OperationParts): void {
       described({
         section,
         right: 'read',
+        isOfService: true,
         summary: 'List the files of schedules',
         description:
           'Those in --schedules-dir, by name, with what is wrong with them. Empty without that directory. Of replicas, those of the one whose directory counts.',
@@ -90,6 +92,7 @@ export function addScheduleRoutes(app: AnyElysia, parts: OperationParts): void {
       described({
         section,
         right: 'operate',
+        isOfService: true,
         summary: 'Create or replace a schedule',
         description:
           'The graph is checked as POST /tasks does. A schedule that is put again with the same times goes on where it was; with other times, it begins now.',
@@ -121,6 +124,7 @@ export function addScheduleRoutes(app: AnyElysia, parts: OperationParts): void {
       described({
         section,
         right: 'read',
+        isOfService: true,
         summary: 'Read a schedule',
         description: 'With its next due times and its last graphs.',
         params,
@@ -138,6 +142,7 @@ export function addScheduleRoutes(app: AnyElysia, parts: OperationParts): void {
       described({
         section,
         right: 'operate',
+        isOfService: true,
         summary: 'Delete a schedule',
         description: 'Its graphs stay, and go on.',
         params,
@@ -154,6 +159,7 @@ export function addScheduleRoutes(app: AnyElysia, parts: OperationParts): void {
       described({
         section,
         right: 'operate',
+        isOfService: true,
         summary: 'Submit the graph of a schedule now',
         description: 'Also while the schedule is paused, or a graph of it runs. Changes no due time.',
         params,
@@ -173,6 +179,7 @@ export function addScheduleRoutes(app: AnyElysia, parts: OperationParts): void {
       described({
         section,
         right: 'operate',
+        isOfService: true,
         summary,
         description,
         params,

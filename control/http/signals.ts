@@ -6,20 +6,21 @@ import { Type } from '../../shared/contract/schema-builder.ts'
 import { MAX_SIGNAL_BYTES } from '../../shared/contract/signal.ts'
 import { described, json } from '../../shared/http/openapi/route.ts'
 import { readBody } from '../../shared/http/request-body.ts'
-import type { OperationParts } from '../operations/parts.ts'
 import { signalTask } from '../operations/signal-task.ts'
+import type { PartsFor } from '../operations/tenant-view.ts'
 import { TASK_PLACES, type TaskPlace } from './task-places.ts'
 
 const SignalValue = Type.Unknown({ title: 'SignalValue', description: 'Any JSON value; null without a body.' })
 
-export function addSignalRoutes(app: AnyElysia, parts: OperationParts): void {
-  for (const place of TASK_PLACES) addRoute(app, parts, place)
+export function addSignalRoutes(app: AnyElysia, partsFor: PartsFor): void {
+  for (const place of TASK_PLACES) addRoute(app, partsFor, place)
 }
 
-function addRoute(app: AnyElysia, parts: OperationParts, { path, noun, params, errors, addressIn }: TaskPlace): void {
+function addRoute(app: AnyElysia, partsFor: PartsFor, { path, noun, params, errors, addressIn }: TaskPlace): void {
   app.post(
     `${path}/signal`,
-    async ({ params, request }) => signalTask(parts, addressIn(params), await readBody(app, request, MAX_SIGNAL_BYTES)),
+    async ({ params, request }) =>
+      signalTask(partsFor(request), addressIn(params), await readBody(app, request, MAX_SIGNAL_BYTES)),
     described({
       section: 'Tasks',
       right: 'answer',

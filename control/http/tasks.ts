@@ -24,9 +24,9 @@ import { MISSING_REPLICAS_HEADER } from '../operations/joined-pages.ts'
 import { joinedTaskLists } from '../operations/joined-tasks.ts'
 import { ownTaskLists, type TaskList } from '../operations/list.ts'
 import { knownTask } from '../operations/named-tasks.ts'
-import type { OperationParts } from '../operations/parts.ts'
 import { retryTask } from '../operations/retry.ts'
 import { answerAfterWait, submit } from '../operations/submit.ts'
+import type { PartsFor } from '../operations/tenant-view.ts'
 import { forwarderOf } from './forwarding.ts'
 import { MISSING_REPLICAS, NEXT_CURSOR_HEADER, truthOf } from './query-values.ts'
 import { graphErrors, TASK_PLACES, type TaskPlace } from './task-places.ts'
@@ -77,13 +77,13 @@ const EXAMPLE = {
   ],
 }
 
-export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
-  const forward = forwarderOf(app, parts)
-  const allTaskLists = parts.keeper.replica === undefined ? ownTaskLists : joinedTaskLists
+export function addTaskRoutes(app: AnyElysia, partsFor: PartsFor): void {
+  const forward = forwarderOf(app, partsFor)
   app
     .post(
       '/tasks',
       async ({ request, query, set }) => {
+        const parts = partsFor(request)
         waitMsOf(query.wait_ms) // refuses it before the graph is stored
         const isDryRun = truthOf('dry_run', query.dry_run)
         const isBrief = truthOf('brief', query.brief)
@@ -138,7 +138,9 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
     )
     .get(
       '/tasks',
-      async ({ query, set }) => {
+      async ({ query, request, set }) => {
+        const parts = partsFor(request)
+        const allTaskLists = parts.keeper.replica === undefined ? ownTaskLists : joinedTaskLists
         // A request that filters by a graph gets here only where the graph is.
         const lists = query.graph_id === undefined ? allTaskLists : ownTaskLists
         return listResponse(
@@ -160,7 +162,8 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
     )
     .get(
       '/graphs/:id/tasks',
-      async ({ params, query, set }) => {
+      async ({ params, query, request, set }) => {
+        const parts = partsFor(request)
         const { filter, ...page } = taskListRequest(query, parts.executors.types, ownTaskLists)
         const whole = { graphId: params.id, isWholeGraph: true }
         return listResponse(
@@ -181,18 +184,19 @@ export function addTaskRoutes(app: AnyElysia, parts: OperationParts): void {
         },
       }),
     )
-  for (const place of TASK_PLACES) addRoutesOfTask(app, parts, place)
+  for (const place of TASK_PLACES) addRoutesOfTask(app, partsFor, place)
 }
 
 function addRoutesOfTask(
   app: AnyElysia,
-  parts: OperationParts,
+  partsFor: PartsFor,
   { path, noun, params, errors, addressIn }: TaskPlace,
 ): void {
   app
     .get(
       path,
       ({ params, query, request, set }) => {
+        const parts = partsFor(request)
         const address = addressIn(params)
         const patience = (isOver: boolean) => waitSignal(app, request, query.wait_ms, isOver)
         if (!waitsForApproval(query.wait_for)) return getRecord(parts, address, patience)
@@ -213,7 +217,7 @@ function addRoutesOfTask(
     .post(
       `${path}/cancel`,
       async ({ params, request, set }): Promise<CancelResponse> => {
-        const tasks = await cancelTask(parts, addressIn(params), callerOf(request))
+        const tasks = await cancelTask(partsFor(request), addressIn(params), callerOf(request))
         set.status = 202
         return { tasks }
       },
@@ -235,7 +239,7 @@ function addRoutesOfTask(
         const key = request.headers.get('idempotency-key')
         set.status = 202
         set.headers['content-type'] = 'application/json'
-        return retryTask(parts, addressIn(params), { body, key, by: callerOf(request) })
+        return retryTask(partsFor(request), addressIn(params), { body, key, by: callerOf(request) })
       },
       described({
         section,
@@ -252,8 +256,8 @@ function addRoutesOfTask(
     )
     .delete(
       path,
-      async ({ params, set }) => {
-        await deleteTask(parts, addressIn(params))
+      async ({ params, request, set }) => {
+        await deleteTask(partsFor(request), addressIn(params))
         set.status = 204
         delete set.headers['content-type']
       },

@@ -27,6 +27,8 @@ export interface EventFilter {
   readonly graphId?: string | undefined
   /** Only with `graphId`. */
   readonly taskId?: string | undefined
+  /** Whose graphs; without one, everybody's. A listener to all graphs filters by it. */
+  readonly tenant?: string | undefined
 }
 
 /** Called with events in order, after their changes were synced. Must not throw. */
@@ -35,7 +37,8 @@ export type EventListener = (events: readonly ServiceEvent[]) => void
 const graphIdOf = (event: ServiceEvent): string => ('graph_id' in event ? (event.graph_id ?? '') : '')
 
 /** Whether a listener with this filter gets the event. */
-export const isWanted = ({ graphId, taskId }: EventFilter, event: ServiceEvent): boolean =>
+export const isWanted = ({ graphId, taskId, tenant }: EventFilter, event: ServiceEvent): boolean =>
+  (tenant === undefined || ('tenant' in event && event.tenant === tenant)) &&
   (graphId === undefined || graphIdOf(event) === graphId) &&
   (taskId === undefined || event.event === 'graph_removed' || ('task_id' in event && event.task_id === taskId))
 

@@ -152,6 +152,7 @@ interface MoreOfTask {
   readonly progress?: ProgressEntry | undefined
   readonly reused_from?: ReusedFrom | undefined
   readonly scope?: 'graph' | undefined
+  readonly tenant?: string | undefined
   readonly parent?: string | undefined
   readonly child_count?: number | undefined
 }
@@ -218,7 +219,8 @@ export function taskRow(
   const { graph, type, toolName } = task
   const { at, startedAt, finishedAt, code, progress, reusedFrom: reused_from } = moment
   const error = moment.error?.slice(0, MAX_EVENT_ERROR_CHARACTERS)
-  const { scope } = graph.options
+  const scope = graph.isScoped ? ('graph' as const) : undefined
+  const { tenant } = graph
   const parent = task.childOf?.parent.id
   const child_count = moment.childCount
   const hasState = error !== undefined || code !== undefined || progress !== undefined || child_count !== undefined
@@ -242,45 +244,42 @@ export function taskRow(
         attempt,
         sinceStarted,
         sinceFinished,
-        { error, code, progress, reused_from, scope, parent, child_count },
+        { error, code, progress, reused_from, scope, tenant, parent, child_count },
       ]
     : ['task', graphId, ids, seqs, at, type, tool, status, runStatus, attempt, sinceStarted, sinceFinished]
 }
 
 export function rowOfChange(change: NumberedChange): EventRow {
   const { kind, seq, at } = change
-  switch (kind) {
-    case 'recovered':
-      return taskRow(change.task, change.moment, seq)
-    case 'reused':
-      return taskRow(change.task, momentOf(change.task, at), seq)
+  if (kind === 'recovered') return taskRow(change.task, change.moment, seq)
+  if (kind === 'reused') return taskRow(change.task, momentOf(change.task, at), seq)
+  const { id, tenant } = 'graph' in change ? change.graph : change.task.graph
+  return [kind, id, seq, at, { tenant, ...payloadOf(change) }]
+}
+
+function payloadOf(change: Exclude<NumberedChange, { readonly kind: 'recovered' | 'reused' }>): object {
+  switch (change.kind) {
     case 'deleted':
-      return [kind, change.task.graph.id, seq, at, { task_id: change.task.id }]
+      return { task_id: change.task.id }
     case 'removed':
-      return [kind, change.graph.id, seq, at, {}]
+      return {}
     case 'accepted': {
-      const { id, options, submittedCount } = change.graph
-      const { name, labels, scope } = options
-      return [kind, id, seq, at, { name, labels, scope, task_count: submittedCount }]
+      const { options, isScoped, submittedCount } = change.graph
+      const { name, labels } = options
+      return { name, labels, scope: isScoped ? 'graph' : undefined, task_count: submittedCount }
     }
     case 'paused': {
       const { by, why } = change.pause
-      return [kind, change.graph.id, seq, at, { name: change.graph.options.name, by, why }]
+      return { name: change.graph.options.name, by, why }
     }
     case 'resumed':
-      return [kind, change.graph.id, seq, at, { name: change.graph.options.name, by: change.by }]
-    case 'retried': {
-      const { id, options } = change.graph
-      return [kind, id, seq, at, { name: options.name, ...change.retried }]
-    }
-    case 'patched': {
-      const { id, options } = change.graph
-      return [kind, id, seq, at, { name: options.name, ...change.patch }]
-    }
-    case 'ended': {
-      const { id, options } = change.graph
-      return [kind, id, seq, at, { name: options.name, ...change.outcome }]
-    }
+      return { name: change.graph.options.name, by: change.by }
+    case 'retried':
+      return { name: change.graph.options.name, ...change.retried }
+    case 'patched':
+      return { name: change.graph.options.name, ...change.patch }
+    case 'ended':
+      return { name: change.graph.options.name, ...change.outcome }
   }
 }
 

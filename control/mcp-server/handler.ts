@@ -19,7 +19,7 @@ import {
 } from '@modelcontextprotocol/server'
 import { ServiceError, stackOf } from '../../shared/contract/errors.ts'
 import { TOOLSETS, type Toolset } from '../../shared/contract/toolsets.ts'
-import { type Caller, ensureRight, hasRight } from '../../shared/http/callers.ts'
+import { type Caller, ensureOfService, ensureRight, hasRight } from '../../shared/http/callers.ts'
 import type { Log } from '../../shared/logs/log.ts'
 import type { RequestTrace } from '../../shared/logs/trace.ts'
 import { VERSION } from '../../shared/process/version.ts'
@@ -27,6 +27,7 @@ import { isObject } from '../../shared/text/json.ts'
 import type { Answered, Asked } from '../log/audit-log.ts'
 import { NotFound } from '../operations/named-tasks.ts'
 import type { OperationParts } from '../operations/parts.ts'
+import { partsOf } from '../operations/tenant-view.ts'
 import { listedTool } from './listing.ts'
 import { type Asker, NeedsAnswers } from './question.ts'
 import { checkToolInput, type Tool } from './tool.ts'
@@ -96,7 +97,9 @@ const byName = new Map(listed.map(({ set, tool }) => [tool.name, { set, tool }])
 
 function serverFor(parts: OperationParts, sender: Sender, log: Log): Server {
   const { by, toolsets } = sender
-  const visible = listed.filter(({ set, tool }) => toolsets.includes(set) && hasRight(by, tool.right))
+  const isForCaller = ({ right, isOfService }: Tool) =>
+    hasRight(by, right) && !(isOfService === true && by?.grant.tenant !== undefined)
+  const visible = listed.filter(({ set, tool }) => toolsets.includes(set) && isForCaller(tool))
   const server = new Server(
     { name: 'taskmill', title: 'taskmill', version: VERSION },
     {
@@ -145,10 +148,11 @@ async function callTool(tool: Tool, given: unknown, parts: OperationParts, { sen
   const audited = tool.right === 'read' ? undefined : parts.audit?.begin(askedOf(tool, given, sender))
   const ended = (answered: Answered) => audited !== undefined && parts.audit?.end(audited, answered)
   try {
+    if (tool.isOfService) ensureOfService(tool.name, by)
     ensureRight(by, tool.right)
     if (audited !== undefined) await parts.audit?.written?.()
     const { detail, ...input } = checkToolInput(tool.input, given, parts.unknownFields)
-    const found = await tool.run(input, parts, { ...{ signal, report, ...sender }, ...askerIn(context) })
+    const found = await tool.run(input, partsOf(parts, by), { ...{ signal, report, ...sender }, ...askerIn(context) })
     const { graph_id } = found as { graph_id?: string }
     ended({ status: 200, ...(tool.right === 'submit' && graph_id !== undefined && { graph_id }) })
     if (found instanceof NeedsAnswers) return inputRequired({ inputRequests: formsFor(found) })

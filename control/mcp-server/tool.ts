@@ -34,6 +34,8 @@ export interface Tool<I extends TObject = TObject> {
   readonly description: string
   /** What a caller needs to see and call the tool. */
   readonly right: Right
+  /** Whether it belongs to the whole service: callers with a tenant neither see nor call it. */
+  readonly isOfService?: boolean
   readonly input: I
   readonly answer: TObject
   /** Whether the tool changes nothing. */

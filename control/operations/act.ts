@@ -17,7 +17,7 @@ import { reportHiddenValues, shownTask } from '../rules/hidden-env.ts'
 import { reviewPlaceholders } from '../rules/placeholder-review.ts'
 import { refuse } from '../rules/report.ts'
 import { validateGraph } from '../rules/validate.ts'
-import type { Task } from '../task/graph.ts'
+import type { Graph, Task } from '../task/graph.ts'
 import { actionInputs } from './action-inputs.ts'
 import type { EncodedGraph } from './graph-checks.ts'
 import { type CheckedGraph, type Origin, takeInGraph, warningsMember } from './intake.ts'
@@ -45,7 +45,7 @@ export async function act(
   origin: Omit<Origin, 'reuse' | 'answerOf'>,
 ): Promise<Acted> {
   const { encoded, translated, answer } = await runCooperatively(readAction(parts, action))
-  const answerOf = ({ graph, warnings }: CheckedGraph) => answer(graph.submittedCount, warnings)
+  const answerOf = ({ graph, warnings }: CheckedGraph) => answer(graph.submittedCount, warnings, graph)
   try {
     const { graph, warnings, answer: json } = await takeInGraph(parts, encoded, { ...origin, answerOf })
     return { json, kind: translated.trace.normalized_kind, tasks: graph.submitted, warnings }
@@ -83,8 +83,12 @@ interface ReadAction {
   /** The graph of the action, as the journal stores it. */
   readonly encoded: EncodedGraph
   readonly translated: Translation
-  answer(accepted: number, warnings: readonly SubmitWarning[]): string
+  /** Ids of a tenant's tasks belong to `graph`, so the answer names them with it. */
+  answer(accepted: number, warnings: readonly SubmitWarning[], graph?: Pick<Graph, 'id' | 'tenant'>): string
 }
+
+/** In a JSON array of strings: a quotation mark inside of one has a backslash before it. */
+const BEGIN_OF_ID = /(^\[|",)"/g
 
 /** The action as an unchecked graph. */
 function* readAction({ unknownFields, maxBodyBytes }: OperationParts, action: SubmittedAction): Steps<ReadAction> {
@@ -97,8 +101,10 @@ function* readAction({ unknownFields, maxBodyBytes }: OperationParts, action: Su
   return {
     encoded,
     translated,
-    answer: (accepted, warnings) =>
-      `{"accepted":${accepted},"task_ids":${ids},"task_graph":${text}${warningsMember(warnings)},"translation_trace":${trace},"task_ids":${ids}}}`,
+    answer(accepted, warnings, graph) {
+      const named = graph?.tenant === undefined ? ids : ids.replaceAll(BEGIN_OF_ID, `$1"${graph.id}/`)
+      return `{"accepted":${accepted},"task_ids":${named},"task_graph":${text}${warningsMember(warnings)},"translation_trace":${trace},"task_ids":${named}}}`
+    },
   }
 }
 

@@ -13,11 +13,13 @@ import {
   type EventSink,
   isKnownNumber,
   type RemovedSubject,
+  type Seen,
   type WatchAddress,
   type WatchParts,
   type WatchRequest,
   type WatchSubject,
 } from './watch-request.ts'
+import { withOwn } from './with-own.ts'
 
 /** Streams for other replicas, for each stream that clients may open. Clusters rarely have more replicas. */
 const PARTS_PER_STREAM = 8
@@ -48,6 +50,15 @@ export class EventStreams {
 
   get openCount(): number {
     return this.#open.size
+  }
+
+  /** The streams of callers that see what is `seen`, and their share of the limit. */
+  seenBy(seen: Seen): EventStreams {
+    const own: Partial<EventStreams> = {
+      open: (request, sink) => this.open({ ...request, seen }, sink),
+      subjectOf: (address, after) => this.subjectOf(address, after, seen),
+    }
+    return withOwn<EventStreams>(this, own)
   }
 
   /** The number of the last change that a present answer includes, if the changes were flushed. */
@@ -87,14 +98,17 @@ export class EventStreams {
    * The subject of a stream that a client opens, or resumes after the event `after`. A removed graph or task can be the
    * subject only of a resumed stream, while the history has later events of it. Throws `NotFound`.
    */
-  async subjectOf(address: WatchAddress, after: number | Positions | undefined): Promise<WatchSubject> {
+  async subjectOf(
+    address: WatchAddress,
+    after: number | Positions | undefined,
+    { tenant, store }: Seen = this.#parts,
+  ): Promise<WatchSubject> {
     const { graphId, id } = address
-    const { store } = this.#parts
     try {
       return id === undefined ? { graph: knownGraph(store, graphId) } : { task: knownTask(store, { ...address, id }) }
     } catch (error) {
       if (!(error instanceof NotFound) || graphId === undefined || after === undefined) throw error
-      const removed = { graphId, taskId: id }
+      const removed = { graphId, taskId: id, tenant }
       if (!(await this.#hasPast(removed, after))) throw error
       return { removed }
     }

@@ -11,6 +11,7 @@ import { handleRecord } from '../task/handle.ts'
 import { callOf, knownCall, knownTask, type TaskAddress } from './named-tasks.ts'
 import type { OperationParts } from './parts.ts'
 import { callJson, recordJson } from './record-json.ts'
+import { storeOf } from './tenant-view.ts'
 import { handleElsewhere, type WaitingNow, waitingHere, waitingNow } from './waiting.ts'
 
 /**
@@ -65,8 +66,14 @@ export async function pollCall(
   graphId: string,
 ): Promise<HandleRecord | undefined> {
   const graph = store.graph(graphId)
-  const sibling = graph === undefined ? undefined : store.taskIn(graph, handleId)
+  if (graph === undefined) return undefined // the task that polls was deleted
+  const sibling = store.taskIn(graph, handleId)
   if (sibling?.type === 'mcp') return await recordOf(sibling, keeper)
+  const { tenant } = graph
+  if (tenant !== undefined) {
+    const own = callOf(storeOf(store, tenant), handleId)
+    return own && (await recordOf(own, keeper))
+  }
   const { others } = keeper
   const owner = await others.ownerOf({ taskId: handleId })
   if (owner !== undefined) return await pollElsewhere(others, owner, handleId)

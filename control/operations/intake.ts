@@ -38,6 +38,8 @@ export interface Origin extends RequestTrace {
   readonly caller?: { readonly signal: AbortSignal } | undefined
   /** Who submits it. Undefined: the token of the service, or the service itself. */
   readonly by?: Caller | undefined
+  /** Whose graph it is. Default: that of the token. */
+  readonly tenant?: string | undefined
 }
 
 type Sender = RequestTrace & Pick<GraphIdentity, 'submittedBy' | 'tenant'>
@@ -73,10 +75,10 @@ export interface AcceptedGraph extends CheckedGraph {
 export async function takeInGraph(
   parts: OperationParts,
   encoded: EncodedGraph,
-  { traceId, traceState, sent, reuse, changeOf, answerOf, caller, by }: Origin,
+  { traceId, traceState, sent, reuse, changeOf, answerOf, caller, by, tenant = by?.grant.tenant }: Origin,
 ): Promise<AcceptedGraph> {
   const { store, scheduler, keeper, retention, readiness, quotas, audit, log } = parts
-  const trace = { traceId, traceState, submittedBy: by?.grant.name, tenant: by?.grant.tenant }
+  const trace = { traceId, traceState, submittedBy: by?.grant.name, tenant }
   const checked =
     checkSmall(parts, encoded, trace) ?? (await runCooperatively(check(parts, encoded, { ...trace, reuse })))
   const { graph, ids, warnings, reused } = checked

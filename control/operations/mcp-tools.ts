@@ -14,7 +14,6 @@ import { toolList } from '../mcp-client/tools.ts'
 import { literalInput } from '../rules/literal-input.ts'
 import type { Task } from '../task/graph.ts'
 import { handleRecord } from '../task/handle.ts'
-import { knownCall } from './named-tasks.ts'
 import type { OperationParts } from './parts.ts'
 import { submit } from './submit.ts'
 
@@ -52,8 +51,8 @@ export async function callTool(parts: OperationParts, call: ToolCall, origin: Ca
     ...(input != null && { input: await runCooperatively(literalInput(input)) }),
     ...(timeout != null && { timeout }),
   }
-  await submit(parts, { graph: { tasks: [task] } }, origin)
-  return accepted(knownCall(parts.store, task.id))
+  const submitted = await submit(parts, { graph: { tasks: [task] } }, origin)
+  return accepted(submitted.tasks()[0]!)
 }
 
 /** The answer to the caller: the state at the acceptance, even if the call has progressed since. */

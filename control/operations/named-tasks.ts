@@ -62,10 +62,15 @@ export function addressOf(store: Pick<TaskStore, 'get' | 'graph'>, text: string)
 }
 
 /** The task that callers see under `address`. Throws `NotFound`. */
-export function knownTask(store: Pick<TaskStore, 'get' | 'graph' | 'taskIn'>, { id, graphId }: TaskAddress): Task {
+export function knownTask(
+  store: Pick<TaskStore, 'get' | 'graph' | 'taskIn'> & Partial<Pick<TaskStore, 'areIdsOfGraphs'>>,
+  { id, graphId }: TaskAddress,
+): Task {
   const task = graphId === undefined ? store.get(id) : store.taskIn(knownGraph(store, graphId), id)
-  if (task === undefined) throw new NotFound('task', graphId === undefined ? id : `${id} in graph ${graphId}`)
-  return task
+  if (task !== undefined) return task
+  if (graphId !== undefined) throw new NotFound('task', `${id} in graph ${graphId}`)
+  const remedy = ' (the ids of tasks of a tenant belong to their graphs: name it as graph_id/task_id)'
+  throw new NotFound('task', store.areIdsOfGraphs ? id + remedy : id)
 }
 
 /** The graph that callers see under `id`. Throws `NotFound`. */

@@ -14,7 +14,7 @@ export type PresentState = Partial<
 
 /** Works in slices, so the state may include changes made meanwhile. Their events follow. */
 export async function presentState(
-  { store, waiting }: WatchParts,
+  { store, waiting }: Pick<WatchParts, 'store' | 'waiting'>,
   { graph, task, removed }: WatchSubject,
 ): Promise<PresentState> {
   if (removed !== undefined) return { graph_id: removed.graphId }

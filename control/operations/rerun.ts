@@ -53,7 +53,9 @@ export async function rerun(
     try {
       const encoded = await runCooperatively(encodeTasks(source))
       const answerOf = (checked: CheckedGraph) => answer(checked, reuse.ids)
-      return (await takeInGraph(parts, encoded, { traceId, traceState, sent, caller, by, reuse, answerOf })).answer
+      const { tenant } = source.graph
+      const origin = { traceId, traceState, sent, caller, by, tenant, reuse, answerOf }
+      return (await takeInGraph(parts, encoded, origin)).answer
     } catch (error) {
       reuse.release()
       throw error

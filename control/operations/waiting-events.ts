@@ -125,4 +125,5 @@ const waitingEvent = ({ task: { id, graph }, waiting }: Reason, seq: number): Se
   ...({ event: 'task_waiting', seq, at: isoTime(Date.now()), graph_id: graph.id, task_id: id } as const),
   ...(waiting !== undefined && { waiting }),
   ...(graph.isScoped && { scope: 'graph' as const }),
+  ...(graph.tenant !== undefined && { tenant: graph.tenant }),
 })

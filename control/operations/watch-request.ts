@@ -2,6 +2,7 @@
 import type { ServiceEvent } from '../../shared/contract/events.ts'
 import type { Positions } from '../log/positions.ts'
 import type { Graph, Task } from '../task/graph.ts'
+import type { TaskStore } from '../task/task-store.ts'
 import type { Ground } from './ground.ts'
 import type { TaskAddress } from './named-tasks.ts'
 import type { WaitingEvents } from './waiting-events.ts'
@@ -21,6 +22,8 @@ export interface RemovedSubject {
   readonly graphId: string
   /** Undefined if the subject is the graph. */
   readonly taskId: string | undefined
+  /** Whose events are wanted; undefined for all. */
+  readonly tenant: string | undefined
 }
 
 export interface WatchRequest {
@@ -29,8 +32,16 @@ export interface WatchRequest {
   readonly after: number | Positions | undefined
   /** Whether the stream ends when its graph or task has ended. */
   readonly untilEnded: boolean
+  /** For a client that does not see everything. */
+  readonly seen?: Seen
   /** Set for a stream that is joined with those of other replicas. */
   readonly part?: PartOfStream
+}
+
+/** What a client sees: all of the store, and the events of `tenant`; all events without one. */
+export interface Seen {
+  readonly store: TaskStore
+  readonly tenant?: string
 }
 
 /** A stream that is joined with those of other replicas begins with its past, and then tells that it is live. */

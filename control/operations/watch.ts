@@ -53,7 +53,7 @@ export class Watch {
     this.#request = request
     this.#sink = sink
     this.#onEnd = onEnd
-    this.filter = filterOf(request.subject)
+    this.filter = { ...filterOf(request.subject), tenant: request.seen?.tenant }
     this.#unsubscribe = parts.keeper.events.subscribe(this.filter, (events) => {
       if (this.#isLive) this.#sendLive(events)
     })
@@ -208,8 +208,9 @@ export class Watch {
 
   /** Sends the present state, which has all changes up to `seq`. Later events follow. */
   async #reset(reason: string, seq = this.#parts.keeper.events.delivered): Promise<void> {
-    const { part, subject } = this.#request
-    const state = part === undefined ? await presentState(this.#parts, subject) : {} // a part has a part of the state
+    const { part, subject, seen = this.#parts } = this.#request
+    const { waiting } = this.#parts
+    const state = part === undefined ? await presentState({ store: seen.store, waiting }, subject) : {} // a part has a part of the state
     if (this.#hasEnded) return
     this.#cursor = seq
     this.#previous = undefined
@@ -223,8 +224,10 @@ export class Watch {
     const last = events.at(-1)!.seq
     if (last <= this.#cursor) return
     const isNew = events[0]!.seq > this.#cursor
-    this.#send(isNew ? events : events.filter(({ seq }) => seq > this.#cursor))
+    const unsent = isNew ? events : events.filter(({ seq }) => seq > this.#cursor)
+    const wanted = this.filter.tenant === undefined ? unsent : unsent.filter((event) => isWanted(this.filter, event))
     this.#cursor = last
+    if (wanted.length > 0) this.#send(wanted)
     this.#pauseIfFull()
   }
 
@@ -234,8 +237,8 @@ export class Watch {
       this.#hasMissedReasons = true
       return
     }
-    const { graphId } = this.filter
-    const wanted = graphId === undefined ? reasons : reasons.filter(({ task }) => this.#isAbout(task))
+    const { graphId, tenant } = this.filter
+    const wanted = (graphId ?? tenant) === undefined ? reasons : reasons.filter(({ task }) => this.#isAbout(task))
     if (wanted.length === 0) return
     const seq = this.#previous ?? this.#cursor
     this.#sink.send(this.#parts.waiting.eventsOf(wanted, seq), this.#previous)
@@ -244,8 +247,8 @@ export class Watch {
   }
 
   #isAbout({ id, graph }: Task): boolean {
-    const { graphId, taskId } = this.filter
-    return graph.id === graphId && (taskId === undefined || id === taskId)
+    const { graphId = graph.id, taskId = id, tenant = graph.tenant } = this.filter
+    return graph.id === graphId && id === taskId && graph.tenant === tenant
   }
 
   #goLive(): void {

@@ -25,6 +25,8 @@ import { TaskWaiters } from './task-waiters.ts'
 export type Watcher = (change: Change, seq: number, before: TaskStatus | undefined) => void
 
 export class TaskStore {
+  /** Whether callers find tasks within their graphs only, as those with a tenant do. */
+  readonly areIdsOfGraphs: boolean = false
   readonly #ids = new TaskIds()
   readonly #paused = new Set<Graph>()
   readonly #graphs = new Map<string, Graph>()

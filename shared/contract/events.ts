@@ -45,6 +45,7 @@ export const EventHeader = Type.Object({
 
 const graphId = text('Id of the graph.')
 const graphName = maybe(text('The name that was submitted with the graph.'))
+const tenant = maybe(text('Tenant of the graph. Absent for a graph without one.'))
 const scope = maybe(text('graph if the ids of the tasks belong to the graph.'))
 
 /** The newest state of a task. */
@@ -70,6 +71,7 @@ export const TaskEventState = Type.Object({
     count('For a group or a task with for_each that has started: number of its children. All are pending at first.'),
   ),
   scope,
+  tenant,
 })
 export type TaskEventState = Static<typeof TaskEventState>
 
@@ -106,6 +108,7 @@ export const EVENT_KINDS = {
     'A graph was submitted.',
     Type.Object({
       graph_id: graphId,
+      tenant,
       name: graphName,
       labels: maybe(Type.Record(Type.String(), Type.String(), { description: 'Labels of the graph.' })),
       scope,
@@ -122,6 +125,7 @@ export const EVENT_KINDS = {
     'The runtime service has a running task in its queue, or is away, or (without waiting) no longer so. Only while somebody watches, at most once a second for a task, and not kept: seq and id are those of the event before it.',
     Type.Object({
       graph_id: graphId,
+      tenant,
       task_id: text('Id of the task.'),
       waiting: maybe(Waiting),
       scope,
@@ -129,28 +133,30 @@ export const EVENT_KINDS = {
   ),
   task_deleted: kind(
     'The record of a task was deleted.',
-    Type.Object({ graph_id: graphId, task_id: text('Id of the task.') }),
+    Type.Object({ graph_id: graphId, tenant, task_id: text('Id of the task.') }),
   ),
   graph_paused: kind(
     'A graph was paused: nothing of it starts. Its end ends the pause, too.',
-    Type.Object({ graph_id: graphId, name: graphName, by: Pause.properties.by, why: Pause.properties.why }),
+    Type.Object({ graph_id: graphId, tenant, name: graphName, by: Pause.properties.by, why: Pause.properties.why }),
   ),
   graph_resumed: kind(
     'A paused graph was resumed.',
     Type.Object({
       graph_id: graphId,
+      tenant,
       name: graphName,
       by: maybe(text('Name of the token that resumed it. Absent for the token of the service.')),
     }),
   ),
   graph_ended: kind(
     'The last task of a graph ended, or was deleted. Comes after the event of that task.',
-    Type.Object({ graph_id: graphId, name: graphName, state: stateOfGraph, counts }),
+    Type.Object({ graph_id: graphId, tenant, name: graphName, state: stateOfGraph, counts }),
   ),
   tasks_retried: kind(
     'Tasks of a graph were retried in place. The graph runs again if it had ended; task_changed follows for each task that is pending again.',
     Type.Object({
       graph_id: graphId,
+      tenant,
       name: graphName,
       retried: texts(`Ids of the tasks that the caller named, or that had failed; the first ${MAX_RETRIED_SHOWN}.`),
       tasks: count('Tasks that are pending again: those and all that depend on them.'),
@@ -161,6 +167,7 @@ export const EVENT_KINDS = {
     'A caller, or the result of a dynamic task, changed which tasks a live graph has. The new ones are pending.',
     Type.Object({
       graph_id: graphId,
+      tenant,
       name: graphName,
       ...PatchedTasks,
       by: maybe(
@@ -171,7 +178,7 @@ export const EVENT_KINDS = {
   ),
   graph_removed: kind(
     'A graph was deleted, or removed because it ended long ago. The last event of its graph.',
-    Type.Object({ graph_id: graphId }),
+    Type.Object({ graph_id: graphId, tenant }),
   ),
   reset: kind(
     'First event of a stream whose past is gone: the number to resume from is older than all kept events, or unknown. Carries the present state; what follows is newer.',

@@ -10,6 +10,7 @@ export const changeScheduleTool = defineTool({
   description:
     'Pause a schedule (nothing is due), resume it (what was due meanwhile is not made up for), trigger it (submits its graph now, also while it is paused) or delete it. Its graphs stay and go on.',
   right: 'operate',
+  isOfService: true,
   input: ChangeScheduleInput,
   answer: ChangeScheduleAnswer,
   isDestructive: true,

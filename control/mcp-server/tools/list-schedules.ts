@@ -11,6 +11,7 @@ export const listSchedulesTool = defineTool({
   description:
     'List the schedules, which submit graphs at certain times: when each is next due, what it missed, and why its last graph was refused. With name, it shows that one, with its graph, its next five due times and its last graphs.',
   right: 'read',
+  isOfService: true,
   input: ListSchedulesInput,
   answer: ListSchedulesAnswer,
   isReadOnly: true,

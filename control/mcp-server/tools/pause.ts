@@ -3,7 +3,7 @@ import type { Static, TObject } from '@sinclair/typebox'
 import { badRequest } from '../../../shared/contract/errors.ts'
 import { PauseToolAnswer } from '../../../shared/contract/mcp-answers.ts'
 import { PauseToolInput, ResumeToolInput } from '../../../shared/contract/mcp-inputs.ts'
-import { ensureRight } from '../../../shared/http/callers.ts'
+import { ensureOfService, ensureRight } from '../../../shared/http/callers.ts'
 import type { OperationParts } from '../../operations/parts.ts'
 import { pause, pauseGraph, resume, resumeGraph } from '../../operations/pause.ts'
 import { defineTool, type ToolContext } from '../tool.ts'
@@ -24,6 +24,7 @@ const toolOf = <I extends TObject>(
         throw badRequest('invalid input: name either graph_id or type')
       const body = new TextEncoder().encode(JSON.stringify(fields))
       if (graph_id !== undefined) return { ...(await ofGraph(parts, graph_id, body, by)) }
+      ensureOfService(`${facts.name} without graph_id`, by)
       ensureRight(by, 'operate')
       return { ...(await ofAll(parts, body, by)) }
     },

@@ -10,6 +10,7 @@ export const putScheduleTool = defineTool({
   description:
     'Create or replace a schedule, which submits a graph at certain times: give one of cron, every and at. The graph is checked now. A schedule that is put again with the same times goes on where it was.',
   right: 'operate',
+  isOfService: true,
   input: PutScheduleInput,
   answer: PutScheduleAnswer,
   isDestructive: true,

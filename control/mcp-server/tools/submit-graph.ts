@@ -25,9 +25,8 @@ export const submitGraphTool = defineTool({
     if (dry_run) return dryRunView(await dryRun(parts, { graph }, context))
     const given = await submit(parts, { graph }, { ...originIn(context), key: idempotency_key })
     const { accepted, task_ids, graph_id, warnings } = given.response()
-    const addresses = task_ids
-      .slice(0, MAX_SHOWN_TASKS)
-      .map((id) => (graph.scope === 'graph' ? `${graph_id}/${id}` : id))
+    const isScoped = graph.scope === 'graph' || context.by?.grant.tenant !== undefined
+    const addresses = task_ids.slice(0, MAX_SHOWN_TASKS).map((id) => (isScoped ? `${graph_id}/${id}` : id))
     const submitted = {
       ...{ accepted, task_ids: addresses, graph_id },
       ...(warnings !== undefined && { warnings: [...warnings] }),
