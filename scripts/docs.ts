@@ -5,6 +5,7 @@ import { checkSettings } from '../control/commands/database.ts'
 import { controlSettings, controlVariables } from '../control/config.ts'
 import { MESSAGE_ORDER, type MessageOrder } from '../control/executors/runtime/message-order.ts'
 import { CONTROL_METRICS } from '../control/http/metrics.ts'
+import { TENANT_METRICS } from '../control/http/tenant-metrics.ts'
 import { serveSettings, serveVariables } from '../runtime/config.ts'
 import { RUNTIME_METRICS } from '../runtime/http/metrics.ts'
 import { SubmitTaskRequest } from '../shared/contract/runtime-request.ts'
@@ -99,6 +100,7 @@ export function currentOperationsPage(): string {
   const names = new Set(Object.keys(common))
   return pageWith(OPERATIONS, {
     'control metrics': metricsList(CONTROL_METRICS),
+    'tenant metrics': metricsList(TENANT_METRICS),
     'runtime metrics': metricsList(RUNTIME_METRICS, CONTROL_METRICS),
     'log fields': logFieldsTable(common),
     'log messages of both': logList(bothLogEvents, names),

@@ -1,7 +1,11 @@
-/** /metrics: counts since the start of the service, as JSON, or as text for Prometheus if `Accept` prefers that. */
+/**
+ * /metrics: counts since the start of the service, as JSON, or as text for Prometheus if `Accept` prefers that. A caller with
+ * a tenant gets what its tenant has now.
+ */
 import type { AnyElysia } from 'elysia'
 import { MetricsResponse } from '../../shared/contract/control.ts'
 import { ADDRESS_CLASSES } from '../../shared/egress/address-class.ts'
+import { callerOf } from '../../shared/http/callers.ts'
 import { described, json } from '../../shared/http/openapi/route.ts'
 import { httpTimesOf } from '../../shared/http/service.ts'
 import { type HttpTimes, httpTimesMetric } from '../../shared/http/times.ts'
@@ -15,22 +19,31 @@ import {
   renderMetrics,
   TEXT_TYPE,
 } from '../../shared/logs/prometheus.ts'
+import { runCooperatively } from '../../shared/process/steps.ts'
 import type { OperationParts } from '../operations/parts.ts'
+import { tenantNumbers } from '../operations/tenant-numbers.ts'
 import type { AddressGuard } from '../outbound/address-guard.ts'
 import { scheduleCounts } from '../schedules/schedules.ts'
 import type { Counters } from '../task/counters.ts'
 import { SERVICE } from '../task/pauses.ts'
+import { TENANT_METRICS, tenantMetricsJson } from './tenant-metrics.ts'
 
 const OFFERED = ['application/json', 'text/plain', 'application/openmetrics-text']
 
 export const addMetricsRoute = (app: AnyElysia, counters: Counters, parts: OperationParts): AnyElysia =>
   app.get(
     '/metrics',
-    ({ request, set }) => {
+    async ({ request, set }) => {
       const type = preferredType(request.headers.get('accept'), OFFERED)
-      if (type === 'application/json') return asJson(counters)
       const isOpenMetrics = type === 'application/openmetrics-text'
-      set.headers['content-type'] = isOpenMetrics ? OPENMETRICS_TYPE : TEXT_TYPE
+      if (type !== 'application/json') set.headers['content-type'] = isOpenMetrics ? OPENMETRICS_TYPE : TEXT_TYPE
+      const tenant = callerOf(request)?.grant.tenant
+      if (tenant !== undefined) {
+        const numbers = await runCooperatively(tenantNumbers(parts.store, tenant))
+        if (type === 'application/json') return tenantMetricsJson(numbers)
+        return renderMetrics(measured(TENANT_METRICS, numbers), isOpenMetrics)
+      }
+      if (type === 'application/json') return asJson(counters)
       const httpTimes = httpTimesOf(app)!
       return renderMetrics(measured(CONTROL_METRICS, { ...parts, counters, httpTimes }), isOpenMetrics)
     },
@@ -38,7 +51,8 @@ export const addMetricsRoute = (app: AnyElysia, counters: Counters, parts: Opera
       section: 'The service',
       right: 'read',
       summary: 'Read metrics',
-      description: 'Counts from the start of the service. Prometheus text if Accept prefers it.',
+      description:
+        'Counts from the start of the service; for a token with a tenant what that has now. Prometheus text if Accept prefers it.',
       answers: { 200: { ...json(MetricsResponse, 'The metrics.'), otherType: 'text/plain' } },
     }),
   )
