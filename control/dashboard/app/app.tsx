@@ -5,7 +5,7 @@ import type { CapacityResponse } from '../../../shared/contract/capacity.ts'
 import type { SessionResponse } from '../../../shared/contract/session.ts'
 import { joined, type ListFilter, NO_FILTER } from '../model/list-filter.ts'
 import { GRAPH_VIEWS, placeOf, TASK_TABS } from '../model/place.ts'
-import { lackOf } from '../model/session.ts'
+import { isFenced, lackOf, seesService } from '../model/session.ts'
 import type { GraphSummary } from '../model/wire.ts'
 import { request, whenUnauthorized } from './api.ts'
 import { CapacityLine } from './capacity.tsx'
@@ -46,7 +46,10 @@ export function App({ linkFault }: { linkFault: string | undefined }) {
   const [sessions, setSessions] = useState(0)
   const [isSignedOut, setIsSignedOut] = useState(false)
   useLayoutEffect(() => whenUnauthorized(() => setIsSignedOut(true)), []) // before the first answer can come
-  const { value: session } = useJson<SessionResponse>(SESSION_PATH, sessions)
+  const { value: session, fault: sessionFault } = useJson<SessionResponse>(SESSION_PATH, sessions)
+  // A fault of the service hides nothing. Before somebody has signed in, it is not known what the page may show.
+  const hasFailed = sessionFault !== undefined && sessionFault.status !== 401
+  const isOfService = session === undefined ? hasFailed : seesService(session)
   const graphId = place.at === 'graph' ? place.graphId : undefined
   const graphState = useGraph(graphId, sessions) // asked for first
   const listState = useGraphList(graphId === undefined, sessions)
@@ -72,7 +75,10 @@ export function App({ linkFault }: { linkFault: string | undefined }) {
   const isRead = listed !== undefined || watch !== undefined
   const [pauseTurn, setPauseTurn] = useState(0)
   const onPauses = useCallback(() => setPauseTurn((turn) => turn + 1), [])
-  const { value: capacity } = useJson<CapacityResponse>(isRead ? '/runtime' : undefined, `${capacityTurn} ${pauseTurn}`)
+  const { value: capacity } = useJson<CapacityResponse>(
+    isRead && isOfService ? '/runtime' : undefined,
+    `${capacityTurn} ${pauseTurn}`,
+  )
 
   useLayoutEffect(() => {
     document.documentElement.className = `at-${place.at}`
@@ -174,9 +180,18 @@ export function App({ linkFault }: { linkFault: string | undefined }) {
           ))}
         {place.at === 'runs' && <RunsPage place={place} now={now} />}
         {place.at === 'submit' && (
-          <SubmitForm onSubmitted={(id) => go({ at: 'graph', graphId: id, view: 'graph', tab: 'overview' })} />
+          <SubmitForm
+            key={String(isFenced(session))}
+            isFenced={isFenced(session)}
+            onSubmitted={(id) => go({ at: 'graph', graphId: id, view: 'graph', tab: 'overview' })}
+          />
         )}
-        {place.at === 'schedules' && <SchedulesPage place={place} now={now} go={go} />}
+        {place.at === 'schedules' && isOfService && <SchedulesPage place={place} now={now} go={go} />}
+        {place.at === 'schedules' && session?.tenant !== undefined && (
+          <Note kind="quiet">
+            Schedules belong to the whole service. This page is of the tenant {session.tenant}, with its graphs alone.
+          </Note>
+        )}
         {place.at === 'service' && <ServicePage now={now} capacity={capacity} onPauses={onPauses} />}
         {place.at === 'graph' && watch !== undefined && (
           <GraphPage watch={watch} place={place} now={now} go={go} asked={asked} onAsk={setAsked} />

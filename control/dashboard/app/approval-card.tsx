@@ -23,6 +23,8 @@ const WORDS = {
 const NAME_KEY = 'taskmill-name'
 
 export interface ApprovalCardProps {
+  /** Absent where several stand in a row: what is around each has a name. */
+  readonly label?: string
   readonly id: string
   /** The path of the task's routes. */
   readonly path: string
@@ -32,13 +34,13 @@ export interface ApprovalCardProps {
   readonly onAnswered?: () => void
 }
 
-export function ApprovalCard({ id, path, record, waiting, now, onAnswered }: ApprovalCardProps) {
+export function ApprovalCard({ id, label, path, record, waiting, now, onAnswered }: ApprovalCardProps) {
   const [asked, setAsked] = useState<Verb>()
   const lack = useLack('answer')
   const { message } = (record?.resolved_input ?? record?.input ?? record?.params ?? {}) as { message?: unknown }
   const leftMs = waiting.until === undefined ? undefined : Math.max(0, Date.parse(waiting.until) - now)
   return (
-    <section class="approval" aria-label="Approval">
+    <section class="approval" aria-label={label}>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a text that scrolls has to be reached by keyboard */}
       <pre class="approval-message" tabIndex={0}>
         {typeof message === 'string' ? message : (waiting.detail ?? 'May it go on?')}

@@ -14,6 +14,10 @@ export const SESSION_PATH = '/session'
 
 export const graphPath = (graphId: string): string => `/graphs/${encodeURIComponent(graphId)}`
 
+/** The newest graphs of a name, of a tenant if one is given. */
+export const runsPath = ({ name, tenant }: { name: string; tenant?: string | undefined }, most: number): string =>
+  `/graphs?${new URLSearchParams({ name, ...(tenant !== undefined && { tenant }), limit: String(most) })}`
+
 /** Milliseconds after which the page no longer waits for its first frame. */
 const PAINT_WITHIN_MS = 200
 

@@ -1,9 +1,15 @@
 /** The page of a service without graphs: three ways to submit the first graph. */
+import { useContext } from 'preact/hooks'
+import { isFenced } from '../model/session.ts'
 import { serviceUrl } from './api.ts'
 import { CopyLine } from './parts.tsx'
+import { CurrentSession } from './session.tsx'
 
 export function Empty() {
   const url = serviceUrl()
+  const first = isFenced(useContext(CurrentSession))
+    ? '"type": "noop"'
+    : '"type": "shell", "params": {"command": "uname", "args": ["-sr"]}'
   return (
     <div class="empty">
       <h1>No graphs yet</h1>
@@ -14,7 +20,7 @@ export function Empty() {
       <h2>With curl</h2>
       <CopyLine
         text={`curl -s ${url}/tasks -d '{"name": "first", "scope": "graph", "tasks": [
-  {"id": "system", "type": "shell", "params": {"command": "uname", "args": ["-sr"]}},
+  {"id": "system", ${first}},
   {"id": "rest", "type": "sleep", "params": {"duration_ms": 3000}, "depends_on": ["system"]}
 ]}'`}
       />

@@ -49,10 +49,11 @@ export const Frame = ({
       <a class="brand" href="#/graphs">
         taskmill
       </a>
+      {session?.tenant !== undefined && <span class="whose">tenant {session.tenant}</span>}
       {hasTitle && <h1 class="for-readers">Graphs</h1>}
       <nav aria-label="Places">
         <TopLink to="graphs" isHere={at === 'graphs' || at === 'graph' || at === 'runs'} text="Graphs" />
-        <TopLink to="schedules" isHere={at === 'schedules'} text="Schedules" />
+        {session?.tenant === undefined && <TopLink to="schedules" isHere={at === 'schedules'} text="Schedules" />}
         <TopLink to="service" isHere={at === 'service'} text="Service" />
       </nav>
       <span class="room" />

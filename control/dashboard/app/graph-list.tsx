@@ -10,6 +10,7 @@ import { ChosenGraphs } from './chosen-graphs.tsx'
 import { ListFrame, UnreadList } from './frame.tsx'
 import { markDrawn } from './marks.ts'
 import { Ago, Id, Note, StateBar } from './parts.tsx'
+import { TenantLabel } from './session.tsx'
 import { StateIcon } from './state-icon.tsx'
 import type { ListState } from './use-graph-list.ts'
 import { Windowed } from './windowed.tsx'
@@ -39,10 +40,10 @@ export function shownGraphs(
   return query.trim() === '' ? shown : search(shown, query, searchText, shown.length)
 }
 
-/** The text that a search matches: name, id, state and labels. */
+/** The text that a search matches: name, id, state, tenant and labels. */
 export function searchText(graph: GraphSummary): string {
-  const { name, graph_id, state, labels } = graph
-  const words = [name ?? '', graph_id, state, LOOK_WORDS[graphLook(graph)]]
+  const { name, graph_id, state, tenant, labels } = graph
+  const words = [name ?? '', graph_id, state, tenant ?? '', LOOK_WORDS[graphLook(graph)]]
   return [...words, ...Object.entries(labels ?? {}).map(([key, value]) => `${key}=${value}`)].join(' ')
 }
 
@@ -139,6 +140,7 @@ function Row({ graph, isSelected, now }: { graph: GraphSummary; isSelected: bool
           {doneText(counts, task_count, task_count === 1 ? 'task' : 'tasks')}
         </span>
         <span class="graph-row-labels">
+          <TenantLabel tenant={graph.tenant} />
           {Object.entries(labels).map(([key, value]) => (
             <span class="label" key={key} title={`${key}=${value}`}>
               {key}={value}

@@ -17,11 +17,12 @@ import { waitingOf } from '../model/waiting.ts'
 import type { GraphSummary, GraphTask } from '../model/wire.ts'
 import { Waterfall } from '../waterfall/waterfall.tsx'
 import { postOnce, request } from './api.ts'
+import { runsPath } from './early-work.ts'
 import { FailureCard } from './failure-card.tsx'
 import { timeOf } from './graph-list.tsx'
 import { Confirm, CopyButton, Id, Note, StateBar } from './parts.tsx'
 import { RerunForm } from './rerun-form.tsx'
-import { RightButton, useGraphLacks } from './session.tsx'
+import { RightButton, TenantLabel, useGraphLacks } from './session.tsx'
 import { StateIcon } from './state-icon.tsx'
 import { StatePages } from './state-pages.tsx'
 import { TaskPanel } from './task-panel.tsx'
@@ -247,7 +248,7 @@ interface HeadProps {
 
 function Head({ watch, now, onCancel, onPause, onRetry, onRerun, onChoose }: HeadProps) {
   const { summary } = watch
-  const { graph_id, name, state, counts, task_count, labels, pause } = summary
+  const { graph_id, name, state, counts, task_count, labels, tenant, pause } = summary
   const look = graphLook(summary)
   const left = useTimeLeft(summary, now)
   const changed = changedText(summary)
@@ -284,7 +285,7 @@ function Head({ watch, now, onCancel, onPause, onRetry, onRerun, onChoose }: Hea
           </RightButton>
         )}
         {name !== undefined && (
-          <a class="button small" href={hashOf({ at: 'runs', name })}>
+          <a class="button small" href={hashOf({ at: 'runs', name, tenant })}>
             Runs
           </a>
         )}
@@ -298,8 +299,9 @@ function Head({ watch, now, onCancel, onPause, onRetry, onRerun, onChoose }: Hea
         <span class="quiet" title={timeText(summary.created_at)}>
           submitted {agoText(summary.created_at, now)}
         </span>
+        <TenantLabel tenant={tenant} />
         {Object.entries(labels ?? {}).map(([key, value]) =>
-          key === 'schedule' ? (
+          key === 'schedule' && tenant === undefined ? (
             <a class="label" key={key} href={hashOf({ at: 'schedules', name: value })} title="Open the schedule">
               {key}={value}
             </a>
@@ -316,12 +318,10 @@ function Head({ watch, now, onCancel, onPause, onRetry, onRerun, onChoose }: Hea
   )
 }
 
-/** The estimated rest of the duration, from earlier graphs of the same name. */
-function useTimeLeft({ name, state, created_at, started_at }: GraphSummary, now: number): string | undefined {
+/** The estimated rest of the duration, from earlier graphs of the same name and tenant. */
+function useTimeLeft({ name, tenant, state, created_at, started_at }: GraphSummary, now: number): string | undefined {
   const path =
-    name === undefined || state !== 'running'
-      ? undefined
-      : `/graphs?name=${encodeURIComponent(name)}&state=success&limit=${ESTIMATE_FROM}`
+    name === undefined || state !== 'running' ? undefined : `${runsPath({ name, tenant }, ESTIMATE_FROM)}&state=success`
   const { value } = useJson<GraphSummary[]>(path, name)
   const times = (value ?? []).flatMap(({ duration_ms }) => (duration_ms === undefined ? [] : [duration_ms]))
   if (times.length === 0) return undefined

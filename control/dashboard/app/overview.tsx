@@ -10,6 +10,7 @@ import { ApprovalCard } from './approval-card.tsx'
 import { graphPath } from './early-work.ts'
 import { timeOf } from './graph-list.tsx'
 import { Note } from './parts.tsx'
+import { TenantLabel } from './session.tsx'
 import { StateIcon } from './state-icon.tsx'
 import { useJson } from './use-json.ts'
 
@@ -49,7 +50,7 @@ export function Overview({ graphs, asking, onAnswered, now }: OverviewProps) {
           <h2 id="runs-by-name">Runs by name</h2>
           <div class="run-grid">
             {named.map((runs) => (
-              <RunStrip key={runs.name} {...runs} now={now} />
+              <RunStrip key={`${runs.tenant} ${runs.name}`} {...runs} now={now} />
             ))}
           </div>
         </section>
@@ -101,12 +102,12 @@ function Question({ graph, id, version, onAnswered, now }: QuestionsProps & { id
   )
 }
 
-function RunStrip({ name, runs, now }: NamedRuns & { now: number }) {
+function RunStrip({ name, tenant, runs, now }: NamedRuns & { now: number }) {
   const last = runs.at(-1)!
   return (
     <>
-      <a class="run-name" href={hashOf({ at: 'runs', name })} title={name}>
-        {name}
+      <a class="run-name" href={hashOf({ at: 'runs', name, tenant })} title={name}>
+        {name} <TenantLabel tenant={tenant} />
       </a>
       <span class="run-strip">
         {runs.map((graph) => {

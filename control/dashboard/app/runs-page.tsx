@@ -7,10 +7,11 @@ import { hashOf, type RunsPlace } from '../model/place.ts'
 import { differenceText, tasksOverRuns } from '../model/runs.ts'
 import type { GraphDetails, GraphSummary, GraphTask } from '../model/wire.ts'
 import { getJson } from './api.ts'
-import { graphPath } from './early-work.ts'
+import { graphPath, runsPath } from './early-work.ts'
 import { type Fault, faultOf } from './fault.ts'
 import { timeOf } from './graph-list.tsx'
 import { Id, Note } from './parts.tsx'
+import { TenantLabel } from './session.tsx'
 import { StateIcon } from './state-icon.tsx'
 import { useJson } from './use-json.ts'
 
@@ -24,10 +25,10 @@ const MAX_ROWS = 500
 const READ_EVERY_MS = 3_000
 
 export function RunsPage({ place, now }: { place: RunsPlace; now: number }) {
-  const { name, ids } = place
+  const { name, tenant, ids } = place
   const [isMoving, setIsMoving] = useState(false)
   const turn = isMoving ? Math.floor(now / READ_EVERY_MS) : 0
-  const listPath = ids === undefined ? `/graphs?name=${encodeURIComponent(name ?? '')}&limit=${MAX_RUNS}` : undefined
+  const listPath = ids === undefined ? runsPath({ name: name ?? '', tenant }, MAX_RUNS) : undefined
   const list = useJson<GraphSummary[]>(listPath, turn)
   const chosen = ids ?? list.value?.map(({ graph_id }) => graph_id).toReversed()
   const { runs, fault } = useRuns(chosen, turn)
@@ -39,6 +40,7 @@ export function RunsPage({ place, now }: { place: RunsPlace; now: number }) {
   return (
     <div class="runs-page">
       <h1>{name ?? 'Runs side by side'}</h1>
+      <TenantLabel tenant={tenant} />
       {anyFault !== undefined && <Note kind="fault">{anyFault.message}</Note>}
       {list.value?.length === 0 && <Note kind="quiet">There is no graph of this name.</Note>}
       {runs !== undefined && runs.length > 0 && (

@@ -24,13 +24,17 @@ export function ServicePage({ now, capacity, onPauses }: ServicePageProps) {
   const { value: health, fault } = useJson<HealthResponse>('/health', version)
   const { value: metrics } = useJson<MetricsResponse>('/metrics', version)
   const session = useContext(CurrentSession)
+  const tenant = session?.tenant
+  const lack = useLack('operate')
   return (
     <div class="service-page">
       <div class="service-head">
         <h1>Service</h1>
-        <RightButton lack={useLack('operate')} class="small" onClick={() => setIsPausing(true)}>
-          Pause …
-        </RightButton>
+        {tenant === undefined && (
+          <RightButton lack={lack} class="small" onClick={() => setIsPausing(true)}>
+            Pause …
+          </RightButton>
+        )}
       </div>
       {isPausing && (
         <PauseForm
@@ -55,8 +59,9 @@ export function ServicePage({ now, capacity, onPauses }: ServicePageProps) {
             <div class="fact">
               <dt>Signed in</dt>
               <dd>
-                as {signedInName(session)}, until {timeText(session.expires!)}, with the rights{' '}
-                {session.rights.join(', ')}
+                as {signedInName(session)}
+                {tenant !== undefined && ` of the tenant ${tenant}`}, until {timeText(session.expires!)}, with the
+                rights {session.rights.join(', ')}
               </dd>
             </div>
           )}
@@ -65,9 +70,9 @@ export function ServicePage({ now, capacity, onPauses }: ServicePageProps) {
       {capacity !== undefined && <CapacityPanel capacity={capacity} now={now} />}
       {metrics !== undefined && (
         <>
-          <h2>Tasks since its start</h2>
+          <h2>{tenant === undefined ? 'Tasks since its start' : `Tasks of ${tenant}`}</h2>
           <div class="tiles">
-            <Tile name="accepted" value={metrics.tasks_total} />
+            <Tile name={tenant === undefined ? 'accepted' : 'kept'} value={metrics.tasks_total} />
             <Tile name="running" value={metrics.tasks_running} />
             <Tile name="succeeded" value={metrics.tasks_succeeded} />
             <Tile name="failed" value={metrics.tasks_failed} />

@@ -3,7 +3,7 @@ import { createContext, type JSX } from 'preact'
 import { useContext } from 'preact/hooks'
 import type { Right } from '../../../shared/contract/rights.ts'
 import type { SessionResponse } from '../../../shared/contract/session.ts'
-import { lackOf } from '../model/session.ts'
+import { lackOf, seesService } from '../model/session.ts'
 import type { GraphSummary } from '../model/wire.ts'
 
 /** Undefined until it is known. */
@@ -19,6 +19,17 @@ export function useGraphLacks({ submitted_by }: Pick<GraphSummary, 'submitted_by
   const { name } = useContext(CurrentSession) ?? {}
   const isOfOthers = name !== undefined && submitted_by !== name
   return { cancelLack, submitLack, retryLack: submitLack ?? (isOfOthers ? cancelLack : undefined) }
+}
+
+/** Whose a graph is. Who sees the graphs of one tenant only needs no word about it. */
+export function TenantLabel({ tenant }: { tenant: string | undefined }) {
+  const session = useContext(CurrentSession)
+  if (tenant === undefined || session === undefined || !seesService(session)) return null
+  return (
+    <span class="label" title={`Submitted with a token of the tenant ${tenant}`}>
+      tenant {tenant}
+    </span>
+  )
 }
 
 type ButtonProps = Omit<JSX.IntrinsicElements['button'], 'disabled' | 'type'>

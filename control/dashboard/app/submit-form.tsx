@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { RequestKey } from '../model/request-key.ts'
 import { postOnce } from './api.ts'
-import { EXAMPLES } from './examples.ts'
+import { EXAMPLES, FENCED_EXAMPLES } from './examples.ts'
 import { Note } from './parts.tsx'
 import { RightButton, useLack } from './session.tsx'
 
@@ -11,8 +11,15 @@ interface Answer {
   readonly warnings?: readonly { readonly task_id: string; readonly message: string }[]
 }
 
-export function SubmitForm({ onSubmitted }: { onSubmitted: (graphId: string) => void }) {
-  const [text, setText] = useState(() => JSON.stringify(EXAMPLES[0]!.body, null, 2))
+interface SubmitFormProps {
+  /** Whether tasks may run in a strict sandbox only. */
+  readonly isFenced: boolean
+  readonly onSubmitted: (graphId: string) => void
+}
+
+export function SubmitForm({ isFenced, onSubmitted }: SubmitFormProps) {
+  const examples = isFenced ? FENCED_EXAMPLES : EXAMPLES
+  const [text, setText] = useState(() => JSON.stringify(examples[0]!.body, null, 2))
   const [fault, setFault] = useState<string>()
   const [isSending, setIsSending] = useState(false)
   const [warned, setWarned] = useState<Answer>()
@@ -45,7 +52,7 @@ export function SubmitForm({ onSubmitted }: { onSubmitted: (graphId: string) => 
       <h1>Submit a graph</h1>
       <fieldset class="examples">
         <legend>Examples</legend>
-        {EXAMPLES.map(({ title, body }) => (
+        {examples.map(({ title, body }) => (
           <button type="button" class="small" key={title} onClick={() => setText(JSON.stringify(body, null, 2))}>
             {title}
           </button>

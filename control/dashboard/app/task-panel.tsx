@@ -92,7 +92,7 @@ export function TaskPanel({ watch, task, place, now, onCancel, onRetry, onRerun,
       <div class={`tab-body tab-${place.tab}`}>
         {fault !== undefined && !TABS_OF_THEIR_OWN.has(place.tab) && <Note kind="fault">{fault.message}</Note>}
         {place.tab === 'overview' && look === 'asking' && (
-          <ApprovalCard id={task.id} path={path} record={record} waiting={task.waiting!} now={now} />
+          <ApprovalCard label="Approval" id={task.id} path={path} record={record} waiting={task.waiting!} now={now} />
         )}
         {place.tab === 'overview' && <Overview task={task} record={record} watch={watch} place={place} now={now} />}
         {place.tab === 'log' && <LogView path={`${path}/logs`} version={task.attempt ?? 0} name={task.id} />}

@@ -105,12 +105,13 @@ export function listAfterEvents(list: GraphList, events: readonly StreamEvent[])
 }
 
 const acceptedGraph = (event: StreamEvent): GraphSummary => {
-  const { graph_id, at, name, labels, scope, task_count } = event
+  const { graph_id, at, name, labels, scope, tenant, task_count } = event
   return {
     graph_id,
     ...(name != null && { name: String(name) }),
     ...(labels != null && { labels: labels as Record<string, string> }),
     ...(scope === 'graph' && { scope }),
+    ...(tenant != null && { tenant: String(tenant) }),
     state: 'running',
     task_count: Number(task_count),
     counts: { pending: Number(task_count) },

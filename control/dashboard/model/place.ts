@@ -14,8 +14,13 @@ export type Place =
   | { readonly at: 'service' }
   /** All schedules, or the one with this name. `isEditing`: the form for it, without a name for a new one. */
   | { readonly at: 'schedules'; readonly name?: string; readonly isEditing?: boolean }
-  /** Runs side by side: those of a name, or the graphs with these ids. */
-  | { readonly at: 'runs'; readonly name?: string | undefined; readonly ids?: readonly string[] | undefined }
+  /** Runs side by side: those of a name, of a tenant if it is one's, or the graphs with these ids. */
+  | {
+      readonly at: 'runs'
+      readonly name?: string | undefined
+      readonly tenant?: string | undefined
+      readonly ids?: readonly string[] | undefined
+    }
   | {
       readonly at: 'graph'
       readonly graphId: string
@@ -68,8 +73,9 @@ export function placeOf(hash: string): Place {
 /** The address of a place. What is the default is left out. */
 export function hashOf(place: Place): string {
   if (place.at === 'runs') {
-    const { name = '', ids } = place
-    return `#/runs?${new URLSearchParams(ids === undefined ? { name } : { ids: ids.join() })}`
+    const { name = '', tenant, ids } = place
+    const named = { name, ...(tenant !== undefined && { tenant }) }
+    return `#/runs?${new URLSearchParams(ids === undefined ? named : { ids: ids.join() })}`
   }
   if (place.at === 'schedules') {
     const { name, isEditing = false } = place
@@ -91,7 +97,8 @@ function runsPlace(values: URLSearchParams): Place {
   const ids = values.get('ids')?.split(',').filter(Boolean)
   if (ids !== undefined && ids.length > 0) return { at: 'runs', ids }
   const name = values.get('name')
-  return name === null || name === '' ? { at: 'graphs' } : { at: 'runs', name }
+  const tenant = values.get('tenant') ?? undefined
+  return name === null || name === '' ? { at: 'graphs' } : { at: 'runs', name, ...(tenant !== undefined && { tenant }) }
 }
 
 /** `value` if it is one of `values`, else the first of them. */

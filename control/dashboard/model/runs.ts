@@ -2,22 +2,25 @@
 import { durationText } from './amounts.ts'
 import type { GraphDetails, GraphSummary, GraphTask } from './wire.ts'
 
-/** Graphs of one name: the newest last. */
+/** Graphs of one name and tenant: the newest last. */
 export interface NamedRuns {
   readonly name: string
+  readonly tenant: string | undefined
   readonly runs: readonly GraphSummary[]
 }
 
 /** The names of `graphs`, which come the newest first, in the order of their newest run, each with at most `most` runs. */
 export function runsByName(graphs: readonly GraphSummary[], most: number): NamedRuns[] {
-  const byName = new Map<string, GraphSummary[]>()
+  const byName = new Map<string, { name: string; tenant: string | undefined; runs: GraphSummary[] }>()
   for (const graph of graphs) {
-    if (graph.name === undefined) continue
-    const runs = byName.get(graph.name)
-    if (runs === undefined) byName.set(graph.name, [graph])
-    else if (runs.length < most) runs.push(graph)
+    const { name, tenant } = graph
+    if (name === undefined) continue
+    const key = `${tenant ?? ''} ${name}` // no tenant has a space in its name
+    const known = byName.get(key)
+    if (known === undefined) byName.set(key, { name, tenant, runs: [graph] })
+    else if (known.runs.length < most) known.runs.push(graph)
   }
-  return [...byName].map(([name, runs]) => ({ name, runs: runs.toReversed() }))
+  return [...byName.values()].map(({ runs, ...named }) => ({ ...named, runs: runs.toReversed() }))
 }
 
 /** One task in each run. Undefined where a run has no task of this id. */

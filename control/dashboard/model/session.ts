@@ -17,6 +17,13 @@ export function lackOf(
   return `The token ${session.name} lacks the right ${right}.`
 }
 
+/** Whether the page shows what belongs to the whole service, such as schedules: a token of a tenant is refused it. */
+export const seesService = ({ tenant }: Pick<SessionResponse, 'tenant'>): boolean => tenant === undefined
+
+/** Whether tasks of the caller may run in a strict sandbox only. */
+export const isFenced = (session: Pick<SessionResponse, 'tenant' | 'rights'> | undefined): boolean =>
+  session?.tenant !== undefined && !session.rights.includes('host')
+
 export const signedInName = ({ name }: Pick<SessionResponse, 'name'>): string => name ?? 'token of the service'
 
 /** The code in the address of a link of `taskmill open`: browsers send a fragment to nobody. Undefined in other addresses. */

@@ -236,6 +236,16 @@ test('runs of a name stand in order, the newest last, at most so many', () => {
   const ids = (most: number) => runsByName(named, most).map(({ name, runs }) => [name, runs.map((run) => run.graph_id)])
   expect(ids(2)).toEqual([['a', ['b', 'c']]])
   expect(ids(3)).toEqual([['a', ['a', 'b', 'c']]])
+  const ofTenants = ['acme', undefined, 'globex', 'acme'].map((tenant, i) =>
+    graph(`${i}`, i, { name: 'a', ...(tenant !== undefined && { tenant }) }),
+  )
+  expect(runsByName(ofTenants, 9).map(({ tenant, runs }) => [tenant, runs.length])).toEqual([
+    ...[
+      ['acme', 2],
+      [undefined, 1],
+      ['globex', 1],
+    ],
+  ])
 })
 
 test('tasks of runs share a row by their ids; of two runs, what differs is said', () => {
@@ -262,6 +272,7 @@ test('tasks of runs share a row by their ids; of two runs, what differs is said'
 test('the address of runs side by side is the place that it was made from', () => {
   for (const place of [
     { at: 'runs', name: 'a & b/c' },
+    { at: 'runs', name: 'a', tenant: 'acme' },
     { at: 'runs', ids: ['one', 'two'] },
   ] as const)
     expect(placeOf(hashOf(place))).toEqual(place)

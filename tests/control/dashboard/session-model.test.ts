@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { lackOf, signInCode } from '../../../control/dashboard/model/session.ts'
-import { RIGHTS } from '../../../shared/contract/rights.ts'
+import { isFenced, lackOf, seesService, signInCode } from '../../../control/dashboard/model/session.ts'
+import { RIGHTS, type Right } from '../../../shared/contract/rights.ts'
 
 const session = { name: 'agent', rights: [...(['read', 'submit', 'cancel_own'] as const)] }
 
@@ -15,6 +15,12 @@ test('who may cancel its own may cancel what it submitted', () => {
   for (const other of ['ada', undefined]) expect(lackOf(session, 'cancel', other)).toContain('right cancel.')
   expect(lackOf({ name: 'ops', rights: ['cancel'] }, 'cancel', 'ada')).toBeUndefined()
   expect(lackOf({ rights: ['read'] }, 'cancel')).toBeDefined()
+})
+
+test('a tenant sees nothing of the service, and without the right host its tasks stay in a sandbox', () => {
+  expect([seesService({}), seesService({ tenant: 'acme' })]).toEqual([true, false])
+  const of = (tenant?: string, ...rights: Right[]) => ({ rights, ...(tenant !== undefined && { tenant }) })
+  expect([of(), of('acme', 'submit'), of('acme', 'host'), undefined].map(isFenced)).toEqual([false, true, false, false])
 })
 
 test.each([

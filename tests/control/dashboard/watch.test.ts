@@ -212,12 +212,14 @@ const summary = (graph_id: string, more: Partial<GraphSummary> = {}): GraphSumma
 
 test('the list counts the tasks of a graph as they change', () => {
   const list = listAfterEvents(listOf([], undefined, '10'), [
-    { kind: 'graph_accepted', seq: 11, previous: 10, at: AT, graph_id: 'g', name: 'n', task_count: 3 },
+    { kind: 'graph_accepted', seq: 11, previous: 10, at: AT, graph_id: 'g', name: 'n', tenant: 'acme', task_count: 3 },
     changed(12, 'a', 'running'),
     changed(13, 'a', 'failed'),
     changed(14, 'b', 'skipped'),
   ])
-  expect(list.graphs).toEqual([summary('g', { name: 'n', counts: { failed: 1, skipped: 1, pending: 1 } })])
+  expect(list.graphs).toEqual([
+    summary('g', { name: 'n', tenant: 'acme', counts: { failed: 1, skipped: 1, pending: 1 } }),
+  ])
   const after = listAfterEvents(list, [ended(15, { counts: { failed: 1, skipped: 1, success: 1 } })])
   expect(after.graphs[0]).toMatchObject({ state: 'failed', counts: { failed: 1, skipped: 1, success: 1 } })
   expect(listAfterEvents(after, [{ ...ended(16), kind: 'graph_removed' }]).graphs).toEqual([])
