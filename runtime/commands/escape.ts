@@ -5,6 +5,7 @@
  * attempt, and one on the network of the host. The exit code is 1 if an attempt is not blocked, or if no sandbox can be made.
  */
 import { realpathSync, rmSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 import { messageOf, UsageError } from '../../shared/contract/errors.ts'
 import { NAMESPACES } from '../../shared/contract/runtime-request.ts'
 import type { SettingValues } from '../../shared/settings/flags.ts'
@@ -38,17 +39,18 @@ export async function doctorEscape(
   const home = ownDir('doctor')
   try {
     const launcher = launcherIn(home)
+    const secretsDir = join(home, 'secrets')
     const uid = process.getuid?.() === 0 ? new SandboxUids(uidRange(values)).forTrial() : undefined
     const isSandboxDisabled = values.disableLinuxSandbox
     const sandbox = {
       features: featuresOf(await trySandbox({ launcher, sandboxUid: uid, isSandboxDisabled, signal })),
       ...(uid !== undefined && { uid }),
       ...(values.rootfs !== '' && { rootfs: directoryAt(values.rootfs) }),
-      ...findSandboxPaths({ ...values, dataDir: home }),
+      ...findSandboxPaths({ ...values, dataDir: home, secretsDir }),
     }
     await using cgroups = await ownCgroups('escape', values)
     const escapes = await tryToEscape({
-      ...{ launcher, sandbox, signal },
+      ...{ launcher, sandbox, secretsDir, signal },
       groupOf: (name) => cgroups.tasks?.forTask(name),
       // Where the token of a service lies.
       hiddenDirectories: HOME === undefined ? [home] : [HOME, home],

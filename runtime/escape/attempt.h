@@ -43,7 +43,7 @@ struct attempts {
 
 extern const struct attempts mount_attempts, namespace_attempts, cgroup_attempts, proc_attempts, file_attempts,
   write_attempts, process_attempts, identity_attempts, socket_attempts, kernel_attempts, abi_attempts, device_attempts,
-  resource_attempts, network_attempts, proxy_attempts;
+  resource_attempts, network_attempts, proxy_attempts, secret_attempts;
 
 struct result blocked(const char *how);
 /* By the system, for the reason in errno. */

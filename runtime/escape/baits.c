@@ -23,6 +23,9 @@ bool baits_add(struct baits *baits, const char *argument) {
   else if ((value = value_of(argument, "tcp")) != NULL) baits->tcp_port = atoi(value);
   else if ((value = value_of(argument, "service")) != NULL) baits->service_port = atoi(value);
   else if ((value = value_of(argument, "proxy")) != NULL) baits->proxy_port = atoi(value);
+  else if ((value = value_of(argument, "planted")) != NULL) baits->secret_mark = value;
+  else if ((value = value_of(argument, "echo")) != NULL) baits->echo_port = atoi(value);
+  else if ((value = value_of(argument, "placeholder")) != NULL) baits->placeholder = value;
   else if ((value = value_of(argument, "pid")) != NULL) baits->pid = atoi(value);
   else if ((value = value_of(argument, "shm")) != NULL) baits->shm_key = atoi(value);
   else if ((value = value_of(argument, "mqueue")) != NULL) baits->queue_name = value;

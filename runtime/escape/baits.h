@@ -30,6 +30,11 @@ struct baits {
   int service_port;
   /* proxy=PORT: the port of 127.0.0.1 where the sandbox has a proxy, which none of its rules lets through. */
   int proxy_port;
+  /* planted=MARK: the beginning of a secret that the host has in files, processes, shared memory and sockets. */
+  const char *secret_mark;
+  /* echo=PORT: who tells, on the host's 127.0.0.1, what the proxy adds to a request; placeholder=TEXT: what it replaces. */
+  int echo_port;
+  const char *placeholder;
   /* pid=PID: a process of the host, by its number there. */
   pid_t pid;
   /* shm=KEY and mqueue=NAME: shared memory and a message queue of the host. */

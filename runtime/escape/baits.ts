@@ -1,7 +1,7 @@
 /**
  * Objects on the host that a sandbox must not reach: files and sockets in hidden directories, a process with IPC objects (a
  * listener on 127.0.0.1, an abstract socket, shared memory, a message queue), and a listener on 127.0.0.1 that plays the
- * taskmill API: it accepts every request, or those with a token.
+ * taskmill API: it accepts every request, or those with a token. A planted secret is in all of them but the last.
  *
  * Only the sandbox may protect them, so their permissions let every user read the files and connect to the sockets. The host
  * records each connection, so that the verdict does not depend on the report of the program in the sandbox alone.
@@ -15,9 +15,17 @@ import { ownDirIn } from '../host/own-dirs.ts'
 /** Prefix of a bait that is a socket with a path. */
 const SOCKET = 'unix='
 
+/** Digits of the beginning of a planted secret, which tells it from everything else, and of the rest, which nobody can guess. */
+const MARK_DIGITS = 24
+const REST_DIGITS = 32
+
+const randomDigits = (count: number): string => crypto.getRandomValues(Buffer.alloc(count / 2)).toString('hex')
+
 export interface Baits extends AsyncDisposable {
   /** `KIND=VALUE`, the argument of --bait. */
   readonly list: readonly string[]
+  /** The planted secret. The list has only its beginning. */
+  readonly secret: string
   /** Removes the baits. */
   collect(): Promise<Collected>
 }
@@ -55,9 +63,11 @@ async function layIn(
   { hasToken = false }: BaitOptions,
 ): Promise<Baits> {
   const secrets = directories.map((directory) => join(directory, 'secret'))
-  for (const secret of secrets) writeFileSync(secret, 'nobody in a sandbox reads this\n')
+  const mark = randomDigits(MARK_DIGITS)
+  const secret = mark + randomDigits(REST_DIGITS)
+  for (const path of secrets) writeFileSync(path, `${secret}\n`)
   const keeper = Bun.spawn([program, '--keep-baits', ...directories.map((directory) => join(directory, 'socket'))], {
-    env: {},
+    env: { TASKMILL_PLANTED: secret },
     stdin: 'pipe',
     stdout: 'pipe',
     stderr: 'inherit',
@@ -75,7 +85,8 @@ async function layIn(
     return collected
   }
   return {
-    list: [...kept, service.bait, ...secrets.map((secret) => `secret=${secret}`)],
+    list: [...kept, service.bait, `planted=${mark}`, ...secrets.map((path) => `secret=${path}`)],
+    secret,
     collect,
     [Symbol.asyncDispose]: async () => void (await collect()),
   }

@@ -21,7 +21,7 @@ import { layBaits } from './baits.ts'
 import linuxArm64 from './bin/taskmill-escape-linux-arm64' with { type: 'file' }
 import linuxX64 from './bin/taskmill-escape-linux-x64' with { type: 'file' }
 import { type HostNetwork, inHostNetwork } from './host-network.ts'
-import { type RuledNetwork, ruledNetwork } from './ruled-network.ts'
+import { type RuledNetwork, type RuledNetworkPlaces, ruledNetwork } from './ruled-network.ts'
 import { type EscapeRun, verdicts, worstOf } from './verdicts.ts'
 
 /** The sandbox could not be made: nothing was tried. */
@@ -39,6 +39,8 @@ export interface EscapeOptions {
   readonly isMemoryUnlimited?: boolean
   /** Additional hidden directories for baits. */
   readonly hiddenDirectories: readonly string[]
+  /** Is made for a secret, where a sandbox hides those of a service. */
+  readonly secretsDir: string
   /** Size of /tmp and of /dev/shm, which are in memory. */
   readonly memoryFilesBytes: number
   /** Aborts the run and removes everything it made. */
@@ -89,7 +91,10 @@ export async function tryToEscape(options: EscapeOptions): Promise<Escapes> {
     const byDefault = await attemptsIn(defaults, everywhere)
     const worst = worstOf(strictest, byDefault, 'in the default sandbox')
     if (!defaults.sandbox.features.includes('net')) return { attempts: worst, hostNetwork: ALWAYS_OF_HOST }
-    const withRules = await attemptsIn(defaults, { ...everywhere, placeOfRules: place })
+    const withRules = await attemptsIn(defaults, {
+      ...everywhere,
+      rules: { socketsDir: place, secretsDir: options.secretsDir },
+    })
     const worstOfOwn = worstOf(worst, withRules, 'in a sandbox whose network has rules')
     if (canReadToken(defaults.sandbox)) return { attempts: worstOfOwn, hostNetwork: TOKEN_IS_READABLE }
     const { attempts, has } = inHostNetwork(
@@ -144,8 +149,8 @@ interface Surroundings {
   readonly listed: readonly Listed[]
   /** Directories for baits. */
   readonly hiddenPlaces: readonly string[]
-  /** A directory for the socket of a network with rules. Undefined: the network has none. */
-  readonly placeOfRules?: string
+  /** Directories for a network with rules. Undefined: the network has none. */
+  readonly rules?: RuledNetworkPlaces
   /** Whether the stand-in for the API requires a token. Default: false. */
   readonly hasToken?: boolean
 }
@@ -153,10 +158,10 @@ interface Surroundings {
 /** All attempts in sandboxes of one kind, with their own baits. */
 async function attemptsIn(
   options: EscapeOptions,
-  { program, listed, hiddenPlaces, placeOfRules, hasToken = false }: Surroundings,
+  { program, listed, hiddenPlaces, rules, hasToken = false }: Surroundings,
 ): Promise<Attempt[]> {
   await using baits = await layBaits(program, hiddenPlaces, { hasToken })
-  using network = placeOfRules === undefined ? undefined : ruledNetwork(placeOfRules, baits.list)
+  using network = rules === undefined ? undefined : ruledNetwork(rules, baits)
   const runIt = (name: string, only: string[]) => run(options, name, baits.list, only, network)
   const together = await runIt('escape', [])
   const alone = new Map<string, EscapeRun>()
@@ -177,7 +182,7 @@ async function run(
   const limits = limitsIn(groupOf(name), isMemoryUnlimited)
   const all = [
     ...baits,
-    ...(network === undefined ? [] : [network.bait]),
+    ...(network?.baits ?? []),
     ...(isRoot ? [`setuid=${PROGRAM_OF_ROOT}`] : []),
     ...(hasMounts ? [`tmp-bytes=${memoryFilesBytes}`, `shm-bytes=${memoryFilesBytes}`] : []),
     ...(limits.pids_max === undefined ? [] : [`pids-max=${limits.pids_max}`]),

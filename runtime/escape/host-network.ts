@@ -8,7 +8,14 @@ import type { Attempt } from './attempts.ts'
 
 /** Names of attempts that this network lets through. */
 export const HOST_NETWORK_HAS: ReadonlySet<string> = new Set([
-  ...['connect_loopback', 'loopback_spellings', 'connect_abstract', 'host_sockets', 'interfaces'],
+  ...[
+    'connect_loopback',
+    'loopback_spellings',
+    'connect_abstract',
+    'secret_from_sockets',
+    'host_sockets',
+    'interfaces',
+  ],
   ...['network_route', 'private_routes', 'neighbours', 'route_v6'],
   ...['dotted', 'decimal', 'octal', 'hexadecimal', 'mixed', 'short'].map((spelling) => `metadata_${spelling}`),
   ...['mapped', 'mapped_hexadecimal', 'translated', 'tunneled', 'v6'].map((spelling) => `metadata_${spelling}`),

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ipc.h>
 #include <sys/shm.h>
@@ -20,6 +21,7 @@
 #define SHARED_BYTES 4096
 
 struct keeper {
+  const char *secret;
   struct pollfd polled[MAX_LISTENERS + 1];
   char baits[MAX_LISTENERS + 1][sizeof(struct sockaddr_un) + 16];
   bool is_touched[MAX_LISTENERS + 1];
@@ -75,6 +77,7 @@ static void accept_one(struct keeper *keeper, nfds_t i) {
   int fd = accept(keeper->polled[i].fd, NULL, NULL);
   if (fd < 0) return;
   keeper->is_touched[i] = true;
+  send(fd, keeper->secret, strlen(keeper->secret), MSG_NOSIGNAL);
   close(fd);
 }
 
@@ -91,6 +94,8 @@ static void wait_for_end(struct keeper *keeper) {
 
 int keep_baits(char **socket_paths) {
   static struct keeper keeper;
+  const char *secret = getenv("TASKMILL_PLANTED");
+  keeper.secret = secret == NULL ? "" : secret;
   setsid(); /* by its session it is told apart from what an attempt starts */
   keeper.polled[0] = (struct pollfd){.fd = STDIN_FILENO, .events = POLLIN};
   keeper.count = 1;
@@ -100,11 +105,16 @@ int keep_baits(char **socket_paths) {
 
   char queue_name[32];
   snprintf(queue_name, sizeof queue_name, "/taskmill-escape-%d", getpid());
-  bool has_queue = mq_open(queue_name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0666, NULL) >= 0;
+  mqd_t queue = mq_open(queue_name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0666, NULL);
+  bool has_queue = queue >= 0 && mq_send(queue, keeper.secret, strlen(keeper.secret), 0) == 0;
   if (has_queue) printf("mqueue=%s\n", queue_name);
   key_t key = (key_t)(0x7a000000 + getpid());
   int shm = shmget(key, SHARED_BYTES, IPC_CREAT | IPC_EXCL | 0666);
-  if (shm >= 0) printf("shm=%d\n", key);
+  char *shared = shm < 0 ? (char *)-1 : shmat(shm, NULL, 0);
+  if (shared != (char *)-1) {
+    snprintf(shared, SHARED_BYTES, "%s", keeper.secret);
+    printf("shm=%d\n", key);
+  }
   printf("pid=%d\n\n", getpid());
   fflush(stdout);
 

@@ -22,7 +22,7 @@ static const struct attempts *const ALL[] = {
   &mount_attempts,    &namespace_attempts, &cgroup_attempts, &proc_attempts,   &file_attempts,
   &write_attempts,    &process_attempts,   &identity_attempts, &socket_attempts, &kernel_attempts,
   &abi_attempts,      &device_attempts,    &resource_attempts,
-  &network_attempts,  &proxy_attempts,
+  &network_attempts,  &proxy_attempts,    &secret_attempts,
 };
 
 static const char *verdict_name(enum verdict verdict) {

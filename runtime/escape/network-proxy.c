@@ -8,17 +8,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "sockets.h"
+
 #define REQUEST_BYTES 1024
 
-static int call_proxy(const struct baits *baits) {
-  struct sockaddr_in address = {.sin_family = AF_INET,
-                                .sin_port = htons((uint16_t)baits->proxy_port),
-                                .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
-  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0) return fd;
-  if (fd >= 0) close(fd);
-  return -1;
-}
+static int call_proxy(const struct baits *baits) { return call_loopback(baits->proxy_port); }
 
 /* Sends bytes to the proxy and reads the beginning of its answer, as a string. The number of its bytes. */
 static size_t ask(const struct baits *baits, const char *bytes, size_t length, char *answer, size_t size) {
@@ -58,6 +52,22 @@ static struct result ask_socks(const struct baits *baits, char command, const ch
   bool is_answered = is_greeted && send(fd, request + 3, 5 + length, MSG_NOSIGNAL) > 0 && recv(fd, answer, 4, MSG_WAITALL) == 4;
   close(fd);
   return is_answered && answer[1] == 0 ? opened("it was taken by SOCKS") : blocked("refused by SOCKS");
+}
+
+size_t proxy_answer(const struct baits *baits, int socks_port, const char *request, char *answer, size_t size) {
+  const char hello[] = {5, 1, 0, 5, 1, 0, 1, 127, 0, 0, 1, (char)(socks_port >> 8), (char)socks_port};
+  char given[10];
+  int fd = call_proxy(baits);
+  if (fd < 0) return 0;
+  bool is_through = socks_port == 0 || (send(fd, hello, 3, MSG_NOSIGNAL) == 3 && recv(fd, given, 2, MSG_WAITALL) == 2 &&
+                                        send(fd, hello + 3, 10, MSG_NOSIGNAL) == 10 &&
+                                        recv(fd, given, 10, MSG_WAITALL) == 10 && given[1] == 0);
+  size_t length = strlen(request);
+  bool is_sent = is_through && send(fd, request, length, MSG_NOSIGNAL) == (ssize_t)length;
+  size_t got = is_sent ? read_until_end(fd, answer, size - 1) : 0;
+  answer[got] = '\0';
+  close(fd);
+  return got;
 }
 
 static size_t socks_name(char *to, const char *name) {

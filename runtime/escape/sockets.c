@@ -9,37 +9,68 @@
 #include <string.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "attempt.h"
+#include "sockets.h"
 
 #define AF_VSOCK_NUMBER 40
 
-static struct result connect_to(const struct sockaddr *address, socklen_t length, int type) {
+/* Seconds without another byte of an answer. */
+#define ANSWER_SECONDS 3
+
+static int call(const struct sockaddr *address, socklen_t length, int type) {
   int fd = socket(address->sa_family, type | SOCK_CLOEXEC, 0);
-  if (fd < 0) return refused();
-  struct result result = judged(connect(fd, address, length));
+  if (fd < 0 || connect(fd, address, length) == 0) return fd;
+  int error = errno;
   close(fd);
+  errno = error;
+  return -1;
+}
+
+int call_abstract(const char *name) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  size_t length = strlen(name);
+  memcpy(address.sun_path + 1, name, length < sizeof address.sun_path ? length : sizeof address.sun_path - 1);
+  return call((struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length), SOCK_STREAM);
+}
+
+int call_loopback(int port) {
+  struct sockaddr_in address = {.sin_family = AF_INET,
+                                .sin_port = htons((uint16_t)port),
+                                .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+  return call((struct sockaddr *)&address, sizeof address, SOCK_STREAM);
+}
+
+int call_path(const char *path) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  errno = ENAMETOOLONG;
+  if (strlen(path) >= sizeof address.sun_path) return -1;
+  strcpy(address.sun_path, path);
+  return call((struct sockaddr *)&address, sizeof address, SOCK_STREAM);
+}
+
+size_t read_until_end(int fd, char *answer, size_t size) {
+  struct timeval patience = {.tv_sec = ANSWER_SECONDS};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  size_t length = 0;
+  for (ssize_t got; length < size && (got = recv(fd, answer + length, size - length, 0)) > 0;) length += (size_t)got;
+  return length;
+}
+
+static struct result called(int fd) {
+  struct result result = judged(fd);
+  if (fd >= 0) close(fd);
   return result;
 }
 
 static struct result connect_abstract(const struct baits *baits) {
-  if (baits->abstract_name == NULL) return not_applicable("nobody listens on the host");
-  struct sockaddr_un address = {.sun_family = AF_UNIX};
-  size_t length = strlen(baits->abstract_name);
-  if (length >= sizeof address.sun_path) return opened("not tried: the name is too long");
-  memcpy(address.sun_path + 1, baits->abstract_name, length);
-  return connect_to((struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length),
-                    SOCK_STREAM);
+  return baits->abstract_name == NULL ? not_applicable("nobody listens on the host") : called(call_abstract(baits->abstract_name));
 }
 
 static struct result connect_tcp(const struct baits *baits) {
-  if (baits->tcp_port == 0) return not_applicable("nobody listens on the host");
-  struct sockaddr_in address = {.sin_family = AF_INET,
-                                .sin_port = htons((uint16_t)baits->tcp_port),
-                                .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
-  return connect_to((struct sockaddr *)&address, sizeof address, SOCK_STREAM);
+  return baits->tcp_port == 0 ? not_applicable("nobody listens on the host") : called(call_loopback(baits->tcp_port));
 }
 
 #define REQUEST_BODY "{\"execution\":{\"kind\":\"command\",\"program\":\"true\"},\"sandbox\":{\"profile\":\"process\"}}"
@@ -47,11 +78,8 @@ static struct result connect_tcp(const struct baits *baits) {
 /* What stands for the service answers every request. To have connected is enough: what it says is for people. */
 static struct result ask_service(const struct baits *baits) {
   if (baits->service_port == 0) return not_applicable("nobody stands for the service");
-  struct sockaddr_in address = {.sin_family = AF_INET,
-                                .sin_port = htons((uint16_t)baits->service_port),
-                                .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
-  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) != 0) return refused();
+  int fd = call_loopback(baits->service_port);
+  if (fd < 0) return refused();
   dprintf(fd,
           "POST /api/v1/tasks HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
           "Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
@@ -65,14 +93,11 @@ static struct result ask_service(const struct baits *baits) {
 static struct result reach_out(const struct baits *baits) {
   if (baits->tcp_port == 0) return not_applicable("nobody listens on the host");
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(9), .sin_addr = {.s_addr = htonl(0xC0000201)}};
-  return connect_to((struct sockaddr *)&address, sizeof address, SOCK_DGRAM);
+  return called(call((struct sockaddr *)&address, sizeof address, SOCK_DGRAM));
 }
 
 static struct result connect_path(const char *path) {
-  struct sockaddr_un address = {.sun_family = AF_UNIX};
-  if (strlen(path) >= sizeof address.sun_path) return blocked("the path is too long");
-  strcpy(address.sun_path, path);
-  struct result result = connect_to((struct sockaddr *)&address, sizeof address, SOCK_STREAM);
+  struct result result = called(call_path(path));
   return result.verdict == OPEN ? opened(path) : result;
 }
 
@@ -115,10 +140,7 @@ static struct result connect_user_bus(const struct baits *baits) {
 }
 
 static struct result make_socket(int family, int type, int protocol) {
-  int fd = socket(family, type | SOCK_CLOEXEC, protocol);
-  struct result result = judged(fd);
-  if (fd >= 0) close(fd);
-  return result;
+  return called(socket(family, type | SOCK_CLOEXEC, protocol));
 }
 
 static struct result raw_socket(const struct baits *baits) {

@@ -123,6 +123,7 @@ describe.skipIf(missingSandbox !== undefined)(`out of a sandbox there is no way$
     const run = await runRuntime(['doctor', '--escape'], { env: { TMPDIR: dir.path } })
     expectAllBlocked(run, withoutGroups)
     expect(run.stdout).toMatch(/^blocked +proxy_get .*: HTTP\/1\.1 403 Forbidden$/m) // the proxy was there, and said no
+    expect(run.stdout).toMatch(/^blocked +secret_from_proxy .*: all of it is masked in the answers$/m)
     expect(run.stderr).toBe('')
     expect(readdirSync(dir.path)).toEqual([])
   })
@@ -183,6 +184,7 @@ describe.skipIf(missingSandbox !== undefined)(`doctor --escape${skipped(missingS
     const { stdout, exitCode } = await runRuntime(['doctor', '--escape', ...exposed], { env: { HOME: home.path } })
     expect(stdout).toMatch(/^NOT BLOCKED {2}read_hidden {2,}it opens files in hidden directories: \/.*\/secret$/m)
     expect(stdout).toMatch(/^NOT BLOCKED {2}connect_hidden /m)
+    expect(stdout).toMatch(/^NOT BLOCKED {2}secret_in_files {2,}it looks for it in new files of .*: \/.*\/secret/m)
     expect(stdout).toMatch(/^\d+ blocked, [1-9]\d* NOT BLOCKED, \d+ do not apply\n$/m)
     expect(exitCode).toBe(1)
   })

@@ -8,6 +8,7 @@ const optionsWith = (group: TaskCgroup | undefined): EscapeOptions => ({
   sandbox: { features: ['user', 'mount', 'cgroup', 'seccomp'], rootfs: '/tree', masks: [], exposed: [] },
   groupOf: () => group,
   hiddenDirectories: [],
+  secretsDir: '/secrets',
   memoryFilesBytes: 1,
 })
 

@@ -19,9 +19,13 @@ const named = (attempts: readonly Attempt[], verdict: Verdict) =>
   attempts.filter((attempt) => attempt.verdict === verdict).map(({ name }) => name)
 
 /** What the kernel refuses nobody, or only where it was told to. */
-const OPEN_TO_ALL = ['read_hidden', 'read_hidden_by_root', 'read_hidden_by_symlink', 'read_beside', 'host_processes']
+const OPEN_TO_ALL = [
+  ...['read_hidden', 'read_hidden_by_root', 'read_hidden_by_symlink', 'read_beside', 'host_processes'],
+  'secret_in_files',
+]
 const SOCKETS = [
   ...['connect_abstract', 'connect_loopback', 'connect_hidden', 'ask_service', 'shared_memory', 'message_queue'],
+  ...['secret_in_shared_memory', 'secret_from_sockets'],
 ]
 
 /** What needs rights in its network, and what anybody may do in the network of the host. */
@@ -91,6 +95,7 @@ test.skipIf(!isRoot)('as root and outside of a sandbox nearly everything is open
   expect(open).toEqual(expect.arrayContaining([...OPEN_TO_ALL, ...SOCKETS]))
   expect(open).toEqual(expect.arrayContaining([...NETWORK_OF_ROOT, ...NETWORK_OF_HOST, ...THROUGH_PROXY]))
   const ofRoot = ['read_shadow', 'kill_host', 'trace_host', 'take_descriptor', 'host_process_files', 'write_system']
+  expect(open).toContain('secret_in_processes')
   expect(open).toEqual(
     expect.arrayContaining([...ofRoot, 'become_other', 'capabilities', 'no_new_privs', 'disk_quota']),
   )
@@ -107,12 +112,56 @@ test.skipIf(!isRoot)('as a user it finds open what a user may (needs root to bec
   const attempts = await place.attempts(asUser)
   expect(named(attempts, 'open')).toEqual(expect.arrayContaining([...OPEN_TO_ALL, ...SOCKETS, 'no_new_privs']))
   const blocked = ['read_shadow', 'kill_host', 'trace_host', 'become_root', 'write_system', 'mknod_block', 'reboot']
+  expect(named(attempts, 'blocked')).toContain('secret_in_processes')
   expect(named(attempts, 'blocked')).toEqual(expect.arrayContaining([...blocked, ...NETWORK_OF_ROOT, 'mount_tmpfs']))
   expect(named(attempts, 'open')).toEqual(expect.arrayContaining(NETWORK_OF_HOST))
   expect(named(attempts, 'not_applicable')).toEqual(
     expect.arrayContaining(listed().flatMap(({ name }) => (name.startsWith('proxy_') ? [name] : []))),
   )
 })
+
+/** What the secret becomes on its way through a proxy. */
+const IN_ANSWERS: readonly [string, (secret: string) => string, Verdict, string][] = [
+  ['masks it', (secret) => '*'.repeat(secret.length), 'blocked', 'all of it is masked in the answers'],
+  ['passes it on', (secret) => secret, 'open', 'by GET /body'],
+  ['passes it on as a parameter', (secret) => `?a=${secret}&b`, 'open', 'by GET /body'],
+  ['passes it on in base64', btoa, 'open', 'by GET /body'],
+  ['passes it on in base64, after a byte', (secret) => btoa(`:${secret}`), 'open', 'by GET /body'],
+  ['passes it on in base64, after two bytes', (secret) => btoa(`me${secret}`), 'open', 'by GET /body'],
+  ['keeps it', () => '', 'open', 'not tried: the server did not answer with it'],
+]
+
+test.each(IN_ANSWERS)('a proxy that adds a secret, and %s', async (_, made, verdict, detail) => {
+  await using place = await escapePlace([])
+  const answer = `HTTP/1.1 200 OK\r\n\r\nx-key: ${made(place.baits.secret)}\n`
+  using proxy = Bun.listen({
+    ...{ hostname: '127.0.0.1', port: 0 },
+    socket: { data: (socket) => void socket.end(answer) },
+  })
+  const baits = [`proxy=${proxy.port}`, 'echo=1', 'placeholder=x'].flatMap((bait) => ['--bait', bait])
+  const attempts = await place.attempts([], ['--only', 'secret_from_proxy', ...baits])
+  expect(attempts).toMatchObject([{ verdict, detail: expect.stringContaining(detail) }])
+})
+
+/** How a process gets the secret, of which its arguments have only the beginning. */
+const IN_PROCESSES: readonly [string, (secret: string, path: string) => string][] = [
+  ['environ', (_, path) => `SECRET=$(cat ${path}) exec "$@"`],
+  ['cmdline', (secret) => `"$@"; exit # ${secret}`],
+  ['fd', (_, path) => `cat ${path} > gone; exec 7< gone; rm gone; "$@"`],
+  ['mem', (_, path) => `read secret < ${path}; "$@"; exit`],
+]
+
+test.skipIf(!isRoot).each(IN_PROCESSES)(
+  'a secret of another process of its user is found in %s (needs root to become one)',
+  async (where, script) => {
+    await using place = await escapePlace([])
+    const path = place.baits.list.find((bait) => bait.startsWith('secret='))!.slice('secret='.length)
+    const asUser = ['setpriv', `--reuid=${UID}`, `--regid=${UID}`, '--clear-groups']
+    const around = [...asUser, 'sh', '-c', script(place.baits.secret, path), 'sh']
+    const [attempt] = await place.attempts(around, ['--only', 'secret_in_processes'])
+    expect([attempt!.verdict, attempt!.detail.split('/').at(-1)!]).toEqual(['open', where])
+  },
+)
 
 test('a lease on a log is open to its owner, and to nobody else', async () => {
   await using place = await escapePlace([])
@@ -150,6 +199,7 @@ describe.skipIf(missingBwrap !== undefined)(
       const open = 'init_directories init_command change_init vsock io_uring keyring_add core_dump write_mounts'
       expect(named(attempts, 'open')).toEqual(expect.arrayContaining(open.split(' ')))
       const blocked = ['kill_host', 'trace_host', 'host_processes', 'mount_tmpfs', 'write_system', 'become_root']
+      expect(named(attempts, 'blocked')).toEqual(expect.arrayContaining(['secret_in_processes', 'secret_in_files']))
       expect(named(attempts, 'blocked')).toEqual(expect.arrayContaining([...blocked, ...SOCKETS, 'read_hidden']))
       expect(named(attempts, 'blocked')).toEqual(expect.arrayContaining([...NETWORK_OF_HOST, 'metadata_dotted']))
       expect((await place.baits.collect()).taken).toEqual([])
