@@ -108,12 +108,12 @@ export class OutcomeCache {
     this.#entries.delete(name)
   }
 
-  /** A result of one tool, or for one caller, never answers a task of another one. */
+  /** A result of one tool, for one tenant, or for one caller, never answers a task of another one. */
   #nameOf(task: Task, key: string): string | undefined {
-    const { type, toolName = '', secrets } = task
+    const { graph, type, toolName = '', secrets } = task
     const whom = this.#onBehalfOf(task)
     const sent = sentNames(task)
-    const names = [type, toolName, key, whom, sortedNames(secrets), ...(sent.length === 0 ? [] : [sent])]
+    const names = [graph.tenant ?? null, type, toolName, key, whom, sortedNames(secrets), sent]
     return whom === undefined ? undefined : JSON.stringify(names)
   }
 }

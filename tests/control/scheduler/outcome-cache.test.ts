@@ -72,6 +72,25 @@ function cacheOf(input: object) {
 
 const forWhom = (control_context: unknown) => ({ params: { control_context } })
 
+test('an outcome is of its tenant alone', () => {
+  const shared = { type: 'os', tool_name: 'noop', cache: { key: 'k' } }
+  const graphs = ['acme', 'globex', undefined].map((tenant) => {
+    const graph = graphOf([{ id: 't', ...shared }], 0, undefined, undefined, tenant)
+    graph.tasks[0]!.status = 'success'
+    graph.tasks[0]!.finishedAt = 0
+    return graph
+  })
+  const store = {
+    graph: (id: string) => graphs.find((each) => each.id === id),
+    taskIn: (graph: Graph) => graph.tasks[0],
+  }
+  for (const graph of graphs) {
+    const cache = new OutcomeCache(store, 100)
+    cache.note(graph.tasks[0]!)
+    expect(graphs.filter(({ tasks }) => cache.find(tasks[0]!, 1) !== undefined)).toEqual([graph])
+  }
+})
+
 describe('an outcome is', () => {
   test.each([
     ['the default tenant and owner', {}, forWhom({ tenant: 'lab', owner: 'ada' }), true],
