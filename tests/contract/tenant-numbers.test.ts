@@ -39,7 +39,7 @@ async function submitted(name: Name): Promise<string> {
 
 beforeAll(async () => {
   tokens = tokensFile(TOKENS)
-  control = await startControl({ flags: ['--tokens-file', tokens.path] })
+  control = await startControl({ flags: ['--tokens-file', tokens.path], env: { SERVICE_TOKEN: 'sesame' } })
   for (const name of Object.keys(TOKENS) as Name[]) graphs[name] = await submitted(name)
 })
 afterAll(async () => {

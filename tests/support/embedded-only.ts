@@ -104,4 +104,9 @@ export const EMBEDDED_TESTS: readonly { readonly reason: string; readonly titles
       'of control: what needs no disk is answered in order, lists too',
     ],
   },
+  {
+    reason:
+      'compare past events with those that were told: of a graph that was changed or removed, a database shows what is left',
+    titles: ['random things of two tenants and an operator'],
+  },
 ]
