@@ -86,11 +86,13 @@ export class SharedKeys implements KeptKeys {
 
 /** The graph that was accepted with `answer`. Before answers were kept with its id: by what the answer says. */
 function graphOf({ answer, graphId }: KnownAnswer): NamedGraph {
-  if (graphId !== undefined) return { graphId }
   const value = jsonOrUndefined(answer)
-  if (isObject(value) && typeof value.graph_id === 'string') return { graphId: value.graph_id }
-  const first: unknown = isObject(value) && Array.isArray(value.task_ids) ? value.task_ids[0] : undefined
-  if (typeof first === 'string') return { taskId: first }
+  if (isObject(value)) {
+    const id = graphId ?? value.graph_id
+    if (typeof id === 'string') return { graphId: id }
+    const first: unknown = Array.isArray(value.task_ids) ? value.task_ids[0] : undefined
+    if (typeof first === 'string') return { taskId: first }
+  }
   throw new ServiceError(409, 'the answer to the first request with this key is unreadable: use another key')
 }
 

@@ -72,3 +72,8 @@ test('the graph that an answer is kept with goes before what the answer says: id
     ...{ answer: LATER, asked: [{ graphId: 'g' }] },
   })
 })
+
+test('an answer that is damaged is told to nobody, also if its graph is known', async () => {
+  for (const graphId of [undefined, 'g'])
+    expect(await once({ answers: [{ ...kept('{'), graphId }], places: ['shown'] })).toEqual({ answer: 409, asked: [] })
+})
