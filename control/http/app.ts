@@ -80,7 +80,7 @@ export function controlApp(options: ControlAppOptions): AnyElysia {
   addRuntimeRoutes(app, parts)
   addScheduleRoutes(app, parts)
   addSessionRoutes(app, parts, { sessions, audit })
-  if (isReplica) addReplicaRoutes(app, parts, streamLimits)
+  if (isReplica) addReplicaRoutes(app, parts, seen, streamLimits)
   addDashboardRoutes(app)
   addDescriptionRoutes(app, CONTROL_INFO)
   refuseOtherMethods(app)

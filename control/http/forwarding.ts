@@ -15,7 +15,7 @@ import { TRACE_HEADER } from '../../shared/logs/trace.ts'
 import { type NamedGraph, Unreadable } from '../log/keeper.ts'
 import { noOwner } from '../log/no-owner.ts'
 import type { OperationParts } from '../operations/parts.ts'
-import type { PartsFor } from '../operations/tenant-view.ts'
+import { type PartsFor, TENANT_HEADER } from '../operations/tenant-view.ts'
 import { MAX_WAIT_MS } from './wait-ms.ts'
 
 /** Bytes of an answer that is read as a whole, so that clients can send the next request on the same connection. */
@@ -25,7 +25,7 @@ const WHOLE_ANSWER_BYTES = 1024 * 1024
 const OWN_REQUEST_HEADERS =
   /^(host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|content-length|accept-encoding|authorization|x-taskmill-caller|cookie|origin|sec-.*)$/
 const OWN_ANSWER_HEADERS =
-  /^(connection|keep-alive|transfer-encoding|content-length|content-encoding|date|x-taskmill-replica)$/
+  /^(connection|keep-alive|transfer-encoding|content-length|content-encoding|date|x-taskmill-(replica|tenant))$/
 
 export interface ForwardOptions {
   readonly traceId: string
@@ -66,7 +66,10 @@ export function addForwarding(app: AnyElysia, parts: OperationParts, partsFor: P
   const { others, replica } = parts.keeper
   const forward = forwarderOf(app, partsFor)
   app.onRequest(({ request, set }) => {
-    if (request.headers.has(others.hopHeader)) set.headers[others.replicaHeader] = String(replica?.id)
+    if (!request.headers.has(others.hopHeader)) return
+    set.headers[others.replicaHeader] = String(replica?.id)
+    const tenant = request.headers.get(TENANT_HEADER)
+    if (tenant !== null) set.headers[TENANT_HEADER] = tenant
   })
   app.onBeforeHandle(({ request, route, params = {}, set }) => {
     const query = new URLSearchParams(request.url.includes('?') ? request.url.slice(request.url.indexOf('?')) : '')

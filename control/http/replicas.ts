@@ -22,7 +22,7 @@ import { newestLines } from '../operations/newest-tasks.ts'
 import type { OperationParts } from '../operations/parts.ts'
 import { attemptsHere } from '../operations/placed-attempts.ts'
 import { sharedPlaceOf } from '../operations/placed-tasks.ts'
-import { partsForReplica } from '../operations/tenant-view.ts'
+import type { PartsFor } from '../operations/tenant-view.ts'
 import { waitForTasks } from '../operations/wait.ts'
 import { KeepAlive } from './event-stream.ts'
 import { EVENT_STREAM_HEADERS, placeAfter } from './events.ts'
@@ -35,10 +35,15 @@ import { waitMsOf, waitQuery, waitSignal } from './wait-ms.ts'
 
 const section = 'The service'
 
-export function addReplicaRoutes(app: AnyElysia, parts: OperationParts, limits: StreamLimits): void {
+export function addReplicaRoutes(
+  app: AnyElysia,
+  parts: OperationParts,
+  partsFor: PartsFor,
+  limits: StreamLimits,
+): void {
   addIdsRoute(app, parts)
-  addListRoutes(app, parts)
-  addEventsRoute(app, parts, limits)
+  addListRoutes(app, parts, partsFor)
+  addEventsRoute(app, parts, partsFor, limits)
   app
     .get(
       '/replicas/attempts',
@@ -54,7 +59,7 @@ export function addReplicaRoutes(app: AnyElysia, parts: OperationParts, limits: 
     .get(
       '/replicas/graphs/:id/wait',
       async ({ params, query, request }): Promise<WaitedGraph> => {
-        const seen = partsForReplica(parts, request)
+        const seen = partsFor(request)
         const graph = knownGraph(seen.store, params.id)
         const timeoutMs = waitMsOf(query.wait_ms)
         const signal = waitSignal(app, request, query.wait_ms) ?? request.signal
@@ -77,7 +82,7 @@ export function addReplicaRoutes(app: AnyElysia, parts: OperationParts, limits: 
 }
 
 /** Pages of this replica for the others: a line for each entry, with its place. */
-function addListRoutes(app: AnyElysia, parts: OperationParts): void {
+function addListRoutes(app: AnyElysia, parts: OperationParts, partsFor: PartsFor): void {
   const { keeper, eventStreams, executors } = parts
   const linesOf = async (lines: () => Promise<string>): Promise<Response> => {
     const { adopting } = keeper.others // before the page, so that what it lacks is named
@@ -107,7 +112,7 @@ function addListRoutes(app: AnyElysia, parts: OperationParts): void {
       '/replicas/tasks',
       ({ query, request }) => {
         const { filter, cursor = '', limit = MAX_PAGE_TASKS } = taskListRequest(query, executors.types, joinedTaskLists)
-        return linesOf(() => placedLines(partsForReplica(parts, request), filter, sharedPlaceOf(cursor), limit))
+        return linesOf(() => placedLines(partsFor(request), filter, sharedPlaceOf(cursor), limit))
       },
       listOf('tasks', graphTaskQuery, 'A line for each task, with its place and its record.'),
     )
@@ -120,19 +125,18 @@ function addListRoutes(app: AnyElysia, parts: OperationParts): void {
           filter: { statuses: knownValues('status', status, TASK_STATUSES) },
           ...{ before, limit: limitOf(limit, { most: MAX_SHOWN_TASKS, standard: MAX_SHOWN_TASKS }) },
         }
-        return linesOf(() => newestLines(partsForReplica(parts, request), asked, briefView))
+        return linesOf(() => newestLines(partsFor(request), asked, briefView))
       },
       listOf('newest tasks', newestQuery, 'A line with the counts, then one for each task, with its place.'),
     )
     .get(
       '/replicas/graphs',
-      ({ query, request }) =>
-        linesOf(() => graphLines(partsForReplica(parts, request), graphPageRequest(query, urlOf(request)))),
+      ({ query, request }) => linesOf(() => graphLines(partsFor(request), graphPageRequest(query, urlOf(request)))),
       listOf('graphs', graphQuery, 'A line for each graph, with its place and its summary.'),
     )
 }
 
-function addEventsRoute(app: AnyElysia, parts: OperationParts, limits: StreamLimits): void {
+function addEventsRoute(app: AnyElysia, parts: OperationParts, partsFor: PartsFor, limits: StreamLimits): void {
   const { keeper } = parts
   const keepAlive = new KeepAlive(limits.keepAliveMs)
   const blocks = () => keeper.numbers.blocks!()
@@ -144,7 +148,7 @@ function addEventsRoute(app: AnyElysia, parts: OperationParts, limits: StreamLim
       const stream = new PartStream(keepAlive, limits.slowClientMs)
       const headers = { ...EVENT_STREAM_HEADERS, ...partHeaders(blocks(), keeper.others.adopting) } // before the events
       const asked = { subject: {}, after, untilEnded: false, part: ownPart(blocks) }
-      const watch = partsForReplica(parts, request).eventStreams.open(asked, stream)
+      const watch = partsFor(request).eventStreams.open(asked, stream)
       keepAlive.add(stream)
       stream.onClosed = () => watch.end()
       return new Response(stream.body, { headers })

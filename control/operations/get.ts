@@ -11,7 +11,7 @@ import { handleRecord } from '../task/handle.ts'
 import { callOf, knownCall, knownTask, type TaskAddress } from './named-tasks.ts'
 import type { OperationParts } from './parts.ts'
 import { callJson, recordJson } from './record-json.ts'
-import { storeOf } from './tenant-view.ts'
+import { othersOf, storeOf } from './tenant-view.ts'
 import { handleElsewhere, type WaitingNow, waitingHere, waitingNow } from './waiting.ts'
 
 /**
@@ -70,14 +70,10 @@ export async function pollCall(
   const sibling = store.taskIn(graph, handleId)
   if (sibling?.type === 'mcp') return await recordOf(sibling, keeper)
   const { tenant } = graph
-  if (tenant !== undefined) {
-    const own = callOf(storeOf(store, tenant), handleId)
-    return own && (await recordOf(own, keeper))
-  }
-  const { others } = keeper
+  const others = tenant === undefined ? keeper.others : othersOf(keeper.others, tenant)
   const owner = await others.ownerOf({ taskId: handleId })
   if (owner !== undefined) return await pollElsewhere(others, owner, handleId)
-  const task = callOf(store, handleId)
+  const task = callOf(tenant === undefined ? store : storeOf(store, tenant), handleId)
   return task === undefined ? undefined : await recordOf(task, keeper)
 }
 

@@ -5,6 +5,7 @@
  */
 import { type Caller, callerOf } from '../../shared/http/callers.ts'
 import type { Keeper, NamedGraph, OtherReplicas } from '../log/keeper.ts'
+import { noOwner } from '../log/no-owner.ts'
 import type { Graph, Task } from '../task/graph.ts'
 import type { TaskStore } from '../task/task-store.ts'
 import type { OperationParts } from './parts.ts'
@@ -13,10 +14,11 @@ import { passed, withOwn } from './with-own.ts'
 /** The parts as the caller of a request sees them. Routes get nothing else. */
 export type PartsFor = (request: Request) => OperationParts
 
-export const partsFor =
-  (parts: OperationParts): PartsFor =>
-  (request) =>
-    partsOf(parts, callerOf(request))
+export function partsFor(parts: OperationParts): PartsFor {
+  const isReplica = parts.keeper.replica !== undefined
+  const passedOn = (request: Request) => (isReplica ? request.headers.get(TENANT_HEADER) : null) ?? undefined
+  return (request) => viewOf(parts, callerOf(request)?.grant.tenant ?? passedOn(request))
+}
 
 export const partsOf = (parts: OperationParts, by: Caller | undefined): OperationParts =>
   viewOf(parts, by?.grant.tenant)
@@ -99,28 +101,30 @@ function keeperOf(keeper: Keeper, tenant: string): Keeper {
   return withOwn(keeper, own)
 }
 
-/** In what a replica asks for a caller with a tenant. It counts beside the token of the service only. */
-const TENANT_HEADER = 'x-taskmill-tenant'
+/** In what a replica asks for a tenant, and in the answer. It only narrows what a caller without a tenant sees. */
+export const TENANT_HEADER = 'x-taskmill-tenant'
 
-/** The parts as the caller sees them for whom another replica asks. */
-export const partsForReplica = (parts: OperationParts, { headers }: Request): OperationParts =>
-  viewOf(parts, headers.get(TENANT_HEADER) ?? undefined)
-
-function othersOf(others: OtherReplicas, tenant: string): OtherReplicas {
+/** Each request says whose it is. A replica of a version before tenants does not say so in its answer: it shows everything. */
+export function othersOf(others: OtherReplicas, tenant: string): OtherReplicas {
   const ofGraph = (named: NamedGraph): NamedGraph => {
     const slash = 'taskId' in named ? named.taskId.indexOf('/') : -1
     return 'taskId' in named && slash > 0 ? { graphId: named.taskId.slice(0, slash) } : named
   }
   return withOwn(others, {
     isHere: (named) => others.isHere(ofGraph(named)),
-    // Nobody knows whose an unreadable graph is.
-    unreadable: async () => [],
-    removeUnreadable: async () => false,
-    ownerOf: (named) => others.ownerOf(ofGraph(named)),
-    ask(replica, request) {
+    unreadable: async () => [], // the list is that of the operator
+    removeUnreadable: (graphId) => others.removeUnreadable(graphId, tenant),
+    async ownerOf(named) {
+      const own = ofGraph(named)
+      return 'graphId' in own ? await others.ownerOf(own, tenant) : undefined
+    },
+    async ask(replica, request) {
       const headers = new Headers(request.headers)
       headers.set(TENANT_HEADER, tenant)
-      return others.ask(replica, { ...request, headers })
+      const answer = await others.ask(replica, { ...request, headers })
+      if (answer.headers.get(TENANT_HEADER) === tenant) return answer
+      void answer.body?.cancel().catch(() => {})
+      throw noOwner(`replica ${replica.id} has an earlier version, which knows no tenants`)
     },
   })
 }
