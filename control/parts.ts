@@ -350,8 +350,13 @@ function secretsFlags(config: ControlConfig, env: Host['env']): string[] {
     ...secretCommandFlags(config, env),
     ...(own === dir || own === '' ? [] : ['--sandbox-mask', own]),
     ...kept.flatMap((path) => ['--secrets-except', resolve(path)]),
+    // Tasks of a service that is not root have its user, who may read them.
+    ...kept.flatMap((path) => (canBeMasked(resolve(path)) ? ['--sandbox-mask', resolve(path)] : [])),
   ]
 }
+
+/** Each sandbox has a /dev and a /proc of its own, and a list of paths is divided by commas. */
+const canBeMasked = (path: string): boolean => !/^\/(dev|proc)\/|,/.test(path)
 
 /** The same for the command of the secrets. A runtime service with a command of its own has the times of that. */
 const secretCommandFlags = (config: ControlConfig, env: Host['env']): string[] =>

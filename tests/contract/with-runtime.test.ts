@@ -24,6 +24,7 @@ import { missingSandbox } from '../support/sandboxes.ts'
 import { testEnvironment } from '../support/service.ts'
 import { endProcessesOf, gone } from '../support/task-processes.ts'
 import { tempDir } from '../support/temp.ts'
+import { tokensFile } from '../support/tokens.ts'
 import { until } from '../support/until.ts'
 
 const echo = { type: 'runtime', params: { program: '/bin/echo', args: ['hi'] } }
@@ -139,6 +140,19 @@ test('after control was killed, the next start takes its place; tasks run on', a
     await next.stop()
   }
   expect(readFileSync(at.file('ran'), 'utf8')).toBe('ran\n')
+})
+
+test('its sandboxes hide the files with secrets of control', async () => {
+  await using at = place()
+  using tokens = tokensFile({})
+  const secret = at.file('callbacks')
+  writeFileSync(secret, 'a secret', { mode: 0o600 })
+  const flags = [...(await flagsFor()), '--tokens-file', tokens.path, '--callback-secret-file', secret]
+  await using control = await startControl({ dataDir: at.dataDir, flags, env: { SERVICE_TOKEN: 'sesame' } })
+  const given = readFileSync(`/proc/${runtimePid(control)}/cmdline`, 'utf8').split('\0')
+  const masks = given.filter((_, i) => given[i - 1] === '--sandbox-mask')
+  expect(masks.sort()).toEqual([secret, tokens.path].sort())
+  expect(await control.stop('SIGTERM')).toBe(0)
 })
 
 test('it wants the token of control, and gets it', async () => {
