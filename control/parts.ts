@@ -88,9 +88,10 @@ export async function buildParts(
 ): Promise<{ parts: Parts; earlierRun: EarlierRun }> {
   const secrets = secretsOf(config, host)
   const skills = new SkillsDirectory(config.skillsDir === '' ? undefined : config.skillsDir)
+  const reachOf = (tenant: string) => host.access.tokens?.reachOf(tenant) ?? []
   const addressGuards = {
-    callbacks: new AddressGuard({ policy: config.callbackPolicy, flag: 'callback-policy' }),
-    http: new AddressGuard({ policy: config.httpPolicy, flag: 'http-policy' }),
+    callbacks: new AddressGuard({ policy: config.callbackPolicy, flag: 'callback-policy', reachOf }),
+    http: new AddressGuard({ policy: config.httpPolicy, flag: 'http-policy', reachOf }),
   }
   const local = localExecutors(config, host.env, skills, addressGuards.http, secrets, host.log)
   const executors = new ExecutorRegistry(local, host.log)
@@ -125,7 +126,7 @@ export async function buildParts(
   })
   const mcp = mcpParts(config, { configs: mcpConfigs, serviceId }, host)
   const poll = (handleId: string, graphId: string) => pollCall(storage, handleId, graphId)
-  executors.register(new McpExecutor(mcp.servers, poll, secrets))
+  executors.register(new McpExecutor(mcp.servers, poll, secrets, addressGuards.http))
   const audit = await auditLog(config, host, storage.shared?.audit)
   const tracing = await tracingParts(config, { store: storage.store, serviceId }, host)
   const listSkills = () => skills.listSkills()

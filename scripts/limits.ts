@@ -123,6 +123,8 @@ import { START_PATIENCE_MS } from '../shared/http/listen.ts'
 import { MAX_SESSIONS_OF_TOKEN, MAX_SIGN_IN_LINKS, SIGN_IN_LINK_MS } from '../shared/http/sessions.ts'
 import { READ_TIMEOUT_SECONDS, WRITE_TIMEOUT_SECONDS } from '../shared/http/time-limits.ts'
 import {
+  MAX_TENANT_REACH,
+  MAX_TENANTS,
   MAX_TOKEN_NAME_CHARACTERS,
   MAX_TOKEN_RULES,
   MAX_TOKENS,
@@ -221,6 +223,8 @@ export const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
     ['Tokens of callers', ...constant('MAX_TOKENS', count(MAX_TOKENS)), 'The same', 'shared/http/token-entries.test.ts', 'MAX_TOKENS + 1'],
     ['Characters of the name of a token', ...constant('MAX_TOKEN_NAME_CHARACTERS', count(MAX_TOKEN_NAME_CHARACTERS)), 'The same', 'shared/http/token-entries.test.ts', 'MAX_TOKEN_NAME_CHARACTERS'],
     ['Types, and labels, of a token', ...constant('MAX_TOKEN_RULES', count(MAX_TOKEN_RULES)), 'The same', 'shared/http/token-entries.test.ts', 'MAX_TOKEN_RULES'],
+    ['Tenants in a tokens file', ...constant('MAX_TENANTS', count(MAX_TENANTS)), 'The same', 'shared/http/token-entries.test.ts', 'MAX_TENANTS + 1'],
+    ['Hosts that a tenant reaches beside public ones', ...constant('MAX_TENANT_REACH', count(MAX_TENANT_REACH)), 'The same', 'shared/http/token-entries.test.ts', 'MAX_TENANT_REACH + 1'],
     ['Time for which a browser stays signed in', ...control('sessionTtl'), '401: the page asks for a token.', 'contract/sessions.test.ts', 'a session lasts as long as --session-ttl says'],
     ['Sessions of a token', ...constant('MAX_SESSIONS_OF_TOKEN', count(MAX_SESSIONS_OF_TOKEN)), 'The oldest ends.', 'shared/http/sessions.test.ts', 'beyond MAX_SESSIONS_OF_TOKEN'],
     ['Links that sign in, which nobody has used', ...constant('MAX_SIGN_IN_LINKS', count(MAX_SIGN_IN_LINKS)), 'The oldest becomes void.', 'shared/http/sessions.test.ts', 'beyond MAX_SIGN_IN_LINKS'],

@@ -25,7 +25,7 @@ import {
   type TokenEntry,
   TokensFault,
   type TokensForm,
-  tokenEntriesIn,
+  tokensFileIn,
   tokensFormOf,
   tokensText,
 } from '../../shared/http/token-entries.ts'
@@ -40,13 +40,13 @@ const PAUSE_MS = 20
 const KEPT_MODE = 0o755
 
 /** The tokens in the file; none if it does not exist. */
-export const tokensIn = (path: string): readonly TokenEntry[] => contentOf(path, tokensFormOf(path)).entries
+export const tokensIn = (path: string): readonly TokenEntry[] => contentOf(path, tokensFormOf(path)).tokens
 
 function contentOf(path: string, form: TokensForm): TokensContent {
-  if (!existsSync(path)) return { text: '', entries: [] }
+  if (!existsSync(path)) return { text: '', tokens: [], tenants: [] }
   const text = readFileSync(path, 'utf8')
   try {
-    return { text, entries: tokenEntriesIn(text, form) }
+    return { text, ...tokensFileIn(text, form) }
   } catch (error) {
     throw new Error(`cannot use the tokens file ${path}: ${messageOf(error)}`)
   }
@@ -64,9 +64,10 @@ export async function editTokens(
     try {
       const form = tokensFormOf(file)
       const before = contentOf(path, form)
-      const after = edit(before.entries)
-      const text = form === 'toml' ? (await import('./toml-text.ts')).tomlText(before, after) : tokensText(after)
-      tokenEntriesIn(text, form) // what the service would refuse is not written
+      const after = edit(before.tokens)
+      const text =
+        form === 'toml' ? (await import('./toml-text.ts')).tomlText(before, after) : tokensText(after, before.tenants)
+      tokensFileIn(text, form) // what the service would refuse is not written
       if (Buffer.byteLength(text) > MAX_TOKENS_FILE_BYTES)
         throw new TokensFault(`it would have more than ${MAX_TOKENS_FILE_BYTES} bytes`)
       writeFileSync(fd, text)

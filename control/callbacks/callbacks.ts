@@ -16,6 +16,7 @@ import {
 import { stackOf, systemCodeOf, UsageError } from '../../shared/contract/errors.ts'
 import { MAX_EVENT_ERROR_CHARACTERS } from '../../shared/contract/events.ts'
 import { secretTargetOf } from '../../shared/egress/secret-host.ts'
+import { ofTokenTenant } from '../../shared/files/secret-rules.ts'
 import type { SecretsDirectory } from '../../shared/files/secrets-directory.ts'
 import { GrowingPause } from '../../shared/http/growing-pause.ts'
 import type { Log } from '../../shared/logs/log.ts'
@@ -91,9 +92,13 @@ export class Callbacks {
 
   /**
    * Reports an address that is none, or is certain to be refused when it is called, and secrets that it cannot get. `field` names
-   * the callback.
+   * the callback, `tenant` whose it is.
    */
-  check({ url: text, headers }: ScheduleCallback, report: Report, field = 'callback'): void {
+  check(
+    { url: text, headers }: ScheduleCallback,
+    report: Report,
+    { field = 'callback', tenant }: { readonly field?: string; readonly tenant?: string | undefined } = {},
+  ): void {
     const url = URL.parse(text)
     if (url === null) {
       report(`invalid JSON: ${field}.url: expected an http: or https: address`)
@@ -102,23 +107,24 @@ export class Callbacks {
     if (url.username !== '' || url.password !== '')
       report(`invalid JSON: ${field}.url: expected an address without user and password`)
     try {
-      this.#options.guard.check(url)
+      this.#options.guard.for(tenant).check(url)
     } catch (error) {
       if (!(error instanceof AddressRefused)) throw error
       report(`${field}.url: ${error.message}`)
     }
     for (const [name, value] of Object.entries(headers ?? {})) {
-      const fault = this.#secretFault(value, url)
+      const fault = this.#secretFault(value, url, tenant)
       if (fault !== undefined) report(`${field}.headers.${name}: ${fault}`)
     }
   }
 
-  #secretFault(value: unknown, url: URL): string | undefined {
+  #secretFault(value: unknown, url: URL, tenant: string | undefined): string | undefined {
     const secret = secretIn(value)
     if (typeof secret !== 'object') return undefined
     const { secrets } = this.#options
     const target = secretTargetOf(url)
-    return secrets.whyNot(secret.name, secrets.names(), { type: 'callback', to: target === undefined ? [] : [target] })
+    const asker = { type: 'callback', ...ofTokenTenant(tenant), to: target === undefined ? [] : [target] }
+    return secrets.whyNot(secret.name, secrets.names(), asker)
   }
 
   /** Delivers the callbacks of an earlier run, and from now on those of new changes. */
@@ -266,8 +272,16 @@ export class Callbacks {
     const members = { event, graph_id: graph.id, ...(name !== undefined && { name }), ...(await payload()) }
     await this.#onDisk()
     if (this.#isStopped) return
+    const { tenant } = graph
     const sent = { url, body: JSON.stringify(members), ...(headers != null && { headers }) }
-    const delivery = { id, graphId: graph.id, event, ...sent, since: Date.now() }
+    const delivery = {
+      id,
+      graphId: graph.id,
+      event,
+      ...sent,
+      ...(tenant !== undefined && { tenant }),
+      since: Date.now(),
+    }
     this.#preparing.delete(id)
     this.#kept.keep({ id, graphId: graph.id, delivery })
     this.#deliveries.add(delivery)

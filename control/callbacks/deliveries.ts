@@ -155,9 +155,9 @@ export class Deliveries {
   }
 
   /** Why the try failed; undefined if the receiver accepted the callback. */
-  async #send({ id, event, url, body, headers: given }: Delivery): Promise<string | undefined> {
+  async #send({ id, event, url, body, headers: given, tenant }: Delivery): Promise<string | undefined> {
     const { guard, secret, secrets: directory } = this.#options
-    const secrets = new CarriedSecrets(directory, 'callback')
+    const secrets = new CarriedSecrets(directory, 'callback', tenant)
     const signal = AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(TRY_TIMEOUT_MS)])
     const ofService = {
       'Content-Type': 'application/json',
@@ -167,11 +167,11 @@ export class Deliveries {
       ...(secret !== undefined && { 'X-Taskmill-Signature': signatureOf(body, secret, Math.floor(Date.now() / 1000)) }),
     }
     try {
-      await directory.ready(secretsIn(given ?? {}), { type: 'callback', to: [] }, signal)
+      await directory.ready(secretsIn(given ?? {}), secrets.asker, signal)
       const headers = { ...ofService, ...textsOf(given ?? {}, secrets) }
       secrets.checkTargets([secretTargetOf(new URL(url))].flatMap((target) => target ?? []))
       const { post } = await import('./post.ts') // its sockets would cost each start 4 ms
-      const status = await post({ url, body, headers, guard, signal })
+      const status = await post({ url, body, headers, guard: guard.for(tenant), signal })
       return status >= 200 && status <= 299 ? undefined : `answered ${status}`
     } catch (error) {
       return secrets.maskedText(messageOf(error))

@@ -91,7 +91,7 @@ export class CliSkillsExecutor implements Executor {
     const { args = [], dir, stdin } = params
     checkCommandInput('cli-skills', params, this.#options.policy)
     const { name, program } = await this.#programOf(toolName, params)
-    const variables = await this.#options.secrets.variables('cli-skills', secrets, params.env, context.signal)
+    const variables = await this.#options.secrets.variables('cli-skills', secrets, params.env, context)
     const ended = await runCommand(
       { command: [program, ...args], dir, stdin, ...variables, mergeStreams: true, maxStreamBytes: MAX_OUTPUT_BYTES },
       this.#options,

@@ -1,12 +1,13 @@
 /** The secrets of local commands: variables whose values are read when an attempt starts. */
 
+import { ofTokenTenant } from '../../shared/files/secret-rules.ts'
 import { secretValues } from '../../shared/files/secret-values.ts'
 import { SecretFault, type SecretsDirectory } from '../../shared/files/secrets-directory.ts'
 import { type SecretNames, secretFileOf, secretNameOf } from '../../shared/request/secrets.ts'
 import { shortened } from '../../shared/request/text.ts'
 import { ATTEMPT_VARIABLE, type Command } from './command.ts'
 import { checkCodeVariables } from './command-input.ts'
-import { ExecutionError, type SecretTaking } from './executor.ts'
+import { ExecutionError, type ExecutorContext, type SecretTaking } from './executor.ts'
 import type { ShellPolicy } from './os/shell-policy.ts'
 import { readySecrets } from './ready-secrets.ts'
 
@@ -46,13 +47,14 @@ export class CommandSecrets {
     type: 'shell' | 'cli-skills',
     secrets: SecretNames | undefined,
     env: Readonly<Record<string, string>> | undefined,
-    signal: AbortSignal,
+    { signal, tenant }: Pick<ExecutorContext, 'signal' | 'tenant'>,
   ): Promise<Pick<Command, 'env' | 'masks'>> {
     if (secrets === undefined) return { env }
     this.check(secrets, env)
+    const asker = { type, ...ofTokenTenant(tenant) }
     try {
-      await readySecrets(this.#directory, Object.values(secrets).map(secretNameOf), { type }, signal)
-      const { variables, masks } = secretValues(this.#directory, secrets, { type })
+      await readySecrets(this.#directory, Object.values(secrets).map(secretNameOf), asker, signal)
+      const { variables, masks } = secretValues(this.#directory, secrets, asker)
       return { env: { ...env, ...variables }, masks }
     } catch (error) {
       throw error instanceof SecretFault ? faulty(error.message) : error

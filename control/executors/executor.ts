@@ -44,6 +44,8 @@ export interface ExecutorContext {
   /** Aborts once, on timeout, cancel or shutdown. Its reason is a `StopReason`. */
   readonly signal: AbortSignal
   readonly graphId: string
+  /** Whose graph it is. Undefined for the graph of a token without a tenant. */
+  readonly tenant?: string | undefined
   /** 1-based. */
   readonly attempt: number
   readonly traceId: string
@@ -233,7 +235,7 @@ export interface HandingOver {
    */
   plan?(
     task: Pick<ExecutableTask, 'toolName' | 'input' | 'timeout' | 'priority' | 'secrets'>,
-    call: { readonly traceId: string; readonly signal: AbortSignal },
+    call: { readonly traceId: string; readonly signal: AbortSignal; readonly tenant?: string | undefined },
   ): Promise<TaskPlan>
   /**
    * For whom the remote service executes a task, as a text. A task takes over only outcomes of tasks with the same text.
@@ -278,7 +280,7 @@ export interface InputReview {
    * Throws the `ExecutionError` that every attempt would fail with, whatever happens meanwhile. The task is accepted, with a
    * warning in the answer; a dry run has an error.
    */
-  checkInput?(toolName: string | undefined, input: unknown, secrets?: SecretNames): void
+  checkInput?(toolName: string | undefined, input: unknown, secrets?: SecretNames, tenant?: string): void
   /** The fault of an input with which the submission is refused, as an error of the task. Undefined if it has none. */
   inputFault?(toolName: string | undefined, input: unknown): string | undefined
   /** How a tool takes `secrets`. Undefined if it takes none: a task with secrets is refused at submission. */
@@ -297,7 +299,7 @@ export interface Executor extends ExecutorHooks, HandingOver, InputReview {
   /** Returns the JSON result. Throws `ExecutionError`; any other error counts as a bug (`internal`). */
   execute(task: ExecutableTask, context: ExecutorContext): unknown
   /** One look at what a task waits for that no attempt executes. Throws `ExecutionError` if no look can ever be met. */
-  look?(input: unknown, signal: AbortSignal): Promise<Look>
+  look?(input: unknown, call: Pick<ExecutorContext, 'signal' | 'tenant'>): Promise<Look>
   /**
    * The result of a task that takes no time, has no effects and cannot fail: `execute` is not called. Undefined for any other
    * task. Must be cheap, and return the same frozen value for all such tasks. Asked for tasks without options only, and not of

@@ -14,6 +14,7 @@ import type { Progress } from '../mcp-client/connection.ts'
 import { McpFault, shortened } from '../mcp-client/fault.ts'
 import type { CallAnswer, McpServers } from '../mcp-client/servers.ts'
 import { toolList } from '../mcp-client/tools.ts'
+import type { AddressGuard } from '../outbound/address-guard.ts'
 import type { CarriedSecrets } from '../outbound/carried-secrets.ts'
 import { InputWithSecrets } from '../rules/secret-places.ts'
 import {
@@ -77,11 +78,14 @@ export class McpExecutor implements Executor {
   readonly #servers: McpServers
   readonly #pollCall: Poll
   readonly #secrets: SecretsDirectory
+  readonly #guard: AddressGuard
 
-  constructor(servers: McpServers, pollCall: Poll, secrets: SecretsDirectory) {
+  /** `guard` decides which servers tasks of tenants may call. */
+  constructor(servers: McpServers, pollCall: Poll, secrets: SecretsDirectory, guard: AddressGuard) {
     this.#servers = servers
     this.#pollCall = pollCall
     this.#secrets = secrets
+    this.#guard = guard
   }
 
   /** The server, or its host, is known once the call is made. */
@@ -113,8 +117,7 @@ export class McpExecutor implements Executor {
 
   execute({ toolName, input }: ExecutableTask, context: ExecutorContext): unknown {
     if (!(input instanceof InputWithSecrets)) return this.#execute(toolName, input, context)
-    const { signal } = context
-    const sent: SentSecrets = { directory: this.#secrets, sender: 'mcp', isLine: () => false, signal }
+    const sent: SentSecrets = { directory: this.#secrets, sender: 'mcp', isLine: () => false, context }
     return sendingSecrets(sent, input, (whole, secrets) => this.#execute(toolName, whole, context, secrets))
   }
 
@@ -158,10 +161,10 @@ export class McpExecutor implements Executor {
   }
 
   #send(call: McpCall, context: ExecutorContext, secrets: CarriedSecrets | undefined): unknown {
-    const { signal } = context
+    const { signal, tenant } = context
     try {
       const answer = this.#servers.call(call, {
-        signal,
+        ...{ signal, guard: tenant === undefined ? undefined : this.#guard.for(tenant) },
         onProgress: progressOf(context, secrets),
         trace: () => context.trace,
         secrets,

@@ -17,23 +17,23 @@ export interface SentSecrets {
   readonly sender: SecretSender
   /** Whether a value at the place has to stay in one line. */
   readonly isLine: (path: readonly (string | number)[]) => boolean
-  /** Ends the wait for secrets of a command. */
-  readonly signal: ExecutorContext['signal']
+  /** Whose request it is, and what ends the wait for secrets of a command. */
+  readonly context: Pick<ExecutorContext, 'signal' | 'tenant'>
 }
 
 /**
  * The result of `send` for `given` with its values. What `send` returns is masked, unless it has done that itself (`isMasked`).
  */
 export async function sendingSecrets<T>(
-  { directory, sender, isLine, signal }: SentSecrets,
+  { directory, sender, isLine, context: { signal, tenant } }: SentSecrets,
   given: InputWithSecrets,
   send: (input: unknown, secrets: CarriedSecrets) => T | Promise<T>,
   isMasked = false,
 ): Promise<T> {
-  const secrets = new CarriedSecrets(directory, sender)
+  const secrets = new CarriedSecrets(directory, sender, tenant)
   try {
     const names = given.places.map(({ secret }) => secret.name)
-    await readySecrets(directory, names, { type: sender, to: [] }, signal)
+    await readySecrets(directory, names, secrets.asker, signal)
     const result = await send(withValues(secrets, given, isLine), secrets)
     return isMasked ? result : ((await runCooperatively(secrets.masked(result))) as T)
   } catch (error) {

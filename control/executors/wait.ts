@@ -112,19 +112,19 @@ export function checkWait(toolName: string | undefined, input: unknown): void {
 export const wait = (http: HttpTool): Executor => ({
   type: WAIT_TYPE,
   parametersOf: () => PARAMETERS,
-  checkInput(toolName, input) {
+  checkInput(toolName, input, _, tenant) {
     checkWait(toolName, input)
     const { http: request } = waitParams.parse(input)
-    if (request !== undefined) http.checkInput(request)
+    if (request !== undefined) http.checkInput(request, undefined, tenant)
   },
   execute({ id }: ExecutableTask) {
     throw new ExecutionError('internal', `task ${id} waits: no attempt executes it`)
   },
-  async look(input, signal): Promise<Look> {
+  async look(input, call): Promise<Look> {
     const { http: request, expect } = waitParams.parse(input)
     const expected = expectationOf(expect)
     try {
-      const answer = await http.execute(request, { signal, trace: undefined, begin: () => undefined })
+      const answer = await http.execute(request, { ...call, trace: undefined, begin: () => undefined })
       return await judged(answer, expected)
     } catch (error) {
       if (!(error instanceof ExecutionError) || error.code !== 'external_failure') throw error

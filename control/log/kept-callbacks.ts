@@ -13,6 +13,8 @@ export interface Delivery {
   readonly body: string
   /** As the graph, or the schedule, has them: with names of secrets. */
   readonly headers?: CallbackHeaders | undefined
+  /** Whose graph it tells of. Absent for that of a token without a tenant. */
+  readonly tenant?: string | undefined
   /** When the callback became due; milliseconds since 1970. */
   readonly since: number
 }
@@ -22,7 +24,8 @@ export const isDelivery = (entry: unknown): entry is Delivery =>
   isObject(entry) &&
   ['id', 'graphId', 'event', 'url', 'body'].every((name) => typeof entry[name] === 'string') &&
   typeof entry.since === 'number' &&
-  (entry.headers === undefined || isObject(entry.headers))
+  (entry.headers === undefined || isObject(entry.headers)) &&
+  (entry.tenant === undefined || typeof entry.tenant === 'string')
 
 export interface StoredCallbacks {
   readonly waiting: Map<string, Delivery>

@@ -8,6 +8,7 @@ import { messageOf } from '../../shared/contract/errors.ts'
 import { type SecretTarget, secretTargetOf } from '../../shared/egress/secret-host.ts'
 import type { Log } from '../../shared/logs/log.ts'
 import { isObject } from '../../shared/text/json.ts'
+import { type AddressGuard, AddressRefused } from '../outbound/address-guard.ts'
 import { BUILTIN_SERVER, type McpServerConfig } from './config.ts'
 import type { CallOptions, ToolResult } from './connection.ts'
 import { McpFault } from './fault.ts'
@@ -21,6 +22,9 @@ export interface ToolCall {
   readonly tool: string
   readonly args: unknown
 }
+
+/** A call of a tenant may not go to every server. */
+export type GuardedCall = CallOptions & { readonly guard?: AddressGuard | undefined }
 
 export type CallAnswer = { readonly server: string; readonly tool: string } & ToolResult
 
@@ -120,7 +124,7 @@ export class McpServers {
   }
 
   /** Resolves with the answer of the tool. The builtin echo answers at once. Throws `McpFault`. */
-  call({ server, tool, args }: ToolCall, options: CallOptions): EchoResult | Promise<CallAnswer> {
+  call({ server, tool, args }: ToolCall, options: GuardedCall): EchoResult | Promise<CallAnswer> {
     const [given, name] = server === undefined ? this.#split(tool) : [server, tool]
     const isBuiltin = given === BUILTIN_SERVER || (given === undefined && name === ECHO)
     if (isBuiltin ? name === ECHO || !this.hasConfigured : !this.hasConfigured) {
@@ -135,9 +139,10 @@ export class McpServers {
     given: string | undefined,
     name: string,
     args: unknown,
-    options: CallOptions,
+    { guard, ...options }: GuardedCall,
   ): Promise<CallAnswer> {
     const server = given === undefined ? await this.#having(name, options.signal) : await this.#named(given)
+    await ensureReached(server.config, guard, options.signal)
     options.secrets?.checkTargets(targetsOf(server.config))
     const result = await server.call(name, asArguments(args), options)
     return { server: server.config.name, tool: name, ...result }
@@ -189,6 +194,17 @@ export class McpServers {
     this.#isClosed = true
     const servers = await this.#servers
     await Promise.all([...(servers?.values() ?? [])].map((server) => server.close()))
+  }
+}
+
+/** Throws `McpFault` for a server at an address that the guard refuses. */
+async function ensureReached(config: McpServerConfig, guard: AddressGuard | undefined, signal: AbortSignal) {
+  if (guard === undefined || config.kind === 'stdio') return
+  try {
+    await guard.addressesFor(new URL(config.url), signal)
+  } catch (error) {
+    if (!(error instanceof AddressRefused)) throw new McpFault('external_failure', messageOf(error))
+    throw new McpFault('denied', `mcp server ${config.name}: ${error.message}`)
   }
 }
 

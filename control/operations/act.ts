@@ -128,9 +128,9 @@ function* checkTranslation(
     const fanOuts = yield* reviewFanOuts(valid, options.params, refuse)
     const known = yield* reviewPlaceholders(whole, options, fanOuts, refuse)
     const sent = inputs.map(reviewedTask)
-    parts.quotas.ensureFenced(sent, by)
+    parts.quotas.ensureOfTenant(sent, by)
     const reviewed = withKnownInputs(sent, inputs, known)
-    return yield* reviewGraph(parts, { fields: {}, inputs }, reviewed, refuse)
+    return yield* reviewGraph(parts, { fields: {}, inputs }, reviewed, refuse, { tenant: by?.grant.tenant })
   } catch (error) {
     throw asActionFault(error)
   }

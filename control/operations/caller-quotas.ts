@@ -4,7 +4,7 @@ import { GROUP_TYPE } from '../../shared/contract/fan-out.ts'
 import type { MemberInput } from '../../shared/contract/submission.ts'
 import { type Caller, hasRight, isFenced, lacking } from '../../shared/http/callers.ts'
 import { normalizeTool } from '../rules/normalize.ts'
-import { type CommandServers, type TenantTask, whyHost } from '../rules/tenant-tasks.ts'
+import { type CommandServers, type TenantTask, whyHost, whyOtherTenant } from '../rules/tenant-tasks.ts'
 import type { Graph, Task } from '../task/graph.ts'
 import type { TaskStore } from '../task/task-store.ts'
 
@@ -67,23 +67,26 @@ export class CallerQuotas {
 
   #ensureTaken(submitted: Submitted, count: number, caller: Caller): void {
     ensureAllowed(submitted, caller)
-    if (isFenced(caller)) this.ensureFenced(eachTask(submitted.submitted), caller)
+    if (caller.grant.tenant !== undefined) this.ensureOfTenant(eachTask(submitted.submitted), caller)
     this.#ensureRoom(count, caller)
   }
 
-  /** Throws 403 for a task that the caller may not submit, because of the fence around it. */
-  ensureFenced(tasks: Iterable<NamedTask>, caller: Caller | undefined): void {
+  /** Throws 403 for a task that the caller may not submit because of its tenant. */
+  ensureOfTenant(tasks: Iterable<NamedTask>, caller: Caller | undefined): void {
     for (const task of tasks) {
-      const fault = this.hostFault(task, caller)
+      const fault = this.tenantFault(task, caller)
       if (fault !== undefined) throw new ServiceError(403, fault)
     }
   }
 
-  /** Why the caller may not submit `task`; undefined if it may, as far as the fence around it is concerned. */
-  hostFault(task: NamedTask, caller: Caller | undefined): string | undefined {
-    if (!isFenced(caller)) return undefined
-    const why = whyHost(task, this.#servers)
-    return why && `task ${task.id}: the token ${caller.grant.name} lacks the right host: ${why}`
+  /** Why the caller may not submit `task`; undefined if it may, as far as its tenant is concerned. */
+  tenantFault(task: NamedTask, caller: Caller | undefined): string | undefined {
+    const { name, tenant } = caller?.grant ?? {}
+    if (tenant === undefined) return undefined
+    const other = whyOtherTenant(task, tenant)
+    if (other !== undefined) return `task ${task.id}: ${other}`
+    const why = isFenced(caller) ? whyHost(task, this.#servers) : undefined
+    return why && `task ${task.id}: the token ${name} lacks the right host: ${why}`
   }
 
   /** The graph was not accepted. */

@@ -117,8 +117,7 @@ function* examine(
 ): Steps<Examined> {
   try {
     const found = yield* checkGraph(parts, encoded, {
-      report,
-      reportFailure,
+      ...{ report, reportFailure, tenant: by?.grant.tenant },
       *toReview({ incomplete }, { tasks }) {
         const reviewable: { inputs: ValidTask[]; tasks: ReviewedTask[] } = { inputs: [], tasks: [] }
         yield* inRanges(tasks.length, (from, to) => {
@@ -132,11 +131,11 @@ function* examine(
       },
     })
     const { decoded, checked, reviewed, members, known, warnings } = found
-    yield* checkClaim(parts, decoded, checked, report)
+    yield* checkClaim(parts, decoded, checked, { report, tenant: by?.grant.tenant })
     const tasks = [...reviewed.inputs, ...members]
     yield* inRanges(by === undefined ? 0 : tasks.length, (from, to) => {
       for (const task of tasks.slice(from, to)) {
-        const fault = parts.quotas.hostFault(reviewedTask(task), by)
+        const fault = parts.quotas.tenantFault(reviewedTask(task), by)
         if (fault !== undefined) report(fault, task.id)
       }
     })
@@ -159,7 +158,7 @@ function* checkClaim(
   parts: OperationParts,
   { options }: DecodedGraph,
   { tasks }: CheckedTasks,
-  report: Report,
+  { report, tenant }: { readonly report: Report; readonly tenant: string | undefined },
 ): Steps<void> {
   const { store, callbacks } = parts
   if (options.scope !== 'graph') {
@@ -171,7 +170,7 @@ function* checkClaim(
       }
     })
   }
-  if (options.callback !== undefined) callbacks.check(options.callback, report)
+  if (options.callback !== undefined) callbacks.check(options.callback, report, { tenant })
 }
 
 export type OrderOfTasks = Pick<GraphDryRun, 'waves' | 'critical_path'>

@@ -41,6 +41,8 @@ export interface Checking<R extends Reviewable> {
   readonly report: Report
   /** Gets the tasks that are certain to fail, and the graph with them. Default: warnings tell of them. */
   readonly reportFailure?: Report
+  /** Whose graph it is. */
+  readonly tenant?: string | undefined
   /** The tasks to review. Called after the structure of the graph was checked. */
   toReview(decoded: DecodedGraph, checked: CheckedTasks, known: KnownInputs): Steps<R>
 }
@@ -62,7 +64,7 @@ export interface GraphCheckFindings<R extends Reviewable> {
 export function* checkGraph<R extends Reviewable>(
   parts: OperationParts,
   { body, graph }: EncodedGraph,
-  { report, reportFailure, toReview }: Checking<R>,
+  { report, reportFailure, tenant, toReview }: Checking<R>,
 ): Steps<GraphCheckFindings<R>> {
   const checkSize = (count: number) => parts.retention.checkSize(count)
   const decoded = yield* graph === undefined
@@ -89,7 +91,7 @@ export function* checkGraph<R extends Reviewable>(
   const submitted = { fields: decoded.fields, inputs: arePlain ? [] : all.inputs }
   const tasks = withKnownInputs(all.tasks, all.inputs, known)
   const failures = reportFailure && { spare: yield* spareTasks(whole, params), report: reportFailure }
-  const warnings = yield* reviewGraph(parts, submitted, tasks, report, failures)
+  const warnings = yield* reviewGraph(parts, submitted, tasks, report, { failures, tenant })
   for (const { task_id, message } of yield* failingFanOuts(fanOuts, params, parts))
     addFailure({ warnings, failures }, task_id, message)
   const groups = new Set(whole.groups.values())

@@ -85,7 +85,8 @@ export async function takeInGraph(
   const answer = answerOf?.(checked) ?? ''
   try {
     quotas.take(graph, by)
-    if (graph.options.callback !== undefined) parts.callbacks.check(graph.options.callback, refuse)
+    const { options } = graph
+    if (options.callback !== undefined) parts.callbacks.check(options.callback, refuse, { tenant })
     readiness.ensure()
     retention.makeRoom(graph.tasks.length)
     if (store.replaces(graph)) keeper.assertWritable() // writes the ends of replaced tasks before the graph
@@ -132,7 +133,7 @@ function checkSmall(
   reportHiddenValues(valid.tasks, refuse, 0, valid.tasks.length)
   const graph = new Graph(newIdentity(store, trace, valid.options), valid.edges)
   graph.add(valid.tasks, 0, valid.tasks.length)
-  const findings = newFindings(parts, refuse)
+  const findings = newFindings(parts, refuse, { tenant: trace.tenant })
   reviewInputs(parts, graph.tasks, findings, 0, graph.tasks.length)
   store.claimNow(graph)
   return { graph, ids: JSON.stringify(graph.tasks.map(({ id }) => id)), warnings: findings.warnings }
@@ -145,7 +146,7 @@ function* check(
 ): Steps<CheckedGraph> {
   const { store } = parts
   const { reviewed, warnings } = yield* checkGraph(parts, encoded, {
-    report: refuse,
+    ...{ report: refuse, tenant: trace.tenant },
     *toReview({ options }, { tasks, edges }, known) {
       const graph = yield* createGraph({ tasks, edges: edges! }, newIdentity(store, trace, options))
       yield* inRanges(known.size === 0 ? 0 : tasks.length, (from, to) => {

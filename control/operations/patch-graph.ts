@@ -251,7 +251,7 @@ export function* plan(
     parts,
     { body: NO_BODY, graph: { ...graph.options, tasks: found.tasks } },
     {
-      report,
+      ...{ report, tenant: graph.tenant },
       *toReview(_, { tasks }) {
         const reviewed: ReviewedTask[] = []
         yield* inRanges(tasks.length, (from, to) => {

@@ -2,6 +2,7 @@
 
 import { messageOf } from '../../shared/contract/errors.ts'
 import { MAX_DRY_RUN_PLANS, type TaskPlan } from '../../shared/contract/graph-dry-run.ts'
+import type { Caller } from '../../shared/http/callers.ts'
 import type { ExecutorRegistry } from '../executors/registry.ts'
 import { withoutInputs } from '../rules/file-references.ts'
 import { normalizeTool } from '../rules/normalize.ts'
@@ -20,10 +21,15 @@ export interface Plans {
   readonly isTruncated: boolean
 }
 
+interface PlanCall {
+  readonly traceId: string
+  readonly signal: AbortSignal
+}
+
 export async function planTasks(
   executors: ExecutorRegistry,
   { tasks, known }: { readonly tasks: readonly ValidTask[]; readonly known: KnownInputs },
-  { traceId, signal }: { readonly traceId: string; readonly signal: AbortSignal },
+  { traceId, signal, by }: PlanCall & { readonly by?: Caller | undefined },
 ): Promise<Plans> {
   const delegated = tasks.filter((task) => executors.get(typeOf(task))?.plan !== undefined)
   const planned = delegated.slice(0, MAX_DRY_RUN_PLANS)
@@ -33,7 +39,10 @@ export async function planTasks(
   const next = planned.entries()
   const ask = async () => {
     for (const [i, task] of next)
-      plans[i] = [task.id, await planOf(executors, task, known.get(task), { traceId, signal: ending })]
+      plans[i] = [
+        task.id,
+        await planOf(executors, task, known.get(task), { traceId, signal: ending, tenant: by?.grant.tenant }),
+      ]
   }
   await Promise.all(Array.from({ length: Math.min(MAX_CONCURRENT_PLANS, planned.length) }, ask))
   return { byTask: Object.fromEntries(plans), isTruncated: delegated.length > planned.length }
@@ -45,7 +54,7 @@ async function planOf(
   executors: ExecutorRegistry,
   task: ValidTask,
   known: KnownInput | undefined,
-  call: { readonly traceId: string; readonly signal: AbortSignal },
+  call: PlanCall & { readonly tenant: string | undefined },
 ): Promise<TaskPlan> {
   const { type, toolName } = normalizeTool(task.type, task.tool_name ?? undefined)
   const { input: whole, isWhole, hasFiles } = known ?? { input: task.input ?? task.params ?? undefined, isWhole: true }

@@ -54,7 +54,7 @@ export async function putSchedule(
   const { graph, fields: given } = await runCooperatively(decodeSchedule(parts, body))
   const { dueTimes } = await import('../rules/schedule-times.ts')
   dueTimes(given, schedules.now) // a faulty rule is told before a faulty graph
-  if (given.on_failure !== undefined) parts.callbacks.check(given.on_failure, refuse, 'on_failure')
+  if (given.on_failure !== undefined) parts.callbacks.check(given.on_failure, refuse, { field: 'on_failure' })
   const warnings = await checkedGraph(parts, { name, graph, fields: given }, call)
   await schedules.fresh() // --max-schedules counts all of them
   return schedules.change(name, async () => {

@@ -64,13 +64,13 @@ export function* reviewGraph(
   { fields, inputs }: Submitted,
   tasks: readonly ReviewedTask[],
   report: Report,
-  failures?: ReportedFailures,
+  { failures, tenant }: ReviewOptions = {},
 ): Steps<SubmitWarning[]> {
   if (reviewer.unknownFields === 'refuse') {
     for (const fault of graphFieldFaults(fields)) report(fault)
     yield* inRanges(inputs.length, (from, to) => reportTaskFields(reviewer, inputs, tasks, report, from, to))
   }
-  const findings = newFindings(reviewer, report, failures)
+  const findings = newFindings(reviewer, report, { failures, tenant })
   yield* inRanges(tasks.length, (from, to) => reviewInputs(reviewer, tasks, findings, from, to))
   return findings.warnings
 }
@@ -109,17 +109,22 @@ export interface ReviewFindings {
   readonly secrets: SecretsReview
   /** Undefined: all failures are warnings. */
   readonly failures: ReportedFailures | undefined
+  /** Whose tasks they are. */
+  readonly tenant: string | undefined
 }
+
+interface ReviewOptions extends Partial<Pick<ReviewFindings, 'failures' | 'tenant'>> {}
 
 export const newFindings = (
   { executors }: OperationParts,
   report: Report,
-  failures?: ReportedFailures,
+  { failures, tenant }: ReviewOptions = {},
 ): ReviewFindings => ({
   report,
   warnings: [],
-  secrets: new SecretsReview(executors),
+  secrets: new SecretsReview(executors, tenant),
   failures,
+  tenant,
 })
 
 /** Reports wrong secrets and unknown parameters of the tasks `from` to `to`, and adds warnings. */
@@ -130,7 +135,7 @@ export function reviewInputs(
   from: number,
   to: number,
 ): void {
-  const { report, warnings, failures } = findings
+  const { report, warnings, failures, tenant } = findings
   let sound: ReviewedTask | undefined // the last task without input in which nothing was found
   for (let i = from; i < to; i++) {
     const { id, type, toolName, input, secrets, isPartial } = tasks[i]!
@@ -152,7 +157,7 @@ export function reviewInputs(
     if (isPartial || !isKnown || executor.checkInput === undefined) continue
     if (failures === undefined && warnings.length === MAX_SUBMIT_WARNINGS) continue
     try {
-      executor.checkInput(toolName, input, secrets)
+      executor.checkInput(toolName, input, secrets, tenant)
       if (isEmpty) sound = tasks[i]
     } catch (error) {
       if (!(error instanceof ExecutionError)) throw error

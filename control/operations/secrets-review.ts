@@ -1,5 +1,6 @@
 /** Reviews the `secrets` of a submitted task: whether its executor takes them, and whether they exist. */
 
+import { ofTokenTenant } from '../../shared/files/secret-rules.ts'
 import type { SecretsDirectory } from '../../shared/files/secrets-directory.ts'
 import { secretNameOf } from '../../shared/request/secrets.ts'
 import { shortened } from '../../shared/request/text.ts'
@@ -16,11 +17,13 @@ type ReviewedTask = Pick<ExecutableTask, 'id' | 'type' | 'toolName' | 'input' | 
 
 export class SecretsReview {
   readonly #executors: ExecutorRegistry
+  readonly #ofTenant: ReturnType<typeof ofTokenTenant>
   /** What each directory had when the review first asked: a graph may name a million secrets. */
   readonly #names = new Map<SecretsDirectory, ReadonlySet<string>>()
 
-  constructor(executors: ExecutorRegistry) {
+  constructor(executors: ExecutorRegistry, tenant: string | undefined) {
     this.#executors = executors
+    this.#ofTenant = ofTokenTenant(tenant)
   }
 
   /** Why the task cannot have its secrets, whatever the secrets of the service are; undefined if it can. */
@@ -47,7 +50,7 @@ export class SecretsReview {
     const { directory, asker } = sending
     const names = this.#namesOf(directory)
     return sent.flatMap(({ path, secret }) => {
-      const why = directory.whyNot(secret.name, names, asker)
+      const why = directory.whyNot(secret.name, names, { ...asker, ...this.#ofTenant })
       return why === undefined ? [] : `${pathText('params', path)}: ${why}`
     })
   }
@@ -56,7 +59,7 @@ export class SecretsReview {
     const directory = this.#executors.get(type)?.secretsOf?.(toolName)?.directory
     if (directory === undefined) return []
     const names = this.#namesOf(directory)
-    const asker = { type: type === 'os' && toolName !== undefined ? toolName : type }
+    const asker = { type: type === 'os' && toolName !== undefined ? toolName : type, ...this.#ofTenant }
     return Object.entries(secrets).flatMap(([variable, use]) => {
       const why = directory.whyNot(secretNameOf(use), names, asker)
       return why === undefined ? [] : `secrets.${shortened(variable)}: ${why}`

@@ -25,10 +25,10 @@ export class AddressRefused extends Error {
   constructor(
     readonly host: string,
     readonly addresses: readonly { readonly address: string; readonly class: AddressClass }[],
-    flag: string,
+    remedy: string,
   ) {
     const shown = addresses.map(({ address, class: its }) => (address === host ? its : `${address}, ${its}`))
-    super(`${host} (${shown.join('; ')}) is no public address (allow it with --${flag} any)`)
+    super(`${host} (${shown.join('; ')}) is no public address (${remedy})`)
   }
 }
 
@@ -38,6 +38,8 @@ export interface AddressGuardOptions {
   readonly flag: string
   /** Allowed in addition to public addresses. Default: none. */
   readonly exceptions?: readonly Rule[]
+  /** What the operator lists now for requests of a tenant (`parseReach`). Default: nothing. */
+  readonly reachOf?: (tenant: string) => readonly Rule[]
   /** The addresses of a name, in the order in which to try them. Default: those of the system resolver. */
   readonly addressesOf?: (name: string) => Promise<readonly string[]>
 }
@@ -48,24 +50,44 @@ export interface AddressGuards {
   readonly http: AddressGuard
 }
 
+const EVERY_PUBLIC = parseRule('*')
+
 /** The address of `localhost`, which is not looked up to check a URL. */
 const LOOPBACK = parseIpv4('127.0.0.1')!
 
 export class AddressGuard {
   readonly policy: AddressPolicy
-  readonly #flag: string
-  readonly #egress: Egress
+  readonly #options: AddressGuardOptions
+  /** Undefined: that of the service. */
+  readonly #tenant: string | undefined
   readonly #addressesOf: (name: string) => Promise<readonly string[]>
-  readonly #refused = new Map<AddressClass, number>(
-    ADDRESS_CLASSES.filter((one) => one !== 'public').map((one) => [one, 0]),
-  )
+  readonly #refused: Map<AddressClass, number>
 
-  constructor({ policy, flag, exceptions = [], addressesOf = systemAddresses }: AddressGuardOptions) {
-    this.policy = policy
-    this.#flag = flag
-    const allow = policy === 'public' ? [parseRule('*'), ...exceptions] : undefined
-    this.#egress = { layers: [{ allow, deny: [] }] }
-    this.#addressesOf = addressesOf
+  constructor(options: AddressGuardOptions, ofTenant?: { readonly tenant: string; readonly base: AddressGuard }) {
+    this.policy = ofTenant === undefined ? options.policy : 'public'
+    this.#options = options
+    this.#tenant = ofTenant?.tenant
+    this.#addressesOf = options.addressesOf ?? systemAddresses
+    const none = () => new Map(ADDRESS_CLASSES.filter((one) => one !== 'public').map((one) => [one, 0]))
+    this.#refused = ofTenant === undefined ? none() : ofTenant.base.#refused
+  }
+
+  /** The guard of the requests of a tenant: public addresses and what the operator lists for it, whatever the policy is. */
+  for(tenant: string | undefined): AddressGuard {
+    return tenant === undefined ? this : new AddressGuard(this.#options, { tenant, base: this })
+  }
+
+  /** The rules of now. */
+  get #egress(): Egress {
+    if (this.policy === 'any') return { layers: [{ allow: undefined, deny: [] }] }
+    const { exceptions = [], reachOf } = this.#options
+    const listed = this.#tenant === undefined ? exceptions : (reachOf?.(this.#tenant) ?? [])
+    return { layers: [{ allow: [EVERY_PUBLIC, ...listed], deny: [] }] }
+  }
+
+  get #remedy(): string {
+    if (this.#tenant === undefined) return `allow it with --${this.#options.flag} any`
+    return `the operator lists others in reach of tenant ${this.#tenant}, in the tokens file`
   }
 
   /** Number of refusals of `addressesFor` since the start of the service, by class of the first address. */
@@ -109,11 +131,12 @@ export class AddressGuard {
   /** The allowed ones of `addresses`. `name` is the host, unless the host is an address. Throws `AddressRefused`. */
   #allowed(url: URL, name: string | undefined, addresses: readonly IpAddress[]): string[] {
     const port = portOf(url)
-    const allowed = addresses.filter((address) => decideAddress(this.#egress, { name, address, port }).isAllowed)
+    const egress = this.#egress
+    const allowed = addresses.filter((address) => decideAddress(egress, { name, address, port }).isAllowed)
     if (allowed.length > 0) return allowed.map(ipText)
     if (addresses.length === 0) throw new Error(`${name} has no address`)
     const refused = addresses.map((address) => ({ address: ipText(address), class: classOf(address) }))
-    throw new AddressRefused(name ?? refused[0]!.address, refused, this.#flag)
+    throw new AddressRefused(name ?? refused[0]!.address, refused, this.#remedy)
   }
 
   #count(addressClass: AddressClass): void {

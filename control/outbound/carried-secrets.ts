@@ -5,7 +5,7 @@
  * class, which goes with it.
  */
 import { type SecretTarget, secretTargetOf } from '../../shared/egress/secret-host.ts'
-import type { SecretAsker } from '../../shared/files/secret-rules.ts'
+import { ofTokenTenant, type SecretAsker } from '../../shared/files/secret-rules.ts'
 import { MAX_TASK_SECRETS_BYTES, secretText } from '../../shared/files/secret-values.ts'
 import { SecretFault, type SecretsDirectory } from '../../shared/files/secrets-directory.ts'
 import { isYieldDue, runSync, type Steps } from '../../shared/process/steps.ts'
@@ -33,16 +33,22 @@ const ONE_LINE = /^[\x20-\x7e\x80-\xff]*$/
 
 export class CarriedSecrets {
   readonly #directory: SecretsDirectory
-  readonly #type: SecretSender
+  readonly #asker: SecretAsker
   readonly #values = new Map<string, string>()
   /** Of all values, and of those that are masked in what comes back. */
   readonly #forms = { all: new MaskForms(), shown: new MaskForms() }
   #texts: MaskTexts | undefined
   #bytes = 0
 
-  constructor(directory: SecretsDirectory, type: SecretSender) {
+  /** `tenant` is that of the token, if it has one. */
+  constructor(directory: SecretsDirectory, type: SecretSender, tenant: string | undefined) {
     this.#directory = directory
-    this.#type = type
+    this.#asker = { type, ...ofTokenTenant(tenant), to: [] }
+  }
+
+  /** Who asks for the values, before it is known where they go. */
+  get asker(): SecretAsker {
+    return this.#asker
   }
 
   /** The text, with the value that the secret has now. `isLine`: for a header or a URL. Throws `SecretFault`. */
@@ -62,7 +68,7 @@ export class CarriedSecrets {
   #read(name: string): string {
     const known = this.#values.get(name)
     if (known !== undefined) return known
-    const bytes = this.#directory.read(name, { type: this.#type, to: [] })
+    const bytes = this.#directory.read(name, this.#asker)
     this.#bytes += bytes.length
     if (this.#bytes > MAX_TASK_SECRETS_BYTES)
       throw new SecretFault(`the secrets of a request have at most ${MAX_TASK_SECRETS_BYTES} bytes together`)
@@ -77,13 +83,9 @@ export class CarriedSecrets {
       const denied =
         targets.length === 0
           ? `the secret ${name} has no host to go to`
-          : this.#directory.whyDenied(name, this.#askerFor(targets))
+          : this.#directory.whyDenied(name, { ...this.#asker, to: targets })
       if (denied !== undefined) throw new SecretRefused(denied)
     }
-  }
-
-  #askerFor(to: readonly SecretTarget[]): SecretAsker {
-    return { type: this.#type, to }
   }
 
   /**

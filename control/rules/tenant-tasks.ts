@@ -42,6 +42,15 @@ export function whyHost({ type, toolName, input }: TenantTask, servers: CommandS
   return `type: ${name} runs with the rights of the service (make it a runtime.command or a runtime.script ${IN_STRICT})`
 }
 
+/** Why a task may not be of another tenant than `tenant`, beginning with the field; undefined if it names no other. */
+export function whyOtherTenant({ type, input }: TenantTask, tenant: string): string | undefined {
+  const context = type === 'runtime' && isObject(input) ? input.control_context : undefined
+  const given = isObject(context) ? context.tenant : undefined
+  return isGiven(given) && given !== tenant
+    ? `params.control_context.tenant: the token is of tenant ${tenant} (leave it out)`
+    : undefined
+}
+
 const IN_STRICT = 'with params.sandbox.profile "linux_sandbox" and params.policy.capability_mode "strict"'
 
 const laterText = (field: string) =>

@@ -143,6 +143,10 @@ export class Attempt implements ExecutorContext {
     return this.task.graph.id
   }
 
+  get tenant(): string | undefined {
+    return this.task.graph.tenant
+  }
+
   get traceId(): string {
     return this.task.graph.traceId
   }

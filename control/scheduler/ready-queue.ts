@@ -120,4 +120,5 @@ class Tenant {
 }
 
 /** Tasks for which no tenant is given literally are those of one tenant, undefined. */
-const tenantOf = ({ type, input }: Task): string | undefined => (type === 'runtime' ? tenantIn(input) : undefined)
+const tenantOf = ({ graph, type, input }: Task): string | undefined =>
+  graph.tenant ?? (type === 'runtime' ? tenantIn(input) : undefined)

@@ -171,7 +171,7 @@ export class Scheduler {
       onMet: (task, value) => this.#outcomes.signalled(task, value),
       look: async (task, signal) => {
         const input = task.rare.hasPlaceholders ? await inputs.resolve(task, signal) : task.input
-        return executors.get(task.type)!.look!(input, signal)
+        return executors.get(task.type)!.look!(input, { signal, tenant: task.graph.tenant })
       },
       wake: () => this.#turns.take(),
       onDefect: (error) => this.#break(error),

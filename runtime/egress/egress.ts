@@ -8,7 +8,7 @@ import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { messageOf } from '../../shared/contract/errors.ts'
 import type { NetworkRules } from '../../shared/contract/runtime-request.ts'
-import type { Rule } from '../../shared/egress/rule.ts'
+import { parseRule, type Rule } from '../../shared/egress/rule.ts'
 import { openedRulesOf, rulesOf } from '../../shared/request/network-rules.ts'
 import type { CertificateAuthority } from './authority.ts'
 import { Credentials, type ReadSecret } from './credentials.ts'
@@ -29,6 +29,9 @@ export interface EgressBounds {
   readonly allow: readonly Rule[] | undefined
   readonly deny: readonly Rule[]
 }
+
+/** The bounds of tasks of tenants, where the operator names no hosts. What their own rules call opaque may be so. */
+const PUBLIC_HOSTS: readonly Rule[] = [{ ...parseRule('*'), isOpaque: true }]
 
 export interface EgressOptions {
   /** Absolute. */
@@ -57,6 +60,8 @@ export interface EgressTask {
   /** Never that of two tasks at a time. */
   readonly ordinal: number
   readonly rules: NetworkRules
+  /** Whether it reaches public addresses only, unless the operator lists others. */
+  readonly isTenantOnly?: boolean
   /** Reads what rules add to requests of the task. */
   readonly readSecret: ReadSecret
   /** Names of secrets, by the texts that the task has in their place. */
@@ -100,13 +105,23 @@ export class Egress {
   }
 
   /** Serves a task from now on. Returns the path of its socket. Throws if the socket cannot be made. */
-  open({ task_id, ordinal, rules, readSecret, placeholders, earlier, onEvent }: EgressTask): string {
+  open({
+    task_id,
+    ordinal,
+    rules,
+    isTenantOnly = false,
+    readSecret,
+    placeholders,
+    earlier,
+    onEvent,
+  }: EgressTask): string {
     const served = this.#served.get(task_id)
     if (served !== undefined) return served.socketPath
     const { directory, bounds, services, dialer, roots, times = SESSION_TIMES } = this.#options
     const { onFault, onUseFault } = this.#options
     const socketPath = join(directory, ordinal.toString(36))
-    const inForce = new RulesInForce([bounds, rulesOf(rules)], services)
+    const bound = isTenantOnly && bounds.allow === undefined ? { ...bounds, allow: PUBLIC_HOSTS } : bounds
+    const inForce = new RulesInForce([bound, rulesOf(rules)], services)
     const onReport = (report: Report) => this.#count(report)
     const file = this.#made(() => new UseFile(usePathOf(socketPath), (error) => onUseFault(task_id, error)))
     const use = new NetworkUse({ file, earlier, onReport, onEvent })

@@ -112,7 +112,7 @@ export function ruledNetwork({ socketsDir, secretsDir }: RuledNetworkPlaces, { l
   const placeholder = placeholderText(TASK, SECRET)
   const socket = proxies.open({
     ...{ task_id: TASK, ordinal: 0, earlier: [], onEvent: () => {} },
-    readSecret: (name, to) => secrets.carried(name, undefined, to),
+    readSecret: (name, to) => secrets.carried(name, {}, to),
     placeholders: new Map([[placeholder, SECRET]]),
     rules: { allow, deny: [], max_connections: DEFAULT_MAX_CONNECTIONS },
   })

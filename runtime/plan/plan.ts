@@ -40,14 +40,16 @@ export interface PlanSettings {
 /** Returns what a task gets. Throws 400 for a strict task that asks for more than there is. */
 export function planTask(request: TaskRequest, capabilities: CapabilitySet, settings: PlanSettings): ExecutionPlan {
   const { policy, control_context, limits } = request
-  const sandbox = requestedSandbox(request.sandbox, settings.network)
+  // A tenant says itself that a task needs the network of the host.
+  const network = control_context.tenant_only === true ? 'none' : settings.network
+  const sandbox = requestedSandbox(request.sandbox, network)
   const capability_mode = policy.capability_mode ?? settings.capability_mode
   const shortages = new Shortages(capability_mode === 'strict' || control_context.requires_strict_sandbox === true)
   const isolation = isolationOfTask(sandbox, capabilities, shortages)
   const effective_sandbox = effectiveSandbox(sandbox, isolation, capabilities, shortages)
   const shared = isolation?.shared ?? NOTHING_SHARED
   const services = openServices(settings.access, shared)
-  const choice = hostNetworkChoice(request.sandbox, settings.network)
+  const choice = hostNetworkChoice(request.sandbox, network)
   checkHostNetwork(services, choice, shortages)
   const remedies = tokenRemedies(settings.access, shared)
   if (remedies !== undefined) {

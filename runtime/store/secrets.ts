@@ -1,6 +1,6 @@
 /** The secrets of tasks: read when a task is submitted, to check them, and again when it starts. */
 
-import type { RequestRule } from '../../shared/contract/runtime-request.ts'
+import type { ControlContext, RequestRule } from '../../shared/contract/runtime-request.ts'
 import { widthOf } from '../../shared/egress/ip-address.ts'
 import { parseRule } from '../../shared/egress/rule.ts'
 import type { SecretTarget } from '../../shared/egress/secret-host.ts'
@@ -31,9 +31,9 @@ export class Secrets {
   }
 
   /** The value of a secret that the proxy adds to a request to `to`. Throws `SecretFault`. */
-  async carried(name: string, tenant: string | undefined, to: SecretTarget): Promise<Buffer> {
+  async carried(name: string, context: ControlContext, to: SecretTarget): Promise<Buffer> {
     try {
-      return await this.#readReady(name, { type: 'runtime', tenant, to: [to] })
+      return await this.#readReady(name, { ...askerOf(context), to: [to] })
     } catch (error) {
       throw error instanceof SecretCommandFault ? new SecretFault(error.message) : error
     }
@@ -48,7 +48,8 @@ export class Secrets {
    * Whether the proxy can add the secrets that the rules of a network name, and those of placeholders. Throws `SecretFault` and
    * `SecretCommandFault`.
    */
-  async checkCarried({ execution, sandbox: { network }, control_context: { tenant } }: TaskRequest): Promise<void> {
+  async checkCarried({ execution, sandbox: { network }, control_context }: TaskRequest): Promise<void> {
+    const asker = askerOf(control_context)
     const rules = typeof network === 'object' ? network : {}
     const opened: SecretTarget[][] = []
     for (const [i, rule] of (rules.allow ?? []).entries()) {
@@ -56,7 +57,7 @@ export class Secrets {
       const to = targetsOf(rule)
       opened.push(to)
       for (const [field, name] of secretsOfRule(rule)) {
-        await this.#check(`sandbox.network.allow[${i}].${field}`, name, { type: 'runtime', tenant, to })
+        await this.#check(`sandbox.network.allow[${i}].${field}`, name, { ...asker, to })
       }
     }
     const isAnyHost = opened.some((targets) => targets.length === 0)
@@ -64,7 +65,7 @@ export class Secrets {
       const at = `execution.env.${shortened(variable)}.placeholder_for`
       if (opened.length === 0)
         throw new SecretFault(`${at}: only with an object in sandbox.network.allow, for the host that gets the secret`)
-      await this.#check(at, name, { type: 'runtime', tenant, to: isAnyHost ? [] : opened.flat() })
+      await this.#check(at, name, { ...asker, to: isAnyHost ? [] : opened.flat() })
     }
   }
 
@@ -120,4 +121,6 @@ function targetsOf({ host }: RequestRule): SecretTarget[] {
   return [true, false].map((isTls) => ({ host: one, port: port ?? (isTls ? 443 : 80), isTls }))
 }
 
-const askerOf = ({ tenant }: TaskRequest['control_context']): SecretAsker => ({ type: 'runtime', tenant })
+const askerOf = ({ tenant, tenant_only: tenantOnly }: ControlContext): SecretAsker => ({
+  ...{ type: 'runtime', tenant, tenantOnly },
+})

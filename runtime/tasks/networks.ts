@@ -11,6 +11,7 @@ import type { TaskNetwork } from '../../shared/contract/task-network.ts'
 import type { SecretFile } from '../../shared/files/secret-values.ts'
 import { hasOpenedRules } from '../../shared/request/network-rules.ts'
 import { placeholdersIn, placeholderText } from '../../shared/request/placeholder.ts'
+import type { TaskRequest } from '../../shared/request/validate.ts'
 import { CERTIFICATES_FILE } from '../egress/authority.ts'
 import type { EgressTotals } from '../egress/egress.ts'
 import type { NetworkUse } from '../egress/network-use.ts'
@@ -35,20 +36,17 @@ export class Networks {
     const rules = rulesIn(task.plan)
     if (rules === undefined) return undefined
     const { egress, secrets, store } = this.#context
+    const { execution, control_context } = store.requestOf(task.task_id)
     return egress.open({
       ...{ task_id: task.task_id, ordinal: task.row.ordinal, rules },
-      ...(hasOpenedRules(rules) && { placeholders: this.#placeholders(task.task_id) }),
-      readSecret: (name, to) => secrets.carried(name, task.row.tenant ?? undefined, to),
+      isTenantOnly: control_context.tenant_only === true,
+      ...(hasOpenedRules(rules) && { placeholders: placeholdersOf(task.task_id, execution) }),
+      readSecret: (name, to) => secrets.carried(name, control_context, to),
       earlier: readEvents(task.events),
       onEvent: (event) => {
         if (!task.isEnding) store.note(task, { patch: {}, events: [event] })
       },
     })
-  }
-
-  #placeholders(taskId: string): ReadonlyMap<string, string> {
-    const { execution } = this.#context.store.requestOf(taskId)
-    return new Map(placeholdersIn(execution.env).map(([, name]) => [placeholderText(taskId, name), name]))
   }
 
   /**
@@ -124,6 +122,9 @@ export class Networks {
     }
   }
 }
+
+const placeholdersOf = (taskId: string, { env }: TaskRequest['execution']): ReadonlyMap<string, string> =>
+  new Map(placeholdersIn(env).map(([, name]) => [placeholderText(taskId, name), name]))
 
 const rulesIn = ({ effective_sandbox: { network } }: ExecutionPlan): NetworkRules | undefined =>
   typeof network === 'object' ? network : undefined

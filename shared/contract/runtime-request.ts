@@ -275,6 +275,9 @@ const name = (description: string) =>
 export const ControlContext = Type.Object({
   control_plane_mode: name('Mode of the caller, in its own words.'),
   tenant: name('Tenant whose quota counts.'),
+  tenant_only: flag(
+    'Only what is there for the tenant: secrets whose rules name it, and public addresses unless --egress-allow lists others. Needs tenant; set for tokens with a tenant.',
+  ),
   owner: name('Owner; only a kill that names it is obeyed.'),
   expected_runtime_profile: name('Profile that the caller expects.'),
   requires_strict_sandbox: flag('Refuse the task rather than do without anything that it asks for.'),

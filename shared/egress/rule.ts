@@ -23,6 +23,8 @@ export type Rule = {
   readonly isOpaque?: boolean
   /** Whether it is about single requests, so that connections under it are opened. Default: false. */
   readonly isOpened?: boolean
+  /** Whether a name stands for its addresses of any kind, because the operator trusts whoever says them. Default: false. */
+  readonly isTrusted?: boolean
 } & RuleHosts
 
 type RuleHosts =
@@ -48,6 +50,14 @@ export function parseRule(text: string): Rule {
   const { host, port } = withoutPort(text)
   const hosts = hostsOf(host, text)
   return { text: textOf(hosts) + (port === undefined ? '' : `:${port}`), port, ...hosts }
+}
+
+/** Parses what an operator lists in addition to public addresses. Throws `NotARule`. */
+export function parseReach(text: string): Rule {
+  const rule = parseRule(text)
+  if (rule.hosts === 'all')
+    throw new NotARule('expected names, addresses or networks: every public address is reached anyway')
+  return { ...rule, isTrusted: true }
 }
 
 const OPAQUE = ' opaque'

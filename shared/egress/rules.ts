@@ -10,7 +10,8 @@
  *
  * A rule names an address that is not public only if all of the rule's network is of the same special block. So
  * `10.0.0.0/8` allows private addresses, but `0.0.0.0/0` does not, nor does `169.254.0.0/16` allow the metadata service. A rule
- * about single requests names no address for a name: requests by that name are not looked at.
+ * about single requests names no address for a name: requests by that name are not looked at. A name that an operator trusts
+ * (`parseReach`) names its addresses, whatever they are.
  *
  * Callers ask first whether a name may be looked up (`decideName`), then for each address (`decideAddress`), and connect
  * to an allowed address without another lookup.
@@ -100,10 +101,9 @@ export function decideAddress(egress: Egress, { name, address, port }: Target): 
     const names = (rule: Rule) => coversPort(rule, port) && coversAddress(rule, address)
     if (addressClass === 'public') return name === undefined ? allowedBy(allow, names) : ofName!
     const isNamed = (rule: Rule) =>
-      names(rule) &&
-      rule.hosts === 'network' &&
-      isWithin(network, rule.network) &&
-      !(rule.isOpened && name !== undefined)
+      rule.hosts === 'network'
+        ? names(rule) && isWithin(network, rule.network) && !(rule.isOpened && name !== undefined)
+        : rule.isTrusted === true && name !== undefined && coversPort(rule, port) && coversName(rule, name)
     const decision = allowedBy(allow, isNamed)
     return decision.isAllowed ? decision : refused({ kind: 'class', addressClass })
   })

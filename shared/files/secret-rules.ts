@@ -3,7 +3,7 @@
  * table goes to the process of every task that takes secrets, and nowhere else.
  *
  *   [registry-token]
- *   tenants = ["team-a"]     # tasks of these tenants, and no task without a tenant; default: every task
+ *   tenants = ["team-a"]     # tasks of these tenants, and no task without a tenant; default: every task but `tenantOnly` ones
  *   types = ["runtime"]      # these types: shell, cli-skills, runtime, http, mcp, callback; default: all
  *   hosts = ["api.example.com"]  # where http and mcp tasks and callbacks may send it (shared/egress/secret-host.ts); default: nowhere
  *
@@ -21,12 +21,18 @@ import { isObject } from '../text/json.ts'
 /** Bytes of the file. */
 export const MAX_SECRET_RULES_BYTES = 1024 * 1024
 
+/** What an asker of a token's tenant says of itself. */
+export const ofTokenTenant = (tenant: string | undefined): Pick<SecretAsker, 'tenant' | 'tenantOnly'> =>
+  tenant === undefined ? {} : { tenant, tenantOnly: true }
+
 /** The task that asks for a secret. */
 export interface SecretAsker {
   /** `shell`, `cli-skills`, `runtime`, `http`, `mcp`, `callback`, or the type of an executor of the operator. */
   readonly type: string
-  /** On whose behalf it runs. A local task has no tenant. */
+  /** On whose behalf it runs. */
   readonly tenant?: string | undefined
+  /** Whether it gets only secrets whose rules name its tenant. */
+  readonly tenantOnly?: boolean | undefined
   /** What the secret is sent to, in other words if there are several; empty if that is not known yet. Undefined: to a process. */
   readonly to?: readonly SecretTarget[]
 }
@@ -75,14 +81,14 @@ export class SecretRules {
   }
 
   /** Why a task may not have the secret `name`, as a text that follows `secrets.X: `; undefined if it may. */
-  whyDenied(name: string, { type, tenant, to }: SecretAsker): string | undefined {
+  whyDenied(name: string, asker: SecretAsker): string | undefined {
     this.#look()
     const { tenants, types, hosts } = this.#rules.get(name) ?? {}
+    const { type, tenant, to } = asker
+    // First: to others of a tenant, a secret is as one that is not there.
+    if (tenants === undefined ? asker.tenantOnly : tenant === undefined || !tenants.includes(tenant))
+      return whyOfOthers(name, asker)
     if (types?.includes(type) === false) return `the secret ${name} is not for tasks of type ${type} ${REMEDY}`
-    if (tenants !== undefined && (tenant === undefined || !tenants.includes(tenant))) {
-      const whose = tenant === undefined ? 'tasks without a tenant' : `tasks of tenant ${shortened(tenant)}`
-      return `the secret ${name} is not for ${whose} ${REMEDY}`
-    }
     if (to === undefined) return undefined
     if (hosts === undefined) return whyForProcesses(name, `give its table [${name}] in ${this.#path} hosts`)
     if (to.length === 0 || to.some((target) => hosts.some((covers) => covers(target)))) return undefined
@@ -116,6 +122,10 @@ export class SecretRules {
     })
   }
 }
+
+/** Why a secret that is not for its tenant is denied to `asker`. */
+export const whyOfOthers = (name: string, { tenant }: SecretAsker): string =>
+  `the secret ${name} is not for ${tenant === undefined ? 'tasks without a tenant' : `tasks of tenant ${shortened(tenant)}`} ${REMEDY}`
 
 /** Why a secret that no rule sends to a host is not sent. */
 export const whyForProcesses = (name: string, remedy: string): string =>

@@ -25,7 +25,7 @@ import { unlessAborted } from '../process/unless-aborted.ts'
 import { isSecretName } from '../request/secrets.ts'
 import { isWithin } from './is-within.ts'
 import { MAX_KEPT_SECRETS, SecretCommand, type SecretCommandSettings } from './secret-command.ts'
-import { type SecretAsker, type SecretRules, whyForProcesses } from './secret-rules.ts'
+import { type SecretAsker, type SecretRules, whyForProcesses, whyOfOthers } from './secret-rules.ts'
 
 /** Bytes of one secret. */
 export const MAX_SECRET_BYTES = 1024 * 1024
@@ -123,7 +123,8 @@ export class SecretsDirectory {
    * command knows which secrets it has, so there is no fault of theirs.
    */
   whyNot(name: string, names: ReadonlySet<string>, asker: SecretAsker): string | undefined {
-    if (names.has(name) || this.#isForCommand(name)) return this.whyDenied(name, asker)
+    // To a tenant, a secret of others is as one that is not there.
+    if (names.has(name) || asker.tenantOnly || this.#isForCommand(name)) return this.whyDenied(name, asker)
     return this.#unknownText(name)
   }
 
@@ -170,6 +171,7 @@ export class SecretsDirectory {
   /** Why `asker` may not have the secret `name`, if there is one; undefined if it may. */
   whyDenied(name: string, asker: SecretAsker): string | undefined {
     if (this.rules !== undefined) return this.rules.whyDenied(name, asker)
+    if (asker.tenantOnly) return whyOfOthers(name, asker)
     return (
       asker.to && whyForProcesses(name, `start the service with --secrets-rules FILE, whose table [${name}] has hosts`)
     )

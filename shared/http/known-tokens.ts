@@ -6,6 +6,7 @@
  */
 import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs'
 import { messageOf, systemCodeOf, UsageError } from '../contract/errors.ts'
+import { parseReach, type Rule } from '../egress/rule.ts'
 import type { Log } from '../logs/log.ts'
 import type { Caller } from './callers.ts'
 import {
@@ -13,7 +14,8 @@ import {
   type TokenEntry,
   type TokenOptions,
   TokensFault,
-  tokenEntriesIn,
+  type TokensFile,
+  tokensFileIn,
   tokensFormOf,
 } from './token-entries.ts'
 
@@ -39,6 +41,8 @@ export class KnownTokens {
   /** Keeps the time of a look-up from telling anything about a hash. */
   readonly #salt = randomBytes()
   #known = new Map<string, Known>()
+  /** By the name of the tenant. */
+  #reach = new Map<string, readonly Rule[]>()
   /** Tells versions of the file apart. */
   #version = ''
   #timer: Timer | undefined
@@ -51,7 +55,7 @@ export class KnownTokens {
     this.#options = options
     try {
       this.#version = versionOf(path)
-      this.#use(this.#entries())
+      this.#use(this.#file())
     } catch (error) {
       throw new UsageError(`cannot use the tokens file ${path}: ${faultText(error)} (--tokens-file)`)
     }
@@ -78,6 +82,11 @@ export class KnownTokens {
     return undefined
   }
 
+  /** Where requests of a tenant may go to, beside public addresses. */
+  reachOf(tenant: string): readonly Rule[] {
+    return this.#reach.get(tenant) ?? []
+  }
+
   /** Looks at the file from time to time, until `stop`. */
   watch(): void {
     this.#timer ??= setInterval(() => this.look(), TOKENS_LOOK_MS).unref()
@@ -94,11 +103,11 @@ export class KnownTokens {
     try {
       const version = versionOf(this.#path)
       if (version === this.#version) return
-      const entries = this.#entries()
-      this.#use(entries)
+      const file = this.#file()
+      this.#use(file)
       this.#version = version
       this.#fault = undefined
-      this.#log.info('tokens file read', { tokens: entries.length })
+      this.#log.info('tokens file read', { tokens: file.tokens.length })
     } catch (error) {
       const fault = faultText(error)
       if (fault === this.#fault) return
@@ -108,11 +117,12 @@ export class KnownTokens {
     }
   }
 
-  #entries(): TokenEntry[] {
-    return tokenEntriesIn(textOf(this.#path), tokensFormOf(this.#path), this.#options)
+  #file(): TokensFile {
+    return tokensFileIn(textOf(this.#path), tokensFormOf(this.#path), this.#options)
   }
 
-  #use(entries: readonly TokenEntry[]): void {
+  #use({ tokens: entries, tenants }: TokensFile): void {
+    this.#reach = new Map(tenants.map(({ name, reach }) => [name, reach.map(parseReach)]))
     const before = this.#known
     this.#known = new Map(
       entries.map((entry) => {

@@ -2,9 +2,11 @@
  * The entries of a tokens file: who has which rights. Pure.
  *
  * A tokens file is `{"tokens": [{"name": "ci", "hash": "sha256:...", "rights": ["read", "submit"]}]}`, or says the same in TOML:
- * a table `[[tokens]]` for each. It holds hashes, never tokens: a token is 256 random bits, so its SHA-256 cannot be guessed.
+ * a table `[[tokens]]` for each. Beside the tokens it may say where tasks of a tenant connect to, other than public addresses:
+ * `"tenants": [{"name": "acme", "reach": ["10.1.2.0/24", "intranet.example:8443"]}]`. It holds hashes, never tokens: a token is 256 random bits, so its SHA-256 cannot be guessed.
  */
 import { RIGHTS, type Right } from '../contract/rights.ts'
+import { parseReach } from '../egress/rule.ts'
 import { didYouMean } from '../request/unknown-names.ts'
 import { isObject, jsonTypeOf } from '../text/json.ts'
 import { nearestName } from '../text/nearest-name.ts'
@@ -18,6 +20,11 @@ export const MAX_TOKEN_NAME_CHARACTERS = 64
 
 /** Task types, or labels, of one token. */
 export const MAX_TOKEN_RULES = 32
+
+export const MAX_TENANTS = 1_000
+
+/** Hosts of one tenant. */
+export const MAX_TENANT_REACH = 64
 
 /** What a token allows. Absent limits do not limit. */
 export interface Grant {
@@ -43,6 +50,17 @@ export interface TokenEntry extends Grant {
   readonly hash: string
   /** A time in UTC, as in 2027-01-31T00:00:00Z. From then on the token is refused. */
   readonly expires?: string
+}
+
+export interface TenantEntry {
+  readonly name: string
+  /** Rules (`parseReach`). */
+  readonly reach: readonly string[]
+}
+
+export interface TokensFile {
+  readonly tokens: readonly TokenEntry[]
+  readonly tenants: readonly TenantEntry[]
 }
 
 const NAME = /^[A-Za-z0-9][\w.@-]*$/
@@ -95,6 +113,23 @@ const ENTRY_CHECKS: Readonly<Record<keyof TokenEntry, Check>> = {
   expires: [isExpiry, EXPIRY_RULE],
 }
 
+const TENANT_CHECKS: Readonly<Record<keyof TenantEntry, Check>> = {
+  name: [isTokenName, TOKEN_NAME_RULE],
+  reach: [
+    (value) => isListOf(value, isReach, MAX_TENANT_REACH),
+    `1 to ${MAX_TENANT_REACH} networks, addresses or names, such as 10.1.2.0/24 or intranet.example:8443`,
+  ],
+}
+
+function isReach(value: unknown): boolean {
+  try {
+    parseReach(String(value))
+    return typeof value === 'string'
+  } catch {
+    return false
+  }
+}
+
 /** Why a text is no tokens file. The message names the field, and repeats no value of a hash. */
 export class TokensFault extends Error {
   override name = 'TokensFault'
@@ -111,30 +146,40 @@ export interface TokenOptions {
 }
 
 /** Throws `TokensFault`. */
-export function tokenEntriesIn(
+export function tokensFileIn(
   text: string,
   form: TokensForm = 'json',
   { hasOnlyRights = false }: TokenOptions = {},
-): TokenEntry[] {
+): TokensFile {
   let file: unknown
   try {
     file = form === 'toml' ? Bun.TOML.parse(text) : JSON.parse(text)
   } catch {
     throw new TokensFault(`it is not ${form.toUpperCase()}`)
   }
-  const names = isObject(file) ? Object.keys(file) : []
-  if (!isObject(file) || !Array.isArray(file.tokens) || names.length > 1)
-    throw new TokensFault('expected an object with the list tokens, and nothing else')
+  const { tokens: _, tenants: given = [], ...others } = isObject(file) ? file : {}
+  if (!isObject(file) || !Array.isArray(file.tokens) || !Array.isArray(given) || Object.keys(others).length > 0)
+    throw new TokensFault('expected an object with the list tokens, and nothing else but the list tenants')
   if (file.tokens.length > MAX_TOKENS)
     throw new TokensFault(`it has ${file.tokens.length} tokens (at most ${MAX_TOKENS})`)
   const entries = file.tokens.map((entry, i) =>
     checked<TokenEntry>(entry, `tokens[${i}]`, ENTRY_CHECKS, ['name', 'hash', 'rights']),
   )
   if (hasOnlyRights) for (const [i, entry] of entries.entries()) refuseRulesOfGraphs(entry, `tokens[${i}]`)
-  refuseRepeated(entries, 'name')
-  refuseRepeated(entries, 'hash')
-  return entries
+  if (hasOnlyRights && given.length > 0) throw new TokensFault(`tenants: ${ONLY_CONTROL}`)
+  if (given.length > MAX_TENANTS) throw new TokensFault(`it has ${given.length} tenants (at most ${MAX_TENANTS})`)
+  const tenants = given.map((entry, i) =>
+    checked<TenantEntry>(entry, `tenants[${i}]`, TENANT_CHECKS, ['name', 'reach']),
+  )
+  refuseRepeated(entries, 'name', (i) => `tokens[${i}].name: another token has it`)
+  refuseRepeated(entries, 'hash', (i) => `tokens[${i}].hash: another token has it`)
+  refuseRepeated(tenants, 'name', (i) => `tenants[${i}].name: it stands twice`)
+  return { tokens: entries, tenants }
 }
+
+/** The tokens alone. Throws `TokensFault`. */
+export const tokenEntriesIn = (text: string, form?: TokensForm, options?: TokenOptions): readonly TokenEntry[] =>
+  tokensFileIn(text, form, options).tokens
 
 /** The grant in a text. Throws `TokensFault`. */
 export function grantIn(text: string): Grant {
@@ -159,8 +204,8 @@ export const grantText = ({
   live_tasks,
 }: Grant): string => JSON.stringify({ name, rights, tenant, approve_own, types, labels, graphs_per_minute, live_tasks })
 
-export const tokensText = (entries: readonly TokenEntry[]): string =>
-  `${JSON.stringify({ tokens: entries }, null, 2)}\n`
+export const tokensText = (tokens: readonly TokenEntry[], tenants: readonly TenantEntry[] = []): string =>
+  `${JSON.stringify({ tokens, ...(tenants.length > 0 && { tenants }) }, null, 2)}\n`
 
 function checked<T>(
   given: unknown,
@@ -185,16 +230,22 @@ function checked<T>(
 
 const OF_RIGHTS = ['name', 'rights', 'hash', 'expires']
 
+const ONLY_CONTROL = 'only the control service knows it (remove it)'
+
 /** A limit that is not kept would be worse than none. */
 function refuseRulesOfGraphs(entry: TokenEntry, where: string): void {
   const field = Object.keys(entry).find((name) => !OF_RIGHTS.includes(name))
-  if (field !== undefined) throw new TokensFault(`${where}.${field}: only the control service knows it (remove it)`)
+  if (field !== undefined) throw new TokensFault(`${where}.${field}: ${ONLY_CONTROL}`)
 }
 
-function refuseRepeated(entries: readonly TokenEntry[], field: 'name' | 'hash'): void {
+function refuseRepeated<F extends string>(
+  entries: readonly Readonly<Record<F, string>>[],
+  field: F,
+  text: (i: number) => string,
+): void {
   const seen = new Set<string>()
   for (const [i, entry] of entries.entries()) {
-    if (seen.has(entry[field])) throw new TokensFault(`tokens[${i}].${field}: another token has it`)
+    if (seen.has(entry[field])) throw new TokensFault(text(i))
     seen.add(entry[field])
   }
 }

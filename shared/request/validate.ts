@@ -146,7 +146,7 @@ const NAMES = ['control_plane_mode', 'tenant', 'owner', 'expected_runtime_profil
 
 /** On whose behalf a task is run: kept with it, and for tenant and owner obeyed. Nothing here is a credential. */
 function validControlContext(given: ControlContext = {}): ControlContext {
-  const { labels = {}, owner } = given
+  const { labels = {}, owner, tenant, tenant_only } = given
   if (Object.keys(labels).some(isBlank)) throw requestFault('control_context.labels keys cannot be empty')
   const values = [...NAMES.flatMap((name) => given[name] ?? []), ...Object.values(labels)]
   if (values.some(isBlank)) throw requestFault('control_context values cannot be empty strings')
@@ -156,6 +156,8 @@ function validControlContext(given: ControlContext = {}): ControlContext {
       throw requestFault(`control_context.${name} has ${length} characters (at most ${MAX_NAME_CHARACTERS})`)
     }
   }
+  if (tenant_only === true && tenant === undefined)
+    throw requestFault('control_context.tenant_only needs control_context.tenant')
   if (owner !== undefined && !canBeSent(owner)) {
     throw requestFault(
       'control_context.owner cannot begin or end with a space or contain control characters: no kill could name it in a header',

@@ -2,7 +2,7 @@
 import { renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { tokenHash } from '../../shared/http/known-tokens.ts'
-import { type Grant, type TokenEntry, tokensText } from '../../shared/http/token-entries.ts'
+import { type Grant, type TenantEntry, type TokenEntry, tokensText } from '../../shared/http/token-entries.ts'
 import { tempDir } from './temp.ts'
 
 type Wish = Omit<Grant, 'name'> & { readonly expires?: string }
@@ -11,8 +11,8 @@ export interface Tokens extends Disposable {
   readonly path: string
   /** The header of the caller with this name, also of one that has no token (any more). */
   as(name: string): { authorization: string }
-  /** Replaces the tokens by these. */
-  put(tokens: Readonly<Record<string, Wish>>): void
+  /** Replaces the tokens by these, and what tenants reach. */
+  put(tokens: Readonly<Record<string, Wish>>, tenants?: readonly TenantEntry[]): void
   /** Replaces the file by this text. */
   write(text: string): void
 }
@@ -26,10 +26,11 @@ export function tokensFile(tokens: Readonly<Record<string, Wish>>): Tokens {
     writeFileSync(`${path}.aside`, text, { mode: 0o600 })
     renameSync(`${path}.aside`, path)
   }
-  const put: Tokens['put'] = (all) =>
+  const put: Tokens['put'] = (all, tenants) =>
     write(
       tokensText(
         Object.entries(all).map(([name, wish]): TokenEntry => ({ name, hash: tokenHash(secretOf(name)), ...wish })),
+        tenants,
       ),
     )
   put(tokens)

@@ -13,6 +13,7 @@ import { stringMap } from '../../../shared/contract/string-map.ts'
 import { secretTargetOf } from '../../../shared/egress/secret-host.ts'
 import type { SecretsDirectory } from '../../../shared/files/secrets-directory.ts'
 import { faultText } from '../../../shared/http/connection-fault.ts'
+import type { SecretNames } from '../../../shared/request/secrets.ts'
 import { readBounded } from '../../../shared/streams/bounded-output.ts'
 import { MASK } from '../../../shared/streams/masker.ts'
 import { isObject } from '../../../shared/text/json.ts'
@@ -93,10 +94,10 @@ export interface HttpResult {
 }
 
 /** What a request needs of its attempt. */
-type HttpContext = Pick<ExecutorContext, 'signal' | 'trace' | 'begin'>
+type HttpContext = Pick<ExecutorContext, 'signal' | 'tenant' | 'trace' | 'begin'>
 
 export interface HttpTool extends OsTool {
-  checkInput(input: unknown): void
+  checkInput(input: unknown, secrets?: SecretNames, tenant?: string): void
   execute(input: unknown, context: HttpContext): Promise<HttpResult>
 }
 
@@ -107,10 +108,10 @@ export interface HttpTool extends OsTool {
 export const http = (root: FileRoot, guard: AddressGuard, directory: SecretsDirectory): HttpTool => ({
   name: 'http',
   params: httpParams,
-  checkInput(input) {
+  checkInput(input, _, tenant) {
     const { method, url, shown } = requestOf(httpParams.parse(input), root)
     try {
-      guard.check(url)
+      guard.for(tenant).check(url)
     } catch (error) {
       throw asFailure(error, method, shown)
     }
@@ -122,8 +123,7 @@ export const http = (root: FileRoot, guard: AddressGuard, directory: SecretsDire
   },
   execute: async (input, context) => {
     if (!(input instanceof InputWithSecrets)) return request(httpParams.parse(input), root, guard, context)
-    const { signal } = context
-    const sent: SentSecrets = { directory, sender: 'http', isLine: ([field]) => field !== 'body', signal }
+    const sent: SentSecrets = { directory, sender: 'http', isLine: ([field]) => field !== 'body', context }
     const send = (whole: unknown, secrets: CarriedSecrets) =>
       request(httpParams.parse(whole), root, guard, context, { secrets, places: input.places })
     return sendingSecrets(sent, input, send, true)
@@ -171,7 +171,7 @@ async function request(
   for (const [name, value] of Object.entries((!isTraced && context.trace) || {})) headers.set(name, value)
   await context.begin()
   try {
-    const response = await follow(first, guard, context.signal, carried)
+    const response = await follow(first, guard.for(context.tenant), context.signal, carried)
     const head = { status_code: response.status, headers: shownHeaders(response.headers, carried) }
     const answer = carried && response.body ? carried.secrets.maskedStream(response.body) : response.body
     if (params.save_to !== undefined && response.status < 400) {

@@ -17,7 +17,7 @@ export interface OsTool {
   readonly name: string
   readonly params: ToolParams<TObject>
   /** Throws the error that every execution of this input would throw. Default: check against `params`. */
-  checkInput?(input: unknown, secrets?: SecretNames): void
+  checkInput?(input: unknown, secrets?: SecretNames, tenant?: string): void
   /** Present if the tool takes secrets. */
   readonly secrets?: SecretTaking
   /** As `InputReview.sendingOf`. */
@@ -51,10 +51,10 @@ export class OsExecutor implements Executor {
     return this.#tools.get(toolName)?.sendingOf?.(input)
   }
 
-  checkInput(toolName: string | undefined, input: unknown, secrets?: SecretNames): void {
+  checkInput(toolName: string | undefined, input: unknown, secrets?: SecretNames, tenant?: string): void {
     const tool = this.#tool(toolName)
     if (tool.checkInput === undefined) tool.params.parse(input)
-    else tool.checkInput(input, secrets)
+    else tool.checkInput(input, secrets, tenant)
   }
 
   execute(task: ExecutableTask, context: ExecutorContext): unknown {

@@ -97,7 +97,7 @@ async function runShell(
   checkCommandInput('shell', params, options.policy)
   const { command, runner } = commandOf(params, options.policy)
   const { dir, stdin } = params
-  const variables = await options.secrets.variables('shell', secrets, params.env, context.signal)
+  const variables = await options.secrets.variables('shell', secrets, params.env, context)
   const maxStreamBytes = MAX_STREAM_BYTES
   const ended = await runCommand({ command, dir, stdin, ...variables, maxStreamBytes }, options, context)
   const { stdout, stderr, exitCode } = ended

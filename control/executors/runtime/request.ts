@@ -60,6 +60,8 @@ export interface RequestOptions {
   readonly defaults: ContextDefaults
   /** Number of the attempt, for its processes. Absent where nothing is to run. */
   readonly attempt?: number
+  /** Of the graph. It counts, whatever the input says. */
+  readonly tenant?: string | undefined
   /** The trace of the attempt, for its processes. */
   readonly trace?: TraceHeaders | undefined
 }
@@ -67,7 +69,7 @@ export interface RequestOptions {
 /** Throws `invalid_input`. */
 export function runtimeRequest(
   task: Pick<ExecutableTask, 'toolName' | 'input' | 'timeout' | 'priority' | 'secrets'>,
-  { runtimeId, defaults, attempt, trace }: RequestOptions,
+  { runtimeId, defaults, tenant, attempt, trace }: RequestOptions,
 ): RuntimeRequest {
   const { task_id: _, ...input } = fieldsOf(task.input, 'params')
   const { execution: given, ...rest } = input
@@ -80,7 +82,8 @@ export function runtimeRequest(
   const limits = limitsOf(rest.limits, task.timeout)
   const secrets = secretsOf(rest.secrets, task.secrets)
   const { inputs, inputPlaces } = inputsOf(rest.inputs)
-  const context = contextOf(rest.control_context, defaults)
+  if (tenant !== undefined) refuseStaged(inputs)
+  const context = contextOf(rest.control_context, defaults, tenant)
   const { owner } = (context ?? {}) as Fields
   const variables = {
     ...(attempt !== undefined && { [ATTEMPT_VARIABLE]: `${runtimeId}/${attempt}` }),
@@ -216,6 +219,13 @@ function inputsOf(given: unknown): { inputs: unknown; inputPlaces: RuntimeReques
   return { inputs: Object.fromEntries(inputs), inputPlaces: places }
 }
 
+/** A hash would name files of any tenant. */
+function refuseStaged(inputs: unknown): void {
+  for (const [path, input] of Object.entries(isObject(inputs) ? inputs : {}))
+    if (isObject(input) && isGiven(input.staged))
+      throw invalidInput(`inputs.${shortened(path)}.staged: a task of a tenant names files by task_id and file`)
+}
+
 /** Secrets are named beside the parameters, or in them as the runtime service has them. */
 function secretsOf(given: unknown, named: SecretNames | undefined): unknown {
   if (named === undefined || (isGiven(given) && !isObject(given))) return isGiven(given) ? given : undefined
@@ -224,12 +234,13 @@ function secretsOf(given: unknown, named: SecretNames | undefined): unknown {
   throw invalidInput(`secrets.${shortened(both)} is a variable of secrets of its parameters, too`)
 }
 
-function contextOf(given: unknown, { tenant, owner }: ContextDefaults): unknown {
+function contextOf(given: unknown, { tenant, owner }: ContextDefaults, ofToken?: string): unknown {
   if (isGiven(given) && !isObject(given)) return given
   const context: Fields = isObject(given) ? given : {}
   const added = {
     ...(tenant !== undefined && !isGiven(context.tenant) && { tenant }),
     ...(owner !== undefined && !isGiven(context.owner) && { owner }),
+    ...(ofToken !== undefined && { tenant: ofToken, tenant_only: true }),
   }
   return isGiven(given) || Object.keys(added).length > 0 ? { ...context, ...added } : undefined
 }

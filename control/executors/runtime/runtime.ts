@@ -127,7 +127,7 @@ export class RuntimeExecutor implements Executor {
     const id = handle?.id ?? runtimeTaskId(task.id, context.graphId, context.attempt)
     const request = runtimeRequest(task, {
       ...{ runtimeId: id, defaults: this.#defaultsFor(handle) },
-      ...{ attempt: context.attempt, trace: context.trace },
+      ...{ tenant: context.tenant, attempt: context.attempt, trace: context.trace },
     })
     const { body, owner, placement } = request
     const files = this.#filesOf(request, context)
@@ -184,10 +184,12 @@ export class RuntimeExecutor implements Executor {
 
   async plan(
     task: Pick<ExecutableTask, 'toolName' | 'input' | 'timeout' | 'priority' | 'secrets'>,
-    { traceId, signal }: Call,
+    { traceId, signal, tenant }: Call & Pick<ExecutorContext, 'tenant'>,
   ): Promise<TaskPlan> {
     const { defaults, pool } = this.#ground
-    const { body, placement } = runtimeRequest(task, { runtimeId: `plan-${crypto.randomUUID()}`, defaults })
+    const { body, placement } = runtimeRequest(task, {
+      ...{ runtimeId: `plan-${crypto.randomUUID()}`, defaults, tenant },
+    })
     const found = fittingRuntimes(pool.members, placement)
     if ('waiting' in found) return { error: found.waiting }
     let refusal: unknown

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { editTokens, tokensIn } from '../../../adapter/tokens-file/edit.ts'
 import { tokenHash } from '../../../shared/http/known-tokens.ts'
-import type { TokenEntry } from '../../../shared/http/token-entries.ts'
+import { type TokenEntry, type TokensForm, tokensFileIn, tokensText } from '../../../shared/http/token-entries.ts'
 import { tempDir } from '../../support/temp.ts'
 
 const entry = (name: string, more: Partial<TokenEntry> = {}): TokenEntry => ({
@@ -47,6 +47,29 @@ test.each(['tokens = []\n', `tokens = [{ name = "a", hash = "${tokenHash('a')}",
     expect(tokensIn(path)).toEqual([])
   },
 )
+
+test.each(['json', 'toml'])('what a file in %s says of tenants stays', async (form) => {
+  using temp = tempDir()
+  const path = join(temp.path, `tokens.${form}`)
+  const tenants = [
+    { name: 'acme', reach: ['10.1.2.0/24'] },
+    { name: 'globex', reach: ['db.internal:5432'] },
+  ]
+  const tables = tenants.map(({ name, reach }) => `[[tenants]] # of ${name}\nname = "${name}"\nreach = ["${reach}"]\n`)
+  const a = `[[tokens]]\nname = "a"\nhash = "${tokenHash('a')}"\nrights = ["read"]\n`
+  writeFileSync(path, form === 'toml' ? tables[0] + a + tables[1] : tokensText([entry('a')], tenants))
+  const inFile = () => tokensFileIn(readFileSync(path, 'utf8'), form as TokensForm)
+  await add(path, entry('b'))
+  expect([inFile().tenants, inFile().tokens.length]).toEqual([tenants, 2])
+  await remove(path, 'a')
+  await remove(path, 'b')
+  expect(inFile()).toEqual({ tokens: [], tenants })
+  if (form !== 'toml') return
+  writeFileSync(path, tables[0] + a + tables[1])
+  await add(path, entry('c'))
+  await remove(path, 'a')
+  expect(readFileSync(path, 'utf8')).toStartWith(`${tables.join('')}[[tokens]]\nname = "c"`)
+})
 
 const texts = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 10 })
 const entries = fc.record(

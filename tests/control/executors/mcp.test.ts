@@ -3,6 +3,7 @@ import { expect, test } from 'bun:test'
 import { McpExecutor } from '../../../control/executors/mcp.ts'
 import { noOwner } from '../../../control/log/no-owner.ts'
 import { McpServers } from '../../../control/mcp-client/servers.ts'
+import { AddressGuard } from '../../../control/outbound/address-guard.ts'
 import { SecretsDirectory } from '../../../shared/files/secrets-directory.ts'
 import { testContext } from '../../support/executor-context.ts'
 import { noServerOptions } from '../../support/mcp.ts'
@@ -11,7 +12,8 @@ test('a poll whose replica cannot be asked fails so that it may be repeated', as
   const poll = async () => {
     throw noOwner('the call is being taken over by another replica')
   }
-  const executor = new McpExecutor(new McpServers([], noServerOptions), poll, new SecretsDirectory(''))
+  const guard = new AddressGuard({ policy: 'public', flag: 'http-policy' })
+  const executor = new McpExecutor(new McpServers([], noServerOptions), poll, new SecretsDirectory(''), guard)
   const task = {
     id: 'p',
     type: 'mcp',

@@ -20,7 +20,7 @@ test('the secrets of the last MAX_REMEMBERED_CALLS different calls are masked', 
   const directory = new SecretsDirectory(path, [], new SecretRules(rules, silentLog()))
   const sent = new SentToServer()
   const call = (name: string) => {
-    const secrets = new CarriedSecrets(directory, 'mcp')
+    const secrets = new CarriedSecrets(directory, 'mcp', undefined)
     secrets.textOf({ name, prefix: '', suffix: '', isMasked: true }, false)
     sent.add(secrets)
   }

@@ -29,7 +29,7 @@ afterAll(() => temp[Symbol.dispose]())
 
 function carrying(value: string): CarriedSecrets {
   put('s', value)
-  const secrets = new CarriedSecrets(directory, 'http')
+  const secrets = new CarriedSecrets(directory, 'http', undefined)
   expect(secrets.textOf({ name: 's', prefix: 'Bearer ', suffix: '!', isMasked: true }, false)).toBe(`Bearer ${value}!`)
   return secrets
 }
@@ -94,7 +94,10 @@ test('a header and a URL take no line break and no other alphabet, a body does',
   for (const value of ['a\r\nX-Injected: 1', 'tab\tbed', 'nul\0', '€uro']) {
     put('s', value)
     const text = (isLine: boolean) =>
-      new CarriedSecrets(directory, 'http').textOf({ name: 's', prefix: '', suffix: '', isMasked: true }, isLine)
+      new CarriedSecrets(directory, 'http', undefined).textOf(
+        { name: 's', prefix: '', suffix: '', isMasked: true },
+        isLine,
+      )
     expect(() => text(true)).toThrow('the secret s has a line break or a character that no header and no URL can hold')
     expect(text(false)).toBe(value)
   }
@@ -113,7 +116,7 @@ test('a request goes to the hosts of its secrets, under their names', () => {
   ])
     expect(() => check(url)).toThrow(SecretRefused)
   expect(() => check('https://a.example/', { Host: 'x.b.example' })).toThrow('no Host header but that of its URL')
-  const none = new CarriedSecrets(directory, 'http')
+  const none = new CarriedSecrets(directory, 'http', undefined)
   none.check(new URL('https://c.example/'), new Headers({ Host: 'any.example' }))
 })
 

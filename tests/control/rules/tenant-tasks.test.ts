@@ -1,6 +1,6 @@
 /** Each way in which a task could run with the rights of a service, and what a tenant may do without the right `host`. */
 import { describe, expect, test } from 'bun:test'
-import { whyHost } from '../../../control/rules/tenant-tasks.ts'
+import { whyHost, whyOtherTenant } from '../../../control/rules/tenant-tasks.ts'
 
 const servers = { hasCommands: true, isCommand: (name: string) => name === 'files' }
 const strict = { sandbox: { profile: 'linux_sandbox' }, policy: { capability_mode: 'strict' } }
@@ -113,4 +113,17 @@ describe('an MCP server that is a command', () => {
     const none = { hasCommands: false, isCommand: () => false }
     expect(whyHost({ type: 'mcp', toolName: 'read', input: { $from: 'a' } }, none)).toBeUndefined()
   })
+})
+
+test.each<[type: string, input: unknown, isOther: boolean]>([
+  ['runtime', { control_context: { tenant: 'acme', owner: 'ci' } }, false],
+  ['runtime', { control_context: { tenant: null } }, false],
+  ['runtime', { control_context: { $from: 'a' } }, false],
+  ['runtime', undefined, false],
+  ['mcp', { control_context: { tenant: 'globex' } }, false],
+  ['runtime', { control_context: { tenant: 'globex' } }, true],
+  ['runtime', { control_context: { tenant: { $param: 'p' } } }, true],
+])('a task of a tenant names no other tenant: %s with %j', (type, input, isOther) => {
+  const why = whyOtherTenant({ type, toolName: undefined, input }, 'acme')
+  expect(why).toBe(isOther ? 'params.control_context.tenant: the token is of tenant acme (leave it out)' : undefined!)
 })

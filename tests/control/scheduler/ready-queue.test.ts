@@ -227,3 +227,20 @@ test('a queue that items leave wherever they stand gives the others in order, in
     { numRuns: 30 },
   )
 })
+
+test('tenants of tokens take turns with tasks of any type, whatever tenant these name', () => {
+  const tasksOf = (tenant: string | undefined, ...tasks: object[]) =>
+    graphOf(
+      tasks.map((task, i) => ({ id: `${tenant}-${i}`, type: 'test', ...task })),
+      0,
+      undefined,
+      undefined,
+      tenant,
+    ).tasks
+  const claim = { type: 'runtime', params: { control_context: { tenant: 'globex' } } }
+  const queue = new ReadyQueue()
+  for (const task of [...tasksOf('acme', {}, claim, {}), ...tasksOf('globex', {}), ...tasksOf(undefined, {})])
+    queue.push(task)
+  const order = Array.from({ length: 5 }, () => queue.shift()!.id)
+  expect(order).toEqual(['acme-0', 'globex-0', 'undefined-0', 'acme-1', 'acme-2'])
+})

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { classOf } from '../../../shared/egress/address-class.ts'
 import { parseIp } from '../../../shared/egress/ip-address.ts'
-import { NotARule, parseAllowRule, parseRule } from '../../../shared/egress/rule.ts'
+import { NotARule, parseAllowRule, parseReach, parseRule } from '../../../shared/egress/rule.ts'
 import {
   decideAddress,
   decideName,
@@ -215,4 +215,20 @@ test('connections that may be opaque are those under opaque rules, in every laye
   expect(names.map((name) => isOpaque([layer(undefined), rules], name))).toEqual([true, false, true, false])
   expect(names.map((name) => isOpaque([layer(['*']), rules], name))).toEqual([false, false, false, false])
   expect(names.map((name) => isOpaque([layer(['*:22 opaque']), rules], name))).toEqual([true, false, true, false])
+})
+
+test.each([
+  ['10.1.2.3:80', 'allowed by 10.1.2.0/24'],
+  ['any.example=10.1.2.3:80', 'allowed by 10.1.2.0/24'],
+  ['intranet.example=192.168.7.7:8443', 'allowed by intranet.example:8443'],
+  ['a.acme.internal=127.0.0.1:1', 'allowed by *.acme.internal'],
+  ['any.example=1.1.1.1:443', 'allowed by *'],
+  ['intranet.example=192.168.7.7:80', 'is private'],
+  ['other.example=192.168.7.7:8443', 'is private'],
+  ['192.168.7.7:8443', 'is private'],
+  ['10.1.3.1:80', 'is private'],
+  ['169.254.169.254:80', 'is metadata'],
+])('what an operator lists beside public addresses: %s %s', (target, expected) => {
+  const listed = ['10.1.2.0/24', 'intranet.example:8443', '*.acme.internal', '0.0.0.0/0'].map(parseReach)
+  expect(verdict({ layers: [{ allow: [parseRule('*'), ...listed], deny: [] }] }, target)).toBe(expected)
 })

@@ -7,7 +7,12 @@ import { chmodSync, chownSync, renameSync, rmSync, symlinkSync, utimesSync, writ
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { UsageError } from '../../../shared/contract/errors.ts'
-import { MAX_SECRET_RULES_BYTES, type SecretAsker, SecretRules } from '../../../shared/files/secret-rules.ts'
+import {
+  MAX_SECRET_RULES_BYTES,
+  ofTokenTenant,
+  type SecretAsker,
+  SecretRules,
+} from '../../../shared/files/secret-rules.ts'
 import { rootTest } from '../../support/launchers.ts'
 import { type MemoryLog, memoryLog } from '../../support/memory-log.ts'
 import { type TempDir, tempDir } from '../../support/temp.ts'
@@ -51,6 +56,19 @@ describe('a secret', () => {
       'goes to no tenant of an empty list',
       '[token]\ntenants = []',
       runtime('a'),
+      'the secret token is not for tasks of tenant a (its table in --secrets-rules decides)',
+    ],
+    ['goes to a tenant of a token that its table names', FOR_A, { ...runtime(), ...ofTokenTenant('a') }, undefined],
+    [
+      'without tenants in its table goes to no tenant of a token',
+      '[token]\ntypes = ["runtime"]',
+      { ...runtime(), ...ofTokenTenant('a') },
+      'the secret token is not for tasks of tenant a (its table in --secrets-rules decides)',
+    ],
+    [
+      'without a table goes to no tenant of a token',
+      '',
+      { ...runtime(), ...ofTokenTenant('a') },
       'the secret token is not for tasks of tenant a (its table in --secrets-rules decides)',
     ],
     ['goes to a type of its table', '[token]\ntypes = ["shell"]', { type: 'shell' }, undefined],

@@ -80,6 +80,19 @@ describe('a file that changes', () => {
     expect(here.tokens.fault).toBeUndefined()
   })
 
+  test('says anew where tenants connect to', () => {
+    using here = world(entry('a'))
+    const reach = () => ['acme', 'globex'].map((tenant) => here.tokens.reachOf(tenant).map(({ text }) => text))
+    expect(reach()).toEqual([[], []])
+    const a = here.tokens.callerWith('token of a')!
+    here.put(tokensText([entry('a')], [{ name: 'acme', reach: ['10.0.0.0/8', 'db.internal:5432'] }]))
+    here.tokens.look()
+    expect([reach(), a.signal.aborted]).toEqual([[['10.0.0.0/8', 'db.internal:5432'], []], false])
+    here.put(tokensText([entry('a')]))
+    here.tokens.look()
+    expect(reach()).toEqual([[], []])
+  })
+
   test('to something that cannot be used leaves the earlier tokens in force, and says so once', () => {
     using here = world(entry('a'))
     const a = here.tokens.callerWith('token of a')!

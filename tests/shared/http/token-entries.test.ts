@@ -5,17 +5,22 @@ import { tokenHash } from '../../../shared/http/known-tokens.ts'
 import {
   grantIn,
   grantText,
+  MAX_TENANT_REACH,
+  MAX_TENANTS,
   MAX_TOKEN_NAME_CHARACTERS,
   MAX_TOKEN_RULES,
   MAX_TOKENS,
   type TokenEntry,
   tokenEntriesIn,
+  tokensFileIn,
   tokensText,
 } from '../../../shared/http/token-entries.ts'
 
 const hash = tokenHash('t')
 const entry = { name: 'ci', hash, rights: ['read'] }
 const fileOf = (...tokens: unknown[]) => JSON.stringify({ tokens })
+const acme = { name: 'acme', reach: ['10.1.2.0/24', 'intranet.example:8443', '*.acme.internal'] }
+const withTenants = (...tenants: unknown[]) => JSON.stringify({ tokens: [], tenants })
 
 describe('a tokens file', () => {
   test.each<[text: string, fault: string]>([
@@ -49,6 +54,16 @@ describe('a tokens file', () => {
     [fileOf({ ...entry, live_tasks: 1.5 }), 'tokens[0].live_tasks: expected'],
     [fileOf(entry, { ...entry, hash: tokenHash('u') }), 'tokens[1].name: another token has it'],
     [fileOf(entry, { ...entry, name: 'cd' }), 'tokens[1].hash: another token has it'],
+    ['{"tokens":[],"tenants":null}', 'expected an object with the list tokens, and nothing else but the list tenants'],
+    [withTenants('acme'), 'tenants[0]: expected object, got string'],
+    [withTenants({ ...acme, reech: [] }), 'tenants[0]: unknown field "reech" (did you mean "reach"?)'],
+    [withTenants({ name: 'acme' }), 'tenants[0].reach is required'],
+    [withTenants({ ...acme, name: 'a b' }), 'tenants[0].name: expected'],
+    ...[[], ['*'], ['http://a/'], ['10.1.2.3/24'], ['a:0'], [7], 'a', Array(MAX_TENANT_REACH + 1).fill('a')].map(
+      (reach): [string, string] => [withTenants({ ...acme, reach }), 'tenants[0].reach: expected 1 to 64 networks'],
+    ),
+    [withTenants(acme, { ...acme, reach: ['b'] }), 'tenants[1].name: it stands twice'],
+    [withTenants(...Array(MAX_TENANTS + 1).fill(acme)), `it has ${MAX_TENANTS + 1} tenants (at most ${MAX_TENANTS})`],
     [fileOf(...Array(MAX_TOKENS + 1).fill(entry)), `it has ${MAX_TOKENS + 1} tokens (at most ${MAX_TOKENS})`],
   ])('%# is refused with its fault', (text, fault) => {
     expect(() => tokenEntriesIn(text)).toThrow(fault)
@@ -60,6 +75,15 @@ describe('a tokens file', () => {
     expect(() => tokenEntriesIn('[[tokens]', 'toml')).toThrow('it is not TOML')
     expect(() => tokenEntriesIn(text.replace('name', 'nane'), 'toml')).toThrow('tokens[0]: unknown field "nane"')
     expect(() => tokenEntriesIn('', 'toml')).toThrow('expected an object with the list tokens')
+  })
+
+  test('says where tenants may connect to, to a service of graphs alone', () => {
+    expect(tokensFileIn(withTenants(acme)).tenants).toEqual([acme])
+    const text = `tokens = []\n[[tenants]]\nname = "acme"\nreach = ${JSON.stringify(acme.reach)}\n`
+    expect(tokensFileIn(text, 'toml')).toEqual({ tokens: [], tenants: [acme] })
+    expect(() => tokensFileIn(text, 'toml', { hasOnlyRights: true })).toThrow(
+      'tenants: only the control service knows it (remove it)',
+    )
   })
 
   test('may have no tokens, and the most there can be', () => {

@@ -183,3 +183,29 @@ test('any input is made a request of, or refused in words, and stays as it was',
     }),
   )
 })
+
+describe('a request of a tenant', () => {
+  const ofAcme = (input: object) =>
+    runtimeRequest(executableTask({ type: 'runtime', input }), { runtimeId: 'id-1', defaults: ADA, tenant: 'acme' })
+
+  test.each<[given: unknown, context: object]>([
+    [undefined, { owner: 'ada' }],
+    [null, { owner: 'ada' }],
+    [
+      { owner: 'eve', labels: { a: 'b' } },
+      { owner: 'eve', labels: { a: 'b' } },
+    ],
+    [{ tenant: 'globex', tenant_only: false }, { owner: 'ada' }],
+  ])('names it, whatever the task says: %j', (control_context, context) => {
+    const { body } = ofAcme({ ...ls, control_context })
+    expect(body.control_context).toEqual({ ...context, tenant: 'acme', tenant_only: true })
+  })
+
+  test('names no files by their hash, which may be those of others', () => {
+    const inputs = { 'a/b': { staged: 'f'.repeat(64) } }
+    expect(() => ofAcme({ ...ls, inputs })).toThrow(
+      'inputs."a/b".staged: a task of a tenant names files by task_id and file',
+    )
+    expect(requestOf({ input: { ...ls, inputs } }).body.inputs).toEqual(inputs)
+  })
+})
