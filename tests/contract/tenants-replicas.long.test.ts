@@ -12,6 +12,7 @@ import type { Control } from '../support/control.ts'
 import { EventStreamClient } from '../support/event-stream.ts'
 import { connectClient } from '../support/mcp-client.ts'
 import { type Cluster, describeReplicas, LONG_LEASE } from '../support/replicas.ts'
+import { type Ask, type Asked, asker, type Target, targetOf, UNKNOWN } from '../support/tenant-targets.ts'
 import { type Tokens, tokensFile } from '../support/tokens.ts'
 import { until } from '../support/until.ts'
 
@@ -28,53 +29,7 @@ const markOf = (name: Name) => `mark-of-${name}-`
 const start = (each: Cluster, tokens: Tokens, flags: readonly string[] = []) =>
   each.replica([...flags, '--tokens-file', tokens.path, '--mcp-toolsets', 'graphs,live'], { SERVICE_TOKEN: 'sesame' })
 
-interface Asked {
-  readonly method?: string
-  readonly path: string
-  readonly body?: unknown
-  readonly headers?: Record<string, string>
-}
-
-/** Asks at one of the replicas. */
-type Ask = (name: Name, control: Control, asked: Asked) => Promise<{ status: number; headers: Headers; text: string }>
-
-const asker =
-  (tokens: Tokens): Ask =>
-  async (name, control, { method = 'GET', path, body, headers = {} }) => {
-    const gone = new AbortController()
-    const answer = await control.fetch(path, {
-      ...{ method, headers: { ...headers, ...tokens.as(name) }, signal: gone.signal },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-    })
-    const isEndless = answer.ok && answer.headers.get('content-type')?.startsWith('text/event-stream')
-    const text = isEndless ? '' : await answer.text()
-    gone.abort()
-    return { status: answer.status, headers: answer.headers, text }
-  }
-
-/** A graph to ask for, with the ids of its tasks. */
-interface Target {
-  readonly graph: string
-  readonly gate: string
-  readonly call: string
-}
-
-const UNKNOWN: Target = { graph: crypto.randomUUID(), gate: 'no-gate', call: 'no-call' }
-
-/** A live graph of `name`: one task waits, one is the call of a tool. */
-async function targetOf(ask: Ask, name: Name, control: Control): Promise<Target> {
-  const unique = crypto.randomUUID()
-  const mark = markOf(name) + unique
-  const ids = { gate: `gate-${unique}`, call: `call-${unique}` }
-  const tasks = [
-    { id: ids.gate, type: 'approval', params: { message: mark } },
-    { id: ids.call, type: 'mcp', tool_name: 'builtin/echo', input: { message: mark } },
-  ]
-  const body = { name: mark, labels: { team: 'shared', mark }, tasks }
-  const { status, text } = await ask(name, control, { method: 'POST', path: '/tasks', body })
-  expect([status, text]).toEqual([202, expect.any(String)])
-  return { ...ids, graph: JSON.parse(text).graph_id }
-}
+const markedTarget = (ask: Ask, name: Name, control: Control) => targetOf(ask, name, control, markOf(name))
 
 const ROUTES = describedControl({ hasDatabase: true })
   .routes.filter(({ method, path }) => method !== 'ALL' && /^\/(graphs|tasks|mcp\/tasks)\/:id/.test(path))
@@ -166,20 +121,21 @@ describeReplicas('tenants of several replicas', (cluster) => {
     const ask = asker(tokens)
     await using first = await start(each, tokens)
     await using second = await start(each, tokens)
-    const both = async (name: Name) => [await targetOf(ask, name, second), await targetOf(ask, name, first)] as const
+    const both = async (name: Name) =>
+      [await markedTarget(ask, name, second), await markedTarget(ask, name, first)] as const
     const all = { b: await both('b'), ops: await both('ops'), a: await both('a') } as const
     for (const control of [first, second]) {
       await expectLists(ask, tokens, control, all)
       await expectUnknown(ask, tokens, 'a', control, [...all.b, ...all.ops])
     }
     for (const route of ROUTES) {
-      const own = await targetOf(ask, 'a', first)
+      const own = await markedTarget(ask, 'a', first)
       const { status, text } = await ask('a', second, requestFor(route, own))
       const isWithout =
         /\/(files|network)(\/|$)/.test(route) && status === 404 && !text.startsWith('{"error":"task not')
       if (!isWithout) expect([route, [403, 404, 503].includes(status), text]).toEqual([route, false, text])
     }
-    const removed = { b: await targetOf(ask, 'b', first), a: await targetOf(ask, 'a', first) }
+    const removed = { b: await markedTarget(ask, 'b', first), a: await markedTarget(ask, 'a', first) }
     for (const name of ['b', 'a'] as const) {
       const path = `/graphs/${removed[name].graph}`
       expect((await ask(name, second, { method: 'POST', path: `${path}/cancel` })).status).toBe(202)
@@ -296,8 +252,8 @@ describeReplicas('tenants of several replicas', (cluster) => {
     const ask = asker(tokens)
     await using first = await start(each, tokens, LONG_LEASE)
     await using second = await start(each, tokens, LONG_LEASE)
-    const target = await targetOf(ask, 'b', first)
-    const own = await targetOf(ask, 'a', first)
+    const target = await markedTarget(ask, 'b', first)
+    const own = await markedTarget(ask, 'a', first)
     const plain = { tool_name: 'builtin/echo', input: { message: markOf('ops') }, id: 'plain' }
     expect((await ask('ops', first, { method: 'POST', path: '/mcp/call', body: plain })).status).toBe(202)
     const poll = (id: string, handle_id: string) => ({ id, type: 'mcp', tool_name: 'poll', input: { handle_id } })
@@ -323,7 +279,7 @@ describeReplicas('tenants of several replicas', (cluster) => {
     using tokens = tokensFile(PEOPLE)
     const ask = asker(tokens)
     await using control = await start(each, tokens, LONG_LEASE)
-    const own = await targetOf(ask, 'a', control)
+    const own = await markedTarget(ask, 'a', control)
     const foreign = markOf('b')
     let id = 0
     const asked: string[] = []
@@ -370,7 +326,7 @@ describeReplicas('tenants of several replicas', (cluster) => {
     const bad = { a: '', b: '' }
     {
       await using control = await start(each, tokens, LONG_LEASE)
-      for (const name of TENANTS) bad[name] = (await targetOf(ask, name, control)).graph
+      for (const name of TENANTS) bad[name] = (await markedTarget(ask, name, control)).graph
       await control.stop('SIGKILL')
     }
     await each.server.run(`update taskmill.replica set state = 'dead', epoch = epoch + 1`, each.database)

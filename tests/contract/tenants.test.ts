@@ -11,6 +11,7 @@ import { RIGHTS, type Right, type RouteRight } from '../../shared/contract/right
 import { descriptionIn } from '../../shared/http/openapi/route.ts'
 import { type Control, startControl } from '../support/control.ts'
 import { connectClient } from '../support/mcp-client.ts'
+import { type Ask, type Asked, asker, type Target, targetOf, UNKNOWN } from '../support/tenant-targets.ts'
 import { type Tokens, tokensFile } from '../support/tokens.ts'
 import { until } from '../support/until.ts'
 
@@ -31,52 +32,17 @@ beforeAll(async () => {
     flags: ['--tokens-file', tokens.path, '--mcp-toolsets', 'graphs,schedules,live'],
     env: { SERVICE_TOKEN: 'sesame' },
   })
+  const asAt = asker(tokens)
+  ask = (name, asked) => asAt(name, control, asked)
+  newTarget = (name) => targetOf(asAt, name, control)
 })
 afterAll(async () => {
   await control.dispose()
   tokens[Symbol.dispose]()
 })
 
-interface Asked {
-  readonly method: string
-  readonly path: string
-  readonly body?: unknown
-  readonly headers?: Record<string, string>
-}
-
-async function ask(name: string, { method, path, body, headers = {} }: Asked) {
-  const gone = new AbortController()
-  const answer = await control.fetch(path, {
-    ...{ method, headers: { ...headers, ...tokens.as(name) }, signal: gone.signal },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  })
-  const isEndless = answer.ok && answer.headers.get('content-type')?.startsWith('text/event-stream')
-  const text = isEndless ? '' : await answer.text()
-  gone.abort()
-  return { status: answer.status, headers: answer.headers, text }
-}
-
-/** A graph to ask for, with the ids of its tasks. */
-interface Target {
-  readonly graph: string
-  readonly gate: string
-  readonly call: string
-}
-
-/** A live graph: one task waits, one is the call of a tool. */
-async function targetOf(name: string): Promise<Target> {
-  const unique = crypto.randomUUID()
-  const target = { gate: `gate-${unique}`, call: `call-${unique}` }
-  const tasks = [
-    { id: target.gate, type: 'approval' },
-    { id: target.call, type: 'mcp', tool_name: 'builtin/echo', input: { message: unique } },
-  ]
-  const { status, text } = await ask(name, { method: 'POST', path: '/tasks', body: { name: unique, tasks } })
-  expect([status, text]).toEqual([202, expect.any(String)])
-  return { ...target, graph: JSON.parse(text).graph_id }
-}
-
-const UNKNOWN: Target = { graph: crypto.randomUUID(), gate: 'no-gate', call: 'no-call' }
+let ask: (name: string, asked: Asked) => ReturnType<Ask>
+let newTarget: (name: string) => Promise<Target>
 
 /** How the ids of a task are written where they are not below their graph. */
 type Naming = (target: Target, id: string) => string
@@ -145,9 +111,9 @@ describe('a route of a graph', () => {
   let ofNobody: Target
   let kept: Target
   beforeAll(async () => {
-    kept = await targetOf('a')
-    ofB = await targetOf('b')
-    ofNobody = await targetOf('ops')
+    kept = await newTarget('a')
+    ofB = await newTarget('b')
+    ofNobody = await newTarget('ops')
   })
 
   /** The answer with the ids of `target` taken out. */
@@ -161,7 +127,7 @@ describe('a route of a graph', () => {
   test.each(ofGraphs.map(({ name, right }) => [name, right] as const))('%s', async (route, asked) => {
     for (const right of RIGHTS) {
       const name = nameOf(right)
-      const own = opens(right, asked) ? await targetOf(nameOf('submit')) : kept
+      const own = opens(right, asked) ? await newTarget(nameOf('submit')) : kept
       const { status, text } = await ask(name, requestFor(route, own))
       const isRefused = !opens(right, asked) || right === 'cancel_own' // another token has submitted it
       const isOther = /\/(files|network)(\/|$)/.test(route) && status === 404 && !text.startsWith('{"error":"task not')
@@ -213,8 +179,8 @@ describe('a route of the whole service', () => {
 
 describe('a list', () => {
   test('of tasks has all records of the own graphs, and no other', async () => {
-    const own = await targetOf('a')
-    const others = [await targetOf('b'), await targetOf('ops')]
+    const own = await newTarget('a')
+    const others = [await newTarget('b'), await newTarget('ops')]
     for (const path of ['/tasks', '/tasks?limit=1000', `/tasks?graph_id=${own.graph}`]) {
       const { text } = await ask('a', { method: 'GET', path })
       expect([path, text.includes(own.gate), text.includes(own.call)]).toEqual([path, true, true])
@@ -225,7 +191,7 @@ describe('a list', () => {
   })
 
   test('of tasks goes page by page', async () => {
-    const own = [await targetOf('a'), await targetOf('a')]
+    const own = [await newTarget('a'), await newTarget('a')]
     const ids: string[] = []
     for (let cursor = ''; ; ) {
       const { text, headers } = await ask('a', { method: 'GET', path: `/tasks?limit=50${cursor}` })
@@ -240,7 +206,7 @@ describe('a list', () => {
   })
 
   test('of graphs has the own ones, also under names and labels of others', async () => {
-    const own = await targetOf('a')
+    const own = await newTarget('a')
     const labels = { team: 'shared' }
     const tasks = [{ id: 'one', type: 'noop' }]
     for (const name of ['a', 'b', 'ops'])
@@ -260,14 +226,14 @@ describe('a list', () => {
 })
 
 test('whoever asks for a task by its id alone is told how to name it', async () => {
-  const { gate } = await targetOf('a')
+  const { gate } = await newTarget('a')
   const remedy = 'the ids of tasks of a tenant belong to their graphs: name it as graph_id/task_id'
   const { status, text } = await ask('a', { method: 'GET', path: `/tasks/${gate}` })
   expect([status, JSON.parse(text)]).toEqual([404, { error: `task not found: ${gate} (${remedy})` }])
 })
 
 test('the events of a removed graph are for its tenant and the operator', async () => {
-  const { graph } = await targetOf('a')
+  const { graph } = await newTarget('a')
   await ask('a', { method: 'POST', path: `/graphs/${graph}/cancel` })
   await until(
     () => ask('a', { method: 'DELETE', path: `/graphs/${graph}` }),
@@ -414,9 +380,9 @@ describe('a tool of POST /mcp', () => {
 
   test.each(Object.keys(NAMING))('%s finds what is its own, and nothing of others', async (tool) => {
     await using mcp = await connectClient(control.url, 'auto', tokens.as('a'))
-    const foreign = [await targetOf('b'), await targetOf('ops')]
+    const foreign = [await newTarget('b'), await newTarget('ops')]
     for (const args of NAMING[tool]!) {
-      const own = await targetOf('a')
+      const own = await newTarget('a')
       const { text } = await mcp.call(tool, args(own, byAddress(own, own.gate)))
       expect(text).not.toContain('not found')
       for (const naming of [byAddress, byId]) {
@@ -433,7 +399,7 @@ describe('a tool of POST /mcp', () => {
   })
 
   test('list_tasks and list_graphs show the own ones', async () => {
-    const [own, other, nobodys] = [await targetOf('a'), await targetOf('b'), await targetOf('ops')]
+    const [own, other, nobodys] = [await newTarget('a'), await newTarget('b'), await newTarget('ops')]
     await using mcp = await connectClient(control.url, 'auto', tokens.as('a'))
     const tasks = await mcp.call('list_tasks', { limit: 100 })
     const graphs = await mcp.call('list_graphs', { limit: 100 })
