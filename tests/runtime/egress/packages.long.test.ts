@@ -97,8 +97,18 @@ test.skipIf(!has('cargo', '--version'))('cargo fetches from a registry', async (
     const home = join(clients.path, `cargo-${host}`)
     const settings = `[source.crates-io]\nreplace-with = "mill"\n[source.mill]\nregistry = "sparse+${clients.secure(host)}/index/"\n`
     await Bun.write(join(home, 'config.toml'), settings)
-    const more = { ...RUSTUP, CARGO_HOME: home, CARGO_HTTP_CAINFO: clients.authority, CARGO_NET_RETRY: '0' }
-    return await clients.run(['cargo', 'fetch', '--manifest-path', join(user, 'Cargo.toml')], more)
+    // The cargo of Debian 12 has this protocol as one that is not stable yet.
+    const more = {
+      ...RUSTUP,
+      RUSTC_BOOTSTRAP: '1',
+      CARGO_HOME: home,
+      CARGO_HTTP_CAINFO: clients.authority,
+      CARGO_NET_RETRY: '0',
+    }
+    return await clients.run(
+      ['cargo', '-Z', 'sparse-registry', 'fetch', '--manifest-path', join(user, 'Cargo.toml')],
+      more,
+    )
   }
   expect(await fetching('b.example')).toMatchObject({ code: 101, stderr: expect.stringContaining('403') })
   expect(await fetching('a.example')).toMatchObject({ code: 0 })
